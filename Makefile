@@ -1,0 +1,124 @@
+# holdfast. `make help` lists the targets.
+#
+# Variables: BUILD (where the output goes), SAN (a -fsanitize= list), CC, CFLAGS, PREFIX, DESTDIR.
+
+VERSION := $(shell sed -n 's/^.define HF_VERSION_STRING "\(.*\)"/\1/p' include/holdfast.h)
+SOVERSION := 0
+PREFIX ?= /usr/local
+BUILD ?= build
+SAN ?=
+
+BINDIR = $(PREFIX)/bin
+LIBDIR = $(PREFIX)/lib
+INCDIR = $(PREFIX)/include
+MANDIR = $(PREFIX)/share/man
+PLUGINDIR = $(LIBDIR)/holdfast
+
+CFLAGS ?= -O2 -g
+WARN = -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wvla -Wswitch-enum -Werror
+HARDEN = -fstack-protector-strong -fPIE
+ifeq ($(SAN),)
+HARDEN += -D_FORTIFY_SOURCE=2
+else
+HARDEN += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) $(HARDEN) -fvisibility=hidden -Iinclude -Isrc \
+	-DHF_PLUGIN_DIR='"$(PLUGINDIR)"' -MMD -MP $(CPPFLAGS) $(CFLAGS)
+ALL_LDFLAGS = -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+
+obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+BASE_SRC := $(wildcard src/base/*.c)
+CORE_SRC := $(wildcard src/core/*.c)
+LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/stores/file/*.c)
+CLI_SRC := $(wildcard src/cli/*.c)
+UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c tests/faults/test_*.c))
+TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/faults/tool_*.c))
+BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
+
+LIB_A = $(BUILD)/libholdfast.a
+LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
+BIN = $(BUILD)/holdfast
+
+.PHONY: all help try test test-programs bench lint format install uninstall clean deps
+all: $(BIN) $(LIB_A) $(LIB_SO) $(BUILD)/holdfast.pc
+
+help:
+	@echo 'make            build $(BIN) and the library'
+	@echo 'make try        install what is missing, build, run a job under a lock'
+	@echo 'make test       install what is missing, build, run every test'
+	@echo 'make bench      measure, side by side with the peers'
+	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck, tidy rules'
+	@echo 'make format     let clang-format rewrite the sources'
+	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+
+$(BUILD)/obj/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
+
+$(LIB_A): $(call obj,$(LIB_SRC))
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(LIB_SO): $(call obj,$(LIB_SRC)) src/holdfast.map
+	$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=src/holdfast.map \
+		$(filter %.o,$^) $(ALL_LDFLAGS) -o $@
+	@ln -sf $(@F) $(BUILD)/libholdfast.so
+
+$(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
+	$(CC) -pie $^ $(ALL_LDFLAGS) -o $@
+
+$(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
+	@mkdir -p $(@D)
+	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@
+
+# Tests and measuring programs link the objects, so that they reach what the library hides.
+$(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/support/*.c)) $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) $^ $(ALL_LDFLAGS) -lcmocka -o $@
+
+$(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) $^ $(ALL_LDFLAGS) -lsqlite3 -o $@
+
+test-programs: all $(UNIT) $(TOOLS)
+
+deps:
+	@scripts/deps.sh build
+try: 
+	@scripts/deps.sh build
+	@$(MAKE) --no-print-directory -s all
+	@scripts/try.sh $(BIN)
+test:
+	@scripts/deps.sh build test
+	@tests/run.sh
+bench:
+	@scripts/deps.sh build test bench
+	@$(MAKE) --no-print-directory -s all $(BENCH)
+	@bench/run.sh
+lint:
+	@scripts/deps.sh build lint
+	@scripts/lint.sh
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+install: all
+	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCDIR)/holdfast $(PLUGINDIR) \
+		$(MANDIR)/man1 $(MANDIR)/man3 $(PREFIX)/share/bash-completion/completions \
+		$(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d)
+	install -m 755 $(BIN) $(DESTDIR)$(BINDIR)/holdfast
+	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
+	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
+	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so
+	install -m 644 include/holdfast.h $(DESTDIR)$(INCDIR)/
+	install -m 644 include/holdfast/store.h $(DESTDIR)$(INCDIR)/holdfast/
+	install -m 644 $(BUILD)/holdfast.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
+	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1/
+	install -m 644 man/*.3 $(DESTDIR)$(MANDIR)/man3/
+	install -m 644 completion/holdfast.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/holdfast
+	install -m 644 completion/_holdfast $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_holdfast
+	install -m 644 completion/holdfast.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

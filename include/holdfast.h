@@ -1,0 +1,320 @@
+/* holdfast.h - a distributed lock with fencing tokens.
+ *
+ * A lock is a name in a store; at most one owner holds it at a time. Taking it gives a lease: a
+ * promise that ends at a deadline unless it is renewed in time. A background keeper renews it.
+ * Every acquisition carries a fencing token, larger than every token of that lock before it; hand
+ * it to the resource you write to and let the resource refuse a smaller one. The lock keeps
+ * clients from stampeding, the fence keeps the data right.
+ *
+ *     struct hf_store *store;
+ *     struct hf_lease *lease;
+ *     struct hf_error  err;
+ *
+ *     if (hf_open("file:/var/lib/jobs", &store, &err) != HF_OK)
+ *         die(err.text);
+ *     if (hf_acquire(store, "nightly", NULL, &lease, &err) == HF_OK) {
+ *         work(hf_lease_token(lease));
+ *         if (hf_release(lease, &err) != HF_OK)
+ *             complain(err.text);
+ *     }
+ *     hf_close(store);
+ *
+ * Rules that hold for every call:
+ *   - Functions that can fail return an enum hf_status, and fill *err if err is not NULL. On HF_OK
+ *     the error is cleared. Out-parameters are set to NULL on failure.
+ *   - A store and a lease may be used from several threads at once, but a lease must not be used
+ *     by one thread while another releases it.
+ *   - A store belongs to the process that opened it. After fork() the child must open its own: every
+ *     call on the parent's store or leases is refused with HF_INVALID, and hf_close, hf_release and
+ *     hf_leave only free memory there.
+ *   - Opening one store twice in a process gives two independent clients that exclude each other.
+ *   - Strings passed in are copied. Strings handed out live as long as the handle they came from.
+ *   - All descriptors are close-on-exec. No signal handler is installed, and SIGPIPE is never raised.
+ */
+#ifndef HOLDFAST_H
+#define HOLDFAST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HF_VERSION_MAJOR 0
+#define HF_VERSION_MINOR 1
+#define HF_VERSION_PATCH 0
+#define HF_VERSION_STRING "0.1.0"
+
+#if defined(__GNUC__)
+#define HF_API __attribute__((visibility("default")))
+#define HF_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define HF_API
+#define HF_MUST_CHECK
+#endif
+
+/* Limits, the same in every store. */
+enum {
+    HF_NAME_MAX = 200,           /* bytes in a lock's name                     */
+    HF_LABEL_MAX = 160,          /* bytes in a label; a longer one is cut      */
+    HF_OWNER_LEN = 32,           /* hex digits in an owner                     */
+    HF_TTL_DEFAULT_MS = 30000,   /* the ttl when none is given                 */
+    HF_TTL_MIN_MS = 100,         /* the shortest ttl                           */
+    HF_TTL_MAX_MS = 86400000,    /* the longest ttl: a day                     */
+    HF_ERROR_TEXT_SIZE = 256     /* bytes of text in a struct hf_error         */
+};
+
+/* What a call can answer, in three families that are never folded into each other:
+ * yes; no; and "don't know" or "can't". X(symbol, value, short text) */
+#define HF_STATUS_MAP(X)                                                                           \
+    X(HF_OK, 0, "ok")                                                                              \
+    X(HF_BUSY, 1, "held by another")                                                               \
+    X(HF_LOST, 2, "was held, is not any more")                                                     \
+    X(HF_STALE, 3, "token refused by a fence")                                                     \
+    X(HF_CANCELLED, 4, "cancelled")                                                                \
+    X(HF_UNKNOWN, 5, "may have taken effect")                                                      \
+    X(HF_UNREACHABLE, 6, "store unreachable")                                                      \
+    X(HF_QUARANTINE, 7, "store is new and grants nothing yet")                                     \
+    X(HF_DENIED, 8, "permission denied")                                                           \
+    X(HF_INVALID, 9, "invalid argument")                                                           \
+    X(HF_UNSUPPORTED, 10, "not supported by this store")                                           \
+    X(HF_CORRUPT, 11, "store is damaged")                                                          \
+    X(HF_NOMEM, 12, "out of memory")
+
+enum hf_status {
+#define X(symbol, value, text) symbol = value,
+    HF_STATUS_MAP(X)
+#undef X
+};
+
+/* Why a lease was lost. X(symbol, value, short text) */
+#define HF_LOSS_MAP(X)                                                                             \
+    X(HF_LOSS_NONE, 0, "not lost")                                                                 \
+    X(HF_LOSS_EXPIRED, 1, "it expired before it was renewed")                                      \
+    X(HF_LOSS_TAKEN, 2, "another owner holds the lock")                                            \
+    X(HF_LOSS_BROKEN, 3, "an operator broke the lock")                                             \
+    X(HF_LOSS_UNREACHABLE, 4, "the store could not be reached before the deadline")                \
+    X(HF_LOSS_FORGOTTEN, 5, "the store no longer knows the lock")                                  \
+    X(HF_LOSS_CLOSED, 6, "the store was closed")
+
+enum hf_loss {
+#define X(symbol, value, text) symbol = value,
+    HF_LOSS_MAP(X)
+#undef X
+};
+
+/* The caller's error: plain English that names the lock, the store with its password removed, and
+ * what to do. Never holds a password or an owner. */
+struct hf_error {
+    enum hf_status code;
+    int64_t retry_after_ms; /* with HF_QUARANTINE: when to try again; else 0 */
+    char text[HF_ERROR_TEXT_SIZE];
+};
+
+struct hf_store; /* an open store; thread-safe */
+struct hf_lease; /* a held lock; thread-safe   */
+
+/* "held by another" for HF_BUSY, and so on. Never NULL, also for values that are no status. */
+HF_API const char *hf_status_text(enum hf_status status);
+/* "HF_BUSY" for HF_BUSY, and so on. Never NULL. */
+HF_API const char *hf_status_name(enum hf_status status);
+HF_API const char *hf_loss_text(enum hf_loss loss);
+/* The version of the library that runs, as opposed to HF_VERSION_STRING that was compiled in. */
+HF_API const char *hf_version(void);
+
+/* hf_open - open the store that url names.
+ *
+ * url: "file:DIR", or another scheme whose plugin is installed. NULL or "" or "file:" means the
+ * embedded store in its default directory ($HOLDFAST_DIR, else /var/lib/holdfast for root, else
+ * $XDG_STATE_HOME/holdfast, else ~/.local/state/holdfast).
+ * Blocks for a few seconds at most. The caller owns *out and ends it with hf_close.
+ *
+ * HF_INVALID      the url is malformed
+ * HF_UNSUPPORTED  no plugin for the scheme, a network file system, another time namespace
+ * HF_DENIED       directory, file or server refuse us, or are not safe to use
+ * HF_UNREACHABLE  no server answers; directory cannot be created; disk full
+ * HF_CORRUPT      the store's data is damaged; the text says how to repair it
+ * HF_NOMEM
+ */
+HF_API HF_MUST_CHECK enum hf_status hf_open(const char *url, struct hf_store **out,
+                                            struct hf_error *err);
+
+/* hf_close - close a store and free it; takes NULL.
+ *
+ * Live leases are lost with reason HF_LOSS_CLOSED: they are released in the store, except detached
+ * ones, which stay held for their ttl. on_lost is called for the others. The handles stay valid
+ * and must still be given to hf_release or hf_leave, which then only free them.
+ * Joins the keeper: must not be called from on_lost or on_renewed. No other thread may be inside
+ * a call on the store itself.
+ */
+HF_API void hf_close(struct hf_store *store);
+
+/* The url that was opened, with any password removed. */
+HF_API const char *hf_store_url(const struct hf_store *store);
+
+/* What the store can do: a set of HF_FEATURE_ bits. */
+enum {
+    HF_FEATURE_FAIR = 1 << 0,           /* waiters are served in the order they came              */
+    HF_FEATURE_CRASH_RELEASE = 1 << 1,  /* a dead holder's lock is free before its ttl ends       */
+    HF_FEATURE_DURABLE_TOKENS = 1 << 2, /* token order survives loss of power without any clock   */
+    HF_FEATURE_DETACHED = 1 << 3,       /* a lease can outlive the process that took it           */
+    HF_FEATURE_RENEW_TTL = 1 << 4       /* hf_renew may change the ttl                            */
+};
+HF_API unsigned hf_store_features(const struct hf_store *store);
+
+/* hf_store_life_fd - the descriptor that stands for this client's life, or -1.
+ *
+ * In a store with crash release, the locks of a client are free at once when the last process
+ * that has this descriptor open is gone. A program that starts helpers on behalf of a lock lets
+ * them inherit it (clear FD_CLOEXEC in the child). It belongs to the store: do not read, write or
+ * close it. -1: the store has no crash release. Creates the descriptor if need be. */
+HF_API int hf_store_life_fd(struct hf_store *store);
+
+/* Called from the keeper's thread, at most once per lease, with no lock held. When it runs, the
+ * lease is no longer valid. It may call hf_release or hf_leave on the lease (which frees it; no
+ * other thread may use it then), but not hf_close. Return soon: the keeper waits. */
+typedef void hf_lost_fn(struct hf_lease *lease, enum hf_loss reason, void *data);
+
+/* Called from the keeper's thread after each renewal, with no lock held: remaining_ms as
+ * hf_lease_remaining_ms would answer now. Must not release the lease. */
+typedef void hf_renewed_fn(struct hf_lease *lease, int64_t remaining_ms, void *data);
+
+struct hf_acquire_options {
+    size_t size;       /* sizeof(struct hf_acquire_options)                           */
+    uint32_t ttl_ms;   /* 0: HF_TTL_DEFAULT_MS                                        */
+    int64_t wait_ms;   /* 0: do not wait; < 0: wait without limit                     */
+    const char *label; /* what people see; NULL: host/pid/program                     */
+    int cancel_fd;     /* 0: none; else stop waiting when it becomes readable         */
+    bool no_keeper;    /* true: the caller renews, with hf_renew or later hf_keep     */
+    bool detached;     /* true: outlives this process, no crash release, no keeper    */
+    hf_lost_fn *on_lost;
+    hf_renewed_fn *on_renewed;
+    void *data; /* handed to both callbacks */
+};
+
+/* hf_acquire - take a lock.
+ *
+ * name: 1 to HF_NAME_MAX bytes, no control characters. options: NULL means all defaults: no
+ * waiting, ttl 30 s, kept by the keeper. Every call is a fresh attempt with a fresh owner.
+ * Blocks for wait_ms and the time of a request (a few seconds when the store does not answer).
+ * The caller owns *out and ends it with hf_release (or hf_leave).
+ *
+ * HF_OK           held; the lease is valid until its deadline
+ * HF_BUSY         another holds it, and did until the wait was over; the text says who
+ * HF_CANCELLED    cancel_fd became readable
+ * HF_UNKNOWN      a reply never came: the lock may have been taken. A release was sent as well as
+ *                 can be; nothing is held as far as this client is concerned
+ * HF_QUARANTINE   the store is new and may have forgotten a grant; err->retry_after_ms says when
+ *                 it opens. A wait covers it
+ * HF_UNREACHABLE, HF_DENIED, HF_INVALID, HF_UNSUPPORTED, HF_CORRUPT, HF_NOMEM
+ */
+HF_API HF_MUST_CHECK enum hf_status hf_acquire(struct hf_store *store, const char *name,
+                                               const struct hf_acquire_options *options,
+                                               struct hf_lease **out, struct hf_error *err);
+
+/* hf_adopt - take over a detached lease, by its owner and token.
+ *
+ * Asks the store whether owner holds name with that token; nothing is extended. The new handle has
+ * no keeper. Ends with hf_release, or hf_leave to let it live on.
+ *
+ * HF_OK           it is held, for hf_lease_remaining_ms
+ * HF_LOST         not held by this owner (any more)
+ * and what hf_renew answers otherwise
+ */
+HF_API HF_MUST_CHECK enum hf_status hf_adopt(struct hf_store *store, const char *name,
+                                             const char *owner, uint64_t token,
+                                             struct hf_lease **out, struct hf_error *err);
+
+/* The fencing token: never 0, larger than that of every earlier hold of this lock. */
+HF_API uint64_t hf_lease_token(const struct hf_lease *lease);
+HF_API const char *hf_lease_name(const struct hf_lease *lease);
+/* 32 hex digits. A secret: whoever has it can renew and release the lock. */
+HF_API const char *hf_lease_owner(const struct hf_lease *lease);
+HF_API uint32_t hf_lease_ttl_ms(const struct hf_lease *lease);
+
+/* Milliseconds of validity left, rounded down, by CLOCK_BOOTTIME. <= 0: do not write any more.
+ * Never blocks. Also <= 0 once the lease is lost. */
+HF_API int64_t hf_lease_remaining_ms(const struct hf_lease *lease);
+
+/* HF_LOSS_NONE while held, then the first reason. Never blocks. */
+HF_API enum hf_loss hf_lease_loss(const struct hf_lease *lease);
+
+/* A descriptor that becomes and stays readable once the keeper knows the lease is lost. Made at the first
+ * call, owned by the lease: do not read or close it. -1 if no descriptor can be had. */
+HF_API int hf_lease_fd(struct hf_lease *lease);
+
+/* hf_keep - let the keeper renew a lease that was taken with no_keeper, from now on.
+ * HF_OK, also if it is kept already; HF_LOST; HF_INVALID for detached leases; HF_NOMEM. */
+HF_API HF_MUST_CHECK enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err);
+
+/* hf_renew - extend a lease to ttl_ms from now (0: the ttl it has).
+ *
+ * Extends only what is still held; never takes a lock anew, and never past the deadline even if
+ * the store would agree. Blocks until the store answers, or the deadline.
+ *
+ * HF_OK           valid for ttl_ms less drift from the moment before the request was sent
+ * HF_LOST         the lease is over; hf_lease_loss says why
+ * HF_UNKNOWN, HF_UNREACHABLE, HF_QUARANTINE   no answer: the old deadline stands, try again
+ * HF_INVALID      a ttl out of range
+ * HF_UNSUPPORTED  the store cannot change the ttl (see HF_FEATURE_RENEW_TTL)
+ */
+HF_API HF_MUST_CHECK enum hf_status hf_renew(struct hf_lease *lease, uint32_t ttl_ms,
+                                             struct hf_error *err);
+
+/* hf_release - give the lock back and free the lease, whatever is returned; takes NULL (HF_OK).
+ *
+ * Waits for a renewal or callback of this lease under way in the keeper, so on_lost is never
+ * running or called after it returns (unless it is on_lost that called it).
+ *
+ * HF_OK           it was held to the end, and is free now
+ * HF_LOST         it was not held any more: work done since the deadline was unprotected
+ * HF_UNKNOWN, HF_UNREACHABLE   no answer: the lock is free when its ttl ends at the latest
+ */
+HF_API HF_MUST_CHECK enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err);
+
+/* hf_leave - free the handle and leave the lock held in the store until its ttl ends; takes NULL.
+ * For detached leases, whose owner and token someone else will present. */
+HF_API void hf_leave(struct hf_lease *lease);
+
+/* One lock as a listing shows it. Strings live until the callback returns. */
+struct hf_lock_info {
+    size_t size; /* of the struct as the library knows it */
+    const char *name;
+    const char *label;    /* "" if not known */
+    uint64_t token;       /* 0 if not known (a foreign holder) */
+    int64_t remaining_ms; /* until the store frees it by itself; < 0: not known */
+    int64_t age_ms;       /* since it was taken; < 0: not known */
+    uint64_t waiters;
+    bool held;     /* false: only waited for */
+    bool detached; /* belongs to no process */
+    bool foreign;  /* taken by a client that is not holdfast */
+};
+/* Return false to stop the listing. */
+typedef bool hf_list_fn(const struct hf_lock_info *info, void *data);
+
+/* hf_list - call fn for each lock that is held or waited for and whose name starts with prefix
+ * (NULL or "": all), in no particular order. A snapshot per lock, not of the store. Must not call
+ * back into the store from fn. HF_OK also if there are none, or if fn stopped it. */
+HF_API HF_MUST_CHECK enum hf_status hf_list(struct hf_store *store, const char *prefix,
+                                            hf_list_fn *fn, void *data, struct hf_error *err);
+
+/* hf_inspect - the same for the one lock called name; fn is not called if it is free. */
+HF_API HF_MUST_CHECK enum hf_status hf_inspect(struct hf_store *store, const char *name,
+                                               hf_list_fn *fn, void *data, struct hf_error *err);
+
+/* hf_repair - make a damaged embedded store usable again, when hf_open answered HF_CORRUPT.
+ *
+ * Refuses while any process has the store open. Every lease in it ends. Tokens from now on are
+ * above `above` (0: no more is known), above all that can still be read from the store, and not
+ * below the wall clock: give the highest token that a fenced resource has admitted.
+ * HF_OK: report->text says what was done. HF_BUSY, HF_UNSUPPORTED, HF_DENIED, HF_INVALID. */
+HF_API HF_MUST_CHECK enum hf_status hf_repair(const char *url, uint64_t above,
+                                              struct hf_error *report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HOLDFAST_H */

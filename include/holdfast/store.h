@@ -1,0 +1,151 @@
+/* holdfast/store.h - how to write a store.
+ *
+ * A store is a shared object <scheme>.so that exports one symbol, hf_store_plugin. libholdfast
+ * loads it when a URL of one of its schemes is opened: from $HOLDFAST_STORE_PATH, then from the
+ * folder holdfast/ beside the library. The built-in file: store implements the same table, and
+ * the conformance suite (tests/conform) runs over every store.
+ *
+ * libholdfast does the rest: it checks names and ttls, draws owners, keeps deadlines, renews in
+ * the background and decides when a lease is lost. A store only talks to its engine:
+ *
+ *   - Time is CLOCK_BOOTTIME in nanoseconds, read through the host. A store never compares the
+ *     engine's clock with the client's.
+ *   - Unknown is not no. A request whose reply never came may have taken effect: the store then
+ *     sends a release for that owner as well as it can, and answers HF_UNKNOWN. Nothing is sent a
+ *     second time unless an answer proves that it was not executed.
+ *   - Renewal extends what is held and never creates. Release compares the owner and deletes in one
+ *     atomic step at the engine.
+ *   - Slots may be called from several threads at once, never before open returned or after close
+ *     began. A renew or release must not have to wait for an acquire that waits.
+ *   - Error texts name the lock and the store, never a password and never an owner.
+ */
+#ifndef HOLDFAST_STORE_H
+#define HOLDFAST_STORE_H
+
+#include <holdfast.h>
+#include <stdarg.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HF_STORE_ABI 1u
+
+#define HF_NEVER INT64_MAX /* a point in time that does not come */
+
+/* What libholdfast offers to a store. Outlives the store. */
+struct hf_host {
+    size_t size;
+    /* CLOCK_BOOTTIME in nanoseconds. */
+    int64_t (*now_ns)(void);
+    /* CLOCK_REALTIME in microseconds: for tokens and display, never for a decision. */
+    int64_t (*wall_us)(void);
+    /* Fills buf from getrandom(2). Cannot fail once the machine is up; aborts otherwise. */
+    void (*random)(void *buf, size_t len);
+    /* A line for the person who switched tracing on. No newline at the end, no secrets. */
+    void (*log)(const char *format, ...) __attribute__((format(printf, 1, 2)));
+    void (*vlog)(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+};
+
+/* What an implementation embeds as its first member. open fills both. */
+struct hf_store_base {
+    const struct hf_store_ops *ops;
+    const struct hf_host *host;
+};
+
+/* One attempt to take, extend or end a hold. Strings live for the call only. */
+struct hf_claim {
+    const char *name;     /* checked: 1..HF_NAME_MAX bytes, no control characters          */
+    const char *owner;    /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire    */
+    uint64_t token;       /* renew, release: what the grant said; acquire: 0                */
+    const char *label;    /* acquire only; at most HF_LABEL_MAX bytes, no control characters */
+    uint32_t ttl_ms;      /* acquire: HF_TTL_MIN_MS..MAX; renew: likewise, or 0 = only look  */
+    bool detached;        /* belongs to no process: no crash release                        */
+    bool self_renewed;    /* no keeper will renew it together with others                   */
+    int64_t deadline_ns;  /* a single request is given up at this time                      */
+    int64_t wait_until_ns; /* acquire: 0 = do not wait, HF_NEVER = without limit. When a wait
+                            * ends, the store has until deadline_ns - start more to leave the queue */
+    int cancel_fd;        /* acquire: -1, or stop waiting once it is readable                */
+};
+
+/* What the engine answered. The caller passes it zeroed. */
+struct hf_grant {
+    uint64_t token;       /* acquire: the fencing token, 1..2^63-1                           */
+    int64_t sent_at_ns;   /* host time before the request that granted, confirmed or renewed */
+    uint32_t ttl_ms;      /* what the engine granted from sent_at_ns on; at most the claim's.
+                           * 0 means as claimed. A renew that only looked: the ttl on record  */
+    int64_t remaining_ms; /* a renew that only looked: validity left at sent_at_ns           */
+    enum hf_loss loss;    /* with HF_LOST: why                                               */
+};
+
+struct hf_query {
+    const char *name;    /* a lock's name, or the prefix of names; "" is every lock */
+    bool exact;          /* true: only the lock called name                         */
+    int64_t deadline_ns; /* the listing is given up at this time                    */
+};
+
+struct hf_store_ops {
+    size_t size;                /* sizeof(struct hf_store_ops)                  */
+    const char *const *schemes; /* ends with NULL                               */
+    unsigned features;          /* HF_FEATURE_ bits                             */
+
+    /* Required. Open the store that url names (its scheme is one of schemes) and set *out.
+     * host stays valid until after close. May block until deadline_ns.
+     * Returns what hf_open documents. On failure *out is untouched and nothing is left behind. */
+    enum hf_status (*open)(const struct hf_host *host, const char *url, int64_t deadline_ns,
+                           struct hf_store_base **out, struct hf_error *err);
+
+    /* Required. Free everything. Locks still held stay held in the engine until their ttl ends,
+     * unless the store has crash release. In a process forked from the one that opened (forked
+     * true), touch nothing that the parent shares: free memory and close descriptors only. */
+    void (*close)(struct hf_store_base *store, bool forked);
+
+    /* Required. Take claim->name for claim->owner, waiting until claim->wait_until_ns.
+     * HF_OK: granted, *grant filled in. HF_BUSY: held by another to the end of the wait; the text
+     * says by whom if that is known. HF_CANCELLED: cancel_fd was readable; the queue is left.
+     * HF_QUARANTINE: with err->retry_after_ms, only if waiting would not cover it.
+     * HF_UNKNOWN, HF_UNREACHABLE, HF_DENIED, HF_UNSUPPORTED, HF_CORRUPT, HF_NOMEM. */
+    enum hf_status (*acquire)(struct hf_store_base *store, const struct hf_claim *claim,
+                              struct hf_grant *grant, struct hf_error *err);
+
+    /* Required. Extend the hold of claim->owner to ttl_ms from now; with ttl_ms 0 only look
+     * whether it is held. Never creates. May block until claim->deadline_ns.
+     * HF_OK; HF_LOST with grant->loss; HF_UNKNOWN or HF_UNREACHABLE: no answer, try again. */
+    enum hf_status (*renew)(struct hf_store_base *store, const struct hf_claim *claim,
+                            struct hf_grant *grant, struct hf_error *err);
+
+    /* Required. End the hold of claim->owner: compare and delete in one step; hand over to the
+     * next waiter if the store is fair. May block until claim->deadline_ns.
+     * HF_OK: it was held and is free. HF_LOST: it was not held by this owner.
+     * HF_UNKNOWN, HF_UNREACHABLE: no answer. */
+    enum hf_status (*release)(struct hf_store_base *store, const struct hf_claim *claim,
+                              struct hf_error *err);
+
+    /* Required. Call fn for each lock that is held or waited for and fits the query, with no
+     * mutex held, until it returns false. */
+    enum hf_status (*list)(struct hf_store_base *store, const struct hf_query *query,
+                           hf_list_fn *fn, void *data, struct hf_error *err);
+
+    /* Optional, with HF_FEATURE_CRASH_RELEASE. See hf_store_life_fd. */
+    int (*life_fd)(struct hf_store_base *store);
+
+    /* Optional. Make a damaged store usable again; tokens from now on are above `above` and above
+     * everything the store can still tell. Refuses (HF_BUSY) while others use the store. On HF_OK
+     * the error's text says in one sentence what was done. */
+    enum hf_status (*repair)(const struct hf_host *host, const char *url, uint64_t above,
+                             struct hf_error *report);
+};
+
+struct hf_store_plugin {
+    unsigned abi; /* HF_STORE_ABI the plugin was built for */
+    const struct hf_store_ops *ops;
+};
+
+/* The one symbol a plugin exports. */
+HF_API const struct hf_store_plugin *hf_store_plugin(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* HOLDFAST_STORE_H */

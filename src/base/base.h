@@ -1,0 +1,82 @@
+/* base.h - the small things everything else is made of: errors, time, random numbers, text.
+ * Depends on libc only and on no other part of holdfast. */
+#ifndef HF_BASE_BASE_H
+#define HF_BASE_BASE_H
+
+#include <holdfast.h>
+#include <poll.h>
+#include <stdarg.h>
+
+#define HF__NS_PER_MS 1000000LL
+#define HF__NS_PER_S 1000000000LL
+
+/* errors: error.c */
+
+/* Fills *err (if not NULL) and returns code, so that `return hf__fail(err, HF_BUSY, ...)` reads well.
+ * The text is cut at HF_ERROR_TEXT_SIZE. retry_after_ms becomes 0. */
+enum hf_status hf__fail(struct hf_error *err, enum hf_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+enum hf_status hf__vfail(struct hf_error *err, enum hf_status code, const char *format,
+                         va_list args) __attribute__((format(printf, 3, 0)));
+/* Out of memory, said about `what`. */
+enum hf_status hf__nomem(struct hf_error *err);
+/* Clears *err (if not NULL) and returns HF_OK. */
+enum hf_status hf__ok(struct hf_error *err);
+
+/* time: time.c */
+
+int64_t hf__now_ns(void);  /* CLOCK_BOOTTIME */
+int64_t hf__wall_us(void); /* CLOCK_REALTIME; for tokens and display only */
+/* a + b, held at INT64_MAX instead of overflowing; b >= 0. */
+int64_t hf__time_add(int64_t a, int64_t b);
+/* poll() until deadline_ns of CLOCK_BOOTTIME (HF_NEVER: no limit), restarted after a signal.
+ * Returns what poll returns; errno is EINTR never. A deadline in the past polls once. */
+int hf__poll_until(struct pollfd *fds, nfds_t count, int64_t deadline_ns);
+void hf__sleep_ns(int64_t ns);
+
+/* random numbers: random.c */
+
+/* From getrandom(2), waiting for the pool at boot. Aborts where the system has no getrandom. */
+void hf__random(void *buf, size_t len);
+
+/* text: text.c */
+
+/* Writes 2 * len lower-case hex digits and a NUL. */
+void hf__hex_encode(char *out, const void *data, size_t len);
+/* The reverse; false unless text is exactly 2 * len hex digits. */
+bool hf__hex_decode(void *out, size_t len, const char *text);
+/* A lock name: 1..HF_NAME_MAX bytes, none of them a control character or DEL. */
+bool hf__name_valid(const char *name);
+/* Copies text, cut at size - 1 bytes on a UTF-8 boundary, control characters become '?'. */
+void hf__copy_printable(char *out, size_t size, const char *text);
+/* "250ms", "30s", "5m", "2h", "1d"; a bare number is seconds; fractions ("1.5s") are allowed.
+ * False if it is none of these, is negative, or does not fit. */
+bool hf__parse_duration_ms(const char *text, int64_t *out_ms);
+/* "1h02m", "3m20s", "4.2s", "250ms": for people. Returns out. */
+char *hf__format_duration(char *out, size_t size, int64_t ms);
+/* Decimal digits only, no sign, no overflow. */
+bool hf__parse_u64(const char *text, uint64_t *out);
+/* 64-bit hash, well mixed, of len bytes; for tables and checksums, not for secrets. */
+uint64_t hf__hash64(const void *data, size_t len, uint64_t seed);
+/* How many single-character edits (swap of neighbours included) part a from b; for "did you mean". */
+size_t hf__edit_distance(const char *a, const char *b);
+
+/* URLs: url.c */
+
+/* Points at the text after "scheme:", or NULL if url has another scheme or none. */
+const char *hf__url_rest(const char *url, const char *scheme);
+/* The scheme's length, 0 if url does not start with one ([a-z][a-z0-9+.-]*:). */
+size_t hf__url_scheme_len(const char *url);
+/* Writes url without the password of its authority and without values of query parameters whose
+ * name contains "password"; cut at size. */
+void hf__url_redact(char *out, size_t size, const char *url);
+/* Percent-decodes in place. False for a malformed escape or an escaped NUL. */
+bool hf__url_decode(char *text);
+/* Percent-encodes everything but unreserved characters; false if it does not fit. */
+bool hf__url_encode(char *out, size_t size, const char *text);
+/* Calls fn(key, value, data) for each "key=value" of a query string (without '?'), decoded. Stops and
+ * returns false when fn does, or on a malformed escape. Keys and values of up to 1 KiB. */
+typedef bool hf__url_param_fn(const char *key, const char *value, void *data);
+bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data);
+
+#endif /* HF_BASE_BASE_H */
