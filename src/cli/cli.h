@@ -1,0 +1,79 @@
+/* cli.h - what the commands share: exit codes, options, the global context. */
+#ifndef HF_CLI_CLI_H
+#define HF_CLI_CLI_H
+
+#include <holdfast.h>
+#include <stdio.h>
+
+/* Exit codes; those of sysexits(3) and timeout(1) where they say the same. */
+enum {
+    EXIT_HF_USAGE = 64,
+    EXIT_HF_STALE = 65,
+    EXIT_HF_UNAVAILABLE = 69, /* unreachable, unknown or in quarantine */
+    EXIT_HF_BUSY = 75,
+    EXIT_HF_DENIED = 77,
+    EXIT_HF_LOST = 123,
+    EXIT_HF_MAX_RUNTIME = 124,
+    EXIT_HF_INTERNAL = 125,
+    EXIT_HF_CANNOT_EXEC = 126,
+    EXIT_HF_NOT_FOUND = 127
+};
+
+/* The exit code that stands for a status. */
+int cli_exit_code(enum hf_status status);
+
+/* What the global options say. */
+struct cli_context {
+    const char *store_url; /* --store, else $HOLDFAST_STORE, else NULL: the default store */
+};
+
+/* One option of a command. Exactly one of the targets is used, by kind. */
+enum cli_option_kind { CLI_FLAG, CLI_TEXT, CLI_DURATION, CLI_NUMBER, CLI_CHOICE };
+struct cli_option {
+    char letter;          /* 0: no short form  */
+    const char *name;     /* without the "--"  */
+    enum cli_option_kind kind;
+    const char *argument; /* "DURATION" in the usage; NULL for flags */
+    const char *help;
+    const char *const *choices; /* CLI_CHOICE: ends with NULL */
+    void *target; /* FLAG: bool*; TEXT: const char**; DURATION: int64_t* ms; NUMBER: uint64_t*;
+                   * CHOICE: int* index into choices */
+    bool *given;  /* set to true when the option appears; may be NULL */
+};
+
+struct cli_command {
+    const char *name;
+    const char *arguments; /* "[options] NAME -- CMD [ARG...]" */
+    const char *summary;   /* one line */
+    int (*main)(const struct cli_context *context, int argc, char **argv); /* argv[0]: the command */
+};
+
+/* All commands, ends with an entry whose name is NULL: commands.c. */
+extern const struct cli_command cli_commands[];
+
+/* Parses argv[1..] of a command against its table (ends with name NULL). Long options may be
+ * abbreviated to a unique prefix and take "=value" or the next word; short ones can be bundled.
+ * Options end at "--" or at the first operand. Returns the index of the first operand in argv, or -1
+ * after a message with a "did you mean" and the usage line on stderr (exit EXIT_HF_USAGE), or -2
+ * after --help was answered on stdout (exit 0). *saw_dashes (may be NULL): a "--" ended them. */
+int cli_parse(const struct cli_command *command, const struct cli_option *options, int argc,
+              char **argv, bool *saw_dashes);
+
+/* "holdfast: MESSAGE" on stderr. */
+void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same followed by the usage line of the command; returns EXIT_HF_USAGE. */
+int cli_usage_error(const struct cli_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Says err->text and returns the exit code for it. */
+int cli_fail(const struct hf_error *err);
+
+/* Opens the store of the context; on failure says why and puts the exit code in *exit_code. */
+struct hf_store *cli_open(const struct cli_context *context, int *exit_code);
+/* The command of that name, or NULL. */
+const struct cli_command *cli_find(const char *name);
+/* Checks a lock name, says what is wrong with it; false: exit EXIT_HF_USAGE. */
+bool cli_check_name(const struct cli_command *command, const char *name);
+/* Writes text as a JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
+void cli_json_string(FILE *out, const char *text);
+
+#endif /* HF_CLI_CLI_H */
