@@ -69,6 +69,13 @@ extern const struct cli_command cli_commands[];
 int cli_parse(const struct cli_command *command, const struct cli_option *options, int argc,
               char **argv, bool *saw_dashes);
 
+enum { CLI_HELP_SHOWN = -2 };
+/* The exit code for a negative answer of the parsers. */
+static inline int cli_parse_exit(int parsed)
+{
+    return parsed == CLI_HELP_SHOWN ? 0 : EXIT_HF_USAGE;
+}
+
 /* The same for commands with at most one operand, before or after which options may stand. Sets
  * *operand, NULL if there is none. Returns 0, or -1 or -2 as above. */
 int cli_parse_operand(const struct cli_command *command, const struct cli_option *options, int argc,
@@ -77,6 +84,9 @@ int cli_parse_operand(const struct cli_command *command, const struct cli_option
 /* The candidate (the list ends with NULL) that word is a slip of, or NULL. */
 const char *cli_suggest(const char *word, const char *const *candidates);
 enum { CLI_SUGGEST_MAX = 32 }; /* commands, and options of a command, that are suggested */
+
+/* Says that there is no such command, and which one was perhaps meant; returns EXIT_HF_USAGE. */
+int cli_unknown_command(const struct cli_command *asked_by, const char *word);
 
 /* What holdfast is, its commands and global options. */
 void cli_print_overview(FILE *out);

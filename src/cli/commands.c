@@ -24,6 +24,20 @@ const struct cli_command *cli_find(const char *name)
     return NULL;
 }
 
+int cli_unknown_command(const struct cli_command *asked_by, const char *word)
+{
+    const char *names[CLI_SUGGEST_MAX + 1];
+    size_t count = 0;
+    for (const struct cli_command *c = cli_commands; c->name && count < CLI_SUGGEST_MAX; c++)
+        names[count++] = c->name;
+    names[count] = NULL;
+
+    const char *near = cli_suggest(word, names);
+    if (near)
+        return cli_usage_error(asked_by, "unknown command '%s'; did you mean '%s'?", word, near);
+    return cli_usage_error(asked_by, "unknown command '%s'; 'holdfast help' lists them", word);
+}
+
 void cli_print_overview(FILE *out)
 {
     fputs("usage: holdfast [--store URL] COMMAND [ARG...]\n"

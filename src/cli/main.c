@@ -10,7 +10,6 @@ static const struct cli_command program = {
     .name = "", .arguments = "[--store URL] COMMAND [ARG...]", .summary = ""};
 
 static void fill_standard_descriptors(void);
-static int unknown_command(const char *word);
 static int finish_output(int exit_code);
 
 int main(int argc, char **argv)
@@ -43,7 +42,7 @@ int main(int argc, char **argv)
 
     const struct cli_command *command = cli_find(argv[first]);
     if (!command)
-        return unknown_command(argv[first]);
+        return cli_unknown_command(&program, argv[first]);
     return finish_output(command->main(&context, argc - first, argv + first));
 }
 
@@ -59,20 +58,6 @@ static void fill_standard_descriptors(void)
         if (open("/dev/null", mode | O_CLOEXEC) != fd)
             _exit(EXIT_HF_INTERNAL);
     }
-}
-
-static int unknown_command(const char *word)
-{
-    const char *names[CLI_SUGGEST_MAX + 1];
-    size_t count = 0;
-    for (const struct cli_command *c = cli_commands; c->name && count < CLI_SUGGEST_MAX; c++)
-        names[count++] = c->name;
-    names[count] = NULL;
-
-    const char *near = cli_suggest(word, names);
-    if (near)
-        return cli_usage_error(&program, "unknown command '%s'; did you mean '%s'?", word, near);
-    return cli_usage_error(&program, "unknown command '%s'; 'holdfast help' lists them", word);
 }
 
 /* Output that did not arrive is a failure, also when the disk was full only at the last byte. */

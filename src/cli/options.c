@@ -22,7 +22,7 @@ struct parser {
     int next; /* the word to look at next */
 };
 
-enum { PARSE_GO_ON = 0, PARSE_ERROR = -1, PARSE_HELP = -2 };
+enum { PARSE_GO_ON = 0, PARSE_ERROR = -1, PARSE_HELP = CLI_HELP_SHOWN };
 
 static const struct cli_option help_option = {
     .letter = 'h', .name = "help", .kind = CLI_FLAG, .help = "show this help"};

@@ -1,0 +1,222 @@
+/* cmd_acquire.c - holdfast acquire: take a detached lease and hand it to the shell.
+ *
+ * What it prints is meant for eval. eval of nothing succeeds, so a failure prints a line too, one
+ * that makes the eval fail: otherwise a script would go on without the lock. */
+#include "cli/cli.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+enum { BUSY_EXIT_MAX = 255 };
+
+struct request {
+    const char *name;
+    const char *label;
+    int64_t ttl_ms;
+    int64_t wait_ms;
+    uint64_t busy_exit;
+    bool no_wait;
+    bool wait_given;
+    bool ttl_given;
+    bool json;
+};
+
+static int read_request(struct request *request, int argc, char **argv, bool *answered);
+static int acquire(const struct cli_context *context, const struct request *request, int signal_fd);
+static bool print_lease(const struct cli_context *context, const struct hf_store *store,
+                        struct hf_lease *lease, bool json);
+static int catch_signals(void);
+static int pending_signal(int signal_fd);
+static int die_of(int number);
+
+int cmd_acquire(const struct cli_context *context, int argc, char **argv)
+{
+    struct request request = {
+        .ttl_ms = HF_TTL_DEFAULT_MS, .wait_ms = -1, .busy_exit = EXIT_HF_BUSY};
+    bool answered = false;
+    int number = 0;
+    int exit_code = read_request(&request, argc, argv, &answered);
+    if (answered)
+        return exit_code;
+    if (exit_code == 0) {
+        int signal_fd = catch_signals();
+        exit_code = signal_fd < 0 ? EXIT_HF_INTERNAL : acquire(context, &request, signal_fd);
+        if (exit_code != 0 && signal_fd >= 0)
+            number = pending_signal(signal_fd);
+    }
+    if (number)
+        exit_code = 128 + number;
+    if (exit_code != 0 && !request.json) {
+        printf("(exit %d)\n", exit_code);
+        fflush(stdout);
+    }
+    return number ? die_of(number) : exit_code;
+}
+
+static int read_request(struct request *request, int argc, char **argv, bool *answered)
+{
+    const struct cli_option options[] = {
+        {'n', "no-wait", CLI_FLAG, NULL, "fail at once if another holds the lock", NULL,
+         &request->no_wait, NULL},
+        {'w', "wait", CLI_DURATION, "DURATION", "wait so long for the lock; by default without end",
+         NULL, &request->wait_ms, &request->wait_given},
+        {'E', "busy-exit", CLI_NUMBER, "CODE",
+         "exit code if another holds the lock; 75 if not given", NULL, &request->busy_exit, NULL},
+        {0, "ttl", CLI_DURATION, "DURATION", "how long the lease lasts unless renewed; 30s", NULL,
+         &request->ttl_ms, &request->ttl_given},
+        {0, "label", CLI_TEXT, "TEXT", "what others see as the holder", NULL, &request->label,
+         NULL},
+        {0, "json", CLI_FLAG, NULL, "print one JSON object instead of lines for eval", NULL,
+         &request->json, NULL},
+        {.name = NULL}};
+    const struct cli_command *command = cli_find("acquire");
+    int parsed = cli_parse_operand(command, options, argc, argv, &request->name);
+    *answered = parsed == CLI_HELP_SHOWN;
+    if (parsed < 0)
+        return cli_parse_exit(parsed);
+    if (!request->name)
+        return cli_usage_error(command, "the name of the lock is missing");
+    if (!cli_check_name(command, request->name))
+        return EXIT_HF_USAGE;
+    if (!cli_check_ttl(command, request->ttl_ms))
+        return EXIT_HF_USAGE;
+    if (request->busy_exit > BUSY_EXIT_MAX)
+        return cli_usage_error(command, "--busy-exit: an exit code is 0 to %d", BUSY_EXIT_MAX);
+    if (request->no_wait && request->wait_given)
+        return cli_usage_error(command, "--no-wait and --wait exclude each other");
+    if (request->no_wait)
+        request->wait_ms = 0;
+    return 0;
+}
+
+static int acquire(const struct cli_context *context, const struct request *request, int signal_fd)
+{
+    int exit_code = 0;
+    struct hf_store *store = cli_open(context, &exit_code);
+    if (!store)
+        return exit_code;
+    struct hf_acquire_options options = {.size = sizeof options,
+                                         .ttl_ms = (uint32_t)request->ttl_ms,
+                                         .wait_ms = request->wait_ms,
+                                         .label = request->label,
+                                         .cancel_fd = signal_fd,
+                                         .detached = true};
+    struct hf_lease *lease;
+    struct hf_error err;
+    enum hf_status status = hf_acquire(store, request->name, &options, &lease, &err);
+    if (status == HF_BUSY) {
+        cli_fail(&err);
+        exit_code = (int)request->busy_exit;
+    } else if (status != HF_OK) {
+        exit_code = cli_fail(&err);
+    } else if (poll(&(struct pollfd){.fd = signal_fd, .events = POLLIN}, 1, 0) > 0) {
+        /* The signal came too late to end the wait; whoever sent it does not want the lock. */
+        if (hf_release(lease, &err) != HF_OK)
+            cli_fail(&err);
+        exit_code = EXIT_HF_BUSY;
+    } else if (!print_lease(context, store, lease, request->json)) {
+        /* Nobody could renew or release it. */
+        cli_error("the lease could not be written to stdout (%s); '%s' is released again",
+                  strerror(errno), request->name);
+        if (hf_release(lease, &err) != HF_OK)
+            cli_fail(&err);
+        exit_code = EXIT_HF_INTERNAL;
+    } else {
+        hf_leave(lease);
+    }
+    hf_close(store);
+    return exit_code;
+}
+
+/* 'text' for the shell. */
+static void print_export(const char *variable, const char *text)
+{
+    printf("export %s='", variable);
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else
+            putchar(*text);
+    }
+    puts("'");
+}
+
+/* Is the store's URL in the environment already, with a password that we would take away? */
+static bool environment_knows_more(const struct cli_context *context)
+{
+    const char *known = secure_getenv("HOLDFAST_STORE");
+    char shown[1024];
+    if (!known || !context->store_url || strcmp(known, context->store_url) != 0)
+        return false;
+    hf__url_redact(shown, sizeof shown, known);
+    return strcmp(known, shown) != 0;
+}
+
+static bool print_lease(const struct cli_context *context, const struct hf_store *store,
+                        struct hf_lease *lease, bool json)
+{
+    char token[24];
+    snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
+    if (json) {
+        fputs("{\"name\": ", stdout);
+        cli_json_string(stdout, hf_lease_name(lease));
+        printf(", \"token\": %s, \"owner\": \"%s\", \"store\": ", token, hf_lease_owner(lease));
+        cli_json_string(stdout, hf_store_url(store));
+        printf(", \"ttl_ms\": %" PRIu32 ", \"remaining_ms\": %" PRId64 "}\n",
+               hf_lease_ttl_ms(lease), hf_lease_remaining_ms(lease));
+    } else {
+        print_export("HOLDFAST_NAME", hf_lease_name(lease));
+        print_export("HOLDFAST_TOKEN", token);
+        print_export("HOLDFAST_OWNER", hf_lease_owner(lease));
+        if (!environment_knows_more(context))
+            print_export("HOLDFAST_STORE", hf_store_url(store));
+    }
+    return fflush(stdout) == 0 && !ferror(stdout);
+}
+
+/* The signals that end a wait, blocked and turned into a descriptor; those that were ignored
+ * (nohup) stay ignored. A reader that left must not kill us with the lock in hand, so SIGPIPE is
+ * off. */
+static int catch_signals(void)
+{
+    static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    struct sigaction action;
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++) {
+        if (sigaction(ending[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&set, ending[i]);
+    }
+    action = (struct sigaction){.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &action, NULL);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        cli_error("cannot watch for signals: %s", strerror(errno));
+    return fd;
+}
+
+static int pending_signal(int signal_fd)
+{
+    struct signalfd_siginfo info;
+    ssize_t got = read(signal_fd, &info, sizeof info);
+    return got == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
+}
+
+/* Ends as the signal would have ended us, so that a shell sees the Ctrl-C and stops its script. */
+static int die_of(int number)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    return 128 + number;
+}

@@ -1,0 +1,118 @@
+/* cmd_list.c - holdfast list: the locks that are held or waited for. */
+#include "cli/cli.h"
+#include "cli/show.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIST_MAX = 20 * 1000 * 1000 }; /* locks in one listing */
+
+struct listing {
+    struct cli_lock *locks;
+    size_t count;
+    size_t capacity;
+    bool full; /* LIST_MAX or the memory is used up */
+};
+
+static hf_list_fn collect;
+static int by_name(const void *a, const void *b);
+static void print_json(const struct listing *listing);
+static void listing_release(struct listing *listing);
+
+int cmd_list(const struct cli_context *context, int argc, char **argv)
+{
+    bool json = false;
+    bool names = false;
+    const char *prefix;
+    const struct cli_option options[] = {
+        {.name = "json", .kind = CLI_FLAG, .target = &json, .help = "print one JSON array"},
+        {.name = "names",
+         .kind = CLI_FLAG,
+         .target = &names,
+         .help = "print the names only, one on a line"},
+        {.name = NULL}};
+    const struct cli_command *command = cli_find("list");
+    int parsed = cli_parse_operand(command, options, argc, argv, &prefix);
+    if (parsed < 0)
+        return cli_parse_exit(parsed);
+    if (json && names)
+        return cli_usage_error(command, "--json and --names exclude each other");
+
+    int exit_code = 0;
+    struct hf_store *store = cli_open(context, &exit_code);
+    if (!store)
+        return exit_code;
+    struct listing listing = {.locks = NULL};
+    struct hf_error err;
+    if (hf_list(store, prefix, collect, &listing, &err) != HF_OK) {
+        exit_code = cli_fail(&err);
+        goto out;
+    }
+    if (listing.full) {
+        cli_error("too many locks for one listing; give a PREFIX");
+        exit_code = EXIT_HF_INTERNAL;
+        goto out;
+    }
+    if (listing.count > 1)
+        qsort(listing.locks, listing.count, sizeof *listing.locks, by_name);
+    if (json)
+        print_json(&listing);
+    else if (names)
+        for (size_t i = 0; i < listing.count; i++)
+            puts(listing.locks[i].info.name);
+    else if (listing.count > 0)
+        cli_locks_print(stdout, listing.locks, listing.count);
+    else
+        cli_error("no lock is held or waited for in %s", hf_store_url(store));
+out:
+    listing_release(&listing);
+    hf_close(store);
+    return exit_code;
+}
+
+static bool collect(const struct hf_lock_info *info, void *data)
+{
+    struct listing *listing = data;
+    if (listing->count == listing->capacity) {
+        size_t capacity = listing->capacity ? listing->capacity * 2 : 64;
+        struct cli_lock *locks = NULL;
+        if (capacity <= LIST_MAX)
+            locks = realloc(listing->locks, capacity * sizeof *locks);
+        if (!locks) {
+            listing->full = true;
+            return false;
+        }
+        listing->locks = locks;
+        listing->capacity = capacity;
+    }
+    if (!cli_lock_copy(&listing->locks[listing->count], info)) {
+        listing->full = true;
+        return false;
+    }
+    listing->count++;
+    return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct cli_lock *left = a;
+    const struct cli_lock *right = b;
+    return strcmp(left->info.name, right->info.name);
+}
+
+static void print_json(const struct listing *listing)
+{
+    putchar('[');
+    for (size_t i = 0; i < listing->count; i++) {
+        fputs(i ? ",\n " : "", stdout);
+        cli_lock_json(stdout, &listing->locks[i].info);
+    }
+    puts("]");
+}
+
+static void listing_release(struct listing *listing)
+{
+    for (size_t i = 0; i < listing->count; i++)
+        cli_lock_clear(&listing->locks[i]);
+    free(listing->locks);
+}

@@ -1,0 +1,24 @@
+/* cmd_release.c - holdfast release: give back a lock that `acquire` took. */
+#include "cli/detached.h"
+
+#include <stdlib.h>
+
+int cmd_release(const struct cli_context *context, int argc, char **argv)
+{
+    const char *name;
+    const struct cli_option options[] = {{.name = NULL}};
+    const struct cli_command *command = cli_find("release");
+    int parsed = cli_parse_operand(command, options, argc, argv, &name);
+    if (parsed < 0)
+        return cli_parse_exit(parsed);
+
+    struct cli_detached detached;
+    int exit_code = cli_detached_open(&detached, context, command, name);
+    if (exit_code)
+        return exit_code;
+    struct hf_error err;
+    if (hf_release(detached.lease, &err) != HF_OK)
+        exit_code = cli_fail(&err);
+    hf_close(detached.store);
+    return exit_code;
+}

@@ -1,0 +1,36 @@
+/* cmd_renew.c - holdfast renew: extend a lease that `acquire` took. */
+#include "cli/detached.h"
+
+#include <stdlib.h>
+
+int cmd_renew(const struct cli_context *context, int argc, char **argv)
+{
+    int64_t ttl_ms = 0;
+    bool ttl_given = false;
+    const char *name;
+    const struct cli_option options[] = {
+        {.name = "ttl",
+         .kind = CLI_DURATION,
+         .argument = "DURATION",
+         .target = &ttl_ms,
+         .given = &ttl_given,
+         .help = "how long it lasts from now on; by default as long as before"},
+        {.name = NULL}};
+    const struct cli_command *command = cli_find("renew");
+    int parsed = cli_parse_operand(command, options, argc, argv, &name);
+    if (parsed < 0)
+        return cli_parse_exit(parsed);
+    if (ttl_given && !cli_check_ttl(command, ttl_ms))
+        return EXIT_HF_USAGE;
+
+    struct cli_detached detached;
+    int exit_code = cli_detached_open(&detached, context, command, name);
+    if (exit_code)
+        return exit_code;
+    struct hf_error err;
+    if (hf_renew(detached.lease, (uint32_t)ttl_ms, &err) != HF_OK)
+        exit_code = cli_fail(&err);
+    hf_leave(detached.lease);
+    hf_close(detached.store);
+    return exit_code;
+}

@@ -1,0 +1,126 @@
+/* cmd_status.c - holdfast status: one lock in detail, or the store as a whole. */
+#include "cli/cli.h"
+#include "cli/show.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* The one lock asked for. Found but without text: no memory for it. */
+struct copy {
+    struct cli_lock lock;
+    bool found;
+};
+
+struct summary {
+    uint64_t held;       /* locks that are held        */
+    uint64_t waited_for; /* locks with someone waiting */
+    uint64_t waiters;    /* of all locks together      */
+};
+
+static int lock_status(struct hf_store *store, const char *name, bool json);
+static int store_status(struct hf_store *store, bool json);
+static hf_list_fn copy_one;
+static hf_list_fn count_one;
+static void print_features(unsigned features, bool json);
+
+int cmd_status(const struct cli_context *context, int argc, char **argv)
+{
+    bool json = false;
+    const char *name;
+    const struct cli_option options[] = {
+        {.name = "json", .kind = CLI_FLAG, .target = &json, .help = "print one JSON object"},
+        {.name = NULL}};
+    const struct cli_command *command = cli_find("status");
+    int parsed = cli_parse_operand(command, options, argc, argv, &name);
+    if (parsed < 0)
+        return cli_parse_exit(parsed);
+    if (name && !cli_check_name(command, name))
+        return EXIT_HF_USAGE;
+
+    int exit_code = 0;
+    struct hf_store *store = cli_open(context, &exit_code);
+    if (!store)
+        return exit_code;
+    exit_code = name ? lock_status(store, name, json) : store_status(store, json);
+    hf_close(store);
+    return exit_code;
+}
+
+static int lock_status(struct hf_store *store, const char *name, bool json)
+{
+    struct copy copy = {.found = false};
+    const struct hf_lock_info nobody = {.size = sizeof nobody, .name = name, .label = ""};
+    struct hf_error err;
+    if (hf_inspect(store, name, copy_one, &copy, &err) != HF_OK)
+        return cli_fail(&err);
+    if (copy.found && !copy.lock.text) {
+        cli_error("out of memory");
+        return EXIT_HF_INTERNAL;
+    }
+    const struct hf_lock_info *info = copy.found ? &copy.lock.info : &nobody;
+    if (json) {
+        cli_lock_json(stdout, info);
+        putchar('\n');
+    } else {
+        cli_lock_print(stdout, info);
+    }
+    cli_lock_clear(&copy.lock);
+    return EXIT_SUCCESS;
+}
+
+static int store_status(struct hf_store *store, bool json)
+{
+    struct summary sum = {0};
+    struct hf_error err;
+    if (hf_list(store, NULL, count_one, &sum, &err) != HF_OK)
+        return cli_fail(&err);
+    if (json) {
+        fputs("{\"store\": ", stdout);
+        cli_json_string(stdout, hf_store_url(store));
+        fputs(", \"features\": [", stdout);
+        print_features(hf_store_features(store), true);
+        printf("], \"held\": %" PRIu64 ", \"waited_for\": %" PRIu64 ", \"waiters\": %" PRIu64 "}\n",
+               sum.held, sum.waited_for, sum.waiters);
+    } else {
+        printf("%s\n  features   ", hf_store_url(store));
+        print_features(hf_store_features(store), false);
+        printf("\n  held       %" PRIu64 "\n  waiters    %" PRIu64 "\n", sum.held, sum.waiters);
+    }
+    return EXIT_SUCCESS;
+}
+
+static bool copy_one(const struct hf_lock_info *info, void *data)
+{
+    struct copy *copy = data;
+    copy->found = true;
+    cli_lock_copy(&copy->lock, info);
+    return false;
+}
+
+static bool count_one(const struct hf_lock_info *info, void *data)
+{
+    struct summary *sum = data;
+    sum->held += info->held;
+    sum->waited_for += info->waiters > 0;
+    sum->waiters += info->waiters;
+    return true;
+}
+
+static void print_features(unsigned features, bool json)
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } known[] = {{HF_FEATURE_FAIR, "fair"},
+                 {HF_FEATURE_CRASH_RELEASE, "crash-release"},
+                 {HF_FEATURE_DURABLE_TOKENS, "durable-tokens"},
+                 {HF_FEATURE_DETACHED, "detached"},
+                 {HF_FEATURE_RENEW_TTL, "renew-ttl"}};
+    const char *comma = "";
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (!(features & known[i].bit))
+            continue;
+        printf(json ? "%s\"%s\"" : "%s%s", comma, known[i].name);
+        comma = ", ";
+    }
+}

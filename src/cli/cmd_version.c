@@ -1,0 +1,26 @@
+/* cmd_version.c - holdfast version. */
+#include "cli/cli.h"
+
+#include <holdfast/store.h>
+#include <stdlib.h>
+
+int cmd_version(const struct cli_context *context, int argc, char **argv)
+{
+    bool json = false;
+    const char *operand;
+    const struct cli_option options[] = {
+        {.name = "json", .kind = CLI_FLAG, .target = &json, .help = "print one JSON object"},
+        {.name = NULL}};
+    const struct cli_command *command = cli_find("version");
+    (void)context;
+    int parsed = cli_parse_operand(command, options, argc, argv, &operand);
+    if (parsed < 0)
+        return cli_parse_exit(parsed);
+    if (operand)
+        return cli_usage_error(command, "one word too many: '%s'", operand);
+    if (json)
+        printf("{\"version\": \"%s\", \"store_abi\": %u}\n", hf_version(), HF_STORE_ABI);
+    else
+        printf("holdfast %s\n", hf_version());
+    return EXIT_SUCCESS;
+}

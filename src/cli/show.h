@@ -1,0 +1,25 @@
+/* show.h - how status and list show a lock. The owner is never shown. */
+#ifndef HF_CLI_SHOW_H
+#define HF_CLI_SHOW_H
+
+#include <holdfast.h>
+#include <stdio.h>
+
+/* A lock's listing entry, copied so that it outlives the callback. */
+struct cli_lock {
+    struct hf_lock_info info; /* name and label point into text */
+    char *text;
+};
+
+/* False if memory is short. End with cli_lock_clear. */
+bool cli_lock_copy(struct cli_lock *lock, const struct hf_lock_info *info);
+void cli_lock_clear(struct cli_lock *lock);
+
+/* The lock as one JSON object; what is not known is null. */
+void cli_lock_json(FILE *out, const struct hf_lock_info *info);
+/* The lock on several lines, for people. */
+void cli_lock_print(FILE *out, const struct hf_lock_info *info);
+/* Many locks as a table with a heading, for people. */
+void cli_locks_print(FILE *out, const struct cli_lock *locks, size_t count);
+
+#endif /* HF_CLI_SHOW_H */
