@@ -48,6 +48,16 @@ struct cli_command {
     int (*main)(const struct cli_context *context, int argc, char **argv); /* argv[0]: the command */
 };
 
+int cmd_run(const struct cli_context *context, int argc, char **argv);
+int cmd_acquire(const struct cli_context *context, int argc, char **argv);
+int cmd_renew(const struct cli_context *context, int argc, char **argv);
+int cmd_release(const struct cli_context *context, int argc, char **argv);
+int cmd_status(const struct cli_context *context, int argc, char **argv);
+int cmd_list(const struct cli_context *context, int argc, char **argv);
+int cmd_repair(const struct cli_context *context, int argc, char **argv);
+int cmd_help(const struct cli_context *context, int argc, char **argv);
+int cmd_version(const struct cli_context *context, int argc, char **argv);
+
 /* All commands, ends with an entry whose name is NULL: commands.c. */
 extern const struct cli_command cli_commands[];
 
@@ -59,7 +69,19 @@ extern const struct cli_command cli_commands[];
 int cli_parse(const struct cli_command *command, const struct cli_option *options, int argc,
               char **argv, bool *saw_dashes);
 
-/* "holdfast: MESSAGE" on stderr. */
+/* The same for commands with at most one operand, before or after which options may stand. Sets
+ * *operand, NULL if there is none. Returns 0, or -1 or -2 as above. */
+int cli_parse_operand(const struct cli_command *command, const struct cli_option *options, int argc,
+                      char **argv, const char **operand);
+
+/* The candidate (the list ends with NULL) that word is a slip of, or NULL. */
+const char *cli_suggest(const char *word, const char *const *candidates);
+enum { CLI_SUGGEST_MAX = 32 }; /* commands, and options of a command, that are suggested */
+
+/* What holdfast is, its commands and global options. */
+void cli_print_overview(FILE *out);
+
+/* "holdfast: MESSAGE" on stderr, as one line: control characters become '?'. */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same followed by the usage line of the command; returns EXIT_HF_USAGE. */
 int cli_usage_error(const struct cli_command *command, const char *format, ...)
@@ -73,6 +95,8 @@ struct hf_store *cli_open(const struct cli_context *context, int *exit_code);
 const struct cli_command *cli_find(const char *name);
 /* Checks a lock name, says what is wrong with it; false: exit EXIT_HF_USAGE. */
 bool cli_check_name(const struct cli_command *command, const char *name);
+/* The same for a ttl. */
+bool cli_check_ttl(const struct cli_command *command, int64_t ttl_ms);
 /* Writes text as a JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
 void cli_json_string(FILE *out, const char *text);
 

@@ -1,0 +1,47 @@
+/* commands.c - the table of commands. */
+#include "cli/cli.h"
+
+#include <string.h>
+
+const struct cli_command cli_commands[] = {
+    {"run", "[options] NAME -- CMD [ARG...]", "run a command while holding a lock", cmd_run},
+    {"acquire", "[options] NAME", "take a lock and print what renews and releases it", cmd_acquire},
+    {"renew", "[options] [NAME]", "extend a lease that 'acquire' took", cmd_renew},
+    {"release", "[NAME]", "give back a lock that 'acquire' took", cmd_release},
+    {"status", "[options] [NAME]", "show one lock, or the store as a whole", cmd_status},
+    {"list", "[options] [PREFIX]", "list the locks that are held or waited for", cmd_list},
+    {"repair", "[options]", "make a damaged embedded store usable again", cmd_repair},
+    {"help", "[COMMAND]", "explain holdfast or one of its commands", cmd_help},
+    {"version", "[options]", "print the version", cmd_version},
+    {NULL, NULL, NULL, NULL}};
+
+const struct cli_command *cli_find(const char *name)
+{
+    for (const struct cli_command *command = cli_commands; command->name; command++) {
+        if (strcmp(command->name, name) == 0)
+            return command;
+    }
+    return NULL;
+}
+
+void cli_print_overview(FILE *out)
+{
+    fputs("usage: holdfast [--store URL] COMMAND [ARG...]\n"
+          "\n"
+          "Takes a lock, keeps it, and notices the moment it is lost.\n"
+          "\n"
+          "commands:\n",
+          out);
+    for (const struct cli_command *command = cli_commands; command->name; command++)
+        fprintf(out, "  %-9s %s\n", command->name, command->summary);
+    fputs("\n"
+          "options:\n"
+          "      --store URL  where the locks live, such as file:/var/lib/jobs; the default is\n"
+          "                   $HOLDFAST_STORE, else the embedded store of this user\n"
+          "  -h, --help       show this help\n"
+          "  -V, --version    print the version\n"
+          "\n"
+          "Try: holdfast run nightly -- sh -c 'echo my token is $HOLDFAST_TOKEN'\n"
+          "'holdfast help COMMAND' shows a command's options, 'man holdfast' the whole.\n",
+          out);
+}

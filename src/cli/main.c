@@ -1,0 +1,88 @@
+/* main.c - the global options, and the way to the command. */
+#include "cli/cli.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct cli_command program = {
+    .name = "", .arguments = "[--store URL] COMMAND [ARG...]", .summary = ""};
+
+static void fill_standard_descriptors(void);
+static int unknown_command(const char *word);
+static int finish_output(int exit_code);
+
+int main(int argc, char **argv)
+{
+    const char *from_environment = secure_getenv("HOLDFAST_STORE");
+    struct cli_context context = {.store_url = from_environment};
+    bool help = false;
+    bool version = false;
+    const struct cli_option options[] = {
+        {.name = "store", .kind = CLI_TEXT, .argument = "URL", .target = &context.store_url},
+        {.letter = 'h', .name = "help", .kind = CLI_FLAG, .target = &help},
+        {.letter = 'V', .name = "version", .kind = CLI_FLAG, .target = &version},
+        {.name = NULL}};
+
+    fill_standard_descriptors();
+    int first = cli_parse(&program, options, argc, argv, NULL);
+    if (first < 0)
+        return EXIT_HF_USAGE;
+    if (help || version) {
+        const struct cli_command *command = cli_find(help ? "help" : "version");
+        char *words[] = {(char *)command->name, NULL};
+        return finish_output(command->main(&context, 1, words));
+    }
+    if (first == argc) {
+        cli_print_overview(stderr);
+        return EXIT_HF_USAGE;
+    }
+    if (context.store_url && context.store_url[0] == '\0')
+        context.store_url = NULL;
+
+    const struct cli_command *command = cli_find(argv[first]);
+    if (!command)
+        return unknown_command(argv[first]);
+    return finish_output(command->main(&context, argc - first, argv + first));
+}
+
+/* If we were started with descriptor 0, 1 or 2 closed, the next file opened would get its number,
+ * and a message to stderr would be written into the store. So the gaps are filled, with something
+ * that fails when used as before, and that a command we execute does not inherit. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) != -1)
+            continue;
+        int mode = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+        if (open("/dev/null", mode | O_CLOEXEC) != fd)
+            _exit(EXIT_HF_INTERNAL);
+    }
+}
+
+static int unknown_command(const char *word)
+{
+    const char *names[CLI_SUGGEST_MAX + 1];
+    size_t count = 0;
+    for (const struct cli_command *c = cli_commands; c->name && count < CLI_SUGGEST_MAX; c++)
+        names[count++] = c->name;
+    names[count] = NULL;
+
+    const char *near = cli_suggest(word, names);
+    if (near)
+        return cli_usage_error(&program, "unknown command '%s'; did you mean '%s'?", word, near);
+    return cli_usage_error(&program, "unknown command '%s'; 'holdfast help' lists them", word);
+}
+
+/* Output that did not arrive is a failure, also when the disk was full only at the last byte. */
+static int finish_output(int exit_code)
+{
+    bool bad = ferror(stdout) != 0;
+    if (fflush(stdout) != 0)
+        bad = true;
+    if (!bad || exit_code != EXIT_SUCCESS)
+        return exit_code;
+    cli_error("the output could not be written");
+    return EXIT_HF_INTERNAL;
+}

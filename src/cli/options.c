@@ -1,0 +1,292 @@
+/* options.c - reads a command's options by its table, and helps with those that are not in it. */
+#include "cli/cli.h"
+
+#include "base/base.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum {
+    OPTIONS_MAX = CLI_SUGGEST_MAX, /* options of one command                        */
+    SUGGEST_EDITS_MAX = 2,         /* a word further away than this is another word */
+    SUGGEST_WORD_MAX = 64,         /* longer words are no typing mistakes           */
+    USAGE_WIDTH = 26               /* column at which the help of an option starts  */
+};
+
+/* The words being read. */
+struct parser {
+    const struct cli_command *command;
+    const struct cli_option *options;
+    int argc;
+    char **argv;
+    int next; /* the word to look at next */
+};
+
+enum { PARSE_GO_ON = 0, PARSE_ERROR = -1, PARSE_HELP = -2 };
+
+static const struct cli_option help_option = {
+    .letter = 'h', .name = "help", .kind = CLI_FLAG, .help = "show this help"};
+
+static int parse_long(struct parser *p, char *word);
+static int parse_letters(struct parser *p, char *word);
+static int take(struct parser *p, const struct cli_option *option, const char *value);
+static int unknown_long(struct parser *p, const char *name);
+static const struct cli_option *find_long(struct parser *p, const char *name, size_t len,
+                                          bool *ambiguous);
+static const struct cli_option *find_letter(struct parser *p, char letter);
+static void print_help(const struct cli_command *command, const struct cli_option *options);
+
+int cli_parse(const struct cli_command *command, const struct cli_option *options, int argc,
+              char **argv, bool *saw_dashes)
+{
+    struct parser p = {
+        .command = command, .options = options, .argc = argc, .argv = argv, .next = 1};
+    if (saw_dashes)
+        *saw_dashes = false;
+    while (p.next < argc) {
+        char *word = argv[p.next];
+        if (word[0] != '-' || word[1] == '\0')
+            break;
+        p.next++;
+        if (strcmp(word, "--") == 0) {
+            if (saw_dashes)
+                *saw_dashes = true;
+            break;
+        }
+        int result = word[1] == '-' ? parse_long(&p, word + 2) : parse_letters(&p, word + 1);
+        if (result != PARSE_GO_ON)
+            return result;
+    }
+    return p.next;
+}
+
+int cli_parse_operand(const struct cli_command *command, const struct cli_option *options, int argc,
+                      char **argv, const char **operand)
+{
+    bool dashes = false;
+    *operand = NULL;
+    for (int at = 0; at < argc;) {
+        int first = dashes ? 1 : cli_parse(command, options, argc - at, argv + at, &dashes);
+        if (first < 0)
+            return first;
+        at += first;
+        if (at >= argc)
+            break;
+        if (*operand) {
+            cli_usage_error(command, "one word too many: '%s'", argv[at]);
+            return PARSE_ERROR;
+        }
+        *operand = argv[at];
+    }
+    return PARSE_GO_ON;
+}
+
+const char *cli_suggest(const char *word, const char *const *candidates)
+{
+    const char *best = NULL;
+    size_t best_edits = SUGGEST_EDITS_MAX + 1;
+    size_t len = strlen(word);
+    if (len == 0 || len > SUGGEST_WORD_MAX)
+        return NULL;
+    for (; *candidates; candidates++) {
+        size_t edits = hf__edit_distance(word, *candidates);
+        if (len > 1 && strncmp(word, *candidates, len) == 0)
+            edits = 1;
+        /* Two edits turn any word of two letters into any other. */
+        if (edits < best_edits && edits < len && edits < strlen(*candidates)) {
+            best = *candidates;
+            best_edits = edits;
+        }
+    }
+    return best;
+}
+
+static int parse_long(struct parser *p, char *word)
+{
+    size_t len = strcspn(word, "=");
+    const char *value = word[len] == '=' ? word + len + 1 : NULL;
+    bool ambiguous = false;
+    const struct cli_option *option = find_long(p, word, len, &ambiguous);
+    if (ambiguous) {
+        cli_usage_error(p->command, "option '--%.*s' can mean more than one", (int)len, word);
+        return PARSE_ERROR;
+    }
+    if (!option) {
+        word[len] = '\0';
+        return unknown_long(p, word);
+    }
+    if (option->kind == CLI_FLAG && value) {
+        cli_usage_error(p->command, "option '--%s' takes no value", option->name);
+        return PARSE_ERROR;
+    }
+    return take(p, option, value);
+}
+
+/* "-nw5s": flags until a letter that takes a value, which has the rest of the word or the next. */
+static int parse_letters(struct parser *p, char *word)
+{
+    for (; *word; word++) {
+        const struct cli_option *option = find_letter(p, *word);
+        if (!option) {
+            cli_usage_error(p->command, "unknown option '-%c'", *word);
+            return PARSE_ERROR;
+        }
+        if (option->kind != CLI_FLAG)
+            return take(p, option, word[1] ? word + 1 : NULL);
+        int result = take(p, option, NULL);
+        if (result != PARSE_GO_ON)
+            return result;
+    }
+    return PARSE_GO_ON;
+}
+
+static bool store_choice(const struct cli_option *option, const char *value)
+{
+    for (int i = 0; option->choices[i]; i++) {
+        if (strcmp(option->choices[i], value) == 0) {
+            *(int *)option->target = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Says what the values of an option look like. */
+static void bad_value(struct parser *p, const struct cli_option *option, const char *value)
+{
+    if (option->kind == CLI_DURATION) {
+        cli_usage_error(p->command, "--%s: '%s' is not a duration such as 250ms, 30s, 5m or 2h",
+                        option->name, value);
+    } else if (option->kind == CLI_NUMBER) {
+        cli_usage_error(p->command, "--%s: '%s' is not a whole number", option->name, value);
+    } else {
+        char known[128] = "";
+        size_t used = 0;
+        for (int i = 0; option->choices[i] && used < sizeof known; i++)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                                     option->choices[i]);
+        const char *near = cli_suggest(value, option->choices);
+        if (near)
+            cli_usage_error(p->command, "--%s: unknown value '%s'; did you mean '%s'?",
+                            option->name, value, near);
+        else
+            cli_usage_error(p->command, "--%s: unknown value '%s'; known are: %s", option->name,
+                            value, known);
+    }
+}
+
+static bool store_value(const struct cli_option *option, const char *value)
+{
+    switch (option->kind) {
+    case CLI_FLAG:
+        *(bool *)option->target = true;
+        return true;
+    case CLI_TEXT:
+        *(const char **)option->target = value;
+        return true;
+    case CLI_DURATION:
+        return hf__parse_duration_ms(value, option->target);
+    case CLI_NUMBER:
+        return hf__parse_u64(value, option->target);
+    case CLI_CHOICE:
+        return store_choice(option, value);
+    }
+    return false;
+}
+
+/* Gives the option its value: the one it came with, or the next word. */
+static int take(struct parser *p, const struct cli_option *option, const char *value)
+{
+    if (option == &help_option) {
+        print_help(p->command, p->options);
+        return PARSE_HELP;
+    }
+    if (option->kind != CLI_FLAG && !value) {
+        if (p->next >= p->argc) {
+            cli_usage_error(p->command, "option '--%s' needs a value: %s", option->name,
+                            option->argument);
+            return PARSE_ERROR;
+        }
+        value = p->argv[p->next++];
+    }
+    if (!store_value(option, value)) {
+        bad_value(p, option, value);
+        return PARSE_ERROR;
+    }
+    if (option->given)
+        *option->given = true;
+    return PARSE_GO_ON;
+}
+
+static int unknown_long(struct parser *p, const char *name)
+{
+    const char *names[OPTIONS_MAX + 2];
+    size_t count = 0;
+    for (const struct cli_option *o = p->options; o->name && count < OPTIONS_MAX; o++)
+        names[count++] = o->name;
+    names[count++] = help_option.name;
+    names[count] = NULL;
+
+    const char *near = cli_suggest(name, names);
+    if (strcmp(name, "store") == 0)
+        cli_usage_error(p->command, "--store goes before the command: holdfast --store URL %s ...",
+                        p->command->name);
+    else if (near)
+        cli_usage_error(p->command, "unknown option '--%s'; did you mean '--%s'?", name, near);
+    else
+        cli_usage_error(p->command, "unknown option '--%s'", name);
+    return PARSE_ERROR;
+}
+
+/* An exact name wins over those it begins. --help stands behind the table, for all commands. */
+static const struct cli_option *find_long(struct parser *p, const char *name, size_t len,
+                                          bool *ambiguous)
+{
+    const struct cli_option *found = NULL;
+    for (const struct cli_option *o = p->options; o; o = o->name ? o + 1 : NULL) {
+        const struct cli_option *option = o->name ? o : &help_option;
+        if (strncmp(option->name, name, len) != 0)
+            continue;
+        if (option->name[len] == '\0') {
+            *ambiguous = false;
+            return option;
+        }
+        if (found && strcmp(found->name, option->name) != 0)
+            *ambiguous = true;
+        else if (!found)
+            found = option;
+    }
+    return found;
+}
+
+static const struct cli_option *find_letter(struct parser *p, char letter)
+{
+    for (const struct cli_option *o = p->options; o->name; o++) {
+        if (o->letter == letter)
+            return o;
+    }
+    return letter == help_option.letter ? &help_option : NULL;
+}
+
+static void print_option(const struct cli_option *option)
+{
+    char head[64];
+    snprintf(head, sizeof head, "  %c%c%c --%s%s%s", option->letter ? '-' : ' ',
+             option->letter ? option->letter : ' ', option->letter ? ',' : ' ', option->name,
+             option->argument ? " " : "", option->argument ? option->argument : "");
+    if (strlen(head) < USAGE_WIDTH)
+        printf("%-*s %s\n", USAGE_WIDTH, head, option->help);
+    else
+        printf("%s\n%*s %s\n", head, USAGE_WIDTH, "", option->help);
+}
+
+static void print_help(const struct cli_command *command, const struct cli_option *options)
+{
+    printf("usage: holdfast %s %s\n\n", command->name, command->arguments);
+    printf("%c%s.\n\noptions:\n", toupper((unsigned char)command->summary[0]),
+           command->summary + 1);
+    for (; options->name; options++)
+        print_option(options);
+    print_option(&help_option);
+    printf("\n'man holdfast-%s' tells the rest.\n", command->name);
+}

@@ -1,0 +1,157 @@
+/* output.c - what the program says: errors, exit codes, JSON. */
+#include "cli/cli.h"
+
+#include "base/base.h"
+
+#include <string.h>
+
+enum { MESSAGE_MAX = 1024 }; /* bytes of one message; the rest is cut */
+
+static void say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+static size_t utf8_length(const unsigned char *text);
+
+int cli_exit_code(enum hf_status status)
+{
+    switch (status) {
+    case HF_OK:
+        return 0;
+    case HF_BUSY:
+    case HF_CANCELLED:
+        return EXIT_HF_BUSY;
+    case HF_LOST:
+        return EXIT_HF_LOST;
+    case HF_STALE:
+        return EXIT_HF_STALE;
+    case HF_UNKNOWN:
+    case HF_UNREACHABLE:
+    case HF_QUARANTINE:
+    case HF_CORRUPT:
+        return EXIT_HF_UNAVAILABLE;
+    case HF_DENIED:
+        return EXIT_HF_DENIED;
+    case HF_INVALID:
+    case HF_UNSUPPORTED:
+        return EXIT_HF_USAGE;
+    case HF_NOMEM:
+        break;
+    }
+    return EXIT_HF_INTERNAL;
+}
+
+void cli_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+}
+
+int cli_usage_error(const struct cli_command *command, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args);
+    va_end(args);
+    fprintf(stderr, "usage: holdfast %s%s%s\n", command->name, command->name[0] ? " " : "",
+            command->arguments);
+    return EXIT_HF_USAGE;
+}
+
+int cli_fail(const struct hf_error *err)
+{
+    cli_error("%s", err->text[0] ? err->text : hf_status_text(err->code));
+    return cli_exit_code(err->code);
+}
+
+struct hf_store *cli_open(const struct cli_context *context, int *exit_code)
+{
+    struct hf_store *store = NULL;
+    struct hf_error err;
+    if (hf_open(context->store_url, &store, &err) != HF_OK) {
+        *exit_code = cli_fail(&err);
+        return NULL;
+    }
+    return store;
+}
+
+bool cli_check_name(const struct cli_command *command, const char *name)
+{
+    size_t len = strlen(name);
+    if (hf__name_valid(name))
+        return true;
+    if (len == 0)
+        cli_usage_error(command, "the name of the lock is empty");
+    else if (len > HF_NAME_MAX)
+        cli_usage_error(command, "the name of the lock has %zu bytes; at most %d are allowed", len,
+                        HF_NAME_MAX);
+    else
+        cli_usage_error(command, "the name of the lock has a control character in it");
+    return false;
+}
+
+bool cli_check_ttl(const struct cli_command *command, int64_t ttl_ms)
+{
+    char given[32];
+    hf__format_duration(given, sizeof given, ttl_ms);
+    if (ttl_ms < HF_TTL_MIN_MS)
+        cli_usage_error(command, "--ttl: %s is too short; the shortest is 100ms", given);
+    else if (ttl_ms > HF_TTL_MAX_MS)
+        cli_usage_error(command, "--ttl: %s is too long; the longest is 24h", given);
+    else
+        return true;
+    return false;
+}
+
+void cli_json_string(FILE *out, const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    fputc('"', out);
+    while (*at) {
+        size_t len = utf8_length(at);
+        if (*at == '"' || *at == '\\')
+            fprintf(out, "\\%c", *at);
+        else if (*at < 0x20 || *at == 0x7f)
+            fprintf(out, "\\u%04x", *at);
+        else if (len == 0)
+            fputs("\xef\xbf\xbd", out);
+        else
+            fwrite(at, 1, len, out);
+        at += len ? len : 1;
+    }
+    fputc('"', out);
+}
+
+/* One message, one line, one write; names in it cannot drive the terminal. */
+static void say(const char *format, va_list args)
+{
+    char raw[MESSAGE_MAX];
+    char line[MESSAGE_MAX];
+    vsnprintf(raw, sizeof raw, format, args);
+    hf__copy_printable(line, sizeof line, raw);
+    fprintf(stderr, "holdfast: %s\n", line);
+}
+
+/* The bytes of the UTF-8 character at text, 0 if there is none: also for overlong forms, halves of
+ * surrogate pairs and values above U+10FFFF, which JSON parsers refuse. */
+static size_t utf8_length(const unsigned char *text)
+{
+    static const struct {
+        unsigned char first, last, low, high; /* first byte from..to, second byte low..high */
+        size_t len;
+    } forms[] = {
+        {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (text[0] < forms[i].first || text[0] > forms[i].last)
+            continue;
+        if (forms[i].len > 1 && (text[1] < forms[i].low || text[1] > forms[i].high))
+            return 0;
+        for (size_t k = 2; k < forms[i].len; k++) {
+            if (text[k] < 0x80 || text[k] > 0xbf)
+                return 0;
+        }
+        return forms[i].len;
+    }
+    return 0;
+}
