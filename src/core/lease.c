@@ -45,6 +45,16 @@ void hf__lease_granted(struct hf__lease_core *lease, int64_t sent_at_ns, uint32_
     move(lease, HF__LEASE_HELD, HF_LOSS_NONE);
 }
 
+void hf__lease_adopted(struct hf__lease_core *lease, int64_t sent_at_ns, uint32_t ttl_ms,
+                       int64_t remaining_ms)
+{
+    int64_t limit_ns = sent_at_ns + remaining_ms * NS_PER_MS - hf__drift_ns(ttl_ms);
+
+    hf__lease_granted(lease, sent_at_ns, ttl_ms);
+    if (limit_ns < lease->deadline_ns)
+        lease->deadline_ns = limit_ns;
+}
+
 bool hf__lease_renewed(struct hf__lease_core *lease, int64_t sent_at_ns, uint32_t ttl_ms,
                        int64_t now_ns)
 {

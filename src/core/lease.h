@@ -33,6 +33,11 @@ int64_t hf__deadline_ns(int64_t sent_at_ns, uint32_t ttl_ms);
 /* The store granted: the lease is held from here on. */
 void hf__lease_granted(struct hf__lease_core *lease, int64_t sent_at_ns, uint32_t ttl_ms);
 
+/* The store confirmed at a look sent at sent_at_ns that a lease granted for ttl_ms has remaining_ms
+ * of its life left: held until then, less the drift of its whole ttl. */
+void hf__lease_adopted(struct hf__lease_core *lease, int64_t sent_at_ns, uint32_t ttl_ms,
+                       int64_t remaining_ms);
+
 /* The store agreed to a renewal sent at sent_at_ns. If the answer came only after the deadline the
  * lease is lost all the same: in between nobody could rely on it. Returns true if it is held. */
 bool hf__lease_renewed(struct hf__lease_core *lease, int64_t sent_at_ns, uint32_t ttl_ms,
