@@ -1,0 +1,227 @@
+/* text.c - names, numbers, durations, hex and hashes. */
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+void hf__hex_encode(char *out, const void *data, size_t len)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *in = data;
+
+    for (size_t i = 0; i < len; i++) {
+        out[2 * i] = digits[in[i] >> 4];
+        out[2 * i + 1] = digits[in[i] & 15];
+    }
+    out[2 * len] = '\0';
+}
+
+bool hf__hex_decode(void *out, size_t len, const char *text)
+{
+    unsigned char *to = out;
+
+    if (strlen(text) != 2 * len)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        int high = hex_value(text[2 * i]);
+        int low = hex_value(text[2 * i + 1]);
+
+        if (high < 0 || low < 0)
+            return false;
+        to[i] = (unsigned char)(high << 4 | low);
+    }
+    return true;
+}
+
+static bool is_control(unsigned char c)
+{
+    return c < 0x20 || c == 0x7f;
+}
+
+bool hf__name_valid(const char *name)
+{
+    size_t len = strnlen(name, HF_NAME_MAX + 1);
+
+    if (len == 0 || len > HF_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (is_control((unsigned char)name[i]))
+            return false;
+    return true;
+}
+
+void hf__copy_printable(char *out, size_t size, const char *text)
+{
+    size_t len = strnlen(text, size);
+
+    if (len >= size) {
+        len = size - 1;
+        while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+            len--;
+    }
+    for (size_t i = 0; i < len; i++)
+        out[i] = is_control((unsigned char)text[i]) ? '?' : text[i];
+    out[len] = '\0';
+}
+
+bool hf__parse_u64(const char *text, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    if (*text == '\0')
+        return false;
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9')
+            return false;
+        if (__builtin_mul_overflow(value, (uint64_t)10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+            return false;
+    }
+    *out = value;
+    return true;
+}
+
+/* Digits with an optional fraction, in thousandths. Returns where it stopped, NULL if nothing fits. */
+static const char *parse_thousandths(const char *text, int64_t *out)
+{
+    int64_t whole = 0;
+    int64_t fraction = 0;
+    int64_t place = 100;
+
+    if (*text < '0' || *text > '9')
+        return NULL;
+    for (; *text >= '0' && *text <= '9'; text++)
+        if (__builtin_mul_overflow(whole, (int64_t)10, &whole) ||
+            __builtin_add_overflow(whole, (int64_t)(*text - '0'), &whole))
+            return NULL;
+    if (*text == '.') {
+        text++;
+        if (*text < '0' || *text > '9')
+            return NULL;
+        for (; *text >= '0' && *text <= '9'; text++, place /= 10)
+            fraction += (*text - '0') * place;
+    }
+    if (__builtin_mul_overflow(whole, (int64_t)1000, &whole) ||
+        __builtin_add_overflow(whole, fraction, out))
+        return NULL;
+    return text;
+}
+
+bool hf__parse_duration_ms(const char *text, int64_t *out_ms)
+{
+    static const struct {
+        const char *suffix;
+        int64_t ms;
+    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+    int64_t thousandths;
+    int64_t scaled;
+    const char *suffix = parse_thousandths(text, &thousandths);
+
+    if (suffix == NULL)
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(suffix, units[i].suffix) != 0)
+            continue;
+        if (__builtin_mul_overflow(thousandths, units[i].ms, &scaled))
+            return false;
+        *out_ms = scaled / 1000;
+        return true;
+    }
+    return false;
+}
+
+char *hf__format_duration(char *out, size_t size, int64_t ms)
+{
+    int64_t s = ms / 1000;
+
+    if (ms < 0)
+        (void)snprintf(out, size, "?");
+    else if (ms < 1000)
+        (void)snprintf(out, size, "%lldms", (long long)ms);
+    else if (ms < 10000)
+        (void)snprintf(out, size, "%lld.%llds", (long long)s, (long long)(ms % 1000 / 100));
+    else if (s < 60)
+        (void)snprintf(out, size, "%llds", (long long)s);
+    else if (s < 3600)
+        (void)snprintf(out, size, "%lldm%02llds", (long long)(s / 60), (long long)(s % 60));
+    else if (s < 86400)
+        (void)snprintf(out, size, "%lldh%02lldm", (long long)(s / 3600),
+                       (long long)(s % 3600 / 60));
+    else
+        (void)snprintf(out, size, "%lldd%02lldh", (long long)(s / 86400),
+                       (long long)(s % 86400 / 3600));
+    return out;
+}
+
+/* A multiply-and-fold step: every input bit reaches every output bit. */
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    __extension__ unsigned __int128 product = (unsigned __int128)a * b;
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+uint64_t hf__hash64(const void *data, size_t len, uint64_t seed)
+{
+    const unsigned char *at = data;
+    uint64_t hash = mix(seed ^ 0x9e3779b97f4a7c15u, len ^ 0xd6e8feb86659fd93u);
+    uint64_t word;
+
+    for (; len >= 8; at += 8, len -= 8) {
+        memcpy(&word, at, 8);
+        hash = mix(hash ^ word, 0xa0761d6478bd642fu) + 0xe7037ed1a0b428dbu;
+    }
+    word = 0;
+    memcpy(&word, at, len);
+    hash = mix(hash ^ word, 0x8ebc6af09c88c6e3u);
+    return mix(hash ^ 0x589965cc75374cc3u, hash | 1);
+}
+
+#define EDIT_MAX 32 /* words longer than this are not compared */
+
+size_t hf__edit_distance(const char *a, const char *b)
+{
+    size_t rows[3][EDIT_MAX + 1];
+    size_t *before = rows[0];
+    size_t *last = rows[1];
+    size_t *row = rows[2];
+    size_t a_len = strlen(a);
+    size_t b_len = strlen(b);
+
+    if (a_len > EDIT_MAX || b_len > EDIT_MAX)
+        return EDIT_MAX;
+    for (size_t j = 0; j <= b_len; j++)
+        last[j] = j;
+    for (size_t i = 1; i <= a_len; i++) {
+        size_t *spare = before;
+
+        row[0] = i;
+        for (size_t j = 1; j <= b_len; j++) {
+            size_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+            if (last[j] + 1 < best)
+                best = last[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            row[j] = best;
+        }
+        before = last;
+        last = row;
+        row = spare;
+    }
+    return last[b_len];
+}

@@ -1,0 +1,171 @@
+/* url.c - taking URLs apart. */
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define PARAM_MAX 1024 /* bytes of a key or a value */
+
+size_t hf__url_scheme_len(const char *url)
+{
+    size_t len = 0;
+
+    if (url[0] < 'a' || url[0] > 'z')
+        return 0;
+    while ((url[len] >= 'a' && url[len] <= 'z') || (url[len] >= '0' && url[len] <= '9') ||
+           url[len] == '+' || url[len] == '.' || url[len] == '-')
+        len++;
+    return url[len] == ':' ? len : 0;
+}
+
+const char *hf__url_rest(const char *url, const char *scheme)
+{
+    size_t len = hf__url_scheme_len(url);
+
+    if (len == 0 || strlen(scheme) != len || memcmp(url, scheme, len) != 0)
+        return NULL;
+    return url + len + 1;
+}
+
+/* Copies up to len bytes behind *used, as far as there is room. */
+static void append(char *out, size_t size, size_t *used, const char *text, size_t len)
+{
+    if (len > size - 1 - *used)
+        len = size - 1 - *used;
+    memcpy(out + *used, text, len);
+    *used += len;
+    out[*used] = '\0';
+}
+
+static bool key_is_secret(const char *key, size_t len)
+{
+    static const char word[] = "password";
+
+    for (size_t i = 0; i + sizeof word - 1 <= len; i++)
+        if (strncasecmp(key + i, word, sizeof word - 1) == 0)
+            /* ?password_file= names a file, which is no secret. */
+            return strncasecmp(key + i, "password_file", sizeof "password_file" - 1) != 0;
+    return false;
+}
+
+static void redact_query(char *out, size_t size, size_t *used, const char *query)
+{
+    while (*query != '\0') {
+        size_t param = strcspn(query, "&");
+        size_t key = strcspn(query, "=&");
+
+        if (key < param && key_is_secret(query, key)) {
+            append(out, size, used, query, key + 1);
+            append(out, size, used, "***", 3);
+        } else {
+            append(out, size, used, query, param);
+        }
+        query += param;
+        if (*query == '&') {
+            append(out, size, used, query, 1);
+            query++;
+        }
+    }
+}
+
+/* The last '@' before the path ends the user part: an unescaped '@' in a password is hidden too. */
+static const char *find_at(const char *authority)
+{
+    const char *end = authority + strcspn(authority, "/?#");
+    const char *found = NULL;
+
+    /* A password may hold an unescaped '/' as well; prefer hiding too much. */
+    for (const char *at = authority; *at != '\0' && *at != '?'; at++)
+        if (*at == '@' && (at < end || found == NULL))
+            found = at;
+    return found;
+}
+
+void hf__url_redact(char *out, size_t size, const char *url)
+{
+    size_t used = 0;
+    size_t scheme = hf__url_scheme_len(url);
+    const char *rest = url;
+    const char *query;
+
+    out[0] = '\0';
+    if (scheme > 0 && strncmp(url + scheme, "://", 3) == 0) {
+        const char *authority = url + scheme + 3;
+        const char *at = find_at(authority);
+        const char *colon = at != NULL ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
+
+        if (colon != NULL) {
+            append(out, size, &used, url, (size_t)(colon - url));
+            rest = at;
+        }
+    }
+    query = rest + strcspn(rest, "?");
+    append(out, size, &used, rest, (size_t)(query - rest));
+    if (*query == '?') {
+        append(out, size, &used, query, 1);
+        redact_query(out, size, &used, query + 1);
+    }
+}
+
+bool hf__url_decode(char *text)
+{
+    char *to = text;
+
+    for (; *text != '\0'; text++, to++) {
+        *to = *text;
+        if (*text == '%') {
+            char digits[3] = {text[1], text[1] != '\0' ? text[2] : '\0', '\0'};
+
+            if (!hf__hex_decode(to, 1, digits) || *to == '\0')
+                return false;
+            text += 2;
+        }
+    }
+    *to = '\0';
+    return true;
+}
+
+bool hf__url_encode(char *out, size_t size, const char *text)
+{
+    size_t used = 0;
+
+    for (; *text != '\0'; text++) {
+        char c = *text;
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '-' || c == '.' || c == '_' || c == '~';
+
+        if (used + (plain ? 1 : 3) >= size)
+            return false;
+        if (plain)
+            out[used++] = c;
+        else
+            used += (size_t)snprintf(out + used, size - used, "%%%02X", (unsigned)(unsigned char)c);
+    }
+    if (used >= size)
+        return false;
+    out[used] = '\0';
+    return true;
+}
+
+bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data)
+{
+    while (*query != '\0') {
+        size_t len = strcspn(query, "&");
+        size_t key_len = strcspn(query, "=&");
+        size_t value_len = key_len < len ? len - key_len - 1 : 0;
+        char key[PARAM_MAX];
+        char value[PARAM_MAX];
+
+        if (key_len >= sizeof key || value_len >= sizeof value)
+            return false;
+        memcpy(key, query, key_len);
+        key[key_len] = '\0';
+        memcpy(value, query + len - value_len, value_len);
+        value[value_len] = '\0';
+        if (len > 0 && (!hf__url_decode(key) || !hf__url_decode(value) || !fn(key, value, data)))
+            return false;
+        query += len + (query[len] == '&');
+    }
+    return true;
+}

@@ -1,0 +1,214 @@
+/* acquire.c - taking a lock, and taking over a detached one. */
+#include "client/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum hf_status check_options(struct hf_store *store, const char *name,
+                                    const struct hf_acquire_options *given,
+                                    struct hf_acquire_options *out, struct hf_error *err);
+static void draw_owner(struct hf_store *store, char *out);
+static enum hf_status grant_lease(struct hf_lease *lease, const struct hf_claim *claim,
+                                  const struct hf_grant *grant, struct hf_error *err);
+
+static enum hf_status bad_name(struct hf_error *err)
+{
+    return hf__fail(err, HF_INVALID, "a lock name has 1 to %d bytes and no control characters",
+                    HF_NAME_MAX);
+}
+
+/* Asks the store for the lock; the lease gets its token and core if it is granted. */
+static enum hf_status ask(struct hf_lease *lease, const struct hf_acquire_options *options,
+                          struct hf_error *err)
+{
+    struct hf_store *store = lease->store;
+    int64_t now_ns = hf__now_ns();
+    char label[HF_LABEL_MAX + 1];
+    struct hf_grant grant = {0};
+    enum hf_status status;
+
+    hf__copy_printable(label, sizeof label, options->label ? options->label : store->label);
+    struct hf_claim claim = {
+        .name = lease->name,
+        .owner = lease->owner,
+        .label = label,
+        .ttl_ms = options->ttl_ms,
+        .detached = options->detached,
+        .self_renewed = options->no_keeper,
+        .deadline_ns = now_ns + HF__REQUEST_MS * HF__NS_PER_MS,
+        .cancel_fd = options->cancel_fd > 0 ? options->cancel_fd : -1,
+    };
+    if (options->wait_ms < 0 || options->wait_ms > INT64_MAX / HF__NS_PER_MS)
+        claim.wait_until_ns = HF_NEVER;
+    else if (options->wait_ms > 0)
+        claim.wait_until_ns = hf__time_add(now_ns, options->wait_ms * HF__NS_PER_MS);
+
+    status = store->base->ops->acquire(store->base, &claim, &grant, err);
+    return status == HF_OK ? grant_lease(lease, &claim, &grant, err) : status;
+}
+
+enum hf_status hf_acquire(struct hf_store *store, const char *name,
+                          const struct hf_acquire_options *options, struct hf_lease **out,
+                          struct hf_error *err)
+{
+    struct hf_acquire_options o;
+    struct hf_lease *lease;
+    enum hf_status status;
+    bool kept;
+
+    *out = NULL;
+    status = check_options(store, name, options, &o, err);
+    if (status != HF_OK || (status = hf__store_begin(store, err)) != HF_OK)
+        return status;
+    kept = !o.no_keeper && !o.detached;
+    lease = hf__lease_new(store, name);
+    if (lease == NULL) {
+        status = hf__nomem(err);
+        goto out;
+    }
+    lease->detached = o.detached;
+    lease->on_lost = o.on_lost;
+    lease->on_renewed = o.on_renewed;
+    lease->data = o.data;
+
+    pthread_mutex_lock(&store->lock);
+    draw_owner(store, lease->owner);
+    if (kept)
+        status = hf__keeper_reserve(store, err);
+    pthread_mutex_unlock(&store->lock);
+    if (status != HF_OK)
+        goto discard;
+
+    status = ask(lease, &o, err);
+    pthread_mutex_lock(&store->lock);
+    if (status == HF_OK)
+        hf__lease_publish(lease);
+    if (kept && status == HF_OK)
+        hf__keeper_add(lease);
+    else if (kept)
+        hf__keeper_unreserve(store);
+    pthread_mutex_unlock(&store->lock);
+    if (status == HF_OK) {
+        *out = lease;
+        (void)hf__ok(err);
+        goto out;
+    }
+discard:
+    hf__lease_discard(lease);
+out:
+    hf__store_end(store);
+    return status;
+}
+
+static enum hf_status check_options(struct hf_store *store, const char *name,
+                                    const struct hf_acquire_options *given,
+                                    struct hf_acquire_options *out, struct hf_error *err)
+{
+    memset(out, 0, sizeof *out);
+    if (given != NULL) {
+        /* A caller built against an older header knows fewer options. */
+        size_t known = given->size < sizeof *out ? given->size : sizeof *out;
+
+        if (given->size == 0)
+            return hf__fail(err, HF_INVALID,
+                            "options.size must be sizeof(struct hf_acquire_options)");
+        memcpy(out, given, known);
+    }
+    if (name == NULL || !hf__name_valid(name))
+        return bad_name(err);
+    if (out->ttl_ms == 0)
+        out->ttl_ms = HF_TTL_DEFAULT_MS;
+    if (out->ttl_ms < HF_TTL_MIN_MS || out->ttl_ms > HF_TTL_MAX_MS)
+        return hf__fail(err, HF_INVALID, "lock \"%s\": a ttl is at least %d ms and at most a day",
+                        name, HF_TTL_MIN_MS);
+    if (out->detached && (store->base->ops->features & HF_FEATURE_DETACHED) == 0)
+        return hf__fail(err, HF_UNSUPPORTED, "lock \"%s\": store %s has no detached leases", name,
+                        store->url);
+    return HF_OK;
+}
+
+/* A fresh owner for every attempt: a late answer to an earlier one can never be taken for this one. */
+static void draw_owner(struct hf_store *store, char *out)
+{
+    if (store->owners_left == 0) {
+        hf__random(store->owners, sizeof store->owners);
+        store->owners_left = HF__OWNER_BATCH;
+    }
+    store->owners_left--;
+    hf__hex_encode(out, store->owners[store->owners_left], sizeof store->owners[0]);
+    explicit_bzero(store->owners[store->owners_left], sizeof store->owners[0]);
+}
+
+static enum hf_status grant_lease(struct hf_lease *lease, const struct hf_claim *claim,
+                                  const struct hf_grant *grant, struct hf_error *err)
+{
+    struct hf_store *store = lease->store;
+    uint32_t ttl_ms = claim->ttl_ms;
+    struct hf_claim undo;
+
+    if (grant->ttl_ms != 0 && grant->ttl_ms < ttl_ms)
+        ttl_ms = grant->ttl_ms;
+    lease->token = grant->token;
+    hf__lease_granted(&lease->core, grant->sent_at_ns, ttl_ms);
+    if (grant->token != 0 && grant->token <= INT64_MAX &&
+        hf__lease_tick(&lease->core, hf__now_ns()))
+        return HF_OK;
+
+    undo = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
+    (void)store->base->ops->release(store->base, &undo, NULL);
+    if (lease->core.state == HF__LEASE_HELD)
+        return hf__fail(err, HF_CORRUPT, "lock \"%s\": store %s granted a token out of range",
+                        lease->name, store->url);
+    return hf__fail(err, HF_UNKNOWN,
+                    "lock \"%s\": store %s granted it, but the answer came after the deadline",
+                    lease->name, store->url);
+}
+
+enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *owner,
+                        uint64_t token, struct hf_lease **out, struct hf_error *err)
+{
+    unsigned char raw[HF_OWNER_LEN / 2];
+    struct hf_grant grant = {0};
+    struct hf_claim claim;
+    struct hf_lease *lease;
+    enum hf_status status;
+
+    *out = NULL;
+    if (name == NULL || !hf__name_valid(name))
+        return bad_name(err);
+    if (owner == NULL || !hf__hex_decode(raw, sizeof raw, owner) || token == 0 ||
+        token > INT64_MAX)
+        return hf__fail(err, HF_INVALID, "lock \"%s\": an owner is %d hex digits, a token is not 0",
+                        name, HF_OWNER_LEN);
+    if ((status = hf__store_begin(store, err)) != HF_OK)
+        return status;
+    lease = hf__lease_new(store, name);
+    if (lease == NULL) {
+        status = hf__nomem(err);
+        goto out;
+    }
+    lease->token = token;
+    lease->detached = true;
+    hf__hex_encode(lease->owner, raw, sizeof raw);
+    claim = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
+    status = store->base->ops->renew(store->base, &claim, &grant, err);
+    if (status == HF_OK) {
+        hf__lease_adopted(&lease->core, grant.sent_at_ns, grant.ttl_ms, grant.remaining_ms);
+        if (!hf__lease_tick(&lease->core, hf__now_ns()))
+            status = hf__fail(err, HF_LOST, "lock \"%s\" in store %s: the lease has expired", name,
+                              store->url);
+    }
+    if (status != HF_OK) {
+        hf__lease_discard(lease);
+        goto out;
+    }
+    pthread_mutex_lock(&store->lock);
+    hf__lease_publish(lease);
+    pthread_mutex_unlock(&store->lock);
+    *out = lease;
+    (void)hf__ok(err);
+out:
+    hf__store_end(store);
+    return status;
+}

@@ -1,0 +1,128 @@
+/* client.h - what the parts of libholdfast know of each other.
+ *
+ * One mutex per store guards its leases, their cores and the keeper's heap. It is held for a few
+ * instructions at a time: never across a call into the store, a callback, or a wait. A lease that
+ * is in the middle of such a call is marked busy, and whoever wants it too waits for `idle`.
+ */
+#ifndef HF_CLIENT_CLIENT_H
+#define HF_CLIENT_CLIENT_H
+
+#include "base/base.h"
+#include "core/lease.h"
+#include <holdfast/store.h>
+#include <pthread.h>
+#include <sys/types.h>
+
+#define HF__REQUEST_MS 5000     /* how long a single request may take            */
+#define HF__URL_MAX 1024        /* bytes of a URL                                */
+#define HF__OWNER_BATCH 16      /* owners drawn with one getrandom(2)            */
+#define HF__NOT_KEPT SIZE_MAX   /* heap position of a lease outside the heap     */
+
+struct hf__keeper {
+    pthread_t thread;
+    bool running;
+    bool stop;
+    int wake_fd;      /* eventfd: the earliest due time changed, or stop */
+    int timer_fd;     /* timerfd on CLOCK_BOOTTIME                       */
+    int64_t armed_ns; /* when the thread wakes by itself                 */
+    struct hf_lease **heap;
+    size_t count;
+    size_t reserved; /* places promised to acquires under way */
+    size_t capacity;
+};
+
+struct hf_store {
+    struct hf_store_base *base;
+    pid_t pid; /* who opened it */
+    char url[HF__URL_MAX];
+    char label[HF_LABEL_MAX + 1]; /* the default label */
+
+    pthread_mutex_t lock;
+    pthread_cond_t idle; /* a lease stopped being busy, or a call ended */
+    size_t refs;         /* hf_open's and one per lease                 */
+    size_t calls;        /* threads inside base                         */
+    bool closed;
+    struct hf_lease *leases; /* all that are not freed yet */
+    struct hf__keeper keeper;
+    unsigned char owners[HF__OWNER_BATCH][HF_OWNER_LEN / 2];
+    size_t owners_left;
+};
+
+struct hf_lease {
+    struct hf_store *store;
+    struct hf_lease *next, *prev; /* in store->leases */
+    pid_t pid;
+    char name[HF_NAME_MAX + 1];
+    char owner[HF_OWNER_LEN + 1];
+    uint64_t token;
+    bool detached;
+    bool busy;             /* a call or callback for it is under way               */
+    bool *freed;           /* inside a callback: set when the callback releases it */
+    struct hf__lease_core core;
+    int64_t due_ns;        /* when the keeper looks at it next */
+    size_t heap_at;        /* HF__NOT_KEPT if the keeper does not have it */
+    int lost_fd;           /* eventfd, -1 until asked for */
+    hf_lost_fn *on_lost;
+    hf_renewed_fn *on_renewed;
+    void *data;
+};
+
+/* registry.c: finds the store for a url, loads its plugin if need be, opens it. */
+enum hf_status hf__registry_open(const char *url, struct hf_store_base **out,
+                                 struct hf_error *err);
+/* The ops for a url without opening it. */
+enum hf_status hf__registry_find(const char *url, const struct hf_store_ops **out,
+                                 struct hf_error *err);
+extern const struct hf_host hf__host;
+
+/* trace.c: wraps a store so that every call writes a line; on failure returns inner as it is. */
+struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner);
+
+/* store.c */
+
+/* Makes the handle around an open store; owns base from here on, also on failure. */
+enum hf_status hf__store_wrap(struct hf_store_base *base, const char *url, struct hf_store **out,
+                              struct hf_error *err);
+/* Begins a call into base: refuses forked children and closed stores. Pairs with hf__store_end. */
+enum hf_status hf__store_begin(struct hf_store *store, struct hf_error *err);
+void hf__store_end(struct hf_store *store);
+/* Drops a reference, with the lock held; unlocks, and frees the store with the last one. */
+void hf__store_unref(struct hf_store *store);
+
+/* lease.c: the parts of a lease's life that acquire.c and keeper.c share. */
+
+/* A lease that is not granted yet and not in the store's list. */
+struct hf_lease *hf__lease_new(struct hf_store *store, const char *name);
+/* Frees a lease that hf__lease_publish was not called for. */
+void hf__lease_discard(struct hf_lease *lease);
+/* Puts a granted lease into the store's list. Lock held. */
+void hf__lease_publish(struct hf_lease *lease);
+/* The claim for renew and release of a lease. */
+struct hf_claim hf__lease_claim(const struct hf_lease *lease, uint32_t ttl_ms,
+                                int64_t deadline_ns);
+/* One renewal at the store, lock held on entry and exit, dropped in between; the lease must be
+ * busy. Updates the core. */
+enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns,
+                                    struct hf_error *err);
+/* Makes the lost descriptor readable. Lock held. */
+void hf__lease_signal(struct hf_lease *lease);
+/* Waits until the lease is not busy. Lock held. */
+void hf__lease_wait_idle(struct hf_lease *lease);
+/* Calls on_lost if there is one; lock held on entry and exit, dropped in between. Returns false if
+ * the callback released the lease: it must not be touched any more. */
+bool hf__lease_notify(struct hf_lease *lease);
+
+/* keeper.c; all with the store's lock held */
+
+/* Promises a place in the heap and starts the thread. Pairs with keeper_add or keeper_unreserve. */
+enum hf_status hf__keeper_reserve(struct hf_store *store, struct hf_error *err);
+void hf__keeper_unreserve(struct hf_store *store);
+/* Takes the lease into a reserved place. */
+void hf__keeper_add(struct hf_lease *lease);
+/* Moves a lease whose due time changed. */
+void hf__keeper_update(struct hf_lease *lease);
+void hf__keeper_remove(struct hf_lease *lease);
+/* Ends the thread; drops the lock in between. */
+void hf__keeper_stop(struct hf_store *store);
+
+#endif /* HF_CLIENT_CLIENT_H */

@@ -1,0 +1,225 @@
+/* store.c - opening, closing and listing. */
+#include "client/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void close_leases(struct hf_store *store);
+
+const char *hf_version(void)
+{
+    return HF_VERSION_STRING;
+}
+
+enum hf_status hf_open(const char *url, struct hf_store **out, struct hf_error *err)
+{
+    struct hf_store_base *base;
+    enum hf_status status;
+
+    *out = NULL;
+    if (url == NULL || url[0] == '\0')
+        url = "file:";
+    status = hf__registry_open(url, &base, err);
+    if (status != HF_OK)
+        return status;
+    if (secure_getenv("HOLDFAST_TRACE") != NULL)
+        base = hf__trace_wrap(base);
+    return hf__store_wrap(base, url, out, err);
+}
+
+/* host/pid/program */
+static void default_label(char *out, size_t size)
+{
+    char host[64] = "localhost";
+    char text[HF_LABEL_MAX * 2];
+
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(text, sizeof text, "%s/%ld/%s", host, (long)getpid(),
+                   program_invocation_short_name);
+    hf__copy_printable(out, size, text);
+}
+
+enum hf_status hf__store_wrap(struct hf_store_base *base, const char *url, struct hf_store **out,
+                              struct hf_error *err)
+{
+    struct hf_store *store = calloc(1, sizeof *store);
+
+    if (store == NULL) {
+        base->ops->close(base, false);
+        return hf__nomem(err);
+    }
+    store->base = base;
+    store->pid = getpid();
+    hf__url_redact(store->url, sizeof store->url, url);
+    default_label(store->label, sizeof store->label);
+    pthread_mutex_init(&store->lock, NULL);
+    pthread_cond_init(&store->idle, NULL);
+    store->refs = 1;
+    store->keeper.wake_fd = -1;
+    store->keeper.timer_fd = -1;
+    *out = store;
+    return hf__ok(err);
+}
+
+void hf_close(struct hf_store *store)
+{
+    if (store == NULL)
+        return;
+    if (getpid() != store->pid) {
+        /* The parent's threads do not exist here, and its mutex may be locked for ever. */
+        store->base->ops->close(store->base, true);
+        if (store->keeper.wake_fd >= 0)
+            (void)close(store->keeper.wake_fd);
+        if (store->keeper.timer_fd >= 0)
+            (void)close(store->keeper.timer_fd);
+        free(store->keeper.heap);
+        free(store);
+        return;
+    }
+    pthread_mutex_lock(&store->lock);
+    hf__keeper_stop(store);
+    close_leases(store);
+    store->closed = true;
+    while (store->calls > 0)
+        pthread_cond_wait(&store->idle, &store->lock);
+    store->base->ops->close(store->base, false);
+    hf__store_unref(store);
+}
+
+/* Every live lease is lost: released in the store unless it is detached, its owner told. */
+static void close_leases(struct hf_store *store)
+{
+    struct hf_lease *lease = store->leases;
+
+    while (lease != NULL) {
+        struct hf_claim claim =
+            hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
+
+        if (lease->core.state != HF__LEASE_HELD || lease->busy) {
+            if (lease->busy)
+                hf__lease_wait_idle(lease);
+            else
+                lease = lease->next;
+            continue;
+        }
+        hf__lease_refused(&lease->core, HF_LOSS_CLOSED);
+        hf__lease_signal(lease);
+        lease->busy = true;
+        pthread_mutex_unlock(&store->lock);
+        if (!lease->detached)
+            (void)store->base->ops->release(store->base, &claim, NULL);
+        pthread_mutex_lock(&store->lock);
+        lease->busy = false;
+        pthread_cond_broadcast(&store->idle);
+        if (!lease->detached)
+            (void)hf__lease_notify(lease);
+        /* The callback may have changed the list: from the start again. Those that are done are
+         * not held any more, so this ends. */
+        lease = store->leases;
+    }
+}
+
+void hf__store_unref(struct hf_store *store)
+{
+    bool last = --store->refs == 0;
+
+    pthread_mutex_unlock(&store->lock);
+    if (!last)
+        return;
+    pthread_cond_destroy(&store->idle);
+    pthread_mutex_destroy(&store->lock);
+    free(store->keeper.heap);
+    free(store);
+}
+
+enum hf_status hf__store_begin(struct hf_store *store, struct hf_error *err)
+{
+    bool closed;
+
+    if (getpid() != store->pid)
+        return hf__fail(err, HF_INVALID,
+                        "store %s was opened by process %ld: open it again after fork", store->url,
+                        (long)store->pid);
+    pthread_mutex_lock(&store->lock);
+    closed = store->closed;
+    if (!closed)
+        store->calls++;
+    pthread_mutex_unlock(&store->lock);
+    if (closed)
+        return hf__fail(err, HF_INVALID, "store %s is closed", store->url);
+    return HF_OK;
+}
+
+void hf__store_end(struct hf_store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    store->calls--;
+    if (store->calls == 0)
+        pthread_cond_broadcast(&store->idle);
+    pthread_mutex_unlock(&store->lock);
+}
+
+const char *hf_store_url(const struct hf_store *store)
+{
+    return store->url;
+}
+
+unsigned hf_store_features(const struct hf_store *store)
+{
+    return store->base->ops->features;
+}
+
+int hf_store_life_fd(struct hf_store *store)
+{
+    if (getpid() != store->pid || store->base->ops->life_fd == NULL)
+        return -1;
+    return store->base->ops->life_fd(store->base);
+}
+
+static enum hf_status query(struct hf_store *store, const char *name, bool exact, hf_list_fn *fn,
+                            void *data, struct hf_error *err)
+{
+    struct hf_query q = {.name = name,
+                         .exact = exact,
+                         .deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS};
+    enum hf_status status = hf__store_begin(store, err);
+
+    if (status != HF_OK)
+        return status;
+    status = store->base->ops->list(store->base, &q, fn, data, err);
+    hf__store_end(store);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
+enum hf_status hf_list(struct hf_store *store, const char *prefix, hf_list_fn *fn, void *data,
+                       struct hf_error *err)
+{
+    return query(store, prefix != NULL ? prefix : "", false, fn, data, err);
+}
+
+enum hf_status hf_inspect(struct hf_store *store, const char *name, hf_list_fn *fn, void *data,
+                          struct hf_error *err)
+{
+    if (name == NULL || !hf__name_valid(name))
+        return hf__fail(err, HF_INVALID,
+                        "a lock name has 1 to %d bytes and no control characters", HF_NAME_MAX);
+    return query(store, name, true, fn, data, err);
+}
+
+enum hf_status hf_repair(const char *url, uint64_t above, struct hf_error *report)
+{
+    const struct hf_store_ops *ops;
+    enum hf_status status;
+
+    if (url == NULL || url[0] == '\0')
+        url = "file:";
+    status = hf__registry_find(url, &ops, report);
+    if (status != HF_OK)
+        return status;
+    if (ops->repair == NULL)
+        return hf__fail(report, HF_UNSUPPORTED, "this kind of store has nothing to repair");
+    return ops->repair(&hf__host, url, above, report);
+}
