@@ -131,17 +131,32 @@ holdfast release
 wait "$waiter"
 is "$?" 0 'it gets the lock when it is released'
 has "$(cat "$tmp/waiter")" "export HOLDFAST_NAME='queue'" 'and prints its lease'
-for signal in TERM INT; do
-    rm -f "$tmp/waiter.err"
-    # A shell starts background commands with INT ignored; env gives it back.
-    env --default-signal=INT "$bin" acquire queue >"$tmp/waiter" 2>"$tmp/waiter.err" &
+
+# A waiter that is told to end by a signal dies of it: a shell that saw an exit code instead would
+# not know of the Ctrl-C and go on with its script. perl can tell the two apart, and its child does
+# not ignore INT as a shell's background commands do.
+waiter_with_status='
+    my $file = shift;
+    my $child = fork // die;
+    if (!$child) { $SIG{INT} = "DEFAULT"; exec @ARGV or die }
+    open my $out, ">", "$file.new" or die;
+    print $out $child;
+    close $out;
+    rename "$file.new", $file;
+    waitpid $child, 0;
+    exit($? & 127);'
+for signal in TERM INT HUP; do
+    rm -f "$tmp/pid"
+    perl -e "$waiter_with_status" "$tmp/pid" "$bin" acquire queue >"$tmp/waiter" 2>/dev/null &
     waiter=$!
-    background=$waiter
     until_true waits
-    kill -s "$signal" "$waiter"
+    until_true test -f "$tmp/pid"
+    background="$waiter $(cat "$tmp/pid")"
+    kill -s "$signal" "$(cat "$tmp/pid")"
     wait "$waiter"
     code=$?
     is "$(kill -l "$code")" "$signal" "$signal ends a waiter as usual"
+    is "$(cat "$tmp/waiter")" "(exit $((128 + code)))" 'what it printed makes an eval fail'
     t holdfast status queue --json
     json '.waiters == 0' 'it has left the queue'
 done
