@@ -123,7 +123,7 @@ check 'control characters of a label do not reach the terminal' not contains "$o
 
 # waiting
 eval "$(holdfast acquire -n queue)"
-holdfast acquire --ttl 1m queue >"$dir/waiter" 2>"$dir/waiter.err" &
+"$hf" acquire --ttl 1m queue >"$dir/waiter" 2>"$dir/waiter.err" &
 waiter=$!
 started=$waiter
 waits() { [ "$(holdfast status queue --json | jq .waiters)" = 1 ]; }

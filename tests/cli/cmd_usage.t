@@ -124,9 +124,16 @@ run sh -c '"$0" help >/dev/full' "$hf"
 refused 125 'could not be written' 'stdout full'
 run sh -c '"$0" status --json <&- 2>&-' "$hf"
 is "$rc" 0 'stdin and stderr closed'
-run sh -c '"$0" acquire -n closed 0<&- 2>&- && "$0" acquire -n closed 0<&- 2>&-' "$hf"
-is "$rc" 75 'and no file of the store takes their place'
-run holdfast status closed
-has "$out" 'closed: held' 'the store is whole after that'
+# Without care, the store's files would be opened under these numbers and messages written into them.
+for closed in '0<&-' '2>&-' '0<&- 2>&-' '1>&- 2>&-' '0<&- 1>&- 2>&-'; do
+    for words in 'acquire -n closed' 'acquire -n closed' 'renew' 'status closed' 'list'; do
+        run sh -c "HOLDFAST_NAME=closed HOLDFAST_TOKEN=1 HOLDFAST_OWNER=$(printf '%032d' 1) \
+            '$hf' $words $closed"
+    done
+    run holdfast list --names
+    is "$rc$err" 0 "the store is whole after use with $closed"
+done
+run sh -c '"$0" run -n passed -- sh -c "[ ! -e /proc/self/fd/0 ]" 0<&-' "$hf"
+is "$rc" 0 'a command does not see what filled the gap'
 
 done_testing
