@@ -26,6 +26,17 @@ static void life_name(char *out, size_t size, uint64_t client)
     (void)snprintf(out, size, "alive/%016" PRIx64, client);
 }
 
+/* The folder of a FIFO's name, at its first use. */
+static void make_folder(struct file_store *store, const char *name, int len)
+{
+    char folder[16];
+
+    (void)snprintf(folder, sizeof folder, "%.*s", len, name);
+    /* The umask may take the group's rights away, which a shared store needs. */
+    if (mkdirat(store->dir_fd, folder, store->shared ? 02770 : 0700) == 0 && store->shared)
+        (void)!fchmodat(store->dir_fd, folder, 02770, 0);
+}
+
 int hf__fifo_make(struct file_store *store, const char *name)
 {
     const char *base = strchr(name, '/') + 1;
@@ -35,11 +46,8 @@ int hf__fifo_make(struct file_store *store, const char *name)
 
     (void)snprintf(draft, sizeof draft, "%.*s.%s", (int)(base - name), name, base);
     if (mkfifoat(store->dir_fd, draft, hf__dir_mode(store)) != 0) {
-        char folder[16];
-
-        (void)snprintf(folder, sizeof folder, "%.*s", (int)(base - name), name);
         if (errno == ENOENT)
-            (void)mkdirat(store->dir_fd, folder, store->shared ? 02770 : 0700);
+            make_folder(store, name, (int)(base - name));
         else if (errno == EEXIST)
             (void)unlinkat(store->dir_fd, draft, 0);
         if (mkfifoat(store->dir_fd, draft, hf__dir_mode(store)) != 0)

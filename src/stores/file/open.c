@@ -185,12 +185,6 @@ static enum hf_status create(struct file_store *store, const char *name, int64_t
     status = discard_others(store, name, floor, err);
     if (status != HF_OK)
         goto out;
-    (void)mkdirat(store->dir_fd, "alive", store->shared ? 02770 : 0700);
-    (void)mkdirat(store->dir_fd, "queue", store->shared ? 02770 : 0700);
-    if (store->shared) {
-        (void)fchmodat(store->dir_fd, "alive", 02770, 0);
-        (void)fchmodat(store->dir_fd, "queue", 02770, 0);
-    }
     promise = floor;
     if (wall_us > 0 && (uint64_t)wall_us > promise)
         promise = (uint64_t)wall_us;
