@@ -88,7 +88,8 @@ static enum hf_status check_linked(struct file_store *store, struct hf_error *er
     if (now_ns < atomic_load_explicit(&store->check_at_ns, memory_order_relaxed))
         return HF_OK;
     atomic_store_explicit(&store->check_at_ns, now_ns + HF__NS_PER_S, memory_order_relaxed);
-    /* Not fstat: who asks for the time of the last write makes the next one cost a journal entry. */
+    /* Not fstat: who asks for the time of the last write makes the next one cost a journal entry.
+     */
     if (statx(store->slots_fd, "", AT_EMPTY_PATH, STATX_NLINK, &st) == 0 && st.stx_nlink > 0)
         return HF_OK;
     atomic_store_explicit(&store->check_at_ns, 0, memory_order_relaxed);
