@@ -57,7 +57,8 @@ struct hf_lease {
     uint64_t token;
     bool detached;
     bool busy;             /* a call or callback for it is under way               */
-    bool *freed;           /* inside a callback: set when the callback releases it */
+    bool *freed;           /* inside on_lost: set when the callback releases it    */
+    pthread_t notifier;    /* inside on_lost: the thread that runs it              */
     struct hf__lease_core core;
     int64_t due_ns;        /* when the keeper looks at it next */
     size_t heap_at;        /* HF__NOT_KEPT if the keeper does not have it */

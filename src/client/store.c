@@ -98,11 +98,13 @@ static void close_leases(struct hf_store *store)
         struct hf_claim claim =
             hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
 
-        if (lease->core.state != HF__LEASE_HELD || lease->busy) {
-            if (lease->busy)
-                hf__lease_wait_idle(lease);
-            else
-                lease = lease->next;
+        if (lease->busy) {
+            pthread_cond_wait(&store->idle, &store->lock);
+            lease = store->leases;
+            continue;
+        }
+        if (lease->core.state != HF__LEASE_HELD) {
+            lease = lease->next;
             continue;
         }
         hf__lease_refused(&lease->core, HF_LOSS_CLOSED);

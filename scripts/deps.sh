@@ -1,0 +1,69 @@
+#!/bin/sh
+# deps.sh GROUP... - make sure that the Debian packages of the groups are there.
+#
+# Silent when nothing is missing. Otherwise installs it, as root or with a sudo that asks nothing;
+# where it may not, prints the one line to run and exits 1.
+set -eu
+
+build='gcc make pkg-config libc6-dev'
+test='libcmocka-dev perl util-linux bsdutils procps python3 strace zsh fish groff-base'
+bench='libsqlite3-dev util-linux python3'
+lint='clang-format clang-tidy cppcheck shellcheck mandoc'
+
+wanted=
+for group in "$@"; do
+    case $group in
+    build) wanted="$wanted $build" ;;
+    test) wanted="$wanted $test" ;;
+    bench) wanted="$wanted $bench" ;;
+    lint) wanted="$wanted $lint" ;;
+    *)
+        echo "deps.sh: unknown group '$group'; known are: build test bench lint" >&2
+        exit 64
+        ;;
+    esac
+done
+[ -n "$wanted" ] || exit 0
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+    echo "deps.sh: not a Debian system; this is needed, under your system's names:$wanted" >&2
+    exit 0
+fi
+
+# A package may be there under the name of another that provides it, so those names count too.
+missing=
+installed=" $(dpkg-query -W -f '${db:Status-Status} ${Package} ${Provides}\n' 2>/dev/null |
+    sed -n 's/^installed //; T; s/([^)]*)//g; s/,/ /g; p' | tr '\n' ' ')"
+for package in $wanted; do
+    case "$installed $missing " in
+    *" $package "*) ;;
+    *) missing="$missing $package" ;;
+    esac
+done
+[ -n "$missing" ] || exit 0
+
+line="apt-get install -y --no-install-recommends$missing"
+if [ "$(id -u)" = 0 ]; then
+    as_root='env'
+elif sudo -n true 2>/dev/null; then
+    as_root='sudo -n env'
+else
+    echo "Some packages are missing. Please run:  sudo $line" >&2
+    exit 1
+fi
+
+echo "installing:$missing" >&2
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+install() {
+    # shellcheck disable=SC2086 # both are lists of words
+    $as_root DEBIAN_FRONTEND=noninteractive $line -o DPkg::Lock::Timeout=120 -qq </dev/null
+}
+# The lists of packages may be missing or too old; they are fetched only then.
+if ! install >"$log" 2>&1; then
+    if ! { $as_root apt-get update -qq </dev/null && install; } >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        echo "The packages could not be installed. Please run:  $line" >&2
+        exit 1
+    fi
+fi

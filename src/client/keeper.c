@@ -1,0 +1,295 @@
+/* keeper.c - the background renewer.
+ *
+ * One thread per store, started with the first lease it keeps. A heap orders the leases by the time
+ * at which each needs a look: a renewal a third of its ttl after the last, or its deadline. A
+ * renewal that gets no answer is tried again until the deadline. No single renewal may take so long
+ * that another lease's deadline passes unnoticed, and a slow one does not starve the others.
+ */
+#include "client/client.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define RENEW_MIN_NS (50 * HF__NS_PER_MS)   /* what a single renewal may take at the least */
+#define RENEW_MAX_NS (1000 * HF__NS_PER_MS) /* and at the most                             */
+
+#define LOOK_AHEAD 64 /* leases whose deadlines a renewal respects */
+
+static void *keeper_main(void *data);
+
+static void wake(struct hf__keeper *keeper)
+{
+    (void)eventfd_write(keeper->wake_fd, 1);
+}
+
+static void place(struct hf__keeper *keeper, struct hf_lease *lease, size_t at)
+{
+    keeper->heap[at] = lease;
+    lease->heap_at = at;
+}
+
+/* Moves the lease at `at` to where its due time belongs. */
+static void sift(struct hf__keeper *keeper, size_t at)
+{
+    struct hf_lease *lease = keeper->heap[at];
+
+    while (at > 0 && keeper->heap[(at - 1) / 2]->due_ns > lease->due_ns) {
+        place(keeper, keeper->heap[(at - 1) / 2], at);
+        at = (at - 1) / 2;
+    }
+    for (;;) {
+        size_t child = 2 * at + 1;
+
+        if (child + 1 < keeper->count && keeper->heap[child + 1]->due_ns < keeper->heap[child]->due_ns)
+            child++;
+        if (child >= keeper->count || keeper->heap[child]->due_ns >= lease->due_ns)
+            break;
+        place(keeper, keeper->heap[child], at);
+        at = child;
+    }
+    place(keeper, lease, at);
+}
+
+static enum hf_status start(struct hf_store *store, struct hf_error *err)
+{
+    struct hf__keeper *keeper = &store->keeper;
+    sigset_t all;
+    sigset_t old;
+    int failed;
+
+    keeper->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    keeper->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (keeper->wake_fd < 0 || keeper->timer_fd < 0)
+        goto fail;
+    keeper->armed_ns = HF_NEVER;
+    keeper->stop = false;
+    /* Signals are the program's business, not the keeper's. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    failed = pthread_create(&keeper->thread, NULL, keeper_main, store);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (failed != 0)
+        goto fail;
+    keeper->running = true;
+    return HF_OK;
+fail:
+    if (keeper->wake_fd >= 0)
+        (void)close(keeper->wake_fd);
+    if (keeper->timer_fd >= 0)
+        (void)close(keeper->timer_fd);
+    keeper->wake_fd = -1;
+    keeper->timer_fd = -1;
+    return hf__fail(err, HF_NOMEM, "store %s: cannot start the keeper: out of threads or descriptors",
+                    store->url);
+}
+
+enum hf_status hf__keeper_reserve(struct hf_store *store, struct hf_error *err)
+{
+    struct hf__keeper *keeper = &store->keeper;
+    enum hf_status status;
+
+    if (keeper->count + keeper->reserved == keeper->capacity) {
+        size_t capacity = keeper->capacity > 0 ? 2 * keeper->capacity : 8;
+        struct hf_lease **heap = realloc(keeper->heap, capacity * sizeof *heap);
+
+        if (heap == NULL)
+            return hf__nomem(err);
+        keeper->heap = heap;
+        keeper->capacity = capacity;
+    }
+    if (!keeper->running && (status = start(store, err)) != HF_OK)
+        return status;
+    keeper->reserved++;
+    return HF_OK;
+}
+
+void hf__keeper_unreserve(struct hf_store *store)
+{
+    store->keeper.reserved--;
+}
+
+static void set_due(struct hf_lease *lease)
+{
+    const struct hf__lease_core *core = &lease->core;
+
+    lease->due_ns = hf__lease_renew_at_ns(core);
+    if (core->state != HF__LEASE_HELD || core->deadline_ns < lease->due_ns)
+        lease->due_ns = core->deadline_ns;
+}
+
+/* The thread sleeps until armed_ns: it needs to hear of anything earlier. */
+static void wake_if_sooner(struct hf__keeper *keeper)
+{
+    if (keeper->count > 0 && keeper->heap[0]->due_ns < keeper->armed_ns)
+        wake(keeper);
+}
+
+void hf__keeper_add(struct hf_lease *lease)
+{
+    struct hf__keeper *keeper = &lease->store->keeper;
+
+    keeper->reserved--;
+    set_due(lease);
+    place(keeper, lease, keeper->count++);
+    sift(keeper, lease->heap_at);
+    wake_if_sooner(keeper);
+}
+
+void hf__keeper_update(struct hf_lease *lease)
+{
+    struct hf__keeper *keeper = &lease->store->keeper;
+
+    set_due(lease);
+    /* A lease that was lost in a call of its owner's is still announced by the keeper. */
+    if (lease->core.state != HF__LEASE_HELD)
+        lease->due_ns = 0;
+    sift(keeper, lease->heap_at);
+    wake_if_sooner(keeper);
+}
+
+void hf__keeper_remove(struct hf_lease *lease)
+{
+    struct hf__keeper *keeper = &lease->store->keeper;
+    size_t at = lease->heap_at;
+
+    lease->heap_at = HF__NOT_KEPT;
+    keeper->count--;
+    if (at < keeper->count) {
+        place(keeper, keeper->heap[keeper->count], at);
+        sift(keeper, at);
+    }
+}
+
+void hf__keeper_stop(struct hf_store *store)
+{
+    struct hf__keeper *keeper = &store->keeper;
+
+    if (!keeper->running)
+        return;
+    keeper->stop = true;
+    wake(keeper);
+    pthread_mutex_unlock(&store->lock);
+    (void)pthread_join(keeper->thread, NULL);
+    pthread_mutex_lock(&store->lock);
+    keeper->running = false;
+    (void)close(keeper->wake_fd);
+    (void)close(keeper->timer_fd);
+    keeper->wake_fd = -1;
+    keeper->timer_fd = -1;
+    while (keeper->count > 0)
+        hf__keeper_remove(keeper->heap[0]);
+}
+
+/* Sleeps until the earliest lease is due or somebody wakes us. Lock held on entry and exit. */
+static void sleep_until_due(struct hf_store *store)
+{
+    struct hf__keeper *keeper = &store->keeper;
+    struct pollfd fds[2] = {{.fd = keeper->wake_fd, .events = POLLIN},
+                            {.fd = keeper->timer_fd, .events = POLLIN}};
+    struct itimerspec timer = {0};
+    eventfd_t ignored;
+    uint64_t expirations;
+
+    keeper->armed_ns = keeper->count > 0 ? keeper->heap[0]->due_ns : HF_NEVER;
+    if (keeper->armed_ns != HF_NEVER) {
+        int64_t at_ns = keeper->armed_ns > 0 ? keeper->armed_ns : 1; /* 0 would disarm */
+
+        timer.it_value.tv_sec = at_ns / HF__NS_PER_S;
+        timer.it_value.tv_nsec = at_ns % HF__NS_PER_S;
+    }
+    (void)timerfd_settime(keeper->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
+    pthread_mutex_unlock(&store->lock);
+    (void)poll(fds, 2, -1);
+    (void)eventfd_read(keeper->wake_fd, &ignored);
+    (void)!read(keeper->timer_fd, &expirations, sizeof expirations);
+    pthread_mutex_lock(&store->lock);
+    keeper->armed_ns = INT64_MIN; /* awake: no need to wake us */
+}
+
+/* Until when a renewal may take: a tenth of its ttl, and not past the deadline of a lease that is
+ * about to be lost. Such leases are due often and so stand near the top of the heap. */
+static int64_t patience_ns(const struct hf_lease *lease, int64_t now_ns)
+{
+    const struct hf__keeper *keeper = &lease->store->keeper;
+    int64_t patience = (int64_t)lease->core.ttl_ms * HF__NS_PER_MS / 10;
+    int64_t limit_ns;
+
+    if (patience > RENEW_MAX_NS)
+        patience = RENEW_MAX_NS;
+    if (patience < RENEW_MIN_NS)
+        patience = RENEW_MIN_NS;
+    limit_ns = now_ns + patience;
+    for (size_t i = 0; i < keeper->count && i < LOOK_AHEAD; i++)
+        if (keeper->heap[i]->core.deadline_ns < limit_ns)
+            limit_ns = keeper->heap[i]->core.deadline_ns;
+    return limit_ns;
+}
+
+/* Renews the lease and tells its owner. Returns false if the lease is gone or lost. */
+static bool renew(struct hf_lease *lease, int64_t now_ns)
+{
+    struct hf_store *store = lease->store;
+    struct hf__keeper *keeper = &store->keeper;
+    enum hf_status status;
+
+    lease->busy = true;
+    status = hf__lease_renew_once(lease, lease->core.ttl_ms, patience_ns(lease, now_ns), NULL);
+    if (status == HF_OK && lease->on_renewed != NULL) {
+        int64_t remaining_ms = hf__lease_remaining_ms(&lease->core, hf__now_ns());
+
+        pthread_mutex_unlock(&store->lock);
+        lease->on_renewed(lease, remaining_ms, lease->data);
+        pthread_mutex_lock(&store->lock);
+    }
+    lease->busy = false;
+    pthread_cond_broadcast(&store->idle);
+    if (lease->core.state != HF__LEASE_HELD)
+        return false;
+    if (status == HF_OK)
+        set_due(lease);
+    else
+        lease->due_ns = hf__lease_retry_at_ns(&lease->core, hf__now_ns());
+    sift(keeper, lease->heap_at);
+    return true;
+}
+
+static void look_at(struct hf_lease *lease, int64_t now_ns)
+{
+    struct hf__keeper *keeper = &lease->store->keeper;
+
+    if (lease->busy) {
+        /* Its owner renews it right now, and will call keeper_update. Look again soon, because the
+         * deadline may pass meanwhile. */
+        lease->due_ns = now_ns + HF__NS_PER_MS;
+        sift(keeper, lease->heap_at);
+        return;
+    }
+    if (hf__lease_tick(&lease->core, now_ns) && renew(lease, now_ns))
+        return;
+    if (lease->heap_at != HF__NOT_KEPT)
+        hf__keeper_remove(lease);
+    hf__lease_signal(lease);
+    (void)hf__lease_notify(lease);
+}
+
+static void *keeper_main(void *data)
+{
+    struct hf_store *store = data;
+    struct hf__keeper *keeper = &store->keeper;
+
+    pthread_mutex_lock(&store->lock);
+    while (!keeper->stop) {
+        int64_t now_ns = hf__now_ns();
+
+        if (keeper->count > 0 && keeper->heap[0]->due_ns <= now_ns)
+            look_at(keeper->heap[0], now_ns);
+        else
+            sleep_until_due(store);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return NULL;
+}

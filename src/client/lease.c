@@ -1,0 +1,339 @@
+/* lease.c - the life of a lease after it was granted. */
+#include "client/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static bool forked(const struct hf_lease *lease)
+{
+    return getpid() != lease->pid;
+}
+
+struct hf_lease *hf__lease_new(struct hf_store *store, const char *name)
+{
+    struct hf_lease *lease = calloc(1, sizeof *lease);
+
+    if (lease == NULL)
+        return NULL;
+    lease->store = store;
+    lease->pid = store->pid;
+    memcpy(lease->name, name, strlen(name));
+    lease->heap_at = HF__NOT_KEPT;
+    lease->lost_fd = -1;
+    return lease;
+}
+
+void hf__lease_discard(struct hf_lease *lease)
+{
+    if (lease->lost_fd >= 0)
+        (void)close(lease->lost_fd);
+    explicit_bzero(lease->owner, sizeof lease->owner);
+    free(lease);
+}
+
+void hf__lease_publish(struct hf_lease *lease)
+{
+    struct hf_store *store = lease->store;
+
+    lease->next = store->leases;
+    if (lease->next != NULL)
+        lease->next->prev = lease;
+    store->leases = lease;
+    store->refs++;
+}
+
+static void unlink_lease(struct hf_lease *lease)
+{
+    if (lease->prev != NULL)
+        lease->prev->next = lease->next;
+    else
+        lease->store->leases = lease->next;
+    if (lease->next != NULL)
+        lease->next->prev = lease->prev;
+}
+
+struct hf_claim hf__lease_claim(const struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns)
+{
+    return (struct hf_claim){.name = lease->name,
+                             .owner = lease->owner,
+                             .token = lease->token,
+                             .ttl_ms = ttl_ms,
+                             .detached = lease->detached,
+                             .self_renewed = lease->heap_at == HF__NOT_KEPT,
+                             .deadline_ns = deadline_ns,
+                             .cancel_fd = -1};
+}
+
+uint64_t hf_lease_token(const struct hf_lease *lease)
+{
+    return lease->token;
+}
+
+const char *hf_lease_name(const struct hf_lease *lease)
+{
+    return lease->name;
+}
+
+const char *hf_lease_owner(const struct hf_lease *lease)
+{
+    return lease->owner;
+}
+
+uint32_t hf_lease_ttl_ms(const struct hf_lease *lease)
+{
+    uint32_t ttl_ms;
+
+    if (forked(lease))
+        return 0;
+    pthread_mutex_lock(&lease->store->lock);
+    ttl_ms = lease->core.ttl_ms;
+    pthread_mutex_unlock(&lease->store->lock);
+    return ttl_ms;
+}
+
+int64_t hf_lease_remaining_ms(const struct hf_lease *lease)
+{
+    int64_t remaining_ms;
+
+    if (forked(lease))
+        return 0;
+    pthread_mutex_lock(&lease->store->lock);
+    remaining_ms = hf__lease_remaining_ms(&lease->core, hf__now_ns());
+    pthread_mutex_unlock(&lease->store->lock);
+    return remaining_ms;
+}
+
+enum hf_loss hf_lease_loss(const struct hf_lease *lease)
+{
+    struct hf__lease_core core;
+
+    if (forked(lease))
+        return HF_LOSS_CLOSED;
+    pthread_mutex_lock(&lease->store->lock);
+    core = lease->core;
+    pthread_mutex_unlock(&lease->store->lock);
+    /* Past its deadline it is lost, whether or not the keeper has come by. */
+    (void)hf__lease_tick(&core, hf__now_ns());
+    return core.loss;
+}
+
+int hf_lease_fd(struct hf_lease *lease)
+{
+    int fd;
+
+    if (forked(lease))
+        return -1;
+    pthread_mutex_lock(&lease->store->lock);
+    if (lease->lost_fd < 0)
+        lease->lost_fd = eventfd(lease->core.state == HF__LEASE_HELD ? 0 : 1,
+                                 EFD_CLOEXEC | EFD_NONBLOCK);
+    fd = lease->lost_fd;
+    pthread_mutex_unlock(&lease->store->lock);
+    return fd;
+}
+
+void hf__lease_signal(struct hf_lease *lease)
+{
+    if (lease->lost_fd >= 0)
+        (void)eventfd_write(lease->lost_fd, 1);
+}
+
+void hf__lease_wait_idle(struct hf_lease *lease)
+{
+    while (lease->busy)
+        pthread_cond_wait(&lease->store->idle, &lease->store->lock);
+}
+
+bool hf__lease_notify(struct hf_lease *lease)
+{
+    struct hf_store *store = lease->store;
+    bool freed = false;
+
+    if (lease->on_lost == NULL)
+        return true;
+    lease->busy = true;
+    lease->freed = &freed;
+    lease->notifier = pthread_self();
+    pthread_mutex_unlock(&store->lock);
+    lease->on_lost(lease, lease->core.loss, lease->data);
+    pthread_mutex_lock(&store->lock);
+    if (!freed) {
+        lease->freed = NULL;
+        lease->busy = false;
+        pthread_cond_broadcast(&store->idle);
+    }
+    return !freed;
+}
+
+enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns,
+                                    struct hf_error *err)
+{
+    struct hf_store *store = lease->store;
+    struct hf_claim claim = hf__lease_claim(lease, ttl_ms, deadline_ns);
+    struct hf_grant grant = {0};
+    int64_t before_ns = hf__now_ns();
+    enum hf_status status;
+
+    pthread_mutex_unlock(&store->lock);
+    status = store->base->ops->renew(store->base, &claim, &grant, err);
+    pthread_mutex_lock(&store->lock);
+    if (status == HF_OK) {
+        if (grant.ttl_ms != 0 && grant.ttl_ms < ttl_ms)
+            ttl_ms = grant.ttl_ms;
+        (void)hf__lease_renewed(&lease->core, grant.sent_at_ns, ttl_ms, hf__now_ns());
+    } else if (status == HF_LOST) {
+        hf__lease_refused(&lease->core, grant.loss != HF_LOSS_NONE ? grant.loss : HF_LOSS_TAKEN);
+    } else if (status != HF_UNSUPPORTED && status != HF_INVALID) {
+        hf__lease_unanswered(&lease->core, before_ns, ttl_ms);
+    }
+    (void)hf__lease_tick(&lease->core, hf__now_ns());
+    if (lease->core.state == HF__LEASE_LOST) {
+        hf__lease_signal(lease);
+        status = hf__fail(err, HF_LOST, "lock \"%s\" in store %s was lost: %s", lease->name,
+                          store->url, hf_loss_text(lease->core.loss));
+    }
+    return status;
+}
+
+/* Locks the store and makes the lease busy, if it may be used at all. */
+static enum hf_status take_lease(struct hf_lease *lease, struct hf_error *err)
+{
+    enum hf_status status = hf__store_begin(lease->store, err);
+
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&lease->store->lock);
+    hf__lease_wait_idle(lease);
+    if (!hf__lease_tick(&lease->core, hf__now_ns())) {
+        (void)hf__fail(err, HF_LOST, "lock \"%s\" in store %s was lost: %s", lease->name,
+                       lease->store->url, hf_loss_text(lease->core.loss));
+        pthread_mutex_unlock(&lease->store->lock);
+        hf__store_end(lease->store);
+        return HF_LOST;
+    }
+    lease->busy = true;
+    return HF_OK;
+}
+
+/* The end of what take_lease began. */
+static void give_lease(struct hf_lease *lease)
+{
+    struct hf_store *store = lease->store;
+
+    lease->busy = false;
+    pthread_cond_broadcast(&store->idle);
+    pthread_mutex_unlock(&store->lock);
+    hf__store_end(store);
+}
+
+enum hf_status hf_renew(struct hf_lease *lease, uint32_t ttl_ms, struct hf_error *err)
+{
+    enum hf_status status;
+
+    if (forked(lease))
+        return hf__store_begin(lease->store, err);
+    if (ttl_ms != 0 && (ttl_ms < HF_TTL_MIN_MS || ttl_ms > HF_TTL_MAX_MS))
+        return hf__fail(err, HF_INVALID, "lock \"%s\": a ttl is at least %d ms and at most a day",
+                        lease->name, HF_TTL_MIN_MS);
+    if ((status = take_lease(lease, err)) != HF_OK)
+        return status;
+    status = hf__lease_renew_once(lease, ttl_ms != 0 ? ttl_ms : lease->core.ttl_ms,
+                                  lease->core.deadline_ns, err);
+    if (lease->heap_at != HF__NOT_KEPT)
+        hf__keeper_update(lease);
+    give_lease(lease);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
+enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err)
+{
+    enum hf_status status;
+
+    if (forked(lease))
+        return hf__store_begin(lease->store, err);
+    if (lease->detached)
+        return hf__fail(err, HF_INVALID, "lock \"%s\": a detached lease has no keeper",
+                        lease->name);
+    if ((status = take_lease(lease, err)) != HF_OK)
+        return status;
+    if (lease->heap_at == HF__NOT_KEPT) {
+        status = hf__keeper_reserve(lease->store, err);
+        if (status == HF_OK)
+            hf__keeper_add(lease);
+    }
+    give_lease(lease);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
+/* Takes the lease away from the keeper and the store's list. Locks; says whether it was held. */
+static bool withdraw(struct hf_lease *lease)
+{
+    bool held;
+
+    pthread_mutex_lock(&lease->store->lock);
+    if (lease->freed != NULL && pthread_equal(lease->notifier, pthread_self()))
+        *lease->freed = true; /* we are inside its own callback */
+    else
+        hf__lease_wait_idle(lease);
+    if (lease->heap_at != HF__NOT_KEPT)
+        hf__keeper_remove(lease);
+    unlink_lease(lease);
+    held = hf__lease_end(&lease->core, hf__now_ns());
+    return held;
+}
+
+enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
+{
+    struct hf_store *store;
+    struct hf_claim claim;
+    enum hf_status status;
+    bool reachable;
+    bool held;
+
+    if (lease == NULL)
+        return hf__ok(err);
+    if (forked(lease)) {
+        status = hf__store_begin(lease->store, err);
+        hf__lease_discard(lease);
+        return status;
+    }
+    store = lease->store;
+    reachable = hf__store_begin(store, NULL) == HF_OK;
+    held = withdraw(lease);
+    pthread_mutex_unlock(&store->lock);
+
+    status = HF_LOST;
+    if (reachable) {
+        /* Also when it was lost here: the store may not know it yet, and deletes only what is ours. */
+        claim = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
+        if (held || lease->core.loss == HF_LOSS_EXPIRED ||
+            lease->core.loss == HF_LOSS_UNREACHABLE)
+            status = store->base->ops->release(store->base, &claim, err);
+        hf__store_end(store);
+    }
+    if (!held)
+        status = hf__fail(err, HF_LOST, "lock \"%s\" in store %s was lost: %s", lease->name,
+                          store->url, hf_loss_text(lease->core.loss));
+    hf__lease_discard(lease);
+    pthread_mutex_lock(&store->lock);
+    hf__store_unref(store);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
+void hf_leave(struct hf_lease *lease)
+{
+    struct hf_store *store;
+
+    if (lease == NULL)
+        return;
+    if (forked(lease)) {
+        hf__lease_discard(lease);
+        return;
+    }
+    store = lease->store;
+    (void)withdraw(lease);
+    hf__lease_discard(lease);
+    hf__store_unref(store);
+}

@@ -1,0 +1,220 @@
+/* registry.c - from a URL's scheme to a store's table of operations. */
+#include "client/client.h"
+#include "stores/file/file.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef HF_PLUGIN_DIR
+#define HF_PLUGIN_DIR "/usr/local/lib/holdfast"
+#endif
+
+#define SCHEME_MAX 32 /* bytes of a scheme */
+
+/* Which plugin serves which scheme, and what to install for it. A scheme that is not listed here is
+ * looked for under its own name, so that anyone can add a store. */
+static const struct {
+    const char *scheme;
+    const char *plugin;
+} known[] = {
+    {"redis", "redis"},
+    {"rediss", "redis"},
+    {"redis+unix", "redis"},
+    {"redis+sentinel", "redis"},
+    {"redlock", "redis"},
+    {"etcd", "etcd"},
+    {"zookeeper", "zookeeper"},
+    {"postgres", "postgres"},
+    {"postgresql", "postgres"},
+};
+
+static void host_vlog(const char *format, va_list args)
+{
+    char line[512];
+
+    if (secure_getenv("HOLDFAST_TRACE") == NULL)
+        return;
+    (void)vsnprintf(line, sizeof line, format, args);
+    /* One write, so that lines of several threads do not mix. */
+    (void)dprintf(STDERR_FILENO, "holdfast: %s\n", line);
+}
+
+static void host_log(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    host_vlog(format, args);
+    va_end(args);
+}
+
+const struct hf_host hf__host = {.size = sizeof hf__host,
+                                 .now_ns = hf__now_ns,
+                                 .wall_us = hf__wall_us,
+                                 .random = hf__random,
+                                 .log = host_log,
+                                 .vlog = host_vlog};
+
+static const char *plugin_of(const char *scheme)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].scheme, scheme) == 0)
+            return known[i].plugin;
+    return scheme;
+}
+
+static bool is_known(const char *scheme)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].scheme, scheme) == 0)
+            return true;
+    return false;
+}
+
+/* The folder of the object this function is in: where libholdfast, or the program it is linked
+ * into, stands. */
+static bool own_folder(char *out, size_t size)
+{
+    Dl_info info;
+    char path[PATH_MAX];
+    char *slash;
+
+    if (dladdr(&hf__host, &info) == 0 || info.dli_fname == NULL ||
+        realpath(info.dli_fname, path) == NULL) {
+        /* A program's own name is only argv[0], which need not be a path. */
+        ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
+
+        if (len <= 0)
+            return false;
+        path[len] = '\0';
+    }
+    slash = strrchr(path, '/');
+    if (slash == NULL || (size_t)(slash - path) >= size)
+        return false;
+    memcpy(out, path, (size_t)(slash - path));
+    out[slash - path] = '\0';
+    return true;
+}
+
+/* Loads FOLDER/PLUGIN.so. NULL if there is none; *broken says why one that is there is no use. */
+static void *load_from(const char *folder, size_t folder_len, const char *plugin, char *broken,
+                       size_t broken_size)
+{
+    char path[PATH_MAX];
+    void *object;
+
+    if (folder_len == 0 ||
+        snprintf(path, sizeof path, "%.*s/%s.so", (int)folder_len, folder, plugin) >=
+            (int)sizeof path ||
+        access(path, F_OK) != 0)
+        return NULL;
+    object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (object == NULL)
+        (void)snprintf(broken, broken_size, "%s", dlerror());
+    return object;
+}
+
+static void *load(const char *plugin, char *broken, size_t broken_size)
+{
+    static const char *const beside[] = {"stores", "holdfast", "../lib/holdfast"};
+    const char *path = secure_getenv("HOLDFAST_STORE_PATH");
+    char folder[PATH_MAX];
+    char sub[PATH_MAX + 32];
+    void *object = NULL;
+
+    while (path != NULL && *path != '\0' && object == NULL) {
+        size_t len = strcspn(path, ":");
+
+        object = load_from(path, len, plugin, broken, broken_size);
+        path += len + (path[len] == ':');
+    }
+    if (object == NULL && own_folder(folder, sizeof folder))
+        for (size_t i = 0; i < sizeof beside / sizeof *beside && object == NULL; i++) {
+            (void)snprintf(sub, sizeof sub, "%s/%s", folder, beside[i]);
+            object = load_from(sub, strlen(sub), plugin, broken, broken_size);
+        }
+    if (object == NULL)
+        object = load_from(HF_PLUGIN_DIR, strlen(HF_PLUGIN_DIR), plugin, broken, broken_size);
+    return object;
+}
+
+static enum hf_status no_plugin(const char *scheme, const char *plugin, const char *broken,
+                                struct hf_error *err)
+{
+    if (broken[0] != '\0')
+        return hf__fail(err, HF_UNSUPPORTED, "the plugin for %s: cannot be loaded: %s", scheme,
+                        broken);
+    if (is_known(scheme))
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "stores of kind %s: need the plugin %s.so: install it, or set "
+                        "HOLDFAST_STORE_PATH to its folder",
+                        scheme, plugin);
+    return hf__fail(err, HF_UNSUPPORTED,
+                    "unknown store scheme \"%s\": known are file, redis, rediss, redis+unix, "
+                    "redis+sentinel, redlock, etcd, zookeeper, postgres",
+                    scheme);
+}
+
+/* A loaded plugin stays: unloading code that may have threads or exit handlers is not safe. */
+static enum hf_status find_plugin(const char *scheme, const struct hf_store_ops **out,
+                                  struct hf_error *err)
+{
+    const struct hf_store_plugin *(*entry)(void);
+    const struct hf_store_plugin *plugin;
+    char broken[160] = "";
+    void *object = load(plugin_of(scheme), broken, sizeof broken);
+    void *symbol;
+
+    if (object == NULL)
+        return no_plugin(scheme, plugin_of(scheme), broken, err);
+    symbol = dlsym(object, "hf_store_plugin");
+    if (symbol == NULL)
+        return no_plugin(scheme, plugin_of(scheme), "it exports no hf_store_plugin", err);
+    memcpy(&entry, &symbol, sizeof entry);
+    plugin = entry();
+    if (plugin->abi != HF_STORE_ABI || plugin->ops->size < offsetof(struct hf_store_ops, life_fd))
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "the plugin for %s: was built for store ABI %u, this library has %u",
+                        scheme, plugin->abi, HF_STORE_ABI);
+    for (const char *const *served = plugin->ops->schemes; *served != NULL; served++)
+        if (strcmp(*served, scheme) == 0) {
+            *out = plugin->ops;
+            return HF_OK;
+        }
+    return hf__fail(err, HF_UNSUPPORTED, "the plugin %s.so does not know the scheme %s:",
+                    plugin_of(scheme), scheme);
+}
+
+enum hf_status hf__registry_find(const char *url, const struct hf_store_ops **out,
+                                 struct hf_error *err)
+{
+    char scheme[SCHEME_MAX + 1];
+    size_t len = hf__url_scheme_len(url);
+
+    if (strlen(url) >= HF__URL_MAX)
+        return hf__fail(err, HF_INVALID, "a store URL has at most %d bytes", HF__URL_MAX - 1);
+    if (len == 0 || len > SCHEME_MAX)
+        return hf__fail(err, HF_INVALID,
+                        "not a store URL (no scheme): write file:DIR or redis://HOST:PORT");
+    memcpy(scheme, url, len);
+    scheme[len] = '\0';
+    if (strcmp(scheme, "file") == 0) {
+        *out = &hf__file_ops;
+        return HF_OK;
+    }
+    return find_plugin(scheme, out, err);
+}
+
+enum hf_status hf__registry_open(const char *url, struct hf_store_base **out, struct hf_error *err)
+{
+    const struct hf_store_ops *ops;
+    enum hf_status status = hf__registry_find(url, &ops, err);
+
+    if (status != HF_OK)
+        return status;
+    return ops->open(&hf__host, url, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS, out, err);
+}

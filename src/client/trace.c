@@ -1,0 +1,110 @@
+/* trace.c - a store around a store that writes a line per call.
+ *
+ * Switched on by HOLDFAST_TRACE. A line tells the call, the lock, the answer and how long it took;
+ * never an owner, never a password.
+ */
+#include "client/client.h"
+
+#include <stdlib.h>
+
+struct trace_store {
+    struct hf_store_base base;
+    struct hf_store_base *inner;
+    struct hf_store_ops ops; /* ours, with the features and schemes of the inner store */
+};
+
+static void say(const struct trace_store *trace, const char *call, const char *name,
+                enum hf_status status, int64_t start_ns, const struct hf_error *err)
+{
+    bool failed = status != HF_OK && err != NULL;
+
+    trace->base.host->log("%-8s %-20s %s in %lld us%s%s", call, name, hf_status_name(status),
+                          (long long)((hf__now_ns() - start_ns) / 1000), failed ? ": " : "",
+                          failed ? err->text : "");
+}
+
+static struct trace_store *of(struct hf_store_base *base)
+{
+    return (struct trace_store *)base;
+}
+
+static void trace_close(struct hf_store_base *base, bool forked)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+
+    trace->inner->ops->close(trace->inner, forked);
+    say(trace, "close", "", HF_OK, start_ns, NULL);
+    free(trace);
+}
+
+static enum hf_status trace_acquire(struct hf_store_base *base, const struct hf_claim *claim,
+                                    struct hf_grant *grant, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->acquire(trace->inner, claim, grant, err);
+
+    say(trace, "acquire", claim->name, status, start_ns, err);
+    return status;
+}
+
+static enum hf_status trace_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                                  struct hf_grant *grant, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->renew(trace->inner, claim, grant, err);
+
+    say(trace, "renew", claim->name, status, start_ns, err);
+    return status;
+}
+
+static enum hf_status trace_release(struct hf_store_base *base, const struct hf_claim *claim,
+                                    struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->release(trace->inner, claim, err);
+
+    say(trace, "release", claim->name, status, start_ns, err);
+    return status;
+}
+
+static enum hf_status trace_list(struct hf_store_base *base, const struct hf_query *query,
+                                 hf_list_fn *fn, void *data, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->list(trace->inner, query, fn, data, err);
+
+    say(trace, "list", query->name, status, start_ns, err);
+    return status;
+}
+
+static int trace_life_fd(struct hf_store_base *base)
+{
+    struct trace_store *trace = of(base);
+
+    return trace->inner->ops->life_fd(trace->inner);
+}
+
+struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
+{
+    struct trace_store *trace = calloc(1, sizeof *trace);
+
+    if (trace == NULL)
+        return inner;
+    trace->inner = inner;
+    trace->ops = *inner->ops;
+    trace->ops.close = trace_close;
+    trace->ops.acquire = trace_acquire;
+    trace->ops.renew = trace_renew;
+    trace->ops.release = trace_release;
+    trace->ops.list = trace_list;
+    if (inner->ops->life_fd != NULL)
+        trace->ops.life_fd = trace_life_fd;
+    trace->base.ops = &trace->ops;
+    trace->base.host = inner->host;
+    return &trace->base;
+}

@@ -1,0 +1,125 @@
+#!/bin/sh
+# tidy.sh - the rules of the house that no compiler knows: who may include whom, calls that are not
+# used here, length of files and functions, white space. Prints each breach; exit 1 if there are any.
+set -u
+tab=$(printf '\t')
+cd "$(dirname "$0")/.." || exit 1
+
+breaches=$(mktemp)
+trap 'rm -f "$breaches"' EXIT
+
+sources() { # PATTERN... : tracked files and new ones, that exist
+    git ls-files --cached --others --exclude-standard -- "$@" | sort -u |
+        while IFS= read -r file; do [ -f "$file" ] && printf '%s\n' "$file"; done
+}
+
+# Each folder and the folders of src/ it may include from. The public headers are for everyone.
+layers() {
+    while IFS= read -r file; do
+        case $file in
+        src/base/*) allowed='base' ;;
+        src/core/*) allowed='base core' ;;
+        src/client/registry.c) allowed='base core client stores/file' ;; # the built-in store
+        src/client/*) allowed='base core client' ;;
+        src/stores/*)
+            own=${file#src/}
+            allowed="base core ${own%/*}"
+            ;;
+        src/fence/*) allowed='base core fence' ;;
+        src/cli/*) allowed='base cli' ;;
+        *) continue ;;
+        esac
+        sed -n 's/^ *# *include *"\([^"]*\)".*/\1/p' "$file" | while IFS= read -r header; do
+            case " $allowed " in
+            *" ${header%/*} "*) ;;
+            *) echo "$file: includes \"$header\"; it may include from: $allowed" ;;
+            esac
+        done
+    done
+}
+
+# Pure code has no clock, no I/O, no threads: not even their headers.
+pure() {
+    grep -HnE '^ *# *include *<(time|unistd|fcntl|poll|pthread|stdio|errno|signal|sys/.*)\.h>' "$@" |
+        sed 's/$/   (src\/core decides and does nothing else)/'
+}
+
+# awk looks at code without comments and strings, so that a word in a sentence is no breach.
+code() {
+    awk -v MAX_LINES=600 -v SMELL_LINES=500 -v MAX_FUNCTION=70 '
+    function breach(text) { printf "%s:%d: %s\n", FILENAME, FNR, text }
+    function warn(text) { printf "%s: %s\n", FILENAME, text > "/dev/stderr" }
+    function end_of_file() {
+        if (!name) return
+        if (lines > MAX_LINES) printf "%s: %d lines; at most %d\n", name, lines, MAX_LINES
+        else if (lines > SMELL_LINES) printf "%s: %d lines, time to split it\n", name, lines > "/dev/stderr"
+    }
+    # The line without its strings, character constants and comments.
+    function bare(line,    out, at) {
+        if (in_comment) {
+            at = index(line, "*/")
+            if (!at) return ""
+            line = substr(line, at + 2)
+            in_comment = 0
+        }
+        gsub(/\\./, "", line)
+        gsub(/"[^"]*"/, "\"\"", line)
+        gsub(/\047[^\047]*\047/, "0", line)
+        while ((at = index(line, "/*")) > 0) {
+            out = substr(line, 1, at - 1)
+            line = substr(line, at + 2)
+            at = index(line, "*/")
+            if (!at) { in_comment = 1; return out }
+            line = out " " substr(line, at + 2)
+        }
+        sub(/\/\/.*/, "", line)
+        return line
+    }
+    FNR == 1 { end_of_file(); name = FILENAME; lines = 0; in_comment = 0; start = 0 }
+    {
+        lines++
+        if (index($0, "\t")) breach("a tab")
+        if ($0 ~ /[ \r]$/) breach("white space at the end of the line")
+        text = bare($0)
+        if (match(text, /(^|[^A-Za-z0-9_.>])(strcpy|strcat|strncpy|sprintf|vsprintf|gets|strtok|atoi|atol|atoll|system|popen|signal|rand|srand|random|time|usleep|sleep|alarm|alloca|tmpnam|mktemp|getwd|setjmp|longjmp|localtime|gmtime|ctime|asctime)[ ]*\(/))
+            breach("not used here: " substr(text, RSTART, RLENGTH))
+        if (FILENAME !~ /^src\/base\// && FILENAME ~ /\.c$/ && text ~ /^ *# *if(def)?[ (]/)
+            breach("conditional code belongs into src/base")
+        if (text ~ /^typedef +struct/) breach("a struct is called by its name, not by a typedef")
+        # The house style opens a function with a brace of its own in the first column.
+        if (text ~ /^\{ *$/) start = FNR
+        if (text ~ /^\}/ && start) {
+            if (FNR - start - 1 > MAX_FUNCTION)
+                breach("a function of " (FNR - start - 1) " lines; at most " MAX_FUNCTION)
+            start = 0
+        }
+    }
+    END { end_of_file() }' "$@"
+}
+
+# What is no C: white space only.
+plain() {
+    while IFS= read -r file; do
+        grep -nE '[[:blank:]]+$' "$file" | sed "s|^|$file:|; s/\$/   (white space at the end)/"
+        case $file in
+        *.sh | *.t | *.py | *.bash | *.fish | man/*)
+            grep -n "$tab" "$file" | sed "s|^|$file:|; s/\$/   (a tab)/"
+            ;;
+        esac
+    done
+}
+
+{
+    sources 'src/*.c' 'src/*.h' | layers
+    # shellcheck disable=SC2046 # the sources have plain names
+    set -- $(sources 'src/core/*.c' 'src/core/*.h')
+    [ "$#" -eq 0 ] || pure "$@"
+    # shellcheck disable=SC2046
+    set -- $(sources 'include/*.h' 'src/*.c' 'src/*.h')
+    [ "$#" -eq 0 ] || code "$@"
+    sources '*.sh' '*.t' '*.md' '*.py' '*.lua' 'man/*' 'completion/*' 'scripts/*' | plain
+} >"$breaches"
+
+[ -s "$breaches" ] || exit 0
+cat "$breaches"
+exit 1
