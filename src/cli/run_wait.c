@@ -47,8 +47,12 @@ void run_wait_begin(struct run_wait *wait, struct hf_store *store, const char *n
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&wait->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    /* Without a thread there is no line, and that is all. */
+    /* Signals are the main thread's. Without this thread there is no line, and that is all. */
+    sigset_t all, mine;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mine);
     wait->running = pthread_create(&wait->thread, NULL, ticker, wait) == 0;
+    pthread_sigmask(SIG_SETMASK, &mine, NULL);
 }
 
 void run_wait_hush(struct run_wait *wait)

@@ -1,0 +1,58 @@
+#!/bin/bash
+# Processes that the command leaves behind.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+agent="setsid sh -c 'echo \$\$ >$dir/agent; exec sleep 60' &
+    while [ ! -s $dir/agent ]; do sleep 0.02; done; exit 4"
+
+start "$hf" run job -- sh -c "$agent" 2>"$dir/err"
+holder=$pid
+within 10 grep -q left "$dir/err"
+err=$(cat "$dir/err")
+like "$err" "sh ended but left pid $(cat "$dir/agent") \(sleep\) running" 'wait: names who is left'
+alive "$holder" && ! is_free job
+ok $? 'wait: the lock stays held'
+kill "$(cat "$dir/agent")"
+wait "$holder"
+is $? 4 "wait: the command's code in the end"
+is_free job
+ok $? 'wait: the lock is free then'
+
+# A signal to us while we wait for them is for them.
+rm -f "$dir/agent"
+start "$hf" run job -- sh -c "$agent" 2>"$dir/err"
+within 10 grep -q left "$dir/err"
+kill -TERM "$pid"
+wait "$pid"
+is $? 4 'wait: TERM reaches those who are left'
+
+rm -f "$dir/agent"
+run "$hf" run --leftover term job -- sh -c "$agent"
+is "$rc" 4 "term: the command's code"
+dead "$(cat "$dir/agent")"
+ok $? 'term: nobody is left'
+rm -f "$dir/herd"
+run "$hf" run --leftover term --grace 200ms job -- sh -c "
+    $(dirname "$0")/helpers/herd.pl 3 $dir/herd & while [ \"\$(wc -l <$dir/herd)\" -lt 4 ]; do
+    sleep 0.05; done"
+is "$rc" 0 'term: also for those who ignore TERM'
+# shellcheck disable=SC2046
+dead $(cat "$dir/herd")
+ok $? 'term: they are dead'
+
+rm -f "$dir/agent"
+run "$hf" run --leftover release job -- sh -c "$agent"
+is "$rc" 4 "release: the command's code"
+left=$(cat "$dir/agent")
+alive "$left"
+ok $? 'release: the process goes on'
+is_free job
+ok $? 'release: the lock is free'
+kill -KILL "$left"
+
+# What ends by itself right away is not worth a word.
+run "$hf" run job -- sh -c 'sleep 0.05 &'
+is "$rc/$err" 0/ 'wait: a process that is just ending is not named'
+
+done_testing
