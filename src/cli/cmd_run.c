@@ -33,7 +33,7 @@ struct given {
 };
 
 static int read_options(struct run_options *options, int argc, char **argv, bool *go_on);
-static int find_command(struct run_options *options, int argc, char **argv, int first);
+static int find_command(struct run_options *options, int argc, char **argv, int first, bool dashes);
 static int check_options(struct run_options *options, struct given *given);
 static bool check_timing(const struct run_options *options);
 static int run_in_store(struct run_job *job, int *die_of);
@@ -107,10 +107,11 @@ static int read_options(struct run_options *options, int argc, char **argv, bool
         {0, "label", CLI_TEXT, "TEXT", "what others see as the holder; host/pid/CMD", NULL,
          &options->label, NULL},
         {.name = NULL}};
-    int first = cli_parse(self(), table, argc, argv, NULL);
+    bool dashes = false;
+    int first = cli_parse(self(), table, argc, argv, &dashes);
     if (first < 0)
         return cli_parse_exit(first);
-    int bad = find_command(options, argc, argv, first);
+    int bad = find_command(options, argc, argv, first, dashes);
     if (!bad)
         bad = check_options(options, &given);
     if (!bad && given.max_runtime && options->max_runtime_ms == 0)
@@ -121,15 +122,16 @@ static int read_options(struct run_options *options, int argc, char **argv, bool
 
 /* NAME -- CMD [ARG...]. The dashes are asked for, so that a forgotten NAME cannot make a lock out
  * of the command. */
-static int find_command(struct run_options *options, int argc, char **argv, int first)
+static int find_command(struct run_options *options, int argc, char **argv, int first, bool dashes)
 {
-    if (first >= argc || strcmp(argv[first], "--") == 0)
+    bool again = first + 1 < argc && strcmp(argv[first + 1], "--") == 0;
+    if (first >= argc || strcmp(argv[first], "--") == 0 || (dashes && !again))
         return cli_usage_error(self(), "the name of the lock is missing");
     options->name = argv[first];
     if (first + 1 >= argc)
         return cli_usage_error(self(), "'%s' is the lock; after it come '--' and the command",
                                options->name);
-    if (strcmp(argv[first + 1], "--") != 0)
+    if (!again)
         return cli_usage_error(
             self(), "'--' is missing before '%s'; options go before the name of the lock",
             argv[first + 1]);

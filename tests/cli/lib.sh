@@ -20,7 +20,7 @@ cleanup() {
         kill -KILL "$pid" 2>/dev/null
         kill -CONT "$pid" 2>/dev/null
     done
-    wait
+    { wait; } 2>/dev/null
     rm -rf "$dir"
 }
 trap cleanup EXIT
@@ -70,6 +70,11 @@ start() { # COMMAND... : in the background, its process in $pid; ended with the 
     "$@" &
     pid=$!
     started="$started $pid"
+}
+
+ended() { # PID : waits for a process of `start`, quietly; its exit code in $rc
+    { wait "$1"; } 2>/dev/null
+    rc=$?
 }
 
 within() { # SECONDS COMMAND... : polls until COMMAND succeeds

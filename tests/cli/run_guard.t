@@ -8,17 +8,23 @@ herd=$(dirname "$0")/helpers/herd.pl
 # Starts a herd under the lock, the supervisor in $holder.
 start_herd() { # OPTION...
     rm -f "$dir/herd"
-    start "$hf" run "$@" job -- "$herd" "$size" "$dir/herd"
+    start "$hf" run "$@" job -- "$herd" "$size" "$dir/herd" 2>/dev/null
     holder=$pid
     within 20 lines "$dir/herd" $((size + 1))
     guard=$(guard_of "$holder")
 }
 
+# Prints who of the herd is alive; zombies are not.
+cat >"$dir/survivors" <<END
+for pid in \$(cat $dir/herd); do
+    grep -q '^State:.[^ZX]' /proc/\$pid/status 2>/dev/null && echo \$pid
+done
+true
+END
+
 # A waiter that looks, the moment it holds the lock, who of the first tree is still alive.
 next_holder() {
-    run "$hf" run -w 60s job -- bash -c "
-        . $(dirname "$0")/lib.sh
-        for pid in \$(cat $dir/herd); do alive \$pid && echo \$pid; done"
+    run "$hf" run -w 60s job -- bash "$dir/survivors"
     is "$rc" 0 "$1: the next holder gets the lock"
     is "$out" '' "$1: and nobody of the first tree is alive then"
 }
@@ -28,8 +34,8 @@ start_herd --ttl 3s --grace 200ms
 kill -STOP "$holder"
 next_holder 'supervisor stopped'
 kill -CONT "$holder"
-wait "$holder"
-is $? 123 'supervisor stopped: says so when it goes on'
+ended "$holder"
+is "$rc" 123 'supervisor stopped: says so when it goes on'
 
 start_herd --ttl 20s --grace 200ms
 before=$SECONDS
@@ -43,8 +49,8 @@ ok $? 'supervisor killed: the watchdog is gone, too'
 start_herd --ttl 20s
 kill -KILL "$guard"
 next_holder 'watchdog killed'
-wait "$holder" 2>/dev/null
-is $? 125 'watchdog killed: 125'
+ended "$holder"
+is "$rc" 125 'watchdog killed: 125'
 
 start_herd --ttl 3s --grace 200ms
 kill -STOP "$guard"
@@ -53,12 +59,12 @@ sleep 0.2
 kill -STOP "$holder"
 next_holder 'watchdog stopped, then the supervisor'
 kill -CONT "$holder"
-wait "$holder" 2>/dev/null
+ended "$holder"
 
 size=100
 start_herd --ttl 4s --grace 200ms --max-runtime 1500ms
-wait "$holder"
-is $? 124 'a hundred processes: ended'
+ended "$holder"
+is "$rc" 124 'a hundred processes: ended'
 # shellcheck disable=SC2046
 dead $(cat "$dir/herd")
 ok $? 'a hundred processes: all dead'

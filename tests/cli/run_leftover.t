@@ -14,8 +14,8 @@ like "$err" "sh ended but left pid $(cat "$dir/agent") \(sleep\) running" 'wait:
 alive "$holder" && ! is_free job
 ok $? 'wait: the lock stays held'
 kill "$(cat "$dir/agent")"
-wait "$holder"
-is $? 4 "wait: the command's code in the end"
+ended "$holder"
+is "$rc" 4 "wait: the command's code in the end"
 is_free job
 ok $? 'wait: the lock is free then'
 
@@ -24,15 +24,15 @@ rm -f "$dir/agent"
 start "$hf" run job -- sh -c "$agent" 2>"$dir/err"
 within 10 grep -q left "$dir/err"
 kill -TERM "$pid"
-wait "$pid"
-is $? 4 'wait: TERM reaches those who are left'
+ended "$pid"
+is "$rc" 4 'wait: TERM reaches those who are left'
 
 rm -f "$dir/agent"
 run "$hf" run --leftover term job -- sh -c "$agent"
 is "$rc" 4 "term: the command's code"
 dead "$(cat "$dir/agent")"
 ok $? 'term: nobody is left'
-rm -f "$dir/herd"
+: >"$dir/herd"
 run "$hf" run --leftover term --grace 200ms job -- sh -c "
     $(dirname "$0")/helpers/herd.pl 3 $dir/herd & while [ \"\$(wc -l <$dir/herd)\" -lt 4 ]; do
     sleep 0.05; done"

@@ -44,6 +44,7 @@ run "$hf" run --ttl 1s --on-loss warn job -- bash -c ". $dir/lose
 like "$out" '^eof after [0-5]$' 'HOLDFAST_LOST_FD reads end-of-file on loss'
 
 # Hard to end: forked twice, own sessions, ignoring TERM.
+: >"$dir/herd"
 run "$hf" run --ttl 2s --grace 300ms job -- sh -c "$(dirname "$0")/helpers/herd.pl 5 $dir/herd &
     while [ \"\$(wc -l <$dir/herd)\" -lt 6 ]; do sleep 0.05; done; . $dir/lose; wait"
 is "$rc" 123 'a tree that is hard to end: 123'

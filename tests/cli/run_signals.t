@@ -8,14 +8,14 @@ for signal in TERM INT HUP QUIT USR1 USR2; do
     # A shell starts background jobs with INT and QUIT ignored; undo that.
     start env --default-signal=INT,QUIT "$hf" run job -- bash -c "
         trap 'echo outer >>$dir/got; exit 3' $signal
-        bash -c 'trap \"echo inner >>$dir/got; exit\" $signal; echo up >>$dir/up
+        env --default-signal=INT,QUIT bash -c 'trap \"echo inner >>$dir/got; exit\" $signal; echo up >>$dir/up
                  while :; do sleep 0.05; done' &
         echo up >>$dir/up
-        while :; do sleep 0.05; done"
+        while :; do sleep 0.05; done" 2>/dev/null
     within 10 lines "$dir/up" 2
     kill -"$signal" "$pid"
-    wait "$pid"
-    is $? 3 "$signal is forwarded, and the command's answer counts"
+    ended "$pid"
+    is "$rc" 3 "$signal is forwarded, and the command's answer counts"
     is "$(sort "$dir/got" | tr '\n' ' ')" 'inner outer ' "$signal reaches the whole group, once"
 done
 
@@ -24,8 +24,8 @@ rm -f "$dir/up"
 start "$hf" run job -- sh -c "echo up >$dir/up; exec sleep 60"
 within 10 test -s "$dir/up"
 kill -TERM "$pid"
-wait "$pid"
-is $? 143 'a command that dies of TERM gives 143'
+ended "$pid"
+is "$rc" 143 'a command that dies of TERM gives 143'
 is_free job
 ok $? 'and the lock is free'
 
@@ -40,7 +40,7 @@ ok $? 'a command that ignores TERM goes on'
 ! is_free job
 ok $? 'with its lock'
 touch "$dir/stop"
-wait "$pid"
-is $? 0 'until it ends by itself'
+ended "$pid"
+is "$rc" 0 'until it ends by itself'
 
 done_testing

@@ -50,7 +50,7 @@ chmod +x "$dir/ctrl-z"
 (within 10 test -s "$dir/pid" && sleep 0.2 && printf '\032' && within 10 test -e "$dir/go" && sleep 0.5) |
     on_terminal "$dir/ctrl-z"
 screen=$(tr -d '\r' <"$dir/screen")
-like "$screen" '^stopped 148' 'Ctrl-Z stops us, the shell sees it'
+like "$screen" 'stopped 148' 'Ctrl-Z stops us, the shell sees it'
 like "$screen" '^child stopped' 'and the command'
 like "$screen" '^through' 'fg lets it go on'
 like "$screen" '^ended 0' 'to its end'

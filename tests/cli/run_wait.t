@@ -22,12 +22,12 @@ like "$err" 'giving up in' 'and for how long'
 
 # A signal while waiting: die of it, leave the queue, do not run the command.
 for signal in TERM INT HUP QUIT USR1 USR2; do
-    start env --default-signal="$signal" "$hf" run job -- touch "$dir/ran"
+    start env --default-signal="$signal" "$hf" run job -- touch "$dir/ran" 2>/dev/null
     waiter=$pid
     within 10 eval '"$hf" status job | grep -q wait' || sleep 0.5
     kill -"$signal" "$waiter"
-    wait "$waiter"
-    is $? $((128 + $(kill -l "$signal"))) "$signal ends the wait, and we die of it"
+    ended "$waiter"
+    is "$rc" $((128 + $(kill -l "$signal"))) "$signal ends the wait, and we die of it"
 done
 [ ! -e "$dir/ran" ]
 ok $? 'the command was not run'
@@ -41,20 +41,20 @@ sleep 0.3
 alive "$waiter"
 ok $? 'HUP does not end the wait under nohup'
 kill -TERM "$waiter"
-wait "$waiter"
-is $? 143 'but TERM does'
+ended "$waiter"
+is "$rc" 143 'but TERM does'
 
 # First come, first served.
 for i in 1 2 3 4 5; do
-    start "$hf" run job -- sh -c "echo $i >>$dir/order"
+    start "$hf" run job -- sh -c "echo $i >>$dir/order" 2>/dev/null
     waiters="${waiters-} $pid"
     within 10 eval '"$hf" status job --json | grep -Eq "\"waiters\": *$i\b"'
 done
 echo >"$dir/hold"
-wait "$holder"
-is $? 0 'the holder ends well'
+ended "$holder"
+is "$rc" 0 'the holder ends well'
 for pid in $waiters; do
-    wait "$pid"
+    ended "$pid"
 done
 is "$(tr '\n' ' ' <"$dir/order")" '1 2 3 4 5 ' 'waiters are served in the order they came'
 
@@ -67,7 +67,7 @@ for i in 1 2 3 4 5 6; do
     counters="${counters-} $pid"
 done
 for pid in $counters; do
-    wait "$pid"
+    ended "$pid"
 done
 is "$(cat "$dir/counter")" 30 'six at a time never run together'
 
