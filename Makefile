@@ -26,6 +26,10 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) $(HARDEN) -fvisibility=hidden -Iincl
 	-DHF_PLUGIN_DIR='"$(PLUGINDIR)"' -MMD -MP $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
+# `make V=1` shows the commands.
+Q = $(if $(V),,@)
+say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
+
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
@@ -53,19 +57,23 @@ help:
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
 
 $(LIB_A): $(call obj,$(LIB_SRC))
+	$(call say,AR,$@)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 
 $(LIB_SO): $(call obj,$(LIB_SRC)) src/holdfast.map
-	$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=src/holdfast.map \
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=src/holdfast.map \
 		$(filter %.o,$^) $(ALL_LDFLAGS) -o $@
 	@ln -sf $(@F) $(BUILD)/libholdfast.so
 
 $(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
-	$(CC) -pie $^ $(ALL_LDFLAGS) -o $@
+	$(call say,LD,$@)
+	$(Q)$(CC) -pie $^ $(ALL_LDFLAGS) -o $@
 
 $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
 	@mkdir -p $(@D)
@@ -74,11 +82,13 @@ $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
 # Tests and measuring programs link the objects, so that they reach what the library hides.
 $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/support/*.c)) $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $^ $(ALL_LDFLAGS) -lcmocka -o $@
+	$(call say,LD,$@)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lcmocka -o $@
 
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $^ $(ALL_LDFLAGS) -lsqlite3 -o $@
+	$(call say,LD,$@)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lsqlite3 -o $@
 
 test-programs: all $(UNIT) $(TOOLS)
 
@@ -103,7 +113,7 @@ format:
 
 install: all
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCDIR)/holdfast $(PLUGINDIR) \
-		$(MANDIR)/man1 $(MANDIR)/man3 $(PREFIX)/share/bash-completion/completions \
+		$(addprefix $(MANDIR)/,man1 man3 man7) $(PREFIX)/share/bash-completion/completions \
 		$(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d)
 	install -m 755 $(BIN) $(DESTDIR)$(BINDIR)/holdfast
 	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
@@ -114,6 +124,7 @@ install: all
 	install -m 644 $(BUILD)/holdfast.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
 	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 man/*.3 $(DESTDIR)$(MANDIR)/man3/
+	install -m 644 man/*.7 $(DESTDIR)$(MANDIR)/man7/
 	install -m 644 completion/holdfast.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/holdfast
 	install -m 644 completion/_holdfast $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_holdfast
 	install -m 644 completion/holdfast.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/
