@@ -39,7 +39,7 @@ static bool check_timing(const struct run_options *options);
 static int run_in_store(struct run_job *job, int *die_of);
 static int run_under_lease(struct run_job *job, int *die_of);
 static enum hf_status take_lock(struct run_job *job, struct run_wait *wait, struct hf_error *err);
-static int not_taken(struct run_job *job, const struct hf_error *err, int *die_of);
+static int not_taken(const struct run_job *job, const struct hf_error *err);
 static int run_below_hold(struct run_job *job, const struct run_held *held, int *die_of);
 static void give_back(struct run_job *job, struct run_outcome *outcome);
 static int exit_code_of(const struct run_job *job, const struct run_outcome *outcome, int *die_of);
@@ -202,10 +202,16 @@ static int run_under_lease(struct run_job *job, int *die_of)
     struct run_outcome outcome = {.status = 0};
     struct hf_error err;
     enum hf_status status = take_lock(job, &wait, &err);
+    bool from_kernel;
     bool ran = false;
-    if (status != HF_OK) {
+    /* A signal that came while we waited, perhaps a moment too late to end the wait: whoever sent
+     * it does not want CMD to run. We die of it. */
+    bool stop = run_signals_take(&job->signals, die_of, &from_kernel);
+    if (status != HF_OK || stop) {
         run_wait_end(&wait);
-        return not_taken(job, &err, die_of);
+        if (status == HF_OK)
+            give_back(job, &outcome);
+        return stop ? SIGNAL_EXIT_BASE + *die_of : not_taken(job, &err);
     }
     job->life_fd = hf_store_life_fd(job->store);
     job->environment = run_environment(job, NULL);
@@ -265,12 +271,8 @@ static enum hf_status take_lock(struct run_job *job, struct run_wait *wait, stru
     return status;
 }
 
-/* A signal while we waited ends us as it would have without us watching for it. */
-static int not_taken(struct run_job *job, const struct hf_error *err, int *die_of)
+static int not_taken(const struct run_job *job, const struct hf_error *err)
 {
-    bool from_kernel;
-    if (run_signals_take(&job->signals, die_of, &from_kernel))
-        return SIGNAL_EXIT_BASE + *die_of;
     if (err->code != HF_BUSY)
         return cli_fail(err);
     if (!job->options->skip_ok)

@@ -59,6 +59,7 @@ _Noreturn void run_guard_main(struct run_guard *guard)
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    prctl(PR_SET_NAME, "holdfast-guard", 0, 0, 0);
     setpgid(0, 0);
     s.children = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     s.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);

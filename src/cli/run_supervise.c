@@ -36,6 +36,7 @@ struct supervisor {
     int lost_fd;        /* readable once the keeper knows; -1: not kept yet */
     int64_t keep_at_ns; /* HF_NEVER: kept, or nothing to keep */
     int64_t name_at_ns; /* when to name what CMD left behind; HF_NEVER */
+    bool exited;        /* CMD did, but something it started is still there */
     bool said_why;
     bool gone; /* the whole tree, or it is left alone */
 };
@@ -56,6 +57,7 @@ static void name_leftovers(struct supervisor *s);
 static void stand_in(struct supervisor *s, const struct run_plan *plan, int64_t now_ns);
 static void guard_died(struct supervisor *s);
 static bool reap_orphans(struct supervisor *s, const struct run_tree *tree);
+static bool reap_one(struct supervisor *s, pid_t wanted);
 static void tell(struct supervisor *s, int word);
 
 bool run_supervise(struct run_job *job, struct run_outcome *outcome)
@@ -233,7 +235,8 @@ static void hear_signals(struct supervisor *s)
                 else
                     s->guard = -1;
             }
-        } else if (!(from_kernel && s->outcome->terminal)) {
+        } else if (!(from_kernel && s->outcome->terminal) || s->exited) {
+            /* What the terminal sent, CMD has already. What is left after CMD may not have it. */
             tell(s, number);
         }
     }
@@ -325,6 +328,7 @@ static void say_why(struct supervisor *s)
 /* CMD is gone, but something it started is not. */
 static void command_exited(struct supervisor *s)
 {
+    s->exited = true;
     switch ((enum run_leftover)s->job->options->leftover) {
     case RUN_LEFTOVER_WAIT:
         s->name_at_ns = hf__now_ns() + LEFTOVER_PATIENCE_MS * HF__NS_PER_MS;
@@ -404,10 +408,9 @@ static void guard_died(struct supervisor *s)
     s->guard = -1;
     s->foreign.guard = 0;
     for (;;) {
-        bool known = run_tree_find(&tree, getpid(), &s->foreign);
-        if (known)
+        if (run_tree_find(&tree, getpid(), &s->foreign))
             run_tree_signal(&tree, SIGKILL);
-        if (reap_orphans(s, &tree) || !known)
+        if (reap_orphans(s, &tree))
             break;
         hf__sleep_ns(ROUND_MS * HF__NS_PER_MS);
     }
@@ -417,18 +420,26 @@ static void guard_died(struct supervisor *s)
 /* True when none is left. Children that we had before are not ours to wait for. */
 static bool reap_orphans(struct supervisor *s, const struct run_tree *tree)
 {
-    int status;
-    pid_t self = getpid();
-    for (size_t i = 0; i < tree->count; i++) {
-        pid_t pid = tree->list[i].pid;
-        if (tree->list[i].parent == self && waitpid(pid, &status, WNOHANG) == pid &&
-            pid == atomic_load(&s->page->command_pid))
-            atomic_store(&s->page->command_status, status);
+    if (s->foreign.count == 0) {
+        while (reap_one(s, -1))
+            continue;
+        return errno == ECHILD;
     }
-    if (s->foreign.count > 0)
-        return tree->count == 0;
-    siginfo_t info;
-    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD;
+    for (size_t i = 0; i < tree->count; i++) {
+        if (tree->list[i].parent == tree->root)
+            reap_one(s, tree->list[i].pid);
+    }
+    return tree->count == 0;
+}
+
+static bool reap_one(struct supervisor *s, pid_t wanted)
+{
+    int status;
+    errno = 0;
+    pid_t pid = waitpid(wanted, &status, WNOHANG);
+    if (pid > 0 && pid == atomic_load(&s->page->command_pid))
+        atomic_store(&s->page->command_status, status);
+    return pid > 0;
 }
 
 static void tell(struct supervisor *s, int word)

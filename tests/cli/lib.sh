@@ -6,6 +6,10 @@
 
 hf=${HOLDFAST:-build/holdfast}
 case $hf in /*) ;; *) hf=$PWD/$hf ;; esac
+[ -x "$hf" ] || {
+    echo "Bail out! there is no program $hf"
+    exit 1
+}
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-test.XXXXXX") || exit 1
 export HOLDFAST_STORE=file:$dir/store
@@ -14,9 +18,14 @@ unset HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_LOST_FD HOLDFAST_HELD
 tests=0
 started=
 
+# A test that hangs fails instead.
+perl -e 'sleep 300; kill "TERM", shift' $$ >/dev/null 2>&1 </dev/null &
+limit=$!
+disown "$limit"
+
 cleanup() {
     local pid
-    for pid in $started; do
+    for pid in $limit $started; do
         kill -KILL "$pid" 2>/dev/null
         kill -CONT "$pid" 2>/dev/null
     done
@@ -74,6 +83,7 @@ start() { # COMMAND... : in the background, its process in $pid; ended with the 
 
 ended() { # PID : waits for a process of `start`, quietly; its exit code in $rc
     { wait "$1"; } 2>/dev/null
+    # shellcheck disable=SC2034 # for the tests
     rc=$?
 }
 

@@ -3,7 +3,13 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-agent="setsid sh -c 'echo \$\$ >$dir/agent; exec sleep 60' &
+cat >"$dir/daemon" <<END
+#!/bin/sh
+echo \$\$ >$dir/agent
+exec env --default-signal=INT sleep 60
+END
+chmod +x "$dir/daemon"
+agent="setsid $dir/daemon &
     while [ ! -s $dir/agent ]; do sleep 0.02; done; exit 4"
 
 start "$hf" run job -- sh -c "$agent" 2>"$dir/err"
@@ -50,6 +56,14 @@ ok $? 'release: the process goes on'
 is_free job
 ok $? 'release: the lock is free'
 kill -KILL "$left"
+
+# Ctrl-C, when only those are left.
+rm -f "$dir/agent"
+(within 10 grep -q 'but left' "$dir/screen" && printf '\003' && sleep 0.5) |
+    script -qefc "$hf run job -- sh -c \"$agent\"; echo rc \$?" "$dir/screen" >/dev/null
+dead "$(cat "$dir/agent")"
+ok $? 'wait: Ctrl-C reaches those who are left, whatever their session'
+kill -KILL "$(cat "$dir/agent")" 2>/dev/null
 
 # What ends by itself right away is not worth a word.
 run "$hf" run job -- sh -c 'sleep 0.05 &'

@@ -10,6 +10,11 @@ owner=\$(printf '%s' "\${HOLDFAST_HELD##* }" | cut -d, -f3)
 HOLDFAST_OWNER=\$owner $hf release "\$HOLDFAST_NAME"
 END
 
+run "$hf" run --ttl 700ms job -- sh -c 'sleep 2.5; echo "done"'
+is "$rc/$out/$err" 0/done/ 'a lease is renewed, however long the command runs'
+run "$hf" run --ttl 700ms job -- sh -c "sleep 1.5; $hf status job"
+like "$out" 'held' 'and is held all the time'
+
 run "$hf" run --ttl 2s job -- sh -c ". $dir/lose; sleep 60"
 is "$rc" 123 'a lost lock gives 123'
 like "$err" "lock 'job' was lost: .*; ending sh" 'and says why'

@@ -3,6 +3,10 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
+waiting() { # COUNT : do so many wait for the job?
+    "$hf" status job --json | grep -q "\"waiters\": $1,"
+}
+
 mkfifo "$dir/hold"
 start "$hf" run job -- sh -c "echo up >$dir/up; read -r _ <$dir/hold"
 holder=$pid
@@ -24,7 +28,7 @@ like "$err" 'giving up in' 'and for how long'
 for signal in TERM INT HUP QUIT USR1 USR2; do
     start env --default-signal="$signal" "$hf" run job -- touch "$dir/ran" 2>/dev/null
     waiter=$pid
-    within 10 eval '"$hf" status job | grep -q wait' || sleep 0.5
+    within 10 waiting 1
     kill -"$signal" "$waiter"
     ended "$waiter"
     is "$rc" $((128 + $(kill -l "$signal"))) "$signal ends the wait, and we die of it"
@@ -33,9 +37,9 @@ done
 ok $? 'the command was not run'
 
 # Ignored from outside stays ignored.
-start sh -c "trap '' HUP; exec $hf run job -- touch $dir/ran-hup"
+start sh -c "trap '' HUP; exec $hf run job -- touch $dir/ran-hup" 2>/dev/null
 waiter=$pid
-sleep 0.5
+within 10 waiting 1
 kill -HUP "$waiter"
 sleep 0.3
 alive "$waiter"
@@ -48,7 +52,7 @@ is "$rc" 143 'but TERM does'
 for i in 1 2 3 4 5; do
     start "$hf" run job -- sh -c "echo $i >>$dir/order" 2>/dev/null
     waiters="${waiters-} $pid"
-    within 10 eval '"$hf" status job --json | grep -Eq "\"waiters\": *$i\b"'
+    within 10 waiting "$i"
 done
 echo >"$dir/hold"
 ended "$holder"
