@@ -36,6 +36,7 @@ void hf__file_free(struct file_store *store)
         (void)close(store->dir_fd);
     free(atomic_load(&store->hints));
     free(store->path);
+    free(store->url);
     free(store);
 }
 
@@ -220,6 +221,11 @@ static int file_life_fd(struct hf_store_base *base)
     return hf__life_fd(hf__file_of(base));
 }
 
+static const char *file_url(struct hf_store_base *base)
+{
+    return hf__file_of(base)->url;
+}
+
 static const char *const schemes[] = {"file", NULL};
 
 const struct hf_store_ops hf__file_ops = {
@@ -234,5 +240,6 @@ const struct hf_store_ops hf__file_ops = {
     .release = file_release,
     .list = hf__file_list,
     .life_fd = file_life_fd,
+    .url = file_url,
     .repair = hf__file_repair,
 };

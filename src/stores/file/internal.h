@@ -26,7 +26,8 @@ struct turn {
 struct file_store {
     struct hf_store_base base;
     const struct hf__file_sys *sys;
-    char *path; /* the directory, for messages     */
+    char *path; /* the directory, absolute once it is open */
+    char *url;  /* file: and the path, as another process may open it */
     int dir_fd; /* holds flock(LOCK_SH)            */
     int slots_fd;
     atomic_int_fast64_t check_at_ns; /* when to ask next whether the file is still there */
