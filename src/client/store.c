@@ -53,7 +53,7 @@ enum hf_status hf__store_wrap(struct hf_store_base *base, const char *url, struc
         return hf__nomem(err);
     }
     store->base = base;
-    store->pid = getpid();
+    hf__fork_mark_init(&store->mark);
     hf__url_redact(store->url, sizeof store->url, own_url != NULL ? own_url(base) : url);
     default_label(store->label, sizeof store->label);
     pthread_mutex_init(&store->lock, NULL);
@@ -69,8 +69,9 @@ void hf_close(struct hf_store *store)
 {
     if (store == NULL)
         return;
-    if (getpid() != store->pid) {
-        /* The parent's threads do not exist here, and its mutex may be locked for ever. */
+    if (hf__forked(&store->mark)) {
+        /* The parent's threads do not exist here, and its mutex may be locked for ever. The mark
+         * stays, for leases that are still to be freed. */
         store->base->ops->close(store->base, true);
         if (store->keeper.wake_fd >= 0)
             (void)close(store->keeper.wake_fd);
@@ -135,6 +136,7 @@ void hf__store_unref(struct hf_store *store)
     pthread_cond_destroy(&store->idle);
     pthread_mutex_destroy(&store->lock);
     free(store->keeper.heap);
+    hf__fork_mark_release(&store->mark);
     free(store);
 }
 
@@ -142,10 +144,10 @@ enum hf_status hf__store_begin(struct hf_store *store, struct hf_error *err)
 {
     bool closed;
 
-    if (getpid() != store->pid)
+    if (hf__forked(&store->mark))
         return hf__fail(err, HF_INVALID,
                         "store %s was opened by process %ld: open it again after fork", store->url,
-                        (long)store->pid);
+                        (long)store->mark.pid);
     pthread_mutex_lock(&store->lock);
     closed = store->closed;
     if (!closed)
@@ -179,7 +181,7 @@ int hf_store_life_fd(struct hf_store *store)
 {
     int (*life_fd)(struct hf_store_base *) = HF__SLOT(store->base->ops, life_fd);
 
-    return getpid() == store->pid && life_fd != NULL ? life_fd(store->base) : -1;
+    return !hf__forked(&store->mark) && life_fd != NULL ? life_fd(store->base) : -1;
 }
 
 static enum hf_status query(struct hf_store *store, const char *name, bool exact, hf_list_fn *fn,
