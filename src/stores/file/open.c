@@ -183,6 +183,8 @@ static enum hf_status create(struct file_store *store, const char *name, int64_t
     if (status != HF_OK)
         goto out;
     status = discard_others(store, name, floor, err);
+    if (status == HF_OK && floor == 0)
+        status = hf__dir_sync_parents(store, err); /* we may have just made it */
     if (status != HF_OK)
         goto out;
     promise = floor;
