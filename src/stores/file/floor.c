@@ -55,8 +55,7 @@ enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf
     line[got] = '\0';
     if (sscanf(line, "holdfast floor 1 %23[0-9] ", number) == 1 && hf__parse_u64(number, out) &&
         *out > 0 && *out <= HF__TOKEN_MAX) {
-        (void)format_line(expected, sizeof expected, *out);
-        if (strcmp(line, expected) == 0)
+        if (got == format_line(expected, sizeof expected, *out) && strcmp(line, expected) == 0)
             return HF_OK;
     }
     return hf__fail(err, HF_CORRUPT,
