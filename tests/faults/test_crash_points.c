@@ -16,10 +16,10 @@
 
 /* What a child that may die at any moment leaves behind. */
 struct notes {
-    volatile uint64_t token;   /* the last one it was given */
-    volatile bool go;          /* the parent has set the scene */
-    volatile bool ready;       /* the child has set its part of it */
-    volatile uint64_t waiter;  /* the token of the one in line */
+    volatile uint64_t token;  /* the last one it was given */
+    volatile bool go;         /* the parent has set the scene */
+    volatile bool ready;      /* the child has set its part of it */
+    volatile uint64_t waiter; /* the token of the one in line */
     volatile bool waiter_done;
 };
 
@@ -355,7 +355,10 @@ static const struct scenario scenarios[] = {
     {.name = "acquire again", .prepare = prepare_used, .act = act_acquire, .check = check_first},
     {.name = "renew", .act = act_renew, .check = check_first},
     {.name = "release", .act = act_release, .meanwhile = meanwhile_release, .check = check_waiter},
-    {.name = "wait", .prepare = prepare_held, .act = act_wait, .meanwhile = meanwhile_wait,
+    {.name = "wait",
+     .prepare = prepare_held,
+     .act = act_wait,
+     .meanwhile = meanwhile_wait,
      .check = check_waiter},
     {.name = "give up", .prepare = prepare_held, .act = act_give_up, .check = check_given_up},
     {.name = "split", .prepare = prepare_crowd, .act = act_acquire, .check = check_crowd},
@@ -382,18 +385,17 @@ static void run_child(void *data)
 /* Returns false when the scenario makes fewer calls than that. */
 static bool run_once(const struct scenario *scenario, enum kit_action action, long at)
 {
-    struct scene scene = {.dir = kit_dir(),
-                          .plan = {.ops = action == KIT_TORN ? KIT_PWRITE : KIT_ALL,
-                                   .action = action,
-                                   .at = at}};
+    struct scene scene = {
+        .dir = kit_dir(),
+        .plan = {.ops = action == KIT_TORN ? KIT_PWRITE : KIT_ALL, .action = action, .at = at}};
     struct child child = {scenario, &scene};
     int status;
     pid_t pid;
 
     kit_world = (struct kit_world){.wall_fake = true, .wall_us = 1, .no_fsync = true};
     kit_plan = (struct kit_plan){0};
-    scene.notes = mmap(NULL, sizeof *scene.notes, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    scene.notes =
+        mmap(NULL, sizeof *scene.notes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(scene.notes != MAP_FAILED);
     choose_names(&scene);
     if (!scenario->fresh)

@@ -36,8 +36,8 @@ static struct sample make_sample_of(const char *boot_id)
     struct stat st;
     char name[32];
 
-    kit_world = (struct kit_world){
-        .wall_fake = true, .wall_us = 1, .no_fsync = true, .boot_id = boot_id};
+    kit_world =
+        (struct kit_world){.wall_fake = true, .wall_us = 1, .no_fsync = true, .boot_id = boot_id};
     base = kit_open(sample.dir);
     for (int i = 0; i < NAMES; i++) {
         name_of(name, sizeof name, i);
@@ -428,11 +428,11 @@ static void damaged_under_way(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(truncated),         cmocka_unit_test(truncated_and_used),
-        cmocka_unit_test(flipped),           cmocka_unit_test(garbage),
-        cmocka_unit_test(bad_floor),         cmocka_unit_test(bad_floor_after_reboot),
-        cmocka_unit_test(no_floor),          cmocka_unit_test(repair_above),
-        cmocka_unit_test(repair_in_use),     cmocka_unit_test(damaged_under_way),
+        cmocka_unit_test(truncated),     cmocka_unit_test(truncated_and_used),
+        cmocka_unit_test(flipped),       cmocka_unit_test(garbage),
+        cmocka_unit_test(bad_floor),     cmocka_unit_test(bad_floor_after_reboot),
+        cmocka_unit_test(no_floor),      cmocka_unit_test(repair_above),
+        cmocka_unit_test(repair_in_use), cmocka_unit_test(damaged_under_way),
     };
 
     return KIT_RUN(tests);

@@ -195,9 +195,9 @@ static struct hf_store_base *open_simulated(const struct hf__file_sys *sys, cons
     char url[600];
 
     (void)snprintf(url, sizeof url, "file:%s", dir);
-    kit_expect(hf__file_open_on(sys, &kit_host, url, kit_host.now_ns() + 5 * HF__NS_PER_S, &base,
-                                &err),
-               HF_OK, &err);
+    kit_expect(
+        hf__file_open_on(sys, &kit_host, url, kit_host.now_ns() + 5 * HF__NS_PER_S, &base, &err),
+        HF_OK, &err);
     return base;
 }
 
@@ -225,9 +225,8 @@ static void begin(void)
     given = 0;
     drop_file_fsync = drop_dir_fsync = false;
     fail_dir_fsync = 0;
-    kit_world = (struct kit_world){.wall_fake = true,
-                                   .wall_us = 1,
-                                   .boot_id = "00000000-0000-4000-8000-000000000001"};
+    kit_world = (struct kit_world){
+        .wall_fake = true, .wall_us = 1, .boot_id = "00000000-0000-4000-8000-000000000001"};
 }
 
 /* A life of the store: made, used, raised, refilled, over two boots. */
@@ -333,12 +332,12 @@ static const char *lose_power(const char *dir, const struct step *step)
         for (int i = 0;
              names.floor < 0 ? i == 0 : content_after(&step->disk.inodes[names.floor], i, &floor);
              i++)
-            for (int j = 0; names.fresh < 0
-                                ? j == 0
-                                : content_after(&step->disk.inodes[names.fresh], j, &fresh);
+            for (int j = 0;
+                 names.fresh < 0 ? j == 0
+                                 : content_after(&step->disk.inodes[names.fresh], j, &fresh);
                  j++) {
-                wrong = boot(dir, names.floor < 0 ? NULL : &floor,
-                             names.fresh < 0 ? NULL : &fresh, step->given > 0, step->given);
+                wrong = boot(dir, names.floor < 0 ? NULL : &floor, names.fresh < 0 ? NULL : &fresh,
+                             step->given > 0, step->given);
                 if (wrong != NULL)
                     return wrong;
             }

@@ -324,8 +324,7 @@ static struct hf_claim claim_of(struct hf_store_base *base, const struct kit_hol
                              .token = hold->token,
                              .ttl_ms = ttl_ms,
                              .detached = hold->detached,
-                             .deadline_ns =
-                                 base->host->now_ns() + KIT_PATIENCE_MS * HF__NS_PER_MS,
+                             .deadline_ns = base->host->now_ns() + KIT_PATIENCE_MS * HF__NS_PER_MS,
                              .cancel_fd = -1};
 }
 
@@ -366,8 +365,7 @@ uint64_t kit_waiters(struct hf_store_base *base, const char *name)
 {
     struct hf_query query = {.name = name,
                              .exact = true,
-                             .deadline_ns =
-                                 base->host->now_ns() + KIT_PATIENCE_MS * HF__NS_PER_MS};
+                             .deadline_ns = base->host->now_ns() + KIT_PATIENCE_MS * HF__NS_PER_MS};
     uint64_t waiters = 0;
 
     (void)base->ops->list(base, &query, note_waiters, &waiters, NULL);

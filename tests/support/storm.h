@@ -14,7 +14,7 @@
 struct storm_worker {
     pid_t pid;
     atomic_int doomed;
-    atomic_int lock;      /* -1: holds none */
+    atomic_int lock; /* -1: holds none */
     atomic_ullong token;
     atomic_llong until_ns; /* valid before this */
 };
