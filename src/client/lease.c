@@ -126,9 +126,12 @@ int hf_lease_fd(struct hf_lease *lease)
     if (forked(lease))
         return -1;
     pthread_mutex_lock(&lease->store->lock);
-    if (lease->lost_fd < 0)
-        lease->lost_fd =
-            eventfd(lease->core.state == HF__LEASE_HELD ? 0 : 1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (lease->lost_fd < 0) {
+        struct hf__lease_core core = lease->core;
+        bool held = hf__lease_tick(&core, hf__now_ns());
+
+        lease->lost_fd = eventfd(held ? 0 : 1, EFD_CLOEXEC | EFD_NONBLOCK);
+    }
     fd = lease->lost_fd;
     pthread_mutex_unlock(&lease->store->lock);
     return fd;
