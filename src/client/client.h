@@ -11,7 +11,6 @@
 #include "core/lease.h"
 #include <holdfast/store.h>
 #include <pthread.h>
-#include <sys/types.h>
 
 #define HF__REQUEST_MS  5000     /* how long a single request may take            */
 #define HF__URL_MAX     1024     /* bytes of a URL                                */
@@ -33,7 +32,7 @@ struct hf__keeper {
 
 struct hf_store {
     struct hf_store_base *base;
-    pid_t pid; /* who opened it */
+    struct hf__fork_mark mark; /* who opened it */
     char url[HF__URL_MAX];
     char label[HF_LABEL_MAX + 1]; /* the default label */
 
@@ -51,7 +50,7 @@ struct hf_store {
 struct hf_lease {
     struct hf_store *store;
     struct hf_lease *next, *prev; /* in store->leases */
-    pid_t pid;
+    struct hf__fork_mark mark;    /* the store's; outlives it in a forked child */
     char name[HF_NAME_MAX + 1];
     char owner[HF_OWNER_LEN + 1];
     uint64_t token;
@@ -67,6 +66,12 @@ struct hf_lease {
     hf_renewed_fn *on_renewed;
     void *data;
 };
+
+/* An optional slot of a store's table, NULL if the store has none or was built before it existed.
+ */
+#define HF__SLOT(table, slot)                                                                      \
+    ((table)->size >= offsetof(struct hf_store_ops, slot) + sizeof(table)->slot ? (table)->slot    \
+                                                                                : NULL)
 
 /* registry.c: finds the store for a url, loads its plugin if need be, opens it. */
 enum hf_status hf__registry_open(const char *url, struct hf_store_base **out, struct hf_error *err);

@@ -8,7 +8,7 @@
 
 static bool forked(const struct hf_lease *lease)
 {
-    return getpid() != lease->pid;
+    return hf__forked(&lease->mark);
 }
 
 struct hf_lease *hf__lease_new(struct hf_store *store, const char *name)
@@ -18,7 +18,7 @@ struct hf_lease *hf__lease_new(struct hf_store *store, const char *name)
     if (lease == NULL)
         return NULL;
     lease->store = store;
-    lease->pid = store->pid;
+    lease->mark = store->mark;
     memcpy(lease->name, name, strlen(name));
     lease->heap_at = HF__NOT_KEPT;
     lease->lost_fd = -1;
@@ -236,7 +236,8 @@ enum hf_status hf_renew(struct hf_lease *lease, uint32_t ttl_ms, struct hf_error
     enum hf_status status;
 
     if (forked(lease))
-        return hf__store_begin(lease->store, err);
+        return hf__fail(err, HF_INVALID, "lock \"%s\": a lease is not for forked children",
+                        lease->name);
     if (ttl_ms != 0 && (ttl_ms < HF_TTL_MIN_MS || ttl_ms > HF_TTL_MAX_MS))
         return hf__fail(err, HF_INVALID, "lock \"%s\": a ttl is at least %d ms and at most a day",
                         lease->name, HF_TTL_MIN_MS);
@@ -255,7 +256,8 @@ enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err)
     enum hf_status status;
 
     if (forked(lease))
-        return hf__store_begin(lease->store, err);
+        return hf__fail(err, HF_INVALID, "lock \"%s\": a lease is not for forked children",
+                        lease->name);
     if (lease->detached)
         return hf__fail(err, HF_INVALID, "lock \"%s\": a detached lease has no keeper",
                         lease->name);
@@ -297,13 +299,12 @@ enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
 
     if (lease == NULL)
         return hf__ok(err);
-    store = lease->store;
-    status = hf__store_begin(store, err);
-    reachable = status == HF_OK;
-    if (!reachable && forked(lease)) {
+    if (forked(lease)) {
         hf__lease_discard(lease);
-        return status;
+        return hf__fail(err, HF_INVALID, "a lease cannot be released by a forked child");
     }
+    store = lease->store;
+    reachable = hf__store_begin(store, NULL) == HF_OK;
     held = withdraw(lease);
     pthread_mutex_unlock(&store->lock);
 
