@@ -56,6 +56,8 @@ struct hf_lease {
     uint64_t token;
     bool detached;
     bool busy;          /* a call or callback for it is under way               */
+    bool closed;        /* the end of the store has dealt with it               */
+    bool told;          /* on_lost was called                                   */
     bool *freed;        /* inside on_lost: set when the callback releases it    */
     pthread_t notifier; /* inside on_lost: the thread that runs it              */
     struct hf__lease_core core;
@@ -112,8 +114,8 @@ enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int
 void hf__lease_signal(struct hf_lease *lease);
 /* Waits until the lease is not busy. Lock held. */
 void hf__lease_wait_idle(struct hf_lease *lease);
-/* Calls on_lost if there is one; lock held on entry and exit, dropped in between. Returns false if
- * the callback released the lease: it must not be touched any more. */
+/* Calls on_lost if there is one and it was not called before; lock held on entry and exit, dropped
+ * in between. Returns false if the callback released the lease: it must not be touched any more. */
 bool hf__lease_notify(struct hf_lease *lease);
 
 /* keeper.c; all with the store's lock held */
@@ -126,7 +128,7 @@ void hf__keeper_add(struct hf_lease *lease);
 /* Moves a lease whose due time changed. */
 void hf__keeper_update(struct hf_lease *lease);
 void hf__keeper_remove(struct hf_lease *lease);
-/* Ends the thread; drops the lock in between. */
+/* Ends the thread, for good; drops the lock in between. */
 void hf__keeper_stop(struct hf_store *store);
 
 #endif /* HF_CLIENT_CLIENT_H */

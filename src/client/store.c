@@ -91,37 +91,47 @@ void hf_close(struct hf_store *store)
     hf__store_unref(store);
 }
 
-/* Every live lease is lost: released in the store unless it is detached, its owner told. */
+/* One live lease is lost: released in the store unless it is detached. */
+static void close_lease(struct hf_lease *lease)
+{
+    struct hf_store *store = lease->store;
+    struct hf_claim claim =
+        hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
+
+    if (hf__lease_tick(&lease->core, hf__now_ns())) {
+        hf__lease_refused(&lease->core, HF_LOSS_CLOSED);
+        if (!lease->detached) {
+            lease->busy = true;
+            pthread_mutex_unlock(&store->lock);
+            (void)store->base->ops->release(store->base, &claim, NULL);
+            pthread_mutex_lock(&store->lock);
+            lease->busy = false;
+            pthread_cond_broadcast(&store->idle);
+        }
+    }
+    hf__lease_signal(lease);
+}
+
+/* Every lease that is not closed yet, and its owner told: also of a loss that the keeper had no
+ * time to announce. */
 static void close_leases(struct hf_store *store)
 {
     struct hf_lease *lease = store->leases;
 
     while (lease != NULL) {
-        struct hf_claim claim =
-            hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
-
         if (lease->busy) {
             pthread_cond_wait(&store->idle, &store->lock);
-            lease = store->leases;
-            continue;
-        }
-        if (lease->core.state != HF__LEASE_HELD) {
+        } else if (!lease->closed) {
+            lease->closed = true;
+            close_lease(lease);
+            if (!lease->detached)
+                (void)hf__lease_notify(lease);
+        } else {
             lease = lease->next;
             continue;
         }
-        hf__lease_refused(&lease->core, HF_LOSS_CLOSED);
-        hf__lease_signal(lease);
-        lease->busy = true;
-        pthread_mutex_unlock(&store->lock);
-        if (!lease->detached)
-            (void)store->base->ops->release(store->base, &claim, NULL);
-        pthread_mutex_lock(&store->lock);
-        lease->busy = false;
-        pthread_cond_broadcast(&store->idle);
-        if (!lease->detached)
-            (void)hf__lease_notify(lease);
-        /* The callback may have changed the list: from the start again. Those that are done are
-         * not held any more, so this ends. */
+        /* The list may have changed meanwhile: from the start again. Those that are done are
+         * marked, so this ends. */
         lease = store->leases;
     }
 }
