@@ -92,10 +92,22 @@ enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struc
     return HF_OK;
 }
 
+static enum hf_status lock_fail(const struct file_store *store, int fd, struct hf_error *err)
+{
+    char who[96];
+
+    if ((errno == EAGAIN || errno == EACCES) && hf__blocker_name(fd, 0, who, sizeof who))
+        return hf__fail(err, HF_UNREACHABLE,
+                        "store file:%s: %s is raising the token floor and does not go on: resume "
+                        "or end it",
+                        store->path, who);
+    return floor_fail(store, "lock", err);
+}
+
 enum hf_status hf__floor_lock(struct file_store *store, int64_t deadline_ns, int *out,
                               struct hf_error *err)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
     int fd = openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
                     hf__dir_mode(store));
 
@@ -103,11 +115,11 @@ enum hf_status hf__floor_lock(struct file_store *store, int64_t deadline_ns, int
         return floor_fail(store, "lock", err);
     if (store->shared)
         (void)fchmod(fd, hf__dir_mode(store));
-    while (fcntl(fd, F_OFD_SETLK, &whole) != 0) {
-        bool taken = errno == EAGAIN || errno == EACCES;
+    while (fcntl(fd, F_OFD_SETLK, &first) != 0) {
+        bool taken = errno == EAGAIN || errno == EACCES || errno == EINTR;
 
         if (!taken || store->base.host->now_ns() >= deadline_ns) {
-            enum hf_status status = floor_fail(store, "lock", err);
+            enum hf_status status = lock_fail(store, fd, err);
 
             (void)close(fd);
             return status;
@@ -199,8 +211,8 @@ enum hf_status hf__floor_admit(struct file_store *store, uint64_t token, int64_t
 void hf__floor_refill(struct file_store *store, uint64_t token)
 {
     /* Half of what was promised is left: fine. Failing here costs nothing yet: the next token above
-     * the promise will ask for it, and say what is wrong. */
+     * the promise will ask for it, and say what is wrong. So it does not wait either: whoever has
+     * the lock is raising the floor already. */
     if (token <= HF__TOKEN_MAX - HOUR_US && token + HOUR_US / 2 > atomic_load(&store->promise))
-        (void)raise_floor(store, token + HOUR_US / 2,
-                          store->base.host->now_ns() + 100 * HF__NS_PER_MS, NULL);
+        (void)raise_floor(store, token + HOUR_US / 2, 0, NULL);
 }

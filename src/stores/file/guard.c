@@ -37,7 +37,7 @@ static enum hf_status give_up(struct file_store *store, uint32_t page_no, struct
 {
     char who[96];
 
-    if (hf__blocker_name(store, GUARD_BASE + page_no, who, sizeof who))
+    if (hf__blocker_name(store->slots_fd, GUARD_BASE + page_no, who, sizeof who))
         return hf__fail(err, HF_UNREACHABLE,
                         "store file:%s: %s is in the middle of a change and does not go on: "
                         "resume or end it",

@@ -107,9 +107,9 @@ enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_
                               struct hf_error *err);
 void hf__guard_unlock(struct file_store *store, uint32_t page_no);
 
-/* blocker.c: "process 12 (name, stopped)" for who holds the byte lock; false if it cannot be told.
- */
-bool hf__blocker_name(struct file_store *store, off_t byte, char *out, size_t size);
+/* blocker.c: "process 12 (name, stopped)" for who holds the lock on a byte of the file; false if it
+ * cannot be told. */
+bool hf__blocker_name(int fd, off_t byte, char *out, size_t size);
 
 /* bucket.c: finding, reading, writing and splitting buckets. */
 
