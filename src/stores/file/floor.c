@@ -96,7 +96,8 @@ static enum hf_status lock_fail(const struct file_store *store, int fd, struct h
 {
     char who[96];
 
-    if ((errno == EAGAIN || errno == EACCES) && hf__blocker_name(fd, 0, who, sizeof who))
+    if (err != NULL && (errno == EAGAIN || errno == EACCES) &&
+        hf__blocker_name(fd, 0, who, sizeof who))
         return hf__fail(err, HF_UNREACHABLE,
                         "store file:%s: %s is raising the token floor and does not go on: resume "
                         "or end it",
