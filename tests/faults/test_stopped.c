@@ -75,8 +75,7 @@ static void hold_until_lost(void *data)
 
 static void stopped_holder(void **state)
 {
-    struct part part = {
-        .dir = kit_dir(), .name = "held", .notes = new_notes(), .ttl_ms = 400};
+    struct part part = {.dir = kit_dir(), .name = "held", .notes = new_notes(), .ttl_ms = 400};
     struct hf_store_base *base = kit_open(part.dir);
     struct kit_hold hold;
     struct hf_error err = {0};

@@ -78,7 +78,7 @@ enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struc
         return floor_fail(store, "create", err);
     if (store->shared)
         (void)fchmod(fd, hf__dir_mode(store));
-    written = sys->pwrite(fd, line, (size_t)len, 0) == len && sys->fsync(fd) == 0;
+    written = hf__write_all(sys, fd, line, (size_t)len, 0) && sys->fsync(fd) == 0;
     if (!written) {
         enum hf_status status = floor_fail(store, "write", err);
 
@@ -175,7 +175,7 @@ static enum hf_status promise_more(struct file_store *store, struct file_header 
         return status;
     header->promise = current;
     hf__sum_set(header);
-    if (store->sys->pwrite(store->slots_fd, header, sizeof *header, 0) != sizeof *header)
+    if (!hf__write_all(store->sys, store->slots_fd, header, sizeof *header, 0))
         return floor_fail(store, "publish", err);
     return HF_OK;
 }

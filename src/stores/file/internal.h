@@ -58,6 +58,9 @@ static inline struct file_store *hf__file_of(struct hf_store_base *base)
     return (struct file_store *)base;
 }
 
+/* sys.c: pwrite until all is written; false with errno. */
+bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, size_t len, off_t at);
+
 /* dir.c: the directory, the slot file's name and header. */
 
 /* From a URL to a directory; *shared_out: ?shared=group. The caller frees *path_out. */

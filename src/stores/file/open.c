@@ -158,14 +158,19 @@ static enum hf_status write_new(struct file_store *store, const char *name, uint
     if (fd >= 0) {
         if (store->shared)
             (void)fchmod(fd, hf__dir_mode(store));
-        written = store->sys->pwrite(fd, image, size, 0) == (ssize_t)size &&
+        written = hf__write_all(store->sys, fd, image, size, 0) &&
                   store->sys->renameat(store->dir_fd, NEW_NAME, store->dir_fd, name) == 0;
     }
     free(image);
-    if (!written)
+    if (!written) {
+        int error = errno;
+
+        (void)unlinkat(store->dir_fd, NEW_NAME, 0); /* what little room there is */
+        errno = error;
         status = hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
                           "store file:%s: cannot create the slot file: %s", store->path,
                           strerror(errno));
+    }
     if (fd >= 0)
         (void)close(fd);
     return status;

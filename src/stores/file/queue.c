@@ -159,6 +159,7 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
                            struct slot *slot, struct hf_error *err)
 {
     char name[FIFO_NAME_SIZE];
+    enum hf_status status;
 
     if (waiter->in_line) {
         /* Passed over: those behind us must not go on watching us. */
@@ -173,9 +174,16 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
     if (!hf__turn_place(store, waiter->turn, name))
         return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot wait for lock \"%s\": %s",
                         store->path, slot->name, strerror(errno));
-    waiter->in_line = true;
     slot->tail++;
-    return hf__bucket_write(store, bucket, slot, err);
+    status = hf__bucket_write(store, bucket, slot, err);
+    if (status == HF_OK) {
+        waiter->in_line = true;
+    } else {
+        /* The ticket is the next one's too: our FIFO goes before the bucket is unlocked. */
+        hf__turn_drop(store, waiter->turn);
+        waiter->turn = NULL;
+    }
+    return status;
 }
 
 /* Looks once: takes the lock if it is our turn, else makes sure we are in line. HF_BUSY: wait on.
