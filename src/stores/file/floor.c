@@ -23,9 +23,8 @@
 static enum hf_status floor_fail(const struct file_store *store, const char *what,
                                  struct hf_error *err)
 {
-    return hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
-                    "store file:%s: cannot %s the token floor: %s", store->path, what,
-                    strerror(errno));
+    return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot %s the token floor: %s",
+                    store->path, what, strerror(errno));
 }
 
 static int format_line(char *out, size_t size, uint64_t promise)
@@ -69,11 +68,13 @@ enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struc
     const struct hf__file_sys *sys = store->sys;
     char line[LINE_MAX_LEN + 1];
     int len = format_line(line, sizeof line, promise);
-    int fd =
-        sys->openat(store->dir_fd, FLOOR_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                    hf__dir_mode(store));
     bool written;
+    int fd;
 
+    if (store->shared)
+        (void)unlinkat(store->dir_fd, FLOOR_NEW, 0); /* another user may have been killed here */
+    fd = sys->openat(store->dir_fd, FLOOR_NEW,
+                     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, hf__dir_mode(store));
     if (fd < 0)
         return floor_fail(store, "create", err);
     if (store->shared)
@@ -109,13 +110,10 @@ enum hf_status hf__floor_lock(struct file_store *store, int64_t deadline_ns, int
                               struct hf_error *err)
 {
     struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-    int fd = openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-                    hf__dir_mode(store));
+    int fd = hf__dir_create(store, "lock");
 
     if (fd < 0)
         return floor_fail(store, "lock", err);
-    if (store->shared)
-        (void)fchmod(fd, hf__dir_mode(store));
     while (fcntl(fd, F_OFD_SETLK, &first) != 0) {
         bool taken = errno == EAGAIN || errno == EACCES || errno == EINTR;
 

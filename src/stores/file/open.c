@@ -94,9 +94,8 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
         if (store->slots_fd >= 0)
             break;
         if (errno != ENOENT)
-            return hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
-                            "store file:%s: cannot open %s: %s", store->path, name,
-                            strerror(errno));
+            return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot open %s: %s",
+                            store->path, name, strerror(errno));
         status = create(store, name, deadline_ns, err);
         if (status != HF_OK)
             return status;
@@ -167,9 +166,9 @@ static enum hf_status write_new(struct file_store *store, const char *name, uint
 
         (void)unlinkat(store->dir_fd, NEW_NAME, 0); /* what little room there is */
         errno = error;
-        status = hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
-                          "store file:%s: cannot create the slot file: %s", store->path,
-                          strerror(errno));
+        status =
+            hf__fail(err, hf__dir_status(errno), "store file:%s: cannot create the slot file: %s",
+                     store->path, strerror(errno));
     }
     if (fd >= 0)
         (void)close(fd);
