@@ -66,7 +66,7 @@ static void many_held(void **state)
     const char *dir = kit_dir();
     struct hf_store_base *base;
     struct hf_store_base *other;
-    long count = kit_rounds(200000);
+    long count = kit_rounds(100000);
     struct kit_hold *holds = calloc((size_t)count, sizeof *holds);
     struct kit_hold hold;
     struct hf_error err = {0};
@@ -129,7 +129,7 @@ static void several_grow(void **state)
     struct grower growers[PROCESSES];
     pid_t pids[PROCESSES];
     const char *dir = kit_dir();
-    long each = kit_rounds(10000);
+    long each = kit_rounds(6000);
     struct hf_store_base *base;
     char name[40];
 
@@ -187,7 +187,7 @@ static void growers_killed(void **state)
 static void many_names(void **state)
 {
     const char *dir = kit_dir();
-    long count = kit_rounds(1000000);
+    long count = kit_rounds(300000);
     struct hf_store_base *base;
     uint64_t last = 0;
     char name[40];
