@@ -15,6 +15,7 @@
  */
 #include "stores/file/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -268,6 +269,7 @@ static void leave(struct file_store *store, struct waiter *waiter, const struct 
 static bool sleep_in_line(struct file_store *store, struct waiter *waiter,
                           const struct hf_claim *claim)
 {
+    assert(waiter->turn != NULL); /* who is in line has one */
     struct pollfd fds[3] = {{.fd = waiter->turn->fd, .events = POLLIN},
                             {.fd = waiter->watch_fd, .events = 0},
                             {.fd = claim->cancel_fd, .events = POLLIN}};
