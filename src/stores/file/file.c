@@ -36,6 +36,7 @@ void hf__file_free(struct file_store *store)
         (void)close(store->dir_fd);
     free(atomic_load(&store->hints));
     free(store->path);
+    free(store->url);
     free(store);
 }
 
@@ -73,7 +74,7 @@ static void file_close(struct hf_store_base *base, bool forked)
 {
     struct file_store *store = hf__file_of(base);
 
-    hf__queue_close(store, forked);
+    hf__turn_close_all(store, forked);
     hf__life_close(store, forked);
     hf__file_free(store);
 }
@@ -207,7 +208,7 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
         status = hf__queue_pass(store, &bucket, slot, now_ns, err);
     }
     hf__bucket_unlock(store, &bucket);
-    hf__queue_forget(store, owner);
+    hf__turn_release(store, owner);
     if (status == HF_OK)
         hf__floor_refill(store, claim->token);
     if (status == HF_OK && loss != HF_LOSS_NONE)
@@ -218,6 +219,11 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
 static int file_life_fd(struct hf_store_base *base)
 {
     return hf__life_fd(hf__file_of(base));
+}
+
+static const char *file_url(struct hf_store_base *base)
+{
+    return hf__file_of(base)->url;
 }
 
 static const char *const schemes[] = {"file", NULL};
@@ -234,5 +240,6 @@ const struct hf_store_ops hf__file_ops = {
     .release = file_release,
     .list = hf__file_list,
     .life_fd = file_life_fd,
+    .url = file_url,
     .repair = hf__file_repair,
 };
