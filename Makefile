@@ -37,6 +37,13 @@ LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/stores/file/*.c
 CLI_SRC := $(wildcard src/cli/*.c)
 UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c tests/faults/test_*.c))
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/faults/tool_*.c))
+# A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
+PLUGINS := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
+	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
+PLUGIN_SO := $(PLUGINS:%=$(BUILD)/stores/%.so)
+plugin_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
+	src/stores/$(1)/scripts/*.lua),$(BUILD)/obj/gen/$(1).o)
+plugin_libs = $(shell pkg-config --libs $$(cat src/stores/$(1)/packages))
 BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 
 LIB_A = $(BUILD)/libholdfast.a
@@ -44,7 +51,7 @@ LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
 .PHONY: all help try test test-programs bench lint format install uninstall clean deps
-all: $(BIN) $(LIB_A) $(LIB_SO) $(BUILD)/holdfast.pc
+all: $(BIN) $(LIB_A) $(LIB_SO) $(PLUGIN_SO) $(BUILD)/holdfast.pc
 
 help:
 	@echo 'make            build $(BIN) and the library'
@@ -78,6 +85,22 @@ $(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
 $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@
+
+.SECONDEXPANSION:
+$(PLUGIN_SO): $(BUILD)/stores/%.so: $$(call plugin_obj,$$*) $(call obj,$(BASE_SRC))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(call plugin_libs,$*) -o $@
+
+.SECONDARY: $(PLUGINS:%=$(BUILD)/gen/%.c)
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
+$(BUILD)/gen/%.c: src/stores/%/scripts/embed.sh $$(wildcard src/stores/$$*/scripts/*.lua \
+		src/stores/$$*/scripts/lib/*.lua)
+	@mkdir -p $(@D)
+	@$< $(filter-out %.sh $(<D)/lib/%,$^) > $@
 
 # Tests and measuring programs link the objects, so that they reach what the library hides.
 $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/support/*.c)) $(LIB_A)
@@ -116,6 +139,7 @@ install: all
 		$(addprefix $(MANDIR)/,man1 man3 man7) $(PREFIX)/share/bash-completion/completions \
 		$(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d)
 	install -m 755 $(BIN) $(DESTDIR)$(BINDIR)/holdfast
+	$(if $(PLUGIN_SO),install -m 755 $(PLUGIN_SO) $(DESTDIR)$(PLUGINDIR)/)
 	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
 	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so

@@ -1,0 +1,211 @@
+/* hold.c - renewing and releasing what is held. */
+#include "stores/redis/redis.h"
+#include "base/base.h"
+
+#include <string.h>
+
+static struct rd_call urgent_call(const struct hf_claim *claim, const struct rd_keys *keys,
+                                  const struct rd_request *request)
+{
+    return (struct rd_call){.lock = claim->name,
+                            .slot = rd_slot(keys->lock),
+                            .urgent = true,
+                            .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1},
+                            .request = request};
+}
+
+/* The server that will be asked, for what it knows besides scripts; NULL if it is not known. */
+static struct rd_node *likely_node(struct rd_store *store, const struct rd_keys *keys,
+                                   const struct hf_claim *claim)
+{
+    struct rd_patience patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
+    struct rd_node *node;
+
+    return rd_route(store, rd_slot(keys->lock), &patience, &node, NULL) == HF_OK ? node : NULL;
+}
+
+static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
+                           const struct rd_keys *keys, struct hf_grant *grant,
+                           struct hf_error *err)
+{
+    struct rd_request request = {0};
+    struct rd_call call = urgent_call(claim, keys, &request);
+    struct rd_answer answer;
+    enum hf_status status;
+
+    rd_script_begin(&request, RD_SCRIPT_LOOK, keys, 2);
+    rd_request_word(&request, claim->owner);
+    rd_request_number(&request, (int64_t)claim->token);
+    status = rd_call(store, &call, &answer, NULL, err);
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status == HF_UNKNOWN ? HF_UNREACHABLE : status;
+    if (rd_reply_is(answer.reply, "held")) {
+        int64_t ttl_ms = rd_reply_number(rd_reply_at(answer.reply, 2), 0);
+
+        grant->sent_at_ns = answer.sent_at_ns;
+        grant->remaining_ms = rd_reply_number(rd_reply_at(answer.reply, 1), 0);
+        grant->ttl_ms = ttl_ms > 0 && ttl_ms <= HF_TTL_MAX_MS ? (uint32_t)ttl_ms : 0;
+        status = hf__ok(err);
+    } else {
+        status = rd_lost(store, claim->name, answer.reply, grant, err);
+    }
+    rd_answer_release(&answer);
+    return status;
+}
+
+/* "SET key owner IFEQ owner PX ttl". False: the script has to do it. */
+static bool renew_plainly(struct rd_store *store, const struct hf_claim *claim,
+                          const struct rd_keys *keys, struct hf_grant *grant,
+                          enum hf_status *status, struct hf_error *err)
+{
+    struct rd_request request = {0};
+    struct rd_call call = urgent_call(claim, keys, &request);
+    struct rd_answer answer;
+    bool held;
+
+    rd_request_begin(&request, 7);
+    rd_request_word(&request, "SET");
+    rd_request_word(&request, keys->lock);
+    rd_request_word(&request, claim->owner);
+    rd_request_word(&request, "IFEQ");
+    rd_request_word(&request, claim->owner);
+    rd_request_word(&request, "PX");
+    rd_request_number(&request, claim->ttl_ms);
+    *status = rd_call(store, &call, &answer, NULL, err);
+    rd_request_release(&request);
+    /* Refused for whatever reason: SET needs memory and a permission that the script does not. */
+    if (*status != HF_OK)
+        return *status == HF_UNKNOWN;
+    held = rd_reply_is(answer.reply, "OK");
+    grant->sent_at_ns = answer.sent_at_ns;
+    rd_answer_release(&answer);
+    return held;
+}
+
+enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                        struct hf_grant *grant, struct hf_error *err)
+{
+    struct rd_store *store = (struct rd_store *)base;
+    struct rd_request request = {0};
+    struct rd_answer answer;
+    struct rd_call call;
+    struct rd_keys keys;
+    struct rd_node *node;
+    enum hf_status status = rd_claim_keys(store, claim->name, &keys, err);
+
+    if (status != HF_OK)
+        return status;
+    if (claim->ttl_ms == 0)
+        return look(store, claim, &keys, grant, err);
+    if (claim->ttl_ms > store->url.max_ttl_ms)
+        return hf__fail(err, HF_INVALID, "lock \"%.60s\" in store %.80s: a ttl above max_ttl",
+                        claim->name, store->url.shown);
+    node = likely_node(store, &keys, claim);
+    if (node != NULL && node->set_ifeq && !claim->detached &&
+        renew_plainly(store, claim, &keys, grant, &status, err))
+        return status == HF_OK ? hf__ok(err) : status;
+
+    call = urgent_call(claim, &keys, &request);
+    rd_script_begin(&request, RD_SCRIPT_RENEW, &keys, 4);
+    rd_request_word(&request, claim->owner);
+    rd_request_number(&request, claim->ttl_ms);
+    rd_request_number(&request, (int64_t)claim->token);
+    rd_request_word(&request, claim->detached ? "1" : "0");
+    status = rd_call(store, &call, &answer, NULL, err);
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status;
+    grant->sent_at_ns = answer.sent_at_ns;
+    status = rd_reply_number(answer.reply, 0) == 1
+                 ? hf__ok(err)
+                 : rd_lost(store, claim->name, answer.reply, grant, err);
+    rd_answer_release(&answer);
+    return status;
+}
+
+/* Wakes the next one after a delete that could not. If this gets lost, the waiters' own slow poll
+ * finds the lock. */
+static void pass_on(struct rd_store *store, const struct hf_claim *claim,
+                    const struct rd_keys *keys, struct rd_node *node)
+{
+    struct rd_request request = {0};
+    struct rd_call call = urgent_call(claim, keys, &request);
+    char id[RD_INCARNATION_LEN + 1];
+    struct rd_answer answer;
+
+    rd_guard_known(node, id);
+    rd_script_begin(&request, RD_SCRIPT_LEAVE, keys, 2);
+    rd_request_word(&request, claim->owner);
+    rd_request_word(&request, id);
+    if (rd_call(store, &call, &answer, NULL, NULL) == HF_OK)
+        rd_answer_release(&answer);
+    rd_request_release(&request);
+}
+
+/* "DELEX key IFEQ owner" or "DELIFEQ key owner", and a look whether somebody waits, in one go.
+ * False: the script has to do it. */
+static bool release_plainly(struct rd_store *store, const struct hf_claim *claim,
+                            const struct rd_keys *keys, enum rd_delete kind,
+                            enum hf_status *status, struct hf_error *err)
+{
+    struct rd_request request = {0};
+    struct rd_call call = urgent_call(claim, keys, &request);
+    struct rd_answer answer;
+    bool freed;
+
+    call.two = true;
+    if (kind == RD_DELETE_DELEX)
+        rd_request_command(&request, (const char *const[]){"DELEX", keys->lock, "IFEQ",
+                                                           claim->owner, NULL});
+    else
+        rd_request_command(&request,
+                           (const char *const[]){"DELIFEQ", keys->lock, claim->owner, NULL});
+    rd_request_command(&request, (const char *const[]){"EXISTS", keys->queue, NULL});
+    *status = rd_call(store, &call, &answer, NULL, err);
+    rd_request_release(&request);
+    if (*status != HF_OK)
+        return *status == HF_UNKNOWN;
+    freed = rd_reply_number(answer.reply, 0) == 1;
+    if (freed && rd_reply_number(answer.second, 1) != 0)
+        pass_on(store, claim, keys, answer.node);
+    rd_answer_release(&answer);
+    return freed;
+}
+
+enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_error *err)
+{
+    struct rd_store *store = (struct rd_store *)base;
+    struct rd_request request = {0};
+    struct rd_answer answer;
+    struct rd_call call;
+    struct rd_keys keys;
+    struct rd_node *node;
+    char id[RD_INCARNATION_LEN + 1] = "";
+    enum hf_status status = rd_claim_keys(store, claim->name, &keys, err);
+
+    if (status != HF_OK)
+        return status;
+    node = likely_node(store, &keys, claim);
+    if (node != NULL && node->delete_kind != RD_DELETE_SCRIPT &&
+        release_plainly(store, claim, &keys, node->delete_kind, &status, err))
+        return status == HF_OK ? hf__ok(err) : status;
+
+    call = urgent_call(claim, &keys, &request);
+    if (node != NULL)
+        rd_guard_known(node, id);
+    rd_script_begin(&request, RD_SCRIPT_RELEASE, &keys, 3);
+    rd_request_word(&request, claim->owner);
+    rd_request_number(&request, (int64_t)claim->token);
+    rd_request_word(&request, id);
+    status = rd_call(store, &call, &answer, NULL, err);
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status;
+    status = rd_reply_number(answer.reply, 0) == 1
+                 ? hf__ok(err)
+                 : rd_lost(store, claim->name, answer.reply, NULL, err);
+    rd_answer_release(&answer);
+    return status;
+}
