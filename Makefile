@@ -36,7 +36,7 @@ CORE_SRC := $(wildcard src/core/*.c)
 LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/stores/file/*.c)
 CLI_SRC := $(wildcard src/cli/*.c)
 UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c tests/faults/test_*.c))
-TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/faults/tool_*.c))
+TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
 PLUGINS := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
 	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
