@@ -30,6 +30,7 @@ ALL_LDFLAGS = -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFL
 Q = $(if $(V),,@)
 say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 
+, := ,
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
@@ -38,12 +39,14 @@ CLI_SRC := $(wildcard src/cli/*.c)
 UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c tests/faults/test_*.c))
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
-PLUGINS := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
+STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
 	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
-PLUGIN_SO := $(PLUGINS:%=$(BUILD)/stores/%.so)
-plugin_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
+STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
+store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
 	src/stores/$(1)/scripts/*.lua),$(BUILD)/obj/gen/$(1).o)
-plugin_libs = $(shell pkg-config --libs $$(cat src/stores/$(1)/packages))
+store_libs = $(shell pkg-config --libs $$(cat src/stores/$(1)/packages))
+PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
+	$(wildcard tests/support/plugins/*.c))
 BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 
 LIB_A = $(BUILD)/libholdfast.a
@@ -51,7 +54,7 @@ LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
 .PHONY: all help try test test-programs bench lint format install uninstall clean deps
-all: $(BIN) $(LIB_A) $(LIB_SO) $(PLUGIN_SO) $(BUILD)/holdfast.pc
+all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 
 help:
 	@echo 'make            build $(BIN) and the library'
@@ -87,12 +90,12 @@ $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@
 
 .SECONDEXPANSION:
-$(PLUGIN_SO): $(BUILD)/stores/%.so: $$(call plugin_obj,$$*) $(call obj,$(BASE_SRC))
+$(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(call plugin_libs,$*) -o $@
+	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(call store_libs,$*) -o $@
 
-.SECONDARY: $(PLUGINS:%=$(BUILD)/gen/%.c)
+.SECONDARY: $(STORES:%=$(BUILD)/gen/%.c)
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -108,12 +111,21 @@ $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/suppo
 	$(call say,LD,$@)
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lcmocka -o $@
 
+# The N-th allocation fails: the linker puts the test's functions before the system's.
+$(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc calloc realloc strdup \
+	strndup asprintf __asprintf_chk fdopendir opendir eventfd timerfd_create pthread_create)
+
+$(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) -o $@
+
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lsqlite3 -o $@
 
-test-programs: all $(UNIT) $(TOOLS)
+test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
 
 deps:
 	@scripts/deps.sh build
@@ -139,7 +151,7 @@ install: all
 		$(addprefix $(MANDIR)/,man1 man3 man7) $(PREFIX)/share/bash-completion/completions \
 		$(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d)
 	install -m 755 $(BIN) $(DESTDIR)$(BINDIR)/holdfast
-	$(if $(PLUGIN_SO),install -m 755 $(PLUGIN_SO) $(DESTDIR)$(PLUGINDIR)/)
+	$(if $(STORE_SO),install -m 755 $(STORE_SO) $(DESTDIR)$(PLUGINDIR)/)
 	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
 	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so

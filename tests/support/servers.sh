@@ -70,3 +70,27 @@ servers_stop() {
         redis_stop "$name" KILL
     done
 }
+
+# proxy_start NAME SERVER : a proxy in front of that server; port NAME is where it listens
+# proxy NAME COMMAND...   : see proxy.py; the answer is in $proxied
+declare -A proxy_in proxy_out
+proxied=
+
+proxy_start() {
+    local in out
+    mkfifo "$dir/$1.in" "$dir/$1.out"
+    python3 "$(dirname "${BASH_SOURCE[0]}")/proxy.py" "$(port "$2")" <"$dir/$1.in" >"$dir/$1.out" &
+    server_pid[$1]=$!
+    disown $!
+    exec {in}>"$dir/$1.in" {out}<"$dir/$1.out"
+    proxy_in[$1]=$in
+    proxy_out[$1]=$out
+    read -r "server_port[$1]" <&"$out"
+}
+
+proxy() {
+    local name=$1
+    shift
+    echo "$*" >&"${proxy_in[$name]}"
+    read -r -t 10 proxied <&"${proxy_out[$name]}"
+}

@@ -36,6 +36,7 @@ void hf__file_free(struct file_store *store)
         (void)close(store->dir_fd);
     free(atomic_load(&store->hints));
     free(store->path);
+    free(store->url);
     free(store);
 }
 
@@ -73,19 +74,26 @@ static void file_close(struct hf_store_base *base, bool forked)
 {
     struct file_store *store = hf__file_of(base);
 
-    hf__queue_close(store, forked);
+    hf__turn_close_all(store, forked);
     hf__life_close(store, forked);
     hf__file_free(store);
 }
 
-/* Somebody may have deleted the slot file under us: what we would write there nobody else would
- * see. */
+/* Somebody may have deleted the slot file under us: what we write there nobody else sees. Asked at
+ * most once a second, so that it costs nothing in a busy loop. */
 static enum hf_status check_linked(struct file_store *store, struct hf_error *err)
 {
-    struct stat st;
+    int64_t now_ns = store->base.host->now_ns();
+    struct statx st;
 
-    if (fstat(store->slots_fd, &st) == 0 && st.st_nlink > 0)
+    if (now_ns < atomic_load_explicit(&store->check_at_ns, memory_order_relaxed))
         return HF_OK;
+    atomic_store_explicit(&store->check_at_ns, now_ns + HF__NS_PER_S, memory_order_relaxed);
+    /* Not fstat: who asks for the time of the last write makes the next one cost a journal entry.
+     */
+    if (statx(store->slots_fd, "", AT_EMPTY_PATH, STATX_NLINK, &st) == 0 && st.stx_nlink > 0)
+        return HF_OK;
+    atomic_store_explicit(&store->check_at_ns, 0, memory_order_relaxed);
     return hf__fail(err, HF_CORRUPT,
                     "store file:%s: the slot file was deleted while in use: open the store again",
                     store->path);
@@ -200,7 +208,7 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
         status = hf__queue_pass(store, &bucket, slot, now_ns, err);
     }
     hf__bucket_unlock(store, &bucket);
-    hf__queue_forget(store, owner);
+    hf__turn_release(store, owner);
     if (status == HF_OK)
         hf__floor_refill(store, claim->token);
     if (status == HF_OK && loss != HF_LOSS_NONE)
@@ -211,6 +219,11 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
 static int file_life_fd(struct hf_store_base *base)
 {
     return hf__life_fd(hf__file_of(base));
+}
+
+static const char *file_url(struct hf_store_base *base)
+{
+    return hf__file_of(base)->url;
 }
 
 static const char *const schemes[] = {"file", NULL};
@@ -227,5 +240,6 @@ const struct hf_store_ops hf__file_ops = {
     .release = file_release,
     .list = hf__file_list,
     .life_fd = file_life_fd,
+    .url = file_url,
     .repair = hf__file_repair,
 };

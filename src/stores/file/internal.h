@@ -26,19 +26,23 @@ struct turn {
 struct file_store {
     struct hf_store_base base;
     const struct hf__file_sys *sys;
-    char *path; /* the directory, for messages     */
+    char *path; /* the directory, absolute once it is open */
+    char *url;  /* file: and the path, as another process may open it */
     int dir_fd; /* holds flock(LOCK_SH)            */
     int slots_fd;
+    atomic_int_fast64_t check_at_ns; /* when to ask next whether the file is still there */
     char boot_id[37];
     bool shared; /* ?shared=group                   */
     gid_t gid;   /* the directory's group           */
     uint64_t token_base;
     atomic_uint_fast64_t promise;         /* tokens up to here may be given */
     pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing */
-    pthread_mutex_t life_lock;            /* guards life_fd and turns */
+    pthread_mutex_t life_lock;            /* guards life_fd, turns, spares */
     int life_fd;
-    uint64_t client; /* random, never 0 */
-    struct turn *turns;
+    uint64_t client;     /* random, never 0 */
+    struct turn *turns;  /* of locks held after a wait */
+    struct turn *spares; /* for the next wait          */
+    size_t spare_count;
     /* By the low HINT_BITS of a hash: a page. NULL until a split bucket was met. */
     _Atomic(_Atomic(uint32_t) *) hints;
 };
@@ -132,8 +136,8 @@ uint32_t hf__page_route(const struct page_head *head, uint32_t page_no, uint64_t
 
 /* life.c: FIFOs as signs of life. */
 
-/* Makes a FIFO and opens it for reading and writing; it appears under its name when it is open, so
- * that whoever sees it without a reader sees the dead. -1 with errno. */
+/* Makes a FIFO, in place of one that the dead may have left, and opens it for reading and writing.
+ * -1 with errno. */
 int hf__fifo_make(struct file_store *store, const char *name);
 
 /* The client's own FIFO, made at the first call; -1 if it cannot be had. */
@@ -161,9 +165,18 @@ enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *c
  * wakes that waiter. The slot is not held. */
 enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
                               int64_t now_ns, struct hf_error *err);
-/* Ends the FIFO kept for a held lock, if there is one. */
-void hf__queue_forget(struct file_store *store, const unsigned char *owner);
-void hf__queue_close(struct file_store *store, bool forked);
+/* turn.c: the FIFOs of waiters. */
+
+/* A FIFO to wait with: one used before, or one that is still to be made. NULL: out of memory. */
+struct turn *hf__turn_new(struct file_store *store);
+/* Puts it in place under a ticket's name. False with errno. */
+bool hf__turn_place(struct file_store *store, struct turn *turn, const char *name);
+/* Closes and frees it: those who watch it wake up. */
+void hf__turn_drop(struct file_store *store, struct turn *turn);
+/* Keeps it while `owner` holds the lock; released, it can be used again. */
+void hf__turn_keep(struct file_store *store, struct turn *turn, const char *owner);
+void hf__turn_release(struct file_store *store, const unsigned char *owner);
+void hf__turn_close_all(struct file_store *store, bool forked);
 
 /* take.c: the decision whether a lock can be taken, and taking it. */
 
