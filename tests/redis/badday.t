@@ -155,23 +155,31 @@ ask c acquire 1 bad 5000 0
 like "$answer" 'HF_CORRUPT*' 'a token at the end of what Lua can count'
 
 # killed and restarted while a client waits: it goes on waiting
-rcli a config set appendonly no >/dev/null
-ask k acquire 1 r 50000 0
-tell c acquire 1 r 5000 40000
+ask c acquire 1 r 50000 0
+tell k acquire 1 r 5000 40000
 eventually 5 eval '[ "$(rcli a zcard "holdfast:{r}:q")" = 1 ]'
 rm -rf "$dir/a/dump.rdb"
 redis_stop a KILL
-silent c
+silent k
 redis_again a
 calm a
-hear c 40
+hear k 40
 like "$answer" 'ok *' 'a waiter survives the restart of its server'
-ask c release 1
+ask k release 1
+
+# frozen: nothing is known, and nobody waits longer than a request may take
+kill -STOP "$(pid a)"
+start=$SECONDS
+ask k acquire 1 x 5000 0
+like "$answer" 'HF_UNKNOWN*' 'a frozen server: unknown'
+[ $((SECONDS - start)) -le 15 ]
+ok $? 'within the time of a request'
+kill -CONT "$(pid a)"
+eventually 10 eval '[ "$(rcli a exists x)" = 0 ]'
+ok $? 'thawed, it takes back what it took'
 
 # gone for good
 redis_stop a KILL
-ask c acquire 1 x 5000 0
+ask k acquire 1 x 5000 0
 like "$answer" 'HF_UNREACHABLE*' 'no server: unreachable'
-ask c renew 1 5000
-is "$answer" 'no such lease' 'and nothing pretends'
 done_testing

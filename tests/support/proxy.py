@@ -47,7 +47,11 @@ def answer_of(chunk, client):
 
 
 def serve(client, port):
-    server = socket.create_connection(('127.0.0.1', port))
+    try:
+        server = socket.create_connection(('127.0.0.1', port))
+    except OSError:
+        client.close()
+        return
     for end in client, server:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     selector = selectors.DefaultSelector()
