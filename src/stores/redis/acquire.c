@@ -5,6 +5,7 @@
  * request once more, which confirms a hand-over, keeps our place, or takes a lock that expired. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
+#include "stores/redis/verdict.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -296,6 +297,9 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
     rd_request_release(&request);
     if (status == HF_CANCELLED)
         status = cancelled(a, err);
+    else if (status == HF_OK && reply->type == RD_REPLY_ERROR &&
+             rd_verdict(reply->text) == RD_NOPERM)
+        status = rd_verdict_fail(reply->text, a->claim->name, a->store->url.shown, err);
     else if (status != HF_OK || reply->type == RD_REPLY_ERROR)
         status = sleep_ms(a, UNREACHABLE_MS, err);
     rd_reply_free(reply);

@@ -1,8 +1,10 @@
 /* verdict.c - what an error reply means. */
 #include "stores/redis/verdict.h"
 #include "base/base.h"
+#include "stores/redis/script.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define QUOTE_MAX 110 /* bytes of the server's own words in an error text */
@@ -81,6 +83,39 @@ bool rd_verdict_address(const char *error, struct rd_address *out, unsigned *slo
     return true;
 }
 
+/* The command that line `number` of a script calls; false if it calls none. */
+static bool command_at(const char *script, long number, char *out, size_t size)
+{
+    const char *call;
+    size_t len;
+
+    for (; number > 1 && script != NULL; number--) {
+        script = strchr(script, '\n');
+        script += script != NULL;
+    }
+    if (script == NULL)
+        return false;
+    len = strcspn(script, "\n");
+    call = memmem(script, len, "call('", 6);
+    if (call == NULL || (len = strcspn(call + 6, "'")) + 1 >= size)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        out[i] = (char)(call[6 + i] | 0x20); /* lower case */
+    out[len] = '\0';
+    return true;
+}
+
+/* An error inside a script says "script: SHA1, on @user_script:LINE." and not what it refused. */
+static bool command_in_script(const char *error, char *out, size_t size)
+{
+    const char *line = strstr(error, "@user_script:");
+
+    for (size_t i = 0; i < RD_SCRIPT_COUNT && line != NULL; i++)
+        if (strstr(error, rd_scripts[i].sha1) != NULL)
+            return command_at(rd_scripts[i].text, strtol(line + 13, NULL, 10), out, size);
+    return false;
+}
+
 /* "+evalsha" for "... no permissions to run the 'evalsha' command", else "". */
 static void missing_rule(char *out, size_t size, const char *error)
 {
@@ -91,7 +126,9 @@ static void missing_rule(char *out, size_t size, const char *error)
     if (close != NULL && strstr(error, "no permissions to run") != NULL)
         (void)snprintf(out, size, "+%.*s", (int)(close - open - 1), open + 1);
     else if (strstr(error, "keys") != NULL)
-        (void)snprintf(out, size, "~holdfast:* and ~ for the lock's own key");
+        (void)snprintf(out, size, "~holdfast:* or ~ for the lock's own key");
+    else if (command_in_script(error, out + 1, size - 1))
+        out[0] = '+';
 }
 
 static enum hf_status fail_permission(const char *error, const char *about, struct hf_error *err)
