@@ -25,16 +25,16 @@ static const struct {
  * @user_script:3: -OOM command not allowed". The inner word is the one that counts. */
 static const char *inner(const char *error)
 {
-    const char *mark = strstr(error, "@user_script");
+    static const char mark[] = "@user_script";
+    const char *at;
 
-    if (strncmp(error, "ERR Error running script", 24) != 0 || mark == NULL)
+    if (strncmp(error, "ERR Error running script", 24) != 0)
         return error;
-    mark = strstr(mark, ": ");
-    if (mark == NULL)
-        return error;
-    mark += 2;
-    mark += strspn(mark, "0123456789: ");
-    return mark + (*mark == '-');
+    for (at = strstr(error, mark); at != NULL; at = strstr(error, mark)) {
+        error = at + sizeof mark - 1;
+        error += strspn(error, ": 0123456789");
+    }
+    return error + (*error == '-');
 }
 
 enum rd_verdict rd_verdict(const char *error)
