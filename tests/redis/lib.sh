@@ -1,12 +1,12 @@
 # lib.sh - what the tests of the Redis store share. Sourced by bash after `set -u`.
 #
-# The programs under test are those of $HOLDFAST_BUILD (build/). A client is a process of tool_client
+# The programs under test are those of $BUILD (build). A client is a process of tool_client
 # that holds its stores and leases open: `ask NAME COMMAND...` sends it a line and leaves the line it
 # answers in $answer; `tell` and `hear` do one half each.
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-build=${HOLDFAST_BUILD:-$root/build}
+build=$root/${BUILD:-build}
 export HOLDFAST_STORE_PATH=$build/stores
 unset HOLDFAST_STORE HOLDFAST_REDIS_PASSWORD HOLDFAST_TRACE
 dir=$(mktemp -d)

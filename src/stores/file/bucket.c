@@ -256,6 +256,8 @@ static enum hf_status append_page(struct file_store *store, const struct page *p
     if (status != HF_OK)
         return status;
     status = hf__page_count(store, page_no, err);
+    if (status == HF_OK && *page_no <= ROOTS)
+        status = damaged(store, *page_no, err); /* cut off: a root must not become another page */
     if (status == HF_OK)
         written = store->sys->pwrite(store->slots_fd, page, sizeof *page, offset_of(*page_no));
     if (status == HF_OK && written != sizeof *page)

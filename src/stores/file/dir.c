@@ -26,6 +26,8 @@ static const struct {
     {0x47504653, "GPFS"},     {0xaad7aaea, "PanFS"},    {0x564c, "NCP"},
 };
 
+#define PARENTS_MAX 64 /* directories above the store's */
+
 static bool param(const char *key, const char *value, void *data)
 {
     bool *shared = data;
@@ -193,6 +195,30 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
     if (status == HF_OK)
         status = check_network(store, err);
     return status == HF_OK ? settle_path(store, err) : status;
+}
+
+enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *err)
+{
+    struct stat here;
+    struct stat above;
+    enum hf_status status = HF_OK;
+    int at = fcntl(store->dir_fd, F_DUPFD_CLOEXEC, 0);
+
+    for (int i = 0; i < PARENTS_MAX && at >= 0 && status == HF_OK; i++) {
+        int up = openat(at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        bool more = up >= 0 && fstat(at, &here) == 0 && fstat(up, &above) == 0 &&
+                    here.st_dev == above.st_dev && here.st_ino != above.st_ino;
+
+        (void)close(at);
+        at = up;
+        if (!more)
+            break;
+        if (store->sys->fsync(up) != 0 && errno != EINVAL && errno != EROFS)
+            status = dir_fail(store, "make it safe against loss of power", errno, err);
+    }
+    if (at >= 0)
+        (void)close(at);
+    return status;
 }
 
 enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,

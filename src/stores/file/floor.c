@@ -55,8 +55,7 @@ enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf
     line[got] = '\0';
     if (sscanf(line, "holdfast floor 1 %23[0-9] ", number) == 1 && hf__parse_u64(number, out) &&
         *out > 0 && *out <= HF__TOKEN_MAX) {
-        (void)format_line(expected, sizeof expected, *out);
-        if (strcmp(line, expected) == 0)
+        if (got == format_line(expected, sizeof expected, *out) && strcmp(line, expected) == 0)
             return HF_OK;
     }
     return hf__fail(err, HF_CORRUPT,
@@ -130,47 +129,61 @@ static uint64_t next_promise(const struct file_store *store, uint64_t token, uin
     return promise <= HF__TOKEN_MAX - HOUR_US ? promise + HOUR_US : HF__TOKEN_MAX;
 }
 
-/* Puts the promise into the slot file's header, where other processes find it without asking the
- * disk. */
-static enum hf_status publish(struct file_store *store, uint64_t promise, struct hf_error *err)
+static enum hf_status read_header(struct file_store *store, struct file_header *out,
+                                  struct hf_error *err)
 {
-    struct file_header header;
+    ssize_t got = store->sys->pread(store->slots_fd, out, sizeof *out, 0);
 
-    if (store->sys->pread(store->slots_fd, &header, sizeof header, 0) != sizeof header ||
-        !hf__sum_ok(&header))
-        return hf__fail(err, HF_CORRUPT, "store file:%s: the slot file's header is damaged",
-                        store->path);
-    header.promise = promise;
-    hf__sum_set(&header);
-    if (store->sys->pwrite(store->slots_fd, &header, sizeof header, 0) != sizeof header)
+    if (got < 0)
+        return floor_fail(store, "compare the slot file with", err);
+    if (got != sizeof *out || !hf__sum_ok(out))
+        return hf__fail(err, HF_CORRUPT,
+                        "store file:%s: the slot file's header is damaged. Stop its users and run: "
+                        "holdfast --store 'file:%s' repair",
+                        store->path, store->path);
+    return HF_OK;
+}
+
+/* Replaces the floor and then puts the promise into the slot file's header, where other processes
+ * find it without asking the disk. */
+static enum hf_status promise_more(struct file_store *store, struct file_header *header,
+                                   uint64_t wanted, struct hf_error *err)
+{
+    uint64_t current;
+    enum hf_status status = hf__floor_read(store, &current, err);
+
+    if (status != HF_OK)
+        return status;
+    if (current < header->promise)
+        current = header->promise;
+    current = next_promise(store, wanted, current);
+    status = hf__floor_write(store, current, err);
+    if (status != HF_OK)
+        return status;
+    header->promise = current;
+    hf__sum_set(header);
+    if (store->sys->pwrite(store->slots_fd, header, sizeof *header, 0) != sizeof *header)
         return floor_fail(store, "publish", err);
     return HF_OK;
 }
 
-/* Raises the floor until `wanted` is within the promise. */
+/* Raises the floor until `wanted` is within the promise. What the header says is safe on disk. What
+ * only the file says may be lost with the power: whoever wrote it failed, or was killed, before
+ * its last fsync. */
 static enum hf_status raise_floor(struct file_store *store, uint64_t wanted, int64_t deadline_ns,
                                   struct hf_error *err)
 {
-    uint64_t current;
-    uint64_t promise;
+    struct file_header header;
     int fd;
     enum hf_status status = hf__floor_lock(store, deadline_ns, &fd, err);
 
     if (status != HF_OK)
         return status;
-    status = hf__floor_read(store, &current, err);
-    if (status != HF_OK)
-        goto out;
-    promise = current;
-    if (wanted > current) {
-        promise = next_promise(store, wanted, current);
-        status = hf__floor_write(store, promise, err);
-        if (status == HF_OK)
-            status = publish(store, promise, err);
-    }
+    status = read_header(store, &header, err);
+    if (status == HF_OK && wanted > header.promise)
+        status = promise_more(store, &header, wanted, err);
     if (status == HF_OK)
-        atomic_store(&store->promise, promise);
-out:
+        atomic_store(&store->promise, header.promise);
     (void)close(fd);
     return status;
 }

@@ -65,6 +65,9 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
                              struct hf_error *err);
 /* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd. */
 enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err);
+/* fsync of the directories above, as far as we may read them: a directory whose own name is lost
+ * with the power takes the floor with it. */
+enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *err);
 /* flock(2) on the directory, tried until deadline_ns. */
 enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,
                             struct hf_error *err);

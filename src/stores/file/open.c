@@ -30,9 +30,15 @@ static enum hf_status damaged(const struct file_store *store, const char *name,
 static enum hf_status check_header(struct file_store *store, const char *name, struct hf_error *err)
 {
     struct file_header header;
+    struct stat st;
+    ssize_t got = store->sys->pread(store->slots_fd, &header, sizeof header, 0);
 
-    if (store->sys->pread(store->slots_fd, &header, sizeof header, 0) != sizeof header ||
-        !hf__sum_ok(&header) || memcmp(header.magic, magic, sizeof magic) != 0)
+    if (got < 0 || fstat(store->slots_fd, &st) != 0)
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot read %s: %s", store->path, name,
+                        strerror(errno));
+    if (got != sizeof header || !hf__sum_ok(&header) ||
+        memcmp(header.magic, magic, sizeof magic) != 0 ||
+        st.st_size < (off_t)PAGE_SIZE * (1 + (off_t)ROOTS))
         return damaged(store, name, err);
     if (header.version != FORMAT_VERSION || header.page_size != PAGE_SIZE)
         return hf__fail(err, HF_UNSUPPORTED,
@@ -183,6 +189,8 @@ static enum hf_status create(struct file_store *store, const char *name, int64_t
     if (status != HF_OK)
         goto out;
     status = discard_others(store, name, floor, err);
+    if (status == HF_OK && floor == 0)
+        status = hf__dir_sync_parents(store, err); /* we may have just made it */
     if (status != HF_OK)
         goto out;
     promise = floor;
