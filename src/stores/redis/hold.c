@@ -2,6 +2,7 @@
 #include "stores/redis/redis.h"
 #include "base/base.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static struct rd_call urgent_call(const struct hf_claim *claim, const struct rd_keys *keys,
@@ -54,7 +55,31 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
     return status;
 }
 
-/* "SET key owner IFEQ owner PX ttl". False: the script has to do it. */
+/* "SET key owner IFEQ owner PX ttl" */
+static void plain_renewal(struct rd_request *request, const struct hf_claim *claim,
+                          const struct rd_keys *keys)
+{
+    rd_request_begin(request, 7);
+    rd_request_word(request, "SET");
+    rd_request_word(request, keys->lock);
+    rd_request_word(request, claim->owner);
+    rd_request_word(request, "IFEQ");
+    rd_request_word(request, claim->owner);
+    rd_request_word(request, "PX");
+    rd_request_number(request, claim->ttl_ms);
+}
+
+static void scripted_renewal(struct rd_request *request, const struct hf_claim *claim,
+                             const struct rd_keys *keys)
+{
+    rd_script_begin(request, RD_SCRIPT_RENEW, keys, 4);
+    rd_request_word(request, claim->owner);
+    rd_request_number(request, claim->ttl_ms);
+    rd_request_number(request, (int64_t)claim->token);
+    rd_request_word(request, claim->detached ? "1" : "0");
+}
+
+/* Without a script. False: the script has to do it. */
 static bool renew_plainly(struct rd_store *store, const struct hf_claim *claim,
                           const struct rd_keys *keys, struct hf_grant *grant,
                           enum hf_status *status, struct hf_error *err)
@@ -64,14 +89,7 @@ static bool renew_plainly(struct rd_store *store, const struct hf_claim *claim,
     struct rd_answer answer;
     bool held;
 
-    rd_request_begin(&request, 7);
-    rd_request_word(&request, "SET");
-    rd_request_word(&request, keys->lock);
-    rd_request_word(&request, claim->owner);
-    rd_request_word(&request, "IFEQ");
-    rd_request_word(&request, claim->owner);
-    rd_request_word(&request, "PX");
-    rd_request_number(&request, claim->ttl_ms);
+    plain_renewal(&request, claim, keys);
     *status = rd_call(store, &call, &answer, NULL, err);
     rd_request_release(&request);
     /* Refused for whatever reason: SET needs memory and a permission that the script does not. */
@@ -107,11 +125,7 @@ enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim
         return status == HF_OK ? hf__ok(err) : status;
 
     call = urgent_call(claim, &keys, &request);
-    rd_script_begin(&request, RD_SCRIPT_RENEW, &keys, 4);
-    rd_request_word(&request, claim->owner);
-    rd_request_number(&request, claim->ttl_ms);
-    rd_request_number(&request, (int64_t)claim->token);
-    rd_request_word(&request, claim->detached ? "1" : "0");
+    scripted_renewal(&request, claim, &keys);
     status = rd_call(store, &call, &answer, NULL, err);
     rd_request_release(&request);
     if (status != HF_OK)
@@ -122,6 +136,102 @@ enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim
                  : rd_lost(store, claim->name, answer.reply, grant, err);
     rd_answer_release(&answer);
     return status;
+}
+
+/* The pipeline for the claims of one server: those with node_of[i] == node. */
+static void build_renewals(const struct rd_node *node, const struct hf_claim *claims,
+                           const struct rd_keys *keys, struct rd_node *const *node_of,
+                           size_t count, struct rd_request *request)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (node_of[i] != node)
+            continue;
+        if (node->set_ifeq && !claims[i].detached)
+            plain_renewal(request, &claims[i], &keys[i]);
+        else
+            scripted_renewal(request, &claims[i], &keys[i]);
+    }
+}
+
+/* One reply of the pipeline. An error or a surprise is sorted out by a renewal of its own: an answer
+ * came, so this one did not extend anything. */
+static enum hf_status take_renewal(struct hf_store_base *base, const struct hf_claim *claim,
+                                   const struct rd_reply *reply, struct hf_grant *grant,
+                                   struct hf_error *err)
+{
+    if (rd_reply_number(reply, 0) == 1 || rd_reply_is(reply, "OK"))
+        return HF_OK;
+    if (rd_reply_is(reply, "lost"))
+        return rd_lost((struct rd_store *)base, claim->name, reply, grant, err);
+    return rd_renew(base, claim, grant, err);
+}
+
+/* Sends what one server has to renew and takes the answers. */
+static void renew_at(struct hf_store_base *base, struct rd_node *node,
+                     const struct hf_claim *claims, const struct rd_keys *keys,
+                     struct rd_node **node_of, struct hf_grant *grants, enum hf_status *results,
+                     size_t count, struct hf_error *err)
+{
+    struct rd_patience patience = {.deadline_ns = claims[0].deadline_ns, .cancel_fd = -1};
+    struct rd_request request = {0};
+    struct rd_conn *conn = NULL;
+    int64_t sent_at_ns;
+    enum hf_status status;
+
+    for (size_t i = 1; i < count; i++)
+        if (claims[i].deadline_ns < patience.deadline_ns)
+            patience.deadline_ns = claims[i].deadline_ns;
+    build_renewals(node, claims, keys, node_of, count, &request);
+    status = rd_node_take(node, true, &patience, &conn, err);
+    sent_at_ns = base->host->now_ns();
+    if (status == HF_OK && (status = rd_conn_send(conn, &request, &patience)) != HF_OK)
+        (void)rd_node_fail(node, status, conn->why, err);
+    for (size_t i = 0; i < count; i++) {
+        struct rd_reply *reply = NULL;
+
+        if (node_of[i] != node)
+            continue;
+        if (status == HF_OK &&
+            (status = rd_conn_receive(conn, &patience, &reply)) != HF_OK)
+            (void)rd_node_fail(node, status, conn->why, err);
+        grants[i].sent_at_ns = sent_at_ns;
+        results[i] = status != HF_OK ? status
+                                     : take_renewal(base, &claims[i], reply, &grants[i], err);
+        node_of[i] = NULL;
+        rd_reply_free(reply);
+    }
+    if (status != HF_OK)
+        rd_route_forget((struct rd_store *)base, node);
+    rd_node_give(node, conn);
+    rd_request_release(&request);
+}
+
+enum hf_status rd_renew_many(struct hf_store_base *base, const struct hf_claim *claims,
+                             struct hf_grant *grants, enum hf_status *results, size_t count,
+                             struct hf_error *err)
+{
+    struct rd_store *store = (struct rd_store *)base;
+    struct rd_keys *keys = calloc(count + 1, sizeof *keys);
+    struct rd_node **node_of = calloc(count + 1, sizeof *node_of);
+    enum hf_status status = HF_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        struct rd_patience patience = {.deadline_ns = claims[i].deadline_ns, .cancel_fd = -1};
+
+        results[i] = keys == NULL || node_of == NULL
+                         ? hf__nomem(err)
+                         : rd_claim_keys(store, claims[i].name, &keys[i], err);
+        if (results[i] == HF_OK)
+            results[i] = rd_route(store, rd_slot(keys[i].lock), &patience, &node_of[i], err);
+    }
+    for (size_t i = 0; i < count && node_of != NULL; i++)
+        if (node_of[i] != NULL)
+            renew_at(base, node_of[i], claims, keys, node_of, grants, results, count, err);
+    for (size_t i = 0; i < count && status == HF_OK; i++)
+        status = results[i];
+    free(keys);
+    free(node_of);
+    return status == HF_OK ? hf__ok(err) : status;
 }
 
 /* Wakes the next one after a delete that could not. If this gets lost, the waiters' own slow poll

@@ -21,6 +21,7 @@ static const struct hf_store_ops ops = {
     .renew = rd_renew,
     .release = rd_release,
     .list = rd_list,
+    .renew_many = rd_renew_many,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
