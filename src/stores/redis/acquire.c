@@ -21,7 +21,7 @@ struct attempt {
     char wake[RD_SIDE_MAX];
     int64_t budget_ns; /* what a single request may take */
     struct rd_request request;
-    struct rd_request leave;
+    char incarnation[RD_INCARNATION_LEN + 1]; /* what the last request said */
     bool known;           /* the server may have us in its queue, or as the holder */
     struct rd_node *node; /* who said busy */
     int64_t look_ms;      /* when to look again */
@@ -88,7 +88,7 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
                         (long long)store->url.max_ttl_ms);
     a->store = store;
     a->claim = claim;
-    a->slot = rd_slot(a->keys.lock);
+    a->slot = rd_route_slot(store, &a->keys);
     a->budget_ns = claim->deadline_ns - store->base.host->now_ns();
     rd_keys_wake(a->wake, &a->keys, claim->owner);
     return HF_OK;
@@ -116,7 +116,6 @@ enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *cla
     if (status != HF_OK && a.known)
         leave(&a);
     rd_request_release(&a.request);
-    rd_request_release(&a.leave);
     return status == HF_OK ? hf__ok(err) : status;
 }
 
@@ -128,7 +127,7 @@ static struct rd_patience request_patience(const struct attempt *a)
         .cancel_fd = waits(a) ? a->claim->cancel_fd : -1};
 }
 
-static void build(struct attempt *a, const char *incarnation)
+static void build(struct attempt *a)
 {
     const struct hf_claim *claim = a->claim;
     char record[HF_LABEL_MAX + HF_OWNER_LEN + 32];
@@ -139,13 +138,19 @@ static void build(struct attempt *a, const char *incarnation)
     rd_script_begin(&a->request, RD_SCRIPT_ACQUIRE, &a->keys, 5);
     rd_request_word(&a->request, claim->owner);
     rd_request_number(&a->request, claim->ttl_ms);
-    rd_request_word(&a->request, incarnation);
+    rd_request_word(&a->request, a->incarnation);
     rd_request_word(&a->request, waits(a) ? "1" : "0");
     rd_request_word(&a->request, record);
-    rd_request_clear(&a->leave);
-    rd_script_begin(&a->leave, RD_SCRIPT_LEAVE, &a->keys, 2);
-    rd_request_word(&a->leave, claim->owner);
-    rd_request_word(&a->leave, incarnation);
+}
+
+/* What takes an acquire back, and leaves the queue. */
+static void build_leave(void *data, struct rd_request *request)
+{
+    const struct attempt *a = data;
+
+    rd_script_begin(request, RD_SCRIPT_LEAVE, &a->keys, 2);
+    rd_request_word(request, a->claim->owner);
+    rd_request_word(request, a->incarnation);
 }
 
 /* {'busy', look again in ms, pttl, token, label, kind}: who holds it. */
@@ -190,7 +195,7 @@ static enum hf_status granted(struct attempt *a, const struct rd_answer *answer,
 }
 
 /* What the script answered. HF_OK with no token: the incarnation was another one, ask anew. */
-static enum hf_status judge(struct attempt *a, const struct rd_answer *answer, const char *id,
+static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
                             struct hf_grant *grant, struct hf_error *err)
 {
     if (answer->reply->type == RD_REPLY_STRING)
@@ -200,7 +205,7 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer, c
         return busy(a, answer, err);
     }
     if (rd_reply_is(answer->reply, "new")) {
-        rd_guard_forget(answer->node, id);
+        rd_guard_forget(answer->node, a->incarnation);
         return HF_OK;
     }
     if (rd_reply_is(answer->reply, "corrupt"))
@@ -222,28 +227,28 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
                                .slot = a->slot,
                                .patience = patience,
                                .request = &a->request,
-                               .undo = &a->leave};
-        char id[RD_INCARNATION_LEN + 1];
+                               .undo = build_leave,
+                               .data = a};
         struct rd_answer answer;
         struct rd_node *node;
         bool undone;
         enum hf_status status = rd_route(a->store, a->slot, &patience, &node, err);
 
         if (status == HF_OK) {
-            status = rd_guard_pass(node, &patience, id, err);
+            status = rd_guard_pass(node, &patience, a->incarnation, err);
             if (status == HF_UNREACHABLE)
                 rd_route_forget(a->store, node);
         }
         if (status != HF_OK)
             return status;
-        build(a, id);
+        build(a);
         status = rd_call(a->store, &call, &answer, &undone, err);
         if (status != HF_OK) {
             /* Not executed, or taken back already; anything else has to be taken back. */
             a->known = status == HF_UNREACHABLE ? a->known : !undone;
             return status;
         }
-        status = judge(a, &answer, id, grant, err);
+        status = judge(a, &answer, grant, err);
         rd_answer_release(&answer);
         if (status != HF_OK || grant->token != 0)
             return status;
@@ -312,13 +317,15 @@ static void leave(struct attempt *a)
                            .slot = a->slot,
                            .urgent = true,
                            .patience = request_patience(a),
-                           .request = &a->leave};
+                           .request = &a->request};
     int64_t limit_ns = a->store->base.host->now_ns() + LEAVE_MS * HF__NS_PER_MS;
     struct rd_answer answer;
 
     if (limit_ns < call.patience.deadline_ns)
         call.patience.deadline_ns = limit_ns;
     call.patience.cancel_fd = -1;
+    rd_request_clear(&a->request);
+    build_leave(a, &a->request);
     if (rd_call(a->store, &call, &answer, NULL, NULL) == HF_OK)
         rd_answer_release(&answer);
 }

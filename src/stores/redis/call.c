@@ -58,11 +58,17 @@ static bool send_undo(const struct rd_call *call, struct rd_conn *conn)
 {
     struct rd_patience soon = {.deadline_ns = hf__now_ns() + UNDO_SEND_MS * HF__NS_PER_MS,
                                .cancel_fd = -1};
+    struct rd_request request = {0};
+    bool sent;
 
-    if (call->undo == NULL || rd_conn_send(conn, call->undo, &soon) != HF_OK)
+    if (call->undo == NULL)
         return false;
-    (void)shutdown(conn->fd, SHUT_WR);
-    return true;
+    call->undo(call->data, &request);
+    sent = rd_conn_send(conn, &request, &soon) == HF_OK;
+    rd_request_release(&request);
+    if (sent)
+        (void)shutdown(conn->fd, SHUT_WR);
+    return sent;
 }
 
 /* Sends on a connection that is ready and waits for the answer. */

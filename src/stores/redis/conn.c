@@ -62,15 +62,15 @@ static ssize_t write_some(struct rd_conn *conn, const char *data, size_t len, sh
     if (conn->tls != NULL)
         return rd_tls_write(conn->tls, data, len, wants);
     *wants = POLLOUT;
-    return send(conn->fd, data, len, MSG_NOSIGNAL);
+    return send(conn->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static ssize_t read_some(struct rd_conn *conn, char *data, size_t len, short *wants)
+static ssize_t read_some(struct rd_conn *conn, char *data, size_t len, int flags, short *wants)
 {
     if (conn->tls != NULL)
         return rd_tls_read(conn->tls, data, len, wants);
     *wants = POLLIN;
-    return recv(conn->fd, data, len, 0);
+    return recv(conn->fd, data, len, flags);
 }
 
 enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *request,
@@ -106,8 +106,11 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
 static enum hf_status read_more(struct rd_conn *conn, const struct rd_patience *patience)
 {
     char data[READ_BYTES];
+    /* The first read may block for a slice, if nothing is missed by that. */
+    bool may_block = patience->cancel_fd < 0 &&
+                     patience->deadline_ns - hf__now_ns() > 2 * RD_SLICE_MS * HF__NS_PER_MS;
     /* A reply is rarely there at once, so wait first; but TLS may have it in its own buffer. */
-    short wants = conn->tls == NULL ? POLLIN : 0;
+    short wants = conn->tls == NULL && !may_block ? POLLIN : 0;
 
     for (;;) {
         enum rd_wait wait = wants != 0 ? rd_wait(conn->fd, wants, patience) : RD_WAIT_READY;
@@ -117,7 +120,8 @@ static enum hf_status read_more(struct rd_conn *conn, const struct rd_patience *
             return broke(conn, HF_CANCELLED, "cancelled");
         if (wait == RD_WAIT_TIMEOUT)
             return broke(conn, HF_UNKNOWN, "it did not answer in time");
-        some = read_some(conn, data, sizeof data, &wants);
+        some = read_some(conn, data, sizeof data, may_block ? 0 : MSG_DONTWAIT, &wants);
+        may_block = false;
         if (some == 0)
             return broke(conn, HF_UNKNOWN, "it closed the connection");
         if (some < 0 && errno != EAGAIN && errno != EINTR)

@@ -80,6 +80,7 @@ static enum hf_status take_in(struct rd_node *node, struct rd_reply **replies, s
     bool open = rd_reply_is(answer, "open");
     const char *id = rd_reply_text(rd_reply_at(answer, 1));
     int64_t left_ms;
+    int len;
 
     if (answer->type == RD_REPLY_ERROR)
         return rd_verdict_fail(answer->text, NULL, shown, err);
@@ -90,12 +91,14 @@ static enum hf_status take_in(struct rd_node *node, struct rd_reply **replies, s
                         "store %.130s: its clients agreed on max_ttl=%sms and you ask for %lldms; all "
                         "need the same (see holdfast-redis(7) for how to change it)",
                         shown, id, (long long)node->url->max_ttl_ms);
-    if ((!open && !rd_reply_is(answer, "quarantine")) || strlen(id) != RD_INCARNATION_LEN)
+    if (!open && !rd_reply_is(answer, "quarantine"))
         return hf__fail(err, HF_CORRUPT, "store %.150s: the key %s is damaged; delete it", shown,
                         node->handshake_key);
     note_commands(node, replies[REPLY_COMMANDS], replies[REPLY_PROBE]);
     warn_of_eviction(node, rd_reply_text(rd_reply_at(answer, open ? 2 : 3)));
-    memcpy(node->incarnation, id, RD_INCARNATION_LEN + 1);
+    len = snprintf(node->incarnation, sizeof node->incarnation, "master_replid:%s", id);
+    if (len != RD_INCARNATION_LEN)
+        return hf__fail(err, HF_UNSUPPORTED, "store %.150s: the server has no replication id", shown);
     node->open = open;
     if (open)
         return hf__ok(err);

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct rd_call urgent_call(const struct hf_claim *claim, const struct rd_keys *keys,
-                                  const struct rd_request *request)
+static struct rd_call urgent_call(struct rd_store *store, const struct hf_claim *claim,
+                                  const struct rd_keys *keys, const struct rd_request *request)
 {
     return (struct rd_call){.lock = claim->name,
-                            .slot = rd_slot(keys->lock),
+                            .slot = rd_route_slot(store, keys),
                             .urgent = true,
                             .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1},
                             .request = request};
@@ -22,7 +22,7 @@ static struct rd_node *likely_node(struct rd_store *store, const struct rd_keys 
     struct rd_patience patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
     struct rd_node *node;
 
-    return rd_route(store, rd_slot(keys->lock), &patience, &node, NULL) == HF_OK ? node : NULL;
+    return rd_route(store, rd_route_slot(store, keys), &patience, &node, NULL) == HF_OK ? node : NULL;
 }
 
 static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
@@ -30,7 +30,7 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
                            struct hf_error *err)
 {
     struct rd_request request = {0};
-    struct rd_call call = urgent_call(claim, keys, &request);
+    struct rd_call call = urgent_call(store, claim, keys, &request);
     struct rd_answer answer;
     enum hf_status status;
 
@@ -85,7 +85,7 @@ static bool renew_plainly(struct rd_store *store, const struct hf_claim *claim,
                           enum hf_status *status, struct hf_error *err)
 {
     struct rd_request request = {0};
-    struct rd_call call = urgent_call(claim, keys, &request);
+    struct rd_call call = urgent_call(store, claim, keys, &request);
     struct rd_answer answer;
     bool held;
 
@@ -124,7 +124,7 @@ enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim
         renew_plainly(store, claim, &keys, grant, &status, err))
         return status == HF_OK ? hf__ok(err) : status;
 
-    call = urgent_call(claim, &keys, &request);
+    call = urgent_call(store, claim, &keys, &request);
     scripted_renewal(&request, claim, &keys);
     status = rd_call(store, &call, &answer, NULL, err);
     rd_request_release(&request);
@@ -222,7 +222,7 @@ enum hf_status rd_renew_many(struct hf_store_base *base, const struct hf_claim *
                          ? hf__nomem(err)
                          : rd_claim_keys(store, claims[i].name, &keys[i], err);
         if (results[i] == HF_OK)
-            results[i] = rd_route(store, rd_slot(keys[i].lock), &patience, &node_of[i], err);
+            results[i] = rd_route(store, rd_route_slot(store, &keys[i]), &patience, &node_of[i], err);
     }
     for (size_t i = 0; i < count && node_of != NULL; i++)
         if (node_of[i] != NULL)
@@ -240,7 +240,7 @@ static void pass_on(struct rd_store *store, const struct hf_claim *claim,
                     const struct rd_keys *keys, struct rd_node *node)
 {
     struct rd_request request = {0};
-    struct rd_call call = urgent_call(claim, keys, &request);
+    struct rd_call call = urgent_call(store, claim, keys, &request);
     char id[RD_INCARNATION_LEN + 1];
     struct rd_answer answer;
 
@@ -260,7 +260,7 @@ static bool release_plainly(struct rd_store *store, const struct hf_claim *claim
                             enum hf_status *status, struct hf_error *err)
 {
     struct rd_request request = {0};
-    struct rd_call call = urgent_call(claim, keys, &request);
+    struct rd_call call = urgent_call(store, claim, keys, &request);
     struct rd_answer answer;
     bool freed;
 
@@ -302,7 +302,7 @@ enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *cla
         release_plainly(store, claim, &keys, node->delete_kind, &status, err))
         return status == HF_OK ? hf__ok(err) : status;
 
-    call = urgent_call(claim, &keys, &request);
+    call = urgent_call(store, claim, &keys, &request);
     if (node != NULL)
         rd_guard_known(node, id);
     rd_script_begin(&request, RD_SCRIPT_RELEASE, &keys, 3);

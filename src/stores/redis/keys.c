@@ -25,28 +25,43 @@ static bool refuse(const char **why, const char *text)
     return false;
 }
 
+/* "holdfast:{LOCK}:x" or "holdfast:{TAG}:LOCK:x". There is room: both are limited. */
+static void make_side(char *out, const char *tag, size_t tag_len, const char *lock, char kind)
+{
+    char *at = out;
+
+    at = mempcpy(at, SPACE "{", sizeof SPACE);
+    at = mempcpy(at, tag, tag_len);
+    at = mempcpy(at, "}:", 2);
+    if (tag != lock) {
+        at = mempcpy(at, lock, strlen(lock));
+        *at++ = ':';
+    }
+    *at++ = kind;
+    *at = '\0';
+}
+
 bool rd_keys_make(struct rd_keys *out, const char *prefix, const char *name, const char **why)
 {
-    char stem[RD_SIDE_MAX - 16];
-    const char *tag;
-    size_t tag_len;
+    size_t prefix_len = strlen(prefix);
+    size_t name_len = strlen(name);
+    const char *tag = out->lock;
+    size_t tag_len = prefix_len + name_len;
 
-    if (snprintf(out->lock, sizeof out->lock, "%s%s", prefix, name) >= (int)sizeof out->lock)
+    if (tag_len >= sizeof out->lock)
         return refuse(why, "prefix and name are too long");
+    memcpy(out->lock, prefix, prefix_len);
+    memcpy(out->lock + prefix_len, name, name_len + 1);
     if (strncmp(out->lock, SPACE "{", sizeof SPACE) == 0 ||
         strncmp(out->lock, SPACE "inc", sizeof SPACE + 2) == 0)
         return refuse(why, "a key that starts with \"" SPACE "{\" or \"" SPACE
                            "inc\" is holdfast's own");
-    if (find_tag(out->lock, &tag, &tag_len))
-        (void)snprintf(stem, sizeof stem, SPACE "{%.*s}:%s", (int)tag_len, tag, out->lock);
-    else if (strchr(out->lock, '}') != NULL)
+    if (!find_tag(out->lock, &tag, &tag_len) && strchr(out->lock, '}') != NULL)
         return refuse(why, "a '}' without a hash tag would part the lock from its queue in a "
                            "cluster");
-    else
-        (void)snprintf(stem, sizeof stem, SPACE "{%s}", out->lock);
-    (void)snprintf(out->record, sizeof out->record, "%s:t", stem);
-    (void)snprintf(out->queue, sizeof out->queue, "%s:q", stem);
-    (void)snprintf(out->leases, sizeof out->leases, "%s:w", stem);
+    make_side(out->record, tag, tag_len, out->lock, 't');
+    make_side(out->queue, tag, tag_len, out->lock, 'q');
+    make_side(out->leases, tag, tag_len, out->lock, 'w');
     return true;
 }
 

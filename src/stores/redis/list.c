@@ -58,7 +58,7 @@ static enum hf_status list_one(struct listing *l, struct hf_error *err)
 
     if (status != HF_OK)
         return status;
-    call.slot = rd_slot(keys.lock);
+    call.slot = rd_route_slot(l->store, &keys);
     rd_script_begin(&request, RD_SCRIPT_LIST, &keys, 0);
     status = rd_call(l->store, &call, &answer, NULL, err);
     rd_request_release(&request);

@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -54,6 +56,7 @@ static enum hf_status dial_one(int family, const struct sockaddr *address, sockl
                                const struct rd_patience *patience, int *out, const char **why)
 {
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct timeval slice = {.tv_usec = RD_SLICE_MS * 1000};
     int on = 1;
     int error = 0;
     socklen_t error_len = sizeof error;
@@ -77,6 +80,9 @@ static enum hf_status dial_one(int family, const struct sockaddr *address, sockl
         return fail(error == EACCES || error == EPERM ? HF_DENIED : HF_UNREACHABLE, why,
                     strerror(error));
     }
+    /* Connected; from here on only a receive that says so may block, and not for long. */
+    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice);
     if (family != AF_UNIX) {
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);

@@ -12,6 +12,7 @@
 #define BACKOFF_MIN_MS 50   /* after the first failure to connect         */
 #define BACKOFF_MAX_MS 2000 /* the longest pause between two tries        */
 #define BACKOFF_DOUBLINGS 6
+#define TRUST_NS (10 * HF__NS_PER_MS) /* a connection used so lately is not looked at again */
 
 struct rd_node *rd_node_open(const struct rd_store *store, const struct rd_address *address)
 {
@@ -69,7 +70,8 @@ static struct rd_conn *take_idle(struct rd_node *node)
             node->idle_count--;
         }
         pthread_mutex_unlock(&node->lock);
-        if (conn == NULL || rd_conn_is_quiet(conn))
+        if (conn == NULL || node->host->now_ns() - conn->used_ns < TRUST_NS ||
+            rd_conn_is_quiet(conn))
             return conn;
         conn->broken = true;
         rd_node_give(node, conn);
@@ -178,6 +180,7 @@ void rd_node_give(struct rd_node *node, struct rd_conn *conn)
 {
     if (conn == NULL)
         return;
+    conn->used_ns = node->host->now_ns();
     pthread_mutex_lock(&node->lock);
     if (!conn->broken && node->idle_count < RD_IDLE_MAX) {
         conn->next = node->idle;

@@ -23,7 +23,7 @@ enum {
     RD_IDLE_MAX = 32,       /* connections kept for later, per server                         */
     RD_CONNS_MAX = 1000,    /* connections in use at once, per server, by acquires            */
     RD_CONNS_SPARE = 24,    /* more of them, for renewals and releases only                   */
-    RD_INCARNATION_LEN = 40 /* hex digits                                                     */
+    RD_INCARNATION_LEN = 54 /* "master_replid:" and 40 hex digits, as INFO shows it           */
 };
 
 /* What a server knows besides scripts. */
@@ -101,6 +101,8 @@ enum hf_status rd_greet(const struct rd_node *node, struct rd_conn *conn,
 /* The server for a slot. HF_OK, HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM. */
 enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct rd_patience *patience,
                         struct rd_node **out, struct hf_error *err);
+/* The slot of a lock; 0 where there is no cluster and it does not matter. */
+unsigned rd_route_slot(const struct rd_store *store, const struct rd_keys *keys);
 /* The server at an address, made if need be; NULL: too many, or out of memory. */
 struct rd_node *rd_route_node(struct rd_store *store, const struct rd_address *address);
 /* From now on, that server has the slot. */
@@ -127,9 +129,10 @@ struct rd_call {
     struct rd_patience patience;
     const struct rd_request *request;
     bool two; /* the request is two commands; the first decides */
-    /* What takes the request back. Sent right behind it, on the same connection, if no answer comes:
-     * there it cannot overtake. NULL: nothing. */
-    const struct rd_request *undo;
+    /* Writes what takes the request back; NULL: nothing does. Sent right behind it, on the same
+     * connection, if no answer comes: there it cannot overtake. */
+    void (*undo)(void *data, struct rd_request *request);
+    void *data;
 };
 
 /* Sends the request to the server that has the slot and gets its answer, following redirections

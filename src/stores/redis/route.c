@@ -37,6 +37,11 @@ struct rd_node *rd_route_node(struct rd_store *store, const struct rd_address *a
     return node;
 }
 
+unsigned rd_route_slot(const struct rd_store *store, const struct rd_keys *keys)
+{
+    return store->cluster ? rd_slot(keys->lock) : 0;
+}
+
 static size_t index_of(const struct rd_store *store, const struct rd_node *node)
 {
     size_t i = 0;

@@ -221,7 +221,8 @@ ssize_t rd_tls_write(struct rd_tls *tls, const char *buf, size_t len, short *wan
 
 static int socket_write(BIO *bio, const char *buf, int len)
 {
-    ssize_t done = send((int)(intptr_t)BIO_get_data(bio), buf, (size_t)len, MSG_NOSIGNAL);
+    ssize_t done = send((int)(intptr_t)BIO_get_data(bio), buf, (size_t)len,
+                        MSG_NOSIGNAL | MSG_DONTWAIT);
 
     BIO_clear_retry_flags(bio);
     if (done < 0 && (errno == EAGAIN || errno == EINTR))
@@ -231,7 +232,7 @@ static int socket_write(BIO *bio, const char *buf, int len)
 
 static int socket_read(BIO *bio, char *buf, int len)
 {
-    ssize_t done = recv((int)(intptr_t)BIO_get_data(bio), buf, (size_t)len, 0);
+    ssize_t done = recv((int)(intptr_t)BIO_get_data(bio), buf, (size_t)len, MSG_DONTWAIT);
 
     BIO_clear_retry_flags(bio);
     if (done < 0 && (errno == EAGAIN || errno == EINTR))

@@ -13,7 +13,7 @@ local left = call('PTTL', KEYS[1])
 local holder = held == 'string' and call('GET', KEYS[1])
 local record = call('GET', KEYS[2])
 if record and holder then
-    local token, flags, owner, label = match(record, '^(%d+) %d+ (%S+) (%x+) (.*)$')
+    local token, flags, owner, label = match(record, '^q?(%d+) %d+ (%S+) (%x+) (.*)$')
     if owner == holder then
         -- A token is the time it was given, in microseconds, unless the clock went back.
         local age = math.max(0, math.floor((now - token) / 1000))

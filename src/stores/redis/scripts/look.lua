@@ -10,7 +10,7 @@ local record = redis.call('GET', KEYS[2])
 if not record then
     return {'lost', 'forgotten'}
 end
-local token, ttl = string.match(record, '^(%d+) (%d+) ')
+local token, ttl = string.match(record, '^q?(%d+) (%d+) ')
 if token ~= ARGV[2] then
     return {'lost', 'taken'}
 end

@@ -6,7 +6,7 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
     local record = ARGV[4] == '1' and redis.call('GET', KEYS[2])
     if record then
-        redis.call('SET', KEYS[2], (string.gsub(record, '^(%d+) %d+', '%1 ' .. ARGV[2])))
+        redis.call('SET', KEYS[2], (string.gsub(record, '^(q?%d+) %d+', '%1 ' .. ARGV[2])))
     end
     return 1
 end

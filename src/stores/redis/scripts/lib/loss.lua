@@ -4,7 +4,7 @@ local function loss(token)
         return {'lost', 'taken'}
     end
     local record = redis.call('GET', KEYS[2])
-    local last = record and tonumber(string.match(record, '^%d+'))
+    local last = record and tonumber(string.match(record, '^q?(%d+)'))
     if not last or last < tonumber(token) then
         return {'lost', 'forgotten'}
     end
