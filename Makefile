@@ -94,7 +94,7 @@ $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@
 
 .SECONDEXPANSION:
-$(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC))
+$(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC) $(CORE_SRC))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(call store_libs,$*) -o $@

@@ -11,7 +11,7 @@ compress=$([ "$mode" = full ] && echo -DCOLLAPSE)
 
 rows() {
     cat <<'END'
-quick duplicates         sound  -DDUPS=1 -DGUESS=2
+quick duplicates         sound  -DDUPS=1 -DGUESS=1
 quick amnesia            sound  -DAMNESIA=1 -DGUESS=1
 quick renewal            sound  -DRENEW=1 -DGUESS=1
 quick owner-reused       broken -DK=3 -DM_OWNER_REUSED
@@ -24,7 +24,7 @@ quick reachable-quorum   broken -DM_REACHABLE
 quick two-names          broken -DM_TWO_NAMES
 quick votes-at-once      broken -DAMNESIA=1 -DM_VOTES_AT_ONCE
 quick clock-ignored      broken -DAMNESIA=1 -DGUESS=1 -DM_CLOCK_IGNORED
-full  three-guesses      sound  -DDUPS=1
+full  duplicates-guesses sound  -DDUPS=1
 full  amnesia-guesses    sound  -DAMNESIA=1 -DGUESS=2
 full  renewal-guesses    sound  -DRENEW=1 -DGUESS=3
 full  renewal-amnesia    sound  -DRENEW=1 -DAMNESIA=1 -DGUESS=1
