@@ -143,7 +143,7 @@ static enum hf__quorum_why blame(const struct hf__quorum *vote)
     if (vote->kind == HF__VOTE_EXTEND ? held > vote->count - majority
                                       : held > 0 && held + yes >= majority)
         return vote->phase == HF__PHASE_RAISE ? HF__WHY_RAISED : HF__WHY_HELD;
-    if (fresh > 0 && held + yes + fresh >= majority)
+    if (fresh > 0 && held + yes + fresh + in_state(vote, HF__NODE_ASKED) >= majority)
         return HF__WHY_QUARANTINE;
     return said_no(vote, HF__NO_ANSWER) > 0 ? HF__WHY_UNKNOWN : HF__WHY_UNREACHABLE;
 }

@@ -157,7 +157,7 @@ static void who_is_to_blame(void **state)
         {{HF__NO_ANSWER, HF__NO_ANSWER, HF__NO_HELD}, 0, HF__WHY_UNKNOWN},
         {{HF__NO_QUARANTINE, HF__NO_QUARANTINE, HF__NO_QUARANTINE}, 2, HF__WHY_QUARANTINE},
         {{HF__NO_QUARANTINE, HF__NO_ANSWER, HF__NO_ANSWER}, 2, HF__WHY_QUARANTINE},
-        {{HF__NO_QUARANTINE, HF__NO_ANSWER, HF__NO_ANSWER}, 1, HF__WHY_UNKNOWN},
+        {{HF__NO_QUARANTINE, HF__NO_ANSWER, HF__NO_ANSWER}, 1, HF__WHY_QUARANTINE},
     };
 
     (void)state;
