@@ -127,10 +127,13 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t dead
 static void store_close(struct hf_store_base *base, bool forked)
 {
     struct rl_store *store = (struct rl_store *)base;
+    int64_t end_ns = base->host->now_ns() + store->rd.url.node_timeout_ms * HF__NS_PER_MS;
 
     for (unsigned i = 0; i < store->count; i++) {
         struct rl_node *node = &store->node[i];
 
+        if (!forked)
+            rl_node_settle(store, i, end_ns);
         while (node->idle != NULL) {
             struct rd_conn *conn = node->idle;
 

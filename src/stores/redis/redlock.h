@@ -51,6 +51,9 @@ enum hf_status rl_node_take(struct rl_store *store, unsigned index, bool votes,
                             struct rd_conn **out, char id[RD_INCARNATION_LEN + 1],
                             struct hf_error *err);
 void rl_node_give(struct rl_store *store, unsigned index, struct rd_conn *conn);
+/* Waits until deadline_ns for what is owed to nobody: a request that was sent must not be lost with
+ * its connection. For the end of the store. */
+void rl_node_settle(struct rl_store *store, unsigned index, int64_t deadline_ns);
 /* The node says it does not know our scripts, or is another incarnation. */
 void rl_node_unload(struct rl_store *store, unsigned index);
 
@@ -61,6 +64,7 @@ struct rl_round {
     struct rl_store *store;
     struct rd_conn *conn[HF__QUORUM_NODES_MAX];
     unsigned pending[HF__QUORUM_NODES_MAX]; /* answers that are still to come */
+    unsigned ready;                         /* nodes that poll said have something, as bits */
     char id[HF__QUORUM_NODES_MAX][RD_INCARNATION_LEN + 1];
     enum hf_status missing[HF__QUORUM_NODES_MAX]; /* why there is no connection; HF_OK: there is */
     struct hf_error note;                         /* the first trouble worth telling */

@@ -57,10 +57,9 @@ static void build_raise(struct attempt *a, unsigned index)
 static void build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
                           uint64_t token)
 {
-    rd_script_begin(request, RD_SCRIPT_RELEASE, keys, 3);
+    rd_script_begin(request, RD_SCRIPT_REDLOCK_RELEASE, keys, 2);
     rd_request_word(request, owner);
     rd_request_number(request, (int64_t)token);
-    rd_request_word(request, ""); /* nobody queues here: the lock is not passed on */
 }
 
 /* Asks every node that can be asked. */
@@ -324,7 +323,7 @@ static void build_question(struct poll_of_all *p)
 {
     struct rd_request *request = &p->round.request;
 
-    if (p->script == RD_SCRIPT_RELEASE) {
+    if (p->script == RD_SCRIPT_REDLOCK_RELEASE) {
         build_release(request, &p->keys, p->claim->owner, p->claim->token);
         return;
     }
@@ -452,7 +451,7 @@ enum hf_status rl_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err)
 {
     struct poll_of_all p = {
-        .store = (struct rl_store *)base, .claim = claim, .script = RD_SCRIPT_RELEASE};
+        .store = (struct rl_store *)base, .claim = claim, .script = RD_SCRIPT_REDLOCK_RELEASE};
     enum hf_status status = rd_claim_keys(&p.store->rd, claim->name, &p.keys, err);
 
     return status == HF_OK ? ask_all(&p, err) : status;

@@ -98,6 +98,20 @@ void rl_node_give(struct rl_store *store, unsigned index, struct rd_conn *conn)
     }
 }
 
+void rl_node_settle(struct rl_store *store, unsigned index, int64_t deadline_ns)
+{
+    struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+
+    for (struct rd_conn *conn = store->node[index].idle; conn != NULL; conn = conn->next)
+        for (; conn->owed > 0; conn->owed--) {
+            struct rd_reply *reply;
+
+            if (rd_conn_receive(conn, &patience, &reply) != HF_OK)
+                break;
+            rd_reply_free(reply);
+        }
+}
+
 void rl_node_unload(struct rl_store *store, unsigned index)
 {
     pthread_mutex_lock(&store->node[index].lock);

@@ -70,6 +70,15 @@ bool rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigned *index,
     for (;;) {
         nfds_t count = 0;
 
+        for (unsigned i = 0; round->ready != 0 && i < round->store->count; i++) {
+            bool has = (round->ready & 1u << i) != 0 && round->pending[i] > 0;
+
+            round->ready &= ~(1u << i);
+            if (has && look(round, i, reply)) {
+                *index = i;
+                return true;
+            }
+        }
         for (unsigned i = 0; i < round->store->count; i++) {
             if (round->pending[i] == 0)
                 continue;
@@ -85,10 +94,7 @@ bool rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigned *index,
         if (count == 0 || hf__poll_until(fds, count, deadline_ns) == 0)
             return false;
         for (nfds_t i = 0; i < count; i++)
-            if (fds[i].revents != 0 && look(round, who[i], reply)) {
-                *index = who[i];
-                return true;
-            }
+            round->ready |= fds[i].revents != 0 ? 1u << who[i] : 0;
     }
 }
 

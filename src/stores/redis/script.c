@@ -5,9 +5,11 @@
 
 /* How many of lock, record, queue and leases each script works on. */
 static const size_t key_counts[RD_SCRIPT_COUNT] = {
-    [RD_SCRIPT_ACQUIRE] = 4,       [RD_SCRIPT_LEAVE] = 4,        [RD_SCRIPT_LIST] = 4,
-    [RD_SCRIPT_LOOK] = 2,          [RD_SCRIPT_RELEASE] = 4,      [RD_SCRIPT_RENEW] = 2,
-    [RD_SCRIPT_REDLOCK_GRANT] = 2, [RD_SCRIPT_REDLOCK_LIST] = 2, [RD_SCRIPT_REDLOCK_RAISE] = 2,
+    [RD_SCRIPT_ACQUIRE] = 4,       [RD_SCRIPT_LEAVE] = 4,
+    [RD_SCRIPT_LIST] = 4,          [RD_SCRIPT_LOOK] = 2,
+    [RD_SCRIPT_RELEASE] = 4,       [RD_SCRIPT_RENEW] = 2,
+    [RD_SCRIPT_REDLOCK_GRANT] = 2, [RD_SCRIPT_REDLOCK_LIST] = 2,
+    [RD_SCRIPT_REDLOCK_RAISE] = 2, [RD_SCRIPT_REDLOCK_RELEASE] = 2,
 };
 
 void rd_script_begin(struct rd_request *request, enum rd_script_id id, const struct rd_keys *keys,
