@@ -153,12 +153,14 @@ static void truncated(void **state)
     off_t step = kit_rounds(5) >= 5 ? 256 : 1024 + 256;
 
     (void)state;
-    for (off_t size = 0; size < sample.size; size += step) {
+    for (off_t size = 0, round = 0; size < sample.size; size += step, round++) {
         fresh_copy(sample.dir, dir);
         assert_int_equal(truncate(kit_slots(dir), size), 0);
         if (!use_all(dir))
             fail_msg("cut at %lld of %lld, and nobody saw it", (long long)size,
                      (long long)sample.size);
+        if (round % 8 != 0) /* it makes sure that the disk has it, which takes its time */
+            continue;
         repair(dir, 0);
         usable(dir, &sample);
     }
@@ -239,7 +241,7 @@ static void flipped(void **state)
         if (!use_all(dir))
             fail_msg("bits %x flipped at %lld, and nobody saw it", (unsigned)bits, (long long)at);
         seen++;
-        if (round % 4 == 0) {
+        if (round % 16 == 0) {
             repair(dir, 0);
             usable(dir, &sample);
         }
@@ -268,6 +270,8 @@ static void garbage(void **state)
         assert_int_equal(pwrite(fd, block, len, at), (ssize_t)len);
         (void)close(fd);
         (void)use_all(dir);
+        if (round % 4 != 0)
+            continue;
         repair(dir, 0);
         usable(dir, &sample);
     }
@@ -320,6 +324,8 @@ static void bad_floor(void **state)
         fresh_copy(sample.dir, dir);
         write_floor(dir, text, cut);
         expect_floor_refused(dir, "cut", cut);
+        if (cut % 8 != 0)
+            continue;
         repair(dir, 0);
         usable(dir, &sample);
     }
