@@ -105,7 +105,7 @@ static enum hf_status highest_token(struct file_store *store, uint64_t *highest,
 
         if (strncmp(entry->d_name, "slots-", 6) != 0)
             continue;
-        fd = openat(store->dir_fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        fd = openat(store->dir_fd, entry->d_name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0) {
             /* A link is nothing of ours. */
             if (errno != ELOOP && errno != ENOENT)
