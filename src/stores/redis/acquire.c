@@ -18,7 +18,6 @@ struct attempt {
     const struct hf_claim *claim;
     struct rd_keys keys;
     unsigned slot;
-    char wake[RD_SIDE_MAX];
     int64_t budget_ns; /* what a single request may take */
     struct rd_request request;
     char incarnation[RD_INCARNATION_LEN + 1]; /* what the last request said */
@@ -88,16 +87,19 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
                         (long long)store->url.max_ttl_ms);
     a->store = store;
     a->claim = claim;
+    a->request = (struct rd_request){0};
+    a->known = false;
+    a->node = NULL;
+    a->look_ms = 0;
     a->slot = rd_route_slot(store, &a->keys);
     a->budget_ns = claim->deadline_ns - store->base.host->now_ns();
-    rd_keys_wake(a->wake, &a->keys, claim->owner);
     return HF_OK;
 }
 
 enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err)
 {
-    struct attempt a = {0};
+    struct attempt a; /* prepare fills it in; it is too large to be cleared for nothing */
     struct hf_error own;
     enum hf_status status;
 
@@ -130,14 +132,22 @@ static struct rd_patience request_patience(const struct attempt *a)
 static void build(struct attempt *a)
 {
     const struct hf_claim *claim = a->claim;
+    const char *label = claim->label != NULL ? claim->label : "";
     char record[HF_LABEL_MAX + HF_OWNER_LEN + 32];
+    char ttl[16];
+    char *at = record;
 
-    (void)snprintf(record, sizeof record, "%u %c %s %s", claim->ttl_ms, claim->detached ? 'd' : '-',
-                   claim->owner, claim->label != NULL ? claim->label : "");
+    (void)snprintf(ttl, sizeof ttl, "%u", claim->ttl_ms);
+    at = stpcpy(at, ttl);
+    at = stpcpy(at, claim->detached ? " d " : " - ");
+    at = mempcpy(at, claim->owner, HF_OWNER_LEN);
+    *at++ = ' ';
+    at = mempcpy(at, label, strnlen(label, HF_LABEL_MAX));
+    *at = '\0';
     rd_request_clear(&a->request);
     rd_script_begin(&a->request, RD_SCRIPT_ACQUIRE, &a->keys, 5);
     rd_request_word(&a->request, claim->owner);
-    rd_request_number(&a->request, claim->ttl_ms);
+    rd_request_word(&a->request, ttl);
     rd_request_word(&a->request, a->incarnation);
     rd_request_word(&a->request, waits(a) ? "1" : "0");
     rd_request_word(&a->request, record);
@@ -281,15 +291,17 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
     struct rd_patience patience = request_patience(a);
     struct rd_reply *reply = NULL;
     struct rd_conn *conn;
+    char wake[RD_SIDE_MAX];
     char seconds[32];
     enum hf_status status;
 
+    rd_keys_wake(wake, &a->keys, a->claim->owner);
     if (left_ns / HF__NS_PER_MS < sleep_for_ms)
         sleep_for_ms = left_ns / HF__NS_PER_MS + 1;
     patience.deadline_ns = hf__time_add(patience.deadline_ns, sleep_for_ms * HF__NS_PER_MS);
     (void)snprintf(seconds, sizeof seconds, "%lld.%03lld", (long long)(sleep_for_ms / 1000),
                    (long long)(sleep_for_ms % 1000));
-    rd_request_command(&request, (const char *const[]){"BLPOP", a->wake, seconds, NULL});
+    rd_request_command(&request, (const char *const[]){"BLPOP", wake, seconds, NULL});
     status = rd_node_take(a->node, false, &patience, &conn, err);
     if (status == HF_OK) {
         status = rd_conn_send(conn, &request, &patience);

@@ -24,7 +24,9 @@ local now = time[1] * 1000000 + time[2]
 local token = string.format('%.0f', now)
 if call('SET', KEYS[1], owner, 'NX', 'PX', ttl) then
     local old = call('SET', KEYS[2], token .. ' ' .. ARGV[5], 'GET')
-    if not old or (tonumber(string.match(old, '^%d+')) or TOKEN_END) < now then
+    -- Tokens have 16 digits until the year 2286, so their order as text is their order; a 'q' and
+    -- most rubbish come behind all digits.
+    if not old or old < token then
         return token
     end
     -- Not so common after all: as if it had not been.
