@@ -115,7 +115,7 @@ $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/suppo
 
 $(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): $(call store_obj,redis)
 $(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): LDFLAGS += $(LIB_A) $(call store_libs,redis)
-$(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c)))
+$(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c))) | $(STORE_SO)
 
 # The N-th allocation fails: the linker puts the test's functions before the system's.
 $(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc calloc realloc strdup \

@@ -1,5 +1,6 @@
 #!/bin/bash
 # A fixed number of runs of the fuzz target for replies, from a fixed seed.
+# run: once
 set -u
 . "$(dirname "$0")/lib.sh"
 
