@@ -157,8 +157,8 @@ static _Noreturn void contender(struct arena *arena, const char *port)
 
 static void contend(const char *port, long count, double seconds)
 {
-    struct arena *arena = mmap(NULL, sizeof *arena, PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct arena *arena =
+        mmap(NULL, sizeof *arena, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     if (arena == MAP_FAILED)
         die(strerror(errno));

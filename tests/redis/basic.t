@@ -1,6 +1,7 @@
 #!/bin/bash
 # The Redis store on a calm server: taking, renewing, releasing, listing, names, foreign clients.
 set -u
+# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 redis_start a

@@ -2,6 +2,7 @@
 # The server's clock jumps by an hour, forward and back. Exclusion may lapse with a step, because the
 # server expires keys by that clock; the order of tokens may not.
 set -u
+# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 library=$dir/clock_step.so

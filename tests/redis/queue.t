@@ -1,6 +1,7 @@
 #!/bin/bash
 # Waiting for a lock: in order, without polling, and whatever happens to the others.
 set -u
+# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 redis_start a
@@ -21,7 +22,6 @@ done
 ok $? 'three wait'
 ask h status x
 like "$answer" '*waiters=3*' 'status counts them'
-order=
 holder=h
 before=$(rcli a info commandstats | tr -d '\r' | sed -n 's/^cmdstat_rpush:calls=\([0-9]*\),.*/\1/p')
 for c in 1 2 3; do

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Passwords, ACL users and TLS.
 set -u
+# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 secret='pa:s/s@w0rd'

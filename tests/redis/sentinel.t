@@ -1,6 +1,7 @@
 #!/bin/bash
 # Three real sentinels, a master and a replica.
 set -u
+# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 redis_start m

@@ -1,8 +1,9 @@
 /* acquire.c - taking a lock, and waiting for it.
  *
  * One request takes a free lock. Otherwise the same request puts us into the queue, and we sleep in
- * a blocking pop until the one before us hands over, or until it is time to look again; then the same
- * request once more, which confirms a hand-over, keeps our place, or takes a lock that expired. */
+ * a blocking pop until the one before us hands over, or until it is time to look again; then the
+ * same request once more, which confirms a hand-over, keeps our place, or takes a lock that
+ * expired. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
 #include "stores/redis/verdict.h"
@@ -10,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEAVE_MS 2000      /* what undoing an unanswered request may cost       */
-#define UNREACHABLE_MS 250 /* the pause before a waiting acquire tries again    */
+#define LEAVE_MS       2000 /* what undoing an unanswered request may cost       */
+#define UNREACHABLE_MS 250  /* the pause before a waiting acquire tries again    */
 
 struct attempt {
     struct rd_store *store;
@@ -80,11 +81,11 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
     if (status != HF_OK)
         return status;
     if (claim->ttl_ms > store->url.max_ttl_ms)
-        return hf__fail(err, HF_INVALID,
-                        "lock \"%.60s\" in store %.80s: a ttl of %u ms is above the store's max_ttl "
-                        "of %lld ms",
-                        claim->name, store->url.shown, claim->ttl_ms,
-                        (long long)store->url.max_ttl_ms);
+        return hf__fail(
+            err, HF_INVALID,
+            "lock \"%.60s\" in store %.80s: a ttl of %u ms is above the store's max_ttl "
+            "of %lld ms",
+            claim->name, store->url.shown, claim->ttl_ms, (long long)store->url.max_ttl_ms);
     a->store = store;
     a->claim = claim;
     a->request = (struct rd_request){0};
@@ -123,10 +124,9 @@ enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *cla
 
 static struct rd_patience request_patience(const struct attempt *a)
 {
-    return (struct rd_patience){
-        .deadline_ns = hf__time_add(a->store->base.host->now_ns(),
-                                    a->budget_ns > 0 ? a->budget_ns : 0),
-        .cancel_fd = waits(a) ? a->claim->cancel_fd : -1};
+    return (struct rd_patience){.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
+                                                            a->budget_ns > 0 ? a->budget_ns : 0),
+                                .cancel_fd = waits(a) ? a->claim->cancel_fd : -1};
 }
 
 static void build(struct attempt *a)
@@ -186,10 +186,11 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
         return hf__fail(err, HF_BUSY,
                         "lock \"%.60s\" in store %.80s is just being handed to the next in line",
                         name, shown);
-    return hf__fail(err, HF_BUSY,
-                    "lock \"%.60s\" in store %.80s is held by a client that is not holdfast, for %s "
-                    "yet",
-                    name, shown, left);
+    return hf__fail(
+        err, HF_BUSY,
+        "lock \"%.60s\" in store %.80s is held by a client that is not holdfast, for %s "
+        "yet",
+        name, shown, left);
 }
 
 static enum hf_status granted(struct attempt *a, const struct rd_answer *answer,
@@ -219,10 +220,11 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
         return HF_OK;
     }
     if (rd_reply_is(answer->reply, "corrupt"))
-        return hf__fail(err, HF_CORRUPT,
-                        "lock \"%.60s\" in store %.80s: the key %.60s does not hold a token; delete "
-                        "it, after a look at the fence",
-                        a->claim->name, a->store->url.shown, a->keys.record);
+        return hf__fail(
+            err, HF_CORRUPT,
+            "lock \"%.60s\" in store %.80s: the key %.60s does not hold a token; delete "
+            "it, after a look at the fence",
+            a->claim->name, a->store->url.shown, a->keys.record);
     return rd_nonsense(a->store, a->claim->name, err);
 }
 
