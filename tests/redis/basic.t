@@ -1,7 +1,7 @@
 #!/bin/bash
 # The Redis store on a calm server: taking, renewing, releasing, listing, names, foreign clients.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
-# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 redis_start a

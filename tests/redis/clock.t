@@ -1,8 +1,8 @@
 #!/bin/bash
 # The server's clock jumps by an hour, forward and back. Exclusion may lapse with a step, because the
 # server expires keys by that clock; the order of tokens may not.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
-# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 library=$dir/clock_step.so

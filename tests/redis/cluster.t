@@ -1,7 +1,7 @@
 #!/bin/bash
 # A real cluster of three masters and a replica.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
-# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 for n in 1 2 3 4; do

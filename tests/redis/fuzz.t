@@ -1,8 +1,8 @@
 #!/bin/bash
 # A fixed number of runs of the fuzz target for replies, from a fixed seed.
 # run: once
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
-# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 if ! clang -fsanitize=fuzzer,address -g -O1 -std=c11 -D_GNU_SOURCE -I"$root/include" -I"$root/src" \

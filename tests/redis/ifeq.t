@@ -1,7 +1,7 @@
 #!/bin/bash
 # Servers that can compare and delete, or compare and set, without a script.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
-# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 if ! cc -shared -fPIC -O1 -D_GNU_SOURCE -o "$dir/ifeq.so" "$root/tests/redis/ifeq_module.c" 2>"$dir/log"; then

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Leases kept alive together: renewed with a few pipelines, each lost on its own.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
-# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 redis_start a

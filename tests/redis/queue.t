@@ -1,7 +1,7 @@
 #!/bin/bash
 # Waiting for a lock: in order, without polling, and whatever happens to the others.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
-# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 redis_start a

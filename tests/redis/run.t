@@ -1,7 +1,7 @@
 #!/bin/bash
 # holdfast run on a Redis store: the child is dead before the deadline, whatever the server does.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
-# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 hf=$build/holdfast

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Passwords, ACL users and TLS.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
-# shellcheck disable=SC2034,SC2317 # used by name in eventually
 . "$(dirname "$0")/lib.sh"
 
 secret='pa:s/s@w0rd'

@@ -89,8 +89,10 @@ static enum hf_status exchange(const struct rd_call *call, struct rd_node *node,
     out->node = node;
     if (status == HF_OK)
         status = rd_conn_send(conn, call->request, &call->patience);
-    if (status != HF_OK)
-        return rd_node_fail(node, status, conn->why, err);
+    if (status != HF_OK) {
+        (void)rd_node_fail(node, status, conn->why, err);
+        return status;
+    }
     if (asking)
         status = rd_conn_receive(conn, &call->patience, &accepted);
     if (status == HF_OK)
