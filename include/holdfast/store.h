@@ -140,6 +140,14 @@ struct hf_store_ops {
      * the error's text says in one sentence what was done. */
     enum hf_status (*repair)(const struct hf_host *host, const char *url, uint64_t above,
                              struct hf_error *report);
+
+    /* Optional. renew for count holds at once (ttl_ms is never 0), for engines where many requests
+     * together cost less than one by one. results[i] and grants[i] are filled in for every claim as
+     * renew would; the grants come zeroed. May block until the earliest deadline_ns of the claims.
+     * HF_OK if all were renewed; else the first result that is not, which err is about. */
+    enum hf_status (*renew_many)(struct hf_store_base *store, const struct hf_claim *claims,
+                                 struct hf_grant *grants, enum hf_status *results, size_t count,
+                                 struct hf_error *err);
 };
 
 struct hf_store_plugin {
