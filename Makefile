@@ -140,14 +140,14 @@ try:
 	@$(MAKE) --no-print-directory -s all
 	@scripts/try.sh $(BIN)
 test:
-	@scripts/deps.sh build test
+	@scripts/deps.sh build stores test
 	@tests/run.sh
 bench:
-	@scripts/deps.sh build test bench
+	@scripts/deps.sh build stores test bench
 	@$(MAKE) --no-print-directory -s all $(BENCH)
 	@bench/run.sh
 lint:
-	@scripts/deps.sh build lint
+	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
