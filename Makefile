@@ -103,7 +103,7 @@ format:
 
 install: all
 	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCDIR)/holdfast $(PLUGINDIR) \
-		$(MANDIR)/man1 $(MANDIR)/man3 $(PREFIX)/share/bash-completion/completions \
+		$(addprefix $(MANDIR)/,man1 man3 man7) $(PREFIX)/share/bash-completion/completions \
 		$(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d)
 	install -m 755 $(BIN) $(DESTDIR)$(BINDIR)/holdfast
 	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
@@ -114,6 +114,7 @@ install: all
 	install -m 644 $(BUILD)/holdfast.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
 	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 man/*.3 $(DESTDIR)$(MANDIR)/man3/
+	install -m 644 man/*.7 $(DESTDIR)$(MANDIR)/man7/
 	install -m 644 completion/holdfast.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/holdfast
 	install -m 644 completion/_holdfast $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_holdfast
 	install -m 644 completion/holdfast.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/

@@ -35,7 +35,6 @@ format() {
 
 # One file at a time and as many at once as there are cores; silent unless it finds something.
 tidy() {
-    # shellcheck disable=SC2016 # expanded by the inner shell
     files 'src/*.c' | xargs -r -P "$jobs" -n 1 sh -c '
         flags=$0
         out=$(clang-tidy --quiet "$1" -- $flags 2>/dev/null) || { printf "%s\n" "$out"; exit 1; }' \
@@ -57,7 +56,7 @@ shell() {
         for file in $(files 'scripts/*' 'tests/*' '.ci/*' 'bench/*'); do
             head -n 1 "$file" | grep -Eq '^#!.*[/ ](ba)?sh' && printf '%s\n' "$file"
         done
-    } | sort -u | xargs -r shellcheck -x
+    } | sort -u | xargs -r shellcheck
 }
 
 # "mdoc" and "date" styles are not ours; a page that mandoc warns about shows wrongly somewhere.

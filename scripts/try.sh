@@ -19,7 +19,6 @@ mkfifo "$dir/started" "$dir/go"
 
 echo 'A job runs under the lock "nightly":'
 echo "  \$ holdfast run nightly -- ./job"
-# shellcheck disable=SC2016 # the job's own shell expands these
 "$program" run nightly -- sh -c '
     echo "  job: I hold \"$HOLDFAST_NAME\", my fencing token is $HOLDFAST_TOKEN"
     echo started >"$0"

@@ -1,0 +1,106 @@
+# bash completion for holdfast                                             -*- shell-script -*-
+
+# Splits the line up to the cursor at white space into words; the last one is being typed. bash
+# itself splits at colons too, which URLs and many lock names contain.
+_holdfast_split()
+{
+    local line=${COMP_LINE:0:COMP_POINT}
+    read -ra words <<<"$line"
+    [[ $line == *[[:space:]] ]] && words+=('')
+    cword=$((${#words[@]} - 1))
+}
+
+# Finds the command, the store, the number of operands before the cursor, and the place of "--".
+_holdfast_scan()
+{
+    local i
+    for ((i = 1; i < cword; i++)); do
+        case ${words[i]} in
+            --store)
+                store=(--store "${words[i + 1]-}")
+                ((i++))
+                ;;
+            --store=*) store=("${words[i]}") ;;
+            --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
+                --leftover | --label | --above)
+                ((i++))
+                ;;
+            --)
+                tail=$i
+                return
+                ;;
+            -*) ;;
+            *) if [[ -z $command ]]; then command=${words[i]}; else ((operands++)); fi ;;
+        esac
+    done
+}
+
+# Offers those lines of $1 that begin with the word being typed.
+_holdfast_offer()
+{
+    local line known=''
+    [[ $COMP_WORDBREAKS == *:* ]] && known=${cur%"${cur##*:}"}
+    while IFS= read -r line; do
+        if [[ -n $line && $line == "$cur"* ]]; then
+            printf -v line %q "${line#"$known"}"
+            COMPREPLY+=("$line")
+        fi
+    done <<<"$1"
+}
+
+_holdfast()
+{
+    local words cword
+    _holdfast_split
+    local cur=${words[cword]} prev=${words[cword - 1]}
+    local commands='run acquire renew release status list repair help version'
+    local command='' tail=0 operands=0 options='' store=()
+    COMPREPLY=()
+    _holdfast_scan
+
+    if [[ $command == run && $tail -gt 0 ]]; then
+        if ((cword == tail + 1)); then
+            mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+        else
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        fi
+        return
+    fi
+    case $prev in
+        --on-loss) options='term kill warn' ;;
+        --leftover) options='wait term release' ;;
+        --ttl | --wait | -w | --grace | --max-runtime) options='1s 10s 30s 1m 5m 1h' ;;
+        --store) options='file:' ;;
+        --busy-exit | -E | --label | --above) return ;;
+    esac
+    if [[ -n $options ]]; then
+        _holdfast_offer "${options// /$'\n'}"
+        return
+    fi
+    case $command in
+        '') options='--store --help --version' ;;
+        run)
+            options='--no-wait --wait --busy-exit --ttl --grace --on-loss --max-runtime --skip-ok
+                --leftover --no-reenter --label --help'
+            ;;
+        acquire) options='--no-wait --wait --busy-exit --ttl --label --json --help' ;;
+        renew) options='--ttl --help' ;;
+        list) options='--json --names --help' ;;
+        status | version) options='--json --help' ;;
+        repair) options='--above --help' ;;
+        release | help) options='--help' ;;
+    esac
+    if [[ $cur == -* ]]; then
+        # shellcheck disable=SC2086 # a list of words
+        _holdfast_offer "$(printf '%s\n' $options)"
+    elif [[ -z $command || $command == help ]]; then
+        _holdfast_offer "${commands// /$'\n'}"
+    elif [[ $command =~ ^(run|acquire|renew|release|status|list)$ ]] && ((operands == 0)); then
+        _holdfast_offer "$(timeout 2 holdfast "${store[@]}" list --names -- "$cur" 2>/dev/null |
+            head -n 500)"
+    elif [[ $command == run ]]; then
+        _holdfast_offer '--'
+    fi
+}
+
+complete -F _holdfast holdfast

@@ -1,0 +1,93 @@
+#!/bin/bash
+# Help, man pages and completions say the same as the program, so that they cannot drift.
+. "$(dirname "$0")/tap.sh"
+
+commands=$(holdfast help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+ok 'there are commands' [ "$(printf '%s\n' "$commands" | wc -l)" -ge 9 ]
+
+options_of() { # the long options that --help shows
+    holdfast "$1" --help | sed -n 's/^  .. *,\{0,1\} *--\([a-z-]*\).*/\1/p'
+}
+
+
+plain() { # FILE: a man page without its backslashes
+    sed 's/[\]//g' "$1"
+}
+
+summary_of() { # as the table says it
+    holdfast help | sed -n "s/^  $1  *//p"
+}
+
+for command in $commands; do
+    t holdfast "$command" --help
+    is "$code" 0 "$command --help"
+    has "$out" "usage: holdfast $command" "$command --help shows its usage"
+    help=$out
+    t holdfast help "$command"
+    is "$out" "$help" "help $command says the same"
+    page=$root/man/holdfast-$command.1
+    ok "$command has a man page" test -f "$page"
+    has "$(plain "$page")" "holdfast-$command - $(summary_of "$command")" "$command: the same summary"
+    missing=
+    for option in $(options_of "$command"); do
+        plain "$page" | grep -q -- "--$option" || missing="$missing --$option"
+    done
+    is "$missing" '' "man holdfast-$command has every option"
+    extra=
+    for option in $(plain "$page" | sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/p' |
+        awk 'tag { print } { tag = /^\.TP/ }' | grep -o -- '--[a-z-]*'); do
+        options_of "$command" | grep -qx -- "${option#--}" || extra="$extra $option"
+    done
+    is "$extra" '' "man holdfast-$command has no option that is not there"
+    ok "holdfast(1) names $command" grep -q "^\.BR holdfast\\\\-$command (1)" "$root/man/holdfast.1"
+done
+
+# completions
+ok 'bash completion: syntax' bash -n "$root/completion/holdfast.bash"
+ok 'zsh completion: syntax' zsh -n "$root/completion/_holdfast"
+ok 'fish completion: syntax' fish -n "$root/completion/holdfast.fish"
+
+# shellcheck source=completion/holdfast.bash
+. "$root/completion/holdfast.bash"
+PATH=$build:$PATH
+bash_offers() { # LINE: what bash offers at its end
+    COMPREPLY=()
+    COMP_LINE=$1 COMP_POINT=${#1}
+    _holdfast
+    printf '%s\n' "${COMPREPLY[@]}"
+}
+fish_offers() {
+    HOME=$tmp fish --no-config -c "source '$root/completion/holdfast.fish'; complete -C '$1'" | cut -f 1
+}
+is "$(bash_offers 'holdfast ')" "$commands" 'bash offers every command'
+is "$(fish_offers 'holdfast ' | sort)" "$(printf '%s\n' "$commands" | sort)" 'fish offers every command'
+is "$(sed -n "/commands=(/,/)/s/^ *'\([a-z]*\):.*/\1/p" "$root/completion/_holdfast")" "$commands" \
+    'zsh knows every command'
+for command in $commands; do
+    wanted=$(options_of "$command" | sed 's/^/--/' | sort)
+    is "$(bash_offers "holdfast $command --" | sort)" "$wanted" "bash offers every option of $command"
+    is "$(fish_offers "holdfast $command --" | sort)" "$wanted" "fish offers every option of $command"
+    line=$(awk -v start="^ *${command})" '$0 ~ start { on = 1 } on { print } on && /;;/ { exit }' \
+        "$root/completion/_holdfast")
+    line=${line//\$take/--no-wait --wait --busy-exit --label}
+    line=${line//\$help/--help}
+    line=${line//\$ttl/--ttl}
+    line=${line//\$json/--json}
+    is "$(grep -o -- '--[a-z][a-z-]*' <<<"$line" | sort -u)" "$wanted" "zsh knows every option of $command"
+done
+
+holdfast acquire -n --ttl 1h 'job:nightly one' >/dev/null
+is "$(bash_offers 'holdfast status ')" "job:nightly\\ one" 'bash offers the names of locks'
+is "$(bash_offers 'holdfast status job:n')" "nightly\\ one" 'also after a colon'
+is "$(bash_offers "holdfast --store file:$tmp/none status ")" '' 'of the store that is named'
+is "$(fish_offers 'holdfast status ')" 'job:nightly one' 'fish offers the names of locks'
+is "$(bash_offers 'holdfast run --on-loss ')" $'term\nkill\nwarn' 'bash offers choices'
+
+# man pages
+ok 'the pages are well formed' test -z "$(for page in "$root"/man/*.[1-8]; do
+    groff -man -Tutf8 -ww -z "$page" 2>&1
+done)"
+version=$(holdfast version)
+ok 'and of this version' test -z "$(grep -L "\"$version\"" "$root"/man/*.[1-8])"
+
+done_testing
