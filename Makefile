@@ -22,7 +22,7 @@ HARDEN += -D_FORTIFY_SOURCE=2
 else
 HARDEN += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
-ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) $(HARDEN) -fvisibility=hidden -Iinclude -Isrc \
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) $(HARDEN) -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen \
 	-DHF_PLUGIN_DIR='"$(PLUGINDIR)"' -MMD -MP $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
@@ -54,6 +54,14 @@ help:
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
+
+# Texts that are compiled in, as C string literals.
+$(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
+	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+$(BUILD)/gen/fence/%.inc: src/stores/redis/scripts/%.lua
+	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+$(BUILD)/obj/src/fence/sql.o: $(addprefix $(BUILD)/gen/fence/,postgres.inc sqlite.inc mariadb.inc)
+$(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/fence/fence.inc
 
 $(LIB_A): $(call obj,$(LIB_SRC))
 	@rm -f $@
@@ -110,7 +118,7 @@ install: all
 	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
 	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so
 	install -m 644 include/holdfast.h $(DESTDIR)$(INCDIR)/
-	install -m 644 include/holdfast/store.h $(DESTDIR)$(INCDIR)/holdfast/
+	install -m 644 include/holdfast/*.h $(DESTDIR)$(INCDIR)/holdfast/
 	install -m 644 $(BUILD)/holdfast.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
 	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 man/*.3 $(DESTDIR)$(MANDIR)/man3/

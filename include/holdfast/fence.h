@@ -160,6 +160,26 @@ HF_API HF_MUST_CHECK enum hf_status hf_fence_reset(const char *path, uint64_t to
                                                    const char *issuer, const char *reason,
                                                    struct hf_error *err);
 
+/* SQL databases: the text of a migration. */
+enum hf_fence_dialect { HF_FENCE_POSTGRES, HF_FENCE_SQLITE, HF_FENCE_MARIADB };
+
+struct hf_fence_sql {
+    size_t size; /* sizeof(struct hf_fence_sql) */
+    enum hf_fence_dialect dialect;
+    const char *table;    /* one identifier, quoted for you, whatever is in it */
+    const char *schema;   /* PostgreSQL: the table's schema; NULL: found by search_path */
+    const char *resource; /* what enter() is called with; NULL: the table's name */
+    bool per_row;         /* guard UPDATE of existing rows only, by a column fence_token */
+    bool down;            /* the reverse */
+    bool last;            /* with down: no other table is fenced, remove what they share */
+};
+
+/* hf_fence_sql - the migration that puts a table behind a fence. Never blocks.
+ * *out is the caller's, to be freed with free(). HF_OK; HF_INVALID: a name that is empty, too long
+ * or has control characters; HF_NOMEM. */
+HF_API HF_MUST_CHECK enum hf_status hf_fence_sql(const struct hf_fence_sql *what, char **out,
+                                                 struct hf_error *err);
+
 /* Keys in a store. */
 enum hf_fence_op { HF_FENCE_SET, HF_FENCE_DEL, HF_FENCE_ENTER_KEY, HF_FENCE_RESET_KEY };
 
@@ -187,6 +207,9 @@ struct hf_fence_request {
 HF_API HF_MUST_CHECK enum hf_status hf_fence_key(struct hf_store *store,
                                                  const struct hf_fence_request *request,
                                                  struct hf_error *err);
+
+/* The script behind hf_fence_key for Redis, for clients in other languages: it explains itself. */
+HF_API const char *hf_fence_script(void);
 
 #ifdef __cplusplus
 }

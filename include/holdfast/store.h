@@ -84,6 +84,8 @@ struct hf_query {
     int64_t deadline_ns; /* the listing is given up at this time                    */
 };
 
+struct hf_fence_request; /* holdfast/fence.h */
+
 struct hf_store_ops {
     size_t size;                /* sizeof(struct hf_store_ops)                  */
     const char *const *schemes; /* ends with NULL                               */
@@ -134,6 +136,14 @@ struct hf_store_ops {
      * the error's text says in one sentence what was done. */
     enum hf_status (*repair)(const struct hf_host *host, const char *url, uint64_t above,
                              struct hf_error *report);
+
+    /* Optional. Carry out a request on a fenced key, as hf_fence_key documents it, in one atomic
+     * step at the engine: judge the token by the mark beside the key, raise the mark, change the
+     * key. request->key, token, issuer and reason are checked. May block until
+     * request->deadline_ns. HF_OK; HF_STALE or HF_INVALID with the sentence that
+     * hf_fence_refuse words; HF_UNKNOWN, HF_UNREACHABLE: no answer. */
+    enum hf_status (*fence)(struct hf_store_base *store, const struct hf_fence_request *request,
+                            struct hf_error *err);
 };
 
 struct hf_store_plugin {

@@ -1,7 +1,10 @@
 /* fence.c - the rule of the fence: admit iff the token is not below the highest admitted. Pure. */
-#include <holdfast/fence.h>
+#include "core/fence.h"
+#include "base/base.h"
 
 #include <string.h>
+
+enum { HASH_SEED = 0x69737375 /* "issu" */, HASH_LEN = 17 /* '#' and 16 digits */ };
 
 static bool said(const char *issuer)
 {
@@ -31,4 +34,20 @@ enum hf_fence_verdict hf_fence_decide(struct hf_fence_mark *mark, uint64_t token
     if (names_issuer)
         memcpy(mark->issuer, issuer, strlen(issuer) + 1);
     return HF_FENCE_RAISE;
+}
+
+void hf__fence_issuer(char out[HF_FENCE_ISSUER_MAX + 1], const char *issuer)
+{
+    size_t len = issuer != NULL ? strlen(issuer) : 0;
+    size_t keep = len <= HF_FENCE_ISSUER_MAX ? len : HF_FENCE_ISSUER_MAX - HASH_LEN;
+
+    if (keep > 0)
+        memcpy(out, issuer, keep);
+    out[keep] = '\0';
+    if (keep < len) {
+        uint64_t hash = hf__hash64(issuer, len, HASH_SEED);
+
+        out[keep] = '#';
+        hf__hex_encode(out + keep + 1, &hash, sizeof hash);
+    }
 }

@@ -3,10 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
-
-enum { HASH_SEED = 0x69737375 /* "issu" */, HASH_LEN = 17 /* '#' and 16 digits */ };
 
 enum hf_status hf_fence_admit(const struct hf_fence_storage *storage,
                               const struct hf_fence_pass *pass, struct hf_error *err)
@@ -54,19 +51,6 @@ enum hf_status hf_fence_refuse(enum hf_fence_verdict verdict, const struct hf_fe
     }
     return hf__fail(err, HF_INVALID, "%" PRIu64 " is no token: tokens are 1 to %" PRIu64,
                     pass->token, HF_FENCE_TOKEN_MAX);
-}
-
-void hf__fence_issuer(char out[HF_FENCE_ISSUER_MAX + 1], const char *issuer)
-{
-    size_t len = issuer != NULL ? strlen(issuer) : 0;
-    size_t keep = len <= HF_FENCE_ISSUER_MAX ? len : HF_FENCE_ISSUER_MAX - HASH_LEN;
-
-    if (keep > 0)
-        memcpy(out, issuer, keep);
-    out[keep] = '\0';
-    if (keep < len)
-        (void)snprintf(out + keep, HASH_LEN + 1, "#%016" PRIx64,
-                       hf__hash64(issuer, len, HASH_SEED));
 }
 
 void hf__fence_time(char *out, size_t size, int64_t wall_us)

@@ -7,6 +7,7 @@
 #define HF_FENCE_FENCE_H
 
 #include "base/base.h"
+#include "core/fence.h"
 
 #include <holdfast/fence.h>
 #include <sys/stat.h>
@@ -115,8 +116,6 @@ enum hf_status hf__fence_recover(struct hf__fence_file *file, struct hf_error *e
 
 /* admit.c */
 
-/* The issuer as a mark holds it: cut and hashed if it is too long, "" for NULL. */
-void hf__fence_issuer(char out[HF_FENCE_ISSUER_MAX + 1], const char *issuer);
 /* "2026-11-15T21:40:02Z"; "an unknown time" for 0. */
 void hf__fence_time(char *out, size_t size, int64_t wall_us);
 

@@ -1,0 +1,196 @@
+-- @section up
+-- holdfast fence for PostgreSQL: a table refuses every write of a transaction that has not entered
+-- with a token at least as high as the highest admitted.
+--
+--     BEGIN;
+--     SELECT holdfast.enter('RESOURCE', 34);    -- before the first read
+--     UPDATE ...;
+--     COMMIT;
+--
+-- Errors: ZHF01 stale token, ZHF02 not entered, ZHF03 token of another store, ZHF04 no token or no
+-- such resource. Run this as the owner of the table; the application needs no right on anything here.
+BEGIN;
+
+-- @section up-shared
+CREATE SCHEMA IF NOT EXISTS holdfast;
+GRANT USAGE ON SCHEMA holdfast TO PUBLIC;
+
+CREATE TABLE IF NOT EXISTS holdfast.fence (
+    resource    text PRIMARY KEY,
+    token       bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
+    issuer      text,        -- the store that issued the token
+    admitted_at timestamptz,
+    entered     xid8         -- the transaction that entered last
+) WITH (fillfactor = 20);    -- room on the page: entering must not touch the index
+
+CREATE TABLE IF NOT EXISTS holdfast.fence_reset (
+    at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    by_role    text NOT NULL DEFAULT session_user,
+    resource   text NOT NULL,
+    old_token  bigint,
+    old_issuer text,
+    reason     text NOT NULL CHECK (reason <> '')
+);
+REVOKE ALL ON holdfast.fence, holdfast.fence_reset FROM PUBLIC;
+
+-- The row lock that the update takes keeps every other holder out until this transaction ends.
+CREATE OR REPLACE FUNCTION holdfast.enter(resource text, token bigint, issuer text DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $holdfast$
+DECLARE
+    mark record;
+BEGIN
+    IF enter.token IS NULL OR enter.token < 1 THEN
+        RAISE EXCEPTION '% is no token', coalesce(enter.token::text, 'NULL') USING ERRCODE = 'ZHF04';
+    END IF;
+    UPDATE holdfast.fence AS f
+       SET entered = pg_current_xact_id(),
+           admitted_at = CASE WHEN f.token < enter.token THEN clock_timestamp() ELSE f.admitted_at END,
+           token = enter.token,
+           issuer = coalesce(f.issuer, nullif(enter.issuer, ''))
+     WHERE f.resource = enter.resource
+       AND f.token <= enter.token
+       AND coalesce(f.issuer = nullif(enter.issuer, ''), true);
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    SELECT f.* INTO mark FROM holdfast.fence AS f WHERE f.resource = enter.resource;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no fence for resource "%"', enter.resource
+            USING ERRCODE = 'ZHF04', HINT = 'run the migration that holdfast fence sql prints';
+    ELSIF mark.issuer <> enter.issuer AND enter.issuer <> '' THEN
+        RAISE EXCEPTION 'token % is of store %, but resource "%" follows %',
+            enter.token, enter.issuer, enter.resource, mark.issuer
+            USING ERRCODE = 'ZHF03',
+                  HINT = 'after a change of stores: SELECT holdfast.reset(resource, issuer, reason)';
+    END IF;
+    RAISE EXCEPTION 'token % is stale: % was admitted at % to resource "%"',
+        enter.token, mark.token, mark.admitted_at, enter.resource USING ERRCODE = 'ZHF01';
+END
+$holdfast$;
+
+CREATE OR REPLACE FUNCTION holdfast.guard()
+RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $holdfast$
+BEGIN
+    PERFORM FROM holdfast.fence AS f
+      WHERE f.resource = TG_ARGV[0] AND f.entered = pg_current_xact_id_if_assigned();
+    IF NOT FOUND THEN
+        RAISE EXCEPTION '% of %: this transaction has not entered the fence', TG_OP, TG_TABLE_NAME
+            USING ERRCODE = 'ZHF02',
+                  HINT = format('SELECT holdfast.enter(%L, token) first, in the same transaction',
+                                TG_ARGV[0]);
+    END IF;
+    RETURN NULL;
+END
+$holdfast$;
+
+-- For a change of stores or a restored backup. Only the owner may call it.
+CREATE OR REPLACE FUNCTION holdfast.reset(resource text, issuer text, reason text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
+BEGIN
+    INSERT INTO holdfast.fence_reset (resource, old_token, old_issuer, reason)
+        SELECT f.resource, f.token, f.issuer, reset.reason
+          FROM holdfast.fence AS f WHERE f.resource = reset.resource FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no fence for resource "%"', reset.resource USING ERRCODE = 'ZHF04';
+    END IF;
+    UPDATE holdfast.fence AS f
+       SET token = 0, issuer = nullif(reset.issuer, ''), admitted_at = NULL, entered = NULL
+     WHERE f.resource = reset.resource;
+END
+$holdfast$;
+REVOKE ALL ON FUNCTION holdfast.reset(text, text, text) FROM PUBLIC;
+
+-- @section up-table
+INSERT INTO holdfast.fence (resource) VALUES (@RESOURCE@) ON CONFLICT DO NOTHING;
+
+CREATE TRIGGER holdfast_guard
+    BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON @TABLE@
+    FOR EACH STATEMENT EXECUTE FUNCTION holdfast.guard(@RESOURCE@);
+-- Also when session_replication_role says that triggers are for others.
+ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER holdfast_guard;
+
+COMMIT;
+
+-- @section down-table
+BEGIN;
+DROP TRIGGER holdfast_guard ON @TABLE@;
+DELETE FROM holdfast.fence WHERE resource = @RESOURCE@;
+
+-- @section down-shared
+DROP FUNCTION holdfast.reset(text, text, text);
+DROP FUNCTION holdfast.guard();
+DROP FUNCTION holdfast.enter(text, bigint, text);
+DROP TABLE holdfast.fence_reset;
+DROP TABLE holdfast.fence;
+-- The schema goes when nothing of the other kind of fence is in it.
+DO $holdfast$ BEGIN DROP SCHEMA holdfast; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END
+$holdfast$;
+
+-- @section down-end
+COMMIT;
+
+-- @section row-up
+-- holdfast fence per row for PostgreSQL: an UPDATE must say fence_token, and is refused when that is
+-- below the row's.
+--
+--     UPDATE ... SET ..., fence_token = 34 WHERE ...;
+--
+-- Guards UPDATE of existing rows only: not INSERT, not DELETE, not TRUNCATE.
+-- Errors: ZHF01 stale token, ZHF02 fence_token was not said, ZHF04 no token.
+BEGIN;
+CREATE SCHEMA IF NOT EXISTS holdfast;
+GRANT USAGE ON SCHEMA holdfast TO PUBLIC;
+
+-- Fires only when the UPDATE names fence_token, and leaves a sign for the second trigger.
+CREATE OR REPLACE FUNCTION holdfast.row_check()
+RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
+BEGIN
+    IF NEW.fence_token IS NULL OR NEW.fence_token < 1 THEN
+        RAISE EXCEPTION '% is no token', coalesce(NEW.fence_token::text, 'NULL')
+            USING ERRCODE = 'ZHF04';
+    ELSIF NEW.fence_token < OLD.fence_token THEN
+        RAISE EXCEPTION 'token % is stale: this row of % has admitted %',
+            NEW.fence_token, TG_TABLE_NAME, OLD.fence_token USING ERRCODE = 'ZHF01';
+    END IF;
+    NEW.fence_token := -NEW.fence_token;
+    RETURN NEW;
+END
+$holdfast$;
+
+CREATE OR REPLACE FUNCTION holdfast.row_require()
+RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
+BEGIN
+    IF NEW.fence_token >= 0 THEN
+        RAISE EXCEPTION 'UPDATE of % does not say fence_token', TG_TABLE_NAME
+            USING ERRCODE = 'ZHF02', HINT = 'UPDATE ... SET ..., fence_token = token';
+    END IF;
+    NEW.fence_token := -NEW.fence_token;
+    RETURN NEW;
+END
+$holdfast$;
+
+ALTER TABLE @TABLE@ ADD COLUMN fence_token bigint NOT NULL DEFAULT 0;
+-- Triggers fire in the order of their names: these two last, and next to each other.
+CREATE TRIGGER zz_holdfast_row_1 BEFORE UPDATE OF fence_token ON @TABLE@
+    FOR EACH ROW EXECUTE FUNCTION holdfast.row_check();
+CREATE TRIGGER zz_holdfast_row_2 BEFORE UPDATE ON @TABLE@
+    FOR EACH ROW EXECUTE FUNCTION holdfast.row_require();
+ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER zz_holdfast_row_1;
+ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER zz_holdfast_row_2;
+COMMIT;
+
+-- @section row-down
+BEGIN;
+DROP TRIGGER zz_holdfast_row_2 ON @TABLE@;
+DROP TRIGGER zz_holdfast_row_1 ON @TABLE@;
+ALTER TABLE @TABLE@ DROP COLUMN fence_token;
+
+-- @section row-down-shared
+DROP FUNCTION holdfast.row_require();
+DROP FUNCTION holdfast.row_check();
+-- The schema goes when nothing of the other kind of fence is in it.
+DO $holdfast$ BEGIN DROP SCHEMA holdfast; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END
+$holdfast$;
+
+-- @section row-down-end
+COMMIT;
