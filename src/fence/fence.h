@@ -64,8 +64,10 @@ struct hf__fence_record {
 /* record.c: pure. */
 void hf__fence_record_encode(char out[HF__FENCE_SLOT_SIZE], const struct hf__fence_record *record);
 bool hf__fence_record_decode(const char in[HF__FENCE_SLOT_SIZE], struct hf__fence_record *record);
-/* The newest valid record of the slots; false if none is valid. */
-bool hf__fence_record_newest(const char *slots, size_t len, struct hf__fence_record *record);
+/* The newest valid record of the slots; false if none is valid. *unsettled: it says that an append
+ * is done, and may not be on the disk yet; the announcement before it would then count again. */
+bool hf__fence_record_newest(const char *slots, size_t len, struct hf__fence_record *record,
+                             bool *unsettled);
 
 /* A file under its fence. Zeroed descriptors are -1 when closed. */
 struct hf__fence_file {
@@ -76,6 +78,7 @@ struct hf__fence_file {
     char name[HF__FENCE_NAME_SIZE];
     char sidecar_name[HF__FENCE_NAME_SIZE];
     struct hf__fence_record record; /* what the sidecar says, once locked */
+    bool unsettled;                 /* and has to be saved before the file is replaced */
 };
 
 /* sidecar.c */

@@ -87,16 +87,26 @@ bool hf__fence_record_decode(const char in[HF__FENCE_SLOT_SIZE], struct hf__fenc
            record->pending.len <= HF_FENCE_APPEND_MAX;
 }
 
-bool hf__fence_record_newest(const char *slots, size_t len, struct hf__fence_record *record)
+bool hf__fence_record_newest(const char *slots, size_t len, struct hf__fence_record *record,
+                             bool *unsettled)
 {
-    struct hf__fence_record one;
-    bool found = false;
+    struct hf__fence_record all[HF__FENCE_SLOTS];
+    struct hf__fence_record *newest = NULL;
+    int count = 0;
 
-    for (size_t at = 0; at + HF__FENCE_SLOT_SIZE <= len; at += HF__FENCE_SLOT_SIZE) {
-        if (hf__fence_record_decode(slots + at, &one) && (!found || one.seq > record->seq)) {
-            *record = one;
-            found = true;
+    *unsettled = false;
+    for (size_t at = 0; at + HF__FENCE_SLOT_SIZE <= len && count < HF__FENCE_SLOTS;
+         at += HF__FENCE_SLOT_SIZE)
+        if (hf__fence_record_decode(slots + at, &all[count])) {
+            if (newest == NULL || all[count].seq > newest->seq)
+                newest = &all[count];
+            count++;
         }
-    }
-    return found;
+    if (newest == NULL)
+        return false;
+    *record = *newest;
+    for (int i = 0; i < count; i++)
+        if (all[i].seq + 1 == newest->seq && all[i].pending.len > 0)
+            *unsettled = true;
+    return true;
 }

@@ -100,7 +100,7 @@ enum hf_status hf__fence_load(struct hf__fence_file *file, struct hf_error *err)
 
     if (got < 0)
         return hf__fence_io_fail(err, got, "read the fence of", file->path);
-    if (!hf__fence_record_newest(slots, (size_t)got, &file->record))
+    if (!hf__fence_record_newest(slots, (size_t)got, &file->record, &file->unsettled))
         return hf__fail(err, HF_CORRUPT,
                         "the fence of %s is damaged and its mark is lost: when no old holder is "
                         "left, run 'holdfast fence reset %s --reason TEXT'",
@@ -134,7 +134,7 @@ enum hf_status hf__fence_pass(struct hf__fence_file *file, const struct hf_fence
 {
     char issuer[HF_FENCE_ISSUER_MAX + 1];
     enum hf_fence_verdict verdict;
-    bool recovered;
+    bool save;
     enum hf_status status;
 
     hf__fence_issuer(issuer, pass->issuer);
@@ -147,10 +147,10 @@ enum hf_status hf__fence_pass(struct hf__fence_file *file, const struct hf_fence
     status = hf_fence_refuse(verdict, &file->record.mark, pass, file->path, err);
     if (status != HF_OK)
         return status;
-    recovered = file->record.pending.len > 0;
-    if (recovered)
+    save = verdict == HF_FENCE_RAISE || file->unsettled || file->record.pending.len > 0;
+    if (file->record.pending.len > 0)
         status = hf__fence_recover(file, err);
-    if (status == HF_OK && (verdict == HF_FENCE_RAISE || recovered))
+    if (status == HF_OK && save)
         status = hf__fence_save(file, true, err);
     return status;
 }
