@@ -26,6 +26,10 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) $(HARDEN) -fvisibility=hidden -Iincl
 	-DHF_PLUGIN_DIR='"$(PLUGINDIR)"' -MMD -MP $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
+# `make V=1` shows the commands.
+Q = $(if $(V),,@)
+say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
+
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
@@ -53,7 +57,8 @@ help:
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
 
 # Texts that are compiled in, as C string literals.
 $(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
@@ -64,16 +69,19 @@ $(BUILD)/obj/src/fence/sql.o: $(addprefix $(BUILD)/gen/fence/,postgres.inc sqlit
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/fence/fence.inc
 
 $(LIB_A): $(call obj,$(LIB_SRC))
+	$(call say,AR,$@)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(Q)$(AR) rcs $@ $^
 
 $(LIB_SO): $(call obj,$(LIB_SRC)) src/holdfast.map
-	$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=src/holdfast.map \
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=src/holdfast.map \
 		$(filter %.o,$^) $(ALL_LDFLAGS) -o $@
 	@ln -sf $(@F) $(BUILD)/libholdfast.so
 
 $(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
-	$(CC) -pie $^ $(ALL_LDFLAGS) -o $@
+	$(call say,LD,$@)
+	$(Q)$(CC) -pie $^ $(ALL_LDFLAGS) -o $@
 
 $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
 	@mkdir -p $(@D)
@@ -82,11 +90,13 @@ $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
 # Tests and measuring programs link the objects, so that they reach what the library hides.
 $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/support/*.c)) $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $^ $(ALL_LDFLAGS) -lcmocka -o $@
+	$(call say,LD,$@)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lcmocka -o $@
 
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $^ $(ALL_LDFLAGS) -lsqlite3 -o $@
+	$(call say,LD,$@)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lsqlite3 -o $@
 
 test-programs: all $(UNIT) $(TOOLS)
 

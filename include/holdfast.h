@@ -24,12 +24,13 @@
  *     the error is cleared. Out-parameters are set to NULL on failure.
  *   - A store and a lease may be used from several threads at once, but a lease must not be used
  *     by one thread while another releases it.
- *   - A store belongs to the process that opened it. After fork() the child must open its own: every
- *     call on the parent's store or leases is refused with HF_INVALID, and hf_close, hf_release and
- *     hf_leave only free memory there.
+ *   - A store belongs to the process that opened it. After fork() the child must open its own:
+ * every call on the parent's store or leases is refused with HF_INVALID, and hf_close, hf_release
+ * and hf_leave only free memory there.
  *   - Opening one store twice in a process gives two independent clients that exclude each other.
  *   - Strings passed in are copied. Strings handed out live as long as the handle they came from.
- *   - All descriptors are close-on-exec. No signal handler is installed, and SIGPIPE is never raised.
+ *   - All descriptors are close-on-exec. No signal handler is installed, and SIGPIPE is never
+ * raised.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -42,13 +43,13 @@
 extern "C" {
 #endif
 
-#define HF_VERSION_MAJOR 0
-#define HF_VERSION_MINOR 1
-#define HF_VERSION_PATCH 0
+#define HF_VERSION_MAJOR  0
+#define HF_VERSION_MINOR  1
+#define HF_VERSION_PATCH  0
 #define HF_VERSION_STRING "0.1.0"
 
 #if defined(__GNUC__)
-#define HF_API __attribute__((visibility("default")))
+#define HF_API        __attribute__((visibility("default")))
 #define HF_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define HF_API
@@ -57,13 +58,13 @@ extern "C" {
 
 /* Limits, the same in every store. */
 enum {
-    HF_NAME_MAX = 200,           /* bytes in a lock's name                     */
-    HF_LABEL_MAX = 160,          /* bytes in a label; a longer one is cut      */
-    HF_OWNER_LEN = 32,           /* hex digits in an owner                     */
-    HF_TTL_DEFAULT_MS = 30000,   /* the ttl when none is given                 */
-    HF_TTL_MIN_MS = 100,         /* the shortest ttl                           */
-    HF_TTL_MAX_MS = 86400000,    /* the longest ttl: a day                     */
-    HF_ERROR_TEXT_SIZE = 256     /* bytes of text in a struct hf_error         */
+    HF_NAME_MAX = 200,         /* bytes in a lock's name                     */
+    HF_LABEL_MAX = 160,        /* bytes in a label; a longer one is cut      */
+    HF_OWNER_LEN = 32,         /* hex digits in an owner                     */
+    HF_TTL_DEFAULT_MS = 30000, /* the ttl when none is given                 */
+    HF_TTL_MIN_MS = 100,       /* the shortest ttl                           */
+    HF_TTL_MAX_MS = 86400000,  /* the longest ttl: a day                     */
+    HF_ERROR_TEXT_SIZE = 256   /* bytes of text in a struct hf_error         */
 };
 
 /* What a call can answer, in three families that are never folded into each other:
@@ -241,8 +242,8 @@ HF_API int64_t hf_lease_remaining_ms(const struct hf_lease *lease);
 /* HF_LOSS_NONE while held, then the first reason. Never blocks. */
 HF_API enum hf_loss hf_lease_loss(const struct hf_lease *lease);
 
-/* A descriptor that becomes and stays readable once the keeper knows the lease is lost. Made at the first
- * call, owned by the lease: do not read or close it. -1 if no descriptor can be had. */
+/* A descriptor that becomes and stays readable once the keeper knows the lease is lost. Made at the
+ * first call, owned by the lease: do not read or close it. -1 if no descriptor can be had. */
 HF_API int hf_lease_fd(struct hf_lease *lease);
 
 /* hf_keep - let the keeper renew a lease that was taken with no_keeper, from now on.

@@ -55,17 +55,18 @@ struct hf_store_base {
 
 /* One attempt to take, extend or end a hold. Strings live for the call only. */
 struct hf_claim {
-    const char *name;     /* checked: 1..HF_NAME_MAX bytes, no control characters          */
-    const char *owner;    /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire    */
-    uint64_t token;       /* renew, release: what the grant said; acquire: 0                */
-    const char *label;    /* acquire only; at most HF_LABEL_MAX bytes, no control characters */
-    uint32_t ttl_ms;      /* acquire: HF_TTL_MIN_MS..MAX; renew: likewise, or 0 = only look  */
-    bool detached;        /* belongs to no process: no crash release                        */
-    bool self_renewed;    /* no keeper will renew it together with others                   */
-    int64_t deadline_ns;  /* a single request is given up at this time                      */
-    int64_t wait_until_ns; /* acquire: 0 = do not wait, HF_NEVER = without limit. When a wait
-                            * ends, the store has until deadline_ns - start more to leave the queue */
-    int cancel_fd;        /* acquire: -1, or stop waiting once it is readable                */
+    const char *name;    /* checked: 1..HF_NAME_MAX bytes, no control characters          */
+    const char *owner;   /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire    */
+    uint64_t token;      /* renew, release: what the grant said; acquire: 0                */
+    const char *label;   /* acquire only; at most HF_LABEL_MAX bytes, no control characters */
+    uint32_t ttl_ms;     /* acquire: HF_TTL_MIN_MS..MAX; renew: likewise, or 0 = only look  */
+    bool detached;       /* belongs to no process: no crash release                        */
+    bool self_renewed;   /* no keeper will renew it together with others                   */
+    int64_t deadline_ns; /* a single request is given up at this time                      */
+    int64_t
+        wait_until_ns; /* acquire: 0 = do not wait, HF_NEVER = without limit. When a wait
+                        * ends, the store has until deadline_ns - start more to leave the queue */
+    int cancel_fd;     /* acquire: -1, or stop waiting once it is readable                */
 };
 
 /* What the engine answered. The caller passes it zeroed. */

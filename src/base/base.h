@@ -8,12 +8,12 @@
 #include <stdarg.h>
 
 #define HF__NS_PER_MS 1000000LL
-#define HF__NS_PER_S 1000000000LL
+#define HF__NS_PER_S  1000000000LL
 
 /* errors: error.c */
 
-/* Fills *err (if not NULL) and returns code, so that `return hf__fail(err, HF_BUSY, ...)` reads well.
- * The text is cut at HF_ERROR_TEXT_SIZE. retry_after_ms becomes 0. */
+/* Fills *err (if not NULL) and returns code, so that `return hf__fail(err, HF_BUSY, ...)` reads
+ * well. The text is cut at HF_ERROR_TEXT_SIZE. retry_after_ms becomes 0. */
 enum hf_status hf__fail(struct hf_error *err, enum hf_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 enum hf_status hf__vfail(struct hf_error *err, enum hf_status code, const char *format,
@@ -58,7 +58,8 @@ char *hf__format_duration(char *out, size_t size, int64_t ms);
 bool hf__parse_u64(const char *text, uint64_t *out);
 /* 64-bit hash, well mixed, of len bytes; for tables and checksums, not for secrets. */
 uint64_t hf__hash64(const void *data, size_t len, uint64_t seed);
-/* How many single-character edits (swap of neighbours included) part a from b; for "did you mean". */
+/* How many single-character edits (swap of neighbours included) part a from b; for "did you mean".
+ */
 size_t hf__edit_distance(const char *a, const char *b);
 
 /* URLs: url.c */
@@ -74,8 +75,8 @@ void hf__url_redact(char *out, size_t size, const char *url);
 bool hf__url_decode(char *text);
 /* Percent-encodes everything but unreserved characters; false if it does not fit. */
 bool hf__url_encode(char *out, size_t size, const char *text);
-/* Calls fn(key, value, data) for each "key=value" of a query string (without '?'), decoded. Stops and
- * returns false when fn does, or on a malformed escape. Keys and values of up to 1 KiB. */
+/* Calls fn(key, value, data) for each "key=value" of a query string (without '?'), decoded. Stops
+ * and returns false when fn does, or on a malformed escape. Keys and values of up to 1 KiB. */
 typedef bool hf__url_param_fn(const char *key, const char *value, void *data);
 bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data);
 

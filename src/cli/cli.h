@@ -30,8 +30,8 @@ struct cli_context {
 /* One option of a command. Exactly one of the targets is used, by kind. */
 enum cli_option_kind { CLI_FLAG, CLI_TEXT, CLI_DURATION, CLI_NUMBER, CLI_CHOICE };
 struct cli_option {
-    char letter;          /* 0: no short form  */
-    const char *name;     /* without the "--"  */
+    char letter;      /* 0: no short form  */
+    const char *name; /* without the "--"  */
     enum cli_option_kind kind;
     const char *argument; /* "DURATION" in the usage; NULL for flags */
     const char *help;
@@ -45,7 +45,8 @@ struct cli_command {
     const char *name;
     const char *arguments; /* "[options] NAME -- CMD [ARG...]" */
     const char *summary;   /* one line */
-    int (*main)(const struct cli_context *context, int argc, char **argv); /* argv[0]: the command */
+    int (*main)(const struct cli_context *context, int argc,
+                char **argv); /* argv[0]: the command */
 };
 
 int cmd_run(const struct cli_context *context, int argc, char **argv);
@@ -65,8 +66,8 @@ extern const struct cli_command cli_commands[];
 
 /* Parses argv[1..] of a command against its table (ends with name NULL). Long options may be
  * abbreviated to a unique prefix and take "=value" or the next word; short ones can be bundled.
- * Options end at "--" or at the first operand. Returns the index of the first operand in argv, or -1
- * after a message with a "did you mean" and the usage line on stderr (exit EXIT_HF_USAGE), or -2
+ * Options end at "--" or at the first operand. Returns the index of the first operand in argv, or
+ * -1 after a message with a "did you mean" and the usage line on stderr (exit EXIT_HF_USAGE), or -2
  * after --help was answered on stdout (exit 0). *saw_dashes (may be NULL): a "--" ended them. */
 int cli_parse(const struct cli_command *command, const struct cli_option *options, int argc,
               char **argv, bool *saw_dashes);

@@ -11,8 +11,8 @@ struct cli_detached {
 
 /* Opens the store and takes over the lease that HOLDFAST_NAME, HOLDFAST_TOKEN and HOLDFAST_OWNER
  * describe. name: what the command line says, NULL for whatever HOLDFAST_NAME says. On failure says
- * why, and returns the exit code, never 0; nothing is open then. On 0 the caller ends the lease with
- * hf_release or hf_leave, and then the store with hf_close. */
+ * why, and returns the exit code, never 0; nothing is open then. On 0 the caller ends the lease
+ * with hf_release or hf_leave, and then the store with hf_close. */
 int cli_detached_open(struct cli_detached *detached, const struct cli_context *context,
                       const struct cli_command *command, const char *name);
 

@@ -128,7 +128,8 @@ static enum hf_status check_options(struct hf_store *store, const char *name,
     return HF_OK;
 }
 
-/* A fresh owner for every attempt: a late answer to an earlier one can never be taken for this one. */
+/* A fresh owner for every attempt: a late answer to an earlier one can never be taken for this one.
+ */
 static void draw_owner(struct hf_store *store, char *out)
 {
     if (store->owners_left == 0) {
@@ -165,8 +166,8 @@ static enum hf_status grant_lease(struct hf_lease *lease, const struct hf_claim 
                     lease->name, store->url);
 }
 
-enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *owner,
-                        uint64_t token, struct hf_lease **out, struct hf_error *err)
+enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *owner, uint64_t token,
+                        struct hf_lease **out, struct hf_error *err)
 {
     unsigned char raw[HF_OWNER_LEN / 2];
     struct hf_grant grant = {0};
@@ -177,8 +178,7 @@ enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *ow
     *out = NULL;
     if (name == NULL || !hf__name_valid(name))
         return bad_name(err);
-    if (owner == NULL || !hf__hex_decode(raw, sizeof raw, owner) || token == 0 ||
-        token > INT64_MAX)
+    if (owner == NULL || !hf__hex_decode(raw, sizeof raw, owner) || token == 0 || token > INT64_MAX)
         return hf__fail(err, HF_INVALID, "lock \"%s\": an owner is %d hex digits, a token is not 0",
                         name, HF_OWNER_LEN);
     if ((status = hf__store_begin(store, err)) != HF_OK)

@@ -13,10 +13,10 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#define HF__REQUEST_MS 5000     /* how long a single request may take            */
-#define HF__URL_MAX 1024        /* bytes of a URL                                */
-#define HF__OWNER_BATCH 16      /* owners drawn with one getrandom(2)            */
-#define HF__NOT_KEPT SIZE_MAX   /* heap position of a lease outside the heap     */
+#define HF__REQUEST_MS  5000     /* how long a single request may take            */
+#define HF__URL_MAX     1024     /* bytes of a URL                                */
+#define HF__OWNER_BATCH 16       /* owners drawn with one getrandom(2)            */
+#define HF__NOT_KEPT    SIZE_MAX /* heap position of a lease outside the heap     */
 
 struct hf__keeper {
     pthread_t thread;
@@ -56,21 +56,20 @@ struct hf_lease {
     char owner[HF_OWNER_LEN + 1];
     uint64_t token;
     bool detached;
-    bool busy;             /* a call or callback for it is under way               */
-    bool *freed;           /* inside on_lost: set when the callback releases it    */
-    pthread_t notifier;    /* inside on_lost: the thread that runs it              */
+    bool busy;          /* a call or callback for it is under way               */
+    bool *freed;        /* inside on_lost: set when the callback releases it    */
+    pthread_t notifier; /* inside on_lost: the thread that runs it              */
     struct hf__lease_core core;
-    int64_t due_ns;        /* when the keeper looks at it next */
-    size_t heap_at;        /* HF__NOT_KEPT if the keeper does not have it */
-    int lost_fd;           /* eventfd, -1 until asked for */
+    int64_t due_ns; /* when the keeper looks at it next */
+    size_t heap_at; /* HF__NOT_KEPT if the keeper does not have it */
+    int lost_fd;    /* eventfd, -1 until asked for */
     hf_lost_fn *on_lost;
     hf_renewed_fn *on_renewed;
     void *data;
 };
 
 /* registry.c: finds the store for a url, loads its plugin if need be, opens it. */
-enum hf_status hf__registry_open(const char *url, struct hf_store_base **out,
-                                 struct hf_error *err);
+enum hf_status hf__registry_open(const char *url, struct hf_store_base **out, struct hf_error *err);
 /* The ops for a url without opening it. */
 enum hf_status hf__registry_find(const char *url, const struct hf_store_ops **out,
                                  struct hf_error *err);
@@ -99,8 +98,7 @@ void hf__lease_discard(struct hf_lease *lease);
 /* Puts a granted lease into the store's list. Lock held. */
 void hf__lease_publish(struct hf_lease *lease);
 /* The claim for renew and release of a lease. */
-struct hf_claim hf__lease_claim(const struct hf_lease *lease, uint32_t ttl_ms,
-                                int64_t deadline_ns);
+struct hf_claim hf__lease_claim(const struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns);
 /* One renewal at the store, lock held on entry and exit, dropped in between; the lease must be
  * busy. Updates the core. */
 enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns,

@@ -44,7 +44,8 @@ static void sift(struct hf__keeper *keeper, size_t at)
     for (;;) {
         size_t child = 2 * at + 1;
 
-        if (child + 1 < keeper->count && keeper->heap[child + 1]->due_ns < keeper->heap[child]->due_ns)
+        if (child + 1 < keeper->count &&
+            keeper->heap[child + 1]->due_ns < keeper->heap[child]->due_ns)
             child++;
         if (child >= keeper->count || keeper->heap[child]->due_ns >= lease->due_ns)
             break;
@@ -83,8 +84,8 @@ fail:
         (void)close(keeper->timer_fd);
     keeper->wake_fd = -1;
     keeper->timer_fd = -1;
-    return hf__fail(err, HF_NOMEM, "store %s: cannot start the keeper: out of threads or descriptors",
-                    store->url);
+    return hf__fail(err, HF_NOMEM,
+                    "store %s: cannot start the keeper: out of threads or descriptors", store->url);
 }
 
 enum hf_status hf__keeper_reserve(struct hf_store *store, struct hf_error *err)

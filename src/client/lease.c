@@ -127,8 +127,8 @@ int hf_lease_fd(struct hf_lease *lease)
         return -1;
     pthread_mutex_lock(&lease->store->lock);
     if (lease->lost_fd < 0)
-        lease->lost_fd = eventfd(lease->core.state == HF__LEASE_HELD ? 0 : 1,
-                                 EFD_CLOEXEC | EFD_NONBLOCK);
+        lease->lost_fd =
+            eventfd(lease->core.state == HF__LEASE_HELD ? 0 : 1, EFD_CLOEXEC | EFD_NONBLOCK);
     fd = lease->lost_fd;
     pthread_mutex_unlock(&lease->store->lock);
     return fd;
@@ -306,11 +306,10 @@ enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
 
     status = HF_LOST;
     if (reachable) {
-        /* Also when it was lost here: the store may not know it yet, and deletes only what is ours. */
+        /* Also when it was lost here: the store may not know it yet, and deletes only what is ours.
+         */
         claim = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
-        if (held || lease->core.loss == HF_LOSS_EXPIRED ||
-            lease->core.loss == HF_LOSS_UNREACHABLE)
-            status = store->base->ops->release(store->base, &claim, err);
+        status = store->base->ops->release(store->base, &claim, err);
         hf__store_end(store);
     }
     if (!held)

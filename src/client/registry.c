@@ -21,15 +21,9 @@ static const struct {
     const char *scheme;
     const char *plugin;
 } known[] = {
-    {"redis", "redis"},
-    {"rediss", "redis"},
-    {"redis+unix", "redis"},
-    {"redis+sentinel", "redis"},
-    {"redlock", "redis"},
-    {"etcd", "etcd"},
-    {"zookeeper", "zookeeper"},
-    {"postgres", "postgres"},
-    {"postgresql", "postgres"},
+    {"redis", "redis"},          {"rediss", "redis"},      {"redis+unix", "redis"},
+    {"redis+sentinel", "redis"}, {"redlock", "redis"},     {"etcd", "etcd"},
+    {"zookeeper", "zookeeper"},  {"postgres", "postgres"}, {"postgresql", "postgres"},
 };
 
 static void host_vlog(const char *format, va_list args)
@@ -185,8 +179,8 @@ static enum hf_status find_plugin(const char *scheme, const struct hf_store_ops 
             *out = plugin->ops;
             return HF_OK;
         }
-    return hf__fail(err, HF_UNSUPPORTED, "the plugin %s.so does not know the scheme %s:",
-                    plugin_of(scheme), scheme);
+    return hf__fail(err, HF_UNSUPPORTED,
+                    "the plugin %s.so does not know the scheme %s:", plugin_of(scheme), scheme);
 }
 
 enum hf_status hf__registry_find(const char *url, const struct hf_store_ops **out,

@@ -184,9 +184,8 @@ int hf_store_life_fd(struct hf_store *store)
 static enum hf_status query(struct hf_store *store, const char *name, bool exact, hf_list_fn *fn,
                             void *data, struct hf_error *err)
 {
-    struct hf_query q = {.name = name,
-                         .exact = exact,
-                         .deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS};
+    struct hf_query q = {
+        .name = name, .exact = exact, .deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS};
     enum hf_status status = hf__store_begin(store, err);
 
     if (status != HF_OK)
@@ -206,8 +205,8 @@ enum hf_status hf_inspect(struct hf_store *store, const char *name, hf_list_fn *
                           struct hf_error *err)
 {
     if (name == NULL || !hf__name_valid(name))
-        return hf__fail(err, HF_INVALID,
-                        "a lock name has 1 to %d bytes and no control characters", HF_NAME_MAX);
+        return hf__fail(err, HF_INVALID, "a lock name has 1 to %d bytes and no control characters",
+                        HF_NAME_MAX);
     return query(store, name, true, fn, data, err);
 }
 

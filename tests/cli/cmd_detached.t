@@ -1,6 +1,7 @@
-#!/bin/sh
+#!/bin/bash
 # acquire, renew and release: the lease that belongs to no process.
-. "$(dirname "$0")/tap.sh"
+set -u
+. "$(dirname "$0")/cmd.sh"
 
 # forget: the variables of an earlier acquire.
 forget() { unset HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER; }
@@ -10,59 +11,59 @@ store=$HOLDFAST_STORE
 eval "$(holdfast acquire --ttl 1m deploy)"
 is "$?" 0 'eval of acquire succeeds'
 is "${HOLDFAST_NAME-}" deploy 'HOLDFAST_NAME is set'
-ok 'HOLDFAST_TOKEN is a number' expr "${HOLDFAST_TOKEN-}" : '[1-9][0-9]*$'
-ok 'HOLDFAST_OWNER is 32 hex digits' expr "${HOLDFAST_OWNER-}" : '[0-9a-f]\{32\}$'
+check 'HOLDFAST_TOKEN is a number' expr "${HOLDFAST_TOKEN-}" : '[1-9][0-9]*$'
+check 'HOLDFAST_OWNER is 32 hex digits' expr "${HOLDFAST_OWNER-}" : '[0-9a-f]\{32\}$'
 is "${HOLDFAST_STORE-}" "$store" 'HOLDFAST_STORE names the store'
-ok 'they are exported' sh -c '[ -n "$HOLDFAST_OWNER" ] && [ -n "$HOLDFAST_NAME" ]'
+check 'they are exported' sh -c '[ -n "$HOLDFAST_OWNER" ] && [ -n "$HOLDFAST_NAME" ]'
 first=$HOLDFAST_TOKEN
-t holdfast status deploy --json
+run holdfast status deploy --json
 json '.held and .detached and (.foreign | not)' 'it is held, and detached'
 json ".token == $first" 'with that token'
-t holdfast renew
-is "$code$out$err" 0 'renew needs no words and says nothing'
-t holdfast renew --ttl 1h deploy
-is "$code" 0 'renew with the name and another ttl'
-t holdfast status deploy --json
+run holdfast renew
+is "$rc$out$err" 0 'renew needs no words and says nothing'
+run holdfast renew --ttl 1h deploy
+is "$rc" 0 'renew with the name and another ttl'
+run holdfast status deploy --json
 json '.remaining_ms > 3000000' 'it lasts longer now'
-t holdfast renew
-t holdfast status deploy --json
+run holdfast renew
+run holdfast status deploy --json
 json '.remaining_ms > 3000000' 'renew keeps the ttl it has'
-t holdfast release
-is "$code$out$err" 0 'release needs no words and says nothing'
-t holdfast status deploy --json
+run holdfast release
+is "$rc$out$err" 0 'release needs no words and says nothing'
+run holdfast status deploy --json
 json '.held | not' 'it is free'
 
 # lost
-t holdfast release
+run holdfast release
 refused 123 deploy 'a second release finds it lost'
-t holdfast renew
+run holdfast renew
 refused 123 deploy 'a renewal after release finds it lost'
 mine=$HOLDFAST_OWNER
 eval "$(holdfast acquire -n deploy)"
 is "$?" 0 'another takes it'
-ok 'tokens rise' [ "$HOLDFAST_TOKEN" -gt "$first" ]
-ok 'owners are fresh' [ "$HOLDFAST_OWNER" != "$mine" ]
-t env HOLDFAST_OWNER="$mine" HOLDFAST_TOKEN="$first" "$bin" release
+check 'tokens rise' [ "$HOLDFAST_TOKEN" -gt "$first" ]
+check 'owners are fresh' [ "$HOLDFAST_OWNER" != "$mine" ]
+run env HOLDFAST_OWNER="$mine" HOLDFAST_TOKEN="$first" "$hf" release
 refused 123 deploy 'the former owner cannot release it'
-t env HOLDFAST_OWNER="$mine" "$bin" renew
+run env HOLDFAST_OWNER="$mine" "$hf" renew
 refused 123 deploy 'nor renew it'
-t holdfast renew
-is "$code" 0 'it is untouched by that'
+run holdfast renew
+is "$rc" 0 'it is untouched by that'
 owner=$HOLDFAST_OWNER
 
 # secrets
-t holdfast status deploy
-ok 'status does not show the owner' not contains "$out$err" "$owner"
-t holdfast list --json
-ok 'nor does list' not contains "$out$err" "$owner"
-t holdfast acquire -n deploy
-ok 'nor a refusal' not contains "$out$err" "$owner"
-t env HOLDFAST_OWNER="not-$owner" "$bin" renew
+run holdfast status deploy
+check 'status does not show the owner' not contains "$out$err" "$owner"
+run holdfast list --json
+check 'nor does list' not contains "$out$err" "$owner"
+run holdfast acquire -n deploy
+check 'nor a refusal' not contains "$out$err" "$owner"
+run env HOLDFAST_OWNER="not-$owner" "$hf" renew
 refused 64 'HOLDFAST_OWNER is not an owner' 'a garbled owner'
-ok 'is not repeated' not contains "$err" "$owner"
+check 'is not repeated' not contains "$err" "$owner"
 
 # busy: what is evaluated must fail, and change nothing
-t holdfast acquire -n deploy
+run holdfast acquire -n deploy
 refused 75 deploy 'busy: exit 75'
 before=$HOLDFAST_TOKEN
 eval "$(holdfast acquire -n deploy 2>/dev/null)"
@@ -72,40 +73,40 @@ eval "$(holdfast acquire -n -E 42 deploy 2>/dev/null)"
 is "$?" 42 'with --busy-exit, with that one'
 eval "$(holdfast acquire --ttl nonsense deploy 2>/dev/null)"
 is "$?" 64 'also for wrong usage'
-t holdfast acquire -w 150ms deploy
-is "$code" 75 'a wait that ends is busy too'
-t holdfast acquire -n --json deploy
-is "$code$out" 75 'with --json nothing is printed on failure'
+run holdfast acquire -w 150ms deploy
+is "$rc" 75 'a wait that ends is busy too'
+run holdfast acquire -n --json deploy
+is "$rc$out" 75 'with --json nothing is printed on failure'
 
 # the variables
-t env -u HOLDFAST_OWNER "$bin" release
+run env -u HOLDFAST_OWNER "$hf" release
 refused 64 "HOLDFAST_OWNER is not set" 'without the owner'
-t env -u HOLDFAST_TOKEN "$bin" release
+run env -u HOLDFAST_TOKEN "$hf" release
 refused 64 'HOLDFAST_TOKEN is not set' 'without the token'
-t env -u HOLDFAST_NAME "$bin" renew
+run env -u HOLDFAST_NAME "$hf" renew
 refused 64 'HOLDFAST_NAME is not set' 'without the name'
-t env HOLDFAST_TOKEN=0 "$bin" renew
+run env HOLDFAST_TOKEN=0 "$hf" renew
 refused 64 'HOLDFAST_TOKEN is not a token' 'with token 0'
-t env HOLDFAST_TOKEN=12x "$bin" renew
+run env HOLDFAST_TOKEN=12x "$hf" renew
 refused 64 'HOLDFAST_TOKEN is not a token' 'with a garbled token'
-t holdfast release another
+run holdfast release another
 refused 64 "'deploy' (HOLDFAST_NAME), not 'another'" 'with the name of another lock'
-t holdfast renew --ttl 5ms
+run holdfast renew --ttl 5ms
 refused 64 'too short' 'renew with a ttl too short'
-t holdfast status deploy --json
+run holdfast status deploy --json
 json '.held' 'none of this released it'
 holdfast release
 forget
-t holdfast release
+run holdfast release
 refused 64 'eval "$(holdfast acquire NAME)"' 'without any: says how to take a lock'
 
 # expiry
-t holdfast acquire --ttl 100ms --json short
+run holdfast acquire --ttl 100ms --json short
 json '.ttl_ms == 100 and .remaining_ms < 100' 'acquire --json'
-eval "$(jq -r '"export HOLDFAST_NAME=short HOLDFAST_TOKEN=\(.token) HOLDFAST_OWNER=\(.owner)"' "$tmp/out")"
+eval "$(jq -r '"export HOLDFAST_NAME=short HOLDFAST_TOKEN=\(.token) HOLDFAST_OWNER=\(.owner)"' "$dir/out")"
 free() { holdfast status short | grep -q 'short: free'; }
-ok 'a lease that nobody renews ends' until_true free
-t holdfast renew
+check 'a lease that nobody renews ends' within 20 free
+run holdfast renew
 refused 123 short 'a renewal comes too late then'
 forget
 
@@ -113,55 +114,70 @@ forget
 hard="it's a \"\$HOME\" \`name\` \\ with; (all) *"
 eval "$(holdfast acquire -n "$hard")"
 is "$HOLDFAST_NAME" "$hard" 'a name full of quotes survives eval'
-t holdfast release
-is "$code" 0 'and is released'
+run holdfast release
+is "$rc" 0 'and is released'
 forget
-t holdfast acquire -n --label "$(printf 'two\nlines \033[1m')" labelled
-t holdfast status labelled
-ok 'control characters of a label do not reach the terminal' not contains "$out" "$(printf '\033')"
+run holdfast acquire -n --label "$(printf 'two\nlines \033[1m')" labelled
+run holdfast status labelled
+check 'control characters of a label do not reach the terminal' not contains "$out" "$(printf '\033')"
 
 # waiting
 eval "$(holdfast acquire -n queue)"
-holdfast acquire --ttl 1m queue >"$tmp/waiter" 2>"$tmp/waiter.err" &
+"$hf" acquire --ttl 1m queue >"$dir/waiter" 2>"$dir/waiter.err" &
 waiter=$!
-background=$waiter
+started=$waiter
 waits() { [ "$(holdfast status queue --json | jq .waiters)" = 1 ]; }
-ok 'a waiter is seen' until_true waits
+check 'a waiter is seen' within 20 waits
 holdfast release
 wait "$waiter"
 is "$?" 0 'it gets the lock when it is released'
-has "$(cat "$tmp/waiter")" "export HOLDFAST_NAME='queue'" 'and prints its lease'
-for signal in TERM INT; do
-    rm -f "$tmp/waiter.err"
-    # A shell starts background commands with INT ignored; env gives it back.
-    env --default-signal=INT "$bin" acquire queue >"$tmp/waiter" 2>"$tmp/waiter.err" &
+has "$(cat "$dir/waiter")" "export HOLDFAST_NAME='queue'" 'and prints its lease'
+
+# A waiter that is told to end by a signal dies of it: a shell that saw an exit code instead would
+# not know of the Ctrl-C and go on with its script. perl can tell the two apart, and its child does
+# not ignore INT as a shell's background commands do.
+waiter_with_status='
+    my $file = shift;
+    my $child = fork // die;
+    if (!$child) { $SIG{INT} = "DEFAULT"; exec @ARGV or die }
+    open my $out, ">", "$file.new" or die;
+    print $out $child;
+    close $out;
+    rename "$file.new", $file;
+    waitpid $child, 0;
+    exit($? & 127);'
+for signal in TERM INT HUP; do
+    rm -f "$dir/pid"
+    perl -e "$waiter_with_status" "$dir/pid" "$hf" acquire queue >"$dir/waiter" 2>/dev/null &
     waiter=$!
-    background=$waiter
-    until_true waits
-    kill -s "$signal" "$waiter"
+    within 20 waits
+    within 20 test -f "$dir/pid"
+    started="$waiter $(cat "$dir/pid")"
+    kill -s "$signal" "$(cat "$dir/pid")"
     wait "$waiter"
-    code=$?
-    is "$(kill -l "$code")" "$signal" "$signal ends a waiter as usual"
-    t holdfast status queue --json
+    rc=$?
+    is "$(kill -l "$rc")" "$signal" "$signal ends a waiter as usual"
+    is "$(cat "$dir/waiter")" "(exit $((128 + rc)))" 'what it printed makes an eval fail'
+    run holdfast status queue --json
     json '.waiters == 0' 'it has left the queue'
 done
-background=''
+started=
 forget
 
 # output that does not arrive
-t sh -c '"$0" acquire -n lostline >/dev/full' "$bin"
+run sh -c '"$0" acquire -n lostline >/dev/full' "$hf"
 refused 125 'released again' 'stdout full: nobody could release it'
-t holdfast status lostline
+run holdfast status lostline
 has "$out" 'lostline: free' 'so it is free again'
-mkfifo "$tmp/pipe"
-: <"$tmp/pipe" &
+mkfifo "$dir/pipe"
+: <"$dir/pipe" &
 reader=$!
-exec 9>"$tmp/pipe"
+exec 9>"$dir/pipe"
 wait "$reader"
-t sh -c '"$0" acquire -n lostpipe >&9 9>&-' "$bin"
+run sh -c '"$0" acquire -n lostpipe >&9 9>&-' "$hf"
 exec 9>&-
 refused 125 'released again' 'reader gone: not killed by SIGPIPE with the lock in hand'
-t holdfast status lostpipe
+run holdfast status lostpipe
 has "$out" 'lostpipe: free' 'free again'
 
 done_testing

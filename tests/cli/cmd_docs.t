@@ -1,9 +1,10 @@
 #!/bin/bash
 # Help, man pages and completions say the same as the program, so that they cannot drift.
-. "$(dirname "$0")/tap.sh"
+set -u
+. "$(dirname "$0")/cmd.sh"
 
 commands=$(holdfast help | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
-ok 'there are commands' [ "$(printf '%s\n' "$commands" | wc -l)" -ge 9 ]
+check 'there are commands' [ "$(printf '%s\n' "$commands" | wc -l)" -ge 9 ]
 
 options_of() { # the long options that --help shows
     holdfast "$1" --help | sed -n 's/^  .. *,\{0,1\} *--\([a-z-]*\).*/\1/p'
@@ -19,14 +20,14 @@ summary_of() { # as the table says it
 }
 
 for command in $commands; do
-    t holdfast "$command" --help
-    is "$code" 0 "$command --help"
+    run holdfast "$command" --help
+    is "$rc" 0 "$command --help"
     has "$out" "usage: holdfast $command" "$command --help shows its usage"
     help=$out
-    t holdfast help "$command"
+    run holdfast help "$command"
     is "$out" "$help" "help $command says the same"
     page=$root/man/holdfast-$command.1
-    ok "$command has a man page" test -f "$page"
+    check "$command has a man page" test -f "$page"
     has "$(plain "$page")" "holdfast-$command - $(summary_of "$command")" "$command: the same summary"
     missing=
     for option in $(options_of "$command"); do
@@ -39,17 +40,17 @@ for command in $commands; do
         options_of "$command" | grep -qx -- "${option#--}" || extra="$extra $option"
     done
     is "$extra" '' "man holdfast-$command has no option that is not there"
-    ok "holdfast(1) names $command" grep -q "^\.BR holdfast\\\\-$command (1)" "$root/man/holdfast.1"
+    check "holdfast(1) names $command" grep -q "^\.BR holdfast\\\\-$command (1)" "$root/man/holdfast.1"
 done
 
 # completions
-ok 'bash completion: syntax' bash -n "$root/completion/holdfast.bash"
-ok 'zsh completion: syntax' zsh -n "$root/completion/_holdfast"
-ok 'fish completion: syntax' fish -n "$root/completion/holdfast.fish"
+check 'bash completion: syntax' bash -n "$root/completion/holdfast.bash"
+check 'zsh completion: syntax' zsh -n "$root/completion/_holdfast"
+check 'fish completion: syntax' fish -n "$root/completion/holdfast.fish"
 
 # shellcheck source=completion/holdfast.bash
 . "$root/completion/holdfast.bash"
-PATH=$build:$PATH
+PATH=$(dirname "$hf"):$PATH
 bash_offers() { # LINE: what bash offers at its end
     COMPREPLY=()
     COMP_LINE=$1 COMP_POINT=${#1}
@@ -57,7 +58,7 @@ bash_offers() { # LINE: what bash offers at its end
     printf '%s\n' "${COMPREPLY[@]}"
 }
 fish_offers() {
-    HOME=$tmp fish --no-config -c "source '$root/completion/holdfast.fish'; complete -C '$1'" | cut -f 1
+    HOME=$dir fish --no-config -c "source '$root/completion/holdfast.fish'; complete -C '$1'" | cut -f 1
 }
 is "$(bash_offers 'holdfast ')" "$commands" 'bash offers every command'
 is "$(fish_offers 'holdfast ' | sort)" "$(printf '%s\n' "$commands" | sort)" 'fish offers every command'
@@ -79,15 +80,15 @@ done
 holdfast acquire -n --ttl 1h 'job:nightly one' >/dev/null
 is "$(bash_offers 'holdfast status ')" "job:nightly\\ one" 'bash offers the names of locks'
 is "$(bash_offers 'holdfast status job:n')" "nightly\\ one" 'also after a colon'
-is "$(bash_offers "holdfast --store file:$tmp/none status ")" '' 'of the store that is named'
+is "$(bash_offers "holdfast --store file:$dir/none status ")" '' 'of the store that is named'
 is "$(fish_offers 'holdfast status ')" 'job:nightly one' 'fish offers the names of locks'
 is "$(bash_offers 'holdfast run --on-loss ')" $'term\nkill\nwarn' 'bash offers choices'
 
 # man pages
-ok 'the pages are well formed' test -z "$(for page in "$root"/man/*.[1-8]; do
+check 'the pages are well formed' test -z "$(for page in "$root"/man/*.[1-8]; do
     groff -man -Tutf8 -ww -z "$page" 2>&1
 done)"
 version=$(holdfast version)
-ok 'and of this version' test -z "$(grep -L "\"$version\"" "$root"/man/*.[1-8])"
+check 'and of this version' test -z "$(grep -L "\"$version\"" "$root"/man/*.[1-8])"
 
 done_testing

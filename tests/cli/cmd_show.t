@@ -1,19 +1,20 @@
-#!/bin/sh
+#!/bin/bash
 # status and list: what everybody can see.
-. "$(dirname "$0")/tap.sh"
+set -u
+. "$(dirname "$0")/cmd.sh"
 
 # an empty store
-t holdfast list --json
+run holdfast list --json
 json '. == []' 'list --json of an empty store'
-t holdfast list
-is "$code$out" 0 'list of an empty store prints nothing'
+run holdfast list
+is "$rc$out" 0 'list of an empty store prints nothing'
 has "$err" 'no lock is held' 'and says why on stderr'
-t holdfast list --names
-is "$code$out$err" 0 'list --names of an empty store prints nothing at all'
-t holdfast status free
-is "$code" 0 'status of a free lock: exit 0'
+run holdfast list --names
+is "$rc$out$err" 0 'list --names of an empty store prints nothing at all'
+run holdfast status free
+is "$rc" 0 'status of a free lock: exit 0'
 has "$out" 'free: free' 'it says so'
-t holdfast status free --json
+run holdfast status free --json
 json '.held == false and .token == null and .label == null and .age_ms == null' 'free, as JSON'
 
 # some locks
@@ -25,7 +26,7 @@ take 'with blanks and ümlaut'
 take "$(printf 'bad\377utf8')"
 take '"quoted\"'
 
-t holdfast list --json
+run holdfast list --json
 json 'length == 6' 'list --json: all of them'
 json '[.[].name | select(test("^a$|^b/|^w"))] == ["a", "b/10", "b/2", "with blanks and ümlaut"]' 'sorted'
 json 'any(.[]; .name == "\"quoted\\\"")' 'a name with quotes is whole'
@@ -33,39 +34,39 @@ json 'any(.[]; .name == "bad\ufffdutf8")' 'a name that is not UTF-8 stays valid 
 json 'all(.[]; .held and .detached and .token > 0 and .waiters == 0 and .age_ms >= 0)' 'what is known'
 json 'all(.[]; .remaining_ms > 3000000 and .remaining_ms <= 3600000)' 'and for how long'
 json 'all(.[]; has("owner") | not)' 'never the owner'
-t holdfast list --names
+run holdfast list --names
 is "$(printf '%s\n' "$out" | LC_ALL=C sort)" "$out" 'list --names is sorted by bytes'
 is "$(printf '%s\n' "$out" | wc -l)" 6 'one name on a line'
-t holdfast list --names b/
+run holdfast list --names b/
 is "$out" "b/10
 b/2" 'list with a prefix'
-t holdfast list nothing
-is "$code$out" 0 'a prefix that fits none'
-t holdfast list --names --json
+run holdfast list nothing
+is "$rc$out" 0 'a prefix that fits none'
+run holdfast list --names --json
 refused 64 'exclude each other' '--names with --json'
 
-t holdfast list
+run holdfast list
 is "$(printf '%s\n' "$out" | head -n 1 | tr -s ' ')" 'NAME TOKEN AGE REMAINING WAITERS LABEL' 'a heading'
 has "$out" 'second label' 'labels are shown'
 is "$(printf '%s\n' "$out" | wc -l)" 7 'a line for each lock'
 # where LABEL starts, counted in characters, must be where each label starts
-t holdfast list b/
+run holdfast list b/
 is "$(printf '%s\n' "$out" | sed -n 's/second label.*//p' | wc -c)" \
     "$(printf '%s\n' "$out" | sed -n 's/LABEL.*//p' | wc -c)" 'columns are aligned'
 
-t holdfast status b/2
+run holdfast status b/2
 has "$out" 'b/2: held' 'status: held'
 has "$out" 'second label' 'status: label'
 has "$out" 'belongs to no process' 'status: detached'
-t holdfast status b/2 --json
+run holdfast status b/2 --json
 json '.name == "b/2" and .held and .label == "second label"' 'status --json'
 json 'keys == ["age_ms","detached","foreign","held","label","name","remaining_ms","token","waiters"]' \
     'status --json: the keys that the man page promises'
 
 # the store as a whole
-t holdfast status
-has "$out" "file:$tmp/store" 'status without a name: the store'
-t holdfast status --json
+run holdfast status
+has "$out" "file:$dir/store" 'status without a name: the store'
+run holdfast status --json
 json '.held == 6 and .waiters == 0 and .waited_for == 0' 'counts'
 json '.features | index("fair") and index("crash-release") and index("durable-tokens")' 'features'
 

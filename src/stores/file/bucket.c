@@ -1,0 +1,299 @@
+/* bucket.c - finding a name's bucket, changing one of its slots, splitting it when it is full. */
+#include "stores/file/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_SEED 0x6e616d65u
+#define HINT_MASK ((1u << HINT_BITS) - 1)
+
+static off_t offset_of(uint32_t page_no)
+{
+    return (off_t)page_no * PAGE_SIZE;
+}
+
+uint64_t hf__name_hash(const char *name)
+{
+    uint64_t hash = hf__hash64(name, strlen(name), NAME_SEED);
+
+    return hash != 0 ? hash : 1; /* 0 marks an empty slot */
+}
+
+static enum hf_status damaged(struct file_store *store, uint32_t page_no, struct hf_error *err)
+{
+    return hf__fail(err, HF_CORRUPT,
+                    "store file:%s: page %u of the slot file is damaged. Stop its users and run: "
+                    "holdfast --store 'file:%s' repair",
+                    store->path, page_no, store->path);
+}
+
+enum hf_status hf__page_read(struct file_store *store, uint32_t page_no, struct page *out,
+                             struct hf_error *err)
+{
+    ssize_t got = store->sys->pread(store->slots_fd, out, sizeof *out, offset_of(page_no));
+
+    if (got < 0)
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot read the slot file: %s",
+                        store->path, strerror(errno));
+    if (got != sizeof *out || !hf__sum_ok(&out->head))
+        return damaged(store, page_no, err);
+    for (int i = 0; i < SLOTS_PER_PAGE; i++)
+        if (!hf__sum_ok(&out->slots[i]))
+            return damaged(store, page_no, err);
+    return HF_OK;
+}
+
+enum hf_status hf__page_count(struct file_store *store, uint32_t *out, struct hf_error *err)
+{
+    struct stat st;
+
+    if (fstat(store->slots_fd, &st) != 0)
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot examine the slot file: %s",
+                        store->path, strerror(errno));
+    *out = (uint32_t)(st.st_size / PAGE_SIZE);
+    return HF_OK;
+}
+
+static uint32_t root_of(uint64_t hash)
+{
+    return 1 + (uint32_t)(hash & (ROOTS - 1));
+}
+
+uint32_t hf__page_route(const struct page_head *head, uint32_t page_no, uint64_t hash)
+{
+    uint64_t ones = hash >> ROOT_BITS;
+    uint64_t prefix = head->sum != 0 ? head->prefix : page_no - 1; /* a root never written */
+    uint64_t known = ((uint64_t)1 << (ROOT_BITS + head->born)) - 1;
+
+    if ((hash & known) != prefix)
+        return root_of(hash); /* a remembered page that is not on this hash's way */
+    for (uint32_t i = head->born; i < head->depth; i++)
+        if ((ones >> i & 1) != 0)
+            return head->next[i];
+    return page_no;
+}
+
+/* The table of remembered pages, made when there is something to remember; NULL if memory is short,
+ * which only makes lookups walk further. */
+static _Atomic(uint32_t) *hints_of(struct file_store *store)
+{
+    _Atomic(uint32_t) *hints = atomic_load(&store->hints);
+    _Atomic(uint32_t) *fresh;
+
+    if (hints != NULL)
+        return hints;
+    fresh = calloc(HINT_MASK + 1, sizeof *fresh);
+    if (fresh != NULL && !atomic_compare_exchange_strong(&store->hints, &hints, fresh)) {
+        free(fresh);
+        return hints;
+    }
+    return fresh;
+}
+
+/* Only pages other than roots need remembering. */
+static void remember(struct file_store *store, uint64_t hash, uint32_t page_no)
+{
+    _Atomic(uint32_t) *hints = page_no > ROOTS ? hints_of(store) : NULL;
+
+    if (hints != NULL)
+        atomic_store_explicit(&hints[hash & HINT_MASK], page_no, memory_order_relaxed);
+}
+
+/* Follows the heads without locking. A head only ever grows, so that an old one leads towards the
+ * right page too; a torn one ends the walk early, which the caller notices. */
+static uint32_t walk(struct file_store *store, uint32_t page_no, uint64_t hash)
+{
+    struct page_head head;
+
+    for (int steps = 0; steps < SPLITS_MAX; steps++) {
+        uint32_t next;
+
+        if (store->sys->pread(store->slots_fd, &head, sizeof head, offset_of(page_no)) !=
+                sizeof head ||
+            !hf__sum_ok(&head))
+            return page_no;
+        next = hf__page_route(&head, page_no, hash);
+        if (next == page_no)
+            return page_no;
+        page_no = next;
+    }
+    return page_no;
+}
+
+/* Where to look first. A file that is known to have grown is walked from the root. */
+static uint32_t first_guess(struct file_store *store, uint64_t hash)
+{
+    _Atomic(uint32_t) *hints = atomic_load(&store->hints);
+    uint32_t page_no;
+
+    if (hints == NULL)
+        return root_of(hash);
+    page_no = atomic_load_explicit(&hints[hash & HINT_MASK], memory_order_relaxed);
+    return page_no != 0 ? page_no : walk(store, root_of(hash), hash);
+}
+
+enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t deadline_ns,
+                               struct bucket *out, struct hf_error *err)
+{
+    uint32_t page_no = first_guess(store, hash);
+
+    for (int steps = 0; steps <= 2 * SPLITS_MAX; steps++) {
+        uint32_t next;
+        enum hf_status status = hf__guard_lock(store, page_no, deadline_ns, err);
+
+        if (status != HF_OK)
+            return status;
+        status = hf__page_read(store, page_no, &out->page, err);
+        if (status != HF_OK) {
+            hf__guard_unlock(store, page_no);
+            return status;
+        }
+        next = hf__page_route(&out->page.head, page_no, hash);
+        if (next == page_no) {
+            out->page_no = page_no;
+            remember(store, hash, page_no);
+            return HF_OK;
+        }
+        hf__guard_unlock(store, page_no);
+        page_no = walk(store, next, hash);
+    }
+    return damaged(store, page_no, err);
+}
+
+void hf__bucket_unlock(struct file_store *store, const struct bucket *bucket)
+{
+    hf__guard_unlock(store, bucket->page_no);
+}
+
+struct slot *hf__bucket_find(struct bucket *bucket, uint64_t hash, const char *name)
+{
+    for (int i = 0; i < SLOTS_PER_PAGE; i++) {
+        struct slot *slot = &bucket->page.slots[i];
+
+        if (slot->hash == hash && strncmp(slot->name, name, sizeof slot->name) == 0)
+            return slot;
+    }
+    return NULL;
+}
+
+/* Writes one block of a page that lies in memory. */
+static enum hf_status write_block(struct file_store *store, struct bucket *bucket, void *block,
+                                  struct hf_error *err)
+{
+    off_t at = offset_of(bucket->page_no) + ((char *)block - (char *)&bucket->page);
+
+    hf__sum_set(block);
+    if (store->sys->pwrite(store->slots_fd, block, SLOT_SIZE, at) == SLOT_SIZE)
+        return HF_OK;
+    return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot write the slot file: %s",
+                    store->path, strerror(errno));
+}
+
+enum hf_status hf__bucket_write(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                                struct hf_error *err)
+{
+    return write_block(store, bucket, slot, err);
+}
+
+/* After a split the old copies of the names that moved are still there: they are empty space. */
+static bool is_vacant(const struct bucket *bucket, const struct slot *slot)
+{
+    return slot->hash == 0 ||
+           hf__page_route(&bucket->page.head, bucket->page_no, slot->hash) != bucket->page_no;
+}
+
+static bool is_idle(struct file_store *store, const struct slot *slot, int64_t now_ns)
+{
+    if (slot->expires_ns > now_ns && hf__slot_held(store, slot, now_ns))
+        return false;
+    return slot->head == slot->tail || hf__queue_first_live(store, slot, NULL) == slot->tail;
+}
+
+enum hf_status hf__bucket_vacate(struct file_store *store, struct bucket *bucket, struct slot **out,
+                                 struct hf_error *err)
+{
+    int64_t now_ns = store->base.host->now_ns();
+    struct slot *slot = NULL;
+    enum hf_status status = HF_OK;
+
+    *out = NULL;
+    for (int i = 0; i < SLOTS_PER_PAGE && slot == NULL; i++)
+        if (is_vacant(bucket, &bucket->page.slots[i]))
+            slot = &bucket->page.slots[i];
+    for (int i = 0; i < SLOTS_PER_PAGE && slot == NULL; i++)
+        if (is_idle(store, &bucket->page.slots[i], now_ns))
+            slot = &bucket->page.slots[i];
+    if (slot == NULL)
+        return HF_OK;
+    if (!is_vacant(bucket, slot) && slot->token > bucket->page.head.floor) {
+        bucket->page.head.floor = slot->token;
+        if (bucket->page.head.sum == 0)
+            bucket->page.head.prefix = bucket->page_no - 1;
+        status = write_block(store, bucket, &bucket->page.head, err);
+    }
+    if (status == HF_OK) {
+        memset(slot, 0, sizeof *slot);
+        *out = slot;
+    }
+    return status;
+}
+
+/* Appends a page. Whoever was killed in here before left at most an unused page behind. */
+static enum hf_status append_page(struct file_store *store, const struct page *page,
+                                  uint32_t *page_no, struct hf_error *err)
+{
+    ssize_t written = -1;
+    enum hf_status status =
+        hf__guard_lock(store, GUARD_GROW, store->base.host->now_ns() + HF__NS_PER_S, err);
+
+    if (status != HF_OK)
+        return status;
+    status = hf__page_count(store, page_no, err);
+    if (status == HF_OK)
+        written = store->sys->pwrite(store->slots_fd, page, sizeof *page, offset_of(*page_no));
+    if (status == HF_OK && written != sizeof *page)
+        status = hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot grow the slot file: %s",
+                          store->path, written < 0 ? strerror(errno) : "no space left");
+    hf__guard_unlock(store, GUARD_GROW);
+    return status;
+}
+
+enum hf_status hf__bucket_split(struct file_store *store, struct bucket *bucket,
+                                struct hf_error *err)
+{
+    struct page_head *head = &bucket->page.head;
+    struct page_head before = *head;
+    struct page upper = {0};
+    uint32_t bit = head->depth;
+    uint32_t page_no;
+    int moved = 0;
+    enum hf_status status;
+
+    if (bit >= SPLITS_MAX)
+        return hf__fail(err, HF_UNSUPPORTED, "store file:%s: too many names alike in their hash",
+                        store->path);
+    if (head->sum == 0)
+        head->prefix = bucket->page_no - 1;
+    upper.head.floor = head->floor;
+    upper.head.prefix = head->prefix | (uint64_t)1 << (ROOT_BITS + bit);
+    upper.head.born = bit + 1;
+    upper.head.depth = bit + 1;
+    hf__sum_set(&upper.head);
+    for (int i = 0; i < SLOTS_PER_PAGE; i++)
+        if ((bucket->page.slots[i].hash >> (ROOT_BITS + bit) & 1) != 0)
+            upper.slots[moved++] = bucket->page.slots[i];
+    status = append_page(store, &upper, &page_no, err);
+    if (status != HF_OK) {
+        *head = before;
+        return status;
+    }
+    head->next[bit] = page_no;
+    head->depth = bit + 1;
+    status = write_block(store, bucket, head, err); /* from here on the split is true */
+    if (status != HF_OK) {
+        *head = before;
+        return status;
+    }
+    return HF_OK;
+}

@@ -1,0 +1,236 @@
+/* dir.c - the directory of an embedded store: where it is, whether it can be trusted. */
+#include "stores/file/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+/* File systems that other machines may share: their locks or their cache do not hold across them.
+ * Those that <linux/magic.h> does not name are given by number. */
+static const struct {
+    unsigned long magic;
+    const char *name;
+} networks[] = {
+    {NFS_SUPER_MAGIC, "NFS"}, {SMB_SUPER_MAGIC, "SMB"}, {0xff534d42, "CIFS"},
+    {0xfe534d42, "SMB2"},     {AFS_SUPER_MAGIC, "AFS"}, {CODA_SUPER_MAGIC, "Coda"},
+    {V9FS_MAGIC, "9p"},       {0x65735546, "FUSE"},     {0x00c36400, "Ceph"},
+    {0x0bd00bd0, "Lustre"},   {0x01161970, "GFS2"},     {0x7461636f, "OCFS2"},
+    {0x47504653, "GPFS"},     {0xaad7aaea, "PanFS"},    {0x564c, "NCP"},
+};
+
+static bool param(const char *key, const char *value, void *data)
+{
+    bool *shared = data;
+
+    if (strcmp(key, "shared") != 0 || strcmp(value, "group") != 0)
+        return false;
+    *shared = true;
+    return true;
+}
+
+static char *default_dir(void)
+{
+    const char *dir = secure_getenv("HOLDFAST_DIR");
+    const char *state = secure_getenv("XDG_STATE_HOME");
+    const char *home = secure_getenv("HOME");
+    char *path = NULL;
+
+    if (dir != NULL && dir[0] != '\0')
+        return strdup(dir);
+    if (geteuid() == 0)
+        return strdup("/var/lib/holdfast");
+    if (state != NULL && state[0] == '/')
+        return asprintf(&path, "%s/holdfast", state) < 0 ? NULL : path;
+    if (home != NULL && home[0] == '/')
+        return asprintf(&path, "%s/.local/state/holdfast", home) < 0 ? NULL : path;
+    return strdup("");
+}
+
+enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
+                             struct hf_error *err)
+{
+    const char *rest = hf__url_rest(url, "file");
+    size_t len;
+    char *path;
+
+    if (rest == NULL)
+        return hf__fail(err, HF_INVALID, "not a file: URL");
+    len = strcspn(rest, "?");
+    *shared_out = false;
+    if (rest[len] == '?' && !hf__url_params(rest + len + 1, param, shared_out))
+        return hf__fail(err, HF_INVALID, "store %s: the only parameter of file: is shared=group",
+                        url);
+    if (strncmp(rest, "//", 2) == 0 && rest[2] == '/') {
+        rest += 2; /* file:///dir is file:/dir */
+        len -= 2;
+    } else if (strncmp(rest, "//", 2) == 0) {
+        return hf__fail(err, HF_INVALID, "store %s: file: takes a directory, not a host", url);
+    }
+    path = len > 0 ? strndup(rest, len) : default_dir();
+    if (path == NULL)
+        return hf__nomem(err);
+    if (len > 0 && !hf__url_decode(path)) {
+        free(path);
+        return hf__fail(err, HF_INVALID, "store %s: malformed %%-escape", url);
+    }
+    if (path[0] == '\0') {
+        free(path);
+        return hf__fail(err, HF_INVALID,
+                        "no place for the embedded store: set HOLDFAST_DIR, HOME or --store");
+    }
+    *path_out = path;
+    return HF_OK;
+}
+
+static enum hf_status dir_fail(const struct file_store *store, const char *what, int error,
+                               struct hf_error *err)
+{
+    bool denied = error == EACCES || error == EPERM || error == EROFS;
+
+    return hf__fail(err, denied ? HF_DENIED : HF_UNREACHABLE, "store file:%s: cannot %s: %s",
+                    store->path, what, strerror(error));
+}
+
+/* mkdir -p; parents get the same private mode. */
+static int make_dirs(char *path, mode_t mode)
+{
+    for (char *at = path + 1; *at != '\0'; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        (void)mkdir(path, 0700);
+        *at = '/';
+    }
+    return mkdir(path, mode);
+}
+
+static enum hf_status check_network(const struct file_store *store, struct hf_error *err)
+{
+    struct statfs fs;
+
+    if (fstatfs(store->dir_fd, &fs) != 0)
+        return dir_fail(store, "examine the file system", errno, err);
+    for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
+        if ((uint32_t)fs.f_type == (uint32_t)networks[i].magic)
+            return hf__fail(err, HF_UNSUPPORTED,
+                            "store file:%s is on a network file system (%s), where locks do not "
+                            "hold: use a local directory, or a store made for several machines",
+                            store->path, networks[i].name);
+    return HF_OK;
+}
+
+static enum hf_status check_owner(struct file_store *store, struct hf_error *err)
+{
+    struct stat st;
+
+    if (fstat(store->dir_fd, &st) != 0)
+        return dir_fail(store, "examine it", errno, err);
+    store->gid = st.st_gid;
+    if (!store->shared && st.st_uid != geteuid())
+        return hf__fail(err, HF_DENIED,
+                        "store file:%s belongs to user %ld, and we are %ld: use a directory of "
+                        "your own, or ?shared=group",
+                        store->path, (long)st.st_uid, (long)geteuid());
+    if ((st.st_mode & S_IWOTH) != 0 || (!store->shared && (st.st_mode & S_IWGRP) != 0))
+        return hf__fail(err, HF_DENIED, "store file:%s can be written by others: chmod %s %s",
+                        store->path, store->shared ? "o-w" : "go-w", store->path);
+    return HF_OK;
+}
+
+enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
+{
+    int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    mode_t mode = store->shared ? 02770 : 0700;
+    enum hf_status status;
+
+    store->dir_fd = open(store->path, flags);
+    if (store->dir_fd < 0 && errno == ENOENT) {
+        if (make_dirs(store->path, mode) != 0 && errno != EEXIST)
+            return dir_fail(store, "create the directory", errno, err);
+        store->dir_fd = open(store->path, flags);
+        /* The umask may have taken the group's rights away. */
+        if (store->dir_fd >= 0 && store->shared)
+            (void)fchmod(store->dir_fd, mode);
+    }
+    if (store->dir_fd < 0)
+        return dir_fail(store, "open the directory", errno, err);
+    status = check_owner(store, err);
+    return status == HF_OK ? check_network(store, err) : status;
+}
+
+enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,
+                            struct hf_error *err)
+{
+    int64_t pause_ns = 100000;
+
+    while (flock(store->dir_fd, operation | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return dir_fail(store, "lock the directory", errno, err);
+        if (store->base.host->now_ns() >= deadline_ns)
+            return hf__fail(err, operation == LOCK_EX ? HF_BUSY : HF_UNREACHABLE,
+                            "store file:%s is in use by another process", store->path);
+        hf__sleep_ns(pause_ns);
+        pause_ns = pause_ns < 10000000 ? 2 * pause_ns : pause_ns;
+    }
+    return HF_OK;
+}
+
+/* Calls unlink for every entry of a folder below the directory, or of the directory itself, whose
+ * name starts with prefix. With dry true only counts. */
+static size_t remove_all(const struct file_store *store, const char *folder, const char *prefix,
+                         const char *except, bool dry)
+{
+    int fd = openat(store->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+    size_t found = 0;
+
+    if (dir == NULL) {
+        if (fd >= 0)
+            (void)close(fd);
+        return 0;
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] == '.' || strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+            (except != NULL && strcmp(entry->d_name, except) == 0))
+            continue;
+        found++;
+        if (!dry)
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+    }
+    (void)closedir(dir);
+    return found;
+}
+
+bool hf__dir_has_slots(const struct file_store *store, const char *except)
+{
+    return remove_all(store, ".", "slots-", except, true) > 0;
+}
+
+void hf__dir_discard(struct file_store *store)
+{
+    (void)remove_all(store, ".", "slots-", NULL, false);
+    (void)remove_all(store, "alive", "", NULL, false);
+    (void)remove_all(store, "queue", "", NULL, false);
+}
+
+mode_t hf__dir_mode(const struct file_store *store)
+{
+    return store->shared ? 0660 : 0600;
+}
+
+bool hf__dir_trusts(const struct file_store *store, const struct stat *st)
+{
+    if ((st->st_mode & S_IWOTH) != 0)
+        return false;
+    if (store->shared)
+        return st->st_gid == store->gid || st->st_uid == geteuid();
+    return st->st_uid == geteuid() && (st->st_mode & S_IWGRP) == 0;
+}

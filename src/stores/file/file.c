@@ -1,0 +1,231 @@
+/* file.c - the embedded store: its table of operations. */
+#include "stores/file/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_host *host)
+{
+    struct file_store *store = calloc(1, sizeof *store);
+
+    if (store == NULL)
+        return NULL;
+    store->base.ops = &hf__file_ops;
+    store->base.host = host;
+    store->sys = sys;
+    store->dir_fd = -1;
+    store->slots_fd = -1;
+    store->life_fd = -1;
+    while (store->client == 0)
+        host->random(&store->client, sizeof store->client);
+    for (int i = 0; i <= STRIPES; i++)
+        pthread_mutex_init(&store->stripes[i], NULL);
+    pthread_mutex_init(&store->life_lock, NULL);
+    return store;
+}
+
+void hf__file_free(struct file_store *store)
+{
+    if (store->slots_fd >= 0)
+        (void)close(store->slots_fd);
+    if (store->dir_fd >= 0)
+        (void)close(store->dir_fd);
+    free(atomic_load(&store->hints));
+    free(store->path);
+    free(store);
+}
+
+enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_host *host,
+                                const char *url, int64_t deadline_ns, struct hf_store_base **out,
+                                struct hf_error *err)
+{
+    struct file_store *store = hf__file_new(sys, host);
+    enum hf_status status;
+
+    if (store == NULL)
+        return hf__nomem(err);
+    status = hf__dir_parse(url, &store->path, &store->shared, err);
+    if (status == HF_OK)
+        status = hf__dir_open(store, err);
+    if (status == HF_OK)
+        status = hf__dir_lock(store, LOCK_SH, deadline_ns, err);
+    if (status == HF_OK)
+        status = hf__slots_open(store, deadline_ns, err);
+    if (status != HF_OK) {
+        hf__file_free(store);
+        return status;
+    }
+    *out = &store->base;
+    return HF_OK;
+}
+
+static enum hf_status file_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
+                                struct hf_store_base **out, struct hf_error *err)
+{
+    return hf__file_open_on(&hf__file_sys_real, host, url, deadline_ns, out, err);
+}
+
+static void file_close(struct hf_store_base *base, bool forked)
+{
+    struct file_store *store = hf__file_of(base);
+
+    hf__queue_close(store, forked);
+    hf__life_close(store, forked);
+    hf__file_free(store);
+}
+
+/* Somebody may have deleted the slot file under us: what we would write there nobody else would
+ * see. */
+static enum hf_status check_linked(struct file_store *store, struct hf_error *err)
+{
+    struct stat st;
+
+    if (fstat(store->slots_fd, &st) == 0 && st.st_nlink > 0)
+        return HF_OK;
+    return hf__fail(err, HF_CORRUPT,
+                    "store file:%s: the slot file was deleted while in use: open the store again",
+                    store->path);
+}
+
+static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
+                                   struct hf_grant *grant, struct hf_error *err)
+{
+    struct file_store *store = hf__file_of(base);
+    struct bucket bucket;
+    struct slot *slot;
+    enum look seen;
+    enum hf_status status = check_linked(store, err);
+
+    if (status != HF_OK)
+        return status;
+    if (!claim->detached && hf__life_fd(store) < 0)
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot create a FIFO: %s", store->path,
+                        strerror(errno));
+    status = hf__take_slot(store, claim, &bucket, &slot, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__take_look(store, &bucket, slot, claim, 0, &seen, grant, err);
+    if (status == HF_OK && seen != LOOK_TAKEN)
+        status = hf__busy(store, slot, claim->name, base->host->now_ns(), err);
+    hf__bucket_unlock(store, &bucket);
+    if (status == HF_BUSY && claim->wait_until_ns != 0)
+        status = hf__queue_wait(store, claim, grant, err);
+    return status;
+}
+
+static enum hf_status lost(struct file_store *store, const struct hf_claim *claim,
+                           struct hf_grant *grant, enum hf_loss loss, struct hf_error *err)
+{
+    if (grant != NULL)
+        grant->loss = loss;
+    return hf__fail(err, HF_LOST, "lock \"%s\" in file:%s: %s", claim->name, store->path,
+                    hf_loss_text(loss));
+}
+
+/* Why the claim's owner does not hold the slot (which may be NULL); HF_LOSS_NONE if it does. */
+static enum hf_loss why_lost(const struct slot *slot, const struct hf_claim *claim, int64_t now_ns)
+{
+    unsigned char owner[HF_OWNER_LEN / 2];
+
+    if (slot == NULL || !hf__hex_decode(owner, sizeof owner, claim->owner))
+        return HF_LOSS_FORGOTTEN;
+    if (memcmp(owner, slot->owner, sizeof owner) == 0 && slot->token == claim->token)
+        return slot->expires_ns > now_ns ? HF_LOSS_NONE : HF_LOSS_EXPIRED;
+    return slot->expires_ns > now_ns ? HF_LOSS_TAKEN : HF_LOSS_EXPIRED;
+}
+
+static enum hf_status file_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                                 struct hf_grant *grant, struct hf_error *err)
+{
+    struct file_store *store = hf__file_of(base);
+    uint64_t hash = hf__name_hash(claim->name);
+    struct bucket bucket;
+    struct slot *slot;
+    enum hf_loss loss;
+    int64_t now_ns;
+    enum hf_status status;
+
+    if (check_linked(store, NULL) != HF_OK)
+        return lost(store, claim, grant, HF_LOSS_FORGOTTEN, err);
+    status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
+    if (status != HF_OK)
+        return status;
+    now_ns = base->host->now_ns();
+    slot = hf__bucket_find(&bucket, hash, claim->name);
+    loss = why_lost(slot, claim, now_ns);
+    if (loss != HF_LOSS_NONE) {
+        status = lost(store, claim, grant, loss, err);
+    } else {
+        grant->sent_at_ns = now_ns;
+        grant->ttl_ms = slot->ttl_ms;
+        grant->remaining_ms = (slot->expires_ns - now_ns) / HF__NS_PER_MS;
+        if (claim->ttl_ms != 0) {
+            slot->ttl_ms = claim->ttl_ms;
+            slot->expires_ns = hf__time_add(now_ns, (int64_t)claim->ttl_ms * HF__NS_PER_MS);
+            status = hf__bucket_write(store, &bucket, slot, err);
+            grant->ttl_ms = claim->ttl_ms;
+        }
+    }
+    hf__bucket_unlock(store, &bucket);
+    return status;
+}
+
+static enum hf_status file_release(struct hf_store_base *base, const struct hf_claim *claim,
+                                   struct hf_error *err)
+{
+    struct file_store *store = hf__file_of(base);
+    uint64_t hash = hf__name_hash(claim->name);
+    unsigned char owner[HF_OWNER_LEN / 2];
+    struct bucket bucket;
+    struct slot *slot;
+    enum hf_loss loss;
+    int64_t now_ns;
+    enum hf_status status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
+
+    if (status != HF_OK)
+        return status;
+    now_ns = base->host->now_ns();
+    slot = hf__bucket_find(&bucket, hash, claim->name);
+    loss = why_lost(slot, claim, now_ns);
+    (void)hf__hex_decode(owner, sizeof owner, claim->owner);
+    if (slot != NULL && memcmp(slot->owner, owner, sizeof owner) == 0) {
+        memset(slot->owner, 0, sizeof slot->owner);
+        memset(slot->label, 0, sizeof slot->label);
+        slot->expires_ns = 0;
+        slot->client = 0;
+        status = hf__queue_pass(store, &bucket, slot, now_ns, err);
+    }
+    hf__bucket_unlock(store, &bucket);
+    hf__queue_forget(store, owner);
+    if (status == HF_OK)
+        hf__floor_refill(store, claim->token);
+    if (status == HF_OK && loss != HF_LOSS_NONE)
+        status = lost(store, claim, NULL, loss, err);
+    return status;
+}
+
+static int file_life_fd(struct hf_store_base *base)
+{
+    return hf__life_fd(hf__file_of(base));
+}
+
+static const char *const schemes[] = {"file", NULL};
+
+const struct hf_store_ops hf__file_ops = {
+    .size = sizeof hf__file_ops,
+    .schemes = schemes,
+    .features = HF_FEATURE_FAIR | HF_FEATURE_CRASH_RELEASE | HF_FEATURE_DURABLE_TOKENS |
+                HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL,
+    .open = file_open,
+    .close = file_close,
+    .acquire = file_acquire,
+    .renew = file_renew,
+    .release = file_release,
+    .list = hf__file_list,
+    .life_fd = file_life_fd,
+    .repair = hf__file_repair,
+};

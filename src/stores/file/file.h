@@ -1,0 +1,31 @@
+/* file.h - the embedded store, as the rest of holdfast sees it. */
+#ifndef HF_STORES_FILE_FILE_H
+#define HF_STORES_FILE_FILE_H
+
+#include <holdfast/store.h>
+#include <sys/types.h>
+
+extern const struct hf_store_ops hf__file_ops;
+
+/* What the store asks of the system and a test may want to answer for: everything that can fail,
+ * be cut off in the middle, or differ after a reboot. */
+struct hf__file_sys {
+    ssize_t (*pread)(int fd, void *buf, size_t len, off_t at);
+    ssize_t (*pwrite)(int fd, const void *buf, size_t len, off_t at);
+    int (*openat)(int dir, const char *name, int flags, mode_t mode);
+    int (*fsync)(int fd);
+    int (*renameat)(int from_dir, const char *from, int to_dir, const char *to);
+    /* The boot id as 36 characters and a NUL; false if the system does not tell. */
+    bool (*boot_id)(char out[37]);
+    /* A number that differs between time namespaces; 0 if the system has none. */
+    uint64_t (*time_namespace)(void);
+};
+
+extern const struct hf__file_sys hf__file_sys_real;
+
+/* hf__file_ops.open with another system underneath. sys outlives the store. */
+enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_host *host,
+                                const char *url, int64_t deadline_ns, struct hf_store_base **out,
+                                struct hf_error *err);
+
+#endif /* HF_STORES_FILE_FILE_H */

@@ -1,0 +1,193 @@
+/* floor.c - what must survive the loss of power: how far tokens may have gone.
+ *
+ * A one-line text file promises that no token above its number was given. It is replaced before a
+ * token above it is given, by an hour's worth of microseconds at a time, so that this is rare.
+ * After a reboot tokens start above the promise, whatever the clock says. `lock` serialises the
+ * writers; the number in the file never goes down.
+ */
+#include "stores/file/internal.h"
+#include "core/token.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FLOOR_NAME   "floor"
+#define FLOOR_NEW    "floor.new"
+#define FLOOR_SEED   0x666c6f6f72u
+#define LINE_MAX_LEN 80
+
+static enum hf_status floor_fail(const struct file_store *store, const char *what,
+                                 struct hf_error *err)
+{
+    return hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
+                    "store file:%s: cannot %s the token floor: %s", store->path, what,
+                    strerror(errno));
+}
+
+static int format_line(char *out, size_t size, uint64_t promise)
+{
+    char number[24];
+
+    (void)snprintf(number, sizeof number, "%" PRIu64, promise);
+    return snprintf(out, size, "holdfast floor 1 %s %016" PRIx64 "\n", number,
+                    hf__hash64(number, strlen(number), FLOOR_SEED));
+}
+
+enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf_error *err)
+{
+    char line[LINE_MAX_LEN + 1];
+    char expected[LINE_MAX_LEN + 1];
+    char number[24];
+    ssize_t got;
+    int fd = store->sys->openat(store->dir_fd, FLOOR_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+
+    *out = 0;
+    if (fd < 0)
+        return errno == ENOENT ? HF_OK : floor_fail(store, "open", err);
+    got = store->sys->pread(fd, line, LINE_MAX_LEN, 0);
+    (void)close(fd);
+    if (got < 0)
+        return floor_fail(store, "read", err);
+    line[got] = '\0';
+    if (sscanf(line, "holdfast floor 1 %23[0-9] ", number) == 1 && hf__parse_u64(number, out) &&
+        *out > 0 && *out <= HF__TOKEN_MAX) {
+        (void)format_line(expected, sizeof expected, *out);
+        if (strcmp(line, expected) == 0)
+            return HF_OK;
+    }
+    return hf__fail(err, HF_CORRUPT,
+                    "store file:%s: the token floor is damaged. Run: holdfast --store 'file:%s' "
+                    "repair --above TOKEN (the highest token your resources have admitted)",
+                    store->path, store->path);
+}
+
+enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struct hf_error *err)
+{
+    const struct hf__file_sys *sys = store->sys;
+    char line[LINE_MAX_LEN + 1];
+    int len = format_line(line, sizeof line, promise);
+    int fd =
+        sys->openat(store->dir_fd, FLOOR_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                    hf__dir_mode(store));
+    bool written;
+
+    if (fd < 0)
+        return floor_fail(store, "create", err);
+    if (store->shared)
+        (void)fchmod(fd, hf__dir_mode(store));
+    written = sys->pwrite(fd, line, (size_t)len, 0) == len && sys->fsync(fd) == 0;
+    if (!written) {
+        enum hf_status status = floor_fail(store, "write", err);
+
+        (void)close(fd);
+        return status;
+    }
+    (void)close(fd);
+    if (sys->renameat(store->dir_fd, FLOOR_NEW, store->dir_fd, FLOOR_NAME) != 0 ||
+        sys->fsync(store->dir_fd) != 0)
+        return floor_fail(store, "replace", err);
+    return HF_OK;
+}
+
+enum hf_status hf__floor_lock(struct file_store *store, int64_t deadline_ns, int *out,
+                              struct hf_error *err)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                    hf__dir_mode(store));
+
+    if (fd < 0)
+        return floor_fail(store, "lock", err);
+    if (store->shared)
+        (void)fchmod(fd, hf__dir_mode(store));
+    while (fcntl(fd, F_OFD_SETLK, &whole) != 0) {
+        bool taken = errno == EAGAIN || errno == EACCES;
+
+        if (!taken || store->base.host->now_ns() >= deadline_ns) {
+            enum hf_status status = floor_fail(store, "lock", err);
+
+            (void)close(fd);
+            return status;
+        }
+        hf__sleep_ns(HF__NS_PER_MS);
+    }
+    *out = fd;
+    return HF_OK;
+}
+
+/* How far to promise, with the floor's lock held, so that `token` is within. */
+static uint64_t next_promise(const struct file_store *store, uint64_t token, uint64_t current)
+{
+    int64_t wall_us = store->base.host->wall_us();
+    uint64_t promise = token > current ? token : current;
+
+    if (wall_us > 0 && (uint64_t)wall_us > promise)
+        promise = (uint64_t)wall_us;
+    return promise <= HF__TOKEN_MAX - HOUR_US ? promise + HOUR_US : HF__TOKEN_MAX;
+}
+
+/* Puts the promise into the slot file's header, where other processes find it without asking the
+ * disk. */
+static enum hf_status publish(struct file_store *store, uint64_t promise, struct hf_error *err)
+{
+    struct file_header header;
+
+    if (store->sys->pread(store->slots_fd, &header, sizeof header, 0) != sizeof header ||
+        !hf__sum_ok(&header))
+        return hf__fail(err, HF_CORRUPT, "store file:%s: the slot file's header is damaged",
+                        store->path);
+    header.promise = promise;
+    hf__sum_set(&header);
+    if (store->sys->pwrite(store->slots_fd, &header, sizeof header, 0) != sizeof header)
+        return floor_fail(store, "publish", err);
+    return HF_OK;
+}
+
+/* Raises the floor until `wanted` is within the promise. */
+static enum hf_status raise_floor(struct file_store *store, uint64_t wanted, int64_t deadline_ns,
+                                  struct hf_error *err)
+{
+    uint64_t current;
+    uint64_t promise;
+    int fd;
+    enum hf_status status = hf__floor_lock(store, deadline_ns, &fd, err);
+
+    if (status != HF_OK)
+        return status;
+    status = hf__floor_read(store, &current, err);
+    if (status != HF_OK)
+        goto out;
+    promise = current;
+    if (wanted > current) {
+        promise = next_promise(store, wanted, current);
+        status = hf__floor_write(store, promise, err);
+        if (status == HF_OK)
+            status = publish(store, promise, err);
+    }
+    if (status == HF_OK)
+        atomic_store(&store->promise, promise);
+out:
+    (void)close(fd);
+    return status;
+}
+
+enum hf_status hf__floor_admit(struct file_store *store, uint64_t token, int64_t deadline_ns,
+                               struct hf_error *err)
+{
+    if (token <= atomic_load(&store->promise))
+        return HF_OK;
+    return raise_floor(store, token, deadline_ns, err);
+}
+
+void hf__floor_refill(struct file_store *store, uint64_t token)
+{
+    /* Half of what was promised is left: fine. Failing here costs nothing yet: the next token above
+     * the promise will ask for it, and say what is wrong. */
+    if (token <= HF__TOKEN_MAX - HOUR_US && token + HOUR_US / 2 > atomic_load(&store->promise))
+        (void)raise_floor(store, token + HOUR_US / 2,
+                          store->base.host->now_ns() + 100 * HF__NS_PER_MS, NULL);
+}

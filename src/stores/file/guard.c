@@ -1,0 +1,87 @@
+/* guard.c - the locks over buckets.
+ *
+ * A byte-range lock of the open file description (F_OFD_SETLK) keeps processes apart and is freed
+ * by the kernel when its holder dies; a mutex keeps the threads of one process apart, which share
+ * the description. Both are only ever tried: a process that was stopped while it held a bucket must
+ * not stop everybody else for longer than they are willing to wait.
+ */
+#include "stores/file/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+
+/* The bytes that are locked lie far behind any page. */
+#define GUARD_BASE ((off_t)1 << 50)
+
+#define SPINS        8       /* tries before the first sleep */
+#define PAUSE_MIN_NS 10000   /* 10 us */
+#define PAUSE_MAX_NS 2000000 /* 2 ms  */
+
+static pthread_mutex_t *stripe_of(struct file_store *store, uint32_t page_no)
+{
+    /* Growing has its own: it is done with a bucket locked. */
+    return &store->stripes[page_no == GUARD_GROW ? STRIPES : page_no % STRIPES];
+}
+
+static int set_lock(const struct file_store *store, uint32_t page_no, short type)
+{
+    struct flock lock = {
+        .l_type = type, .l_whence = SEEK_SET, .l_start = GUARD_BASE + page_no, .l_len = 1};
+
+    return fcntl(store->slots_fd, F_OFD_SETLK, &lock);
+}
+
+static enum hf_status give_up(struct file_store *store, uint32_t page_no, struct hf_error *err)
+{
+    char who[96];
+
+    if (hf__blocker_name(store, GUARD_BASE + page_no, who, sizeof who))
+        return hf__fail(err, HF_UNREACHABLE,
+                        "store file:%s: %s is in the middle of a change and does not go on: "
+                        "resume or end it",
+                        store->path, who);
+    return hf__fail(err, HF_UNREACHABLE,
+                    "store file:%s: too busy: a bucket could not be locked in time", store->path);
+}
+
+/* 0: locked; 1: somebody has it; -1: errno. */
+static int try_lock(struct file_store *store, uint32_t page_no)
+{
+    if (pthread_mutex_trylock(stripe_of(store, page_no)) != 0)
+        return 1;
+    if (set_lock(store, page_no, F_WRLCK) == 0)
+        return 0;
+    pthread_mutex_unlock(stripe_of(store, page_no));
+    return errno == EAGAIN || errno == EACCES || errno == EINTR ? 1 : -1;
+}
+
+enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_t deadline_ns,
+                              struct hf_error *err)
+{
+    int64_t pause_ns = PAUSE_MIN_NS;
+    int result;
+
+    for (int tries = 0; (result = try_lock(store, page_no)) > 0; tries++) {
+        if (tries < SPINS) {
+            (void)sched_yield();
+            continue;
+        }
+        if (store->base.host->now_ns() >= deadline_ns)
+            return give_up(store, page_no, err);
+        hf__sleep_ns(pause_ns);
+        if (pause_ns < PAUSE_MAX_NS)
+            pause_ns *= 2;
+    }
+    if (result < 0)
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot lock the slot file: %s",
+                        store->path, strerror(errno));
+    return HF_OK;
+}
+
+void hf__guard_unlock(struct file_store *store, uint32_t page_no)
+{
+    (void)set_lock(store, page_no, F_UNLCK);
+    pthread_mutex_unlock(stripe_of(store, page_no));
+}

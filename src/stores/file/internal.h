@@ -1,0 +1,199 @@
+/* internal.h - what the files of the embedded store share. */
+#ifndef HF_STORES_FILE_INTERNAL_H
+#define HF_STORES_FILE_INTERNAL_H
+
+#include "base/base.h"
+#include "stores/file/file.h"
+#include "stores/file/layout.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+
+#define STRIPES        64           /* in-process mutexes over the buckets              */
+#define HINT_BITS      18           /* hashes whose bucket a client remembers           */
+#define CLAIM_NS       HF__NS_PER_S /* how long a hand-over waits for its waiter        */
+#define FIFO_NAME_SIZE 64           /* "queue/" + hash + ticket                         */
+#define HOUR_US        3600000000LL
+
+/* A waiter's FIFO, kept while its owner holds the lock: the next in line watches it. */
+struct turn {
+    struct turn *next;
+    unsigned char owner[HF_OWNER_LEN / 2];
+    char name[FIFO_NAME_SIZE];
+    int fd;
+};
+
+struct file_store {
+    struct hf_store_base base;
+    const struct hf__file_sys *sys;
+    char *path; /* the directory, for messages     */
+    int dir_fd; /* holds flock(LOCK_SH)            */
+    int slots_fd;
+    char boot_id[37];
+    bool shared; /* ?shared=group                   */
+    gid_t gid;   /* the directory's group           */
+    uint64_t token_base;
+    atomic_uint_fast64_t promise;         /* tokens up to here may be given */
+    pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing */
+    pthread_mutex_t life_lock;            /* guards life_fd and turns */
+    int life_fd;
+    uint64_t client; /* random, never 0 */
+    struct turn *turns;
+    /* By the low HINT_BITS of a hash: a page. NULL until a split bucket was met. */
+    _Atomic(_Atomic(uint32_t) *) hints;
+};
+
+/* A bucket that is locked and read. */
+struct bucket {
+    uint32_t page_no;
+    struct page page;
+};
+
+static inline struct file_store *hf__file_of(struct hf_store_base *base)
+{
+    return (struct file_store *)base;
+}
+
+/* dir.c: the directory, the slot file's name and header. */
+
+/* From a URL to a directory; *shared_out: ?shared=group. The caller frees *path_out. */
+enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
+                             struct hf_error *err);
+/* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd. */
+enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err);
+/* flock(2) on the directory, tried until deadline_ns. */
+enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,
+                            struct hf_error *err);
+/* True if a slot file other than `except` (NULL: any) is there. */
+bool hf__dir_has_slots(const struct file_store *store, const char *except);
+/* Removes every slot file and FIFO. Needs LOCK_EX. */
+void hf__dir_discard(struct file_store *store);
+/* The mode for files: 0600, or 0660 in a shared directory. */
+mode_t hf__dir_mode(const struct file_store *store);
+/* Refuses files and FIFOs that others could have planted. */
+bool hf__dir_trusts(const struct file_store *store, const struct stat *st);
+
+/* open.c: opens or creates the slot file; dir_fd is open and locked shared. */
+enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err);
+
+/* floor.c: the durable promise about tokens. */
+
+/* Reads the floor. HF_OK with 0: there is none yet. HF_CORRUPT: refused, with the way out. */
+enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf_error *err);
+/* Replaces it by write, fsync, rename, fsync. */
+enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struct hf_error *err);
+/* The lock over changes of the floor: closing *out gives it back. */
+enum hf_status hf__floor_lock(struct file_store *store, int64_t deadline_ns, int *out,
+                              struct hf_error *err);
+/* Makes sure that `token` may be given; raises the floor first if it is above the promise. */
+enum hf_status hf__floor_admit(struct file_store *store, uint64_t token, int64_t deadline_ns,
+                               struct hf_error *err);
+/* Raises the floor ahead of need, if `token` used up half of what was promised. */
+void hf__floor_refill(struct file_store *store, uint64_t token);
+
+/* guard.c: the byte-range locks over buckets. */
+
+#define GUARD_GROW UINT32_MAX /* instead of a page: the end of the file */
+
+/* Takes the lock of a page, trying until deadline_ns. HF_UNREACHABLE names who sits on it. */
+enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_t deadline_ns,
+                              struct hf_error *err);
+void hf__guard_unlock(struct file_store *store, uint32_t page_no);
+
+/* blocker.c: "process 12 (name, stopped)" for who holds the byte lock; false if it cannot be told.
+ */
+bool hf__blocker_name(struct file_store *store, off_t byte, char *out, size_t size);
+
+/* bucket.c: finding, reading, writing and splitting buckets. */
+
+uint64_t hf__name_hash(const char *name);
+/* Locks and reads the bucket that `hash` belongs to. Pairs with hf__bucket_unlock. */
+enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t deadline_ns,
+                               struct bucket *out, struct hf_error *err);
+void hf__bucket_unlock(struct file_store *store, const struct bucket *bucket);
+/* The slot of a name, or NULL. */
+struct slot *hf__bucket_find(struct bucket *bucket, uint64_t hash, const char *name);
+/* Writes one slot of a locked bucket. */
+enum hf_status hf__bucket_write(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                                struct hf_error *err);
+/* A slot for a new name in a locked bucket: an empty one, else an idle one, whose token becomes the
+ * bucket's floor first. NULL with HF_OK if all are in use. */
+enum hf_status hf__bucket_vacate(struct file_store *store, struct bucket *bucket, struct slot **out,
+                                 struct hf_error *err);
+/* Splits a full locked bucket; it stays locked, and may now be the wrong one for a hash. */
+enum hf_status hf__bucket_split(struct file_store *store, struct bucket *bucket,
+                                struct hf_error *err);
+/* Reads a page without its lock; for listings. False past the end. */
+enum hf_status hf__page_count(struct file_store *store, uint32_t *out, struct hf_error *err);
+enum hf_status hf__page_read(struct file_store *store, uint32_t page_no, struct page *out,
+                             struct hf_error *err);
+/* Where names with this hash live according to a page's head: the page itself or another one. */
+uint32_t hf__page_route(const struct page_head *head, uint32_t page_no, uint64_t hash);
+
+/* life.c: FIFOs as signs of life. */
+
+/* Makes a FIFO and opens it for reading and writing; it appears under its name when it is open, so
+ * that whoever sees it without a reader sees the dead. -1 with errno. */
+int hf__fifo_make(struct file_store *store, const char *name);
+
+/* The client's own FIFO, made at the first call; -1 if it cannot be had. */
+int hf__life_fd(struct file_store *store);
+/* False only if the client is surely gone. Unlinks the FIFO of a dead client. */
+bool hf__life_check(struct file_store *store, uint64_t client);
+/* A descriptor that becomes readable (HUP) when the client dies; -1 if it is dead already. */
+int hf__life_watch(struct file_store *store, uint64_t client);
+/* Closes the own FIFO; unlinks it unless forked. */
+void hf__life_close(struct file_store *store, bool forked);
+/* Removes FIFOs of the dead, now and then. */
+void hf__life_sweep(struct file_store *store);
+
+/* queue.c: tickets and their FIFOs. */
+
+/* The first ticket from slot->head on whose waiter lives, or slot->tail; removes dead FIFOs it
+ * passes. *fd_out (may be NULL): the FIFO, open for writing, -1 if there is none. */
+uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot, int *fd_out);
+/* How many waiters live. */
+uint64_t hf__queue_count(struct file_store *store, const struct slot *slot);
+/* Waits in line for claim->name until it is granted, the wait is over, or cancelled. */
+enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *claim,
+                              struct hf_grant *grant, struct hf_error *err);
+/* After a release, a leave or a lapse: reserves the lock for the next live waiter, writes the slot,
+ * wakes that waiter. The slot is not held. */
+enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                              int64_t now_ns, struct hf_error *err);
+/* Ends the FIFO kept for a held lock, if there is one. */
+void hf__queue_forget(struct file_store *store, const unsigned char *owner);
+void hf__queue_close(struct file_store *store, bool forked);
+
+/* take.c: the decision whether a lock can be taken, and taking it. */
+
+enum look {
+    LOOK_TAKEN,  /* granted: *grant is filled in                 */
+    LOOK_HELD,   /* another holds it                             */
+    LOOK_PASSED, /* it was free, and an older waiter has the turn */
+};
+/* Looks at a lock in a locked bucket and takes it if it is our turn. ticket: 0 for a newcomer.
+ * slot: the lock's slot. */
+enum hf_status hf__take_look(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                             const struct hf_claim *claim, uint64_t ticket, enum look *look_out,
+                             struct hf_grant *grant, struct hf_error *err);
+/* The lock's slot in its locked bucket, made if need be; splits as often as it takes. */
+enum hf_status hf__take_slot(struct file_store *store, const struct hf_claim *claim,
+                             struct bucket *bucket, struct slot **out, struct hf_error *err);
+/* True if the slot is held by a live, unexpired holder. */
+bool hf__slot_held(struct file_store *store, const struct slot *slot, int64_t now_ns);
+/* HF_BUSY with who holds it. */
+enum hf_status hf__busy(struct file_store *store, const struct slot *slot, const char *name,
+                        int64_t now_ns, struct hf_error *err);
+
+/* list.c, repair.c: slots of the ops table. */
+enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *query,
+                             hf_list_fn *fn, void *data, struct hf_error *err);
+enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,
+                               struct hf_error *report);
+
+/* file.c: a store struct with nothing open yet; and its end. */
+struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_host *host);
+void hf__file_free(struct file_store *store);
+
+#endif /* HF_STORES_FILE_INTERNAL_H */

@@ -1,0 +1,192 @@
+/* life.c - FIFOs as signs of life.
+ *
+ * Every client that takes a lock keeps a FIFO alive/CLIENT open for reading and writing. The kernel
+ * closes it with the last process that has it, however that process ends. Who wants to know opens
+ * it for reading and reads once: end of file means nobody is left, EAGAIN means somebody is. (poll
+ * alone does not report a writer that left before the reader came.)
+ *
+ * Who unlinks: a client its own FIFO when it closes; whoever finds a client dead, that client's;
+ * and now and then somebody who opens the store, all that are dead.
+ */
+#include "stores/file/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SWEEP_ONE_IN 64   /* clients that sweep */
+#define DRAFT_AGE_S  3600 /* a FIFO that was never put in place is left alone for so long */
+
+static void life_name(char *out, size_t size, uint64_t client)
+{
+    (void)snprintf(out, size, "alive/%016" PRIx64, client);
+}
+
+/* The folder of a FIFO's name, at its first use. */
+static void make_folder(struct file_store *store, const char *name, int len)
+{
+    char folder[16];
+
+    (void)snprintf(folder, sizeof folder, "%.*s", len, name);
+    /* The umask may take the group's rights away, which a shared store needs. */
+    if (mkdirat(store->dir_fd, folder, store->shared ? 02770 : 0700) == 0 && store->shared)
+        (void)!fchmodat(store->dir_fd, folder, 02770, 0);
+}
+
+int hf__fifo_make(struct file_store *store, const char *name)
+{
+    const char *base = strchr(name, '/') + 1;
+    char draft[FIFO_NAME_SIZE + 2];
+    int fd;
+    int error;
+
+    (void)snprintf(draft, sizeof draft, "%.*s.%s", (int)(base - name), name, base);
+    if (mkfifoat(store->dir_fd, draft, hf__dir_mode(store)) != 0) {
+        if (errno == ENOENT)
+            make_folder(store, name, (int)(base - name));
+        else if (errno == EEXIST)
+            (void)unlinkat(store->dir_fd, draft, 0);
+        if (mkfifoat(store->dir_fd, draft, hf__dir_mode(store)) != 0)
+            return -1;
+    }
+    fd = openat(store->dir_fd, draft, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0 && store->shared)
+        (void)fchmod(fd, hf__dir_mode(store));
+    if (fd >= 0 && renameat(store->dir_fd, draft, store->dir_fd, name) == 0)
+        return fd;
+    error = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    (void)unlinkat(store->dir_fd, draft, 0);
+    errno = error;
+    return -1;
+}
+
+int hf__life_fd(struct file_store *store)
+{
+    char name[FIFO_NAME_SIZE];
+    bool fresh = false;
+    int fd;
+
+    pthread_mutex_lock(&store->life_lock);
+    if (store->life_fd < 0) {
+        life_name(name, sizeof name, store->client);
+        store->life_fd = hf__fifo_make(store, name);
+        fresh = store->life_fd >= 0;
+    }
+    fd = store->life_fd;
+    pthread_mutex_unlock(&store->life_lock);
+    if (fresh && store->client % SWEEP_ONE_IN == 0)
+        hf__life_sweep(store);
+    return fd;
+}
+
+/* Opens a FIFO of alive/ and asks it. -1: dead, and unlinked; -2: cannot tell. */
+static int open_if_alive(struct file_store *store, const char *name)
+{
+    int fd = openat(store->dir_fd, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    char byte;
+
+    if (fd < 0)
+        return errno == ENOENT ? -1 : -2;
+    if (read(fd, &byte, 1) != 0)
+        return fd;
+    (void)close(fd);
+    (void)unlinkat(store->dir_fd, name, 0);
+    return -1;
+}
+
+int hf__life_watch(struct file_store *store, uint64_t client)
+{
+    char name[FIFO_NAME_SIZE];
+
+    life_name(name, sizeof name, client);
+    return open_if_alive(store, name);
+}
+
+bool hf__life_check(struct file_store *store, uint64_t client)
+{
+    int fd;
+
+    if (client == store->client)
+        return true;
+    fd = hf__life_watch(store, client);
+    if (fd >= 0)
+        (void)close(fd);
+    return fd != -1;
+}
+
+void hf__life_close(struct file_store *store, bool forked)
+{
+    char name[FIFO_NAME_SIZE];
+
+    if (store->life_fd < 0)
+        return;
+    if (!forked) {
+        life_name(name, sizeof name, store->client);
+        (void)unlinkat(store->dir_fd, name, 0);
+    }
+    (void)close(store->life_fd);
+    store->life_fd = -1;
+}
+
+/* Nobody reads from a waiter's FIFO who does not also wait: no reader means dead. */
+static void sweep_waiter(struct file_store *store, const char *name)
+{
+    int fd = openat(store->dir_fd, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd >= 0)
+        (void)close(fd);
+    else if (errno == ENXIO)
+        (void)unlinkat(store->dir_fd, name, 0);
+}
+
+static void sweep_draft(struct file_store *store, const char *name)
+{
+    struct stat st;
+
+    if (fstatat(store->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISFIFO(st.st_mode) &&
+        store->base.host->wall_us() / 1000000 - st.st_mtime > DRAFT_AGE_S)
+        (void)unlinkat(store->dir_fd, name, 0);
+}
+
+static void sweep_folder(struct file_store *store, const char *folder, bool waiters)
+{
+    int fd = openat(store->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+
+    if (dir == NULL) {
+        if (fd >= 0)
+            (void)close(fd);
+        return;
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        char name[300];
+
+        (void)snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
+        if (entry->d_type != DT_FIFO)
+            continue;
+        if (entry->d_name[0] == '.') {
+            sweep_draft(store, name);
+        } else if (waiters) {
+            sweep_waiter(store, name);
+        } else {
+            int alive = open_if_alive(store, name);
+
+            if (alive >= 0)
+                (void)close(alive);
+        }
+    }
+    (void)closedir(dir);
+}
+
+void hf__life_sweep(struct file_store *store)
+{
+    sweep_folder(store, "alive", false);
+    sweep_folder(store, "queue", true);
+}

@@ -1,0 +1,199 @@
+/* open.c - the slot file: finding this boot's, or making it. */
+#include "stores/file/internal.h"
+#include "core/token.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define NEW_NAME  "new-slots"
+#define NAME_SIZE 48
+
+static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
+
+static enum hf_status create(struct file_store *store, const char *name, int64_t deadline_ns,
+                             struct hf_error *err);
+
+static enum hf_status damaged(const struct file_store *store, const char *name,
+                              struct hf_error *err)
+{
+    return hf__fail(err, HF_CORRUPT,
+                    "store file:%s: %s is damaged. Stop its users and run: "
+                    "holdfast --store 'file:%s' repair",
+                    store->path, name, store->path);
+}
+
+static enum hf_status check_header(struct file_store *store, const char *name, struct hf_error *err)
+{
+    struct file_header header;
+
+    if (store->sys->pread(store->slots_fd, &header, sizeof header, 0) != sizeof header ||
+        !hf__sum_ok(&header) || memcmp(header.magic, magic, sizeof magic) != 0)
+        return damaged(store, name, err);
+    if (header.version != FORMAT_VERSION || header.page_size != PAGE_SIZE)
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "store file:%s was made by another version of holdfast (format %u, ours is "
+                        "%d): end its users first",
+                        store->path, header.version, FORMAT_VERSION);
+    if (strcmp(header.boot_id, store->boot_id) != 0)
+        return damaged(store, name, err);
+    if (header.time_namespace != store->sys->time_namespace())
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "store file:%s is used from another time namespace, whose clock differs: "
+                        "deadlines would not agree",
+                        store->path);
+    store->token_base = header.base;
+    atomic_store(&store->promise, header.promise);
+    return HF_OK;
+}
+
+/* The floor must be readable and cover the header's promise; if it is gone, the header knows it. */
+static enum hf_status check_floor(struct file_store *store, int64_t deadline_ns,
+                                  struct hf_error *err)
+{
+    uint64_t floor;
+    int fd;
+    enum hf_status status = hf__floor_read(store, &floor, err);
+
+    if (status != HF_OK || floor >= atomic_load(&store->promise))
+        return status;
+    status = hf__floor_lock(store, deadline_ns, &fd, err);
+    if (status != HF_OK)
+        return status;
+    status = hf__floor_read(store, &floor, err);
+    if (status == HF_OK && floor < atomic_load(&store->promise))
+        status = hf__floor_write(store, atomic_load(&store->promise), err);
+    (void)close(fd);
+    return status;
+}
+
+enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err)
+{
+    char name[NAME_SIZE];
+    struct stat st;
+    enum hf_status status;
+
+    if (!store->sys->boot_id(store->boot_id))
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "store file:%s: the system does not tell its boot id: is /proc mounted?",
+                        store->path);
+    (void)snprintf(name, sizeof name, "slots-%s", store->boot_id);
+    for (;;) {
+        store->slots_fd =
+            store->sys->openat(store->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+        if (store->slots_fd >= 0)
+            break;
+        if (errno != ENOENT)
+            return hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
+                            "store file:%s: cannot open %s: %s", store->path, name,
+                            strerror(errno));
+        status = create(store, name, deadline_ns, err);
+        if (status != HF_OK)
+            return status;
+    }
+    if (fstat(store->slots_fd, &st) != 0 || !S_ISREG(st.st_mode) || !hf__dir_trusts(store, &st))
+        return hf__fail(err, HF_DENIED,
+                        "store file:%s: %s is not ours alone to write: check owner and mode",
+                        store->path, name);
+    status = check_header(store, name, err);
+    return status == HF_OK ? check_floor(store, deadline_ns, err) : status;
+}
+
+/* Files of another boot are worth nothing, but somebody who disagrees about which boot this is may
+ * be using them. Needs the floor's lock; takes and keeps LOCK_EX if something was discarded. */
+static enum hf_status discard_others(struct file_store *store, const char *name, uint64_t floor,
+                                     struct hf_error *err)
+{
+    if (!hf__dir_has_slots(store, name))
+        return HF_OK;
+    if (floor == 0)
+        return hf__fail(
+            err, HF_CORRUPT,
+            "store file:%s: the token floor is missing. Run: holdfast --store 'file:%s' "
+            "repair --above TOKEN (the highest token your resources have admitted)",
+            store->path, store->path);
+    if (flock(store->dir_fd, LOCK_EX | LOCK_NB) != 0)
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "store file:%s is in use by a process with another boot id: a container "
+                        "with a boot id of its own cannot share it",
+                        store->path);
+    hf__dir_discard(store);
+    return HF_OK;
+}
+
+static enum hf_status write_new(struct file_store *store, const char *name, uint64_t base,
+                                uint64_t promise, struct hf_error *err)
+{
+    size_t size = (size_t)PAGE_SIZE * (1 + ROOTS);
+    char *image = calloc(1, size);
+    struct file_header header = {.version = FORMAT_VERSION,
+                                 .page_size = PAGE_SIZE,
+                                 .time_namespace = store->sys->time_namespace(),
+                                 .base = base,
+                                 .promise = promise};
+    enum hf_status status = HF_OK;
+    bool written = false;
+    int fd;
+
+    if (image == NULL)
+        return hf__nomem(err);
+    memcpy(header.magic, magic, sizeof magic);
+    memcpy(header.boot_id, store->boot_id, sizeof store->boot_id);
+    hf__sum_set(&header);
+    memcpy(image, &header, sizeof header);
+    (void)unlinkat(store->dir_fd, NEW_NAME, 0);
+    fd = store->sys->openat(store->dir_fd, NEW_NAME,
+                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                            hf__dir_mode(store));
+    if (fd >= 0) {
+        if (store->shared)
+            (void)fchmod(fd, hf__dir_mode(store));
+        written = store->sys->pwrite(fd, image, size, 0) == (ssize_t)size &&
+                  store->sys->renameat(store->dir_fd, NEW_NAME, store->dir_fd, name) == 0;
+    }
+    free(image);
+    if (!written)
+        status = hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
+                          "store file:%s: cannot create the slot file: %s", store->path,
+                          strerror(errno));
+    if (fd >= 0)
+        (void)close(fd);
+    return status;
+}
+
+static enum hf_status create(struct file_store *store, const char *name, int64_t deadline_ns,
+                             struct hf_error *err)
+{
+    int64_t wall_us = store->base.host->wall_us();
+    struct stat st;
+    uint64_t floor;
+    uint64_t promise;
+    int lock_fd;
+    enum hf_status status = hf__floor_lock(store, deadline_ns, &lock_fd, err);
+
+    if (status != HF_OK)
+        return status;
+    if (fstatat(store->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        goto out; /* another process was faster */
+    status = hf__floor_read(store, &floor, err);
+    if (status != HF_OK)
+        goto out;
+    status = discard_others(store, name, floor, err);
+    if (status != HF_OK)
+        goto out;
+    promise = floor;
+    if (wall_us > 0 && (uint64_t)wall_us > promise)
+        promise = (uint64_t)wall_us;
+    promise = promise <= HF__TOKEN_MAX - HOUR_US ? promise + HOUR_US : HF__TOKEN_MAX;
+    status = hf__floor_write(store, promise, err);
+    if (status == HF_OK)
+        status = write_new(store, name, floor + 1, promise, err);
+    (void)flock(store->dir_fd, LOCK_SH);
+out:
+    (void)close(lock_fd);
+    return status;
+}

@@ -1,0 +1,324 @@
+/* queue.c - waiting in line.
+ *
+ * A waiter draws a ticket in the lock's slot and sleeps on a FIFO queue/HASH.TICKET of its own.
+ * Whoever gives the lock up reserves it for the first ticket whose FIFO has a reader and writes a
+ * byte into that FIFO before it unlocks the bucket; the waiter then takes the lock by itself. A
+ * dead waiter has no reader (ENXIO) or no FIFO (ENOENT), and is passed over.
+ *
+ * Nobody relies on the byte alone. Each waiter also watches the FIFO of the one before it, by
+ * holding it open for writing: it turns to POLLERR when that one is gone. The FIFO is kept while
+ * its owner holds the lock, so that one release wakes one waiter and nobody else. The first in
+ * line watches the holder's alive/ FIFO instead, and the holder's expiry. A slow poll backs it all.
+ *
+ * Who unlinks: a waiter its own FIFO when it leaves or releases; whoever passes over a dead
+ * ticket, that one's; the sweep, the rest.
+ */
+#include "stores/file/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define POLL_NEAR_NS (1 * HF__NS_PER_S) /* the slow poll of those near the head */
+#define POLL_FAR_NS  (3 * HF__NS_PER_S) /* and of the others                    */
+#define NEAR         16                 /* how many are near                    */
+
+struct waiter {
+    uint64_t hash;
+    uint64_t ticket;
+    char name[FIFO_NAME_SIZE];
+    int fd;              /* our own FIFO                          */
+    int watch_fd;        /* the one before us, or the holder; -1  */
+    int64_t look_at_ns;  /* when to look without being woken      */
+    int64_t patience_ns; /* how long a single look may take       */
+};
+
+static void ticket_name(char *out, uint64_t hash, uint64_t ticket)
+{
+    (void)snprintf(out, FIFO_NAME_SIZE, "queue/%016" PRIx64 ".%" PRIu64, hash, ticket);
+}
+
+/* Opens a ticket's FIFO for writing. -1: dead, and unlinked; -2: cannot tell. */
+static int open_ticket(struct file_store *store, uint64_t hash, uint64_t ticket)
+{
+    char name[FIFO_NAME_SIZE];
+    int fd;
+
+    ticket_name(name, hash, ticket);
+    fd = openat(store->dir_fd, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    if (fd >= 0)
+        return fd;
+    if (errno == ENXIO)
+        (void)unlinkat(store->dir_fd, name, 0);
+    else if (errno != ENOENT)
+        return -2;
+    return -1;
+}
+
+uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot, int *fd_out)
+{
+    if (fd_out != NULL)
+        *fd_out = -1;
+    for (uint64_t ticket = slot->head; ticket < slot->tail; ticket++) {
+        int fd = open_ticket(store, slot->hash, ticket);
+
+        if (fd == -1)
+            continue;
+        if (fd_out != NULL)
+            *fd_out = fd >= 0 ? fd : -1;
+        else if (fd >= 0)
+            (void)close(fd);
+        return ticket;
+    }
+    return slot->tail;
+}
+
+uint64_t hf__queue_count(struct file_store *store, const struct slot *slot)
+{
+    uint64_t count = 0;
+
+    for (uint64_t ticket = slot->head; ticket < slot->tail; ticket++) {
+        int fd = open_ticket(store, slot->hash, ticket);
+
+        if (fd >= 0)
+            (void)close(fd);
+        if (fd != -1)
+            count++;
+    }
+    return count;
+}
+
+enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                              int64_t now_ns, struct hf_error *err)
+{
+    enum hf_status status;
+    int fd = -1;
+
+    slot->claim_ns = 0;
+    if (slot->head != slot->tail) {
+        slot->head = hf__queue_first_live(store, slot, &fd);
+        if (slot->head != slot->tail)
+            slot->claim_ns = now_ns + CLAIM_NS;
+    }
+    status = hf__bucket_write(store, bucket, slot, err);
+    if (fd >= 0) {
+        if (status == HF_OK)
+            (void)!write(fd, "!", 1);
+        (void)close(fd);
+    }
+    return status;
+}
+
+/* Chooses what to watch, with the bucket locked: the next live ticket before ours, else the holder.
+ */
+static void choose_watch(struct file_store *store, struct waiter *waiter, const struct slot *slot)
+{
+    int64_t now_ns = store->base.host->now_ns();
+    uint64_t ahead = waiter->ticket - slot->head;
+    uint64_t before = waiter->ticket;
+
+    waiter->look_at_ns = now_ns + (ahead <= NEAR ? POLL_NEAR_NS : POLL_FAR_NS);
+    waiter->watch_fd = -1;
+    while (before > slot->head) {
+        int fd = open_ticket(store, waiter->hash, --before);
+
+        if (fd != -1) {
+            waiter->watch_fd = fd >= 0 ? fd : -1;
+            return;
+        }
+    }
+    if (slot->expires_ns > now_ns) {
+        if (slot->expires_ns < waiter->look_at_ns)
+            waiter->look_at_ns = slot->expires_ns;
+        if (slot->client != 0) {
+            int fd = hf__life_watch(store, slot->client);
+
+            waiter->watch_fd = fd >= 0 ? fd : -1;
+            if (fd == -1)
+                waiter->look_at_ns = now_ns; /* died this very moment */
+        }
+    }
+}
+
+static void unwatch(struct waiter *waiter)
+{
+    if (waiter->watch_fd >= 0)
+        (void)close(waiter->watch_fd);
+    waiter->watch_fd = -1;
+}
+
+static void drop_fifo(struct file_store *store, struct waiter *waiter)
+{
+    if (waiter->fd < 0)
+        return;
+    (void)unlinkat(store->dir_fd, waiter->name, 0);
+    (void)close(waiter->fd);
+    waiter->fd = -1;
+}
+
+/* Draws a ticket, with the bucket locked. */
+static enum hf_status draw(struct file_store *store, struct waiter *waiter, struct bucket *bucket,
+                           struct slot *slot, struct hf_error *err)
+{
+    drop_fifo(store, waiter);
+    waiter->ticket = slot->tail;
+    ticket_name(waiter->name, waiter->hash, waiter->ticket);
+    waiter->fd = hf__fifo_make(store, waiter->name);
+    if (waiter->fd < 0)
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot wait for lock \"%s\": %s",
+                        store->path, slot->name, strerror(errno));
+    slot->tail++;
+    return hf__bucket_write(store, bucket, slot, err);
+}
+
+/* Looks once: takes the lock if it is our turn, else makes sure we are in line. HF_BUSY: wait on.
+ */
+static enum hf_status look(struct file_store *store, struct waiter *waiter,
+                           const struct hf_claim *claim, struct hf_grant *grant,
+                           struct hf_error *err)
+{
+    struct hf_claim request = *claim;
+    struct bucket bucket;
+    struct slot *slot;
+    enum look seen;
+    bool in_line;
+    enum hf_status status;
+
+    request.deadline_ns = store->base.host->now_ns() + waiter->patience_ns;
+    status = hf__take_slot(store, &request, &bucket, &slot, err);
+    if (status != HF_OK)
+        return status;
+    /* A stopped waiter may have been passed over, or its lock may even have lost its slot. */
+    in_line = waiter->fd >= 0 && waiter->ticket >= slot->head && waiter->ticket < slot->tail;
+    status = hf__take_look(store, &bucket, slot, &request, in_line ? waiter->ticket : 0, &seen,
+                           grant, err);
+    if (status == HF_OK && seen != LOOK_TAKEN) {
+        in_line = in_line && waiter->ticket >= slot->head;
+        if (!in_line)
+            status = draw(store, waiter, &bucket, slot, err);
+        if (status == HF_OK) {
+            choose_watch(store, waiter, slot);
+            status = hf__busy(store, slot, claim->name, store->base.host->now_ns(), err);
+        }
+    }
+    hf__bucket_unlock(store, &bucket);
+    return status;
+}
+
+/* Leaves the line; a turn that came at this very moment is passed on. */
+static void leave(struct file_store *store, struct waiter *waiter, const struct hf_claim *claim)
+{
+    int64_t now_ns = store->base.host->now_ns();
+    struct bucket bucket;
+    struct slot *slot;
+
+    if (waiter->fd >= 0 && hf__bucket_lock(store, waiter->hash, now_ns + waiter->patience_ns,
+                                           &bucket, NULL) == HF_OK) {
+        slot = hf__bucket_find(&bucket, waiter->hash, claim->name);
+        if (slot != NULL && slot->head == waiter->ticket && slot->claim_ns != 0) {
+            slot->head++;
+            (void)hf__queue_pass(store, &bucket, slot, now_ns, NULL);
+        }
+        drop_fifo(store, waiter);
+        hf__bucket_unlock(store, &bucket);
+    }
+    drop_fifo(store, waiter);
+}
+
+/* Sleeps until something happens. Returns true if the caller cancelled. */
+static bool sleep_in_line(struct waiter *waiter, const struct hf_claim *claim)
+{
+    struct pollfd fds[3] = {{.fd = waiter->fd, .events = POLLIN},
+                            {.fd = waiter->watch_fd, .events = 0},
+                            {.fd = claim->cancel_fd, .events = POLLIN}};
+    int64_t until_ns = waiter->look_at_ns;
+    char bytes[8];
+
+    if (claim->wait_until_ns < until_ns)
+        until_ns = claim->wait_until_ns;
+    (void)hf__poll_until(fds, 3, until_ns);
+    (void)!read(waiter->fd, bytes, sizeof bytes);
+    return fds[2].revents != 0;
+}
+
+/* The lock is ours: the FIFO stays until it is released, for the next in line to watch. */
+static void keep_turn(struct file_store *store, struct waiter *waiter, struct turn *turn,
+                      const struct hf_claim *claim)
+{
+    memcpy(turn->name, waiter->name, sizeof turn->name);
+    (void)hf__hex_decode(turn->owner, sizeof turn->owner, claim->owner);
+    turn->fd = waiter->fd;
+    waiter->fd = -1;
+    pthread_mutex_lock(&store->life_lock);
+    turn->next = store->turns;
+    store->turns = turn;
+    pthread_mutex_unlock(&store->life_lock);
+}
+
+enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *claim,
+                              struct hf_grant *grant, struct hf_error *err)
+{
+    struct turn *turn = malloc(sizeof *turn);
+    struct waiter waiter = {.hash = hf__name_hash(claim->name), .fd = -1, .watch_fd = -1};
+    enum hf_status status;
+
+    if (turn == NULL)
+        return hf__nomem(err);
+    waiter.patience_ns = claim->deadline_ns - store->base.host->now_ns();
+    while ((status = look(store, &waiter, claim, grant, err)) == HF_BUSY &&
+           store->base.host->now_ns() < claim->wait_until_ns) {
+        bool cancelled = sleep_in_line(&waiter, claim);
+
+        unwatch(&waiter);
+        if (cancelled) {
+            status =
+                hf__fail(err, HF_CANCELLED, "waiting for lock \"%s\" was cancelled", claim->name);
+            break;
+        }
+    }
+    unwatch(&waiter);
+    if (status == HF_OK && waiter.fd >= 0) {
+        keep_turn(store, &waiter, turn, claim);
+        return status;
+    }
+    leave(store, &waiter, claim);
+    free(turn);
+    return status;
+}
+
+void hf__queue_forget(struct file_store *store, const unsigned char *owner)
+{
+    struct turn **at;
+    struct turn *turn;
+
+    pthread_mutex_lock(&store->life_lock);
+    for (at = &store->turns; *at != NULL; at = &(*at)->next)
+        if (memcmp((*at)->owner, owner, sizeof(*at)->owner) == 0)
+            break;
+    turn = *at;
+    if (turn != NULL)
+        *at = turn->next;
+    pthread_mutex_unlock(&store->life_lock);
+    if (turn != NULL) {
+        (void)unlinkat(store->dir_fd, turn->name, 0);
+        (void)close(turn->fd);
+        free(turn);
+    }
+}
+
+void hf__queue_close(struct file_store *store, bool forked)
+{
+    while (store->turns != NULL) {
+        struct turn *turn = store->turns;
+
+        store->turns = turn->next;
+        if (!forked)
+            (void)unlinkat(store->dir_fd, turn->name, 0);
+        (void)close(turn->fd);
+        free(turn);
+    }
+}
