@@ -14,7 +14,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { BUSY_EXIT_MAX = 255 };
+enum { BUSY_EXIT_MAX = 255, HOST_MAX = 64 };
 
 struct request {
     const char *name;
@@ -30,6 +30,7 @@ struct request {
 
 static int read_request(struct request *request, int argc, char **argv, bool *answered);
 static int acquire(const struct cli_context *context, const struct request *request, int signal_fd);
+static void default_label(char *out, size_t size);
 static bool print_lease(const struct cli_context *context, const struct hf_store *store,
                         struct hf_lease *lease, bool json);
 static int catch_signals(void);
@@ -102,10 +103,12 @@ static int acquire(const struct cli_context *context, const struct request *requ
     struct hf_store *store = cli_open(context, &exit_code);
     if (!store)
         return exit_code;
+    char label[HF_LABEL_MAX + 1];
+    default_label(label, sizeof label);
     struct hf_acquire_options options = {.size = sizeof options,
                                          .ttl_ms = (uint32_t)request->ttl_ms,
                                          .wait_ms = request->wait_ms,
-                                         .label = request->label,
+                                         .label = request->label ? request->label : label,
                                          .cancel_fd = signal_fd,
                                          .detached = true};
     struct hf_lease *lease;
@@ -133,6 +136,24 @@ static int acquire(const struct cli_context *context, const struct request *requ
     }
     hf_close(store);
     return exit_code;
+}
+
+/* "host/pid/command" of the script that asks: we are gone when somebody reads it. */
+static void default_label(char *out, size_t size)
+{
+    char host[HOST_MAX + 1] = "localhost";
+    char path[32];
+    char command[32] = "";
+    gethostname(host, sizeof host - 1);
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)getppid());
+    FILE *file = fopen(path, "re");
+    if (file) {
+        if (!fgets(command, sizeof command, file))
+            command[0] = '\0';
+        fclose(file);
+    }
+    command[strcspn(command, "\n")] = '\0';
+    snprintf(out, size, "%s/%d/%s", host, (int)getppid(), command[0] ? command : "?");
 }
 
 /* 'text' for the shell. */
