@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-enum { ROUNDS = 10000, INSTANTS = 300, CONTENT_MAX = 4000, CALLS_MAX = 64, LEFT_OVER_MAX = 3 };
+enum { ROUNDS = 10000, INSTANTS = 300, CONTENT_MAX = 4000, CALLS_MAX = 64, LEFT_OVER_MAX = 3, WHOLE_BELOW = 300 };
 
 /* The real table, but the process dies before call number `left`. */
 struct deadly {
@@ -73,12 +73,12 @@ static ssize_t d_pread(const struct hf__fence_io *io, int fd, void *buf, size_t 
     step(io);
     return REAL->pread(REAL, fd, buf, len, at);
 }
-/* In two halves, so that a write can also be cut in the middle. */
+/* In parts, so that a write can also be cut in the middle. */
 static ssize_t d_pwrite(const struct hf__fence_io *io, int fd, const void *buf, size_t len,
                         off_t at)
 {
     step(io);
-    if (len > 1) {
+    if (len > WHOLE_BELOW) {
         ssize_t rc = REAL->pwrite(REAL, fd, buf, len / 2, at);
 
         step(io);
@@ -335,7 +335,7 @@ static void before_every_call(void **state)
             check(done, 9, &token, &old, &new);
             if (done)
                 break;
-            assert_true(cut < 2 * CALLS_MAX);
+            assert_true(cut < 4 * CALLS_MAX);
         }
 }
 
