@@ -4,16 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
+/* The digit's value plus one, so that everything else is 0. */
+static const unsigned char hex_values[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+    ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+};
 
 void hf__hex_encode(char *out, const void *data, size_t len)
 {
@@ -34,12 +30,12 @@ bool hf__hex_decode(void *out, size_t len, const char *text)
     if (strlen(text) != 2 * len)
         return false;
     for (size_t i = 0; i < len; i++) {
-        int high = hex_value(text[2 * i]);
-        int low = hex_value(text[2 * i + 1]);
+        unsigned high = hex_values[(unsigned char)text[2 * i]];
+        unsigned low = hex_values[(unsigned char)text[2 * i + 1]];
 
-        if (high < 0 || low < 0)
+        if (high == 0 || low == 0)
             return false;
-        to[i] = (unsigned char)(high << 4 | low);
+        to[i] = (unsigned char)((high - 1) << 4 | (low - 1));
     }
     return true;
 }
@@ -173,20 +169,39 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-uint64_t hf__hash64(const void *data, size_t len, uint64_t seed)
+static uint64_t word_at(const unsigned char *at)
 {
-    const unsigned char *at = data;
-    uint64_t hash = mix(seed ^ 0x9e3779b97f4a7c15u, len ^ 0xd6e8feb86659fd93u);
     uint64_t word;
 
-    for (; len >= 8; at += 8, len -= 8) {
-        memcpy(&word, at, 8);
-        hash = mix(hash ^ word, 0xa0761d6478bd642fu) + 0xe7037ed1a0b428dbu;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+uint64_t hf__hash64(const void *data, size_t len, uint64_t seed)
+{
+    static const uint64_t odd[4] = {0xa0761d6478bd642fu, 0xe7037ed1a0b428dbu, 0x8ebc6af09c88c6e3u,
+                                    0x589965cc75374cc3u};
+    const unsigned char *at = data;
+    uint64_t hash = mix(seed ^ 0x9e3779b97f4a7c15u, len ^ 0xd6e8feb86659fd93u);
+
+    if (len >= 32) {
+        uint64_t lanes[4] = {hash, hash + odd[1], hash + odd[2], hash + odd[3]};
+
+        /* Four chains that do not wait for each other. */
+        for (; len >= 32; at += 32, len -= 32)
+            for (int i = 0; i < 4; i++)
+                lanes[i] = mix(lanes[i] ^ word_at(at + 8 * i), odd[i]) + odd[3 - i];
+        hash = mix(lanes[0] ^ odd[1], lanes[1] | 1) + mix(lanes[2] ^ odd[3], lanes[3] | 1);
     }
-    word = 0;
-    memcpy(&word, at, len);
-    hash = mix(hash ^ word, 0x8ebc6af09c88c6e3u);
-    return mix(hash ^ 0x589965cc75374cc3u, hash | 1);
+    for (; len >= 8; at += 8, len -= 8)
+        hash = mix(hash ^ word_at(at), odd[0]) + odd[1];
+    if (len > 0) {
+        uint64_t word = 0;
+
+        memcpy(&word, at, len);
+        hash = mix(hash ^ word, odd[2]);
+    }
+    return mix(hash ^ odd[3], hash | 1);
 }
 
 #define EDIT_MAX 32 /* words longer than this are not compared */

@@ -294,13 +294,13 @@ enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
 
     if (lease == NULL)
         return hf__ok(err);
-    if (forked(lease)) {
-        status = hf__store_begin(lease->store, err);
+    store = lease->store;
+    status = hf__store_begin(store, err);
+    reachable = status == HF_OK;
+    if (!reachable && forked(lease)) {
         hf__lease_discard(lease);
         return status;
     }
-    store = lease->store;
-    reachable = hf__store_begin(store, NULL) == HF_OK;
     held = withdraw(lease);
     pthread_mutex_unlock(&store->lock);
 

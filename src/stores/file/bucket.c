@@ -28,6 +28,12 @@ static enum hf_status damaged(struct file_store *store, uint32_t page_no, struct
                     store->path, page_no, store->path);
 }
 
+/* Never written. What else may be in such a slot is not looked at, and is gone when it is taken. */
+static bool is_empty(const struct slot *slot)
+{
+    return slot->sum == 0 && slot->hash == 0;
+}
+
 enum hf_status hf__page_read(struct file_store *store, uint32_t page_no, struct page *out,
                              struct hf_error *err)
 {
@@ -39,7 +45,7 @@ enum hf_status hf__page_read(struct file_store *store, uint32_t page_no, struct 
     if (got != sizeof *out || !hf__sum_ok(&out->head))
         return damaged(store, page_no, err);
     for (int i = 0; i < SLOTS_PER_PAGE; i++)
-        if (!hf__sum_ok(&out->slots[i]))
+        if (!is_empty(&out->slots[i]) && !hf__sum_ok(&out->slots[i]))
             return damaged(store, page_no, err);
     return HF_OK;
 }

@@ -78,14 +78,20 @@ static void file_close(struct hf_store_base *base, bool forked)
     hf__file_free(store);
 }
 
-/* Somebody may have deleted the slot file under us: what we would write there nobody else would
- * see. */
+/* Somebody may have deleted the slot file under us: what we write there nobody else sees. Asked at
+ * most once a second, so that it costs nothing in a busy loop. */
 static enum hf_status check_linked(struct file_store *store, struct hf_error *err)
 {
-    struct stat st;
+    int64_t now_ns = store->base.host->now_ns();
+    struct statx st;
 
-    if (fstat(store->slots_fd, &st) == 0 && st.st_nlink > 0)
+    if (now_ns < atomic_load_explicit(&store->check_at_ns, memory_order_relaxed))
         return HF_OK;
+    atomic_store_explicit(&store->check_at_ns, now_ns + HF__NS_PER_S, memory_order_relaxed);
+    /* Not fstat: who asks for the time of the last write makes the next one cost a journal entry. */
+    if (statx(store->slots_fd, "", AT_EMPTY_PATH, STATX_NLINK, &st) == 0 && st.stx_nlink > 0)
+        return HF_OK;
+    atomic_store_explicit(&store->check_at_ns, 0, memory_order_relaxed);
     return hf__fail(err, HF_CORRUPT,
                     "store file:%s: the slot file was deleted while in use: open the store again",
                     store->path);

@@ -29,6 +29,7 @@ struct file_store {
     char *path; /* the directory, for messages     */
     int dir_fd; /* holds flock(LOCK_SH)            */
     int slots_fd;
+    atomic_int_fast64_t check_at_ns; /* when to ask next whether the file is still there */
     char boot_id[37];
     bool shared; /* ?shared=group                   */
     gid_t gid;   /* the directory's group           */
