@@ -59,7 +59,7 @@ has "$out" 'b/2: held' 'status: held'
 has "$out" 'second label' 'status: label'
 has "$out" 'belongs to no process' 'status: detached'
 run holdfast status a --json
-json ".label | endswith(\"/$$/cmd_show.t\")" 'by default the label names the script that took it'
+json ".label | endswith(\"/$$/$(cat /proc/$$/comm)\")" 'by default the label names the script that took it'
 run holdfast status b/2 --json
 json '.name == "b/2" and .held and .label == "second label"' 'status --json'
 json 'keys == ["age_ms","detached","foreign","held","label","name","remaining_ms","token","waiters"]' \
