@@ -17,7 +17,7 @@ sql() {
     case $1 in
     postgres) pg ;;
     sqlite) sqlite3 -bail -cmd '.timeout 20000' "$SQL_DIR/app.db" ;;
-    mariadb) maria app | tr '\t' '|' ;;
+    mariadb) (set -o pipefail; maria -n app | sed -u 's/\t/|/g') ;;
     esac
 }
 
