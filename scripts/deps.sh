@@ -6,7 +6,7 @@
 set -eu
 
 build='gcc make pkg-config libc6-dev'
-test='libcmocka-dev perl util-linux bsdutils procps jq strace zsh fish groff-base'
+test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base'
 bench='libsqlite3-dev util-linux python3'
 lint='clang-format clang-tidy cppcheck shellcheck mandoc'
 

@@ -132,6 +132,10 @@ struct hf_store_ops {
     /* Optional, with HF_FEATURE_CRASH_RELEASE. See hf_store_life_fd. */
     int (*life_fd)(struct hf_store_base *store);
 
+    /* Optional. The URL by which any other process opens this very store: defaults filled in, paths
+     * absolute, no password. Lives as long as the store. Without it the URL given to open serves. */
+    const char *(*url)(struct hf_store_base *store);
+
     /* Optional. Make a damaged store usable again; tokens from now on are above `above` and above
      * everything the store can still tell. Refuses (HF_BUSY) while others use the store. On HF_OK
      * the error's text says in one sentence what was done. */

@@ -68,6 +68,11 @@ struct hf_lease {
     void *data;
 };
 
+/* An optional slot of a store's table, NULL if the store has none or was built before it existed. */
+#define HF__SLOT(table, slot)                                                                      \
+    ((table)->size >= offsetof(struct hf_store_ops, slot) + sizeof (table)->slot ? (table)->slot    \
+                                                                                 : NULL)
+
 /* registry.c: finds the store for a url, loads its plugin if need be, opens it. */
 enum hf_status hf__registry_open(const char *url, struct hf_store_base **out, struct hf_error *err);
 /* The ops for a url without opening it. */

@@ -45,6 +45,7 @@ static void default_label(char *out, size_t size)
 enum hf_status hf__store_wrap(struct hf_store_base *base, const char *url, struct hf_store **out,
                               struct hf_error *err)
 {
+    const char *(*own_url)(struct hf_store_base *) = HF__SLOT(base->ops, url);
     struct hf_store *store = calloc(1, sizeof *store);
 
     if (store == NULL) {
@@ -53,7 +54,7 @@ enum hf_status hf__store_wrap(struct hf_store_base *base, const char *url, struc
     }
     store->base = base;
     store->pid = getpid();
-    hf__url_redact(store->url, sizeof store->url, url);
+    hf__url_redact(store->url, sizeof store->url, own_url != NULL ? own_url(base) : url);
     default_label(store->label, sizeof store->label);
     pthread_mutex_init(&store->lock, NULL);
     pthread_cond_init(&store->idle, NULL);
@@ -176,9 +177,9 @@ unsigned hf_store_features(const struct hf_store *store)
 
 int hf_store_life_fd(struct hf_store *store)
 {
-    if (getpid() != store->pid || store->base->ops->life_fd == NULL)
-        return -1;
-    return store->base->ops->life_fd(store->base);
+    int (*life_fd)(struct hf_store_base *) = HF__SLOT(store->base->ops, life_fd);
+
+    return getpid() == store->pid && life_fd != NULL ? life_fd(store->base) : -1;
 }
 
 static enum hf_status query(struct hf_store *store, const char *name, bool exact, hf_list_fn *fn,
@@ -220,7 +221,7 @@ enum hf_status hf_repair(const char *url, uint64_t above, struct hf_error *repor
     status = hf__registry_find(url, &ops, report);
     if (status != HF_OK)
         return status;
-    if (ops->repair == NULL)
+    if (HF__SLOT(ops, repair) == NULL)
         return hf__fail(report, HF_UNSUPPORTED, "this kind of store has nothing to repair");
     return ops->repair(&hf__host, url, above, report);
 }

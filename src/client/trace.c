@@ -89,6 +89,13 @@ static int trace_life_fd(struct hf_store_base *base)
     return trace->inner->ops->life_fd(trace->inner);
 }
 
+static const char *trace_url(struct hf_store_base *base)
+{
+    struct trace_store *trace = of(base);
+
+    return trace->inner->ops->url(trace->inner);
+}
+
 struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
 {
     struct trace_store *trace = calloc(1, sizeof *trace);
@@ -96,14 +103,18 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
     if (trace == NULL)
         return inner;
     trace->inner = inner;
-    trace->ops = *inner->ops;
+    trace->ops.size = sizeof trace->ops;
+    trace->ops.schemes = inner->ops->schemes;
+    trace->ops.features = inner->ops->features;
     trace->ops.close = trace_close;
     trace->ops.acquire = trace_acquire;
     trace->ops.renew = trace_renew;
     trace->ops.release = trace_release;
     trace->ops.list = trace_list;
-    if (inner->ops->life_fd != NULL)
+    if (HF__SLOT(inner->ops, life_fd) != NULL)
         trace->ops.life_fd = trace_life_fd;
+    if (HF__SLOT(inner->ops, url) != NULL)
+        trace->ops.url = trace_url;
     trace->base.ops = &trace->ops;
     trace->base.host = inner->host;
     return &trace->base;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,6 +145,33 @@ static enum hf_status check_owner(struct file_store *store, struct hf_error *err
     return HF_OK;
 }
 
+/* Makes the path absolute, for processes that start elsewhere, and the url from it. */
+static enum hf_status settle_path(struct file_store *store, struct hf_error *err)
+{
+    char *path = realpath(store->path, NULL);
+    char encoded[3 * PATH_MAX];
+    size_t used = 0;
+
+    if (path == NULL)
+        return errno == ENOMEM ? hf__nomem(err) : dir_fail(store, "resolve the path", errno, err);
+    free(store->path);
+    store->path = path;
+    for (; *path != '\0' && used + 4 < sizeof encoded; path++) {
+        /* Only what would be taken for something else; people read this. */
+        if (strchr("%?#", *path) != NULL)
+            used += (size_t)snprintf(encoded + used, sizeof encoded - used, "%%%02X",
+                                     (unsigned)(unsigned char)*path);
+        else
+            encoded[used++] = *path;
+    }
+    encoded[used] = '\0';
+    if (asprintf(&store->url, "file:%s%s", encoded, store->shared ? "?shared=group" : "") < 0) {
+        store->url = NULL;
+        return hf__nomem(err);
+    }
+    return HF_OK;
+}
+
 enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
 {
     int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -162,7 +190,9 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
     if (store->dir_fd < 0)
         return dir_fail(store, "open the directory", errno, err);
     status = check_owner(store, err);
-    return status == HF_OK ? check_network(store, err) : status;
+    if (status == HF_OK)
+        status = check_network(store, err);
+    return status == HF_OK ? settle_path(store, err) : status;
 }
 
 enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,

@@ -36,6 +36,7 @@ void hf__file_free(struct file_store *store)
         (void)close(store->dir_fd);
     free(atomic_load(&store->hints));
     free(store->path);
+    free(store->url);
     free(store);
 }
 
@@ -88,7 +89,8 @@ static enum hf_status check_linked(struct file_store *store, struct hf_error *er
     if (now_ns < atomic_load_explicit(&store->check_at_ns, memory_order_relaxed))
         return HF_OK;
     atomic_store_explicit(&store->check_at_ns, now_ns + HF__NS_PER_S, memory_order_relaxed);
-    /* Not fstat: who asks for the time of the last write makes the next one cost a journal entry. */
+    /* Not fstat: who asks for the time of the last write makes the next one cost a journal entry.
+     */
     if (statx(store->slots_fd, "", AT_EMPTY_PATH, STATX_NLINK, &st) == 0 && st.stx_nlink > 0)
         return HF_OK;
     atomic_store_explicit(&store->check_at_ns, 0, memory_order_relaxed);
@@ -219,6 +221,11 @@ static int file_life_fd(struct hf_store_base *base)
     return hf__life_fd(hf__file_of(base));
 }
 
+static const char *file_url(struct hf_store_base *base)
+{
+    return hf__file_of(base)->url;
+}
+
 static const char *const schemes[] = {"file", NULL};
 
 const struct hf_store_ops hf__file_ops = {
@@ -233,5 +240,6 @@ const struct hf_store_ops hf__file_ops = {
     .release = file_release,
     .list = hf__file_list,
     .life_fd = file_life_fd,
+    .url = file_url,
     .repair = hf__file_repair,
 };

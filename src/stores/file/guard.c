@@ -15,9 +15,9 @@
 /* The bytes that are locked lie far behind any page. */
 #define GUARD_BASE ((off_t)1 << 50)
 
-#define SPINS        8       /* tries before the first sleep */
-#define PAUSE_MIN_NS 10000   /* 10 us */
-#define PAUSE_MAX_NS 2000000 /* 2 ms  */
+#define SPINS        3        /* tries before the first sleep */
+#define PAUSE_MIN_NS 20000    /* 20 us */
+#define PAUSE_MAX_NS 50000000 /* 50 ms: a thousand contenders then try 20,000 times a second */
 
 static pthread_mutex_t *stripe_of(struct file_store *store, uint32_t page_no)
 {
@@ -60,6 +60,7 @@ static int try_lock(struct file_store *store, uint32_t page_no)
 enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_t deadline_ns,
                               struct hf_error *err)
 {
+    uint64_t seed = store->client; /* so that contenders do not come back in step */
     int64_t pause_ns = PAUSE_MIN_NS;
     int result;
 
@@ -70,7 +71,8 @@ enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_
         }
         if (store->base.host->now_ns() >= deadline_ns)
             return give_up(store, page_no, err);
-        hf__sleep_ns(pause_ns);
+        hf__sleep_ns(pause_ns / 2 + (int64_t)(hf__hash64(&pause_ns, sizeof pause_ns, seed++) %
+                                              (uint64_t)pause_ns));
         if (pause_ns < PAUSE_MAX_NS)
             pause_ns *= 2;
     }

@@ -26,7 +26,8 @@ struct turn {
 struct file_store {
     struct hf_store_base base;
     const struct hf__file_sys *sys;
-    char *path; /* the directory, for messages     */
+    char *path; /* the directory, absolute once it is open */
+    char *url;  /* file: and the path, as another process may open it */
     int dir_fd; /* holds flock(LOCK_SH)            */
     int slots_fd;
     atomic_int_fast64_t check_at_ns; /* when to ask next whether the file is still there */
@@ -133,8 +134,8 @@ uint32_t hf__page_route(const struct page_head *head, uint32_t page_no, uint64_t
 
 /* life.c: FIFOs as signs of life. */
 
-/* Makes a FIFO and opens it for reading and writing; it appears under its name when it is open, so
- * that whoever sees it without a reader sees the dead. -1 with errno. */
+/* Makes a FIFO, in place of one that the dead may have left, and opens it for reading and writing.
+ * -1 with errno. */
 int hf__fifo_make(struct file_store *store, const char *name);
 
 /* The client's own FIFO, made at the first call; -1 if it cannot be had. */

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define SWEEP_ONE_IN 64   /* clients that sweep */
-#define DRAFT_AGE_S  3600 /* a FIFO that was never put in place is left alone for so long */
+#define SWEEP_AGE_S  3600 /* what may be about to be opened is left alone for so long */
 
 static void life_name(char *out, size_t size, uint64_t client)
 {
@@ -39,31 +39,39 @@ static void make_folder(struct file_store *store, const char *name, int len)
 
 int hf__fifo_make(struct file_store *store, const char *name)
 {
-    const char *base = strchr(name, '/') + 1;
-    char draft[FIFO_NAME_SIZE + 2];
+    int folder = (int)(strchr(name, '/') - name);
     int fd;
-    int error;
 
-    (void)snprintf(draft, sizeof draft, "%.*s.%s", (int)(base - name), name, base);
-    if (mkfifoat(store->dir_fd, draft, hf__dir_mode(store)) != 0) {
+    if (mkfifoat(store->dir_fd, name, hf__dir_mode(store)) != 0) {
         if (errno == ENOENT)
-            make_folder(store, name, (int)(base - name));
+            make_folder(store, name, folder);
         else if (errno == EEXIST)
-            (void)unlinkat(store->dir_fd, draft, 0);
-        if (mkfifoat(store->dir_fd, draft, hf__dir_mode(store)) != 0)
+            (void)unlinkat(store->dir_fd, name, 0); /* left by the dead */
+        if (mkfifoat(store->dir_fd, name, hf__dir_mode(store)) != 0)
             return -1;
     }
-    fd = openat(store->dir_fd, draft, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    fd = openat(store->dir_fd, name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0 && store->shared)
         (void)fchmod(fd, hf__dir_mode(store));
-    if (fd >= 0 && renameat(store->dir_fd, draft, store->dir_fd, name) == 0)
-        return fd;
-    error = errno;
-    if (fd >= 0)
+    if (fd < 0)
+        (void)unlinkat(store->dir_fd, name, 0);
+    return fd;
+}
+
+/* A sign of life must never be seen without its bearer: it gets its name when it is open. */
+static int make_life(struct file_store *store, const char *name)
+{
+    char draft[FIFO_NAME_SIZE];
+    int fd;
+
+    (void)snprintf(draft, sizeof draft, "alive/.%016" PRIx64, store->client);
+    fd = hf__fifo_make(store, draft);
+    if (fd >= 0 && renameat(store->dir_fd, draft, store->dir_fd, name) != 0) {
+        (void)unlinkat(store->dir_fd, draft, 0);
         (void)close(fd);
-    (void)unlinkat(store->dir_fd, draft, 0);
-    errno = error;
-    return -1;
+        fd = -1;
+    }
+    return fd;
 }
 
 int hf__life_fd(struct file_store *store)
@@ -75,7 +83,7 @@ int hf__life_fd(struct file_store *store)
     pthread_mutex_lock(&store->life_lock);
     if (store->life_fd < 0) {
         life_name(name, sizeof name, store->client);
-        store->life_fd = hf__fifo_make(store, name);
+        store->life_fd = make_life(store, name);
         fresh = store->life_fd >= 0;
     }
     fd = store->life_fd;
@@ -134,23 +142,22 @@ void hf__life_close(struct file_store *store, bool forked)
     store->life_fd = -1;
 }
 
-/* Nobody reads from a waiter's FIFO who does not also wait: no reader means dead. */
+static bool is_old(struct file_store *store, const char *name)
+{
+    struct stat st;
+
+    return fstatat(store->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           store->base.host->wall_us() / 1000000 - st.st_mtime > SWEEP_AGE_S;
+}
+
+/* Nobody reads from a waiter's FIFO but the waiter: no reader means dead. */
 static void sweep_waiter(struct file_store *store, const char *name)
 {
     int fd = openat(store->dir_fd, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 
     if (fd >= 0)
         (void)close(fd);
-    else if (errno == ENXIO)
-        (void)unlinkat(store->dir_fd, name, 0);
-}
-
-static void sweep_draft(struct file_store *store, const char *name)
-{
-    struct stat st;
-
-    if (fstatat(store->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISFIFO(st.st_mode) &&
-        store->base.host->wall_us() / 1000000 - st.st_mtime > DRAFT_AGE_S)
+    else if (errno == ENXIO && is_old(store, name))
         (void)unlinkat(store->dir_fd, name, 0);
 }
 
@@ -172,7 +179,8 @@ static void sweep_folder(struct file_store *store, const char *folder, bool wait
         if (entry->d_type != DT_FIFO)
             continue;
         if (entry->d_name[0] == '.') {
-            sweep_draft(store, name);
+            if (is_old(store, name))
+                (void)unlinkat(store->dir_fd, name, 0);
         } else if (waiters) {
             sweep_waiter(store, name);
         } else {

@@ -121,7 +121,11 @@ static void choose_watch(struct file_store *store, struct waiter *waiter, const 
     uint64_t ahead = waiter->ticket - slot->head;
     uint64_t before = waiter->ticket;
 
-    waiter->look_at_ns = now_ns + (ahead <= NEAR ? POLL_NEAR_NS : POLL_FAR_NS);
+    int64_t poll_ns = ahead <= NEAR ? POLL_NEAR_NS : POLL_FAR_NS;
+
+    /* Waiters that came together must not look together. */
+    waiter->look_at_ns =
+        now_ns + poll_ns + (int64_t)(hf__hash64(&before, sizeof before, 0) % (uint64_t)poll_ns);
     waiter->watch_fd = -1;
     while (before > slot->head) {
         int fd = open_ticket(store, waiter->hash, --before);
@@ -230,7 +234,8 @@ static void leave(struct file_store *store, struct waiter *waiter, const struct 
 }
 
 /* Sleeps until something happens. Returns true if the caller cancelled. */
-static bool sleep_in_line(struct waiter *waiter, const struct hf_claim *claim)
+static bool sleep_in_line(struct file_store *store, struct waiter *waiter,
+                          const struct hf_claim *claim)
 {
     struct pollfd fds[3] = {{.fd = waiter->fd, .events = POLLIN},
                             {.fd = waiter->watch_fd, .events = 0},
@@ -242,6 +247,12 @@ static bool sleep_in_line(struct waiter *waiter, const struct hf_claim *claim)
         until_ns = claim->wait_until_ns;
     (void)hf__poll_until(fds, 3, until_ns);
     (void)!read(waiter->fd, bytes, sizeof bytes);
+    store->base.host->log("waiter %llu of \"%s\" is woken by %s",
+                          (unsigned long long)waiter->ticket, claim->name,
+                          fds[0].revents != 0   ? "its turn"
+                          : fds[1].revents != 0 ? "the one before"
+                          : fds[2].revents != 0 ? "its caller"
+                                                : "the clock");
     return fds[2].revents != 0;
 }
 
@@ -271,7 +282,7 @@ enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *c
     waiter.patience_ns = claim->deadline_ns - store->base.host->now_ns();
     while ((status = look(store, &waiter, claim, grant, err)) == HF_BUSY &&
            store->base.host->now_ns() < claim->wait_until_ns) {
-        bool cancelled = sleep_in_line(&waiter, claim);
+        bool cancelled = sleep_in_line(store, &waiter, claim);
 
         unwatch(&waiter);
         if (cancelled) {

@@ -1,0 +1,341 @@
+/* cmd_run.c - holdfast run: a command under a lock.
+ *
+ * The story: take the lock (or find that a process above us holds it), start CMD under a guard,
+ * keep the lease until the whole tree is gone, give the lock back. run.h shows the processes. */
+#include "cli/run.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    EXIT_CODE_MAX = 255,
+    GRACE_DEFAULT_MS = 5000, /* or a third of the ttl if that is less */
+    DRIFT_PART = 100,        /* what a deadline takes off the ttl for clocks that run apart: */
+    DRIFT_EXTRA_MS = 2,      /* ttl/100 + 2 ms */
+    RENEW_PART = 3,          /* the keeper renews after this part of the ttl */
+    SIGNAL_EXIT_BASE = 128
+};
+
+/* The words as they were given, before they are put together. */
+struct given {
+    bool no_wait;
+    bool wait;
+    bool grace;
+    bool max_runtime;
+    uint64_t busy_exit;
+};
+
+static int read_options(struct run_options *options, int argc, char **argv, bool *go_on);
+static int find_command(struct run_options *options, int argc, char **argv, int first, bool dashes);
+static int check_options(struct run_options *options, struct given *given);
+static bool check_timing(const struct run_options *options);
+static int run_in_store(struct run_job *job, int *die_of);
+static int run_under_lease(struct run_job *job, int *die_of);
+static enum hf_status take_lock(struct run_job *job, struct run_wait *wait, struct hf_error *err);
+static int not_taken(const struct run_job *job, const struct hf_error *err);
+static int run_below_hold(struct run_job *job, const struct run_held *held, int *die_of);
+static void give_back(struct run_job *job, struct run_outcome *outcome);
+static int exit_code_of(const struct run_job *job, const struct run_outcome *outcome, int *die_of);
+
+static const struct cli_command *self(void)
+{
+    return cli_find("run");
+}
+
+int cmd_run(const struct cli_context *context, int argc, char **argv)
+{
+    struct run_options options = {
+        .ttl_ms = HF_TTL_DEFAULT_MS, .wait_ms = -1, .busy_exit = EXIT_HF_BUSY};
+    struct run_job job = {.options = &options, .lost_pipe = {-1, -1}, .life_fd = -1};
+    bool go_on = false;
+    int die_of = 0;
+    int exit_code = read_options(&options, argc, argv, &go_on);
+    if (!go_on)
+        return exit_code;
+    if (!run_signals_begin(&job.signals))
+        return EXIT_HF_INTERNAL;
+    /* Before anything else is open, so that its number has one digit: dash(1) redirects from no
+     * other. */
+    job.page =
+        mmap(NULL, sizeof *job.page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (job.page == MAP_FAILED || pipe2(job.lost_pipe, O_CLOEXEC) < 0) {
+        cli_error("cannot share memory or open a pipe: %s", strerror(errno));
+        return EXIT_HF_INTERNAL;
+    }
+    job.store = cli_open(context, &exit_code);
+    if (!job.store)
+        return exit_code;
+    exit_code = run_in_store(&job, &die_of);
+    hf_close(job.store);
+    return die_of ? run_signals_die(die_of) : exit_code;
+}
+
+static int read_options(struct run_options *options, int argc, char **argv, bool *go_on)
+{
+    static const char *const on_loss[] = {"term", "kill", "warn", NULL};
+    static const char *const leftover[] = {"wait", "term", "release", NULL};
+    struct given given = {.busy_exit = EXIT_HF_BUSY};
+    const struct cli_option table[] = {
+        {'n', "no-wait", CLI_FLAG, NULL, "fail at once if another holds the lock", NULL,
+         &given.no_wait, NULL},
+        {'w', "wait", CLI_DURATION, "DURATION", "wait so long for the lock; by default without end",
+         NULL, &options->wait_ms, &given.wait},
+        {'E', "busy-exit", CLI_NUMBER, "CODE",
+         "exit code if another holds the lock; 75 if not given", NULL, &given.busy_exit, NULL},
+        {0, "skip-ok", CLI_FLAG, NULL, "another holds the lock: say nothing and exit 0", NULL,
+         &options->skip_ok, NULL},
+        {0, "ttl", CLI_DURATION, "DURATION", "how long the lease lasts unless renewed; 30s", NULL,
+         &options->ttl_ms, NULL},
+        {0, "grace", CLI_DURATION, "DURATION", "from TERM to KILL; 5s, at most a third of the ttl",
+         NULL, &options->grace_ms, &given.grace},
+        {0, "on-loss", CLI_CHOICE, "WHAT", "the lock is lost: term (default), kill, or warn",
+         on_loss, &options->on_loss, NULL},
+        {0, "leftover", CLI_CHOICE, "WHAT",
+         "processes that CMD left behind: wait (default), term, or release", leftover,
+         &options->leftover, NULL},
+        {0, "max-runtime", CLI_DURATION, "DURATION", "end CMD after this time, exit 124", NULL,
+         &options->max_runtime_ms, &given.max_runtime},
+        {0, "no-reenter", CLI_FLAG, NULL, "refuse if a process above us holds the lock", NULL,
+         &options->no_reenter, NULL},
+        {0, "label", CLI_TEXT, "TEXT", "what others see as the holder; host/pid/CMD", NULL,
+         &options->label, NULL},
+        {.name = NULL}};
+    bool dashes = false;
+    int first = cli_parse(self(), table, argc, argv, &dashes);
+    if (first < 0)
+        return cli_parse_exit(first);
+    int bad = find_command(options, argc, argv, first, dashes);
+    if (!bad)
+        bad = check_options(options, &given);
+    if (!bad && given.max_runtime && options->max_runtime_ms == 0)
+        bad = cli_usage_error(self(), "--max-runtime: must be more than 0");
+    *go_on = !bad;
+    return bad;
+}
+
+/* NAME -- CMD [ARG...]. The dashes are asked for, so that a forgotten NAME cannot make a lock out
+ * of the command. */
+static int find_command(struct run_options *options, int argc, char **argv, int first, bool dashes)
+{
+    bool again = first + 1 < argc && strcmp(argv[first + 1], "--") == 0;
+    if (first >= argc || strcmp(argv[first], "--") == 0 || (dashes && !again))
+        return cli_usage_error(self(), "the name of the lock is missing");
+    options->name = argv[first];
+    if (first + 1 >= argc)
+        return cli_usage_error(self(), "'%s' is the lock; after it come '--' and the command",
+                               options->name);
+    if (!again)
+        return cli_usage_error(
+            self(), "'--' is missing before '%s'; options go before the name of the lock",
+            argv[first + 1]);
+    if (first + 2 >= argc || argv[first + 2][0] == '\0')
+        return cli_usage_error(self(), "the command is missing after '--'");
+    options->command = argv + first + 2;
+    return 0;
+}
+
+static int check_options(struct run_options *options, struct given *given)
+{
+    if (!cli_check_name(self(), options->name) || !cli_check_ttl(self(), options->ttl_ms))
+        return EXIT_HF_USAGE;
+    if (given->busy_exit > EXIT_CODE_MAX)
+        return cli_usage_error(self(), "--busy-exit: an exit code is 0 to %d", EXIT_CODE_MAX);
+    options->busy_exit = options->skip_ok ? 0 : (int)given->busy_exit;
+    if (given->no_wait && given->wait)
+        return cli_usage_error(self(), "--no-wait and --wait exclude each other");
+    if (given->no_wait)
+        options->wait_ms = 0;
+    if (!given->grace) {
+        int64_t third_ms = options->ttl_ms / RENEW_PART;
+        options->grace_ms = third_ms < GRACE_DEFAULT_MS ? third_ms : GRACE_DEFAULT_MS;
+    }
+    if (options->grace_ms > HF_TTL_MAX_MS)
+        return cli_usage_error(self(), "--grace: at most a day");
+    return check_timing(options) ? 0 : EXIT_HF_USAGE;
+}
+
+/* A renewal that fails once is tried again; there must be time for that before TERM is due. */
+static bool check_timing(const struct run_options *options)
+{
+    int64_t ttl_ms = options->ttl_ms;
+    int64_t renew_ms = ttl_ms / RENEW_PART;
+    int64_t margin_ms = run_margin_ns(ttl_ms) / HF__NS_PER_MS;
+    int64_t drift_ms = ttl_ms / DRIFT_PART + DRIFT_EXTRA_MS;
+    int64_t needed_ms = renew_ms + options->grace_ms + margin_ms + drift_ms;
+    char ttl[32], renew[32], grace[32], rest[32];
+    if (options->on_loss != RUN_LOSS_TERM || needed_ms < ttl_ms)
+        return true;
+    hf__format_duration(ttl, sizeof ttl, ttl_ms);
+    hf__format_duration(renew, sizeof renew, renew_ms);
+    hf__format_duration(grace, sizeof grace, options->grace_ms);
+    hf__format_duration(rest, sizeof rest, margin_ms + drift_ms);
+    cli_usage_error(self(),
+                    "a ttl of %s is too short: it is renewed every %s, the grace is %s, and %s is "
+                    "kept for KILL and clock drift; take a longer --ttl or a shorter --grace",
+                    ttl, renew, grace, rest);
+    return false;
+}
+
+static int run_in_store(struct run_job *job, int *die_of)
+{
+    struct run_held held;
+    if (!run_held_find(job->store, job->options->name, &held))
+        return run_under_lease(job, die_of);
+    if (!job->options->no_reenter)
+        return run_below_hold(job, &held, die_of);
+    if (!job->options->skip_ok)
+        cli_error("lock '%s' is held by a process above this one, and --no-reenter is given",
+                  job->options->name);
+    return job->options->busy_exit;
+}
+
+static int run_under_lease(struct run_job *job, int *die_of)
+{
+    struct run_wait wait = {.running = false};
+    struct run_outcome outcome = {.status = 0};
+    struct hf_error err;
+    enum hf_status status = take_lock(job, &wait, &err);
+    bool from_kernel;
+    bool ran = false;
+    /* A signal that came while we waited, perhaps a moment too late to end the wait: whoever sent
+     * it does not want CMD to run. We die of it. */
+    bool stop = run_signals_take(&job->signals, die_of, &from_kernel);
+    if (status != HF_OK || stop) {
+        run_wait_end(&wait);
+        if (status == HF_OK)
+            give_back(job, &outcome);
+        return stop ? SIGNAL_EXIT_BASE + *die_of : not_taken(job, &err);
+    }
+    job->life_fd = hf_store_life_fd(job->store);
+    job->environment = run_environment(job, NULL);
+    if (!job->environment)
+        cli_error("out of memory for the environment of %s", job->options->command[0]);
+    else
+        ran = run_supervise(job, &outcome);
+    give_back(job, &outcome);
+    run_supervise_end(job);
+    run_wait_end(&wait);
+    return ran ? exit_code_of(job, &outcome, die_of) : EXIT_HF_INTERNAL;
+}
+
+static void publish(struct hf_lease *lease, int64_t remaining_ms, void *data)
+{
+    (void)remaining_ms; /* is a moment old already */
+    run_page_publish(data, lease);
+}
+
+/* "host/pid/command". Not the arguments: there may be a password among them. */
+static void default_label(char *out, size_t size, const char *command)
+{
+    char host[65] = "localhost";
+    const char *slash = strrchr(command, '/');
+    gethostname(host, sizeof host - 1);
+    snprintf(out, size, "%s/%d/%s", host, (int)getpid(), slash && slash[1] ? slash + 1 : command);
+}
+
+/* The first try does not wait: if it succeeds, nobody needs to be told for whom we wait. */
+static enum hf_status take_lock(struct run_job *job, struct run_wait *wait, struct hf_error *err)
+{
+    const struct run_options *options = job->options;
+    char label[HF_LABEL_MAX + 1];
+    struct hf_acquire_options acquire = {.size = sizeof acquire,
+                                         .ttl_ms = (uint32_t)options->ttl_ms,
+                                         .label = options->label ? options->label : label,
+                                         .cancel_fd = job->signals.fd,
+                                         .no_keeper = true,
+                                         .on_renewed = publish,
+                                         .data = job->page};
+    int64_t until_ns = HF_NEVER;
+    default_label(label, sizeof label, options->command[0]);
+    if (options->wait_ms >= 0 && options->wait_ms < HF_NEVER / HF__NS_PER_MS)
+        until_ns = hf__time_add(hf__now_ns(), options->wait_ms * HF__NS_PER_MS);
+    enum hf_status status = hf_acquire(job->store, options->name, &acquire, &job->lease, err);
+    if (options->wait_ms == 0 || (status != HF_BUSY && status != HF_QUARANTINE))
+        return status;
+    acquire.wait_ms = options->wait_ms;
+    if (until_ns != HF_NEVER) {
+        acquire.wait_ms = (until_ns - hf__now_ns()) / HF__NS_PER_MS;
+        if (acquire.wait_ms <= 0)
+            return status;
+    }
+    run_wait_begin(wait, job->store, options->name, until_ns);
+    status = hf_acquire(job->store, options->name, &acquire, &job->lease, err);
+    run_wait_hush(wait);
+    return status;
+}
+
+static int not_taken(const struct run_job *job, const struct hf_error *err)
+{
+    if (err->code != HF_BUSY)
+        return cli_fail(err);
+    if (!job->options->skip_ok)
+        cli_fail(err);
+    return job->options->busy_exit;
+}
+
+/* The lock is held further up in this tree: its deadline is watched there. */
+static int run_below_hold(struct run_job *job, const struct run_held *held, int *die_of)
+{
+    struct run_outcome outcome = {.status = 0};
+    close(job->lost_pipe[0]);
+    close(job->lost_pipe[1]);
+    job->lost_pipe[0] = job->lost_pipe[1] = -1;
+    job->environment = run_environment(job, held);
+    if (!job->environment) {
+        cli_error("out of memory for the environment of %s", job->options->command[0]);
+        return EXIT_HF_INTERNAL;
+    }
+    if (!run_supervise(job, &outcome))
+        return EXIT_HF_INTERNAL;
+    run_supervise_end(job);
+    return exit_code_of(job, &outcome, die_of);
+}
+
+/* Releases the lock. What that finds out belongs to the outcome. */
+static void give_back(struct run_job *job, struct run_outcome *outcome)
+{
+    struct hf_error err;
+    enum hf_status status = hf_release(job->lease, &err);
+    job->lease = NULL;
+    if (status == HF_LOST) {
+        if (!outcome->lost)
+            cli_error("%s", err.text);
+        outcome->lost = true;
+    } else if (status != HF_OK) {
+        cli_error("lock '%s' could not be released, it is free when its ttl ends: %s",
+                  job->options->name, err.text);
+    }
+}
+
+static int exit_code_of(const struct run_job *job, const struct run_outcome *outcome, int *die_of)
+{
+    const char *command = job->options->command[0];
+    if (outcome->start_errno) {
+        cli_error("cannot start a process for %s: %s", command, strerror(outcome->start_errno));
+        return EXIT_HF_INTERNAL;
+    }
+    if (outcome->exec_errno) {
+        bool missing = outcome->exec_errno == ENOENT || outcome->exec_errno == ENOTDIR;
+        cli_error("%s: %s", command, missing ? "command not found" : strerror(outcome->exec_errno));
+        return missing ? EXIT_HF_NOT_FOUND : EXIT_HF_CANNOT_EXEC;
+    }
+    if (outcome->lost)
+        return EXIT_HF_LOST;
+    if (outcome->cause == RUN_MAX_RUNTIME)
+        return EXIT_HF_MAX_RUNTIME;
+    if (outcome->guard_died)
+        return EXIT_HF_INTERNAL;
+    if (WIFEXITED(outcome->status))
+        return WEXITSTATUS(outcome->status);
+    /* The shell that started us must see that it was the Ctrl-C that ended the command. */
+    if (outcome->terminal && WTERMSIG(outcome->status) == SIGINT)
+        *die_of = SIGINT;
+    return SIGNAL_EXIT_BASE + WTERMSIG(outcome->status);
+}

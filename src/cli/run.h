@@ -1,0 +1,237 @@
+/* run.h - how the parts of `holdfast run` fit together.
+ *
+ *     supervisor   the process the user started: has the store and the lease, forwards signals
+ *      `- guard    its child, the watchdog: starts CMD, ends the tree when nobody else would
+ *          `- CMD  the tree: everything that descends from the guard
+ *
+ * The guard, not the supervisor, is the parent of CMD and a subreaper. So whatever CMD starts stays
+ * below the guard, however often it forks or calls setsid, and when the supervisor is killed or
+ * stopped the guard still has the whole tree in reach. The supervisor is a subreaper too: if the
+ * guard is killed, what is left of the tree becomes the supervisor's.
+ *
+ * They share one page of memory with the lease's deadline, and a socket for short words. Ending the
+ * tree needs neither an answer from the store nor one from the other process.
+ */
+#ifndef HF_CLI_RUN_H
+#define HF_CLI_RUN_H
+
+#include "cli/cli.h"
+
+#include <holdfast/store.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+/* In the order of the choices on the command line. */
+enum run_on_loss { RUN_LOSS_TERM, RUN_LOSS_KILL, RUN_LOSS_WARN };
+enum run_leftover { RUN_LEFTOVER_WAIT, RUN_LEFTOVER_TERM, RUN_LEFTOVER_RELEASE };
+
+struct run_options {
+    const char *name;
+    char **command; /* CMD and its arguments, ends with NULL */
+    const char *label;
+    int64_t ttl_ms;
+    int64_t wait_ms; /* < 0: without limit */
+    int64_t grace_ms;
+    int64_t max_runtime_ms; /* 0: none */
+    int busy_exit;
+    int on_loss;
+    int leftover;
+    bool skip_ok;
+    bool no_reenter;
+};
+
+/* When to end the tree: run_end.c */
+
+/* Why the tree is being ended. */
+enum run_cause { RUN_NOT_ENDING, RUN_LOST, RUN_MAX_RUNTIME, RUN_LEFTOVERS, RUN_ORPHANED };
+
+/* What the supervisor and the guard share. All times are CLOCK_BOOTTIME in nanoseconds. */
+struct run_page {
+    /* Set before the guard starts, and constant from then on. */
+    int64_t grace_ns;
+    int64_t margin_ns;
+    int64_t stop_at_ns; /* --max-runtime; HF_NEVER: none */
+    enum run_on_loss on_loss;
+
+    _Atomic int64_t deadline_ns; /* of the lease; HF_NEVER: there is none to keep */
+    _Atomic int64_t order_ns;    /* the tree is to be ended from this time on; HF_NEVER */
+    _Atomic int order_cause;     /* set before order_ns */
+    _Atomic int64_t began_ns;    /* the ending began; 0: not yet. Whoever sets it sends TERM */
+    _Atomic int cause;           /* set right after began_ns */
+    _Atomic int command_pid;     /* 0: not started yet */
+    _Atomic int command_status;  /* as from waitpid(2), once the guard said it exited */
+    _Atomic int start_errno;     /* the guard could not fork CMD: why */
+    _Atomic int exec_errno;      /* CMD could not be executed: why */
+};
+
+struct run_plan {
+    int64_t term_ns;
+    int64_t kill_ns;
+    enum run_cause cause;
+};
+
+/* The margin before the deadline at which KILL begins, for a ttl. */
+int64_t run_margin_ns(int64_t ttl_ms);
+/* Fills a page with the rules of the options; the clock of --max-runtime starts now. */
+void run_page_init(struct run_page *page, const struct run_options *options);
+/* What the page asks for at this moment. No side effects, no clock. */
+struct run_plan run_plan_of(const struct run_page *page);
+/* Asks for the end of the tree at once. The first to ask wins. */
+void run_page_order(struct run_page *page, enum run_cause cause);
+/* Starts the ending, if it is due and nobody else did. True: the caller sends TERM. */
+bool run_page_begin(struct run_page *page, const struct run_plan *plan, int64_t now_ns);
+/* Publishes the deadline of a lease, never a later one than the true one. */
+void run_page_publish(struct run_page *page, const struct hf_lease *lease);
+
+/* The tree of processes: run_tree.c. None of this allocates memory. */
+
+enum {
+    RUN_TREE_MAX = 4096,  /* processes looked at in one round; more are met in the next */
+    RUN_FOREIGN_MAX = 128 /* children we had before we started the guard                */
+};
+
+struct run_process {
+    pid_t pid;
+    pid_t parent; /* when it was found */
+};
+
+struct run_tree {
+    pid_t root; /* whose descendants they are; not in the list itself */
+    size_t count;
+    struct run_process list[RUN_TREE_MAX];
+};
+
+/* What a walk leaves alone. */
+struct run_foreign {
+    pid_t guard; /* not in the list, but its descendants are; 0: none */
+    size_t count;
+    pid_t list[RUN_FOREIGN_MAX]; /* not in the list, nor are their descendants */
+};
+
+/* Finds all living descendants of root. foreign may be NULL. False if /proc cannot tell. */
+bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *foreign);
+/* The same from the parents in /proc/PID/stat, for kernels without the `children` files. */
+bool run_tree_find_by_stat(struct run_tree *tree, pid_t root, const struct run_foreign *foreign);
+/* Sends a signal to each. A process that is no longer where it was found is left out. */
+void run_tree_signal(const struct run_tree *tree, int number);
+/* "pid 123 (make)". */
+void run_tree_describe(char *out, size_t size, pid_t pid);
+
+/* Signals: run_signal.c */
+
+enum { RUN_TOUCHED = 3 };
+
+struct run_signals {
+    int fd;             /* signalfd(2) of the signals that are forwarded */
+    sigset_t inherited; /* the mask we were started with                 */
+    sigset_t watched;   /* what fd reports                               */
+    struct sigaction before[RUN_TOUCHED];
+};
+
+/* Blocks the forwarded signals and turns them into a descriptor; those ignored by whoever started
+ * us stay ignored. False after a message. */
+bool run_signals_begin(struct run_signals *signals);
+/* The next pending signal, false if there is none. *from_kernel: the terminal sent it. */
+bool run_signals_take(struct run_signals *signals, int *number, bool *from_kernel);
+/* Adds SIGCHLD to what fd reports. */
+void run_signals_watch_children(struct run_signals *signals);
+/* Puts everything back to what we inherited, for CMD. Async-signal-safe. */
+void run_signals_restore(const struct run_signals *signals);
+/* Dies of the signal, so that whoever waits for us sees it. Returns 128 + number if it is blocked
+ * from outside. */
+int run_signals_die(int number);
+
+/* The guard: run_guard.c */
+
+/* One byte each on the socket. To the guard: these, or a signal's number to forward. */
+enum { RUN_WORD_ORDER = 100, RUN_WORD_LOST };
+/* And from it. */
+enum { RUN_WORD_BEGAN = 1, RUN_WORD_EXITED, RUN_WORD_GONE };
+
+struct run_guard {
+    struct run_page *page;
+    const struct run_signals *signals;
+    char **command;
+    char **environment;
+    pid_t group;    /* CMD joins this process group; 0: one of its own */
+    int link;       /* the guard's end of the socket                   */
+    int lost_write; /* closed when the lease is lost                   */
+    int lost_read;  /* CMD inherits it; -1: none                       */
+    int life_fd;    /* CMD inherits it; -1: none                       */
+};
+
+/* What the child of the supervisor does until the tree is gone. */
+_Noreturn void run_guard_main(struct run_guard *guard);
+
+/* The supervisor: run_supervise.c */
+
+struct run_job {
+    const struct run_options *options;
+    struct run_signals signals;
+    struct run_page *page;
+    struct hf_store *store;
+    struct hf_lease *lease; /* NULL: the lock is already held above us */
+    char **environment;
+    int lost_pipe[2]; /* -1: none, the hold above us has its own */
+    int life_fd;      /* -1: the store has no crash release      */
+    pid_t guard;      /* set by run_supervise; <= 0: gone        */
+};
+
+/* How it went. */
+struct run_outcome {
+    int status; /* of CMD, as from waitpid(2) */
+    int start_errno;
+    int exec_errno;
+    enum run_cause cause;
+    bool lost;       /* the lease was, or could not be kept */
+    bool guard_died; /* the tree was ended because of that  */
+    bool terminal;   /* CMD shared our process group        */
+};
+
+/* Runs CMD, and returns when the whole tree is gone (or left alone, as --leftover says). False
+ * after a message if it could not be started. */
+bool run_supervise(struct run_job *job, struct run_outcome *outcome);
+/* Reaps the guard. Separate, so that it can end while the lock is being released. */
+void run_supervise_end(const struct run_job *job);
+
+/* The environment of CMD: run_env.c */
+
+/* A lock that a process above us holds. */
+struct run_held {
+    uint64_t token;
+    int lost_fd; /* its HOLDFAST_LOST_FD; -1: we did not inherit it */
+};
+
+/* Looks in HOLDFAST_HELD for a lock, and asks the store whether it is true: a daemon may carry the
+ * environment of a hold that is long over. */
+bool run_held_find(struct hf_store *store, const char *name, struct run_held *held);
+/* The environment for CMD, as it shall look under the job's lease, or under the hold above us if
+ * the job has none. NULL if memory is short. Lives until the program ends. */
+char **run_environment(const struct run_job *job, const struct run_held *held);
+
+/* What is said while waiting: run_wait.c */
+
+struct run_wait {
+    struct hf_store *store;
+    const char *name;
+    int64_t until_ns; /* HF_NEVER: without limit */
+    bool live;        /* stderr is a terminal    */
+    bool painted;
+    bool running;
+    bool stop;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+};
+
+/* Starts to say for whom we wait. */
+void run_wait_begin(struct run_wait *wait, struct hf_store *store, const char *name,
+                    int64_t until_ns);
+/* Nothing more is said from here on, and the live line is gone. Does not wait for the store. */
+void run_wait_hush(struct run_wait *wait);
+/* Joins the thread; before the store is closed. */
+void run_wait_end(struct run_wait *wait);
+
+#endif /* HF_CLI_RUN_H */

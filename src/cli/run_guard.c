@@ -1,0 +1,272 @@
+/* run_guard.c - the guard: starts CMD, reaps, and ends the tree when it is time.
+ *
+ * The guard must not share the supervisor's fate. It blocks every signal that can be blocked, and
+ * it has a process group of its own, so that neither Ctrl-C nor a `kill` of the group reaches it.
+ * It does not leave the session: a process group lives in one session, and CMD could not join the
+ * terminal's foreground group from outside of it.
+ *
+ * A forked child of a process that may have threads: only async-signal-safe calls here. */
+#include "cli/run.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    WORDS_MAX = 16,     /* read from the socket at once               */
+    ROUND_MS = 2,       /* between two rounds of KILL ...             */
+    ROUNDS_QUICK = 500, /* ... so often; then some process is stuck   */
+    ROUND_SLOW_MS = 50, /* in the kernel, and we can only wait for it */
+    KEPT_DESCRIPTORS = 5
+};
+
+struct state {
+    struct run_guard *guard;
+    struct run_page *page;
+    pid_t self;
+    pid_t command; /* 0: reaped, or never started */
+    int children;  /* signalfd of SIGCHLD         */
+    int timer;
+    int64_t armed_ns;
+    unsigned rounds; /* of KILL */
+    bool told_exit;
+};
+
+static void start_command(struct state *s);
+_Noreturn static void become_command(struct run_guard *guard, pid_t parent);
+static void close_the_rest(const struct state *s);
+static int64_t end_tree(struct state *s);
+static void wait_for_something(struct state *s, int64_t until_ns);
+static void reap(struct state *s);
+static void hear(struct state *s);
+static void forward(struct state *s, int number);
+static void signal_tree(struct state *s, int number);
+static void tell(struct state *s, unsigned char word);
+static void close_lost(struct run_guard *guard);
+
+_Noreturn void run_guard_main(struct run_guard *guard)
+{
+    struct state s = {.guard = guard, .page = guard->page, .self = getpid()};
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    prctl(PR_SET_NAME, "holdfast-guard", 0, 0, 0);
+    setpgid(0, 0);
+    s.children = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    s.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (s.children < 0 || s.timer < 0)
+        atomic_store(&s.page->start_errno, errno);
+    else
+        start_command(&s);
+    close_the_rest(&s);
+    for (;;) {
+        reap(&s);
+        wait_for_something(&s, end_tree(&s));
+    }
+}
+
+/* vfork: CMD runs on our memory until it is executed, which saves copying the page tables. It only
+ * makes system calls there and writes to the page. */
+static void start_command(struct state *s)
+{
+    pid_t parent = s->self;
+    pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+    if (pid == 0)
+        become_command(s->guard, parent);
+    if (pid < 0) {
+        atomic_store(&s->page->start_errno, errno);
+        return;
+    }
+    s->command = pid;
+    atomic_store(&s->page->command_pid, pid);
+}
+
+_Noreturn static void become_command(struct run_guard *guard, pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    /* The guard may have died before the line above took effect. */
+    if (getppid() != parent)
+        _exit(EXIT_HF_INTERNAL);
+    setpgid(0, guard->group);
+    if (guard->lost_read >= 0)
+        fcntl(guard->lost_read, F_SETFD, 0);
+    if (guard->life_fd >= 0)
+        fcntl(guard->life_fd, F_SETFD, 0);
+    run_signals_restore(guard->signals);
+    execvpe(guard->command[0], guard->command, guard->environment);
+    atomic_store(&guard->page->exec_errno, errno);
+    _exit(EXIT_HF_NOT_FOUND);
+}
+
+/* Everything the store has open is shared with the supervisor, byte-range locks included: if the
+ * supervisor is killed inside the store, our copies would keep those locks. The life descriptor is
+ * the one that must stay. */
+static void close_the_rest(const struct state *s)
+{
+    int keep[KEPT_DESCRIPTORS] = {s->guard->link, s->guard->lost_write, s->guard->life_fd,
+                                  s->children, s->timer};
+    unsigned from = 0;
+    for (;;) {
+        int next = -1; /* the smallest one to keep at or above from */
+        for (size_t i = 0; i < KEPT_DESCRIPTORS; i++) {
+            if (keep[i] >= (int)from && (next < 0 || keep[i] < next))
+                next = keep[i];
+        }
+        if (next < 0)
+            break;
+        if ((unsigned)next > from)
+            close_range(from, (unsigned)next - 1, 0);
+        from = (unsigned)next + 1;
+    }
+    close_range(from, ~0u, 0);
+}
+
+/* Does what the plan asks for now; returns when to look again. */
+static int64_t end_tree(struct state *s)
+{
+    struct run_plan plan = run_plan_of(s->page);
+    int64_t now_ns = hf__now_ns();
+    if (atomic_load(&s->page->began_ns) == 0) {
+        /* With --on-loss warn nothing ends, but the descriptor still tells of the loss. */
+        if (now_ns >= atomic_load(&s->page->deadline_ns))
+            close_lost(s->guard);
+        if (now_ns < plan.term_ns) {
+            int64_t deadline_ns = atomic_load(&s->page->deadline_ns);
+            bool told = s->guard->lost_write < 0;
+            return told || plan.term_ns < deadline_ns ? plan.term_ns : deadline_ns;
+        }
+        if (run_page_begin(s->page, &plan, now_ns)) {
+            tell(s, RUN_WORD_BEGAN);
+            if (plan.cause == RUN_LOST || plan.cause == RUN_ORPHANED)
+                close_lost(s->guard);
+            plan = run_plan_of(s->page);
+            if (now_ns < plan.kill_ns)
+                signal_tree(s, SIGTERM);
+        } else {
+            plan = run_plan_of(s->page);
+        }
+    }
+    if (now_ns < plan.kill_ns)
+        return plan.kill_ns;
+    close_lost(s->guard);
+    signal_tree(s, SIGKILL);
+    s->rounds++;
+    int64_t pause_ms = s->rounds < ROUNDS_QUICK ? ROUND_MS : ROUND_SLOW_MS;
+    return hf__now_ns() + pause_ms * HF__NS_PER_MS;
+}
+
+static void wait_for_something(struct state *s, int64_t until_ns)
+{
+    enum { CHILDREN, LINK, TIMER, COUNT };
+    struct pollfd fds[COUNT] = {{.fd = s->children, .events = POLLIN},
+                                {.fd = s->guard->link, .events = POLLIN},
+                                {.fd = s->timer, .events = POLLIN}};
+    struct signalfd_siginfo info;
+    uint64_t ticks;
+    if (until_ns != s->armed_ns) {
+        struct itimerspec at = {0};
+        if (until_ns != HF_NEVER) {
+            at.it_value.tv_sec = until_ns / HF__NS_PER_S;
+            at.it_value.tv_nsec = until_ns % HF__NS_PER_S;
+        }
+        timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
+        s->armed_ns = until_ns;
+    }
+    while (poll(fds, COUNT, -1) < 0 && errno == EINTR)
+        continue;
+    if (fds[CHILDREN].revents && read(s->children, &info, sizeof info) < 0)
+        fds[CHILDREN].revents = 0; /* somebody was faster than the poll; reap finds out */
+    if (fds[TIMER].revents && read(s->timer, &ticks, sizeof ticks) > 0)
+        s->armed_ns = 0;
+    if (fds[LINK].revents)
+        hear(s);
+}
+
+/* Reaps whoever is dead; leaves when nobody is left. Orphans are adopted by us before their parent
+ * can be waited for, so "no child" means that the whole tree is gone. */
+static void reap(struct state *s)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (pid == s->command) {
+            s->command = 0;
+            atomic_store(&s->page->command_status, status);
+        }
+    }
+    if (pid < 0 && errno == ECHILD) {
+        tell(s, RUN_WORD_GONE);
+        _exit(0);
+    }
+    if (s->command == 0 && !s->told_exit) {
+        s->told_exit = true;
+        tell(s, RUN_WORD_EXITED);
+    }
+}
+
+/* The end of the stream means that the supervisor is dead. */
+static void hear(struct state *s)
+{
+    unsigned char words[WORDS_MAX];
+    ssize_t got = recv(s->guard->link, words, sizeof words, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+        close(s->guard->link);
+        s->guard->link = -1;
+        run_page_order(s->page, RUN_ORPHANED);
+    }
+    for (ssize_t i = 0; i < got; i++) {
+        if (words[i] == RUN_WORD_LOST)
+            close_lost(s->guard);
+        else if (words[i] != RUN_WORD_ORDER)
+            forward(s, words[i]);
+    }
+}
+
+/* It is the guard that forwards, because only who reaps can know that the number of CMD, or of its
+ * group, has not been given to a stranger. */
+static void forward(struct state *s, int number)
+{
+    if (s->command == 0)
+        signal_tree(s, number);
+    else if (s->guard->group == 0)
+        kill(-s->command, number);
+    else
+        kill(s->command, number);
+}
+
+/* Without /proc only CMD itself and its group are in reach. */
+static void signal_tree(struct state *s, int number)
+{
+    struct run_tree tree;
+    if (run_tree_find(&tree, s->self, NULL)) {
+        run_tree_signal(&tree, number);
+        if (number == SIGTERM) /* a stopped process would never see it */
+            run_tree_signal(&tree, SIGCONT);
+    } else if (s->command > 0) {
+        if (s->guard->group == 0)
+            kill(-s->command, number);
+        kill(s->command, number);
+    }
+}
+
+static void tell(struct state *s, unsigned char word)
+{
+    if (s->guard->link >= 0)
+        send(s->guard->link, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void close_lost(struct run_guard *guard)
+{
+    if (guard->lost_write >= 0)
+        close(guard->lost_write);
+    guard->lost_write = -1;
+}

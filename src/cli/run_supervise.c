@@ -1,0 +1,450 @@
+/* run_supervise.c - the supervisor: starts the guard, keeps the lease, forwards signals.
+ *
+ * The guard ends the tree. The supervisor only says why, and stands in when the guard does not act
+ * (it may be stopped) or is dead. */
+#include "cli/run.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    WORDS_MAX = 16,
+    KEEP_PART = 4, /* the keeper starts after this part of the ttl; it renews at a third */
+    LAG_PART = 4,  /* of the margin: how long the guard may be late before we step in    */
+    LEFTOVER_NAMED_MAX = 10,    /* processes named on stderr    */
+    LEFTOVER_PATIENCE_MS = 200, /* most of what CMD leaves behind is just about to end */
+    ROUND_MS = 5 /* between two rounds of KILL                                      */
+};
+
+struct supervisor {
+    struct run_job *job;
+    struct run_page *page;
+    struct run_outcome *outcome;
+    struct run_foreign foreign;
+    pid_t guard;
+    int link;
+    int timer;
+    int lost_fd;        /* readable once the keeper knows; -1: not kept yet */
+    int64_t keep_at_ns; /* HF_NEVER: kept, or nothing to keep */
+    int64_t name_at_ns; /* when to name what CMD left behind; HF_NEVER */
+    bool exited;        /* CMD did, but something it started is still there */
+    bool said_why;
+    bool gone; /* the whole tree, or it is left alone */
+};
+
+static bool start_guard(struct supervisor *s);
+static void begin_guard(struct supervisor *s, const int link[2]);
+static bool shares_terminal(void);
+static void note_foreign_children(struct run_foreign *foreign);
+static void arm_timer(struct supervisor *s);
+static void wait_for_something(struct supervisor *s);
+static void hear_signals(struct supervisor *s);
+static void hear_guard(struct supervisor *s);
+static void hear_clock(struct supervisor *s);
+static void lease_lost(struct supervisor *s, enum hf_loss reason);
+static void say_why(struct supervisor *s);
+static void command_exited(struct supervisor *s);
+static void name_leftovers(struct supervisor *s);
+static void stand_in(struct supervisor *s, const struct run_plan *plan, int64_t now_ns);
+static void guard_died(struct supervisor *s);
+static bool reap_orphans(struct supervisor *s, const struct run_tree *tree);
+static bool reap_one(struct supervisor *s, pid_t wanted);
+static void tell(struct supervisor *s, int word);
+
+bool run_supervise(struct run_job *job, struct run_outcome *outcome)
+{
+    struct supervisor s = {.job = job,
+                           .page = job->page,
+                           .outcome = outcome,
+                           .lost_fd = -1,
+                           .keep_at_ns = HF_NEVER,
+                           .name_at_ns = HF_NEVER};
+    outcome->terminal = shares_terminal();
+    run_page_init(s.page, job->options);
+    if (job->lease) {
+        run_page_publish(s.page, job->lease);
+        s.keep_at_ns = hf__now_ns() + job->options->ttl_ms * HF__NS_PER_MS / KEEP_PART;
+    }
+    if (!start_guard(&s))
+        return false;
+    while (!s.gone)
+        wait_for_something(&s);
+    outcome->status = atomic_load(&s.page->command_status);
+    outcome->start_errno = atomic_load(&s.page->start_errno);
+    outcome->exec_errno = atomic_load(&s.page->exec_errno);
+    outcome->cause = (enum run_cause)atomic_load(&s.page->cause);
+    if (outcome->cause == RUN_LOST)
+        outcome->lost = true;
+    job->guard = s.guard;
+    return true;
+}
+
+void run_supervise_end(const struct run_job *job)
+{
+    /* It has nothing left to do. SIGKILL, because it may be stopped. */
+    if (job->guard > 0 && kill(job->guard, SIGKILL) == 0)
+        waitpid(job->guard, NULL, 0);
+}
+
+static bool start_guard(struct supervisor *s)
+{
+    int link[2];
+    sigset_t all, mine;
+    s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (s->timer < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
+        cli_error("cannot start the watchdog: %s", strerror(errno));
+        return false;
+    }
+    note_foreign_children(&s->foreign);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    run_signals_watch_children(&s->job->signals);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &mine);
+    s->guard = fork();
+    if (s->guard == 0)
+        begin_guard(s, link);
+    sigprocmask(SIG_SETMASK, &mine, NULL);
+    if (s->guard < 0) {
+        cli_error("cannot start the watchdog: %s", strerror(errno));
+        return false;
+    }
+    s->foreign.guard = s->guard;
+    s->link = link[0];
+    close(link[1]);
+    /* Only the guard has the write end: a supervisor that is stopped must not keep it open. */
+    for (int i = 0; i < 2; i++) {
+        if (s->job->lost_pipe[i] >= 0)
+            close(s->job->lost_pipe[i]);
+    }
+    return true;
+}
+
+static void begin_guard(struct supervisor *s, const int link[2])
+{
+    struct run_job *job = s->job;
+    struct run_guard guard = {.page = s->page,
+                              .signals = &job->signals,
+                              .command = job->options->command,
+                              .environment = job->environment,
+                              .group = s->outcome->terminal ? getpgrp() : 0,
+                              .link = link[1],
+                              .lost_read = job->lost_pipe[0],
+                              .lost_write = job->lost_pipe[1],
+                              .life_fd = job->life_fd};
+    close(link[0]);
+    run_guard_main(&guard);
+}
+
+/* Are we in the foreground of the terminal that we talk to? */
+static bool shares_terminal(void)
+{
+    static const int fds[] = {STDIN_FILENO, STDERR_FILENO};
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
+        pid_t group = tcgetpgrp(fds[i]);
+        if (group > 0)
+            return group == getpgrp();
+    }
+    return false;
+}
+
+/* `helper & exec holdfast run ...` leaves us with a child that is not part of the tree. */
+static void note_foreign_children(struct run_foreign *foreign)
+{
+    struct run_tree tree;
+    siginfo_t info;
+    pid_t self = getpid();
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
+        return;
+    if (!run_tree_find(&tree, self, NULL))
+        return;
+    for (size_t i = 0; i < tree.count && foreign->count < RUN_FOREIGN_MAX; i++) {
+        if (tree.list[i].parent == self)
+            foreign->list[foreign->count++] = tree.list[i].pid;
+    }
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t lag_ns(const struct supervisor *s)
+{
+    return s->page->margin_ns / LAG_PART;
+}
+
+/* Wakes us for the keeper, for the names, and for the plan if the guard does not follow it. */
+static void arm_timer(struct supervisor *s)
+{
+    struct run_plan plan = run_plan_of(s->page);
+    bool began = atomic_load(&s->page->began_ns) != 0;
+    int64_t now_ns = hf__now_ns();
+    int64_t plan_ns = hf__time_add(began ? plan.kill_ns : plan.term_ns, lag_ns(s));
+    if (plan_ns <= now_ns)
+        plan_ns = now_ns + ROUND_MS * HF__NS_PER_MS;
+    int64_t at_ns = earlier(plan_ns, earlier(s->keep_at_ns, s->name_at_ns));
+    struct itimerspec at = {0};
+    if (at_ns != HF_NEVER) {
+        at.it_value.tv_sec = at_ns / HF__NS_PER_S;
+        at.it_value.tv_nsec = at_ns % HF__NS_PER_S;
+    }
+    timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static void wait_for_something(struct supervisor *s)
+{
+    enum { SIGNALS, GUARD, TIMER, LOST, COUNT };
+    struct pollfd fds[COUNT] = {{.fd = s->job->signals.fd, .events = POLLIN},
+                                {.fd = s->link, .events = POLLIN},
+                                {.fd = s->timer, .events = POLLIN},
+                                {.fd = s->lost_fd, .events = POLLIN}};
+    arm_timer(s);
+    while (poll(fds, COUNT, -1) < 0 && errno == EINTR)
+        continue;
+    if (fds[GUARD].revents)
+        hear_guard(s);
+    if (s->gone)
+        return;
+    if (fds[SIGNALS].revents)
+        hear_signals(s);
+    if (fds[LOST].revents && s->lost_fd >= 0)
+        lease_lost(s, hf_lease_loss(s->job->lease));
+    hear_clock(s);
+}
+
+static void hear_signals(struct supervisor *s)
+{
+    int number;
+    bool from_kernel;
+    while (run_signals_take(&s->job->signals, &number, &from_kernel)) {
+        if (number == SIGCHLD) {
+            /* A watchdog that somebody stopped is of no use. If it died, the socket tells. */
+            int status;
+            if (waitpid(s->guard, &status, WNOHANG | WUNTRACED) > 0) {
+                if (WIFSTOPPED(status))
+                    kill(s->guard, SIGCONT);
+                else
+                    s->guard = -1;
+            }
+        } else if (!(from_kernel && s->outcome->terminal) || s->exited) {
+            /* What the terminal sent, CMD has already. What is left after CMD may not have it. */
+            tell(s, number);
+        }
+    }
+}
+
+static void hear_guard(struct supervisor *s)
+{
+    unsigned char words[WORDS_MAX];
+    ssize_t got = recv(s->link, words, sizeof words, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+        guard_died(s);
+        return;
+    }
+    for (ssize_t i = 0; i < got && !s->gone; i++) {
+        if (words[i] == RUN_WORD_BEGAN)
+            say_why(s);
+        else if (words[i] == RUN_WORD_EXITED)
+            command_exited(s);
+        else if (words[i] == RUN_WORD_GONE)
+            s->gone = true;
+    }
+}
+
+static void hear_clock(struct supervisor *s)
+{
+    struct run_plan plan = run_plan_of(s->page);
+    int64_t now_ns = hf__now_ns();
+    if (now_ns >= s->keep_at_ns) {
+        struct hf_error err;
+        s->keep_at_ns = HF_NEVER;
+        enum hf_status status = hf_keep(s->job->lease, &err);
+        if (status == HF_OK)
+            s->lost_fd = hf_lease_fd(s->job->lease);
+        else if (status == HF_LOST)
+            lease_lost(s, hf_lease_loss(s->job->lease));
+        else
+            cli_error("lock '%s' cannot be kept: %s", s->job->options->name, err.text);
+    }
+    if (now_ns >= s->name_at_ns)
+        name_leftovers(s);
+    stand_in(s, &plan, now_ns);
+}
+
+/* The keeper knows that the lease is over. */
+static void lease_lost(struct supervisor *s, enum hf_loss reason)
+{
+    const struct run_options *options = s->job->options;
+    s->lost_fd = -1;
+    s->outcome->lost = true;
+    if (options->on_loss == RUN_LOSS_WARN) {
+        cli_error("lock '%s' was lost: %s; %s goes on without it, as --on-loss=warn asks",
+                  options->name, hf_loss_text(reason), options->command[0]);
+        tell(s, RUN_WORD_LOST);
+        return;
+    }
+    if (atomic_load(&s->page->began_ns) == 0)
+        cli_error("lock '%s' was lost: %s; ending %s", options->name, hf_loss_text(reason),
+                  options->command[0]);
+    s->said_why = true;
+    run_page_order(s->page, RUN_LOST);
+    tell(s, RUN_WORD_ORDER);
+}
+
+/* The ending began without us asking for it. */
+static void say_why(struct supervisor *s)
+{
+    const struct run_options *options = s->job->options;
+    char text[32];
+    if (s->said_why)
+        return;
+    s->said_why = true;
+    switch ((enum run_cause)atomic_load(&s->page->cause)) {
+    case RUN_MAX_RUNTIME:
+        hf__format_duration(text, sizeof text, options->max_runtime_ms);
+        cli_error("%s ran for %s, longer than --max-runtime allows; ending it", options->command[0],
+                  text);
+        break;
+    case RUN_LOST:
+        cli_error("lock '%s' could not be renewed in time; ending %s before the deadline",
+                  options->name, options->command[0]);
+        break;
+    case RUN_NOT_ENDING:
+    case RUN_LEFTOVERS:
+    case RUN_ORPHANED:
+        break;
+    }
+}
+
+/* CMD is gone, but something it started is not. */
+static void command_exited(struct supervisor *s)
+{
+    s->exited = true;
+    switch ((enum run_leftover)s->job->options->leftover) {
+    case RUN_LEFTOVER_WAIT:
+        s->name_at_ns = hf__now_ns() + LEFTOVER_PATIENCE_MS * HF__NS_PER_MS;
+        break;
+    case RUN_LEFTOVER_TERM:
+        run_page_order(s->page, RUN_LEFTOVERS);
+        tell(s, RUN_WORD_ORDER);
+        break;
+    case RUN_LEFTOVER_RELEASE:
+        if (atomic_load(&s->page->began_ns) != 0)
+            break;
+        /* Without the guard nobody ends them any more. */
+        kill(s->guard, SIGKILL);
+        waitpid(s->guard, NULL, 0);
+        s->guard = -1;
+        s->gone = true;
+        break;
+    }
+}
+
+static void name_leftovers(struct supervisor *s)
+{
+    struct run_tree tree;
+    char names[512] = "";
+    size_t used = 0;
+    s->name_at_ns = HF_NEVER;
+    if (!run_tree_find(&tree, s->guard, NULL) || tree.count == 0)
+        return;
+    size_t shown = tree.count < LEFTOVER_NAMED_MAX ? tree.count : LEFTOVER_NAMED_MAX;
+    for (size_t i = 0; i < shown; i++) {
+        char one[64];
+        run_tree_describe(one, sizeof one, tree.list[i].pid);
+        int len = snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", one);
+        if (len < 0 || (size_t)len >= sizeof names - used)
+            break;
+        used += (size_t)len;
+    }
+    cli_error("%s ended but left %s%s running; lock '%s' stays held until %s gone (see --leftover)",
+              s->job->options->command[0], names, shown < tree.count ? " and more" : "",
+              s->job->options->name, tree.count == 1 ? "it is" : "they are");
+}
+
+/* Does the guard's work if the guard is late. If nothing helps by the deadline, the guard goes too:
+ * its tree becomes ours, and we can reap it. */
+static void stand_in(struct supervisor *s, const struct run_plan *plan, int64_t now_ns)
+{
+    struct run_tree tree;
+    int64_t late_ns = now_ns - lag_ns(s);
+    bool began = atomic_load(&s->page->began_ns) != 0;
+    bool begin = !began && late_ns >= plan->term_ns && run_page_begin(s->page, plan, now_ns);
+    if (!begin && (!began || late_ns < plan->kill_ns))
+        return;
+    if (begin)
+        say_why(s);
+    struct run_plan next = run_plan_of(s->page);
+    bool enough = now_ns >= next.kill_ns;
+    if (run_tree_find(&tree, getpid(), &s->foreign)) {
+        run_tree_signal(&tree, enough ? SIGKILL : SIGTERM);
+        if (!enough)
+            run_tree_signal(&tree, SIGCONT);
+    }
+    if (enough && now_ns >= next.kill_ns + s->page->margin_ns && s->guard > 0)
+        kill(s->guard, SIGKILL);
+}
+
+/* The socket closes a moment before the guard's children become ours, so wait for its end first.
+ * CMD had SIGKILL from the kernel when its parent died; the rest gets it from us. */
+static void guard_died(struct supervisor *s)
+{
+    struct run_tree tree;
+    close(s->link);
+    s->link = -1;
+    s->outcome->guard_died = true;
+    cli_error("the watchdog was killed; ending %s", s->job->options->command[0]);
+    if (s->guard > 0)
+        waitpid(s->guard, NULL, 0);
+    s->guard = -1;
+    s->foreign.guard = 0;
+    for (;;) {
+        if (run_tree_find(&tree, getpid(), &s->foreign))
+            run_tree_signal(&tree, SIGKILL);
+        if (reap_orphans(s, &tree))
+            break;
+        hf__sleep_ns(ROUND_MS * HF__NS_PER_MS);
+    }
+    s->gone = true;
+}
+
+/* True when none is left. Children that we had before are not ours to wait for. */
+static bool reap_orphans(struct supervisor *s, const struct run_tree *tree)
+{
+    if (s->foreign.count == 0) {
+        while (reap_one(s, -1))
+            continue;
+        return errno == ECHILD;
+    }
+    for (size_t i = 0; i < tree->count; i++) {
+        if (tree->list[i].parent == tree->root)
+            reap_one(s, tree->list[i].pid);
+    }
+    return tree->count == 0;
+}
+
+static bool reap_one(struct supervisor *s, pid_t wanted)
+{
+    int status;
+    errno = 0;
+    pid_t pid = waitpid(wanted, &status, WNOHANG);
+    if (pid > 0 && pid == atomic_load(&s->page->command_pid))
+        atomic_store(&s->page->command_status, status);
+    return pid > 0;
+}
+
+static void tell(struct supervisor *s, int word)
+{
+    unsigned char byte = (unsigned char)word;
+    if (s->link >= 0)
+        send(s->link, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}

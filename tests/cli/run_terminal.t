@@ -1,0 +1,72 @@
+#!/bin/bash
+# On a terminal: the command stays in our process group, and the wait is shown on a live line.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+# Runs a script on a terminal of its own; what it writes is in $dir/screen. What arrives on stdin
+# is typed.
+on_terminal() { # COMMAND
+    script -qefc "$1" "$dir/screen" >/dev/null
+}
+
+cat >"$dir/groups" <<END
+#!/bin/bash
+$hf run job -- sh -c 'ps -o pgid= -p \$\$ -p \$PPID; ps -o tpgid= -p \$\$'
+END
+chmod +x "$dir/groups"
+on_terminal "$dir/groups" </dev/null
+numbers=$(tr -d '\r' <"$dir/screen" | grep -Ex ' *[0-9]+' | tr -d ' ')
+is "$(echo "$numbers" | wc -l)" 3 'three process groups are reported'
+mine=$(echo "$numbers" | sed -n 3p)
+is "$(echo "$numbers" | sed -n '1,2p' | grep -cx "$mine")" 1 \
+    'the command is in the foreground group, the watchdog is not'
+
+# Ctrl-C: the command gets it once, and the shell sees that it was a signal.
+cat >"$dir/ctrl-c" <<END
+#!/bin/bash
+$hf run job -- bash -c 'trap "echo int >>$dir/ints; trap - INT; kill -INT \\\$\\\$" INT
+    echo up >$dir/up; while :; do sleep 0.05; done'
+echo "not reached \$?" >>$dir/ints
+END
+chmod +x "$dir/ctrl-c"
+(within 10 test -s "$dir/up" && printf '\003' && within 10 test -s "$dir/ints" && sleep 0.3) |
+    on_terminal "$dir/ctrl-c"
+is "$(cat "$dir/ints")" int 'Ctrl-C reaches the command once, and stops the script around us'
+is_free job
+ok $? 'the lock is free after Ctrl-C'
+
+# Ctrl-Z and fg.
+cat >"$dir/ctrl-z" <<END
+#!/bin/bash
+set -m
+$hf run job -- sh -c 'echo \$\$ >$dir/pid; while [ ! -e $dir/go ]; do sleep 0.05; done; echo through'
+echo "stopped \$?"
+grep -q '^State:.*T' /proc/\$(cat $dir/pid)/status && echo 'child stopped'
+touch $dir/go
+fg
+echo "ended \$?"
+END
+chmod +x "$dir/ctrl-z"
+(within 10 test -s "$dir/pid" && sleep 0.2 && printf '\032' && within 10 test -e "$dir/go" && sleep 0.5) |
+    on_terminal "$dir/ctrl-z"
+screen=$(tr -d '\r' <"$dir/screen")
+like "$screen" 'stopped 148' 'Ctrl-Z stops us, the shell sees it'
+like "$screen" '^child stopped' 'and the command'
+like "$screen" '^through' 'fg lets it go on'
+like "$screen" '^ended 0' 'to its end'
+
+# The live line.
+mkfifo "$dir/hold"
+start "$hf" run --label the-holder job -- sh -c "echo up >$dir/up2; read -r _ <$dir/hold"
+within 10 test -s "$dir/up2"
+(within 15 grep -q the-holder "$dir/screen" && echo >"$dir/hold") &
+: >"$dir/screen"
+on_terminal "stty cols 200; $hf run -w 1m job -- echo mine" </dev/null
+screen=$(cat "$dir/screen")
+like "$screen" "waiting for 'job': held by the-holder \(token [0-9]+\) for .* left" \
+    'the live line says for whom, since when and how long still'
+like "$screen" 'giving up in (1m|[0-9.]+s)' 'and when we give up'
+like "$screen" $'\r\033\\[Kmine' 'the line is erased before the command writes'
+wait
+
+done_testing
