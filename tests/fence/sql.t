@@ -1,5 +1,6 @@
 #!/bin/bash
 # The SQL fence against real PostgreSQL, SQLite and MariaDB: tokens, names, roles, resets, crashes.
+# (run: once)
 set -u
 # shellcheck source=/dev/null
 . "$(dirname "$0")/fence.sh"

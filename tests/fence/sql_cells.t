@@ -1,5 +1,6 @@
 #!/bin/bash
 # Every cell of the tables in docs/fencing.md, executed: what the page says is what the databases do.
+# (run: once)
 set -u
 # shellcheck source=/dev/null
 . "$(dirname "$0")/fence.sh"
