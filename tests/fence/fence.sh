@@ -13,7 +13,13 @@ trap 'sql_end; cleanup' EXIT
 fence() { "$hf" fence "$@"; }
 
 # sql DIALECT: runs SQL from stdin in the dialect's database; rows as lines, columns apart by |
+# Stops at the first error, unless on_error=go_on.
 sql() {
+    case $1-${on_error:-stop} in
+    sqlite-go_on) sqlite3 -cmd '.timeout 20000' "$SQL_DIR/app.db" ;;
+    mariadb-go_on) maria -f app ;;
+    esac
+    [ "${on_error:-stop}" = go_on ] && [ "$1" != postgres ] && return
     case $1 in
     postgres) pg ;;
     sqlite) sqlite3 -bail -cmd '.timeout 20000' "$SQL_DIR/app.db" ;;

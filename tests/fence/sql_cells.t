@@ -66,6 +66,14 @@ guard_write() { # DIALECT ROW
         leave_sql "$1"
         echo "BEGIN; UPDATE t SET v = 99; COMMIT;"
         ;;
+    */'after a refused enter, in a session that had entered') # the client goes on after the error
+        [ "$1" = postgres ] && echo '\set ON_ERROR_STOP off'
+        enter_sql "$1" t 34
+        leave_sql "$1"
+        enter_sql "$1" t 32
+        [ "$1" = postgres ] && echo "ROLLBACK; BEGIN;"
+        echo "UPDATE t SET v = 99; COMMIT;"
+        ;;
     postgres/'triggers switched off') echo "ALTER TABLE t DISABLE TRIGGER holdfast_guard; UPDATE t SET v = 99;" ;;
     sqlite/'triggers switched off') printf '.dbconfig enable_trigger off\nUPDATE t SET v = 99;\n' ;;
     postgres/'a partition, by its own name') echo "UPDATE t_part SET v = 99;" ;;
@@ -166,7 +174,7 @@ answer() { # ERROR BEFORE AFTER : the word that describes what happened
 }
 
 guard_cell() { # DIALECT ROW
-    local before after write
+    local before after write mode
     drop_all "$1"
     make_tables "$1" "$2" | sql "$1" || return 1
     { fence sql --dialect "$1" --table t; } | sql "$1" || return 1
@@ -174,7 +182,8 @@ guard_cell() { # DIALECT ROW
     before=$(contents "$1")
     write=$(guard_write "$1" "$2")
     if [ -n "$write" ]; then
-        sql "$1" <<<"$write" >/dev/null 2>"$SQL_DIR/error"
+        case $2 in *'refused enter'*) mode=go_on ;; *) mode=stop ;; esac
+        on_error=$mode sql "$1" <<<"$write" >/dev/null 2>"$SQL_DIR/error"
     else
         two_sessions "$1" "$2" 2>"$SQL_DIR/error" || { echo -; return; }
     fi

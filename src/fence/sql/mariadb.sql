@@ -45,8 +45,11 @@ BEGIN
     DECLARE mark_issuer VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
     DECLARE mark_at DATETIME(6);
     DECLARE said VARCHAR(500) CHARACTER SET utf8mb4;
+    DECLARE session CHAR(36) DEFAULT @holdfast_session;
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET mark = NULL;
 
+    -- A session that is refused here must not go on under an earlier entry.
+    SET @holdfast_session = NULL;
     IF the_token IS NULL OR the_token < 1 THEN
         SET said = CONCAT(COALESCE(the_token, 'NULL'), ' is no token');
         SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = said;
@@ -66,7 +69,7 @@ BEGIN
         SET said = CONCAT('token ', the_token, ' is stale: ', mark, ' was admitted at ', mark_at);
         SIGNAL SQLSTATE 'ZHF01' SET MESSAGE_TEXT = said;
     END IF;
-    SET @holdfast_session = COALESCE(@holdfast_session, UUID());
+    SET @holdfast_session = COALESCE(session, UUID());
     UPDATE holdfast_fence
        SET entered = @holdfast_session,
            admitted_at = IF(token < the_token, UTC_TIMESTAMP(6), admitted_at),
