@@ -108,7 +108,10 @@ $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lsqlite3 -o $@
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lsqlite3 $(BENCH_LIBS) -o $@
+$(BUILD)/bench/bench_fence_pg: CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
+$(BUILD)/bench/bench_fence_pg: BENCH_LIBS = -lpq
+$(BUILD)/bench/bench_fence_redis: BENCH_LIBS = -lhiredis
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
 

@@ -211,6 +211,24 @@ ask postgres "CREATE TEMP TABLE fence (resource text, token bigint, issuer text,
     SET search_path = pg_temp, public; INSERT INTO fence VALUES ('orders2', 1, NULL, NULL, pg_current_xact_id());
     UPDATE orders2 SET v = 2;"
 like "$err" 'ZHF02' "postgres: nor put its own table in front"
+# Operators of its own, found before the system's, that say yes to everything.
+PG_ROLE=owner ask postgres "CREATE SCHEMA evil AUTHORIZATION app;"
+evil="SET search_path = evil, pg_catalog;"
+for type in text bigint xid8; do
+    ask postgres "CREATE FUNCTION evil.yes($type, $type) RETURNS boolean LANGUAGE sql AS 'SELECT true';"
+    for op in '=' '<' '<=' '>' '<>'; do
+        ask postgres "CREATE OPERATOR evil.$op (LEFTARG = $type, RIGHTARG = $type, FUNCTION = evil.yes);"
+        [ "$rc" = 0 ] || diag "$err"
+    done
+done
+ask postgres "CREATE FUNCTION evil.pg_current_xact_id_if_assigned() RETURNS xid8 LANGUAGE sql AS 'SELECT NULL::xid8';
+    CREATE FUNCTION evil.format(text, text) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'; $evil
+    SELECT 1::bigint < 1::bigint AND 'a' = 'b'::text;"
+is "$rc$out" 0t "postgres: a role with evil operators"
+ask postgres "$evil SELECT holdfast.enter('orders2', 49);"
+like "$err" ZHF01 "postgres: nor trick enter with them"
+ask postgres "$evil UPDATE public.orders2 SET v = 2;"
+like "$err" ZHF02 "postgres: nor the guard"
 unset PG_ROLE
 ask postgres "CREATE ROLE nobody2 LOGIN;"
 PG_ROLE=nobody2 ask postgres "BEGIN; SELECT holdfast.enter('orders2', 50); UPDATE orders2 SET v = 3; COMMIT;"

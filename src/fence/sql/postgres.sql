@@ -33,51 +33,65 @@ CREATE TABLE IF NOT EXISTS holdfast.fence_reset (
 );
 REVOKE ALL ON holdfast.fence, holdfast.fence_reset FROM PUBLIC;
 
--- The row lock that the update takes keeps every other holder out until this transaction ends.
-CREATE OR REPLACE FUNCTION holdfast.enter(resource text, token bigint, issuer text DEFAULT NULL)
+-- Why it was refused: the part of enter() that is not in a hurry.
+CREATE OR REPLACE FUNCTION holdfast.refuse(resource text, token bigint, issuer text)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE
     mark record;
 BEGIN
-    IF enter.token IS NULL OR enter.token < 1 THEN
-        RAISE EXCEPTION '% is no token', coalesce(enter.token::text, 'NULL') USING ERRCODE = 'ZHF04';
+    IF refuse.token IS NULL OR refuse.token < 1 THEN
+        RAISE EXCEPTION '% is no token', coalesce(refuse.token::text, 'NULL') USING ERRCODE = 'ZHF04';
     END IF;
-    UPDATE holdfast.fence AS f
-       SET entered = pg_current_xact_id(),
-           admitted_at = CASE WHEN f.token < enter.token THEN clock_timestamp() ELSE f.admitted_at END,
-           token = enter.token,
-           issuer = coalesce(f.issuer, nullif(enter.issuer, ''))
-     WHERE f.resource = enter.resource
-       AND f.token <= enter.token
-       AND coalesce(f.issuer = nullif(enter.issuer, ''), true);
-    IF FOUND THEN
-        RETURN;
-    END IF;
-    SELECT f.* INTO mark FROM holdfast.fence AS f WHERE f.resource = enter.resource;
+    SELECT f.* INTO mark FROM holdfast.fence AS f WHERE f.resource = refuse.resource;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'no fence for resource "%"', enter.resource
+        RAISE EXCEPTION 'no fence for resource "%"', refuse.resource
             USING ERRCODE = 'ZHF04', HINT = 'run the migration that holdfast fence sql prints';
-    ELSIF mark.issuer <> enter.issuer AND enter.issuer <> '' THEN
+    ELSIF mark.issuer <> refuse.issuer AND refuse.issuer <> '' THEN
         RAISE EXCEPTION 'token % is of store %, but resource "%" follows %',
-            enter.token, enter.issuer, enter.resource, mark.issuer
+            refuse.token, refuse.issuer, refuse.resource, mark.issuer
             USING ERRCODE = 'ZHF03',
                   HINT = 'after a change of stores: SELECT holdfast.reset(resource, issuer, reason)';
     END IF;
     RAISE EXCEPTION 'token % is stale: % was admitted at % to resource "%"',
-        enter.token, mark.token, mark.admitted_at, enter.resource USING ERRCODE = 'ZHF01';
+        refuse.token, mark.token, mark.admitted_at, refuse.resource USING ERRCODE = 'ZHF01';
+END
+$holdfast$;
+
+-- The row lock that the update takes keeps every other holder out until this transaction ends.
+-- enter() and guard() run in every transaction, and a SET search_path clause would be half of their
+-- cost. Their path is pinned by writing out every name and operator instead.
+CREATE OR REPLACE FUNCTION holdfast.enter(resource text, token bigint, issuer text DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
+BEGIN
+    UPDATE holdfast.fence AS f
+       SET entered = pg_catalog.pg_current_xact_id(),
+           admitted_at = CASE WHEN f.token OPERATOR(pg_catalog.=) enter.token THEN f.admitted_at
+                              ELSE pg_catalog.clock_timestamp() END,
+           token = enter.token,
+           issuer = coalesce(f.issuer, CASE WHEN enter.issuer OPERATOR(pg_catalog.<>) ''
+                                            THEN enter.issuer END)
+     WHERE f.resource OPERATOR(pg_catalog.=) enter.resource
+       AND f.token OPERATOR(pg_catalog.<=) enter.token
+       AND enter.token OPERATOR(pg_catalog.>) 0
+       AND coalesce(f.issuer OPERATOR(pg_catalog.=) enter.issuer
+                    OR enter.issuer OPERATOR(pg_catalog.=) '', true);
+    IF NOT FOUND THEN
+        PERFORM holdfast.refuse(enter.resource, enter.token, enter.issuer);
+    END IF;
 END
 $holdfast$;
 
 CREATE OR REPLACE FUNCTION holdfast.guard()
-RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $holdfast$
+RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
 BEGIN
     PERFORM FROM holdfast.fence AS f
-      WHERE f.resource = TG_ARGV[0] AND f.entered = pg_current_xact_id_if_assigned();
+      WHERE f.resource OPERATOR(pg_catalog.=) TG_ARGV[0]
+        AND f.entered OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id_if_assigned();
     IF NOT FOUND THEN
         RAISE EXCEPTION '% of %: this transaction has not entered the fence', TG_OP, TG_TABLE_NAME
             USING ERRCODE = 'ZHF02',
-                  HINT = format('SELECT holdfast.enter(%L, token) first, in the same transaction',
-                                TG_ARGV[0]);
+                  HINT = pg_catalog.format(
+                      'SELECT holdfast.enter(%L, token) first, in the same transaction', TG_ARGV[0]);
     END IF;
     RETURN NULL;
 END
@@ -120,6 +134,7 @@ DELETE FROM holdfast.fence WHERE resource = @RESOURCE@;
 DROP FUNCTION holdfast.reset(text, text, text);
 DROP FUNCTION holdfast.guard();
 DROP FUNCTION holdfast.enter(text, bigint, text);
+DROP FUNCTION holdfast.refuse(text, bigint, text);
 DROP TABLE holdfast.fence_reset;
 DROP TABLE holdfast.fence;
 -- The schema goes when nothing of the other kind of fence is in it.
