@@ -15,10 +15,12 @@ trap '[ -z "$REDIS_DIR" ] || redis_end; sql_end' EXIT
 tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT); INSERT INTO plain VALUES (1, 0);
     CREATE TABLE fenced (id INT PRIMARY KEY, v INT); INSERT INTO fenced VALUES (1, 0);'
 
-pg_start
+port=$((20000 + RANDOM))
+pg_start listen_addresses=127.0.0.1 port=$port
+export PGPORT=$port
 pg <<<"$tables"
 build/holdfast fence sql --dialect postgres --table fenced | pg
-build/bench/bench_fence_pg "host=$SQL_DIR/pg user=owner dbname=postgres"
+build/bench/bench_fence_pg "host=127.0.0.1 port=$port user=owner dbname=postgres"
 pg_stop
 
 sqlite3 "$SQL_DIR/app.db" "$tables"
@@ -30,4 +32,4 @@ build/bench/bench_fence_file "$SQL_DIR/files"
 
 redis_begin
 build/holdfast fence script >"$SQL_DIR/script"
-build/bench/bench_fence_redis "$REDIS_SOCKET" "$SQL_DIR/script"
+build/bench/bench_fence_redis "${REDIS_URL##*:}" "$SQL_DIR/script"

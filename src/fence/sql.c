@@ -67,6 +67,7 @@ struct printer {
     const struct hf_fence_sql *what;
     char table[TABLE_SIZE];
     char resource[4 * RESOURCE_MAX + 40];
+    char setting[64];
     char *out;
     size_t used;
     bool overflow;
@@ -204,10 +205,13 @@ static size_t put_placeholder(struct printer *p, const char *text)
         const char *trigger; /* prefix of the trigger's name */
     } words[] = {{"@TABLE@", NULL},
                  {"@RESOURCE@", NULL},
+                 {"@SETTING@", NULL},
                  {"@TRIGGER_INSERT@", "holdfast_insert_"},
                  {"@TRIGGER_UPDATE@", "holdfast_update_"},
                  {"@TRIGGER_DELETE@", "holdfast_delete_"},
                  {"@TRIGGER_ROW@", "holdfast_row_"}};
+
+    const char *const values[] = {p->table, p->resource, p->setting};
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         size_t len = strlen(words[i].word);
@@ -216,10 +220,8 @@ static size_t put_placeholder(struct printer *p, const char *text)
             continue;
         if (words[i].trigger != NULL)
             put_trigger(p, words[i].trigger);
-        else if (i == 0)
-            put(p, p->table, strlen(p->table));
         else
-            put(p, p->resource, strlen(p->resource));
+            put(p, values[i], strlen(values[i]));
         return len;
     }
     return 0;
@@ -267,6 +269,7 @@ static void print_sections(struct printer *p)
     static const char *const row_last[] = {"row-down", "row-down-shared", "row-down-end", NULL};
     const struct hf_fence_sql *what = p->what;
     const char *const *sections = what->per_row ? row_up : up;
+    const char *resource = what->resource != NULL ? what->resource : what->table;
     size_t used = 0;
 
     if (what->down && what->last)
@@ -278,8 +281,9 @@ static void print_sections(struct printer *p)
         p->table[used++] = '.';
     }
     (void)quote_name(p->table + used, p->dialect->quote, "", what->table);
-    quote_literal(p->resource, sizeof p->resource, p->dialect,
-                  what->resource != NULL ? what->resource : what->table);
+    quote_literal(p->resource, sizeof p->resource, p->dialect, resource);
+    (void)snprintf(p->setting, sizeof p->setting, "'holdfast.e_%016" PRIx64 "'",
+                   hf__hash64(resource, strlen(resource), HASH_SEED));
     for (; *sections != NULL; sections++)
         print_section(p, *sections);
 }

@@ -202,15 +202,15 @@ is "$rc" 0 "postgres: a role with rights on the table only can work"
 for try in "UPDATE holdfast.fence SET token = 0" "DELETE FROM holdfast.fence" "TRUNCATE holdfast.fence" \
     "INSERT INTO holdfast.fence VALUES ('x', 1)" "SELECT holdfast.reset('orders2', '', 'because')" \
     "ALTER TABLE orders2 DISABLE TRIGGER ALL" "DROP TRIGGER holdfast_guard ON orders2" \
-    "UPDATE holdfast.fence SET entered = pg_current_xact_id()" \
+    "SELECT token FROM holdfast.fence FOR UPDATE" \
     "CREATE OR REPLACE FUNCTION holdfast.guard() RETURNS trigger LANGUAGE sql AS 'SELECT 1'"; do
     ask postgres "$try;"
     like "$err" '42501' "postgres: it cannot: $try"
 done
-ask postgres "CREATE TEMP TABLE fence (resource text, token bigint, issuer text, admitted_at timestamptz, entered xid8);
-    SET search_path = pg_temp, public; INSERT INTO fence VALUES ('orders2', 1, NULL, NULL, pg_current_xact_id());
-    UPDATE orders2 SET v = 2;"
-like "$err" 'ZHF02' "postgres: nor put its own table in front"
+ask postgres "CREATE TEMP TABLE fence (resource text, token bigint, issuer text, admitted_at timestamptz, setting text);
+    SET search_path = pg_temp, public; INSERT INTO fence VALUES ('orders2', 1, NULL, NULL, 'holdfast.x');
+    SELECT holdfast.enter('orders2', 2);"
+like "$err" 'ZHF01' "postgres: nor put its own table in front"
 # Operators of its own, found before the system's, that say yes to everything.
 PG_ROLE=owner ask postgres "CREATE SCHEMA evil AUTHORIZATION app;"
 evil="SET search_path = evil, pg_catalog;"

@@ -18,10 +18,10 @@ GRANT USAGE ON SCHEMA holdfast TO PUBLIC;
 CREATE TABLE IF NOT EXISTS holdfast.fence (
     resource    text PRIMARY KEY,
     token       bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
-    issuer      text,        -- the store that issued the token
+    issuer      text,         -- the store that issued the token
     admitted_at timestamptz,
-    entered     xid8         -- the transaction that entered last
-) WITH (fillfactor = 20);    -- room on the page: entering must not touch the index
+    setting     text NOT NULL -- where a transaction remembers that it has entered
+);
 
 CREATE TABLE IF NOT EXISTS holdfast.fence_reset (
     at         timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -57,43 +57,56 @@ BEGIN
 END
 $holdfast$;
 
--- The row lock that the update takes keeps every other holder out until this transaction ends.
+-- The row lock keeps every other holder out until this transaction ends. That it has entered is
+-- remembered in a setting that ends with the transaction (and with a savepoint), and holds its id.
 -- enter() and guard() run in every transaction, and a SET search_path clause would be half of their
--- cost. Their path is pinned by writing out every name and operator instead.
+-- cost: their path is pinned by writing out every name and operator instead.
 CREATE OR REPLACE FUNCTION holdfast.enter(resource text, token bigint, issuer text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
+DECLARE
+    mark_token bigint;
+    mark_issuer text;
+    name text;
 BEGIN
-    UPDATE holdfast.fence AS f
-       SET entered = pg_catalog.pg_current_xact_id(),
-           admitted_at = CASE WHEN f.token OPERATOR(pg_catalog.=) enter.token THEN f.admitted_at
-                              ELSE pg_catalog.clock_timestamp() END,
-           token = enter.token,
-           issuer = coalesce(f.issuer, CASE WHEN enter.issuer OPERATOR(pg_catalog.<>) ''
-                                            THEN enter.issuer END)
-     WHERE f.resource OPERATOR(pg_catalog.=) enter.resource
-       AND f.token OPERATOR(pg_catalog.<=) enter.token
+    SELECT f.token, f.issuer, f.setting INTO mark_token, mark_issuer, name
+      FROM holdfast.fence AS f
+     WHERE f.resource OPERATOR(pg_catalog.=) enter.resource FOR NO KEY UPDATE;
+    IF mark_token OPERATOR(pg_catalog.=) enter.token
        AND enter.token OPERATOR(pg_catalog.>) 0
-       AND coalesce(f.issuer OPERATOR(pg_catalog.=) enter.issuer
-                    OR enter.issuer OPERATOR(pg_catalog.=) '', true);
-    IF NOT FOUND THEN
-        PERFORM holdfast.refuse(enter.resource, enter.token, enter.issuer);
+       AND (enter.issuer IS NULL OR mark_issuer OPERATOR(pg_catalog.=) enter.issuer) THEN
+        NULL; -- the holder that is admitted already: nothing to store
+    ELSE
+        UPDATE holdfast.fence AS f
+           SET token = enter.token,
+               admitted_at = CASE WHEN f.token OPERATOR(pg_catalog.=) enter.token THEN f.admitted_at
+                                  ELSE pg_catalog.clock_timestamp() END,
+               issuer = coalesce(f.issuer, CASE WHEN enter.issuer OPERATOR(pg_catalog.<>) ''
+                                                THEN enter.issuer END)
+         WHERE f.resource OPERATOR(pg_catalog.=) enter.resource
+           AND f.token OPERATOR(pg_catalog.<=) enter.token
+           AND enter.token OPERATOR(pg_catalog.>) 0
+           AND coalesce(f.issuer OPERATOR(pg_catalog.=) enter.issuer
+                        OR enter.issuer OPERATOR(pg_catalog.=) '', true);
+        IF NOT FOUND THEN
+            PERFORM holdfast.refuse(enter.resource, enter.token, enter.issuer);
+        END IF;
     END IF;
+    name := pg_catalog.set_config(name, pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
 END
 $holdfast$;
 
+-- Its arguments are the resource and the setting.
 CREATE OR REPLACE FUNCTION holdfast.guard()
 RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
 BEGIN
-    PERFORM FROM holdfast.fence AS f
-      WHERE f.resource OPERATOR(pg_catalog.=) TG_ARGV[0]
-        AND f.entered OPERATOR(pg_catalog.=) pg_catalog.pg_current_xact_id_if_assigned();
-    IF NOT FOUND THEN
-        RAISE EXCEPTION '% of %: this transaction has not entered the fence', TG_OP, TG_TABLE_NAME
-            USING ERRCODE = 'ZHF02',
-                  HINT = pg_catalog.format(
-                      'SELECT holdfast.enter(%L, token) first, in the same transaction', TG_ARGV[0]);
+    IF pg_catalog.current_setting(TG_ARGV[1], true) OPERATOR(pg_catalog.=)
+       pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text THEN
+        RETURN NULL;
     END IF;
-    RETURN NULL;
+    RAISE EXCEPTION '% of %: this transaction has not entered the fence', TG_OP, TG_TABLE_NAME
+        USING ERRCODE = 'ZHF02',
+              HINT = pg_catalog.format(
+                  'SELECT holdfast.enter(%L, token) first, in the same transaction', TG_ARGV[0]);
 END
 $holdfast$;
 
@@ -108,18 +121,18 @@ BEGIN
         RAISE EXCEPTION 'no fence for resource "%"', reset.resource USING ERRCODE = 'ZHF04';
     END IF;
     UPDATE holdfast.fence AS f
-       SET token = 0, issuer = nullif(reset.issuer, ''), admitted_at = NULL, entered = NULL
+       SET token = 0, issuer = nullif(reset.issuer, ''), admitted_at = NULL
      WHERE f.resource = reset.resource;
 END
 $holdfast$;
 REVOKE ALL ON FUNCTION holdfast.reset(text, text, text) FROM PUBLIC;
 
 -- @section up-table
-INSERT INTO holdfast.fence (resource) VALUES (@RESOURCE@) ON CONFLICT DO NOTHING;
+INSERT INTO holdfast.fence (resource, setting) VALUES (@RESOURCE@, @SETTING@) ON CONFLICT DO NOTHING;
 
 CREATE TRIGGER holdfast_guard
     BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON @TABLE@
-    FOR EACH STATEMENT EXECUTE FUNCTION holdfast.guard(@RESOURCE@);
+    FOR EACH STATEMENT EXECUTE FUNCTION holdfast.guard(@RESOURCE@, @SETTING@);
 -- Also when session_replication_role says that triggers are for others.
 ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER holdfast_guard;
 

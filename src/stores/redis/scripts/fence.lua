@@ -7,47 +7,51 @@
 -- ARGV[4]  set: the value; reset: the reason
 -- ARGV[5]  set: milliseconds until the key expires, "0": never
 --
--- Answers OK; or an error whose first word is STALE (a higher token was admitted), FOREIGN (the mark
--- follows another store's tokens) or BADTOKEN. Tokens are compared as decimal strings, by length and
+-- Answers OK; or an error: "STALE token seconds" (that token was admitted, at that time), "FOREIGN issuer"
+-- (the mark follows that store's tokens), "BADTOKEN text". Tokens are compared as decimal strings, by length and
 -- then by bytes: a Lua number is exact only up to 2^53.
 local key, mark_key, op, token, issuer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 
-local function below(a, b)
-    if #a ~= #b then
-        return #a < #b
+-- Most writes come from the holder that is admitted already: one comparison, nothing to store.
+if op == 'reset' or redis.call('HGET', mark_key, 'is') ~= token .. ' ' .. issuer then
+    local function below(a, b)
+        if #a ~= #b then
+            return #a < #b
+        end
+        return a < b
     end
-    return a < b
-end
 
-local MAX = '9223372036854775807'
-if not string.match(token, '^[1-9]%d*$') or below(MAX, token) then
-    if op ~= 'reset' or token ~= '0' then
-        return redis.error_reply('BADTOKEN ' .. token .. ' is no token: tokens are 1 to ' .. MAX)
+    local MAX = '9223372036854775807'
+    if not string.match(token, '^[1-9]%d*$') or below(MAX, token) then
+        if op ~= 'reset' or token ~= '0' then
+            return redis.error_reply('BADTOKEN ' .. token .. ' is no token: tokens are 1 to ' .. MAX)
+        end
     end
-end
 
-local mark = redis.call('HMGET', mark_key, 'token', 'issuer', 'at')
-local admitted, follows = mark[1] or '0', mark[2] or ''
+    local mark = redis.call('HMGET', mark_key, 'token', 'issuer', 'at')
+    local admitted, follows, at = mark[1] or '0', mark[2] or '', mark[3] or '0'
+    local now = redis.call('TIME')[1]
 
-if op == 'reset' then
-    local now = redis.call('TIME')
-    redis.call('RPUSH', mark_key .. ':resets', now[1] .. ' reset ' .. admitted .. ' of ' .. follows
-        .. ' to ' .. token .. ' of ' .. issuer .. ': ' .. ARGV[4])
-    redis.call('DEL', mark_key)
-    redis.call('HSET', mark_key, 'token', token, 'issuer', issuer, 'at', now[1])
-    return redis.status_reply('OK')
-end
-
-if issuer ~= '' and follows ~= '' and issuer ~= follows then
-    return redis.error_reply('FOREIGN token ' .. token .. ' is of another store than ' .. follows)
-end
-if below(token, admitted) then
-    return redis.error_reply('STALE ' .. admitted .. ' ' .. (mark[3] or '0'))
-end
-if token ~= admitted or (follows == '' and issuer ~= '') then
-    local at = token ~= admitted and redis.call('TIME')[1] or mark[3]
-    redis.call('HSET', mark_key, 'token', token, 'at', at,
-        'issuer', follows ~= '' and follows or issuer)
+    if op == 'reset' then
+        redis.call('RPUSH', mark_key .. ':resets', now .. ' reset ' .. admitted .. ' of ' .. follows
+            .. ' to ' .. token .. ' of ' .. issuer .. ': ' .. ARGV[4])
+        redis.call('HSET', mark_key, 'token', token, 'issuer', issuer, 'at', now,
+            'is', token .. ' ' .. issuer)
+        return redis.status_reply('OK')
+    end
+    if issuer ~= '' and follows ~= '' and issuer ~= follows then
+        return redis.error_reply('FOREIGN ' .. follows)
+    end
+    if below(token, admitted) then
+        return redis.error_reply('STALE ' .. admitted .. ' ' .. at)
+    end
+    if token ~= admitted or (follows == '' and issuer ~= '') then
+        if follows == '' then
+            follows = issuer
+        end
+        redis.call('HSET', mark_key, 'token', token, 'issuer', follows,
+            'at', token ~= admitted and now or at, 'is', token .. ' ' .. follows)
+    end
 end
 
 if op == 'set' then
