@@ -96,6 +96,8 @@ $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/suppo
 	$(call say,LD,$@)
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lcmocka -o $@
 
+$(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c)))
+
 # The N-th allocation fails: the linker puts the test's functions before the system's.
 $(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc calloc realloc strdup \
 	strndup asprintf __asprintf_chk fdopendir opendir eventfd timerfd_create pthread_create)

@@ -39,6 +39,18 @@ void hf__sleep_ns(int64_t ns);
 /* From getrandom(2), waiting for the pool at boot. Aborts where the system has no getrandom. */
 void hf__random(void *buf, size_t len);
 
+/* forks: fork.c */
+
+/* Tells a forked child from the process that made the mark. May be copied. */
+struct hf__fork_mark {
+    const volatile int *page; /* wiped in a child; NULL: the kernel cannot do that */
+    int pid;
+};
+void hf__fork_mark_init(struct hf__fork_mark *mark);
+/* Ends the mark and all its copies. */
+void hf__fork_mark_release(struct hf__fork_mark *mark);
+bool hf__forked(const struct hf__fork_mark *mark);
+
 /* text: text.c */
 
 /* Writes 2 * len lower-case hex digits and a NUL. */

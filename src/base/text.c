@@ -185,13 +185,19 @@ uint64_t hf__hash64(const void *data, size_t len, uint64_t seed)
     uint64_t hash = mix(seed ^ 0x9e3779b97f4a7c15u, len ^ 0xd6e8feb86659fd93u);
 
     if (len >= 32) {
-        uint64_t lanes[4] = {hash, hash + odd[1], hash + odd[2], hash + odd[3]};
+        uint64_t a = hash;
+        uint64_t b = hash + odd[1];
+        uint64_t c = hash + odd[2];
+        uint64_t d = hash + odd[3];
 
         /* Four chains that do not wait for each other. */
-        for (; len >= 32; at += 32, len -= 32)
-            for (int i = 0; i < 4; i++)
-                lanes[i] = mix(lanes[i] ^ word_at(at + 8 * i), odd[i]) + odd[3 - i];
-        hash = mix(lanes[0] ^ odd[1], lanes[1] | 1) + mix(lanes[2] ^ odd[3], lanes[3] | 1);
+        for (; len >= 32; at += 32, len -= 32) {
+            a = mix(a ^ word_at(at), odd[0]) + odd[3];
+            b = mix(b ^ word_at(at + 8), odd[1]) + odd[2];
+            c = mix(c ^ word_at(at + 16), odd[2]) + odd[1];
+            d = mix(d ^ word_at(at + 24), odd[3]) + odd[0];
+        }
+        hash = mix(a ^ odd[1], b | 1) + mix(c ^ odd[3], d | 1);
     }
     for (; len >= 8; at += 8, len -= 8)
         hash = mix(hash ^ word_at(at), odd[0]) + odd[1];

@@ -33,7 +33,7 @@ int64_t hf__time_add(int64_t a, int64_t b)
 int hf__poll_until(struct pollfd *fds, nfds_t count, int64_t deadline_ns)
 {
     for (;;) {
-        int64_t left = deadline_ns - hf__now_ns();
+        int64_t left = deadline_ns > 0 ? deadline_ns - hf__now_ns() : 0;
         struct timespec timeout = {0};
         int ready;
 

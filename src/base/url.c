@@ -43,9 +43,10 @@ static bool key_is_secret(const char *key, size_t len)
     static const char word[] = "password";
 
     for (size_t i = 0; i + sizeof word - 1 <= len; i++)
-        if (strncasecmp(key + i, word, sizeof word - 1) == 0)
-            /* ?password_file= names a file, which is no secret. */
-            return strncasecmp(key + i, "password_file", sizeof "password_file" - 1) != 0;
+        /* ?password_file= names a file, which is no secret. */
+        if (strncasecmp(key + i, word, sizeof word - 1) == 0 &&
+            strncasecmp(key + i, "password_file", sizeof "password_file" - 1) != 0)
+            return true;
     return false;
 }
 
@@ -69,33 +70,53 @@ static void redact_query(char *out, size_t size, size_t *used, const char *query
     }
 }
 
-/* The last '@' before the path ends the user part: an unescaped '@' in a password is hidden too. */
-static const char *find_at(const char *authority)
+/* True for "host:6379": what follows the last colon is a port, no password. */
+static bool ends_in_port(const char *authority, const char *end)
 {
-    const char *end = authority + strcspn(authority, "/?#");
-    const char *found = NULL;
+    const char *colon = memrchr(authority, ':', (size_t)(end - authority));
 
-    /* A password may hold an unescaped '/' as well; prefer hiding too much. */
-    for (const char *at = authority; *at != '\0' && *at != '?'; at++)
-        if (*at == '@' && (at < end || found == NULL))
-            found = at;
-    return found;
+    return colon != NULL && colon + 1 < end &&
+           strspn(colon + 1, "0123456789") >= (size_t)(end - colon - 1);
+}
+
+/* The '@' that ends the user part: the last one before the path. A password may hold an unescaped
+ * '/', '#' or '?' as well, and then the '@' stands behind it: prefer hiding too much. */
+static const char *find_at(const char *authority, const char *end)
+{
+    const char *query = authority + strcspn(authority, "?");
+    const char *at = memrchr(authority, '@', (size_t)(end - authority));
+
+    if (at == NULL)
+        at = memrchr(end, '@', (size_t)(query - end));
+    if (at == NULL && !ends_in_port(authority, end))
+        at = strrchr(query, '@');
+    return at;
+}
+
+/* Behind "scheme://"; NULL if there is no such thing. A scheme in capitals opens no store, but its
+ * password is one all the same. */
+static const char *find_authority(const char *url)
+{
+    size_t scheme = hf__url_scheme_len(url);
+    const char *mark = scheme > 0 ? url + scheme : strstr(url, "://");
+
+    return mark != NULL && strncmp(mark, "://", 3) == 0 ? mark + 3 : NULL;
 }
 
 void hf__url_redact(char *out, size_t size, const char *url)
 {
     size_t used = 0;
-    size_t scheme = hf__url_scheme_len(url);
+    const char *authority = find_authority(url);
     const char *rest = url;
     const char *query;
 
     out[0] = '\0';
-    if (scheme > 0 && strncmp(url + scheme, "://", 3) == 0) {
-        const char *authority = url + scheme + 3;
-        const char *at = find_at(authority);
-        const char *colon = at != NULL ? memchr(authority, ':', (size_t)(at - authority)) : NULL;
+    if (authority != NULL) {
+        const char *end = authority + strcspn(authority, "/?#");
+        const char *colon = memchr(authority, ':', (size_t)(end - authority));
+        const char *at = colon != NULL ? find_at(authority, end) : NULL;
 
-        if (colon != NULL) {
+        if (at != NULL && colon < at) {
             append(out, size, &used, url, (size_t)(colon - url));
             rest = at;
         }

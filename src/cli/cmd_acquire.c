@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 
 #include "base/base.h"
+#include "cli/run.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -30,6 +31,8 @@ struct request {
 
 static int read_request(struct request *request, int argc, char **argv, bool *answered);
 static int acquire(const struct cli_context *context, const struct request *request, int signal_fd);
+static enum hf_status take(struct hf_store *store, const struct request *request, int signal_fd,
+                           struct run_wait *wait, struct hf_lease **lease, struct hf_error *err);
 static void default_label(char *out, size_t size);
 static bool print_lease(const struct cli_context *context, const struct hf_store *store,
                         struct hf_lease *lease, bool json);
@@ -103,17 +106,10 @@ static int acquire(const struct cli_context *context, const struct request *requ
     struct hf_store *store = cli_open(context, &exit_code);
     if (!store)
         return exit_code;
-    char label[HF_LABEL_MAX + 1];
-    default_label(label, sizeof label);
-    struct hf_acquire_options options = {.size = sizeof options,
-                                         .ttl_ms = (uint32_t)request->ttl_ms,
-                                         .wait_ms = request->wait_ms,
-                                         .label = request->label ? request->label : label,
-                                         .cancel_fd = signal_fd,
-                                         .detached = true};
+    struct run_wait wait = {.running = false};
     struct hf_lease *lease;
     struct hf_error err;
-    enum hf_status status = hf_acquire(store, request->name, &options, &lease, &err);
+    enum hf_status status = take(store, request, signal_fd, &wait, &lease, &err);
     if (status == HF_BUSY) {
         cli_fail(&err);
         exit_code = (int)request->busy_exit;
@@ -134,8 +130,33 @@ static int acquire(const struct cli_context *context, const struct request *requ
     } else {
         hf_leave(lease);
     }
+    run_wait_end(&wait);
     hf_close(store);
     return exit_code;
+}
+
+/* The first try does not wait: if it succeeds, nobody needs to be told for whom we wait. */
+static enum hf_status take(struct hf_store *store, const struct request *request, int signal_fd,
+                           struct run_wait *wait, struct hf_lease **lease, struct hf_error *err)
+{
+    char label[HF_LABEL_MAX + 1];
+    struct hf_acquire_options options = {.size = sizeof options,
+                                         .ttl_ms = (uint32_t)request->ttl_ms,
+                                         .label = request->label ? request->label : label,
+                                         .cancel_fd = signal_fd,
+                                         .detached = true};
+    int64_t until_ns = HF_NEVER;
+    if (request->wait_ms >= 0 && request->wait_ms < HF_NEVER / HF__NS_PER_MS)
+        until_ns = hf__time_add(hf__now_ns(), request->wait_ms * HF__NS_PER_MS);
+    default_label(label, sizeof label);
+    enum hf_status status = hf_acquire(store, request->name, &options, lease, err);
+    if (request->wait_ms == 0 || (status != HF_BUSY && status != HF_QUARANTINE))
+        return status;
+    options.wait_ms = request->wait_ms;
+    run_wait_begin(wait, store, request->name, until_ns);
+    status = hf_acquire(store, request->name, &options, lease, err);
+    run_wait_hush(wait);
+    return status;
 }
 
 /* "host/pid/command" of the script that asks: we are gone when somebody reads it. */

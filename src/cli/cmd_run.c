@@ -73,6 +73,7 @@ int cmd_run(const struct cli_context *context, int argc, char **argv)
     if (!job.store)
         return exit_code;
     exit_code = run_in_store(&job, &die_of);
+    run_environment_clear(job.environment);
     hf_close(job.store);
     return die_of ? run_signals_die(die_of) : exit_code;
 }

@@ -208,8 +208,9 @@ struct run_held {
  * environment of a hold that is long over. */
 bool run_held_find(struct hf_store *store, const char *name, struct run_held *held);
 /* The environment for CMD, as it shall look under the job's lease, or under the hold above us if
- * the job has none. NULL if memory is short. Lives until the program ends. */
+ * the job has none. NULL if memory is short. End with run_environment_clear. */
 char **run_environment(const struct run_job *job, const struct run_held *held);
+void run_environment_clear(char **environment);
 
 /* What is said while waiting: run_wait.c */
 

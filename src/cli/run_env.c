@@ -75,10 +75,9 @@ char **run_environment(const struct run_job *job, const struct run_held *held)
         count++;
     char **out = calloc(count + sizeof ours / sizeof ours[0] + 1, sizeof *out);
     char *list = held_list(job);
-    if (!out || !list)
-        return NULL;
+    bool good = out && list;
     count = 0;
-    for (char **variable = environ; *variable; variable++) {
+    for (char **variable = environ; good && *variable; variable++) {
         if (!is_ours(*variable))
             out[count++] = *variable;
     }
@@ -87,12 +86,25 @@ char **run_environment(const struct run_job *job, const struct run_held *held)
     snprintf(lost_fd, sizeof lost_fd, "%d", fd);
     const char *const values[] = {job->options->name, token, hf_store_url(job->store),
                                   fd >= 0 ? lost_fd : NULL, list};
-    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
-        if (values[i] && !(out[count++] = assign(ours[i], values[i])))
-            return NULL;
+    for (size_t i = 0; good && i < sizeof values / sizeof values[0]; i++) {
+        if (values[i])
+            good = (out[count++] = assign(ours[i], values[i])) != NULL;
     }
     free(list);
-    return out;
+    if (good)
+        return out;
+    run_environment_clear(out);
+    return NULL;
+}
+
+/* What is not ours belongs to environ. */
+void run_environment_clear(char **environment)
+{
+    for (char **variable = environment; variable && *variable; variable++) {
+        if (is_ours(*variable))
+            free(*variable);
+    }
+    free(environment);
 }
 
 /* Takes the next entry off the list. Sets field[INODE] to NULL if it makes no sense; false at the

@@ -81,7 +81,7 @@ static void start_command(struct state *s)
     pid_t parent = s->self;
     pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     if (pid == 0)
-        become_command(s->guard, parent);
+        become_command(s->guard, parent); /* NOLINT(clang-analyzer-unix.Vfork) */
     if (pid < 0) {
         atomic_store(&s->page->start_errno, errno);
         return;

@@ -194,6 +194,12 @@ enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *ow
     claim = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
     status = store->base->ops->renew(store->base, &claim, &grant, err);
     if (status == HF_OK) {
+        /* A store may not know the ttl on record; what is left it must know. */
+        if (grant.ttl_ms == 0 && grant.remaining_ms > 0)
+            grant.ttl_ms =
+                grant.remaining_ms < HF_TTL_MAX_MS ? (uint32_t)grant.remaining_ms : HF_TTL_MAX_MS;
+        if (grant.ttl_ms == 0)
+            grant.ttl_ms = HF_TTL_MIN_MS;
         hf__lease_adopted(&lease->core, grant.sent_at_ns, grant.ttl_ms, grant.remaining_ms);
         if (!hf__lease_tick(&lease->core, hf__now_ns()))
             status = hf__fail(err, HF_LOST, "lock \"%s\" in store %s: the lease has expired", name,

@@ -11,7 +11,6 @@
 #include "core/lease.h"
 #include <holdfast/store.h>
 #include <pthread.h>
-#include <sys/types.h>
 
 #define HF__REQUEST_MS  5000     /* how long a single request may take            */
 #define HF__URL_MAX     1024     /* bytes of a URL                                */
@@ -33,7 +32,7 @@ struct hf__keeper {
 
 struct hf_store {
     struct hf_store_base *base;
-    pid_t pid; /* who opened it */
+    struct hf__fork_mark mark; /* who opened it */
     char url[HF__URL_MAX];
     char label[HF_LABEL_MAX + 1]; /* the default label */
 
@@ -51,12 +50,14 @@ struct hf_store {
 struct hf_lease {
     struct hf_store *store;
     struct hf_lease *next, *prev; /* in store->leases */
-    pid_t pid;
+    struct hf__fork_mark mark;    /* the store's; outlives it in a forked child */
     char name[HF_NAME_MAX + 1];
     char owner[HF_OWNER_LEN + 1];
     uint64_t token;
     bool detached;
     bool busy;          /* a call or callback for it is under way               */
+    bool closed;        /* the end of the store has dealt with it               */
+    bool told;          /* on_lost was called                                   */
     bool *freed;        /* inside on_lost: set when the callback releases it    */
     pthread_t notifier; /* inside on_lost: the thread that runs it              */
     struct hf__lease_core core;
@@ -68,10 +69,11 @@ struct hf_lease {
     void *data;
 };
 
-/* An optional slot of a store's table, NULL if the store has none or was built before it existed. */
+/* An optional slot of a store's table, NULL if the store has none or was built before it existed.
+ */
 #define HF__SLOT(table, slot)                                                                      \
-    ((table)->size >= offsetof(struct hf_store_ops, slot) + sizeof (table)->slot ? (table)->slot    \
-                                                                                 : NULL)
+    ((table)->size >= offsetof(struct hf_store_ops, slot) + sizeof(table)->slot ? (table)->slot    \
+                                                                                : NULL)
 
 /* registry.c: finds the store for a url, loads its plugin if need be, opens it. */
 enum hf_status hf__registry_open(const char *url, struct hf_store_base **out, struct hf_error *err);
@@ -112,8 +114,8 @@ enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int
 void hf__lease_signal(struct hf_lease *lease);
 /* Waits until the lease is not busy. Lock held. */
 void hf__lease_wait_idle(struct hf_lease *lease);
-/* Calls on_lost if there is one; lock held on entry and exit, dropped in between. Returns false if
- * the callback released the lease: it must not be touched any more. */
+/* Calls on_lost if there is one and it was not called before; lock held on entry and exit, dropped
+ * in between. Returns false if the callback released the lease: it must not be touched any more. */
 bool hf__lease_notify(struct hf_lease *lease);
 
 /* keeper.c; all with the store's lock held */
@@ -126,7 +128,7 @@ void hf__keeper_add(struct hf_lease *lease);
 /* Moves a lease whose due time changed. */
 void hf__keeper_update(struct hf_lease *lease);
 void hf__keeper_remove(struct hf_lease *lease);
-/* Ends the thread; drops the lock in between. */
+/* Ends the thread, for good; drops the lock in between. */
 void hf__keeper_stop(struct hf_store *store);
 
 #endif /* HF_CLIENT_CLIENT_H */

@@ -67,7 +67,6 @@ static enum hf_status start(struct hf_store *store, struct hf_error *err)
     if (keeper->wake_fd < 0 || keeper->timer_fd < 0)
         goto fail;
     keeper->armed_ns = HF_NEVER;
-    keeper->stop = false;
     /* Signals are the program's business, not the keeper's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -93,6 +92,8 @@ enum hf_status hf__keeper_reserve(struct hf_store *store, struct hf_error *err)
     struct hf__keeper *keeper = &store->keeper;
     enum hf_status status;
 
+    if (keeper->stop)
+        return hf__fail(err, HF_LOST, "store %s is being closed", store->url);
     if (keeper->count + keeper->reserved == keeper->capacity) {
         size_t capacity = keeper->capacity > 0 ? 2 * keeper->capacity : 8;
         struct hf_lease **heap = realloc(keeper->heap, capacity * sizeof *heap);
@@ -169,9 +170,9 @@ void hf__keeper_stop(struct hf_store *store)
 {
     struct hf__keeper *keeper = &store->keeper;
 
+    keeper->stop = true; /* nobody starts it again */
     if (!keeper->running)
         return;
-    keeper->stop = true;
     wake(keeper);
     pthread_mutex_unlock(&store->lock);
     (void)pthread_join(keeper->thread, NULL);
@@ -265,6 +266,8 @@ static void look_at(struct hf_lease *lease, int64_t now_ns)
     if (lease->busy) {
         /* Its owner renews it right now, and will call keeper_update. Look again soon, because the
          * deadline may pass meanwhile. */
+        if (!hf__lease_tick(&lease->core, now_ns))
+            hf__lease_signal(lease);
         lease->due_ns = now_ns + HF__NS_PER_MS;
         sift(keeper, lease->heap_at);
         return;

@@ -8,7 +8,7 @@
 
 static bool forked(const struct hf_lease *lease)
 {
-    return getpid() != lease->pid;
+    return hf__forked(&lease->mark);
 }
 
 struct hf_lease *hf__lease_new(struct hf_store *store, const char *name)
@@ -18,7 +18,7 @@ struct hf_lease *hf__lease_new(struct hf_store *store, const char *name)
     if (lease == NULL)
         return NULL;
     lease->store = store;
-    lease->pid = store->pid;
+    lease->mark = store->mark;
     memcpy(lease->name, name, strlen(name));
     lease->heap_at = HF__NOT_KEPT;
     lease->lost_fd = -1;
@@ -126,9 +126,12 @@ int hf_lease_fd(struct hf_lease *lease)
     if (forked(lease))
         return -1;
     pthread_mutex_lock(&lease->store->lock);
-    if (lease->lost_fd < 0)
-        lease->lost_fd =
-            eventfd(lease->core.state == HF__LEASE_HELD ? 0 : 1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (lease->lost_fd < 0) {
+        struct hf__lease_core core = lease->core;
+        bool held = hf__lease_tick(&core, hf__now_ns());
+
+        lease->lost_fd = eventfd(held ? 0 : 1, EFD_CLOEXEC | EFD_NONBLOCK);
+    }
     fd = lease->lost_fd;
     pthread_mutex_unlock(&lease->store->lock);
     return fd;
@@ -151,8 +154,9 @@ bool hf__lease_notify(struct hf_lease *lease)
     struct hf_store *store = lease->store;
     bool freed = false;
 
-    if (lease->on_lost == NULL)
+    if (lease->told || lease->on_lost == NULL)
         return true;
+    lease->told = true;
     lease->busy = true;
     lease->freed = &freed;
     lease->notifier = pthread_self();
@@ -165,6 +169,12 @@ bool hf__lease_notify(struct hf_lease *lease)
         pthread_cond_broadcast(&store->idle);
     }
     return !freed;
+}
+
+static enum hf_status lost(const struct hf_lease *lease, struct hf_error *err)
+{
+    return hf__fail(err, HF_LOST, "lock \"%s\" in store %s was lost: %s", lease->name,
+                    lease->store->url, hf_loss_text(lease->core.loss));
 }
 
 enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns,
@@ -191,28 +201,26 @@ enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int
     (void)hf__lease_tick(&lease->core, hf__now_ns());
     if (lease->core.state == HF__LEASE_LOST) {
         hf__lease_signal(lease);
-        status = hf__fail(err, HF_LOST, "lock \"%s\" in store %s was lost: %s", lease->name,
-                          store->url, hf_loss_text(lease->core.loss));
+        status = lost(lease, err);
     }
     return status;
 }
 
-/* Locks the store and makes the lease busy, if it may be used at all. */
+/* Locks the store and makes the lease busy, if it is held. One that is lost is not waited for: it
+ * may be its own on_lost that asks. A held lease means that the store is not closed. */
 static enum hf_status take_lease(struct hf_lease *lease, struct hf_error *err)
 {
-    enum hf_status status = hf__store_begin(lease->store, err);
+    struct hf_store *store = lease->store;
 
-    if (status != HF_OK)
-        return status;
-    pthread_mutex_lock(&lease->store->lock);
-    hf__lease_wait_idle(lease);
-    if (!hf__lease_tick(&lease->core, hf__now_ns())) {
-        (void)hf__fail(err, HF_LOST, "lock \"%s\" in store %s was lost: %s", lease->name,
-                       lease->store->url, hf_loss_text(lease->core.loss));
-        pthread_mutex_unlock(&lease->store->lock);
-        hf__store_end(lease->store);
+    pthread_mutex_lock(&store->lock);
+    while (hf__lease_tick(&lease->core, hf__now_ns()) && lease->busy)
+        pthread_cond_wait(&store->idle, &store->lock);
+    if (lease->core.state != HF__LEASE_HELD) {
+        (void)lost(lease, err);
+        pthread_mutex_unlock(&store->lock);
         return HF_LOST;
     }
+    store->calls++;
     lease->busy = true;
     return HF_OK;
 }
@@ -233,7 +241,8 @@ enum hf_status hf_renew(struct hf_lease *lease, uint32_t ttl_ms, struct hf_error
     enum hf_status status;
 
     if (forked(lease))
-        return hf__store_begin(lease->store, err);
+        return hf__fail(err, HF_INVALID, "lock \"%s\": a lease is not for forked children",
+                        lease->name);
     if (ttl_ms != 0 && (ttl_ms < HF_TTL_MIN_MS || ttl_ms > HF_TTL_MAX_MS))
         return hf__fail(err, HF_INVALID, "lock \"%s\": a ttl is at least %d ms and at most a day",
                         lease->name, HF_TTL_MIN_MS);
@@ -252,7 +261,8 @@ enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err)
     enum hf_status status;
 
     if (forked(lease))
-        return hf__store_begin(lease->store, err);
+        return hf__fail(err, HF_INVALID, "lock \"%s\": a lease is not for forked children",
+                        lease->name);
     if (lease->detached)
         return hf__fail(err, HF_INVALID, "lock \"%s\": a detached lease has no keeper",
                         lease->name);
@@ -294,13 +304,12 @@ enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
 
     if (lease == NULL)
         return hf__ok(err);
-    store = lease->store;
-    status = hf__store_begin(store, err);
-    reachable = status == HF_OK;
-    if (!reachable && forked(lease)) {
+    if (forked(lease)) {
         hf__lease_discard(lease);
-        return status;
+        return hf__fail(err, HF_INVALID, "a lease cannot be released by a forked child");
     }
+    store = lease->store;
+    reachable = hf__store_begin(store, NULL) == HF_OK;
     held = withdraw(lease);
     pthread_mutex_unlock(&store->lock);
 
@@ -313,8 +322,7 @@ enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
         hf__store_end(store);
     }
     if (!held)
-        status = hf__fail(err, HF_LOST, "lock \"%s\" in store %s was lost: %s", lease->name,
-                          store->url, hf_loss_text(lease->core.loss));
+        status = lost(lease, err);
     hf__lease_discard(lease);
     pthread_mutex_lock(&store->lock);
     hf__store_unref(store);

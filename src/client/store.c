@@ -53,7 +53,7 @@ enum hf_status hf__store_wrap(struct hf_store_base *base, const char *url, struc
         return hf__nomem(err);
     }
     store->base = base;
-    store->pid = getpid();
+    hf__fork_mark_init(&store->mark);
     hf__url_redact(store->url, sizeof store->url, own_url != NULL ? own_url(base) : url);
     default_label(store->label, sizeof store->label);
     pthread_mutex_init(&store->lock, NULL);
@@ -69,8 +69,9 @@ void hf_close(struct hf_store *store)
 {
     if (store == NULL)
         return;
-    if (getpid() != store->pid) {
-        /* The parent's threads do not exist here, and its mutex may be locked for ever. */
+    if (hf__forked(&store->mark)) {
+        /* The parent's threads do not exist here, and its mutex may be locked for ever. The mark
+         * stays, for leases that are still to be freed. */
         store->base->ops->close(store->base, true);
         if (store->keeper.wake_fd >= 0)
             (void)close(store->keeper.wake_fd);
@@ -90,37 +91,47 @@ void hf_close(struct hf_store *store)
     hf__store_unref(store);
 }
 
-/* Every live lease is lost: released in the store unless it is detached, its owner told. */
+/* One live lease is lost: released in the store unless it is detached. */
+static void close_lease(struct hf_lease *lease)
+{
+    struct hf_store *store = lease->store;
+    struct hf_claim claim =
+        hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
+
+    if (hf__lease_tick(&lease->core, hf__now_ns())) {
+        hf__lease_refused(&lease->core, HF_LOSS_CLOSED);
+        if (!lease->detached) {
+            lease->busy = true;
+            pthread_mutex_unlock(&store->lock);
+            (void)store->base->ops->release(store->base, &claim, NULL);
+            pthread_mutex_lock(&store->lock);
+            lease->busy = false;
+            pthread_cond_broadcast(&store->idle);
+        }
+    }
+    hf__lease_signal(lease);
+}
+
+/* Every lease that is not closed yet, and its owner told: also of a loss that the keeper had no
+ * time to announce. */
 static void close_leases(struct hf_store *store)
 {
     struct hf_lease *lease = store->leases;
 
     while (lease != NULL) {
-        struct hf_claim claim =
-            hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
-
         if (lease->busy) {
             pthread_cond_wait(&store->idle, &store->lock);
-            lease = store->leases;
-            continue;
-        }
-        if (lease->core.state != HF__LEASE_HELD) {
+        } else if (!lease->closed) {
+            lease->closed = true;
+            close_lease(lease);
+            if (!lease->detached)
+                (void)hf__lease_notify(lease);
+        } else {
             lease = lease->next;
             continue;
         }
-        hf__lease_refused(&lease->core, HF_LOSS_CLOSED);
-        hf__lease_signal(lease);
-        lease->busy = true;
-        pthread_mutex_unlock(&store->lock);
-        if (!lease->detached)
-            (void)store->base->ops->release(store->base, &claim, NULL);
-        pthread_mutex_lock(&store->lock);
-        lease->busy = false;
-        pthread_cond_broadcast(&store->idle);
-        if (!lease->detached)
-            (void)hf__lease_notify(lease);
-        /* The callback may have changed the list: from the start again. Those that are done are
-         * not held any more, so this ends. */
+        /* The list may have changed meanwhile: from the start again. Those that are done are
+         * marked, so this ends. */
         lease = store->leases;
     }
 }
@@ -135,6 +146,7 @@ void hf__store_unref(struct hf_store *store)
     pthread_cond_destroy(&store->idle);
     pthread_mutex_destroy(&store->lock);
     free(store->keeper.heap);
+    hf__fork_mark_release(&store->mark);
     free(store);
 }
 
@@ -142,10 +154,10 @@ enum hf_status hf__store_begin(struct hf_store *store, struct hf_error *err)
 {
     bool closed;
 
-    if (getpid() != store->pid)
+    if (hf__forked(&store->mark))
         return hf__fail(err, HF_INVALID,
                         "store %s was opened by process %ld: open it again after fork", store->url,
-                        (long)store->pid);
+                        (long)store->mark.pid);
     pthread_mutex_lock(&store->lock);
     closed = store->closed;
     if (!closed)
@@ -179,7 +191,7 @@ int hf_store_life_fd(struct hf_store *store)
 {
     int (*life_fd)(struct hf_store_base *) = HF__SLOT(store->base->ops, life_fd);
 
-    return getpid() == store->pid && life_fd != NULL ? life_fd(store->base) : -1;
+    return !hf__forked(&store->mark) && life_fd != NULL ? life_fd(store->base) : -1;
 }
 
 static enum hf_status query(struct hf_store *store, const char *name, bool exact, hf_list_fn *fn,

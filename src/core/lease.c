@@ -20,6 +20,16 @@ static void move(struct hf__lease_core *lease, enum hf__lease_state to, enum hf_
     assert(hf__lease_consistent(lease));
 }
 
+/* a + b, held at the ends: clocks that far off are broken, and must not break us. */
+static int64_t add(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    if (!__builtin_add_overflow(a, b, &sum))
+        return sum;
+    return b > 0 ? INT64_MAX : INT64_MIN;
+}
+
 int64_t hf__drift_ns(uint32_t ttl_ms)
 {
     return (int64_t)ttl_ms * NS_PER_MS / 100 + 2 * NS_PER_MS;
@@ -48,9 +58,14 @@ void hf__lease_granted(struct hf__lease_core *lease, int64_t sent_at_ns, uint32_
 void hf__lease_adopted(struct hf__lease_core *lease, int64_t sent_at_ns, uint32_t ttl_ms,
                        int64_t remaining_ms)
 {
-    int64_t limit_ns = sent_at_ns + remaining_ms * NS_PER_MS - hf__drift_ns(ttl_ms);
+    int64_t limit_ns;
 
     hf__lease_granted(lease, sent_at_ns, ttl_ms);
+    if (remaining_ms >= (int64_t)ttl_ms)
+        return;
+    if (remaining_ms < 0)
+        remaining_ms = 0;
+    limit_ns = add(sent_at_ns, remaining_ms * NS_PER_MS - hf__drift_ns(ttl_ms));
     if (limit_ns < lease->deadline_ns)
         lease->deadline_ns = limit_ns;
 }
@@ -98,21 +113,35 @@ bool hf__lease_end(struct hf__lease_core *lease, int64_t now_ns)
 
 int64_t hf__lease_renew_at_ns(const struct hf__lease_core *lease)
 {
-    return lease->sent_at_ns + (int64_t)lease->ttl_ms * NS_PER_MS / 3;
+    return add(lease->sent_at_ns, (int64_t)lease->ttl_ms * NS_PER_MS / 3);
 }
 
 int64_t hf__lease_retry_at_ns(const struct hf__lease_core *lease, int64_t now_ns)
 {
-    int64_t retry_ns = now_ns + (int64_t)lease->ttl_ms * NS_PER_MS / 30;
+    int64_t retry_ns = add(now_ns, (int64_t)lease->ttl_ms * NS_PER_MS / 30);
 
     return retry_ns < lease->deadline_ns ? retry_ns : lease->deadline_ns;
 }
 
 int64_t hf__lease_remaining_ms(const struct hf__lease_core *lease, int64_t now_ns)
 {
+    int64_t left_ns;
+
     if (lease->state != HF__LEASE_HELD || now_ns >= lease->deadline_ns)
         return 0;
-    return (lease->deadline_ns - now_ns) / NS_PER_MS;
+    if (__builtin_sub_overflow(lease->deadline_ns, now_ns, &left_ns))
+        left_ns = INT64_MAX;
+    return left_ns / NS_PER_MS;
+}
+
+/* Is the deadline before the end of the ttl? */
+static bool ends_in_time(const struct hf__lease_core *lease)
+{
+    int64_t valid_ns;
+
+    if (__builtin_sub_overflow(lease->deadline_ns, lease->sent_at_ns, &valid_ns))
+        return lease->deadline_ns < lease->sent_at_ns;
+    return valid_ns < (int64_t)lease->ttl_ms * NS_PER_MS;
 }
 
 bool hf__lease_consistent(const struct hf__lease_core *lease)
@@ -121,8 +150,7 @@ bool hf__lease_consistent(const struct hf__lease_core *lease)
     case HF__LEASE_NONE:
         return lease->loss == HF_LOSS_NONE;
     case HF__LEASE_HELD:
-        return lease->loss == HF_LOSS_NONE && lease->ttl_ms > 0 &&
-               lease->deadline_ns - lease->sent_at_ns < (int64_t)lease->ttl_ms * NS_PER_MS;
+        return lease->loss == HF_LOSS_NONE && lease->ttl_ms > 0 && ends_in_time(lease);
     case HF__LEASE_LOST:
         return lease->loss != HF_LOSS_NONE;
     case HF__LEASE_ENDED:

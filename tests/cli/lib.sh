@@ -60,6 +60,14 @@ unlike() { # TEXT PATTERN DESCRIPTION
     ok $? "$3"
 }
 
+skip() { # COUNT REASON
+    local i
+    for ((i = 0; i < $1; i++)); do
+        tests=$((tests + 1))
+        echo "ok $tests # SKIP $2"
+    done
+}
+
 diag() {
     printf '%s\n' "$@" | sed 's/^/# /'
 }

@@ -70,6 +70,24 @@ dead $(cat "$dir/herd")
 ok $? 'a hundred processes: all dead'
 is "$(wc -l <"$dir/herd")" 101 'a hundred processes: there were so many'
 
+# A watchdog that is frozen by other means cannot be woken: the supervisor does its work.
+size=8
+start_herd --ttl 4s --grace 200ms --max-runtime 1500ms
+start "$(dirname "$0")/helpers/freeze.pl" "$guard" 60 >"$dir/frozen" 2>&1
+freezer=$pid
+within 5 test -s "$dir/frozen"
+if grep -q '^frozen' "$dir/frozen"; then
+    ended "$holder"
+    is "$rc" 124 'watchdog frozen: the supervisor ends the tree'
+    # shellcheck disable=SC2046
+    dead $(cat "$dir/herd") "$guard"
+    ok $? 'watchdog frozen: all are dead'
+else
+    kill -KILL "$holder"
+    skip 2 "cannot trace a process here: $(cat "$dir/frozen")"
+fi
+kill -KILL "$freezer" 2>/dev/null
+
 # The watchdog shrugs off what can be shrugged off.
 size=1
 start_herd --ttl 20s --grace 200ms

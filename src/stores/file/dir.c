@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -25,6 +26,8 @@ static const struct {
     {0x0bd00bd0, "Lustre"},   {0x01161970, "GFS2"},     {0x7461636f, "OCFS2"},
     {0x47504653, "GPFS"},     {0xaad7aaea, "PanFS"},    {0x564c, "NCP"},
 };
+
+#define PARENTS_MAX 64 /* directories above the store's */
 
 static bool param(const char *key, const char *value, void *data)
 {
@@ -93,10 +96,8 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
 static enum hf_status dir_fail(const struct file_store *store, const char *what, int error,
                                struct hf_error *err)
 {
-    bool denied = error == EACCES || error == EPERM || error == EROFS;
-
-    return hf__fail(err, denied ? HF_DENIED : HF_UNREACHABLE, "store file:%s: cannot %s: %s",
-                    store->path, what, strerror(error));
+    return hf__fail(err, hf__dir_status(error), "store file:%s: cannot %s: %s", store->path, what,
+                    strerror(error));
 }
 
 /* mkdir -p; parents get the same private mode. */
@@ -195,6 +196,30 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
     return status == HF_OK ? settle_path(store, err) : status;
 }
 
+enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *err)
+{
+    struct stat here;
+    struct stat above;
+    enum hf_status status = HF_OK;
+    int at = fcntl(store->dir_fd, F_DUPFD_CLOEXEC, 0);
+
+    for (int i = 0; i < PARENTS_MAX && at >= 0 && status == HF_OK; i++) {
+        int up = openat(at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        bool more = up >= 0 && fstat(at, &here) == 0 && fstat(up, &above) == 0 &&
+                    here.st_dev == above.st_dev && here.st_ino != above.st_ino;
+
+        (void)close(at);
+        at = up;
+        if (!more)
+            break;
+        if (store->sys->fsync(up) != 0 && errno != EINVAL && errno != EROFS)
+            status = dir_fail(store, "make it safe against loss of power", errno, err);
+    }
+    if (at >= 0)
+        (void)close(at);
+    return status;
+}
+
 enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,
                             struct hf_error *err)
 {
@@ -249,6 +274,56 @@ void hf__dir_discard(struct file_store *store)
     (void)remove_all(store, ".", "slots-", NULL, false);
     (void)remove_all(store, "alive", "", NULL, false);
     (void)remove_all(store, "queue", "", NULL, false);
+}
+
+enum hf_status hf__dir_status(int error)
+{
+    /* ELOOP: a link where a file should be. */
+    return error == EACCES || error == EPERM || error == EROFS || error == ELOOP ? HF_DENIED
+                                                                                 : HF_UNREACHABLE;
+}
+
+/* A name that nobody else uses, for what is not in place yet. */
+static void draft_name(const struct file_store *store, char *out, size_t size, const char *name)
+{
+    (void)snprintf(out, size, ".%s-%016" PRIx64, name, store->client);
+}
+
+int hf__dir_create(struct file_store *store, const char *name)
+{
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    char draft[64];
+    int fd =
+        openat(store->dir_fd, name, store->shared ? flags : flags | O_CREAT, hf__dir_mode(store));
+
+    if (fd >= 0 || !store->shared || errno != ENOENT)
+        return fd;
+    draft_name(store, draft, sizeof draft, name);
+    fd = openat(store->dir_fd, draft, flags | O_CREAT | O_EXCL, hf__dir_mode(store));
+    if (fd < 0)
+        return -1;
+    (void)fchmod(fd, hf__dir_mode(store));
+    (void)close(fd);
+    (void)!linkat(store->dir_fd, draft, store->dir_fd, name, 0); /* or another one was faster */
+    (void)unlinkat(store->dir_fd, draft, 0);
+    return openat(store->dir_fd, name, flags);
+}
+
+void hf__dir_make_folder(struct file_store *store, const char *name)
+{
+    char draft[64];
+
+    if (!store->shared) {
+        (void)mkdirat(store->dir_fd, name, 0700);
+        return;
+    }
+    draft_name(store, draft, sizeof draft, name);
+    if (mkdirat(store->dir_fd, draft, 02770) != 0)
+        return;
+    (void)!fchmodat(store->dir_fd, draft, 02770, 0);
+    /* Not in place of another's, be it empty: somebody may be about to make a FIFO in there. */
+    if (renameat2(store->dir_fd, draft, store->dir_fd, name, RENAME_NOREPLACE) != 0)
+        (void)unlinkat(store->dir_fd, draft, AT_REMOVEDIR);
 }
 
 mode_t hf__dir_mode(const struct file_store *store)

@@ -74,7 +74,7 @@ static void file_close(struct hf_store_base *base, bool forked)
 {
     struct file_store *store = hf__file_of(base);
 
-    hf__queue_close(store, forked);
+    hf__turn_close_all(store, forked);
     hf__life_close(store, forked);
     hf__file_free(store);
 }
@@ -208,7 +208,7 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
         status = hf__queue_pass(store, &bucket, slot, now_ns, err);
     }
     hf__bucket_unlock(store, &bucket);
-    hf__queue_forget(store, owner);
+    hf__turn_release(store, owner);
     if (status == HF_OK)
         hf__floor_refill(store, claim->token);
     if (status == HF_OK && loss != HF_LOSS_NONE)

@@ -23,9 +23,8 @@
 static enum hf_status floor_fail(const struct file_store *store, const char *what,
                                  struct hf_error *err)
 {
-    return hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
-                    "store file:%s: cannot %s the token floor: %s", store->path, what,
-                    strerror(errno));
+    return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot %s the token floor: %s",
+                    store->path, what, strerror(errno));
 }
 
 static int format_line(char *out, size_t size, uint64_t promise)
@@ -55,8 +54,7 @@ enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf
     line[got] = '\0';
     if (sscanf(line, "holdfast floor 1 %23[0-9] ", number) == 1 && hf__parse_u64(number, out) &&
         *out > 0 && *out <= HF__TOKEN_MAX) {
-        (void)format_line(expected, sizeof expected, *out);
-        if (strcmp(line, expected) == 0)
+        if (got == format_line(expected, sizeof expected, *out) && strcmp(line, expected) == 0)
             return HF_OK;
     }
     return hf__fail(err, HF_CORRUPT,
@@ -70,16 +68,18 @@ enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struc
     const struct hf__file_sys *sys = store->sys;
     char line[LINE_MAX_LEN + 1];
     int len = format_line(line, sizeof line, promise);
-    int fd =
-        sys->openat(store->dir_fd, FLOOR_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                    hf__dir_mode(store));
     bool written;
+    int fd;
 
+    if (store->shared)
+        (void)unlinkat(store->dir_fd, FLOOR_NEW, 0); /* another user may have been killed here */
+    fd = sys->openat(store->dir_fd, FLOOR_NEW,
+                     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, hf__dir_mode(store));
     if (fd < 0)
         return floor_fail(store, "create", err);
     if (store->shared)
         (void)fchmod(fd, hf__dir_mode(store));
-    written = sys->pwrite(fd, line, (size_t)len, 0) == len && sys->fsync(fd) == 0;
+    written = hf__write_all(sys, fd, line, (size_t)len, 0) && sys->fsync(fd) == 0;
     if (!written) {
         enum hf_status status = floor_fail(store, "write", err);
 
@@ -93,22 +93,32 @@ enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struc
     return HF_OK;
 }
 
+static enum hf_status lock_fail(const struct file_store *store, int fd, struct hf_error *err)
+{
+    char who[96];
+
+    if (err != NULL && (errno == EAGAIN || errno == EACCES) &&
+        hf__blocker_name(fd, 0, who, sizeof who))
+        return hf__fail(err, HF_UNREACHABLE,
+                        "store file:%s: %s is raising the token floor and does not go on: resume "
+                        "or end it",
+                        store->path, who);
+    return floor_fail(store, "lock", err);
+}
+
 enum hf_status hf__floor_lock(struct file_store *store, int64_t deadline_ns, int *out,
                               struct hf_error *err)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int fd = openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-                    hf__dir_mode(store));
+    struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int fd = hf__dir_create(store, "lock");
 
     if (fd < 0)
         return floor_fail(store, "lock", err);
-    if (store->shared)
-        (void)fchmod(fd, hf__dir_mode(store));
-    while (fcntl(fd, F_OFD_SETLK, &whole) != 0) {
-        bool taken = errno == EAGAIN || errno == EACCES;
+    while (fcntl(fd, F_OFD_SETLK, &first) != 0) {
+        bool taken = errno == EAGAIN || errno == EACCES || errno == EINTR;
 
         if (!taken || store->base.host->now_ns() >= deadline_ns) {
-            enum hf_status status = floor_fail(store, "lock", err);
+            enum hf_status status = lock_fail(store, fd, err);
 
             (void)close(fd);
             return status;
@@ -130,47 +140,61 @@ static uint64_t next_promise(const struct file_store *store, uint64_t token, uin
     return promise <= HF__TOKEN_MAX - HOUR_US ? promise + HOUR_US : HF__TOKEN_MAX;
 }
 
-/* Puts the promise into the slot file's header, where other processes find it without asking the
- * disk. */
-static enum hf_status publish(struct file_store *store, uint64_t promise, struct hf_error *err)
+static enum hf_status read_header(struct file_store *store, struct file_header *out,
+                                  struct hf_error *err)
 {
-    struct file_header header;
+    ssize_t got = store->sys->pread(store->slots_fd, out, sizeof *out, 0);
 
-    if (store->sys->pread(store->slots_fd, &header, sizeof header, 0) != sizeof header ||
-        !hf__sum_ok(&header))
-        return hf__fail(err, HF_CORRUPT, "store file:%s: the slot file's header is damaged",
-                        store->path);
-    header.promise = promise;
-    hf__sum_set(&header);
-    if (store->sys->pwrite(store->slots_fd, &header, sizeof header, 0) != sizeof header)
+    if (got < 0)
+        return floor_fail(store, "compare the slot file with", err);
+    if (got != sizeof *out || !hf__sum_ok(out))
+        return hf__fail(err, HF_CORRUPT,
+                        "store file:%s: the slot file's header is damaged. Stop its users and run: "
+                        "holdfast --store 'file:%s' repair",
+                        store->path, store->path);
+    return HF_OK;
+}
+
+/* Replaces the floor and then puts the promise into the slot file's header, where other processes
+ * find it without asking the disk. */
+static enum hf_status promise_more(struct file_store *store, struct file_header *header,
+                                   uint64_t wanted, struct hf_error *err)
+{
+    uint64_t current;
+    enum hf_status status = hf__floor_read(store, &current, err);
+
+    if (status != HF_OK)
+        return status;
+    if (current < header->promise)
+        current = header->promise;
+    current = next_promise(store, wanted, current);
+    status = hf__floor_write(store, current, err);
+    if (status != HF_OK)
+        return status;
+    header->promise = current;
+    hf__sum_set(header);
+    if (!hf__write_all(store->sys, store->slots_fd, header, sizeof *header, 0))
         return floor_fail(store, "publish", err);
     return HF_OK;
 }
 
-/* Raises the floor until `wanted` is within the promise. */
+/* Raises the floor until `wanted` is within the promise. What the header says is safe on disk. What
+ * only the file says may be lost with the power: whoever wrote it failed, or was killed, before
+ * its last fsync. */
 static enum hf_status raise_floor(struct file_store *store, uint64_t wanted, int64_t deadline_ns,
                                   struct hf_error *err)
 {
-    uint64_t current;
-    uint64_t promise;
+    struct file_header header;
     int fd;
     enum hf_status status = hf__floor_lock(store, deadline_ns, &fd, err);
 
     if (status != HF_OK)
         return status;
-    status = hf__floor_read(store, &current, err);
-    if (status != HF_OK)
-        goto out;
-    promise = current;
-    if (wanted > current) {
-        promise = next_promise(store, wanted, current);
-        status = hf__floor_write(store, promise, err);
-        if (status == HF_OK)
-            status = publish(store, promise, err);
-    }
+    status = read_header(store, &header, err);
+    if (status == HF_OK && wanted > header.promise)
+        status = promise_more(store, &header, wanted, err);
     if (status == HF_OK)
-        atomic_store(&store->promise, promise);
-out:
+        atomic_store(&store->promise, header.promise);
     (void)close(fd);
     return status;
 }
@@ -186,8 +210,8 @@ enum hf_status hf__floor_admit(struct file_store *store, uint64_t token, int64_t
 void hf__floor_refill(struct file_store *store, uint64_t token)
 {
     /* Half of what was promised is left: fine. Failing here costs nothing yet: the next token above
-     * the promise will ask for it, and say what is wrong. */
+     * the promise will ask for it, and say what is wrong. So it does not wait either: whoever has
+     * the lock is raising the floor already. */
     if (token <= HF__TOKEN_MAX - HOUR_US && token + HOUR_US / 2 > atomic_load(&store->promise))
-        (void)raise_floor(store, token + HOUR_US / 2,
-                          store->base.host->now_ns() + 100 * HF__NS_PER_MS, NULL);
+        (void)raise_floor(store, token + HOUR_US / 2, 0, NULL);
 }

@@ -37,10 +37,12 @@ struct file_store {
     uint64_t token_base;
     atomic_uint_fast64_t promise;         /* tokens up to here may be given */
     pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing */
-    pthread_mutex_t life_lock;            /* guards life_fd and turns */
+    pthread_mutex_t life_lock;            /* guards life_fd, turns, spares */
     int life_fd;
-    uint64_t client; /* random, never 0 */
-    struct turn *turns;
+    uint64_t client;     /* random, never 0 */
+    struct turn *turns;  /* of locks held after a wait */
+    struct turn *spares; /* for the next wait          */
+    size_t spare_count;
     /* By the low HINT_BITS of a hash: a page. NULL until a split bucket was met. */
     _Atomic(_Atomic(uint32_t) *) hints;
 };
@@ -56,6 +58,9 @@ static inline struct file_store *hf__file_of(struct hf_store_base *base)
     return (struct file_store *)base;
 }
 
+/* sys.c: pwrite until all is written; false with errno. */
+bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, size_t len, off_t at);
+
 /* dir.c: the directory, the slot file's name and header. */
 
 /* From a URL to a directory; *shared_out: ?shared=group. The caller frees *path_out. */
@@ -63,6 +68,9 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
                              struct hf_error *err);
 /* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd. */
 enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err);
+/* fsync of the directories above, as far as we may read them: a directory whose own name is lost
+ * with the power takes the floor with it. */
+enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *err);
 /* flock(2) on the directory, tried until deadline_ns. */
 enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,
                             struct hf_error *err);
@@ -72,6 +80,13 @@ bool hf__dir_has_slots(const struct file_store *store, const char *except);
 void hf__dir_discard(struct file_store *store);
 /* The mode for files: 0600, or 0660 in a shared directory. */
 mode_t hf__dir_mode(const struct file_store *store);
+/* Opens a small file for reading and writing, made if need be. In a shared directory it appears with
+ * the group's rights from the start, whatever the umask. -1 with errno. */
+int hf__dir_create(struct file_store *store, const char *name);
+/* The same for a folder. */
+void hf__dir_make_folder(struct file_store *store, const char *name);
+/* What an errno means for the caller: HF_DENIED or HF_UNREACHABLE. */
+enum hf_status hf__dir_status(int error);
 /* Refuses files and FIFOs that others could have planted. */
 bool hf__dir_trusts(const struct file_store *store, const struct stat *st);
 
@@ -102,9 +117,9 @@ enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_
                               struct hf_error *err);
 void hf__guard_unlock(struct file_store *store, uint32_t page_no);
 
-/* blocker.c: "process 12 (name, stopped)" for who holds the byte lock; false if it cannot be told.
- */
-bool hf__blocker_name(struct file_store *store, off_t byte, char *out, size_t size);
+/* blocker.c: "process 12 (name, stopped)" for who holds the lock on a byte of the file; false if it
+ * cannot be told. */
+bool hf__blocker_name(int fd, off_t byte, char *out, size_t size);
 
 /* bucket.c: finding, reading, writing and splitting buckets. */
 
@@ -163,9 +178,18 @@ enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *c
  * wakes that waiter. The slot is not held. */
 enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
                               int64_t now_ns, struct hf_error *err);
-/* Ends the FIFO kept for a held lock, if there is one. */
-void hf__queue_forget(struct file_store *store, const unsigned char *owner);
-void hf__queue_close(struct file_store *store, bool forked);
+/* turn.c: the FIFOs of waiters. */
+
+/* A FIFO to wait with: one used before, or one that is still to be made. NULL: out of memory. */
+struct turn *hf__turn_new(struct file_store *store);
+/* Puts it in place under a ticket's name. False with errno. */
+bool hf__turn_place(struct file_store *store, struct turn *turn, const char *name);
+/* Closes and frees it: those who watch it wake up. */
+void hf__turn_drop(struct file_store *store, struct turn *turn);
+/* Keeps it while `owner` holds the lock; released, it can be used again. */
+void hf__turn_keep(struct file_store *store, struct turn *turn, const char *owner);
+void hf__turn_release(struct file_store *store, const unsigned char *owner);
+void hf__turn_close_all(struct file_store *store, bool forked);
 
 /* take.c: the decision whether a lock can be taken, and taking it. */
 

@@ -30,9 +30,15 @@ static enum hf_status damaged(const struct file_store *store, const char *name,
 static enum hf_status check_header(struct file_store *store, const char *name, struct hf_error *err)
 {
     struct file_header header;
+    struct stat st;
+    ssize_t got = store->sys->pread(store->slots_fd, &header, sizeof header, 0);
 
-    if (store->sys->pread(store->slots_fd, &header, sizeof header, 0) != sizeof header ||
-        !hf__sum_ok(&header) || memcmp(header.magic, magic, sizeof magic) != 0)
+    if (got < 0 || fstat(store->slots_fd, &st) != 0)
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot read %s: %s", store->path, name,
+                        strerror(errno));
+    if (got != sizeof header || !hf__sum_ok(&header) ||
+        memcmp(header.magic, magic, sizeof magic) != 0 ||
+        st.st_size < (off_t)PAGE_SIZE * (1 + (off_t)ROOTS))
         return damaged(store, name, err);
     if (header.version != FORMAT_VERSION || header.page_size != PAGE_SIZE)
         return hf__fail(err, HF_UNSUPPORTED,
@@ -88,9 +94,8 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
         if (store->slots_fd >= 0)
             break;
         if (errno != ENOENT)
-            return hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
-                            "store file:%s: cannot open %s: %s", store->path, name,
-                            strerror(errno));
+            return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot open %s: %s",
+                            store->path, name, strerror(errno));
         status = create(store, name, deadline_ns, err);
         if (status != HF_OK)
             return status;
@@ -152,14 +157,19 @@ static enum hf_status write_new(struct file_store *store, const char *name, uint
     if (fd >= 0) {
         if (store->shared)
             (void)fchmod(fd, hf__dir_mode(store));
-        written = store->sys->pwrite(fd, image, size, 0) == (ssize_t)size &&
+        written = hf__write_all(store->sys, fd, image, size, 0) &&
                   store->sys->renameat(store->dir_fd, NEW_NAME, store->dir_fd, name) == 0;
     }
     free(image);
-    if (!written)
-        status = hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
-                          "store file:%s: cannot create the slot file: %s", store->path,
-                          strerror(errno));
+    if (!written) {
+        int error = errno;
+
+        (void)unlinkat(store->dir_fd, NEW_NAME, 0); /* what little room there is */
+        errno = error;
+        status =
+            hf__fail(err, hf__dir_status(errno), "store file:%s: cannot create the slot file: %s",
+                     store->path, strerror(errno));
+    }
     if (fd >= 0)
         (void)close(fd);
     return status;
@@ -183,6 +193,8 @@ static enum hf_status create(struct file_store *store, const char *name, int64_t
     if (status != HF_OK)
         goto out;
     status = discard_others(store, name, floor, err);
+    if (status == HF_OK && floor == 0)
+        status = hf__dir_sync_parents(store, err); /* we may have just made it */
     if (status != HF_OK)
         goto out;
     promise = floor;

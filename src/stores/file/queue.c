@@ -19,7 +19,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,11 +29,11 @@
 struct waiter {
     uint64_t hash;
     uint64_t ticket;
-    char name[FIFO_NAME_SIZE];
-    int fd;              /* our own FIFO                          */
+    struct turn *turn;   /* our own FIFO                          */
     int watch_fd;        /* the one before us, or the holder; -1  */
     int64_t look_at_ns;  /* when to look without being woken      */
     int64_t patience_ns; /* how long a single look may take       */
+    bool in_line;        /* the ticket was drawn                  */
 };
 
 static void ticket_name(char *out, uint64_t hash, uint64_t ticket)
@@ -155,28 +154,36 @@ static void unwatch(struct waiter *waiter)
     waiter->watch_fd = -1;
 }
 
-static void drop_fifo(struct file_store *store, struct waiter *waiter)
-{
-    if (waiter->fd < 0)
-        return;
-    (void)unlinkat(store->dir_fd, waiter->name, 0);
-    (void)close(waiter->fd);
-    waiter->fd = -1;
-}
-
 /* Draws a ticket, with the bucket locked. */
 static enum hf_status draw(struct file_store *store, struct waiter *waiter, struct bucket *bucket,
                            struct slot *slot, struct hf_error *err)
 {
-    drop_fifo(store, waiter);
+    char name[FIFO_NAME_SIZE];
+    enum hf_status status;
+
+    if (waiter->in_line) {
+        /* Passed over: those behind us must not go on watching us. */
+        hf__turn_drop(store, waiter->turn);
+        waiter->turn = hf__turn_new(store);
+        waiter->in_line = false;
+    }
+    if (waiter->turn == NULL)
+        return hf__nomem(err);
     waiter->ticket = slot->tail;
-    ticket_name(waiter->name, waiter->hash, waiter->ticket);
-    waiter->fd = hf__fifo_make(store, waiter->name);
-    if (waiter->fd < 0)
+    ticket_name(name, waiter->hash, waiter->ticket);
+    if (!hf__turn_place(store, waiter->turn, name))
         return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot wait for lock \"%s\": %s",
                         store->path, slot->name, strerror(errno));
     slot->tail++;
-    return hf__bucket_write(store, bucket, slot, err);
+    status = hf__bucket_write(store, bucket, slot, err);
+    if (status == HF_OK) {
+        waiter->in_line = true;
+    } else {
+        /* The ticket is the next one's too: our FIFO goes before the bucket is unlocked. */
+        hf__turn_drop(store, waiter->turn);
+        waiter->turn = NULL;
+    }
+    return status;
 }
 
 /* Looks once: takes the lock if it is our turn, else makes sure we are in line. HF_BUSY: wait on.
@@ -197,7 +204,7 @@ static enum hf_status look(struct file_store *store, struct waiter *waiter,
     if (status != HF_OK)
         return status;
     /* A stopped waiter may have been passed over, or its lock may even have lost its slot. */
-    in_line = waiter->fd >= 0 && waiter->ticket >= slot->head && waiter->ticket < slot->tail;
+    in_line = waiter->in_line && waiter->ticket >= slot->head && waiter->ticket < slot->tail;
     status = hf__take_look(store, &bucket, slot, &request, in_line ? waiter->ticket : 0, &seen,
                            grant, err);
     if (status == HF_OK && seen != LOOK_TAKEN) {
@@ -213,31 +220,55 @@ static enum hf_status look(struct file_store *store, struct waiter *waiter,
     return status;
 }
 
+/* Takes the tickets of the dead off the end of the line. They can be drawn again: nobody stands
+ * behind them, and so nobody watches them. Otherwise those who come and lose patience while one
+ * holds on would leave ever more to step over. Returns true if there were any. */
+static bool trim(struct file_store *store, struct slot *slot)
+{
+    uint64_t tail = slot->tail;
+
+    while (slot->tail > slot->head) {
+        int fd = open_ticket(store, slot->hash, slot->tail - 1);
+
+        if (fd >= 0)
+            (void)close(fd);
+        if (fd != -1)
+            break;
+        slot->tail--;
+    }
+    return slot->tail != tail;
+}
+
 /* Leaves the line; a turn that came at this very moment is passed on. */
 static void leave(struct file_store *store, struct waiter *waiter, const struct hf_claim *claim)
 {
     int64_t now_ns = store->base.host->now_ns();
     struct bucket bucket;
     struct slot *slot;
+    bool locked =
+        waiter->in_line &&
+        hf__bucket_lock(store, waiter->hash, now_ns + waiter->patience_ns, &bucket, NULL) == HF_OK;
 
-    if (waiter->fd >= 0 && hf__bucket_lock(store, waiter->hash, now_ns + waiter->patience_ns,
-                                           &bucket, NULL) == HF_OK) {
-        slot = hf__bucket_find(&bucket, waiter->hash, claim->name);
-        if (slot != NULL && slot->head == waiter->ticket && slot->claim_ns != 0) {
-            slot->head++;
-            (void)hf__queue_pass(store, &bucket, slot, now_ns, NULL);
-        }
-        drop_fifo(store, waiter);
-        hf__bucket_unlock(store, &bucket);
+    if (waiter->turn != NULL)
+        hf__turn_drop(store, waiter->turn);
+    if (!locked)
+        return;
+    slot = hf__bucket_find(&bucket, waiter->hash, claim->name);
+    if (slot != NULL && slot->head == waiter->ticket && slot->claim_ns != 0) {
+        slot->head++;
+        (void)trim(store, slot);
+        (void)hf__queue_pass(store, &bucket, slot, now_ns, NULL);
+    } else if (slot != NULL && trim(store, slot)) {
+        (void)hf__bucket_write(store, &bucket, slot, NULL);
     }
-    drop_fifo(store, waiter);
+    hf__bucket_unlock(store, &bucket);
 }
 
 /* Sleeps until something happens. Returns true if the caller cancelled. */
 static bool sleep_in_line(struct file_store *store, struct waiter *waiter,
                           const struct hf_claim *claim)
 {
-    struct pollfd fds[3] = {{.fd = waiter->fd, .events = POLLIN},
+    struct pollfd fds[3] = {{.fd = waiter->turn->fd, .events = POLLIN},
                             {.fd = waiter->watch_fd, .events = 0},
                             {.fd = claim->cancel_fd, .events = POLLIN}};
     int64_t until_ns = waiter->look_at_ns;
@@ -246,7 +277,7 @@ static bool sleep_in_line(struct file_store *store, struct waiter *waiter,
     if (claim->wait_until_ns < until_ns)
         until_ns = claim->wait_until_ns;
     (void)hf__poll_until(fds, 3, until_ns);
-    (void)!read(waiter->fd, bytes, sizeof bytes);
+    (void)!read(waiter->turn->fd, bytes, sizeof bytes);
     store->base.host->log("waiter %llu of \"%s\" is woken by %s",
                           (unsigned long long)waiter->ticket, claim->name,
                           fds[0].revents != 0   ? "its turn"
@@ -256,29 +287,13 @@ static bool sleep_in_line(struct file_store *store, struct waiter *waiter,
     return fds[2].revents != 0;
 }
 
-/* The lock is ours: the FIFO stays until it is released, for the next in line to watch. */
-static void keep_turn(struct file_store *store, struct waiter *waiter, struct turn *turn,
-                      const struct hf_claim *claim)
-{
-    memcpy(turn->name, waiter->name, sizeof turn->name);
-    (void)hf__hex_decode(turn->owner, sizeof turn->owner, claim->owner);
-    turn->fd = waiter->fd;
-    waiter->fd = -1;
-    pthread_mutex_lock(&store->life_lock);
-    turn->next = store->turns;
-    store->turns = turn;
-    pthread_mutex_unlock(&store->life_lock);
-}
-
 enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err)
 {
-    struct turn *turn = malloc(sizeof *turn);
-    struct waiter waiter = {.hash = hf__name_hash(claim->name), .fd = -1, .watch_fd = -1};
+    struct waiter waiter = {
+        .hash = hf__name_hash(claim->name), .turn = hf__turn_new(store), .watch_fd = -1};
     enum hf_status status;
 
-    if (turn == NULL)
-        return hf__nomem(err);
     waiter.patience_ns = claim->deadline_ns - store->base.host->now_ns();
     while ((status = look(store, &waiter, claim, grant, err)) == HF_BUSY &&
            store->base.host->now_ns() < claim->wait_until_ns) {
@@ -292,44 +307,10 @@ enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *c
         }
     }
     unwatch(&waiter);
-    if (status == HF_OK && waiter.fd >= 0) {
-        keep_turn(store, &waiter, turn, claim);
-        return status;
-    }
-    leave(store, &waiter, claim);
-    free(turn);
+    /* While we hold the lock the FIFO stays, for the next in line to watch. */
+    if (status == HF_OK && waiter.in_line)
+        hf__turn_keep(store, waiter.turn, claim->owner);
+    else
+        leave(store, &waiter, claim);
     return status;
-}
-
-void hf__queue_forget(struct file_store *store, const unsigned char *owner)
-{
-    struct turn **at;
-    struct turn *turn;
-
-    pthread_mutex_lock(&store->life_lock);
-    for (at = &store->turns; *at != NULL; at = &(*at)->next)
-        if (memcmp((*at)->owner, owner, sizeof(*at)->owner) == 0)
-            break;
-    turn = *at;
-    if (turn != NULL)
-        *at = turn->next;
-    pthread_mutex_unlock(&store->life_lock);
-    if (turn != NULL) {
-        (void)unlinkat(store->dir_fd, turn->name, 0);
-        (void)close(turn->fd);
-        free(turn);
-    }
-}
-
-void hf__queue_close(struct file_store *store, bool forked)
-{
-    while (store->turns != NULL) {
-        struct turn *turn = store->turns;
-
-        store->turns = turn->next;
-        if (!forked)
-            (void)unlinkat(store->dir_fd, turn->name, 0);
-        (void)close(turn->fd);
-        free(turn);
-    }
 }

@@ -2,15 +2,29 @@
 #include "stores/file/internal.h"
 #include "core/token.h"
 
+#include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #define PATIENCE_NS HF__NS_PER_S /* how long to wait for others to end */
 
-/* True if every page can be read. */
+/* True if every page that was split off this one is there, and knows where it came from. */
+static bool children_sound(struct file_store *store, const struct page_head *head, uint32_t count)
+{
+    struct page child;
+
+    for (uint32_t i = head->born; i < head->depth; i++)
+        if (head->next[i] <= ROOTS || head->next[i] >= count ||
+            hf__page_read(store, head->next[i], &child, NULL) != HF_OK ||
+            child.head.born != i + 1 ||
+            child.head.prefix != (head->prefix | (uint64_t)1 << (ROOT_BITS + i)))
+            return false;
+    return true;
+}
+
+/* True if every page can be read and found. */
 static bool pages_sound(struct file_store *store)
 {
     struct page page;
@@ -19,32 +33,67 @@ static bool pages_sound(struct file_store *store)
     if (hf__page_count(store, &count, NULL) != HF_OK || count < 1 + ROOTS)
         return false;
     for (uint32_t i = 1; i < count; i++)
-        if (hf__page_read(store, i, &page, NULL) != HF_OK)
+        if (hf__page_read(store, i, &page, NULL) != HF_OK ||
+            !children_sound(store, &page.head, count))
             return false;
     return true;
 }
 
-/* The highest token that the slot file of this boot still tells of. */
+/* The token that a block of a slot file tells of: a slot's last, or a bucket's floor. */
+static uint64_t token_in(const char *block, bool head)
+{
+    struct page_head as_head;
+    struct slot as_slot;
+
+    if (!hf__sum_ok(block))
+        return 0;
+    memcpy(&as_head, block, sizeof as_head);
+    memcpy(&as_slot, block, sizeof as_slot);
+    return head ? as_head.floor : as_slot.token;
+}
+
+/* The highest token that a slot file still tells of. */
+static uint64_t highest_in(int fd)
+{
+    struct file_header header;
+    char block[SLOT_SIZE];
+    uint64_t highest = 0;
+
+    if (pread(fd, &header, sizeof header, 0) == sizeof header && hf__sum_ok(&header) &&
+        header.promise <= HF__TOKEN_MAX)
+        highest = header.promise;
+    for (off_t at = PAGE_SIZE; pread(fd, block, sizeof block, at) == sizeof block;
+         at += SLOT_SIZE) {
+        uint64_t token = token_in(block, at % PAGE_SIZE == 0);
+
+        if (token > highest && token <= HF__TOKEN_MAX)
+            highest = token;
+    }
+    return highest;
+}
+
+/* The same for all slot files that are there: one of an earlier boot is as good a witness. */
 static uint64_t highest_token(struct file_store *store)
 {
-    char name[48];
-    struct file_header header;
-    struct slot slot;
+    int dir_fd = openat(store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = dir_fd >= 0 ? fdopendir(dir_fd) : NULL;
+    struct dirent *entry;
     uint64_t highest = 0;
-    off_t at = 0;
-    int fd;
 
-    (void)snprintf(name, sizeof name, "slots-%s", store->boot_id);
-    fd = openat(store->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return 0;
-    if (pread(fd, &header, sizeof header, 0) == sizeof header && hf__sum_ok(&header))
-        highest = header.promise;
-    for (at = PAGE_SIZE; pread(fd, &slot, sizeof slot, at) == sizeof slot; at += SLOT_SIZE)
-        if (at % PAGE_SIZE != 0 && slot.sum != 0 && hf__sum_ok(&slot) && slot.token > highest)
-            highest = slot.token;
-    (void)close(fd);
-    return highest <= HF__TOKEN_MAX ? highest : 0;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        int fd = strncmp(entry->d_name, "slots-", 6) == 0
+                     ? openat(store->dir_fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+                     : -1;
+        uint64_t token = fd >= 0 ? highest_in(fd) : 0;
+
+        if (token > highest)
+            highest = token;
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    if (dir != NULL)
+        (void)closedir(dir);
+    return highest;
 }
 
 static enum hf_status rebuild(struct file_store *store, uint64_t above, struct hf_error *report)
@@ -70,6 +119,23 @@ static enum hf_status rebuild(struct file_store *store, uint64_t above, struct h
     return HF_OK;
 }
 
+/* A sound store keeps its leases; only its tokens may have to start higher. */
+static enum hf_status raise_base(struct file_store *store, uint64_t above, struct hf_error *report)
+{
+    struct file_header header;
+
+    if (above < store->token_base)
+        return hf__fail(report, HF_OK, "store file:%s is sound: nothing was changed", store->path);
+    if (pread(store->slots_fd, &header, sizeof header, 0) != sizeof header)
+        return HF_CORRUPT;
+    header.base = above + 1;
+    hf__sum_set(&header);
+    if (pwrite(store->slots_fd, &header, sizeof header, 0) != sizeof header)
+        return HF_CORRUPT;
+    return hf__fail(report, HF_OK, "store file:%s is sound: its tokens go on above %llu",
+                    store->path, (unsigned long long)above);
+}
+
 static enum hf_status repair(struct file_store *store, uint64_t above, struct hf_error *report)
 {
     int64_t deadline_ns = store->base.host->now_ns() + PATIENCE_NS;
@@ -80,14 +146,12 @@ static enum hf_status repair(struct file_store *store, uint64_t above, struct hf
     if (status != HF_OK)
         return status;
     status = hf__slots_open(store, deadline_ns, report);
-    if (status == HF_OK && pages_sound(store)) {
-        if (above <= atomic_load(&store->promise))
-            return hf__fail(report, HF_OK, "store file:%s is sound: nothing was changed",
-                            store->path);
-        status = HF_CORRUPT; /* sound, but its tokens are to start higher */
-    }
     if (status != HF_OK && status != HF_CORRUPT)
         return status;
+    /* A number above the promise takes a new floor, and so a new file. */
+    if (status == HF_OK && pages_sound(store) && above <= atomic_load(&store->promise) &&
+        raise_base(store, above, report) == HF_OK)
+        return HF_OK;
     if (store->slots_fd >= 0)
         (void)close(store->slots_fd);
     store->slots_fd = -1;

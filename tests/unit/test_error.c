@@ -1,0 +1,114 @@
+/* test_error.c - the caller's error, and the words for each status. */
+#include "../support/check.h"
+#include "base/base.h"
+
+#include <string.h>
+
+static void filled_and_cleared(void **state)
+{
+    struct hf_error err = {.code = HF_QUARANTINE, .retry_after_ms = 7, .text = "old"};
+
+    (void)state;
+    assert_int_equal(hf__fail(&err, HF_BUSY, "lock \"%s\": %d", "x", 42), HF_BUSY);
+    assert_int_equal(err.code, HF_BUSY);
+    assert_int_equal(err.retry_after_ms, 0);
+    assert_string_equal(err.text, "lock \"x\": 42");
+    err.retry_after_ms = 9;
+    assert_int_equal(hf__ok(&err), HF_OK);
+    assert_int_equal(err.code, HF_OK);
+    assert_int_equal(err.retry_after_ms, 0);
+    assert_string_equal(err.text, "");
+    assert_int_equal(hf__nomem(&err), HF_NOMEM);
+    assert_int_equal(err.code, HF_NOMEM);
+    assert_true(err.text[0] != '\0');
+}
+
+static void null_is_fine(void **state)
+{
+    (void)state;
+    assert_int_equal(hf__fail(NULL, HF_LOST, "%s", "x"), HF_LOST);
+    assert_int_equal(hf__nomem(NULL), HF_NOMEM);
+    assert_int_equal(hf__ok(NULL), HF_OK);
+}
+
+static void long_texts_are_cut(void **state)
+{
+    struct {
+        struct hf_error err;
+        char behind[8];
+    } box;
+    char text[1000];
+
+    (void)state;
+    memset(&box, '#', sizeof box);
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_int_equal(hf__fail(&box.err, HF_CORRUPT, "%s", text), HF_CORRUPT);
+    assert_int_equal(strlen(box.err.text), HF_ERROR_TEXT_SIZE - 1);
+    assert_memory_equal(box.behind, "########", 8);
+}
+
+static void every_status_has_words(void **state)
+{
+    static const enum hf_status all[] = {
+#define X(symbol, value, text) symbol,
+        HF_STATUS_MAP(X)
+#undef X
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(all); i++) {
+        assert_int_equal(all[i], i); /* the numbers are part of the interface: no gaps */
+        assert_int_equal(strncmp(hf_status_name(all[i]), "HF_", 3), 0);
+        assert_true(strlen(hf_status_text(all[i])) > 1);
+        for (size_t j = 0; j < i; j++) {
+            assert_string_not_equal(hf_status_name(all[i]), hf_status_name(all[j]));
+            assert_string_not_equal(hf_status_text(all[i]), hf_status_text(all[j]));
+        }
+    }
+    assert_string_equal(hf_status_name(HF_BUSY), "HF_BUSY");
+    assert_string_equal(hf_status_text(HF_BUSY), "held by another");
+    assert_non_null(hf_status_name((enum hf_status)99));
+    assert_non_null(hf_status_text((enum hf_status)99));
+}
+
+static void every_loss_has_words(void **state)
+{
+    static const enum hf_loss all[] = {
+#define X(symbol, value, text) symbol,
+        HF_LOSS_MAP(X)
+#undef X
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(all); i++) {
+        assert_int_equal(all[i], i);
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(hf_loss_text(all[i]), hf_loss_text(all[j]));
+    }
+    assert_non_null(hf_loss_text((enum hf_loss)99));
+}
+
+/* These numbers are compiled into callers. */
+static void numbers_do_not_move(void **state)
+{
+    (void)state;
+    assert_int_equal(HF_OK, 0);
+    assert_int_equal(HF_LOST, 2);
+    assert_int_equal(HF_UNKNOWN, 5);
+    assert_int_equal(HF_INVALID, 9);
+    assert_int_equal(HF_NOMEM, 12);
+    assert_int_equal(HF_LOSS_CLOSED, 6);
+    assert_string_equal(hf_version(), HF_VERSION_STRING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(filled_and_cleared),   cmocka_unit_test(null_is_fine),
+        cmocka_unit_test(long_texts_are_cut),   cmocka_unit_test(every_status_has_words),
+        cmocka_unit_test(every_loss_has_words), cmocka_unit_test(numbers_do_not_move),
+    };
+
+    return cmocka_run_group_tests_name("error", tests, NULL, NULL);
+}

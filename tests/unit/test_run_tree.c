@@ -1,0 +1,170 @@
+/* test_run_tree.c - finding and signalling a tree of processes. */
+#include "../support/check.h"
+#include "cli/run_tree.c"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+enum { DEPTH = 5 };
+
+static struct run_tree tree;
+
+/* Not for ever, in case a test fails and nobody ends us. */
+_Noreturn static void stay(void)
+{
+    alarm(60);
+    for (;;)
+        pause();
+}
+
+/* A chain of DEPTH processes below us; the pid of the first. Ready once the pipe is at its end. */
+static pid_t start_chain(void)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t first = fork();
+    if (first == 0) {
+        close(ready[0]);
+        for (int i = 1; i < DEPTH; i++) {
+            if (fork() != 0) {
+                close(ready[1]);
+                stay();
+            }
+        }
+        close(ready[1]);
+        stay();
+    }
+    close(ready[1]);
+    while (read(ready[0], &byte, 1) > 0)
+        continue;
+    close(ready[0]);
+    return first;
+}
+
+/* Orphans come to us, so the chain is gone when we have reaped DEPTH of them. */
+static void end_chain(void)
+{
+    for (int i = 0; i < DEPTH; i++) {
+        int status;
+        assert_true(waitpid(-1, &status, 0) > 0);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void both_ways_find_the_same(void **state)
+{
+    (void)state;
+    static struct run_tree other;
+    pid_t first = start_chain();
+    assert_true(run_tree_find(&tree, getpid(), NULL));
+    assert_true(run_tree_find_by_stat(&other, getpid(), NULL));
+    assert_int_equal(tree.count, DEPTH);
+    assert_int_equal(other.count, DEPTH);
+    assert_int_equal(tree.list[0].pid, first);
+    for (size_t i = 0; i < DEPTH; i++) {
+        size_t same = 0;
+        assert_int_equal(tree.list[i].parent, i ? tree.list[i - 1].pid : getpid());
+        while (same < DEPTH && (other.list[same].pid != tree.list[i].pid ||
+                                other.list[same].parent != tree.list[i].parent))
+            same++;
+        assert_true(same < DEPTH);
+    }
+    run_tree_signal(&tree, SIGKILL);
+    end_chain();
+}
+
+static void *fork_and_stay(void *data)
+{
+    pid_t *pid = data;
+    *pid = start_chain();
+    for (;;)
+        pause();
+    return NULL;
+}
+
+static void children_of_every_thread_are_found(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    pid_t first = 0;
+    tree.count = 0;
+    assert_int_equal(pthread_create(&thread, NULL, fork_and_stay, &first), 0);
+    for (int i = 0; i < 1000 && tree.count != DEPTH; i++) {
+        assert_true(run_tree_find(&tree, getpid(), NULL));
+        hf__sleep_ns(10 * HF__NS_PER_MS);
+    }
+    assert_int_equal(tree.count, DEPTH);
+    run_tree_signal(&tree, SIGKILL);
+    end_chain();
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+}
+
+static void foreign_children_are_left_alone(void **state)
+{
+    (void)state;
+    struct run_foreign foreign = {.count = 1};
+    foreign.list[0] = start_chain();
+    assert_true(run_tree_find(&tree, getpid(), &foreign));
+    assert_int_equal(tree.count, 0);
+    assert_true(run_tree_find_by_stat(&tree, getpid(), &foreign));
+    assert_int_equal(tree.count, 0);
+
+    /* The guard itself is left out, what is below it is not. */
+    foreign = (struct run_foreign){.guard = foreign.list[0]};
+    assert_true(run_tree_find(&tree, getpid(), &foreign));
+    assert_int_equal(tree.count, DEPTH - 1);
+    assert_true(run_tree_find_by_stat(&tree, getpid(), &foreign));
+    assert_int_equal(tree.count, DEPTH - 1);
+
+    assert_true(run_tree_find(&tree, getpid(), NULL));
+    run_tree_signal(&tree, SIGKILL);
+    end_chain();
+}
+
+static void a_process_that_is_no_descendant_is_not_signalled(void **state)
+{
+    (void)state;
+    start_chain();
+    assert_true(run_tree_find(&tree, getpid(), NULL));
+    /* As if the last one's number had been given to a stranger: its parent is another. */
+    struct run_tree stranger = {.root = 1, .count = 1};
+    stranger.list[0] = (struct run_process){.pid = tree.list[DEPTH - 1].pid, .parent = 1};
+    run_tree_signal(&stranger, SIGKILL);
+    hf__sleep_ns(20 * HF__NS_PER_MS);
+    assert_true(run_tree_find(&tree, getpid(), NULL));
+    assert_int_equal(tree.count, DEPTH);
+    assert_int_equal(kill(tree.list[DEPTH - 1].pid, 0), 0);
+    run_tree_signal(&tree, SIGKILL);
+    end_chain();
+}
+
+static void parents_are_read_past_odd_names(void **state)
+{
+    (void)state;
+    char before[16];
+    char text[64];
+    prctl(PR_GET_NAME, before, 0, 0, 0);
+    prctl(PR_SET_NAME, ") R 1 (x", 0, 0, 0);
+    assert_int_equal(parent_of(getpid()), getppid());
+    run_tree_describe(text, sizeof text, getpid());
+    assert_non_null(strstr(text, "() R 1 (x)"));
+    prctl(PR_SET_NAME, before, 0, 0, 0);
+    assert_int_equal(parent_of(0), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_ways_find_the_same),
+        cmocka_unit_test(children_of_every_thread_are_found),
+        cmocka_unit_test(foreign_children_are_left_alone),
+        cmocka_unit_test(a_process_that_is_no_descendant_is_not_signalled),
+        cmocka_unit_test(parents_are_read_past_odd_names),
+    };
+
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    return cmocka_run_group_tests_name("run_tree", tests, NULL, NULL);
+}
