@@ -39,7 +39,7 @@ enum {
     HF_FENCE_WAIT_MS = 30000,               /* how long another writer is waited for              */
     HF_FENCE_APPEND_MAX = 64 * 1024 * 1024, /* bytes of one append: a record, not an archive     */
     HF_FENCE_KEY_MAX = 1024,                /* bytes of a fenced key's name                       */
-    HF_FENCE_VALUE_MAX = 64 * 1024 * 1024   /* bytes of a fenced key's value                      */
+    HF_FENCE_VALUE_MAX = 4 * 1024 * 1024    /* bytes of a fenced key's value                      */
 };
 
 /* What a resource remembers. All zero: nothing was admitted yet. */

@@ -3,7 +3,6 @@
 #include "core/fence.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 
 static const char script[] =
@@ -37,14 +36,14 @@ enum hf_status hf_fence_key(struct hf_store *store, const struct hf_fence_reques
 {
     const struct hf_store_ops *ops = store->base->ops;
     struct hf_fence_request checked = *request;
+    struct hf_fence_mark mark = {.token = 0};
     char issuer[HF_FENCE_ISSUER_MAX + 1];
     char reason[HF_FENCE_REASON_MAX + 1];
     enum hf_status status = check(request, err);
 
     if (status != HF_OK)
         return status;
-    /* A plugin built for an older header has a shorter table. */
-    if (ops->size < offsetof(struct hf_store_ops, fence) + sizeof ops->fence || ops->fence == NULL)
+    if (HF__SLOT(ops, fence) == NULL)
         return hf__fail(err, HF_UNSUPPORTED,
                         "store %s holds locks only: fence a file, a table or a Redis key instead",
                         store->url);
@@ -56,7 +55,15 @@ enum hf_status hf_fence_key(struct hf_store *store, const struct hf_fence_reques
     status = hf__store_begin(store, err);
     if (status != HF_OK)
         return status;
-    status = ops->fence(store->base, &checked, err);
+    (void)hf__ok(err); /* a store that refuses leaves the words to us */
+    status = ops->fence(store->base, &checked, &mark, err);
     hf__store_end(store);
+    if (status == HF_STALE || (status == HF_INVALID && mark.issuer[0] != '\0')) {
+        struct hf_fence_pass pass = {
+            .size = sizeof pass, .token = checked.token, .issuer = checked.issuer};
+
+        return hf_fence_refuse(status == HF_STALE ? HF_FENCE_STALE : HF_FENCE_FOREIGN, &mark, &pass,
+                               checked.key, err);
+    }
     return status == HF_OK ? hf__ok(err) : status;
 }

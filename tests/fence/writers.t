@@ -52,7 +52,7 @@ for d in postgres sqlite mariadb; do
     admitted=$(sql "$d" <<<"SELECT count(*) FROM history;")
     refused=$(cat "$SQL_DIR"/w/errors.* | grep -Ec 'is stale|holdfast stale')
     diag "$d: $admitted admitted, $refused refused"
-    [ "$admitted" -gt 100 ] && [ "$refused" -gt 100 ]
+    [ "$admitted" -gt 20 ] && [ "$refused" -gt 100 ]
     ok $? "$d: writers were admitted and refused"
     is "$(sql "$d" <<<"$falls")" 0 "$d: the tokens never decrease"
     is "$(sql "$d" <<<"SELECT v FROM counter;")" "$admitted" "$d: no update is lost"

@@ -6,9 +6,10 @@
 -- ARGV[3]  issuer: the store that issued the token, "" if that is not said
 -- ARGV[4]  set: the value; reset: the reason
 -- ARGV[5]  set: milliseconds until the key expires, "0": never
+-- ARGV[6]  "array": refusals come as arrays of the words below, not as errors; may be left out
 --
--- Answers OK; or an error: "STALE token seconds" (that token was admitted, at that time), "FOREIGN issuer"
--- (the mark follows that store's tokens), "BADTOKEN text". Tokens are compared as decimal strings, by length and
+-- Answers OK; or an error: "STALE token seconds issuer" (that token was admitted, at that time),
+-- "FOREIGN issuer" (the mark follows that store's tokens), "BADTOKEN token". Tokens are compared as decimal strings, by length and
 -- then by bytes: a Lua number is exact only up to 2^53.
 local key, mark_key, op, token, issuer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 
@@ -21,10 +22,17 @@ if op == 'reset' or redis.call('HGET', mark_key, 'is') ~= token .. ' ' .. issuer
         return a < b
     end
 
+    local function refuse(...)
+        if ARGV[6] == 'array' then
+            return {...}
+        end
+        return redis.error_reply(table.concat({...}, ' '))
+    end
+
     local MAX = '9223372036854775807'
     if not string.match(token, '^[1-9]%d*$') or below(MAX, token) then
         if op ~= 'reset' or token ~= '0' then
-            return redis.error_reply('BADTOKEN ' .. token .. ' is no token: tokens are 1 to ' .. MAX)
+            return refuse('BADTOKEN', token)
         end
     end
 
@@ -40,10 +48,10 @@ if op == 'reset' or redis.call('HGET', mark_key, 'is') ~= token .. ' ' .. issuer
         return redis.status_reply('OK')
     end
     if issuer ~= '' and follows ~= '' and issuer ~= follows then
-        return redis.error_reply('FOREIGN ' .. follows)
+        return refuse('FOREIGN', follows)
     end
     if below(token, admitted) then
-        return redis.error_reply('STALE ' .. admitted .. ' ' .. at)
+        return refuse('STALE', admitted, at, follows)
     end
     if token ~= admitted or (follows == '' and issuer ~= '') then
         if follows == '' then
