@@ -185,7 +185,7 @@ static enum hf_status raise_floor(struct file_store *store, uint64_t wanted, int
                                   struct hf_error *err)
 {
     struct file_header header;
-    int fd;
+    int fd = -1;
     enum hf_status status = hf__floor_lock(store, deadline_ns, &fd, err);
 
     if (status != HF_OK)
