@@ -75,10 +75,10 @@ $(BUILD)/obj/%.o: %.c Makefile
 # Texts that are compiled in, as C string literals.
 $(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-$(BUILD)/gen/fence/%.inc: src/stores/redis/scripts/%.lua
+$(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 $(BUILD)/obj/src/fence/sql.o: $(addprefix $(BUILD)/gen/fence/,postgres.inc sqlite.inc mariadb.inc)
-$(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/fence/fence.inc
+$(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
 
 $(LIB_A): $(call obj,$(LIB_SRC))
 	$(call say,AR,$@)

@@ -6,8 +6,8 @@
 set -eu
 
 build='gcc make pkg-config libc6-dev'
-test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base'
-bench='libsqlite3-dev util-linux python3'
+test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base python3 postgresql postgresql-client mariadb-server mariadb-client sqlite3 redis-server redis-tools'
+bench='libsqlite3-dev util-linux python3 libpq-dev libhiredis-dev'
 lint='clang-format clang-tidy cppcheck shellcheck mandoc'
 
 wanted=

@@ -49,7 +49,23 @@ static void print_overview(void)
          "Makes a resource refuse a stale token.\n\ncommands:");
     for (const struct cli_command *c = fence_commands; c->name != NULL; c++)
         printf("  %-7s %s\n", c->name + strlen("fence "), c->summary);
-    puts("\n--token is $HOLDFAST_TOKEN unless it is given, so inside a job this is enough:\n"
+    puts("\noptions, where they make sense:\n"
+         "  -t, --token N            the fencing token; default: $HOLDFAST_TOKEN\n"
+         "      --issuer TEXT        who issued it; default: the store's url\n"
+         "  -w, --wait DURATION      how long to wait for another writer; default: 30s\n"
+         "      --ttl DURATION       set: the key expires after it\n"
+         "      --reason TEXT        reset: why; required, and kept\n"
+         "      --json               show: as JSON\n"
+         "  -d, --dialect D          sql: postgres, sqlite or mariadb\n"
+         "      --table T            sql: the table, as it is called: quoting is done here\n"
+         "      --schema S           sql: its schema (postgres)\n"
+         "      --resource R         sql: its name in enter(); default: the table's\n"
+         "      --per-row            sql: a column fence_token instead; guards UPDATE only\n"
+         "      --down               sql: print the reverse\n"
+         "      --last               sql: with --down, remove what fenced tables share, too\n"
+         "  -h, --help               show this help\n"
+         "\n"
+         "Inside a job the token is known, so this is enough:\n"
          "  holdfast run nightly -- sh -c 'make-report | holdfast fence write report.txt'\n"
          "'man holdfast-fence' tells the rest.");
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const char script[] =
-#include "fence/fence.inc"
+#include "client/fence.inc"
     ;
 
 const char *hf_fence_script(void)
