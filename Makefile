@@ -77,7 +77,8 @@ $(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 $(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-$(BUILD)/obj/src/fence/sql.o: $(addprefix $(BUILD)/gen/fence/,postgres.inc sqlite.inc mariadb.inc)
+SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc sqlite.inc mariadb.inc)
+$(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
 
 $(LIB_A): $(call obj,$(LIB_SRC))
@@ -156,7 +157,7 @@ bench:
 	@scripts/deps.sh build test bench
 	@$(MAKE) --no-print-directory -s all $(BENCH)
 	@bench/run.sh
-lint:
+lint: $(SQL_INC) $(BUILD)/gen/client/fence.inc
 	@scripts/deps.sh build lint
 	@scripts/lint.sh
 format:

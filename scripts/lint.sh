@@ -6,7 +6,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 
 failed=0
-flags='-std=c11 -D_GNU_SOURCE -Iinclude -Isrc -DHF_PLUGIN_DIR="/usr/lib/holdfast"'
+flags='-std=c11 -D_GNU_SOURCE -Iinclude -Isrc -Ibuild/gen -DHF_PLUGIN_DIR="/usr/lib/holdfast"'
 jobs=$(nproc 2>/dev/null || echo 2)
 
 check() { # NAME COMMAND... : runs it if asked for
