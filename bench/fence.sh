@@ -1,6 +1,7 @@
 #!/bin/bash
 # fence.sh - what a fence costs, side by side with the same write without one. Durable: the servers sync
 # to the disk as they do by default. Rows as bench/run.sh wants them.
+# shellcheck disable=SC2119 # arguments are for those who want to say more
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/support/sql_servers.sh

@@ -250,7 +250,7 @@ static enum hf_status play(const struct stage *stage, struct worker *one, struct
 {
     int64_t patience_ms = stage->ttl_ms + 2 * PATIENCE_MS;
     int64_t start_ns = hf__now_ns();
-    struct answer answer;
+    struct answer answer = {.status = HF_OK};
     enum hf_status status = tell(one, ORDER_TAKE, patience_ms, &answer, err);
 
     run->token_1 = answer.token;

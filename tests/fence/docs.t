@@ -1,8 +1,9 @@
 #!/bin/bash
 # The worked examples of docs/fencing.md: each block marked "test" is run, and must print what the page
 # says after it. (run: once)
+# shellcheck disable=SC2119 # arguments are for those who want to say more
 set -u
-# shellcheck source=/dev/null
+# shellcheck source=tests/fence/fence.sh
 . "$(dirname "$0")/fence.sh"
 start_databases || { echo "Bail out! no databases"; exit 1; }
 page=$root/docs/fencing.md
@@ -19,7 +20,7 @@ wrap() { # NAME COMMAND...
 wrap psql "$(command -v psql)" -h "$SQL_DIR/pg" -U owner -d postgres -X
 wrap mariadb "$(command -v mariadb)" --no-defaults "--socket=$SQL_DIR/maria/sock" -u root
 if [ -x "$(command -v redis-server)" ] && [ -f "$(dirname "$hf")/stores/redis.so" ]; then
-    # shellcheck source=/dev/null
+    # shellcheck source=tests/fence/redis.sh
     . "$root/tests/fence/redis.sh"
     redis_begin
     trap 'redis_end; sql_end; cleanup' EXIT
@@ -56,6 +57,7 @@ done
 ok $? 'the page has examples'
 
 # The words of the page that are promises of the program.
+# shellcheck disable=SC2013 # they are words
 for word in $(grep -o 'holdfast fence [a-z]*' "$page" | awk '{ print $3 }' | sort -u); do
     "$hf" fence "$word" --help >/dev/null
     ok $? "holdfast fence $word is there"

@@ -1,8 +1,8 @@
 # fence.sh - what the tests of the fence share: TAP, servers, ways to ask the three databases.
-# shellcheck shell=bash
-# shellcheck source=/dev/null
+# shellcheck shell=bash disable=SC2119
+# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
-# shellcheck source=/dev/null
+# shellcheck source=tests/support/sql_servers.sh
 . "$(dirname "$0")/../support/sql_servers.sh"
 # shellcheck disable=SC2034 # for the tests
 root=$(cd "$(dirname "$0")/../.." && pwd)

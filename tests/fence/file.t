@@ -1,7 +1,7 @@
 #!/bin/bash
 # `holdfast fence write`, append, enter, show and reset: what a user sees.
 set -u
-# shellcheck source=/dev/null
+# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 unset HOLDFAST_STORE
 cd "$dir" || exit 1

@@ -3,8 +3,8 @@
 redis_begin() { # [option...]
     REDIS_DIR=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-redis-XXXXXX") || exit 1
     REDIS_SOCKET=$REDIS_DIR/sock
-    local port tries
-    for tries in $(seq 20); do
+    local port
+    for _ in $(seq 20); do
         port=$((20000 + (RANDOM * 32768 + RANDOM) % 40000))
         redis-server --port "$port" --bind 127.0.0.1 --unixsocket "$REDIS_SOCKET" --dir "$REDIS_DIR" \
             --save '' --logfile "$REDIS_DIR/log" "$@" >/dev/null 2>&1 &

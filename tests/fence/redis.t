@@ -1,12 +1,11 @@
 #!/bin/bash
 # Fenced keys in a real Redis: the command, the script, 64 writers, a server that is killed.
 set -u
-# shellcheck source=/dev/null
+# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
-# shellcheck source=/dev/null
+# shellcheck source=tests/fence/redis.sh
 . "$(dirname "$0")/redis.sh"
 unset HOLDFAST_STORE
-root=$(cd "$(dirname "$0")/../.." && pwd)
 if [ ! -f "$(dirname "$hf")/stores/redis.so" ]; then
     echo '1..0 # SKIP the redis plugin is not built'
     exit 0

@@ -1,8 +1,9 @@
 #!/bin/bash
 # The SQL fence against real PostgreSQL, SQLite and MariaDB: tokens, names, roles, resets, crashes.
 # (run: once)
+# shellcheck disable=SC2119 # arguments are for those who want to say more
 set -u
-# shellcheck source=/dev/null
+# shellcheck source=tests/fence/fence.sh
 . "$(dirname "$0")/fence.sh"
 start_databases || { echo "Bail out! no databases"; exit 1; }
 
@@ -141,6 +142,7 @@ for d in postgres sqlite mariadb; do
     within 20 grep -q entered "$SQL_DIR/answer"
     # pg and maria are functions: the client is the shell's child
     client=$(cat "/proc/$writer/task/$writer/children")
+    # shellcheck disable=SC2086 # there may be two
     kill -KILL ${client:-$writer} 2>/dev/null
     exec 8>&-
     { wait "$writer"; } 2>/dev/null

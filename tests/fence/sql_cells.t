@@ -1,8 +1,9 @@
 #!/bin/bash
 # Every cell of the tables in docs/fencing.md, executed: what the page says is what the databases do.
 # (run: once)
+# shellcheck disable=SC2119 # arguments are for those who want to say more
 set -u
-# shellcheck source=/dev/null
+# shellcheck source=tests/fence/fence.sh
 . "$(dirname "$0")/fence.sh"
 start_databases || { echo "Bail out! no databases"; exit 1; }
 page=$root/docs/fencing.md

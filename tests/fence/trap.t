@@ -1,7 +1,7 @@
 #!/bin/bash
 # `holdfast trap`: the trap springs without a fence and does not with one; on a real store.
 set -u
-# shellcheck source=/dev/null
+# shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
 
 run "$hf" trap --ttl 300ms --svg "$dir/trap.svg"

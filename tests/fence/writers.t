@@ -3,7 +3,7 @@
 # decrease, and no update is lost. The same without the fence must lose some, or this shows nothing.
 # 8 s for each; a minute with HOLDFAST_LONG=1. (run: once)
 set -u
-# shellcheck source=/dev/null
+# shellcheck source=tests/fence/fence.sh
 . "$(dirname "$0")/fence.sh"
 start_databases || { echo "Bail out! no databases"; exit 1; }
 seconds=8

@@ -72,7 +72,6 @@ pg() {
 }
 
 maria_start() {
-    local i
     own_by_server "$SQL_DIR/maria"
     chmod 755 "$SQL_DIR/maria"
     if [ ! -d "$SQL_DIR/maria/data" ]; then
@@ -86,7 +85,7 @@ maria_start() {
         --innodb-flush-log-at-trx-commit=2 --local-infile=1 --secure-file-priv= \
         --max-connections=200 >"$SQL_DIR/maria/log" 2>&1 &
     SQL_MARIA_PID=$!
-    for i in $(seq 600); do
+    for _ in $(seq 600); do
         maria -e 'DO 1' >/dev/null 2>&1 && return 0
         kill -0 "$SQL_MARIA_PID" 2>/dev/null || break
         sleep 0.1
