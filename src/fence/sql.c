@@ -188,13 +188,15 @@ static void put_trigger(struct printer *p, const char *prefix)
     char name[QUOTED_SIZE];
     char hash[17];
     const char *table = p->what->table;
+    size_t len;
 
     if (p->dialect->short_triggers) {
         (void)snprintf(hash, sizeof hash, "%016" PRIx64,
                        hf__hash64(table, strlen(table), HASH_SEED));
         table = hash;
     }
-    put(p, name, quote_name(name, p->dialect->quote, prefix, table));
+    len = quote_name(name, p->dialect->quote, prefix, table);
+    put(p, name, len);
 }
 
 /* Writes what a placeholder stands for; returns its length in the template, 0 if it is none. */

@@ -19,7 +19,14 @@
 
 #include <cmocka.h>
 
-enum { ROUNDS = 10000, INSTANTS = 300, CONTENT_MAX = 4000, CALLS_MAX = 64, LEFT_OVER_MAX = 3, WHOLE_BELOW = 300 };
+enum {
+    ROUNDS = 10000,
+    INSTANTS = 300,
+    CONTENT_MAX = 4000,
+    CALLS_MAX = 64,
+    LEFT_OVER_MAX = 3,
+    WHOLE_BELOW = 300
+};
 
 /* The real table, but the process dies before call number `left`. */
 struct deadly {
