@@ -124,7 +124,7 @@ $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/suppo
 
 $(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): $(call store_obj,redis)
 $(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): LDFLAGS += $(LIB_A) $(call store_libs,redis)
-$(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c)))
+$(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c))) | $(STORE_SO)
 
 # The N-th allocation fails: the linker puts the test's functions before the system's.
 $(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc calloc realloc strdup \
@@ -151,14 +151,14 @@ try:
 	@$(MAKE) --no-print-directory -s all
 	@scripts/try.sh $(BIN)
 test:
-	@scripts/deps.sh build test
+	@scripts/deps.sh build stores test
 	@tests/run.sh
 bench:
-	@scripts/deps.sh build test bench
+	@scripts/deps.sh build stores test bench
 	@$(MAKE) --no-print-directory -s all $(BENCH)
 	@bench/run.sh
 lint: $(SQL_INC) $(BUILD)/gen/client/fence.inc
-	@scripts/deps.sh build lint
+	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
