@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 export SQL_ON_DISK=1 SQL_PG_FSYNC=fsync=on
 sql_begin
 REDIS_DIR=
-trap '[ -z "$REDIS_DIR" ] || redis_end; sql_end' EXIT
+trap 'set +e; [ -z "$REDIS_DIR" ] || redis_end; sql_end' EXIT
 
 tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT); INSERT INTO plain VALUES (1, 0);
     CREATE TABLE fenced (id INT PRIMARY KEY, v INT); INSERT INTO fenced VALUES (1, 0);'
