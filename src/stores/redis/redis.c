@@ -22,6 +22,7 @@ static const struct hf_store_ops ops = {
     .release = rd_release,
     .list = rd_list,
     .renew_many = rd_renew_many,
+    .fence = rd_fence,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

@@ -4,6 +4,7 @@
  *   acquire.c  taking a lock and waiting for it
  *   hold.c     renewing and releasing it
  *   list.c     what is held
+ *   fence.c    fenced keys
  *   guard.c    the incarnation guard
  *   call.c     one request and its answer, wherever the key may live
  *   route.c    which server that is: fixed, by cluster slot, or by the sentinels
@@ -165,6 +166,9 @@ enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err);
 enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
+
+enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
+                        struct hf_fence_mark *mark, struct hf_error *err);
 
 /* The keys of a lock, or HF_INVALID. */
 enum hf_status rd_claim_keys(const struct rd_store *store, const char *name, struct rd_keys *out,

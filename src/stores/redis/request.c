@@ -79,10 +79,13 @@ void rd_request_begin(struct rd_request *request, size_t count)
 
 void rd_request_word(struct rd_request *request, const char *word)
 {
-    size_t len = strlen(word);
+    rd_request_bytes(request, word, strlen(word));
+}
 
+void rd_request_bytes(struct rd_request *request, const void *data, size_t len)
+{
     append_count(request, '$', len);
-    append(request, word, len);
+    append(request, data, len);
     append(request, "\r\n", 2);
 }
 
