@@ -27,7 +27,7 @@ is "$proxied" 1 'release is one'
 # the answer never comes
 for mode in mute kill cut garbage huge many deep; do
     proxy p mode $mode
-    ask c acquire 1 "lost-$mode" 5000 0
+    ask c acquire 1 "lost-$mode" 50000 0
     like "$answer" 'HF_UNKNOWN*may have taken effect*' "$mode: the outcome is unknown, not busy"
     proxy p mode pass
     eventually 10 eval "[ \"\$(rcli a exists lost-$mode)\" = 0 ]"
@@ -174,7 +174,7 @@ ask r2 release 1
 # frozen: nothing is known, and nobody waits longer than a request may take
 kill -STOP "$(pid a)"
 start=$SECONDS
-ask k acquire 1 x 5000 0
+ask k acquire 1 x 50000 0
 like "$answer" 'HF_UNKNOWN*' 'a frozen server: unknown'
 [ $((SECONDS - start)) -le 15 ]
 ok $? 'within the time of a request'

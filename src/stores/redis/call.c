@@ -61,7 +61,8 @@ static bool send_undo(const struct rd_call *call, struct rd_conn *conn)
     struct rd_request request = {0};
     bool sent;
 
-    if (call->undo == NULL)
+    /* On a connection that ended, or that we end with answers unread, nothing is sure to arrive. */
+    if (call->undo == NULL || !conn->late)
         return false;
     call->undo(call->data, &request);
     sent = rd_conn_send(conn, &request, &soon) == HF_OK;
