@@ -17,8 +17,8 @@
 #define RENEW_MIN_NS (50 * HF__NS_PER_MS)   /* what a single renewal may take at the least */
 #define RENEW_MAX_NS (1000 * HF__NS_PER_MS) /* and at the most                             */
 
-#define LOOK_AHEAD 64 /* leases whose deadlines a renewal respects */
-#define BATCH_MAX 128 /* leases renewed with one call, where the store can */
+#define LOOK_AHEAD 64  /* leases whose deadlines a renewal respects */
+#define BATCH_MAX  128 /* leases renewed with one call, where the store can */
 
 static void *keeper_main(void *data);
 

@@ -1,4 +1,5 @@
-/* fuzz_redis_reply.c - anything a server may send, in pieces. Built with clang -fsanitize=fuzzer,address. */
+/* fuzz_redis_reply.c - anything a server may send, in pieces. Built with clang
+ * -fsanitize=fuzzer,address. */
 #include "stores/redis/reply.h"
 #include "stores/redis/verdict.h"
 
@@ -16,7 +17,8 @@ static size_t walk(const struct rd_reply *reply)
         struct hf_error err;
         unsigned slot;
 
-        sum += (size_t)rd_verdict_fail(reply->text, "lock", "redis://host", &err) + strlen(err.text);
+        sum +=
+            (size_t)rd_verdict_fail(reply->text, "lock", "redis://host", &err) + strlen(err.text);
         sum += rd_verdict_address(reply->text, &address, &slot) ? strlen(address.host) + slot : 0;
     }
     for (size_t i = 0; reply->type == RD_REPLY_ARRAY && i < reply->len; i++)

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Bad days of a server and of the way to it.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -26,7 +27,7 @@ is "$proxied" 1 'release is one'
 # the answer never comes
 for mode in mute kill cut garbage huge many deep; do
     proxy p mode $mode
-    ask c acquire 1 "lost-$mode" 5000 0
+    ask c acquire 1 "lost-$mode" 50000 0
     like "$answer" 'HF_UNKNOWN*may have taken effect*' "$mode: the outcome is unknown, not busy"
     proxy p mode pass
     eventually 10 eval "[ \"\$(rcli a exists lost-$mode)\" = 0 ]"
@@ -154,23 +155,26 @@ rcli a set 'holdfast:{bad}:t' '9007199254740991 1 - 00 x' >/dev/null
 ask c acquire 1 bad 5000 0
 like "$answer" 'HF_CORRUPT*' 'a token at the end of what Lua can count'
 
-# killed and restarted while a client waits: it goes on waiting
-ask c acquire 1 r 50000 0
-tell k acquire 1 r 5000 40000
-eventually 5 eval '[ "$(rcli a zcard "holdfast:{r}:q")" = 1 ]'
+# killed and restarted while a client waits: it goes on waiting, through the quarantine too
+client r1 "$(url a '/1?max_ttl=4s')"
+client r2 "$(url a '/1?max_ttl=4s')"
+ask r1 acquire 1 r 4000 20000 kept
+tell r2 acquire 1 r 4000 60000
+eventually 5 eval '[ "$(rcli a -n 1 zcard "holdfast:{r}:q")" = 1 ]'
 rm -rf "$dir/a/dump.rdb"
 redis_stop a KILL
-silent k
+silent r2
+ok $? 'a waiter does not give up when its server dies'
 redis_again a
 calm a
-hear k 40
-like "$answer" 'ok *' 'a waiter survives the restart of its server'
-ask k release 1
+hear r2 60
+like "$answer" 'ok *' 'it gets the lock from the server that comes back'
+ask r2 release 1
 
 # frozen: nothing is known, and nobody waits longer than a request may take
 kill -STOP "$(pid a)"
 start=$SECONDS
-ask k acquire 1 x 5000 0
+ask k acquire 1 x 50000 0
 like "$answer" 'HF_UNKNOWN*' 'a frozen server: unknown'
 [ $((SECONDS - start)) -le 15 ]
 ok $? 'within the time of a request'

@@ -1,7 +1,7 @@
-/* clock_step.c - preloaded into a server, moves its wall clock by the seconds that the file named by
- * $CLOCK_STEP_FILE holds, at any time. (libfaketime does the same but cannot start a program that
- * links jemalloc, which asks for the time inside the first malloc.) Built by the test itself, because
- * the server it goes into is not built with our sanitizers. */
+/* clock_step.c - preloaded into a server, moves its wall clock by the seconds that the file named
+ * by $CLOCK_STEP_FILE holds, at any time. (libfaketime does the same but cannot start a program
+ * that links jemalloc, which asks for the time inside the first malloc.) Built by the test itself,
+ * because the server it goes into is not built with our sanitizers. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -1,5 +1,6 @@
 #!/bin/bash
 # A real cluster of three masters and a replica.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -41,9 +42,9 @@ client d "$(url n3 "$opt")"
 is "$answer" ok 'another that knows another'
 names='alpha beta gamma delta epsilon zeta'
 for name in $names; do
-    ask c acquire 1 $name 4000 30000
+    ask c acquire 1 "$name" 4000 30000
     like "$answer" 'ok *' "$name is taken"
-    ask d acquire 1 $name 4000 0
+    ask d acquire 1 "$name" 4000 0
     like "$answer" 'HF_BUSY*' 'and held against the other'
     ask c release 1
 done
@@ -101,7 +102,7 @@ ask d release 4
 
 # a master dies, its replica is promoted before it could know
 victim=
-for name in $names; do [ "$(holder_of_slot $name)" = n1 ] && victim=$name; done
+for name in $names; do [ "$(holder_of_slot "$name")" = n1 ] && victim=$name; done
 rcli n1 config set repl-timeout 5 >/dev/null
 rcli n4 debug sleep 0 >/dev/null
 ask c acquire 5 "$victim" 4000 20000

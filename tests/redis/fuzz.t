@@ -1,5 +1,7 @@
 #!/bin/bash
 # A fixed number of runs of the fuzz target for replies, from a fixed seed.
+# run: once
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Servers that can compare and delete, or compare and set, without a script.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Leases kept alive together: renewed with a few pipelines, each lost on its own.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Waiting for a lock: in order, without polling, and whatever happens to the others.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -21,7 +22,6 @@ done
 ok $? 'three wait'
 ask h status x
 like "$answer" '*waiters=3*' 'status counts them'
-order=
 holder=h
 before=$(rcli a info commandstats | tr -d '\r' | sed -n 's/^cmdstat_rpush:calls=\([0-9]*\),.*/\1/p')
 for c in 1 2 3; do

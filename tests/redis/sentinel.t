@@ -1,5 +1,6 @@
 #!/bin/bash
 # Three real sentinels, a master and a replica.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -26,8 +27,8 @@ done
 ready() {
     local s
     for s in 1 2 3; do
-        rcli s$s sentinel master mymaster 2>/dev/null | tr '\n' ' ' | grep -q 'num-other-sentinels 2' || return 1
-        rcli s$s sentinel replicas mymaster 2>/dev/null | grep -q 'slave-priority\|name' || return 1
+        rcli "s$s" sentinel master mymaster 2>/dev/null | tr '\n' ' ' | grep -q 'num-other-sentinels 2' || return 1
+        rcli "s$s" sentinel replicas mymaster 2>/dev/null | grep -q 'slave-priority\|name' || return 1
     done
 }
 eventually 40 ready

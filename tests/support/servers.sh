@@ -7,7 +7,7 @@
 #   port NAME, pid NAME            what it got
 #   rcli NAME ARG...               redis-cli to that server
 #   servers_stop                   all of them; called at exit by whoever set $dir up
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034,SC2154 # for the callers; $dir is theirs
 
 declare -A server_port server_pid server_options
 
@@ -53,6 +53,7 @@ redis_again() {
 }
 
 # Anything but silence will do: a password may be wanted, data may be loading.
+# shellcheck disable=SC2086 # options
 answers() { [ -n "$(rcli "$1" ${server_cli-} ping 2>/dev/null)" ]; }
 
 redis_stop() {

@@ -62,13 +62,32 @@ static void test_url(void **state)
 
 static void test_url_refused(void **state)
 {
-    static const char *const bad[] = {
-        "redis:", "redis://", "redis://:@", "redis://h:0", "redis://h:99999", "redis://h:x",
-        "redis://h/x", "redis://h/70000", "redis://a,b", "redis://h?nonsense=1", "redis://h?max_ttl=2d",
-        "redis://h?max_ttl=1ms", "redis://h?tls=maybe", "redis://[::1", "redis://[::1]x",
-        "redis://u:%zz@h", "redis://h?cert=/x", "redis+unix://h", "redis+unix://h/x", "redis+unix://",
-        "redis+sentinel://a", "redis+sentinel://a/", "redis+sentinel:///m", "etcd://h", "",
-        "redis://h?prefix=%00"};
+    static const char *const bad[] = {"redis:",
+                                      "redis://",
+                                      "redis://:@",
+                                      "redis://h:0",
+                                      "redis://h:99999",
+                                      "redis://h:x",
+                                      "redis://h/x",
+                                      "redis://h/70000",
+                                      "redis://a,b",
+                                      "redis://h?nonsense=1",
+                                      "redis://h?max_ttl=2d",
+                                      "redis://h?max_ttl=1ms",
+                                      "redis://h?tls=maybe",
+                                      "redis://[::1",
+                                      "redis://[::1]x",
+                                      "redis://u:%zz@h",
+                                      "redis://h?cert=/x",
+                                      "redis+unix://h",
+                                      "redis+unix://h/x",
+                                      "redis+unix://",
+                                      "redis+sentinel://a",
+                                      "redis+sentinel://a/",
+                                      "redis+sentinel:///m",
+                                      "etcd://h",
+                                      "",
+                                      "redis://h?prefix=%00"};
     struct rd_url url;
     struct hf_error err;
 
@@ -108,7 +127,8 @@ static void test_password_sources(void **state)
 /* All keys of a lock are in one slot, and two locks never share one. */
 static void test_keys(void **state)
 {
-    static const char *const names[] = {"x", "a{b", "user{42}mail", "42", "{x}", "x{x}", "{a{b}", "a:t"};
+    static const char *const names[] = {"x",   "a{b",  "user{42}mail", "42",
+                                        "{x}", "x{x}", "{a{b}",        "a:t"};
     struct rd_keys keys[sizeof names / sizeof *names];
     const char *why;
 
@@ -163,7 +183,8 @@ static void test_verdict(void **state)
 
     (void)state;
     assert_int_equal(rd_verdict("NOSCRIPT No matching script."), RD_NOSCRIPT);
-    assert_int_equal(rd_verdict("OOM command not allowed. script: abc, on @user_script:9."), RD_OOM);
+    assert_int_equal(rd_verdict("OOM command not allowed. script: abc, on @user_script:9."),
+                     RD_OOM);
     assert_int_equal(rd_verdict("ERR Error running script (call to f_ab): @user_script:12: "
                                 "@user_script: 12: -OOM command not allowed"),
                      RD_OOM);
@@ -196,7 +217,8 @@ static void test_verdict(void **state)
 /* Feeds a reply in pieces of every size: the same result each time. */
 static void test_reply(void **state)
 {
-    static const char wire[] = "*4\r\n$4\r\nbusy\r\n:-7\r\n$-1\r\n*2\r\n+a\r\n$2\r\n12\r\n-ERR no\r\n";
+    static const char wire[] =
+        "*4\r\n$4\r\nbusy\r\n:-7\r\n$-1\r\n*2\r\n+a\r\n$2\r\n12\r\n-ERR no\r\n";
     const size_t len = sizeof wire - 1;
 
     (void)state;
@@ -228,16 +250,21 @@ static void test_reply(void **state)
 
 static void test_reply_limits(void **state)
 {
-    static const char *const bad[] = {"?what\r\n", "*2000000000\r\n", "*70000\r\n", "$x\r\n",
-                                      "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
-                                      ":12x4\r\n"};
+    static const char *const bad[] = {
+        "?what\r\n",
+        "*2000000000\r\n",
+        "*70000\r\n",
+        "$x\r\n",
+        "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
+        ":12x4\r\n"};
     struct rd_reply *reply;
     static char chunk[65536];
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct rd_reader *reader = rd_reader_open();
-        bool fine = rd_reader_feed(reader, bad[i], strlen(bad[i])) && rd_reader_next(reader, &reply);
+        bool fine =
+            rd_reader_feed(reader, bad[i], strlen(bad[i])) && rd_reader_next(reader, &reply);
 
         if (fine)
             fail_msg("\"%s\" was accepted", bad[i]);
@@ -278,10 +305,14 @@ static void test_request(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_url),          cmocka_unit_test(test_url_refused),
-        cmocka_unit_test(test_password_sources), cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_slots),        cmocka_unit_test(test_verdict),
-        cmocka_unit_test(test_reply),        cmocka_unit_test(test_reply_limits),
+        cmocka_unit_test(test_url),
+        cmocka_unit_test(test_url_refused),
+        cmocka_unit_test(test_password_sources),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_reply),
+        cmocka_unit_test(test_reply_limits),
         cmocka_unit_test(test_request),
     };
 

@@ -1,8 +1,9 @@
 /* acquire.c - taking a lock, and waiting for it.
  *
  * One request takes a free lock. Otherwise the same request puts us into the queue, and we sleep in
- * a blocking pop until the one before us hands over, or until it is time to look again; then the same
- * request once more, which confirms a hand-over, keeps our place, or takes a lock that expired. */
+ * a blocking pop until the one before us hands over, or until it is time to look again; then the
+ * same request once more, which confirms a hand-over, keeps our place, or takes a lock that
+ * expired. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
 #include "stores/redis/verdict.h"
@@ -10,15 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEAVE_MS 2000      /* what undoing an unanswered request may cost       */
-#define UNREACHABLE_MS 250 /* the pause before a waiting acquire tries again    */
+#define LEAVE_MS       2000 /* what undoing an unanswered request may cost       */
+#define UNREACHABLE_MS 250  /* the pause before a waiting acquire tries again    */
 
 struct attempt {
     struct rd_store *store;
     const struct hf_claim *claim;
     struct rd_keys keys;
     unsigned slot;
-    char wake[RD_SIDE_MAX];
     int64_t budget_ns; /* what a single request may take */
     struct rd_request request;
     char incarnation[RD_INCARNATION_LEN + 1]; /* what the last request said */
@@ -81,23 +81,26 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
     if (status != HF_OK)
         return status;
     if (claim->ttl_ms > store->url.max_ttl_ms)
-        return hf__fail(err, HF_INVALID,
-                        "lock \"%.60s\" in store %.80s: a ttl of %u ms is above the store's max_ttl "
-                        "of %lld ms",
-                        claim->name, store->url.shown, claim->ttl_ms,
-                        (long long)store->url.max_ttl_ms);
+        return hf__fail(
+            err, HF_INVALID,
+            "lock \"%.60s\" in store %.80s: a ttl of %u ms is above the store's max_ttl "
+            "of %lld ms",
+            claim->name, store->url.shown, claim->ttl_ms, (long long)store->url.max_ttl_ms);
     a->store = store;
     a->claim = claim;
+    a->request = (struct rd_request){0};
+    a->known = false;
+    a->node = NULL;
+    a->look_ms = 0;
     a->slot = rd_route_slot(store, &a->keys);
     a->budget_ns = claim->deadline_ns - store->base.host->now_ns();
-    rd_keys_wake(a->wake, &a->keys, claim->owner);
     return HF_OK;
 }
 
 enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err)
 {
-    struct attempt a = {0};
+    struct attempt a; /* prepare fills it in; it is too large to be cleared for nothing */
     struct hf_error own;
     enum hf_status status;
 
@@ -121,23 +124,30 @@ enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *cla
 
 static struct rd_patience request_patience(const struct attempt *a)
 {
-    return (struct rd_patience){
-        .deadline_ns = hf__time_add(a->store->base.host->now_ns(),
-                                    a->budget_ns > 0 ? a->budget_ns : 0),
-        .cancel_fd = waits(a) ? a->claim->cancel_fd : -1};
+    return (struct rd_patience){.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
+                                                            a->budget_ns > 0 ? a->budget_ns : 0),
+                                .cancel_fd = waits(a) ? a->claim->cancel_fd : -1};
 }
 
 static void build(struct attempt *a)
 {
     const struct hf_claim *claim = a->claim;
+    const char *label = claim->label != NULL ? claim->label : "";
     char record[HF_LABEL_MAX + HF_OWNER_LEN + 32];
+    char ttl[16];
+    char *at = record;
 
-    (void)snprintf(record, sizeof record, "%u %c %s %s", claim->ttl_ms, claim->detached ? 'd' : '-',
-                   claim->owner, claim->label != NULL ? claim->label : "");
+    (void)snprintf(ttl, sizeof ttl, "%u", claim->ttl_ms);
+    at = stpcpy(at, ttl);
+    at = stpcpy(at, claim->detached ? " d " : " - ");
+    at = mempcpy(at, claim->owner, HF_OWNER_LEN);
+    *at++ = ' ';
+    at = mempcpy(at, label, strnlen(label, HF_LABEL_MAX));
+    *at = '\0';
     rd_request_clear(&a->request);
     rd_script_begin(&a->request, RD_SCRIPT_ACQUIRE, &a->keys, 5);
     rd_request_word(&a->request, claim->owner);
-    rd_request_number(&a->request, claim->ttl_ms);
+    rd_request_word(&a->request, ttl);
     rd_request_word(&a->request, a->incarnation);
     rd_request_word(&a->request, waits(a) ? "1" : "0");
     rd_request_word(&a->request, record);
@@ -176,10 +186,11 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
         return hf__fail(err, HF_BUSY,
                         "lock \"%.60s\" in store %.80s is just being handed to the next in line",
                         name, shown);
-    return hf__fail(err, HF_BUSY,
-                    "lock \"%.60s\" in store %.80s is held by a client that is not holdfast, for %s "
-                    "yet",
-                    name, shown, left);
+    return hf__fail(
+        err, HF_BUSY,
+        "lock \"%.60s\" in store %.80s is held by a client that is not holdfast, for %s "
+        "yet",
+        name, shown, left);
 }
 
 static enum hf_status granted(struct attempt *a, const struct rd_answer *answer,
@@ -209,10 +220,11 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
         return HF_OK;
     }
     if (rd_reply_is(answer->reply, "corrupt"))
-        return hf__fail(err, HF_CORRUPT,
-                        "lock \"%.60s\" in store %.80s: the key %.60s does not hold a token; delete "
-                        "it, after a look at the fence",
-                        a->claim->name, a->store->url.shown, a->keys.record);
+        return hf__fail(
+            err, HF_CORRUPT,
+            "lock \"%.60s\" in store %.80s: the key %.60s does not hold a token; delete "
+            "it, after a look at the fence",
+            a->claim->name, a->store->url.shown, a->keys.record);
     return rd_nonsense(a->store, a->claim->name, err);
 }
 
@@ -281,15 +293,17 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
     struct rd_patience patience = request_patience(a);
     struct rd_reply *reply = NULL;
     struct rd_conn *conn;
+    char wake[RD_SIDE_MAX];
     char seconds[32];
     enum hf_status status;
 
+    rd_keys_wake(wake, &a->keys, a->claim->owner);
     if (left_ns / HF__NS_PER_MS < sleep_for_ms)
         sleep_for_ms = left_ns / HF__NS_PER_MS + 1;
     patience.deadline_ns = hf__time_add(patience.deadline_ns, sleep_for_ms * HF__NS_PER_MS);
     (void)snprintf(seconds, sizeof seconds, "%lld.%03lld", (long long)(sleep_for_ms / 1000),
                    (long long)(sleep_for_ms % 1000));
-    rd_request_command(&request, (const char *const[]){"BLPOP", a->wake, seconds, NULL});
+    rd_request_command(&request, (const char *const[]){"BLPOP", wake, seconds, NULL});
     status = rd_node_take(a->node, false, &patience, &conn, err);
     if (status == HF_OK) {
         status = rd_conn_send(conn, &request, &patience);

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define TRIES_MAX 200     /* redirections, reloads and pauses of one call             */
-#define PAUSE_MS 50       /* before asking again after LOADING or TRYAGAIN            */
-#define UNDO_SEND_MS 20   /* what sending the undo may cost                           */
+#define TRIES_MAX    200 /* redirections, reloads and pauses of one call             */
+#define PAUSE_MS     50  /* before asking again after LOADING or TRYAGAIN            */
+#define UNDO_SEND_MS 20  /* what sending the undo may cost                           */
 
 void rd_answer_release(struct rd_answer *answer)
 {
@@ -61,7 +61,8 @@ static bool send_undo(const struct rd_call *call, struct rd_conn *conn)
     struct rd_request request = {0};
     bool sent;
 
-    if (call->undo == NULL)
+    /* On a connection that ended, or that we end with answers unread, nothing is sure to arrive. */
+    if (call->undo == NULL || !conn->late)
         return false;
     call->undo(call->data, &request);
     sent = rd_conn_send(conn, &request, &soon) == HF_OK;
@@ -89,8 +90,10 @@ static enum hf_status exchange(const struct rd_call *call, struct rd_node *node,
     out->node = node;
     if (status == HF_OK)
         status = rd_conn_send(conn, call->request, &call->patience);
-    if (status != HF_OK)
-        return rd_node_fail(node, status, conn->why, err);
+    if (status != HF_OK) {
+        (void)rd_node_fail(node, status, conn->why, err);
+        return status;
+    }
     if (asking)
         status = rd_conn_receive(conn, &call->patience, &accepted);
     if (status == HF_OK)
@@ -104,8 +107,9 @@ static enum hf_status exchange(const struct rd_call *call, struct rd_node *node,
         rd_answer_release(out);
         if (undone != NULL)
             *undone = sent;
-        return hf__fail(err, status, "lock \"%.60s\" in store %.80s: no answer: %s; it may have "
-                                     "taken effect",
+        return hf__fail(err, status,
+                        "lock \"%.60s\" in store %.80s: no answer: %s; it may have "
+                        "taken effect",
                         call->lock, node->url->shown, conn->why);
     }
     return HF_OK;

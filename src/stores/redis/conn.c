@@ -57,6 +57,12 @@ static enum hf_status broke(struct rd_conn *conn, enum hf_status status, const c
     return status;
 }
 
+static enum hf_status came_late(struct rd_conn *conn, enum hf_status status, const char *why)
+{
+    conn->late = true;
+    return broke(conn, status, why);
+}
+
 static ssize_t write_some(struct rd_conn *conn, const char *data, size_t len, short *wants)
 {
     if (conn->tls != NULL)
@@ -117,9 +123,9 @@ static enum hf_status read_more(struct rd_conn *conn, const struct rd_patience *
         ssize_t some;
 
         if (wait == RD_WAIT_CANCELLED)
-            return broke(conn, HF_CANCELLED, "cancelled");
+            return came_late(conn, HF_CANCELLED, "cancelled");
         if (wait == RD_WAIT_TIMEOUT)
-            return broke(conn, HF_UNKNOWN, "it did not answer in time");
+            return came_late(conn, HF_UNKNOWN, "it did not answer in time");
         some = read_some(conn, data, sizeof data, may_block ? 0 : MSG_DONTWAIT, &wants);
         may_block = false;
         if (some == 0)

@@ -1,5 +1,5 @@
-/* guard.c - the incarnation guard, our side of it. The decisions are in scripts/handshake.lua, where
- * the server's clock and replication id are. */
+/* guard.c - the incarnation guard, our side of it. The decisions are in scripts/handshake.lua,
+ * where the server's clock and replication id are. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
 #include "stores/redis/verdict.h"
@@ -29,8 +29,8 @@ static void build(const struct rd_node *node, const char *key, struct rd_request
     rd_request_command(request, (const char *const[]){"COMMAND", "INFO", "delex", "delifeq", NULL});
     /* COMMAND INFO does not tell a command's options. On a key that does not exist this changes
      * nothing: it is nil where IFEQ is known and a syntax error elsewhere. */
-    rd_request_command(request, (const char *const[]){"SET", probe, "x", "IFEQ", "x", "PX", "1",
-                                                      NULL});
+    rd_request_command(request,
+                       (const char *const[]){"SET", probe, "x", "IFEQ", "x", "PX", "1", NULL});
 }
 
 static enum hf_status load(struct rd_node *node, const struct rd_patience *patience,
@@ -87,10 +87,11 @@ static enum hf_status take_in(struct rd_node *node, struct rd_reply **replies, s
     if (rd_reply_is(answer, "replica"))
         return rd_verdict_fail("READONLY", NULL, shown, err);
     if (rd_reply_is(answer, "max_ttl"))
-        return hf__fail(err, HF_INVALID,
-                        "store %.130s: its clients agreed on max_ttl=%sms and you ask for %lldms; all "
-                        "need the same (see holdfast-redis(7) for how to change it)",
-                        shown, id, (long long)node->url->max_ttl_ms);
+        return hf__fail(
+            err, HF_INVALID,
+            "store %.130s: its clients agreed on max_ttl=%sms and you ask for %lldms; all "
+            "need the same (see holdfast-redis(7) for how to change it)",
+            shown, id, (long long)node->url->max_ttl_ms);
     if (!open && !rd_reply_is(answer, "quarantine"))
         return hf__fail(err, HF_CORRUPT, "store %.150s: the key %s is damaged; delete it", shown,
                         node->handshake_key);
@@ -98,7 +99,8 @@ static enum hf_status take_in(struct rd_node *node, struct rd_reply **replies, s
     warn_of_eviction(node, rd_reply_text(rd_reply_at(answer, open ? 2 : 3)));
     len = snprintf(node->incarnation, sizeof node->incarnation, "master_replid:%s", id);
     if (len != RD_INCARNATION_LEN)
-        return hf__fail(err, HF_UNSUPPORTED, "store %.150s: the server has no replication id", shown);
+        return hf__fail(err, HF_UNSUPPORTED, "store %.150s: the server has no replication id",
+                        shown);
     node->open = open;
     if (open)
         return hf__ok(err);

@@ -22,12 +22,12 @@ static struct rd_node *likely_node(struct rd_store *store, const struct rd_keys 
     struct rd_patience patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
     struct rd_node *node;
 
-    return rd_route(store, rd_route_slot(store, keys), &patience, &node, NULL) == HF_OK ? node : NULL;
+    return rd_route(store, rd_route_slot(store, keys), &patience, &node, NULL) == HF_OK ? node
+                                                                                        : NULL;
 }
 
 static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
-                           const struct rd_keys *keys, struct hf_grant *grant,
-                           struct hf_error *err)
+                           const struct rd_keys *keys, struct hf_grant *grant, struct hf_error *err)
 {
     struct rd_request request = {0};
     struct rd_call call = urgent_call(store, claim, keys, &request);
@@ -140,8 +140,8 @@ enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim
 
 /* The pipeline for the claims of one server: those with node_of[i] == node. */
 static void build_renewals(const struct rd_node *node, const struct hf_claim *claims,
-                           const struct rd_keys *keys, struct rd_node *const *node_of,
-                           size_t count, struct rd_request *request)
+                           const struct rd_keys *keys, struct rd_node *const *node_of, size_t count,
+                           struct rd_request *request)
 {
     for (size_t i = 0; i < count; i++) {
         if (node_of[i] != node)
@@ -153,8 +153,8 @@ static void build_renewals(const struct rd_node *node, const struct hf_claim *cl
     }
 }
 
-/* One reply of the pipeline. An error or a surprise is sorted out by a renewal of its own: an answer
- * came, so this one did not extend anything. */
+/* One reply of the pipeline. An error or a surprise is sorted out by a renewal of its own: an
+ * answer came, so this one did not extend anything. */
 static enum hf_status take_renewal(struct hf_store_base *base, const struct hf_claim *claim,
                                    const struct rd_reply *reply, struct hf_grant *grant,
                                    struct hf_error *err)
@@ -191,12 +191,11 @@ static void renew_at(struct hf_store_base *base, struct rd_node *node,
 
         if (node_of[i] != node)
             continue;
-        if (status == HF_OK &&
-            (status = rd_conn_receive(conn, &patience, &reply)) != HF_OK)
+        if (status == HF_OK && (status = rd_conn_receive(conn, &patience, &reply)) != HF_OK)
             (void)rd_node_fail(node, status, conn->why, err);
         grants[i].sent_at_ns = sent_at_ns;
-        results[i] = status != HF_OK ? status
-                                     : take_renewal(base, &claims[i], reply, &grants[i], err);
+        results[i] =
+            status != HF_OK ? status : take_renewal(base, &claims[i], reply, &grants[i], err);
         node_of[i] = NULL;
         rd_reply_free(reply);
     }
@@ -222,7 +221,8 @@ enum hf_status rd_renew_many(struct hf_store_base *base, const struct hf_claim *
                          ? hf__nomem(err)
                          : rd_claim_keys(store, claims[i].name, &keys[i], err);
         if (results[i] == HF_OK)
-            results[i] = rd_route(store, rd_route_slot(store, &keys[i]), &patience, &node_of[i], err);
+            results[i] =
+                rd_route(store, rd_route_slot(store, &keys[i]), &patience, &node_of[i], err);
     }
     for (size_t i = 0; i < count && node_of != NULL; i++)
         if (node_of[i] != NULL)
@@ -256,8 +256,8 @@ static void pass_on(struct rd_store *store, const struct hf_claim *claim,
 /* "DELEX key IFEQ owner" or "DELIFEQ key owner", and a look whether somebody waits, in one go.
  * False: the script has to do it. */
 static bool release_plainly(struct rd_store *store, const struct hf_claim *claim,
-                            const struct rd_keys *keys, enum rd_delete kind,
-                            enum hf_status *status, struct hf_error *err)
+                            const struct rd_keys *keys, enum rd_delete kind, enum hf_status *status,
+                            struct hf_error *err)
 {
     struct rd_request request = {0};
     struct rd_call call = urgent_call(store, claim, keys, &request);
@@ -266,8 +266,8 @@ static bool release_plainly(struct rd_store *store, const struct hf_claim *claim
 
     call.two = true;
     if (kind == RD_DELETE_DELEX)
-        rd_request_command(&request, (const char *const[]){"DELEX", keys->lock, "IFEQ",
-                                                           claim->owner, NULL});
+        rd_request_command(&request,
+                           (const char *const[]){"DELEX", keys->lock, "IFEQ", claim->owner, NULL});
     else
         rd_request_command(&request,
                            (const char *const[]){"DELIFEQ", keys->lock, claim->owner, NULL});

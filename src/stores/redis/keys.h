@@ -1,8 +1,8 @@
 /* keys.h - which keys belong to a lock, and where a cluster keeps them. Pure.
  *
- * The lock is the string key KEY = prefix + name, as every SET NX PX client would write it. What else
- * we know of it lives under "holdfast:{KEY}:", in the same slot of a cluster. A KEY with a hash tag
- * of its own keeps it: "holdfast:{tag}:KEY:". */
+ * The lock is the string key KEY = prefix + name, as every SET NX PX client would write it. What
+ * else we know of it lives under "holdfast:{KEY}:", in the same slot of a cluster. A KEY with a
+ * hash tag of its own keeps it: "holdfast:{tag}:KEY:". */
 #ifndef HF_STORES_REDIS_KEYS_H
 #define HF_STORES_REDIS_KEYS_H
 

@@ -48,10 +48,8 @@ static void show(struct listing *l, const char *name, const struct rd_reply *rep
 static enum hf_status list_one(struct listing *l, struct hf_error *err)
 {
     struct rd_request request = {0};
-    struct rd_call call = {.lock = l->query->name,
-                           .urgent = true,
-                           .patience = l->patience,
-                           .request = &request};
+    struct rd_call call = {
+        .lock = l->query->name, .urgent = true, .patience = l->patience, .request = &request};
     struct rd_answer answer;
     struct rd_keys keys;
     enum hf_status status = rd_claim_keys(l->store, l->query->name, &keys, err);
@@ -148,7 +146,8 @@ static bool grow_seen(struct listing *l)
     return true;
 }
 
-/* True the first time. Without memory a lock may be shown twice, which is better than not at all. */
+/* True the first time. Without memory a lock may be shown twice, which is better than not at all.
+ */
 static bool is_new(struct listing *l, const char *name)
 {
     uint64_t hash = hf__hash64(name, strlen(name), 0) | 1;

@@ -150,9 +150,9 @@ static enum hf_status look_up(const struct rd_address *address, const struct rd_
         if (wait != RD_WAIT_READY) {
             if (gai_cancel(&lookup->request) == EAI_CANCELED)
                 free(lookup);
-            return wait == RD_WAIT_CANCELLED ? fail_wait(wait, why)
-                                             : fail(HF_UNREACHABLE, why,
-                                                    "its name was not resolved in time");
+            return wait == RD_WAIT_CANCELLED
+                       ? fail_wait(wait, why)
+                       : fail(HF_UNREACHABLE, why, "its name was not resolved in time");
         }
         error = gai_error(&lookup->request);
         *out = lookup->request.ar_result;

@@ -15,8 +15,8 @@ enum rd_wait { RD_WAIT_READY, RD_WAIT_TIMEOUT, RD_WAIT_CANCELLED };
 /* Waits until fd has one of the poll events. fd -1: only sleeps. */
 enum rd_wait rd_wait(int fd, short events, const struct rd_patience *patience);
 
-/* A plain recv() on a connected descriptor blocks for so long at the most: it saves the poll() where
- * there is time and nothing to cancel. Everything else passes MSG_DONTWAIT. */
+/* A plain recv() on a connected descriptor blocks for so long at the most: it saves the poll()
+ * where there is time and nothing to cancel. Everything else passes MSG_DONTWAIT. */
 enum { RD_SLICE_MS = 20 };
 
 /* Connects; *out is a close-on-exec descriptor. HF_OK, HF_UNREACHABLE, HF_CANCELLED,

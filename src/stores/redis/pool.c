@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BACKOFF_MIN_MS 50   /* after the first failure to connect         */
-#define BACKOFF_MAX_MS 2000 /* the longest pause between two tries        */
+#define BACKOFF_MIN_MS    50   /* after the first failure to connect         */
+#define BACKOFF_MAX_MS    2000 /* the longest pause between two tries        */
 #define BACKOFF_DOUBLINGS 6
-#define TRUST_NS (10 * HF__NS_PER_MS) /* a connection used so lately is not looked at again */
+#define TRUST_NS          (10 * HF__NS_PER_MS) /* a connection used so lately is not looked at again */
 
 struct rd_node *rd_node_open(const struct rd_store *store, const struct rd_address *address)
 {

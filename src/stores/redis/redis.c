@@ -24,6 +24,7 @@ static const struct hf_store_ops ops = {
     .release = rd_release,
     .list = rd_list,
     .renew_many = rd_renew_many,
+    .fence = rd_fence,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -110,15 +111,14 @@ enum hf_status rd_claim_keys(const struct rd_store *store, const char *name, str
     return HF_OK;
 }
 
-enum hf_status rd_lost(const struct rd_store *store, const char *name,
-                       const struct rd_reply *reply, struct hf_grant *grant, struct hf_error *err)
+enum hf_status rd_lost(const struct rd_store *store, const char *name, const struct rd_reply *reply,
+                       struct hf_grant *grant, struct hf_error *err)
 {
     static const struct {
         const char *word;
         enum hf_loss loss;
-    } reasons[] = {{"taken", HF_LOSS_TAKEN},
-                   {"expired", HF_LOSS_EXPIRED},
-                   {"forgotten", HF_LOSS_FORGOTTEN}};
+    } reasons[] = {
+        {"taken", HF_LOSS_TAKEN}, {"expired", HF_LOSS_EXPIRED}, {"forgotten", HF_LOSS_FORGOTTEN}};
     const char *word = rd_reply_text(rd_reply_at(reply, 1));
 
     if (rd_reply_is(reply, "lost"))
@@ -126,18 +126,20 @@ enum hf_status rd_lost(const struct rd_store *store, const char *name,
             if (strcmp(reasons[i].word, word) == 0) {
                 if (grant != NULL)
                     grant->loss = reasons[i].loss;
-                return hf__fail(err, HF_LOST, "lock \"%.60s\" in store %.80s is not held any more: %s",
-                                name, store->url.shown,
-                                reasons[i].loss == HF_LOSS_TAKEN     ? "another owner has it"
-                                : reasons[i].loss == HF_LOSS_EXPIRED ? "it expired"
-                                                                     : "the server has forgotten it");
+                return hf__fail(
+                    err, HF_LOST, "lock \"%.60s\" in store %.80s is not held any more: %s", name,
+                    store->url.shown,
+                    reasons[i].loss == HF_LOSS_TAKEN     ? "another owner has it"
+                    : reasons[i].loss == HF_LOSS_EXPIRED ? "it expired"
+                                                         : "the server has forgotten it");
             }
     return rd_nonsense(store, name, err);
 }
 
 enum hf_status rd_nonsense(const struct rd_store *store, const char *name, struct hf_error *err)
 {
-    return hf__fail(err, HF_CORRUPT,
-                    "lock \"%.60s\" in store %.80s: the server's answer makes no sense; is it Redis?",
-                    name, store->url.shown);
+    return hf__fail(
+        err, HF_CORRUPT,
+        "lock \"%.60s\" in store %.80s: the server's answer makes no sense; is it Redis?", name,
+        store->url.shown);
 }

@@ -4,6 +4,7 @@
  *   acquire.c  taking a lock and waiting for it
  *   hold.c     renewing and releasing it
  *   list.c     what is held
+ *   fence.c    fenced keys
  *   guard.c    the incarnation guard
  *   call.c     one request and its answer, wherever the key may live
  *   route.c    which server that is: fixed, by cluster slot, or by the sentinels
@@ -59,8 +60,8 @@ struct rd_store {
     pthread_mutex_t lock; /* guards what follows */
     struct rd_node *nodes[RD_NODES_MAX];
     size_t node_count;
-    struct rd_node *master; /* unless a cluster; NULL: the sentinels have to be asked */
-    bool cluster; /* set before open returns, never changed */
+    struct rd_node *master;   /* unless a cluster; NULL: the sentinels have to be asked */
+    bool cluster;             /* set before open returns, never changed */
     uint16_t slots[RD_SLOTS]; /* cluster: index into nodes, plus 1; 0: not known */
 };
 
@@ -166,12 +167,15 @@ enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *cla
 enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
 
+enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
+                        struct hf_fence_mark *mark, struct hf_error *err);
+
 /* The keys of a lock, or HF_INVALID. */
 enum hf_status rd_claim_keys(const struct rd_store *store, const char *name, struct rd_keys *out,
                              struct hf_error *err);
 /* HF_LOST with its text and grant->loss (grant may be NULL), from {'lost', why}. */
-enum hf_status rd_lost(const struct rd_store *store, const char *name,
-                       const struct rd_reply *reply, struct hf_grant *grant, struct hf_error *err);
+enum hf_status rd_lost(const struct rd_store *store, const char *name, const struct rd_reply *reply,
+                       struct hf_grant *grant, struct hf_error *err);
 /* An answer that makes no sense. */
 enum hf_status rd_nonsense(const struct rd_store *store, const char *name, struct hf_error *err);
 

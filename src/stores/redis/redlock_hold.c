@@ -428,7 +428,7 @@ enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim
 {
     struct poll_of_all p = {.store = (struct rl_store *)base,
                             .claim = claim,
-                            .script = claim->ttl_ms > 0 ? RD_SCRIPT_RENEW : RD_SCRIPT_LOOK};
+                            .script = claim->ttl_ms > 0 ? RD_SCRIPT_RENEW : RD_SCRIPT_REDLOCK_LOOK};
     enum hf_status status = rd_claim_keys(&p.store->rd, claim->name, &p.keys, err);
 
     if (status == HF_OK && claim->ttl_ms > p.store->rd.url.max_ttl_ms)
@@ -438,8 +438,8 @@ enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim
         status = ask_all(&p, err);
     if (status == HF_OK) {
         grant->sent_at_ns = p.vote.sent_at_ns;
-        grant->ttl_ms = p.script == RD_SCRIPT_LOOK ? p.ttl_ms : 0;
-        if (p.script == RD_SCRIPT_LOOK)
+        grant->ttl_ms = p.script == RD_SCRIPT_REDLOCK_LOOK ? p.ttl_ms : 0;
+        if (p.script == RD_SCRIPT_REDLOCK_LOOK)
             grant->remaining_ms = p.remaining_ms[hf__quorum_majority(p.vote.count) - 1];
     } else if (status == HF_LOST) {
         grant->loss = p.loss;

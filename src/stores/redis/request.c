@@ -1,7 +1,6 @@
 /* request.c - writing commands the way Redis reads them. */
 #include "stores/redis/request.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,19 +79,30 @@ void rd_request_begin(struct rd_request *request, size_t count)
 
 void rd_request_word(struct rd_request *request, const char *word)
 {
-    size_t len = strlen(word);
+    rd_request_bytes(request, word, strlen(word));
+}
 
+void rd_request_bytes(struct rd_request *request, const void *data, size_t len)
+{
     append_count(request, '$', len);
-    append(request, word, len);
+    append(request, data, len);
     append(request, "\r\n", 2);
 }
 
 void rd_request_number(struct rd_request *request, int64_t number)
 {
     char text[24];
+    size_t at = sizeof text - 1;
+    uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
 
-    (void)snprintf(text, sizeof text, "%lld", (long long)number);
-    rd_request_word(request, text);
+    text[at] = '\0';
+    do {
+        text[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (number < 0)
+        text[--at] = '-';
+    rd_request_word(request, text + at);
 }
 
 void rd_request_command(struct rd_request *request, const char *const *words)

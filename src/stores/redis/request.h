@@ -20,6 +20,8 @@ void rd_request_clear(struct rd_request *request);
 /* Begins a command of count words; count calls of rd_request_word have to follow. */
 void rd_request_begin(struct rd_request *request, size_t count);
 void rd_request_word(struct rd_request *request, const char *word);
+/* A word that may hold any bytes. */
+void rd_request_bytes(struct rd_request *request, const void *data, size_t len);
 void rd_request_number(struct rd_request *request, int64_t number);
 /* A whole command of plain words; the list ends with NULL. */
 void rd_request_command(struct rd_request *request, const char *const *words);

@@ -124,7 +124,7 @@ enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct rd_p
     enum hf_status status;
 
     pthread_mutex_lock(&store->lock);
-    *out = !store->cluster            ? store->master
+    *out = !store->cluster           ? store->master
            : store->slots[slot] != 0 ? store->nodes[store->slots[slot] - 1]
                                      : NULL;
     pthread_mutex_unlock(&store->lock);
@@ -236,8 +236,7 @@ static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_addre
     struct rd_reply *reply = NULL;
     struct rd_conn *conn = NULL;
     char why[160];
-    enum hf_status status =
-        rd_conn_open(sentinel, store->tls, patience, &conn, why, sizeof why);
+    enum hf_status status = rd_conn_open(sentinel, store->tls, patience, &conn, why, sizeof why);
 
     rd_request_command(&request, (const char *const[]){"SENTINEL", "get-master-addr-by-name",
                                                        store->url.master, NULL});

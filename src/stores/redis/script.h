@@ -14,12 +14,14 @@ struct rd_script {
 /* Generated; in alphabetical order of their file names. */
 enum rd_script_id {
     RD_SCRIPT_ACQUIRE,
+    RD_SCRIPT_FENCE,
     RD_SCRIPT_HANDSHAKE,
     RD_SCRIPT_LEAVE,
     RD_SCRIPT_LIST,
     RD_SCRIPT_LOOK,
     RD_SCRIPT_REDLOCK_GRANT,
     RD_SCRIPT_REDLOCK_LIST,
+    RD_SCRIPT_REDLOCK_LOOK,
     RD_SCRIPT_REDLOCK_RAISE,
     RD_SCRIPT_REDLOCK_RELEASE,
     RD_SCRIPT_RELEASE,

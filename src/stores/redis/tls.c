@@ -221,8 +221,8 @@ ssize_t rd_tls_write(struct rd_tls *tls, const char *buf, size_t len, short *wan
 
 static int socket_write(BIO *bio, const char *buf, int len)
 {
-    ssize_t done = send((int)(intptr_t)BIO_get_data(bio), buf, (size_t)len,
-                        MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t done =
+        send((int)(intptr_t)BIO_get_data(bio), buf, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
     BIO_clear_retry_flags(bio);
     if (done < 0 && (errno == EAGAIN || errno == EINTR))

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REDIS_PORT 6379
+#define REDIS_PORT    6379
 #define SENTINEL_PORT 26379
-#define DB_MAX 65535
+#define DB_MAX        65535
 
 static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error *err);
 static bool set_option(const char *key, const char *value, void *data);
@@ -42,8 +42,8 @@ enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_erro
     status = parse_rest(copy + 2, out, err);
     if (status == HF_OK && out->address_count == 1 && out->addresses[0].host[0] != '/' &&
         hf__url_rest(text, "redis+unix") != NULL)
-        status = hf__fail(err, HF_INVALID, "store %s: write redis+unix:///PATH/OF/SOCKET",
-                          out->shown);
+        status =
+            hf__fail(err, HF_INVALID, "store %s: write redis+unix:///PATH/OF/SOCKET", out->shown);
     explicit_bzero(copy, sizeof copy);
     return status;
 }

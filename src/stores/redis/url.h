@@ -5,8 +5,8 @@
  *   redis+sentinel://[user:password@]host[:port][,host...]/master[/db][?options]
  *   redlock://[user:password@]host[:port],host[:port],host[:port][,...][/db][?options]
  *
- * Options: prefix, max_ttl, db, tls=on|off, ca, cert, key, verify=on|off, password_file; redlock has
- * node_timeout besides. */
+ * Options: prefix, max_ttl, db, tls=on|off, ca, cert, key, verify=on|off, password_file; redlock
+ * has node_timeout besides. */
 #ifndef HF_STORES_REDIS_URL_H
 #define HF_STORES_REDIS_URL_H
 
@@ -19,10 +19,10 @@ enum {
     RD_PREFIX_MAX = 101 /* bytes of the prefix, NUL included                         */
 };
 
-#define RD_MAX_TTL_DEFAULT_MS 60000
+#define RD_MAX_TTL_DEFAULT_MS      60000
 #define RD_NODE_TIMEOUT_DEFAULT_MS 50
-#define RD_NODE_TIMEOUT_MAX_MS 10000
-#define RD_PASSWORD_VARIABLE "HOLDFAST_REDIS_PASSWORD"
+#define RD_NODE_TIMEOUT_MAX_MS     10000
+#define RD_PASSWORD_VARIABLE       "HOLDFAST_REDIS_PASSWORD"
 
 enum rd_kind { RD_DIRECT, RD_SENTINEL, RD_REDLOCK };
 

@@ -13,11 +13,11 @@ static const struct {
     const char *word;
     enum rd_verdict verdict;
 } words[] = {
-    {"NOSCRIPT", RD_NOSCRIPT},     {"MOVED", RD_MOVED},           {"ASK", RD_ASK},
-    {"TRYAGAIN", RD_TRYAGAIN},     {"LOADING", RD_LOADING},       {"READONLY", RD_READONLY},
-    {"BUSY", RD_BUSY_SCRIPT},      {"OOM", RD_OOM},               {"MISCONF", RD_MISCONF},
-    {"NOREPLICAS", RD_NOREPLICAS}, {"CLUSTERDOWN", RD_DOWN},      {"MASTERDOWN", RD_DOWN},
-    {"NOPERM", RD_NOPERM},         {"NOAUTH", RD_NOAUTH},         {"WRONGPASS", RD_NOAUTH},
+    {"NOSCRIPT", RD_NOSCRIPT},     {"MOVED", RD_MOVED},      {"ASK", RD_ASK},
+    {"TRYAGAIN", RD_TRYAGAIN},     {"LOADING", RD_LOADING},  {"READONLY", RD_READONLY},
+    {"BUSY", RD_BUSY_SCRIPT},      {"OOM", RD_OOM},          {"MISCONF", RD_MISCONF},
+    {"NOREPLICAS", RD_NOREPLICAS}, {"CLUSTERDOWN", RD_DOWN}, {"MASTERDOWN", RD_DOWN},
+    {"NOPERM", RD_NOPERM},         {"NOAUTH", RD_NOAUTH},    {"WRONGPASS", RD_NOAUTH},
     {"WRONGTYPE", RD_WRONGTYPE},
 };
 
@@ -137,8 +137,8 @@ static enum hf_status fail_permission(const char *error, const char *about, stru
 
     missing_rule(rule, sizeof rule, error);
     if (rule[0] != '\0')
-        return hf__fail(err, HF_DENIED, "%s: the user lacks the ACL rule %s (see holdfast-redis(7))",
-                        about, rule);
+        return hf__fail(err, HF_DENIED,
+                        "%s: the user lacks the ACL rule %s (see holdfast-redis(7))", about, rule);
     return hf__fail(err, HF_DENIED,
                     "%s: the user lacks ACL rules for what the scripts do; holdfast-redis(7) lists "
                     "them",
@@ -156,10 +156,11 @@ enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *
         (void)snprintf(about, sizeof about, "store %.140s", store);
     switch (rd_verdict(error)) {
     case RD_NOAUTH:
-        return hf__fail(err, HF_DENIED,
-                        "%s: wrong or missing user or password; set it in the URL, in "
-                        RD_PASSWORD_VARIABLE " or with password_file=",
-                        about);
+        return hf__fail(
+            err, HF_DENIED,
+            "%s: wrong or missing user or password; set it in the URL, in " RD_PASSWORD_VARIABLE
+            " or with password_file=",
+            about);
     case RD_NOPERM:
         return fail_permission(error, about, err);
     case RD_LOADING:
@@ -177,9 +178,9 @@ enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *
         return hf__fail(err, HF_UNREACHABLE,
                         "%s: the server is out of memory; raise maxmemory or free some", about);
     case RD_MISCONF:
-        return hf__fail(err, HF_UNREACHABLE,
-                        "%s: the server refuses writes because it cannot save its data; see its log",
-                        about);
+        return hf__fail(
+            err, HF_UNREACHABLE,
+            "%s: the server refuses writes because it cannot save its data; see its log", about);
     case RD_NOREPLICAS:
         return hf__fail(err, HF_UNREACHABLE,
                         "%s: the server has fewer replicas than min-replicas-to-write", about);
@@ -190,9 +191,9 @@ enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *
         return hf__fail(err, HF_UNREACHABLE, "%s: the cluster does not serve this key now: %.*s",
                         about, QUOTE_MAX, error);
     case RD_WRONGTYPE:
-        return hf__fail(err, HF_CORRUPT,
-                        "%s: one of its keys holds something that is no lock; choose another prefix",
-                        about);
+        return hf__fail(
+            err, HF_CORRUPT,
+            "%s: one of its keys holds something that is no lock; choose another prefix", about);
     case RD_NOSCRIPT:
     case RD_OTHER_ERROR:
         break;

@@ -26,7 +26,8 @@ enum rd_verdict {
 };
 
 enum rd_verdict rd_verdict(const char *error);
-/* The server named by a MOVED or ASK error; *slot as it says. An empty host means the one we asked. */
+/* The server named by a MOVED or ASK error; *slot as it says. An empty host means the one we asked.
+ */
 bool rd_verdict_address(const char *error, struct rd_address *out, unsigned *slot);
 /* Fills *err for a request about the lock (NULL: none) that was answered so; returns its status. */
 enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *store,

@@ -2,6 +2,7 @@
 -- KEYS  1 lock  2 record
 -- ARGV  1 owner  2 token
 -- Answers {'held', pttl, ttl on record} or {'lost', why}.
+-- include lib/keys.lua
 -- include lib/loss.lua
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
     return loss(ARGV[2])

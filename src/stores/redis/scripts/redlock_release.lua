@@ -5,5 +5,6 @@
 if redis.call('GET', KEYS[1]) == ARGV[1] then
     return redis.call('DEL', KEYS[1])
 end
+-- include lib/keys.lua
 -- include lib/loss.lua
 return loss(ARGV[2])

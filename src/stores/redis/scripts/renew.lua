@@ -10,5 +10,6 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then
     end
     return 1
 end
+-- include lib/keys.lua
 -- include lib/loss.lua
 return loss(ARGV[3])

@@ -3,7 +3,7 @@ local function loss(token)
     if redis.call('EXISTS', KEYS[1]) == 1 then
         return {'lost', 'taken'}
     end
-    local record = redis.call('GET', KEYS[2])
+    local record = redis.call('GET', RECORD)
     local last = record and tonumber(string.match(record, '^q?(%d+)'))
     if not last or last < tonumber(token) then
         return {'lost', 'forgotten'}
