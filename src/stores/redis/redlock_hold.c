@@ -316,7 +316,8 @@ struct poll_of_all {
     enum hf_loss loss;
     int64_t remaining_ms[HF__QUORUM_NODES_MAX]; /* of those that hold it, in order */
     unsigned held;
-    uint32_t ttl_ms; /* on record */
+    uint32_t ttl_ms;  /* on record */
+    bool token_found; /* a node has the claim's token as its counter */
 };
 
 static void build_question(struct poll_of_all *p)
@@ -344,12 +345,16 @@ static void note_loss(struct poll_of_all *p, const char *why)
         p->loss = strcmp(why, "forgotten") == 0 ? HF_LOSS_FORGOTTEN : HF_LOSS_EXPIRED;
 }
 
-/* {'held', pttl, ttl}: kept in falling order, so that the Q-th is how long a majority holds. */
+/* {'held', pttl, ttl, counter}: kept in falling order, so that the Q-th is how long a majority
+ * holds. */
 static void note_held(struct poll_of_all *p, const struct rd_reply *reply)
 {
     int64_t left_ms = rd_reply_number(rd_reply_at(reply, 1), 0);
     int64_t ttl_ms = rd_reply_number(rd_reply_at(reply, 2), 0);
     unsigned at = p->held++;
+
+    p->token_found =
+        p->token_found || rd_reply_number(rd_reply_at(reply, 3), 0) == (int64_t)p->claim->token;
 
     for (; at > 0 && p->remaining_ms[at - 1] < left_ms; at--)
         p->remaining_ms[at] = p->remaining_ms[at - 1];
@@ -436,6 +441,12 @@ enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim
                         claim->name, p.store->rd.url.shown);
     if (status == HF_OK)
         status = ask_all(&p, err);
+    /* A majority took the token as its counter, and any other majority meets it. */
+    if (status == HF_OK && p.script == RD_SCRIPT_REDLOCK_LOOK && !p.token_found) {
+        p.loss = HF_LOSS_TAKEN;
+        status = hf__fail(err, HF_LOST, "lock \"%.60s\" in store %.80s has another token",
+                          claim->name, p.store->rd.url.shown);
+    }
     if (status == HF_OK) {
         grant->sent_at_ns = p.vote.sent_at_ns;
         grant->ttl_ms = p.script == RD_SCRIPT_REDLOCK_LOOK ? p.ttl_ms : 0;
