@@ -114,10 +114,15 @@ void rl_node_settle(struct rl_store *store, unsigned index, int64_t deadline_ns)
 
 void rl_node_unload(struct rl_store *store, unsigned index)
 {
-    pthread_mutex_lock(&store->node[index].lock);
-    store->node[index].loaded = false;
-    pthread_mutex_unlock(&store->node[index].lock);
-    rd_guard_forget(store->node[index].node, store->node[index].node->incarnation);
+    struct rl_node *node = &store->node[index];
+    char id[RD_INCARNATION_LEN + 1];
+
+    pthread_mutex_lock(&node->lock);
+    node->loaded = false;
+    pthread_mutex_unlock(&node->lock);
+    rd_guard_known(node->node, id);
+    if (id[0] != '\0')
+        rd_guard_forget(node->node, id);
 }
 
 /* A node that cannot be reached is left alone for a while that grows, so that it costs its timeout
@@ -240,7 +245,7 @@ static enum hf_status introduce(struct rl_store *store, unsigned index,
     struct rl_node *node = &store->node[index];
     char id[RD_INCARNATION_LEN + 1];
     enum hf_status status = HF_OK;
-    bool loaded;
+    bool loaded, checked;
 
     pthread_mutex_lock(&node->lock);
     loaded = node->loaded;
@@ -251,8 +256,13 @@ static enum hf_status introduce(struct rl_store *store, unsigned index,
     node->loaded = true;
     pthread_mutex_unlock(&node->lock);
     status = rd_guard_pass(node->node, patience, id, err);
-    if (status != HF_OK || strcmp(id, node->checked) == 0)
+    if (status != HF_OK)
         return status;
+    pthread_mutex_lock(&node->lock);
+    checked = strcmp(id, node->checked) == 0;
+    pthread_mutex_unlock(&node->lock);
+    if (checked)
+        return HF_OK;
     status = identify(store, index, patience, err);
     if (status == HF_OK) {
         pthread_mutex_lock(&node->lock);
