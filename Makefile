@@ -49,7 +49,8 @@ UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(filter redis,$(STORES)),,\
 PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
 	$(wildcard tests/support/plugins/*.c))
 BENCH := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(filter redis,$(STORES)),,\
-	bench/bench_redis.c),$(wildcard bench/bench_*.c)))
+	bench/bench_redis.c) $(if $(filter postgres,$(STORES)),,bench/bench_postgres.c),\
+	$(wildcard bench/bench_*.c)))
 
 LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
@@ -129,7 +130,8 @@ $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $^ $(ALL_LDFLAGS) $(if $(findstring redis,$@),-lhiredis,-lsqlite3) -o $@
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) $(if $(findstring redis,$@),-lhiredis,\
+		$(if $(findstring postgres,$@),-lpq,-lsqlite3)) -o $@
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
 

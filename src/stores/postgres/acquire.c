@@ -6,10 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ACQUIRE_SQL                                                                                \
-    "SELECT verdict, token, look_ms, left_ms, holder, label FROM holdfast.acquire($1::bytea, "     \
-    "$2::bytea, $3::integer, $4::bytea, $5::boolean, $6::text, $7::text, $8::integer)"
-#define LEAVE_SQL "SELECT holdfast.leave($1::bytea, $2::bytea, $3::text, $4::integer)"
+static const struct pg_statement acquire_statement = {
+    "SELECT verdict, token, look_ms, left_ms, holder, label, pg_backend_pid() AS pid "
+    "FROM holdfast.acquire($1::bytea, $2::bytea, $3::integer, $4::bytea, $5::boolean, $6::text, "
+    "$7::text, $8::integer)",
+    "holdfast_acquire", 4};
+static const struct pg_statement leave_statement = {
+    "SELECT holdfast.leave($1::bytea, $2::bytea, $3::text, $4::integer), pg_backend_pid() AS pid",
+    NULL, 0};
 enum { VERDICT, TOKEN, LOOK_MS, LEFT_MS, HOLDER, LABEL, COLUMNS };
 
 #define UNREACHABLE_MS 200  /* between two tries to reach a server, while waiting     */
@@ -162,12 +166,12 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
         struct pg_params params = {0};
         struct pg_params undo = {0};
         struct pg_call call = {.lock = a->claim->name,
-                               .sql = ACQUIRE_SQL,
+                               .statement = &acquire_statement,
                                .params = &params,
                                .patience = patience,
                                .use = PG_USE_ACQUIRE,
                                .conn = on_ear ? a->ear : NULL,
-                               .undo_sql = LEAVE_SQL,
+                               .undo_statement = &leave_statement,
                                .undo = &undo,
                                .columns = COLUMNS};
         struct pg_answer answer;
@@ -278,7 +282,7 @@ static void leave(struct attempt *a)
     struct pg_params params = {0};
     struct pg_patience patience = request_patience(a);
     struct pg_call call = {.lock = a->claim->name,
-                           .sql = LEAVE_SQL,
+                           .statement = &leave_statement,
                            .params = &params,
                            .patience = patience,
                            .use = PG_USE_URGENT,

@@ -69,7 +69,7 @@ static enum hf_status accept(const struct pg_store *store, const struct pg_call 
     out->sent_at_ns = outcome->sent_at_ns;
     if (call->columns == 0)
         return HF_OK;
-    if (PQntuples(out->rows) != 1 || PQnfields(out->rows) != (int)call->columns) {
+    if (PQntuples(out->rows) != 1 || PQnfields(out->rows) != (int)call->columns + 1) {
         PQclear(out->rows);
         out->rows = NULL;
         return pg_nonsense(store, call->lock, err);
@@ -93,7 +93,8 @@ static enum hf_status attempt(struct pg_store *store, const struct pg_call *call
         status = pg_pool_take(&store->main, call->use, false, &call->patience, &conn, err);
     if (status != HF_OK)
         return status;
-    pg_conn_execute(conn, store->base.host, call->sql, call->params, &call->patience, &outcome);
+    pg_conn_execute(conn, store->base.host, call->statement, call->params, &call->patience,
+                    &outcome);
     switch (outcome.fate) {
     case PG_DONE:
         status = accept(store, call, &outcome, out, err);
@@ -109,8 +110,8 @@ static enum hf_status attempt(struct pg_store *store, const struct pg_call *call
     case PG_CANCELLED:
         status = no_answer(store, call, outcome.fate == PG_LOST ? HF_UNKNOWN : HF_CANCELLED,
                            outcome.why, err);
-        if (call->undo_sql != NULL) {
-            out->undone = pg_conn_follow(conn, call->undo_sql, call->undo);
+        if (call->undo_statement != NULL) {
+            out->undone = pg_conn_follow(conn, call->undo_statement, call->undo);
             conn->broken = true;
         }
         break;

@@ -21,12 +21,25 @@ struct pg_patience {
     int cancel_fd; /* -1: none */
 };
 
+/* Whether the server that answers is the one that was announced, by its process id. Behind a pooler
+ * it is not: then nothing may be left in a session, neither statements nor channels. */
+enum pg_route { PG_ROUTE_UNKNOWN, PG_ROUTE_DIRECT, PG_ROUTE_POOLED };
+
+/* A statement of ours. Its last column is "pid", of the server process. */
+struct pg_statement {
+    const char *sql;
+    const char *name; /* under which it is prepared on direct connections; NULL: never */
+    unsigned bit;     /* in pg_conn.prepared                                           */
+};
+
 struct pg_conn {
     PGconn *link;
     struct pg_conn *next;          /* in a pool                                       */
     bool broken;                   /* of no use any more                              */
     bool warned;                   /* the statement under way was answered by a WARNING */
-    char channel[PG_CHANNEL_SIZE]; /* "" unless it listens                            */
+    char channel[PG_CHANNEL_SIZE]; /* "" unless it listens */
+    enum pg_route route;
+    unsigned prepared; /* bits of the statements it has */
 };
 
 /* The parameters of a statement; bytes are not copied. */
@@ -67,12 +80,13 @@ void pg_conn_close(struct pg_conn *conn, bool forked);
 
 /* Executes one statement and collects its answer up to the end of its transaction: a row that
  * arrives before the commit is no answer yet. */
-void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host, const char *sql,
-                     const struct pg_params *params, const struct pg_patience *patience,
-                     struct pg_outcome *outcome);
+void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host,
+                     const struct pg_statement *statement, const struct pg_params *params,
+                     const struct pg_patience *patience, struct pg_outcome *outcome);
 /* After PG_LOST or PG_CANCELLED: sends one more statement behind the one whose answer never came,
  * where it cannot overtake, and waits for no answer. False: the connection is gone. */
-bool pg_conn_follow(struct pg_conn *conn, const char *sql, const struct pg_params *params);
+bool pg_conn_follow(struct pg_conn *conn, const struct pg_statement *statement,
+                    const struct pg_params *params);
 /* Several statements without parameters, as one request; outside of pipeline mode. */
 void pg_conn_script(struct pg_conn *conn, const char *sql, const struct pg_patience *patience,
                     struct pg_outcome *outcome);

@@ -13,26 +13,21 @@ static struct pg_pool *ear_pool(struct pg_store *store)
     return store->url.listen == PG_LISTEN_URL ? &store->listen : &store->main;
 }
 
-/* Behind a pooler the server that answers is not the one that was announced, and what it is told to
- * listen to does not reach us. */
+/* What a pooled server is told to listen to does not reach us. */
 static bool is_direct(struct pg_store *store, struct pg_conn *conn,
                       const struct pg_patience *patience)
 {
+    static const struct pg_statement who = {"SELECT pg_backend_pid() AS pid", NULL, 0};
     struct pg_params none = {0};
     struct pg_outcome outcome;
-    bool direct;
 
-    pg_conn_execute(conn, store->base.host, "SELECT pg_backend_pid()", &none, patience, &outcome);
-    if (outcome.fate != PG_DONE)
-        return false;
-    direct =
-        PQntuples(outcome.rows) == 1 && pg_number(outcome.rows, 0, -1) == PQbackendPID(conn->link);
-    PQclear(outcome.rows);
-    if (!direct) {
-        store->base.host->log("postgres: a pooler is in between: waiting looks every second");
-        atomic_store(&store->pooled, true);
+    if (conn->route == PG_ROUTE_UNKNOWN) {
+        pg_conn_execute(conn, store->base.host, &who, &none, patience, &outcome);
+        PQclear(outcome.rows);
     }
-    return direct;
+    if (conn->route == PG_ROUTE_POOLED)
+        store->base.host->log("postgres: a pooler is in between: waiting looks every second");
+    return conn->route == PG_ROUTE_DIRECT;
 }
 
 static bool listens(struct pg_store *store, struct pg_conn *conn,
@@ -40,6 +35,7 @@ static bool listens(struct pg_store *store, struct pg_conn *conn,
 {
     char sql[PG_CHANNEL_SIZE + 16];
     char name[PG_CHANNEL_SIZE];
+    struct pg_statement listen = {.sql = sql};
     struct pg_params none = {0};
     struct pg_outcome outcome;
     unsigned char raw[8];
@@ -53,7 +49,7 @@ static bool listens(struct pg_store *store, struct pg_conn *conn,
     hf__hex_encode(hex, raw, sizeof raw);
     (void)snprintf(name, sizeof name, "holdfast_%s", hex);
     (void)snprintf(sql, sizeof sql, "LISTEN %s", name);
-    pg_conn_execute(conn, store->base.host, sql, &none, patience, &outcome);
+    pg_conn_execute(conn, store->base.host, &listen, &none, patience, &outcome);
     PQclear(outcome.rows);
     if (outcome.fate != PG_DONE)
         return false;
@@ -66,7 +62,7 @@ struct pg_conn *pg_ear_take(struct pg_store *store, const struct pg_patience *pa
     struct pg_pool *pool = ear_pool(store);
     struct pg_conn *conn;
 
-    if (store->url.listen == PG_LISTEN_OFF || atomic_load(&store->pooled))
+    if (store->url.listen == PG_LISTEN_OFF)
         return NULL;
     if (atomic_fetch_add(&store->ears, 1) >= PG_EARS_MAX ||
         pg_pool_take(pool, PG_USE_EAR, atomic_load(&store->holds) > 0, patience, &conn, NULL) !=

@@ -163,9 +163,47 @@ static void finish(struct pg_conn *conn, bool cancelled, struct pg_outcome *outc
     }
 }
 
-void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host, const char *sql,
-                     const struct pg_params *params, const struct pg_patience *given,
-                     struct pg_outcome *outcome)
+/* Puts the statement on its way, and remembers it in the session if that is ours alone. */
+static bool send(struct pg_conn *conn, const struct pg_statement *statement,
+                 const struct pg_params *params)
+{
+    if (statement->name == NULL || conn->route != PG_ROUTE_DIRECT)
+        return PQsendQueryParams(conn->link, statement->sql, params->count, NULL, params->values,
+                                 params->lengths, params->formats, 0) == 1;
+    if ((conn->prepared & statement->bit) == 0 &&
+        PQsendPrepare(conn->link, statement->name, statement->sql, 0, NULL) != 1)
+        return false;
+    return PQsendQueryPrepared(conn->link, statement->name, params->count, params->values,
+                               params->lengths, params->formats, 0) == 1;
+}
+
+static void note_route(struct pg_conn *conn, const struct pg_statement *statement,
+                       const struct pg_outcome *outcome)
+{
+    int column;
+    uint64_t pid;
+
+    if (outcome->fate != PG_DONE) {
+        /* No such statement, or one too many: somebody shares the session after all. */
+        if (outcome->fate == PG_REFUSED &&
+            (strcmp(outcome->state, "26000") == 0 || strcmp(outcome->state, "42P05") == 0))
+            conn->route = PG_ROUTE_POOLED;
+        return;
+    }
+    if (conn->route == PG_ROUTE_DIRECT && statement->name != NULL)
+        conn->prepared |= statement->bit;
+    column = PQfnumber(outcome->rows, "pid");
+    if (conn->route != PG_ROUTE_UNKNOWN || column < 0 || PQntuples(outcome->rows) == 0)
+        return;
+    conn->route = hf__parse_u64(PQgetvalue(outcome->rows, 0, column), &pid) &&
+                          pid == (uint64_t)PQbackendPID(conn->link)
+                      ? PG_ROUTE_DIRECT
+                      : PG_ROUTE_POOLED;
+}
+
+void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host,
+                     const struct pg_statement *statement, const struct pg_params *params,
+                     const struct pg_patience *given, struct pg_outcome *outcome)
 {
     struct pg_patience patience = *given;
     bool cancelled = false;
@@ -173,8 +211,7 @@ void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host, const cha
     *outcome = (struct pg_outcome){.fate = PG_UNSENT};
     conn->warned = false;
     outcome->sent_at_ns = host->now_ns();
-    if (PQsendQueryParams(conn->link, sql, params->count, NULL, params->values, params->lengths,
-                          params->formats, 0) != 1) {
+    if (!send(conn, statement, params)) {
         pg_one_line(outcome->why, sizeof outcome->why, PQerrorMessage(conn->link));
     } else {
         outcome->fate = PG_LOST;
@@ -184,17 +221,17 @@ void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host, const cha
             (void)snprintf(outcome->why, sizeof outcome->why, "the request could not be sent");
     }
     finish(conn, cancelled, outcome);
+    note_route(conn, statement, outcome);
 }
 
-bool pg_conn_follow(struct pg_conn *conn, const char *sql, const struct pg_params *params)
+bool pg_conn_follow(struct pg_conn *conn, const struct pg_statement *statement,
+                    const struct pg_params *params)
 {
     struct pg_patience soon = {.deadline_ns = hf__now_ns() + FOLLOW_MS * HF__NS_PER_MS,
                                .cancel_fd = -1};
     bool cancelled = false;
 
-    return PQstatus(conn->link) == CONNECTION_OK &&
-           PQsendQueryParams(conn->link, sql, params->count, NULL, params->values, params->lengths,
-                             params->formats, 0) == 1 &&
+    return PQstatus(conn->link) == CONNECTION_OK && send(conn, statement, params) &&
            PQpipelineSync(conn->link) == 1 && flush(conn, &soon, &cancelled);
 }
 

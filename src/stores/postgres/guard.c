@@ -7,8 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MEET_SQL "SELECT verdict, version, id, left_ms, agreed_ms FROM holdfast.meet($1::bigint)"
 enum { VERDICT, VERSION, ID, LEFT_MS, AGREED_MS, COLUMNS };
+
+static const struct pg_statement meet_statement = {
+    "SELECT verdict, version, id, left_ms, agreed_ms, pg_backend_pid() AS pid "
+    "FROM holdfast.meet($1::bigint)",
+    NULL, 0};
 
 static enum hf_status quarantine(const struct pg_store *store, int64_t left_ms,
                                  struct hf_error *err)
@@ -58,7 +62,7 @@ static enum hf_status meet(struct pg_store *store, struct pg_conn *conn,
 
     pg_params_number(&params, store->url.max_ttl_ms);
     for (int tries = 0; tries < 20; tries++) {
-        pg_conn_execute(conn, store->base.host, MEET_SQL, &params, patience, &outcome);
+        pg_conn_execute(conn, store->base.host, &meet_statement, &params, patience, &outcome);
         if (outcome.fate != PG_REFUSED || !pg_verdict_again(outcome.state))
             break;
     }
@@ -72,7 +76,7 @@ static enum hf_status meet(struct pg_store *store, struct pg_conn *conn,
     if (outcome.fate != PG_DONE)
         return hf__fail(err, HF_UNREACHABLE, "store %.120s: no answer: %s", store->url.shown,
                         outcome.why);
-    if (PQntuples(outcome.rows) != 1 || PQnfields(outcome.rows) != COLUMNS) {
+    if (PQntuples(outcome.rows) != 1 || PQnfields(outcome.rows) != COLUMNS + 1) {
         status = pg_nonsense(store, NULL, err);
     } else if (strcmp(pg_text(outcome.rows, VERDICT), "standby") == 0) {
         status = pg_verdict_fail("25006", "", NULL, store->url.shown, err);

@@ -4,11 +4,14 @@
 
 #include <string.h>
 
-#define RENEW_SQL                                                                                  \
-    "SELECT verdict, left_ms, ttl_ms FROM holdfast.renew($1::bytea, $2::bytea, $3::bigint, "       \
-    "$4::integer, $5::integer)"
-#define RELEASE_SQL                                                                                \
-    "SELECT holdfast.release($1::bytea, $2::bytea, $3::bigint, $4::text, $5::integer)"
+static const struct pg_statement renew_statement = {
+    "SELECT verdict, left_ms, ttl_ms, pg_backend_pid() AS pid FROM holdfast.renew($1::bytea, "
+    "$2::bytea, $3::bigint, $4::integer, $5::integer)",
+    "holdfast_renew", 1};
+static const struct pg_statement release_statement = {
+    "SELECT holdfast.release($1::bytea, $2::bytea, $3::bigint, $4::text, $5::integer), "
+    "pg_backend_pid() AS pid",
+    "holdfast_release", 2};
 
 struct identity {
     unsigned char owner[HF_OWNER_LEN / 2];
@@ -63,7 +66,7 @@ enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim
     struct identity identity;
     struct pg_answer answer;
     struct pg_call call = {.lock = claim->name,
-                           .sql = RENEW_SQL,
+                           .statement = &renew_statement,
                            .params = &params,
                            .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1},
                            .use = PG_USE_URGENT,
@@ -110,7 +113,7 @@ enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *cla
     struct pg_answer answer;
     char id[PG_ID_SIZE];
     struct pg_call call = {.lock = claim->name,
-                           .sql = RELEASE_SQL,
+                           .statement = &release_statement,
                            .params = &params,
                            .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1},
                            .use = PG_USE_URGENT,

@@ -4,9 +4,10 @@
 
 #include <string.h>
 
-#define LIST_SQL                                                                                   \
-    "SELECT name, held, token, left_ms, age_ms, waiters, detached, label "                         \
-    "FROM holdfast.list($1::bytea, $2::boolean, $3::bytea, $4::integer)"
+static const struct pg_statement list_statement = {
+    "SELECT name, held, token, left_ms, age_ms, waiters, detached, label "
+    "FROM holdfast.list($1::bytea, $2::boolean, $3::bytea, $4::integer)",
+    NULL, 0};
 enum { NAME, HELD, TOKEN, LEFT_MS, AGE_MS, WAITERS, DETACHED, LABEL, COLUMNS };
 
 #define PAGE 500 /* locks per request */
@@ -70,7 +71,7 @@ enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query,
     while (more) {
         struct pg_params params = {0};
         struct pg_call call = {.lock = query->exact ? query->name : NULL,
-                               .sql = LIST_SQL,
+                               .statement = &list_statement,
                                .params = &params,
                                .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
                                .use = PG_USE_URGENT};

@@ -37,8 +37,10 @@ const struct hf_store_plugin *hf_store_plugin(void)
 /* Now and then, what dead waiters left behind is removed. Nothing depends on it. */
 static void sweep(struct pg_store *store, const struct pg_patience *patience)
 {
+    static const struct pg_statement statement = {
+        "SELECT holdfast.sweep(), pg_backend_pid() AS pid", NULL, 0};
     struct pg_params none = {0};
-    struct pg_call call = {.sql = "SELECT holdfast.sweep()",
+    struct pg_call call = {.statement = &statement,
                            .params = &none,
                            .patience = *patience,
                            .use = PG_USE_ACQUIRE,

@@ -46,7 +46,6 @@ struct pg_store {
     struct pg_pool listen; /* only with PG_LISTEN_URL                              */
     atomic_uint ears;      /* waiters that listen now                              */
     atomic_uint holds;     /* grants not given back: somebody will want to renew   */
-    atomic_bool pooled;    /* a pooler is in between: listening is of no use       */
     pthread_mutex_t lock;  /* guards what follows                                  */
     char id[PG_ID_SIZE];   /* the incarnation if it is known and grants, else ""   */
 };
@@ -73,15 +72,15 @@ void pg_pool_give(struct pg_pool *pool, struct pg_conn *conn);
 
 struct pg_call {
     const char *lock; /* for error texts; NULL: about the store */
-    const char *sql;
+    const struct pg_statement *statement;
     const struct pg_params *params;
     struct pg_patience patience;
     enum pg_use use;
     struct pg_conn *conn; /* NULL: one from the pool */
     /* What takes the request back if no answer comes; sent behind it. NULL: nothing. */
-    const char *undo_sql;
+    const struct pg_statement *undo_statement;
     const struct pg_params *undo;
-    size_t columns; /* the answer is one row of so many */
+    size_t columns; /* the answer is one row of so many, and the pid; 0: rows, as they come */
 };
 
 struct pg_answer {
@@ -124,7 +123,8 @@ void pg_ear_give(struct pg_store *store, struct pg_conn *ear);
 
 /* verdict.c: what an SQLSTATE means. Pure. */
 
-/* The statement was rolled back for no fault of its own and may be sent once more. */
+/* The statement was rolled back for no fault of its own (a serialization failure, a deadlock, a
+ * session that turned out to be shared) and may be sent once more. */
 bool pg_verdict_again(const char *state);
 /* There is no schema, or an old one. */
 bool pg_verdict_no_schema(const char *state);

@@ -12,7 +12,7 @@ static bool is(const char *state, const char *wanted)
 
 bool pg_verdict_again(const char *state)
 {
-    return is(state, "40001") || is(state, "40P01");
+    return is(state, "40001") || is(state, "40P01") || is(state, "26000") || is(state, "42P05");
 }
 
 bool pg_verdict_no_schema(const char *state)
