@@ -39,7 +39,8 @@ struct pg_conn {
     bool warned;                   /* the statement under way was answered by a WARNING */
     char channel[PG_CHANNEL_SIZE]; /* "" unless it listens */
     enum pg_route route;
-    unsigned prepared; /* bits of the statements it has */
+    unsigned prepared;  /* bits of the statements it has */
+    unsigned preparing; /* of the one under way */
 };
 
 /* The parameters of a statement; bytes are not copied. */

@@ -126,11 +126,16 @@ static bool collect(struct pg_conn *conn, struct pg_patience *patience, bool pip
             continue; /* the end of one statement's results */
         }
         status = PQresultStatus(result);
-        if (status == PGRES_PIPELINE_SYNC) {
+        if (status == PGRES_PIPELINE_SYNC || status == PGRES_PIPELINE_ABORTED) {
             PQclear(result);
+            if (status == PGRES_PIPELINE_ABORTED)
+                continue; /* skipped, because what came before it failed */
             break;
         }
         if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+            /* Prepared is prepared, whatever becomes of the rest. */
+            conn->prepared |= conn->preparing;
+            conn->preparing = 0;
             PQclear(outcome->rows);
             outcome->rows = result;
             continue;
@@ -139,7 +144,11 @@ static bool collect(struct pg_conn *conn, struct pg_patience *patience, bool pip
         lost = lost || !is_plain_error(result);
         note_error(result, outcome);
         PQclear(result);
-        if (lost)
+        /* The commit failed, after the rows had come. libpq takes that for the end of the pipeline,
+         * and does not see the real one any more. */
+        if (pipeline && outcome->rows != NULL && PQresultStatus(outcome->rows) == PGRES_TUPLES_OK)
+            conn->broken = true;
+        if (lost || conn->broken)
             break;
     }
     outcome->fate = lost ? PG_LOST : failed ? PG_REFUSED : PG_DONE;
@@ -170,15 +179,16 @@ static bool send(struct pg_conn *conn, const struct pg_statement *statement,
     if (statement->name == NULL || conn->route != PG_ROUTE_DIRECT)
         return PQsendQueryParams(conn->link, statement->sql, params->count, NULL, params->values,
                                  params->lengths, params->formats, 0) == 1;
-    if ((conn->prepared & statement->bit) == 0 &&
-        PQsendPrepare(conn->link, statement->name, statement->sql, 0, NULL) != 1)
-        return false;
+    if ((conn->prepared & statement->bit) == 0) {
+        conn->preparing = statement->bit;
+        if (PQsendPrepare(conn->link, statement->name, statement->sql, 0, NULL) != 1)
+            return false;
+    }
     return PQsendQueryPrepared(conn->link, statement->name, params->count, params->values,
                                params->lengths, params->formats, 0) == 1;
 }
 
-static void note_route(struct pg_conn *conn, const struct pg_statement *statement,
-                       const struct pg_outcome *outcome)
+static void note_route(struct pg_conn *conn, const struct pg_outcome *outcome)
 {
     int column;
     uint64_t pid;
@@ -190,8 +200,6 @@ static void note_route(struct pg_conn *conn, const struct pg_statement *statemen
             conn->route = PG_ROUTE_POOLED;
         return;
     }
-    if (conn->route == PG_ROUTE_DIRECT && statement->name != NULL)
-        conn->prepared |= statement->bit;
     column = PQfnumber(outcome->rows, "pid");
     if (conn->route != PG_ROUTE_UNKNOWN || column < 0 || PQntuples(outcome->rows) == 0)
         return;
@@ -210,6 +218,7 @@ void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host,
 
     *outcome = (struct pg_outcome){.fate = PG_UNSENT};
     conn->warned = false;
+    conn->preparing = 0;
     outcome->sent_at_ns = host->now_ns();
     if (!send(conn, statement, params)) {
         pg_one_line(outcome->why, sizeof outcome->why, PQerrorMessage(conn->link));
@@ -221,7 +230,7 @@ void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host,
             (void)snprintf(outcome->why, sizeof outcome->why, "the request could not be sent");
     }
     finish(conn, cancelled, outcome);
-    note_route(conn, statement, outcome);
+    note_route(conn, outcome);
 }
 
 bool pg_conn_follow(struct pg_conn *conn, const struct pg_statement *statement,

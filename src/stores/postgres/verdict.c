@@ -74,6 +74,8 @@ enum hf_status pg_verdict_fail(const char *state, const char *why, const char *l
         return hf__fail(err, HF_UNSUPPORTED, "%s: the schema holdfast is damaged: %s", about, why);
     if (is(state, "0A000") || is(state, "42"))
         return hf__fail(err, HF_UNSUPPORTED, "%s: the server says: %s", about, why);
+    if (state[0] == '\0' && is(why, "invalid "))
+        return hf__fail(err, HF_INVALID, "%s: %s", about, why);
     if (state[0] == '\0' && is_about_tls(why))
         return hf__fail(err, HF_DENIED, "%s: %s", about, why);
     return hf__fail(err, HF_UNREACHABLE, "%s: %s", about, why);
