@@ -162,8 +162,8 @@ sql() { # NAME SQL... : one value per line
     local name=$1 statement
     shift
     for statement in "$@"; do
-        PGOPTIONS='-c client_min_messages=error' psql -XAtq -h 127.0.0.1 \
-            -p "${server_port[$name]}" -U postgres -d "${database-postgres}" -c "$statement"
+        psql -XAtq -h 127.0.0.1 -p "${server_port[$name]}" -U postgres \
+            -d "${database-postgres}" -c "$statement"
     done
 }
 

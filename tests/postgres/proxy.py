@@ -6,9 +6,9 @@ line:
   mode pass       forward everything
   mode mute       take requests, forward them, swallow the answers
   mode deaf       take requests and forward nothing
-  mode kill       close the connection when an answer comes
-  mode cut        forward half of the next answer and close the connection
-  mode garbage    random bytes instead of an answer
+  mode kill       close the connection when the next answer comes, then pass
+  mode cut        forward half of the next answer and close the connection, then pass
+  mode garbage    random bytes instead of the next answer, then pass
   mode chaos N    close each connection after about N bytes, in the middle of anything
   bytes           how many bytes went through so far
   cuts            how many connections were cut so far
@@ -32,6 +32,8 @@ def answer_of(chunk):
     mode = state['mode']
     if mode == 'mute':
         return b'', False
+    if mode in ('kill', 'cut', 'garbage'):
+        state['mode'] = 'pass'
     if mode == 'kill':
         return b'', True
     if mode == 'cut':

@@ -29,8 +29,13 @@ static void on_notice(void *data, const PGresult *notice)
     struct pg_conn *conn = data;
     const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
 
-    if (severity != NULL && strcmp(severity, "WARNING") == 0)
+    if (severity == NULL)
+        return;
+    if (strcmp(severity, "WARNING") == 0)
         conn->warned = true;
+    /* Said to an idle connection before it is closed. */
+    if (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0)
+        conn->broken = true;
 }
 
 void pg_one_line(char *out, size_t size, const char *text)
@@ -68,6 +73,9 @@ static void explain(const struct pg_conn *conn, struct pg_outcome *outcome)
             *end = '\0';
         break;
     }
+    /* 'connection to server at "HOST", port N failed: why': the store's URL says where. */
+    if (line == text && strstr(text, "failed: ") != NULL)
+        line = strstr(text, "failed: ") + strlen("failed: ");
     pg_one_line(outcome->why, sizeof outcome->why, line);
     if (outcome->state[0] == '\0' && PQconnectionNeedsPassword(conn->link))
         memcpy(outcome->state, "28P01", PG_STATE_SIZE);
@@ -168,11 +176,11 @@ bool pg_conn_is_quiet(struct pg_conn *conn)
 {
     struct pollfd fd = {.fd = PQsocket(conn->link), .events = POLLIN};
 
-    if (hf__poll_until(&fd, 1, 0) > 0 && PQconsumeInput(conn->link) != 1)
-        return false;
+    while (hf__poll_until(&fd, 1, 0) > 0)
+        if (PQconsumeInput(conn->link) != 1)
+            return false;
     drop_notifications(conn, NULL);
-    /* A server that shuts down says so before it closes. */
-    return PQstatus(conn->link) == CONNECTION_OK && !PQisBusy(conn->link) &&
+    return !conn->broken && PQstatus(conn->link) == CONNECTION_OK && !PQisBusy(conn->link) &&
            PQtransactionStatus(conn->link) == PQTRANS_IDLE;
 }
 
@@ -192,7 +200,8 @@ enum hf_status pg_conn_listen(struct pg_conn *conn, const struct pg_patience *pa
         case PG_WAIT_READY:
             break;
         }
-        if (PQconsumeInput(conn->link) != 1 || PQstatus(conn->link) != CONNECTION_OK) {
+        if (PQconsumeInput(conn->link) != 1 || PQstatus(conn->link) != CONNECTION_OK ||
+            conn->broken) {
             conn->broken = true;
             return HF_UNREACHABLE;
         }

@@ -214,10 +214,19 @@ BEGIN
     left_ms := greatest(0, ceil(extract(epoch FROM it.expires - now) * 1000));
     holder := CASE WHEN it.owner IS NULL THEN 'queued' WHEN it.handed THEN 'handed' ELSE 'held' END;
     label := encode(it.label, 'hex');
-    -- The next in line looks when the holder's time is up, the others sleep on.
+    -- The next in line looks when the holder's time is up, the others sleep on. Those whom nobody can
+    -- wake look the more often the nearer their turn is.
     look_ms := 1000;
+    IF p_channel = '' THEN
+        look_ms := 100 * (
+            SELECT count(*) FROM (
+                SELECT FROM holdfast.waiter AS w
+                WHERE w.lock = p_name AND w.ticket <= (
+                    SELECT m.ticket FROM holdfast.waiter AS m WHERE m.owner = p_owner)
+                LIMIT 10) AS ahead);
+    END IF;
     IF head.owner IS NULL OR head.owner = p_owner THEN
-        look_ms := least(1000, left_ms + 1);
+        look_ms := least(look_ms, left_ms + 1);
     END IF;
 END
 $$;
