@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRIES_MAX    200 /* of one call, after serialization failures   */
-#define PAUSE_MAX_MS 20  /* before asking again; drawn at random        */
+#define TRIES_MAX    200   /* of one call, after serialization failures   */
+#define LINGER_MS    60000 /* how long a server may take to read what takes a request back */
+#define PAUSE_MAX_MS 20    /* before asking again; drawn at random        */
 
 const char *pg_text(const PGresult *rows, int column)
 {
@@ -112,6 +113,8 @@ static enum hf_status attempt(struct pg_store *store, const struct pg_call *call
                            outcome.why, err);
         if (call->undo_statement != NULL) {
             out->undone = pg_conn_follow(conn, call->undo_statement, call->undo);
+            if (out->undone)
+                conn->linger_until_ns = store->base.host->now_ns() + LINGER_MS * HF__NS_PER_MS;
             conn->broken = true;
         }
         break;

@@ -39,8 +39,9 @@ struct pg_conn {
     bool warned;                   /* the statement under way was answered by a WARNING */
     char channel[PG_CHANNEL_SIZE]; /* "" unless it listens */
     enum pg_route route;
-    unsigned prepared;  /* bits of the statements it has */
-    unsigned preparing; /* of the one under way */
+    unsigned prepared;       /* bits of the statements it has */
+    unsigned preparing;      /* of the one under way */
+    int64_t linger_until_ns; /* has to be kept open, for what was sent without waiting; else 0 */
 };
 
 /* The parameters of a statement; bytes are not copied. */

@@ -21,14 +21,20 @@ enum hf_status pg_pool_init(struct pg_pool *pool, const struct hf_host *host, co
     return pthread_mutex_init(&pool->lock, NULL) == 0 ? HF_OK : HF_NOMEM;
 }
 
+static void close_all(struct pg_conn *conn, bool forked)
+{
+    while (conn != NULL) {
+        struct pg_conn *next = conn->next;
+
+        pg_conn_close(conn, forked);
+        conn = next;
+    }
+}
+
 void pg_pool_release(struct pg_pool *pool, bool forked)
 {
-    while (pool->idle != NULL) {
-        struct pg_conn *conn = pool->idle;
-
-        pool->idle = conn->next;
-        pg_conn_close(conn, forked);
-    }
+    close_all(pool->idle, forked);
+    close_all(pool->lingering, forked);
     if (!forked)
         (void)pthread_mutex_destroy(&pool->lock);
 }
@@ -161,6 +167,24 @@ enum hf_status pg_pool_take(struct pg_pool *pool, enum pg_use use, bool leave_on
     return status;
 }
 
+/* A server that cannot send its answer does not read on either. So a connection on which something
+ * was sent behind an unanswered request is kept open for a while; the oldest has to go when there
+ * are too many. Lock held; returns those to be closed. */
+static struct pg_conn *linger(struct pg_pool *pool, struct pg_conn *conn)
+{
+    int64_t now_ns = pool->host->now_ns();
+    struct pg_conn **at = &pool->lingering;
+    struct pg_conn *over;
+
+    conn->next = pool->lingering;
+    pool->lingering = conn;
+    for (int i = 0; *at != NULL && i < PG_LINGER_MAX && (*at)->linger_until_ns > now_ns; i++)
+        at = &(*at)->next;
+    over = *at; /* newest first: all behind it are older */
+    *at = NULL;
+    return over;
+}
+
 void pg_pool_give(struct pg_pool *pool, struct pg_conn *conn)
 {
     if (conn == NULL)
@@ -173,7 +197,11 @@ void pg_pool_give(struct pg_pool *pool, struct pg_conn *conn)
         conn = NULL;
     } else {
         pool->conn_count--;
+        if (conn->linger_until_ns != 0)
+            conn = linger(pool, conn);
+        else
+            conn->next = NULL;
     }
     pthread_mutex_unlock(&pool->lock);
-    pg_conn_close(conn, false);
+    close_all(conn, false);
 }

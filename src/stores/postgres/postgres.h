@@ -23,6 +23,7 @@ enum {
     PG_CONNS_MAX = 64, /* connections at once, for acquires                           */
     PG_SPARE = 16,     /* more of them, for renewals and releases only                */
     PG_EARS_MAX = 32,  /* of them, waiters with a connection of their own; more poll  */
+    PG_LINGER_MAX = 8, /* connections kept open for a server that has yet to read from them   */
     PG_ID_SIZE = 40    /* an incarnation: system identifier, '/', timeline, NUL       */
 };
 
@@ -34,7 +35,8 @@ struct pg_pool {
     pthread_mutex_t lock;
     struct pg_conn *idle;
     size_t idle_count;
-    size_t conn_count;     /* in use and idle */
+    size_t conn_count; /* in use and idle */
+    struct pg_conn *lingering;
     unsigned failures;     /* to connect, in a row */
     int64_t not_before_ns; /* back-off: no new connection before */
 };
