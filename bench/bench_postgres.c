@@ -100,7 +100,6 @@ static void pair(const char *url)
     double raw_us;
     double ours_us;
 
-    check(db, PQexec(db, "DROP TABLE IF EXISTS bench_raw"));
     check(db, PQexec(db, "CREATE TABLE bench_raw (name text PRIMARY KEY, owner text NOT NULL, "
                          "expires timestamptz NOT NULL)"));
     check(db, PQprepare(db, "upsert", upsert, 2, NULL));

@@ -1,5 +1,6 @@
 #!/bin/bash
 # The store on a single server: taking, showing, the schema, what a URL may say.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

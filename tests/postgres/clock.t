@@ -1,6 +1,7 @@
 #!/bin/bash
 # The server's clock jumps by an hour, forward and back. Exclusion may lapse with a step, because the
 # server ends holds by that clock; the order of tokens may not.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

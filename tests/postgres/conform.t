@@ -1,5 +1,6 @@
 #!/bin/bash
 # The conformance suite, as the server is and under the strictest isolation.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -4,7 +4,7 @@
 # id; as root they run as nobody. A client is a process of tool_pg that holds its store and leases
 # open: `ask NAME COMMAND...` sends it a line and leaves the line it answers in $answer; `tell` and
 # `hear` do one half each.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$root/${BUILD:-build}

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Behind PgBouncer in transaction mode: noticed, nothing is left in a session, waiting polls.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Waiting: in order, woken one at a time, and never stuck behind the dead.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

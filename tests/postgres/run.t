@@ -1,5 +1,6 @@
 #!/bin/bash
 # holdfast run on a PostgreSQL store: the child is dead before the deadline, whatever the server does.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

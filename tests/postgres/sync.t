@@ -1,5 +1,6 @@
 #!/bin/bash
 # A synchronous standby: what was granted is on it, and a wait for it that was given up is no grant.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -68,18 +68,18 @@ enum hf_status pg_schema_migrate(struct pg_conn *conn, const struct pg_patience 
     struct pg_outcome outcome;
     enum hf_status status = HF_OK;
     int64_t there = 0;
+    bool done;
     int64_t version = 0;
 
-    if (!run(conn, BEGIN_SQL, patience, NULL, &outcome) ||
-        !run(conn, EXISTS_SQL, patience, &there, &outcome) ||
-        (there == 1 && !run(conn, VERSION_SQL, patience, &version, &outcome)))
-        status = fail(&outcome, shown, err);
-    else if (version > PG_SCHEMA_VERSION)
+    done = run(conn, BEGIN_SQL, patience, NULL, &outcome) &&
+           run(conn, EXISTS_SQL, patience, &there, &outcome) &&
+           (there != 1 || run(conn, VERSION_SQL, patience, &version, &outcome));
+    if (done && version > PG_SCHEMA_VERSION)
         status = hf__fail(err, HF_UNSUPPORTED,
                           "store %.110s: its schema has version %lld, this client speaks %d: "
                           "upgrade holdfast here",
                           shown, (long long)version, PG_SCHEMA_VERSION);
-    else if (!take_steps(conn, version, patience, &outcome))
+    else if (!done || !take_steps(conn, version, patience, &outcome))
         status = fail(&outcome, shown, err);
     if (conn->broken)
         return status;
