@@ -7,7 +7,7 @@ build=$PWD/${BUILD:-build}
 export HOLDFAST_STORE_PATH=$build/stores
 waiters=200
 bin=$(find /usr/lib/postgresql/*/bin -maxdepth 0 2>/dev/null | sort -V | tail -n 1)
-if [ ! -x "$build/bench/bench_postgres" ] || [ ! -x "$bin/postgres" ]; then
+if [ ! -x "$build/bench/bench_pg" ] || [ ! -x "$bin/postgres" ]; then
     printf 'postgres: not measured, the plugin or the server is absent\t\t\t\tabsent\n'
     exit 0
 fi
@@ -33,7 +33,7 @@ for _ in $(seq 200); do
 done
 url=postgres://postgres@127.0.0.1:$port/postgres
 
-"$build/bench/bench_postgres" pair "$url" || exit 1
-HOLDFAST_TRACE=1 "$build/bench/bench_postgres" handover "$url" $waiters 2>"$dir/trace" || exit 1
+"$build/bench/bench_pg" pair "$url" || exit 1
+HOLDFAST_TRACE=1 "$build/bench/bench_pg" handover "$url" $waiters 2>"$dir/trace" || exit 1
 grep -c 'postgres: woken' "$dir/trace" | awk -v n=$waiters '{
     printf "postgres: clients woken per release\t%.3f\t<= 1\tx\t%s\n", $1 / n, ($1 <= n ? "ok" : "MISS") }'

@@ -43,6 +43,14 @@ is "$(sql a "SELECT owner IS NULL, token = $first FROM holdfast.lock WHERE name 
 ask c1 pairs 50 jobs/nightly
 above "$(token)" "$first" 'tokens rise, hold after hold'
 
+# a forked child that closes the store does not end the parent's session
+sessions() { sql a "SELECT string_agg(pid::text, ',' ORDER BY pid) FROM pg_stat_activity WHERE application_name = 'holdfast'"; }
+before=$(sessions)
+ask c1 fork
+ask c1 pairs 1 forked
+like "$answer" 'ok *' 'a child was forked and closed the store'
+is "$(sessions)" "$before" 'on the session the parent goes on with'
+
 # the clock of the database went back: the token does not
 sql a "UPDATE holdfast.lock SET token = 4000000000000000000 WHERE name = 'jobs/nightly'"
 ask c1 acquire 1 jobs/nightly 20000 0

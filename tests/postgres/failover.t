@@ -34,6 +34,9 @@ client d "$both"
 is "$answer" ok 'another client opens the new primary'
 ask d acquire 1 forgotten 5000 0
 like "$answer" 'HF_QUARANTINE retry=[1-9]*promoted or restored*grants again in*' 'which grants nothing yet'
+ask c acquire 3 other 5000 0
+case $answer in HF_UN*) ask c acquire 3 other 5000 0 ;; esac
+like "$answer" 'HF_QUARANTINE*' 'not even to a client that knew the old one'
 ask c renew 2 6000
 case $answer in HF_UN*) ask c renew 2 6000 ;; esac
 like "$answer" '[oH]*' 'renewals are answered'

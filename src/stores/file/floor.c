@@ -42,7 +42,9 @@ enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf
     char expected[LINE_MAX_LEN + 1];
     char number[24];
     ssize_t got;
-    int fd = store->sys->openat(store->dir_fd, FLOOR_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    /* Not blocking, should it be a FIFO. */
+    int fd = store->sys->openat(store->dir_fd, FLOOR_NAME,
+                                O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0);
 
     *out = 0;
     if (fd < 0)
@@ -185,7 +187,7 @@ static enum hf_status raise_floor(struct file_store *store, uint64_t wanted, int
                                   struct hf_error *err)
 {
     struct file_header header;
-    int fd;
+    int fd = -1;
     enum hf_status status = hf__floor_lock(store, deadline_ns, &fd, err);
 
     if (status != HF_OK)

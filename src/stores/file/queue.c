@@ -15,6 +15,7 @@
  */
 #include "stores/file/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -119,7 +120,6 @@ static void choose_watch(struct file_store *store, struct waiter *waiter, const 
     int64_t now_ns = store->base.host->now_ns();
     uint64_t ahead = waiter->ticket - slot->head;
     uint64_t before = waiter->ticket;
-
     int64_t poll_ns = ahead <= NEAR ? POLL_NEAR_NS : POLL_FAR_NS;
 
     /* Waiters that came together must not look together. */
@@ -268,6 +268,7 @@ static void leave(struct file_store *store, struct waiter *waiter, const struct 
 static bool sleep_in_line(struct file_store *store, struct waiter *waiter,
                           const struct hf_claim *claim)
 {
+    assert(waiter->turn != NULL); /* who is in line has one */
     struct pollfd fds[3] = {{.fd = waiter->turn->fd, .events = POLLIN},
                             {.fd = waiter->watch_fd, .events = 0},
                             {.fd = claim->cancel_fd, .events = POLLIN}};

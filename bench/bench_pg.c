@@ -1,7 +1,7 @@
-/* bench_postgres.c - the PostgreSQL store beside bare statements, on one server, in one run.
+/* bench_pg.c - the PostgreSQL store beside bare statements, on one server, in one run.
  *
- *   bench_postgres pair URL        upsert + delete of a row, and acquire + release, block by block
- *   bench_postgres handover URL N  N processes queue for one lock, and hand it on in their order
+ *   bench_pg pair URL        upsert + delete of a row, and acquire + release, block by block
+ *   bench_pg handover URL N  N processes queue for one lock, and hand it on in their order
  */
 #include "bench.h"
 
@@ -14,7 +14,7 @@ enum { BLOCKS = 40, BLOCK_PAIRS = 100 };
 
 static _Noreturn void die(const char *text)
 {
-    (void)fprintf(stderr, "bench_postgres: %s\n", text);
+    (void)fprintf(stderr, "bench_pg: %s\n", text);
     exit(1);
 }
 
@@ -198,6 +198,6 @@ int main(int argc, char **argv)
     else if (argc == 4 && strcmp(argv[1], "handover") == 0)
         handover(argv[2], strtol(argv[3], NULL, 10));
     else
-        die("usage: bench_postgres pair URL | handover URL COUNT");
+        die("usage: bench_pg pair URL | handover URL COUNT");
     return 0;
 }
