@@ -5,4 +5,4 @@ set -u
 . "$(dirname "$0")/../redlock/lib.sh"
 
 nodes 5
-"$build/tests/conform/conform" "$(redlock '?node_timeout=1s')"
+CONFORM_TTL_MS=1500 "$build/tests/conform/conform" "$(redlock '?node_timeout=1s')"

@@ -236,7 +236,8 @@ static void renewed(struct sim_world *world, unsigned index, enum hf__quorum_act
     client->renewing = false;
     if (action == HF__QUORUM_DONE) {
         world->renewals++;
-        if (client->lost && client->after_loss >= hf__quorum_majority(world->profile.nodes))
+        if (client->lost && (unsigned)__builtin_popcount(client->after_loss) >=
+                                hf__quorum_majority(world->profile.nodes))
             sim_fail(world, "client %u renewed what it had lost", index);
         (void)hf__lease_renewed(&client->lease, client->renewal.sent_at_ns, client->renewal.ttl_ms,
                                 now_ns);

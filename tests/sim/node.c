@@ -1,7 +1,7 @@
 /* node.c - the model of one node. */
 #include "node.h"
 
-static void expire(struct sim_node *node, int64_t wall_us)
+void sim_node_expire(struct sim_node *node, int64_t wall_us)
 {
     if (node->owner != 0 && wall_us >= node->expires_us)
         node->owner = 0;
@@ -24,7 +24,7 @@ struct sim_answer sim_node_grant(struct sim_node *node, const struct sim_rules *
         return answer(node, SIM_QUARANTINE);
     if (incarnation != node->incarnation)
         return answer(node, SIM_NEW);
-    expire(node, wall_us);
+    sim_node_expire(node, wall_us);
     if (node->owner != 0 && !(rules->own_key_is_free && node->owner == owner))
         return answer(node, SIM_HELD);
     out = answer(node, SIM_YES);
@@ -55,7 +55,7 @@ struct sim_answer sim_node_raise(struct sim_node *node, const struct sim_rules *
 struct sim_answer sim_node_renew(struct sim_node *node, const struct sim_rules *rules,
                                  uint64_t owner, uint32_t ttl_ms, int64_t wall_us)
 {
-    expire(node, wall_us);
+    sim_node_expire(node, wall_us);
     if (node->owner != owner && !(rules->renew_creates && node->owner == 0))
         return answer(node, SIM_HELD);
     node->owner = owner;

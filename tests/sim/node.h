@@ -43,6 +43,8 @@ struct sim_answer sim_node_raise(struct sim_node *node, const struct sim_rules *
 struct sim_answer sim_node_renew(struct sim_node *node, const struct sim_rules *rules,
                                  uint64_t owner, uint32_t ttl_ms, int64_t wall_us);
 struct sim_answer sim_node_release(struct sim_node *node, uint64_t owner, int64_t wall_us);
+/* Deletes the key if its time is up: a clock that goes back does not bring it back then. */
+void sim_node_expire(struct sim_node *node, int64_t wall_us);
 /* Whether that owner has the lock here now. */
 bool sim_node_has(const struct sim_node *node, uint64_t owner, int64_t wall_us);
 /* A new life of the server, with or without what it knew; it votes from open_at_us on. */

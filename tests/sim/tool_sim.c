@@ -48,14 +48,16 @@ static void at_node(const struct sim_event *event)
         if (event->owner == client->owner && !client->lost) {
             unsigned keys = 0;
 
-            for (unsigned i = 0; i < world.profile.nodes; i++)
+            for (unsigned i = 0; i < world.profile.nodes; i++) {
+                sim_node_expire(&world.node[i], sim_node_wall_us(&world, i));
                 keys += client->in_flight[i] > 0 ||
                         sim_node_has(&world.node[i], event->owner, sim_node_wall_us(&world, i));
+            }
             client->lost = keys < hf__quorum_majority(world.profile.nodes);
         }
         reply.answer = sim_node_renew(node, &world.rules, event->owner, event->ttl_ms, wall_us);
         if (reply.answer.verdict == SIM_YES && client->lost && event->round == client->round)
-            client->after_loss++;
+            client->after_loss |= 1u << event->name; /* a request may come twice */
         break;
     case OP_RELEASE:
         (void)sim_node_release(node, event->owner, wall_us);

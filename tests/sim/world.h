@@ -92,7 +92,7 @@ struct sim_client {
     unsigned late_raise;               /* SIM_LATE_GRANT: nodes to be counted as others */
     bool resent;
     bool lost;           /* ghost: fewer than a majority of keys are left */
-    unsigned after_loss; /* renewals executed since, of this round        */
+    unsigned after_loss; /* where renewals of this round were executed since, as bits */
 };
 
 struct sim_world {

@@ -50,7 +50,7 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t dead
 enum hf_status rl_node_take(struct rl_store *store, unsigned index, bool votes,
                             struct rd_conn **out, char id[RD_INCARNATION_LEN + 1],
                             struct hf_error *err);
-void rl_node_give(struct rl_store *store, unsigned index, struct rd_conn *conn);
+void rl_node_give(struct rl_store *store, unsigned index, struct rd_conn *conn); /* takes NULL */
 /* Waits until deadline_ns for what is owed to nobody: a request that was sent must not be lost with
  * its connection. For the end of the store. */
 void rl_node_settle(struct rl_store *store, unsigned index, int64_t deadline_ns);

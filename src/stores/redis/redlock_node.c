@@ -83,6 +83,8 @@ void rl_node_give(struct rl_store *store, unsigned index, struct rd_conn *conn)
 {
     struct rl_node *node = &store->node[index];
 
+    if (conn == NULL)
+        return;
     conn->used_ns = store->rd.base.host->now_ns();
     pthread_mutex_lock(&node->lock);
     if (!conn->broken && node->idle_count < RD_IDLE_MAX) {

@@ -189,10 +189,11 @@ static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error
                         "redlock://HOST:PORT,HOST:PORT,HOST:PORT",
                         url->shown);
     if (query != NULL && !hf__url_params(query, set_option, url))
-        return hf__fail(err, HF_INVALID,
-                        "store %s: an option is unknown or its value is wrong; known are prefix, "
-                        "max_ttl, db, tls, ca, cert, key, verify, password_file, node_timeout (redlock)",
-                        url->shown);
+        return hf__fail(
+            err, HF_INVALID,
+            "store %s: an option is unknown or its value is wrong; known are prefix, "
+            "max_ttl, db, tls, ca, cert, key, verify, password_file, node_timeout (redlock)",
+            url->shown);
     if ((url->cert[0] == '\0') != (url->key[0] == '\0'))
         return hf__fail(err, HF_INVALID, "store %s: cert= and key= go together", url->shown);
     explicit_bzero(hosts, sizeof hosts);
