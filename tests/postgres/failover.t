@@ -65,6 +65,10 @@ client g "$both"
 ask g acquire 1 new 5000 0
 like "$answer" 'ok *' 'a server that was promoted long ago is not delayed when it is met first'
 ask g release 1
+sql s "UPDATE holdfast.met SET id = '1/00000001'"
+client x "$both"
+ask x acquire 1 new 5000 0
+like "$answer" 'HF_QUARANTINE*' 'unless its data came from another cluster, which may have granted until now'
 sql s 'DELETE FROM holdfast.met' CHECKPOINT
 client h "$both"
 ask h acquire 1 new 5000 0

@@ -9,7 +9,7 @@ pg_start a
 client k "$(url a)"
 proxy_start p a
 proxy p mode chaos 15000
-"$build/tests/postgres/tool_storm" "$(url p)" 8 30 >"$dir/storm" 2>"$dir/storm.err" &
+"$build/tests/postgres/tool_storm" "$(url p)" 8 120 "$dir/stop" >"$dir/storm" 2>"$dir/storm.err" &
 storm=$!
 sleep 8
 pg_stop a QUIT
@@ -18,6 +18,14 @@ sleep 8
 pg_signal a STOP
 sleep 4
 pg_signal a CONT
+# However slow the machine is: until a million bytes went through, and the thawed server was used.
+million() {
+    proxy p bytes
+    [ "$proxied" -gt 1000000 ]
+}
+sleep 3
+eventually 80 million
+touch "$dir/stop"
 wait $storm
 is "$?" 0 'the storm is over'
 answer=$(cat "$dir/storm")

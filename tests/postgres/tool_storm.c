@@ -1,7 +1,8 @@
 /* tool_storm.c - clients that take one lock again and again and count under its protection.
  *
- *   tool_storm URL CLIENTS SECONDS
+ *   tool_storm URL CLIENTS SECONDS STOP_FILE
  *
+ * Ends when the file is there, or after so many seconds.
  * The counter is read, some time passes, it is written: a lost update shows. A fence in front of it
  * admits a token unless it has admitted a higher one. Prints what was seen:
  *   holds=N unknown=N stale=N lost_updates=N overlaps=N repeated=N */
@@ -71,14 +72,14 @@ static void count_one(struct scene *scene, struct hf_lease *lease)
     pthread_mutex_unlock(&scene->lock);
 }
 
-static void work(struct scene *scene, const char *url, int64_t until_ms)
+static void work(struct scene *scene, const char *url, int64_t until_ms, const char *stop_file)
 {
     struct hf_acquire_options options = {
         .size = sizeof options, .ttl_ms = TTL_MS, .wait_ms = 4000, .no_keeper = true};
     struct hf_store *store = NULL;
     struct hf_error err;
 
-    while (now_ms() < until_ms) {
+    while (now_ms() < until_ms && access(stop_file, F_OK) != 0) {
         struct hf_lease *lease;
         enum hf_status status;
 
@@ -107,7 +108,7 @@ int main(int argc, char **argv)
     pthread_mutexattr_t shared;
     int64_t until_ms;
 
-    if (argc != 4 || scene == MAP_FAILED)
+    if (argc != 5 || scene == MAP_FAILED)
         return 64;
     (void)pthread_mutexattr_init(&shared);
     (void)pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
@@ -116,7 +117,7 @@ int main(int argc, char **argv)
     for (long i = strtol(argv[2], NULL, 10); i > 0; i--)
         if (fork() == 0) {
             srandom((unsigned)i);
-            work(scene, argv[1], until_ms);
+            work(scene, argv[1], until_ms, argv[4]);
             _exit(0);
         }
     while (wait(NULL) > 0)

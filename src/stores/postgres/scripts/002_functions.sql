@@ -21,6 +21,7 @@ DECLARE
     now  timestamptz;
     span interval := p_max_ttl_ms * interval '1 millisecond';
     last record;
+    met_id text;
 BEGIN
     SELECT v.version INTO version FROM holdfast.version AS v;
     IF pg_is_in_recovery() THEN
@@ -41,16 +42,19 @@ BEGIN
     IF met.id IS DISTINCT FROM id THEN
         -- A life we have not met. It may have forgotten what was granted within max_ttl before it
         -- began. A timeline begins no later than its oldest known checkpoint; the first timeline
-        -- follows upon nothing that could have been forgotten.
+        -- follows upon nothing that could have been forgotten. Another cluster's data may have been
+        -- in use elsewhere until now, however long this one has been up.
         IF met.max_ttl_ms <> p_max_ttl_ms THEN
             verdict := 'max_ttl';
             agreed_ms := met.max_ttl_ms;
             RETURN;
         END IF;
         SELECT c.timeline_id, c.checkpoint_time INTO last FROM pg_control_checkpoint() AS c;
+        met_id := met.id;
         met.id := id;
         met.since := now;
-        IF right(id, 8) = lpad(upper(to_hex(last.timeline_id)), 8, '0') THEN
+        IF right(id, 8) = lpad(upper(to_hex(last.timeline_id)), 8, '0')
+                AND coalesce(split_part(met_id, '/', 1) = split_part(id, '/', 1), true) THEN
             met.since := least(now, last.checkpoint_time);
         END IF;
         met.open_at := met.since + span;
