@@ -55,7 +55,7 @@ LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
-.PHONY: all help try test test-programs bench lint format install clean deps
+.PHONY: all help try test test-programs bench model sim lint format install clean deps
 all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 
 help:
@@ -63,6 +63,8 @@ help:
 	@echo 'make try        install what is missing, build, run a job under a lock'
 	@echo 'make test       install what is missing, build, run every test'
 	@echo 'make bench      measure, side by side with the peers'
+	@echo 'make model      check the model of redlock in larger worlds (long)'
+	@echo 'make sim        simulate redlock with SEEDS=$(SEEDS) random histories'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck, tidy rules'
 	@echo 'make format     let clang-format rewrite the sources'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
@@ -101,7 +103,7 @@ $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@
 
 .SECONDEXPANSION:
-$(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC))
+$(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC) $(CORE_SRC))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(call store_libs,$*) -o $@
@@ -124,6 +126,7 @@ $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/suppo
 
 $(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): $(call store_obj,redis)
 $(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): LDFLAGS += $(LIB_A) $(call store_libs,redis)
+$(BUILD)/tests/sim/tool_sim: $(call obj,$(filter-out %/tool_sim.c,$(wildcard tests/sim/*.c)))
 $(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c))) | $(STORE_SO)
 
 # The N-th allocation fails: the linker puts the test's functions before the system's.
@@ -157,6 +160,12 @@ bench:
 	@scripts/deps.sh build stores test bench
 	@$(MAKE) --no-print-directory -s all $(BENCH)
 	@bench/run.sh
+model:
+	@scripts/deps.sh build test
+	@tests/model/run.sh full
+SEEDS ?= 1000000
+sim: $(BUILD)/tests/sim/tool_sim
+	$< --seeds $(SEEDS) --first $$(date +%s)000000
 lint: $(SQL_INC) $(BUILD)/gen/client/fence.inc
 	@scripts/deps.sh build stores lint
 	@scripts/lint.sh

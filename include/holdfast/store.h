@@ -77,6 +77,8 @@ struct hf_grant {
                            * 0 means as claimed. A renew that only looked: the ttl on record  */
     int64_t remaining_ms; /* a renew that only looked: validity left at sent_at_ns           */
     enum hf_loss loss;    /* with HF_LOST: why                                               */
+    char owner[HF_OWNER_LEN + 1]; /* acquire: the owner it was granted to, if the store drew a fresh
+                                   * one for a second attempt; "" means the claim's              */
 };
 
 struct hf_query {

@@ -156,6 +156,31 @@ enum hf_status rd_conn_receive(struct rd_conn *conn, const struct rd_patience *p
     }
 }
 
+enum hf_status rd_conn_glance(struct rd_conn *conn, struct rd_reply **out)
+{
+    char data[READ_BYTES];
+
+    for (;;) {
+        short wants = 0;
+        ssize_t some;
+
+        if (!rd_reader_next(conn->reader, out))
+            return broke(conn, HF_UNKNOWN, rd_reader_fault(conn->reader));
+        if (*out != NULL)
+            return HF_OK;
+        some = read_some(conn, data, sizeof data, MSG_DONTWAIT, &wants);
+        if (some < 0 && errno == EAGAIN)
+            return HF_OK;
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some <= 0)
+            return broke(conn, HF_UNKNOWN,
+                         some == 0 ? "it closed the connection" : strerror(errno));
+        if (!rd_reader_feed(conn->reader, data, (size_t)some))
+            return broke(conn, HF_UNKNOWN, rd_reader_fault(conn->reader));
+    }
+}
+
 bool rd_conn_is_quiet(struct rd_conn *conn)
 {
     char byte;

@@ -19,6 +19,7 @@ struct rd_conn {
     bool shared;     /* with a parent process: free it, say nothing */
     int64_t used_ns; /* when it was given back to the pool */
     struct rd_conn *next; /* in the pool that keeps it */
+    unsigned owed;        /* replies that nobody waits for any more (redlock) */
     char why[160];        /* why it broke, as the end of a sentence */
 };
 
@@ -36,6 +37,8 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
  * HF_CANCELLED (the reply may still come, so the connection is broken). */
 enum hf_status rd_conn_receive(struct rd_conn *conn, const struct rd_patience *patience,
                                struct rd_reply **out);
+/* The next reply if it is there already, else NULL: waits for nothing. HF_OK, HF_UNKNOWN. */
+enum hf_status rd_conn_glance(struct rd_conn *conn, struct rd_reply **out);
 /* Whether a connection that was left alone is still fit for use: nothing came, nothing ended. */
 bool rd_conn_is_quiet(struct rd_conn *conn);
 

@@ -1,6 +1,7 @@
 /* redis.c - the Redis store: its table of operations, opening and closing. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
+#include "stores/redis/redlock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
                                  struct hf_store_base **out, struct hf_error *err);
 static void store_close(struct hf_store_base *base, bool forked);
 
-static const char *const schemes[] = {"redis", "rediss", "redis+unix", "redis+sentinel", NULL};
+static const char *const schemes[] = {"redis",          "rediss",  "redis+unix",
+                                      "redis+sentinel", "redlock", NULL};
 
 static const struct hf_store_ops ops = {
     .size = sizeof ops,
@@ -52,9 +54,12 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
                                  struct hf_store_base **out, struct hf_error *err)
 {
     struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
-    struct rd_store *store = calloc(1, sizeof *store);
+    struct rd_store *store;
     enum hf_status status;
 
+    if (hf__url_rest(url, "redlock") != NULL)
+        return rl_open(host, url, deadline_ns, out, err);
+    store = calloc(1, sizeof *store);
     if (store == NULL)
         return hf__nomem(err);
     store->base = (struct hf_store_base){.ops = &ops, .host = host};

@@ -24,11 +24,14 @@ enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_erro
     memset(out, 0, sizeof *out);
     out->verify = true;
     out->max_ttl_ms = RD_MAX_TTL_DEFAULT_MS;
+    out->node_timeout_ms = RD_NODE_TIMEOUT_DEFAULT_MS;
     hf__url_redact(out->shown, sizeof out->shown, text);
     if ((rest = hf__url_rest(text, "rediss")) != NULL)
         out->tls = true;
     else if ((rest = hf__url_rest(text, "redis+sentinel")) != NULL)
         out->kind = RD_SENTINEL;
+    else if ((rest = hf__url_rest(text, "redlock")) != NULL)
+        out->kind = RD_REDLOCK;
     else if ((rest = hf__url_rest(text, "redis+unix")) == NULL)
         rest = hf__url_rest(text, "redis");
     if (rest == NULL || strncmp(rest, "//", 2) != 0)
@@ -149,6 +152,8 @@ static bool parse_path(struct rd_url *url, const char *hosts, char *path)
     }
     if (!parse_hosts(url, hosts))
         return false;
+    if (url->kind == RD_REDLOCK)
+        return parse_db(url, path + (*path == '/'));
     if (url->kind == RD_DIRECT)
         return url->address_count == 1 && parse_db(url, path + (*path == '/'));
     if (path[0] != '/' || path[1] == '\0')
@@ -180,13 +185,15 @@ static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error
     if (!parse_path(url, at != NULL ? at + 1 : hosts, path))
         return hf__fail(err, HF_INVALID,
                         "store %s: write redis://HOST:PORT/DB, redis+unix:///PATH or "
-                        "redis+sentinel://HOST:PORT,HOST:PORT/MASTER",
+                        "redis+sentinel://HOST:PORT,HOST:PORT/MASTER, "
+                        "redlock://HOST:PORT,HOST:PORT,HOST:PORT",
                         url->shown);
     if (query != NULL && !hf__url_params(query, set_option, url))
-        return hf__fail(err, HF_INVALID,
-                        "store %s: an option is unknown or its value is wrong; known are prefix, "
-                        "max_ttl, db, tls, ca, cert, key, verify, password_file",
-                        url->shown);
+        return hf__fail(
+            err, HF_INVALID,
+            "store %s: an option is unknown or its value is wrong; known are prefix, "
+            "max_ttl, db, tls, ca, cert, key, verify, password_file, node_timeout (redlock)",
+            url->shown);
     if ((url->cert[0] == '\0') != (url->key[0] == '\0'))
         return hf__fail(err, HF_INVALID, "store %s: cert= and key= go together", url->shown);
     explicit_bzero(hosts, sizeof hosts);
@@ -209,6 +216,9 @@ static bool set_option(const char *key, const char *value, void *data)
     if (strcmp(key, "max_ttl") == 0)
         return hf__parse_duration_ms(value, &url->max_ttl_ms) && url->max_ttl_ms >= HF_TTL_MIN_MS &&
                url->max_ttl_ms <= HF_TTL_MAX_MS;
+    if (strcmp(key, "node_timeout") == 0)
+        return url->kind == RD_REDLOCK && hf__parse_duration_ms(value, &url->node_timeout_ms) &&
+               url->node_timeout_ms > 0 && url->node_timeout_ms <= RD_NODE_TIMEOUT_MAX_MS;
     if (strcmp(key, "db") == 0)
         return parse_db(url, value);
     if (strcmp(key, "tls") == 0)

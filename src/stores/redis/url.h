@@ -3,8 +3,10 @@
  *   redis://[user:password@]host[:port][/db][?options]      rediss:// the same over TLS
  *   redis+unix://[user:password@]/path/of/socket[?db=N&options]
  *   redis+sentinel://[user:password@]host[:port][,host...]/master[/db][?options]
+ *   redlock://[user:password@]host[:port],host[:port],host[:port][,...][/db][?options]
  *
- * Options: prefix, max_ttl, db, tls=on|off, ca, cert, key, verify=on|off, password_file. */
+ * Options: prefix, max_ttl, db, tls=on|off, ca, cert, key, verify=on|off, password_file; redlock
+ * has node_timeout besides. */
 #ifndef HF_STORES_REDIS_URL_H
 #define HF_STORES_REDIS_URL_H
 
@@ -17,10 +19,12 @@ enum {
     RD_PREFIX_MAX = 101 /* bytes of the prefix, NUL included                         */
 };
 
-#define RD_MAX_TTL_DEFAULT_MS 60000
-#define RD_PASSWORD_VARIABLE  "HOLDFAST_REDIS_PASSWORD"
+#define RD_MAX_TTL_DEFAULT_MS      60000
+#define RD_NODE_TIMEOUT_DEFAULT_MS 50
+#define RD_NODE_TIMEOUT_MAX_MS     10000
+#define RD_PASSWORD_VARIABLE       "HOLDFAST_REDIS_PASSWORD"
 
-enum rd_kind { RD_DIRECT, RD_SENTINEL };
+enum rd_kind { RD_DIRECT, RD_SENTINEL, RD_REDLOCK };
 
 /* Where a server listens. */
 struct rd_address {
@@ -39,6 +43,7 @@ struct rd_url {
     unsigned db;
     char prefix[RD_PREFIX_MAX];
     int64_t max_ttl_ms;
+    int64_t node_timeout_ms; /* RD_REDLOCK: how long one node may take to answer */
     bool tls;
     bool verify;
     char ca[RD_TEXT_MAX];
