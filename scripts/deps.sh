@@ -5,8 +5,9 @@
 # where it may not, prints the one line to run and exits 1.
 set -eu
 
-build='gcc make pkg-config libc6-dev'
-test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base'
+build='gcc make pkg-config libc6-dev libzookeeper-mt-dev'
+test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base
+zookeeper python3-kazoo faketime'
 bench='libsqlite3-dev util-linux python3'
 lint='clang-format clang-tidy cppcheck shellcheck mandoc'
 

@@ -12,6 +12,7 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$root/${BUILD:-build}
+# shellcheck disable=SC2034 # the tests use it
 holdfast=$build/holdfast
 export HOLDFAST_STORE_PATH=$build/stores
 unset HOLDFAST_STORE HOLDFAST_ZOOKEEPER_PASSWORD HOLDFAST_TRACE

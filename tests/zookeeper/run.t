@@ -2,13 +2,14 @@
 # holdfast run on a server that freezes, and on one whose clock steps.
 set -u
 . "$(dirname "$0")/lib.sh"
-fake=$(ls /usr/lib/*/faketime/libfaketime.so.1 2>/dev/null | head -n 1)
+fake=$(echo /usr/lib/*/faketime/libfaketime.so.1)
 echo '+0' >"$dir/time"
 server_wrap="env LD_PRELOAD=$fake FAKETIME_TIMESTAMP_FILE=$dir/time FAKETIME_NO_CACHE=1 \
 DONT_FAKE_MONOTONIC=1 FAKETIME_DONT_FAKE_MONOTONIC=1"
 zk_start a minSessionTimeout=400 maxSessionTimeout=60000
 server_wrap=
-export HOLDFAST_STORE=zookeeper://$(hosts a)
+HOLDFAST_STORE=zookeeper://$(hosts a)
+export HOLDFAST_STORE
 
 out=$("$holdfast" run job -- sh -c 'echo $HOLDFAST_TOKEN' 2>&1)
 is $? 0 'a job runs'
@@ -18,6 +19,12 @@ first=$out
 
 out=$("$holdfast" run job -- "$holdfast" run job -- echo nested 2>&1)
 is "$out" nested 'a run inside a run of the same lock is recognised'
+
+# What is inherited on the embedded store is meant to be; this one adds nothing.
+fds() { ls -l /proc/self/fd | grep -cE 'socket:|pipe:'; }
+export -f fds
+out=$("$holdfast" run job -- bash -c fds)
+is "$out" "$("$holdfast" --store "file:$dir/file" run job -- bash -c fds)" 'the job inherits no connection'
 
 out=$("$holdfast" acquire job 2>&1)
 like "$?:$out" '*detached*' 'a detached lease is refused in a sentence'
@@ -33,7 +40,7 @@ is $? 75 'two hours later on the server it is still held'
 like "$(cat "$dir/err2")" '*stepped*' 'and the text says so'
 echo '-7200' >"$dir/time"
 wait $job
-is $? 0 'and to the end of its job, four hours earlier'
+is $? 0 "and to the end of its job, four hours earlier: $(cat "$dir/err")"
 token=$("$holdfast" run stepped -- sh -c 'echo $HOLDFAST_TOKEN')
 [ "${token:-0}" -gt "$first" ]
 ok $? 'tokens do not follow the clock'

@@ -2,10 +2,10 @@
  *
  *   tool_counter URL LOCK FILE SECONDS TTL_MS
  *
- * FILE holds "TOKEN VALUE": the highest token admitted, and the counter. Every hold raises the token
- * first, reads the value, dawdles, and writes value + 1 if its token still is the highest. Prints how
- * many increments were admitted: together they are the value, or one was lost. A token that comes
- * twice, or a hold inside its validity that finds a higher one, is a fault (exit 1). */
+ * FILE holds "TOKEN VALUE": the highest token admitted, and the counter. Every hold raises the
+ * token first, reads the value, dawdles, and writes value + 1 if its token still is the highest.
+ * Prints how many increments were admitted: together they are the value, or one was lost. A token
+ * that comes twice, or a hold inside its validity that finds a higher one, is a fault (exit 1). */
 #include "base/base.h"
 #include <errno.h>
 #include <fcntl.h>

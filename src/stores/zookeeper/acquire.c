@@ -20,7 +20,7 @@ struct attempt {
     struct zk_patience leaving;  /* how much more may be spent on leaving, from now        */
     int64_t leave_ns;
     uint32_t lease_ms;
-    bool in_line;      /* the own child may exist                                     */
+    bool in_line; /* the own child may exist                                     */
     char path[ZK_PATH_MAX];
     char data[ZK_DATA_MAX];
     uint64_t token;
@@ -48,8 +48,8 @@ static bool connection_lost(int rc)
 
 static enum hf_status join(struct attempt *a, struct hf_error *err)
 {
-    enum hf_status status = zk_session_get(a->store, a->claim->ttl_ms, a->claim->name, &a->patience,
-                                           &a->session, err);
+    enum hf_status status =
+        zk_session_get(a->store, a->claim->ttl_ms, a->claim->name, &a->patience, &a->session, err);
 
     if (status != HF_OK) {
         a->session = NULL;
@@ -59,9 +59,10 @@ static enum hf_status join(struct attempt *a, struct hf_error *err)
     if (a->lease_ms >= a->claim->ttl_ms) {
         a->lease_ms = a->claim->ttl_ms;
     } else {
-        a->store->base.host->log("lock \"%s\": the server's longest session allows leases of %u ms, "
-                                 "not of %u ms",
-                                 a->claim->name, a->lease_ms, a->claim->ttl_ms);
+        a->store->base.host->log(
+            "lock \"%s\": the server's longest session allows leases of %u ms, "
+            "not of %u ms",
+            a->claim->name, a->lease_ms, a->claim->ttl_ms);
     }
     zk_data_make(a->data, a->lease_ms, a->claim->label);
     return HF_OK;
@@ -75,7 +76,7 @@ static int take_turn(struct attempt *a)
     for (;;) {
         size_t place;
 
-        if (connection_lost(rc))
+        while (connection_lost(rc))
             rc = settle(a);
         if (rc != ZOK && rc != ZNONODE)
             return rc;
@@ -161,10 +162,11 @@ static enum hf_status give_up(struct attempt *a, int rc, struct hf_error *err)
     if (rc != WAIT_OVER)
         return zk_verdict(a->store, name, rc, err);
     if (!left)
-        return hf__fail(err, HF_UNKNOWN,
-                        "lock \"%.60s\" in store %.80s: the connection is lost; our place in the line "
-                        "may have become our turn",
-                        name, a->store->url.shown);
+        return hf__fail(
+            err, HF_UNKNOWN,
+            "lock \"%.60s\" in store %.80s: the connection is lost; our place in the line "
+            "may have become our turn",
+            name, a->store->url.shown);
     zk_line_release(&a->line);
     (void)zk_read_line(a->session, name, false, &a->leaving, &a->line);
     return zk_busy(a->session, name, &a->line, &a->leaving, err);
@@ -197,10 +199,12 @@ static int make_child(struct attempt *a, const char *parent, const char *stem,
                       struct zk_request *made, struct zk_request *children)
 {
     int64_t now_ns = a->store->base.host->now_ns();
-    int rc = zk_send_create(a->session->handle, made, stem, a->data, zk_acl(a->store),
-                            ZOO_EPHEMERAL_SEQUENTIAL);
+    int rc;
     int read = ZOK;
 
+    a->path[0] = '\0'; /* whatever was known is about a child that is gone */
+    rc = zk_send_create(a->session->handle, made, stem, a->data, zk_acl(a->store),
+                        ZOO_EPHEMERAL_SEQUENTIAL);
     if (rc != ZOK)
         return rc;
     a->in_line = true;
@@ -297,8 +301,8 @@ static int settle(struct attempt *a)
     return rc;
 }
 
-/* Writes to the own child and reads the line. The write needs a quorum: whoever gets an answer still
- * has its session, whatever a server that lags behind may think. */
+/* Writes to the own child and reads the line. The write needs a quorum: whoever gets an answer
+ * still has its session, whatever a server that lags behind may think. */
 static int confirm(struct attempt *a)
 {
     struct zk_request *set = zk_request_new();
@@ -414,9 +418,10 @@ static bool leave(struct attempt *a)
 {
     int rc = ZOK;
 
-    a->leaving = (struct zk_patience){
-        .deadline_ns = hf__time_add(a->store->base.host->now_ns(), a->leave_ns > 0 ? a->leave_ns : 0),
-        .cancel_fd = -1};
+    a->leaving =
+        (struct zk_patience){.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
+                                                         a->leave_ns > 0 ? a->leave_ns : 0),
+                             .cancel_fd = -1};
     if (!a->in_line)
         return true;
     if (a->path[0] != '\0' && zoo_state(a->session->handle) == ZOO_CONNECTED_STATE)

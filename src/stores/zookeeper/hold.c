@@ -29,12 +29,14 @@ static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim
     if (rc != ZOK) {
         status = zk_verdict(store, claim->name, rc, err);
     } else if (line.count > 0 && zk_line_find(&line, claim->owner) == 0 &&
-               zk_read_child(session, claim->name, line.at[0].name, &patience, data, &stat) == ZOK &&
+               zk_read_child(session, claim->name, line.at[0].name, &patience, data, &stat) ==
+                   ZOK &&
                (uint64_t)stat.czxid == claim->token && zk_data_parse(data, &ttl_ms, &label)) {
         if (claim->ttl_ms != 0) {
-            status = hf__fail(err, HF_UNSUPPORTED,
-                              "lock \"%.60s\" in store %.80s: only the process that took it can renew it",
-                              claim->name, store->url.shown);
+            status = hf__fail(
+                err, HF_UNSUPPORTED,
+                "lock \"%.60s\" in store %.80s: only the process that took it can renew it",
+                claim->name, store->url.shown);
         } else {
             /* Its session knows how long it lasts, and does not tell: a part of it is sure enough
              * for a look, and nothing to write by. */
@@ -114,10 +116,10 @@ static enum hf_status renew_own(struct zk_store *store, const struct hf_claim *c
     grant->sent_at_ns = sent_at_ns;
     grant->ttl_ms = hold->lease_ms;
     grant->remaining_ms = (hold->end_ns - sent_at_ns) / HF__NS_PER_MS;
-    if (claim->ttl_ms == 0 ? sent_at_ns < hold->end_ns
-                           : zk_holds_extend(store, hold,
-                                             hf__time_add(sent_at_ns, (int64_t)hold->lease_ms *
-                                                                          HF__NS_PER_MS)))
+    if (claim->ttl_ms == 0
+            ? sent_at_ns < hold->end_ns
+            : zk_holds_extend(store, hold,
+                              hf__time_add(sent_at_ns, (int64_t)hold->lease_ms * HF__NS_PER_MS)))
         return hf__ok(err);
     end_hold(store, claim);
     return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
@@ -137,10 +139,11 @@ enum hf_status zk_renew(struct hf_store_base *base, const struct hf_claim *claim
         status = zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
     } else if (claim->ttl_ms != 0 && claim->ttl_ms != hold.claimed_ms &&
                claim->ttl_ms != hold.lease_ms) {
-        status = hf__fail(err, HF_UNSUPPORTED,
-                          "lock \"%.60s\" in store %.80s: a ZooKeeper session keeps its timeout, so the "
-                          "ttl stays %u ms",
-                          claim->name, store->url.shown, hold.lease_ms);
+        status =
+            hf__fail(err, HF_UNSUPPORTED,
+                     "lock \"%.60s\" in store %.80s: a ZooKeeper session keeps its timeout, so the "
+                     "ttl stays %u ms",
+                     claim->name, store->url.shown, hold.lease_ms);
     } else {
         status = renew_own(store, claim, &hold, grant, err);
     }

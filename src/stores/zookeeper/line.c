@@ -21,7 +21,7 @@ bool zk_sequence(const char *name, int32_t *out)
         return false;
     /* "-lock--2147483648": past the largest number the server writes negative ones. */
     if (len > DIGITS + 1 && name[len - DIGITS - 1] == '-' && name[len - DIGITS - 2] == '-')
-        *out = (int32_t)-(int64_t)number;
+        *out = (int32_t) - (int64_t)number;
     else if (number > INT32_MAX)
         return false;
     else

@@ -1,8 +1,8 @@
 /* memory.c - how a client that takes the lock it released last knows that it is alone.
  *
  * It held the lock with child number s, so every child with a smaller number was gone; it has
- * deleted that one. If its new child is number s + 1, none was made in between, since every child that
- * is made raises the number: it is the only one. The one thing that could forge this is a
+ * deleted that one. If its new child is number s + 1, none was made in between, since every child
+ * that is made raises the number: it is the only one. The one thing that could forge this is a
  * parent that was deleted and made anew, with s + 1 children made since. That takes more than s
  * transactions, and czxids count transactions: a new czxid nearer than that is the proof.
  */

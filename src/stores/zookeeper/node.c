@@ -39,8 +39,7 @@ static int create(struct zk_session *session, const char *path, int mode,
     return rc == ZNODEEXISTS ? ZOK : rc;
 }
 
-int zk_make_parent(struct zk_session *session, const char *name,
-                   const struct zk_patience *patience)
+int zk_make_parent(struct zk_session *session, const char *name, const struct zk_patience *patience)
 {
     char path[ZK_PATH_MAX];
     bool denied = false;
@@ -79,8 +78,7 @@ int zk_delete(struct zk_session *session, const char *path, const struct zk_pati
 }
 
 int zk_read_child(struct zk_session *session, const char *name, const char *child,
-                  const struct zk_patience *patience, char out_data[ZK_DATA_MAX],
-                  struct Stat *stat)
+                  const struct zk_patience *patience, char out_data[ZK_DATA_MAX], struct Stat *stat)
 {
     struct zk_request *request = zk_request_new();
     char path[ZK_PATH_MAX + ZK_CHILD_MAX];

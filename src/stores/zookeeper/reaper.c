@@ -75,8 +75,7 @@ static int64_t collect(struct zk_store *store, int64_t now_ns)
 
         while (*at != NULL) {
             struct zk_hold *hold = *at;
-            struct zk_orphan *orphan =
-                hold->end_ns <= now_ns ? calloc(1, sizeof *orphan) : NULL;
+            struct zk_orphan *orphan = hold->end_ns <= now_ns ? calloc(1, sizeof *orphan) : NULL;
 
             if (orphan == NULL) {
                 /* Without memory it is looked at again soon. */
@@ -103,8 +102,8 @@ static int64_t collect(struct zk_store *store, int64_t now_ns)
 static bool reap(struct zk_orphan *orphan)
 {
     struct zk_session *session = orphan->session;
-    struct zk_patience patience = {
-        .deadline_ns = session->store->base.host->now_ns() + REQUEST_NS, .cancel_fd = -1};
+    struct zk_patience patience = {.deadline_ns = session->store->base.host->now_ns() + REQUEST_NS,
+                                   .cancel_fd = -1};
     char path[ZK_PATH_MAX + ZK_CHILD_MAX];
     struct zk_line line;
     size_t place;

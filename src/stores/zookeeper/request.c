@@ -147,8 +147,7 @@ int zk_send_delete(zhandle_t *handle, struct zk_request *request, const char *pa
 int zk_send_set(zhandle_t *handle, struct zk_request *request, const char *path, const char *data)
 {
     (void)atomic_fetch_add(&request->refs, 1);
-    return sent(request,
-                zoo_aset(handle, path, data, (int)strlen(data), -1, on_stat, request));
+    return sent(request, zoo_aset(handle, path, data, (int)strlen(data), -1, on_stat, request));
 }
 
 int zk_send_get(zhandle_t *handle, struct zk_request *request, const char *path, watcher_fn watcher,

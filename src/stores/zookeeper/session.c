@@ -5,6 +5,7 @@
  * and one that dies in between never does. The reaper sends something every twelfth of the
  * timeout, so that what was reported last is never much older than that.
  */
+#include "stores/zookeeper/seal.h"
 #include "stores/zookeeper/zookeeper.h"
 
 #include <errno.h>
@@ -80,10 +81,12 @@ static enum hf_status start(struct zk_store *store, uint32_t asked_ms, struct zk
 {
     struct zk_session *session = calloc(1, sizeof *session);
     char credentials[sizeof store->url.user + sizeof store->url.password];
+    struct zk_fds before;
     int rc = ZOK;
 
     if (session == NULL)
         return hf__nomem(err);
+    zk_fds_note(&before);
     session->store = store;
     session->asked_ms = asked_ms;
     session->refs = 2; /* the list's and the caller's */
@@ -100,6 +103,7 @@ static enum hf_status start(struct zk_store *store, uint32_t asked_ms, struct zk
                         "store %.120s: none of its hosts has an address; are the names right?",
                         store->url.shown);
     }
+    zk_seal_pipes(&before);
     /* Otherwise it asks for the hosts' addresses whenever it wakes: slow, and whoever forks at that
      * moment has a child in which getaddrinfo(3) never returns. */
     (void)zoo_set_servers_resolution_delay(session->handle, -1);
@@ -203,8 +207,12 @@ enum hf_status zk_session_get(struct zk_store *store, uint32_t ttl_ms, const cha
         if (status != HF_OK)
             return status;
         status = zk_session_connected(*out, name, patience, err);
-        if (status == HF_OK)
+        if (status == HF_OK) {
+            /* The event may come later than the connection; whoever forks next must not wait. */
+            if (!atomic_exchange(&(*out)->sealed, true))
+                zk_seal_socket((*out)->handle);
             return HF_OK;
+        }
         zk_session_unref(*out);
         if (status != HF_LOST) /* it has ended meanwhile: another one */
             return status;
@@ -235,8 +243,8 @@ enum hf_status zk_session_connected(struct zk_session *session, const char *name
         if (state == ZOO_AUTH_FAILED_STATE)
             status = zk_verdict(store, name, ZAUTHFAILED, err);
         else if (zk_session_dead(session))
-            status = hf__fail(err, HF_LOST, "the session of store %.150s has ended",
-                              store->url.shown);
+            status =
+                hf__fail(err, HF_LOST, "the session of store %.150s has ended", store->url.shown);
         else if (hf__poll_until(fds, patience->cancel_fd >= 0 ? 2 : 1, patience->deadline_ns) <= 0)
             status = zk_verdict(store, name, ZCONNECTIONLOSS, err);
         else if (fds[0].revents == 0 && fds[1].revents != 0)
@@ -275,8 +283,8 @@ static void on_event(zhandle_t *handle, int type, int state, const char *path, v
 {
     struct zk_session *session = context;
 
-    (void)handle;
-    (void)state;
+    if (type == ZOO_SESSION_EVENT && state == ZOO_CONNECTED_STATE)
+        zk_seal_socket(handle);
     pthread_mutex_lock(&session->lock);
     for (struct zk_listener *at = session->listeners; at != NULL; at = at->next)
         if (type == ZOO_SESSION_EVENT || (path != NULL && strcmp(path, at->path) == 0))

@@ -22,8 +22,8 @@ enum hf_status zk_url_parse(const char *text, struct zk_url *out, struct hf_erro
     memset(out, 0, sizeof *out);
     hf__url_redact(out->shown, sizeof out->shown, text);
     if (rest == NULL || strncmp(rest, "//", 2) != 0)
-        return hf__fail(err, HF_INVALID, "store %.150s: write zookeeper://HOST:2181,HOST:2181/CHROOT",
-                        out->shown);
+        return hf__fail(err, HF_INVALID,
+                        "store %.150s: write zookeeper://HOST:2181,HOST:2181/CHROOT", out->shown);
     if (strlen(rest) >= sizeof copy)
         return hf__fail(err, HF_INVALID, "store %.150s: the URL is too long", out->shown);
     memcpy(copy, rest, strlen(rest) + 1);
@@ -154,15 +154,17 @@ static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error
     hosts[path - rest] = '\0';
     at = strrchr(hosts, '@');
     if (at != NULL && !parse_user(url, hosts, (size_t)(at - hosts)))
-        return hf__fail(err, HF_INVALID,
-                        "store %.150s: the user is empty, has a colon or is too long, or a %% starts "
-                        "no escape",
-                        url->shown);
+        return hf__fail(
+            err, HF_INVALID,
+            "store %.150s: the user is empty, has a colon or is too long, or a %% starts "
+            "no escape",
+            url->shown);
     if (!parse_hosts(url, at != NULL ? at + 1 : hosts) || !parse_chroot(url, path))
-        return hf__fail(err, HF_INVALID,
-                        "store %.100s: write zookeeper://USER:PASSWORD@HOST:2181,HOST:2181/CHROOT, with "
-                        "%d hosts at most",
-                        url->shown, HOSTS_MAX);
+        return hf__fail(
+            err, HF_INVALID,
+            "store %.100s: write zookeeper://USER:PASSWORD@HOST:2181,HOST:2181/CHROOT, with "
+            "%d hosts at most",
+            url->shown, HOSTS_MAX);
     explicit_bzero(hosts, sizeof hosts);
     if (query != NULL && !hf__url_params(query, set_option, &options))
         return hf__fail(err, HF_INVALID,
@@ -170,10 +172,11 @@ static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error
                         "password_file",
                         url->shown);
     if (options.tls)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "store %.120s: the ZooKeeper client library here is built without TLS; lead the "
-                        "connection through a tunnel, for example stunnel",
-                        url->shown);
+        return hf__fail(
+            err, HF_UNSUPPORTED,
+            "store %.120s: the ZooKeeper client library here is built without TLS; lead the "
+            "connection through a tunnel, for example stunnel",
+            url->shown);
     return hf__ok(err);
 }
 
@@ -196,8 +199,9 @@ static enum hf_status read_password(struct zk_url *url, struct hf_error *err)
     url->password[len] = '\0';
     url->password[strcspn(url->password, "\r\n")] = '\0';
     if (url->password[0] == '\0')
-        return hf__fail(err, HF_INVALID, "store %.100s: %.60s is empty; its first line is the password",
-                        url->shown, url->password_file);
+        return hf__fail(err, HF_INVALID,
+                        "store %.100s: %.60s is empty; its first line is the password", url->shown,
+                        url->password_file);
     url->has_password = true;
     return hf__ok(err);
 }
@@ -218,9 +222,10 @@ enum hf_status zk_url_find_password(struct zk_url *url, struct hf_error *err)
         url->has_password = true;
     }
     if (url->has_password != (url->user[0] != '\0'))
-        return hf__fail(err, HF_INVALID,
-                        "store %.100s: a user and a password go together (in the URL, password_file= "
-                        "or %s)",
-                        url->shown, ZK_PASSWORD_VARIABLE);
+        return hf__fail(
+            err, HF_INVALID,
+            "store %.100s: a user and a password go together (in the URL, password_file= "
+            "or %s)",
+            url->shown, ZK_PASSWORD_VARIABLE);
     return hf__ok(err);
 }

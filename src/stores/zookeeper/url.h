@@ -4,8 +4,8 @@
 
 #include <holdfast.h>
 
-#define ZK_TEXT_MAX 1024
-#define ZK_ROOT_MAX 256
+#define ZK_TEXT_MAX          1024
+#define ZK_ROOT_MAX          256
 #define ZK_PASSWORD_VARIABLE "HOLDFAST_ZOOKEEPER_PASSWORD"
 
 struct zk_url {

@@ -22,7 +22,8 @@ enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc
     case ZCONNECTIONLOSS:
     case ZOPERATIONTIMEOUT:
         return hf__fail(err, HF_UNREACHABLE,
-                        "%s: no server answers; do the hosts run, and have they a majority?", about);
+                        "%s: no server answers; do the hosts run, and have they a majority?",
+                        about);
     case ZK_GIVEN_UP:
         return hf__fail(err, HF_UNKNOWN, "%s: no answer came in time; it may have taken effect",
                         about);
@@ -31,9 +32,8 @@ enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc
     case ZNOAUTH:
     case ZINVALIDACL:
         return hf__fail(err, HF_DENIED, "%s: %s", about,
-                        store->url.user[0] != '\0'
-                            ? "its nodes are not for this user and password"
-                            : "its nodes want a user and a password");
+                        store->url.user[0] != '\0' ? "its nodes are not for this user and password"
+                                                   : "its nodes want a user and a password");
     case ZAUTHFAILED:
     case ZSESSIONCLOSEDREQUIRESASLAUTH:
         return hf__fail(err, HF_DENIED, "%s: the server refuses the way we authenticate", about);
@@ -64,8 +64,8 @@ enum hf_status zk_busy(struct zk_session *session, const char *name, const struc
     if (line->count > 0 &&
         zk_read_child(session, name, line->at[0].name, patience, data, NULL) == ZOK &&
         zk_data_parse(data, &ttl_ms, &label) && label[0] != '\0')
-        return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.60s is held by %.100s", name, shown,
-                        label);
+        return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.60s is held by %.100s", name,
+                        shown, label);
     return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.80s is held by another", name, shown);
 }
 

@@ -2,8 +2,8 @@
  *
  * A lock is a container node ROOT/NAME; whoever wants it makes an ephemeral sequential child
  * OWNER-lock-SEQUENCE. The first child in order holds the lock, each other one watches the child in
- * front of it. The token is the child's czxid. A renewal is a write to the own child, so that only a
- * quorum can answer it.
+ * front of it. The token is the child's czxid. A renewal is a write to the own child, so that only
+ * a quorum can answer it.
  *
  * A child lives as long as its session, and the library keeps a session alive as long as the
  * process runs, renewed or not. So the store ends holds itself when their lease is over (reaper.c);
@@ -22,13 +22,13 @@
 #include <holdfast/store.h>
 #include <pthread.h>
 
-#define ZK_NAME_MAX     (3 * HF_NAME_MAX)             /* bytes of an encoded lock name         */
-#define ZK_PATH_MAX     (ZK_ROOT_MAX + ZK_NAME_MAX + 96) /* ROOT/NAME/OWNER-lock-SEQUENCE      */
-#define ZK_BUCKETS      256                           /* of the table of holds                 */
-#define ZK_MEMORIES     64                            /* locks released last, by their hash    */
-#define ZK_POLL_NS      (5 * HF__NS_PER_S)            /* the slow poll behind every watch      */
-#define ZK_TRIES_MAX    16                            /* makings of a parent that vanishes     */
-#define ZK_CONTENDERS_MAX 100000                      /* children of a lock that are looked at */
+#define ZK_NAME_MAX       (3 * HF_NAME_MAX) /* bytes of an encoded lock name         */
+#define ZK_PATH_MAX       (ZK_ROOT_MAX + ZK_NAME_MAX + 96) /* ROOT/NAME/OWNER-lock-SEQUENCE      */
+#define ZK_BUCKETS        256                /* of the table of holds                 */
+#define ZK_MEMORIES       64                 /* locks released last, by their hash    */
+#define ZK_POLL_NS        (5 * HF__NS_PER_S) /* the slow poll behind every watch      */
+#define ZK_TRIES_MAX      16                 /* makings of a parent that vanishes     */
+#define ZK_CONTENDERS_MAX 100000             /* children of a lock that are looked at */
 
 /* Until when a call may take, and what ends it before. */
 struct zk_patience {
@@ -46,9 +46,10 @@ struct zk_listener {
 struct zk_session {
     struct zk_store *store;
     zhandle_t *handle;
-    uint32_t asked_ms; /* the session timeout that was asked for */
-    int refs;          /* store->lock                            */
+    uint32_t asked_ms;  /* the session timeout that was asked for */
+    int refs;           /* store->lock                            */
     int64_t touched_ns; /* reaper only: the last request of its own */
+    atomic_bool sealed; /* its first socket is close-on-exec */
     pthread_mutex_t lock;
     struct zk_listener *listeners;
     struct zk_session *next; /* in store->sessions */
@@ -147,7 +148,8 @@ enum hf_status zk_lost(const struct zk_store *store, const char *name, enum hf_l
                        struct hf_grant *grant, struct hf_error *err);
 
 /* holds.c: the table */
-bool zk_holds_add(struct zk_store *store, const struct zk_hold *hold); /* takes a session reference */
+bool zk_holds_add(struct zk_store *store,
+                  const struct zk_hold *hold); /* takes a session reference */
 /* Copies; the session gets a reference for the caller. */
 bool zk_holds_find(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out);
 /* Moves end_ns unless the hold is over by now. */
