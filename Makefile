@@ -22,7 +22,7 @@ HARDEN += -D_FORTIFY_SOURCE=2
 else
 HARDEN += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
-ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) $(HARDEN) -fvisibility=hidden -Iinclude -Isrc \
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) $(HARDEN) -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen \
 	-DHF_PLUGIN_DIR='"$(PLUGINDIR)"' -MMD -MP $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
@@ -34,7 +34,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
-LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/stores/file/*.c)
+LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/fence/*.c src/stores/file/*.c)
 CLI_SRC := $(wildcard src/cli/*.c)
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
@@ -52,13 +52,14 @@ UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(filter redis,$(STORES)),,\
 	tests/unit/test_redis_%),$(wildcard tests/unit/test_*.c tests/faults/test_*.c)))
 PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
 	$(wildcard tests/support/plugins/*.c))
-BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
+BENCH := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(filter redis,$(STORES)),,\
+	bench/bench_redis.c),$(wildcard bench/bench_*.c)))
 
 LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
-.PHONY: all help try test test-programs bench lint format install uninstall clean deps
+.PHONY: all help try test test-programs bench lint format install clean deps
 all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 
 help:
@@ -74,6 +75,15 @@ $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
+
+# Texts that are compiled in, as C string literals.
+$(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
+	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+$(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
+	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc sqlite.inc mariadb.inc)
+$(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
+$(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
 
 $(LIB_A): $(call obj,$(LIB_SRC))
 	$(call say,AR,$@)
@@ -118,7 +128,7 @@ $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/suppo
 
 $(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): $(call store_obj,redis)
 $(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): LDFLAGS += $(LIB_A) $(call store_libs,redis)
-$(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c)))
+$(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c))) | $(STORE_SO)
 
 # The N-th allocation fails: the linker puts the test's functions before the system's.
 $(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc calloc realloc strdup \
@@ -132,7 +142,9 @@ $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lsqlite3 -o $@
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) $(if $(findstring redis,$@),-lhiredis,-lsqlite3) \
+		$(if $(findstring _pg,$@),-lpq) -o $@
+$(BUILD)/bench/bench_fence_pg: CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
 
@@ -143,14 +155,14 @@ try:
 	@$(MAKE) --no-print-directory -s all
 	@scripts/try.sh $(BIN)
 test:
-	@scripts/deps.sh build test
+	@scripts/deps.sh build stores test
 	@tests/run.sh
 bench:
-	@scripts/deps.sh build test bench
+	@scripts/deps.sh build stores test bench
 	@$(MAKE) --no-print-directory -s all $(BENCH)
 	@bench/run.sh
-lint:
-	@scripts/deps.sh build lint
+lint: $(SQL_INC) $(BUILD)/gen/client/fence.inc
+	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
@@ -165,7 +177,7 @@ install: all
 	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
 	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so
 	install -m 644 include/holdfast.h $(DESTDIR)$(INCDIR)/
-	install -m 644 include/holdfast/store.h $(DESTDIR)$(INCDIR)/holdfast/
+	install -m 644 include/holdfast/*.h $(DESTDIR)$(INCDIR)/holdfast/
 	install -m 644 $(BUILD)/holdfast.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
 	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 man/*.3 $(DESTDIR)$(MANDIR)/man3/

@@ -5,21 +5,24 @@
 # where it may not, prints the one line to run and exits 1.
 set -eu
 
-build='gcc make pkg-config libc6-dev libzookeeper-mt-dev'
+build='gcc make pkg-config libc6-dev'
+stores='libhiredis-dev libssl-dev libzookeeper-mt-dev'
 test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base
-zookeeper python3-kazoo faketime'
-bench='libsqlite3-dev util-linux python3'
+    redis-server redis-tools faketime openssl python3 clang libclang-rt-14-dev
+    postgresql postgresql-client mariadb-server mariadb-client sqlite3 zookeeper python3-kazoo'
+bench='libsqlite3-dev libpq-dev util-linux python3 python3-redis'
 lint='clang-format clang-tidy cppcheck shellcheck mandoc'
 
 wanted=
 for group in "$@"; do
     case $group in
     build) wanted="$wanted $build" ;;
+    stores) wanted="$wanted $stores" ;;
     test) wanted="$wanted $test" ;;
     bench) wanted="$wanted $bench" ;;
     lint) wanted="$wanted $lint" ;;
     *)
-        echo "deps.sh: unknown group '$group'; known are: build test bench lint" >&2
+        echo "deps.sh: unknown group '$group'; known are: build stores test bench lint" >&2
         exit 64
         ;;
     esac

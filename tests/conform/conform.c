@@ -2,7 +2,7 @@
  *
  * `conform URL`, or CONFORM_URL in the environment. Speaks TAP where CMOCKA_MESSAGE_OUTPUT=TAP.
  * What a store does not claim to do (its features) is not asked of it. CONFORM_TTL_MS: the shortest
- * ttl that means something in this store; 500 if not given.
+ * ttl that means something in this store; 1000 if not given.
  */
 #include "conform.h"
 #include "client/client.h"
@@ -213,7 +213,7 @@ int main(int argc, char **argv)
     struct hf_error err;
 
     conform.url = argc > 1 ? argv[1] : getenv("CONFORM_URL");
-    conform.short_ttl_ms = ttl != NULL ? (uint32_t)strtoul(ttl, NULL, 10) : 500;
+    conform.short_ttl_ms = ttl != NULL ? (uint32_t)strtoul(ttl, NULL, 10) : 1000;
     if (conform.url == NULL) {
         (void)fprintf(stderr, "usage: conform URL\n");
         return 64;

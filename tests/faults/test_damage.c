@@ -29,7 +29,7 @@ static void name_of(char *out, size_t size, int i)
 /* A store that has grown, with held and idle locks. */
 static struct sample make_sample_of(const char *boot_id)
 {
-    struct sample sample = {.dir = kit_dir()};
+    struct sample sample = {.dir = kit_fast_dir()};
     struct hf_store_base *base;
     struct kit_hold hold;
     struct hf_error err = {0};
@@ -149,7 +149,7 @@ static void fresh_copy(const char *from, const char *to)
 static void truncated(void **state)
 {
     struct sample sample = make_sample();
-    const char *dir = kit_dir();
+    const char *dir = kit_fast_dir();
     off_t step = kit_rounds(5) >= 5 ? 256 : 1024 + 256;
 
     (void)state;
@@ -170,7 +170,7 @@ static void truncated(void **state)
 static void truncated_and_used(void **state)
 {
     struct sample sample = make_sample();
-    const char *dir = kit_dir();
+    const char *dir = kit_fast_dir();
 
     (void)state;
     for (off_t pages = 1; pages < sample.size / PAGE_SIZE; pages++) {
@@ -224,7 +224,7 @@ static bool matters(const char *path, off_t at)
 static void flipped(void **state)
 {
     struct sample sample = make_sample();
-    const char *dir = kit_dir();
+    const char *dir = kit_fast_dir();
     struct kit_rng rng = kit_rng(5);
     long seen = 0;
 
@@ -253,7 +253,7 @@ static void flipped(void **state)
 static void garbage(void **state)
 {
     struct sample sample = make_sample();
-    const char *dir = kit_dir();
+    const char *dir = kit_fast_dir();
     struct kit_rng rng = kit_rng(6);
 
     (void)state;
@@ -315,7 +315,7 @@ static void expect_floor_refused(const char *dir, const char *what, size_t at)
 static void bad_floor(void **state)
 {
     struct sample sample = make_sample();
-    const char *dir = kit_dir();
+    const char *dir = kit_fast_dir();
     char text[200];
     size_t len = read_floor(sample.dir, text, sizeof text);
 
@@ -416,7 +416,7 @@ static void repair_in_use(void **state)
 /* Damage that happens to a store in use is seen there too. */
 static void damaged_under_way(void **state)
 {
-    const char *dir = kit_dir();
+    const char *dir = kit_fast_dir();
     struct hf_store_base *base;
     struct kit_hold hold;
     struct hf_error err = {0};

@@ -128,7 +128,7 @@ static void several_grow(void **state)
 {
     struct grower growers[PROCESSES];
     pid_t pids[PROCESSES];
-    const char *dir = kit_dir();
+    const char *dir = kit_fast_dir();
     long each = kit_rounds(6000);
     struct hf_store_base *base;
     char name[40];
@@ -156,7 +156,7 @@ static void several_grow(void **state)
 static void growers_killed(void **state)
 {
     struct kit_rng rng = kit_rng(31);
-    const char *dir = kit_dir();
+    const char *dir = kit_fast_dir();
     long next = 0;
     struct hf_store_base *base;
     struct kit_hold hold;
@@ -186,7 +186,7 @@ static void growers_killed(void **state)
  * buckets keep can hold the tokens up. */
 static void many_names(void **state)
 {
-    const char *dir = kit_dir();
+    const char *dir = kit_fast_dir();
     long count = kit_rounds(300000);
     struct hf_store_base *base;
     uint64_t last = 0;

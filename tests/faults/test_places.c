@@ -360,6 +360,7 @@ static void strange_files(void **state)
     struct hf_store *store = NULL;
     struct hf_error err = {0};
     char path[600];
+    char url[600];
 
     (void)state;
     kit_expect(try_open(dir, "", &store, &err), HF_OK, &err);
@@ -376,6 +377,14 @@ static void strange_files(void **state)
     assert_int_equal(rmdir(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
     kit_expect(try_open(dir, "", &store, &err), HF_DENIED, &err);
+    (void)snprintf(url, sizeof url, "file:%s", dir);
+    (void)snprintf(path, sizeof path, "%s/slots-of-another-boot", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    (void)snprintf(path, sizeof path, "%s/floor", dir);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_true(try_open(dir, "", &store, &err) != HF_OK); /* neither does it wait for a writer */
+    (void)!hf_repair(url, 0, &err);
 }
 
 int main(void)

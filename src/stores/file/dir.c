@@ -238,42 +238,59 @@ enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t dea
 }
 
 /* Calls unlink for every entry of a folder below the directory, or of the directory itself, whose
- * name starts with prefix. With dry true only counts. */
-static size_t remove_all(const struct file_store *store, const char *folder, const char *prefix,
-                         const char *except, bool dry)
+ * name starts with prefix. With dry true only counts. A folder that is not there is empty; one that
+ * cannot be read is a failure: what is in it must not be taken for nothing. */
+static enum hf_status remove_all(const struct file_store *store, const char *folder,
+                                 const char *prefix, const char *except, bool dry, size_t *found,
+                                 struct hf_error *err)
 {
     int fd = openat(store->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *entry;
-    size_t found = 0;
 
+    *found = 0;
     if (dir == NULL) {
+        int error = errno;
+
         if (fd >= 0)
             (void)close(fd);
-        return 0;
+        if (error == ENOENT)
+            return HF_OK;
+        return error == ENOMEM ? hf__nomem(err) : dir_fail(store, "read the directory", error, err);
     }
     while ((entry = readdir(dir)) != NULL) {
         if (entry->d_name[0] == '.' || strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
             (except != NULL && strcmp(entry->d_name, except) == 0))
             continue;
-        found++;
+        ++*found;
         if (!dry)
             (void)unlinkat(dirfd(dir), entry->d_name, 0);
     }
     (void)closedir(dir);
-    return found;
+    return HF_OK;
 }
 
-bool hf__dir_has_slots(const struct file_store *store, const char *except)
+enum hf_status hf__dir_has_slots(const struct file_store *store, const char *except, bool *out,
+                                 struct hf_error *err)
 {
-    return remove_all(store, ".", "slots-", except, true) > 0;
+    size_t found;
+    enum hf_status status = remove_all(store, ".", "slots-", except, true, &found, err);
+
+    *out = found > 0;
+    return status;
 }
 
-void hf__dir_discard(struct file_store *store)
+enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err)
 {
-    (void)remove_all(store, ".", "slots-", NULL, false);
-    (void)remove_all(store, "alive", "", NULL, false);
-    (void)remove_all(store, "queue", "", NULL, false);
+    size_t found;
+    enum hf_status status = remove_all(store, "alive", "", NULL, false, &found, err);
+
+    if (status == HF_OK)
+        status = remove_all(store, "queue", "", NULL, false, &found, err);
+    /* Last, so that a discard that failed is found to be still to do. */
+    if (status == HF_OK)
+        status = remove_all(store, ".", "slots-", NULL, false, &found, err);
+    return status;
 }
 
 enum hf_status hf__dir_status(int error)

@@ -42,7 +42,9 @@ enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf
     char expected[LINE_MAX_LEN + 1];
     char number[24];
     ssize_t got;
-    int fd = store->sys->openat(store->dir_fd, FLOOR_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    /* Not blocking, should it be a FIFO. */
+    int fd = store->sys->openat(store->dir_fd, FLOOR_NAME,
+                                O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0);
 
     *out = 0;
     if (fd < 0)

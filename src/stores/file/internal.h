@@ -74,10 +74,11 @@ enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *e
 /* flock(2) on the directory, tried until deadline_ns. */
 enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,
                             struct hf_error *err);
-/* True if a slot file other than `except` (NULL: any) is there. */
-bool hf__dir_has_slots(const struct file_store *store, const char *except);
+/* *out: a slot file other than `except` (NULL: any) is there. */
+enum hf_status hf__dir_has_slots(const struct file_store *store, const char *except, bool *out,
+                                 struct hf_error *err);
 /* Removes every slot file and FIFO. Needs LOCK_EX. */
-void hf__dir_discard(struct file_store *store);
+enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err);
 /* The mode for files: 0600, or 0660 in a shared directory. */
 mode_t hf__dir_mode(const struct file_store *store);
 /* Opens a small file for reading and writing, made if need be. In a shared directory it appears

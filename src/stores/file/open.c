@@ -113,8 +113,11 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
 static enum hf_status discard_others(struct file_store *store, const char *name, uint64_t floor,
                                      struct hf_error *err)
 {
-    if (!hf__dir_has_slots(store, name))
-        return HF_OK;
+    bool others;
+    enum hf_status status = hf__dir_has_slots(store, name, &others, err);
+
+    if (status != HF_OK || !others)
+        return status;
     if (floor == 0)
         return hf__fail(
             err, HF_CORRUPT,
@@ -126,8 +129,7 @@ static enum hf_status discard_others(struct file_store *store, const char *name,
                         "store file:%s is in use by a process with another boot id: a container "
                         "with a boot id of its own cannot share it",
                         store->path);
-    hf__dir_discard(store);
-    return HF_OK;
+    return hf__dir_discard(store, err);
 }
 
 static enum hf_status write_new(struct file_store *store, const char *name, uint64_t base,

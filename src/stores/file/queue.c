@@ -120,7 +120,6 @@ static void choose_watch(struct file_store *store, struct waiter *waiter, const 
     int64_t now_ns = store->base.host->now_ns();
     uint64_t ahead = waiter->ticket - slot->head;
     uint64_t before = waiter->ticket;
-
     int64_t poll_ns = ahead <= NEAR ? POLL_NEAR_NS : POLL_FAR_NS;
 
     /* Waiters that came together must not look together. */
