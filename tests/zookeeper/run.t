@@ -20,10 +20,9 @@ out=$("$holdfast" run job -- "$holdfast" run job -- echo nested 2>&1)
 is "$out" nested 'a run inside a run of the same lock is recognised'
 
 # What is inherited on the embedded store is meant to be; this one adds nothing.
-fds() { ls -l /proc/self/fd | grep -cE 'socket:|pipe:'; }
-export -f fds
-out=$("$holdfast" run job -- bash -c fds)
-is "$out" "$("$holdfast" --store "file:$dir/file" run job -- bash -c fds)" 'the job inherits no connection'
+fds='find /proc/self/fd -lname "socket:*" -o -lname "pipe:*" | wc -l'
+out=$("$holdfast" run job -- sh -c "$fds")
+is "$out" "$("$holdfast" --store "file:$dir/file" run job -- sh -c "$fds")" 'the job inherits no connection'
 
 out=$("$holdfast" acquire job 2>&1)
 like "$?:$out" '*detached*' 'a detached lease is refused in a sentence'

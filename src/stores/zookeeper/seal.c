@@ -18,7 +18,7 @@ void zk_fds_note(struct zk_fds *out)
     if (dir == NULL)
         return;
     while ((entry = readdir(dir)) != NULL)
-        if (hf__parse_u64(entry->d_name, &fd) && fd < ZK_FDS_MAX)
+        if (hf__parse_u64(entry->d_name, &fd) && fd < ZK_FDS_MAX && (int)fd != dirfd(dir))
             out->bits[fd / 64] |= 1ull << fd % 64;
     (void)closedir(dir);
 }

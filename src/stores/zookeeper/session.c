@@ -170,7 +170,7 @@ static enum hf_status pick(struct zk_store *store, uint32_t ttl_ms, struct zk_se
 {
     uint32_t asked_ms = ttl_ms != 0 ? timeout_for(ttl_ms) : 0;
     struct zk_session *pruned;
-    struct zk_session *fresh;
+    struct zk_session *fresh = NULL;
     enum hf_status status;
 
     pthread_mutex_lock(&store->lock);
