@@ -179,7 +179,7 @@ static enum hf_status pick(struct zk_store *store, uint32_t ttl_ms, struct zk_se
     if (*out != NULL)
         return HF_OK;
     status = start(store, asked_ms != 0 ? asked_ms : timeout_for(HF_TTL_DEFAULT_MS), &fresh, err);
-    if (status != HF_OK)
+    if (status != HF_OK || fresh == NULL)
         return status;
     pthread_mutex_lock(&store->lock);
     pruned = prune(store);
