@@ -116,7 +116,8 @@ static enum hf_status start(struct zk_store *store, uint32_t asked_ms, struct zk
     }
     if (rc != ZOK) {
         destroy(session);
-        return zk_verdict(store, NULL, rc, err);
+        return hf__fail(err, HF_UNREACHABLE, "store %.120s: the credentials cannot be sent: %s",
+                        store->url.shown, zerror(rc));
     }
     *out = session;
     return HF_OK;
@@ -179,7 +180,7 @@ static enum hf_status pick(struct zk_store *store, uint32_t ttl_ms, struct zk_se
     if (*out != NULL)
         return HF_OK;
     status = start(store, asked_ms != 0 ? asked_ms : timeout_for(HF_TTL_DEFAULT_MS), &fresh, err);
-    if (status != HF_OK || fresh == NULL)
+    if (status != HF_OK)
         return status;
     pthread_mutex_lock(&store->lock);
     pruned = prune(store);
