@@ -26,7 +26,7 @@ metric() {
     sed -n "s/^zk_$1[[:space:]]//p" <&4
 }
 
-"$dir/bench" pair "$h" 400 >"$dir/pair" || exit 1
+"$dir/bench" pair "$h" 20 >"$dir/pair" || exit 1
 raw=$(sed -n 's/^raw_us //p' "$dir/pair")
 ours=$(sed -n 's/^ours_us //p' "$dir/pair")
 kazoo=$("$python" - "$h" <<'PY'
