@@ -36,8 +36,16 @@ BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
 LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/stores/file/*.c)
 CLI_SRC := $(wildcard src/cli/*.c)
-UNIT := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/unit/test_*.c tests/faults/test_*.c))
-TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/faults/tool_*.c))
+TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
+# A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
+STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
+	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
+STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
+store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
+	src/stores/$(1)/scripts/*.lua),$(BUILD)/obj/gen/$(1).o)
+store_libs = $(shell pkg-config --libs $$(cat src/stores/$(1)/packages))
+UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(filter redis,$(STORES)),,\
+	tests/unit/test_redis_%),$(wildcard tests/unit/test_*.c tests/faults/test_*.c)))
 PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
 	$(wildcard tests/support/plugins/*.c))
 BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
@@ -47,7 +55,7 @@ LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
 .PHONY: all help try test test-programs bench lint format install uninstall clean deps
-all: $(BIN) $(LIB_A) $(LIB_SO) $(BUILD)/holdfast.pc
+all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 
 help:
 	@echo 'make            build $(BIN) and the library'
@@ -82,11 +90,31 @@ $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
 	@mkdir -p $(@D)
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@
 
+.SECONDEXPANSION:
+$(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(call store_libs,$*) -o $@
+
+.SECONDARY: $(STORES:%=$(BUILD)/gen/%.c)
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
+$(BUILD)/gen/%.c: src/stores/%/scripts/embed.sh $$(wildcard src/stores/$$*/scripts/*.lua \
+		src/stores/$$*/scripts/lib/*.lua)
+	@mkdir -p $(@D)
+	@$< $(filter-out %.sh $(<D)/lib/%,$^) > $@
+
 # Tests and measuring programs link the objects, so that they reach what the library hides.
 $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/support/*.c)) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lcmocka -o $@
+
+$(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): $(call store_obj,redis)
+$(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): LDFLAGS += $(LIB_A) $(call store_libs,redis)
+$(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c)))
 
 # The N-th allocation fails: the linker puts the test's functions before the system's.
 $(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc calloc realloc strdup \
@@ -128,6 +156,7 @@ install: all
 		$(addprefix $(MANDIR)/,man1 man3 man7) $(PREFIX)/share/bash-completion/completions \
 		$(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d)
 	install -m 755 $(BIN) $(DESTDIR)$(BINDIR)/holdfast
+	$(if $(STORE_SO),install -m 755 $(STORE_SO) $(DESTDIR)$(PLUGINDIR)/)
 	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
 	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so
