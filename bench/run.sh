@@ -15,7 +15,7 @@ run() {
     mkdir "$dir/$1"
     name=$1
     shift
-    "$@" >>"$rows" || echo "$name failed		must run		MISS" >>"$rows"
+    "$@" >>"$rows" || printf '%s failed\t\tmust run\t\tMISS\n' "$name" >>"$rows"
     rm -rf "${dir:?}/$name"
 }
 

@@ -131,7 +131,8 @@ struct hf_store_ops {
     int (*life_fd)(struct hf_store_base *store);
 
     /* Optional. The URL by which any other process opens this very store: defaults filled in, paths
-     * absolute, no password. Lives as long as the store. Without it the URL given to open serves. */
+     * absolute, no password. Lives as long as the store. Without it the URL given to open serves.
+     */
     const char *(*url)(struct hf_store_base *store);
 
     /* Optional. Make a damaged store usable again; tokens from now on are above `above` and above

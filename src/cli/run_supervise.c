@@ -2,7 +2,7 @@
  *
  * The guard ends the tree. The supervisor only says why, and stands in when the guard does not act
  * (it may be stopped) or is dead. */
-#include "cli/run.h"
+#include "cli/run_supervise.h"
 
 #include "base/base.h"
 
@@ -17,57 +17,33 @@
 #include <unistd.h>
 
 enum {
-    WORDS_MAX = 16,
-    KEEP_PART = 4, /* the keeper starts after this part of the ttl; it renews at a third */
-    LAG_PART = 4,  /* of the margin: how long the guard may be late before we step in    */
-    LEFTOVER_NAMED_MAX = 10,    /* processes named on stderr    */
-    LEFTOVER_PATIENCE_MS = 200, /* most of what CMD leaves behind is just about to end */
-    ROUND_MS = 5 /* between two rounds of KILL                                      */
+    WORDS_MAX = 16,             /* read from the socket at once                           */
+    KEEP_PART = 4,              /* of the ttl: when the keeper starts; it renews at a third */
+    LEFTOVER_PATIENCE_MS = 200, /* most of what CMD leaves behind is just about to end    */
+    LATE_CHECK_MS = 5           /* how often we look at a guard that is late              */
 };
 
-struct supervisor {
-    struct run_job *job;
-    struct run_page *page;
-    struct run_outcome *outcome;
-    struct run_foreign foreign;
-    pid_t guard;
-    int link;
-    int timer;
-    int lost_fd;        /* readable once the keeper knows; -1: not kept yet */
-    int64_t keep_at_ns; /* HF_NEVER: kept, or nothing to keep */
-    int64_t name_at_ns; /* when to name what CMD left behind; HF_NEVER */
-    bool exited;        /* CMD did, but something it started is still there */
-    bool said_why;
-    bool gone; /* the whole tree, or it is left alone */
-};
-
-static bool start_guard(struct supervisor *s);
-static void begin_guard(struct supervisor *s, const int link[2]);
+static bool start_guard(struct run_supervisor *s);
+static void begin_guard(struct run_supervisor *s, const int link[2]);
 static bool shares_terminal(void);
 static void note_foreign_children(struct run_foreign *foreign);
-static void arm_timer(struct supervisor *s);
-static void wait_for_something(struct supervisor *s);
-static void hear_signals(struct supervisor *s);
-static void hear_guard(struct supervisor *s);
-static void hear_clock(struct supervisor *s);
-static void lease_lost(struct supervisor *s, enum hf_loss reason);
-static void say_why(struct supervisor *s);
-static void command_exited(struct supervisor *s);
-static void name_leftovers(struct supervisor *s);
-static void stand_in(struct supervisor *s, const struct run_plan *plan, int64_t now_ns);
-static void guard_died(struct supervisor *s);
-static bool reap_orphans(struct supervisor *s, const struct run_tree *tree);
-static bool reap_one(struct supervisor *s, pid_t wanted);
-static void tell(struct supervisor *s, int word);
+static void arm_timer(struct run_supervisor *s);
+static void wait_for_something(struct run_supervisor *s);
+static void hear_signals(struct run_supervisor *s);
+static void hear_guard(struct run_supervisor *s);
+static void hear_clock(struct run_supervisor *s);
+static void lease_lost(struct run_supervisor *s, enum hf_loss reason);
+static void command_exited(struct run_supervisor *s);
+static void tell(struct run_supervisor *s, int word);
 
 bool run_supervise(struct run_job *job, struct run_outcome *outcome)
 {
-    struct supervisor s = {.job = job,
-                           .page = job->page,
-                           .outcome = outcome,
-                           .lost_fd = -1,
-                           .keep_at_ns = HF_NEVER,
-                           .name_at_ns = HF_NEVER};
+    struct run_supervisor s = {.job = job,
+                               .page = job->page,
+                               .outcome = outcome,
+                               .lost_fd = -1,
+                               .keep_at_ns = HF_NEVER,
+                               .name_at_ns = HF_NEVER};
     outcome->terminal = shares_terminal();
     run_page_init(s.page, job->options);
     if (job->lease) {
@@ -95,7 +71,7 @@ void run_supervise_end(const struct run_job *job)
         waitpid(job->guard, NULL, 0);
 }
 
-static bool start_guard(struct supervisor *s)
+static bool start_guard(struct run_supervisor *s)
 {
     int link[2];
     sigset_t all, mine;
@@ -128,7 +104,7 @@ static bool start_guard(struct supervisor *s)
     return true;
 }
 
-static void begin_guard(struct supervisor *s, const int link[2])
+static void begin_guard(struct run_supervisor *s, const int link[2])
 {
     struct run_job *job = s->job;
     struct run_guard guard = {.page = s->page,
@@ -177,20 +153,15 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int64_t lag_ns(const struct supervisor *s)
-{
-    return s->page->margin_ns / LAG_PART;
-}
-
 /* Wakes us for the keeper, for the names, and for the plan if the guard does not follow it. */
-static void arm_timer(struct supervisor *s)
+static void arm_timer(struct run_supervisor *s)
 {
     struct run_plan plan = run_plan_of(s->page);
     bool began = atomic_load(&s->page->began_ns) != 0;
     int64_t now_ns = hf__now_ns();
-    int64_t plan_ns = hf__time_add(began ? plan.kill_ns : plan.term_ns, lag_ns(s));
+    int64_t plan_ns = hf__time_add(began ? plan.kill_ns : plan.term_ns, run_lag_ns(s));
     if (plan_ns <= now_ns)
-        plan_ns = now_ns + ROUND_MS * HF__NS_PER_MS;
+        plan_ns = now_ns + LATE_CHECK_MS * HF__NS_PER_MS;
     int64_t at_ns = earlier(plan_ns, earlier(s->keep_at_ns, s->name_at_ns));
     struct itimerspec at = {0};
     if (at_ns != HF_NEVER) {
@@ -200,7 +171,7 @@ static void arm_timer(struct supervisor *s)
     timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static void wait_for_something(struct supervisor *s)
+static void wait_for_something(struct run_supervisor *s)
 {
     enum { SIGNALS, GUARD, TIMER, LOST, COUNT };
     struct pollfd fds[COUNT] = {{.fd = s->job->signals.fd, .events = POLLIN},
@@ -221,7 +192,7 @@ static void wait_for_something(struct supervisor *s)
     hear_clock(s);
 }
 
-static void hear_signals(struct supervisor *s)
+static void hear_signals(struct run_supervisor *s)
 {
     int number;
     bool from_kernel;
@@ -242,17 +213,17 @@ static void hear_signals(struct supervisor *s)
     }
 }
 
-static void hear_guard(struct supervisor *s)
+static void hear_guard(struct run_supervisor *s)
 {
     unsigned char words[WORDS_MAX];
     ssize_t got = recv(s->link, words, sizeof words, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-        guard_died(s);
+        run_guard_died(s);
         return;
     }
     for (ssize_t i = 0; i < got && !s->gone; i++) {
         if (words[i] == RUN_WORD_BEGAN)
-            say_why(s);
+            run_say_why(s);
         else if (words[i] == RUN_WORD_EXITED)
             command_exited(s);
         else if (words[i] == RUN_WORD_GONE)
@@ -260,7 +231,7 @@ static void hear_guard(struct supervisor *s)
     }
 }
 
-static void hear_clock(struct supervisor *s)
+static void hear_clock(struct run_supervisor *s)
 {
     struct run_plan plan = run_plan_of(s->page);
     int64_t now_ns = hf__now_ns();
@@ -276,12 +247,12 @@ static void hear_clock(struct supervisor *s)
             cli_error("lock '%s' cannot be kept: %s", s->job->options->name, err.text);
     }
     if (now_ns >= s->name_at_ns)
-        name_leftovers(s);
-    stand_in(s, &plan, now_ns);
+        run_name_leftovers(s);
+    run_stand_in(s, &plan, now_ns);
 }
 
 /* The keeper knows that the lease is over. */
-static void lease_lost(struct supervisor *s, enum hf_loss reason)
+static void lease_lost(struct run_supervisor *s, enum hf_loss reason)
 {
     const struct run_options *options = s->job->options;
     s->lost_fd = -1;
@@ -301,7 +272,7 @@ static void lease_lost(struct supervisor *s, enum hf_loss reason)
 }
 
 /* The ending began without us asking for it. */
-static void say_why(struct supervisor *s)
+void run_say_why(struct run_supervisor *s)
 {
     const struct run_options *options = s->job->options;
     char text[32];
@@ -326,7 +297,7 @@ static void say_why(struct supervisor *s)
 }
 
 /* CMD is gone, but something it started is not. */
-static void command_exited(struct supervisor *s)
+static void command_exited(struct run_supervisor *s)
 {
     s->exited = true;
     switch ((enum run_leftover)s->job->options->leftover) {
@@ -349,100 +320,7 @@ static void command_exited(struct supervisor *s)
     }
 }
 
-static void name_leftovers(struct supervisor *s)
-{
-    struct run_tree tree;
-    char names[512] = "";
-    size_t used = 0;
-    s->name_at_ns = HF_NEVER;
-    if (!run_tree_find(&tree, s->guard, NULL) || tree.count == 0)
-        return;
-    size_t shown = tree.count < LEFTOVER_NAMED_MAX ? tree.count : LEFTOVER_NAMED_MAX;
-    for (size_t i = 0; i < shown; i++) {
-        char one[64];
-        run_tree_describe(one, sizeof one, tree.list[i].pid);
-        int len = snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", one);
-        if (len < 0 || (size_t)len >= sizeof names - used)
-            break;
-        used += (size_t)len;
-    }
-    cli_error("%s ended but left %s%s running; lock '%s' stays held until %s gone (see --leftover)",
-              s->job->options->command[0], names, shown < tree.count ? " and more" : "",
-              s->job->options->name, tree.count == 1 ? "it is" : "they are");
-}
-
-/* Does the guard's work if the guard is late. If nothing helps by the deadline, the guard goes too:
- * its tree becomes ours, and we can reap it. */
-static void stand_in(struct supervisor *s, const struct run_plan *plan, int64_t now_ns)
-{
-    struct run_tree tree;
-    int64_t late_ns = now_ns - lag_ns(s);
-    bool began = atomic_load(&s->page->began_ns) != 0;
-    bool begin = !began && late_ns >= plan->term_ns && run_page_begin(s->page, plan, now_ns);
-    if (!begin && (!began || late_ns < plan->kill_ns))
-        return;
-    if (begin)
-        say_why(s);
-    struct run_plan next = run_plan_of(s->page);
-    bool enough = now_ns >= next.kill_ns;
-    if (run_tree_find(&tree, getpid(), &s->foreign)) {
-        run_tree_signal(&tree, enough ? SIGKILL : SIGTERM);
-        if (!enough)
-            run_tree_signal(&tree, SIGCONT);
-    }
-    if (enough && now_ns >= next.kill_ns + s->page->margin_ns && s->guard > 0)
-        kill(s->guard, SIGKILL);
-}
-
-/* The socket closes a moment before the guard's children become ours, so wait for its end first.
- * CMD had SIGKILL from the kernel when its parent died; the rest gets it from us. */
-static void guard_died(struct supervisor *s)
-{
-    struct run_tree tree;
-    close(s->link);
-    s->link = -1;
-    s->outcome->guard_died = true;
-    cli_error("the watchdog was killed; ending %s", s->job->options->command[0]);
-    if (s->guard > 0)
-        waitpid(s->guard, NULL, 0);
-    s->guard = -1;
-    s->foreign.guard = 0;
-    for (;;) {
-        if (run_tree_find(&tree, getpid(), &s->foreign))
-            run_tree_signal(&tree, SIGKILL);
-        if (reap_orphans(s, &tree))
-            break;
-        hf__sleep_ns(ROUND_MS * HF__NS_PER_MS);
-    }
-    s->gone = true;
-}
-
-/* True when none is left. Children that we had before are not ours to wait for. */
-static bool reap_orphans(struct supervisor *s, const struct run_tree *tree)
-{
-    if (s->foreign.count == 0) {
-        while (reap_one(s, -1))
-            continue;
-        return errno == ECHILD;
-    }
-    for (size_t i = 0; i < tree->count; i++) {
-        if (tree->list[i].parent == tree->root)
-            reap_one(s, tree->list[i].pid);
-    }
-    return tree->count == 0;
-}
-
-static bool reap_one(struct supervisor *s, pid_t wanted)
-{
-    int status;
-    errno = 0;
-    pid_t pid = waitpid(wanted, &status, WNOHANG);
-    if (pid > 0 && pid == atomic_load(&s->page->command_pid))
-        atomic_store(&s->page->command_status, status);
-    return pid > 0;
-}
-
-static void tell(struct supervisor *s, int word)
+static void tell(struct run_supervisor *s, int word)
 {
     unsigned char byte = (unsigned char)word;
     if (s->link >= 0)

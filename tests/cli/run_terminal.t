@@ -22,14 +22,21 @@ is "$(echo "$numbers" | sed -n '1,2p' | grep -cx "$mine")" 1 \
     'the command is in the foreground group, the watchdog is not'
 
 # Ctrl-C: the command gets it once, and the shell sees that it was a signal.
+cat >"$dir/count-ints" <<END
+\$SIG{INT} = sub { system "echo int >>$dir/ints" };
+system "echo up >$dir/up";
+sleep 1 while ! -s "$dir/ints";
+sleep 1;
+\$SIG{INT} = "DEFAULT";
+kill "INT", \$\$;
+END
 cat >"$dir/ctrl-c" <<END
 #!/bin/bash
-$hf run job -- bash -c 'trap "echo int >>$dir/ints; trap - INT; kill -INT \\\$\\\$" INT
-    echo up >$dir/up; while :; do sleep 0.05; done'
+$hf run job -- perl $dir/count-ints
 echo "not reached \$?" >>$dir/ints
 END
 chmod +x "$dir/ctrl-c"
-(within 10 test -s "$dir/up" && printf '\003' && within 10 test -s "$dir/ints" && sleep 0.3) |
+(within 10 test -s "$dir/up" && printf '\003' && within 10 test -s "$dir/ints" && sleep 2) |
     on_terminal "$dir/ctrl-c"
 is "$(cat "$dir/ints")" int 'Ctrl-C reaches the command once, and stops the script around us'
 is_free job

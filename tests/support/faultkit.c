@@ -81,9 +81,8 @@ static void remove_all(void)
     }
 }
 
-const char *kit_dir(void)
+static const char *dir_in(const char *tmp)
 {
-    const char *tmp = getenv("TMPDIR");
     char *path = NULL;
 
     assert_true(dir_count < DIRS_MAX);
@@ -94,6 +93,18 @@ const char *kit_dir(void)
     assert_true(asprintf(&path, "%s/holdfast-fault.XXXXXX", tmp != NULL ? tmp : "/tmp") > 0);
     assert_non_null(mkdtemp(path));
     return dirs[dir_count++] = path;
+}
+
+const char *kit_dir(void)
+{
+    return dir_in(getenv("TMPDIR"));
+}
+
+const char *kit_fast_dir(void)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    return dir_in(tmp == NULL && access("/dev/shm", W_OK | X_OK) == 0 ? "/dev/shm" : tmp);
 }
 
 long kit_count(const char *path, const char *folder, const char *prefix)

@@ -30,6 +30,8 @@ long kit_rounds(long n);
 
 /* A fresh private folder, gone when the program ends. The path lives until then. */
 const char *kit_dir(void);
+/* The same in memory, if there is such a place: for tests that make files by the thousand. */
+const char *kit_fast_dir(void);
 void kit_remove(const char *path);
 /* Files of a folder below path whose name starts with prefix; hidden ones only if prefix is ".". */
 long kit_count(const char *path, const char *folder, const char *prefix);

@@ -114,7 +114,7 @@ static void hold(struct storm *storm, int self, int lock, struct hf_lease *lease
 
 static void give_back(struct storm *storm, int lock, struct hf_lease *lease)
 {
-    bool valid = hf_lease_remaining_ms(lease) > 1000;
+    bool valid = !storm->stops && hf_lease_remaining_ms(lease) > 1000;
     struct hf_error err = {0};
     enum hf_status status = hf_release(lease, &err);
 
@@ -148,6 +148,8 @@ static void one_round(struct storm *storm, struct hf_store *store, int self, str
     if (status == HF_OK) {
         hold(storm, self, lock, lease, rng);
         give_back(storm, lock, lease);
+    } else if (status == HF_UNKNOWN && storm->stops) {
+        /* stopped for so long that the grant was over before it was seen */
     } else if (status != HF_BUSY || wait_ms == STUCK_MS) {
         breach(storm, "acquire of %s: %s: %s", storm_lock_name(lock), hf_status_name(status),
                err.text);

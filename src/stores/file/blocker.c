@@ -87,14 +87,14 @@ static void describe(int proc, const char *pid, char *out, size_t size)
         (void)snprintf(out, size, "process %s", pid);
 }
 
-bool hf__blocker_name(struct file_store *store, off_t byte, char *out, size_t size)
+bool hf__blocker_name(int fd, off_t byte, char *out, size_t size)
 {
     struct dirent *entry;
     struct stat st;
     bool found = false;
     DIR *proc;
 
-    if (fstat(store->slots_fd, &st) != 0 || (proc = opendir("/proc")) == NULL)
+    if (fstat(fd, &st) != 0 || (proc = opendir("/proc")) == NULL)
         return false;
     while (!found && (entry = readdir(proc)) != NULL) {
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||

@@ -188,12 +188,20 @@ static enum hf_status write_block(struct file_store *store, struct bucket *bucke
                                   struct hf_error *err)
 {
     off_t at = offset_of(bucket->page_no) + ((char *)block - (char *)&bucket->page);
+    char there[SLOT_SIZE];
+    bool known;
+    int error;
 
     hf__sum_set(block);
-    if (store->sys->pwrite(store->slots_fd, block, SLOT_SIZE, at) == SLOT_SIZE)
+    if (hf__write_all(store->sys, store->slots_fd, block, SLOT_SIZE, at))
         return HF_OK;
-    return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot write the slot file: %s",
-                    store->path, strerror(errno));
+    /* What readers see is what counts, whatever was said about the write. */
+    error = errno;
+    known = store->sys->pread(store->slots_fd, there, sizeof there, at) == sizeof there;
+    if (known && memcmp(there, block, sizeof there) == 0)
+        return HF_OK;
+    return hf__fail(err, known ? HF_UNREACHABLE : HF_UNKNOWN,
+                    "store file:%s: cannot write the slot file: %s", store->path, strerror(error));
 }
 
 enum hf_status hf__bucket_write(struct file_store *store, struct bucket *bucket, struct slot *slot,
@@ -249,7 +257,6 @@ enum hf_status hf__bucket_vacate(struct file_store *store, struct bucket *bucket
 static enum hf_status append_page(struct file_store *store, const struct page *page,
                                   uint32_t *page_no, struct hf_error *err)
 {
-    ssize_t written = -1;
     enum hf_status status =
         hf__guard_lock(store, GUARD_GROW, store->base.host->now_ns() + HF__NS_PER_S, err);
 
@@ -258,11 +265,10 @@ static enum hf_status append_page(struct file_store *store, const struct page *p
     status = hf__page_count(store, page_no, err);
     if (status == HF_OK && *page_no <= ROOTS)
         status = damaged(store, *page_no, err); /* cut off: a root must not become another page */
-    if (status == HF_OK)
-        written = store->sys->pwrite(store->slots_fd, page, sizeof *page, offset_of(*page_no));
-    if (status == HF_OK && written != sizeof *page)
+    if (status == HF_OK &&
+        !hf__write_all(store->sys, store->slots_fd, page, sizeof *page, offset_of(*page_no)))
         status = hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot grow the slot file: %s",
-                          store->path, written < 0 ? strerror(errno) : "no space left");
+                          store->path, strerror(errno));
     hf__guard_unlock(store, GUARD_GROW);
     return status;
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
@@ -95,10 +96,8 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
 static enum hf_status dir_fail(const struct file_store *store, const char *what, int error,
                                struct hf_error *err)
 {
-    bool denied = error == EACCES || error == EPERM || error == EROFS;
-
-    return hf__fail(err, denied ? HF_DENIED : HF_UNREACHABLE, "store file:%s: cannot %s: %s",
-                    store->path, what, strerror(error));
+    return hf__fail(err, hf__dir_status(error), "store file:%s: cannot %s: %s", store->path, what,
+                    strerror(error));
 }
 
 /* mkdir -p; parents get the same private mode. */
@@ -239,42 +238,109 @@ enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t dea
 }
 
 /* Calls unlink for every entry of a folder below the directory, or of the directory itself, whose
- * name starts with prefix. With dry true only counts. */
-static size_t remove_all(const struct file_store *store, const char *folder, const char *prefix,
-                         const char *except, bool dry)
+ * name starts with prefix. With dry true only counts. A folder that is not there is empty; one that
+ * cannot be read is a failure: what is in it must not be taken for nothing. */
+static enum hf_status remove_all(const struct file_store *store, const char *folder,
+                                 const char *prefix, const char *except, bool dry, size_t *found,
+                                 struct hf_error *err)
 {
     int fd = openat(store->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     struct dirent *entry;
-    size_t found = 0;
 
+    *found = 0;
     if (dir == NULL) {
+        int error = errno;
+
         if (fd >= 0)
             (void)close(fd);
-        return 0;
+        if (error == ENOENT)
+            return HF_OK;
+        return error == ENOMEM ? hf__nomem(err) : dir_fail(store, "read the directory", error, err);
     }
     while ((entry = readdir(dir)) != NULL) {
         if (entry->d_name[0] == '.' || strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
             (except != NULL && strcmp(entry->d_name, except) == 0))
             continue;
-        found++;
+        ++*found;
         if (!dry)
             (void)unlinkat(dirfd(dir), entry->d_name, 0);
     }
     (void)closedir(dir);
-    return found;
+    return HF_OK;
 }
 
-bool hf__dir_has_slots(const struct file_store *store, const char *except)
+enum hf_status hf__dir_has_slots(const struct file_store *store, const char *except, bool *out,
+                                 struct hf_error *err)
 {
-    return remove_all(store, ".", "slots-", except, true) > 0;
+    size_t found;
+    enum hf_status status = remove_all(store, ".", "slots-", except, true, &found, err);
+
+    *out = found > 0;
+    return status;
 }
 
-void hf__dir_discard(struct file_store *store)
+enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err)
 {
-    (void)remove_all(store, ".", "slots-", NULL, false);
-    (void)remove_all(store, "alive", "", NULL, false);
-    (void)remove_all(store, "queue", "", NULL, false);
+    size_t found;
+    enum hf_status status = remove_all(store, "alive", "", NULL, false, &found, err);
+
+    if (status == HF_OK)
+        status = remove_all(store, "queue", "", NULL, false, &found, err);
+    /* Last, so that a discard that failed is found to be still to do. */
+    if (status == HF_OK)
+        status = remove_all(store, ".", "slots-", NULL, false, &found, err);
+    return status;
+}
+
+enum hf_status hf__dir_status(int error)
+{
+    /* ELOOP: a link where a file should be. */
+    return error == EACCES || error == EPERM || error == EROFS || error == ELOOP ? HF_DENIED
+                                                                                 : HF_UNREACHABLE;
+}
+
+/* A name that nobody else uses, for what is not in place yet. */
+static void draft_name(const struct file_store *store, char *out, size_t size, const char *name)
+{
+    (void)snprintf(out, size, ".%s-%016" PRIx64, name, store->client);
+}
+
+int hf__dir_create(struct file_store *store, const char *name)
+{
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    char draft[64];
+    int fd =
+        openat(store->dir_fd, name, store->shared ? flags : flags | O_CREAT, hf__dir_mode(store));
+
+    if (fd >= 0 || !store->shared || errno != ENOENT)
+        return fd;
+    draft_name(store, draft, sizeof draft, name);
+    fd = openat(store->dir_fd, draft, flags | O_CREAT | O_EXCL, hf__dir_mode(store));
+    if (fd < 0)
+        return -1;
+    (void)fchmod(fd, hf__dir_mode(store));
+    (void)close(fd);
+    (void)!linkat(store->dir_fd, draft, store->dir_fd, name, 0); /* or another one was faster */
+    (void)unlinkat(store->dir_fd, draft, 0);
+    return openat(store->dir_fd, name, flags);
+}
+
+void hf__dir_make_folder(struct file_store *store, const char *name)
+{
+    char draft[64];
+
+    if (!store->shared) {
+        (void)mkdirat(store->dir_fd, name, 0700);
+        return;
+    }
+    draft_name(store, draft, sizeof draft, name);
+    if (mkdirat(store->dir_fd, draft, 02770) != 0)
+        return;
+    (void)!fchmodat(store->dir_fd, draft, 02770, 0);
+    /* Not in place of another's, be it empty: somebody may be about to make a FIFO in there. */
+    if (renameat2(store->dir_fd, draft, store->dir_fd, name, RENAME_NOREPLACE) != 0)
+        (void)unlinkat(store->dir_fd, draft, AT_REMOVEDIR);
 }
 
 mode_t hf__dir_mode(const struct file_store *store)

@@ -23,9 +23,8 @@
 static enum hf_status floor_fail(const struct file_store *store, const char *what,
                                  struct hf_error *err)
 {
-    return hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
-                    "store file:%s: cannot %s the token floor: %s", store->path, what,
-                    strerror(errno));
+    return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot %s the token floor: %s",
+                    store->path, what, strerror(errno));
 }
 
 static int format_line(char *out, size_t size, uint64_t promise)
@@ -43,7 +42,9 @@ enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf
     char expected[LINE_MAX_LEN + 1];
     char number[24];
     ssize_t got;
-    int fd = store->sys->openat(store->dir_fd, FLOOR_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    /* Not blocking, should it be a FIFO. */
+    int fd = store->sys->openat(store->dir_fd, FLOOR_NAME,
+                                O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0);
 
     *out = 0;
     if (fd < 0)
@@ -69,16 +70,18 @@ enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struc
     const struct hf__file_sys *sys = store->sys;
     char line[LINE_MAX_LEN + 1];
     int len = format_line(line, sizeof line, promise);
-    int fd =
-        sys->openat(store->dir_fd, FLOOR_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                    hf__dir_mode(store));
     bool written;
+    int fd;
 
+    if (store->shared)
+        (void)unlinkat(store->dir_fd, FLOOR_NEW, 0); /* another user may have been killed here */
+    fd = sys->openat(store->dir_fd, FLOOR_NEW,
+                     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, hf__dir_mode(store));
     if (fd < 0)
         return floor_fail(store, "create", err);
     if (store->shared)
         (void)fchmod(fd, hf__dir_mode(store));
-    written = sys->pwrite(fd, line, (size_t)len, 0) == len && sys->fsync(fd) == 0;
+    written = hf__write_all(sys, fd, line, (size_t)len, 0) && sys->fsync(fd) == 0;
     if (!written) {
         enum hf_status status = floor_fail(store, "write", err);
 
@@ -92,22 +95,32 @@ enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struc
     return HF_OK;
 }
 
+static enum hf_status lock_fail(const struct file_store *store, int fd, struct hf_error *err)
+{
+    char who[96];
+
+    if (err != NULL && (errno == EAGAIN || errno == EACCES) &&
+        hf__blocker_name(fd, 0, who, sizeof who))
+        return hf__fail(err, HF_UNREACHABLE,
+                        "store file:%s: %s is raising the token floor and does not go on: resume "
+                        "or end it",
+                        store->path, who);
+    return floor_fail(store, "lock", err);
+}
+
 enum hf_status hf__floor_lock(struct file_store *store, int64_t deadline_ns, int *out,
                               struct hf_error *err)
 {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    int fd = openat(store->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-                    hf__dir_mode(store));
+    struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int fd = hf__dir_create(store, "lock");
 
     if (fd < 0)
         return floor_fail(store, "lock", err);
-    if (store->shared)
-        (void)fchmod(fd, hf__dir_mode(store));
-    while (fcntl(fd, F_OFD_SETLK, &whole) != 0) {
-        bool taken = errno == EAGAIN || errno == EACCES;
+    while (fcntl(fd, F_OFD_SETLK, &first) != 0) {
+        bool taken = errno == EAGAIN || errno == EACCES || errno == EINTR;
 
         if (!taken || store->base.host->now_ns() >= deadline_ns) {
-            enum hf_status status = floor_fail(store, "lock", err);
+            enum hf_status status = lock_fail(store, fd, err);
 
             (void)close(fd);
             return status;
@@ -162,7 +175,7 @@ static enum hf_status promise_more(struct file_store *store, struct file_header 
         return status;
     header->promise = current;
     hf__sum_set(header);
-    if (store->sys->pwrite(store->slots_fd, header, sizeof *header, 0) != sizeof *header)
+    if (!hf__write_all(store->sys, store->slots_fd, header, sizeof *header, 0))
         return floor_fail(store, "publish", err);
     return HF_OK;
 }
@@ -174,7 +187,7 @@ static enum hf_status raise_floor(struct file_store *store, uint64_t wanted, int
                                   struct hf_error *err)
 {
     struct file_header header;
-    int fd;
+    int fd = -1;
     enum hf_status status = hf__floor_lock(store, deadline_ns, &fd, err);
 
     if (status != HF_OK)
@@ -199,8 +212,8 @@ enum hf_status hf__floor_admit(struct file_store *store, uint64_t token, int64_t
 void hf__floor_refill(struct file_store *store, uint64_t token)
 {
     /* Half of what was promised is left: fine. Failing here costs nothing yet: the next token above
-     * the promise will ask for it, and say what is wrong. */
+     * the promise will ask for it, and say what is wrong. So it does not wait either: whoever has
+     * the lock is raising the floor already. */
     if (token <= HF__TOKEN_MAX - HOUR_US && token + HOUR_US / 2 > atomic_load(&store->promise))
-        (void)raise_floor(store, token + HOUR_US / 2,
-                          store->base.host->now_ns() + 100 * HF__NS_PER_MS, NULL);
+        (void)raise_floor(store, token + HOUR_US / 2, 0, NULL);
 }

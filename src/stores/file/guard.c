@@ -37,7 +37,7 @@ static enum hf_status give_up(struct file_store *store, uint32_t page_no, struct
 {
     char who[96];
 
-    if (hf__blocker_name(store, GUARD_BASE + page_no, who, sizeof who))
+    if (err != NULL && hf__blocker_name(store->slots_fd, GUARD_BASE + page_no, who, sizeof who))
         return hf__fail(err, HF_UNREACHABLE,
                         "store file:%s: %s is in the middle of a change and does not go on: "
                         "resume or end it",
@@ -62,6 +62,8 @@ enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_
 {
     uint64_t seed = store->client; /* so that contenders do not come back in step */
     int64_t pause_ns = PAUSE_MIN_NS;
+    int64_t sleep_ns;
+    int64_t left_ns;
     int result;
 
     for (int tries = 0; (result = try_lock(store, page_no)) > 0; tries++) {
@@ -69,10 +71,12 @@ enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_
             (void)sched_yield();
             continue;
         }
-        if (store->base.host->now_ns() >= deadline_ns)
+        left_ns = deadline_ns - store->base.host->now_ns();
+        if (left_ns <= 0)
             return give_up(store, page_no, err);
-        hf__sleep_ns(pause_ns / 2 + (int64_t)(hf__hash64(&pause_ns, sizeof pause_ns, seed++) %
-                                              (uint64_t)pause_ns));
+        sleep_ns = pause_ns / 2 +
+                   (int64_t)(hf__hash64(&pause_ns, sizeof pause_ns, seed++) % (uint64_t)pause_ns);
+        hf__sleep_ns(sleep_ns < left_ns ? sleep_ns : left_ns); /* a renewal may have little time */
         if (pause_ns < PAUSE_MAX_NS)
             pause_ns *= 2;
     }

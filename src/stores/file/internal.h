@@ -58,6 +58,9 @@ static inline struct file_store *hf__file_of(struct hf_store_base *base)
     return (struct file_store *)base;
 }
 
+/* sys.c: pwrite until all is written; false with errno. */
+bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, size_t len, off_t at);
+
 /* dir.c: the directory, the slot file's name and header. */
 
 /* From a URL to a directory; *shared_out: ?shared=group. The caller frees *path_out. */
@@ -71,12 +74,20 @@ enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *e
 /* flock(2) on the directory, tried until deadline_ns. */
 enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,
                             struct hf_error *err);
-/* True if a slot file other than `except` (NULL: any) is there. */
-bool hf__dir_has_slots(const struct file_store *store, const char *except);
+/* *out: a slot file other than `except` (NULL: any) is there. */
+enum hf_status hf__dir_has_slots(const struct file_store *store, const char *except, bool *out,
+                                 struct hf_error *err);
 /* Removes every slot file and FIFO. Needs LOCK_EX. */
-void hf__dir_discard(struct file_store *store);
+enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err);
 /* The mode for files: 0600, or 0660 in a shared directory. */
 mode_t hf__dir_mode(const struct file_store *store);
+/* Opens a small file for reading and writing, made if need be. In a shared directory it appears
+ * with the group's rights from the start, whatever the umask. -1 with errno. */
+int hf__dir_create(struct file_store *store, const char *name);
+/* The same for a folder. */
+void hf__dir_make_folder(struct file_store *store, const char *name);
+/* What an errno means for the caller: HF_DENIED or HF_UNREACHABLE. */
+enum hf_status hf__dir_status(int error);
 /* Refuses files and FIFOs that others could have planted. */
 bool hf__dir_trusts(const struct file_store *store, const struct stat *st);
 
@@ -107,9 +118,9 @@ enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_
                               struct hf_error *err);
 void hf__guard_unlock(struct file_store *store, uint32_t page_no);
 
-/* blocker.c: "process 12 (name, stopped)" for who holds the byte lock; false if it cannot be told.
- */
-bool hf__blocker_name(struct file_store *store, off_t byte, char *out, size_t size);
+/* blocker.c: "process 12 (name, stopped)" for who holds the lock on a byte of the file; false if it
+ * cannot be told. */
+bool hf__blocker_name(int fd, off_t byte, char *out, size_t size);
 
 /* bucket.c: finding, reading, writing and splitting buckets. */
 

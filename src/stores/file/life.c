@@ -26,27 +26,18 @@ static void life_name(char *out, size_t size, uint64_t client)
     (void)snprintf(out, size, "alive/%016" PRIx64, client);
 }
 
-/* The folder of a FIFO's name, at its first use. */
-static void make_folder(struct file_store *store, const char *name, int len)
-{
-    char folder[16];
-
-    (void)snprintf(folder, sizeof folder, "%.*s", len, name);
-    /* The umask may take the group's rights away, which a shared store needs. */
-    if (mkdirat(store->dir_fd, folder, store->shared ? 02770 : 0700) == 0 && store->shared)
-        (void)!fchmodat(store->dir_fd, folder, 02770, 0);
-}
-
 int hf__fifo_make(struct file_store *store, const char *name)
 {
-    int folder = (int)(strchr(name, '/') - name);
+    char folder[16];
     int fd;
 
     if (mkfifoat(store->dir_fd, name, hf__dir_mode(store)) != 0) {
-        if (errno == ENOENT)
-            make_folder(store, name, folder);
-        else if (errno == EEXIST)
+        if (errno == ENOENT) {
+            (void)snprintf(folder, sizeof folder, "%.*s", (int)strcspn(name, "/"), name);
+            hf__dir_make_folder(store, folder);
+        } else if (errno == EEXIST) {
             (void)unlinkat(store->dir_fd, name, 0); /* left by the dead */
+        }
         if (mkfifoat(store->dir_fd, name, hf__dir_mode(store)) != 0)
             return -1;
     }

@@ -94,9 +94,8 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
         if (store->slots_fd >= 0)
             break;
         if (errno != ENOENT)
-            return hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
-                            "store file:%s: cannot open %s: %s", store->path, name,
-                            strerror(errno));
+            return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot open %s: %s",
+                            store->path, name, strerror(errno));
         status = create(store, name, deadline_ns, err);
         if (status != HF_OK)
             return status;
@@ -114,8 +113,11 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
 static enum hf_status discard_others(struct file_store *store, const char *name, uint64_t floor,
                                      struct hf_error *err)
 {
-    if (!hf__dir_has_slots(store, name))
-        return HF_OK;
+    bool others;
+    enum hf_status status = hf__dir_has_slots(store, name, &others, err);
+
+    if (status != HF_OK || !others)
+        return status;
     if (floor == 0)
         return hf__fail(
             err, HF_CORRUPT,
@@ -127,8 +129,7 @@ static enum hf_status discard_others(struct file_store *store, const char *name,
                         "store file:%s is in use by a process with another boot id: a container "
                         "with a boot id of its own cannot share it",
                         store->path);
-    hf__dir_discard(store);
-    return HF_OK;
+    return hf__dir_discard(store, err);
 }
 
 static enum hf_status write_new(struct file_store *store, const char *name, uint64_t base,
@@ -158,14 +159,19 @@ static enum hf_status write_new(struct file_store *store, const char *name, uint
     if (fd >= 0) {
         if (store->shared)
             (void)fchmod(fd, hf__dir_mode(store));
-        written = store->sys->pwrite(fd, image, size, 0) == (ssize_t)size &&
+        written = hf__write_all(store->sys, fd, image, size, 0) &&
                   store->sys->renameat(store->dir_fd, NEW_NAME, store->dir_fd, name) == 0;
     }
     free(image);
-    if (!written)
-        status = hf__fail(err, errno == EACCES || errno == EROFS ? HF_DENIED : HF_UNREACHABLE,
-                          "store file:%s: cannot create the slot file: %s", store->path,
-                          strerror(errno));
+    if (!written) {
+        int error = errno;
+
+        (void)unlinkat(store->dir_fd, NEW_NAME, 0); /* what little room there is */
+        errno = error;
+        status =
+            hf__fail(err, hf__dir_status(errno), "store file:%s: cannot create the slot file: %s",
+                     store->path, strerror(errno));
+    }
     if (fd >= 0)
         (void)close(fd);
     return status;

@@ -15,6 +15,7 @@
  */
 #include "stores/file/internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -119,7 +120,6 @@ static void choose_watch(struct file_store *store, struct waiter *waiter, const 
     int64_t now_ns = store->base.host->now_ns();
     uint64_t ahead = waiter->ticket - slot->head;
     uint64_t before = waiter->ticket;
-
     int64_t poll_ns = ahead <= NEAR ? POLL_NEAR_NS : POLL_FAR_NS;
 
     /* Waiters that came together must not look together. */
@@ -159,6 +159,7 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
                            struct slot *slot, struct hf_error *err)
 {
     char name[FIFO_NAME_SIZE];
+    enum hf_status status;
 
     if (waiter->in_line) {
         /* Passed over: those behind us must not go on watching us. */
@@ -173,9 +174,16 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
     if (!hf__turn_place(store, waiter->turn, name))
         return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot wait for lock \"%s\": %s",
                         store->path, slot->name, strerror(errno));
-    waiter->in_line = true;
     slot->tail++;
-    return hf__bucket_write(store, bucket, slot, err);
+    status = hf__bucket_write(store, bucket, slot, err);
+    if (status == HF_OK) {
+        waiter->in_line = true;
+    } else {
+        /* The ticket is the next one's too: our FIFO goes before the bucket is unlocked. */
+        hf__turn_drop(store, waiter->turn);
+        waiter->turn = NULL;
+    }
+    return status;
 }
 
 /* Looks once: takes the lock if it is our turn, else makes sure we are in line. HF_BUSY: wait on.
@@ -212,30 +220,55 @@ static enum hf_status look(struct file_store *store, struct waiter *waiter,
     return status;
 }
 
+/* Takes the tickets of the dead off the end of the line. They can be drawn again: nobody stands
+ * behind them, and so nobody watches them. Otherwise those who come and lose patience while one
+ * holds on would leave ever more to step over. Returns true if there were any. */
+static bool trim(struct file_store *store, struct slot *slot)
+{
+    uint64_t tail = slot->tail;
+
+    while (slot->tail > slot->head) {
+        int fd = open_ticket(store, slot->hash, slot->tail - 1);
+
+        if (fd >= 0)
+            (void)close(fd);
+        if (fd != -1)
+            break;
+        slot->tail--;
+    }
+    return slot->tail != tail;
+}
+
 /* Leaves the line; a turn that came at this very moment is passed on. */
 static void leave(struct file_store *store, struct waiter *waiter, const struct hf_claim *claim)
 {
     int64_t now_ns = store->base.host->now_ns();
     struct bucket bucket;
     struct slot *slot;
+    bool locked =
+        waiter->in_line &&
+        hf__bucket_lock(store, waiter->hash, now_ns + waiter->patience_ns, &bucket, NULL) == HF_OK;
 
-    if (waiter->in_line && hf__bucket_lock(store, waiter->hash, now_ns + waiter->patience_ns,
-                                           &bucket, NULL) == HF_OK) {
-        slot = hf__bucket_find(&bucket, waiter->hash, claim->name);
-        if (slot != NULL && slot->head == waiter->ticket && slot->claim_ns != 0) {
-            slot->head++;
-            (void)hf__queue_pass(store, &bucket, slot, now_ns, NULL);
-        }
-        hf__bucket_unlock(store, &bucket);
-    }
     if (waiter->turn != NULL)
         hf__turn_drop(store, waiter->turn);
+    if (!locked)
+        return;
+    slot = hf__bucket_find(&bucket, waiter->hash, claim->name);
+    if (slot != NULL && slot->head == waiter->ticket && slot->claim_ns != 0) {
+        slot->head++;
+        (void)trim(store, slot);
+        (void)hf__queue_pass(store, &bucket, slot, now_ns, NULL);
+    } else if (slot != NULL && trim(store, slot)) {
+        (void)hf__bucket_write(store, &bucket, slot, NULL);
+    }
+    hf__bucket_unlock(store, &bucket);
 }
 
 /* Sleeps until something happens. Returns true if the caller cancelled. */
 static bool sleep_in_line(struct file_store *store, struct waiter *waiter,
                           const struct hf_claim *claim)
 {
+    assert(waiter->turn != NULL); /* who is in line has one */
     struct pollfd fds[3] = {{.fd = waiter->turn->fd, .events = POLLIN},
                             {.fd = waiter->watch_fd, .events = 0},
                             {.fd = claim->cancel_fd, .events = POLLIN}};

@@ -3,6 +3,7 @@
 #include "core/token.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
@@ -72,37 +73,63 @@ static uint64_t highest_in(int fd)
     return highest;
 }
 
-/* The same for all slot files that are there: one of an earlier boot is as good a witness. */
-static uint64_t highest_token(struct file_store *store)
+static enum hf_status cannot_read(const struct file_store *store, int error,
+                                  struct hf_error *report)
+{
+    if (error == ENOMEM)
+        return hf__nomem(report);
+    return hf__fail(report, hf__dir_status(error), "store file:%s: cannot read its slot files: %s",
+                    store->path, strerror(error));
+}
+
+/* The same for all slot files that are there: one of an earlier boot is as good a witness. A
+ * witness that cannot be heard is a failure, because it is removed afterwards. */
+static enum hf_status highest_token(struct file_store *store, uint64_t *highest,
+                                    struct hf_error *report)
 {
     int dir_fd = openat(store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = dir_fd >= 0 ? fdopendir(dir_fd) : NULL;
     struct dirent *entry;
-    uint64_t highest = 0;
+    enum hf_status status = HF_OK;
 
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        int fd = strncmp(entry->d_name, "slots-", 6) == 0
-                     ? openat(store->dir_fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-                     : -1;
-        uint64_t token = fd >= 0 ? highest_in(fd) : 0;
-
-        if (token > highest)
-            highest = token;
-        if (fd >= 0)
-            (void)close(fd);
+    *highest = 0;
+    if (dir == NULL) {
+        status = cannot_read(store, errno, report);
+        if (dir_fd >= 0)
+            (void)close(dir_fd);
+        return status;
     }
-    if (dir != NULL)
-        (void)closedir(dir);
-    return highest;
+    while (status == HF_OK && (entry = readdir(dir)) != NULL) {
+        uint64_t token;
+        int fd;
+
+        if (strncmp(entry->d_name, "slots-", 6) != 0)
+            continue;
+        fd = openat(store->dir_fd, entry->d_name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0) {
+            /* A link is nothing of ours. */
+            if (errno != ELOOP && errno != ENOENT)
+                status = cannot_read(store, errno, report);
+            continue;
+        }
+        token = highest_in(fd);
+        if (token > *highest)
+            *highest = token;
+        (void)close(fd);
+    }
+    (void)closedir(dir);
+    return status;
 }
 
 static enum hf_status rebuild(struct file_store *store, uint64_t above, struct hf_error *report)
 {
     int64_t wall_us = store->base.host->wall_us();
-    uint64_t highest = highest_token(store);
+    uint64_t highest;
     uint64_t floor;
-    enum hf_status status;
+    enum hf_status status = highest_token(store, &highest, report);
 
+    if (status != HF_OK)
+        return status;
     if (hf__floor_read(store, &floor, NULL) == HF_OK && floor > highest)
         highest = floor;
     if (above > highest)
@@ -110,9 +137,10 @@ static enum hf_status rebuild(struct file_store *store, uint64_t above, struct h
     if (wall_us > 0 && (uint64_t)wall_us > highest)
         highest = (uint64_t)wall_us;
     status = hf__floor_write(store, highest, report);
+    if (status == HF_OK)
+        status = hf__dir_discard(store, report);
     if (status != HF_OK)
         return status;
-    hf__dir_discard(store);
     (void)hf__fail(report, HF_OK,
                    "store file:%s was rebuilt: its leases ended, tokens go on above %llu",
                    store->path, (unsigned long long)highest);

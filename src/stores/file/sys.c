@@ -1,8 +1,7 @@
 /* sys.c - the real system under the embedded store. */
-#include "stores/file/file.h"
-#include "stores/file/layout.h"
-#include "base/base.h"
+#include "stores/file/internal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,6 +42,26 @@ const struct hf__file_sys hf__file_sys_real = {
     .boot_id = real_boot_id,
     .time_namespace = real_time_namespace,
 };
+
+bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, size_t len, off_t at)
+{
+    const char *from = data;
+
+    while (len > 0) {
+        ssize_t done = sys->pwrite(fd, from, len, at);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0) {
+            errno = done < 0 ? errno : ENOSPC;
+            return false;
+        }
+        from += done;
+        at += done;
+        len -= (size_t)done;
+    }
+    return true;
+}
 
 #define SUM_SEED 0x686f6c6466617374u
 

@@ -18,5 +18,7 @@ if (!$number) {
     print "ptrace: $!\n";
 } else {
     print "frozen\n";
-    sleep $seconds;
+    # Its parent cannot reap it before we did. 0x40000000: __WALL, for processes we only trace.
+    alarm $seconds;
+    1 while waitpid($pid, 0x40000000) == $pid && ($? & 0xff) == 0x7f;
 }

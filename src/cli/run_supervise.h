@@ -1,0 +1,39 @@
+/* run_supervise.h - what the two halves of the supervisor share. */
+#ifndef HF_CLI_RUN_SUPERVISE_H
+#define HF_CLI_RUN_SUPERVISE_H
+
+#include "cli/run.h"
+
+struct run_supervisor {
+    struct run_job *job;
+    struct run_page *page;
+    struct run_outcome *outcome;
+    struct run_foreign foreign;
+    pid_t guard;
+    int link;
+    int timer;
+    int lost_fd;        /* readable once the keeper knows; -1: not kept yet */
+    int64_t keep_at_ns; /* HF_NEVER: kept, or nothing to keep */
+    int64_t name_at_ns; /* when to name what CMD left behind; HF_NEVER */
+    bool exited;        /* CMD did, but something it started is still there */
+    bool said_why;
+    bool gone; /* the whole tree, or it is left alone */
+};
+
+/* run_supervise.c */
+
+/* Tells the person why the tree is being ended, once. */
+void run_say_why(struct run_supervisor *s);
+
+/* run_standin.c */
+
+/* How long the guard may be late before the supervisor does its work. */
+int64_t run_lag_ns(const struct run_supervisor *s);
+/* Does what the plan asks for, if the guard is late. */
+void run_stand_in(struct run_supervisor *s, const struct run_plan *plan, int64_t now_ns);
+/* The guard is dead: ends the tree, which is ours now. */
+void run_guard_died(struct run_supervisor *s);
+/* Says which processes CMD left behind. */
+void run_name_leftovers(struct run_supervisor *s);
+
+#endif /* HF_CLI_RUN_SUPERVISE_H */

@@ -1,0 +1,230 @@
+/* conform.c - the conformance suite: what every store must do, whatever engine is behind it.
+ *
+ * `conform URL`, or CONFORM_URL in the environment. Speaks TAP where CMOCKA_MESSAGE_OUTPUT=TAP.
+ * What a store does not claim to do (its features) is not asked of it. CONFORM_TTL_MS: the shortest
+ * ttl that means something in this store; 500 if not given.
+ */
+#include "conform.h"
+#include "client/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct conform conform;
+
+void suite_add(struct suite *suite, const char *name, CMUnitTestFunction test)
+{
+    if (suite->count == COUNT(suite->tests))
+        abort();
+    suite->tests[suite->count++] = (struct CMUnitTest){.name = name, .test_func = test};
+}
+
+struct hf_store_base *client_try_open(void)
+{
+    struct hf_store_base *store = NULL;
+    struct hf_error err;
+
+    if (hf__registry_open(conform.url, &store, &err) != HF_OK) {
+        print_error("# cannot open: %s\n", err.text);
+        return NULL;
+    }
+    return store;
+}
+
+struct hf_store_base *client_open(void)
+{
+    struct hf_store_base *store = client_try_open();
+
+    assert_non_null(store);
+    return store;
+}
+
+void client_close(struct hf_store_base *store)
+{
+    store->ops->close(store, false);
+}
+
+void fresh_name(char *out, const char *stem)
+{
+    static unsigned count;
+    unsigned char salt[4];
+    char hex[9];
+
+    hf__random(salt, sizeof salt);
+    hf__hex_encode(hex, salt, sizeof salt);
+    (void)snprintf(out, HF_NAME_MAX + 1, "%s.%s.%u", stem, hex,
+                   __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED));
+}
+
+struct hold hold_new(const char *stem)
+{
+    struct hold hold = {0};
+
+    fresh_name(hold.name, stem);
+    return hold;
+}
+
+struct hold hold_same(const struct hold *other)
+{
+    struct hold hold = {0};
+
+    memcpy(hold.name, other->name, sizeof hold.name);
+    return hold;
+}
+
+struct hf_claim claim_of(const struct hold *hold, uint32_t ttl_ms)
+{
+    return (struct hf_claim){.name = hold->name,
+                             .owner = hold->owner,
+                             .token = hold->grant.token,
+                             .label = "host/1/conform",
+                             .ttl_ms = ttl_ms,
+                             .deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS,
+                             .cancel_fd = -1};
+}
+
+static enum hf_status ask(struct hf_store_base *store, struct hold *hold, struct hf_claim claim)
+{
+    unsigned char raw[HF_OWNER_LEN / 2];
+    enum hf_status status;
+
+    hf__random(raw, sizeof raw);
+    hf__hex_encode(hold->owner, raw, sizeof raw);
+    memset(&hold->grant, 0, sizeof hold->grant);
+    claim.token = 0;
+    status = store->ops->acquire(store, &claim, &hold->grant, &hold->err);
+    hold->ttl_ms = hold->grant.ttl_ms != 0 ? hold->grant.ttl_ms : claim.ttl_ms;
+    return status;
+}
+
+enum hf_status take(struct hf_store_base *store, struct hold *hold, uint32_t ttl_ms,
+                    int64_t wait_ms)
+{
+    struct hf_claim claim = claim_of(hold, ttl_ms);
+
+    if (wait_ms < 0)
+        claim.wait_until_ns = HF_NEVER;
+    else if (wait_ms > 0)
+        claim.wait_until_ns = hf__now_ns() + wait_ms * HF__NS_PER_MS;
+    return ask(store, hold, claim);
+}
+
+enum hf_status take_detached(struct hf_store_base *store, struct hold *hold, uint32_t ttl_ms)
+{
+    struct hf_claim claim = claim_of(hold, ttl_ms);
+
+    claim.detached = true;
+    return ask(store, hold, claim);
+}
+
+enum hf_status take_cancel(struct hf_store_base *store, struct hold *hold, int cancel_fd)
+{
+    struct hf_claim claim = claim_of(hold, LONG_TTL_MS);
+
+    claim.wait_until_ns = HF_NEVER;
+    claim.cancel_fd = cancel_fd;
+    return ask(store, hold, claim);
+}
+
+enum hf_status renew(struct hf_store_base *store, struct hold *hold, uint32_t ttl_ms)
+{
+    struct hf_claim claim = claim_of(hold, ttl_ms);
+    struct hf_grant grant = {0};
+    enum hf_status status = store->ops->renew(store, &claim, &grant, &hold->err);
+
+    grant.token = hold->grant.token;
+    hold->grant = grant;
+    if (status == HF_OK && ttl_ms != 0)
+        hold->ttl_ms = grant.ttl_ms != 0 ? grant.ttl_ms : ttl_ms;
+    return status;
+}
+
+enum hf_status release(struct hf_store_base *store, struct hold *hold)
+{
+    struct hf_claim claim = claim_of(hold, 0);
+
+    return store->ops->release(store, &claim, &hold->err);
+}
+
+int64_t deadline_of(const struct hold *hold)
+{
+    return hf__deadline_ns(hold->grant.sent_at_ns, hold->ttl_ms);
+}
+
+struct seen {
+    uint64_t waiters;
+    bool held;
+};
+
+static bool note(const struct hf_lock_info *info, void *data)
+{
+    struct seen *seen = data;
+
+    seen->waiters = info->waiters;
+    seen->held = info->held;
+    return true;
+}
+
+static struct seen look(struct hf_store_base *store, const char *name)
+{
+    struct hf_query query = {
+        .name = name, .exact = true, .deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS};
+    struct seen seen = {0};
+    struct hf_error err;
+
+    if (store->ops->list(store, &query, note, &seen, &err) != HF_OK)
+        print_error("# list: %s\n", err.text);
+    return seen;
+}
+
+uint64_t waiters_of(struct hf_store_base *store, const char *name)
+{
+    return look(store, name).waiters;
+}
+
+bool is_held(struct hf_store_base *store, const char *name)
+{
+    return look(store, name).held;
+}
+
+/* A store that has just started may grant nothing for a while: waited out once, before the tests.
+ */
+static int warm_up(void **state)
+{
+    struct hf_store_base *store = client_try_open();
+    struct hold hold = hold_new("warm up");
+
+    (void)state;
+    if (store == NULL || take(store, &hold, LONG_TTL_MS, 120000) != HF_OK) {
+        print_error("# %s\n", hold.err.text);
+        return -1;
+    }
+    (void)release(store, &hold);
+    client_close(store);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *ttl = getenv("CONFORM_TTL_MS");
+    const struct hf_store_ops *ops;
+    struct suite suite = {.count = 0};
+    struct hf_error err;
+
+    conform.url = argc > 1 ? argv[1] : getenv("CONFORM_URL");
+    conform.short_ttl_ms = ttl != NULL ? (uint32_t)strtoul(ttl, NULL, 10) : 500;
+    if (conform.url == NULL) {
+        (void)fprintf(stderr, "usage: conform URL\n");
+        return 64;
+    }
+    if (hf__registry_find(conform.url, &ops, &err) != HF_OK) {
+        (void)printf("Bail out! %s\n", err.text);
+        return 1;
+    }
+    conform.features = ops->features;
+    add_hold_tests(&suite);
+    add_wait_tests(&suite);
+    add_crowd_tests(&suite);
+    return _cmocka_run_group_tests("conform", suite.tests, suite.count, warm_up, NULL);
+}

@@ -1,0 +1,77 @@
+/* conform.h - what the parts of the conformance suite share.
+ *
+ * The suite speaks to struct hf_store_ops as libholdfast does, over a store named by a URL. Names
+ * of locks are made fresh for every test and every run, so that a server with a past is no trouble.
+ */
+#ifndef HF_TESTS_CONFORM_H
+#define HF_TESTS_CONFORM_H
+
+#include "../support/check.h"
+#include "base/base.h"
+#include <holdfast/store.h>
+
+#define LONG_TTL_MS 60000 /* longer than any test: whoever gets the lock sooner was given it */
+#define SOON_MS     10000 /* what a busy machine may need for something that happens at once */
+
+struct conform {
+    const char *url;
+    unsigned features;
+    uint32_t short_ttl_ms; /* CONFORM_TTL_MS: the shortest ttl that means something in this store */
+};
+extern struct conform conform;
+
+/* One hold or attempt of one. */
+struct hold {
+    char name[HF_NAME_MAX + 1];
+    char owner[HF_OWNER_LEN + 1];
+    struct hf_grant grant;
+    uint32_t ttl_ms;
+    struct hf_error err;
+};
+
+static inline bool has(unsigned feature)
+{
+    return (conform.features & feature) == feature;
+}
+
+/* Another client of the store; fails the test if it cannot be had. */
+struct hf_store_base *client_open(void);
+void client_close(struct hf_store_base *store);
+/* The same for forked children, where a test must not fail: NULL. */
+struct hf_store_base *client_try_open(void);
+
+/* A name that nobody else uses, with stem in it. */
+void fresh_name(char *out, const char *stem);
+/* A hold of a fresh name, not taken yet; and one of the same lock. */
+struct hold hold_new(const char *stem);
+struct hold hold_same(const struct hold *other);
+
+/* The claim of a hold, with a deadline as libholdfast sets it. */
+struct hf_claim claim_of(const struct hold *hold, uint32_t ttl_ms);
+/* Takes with a fresh owner; wait_ms as in hf_acquire_options. */
+enum hf_status take(struct hf_store_base *store, struct hold *hold, uint32_t ttl_ms,
+                    int64_t wait_ms);
+enum hf_status take_detached(struct hf_store_base *store, struct hold *hold, uint32_t ttl_ms);
+enum hf_status take_cancel(struct hf_store_base *store, struct hold *hold, int cancel_fd);
+enum hf_status renew(struct hf_store_base *store, struct hold *hold, uint32_t ttl_ms);
+enum hf_status release(struct hf_store_base *store, struct hold *hold);
+/* Until when the hold may be relied on. */
+int64_t deadline_of(const struct hold *hold);
+
+/* How many waiters the store counts for the lock; and whether it calls it held. */
+uint64_t waiters_of(struct hf_store_base *store, const char *name);
+bool is_held(struct hf_store_base *store, const char *name);
+
+/* The tests, by theme; each adds those that fit the store's features. */
+struct suite {
+    struct CMUnitTest tests[64];
+    size_t count;
+};
+void suite_add(struct suite *suite, const char *name, CMUnitTestFunction test);
+#define ADD(suite, test) suite_add(suite, #test, test)
+
+void add_hold_tests(struct suite *suite);
+void add_wait_tests(struct suite *suite);
+void add_crowd_tests(struct suite *suite);
+
+#endif /* HF_TESTS_CONFORM_H */

@@ -1,0 +1,7 @@
+/* empty.c - a plugin with nothing to offer. */
+#include <holdfast/store.h>
+
+const struct hf_store_plugin *hf_store_plugin(void)
+{
+    return NULL;
+}

@@ -1,0 +1,201 @@
+/* test_registry.c - from a URL to a store: built in, from a plugin, or why not. */
+#include "../support/check.h"
+#include "client/client.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char plugins[PATH_MAX]; /* where the build puts the plugins of the tests */
+static char empty[256];        /* a folder of our own */
+
+static int set_up(void **state)
+{
+    const char *build = getenv("BUILD");
+
+    (void)state;
+    (void)snprintf(plugins, sizeof plugins, "%s/tests/plugins", build != NULL ? build : "build");
+    check_temp_dir(empty, sizeof empty);
+    return access(plugins, R_OK);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    check_remove_dir(empty);
+    return 0;
+}
+
+static enum hf_status find(const char *url, struct hf_error *err)
+{
+    const struct hf_store_ops *ops = NULL;
+    enum hf_status status = hf__registry_find(url, &ops, err);
+
+    assert_true((status == HF_OK) == (ops != NULL));
+    return status;
+}
+
+static void no_urls(void **state)
+{
+    static const char *const urls[] = {"/var/lib/x",
+                                       "x",
+                                       "FILE:/x",
+                                       "://x",
+                                       "1a:/x",
+                                       ":",
+                                       "a-scheme-of-more-than-thirty-two-bytes:x",
+                                       "../../x:y"};
+    char longest[HF__URL_MAX + 8];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(urls); i++) {
+        struct hf_error err;
+
+        check_row(find(urls[i], &err) == HF_INVALID, i);
+        check_row(strstr(err.text, "file:DIR") != NULL, i); /* what to write instead */
+    }
+    memset(longest, 'x', sizeof longest);
+    memcpy(longest, "file:/", 6);
+    longest[HF__URL_MAX] = '\0';
+    struct hf_error err;
+    assert_int_equal(find(longest, &err), HF_INVALID);
+    longest[HF__URL_MAX - 1] = '\0';
+    assert_int_equal(find(longest, &err), HF_OK);
+}
+
+static void unknown_schemes_and_missing_plugins(void **state)
+{
+    static const struct {
+        const char *url;
+        const char *needs;
+    } known[] = {{"etcd://h", "etcd.so"},
+                 {"zookeeper://h", "zookeeper.so"},
+                 {"postgres://h/db", "postgres.so"},
+                 {"postgresql://h/db", "postgres.so"}};
+    struct hf_error err;
+    struct hf_store *store = (struct hf_store *)&err;
+
+    (void)state;
+    assert_int_equal(setenv("HOLDFAST_STORE_PATH", empty, 1), 0);
+    assert_int_equal(find("gopher://u:secret@h", &err), HF_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "gopher"));
+    assert_non_null(strstr(err.text, "file"));
+    assert_non_null(strstr(err.text, "redis"));
+    assert_null(strstr(err.text, "secret"));
+    for (size_t i = 0; i < COUNT(known); i++) {
+        check_row(find(known[i].url, &err) == HF_UNSUPPORTED, i);
+        check_row(strstr(err.text, known[i].needs) != NULL, i);
+        check_row(strstr(err.text, "HOLDFAST_STORE_PATH") != NULL, i);
+    }
+    assert_int_equal(hf_open("gopher://h", &store, &err), HF_UNSUPPORTED);
+    assert_null(store);
+    assert_int_equal(hf_repair("gopher://h", 0, &err), HF_UNSUPPORTED);
+    assert_int_equal(hf_open("nonsense", &store, NULL), HF_INVALID);
+}
+
+static void a_file_that_is_no_plugin(void **state)
+{
+    char path[300];
+    struct hf_error err;
+    FILE *file;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/broken.so", empty);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fputs("not a shared object", file);
+    (void)fclose(file);
+    assert_int_equal(setenv("HOLDFAST_STORE_PATH", empty, 1), 0);
+    assert_int_equal(find("broken://h", &err), HF_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "broken"));
+    assert_non_null(strstr(err.text, "cannot be loaded"));
+}
+
+static void plugins_that_do_not_fit(void **state)
+{
+    struct hf_error err;
+
+    (void)state;
+    assert_int_equal(setenv("HOLDFAST_STORE_PATH", plugins, 1), 0);
+    assert_int_equal(find("future://h", &err), HF_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "ABI 2"));
+    assert_int_equal(find("liar://h", &err), HF_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "liar"));
+    assert_int_equal(find("nosymbol://h", &err), HF_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "hf_store_plugin"));
+    assert_int_equal(find("empty://h", &err), HF_UNSUPPORTED);
+}
+
+static void use(const char *url)
+{
+    struct hf_store *store;
+    struct hf_lease *lease;
+    struct hf_error err;
+
+    assert_int_equal(hf_open(url, &store, &err), HF_OK);
+    assert_string_equal(hf_store_url(store), "tiny://u@h");
+    assert_int_equal(hf_store_features(store), 0);
+    assert_int_equal(hf_store_life_fd(store), -1);
+    assert_int_equal(hf_acquire(store, "job", NULL, &lease, &err), HF_OK);
+    assert_int_equal(hf_renew(lease, 0, &err), HF_OK);
+    assert_int_equal(hf_release(lease, &err), HF_OK);
+    hf_close(store);
+    assert_int_equal(hf_repair(url, 0, &err), HF_UNSUPPORTED);
+}
+
+static void a_plugin_is_found_on_the_path(void **state)
+{
+    char path[PATH_MAX + 600];
+
+    (void)state;
+    /* Empty parts and folders that are not there are no trouble; the first that has it counts. */
+    (void)snprintf(path, sizeof path, ":/nowhere:%s:%s:", empty, plugins);
+    assert_int_equal(setenv("HOLDFAST_STORE_PATH", path, 1), 0);
+    use("tiny://u:secret@h");
+    use("tiny://u:secret@h"); /* and again, already loaded */
+}
+
+/* A table that is shorter than ours: what is behind its end must not be read, not even by the
+ * decorator. */
+static void an_older_plugin(void **state)
+{
+    int saved = dup(STDERR_FILENO);
+    struct hf_store *store;
+    struct hf_lease *lease;
+    struct hf_error err;
+
+    (void)state;
+    assert_non_null(
+        freopen("/dev/null", "w", stderr)); /* what the trace says is tested elsewhere */
+    assert_int_equal(setenv("HOLDFAST_STORE_PATH", plugins, 1), 0);
+    for (int traced = 0; traced < 2; traced++) {
+        if (traced)
+            assert_int_equal(setenv("HOLDFAST_TRACE", "1", 1), 0);
+        assert_int_equal(hf_open("old://h", &store, &err), HF_OK);
+        assert_string_equal(hf_store_url(store), "old://h");
+        assert_int_equal(hf_store_life_fd(store), -1);
+        assert_int_equal(hf_acquire(store, "job", NULL, &lease, &err), HF_OK);
+        assert_int_equal(hf_release(lease, &err), HF_OK);
+        hf_close(store);
+        assert_int_equal(hf_repair("old://h", 0, &err), HF_UNSUPPORTED);
+    }
+    assert_int_equal(unsetenv("HOLDFAST_TRACE"), 0);
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    (void)close(saved);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_urls),
+        cmocka_unit_test(unknown_schemes_and_missing_plugins),
+        cmocka_unit_test(a_file_that_is_no_plugin),
+        cmocka_unit_test(plugins_that_do_not_fit),
+        cmocka_unit_test(a_plugin_is_found_on_the_path),
+        cmocka_unit_test(an_older_plugin),
+    };
+
+    return cmocka_run_group_tests_name("registry", tests, set_up, tear_down);
+}
