@@ -14,17 +14,43 @@
 static enum hf_status take(struct ec_try *t, const struct ec_lease *lease, struct hf_grant *grant,
                            enum ec_verdict *verdict, struct hf_error *err);
 
-/* A lease to put the key on. A private one is granted only when the lock looks free, because every
- * lease costs etcd two writes. */
+/* Whether the server we talk to thinks that the lock is free: quick, and perhaps out of date. */
+static bool looks_free(struct ec_try *t)
+{
+    struct ec_range line = ec_keys_line(&t->keys);
+    struct ec_text body;
+    struct ec_call call = {.lock = t->claim->name,
+                           .path = "/v3/kv/range",
+                           .body = &body,
+                           .patience = t->patience,
+                           .repeatable = true};
+    struct ec_answer answer;
+    bool empty;
+
+    ec_text_clear(&body);
+    ec_text_add(&body, "{");
+    ec_text_range(&body, &line);
+    ec_text_add(&body, ",\"limit\":\"1\",\"keys_only\":true,\"serializable\":true}");
+    if (ec_call(t->store, &call, &answer, NULL, NULL) != HF_OK)
+        return false;
+    empty = ec_answer_kv_count(answer.json) == 0;
+    ec_answer_release(&answer);
+    return empty;
+}
+
+/* A lease to put the key on. A private one is granted only when the lock seems to be free, because
+ * every lease costs etcd two writes. */
 static enum hf_status find_lease(struct ec_try *t, struct ec_lease *out, struct hf_error *err)
 {
     struct ec_look look;
-    enum hf_status status;
+    enum hf_status status = HF_OK;
 
     if (ec_is_kept(t->claim))
         return ec_lease_class(t->store, t->claim->name, t->claim->ttl_ms, false, &t->patience, out,
                               err);
-    status = ec_look(t->store, t->claim->name, &t->keys, 0, &t->patience, &look, err);
+    memset(&look, 0, sizeof look);
+    if (!looks_free(t))
+        status = ec_look(t->store, t->claim->name, &t->keys, 0, &t->patience, &look, err);
     if (status != HF_OK)
         return status;
     if (look.head_there) {
@@ -49,7 +75,7 @@ static enum hf_status try_now(struct ec_try *t, struct hf_grant *grant, struct h
             return status;
         status = take(t, &lease, grant, &verdict, err);
         if (status != HF_OK && !ec_is_kept(t->claim) && status != HF_UNKNOWN)
-            ec_lease_revoke(t->store, lease.id, &t->patience);
+            ec_lease_drop(t->store, lease.id);
         if (verdict != EC_NO_LEASE)
             break;
         /* The lease was ended behind our back. Nothing was put; a new one will do. */

@@ -49,7 +49,8 @@ void ec_line_give(struct ec_store *store, struct ec_line *line)
     size_t idle = 0;
     bool drop;
 
-    ec_line_end(line);
+    if (!line->draining)
+        ec_line_end(line);
     (void)pthread_mutex_lock(&store->lock);
     for (const struct ec_line *other = store->lines; other != NULL; other = other->next)
         idle += !other->busy;

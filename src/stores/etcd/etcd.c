@@ -36,8 +36,8 @@ static void start_curl(void)
     (void)curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* Reads under the prefix, so that a wrong password, a missing permission and a cluster without a
- * leader are told now. */
+/* Reads under the prefix, so that a wrong password and a missing permission are told now. Any
+ * server may answer for itself: it is not yet about locks. */
 static enum hf_status meet(struct ec_store *store, int64_t deadline_ns, struct hf_error *err)
 {
     struct ec_range range = {.key = store->url.prefix, .key_len = strlen(store->url.prefix)};
@@ -64,7 +64,7 @@ static enum hf_status meet(struct ec_store *store, int64_t deadline_ns, struct h
     ec_text_clear(&body);
     ec_text_add(&body, "{");
     ec_text_range(&body, &range);
-    ec_text_add(&body, ",\"limit\":\"1\",\"keys_only\":true}");
+    ec_text_add(&body, ",\"limit\":\"1\",\"keys_only\":true,\"serializable\":true}");
     status = ec_call(store, &call, &answer, NULL, err);
     if (status == HF_OK)
         ec_answer_release(&answer);

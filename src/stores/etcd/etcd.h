@@ -111,12 +111,15 @@ enum hf_status ec_lease_keep(struct ec_store *store, const char *lock, int64_t i
 enum hf_status ec_lease_left(struct ec_store *store, const char *lock, int64_t id,
                              const struct ec_patience *patience, int64_t *sent_at_ns,
                              int64_t *left_ms, int64_t *granted_ms, struct hf_error *err);
-/* Ends a lease as well as can be. */
+/* Ends a lease that nothing is on any more, without waiting for the answer. If it is not heard, the
+ * lease ends with its ttl. */
+void ec_lease_drop(struct ec_store *store, int64_t id);
+/* Ends a lease and what is on it, as well as can be. */
 void ec_lease_revoke(struct ec_store *store, int64_t id, const struct ec_patience *patience);
 /* No key is put on it and nobody keeps it alive from now on: holds move to a new one with their
  * next renewal, and whatever else is on it ends with it. */
 void ec_lease_retire(struct ec_store *store, int64_t id);
-/* Revokes the class leases that no hold is on, before the store is closed. */
+/* Drops the class leases that no hold is on, before the store is closed. */
 void ec_lease_end_idle(struct ec_store *store);
 
 /* The key of owner is on that lease and promised until then. *spare goes into the table if the

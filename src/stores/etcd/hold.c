@@ -99,9 +99,9 @@ static enum hf_status change_lease(struct ec_store *store, const struct hf_claim
         return HF_UNREACHABLE; /* nothing was done: the next renewal gets a new one */
     }
     if (status == HF_OK && *moved && was_private && own->lease != 0)
-        ec_lease_revoke(store, own->lease, patience);
+        ec_lease_drop(store, own->lease);
     if (!ec_is_kept(claim) && (status != HF_OK || !*moved) && status != HF_UNKNOWN)
-        ec_lease_revoke(store, lease->id, patience);
+        ec_lease_drop(store, lease->id);
     return status;
 }
 
@@ -272,7 +272,7 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
         return status;
     if (was_there && deleted.lease != 0 && deleted.record.kind != EC_KIND_KEPT &&
         deleted.record.kind != 0)
-        ec_lease_revoke(store, deleted.lease, &patience);
+        ec_lease_drop(store, deleted.lease);
     if (!was_there || expired)
         return gone(store, claim, &look, false, NULL, err);
     return hf__ok(err);

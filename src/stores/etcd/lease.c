@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLACK_S       1   /* at the least, and a tenth of the ttl */
-#define END_MS        300 /* what closing may take to revoke leases */
+#define SLACK_S       1  /* at the least, and a tenth of the ttl */
+#define DROP_MS       50 /* what sending a request may take that nobody waits for */
 #define GRANTED_MAX_S 1000000
 
 static enum hf_status lease_request(struct ec_store *store, const char *lock, const char *path,
@@ -188,7 +188,7 @@ static enum hf_status grant_class(struct ec_store *store, const char *lock, uint
     }
     (void)pthread_mutex_unlock(&store->lock);
     if (spare)
-        ec_lease_revoke(store, id, patience);
+        ec_lease_drop(store, id);
     return HF_OK;
 }
 
@@ -283,6 +283,23 @@ void ec_lease_revoke(struct ec_store *store, int64_t id, const struct ec_patienc
         ec_answer_release(&answer);
 }
 
+void ec_lease_drop(struct ec_store *store, int64_t id)
+{
+    char endpoint[EC_ENDPOINT_MAX];
+    char auth[EC_AUTH_MAX];
+    struct ec_text body;
+    struct ec_line *line = ec_line_take(store);
+
+    if (line == NULL)
+        return;
+    ec_text_clear(&body);
+    ec_text_add(&body, "{\"ID\":\"%" PRId64 "\"}", id);
+    ec_where(store, endpoint, auth);
+    ec_line_send(line, endpoint, "/v3/lease/revoke", body.data, body.len, auth, DROP_MS);
+    explicit_bzero(auth, sizeof auth);
+    ec_line_give(store, line);
+}
+
 void ec_lease_retire(struct ec_store *store, int64_t id)
 {
     (void)pthread_mutex_lock(&store->lock);
@@ -294,15 +311,11 @@ void ec_lease_retire(struct ec_store *store, int64_t id)
 
 void ec_lease_end_idle(struct ec_store *store)
 {
-    struct ec_patience patience = {
-        .deadline_ns = store->base.host->now_ns() + END_MS * HF__NS_PER_MS, .cancel_fd = -1};
-
     for (size_t i = 0; i < EC_CLASSES_MAX; i++) {
         int64_t id = store->classes[i].id;
 
-        if (id != 0 && !ec_holds_use(&store->holds, id) &&
-            store->base.host->now_ns() < patience.deadline_ns)
-            ec_lease_revoke(store, id, &patience);
+        if (id != 0 && !ec_holds_use(&store->holds, id))
+            ec_lease_drop(store, id);
     }
 }
 

@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #define POLL_MAX_MS  1000 /* libcurl counts in a clock that stops while the machine sleeps */
+#define DRAIN_MAX_MS 200  /* for an answer that nobody wants */
 #define BODY_FIRST   4096
 #define WAKE_FDS_MAX 8 /* how far from the lowest free descriptor libcurl's own may be */
 
 static bool set_up(struct ec_line *line, const struct ec_url *url);
+static void drain(struct ec_line *line);
 
 /* libcurl's multi handle has a socket pair to be woken with, without close-on-exec. It got the
  * lowest free descriptors; what is an unnamed local socket of our own there and would be inherited
@@ -209,6 +211,7 @@ bool ec_line_begin(struct ec_line *line, const char *endpoint, const char *path,
 {
     char url[EC_ENDPOINT_MAX + 64];
 
+    drain(line);
     (void)snprintf(url, sizeof url, "%s%s", endpoint, path);
     line->len = 0;
     line->attempts = 0;
@@ -288,6 +291,44 @@ bool ec_line_work(struct ec_line *line, const struct ec_patience *patience, cons
                 until_ns = grace_ns;
         }
     }
+}
+
+void ec_line_send(struct ec_line *line, const char *endpoint, const char *path, const char *json,
+                  size_t json_len, const char *auth, int64_t limit_ms)
+{
+    int64_t until_ns = line->host->now_ns() + limit_ms * HF__NS_PER_MS;
+    curl_off_t sent = 0;
+    int running = 1;
+
+    (void)curl_easy_setopt(line->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)limit_ms);
+    if (!ec_line_begin(line, endpoint, path, json, json_len, auth, NULL, NULL))
+        return;
+    for (;;) {
+        int64_t left_ns = until_ns - line->host->now_ns();
+
+        if (curl_multi_perform(line->multi, &running) != CURLM_OK || running == 0)
+            return;
+        (void)curl_easy_getinfo(line->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+        if (sent >= (curl_off_t)json_len) {
+            line->draining = true;
+            return;
+        }
+        if (left_ns <= 0)
+            return;
+        (void)curl_multi_poll(line->multi, NULL, 0, (int)(left_ns / HF__NS_PER_MS) + 1, NULL);
+    }
+}
+
+/* The answer that ec_line_send did not wait for. */
+static void drain(struct ec_line *line)
+{
+    struct ec_patience patience = {
+        .deadline_ns = line->host->now_ns() + DRAIN_MAX_MS * HF__NS_PER_MS, .cancel_fd = -1};
+
+    if (line->draining)
+        (void)ec_line_work(line, &patience, NULL);
+    line->draining = false;
+    ec_line_end(line);
 }
 
 enum ec_fate ec_line_post(struct ec_line *line, const char *endpoint, const char *path,

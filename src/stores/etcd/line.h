@@ -42,6 +42,7 @@ struct ec_line {
     int sockets[EC_SOCKETS_MAX]; /* open ones, else -1 */
     unsigned attempts;           /* of libcurl to send the request */
     bool added;
+    bool draining; /* an answer is outstanding that nobody wants */
     char *body;
     size_t len;
     size_t size;
@@ -63,6 +64,11 @@ void ec_line_close(struct ec_line *line, bool forked);
 enum ec_fate ec_line_post(struct ec_line *line, const char *endpoint, const char *path,
                           const char *json, size_t json_len, const char *auth,
                           const struct ec_patience *patience, int64_t connect_ms);
+
+/* Sends a request and does not wait for the answer: it is waited for, and thrown away, when the
+ * line is used next. */
+void ec_line_send(struct ec_line *line, const char *endpoint, const char *path, const char *json,
+                  size_t json_len, const char *auth, int64_t limit_ms);
 
 /* The same for an answer that does not end: begins it; what comes goes to sink. */
 bool ec_line_begin(struct ec_line *line, const char *endpoint, const char *path, const char *json,

@@ -81,9 +81,9 @@ static void show(struct listing *l)
     if (!waits && l->head.record.since_us > 0)
         info.age_ms =
             now_us > l->head.record.since_us ? (now_us - l->head.record.since_us) / 1000 : 0;
-    l->name[0] = '\0';
     if (l->keys > 0 && !l->fn(&info, l->data))
         l->stopped = true;
+    l->name[0] = '\0';
 }
 
 static void take_key(struct listing *l, const struct ec_kv *kv)
