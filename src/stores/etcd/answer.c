@@ -46,6 +46,13 @@ int64_t ec_answer_number(const cJSON *object, const char *name)
     return negative ? -(int64_t)number : (int64_t)number;
 }
 
+bool ec_answer_is_etcd(const cJSON *answer)
+{
+    const cJSON *result = member(answer, "result"); /* of a stream */
+
+    return cJSON_IsObject(member(result != NULL ? result : answer, "header"));
+}
+
 uint64_t ec_answer_revision(const cJSON *answer)
 {
     int64_t revision = ec_answer_number(member(answer, "header"), "revision");

@@ -12,6 +12,8 @@ enum { EC_EVENT_MAX = 1 << 16 }; /* bytes of one message of a watch */
 
 /* NULL if data is no JSON object. The caller ends it with cJSON_Delete. */
 cJSON *ec_answer_parse(const char *data, size_t len);
+/* Whether it has the header that every answer of etcd has. */
+bool ec_answer_is_etcd(const cJSON *answer);
 /* The number called name in object (a string or a JSON number); 0 if it is absent or none. */
 int64_t ec_answer_number(const cJSON *object, const char *name);
 /* header.revision */

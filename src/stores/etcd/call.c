@@ -205,6 +205,10 @@ static bool answered(struct ec_store *store, const struct ec_call *call, struct 
     cJSON *json = ec_answer_parse(line->body, line->len);
 
     *verdict = judge(line, json, message, sizeof message);
+    if (*verdict == EC_FINE && !ec_answer_is_etcd(json)) {
+        *verdict = EC_UNSURE;
+        hf__copy_printable(message, sizeof message, "an answer that is not etcd's");
+    }
     if (*verdict == EC_FINE) {
         if (same_cluster(store, json)) {
             out->json = json;

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOVES_MAX 3 /* how often a key may change under us before we give up */
+#define RENEW_MAX_NS (5 * HF__NS_PER_S) /* one renewal; a caller with more time tries again */
+#define MOVES_MAX    3                  /* how often a key may change under us before we give up */
 
 static enum hf_status just_look(struct ec_store *store, const struct hf_claim *claim,
                                 const struct ec_keys *keys, const struct ec_patience *patience,
@@ -140,6 +141,8 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
     struct ec_look look;
     enum hf_status status;
 
+    if (patience.deadline_ns > base->host->now_ns() + RENEW_MAX_NS)
+        patience.deadline_ns = base->host->now_ns() + RENEW_MAX_NS;
     ec_keys_make(&keys, store->url.prefix, claim->name, claim->owner);
     if (claim->ttl_ms == 0)
         return just_look(store, claim, &keys, &patience, grant, err);

@@ -123,6 +123,7 @@ static enum hf_status find_place(struct ec_try *t, struct place *p, struct hf_er
     if (status == HF_OK && look.own_there) {
         p->taken = true;
         p->own = look.own;
+        p->lease = look.own.lease;
         return HF_OK;
     }
     ec_lease_retire(t->store, p->lease);
@@ -147,6 +148,7 @@ static enum hf_status line_up(struct ec_try *t, struct place *p, struct hf_error
     struct ec_lease lease;
     struct ec_answer answer;
     enum ec_verdict verdict;
+    bool there;
     enum hf_status status =
         ec_lease_class(t->store, t->claim->name, 0, true, &patience, &lease, err);
 
@@ -154,6 +156,7 @@ static enum hf_status line_up(struct ec_try *t, struct place *p, struct hf_error
         return status;
     ec_value(t->store, t->claim, EC_KIND_WAITING, value);
     ec_txn_begin(&body);
+    ec_txn_compare(&body, &own, "CREATE", "EQUAL", 0);
     ec_txn_then(&body);
     ec_txn_put(&body, &own, value, lease.id);
     ec_txn_end(&body);
@@ -169,9 +172,12 @@ static enum hf_status line_up(struct ec_try *t, struct place *p, struct hf_error
     }
     if (status != HF_OK)
         return status;
-    p->taken = true;
+    there = !ec_answer_succeeded(answer.json);
     p->own.create_revision = p->own.mod_revision = ec_answer_revision(answer.json);
     ec_answer_release(&answer);
+    if (there) /* after all: a request that was given up has come through */
+        return find_place(t, p, err);
+    p->taken = true;
     ec_hold_note(t->store, &t->spare, t->claim->owner, lease.id,
                  lease.sent_at_ns + EC_WAIT_TTL_MS * HF__NS_PER_MS);
     return HF_OK;
