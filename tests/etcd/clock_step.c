@@ -1,7 +1,7 @@
-/* clock_step.c - preloaded into a server written in Go, moves its wall clock by the seconds that the
- * file named by $CLOCK_STEP_FILE holds, at any time. libfaketime cannot: Go reads the clock through
- * the kernel's vDSO and calls no function of libc. So the vDSO's clock_gettime is overwritten with a
- * jump to ours. x86-64 only. Built by the test. */
+/* clock_step.c - preloaded into a server written in Go, moves its wall clock by the seconds that
+ * the file named by $CLOCK_STEP_FILE holds, at any time. libfaketime cannot: Go reads the clock
+ * through the kernel's vDSO and calls no function of libc. So the vDSO's clock_gettime is
+ * overwritten with a jump to ours. x86-64 only. Built by the test. */
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
@@ -21,7 +21,10 @@ static long raw(long number, long a, long b)
 {
     long result;
 
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b) : "rcx", "r11", "memory");
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b)
+                     : "rcx", "r11", "memory");
     return result;
 }
 
@@ -68,7 +71,8 @@ __attribute__((constructor)) static void patch(void)
 {
     const char *path = getenv("CLOCK_STEP_FILE");
     const char *base = (const char *)getauxval(AT_SYSINFO_EHDR);
-    unsigned char jump[12] = {0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0}; /* mov rax; jmp rax */
+    unsigned char jump[12] = {0x48, 0xb8, 0, 0, 0,    0,
+                              0,    0,    0, 0, 0xff, 0xe0}; /* mov rax; jmp rax */
     void (*target)(void) = (void (*)(void))our_clock;
     uintptr_t page;
     void *at;

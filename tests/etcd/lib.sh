@@ -299,7 +299,7 @@ workers_end() {
     cat "$dir/$1".out.* | sed 's/^/# /'
     committed=$(cat "$dir/$1".out.* | awk '{ sum += $2 } END { print sum + 0 }')
     read -r last counter _ <"$dir/$1.fence"
-    is "$counter" "$committed" "$2: nothing was lost (last token $last)"
+    is $((10#$counter)) "$committed" "$2: nothing was lost (last token $((10#$last)))"
     above "$committed" 3 "$2: there was progress"
     cat "$dir/$1".err.* | sort | uniq -c | sort -rn | head -n 5 | sed 's/^/# /'
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEASES_MAX 64
+#define LEASES_MAX     64
 #define LINE_MAX_BYTES 4096
 
 static struct hf_store *store;
@@ -31,10 +31,11 @@ static void say(enum hf_status status, const struct hf_error *err)
 static bool show(const struct hf_lock_info *info, void *data)
 {
     (void)data;
-    printf(" [%s held=%d token=%llu label=%s left=%lld age=%lld waiters=%llu foreign=%d detached=%d]",
-           info->name, info->held, (unsigned long long)info->token, info->label,
-           (long long)info->remaining_ms, (long long)info->age_ms,
-           (unsigned long long)info->waiters, info->foreign, info->detached);
+    printf(
+        " [%s held=%d token=%llu label=%s left=%lld age=%lld waiters=%llu foreign=%d detached=%d]",
+        info->name, info->held, (unsigned long long)info->token, info->label,
+        (long long)info->remaining_ms, (long long)info->age_ms, (unsigned long long)info->waiters,
+        info->foreign, info->detached);
     return true;
 }
 

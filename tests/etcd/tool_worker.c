@@ -5,8 +5,8 @@
  * FILE holds "TOKEN COUNTER": the highest token that was admitted, and what is counted. Each hold
  * enters with its token, reads the counter, works a moment and writes the counter plus one, unless
  * the fence has seen a higher token since. So the counter in the end is the number of writes that
- * were admitted, or an update was lost. Prints "done WRITES holds HOLDS stale STALE errors ERRORS". Exit
- * 1 if a hold got a token that is not above all before it. */
+ * were admitted, or an update was lost. Prints "done WRITES holds HOLDS stale STALE errors ERRORS".
+ * Exit 1 if a hold got a token that is not above all before it. */
 #include "base/base.h"
 
 #include <fcntl.h>
