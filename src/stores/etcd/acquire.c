@@ -128,7 +128,6 @@ static enum hf_status settle(struct ec_try *t, const struct ec_lease *lease, str
     struct ec_patience patience = {.deadline_ns = t->claim->deadline_ns, .cancel_fd = -1};
     struct hf_error ignored;
     struct ec_look look;
-    struct ec_kv deleted;
     bool was_there;
 
     if (!ec_cancelled(&t->patience) &&
@@ -139,8 +138,8 @@ static enum hf_status settle(struct ec_try *t, const struct ec_lease *lease, str
     if (!ec_is_kept(t->claim))
         ec_lease_revoke(t->store, lease->id, &patience);
     else
-        (void)ec_delete(t->store, t->claim->name, &t->keys, 0, &patience, &was_there, &deleted,
-                        &look, &ignored);
+        (void)ec_delete(t->store, t->claim->name, &t->keys, 0, &patience, &was_there, NULL, &look,
+                        &ignored);
     return hf__fail(
         err, HF_UNKNOWN,
         "lock \"%.50s\" in store %.70s: etcd did not answer; it may have been taken, and "

@@ -128,8 +128,8 @@ void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *ow
                   int64_t until_ns);
 /* True if it had an entry. */
 bool ec_hold_forget(struct ec_store *store, const char *owner);
-/* Whether owner has an entry that is past its time. */
-bool ec_hold_expired(struct ec_store *store, const char *owner);
+/* Whether owner has an entry; *expired: one that is past its time. */
+bool ec_hold_known(struct ec_store *store, const char *owner, bool *expired);
 
 /* acquire.c, wait.c, hold.c, list.c, keys.c */
 
@@ -180,7 +180,7 @@ enum hf_status ec_look(struct ec_store *store, const char *lock, const struct ec
                        uint64_t token, const struct ec_patience *patience, struct ec_look *out,
                        struct hf_error *err);
 /* Deletes our key under a compare on its create revision; token 0: whichever it is. *was_there
- * tells if it was. *deleted is what it was. */
+ * tells if it was, and *deleted (may be NULL) what it was; if it was not, look->head who is. */
 enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct ec_keys *keys,
                          uint64_t token, const struct ec_patience *patience, bool *was_there,
                          struct ec_kv *deleted, struct ec_look *look, struct hf_error *err);

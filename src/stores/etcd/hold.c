@@ -40,10 +40,9 @@ static enum hf_status end_expired(struct ec_store *store, const struct hf_claim 
                                   struct hf_grant *grant, struct hf_error *err)
 {
     struct ec_look look;
-    struct ec_kv deleted;
     bool was_there = false;
-    enum hf_status status = ec_delete(store, claim->name, keys, claim->token, patience, &was_there,
-                                      &deleted, &look, err);
+    enum hf_status status =
+        ec_delete(store, claim->name, keys, claim->token, patience, &was_there, NULL, &look, err);
 
     if (status == HF_UNKNOWN)
         return HF_UNKNOWN;
@@ -140,13 +139,14 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
     struct ec_keys keys;
     struct ec_look look;
     enum hf_status status;
+    bool expired;
 
     if (patience.deadline_ns > base->host->now_ns() + RENEW_MAX_NS)
         patience.deadline_ns = base->host->now_ns() + RENEW_MAX_NS;
     ec_keys_make(&keys, store->url.prefix, claim->name, claim->owner);
     if (claim->ttl_ms == 0)
         return just_look(store, claim, &keys, &patience, grant, err);
-    if (ec_hold_expired(store, claim->owner))
+    if (ec_hold_known(store, claim->owner, &expired) && expired)
         return end_expired(store, claim, &keys, &patience, grant, err);
     status = ready_lease(store, claim, &patience, &lease, err);
     for (int i = 0; i < MOVES_MAX && status == HF_OK; i++) {
@@ -221,25 +221,38 @@ static enum hf_status settle(struct ec_store *store, const struct hf_claim *clai
 {
     struct hf_error unknown = *err;
     enum hf_status status = ec_look(store, claim->name, keys, 0, patience, look, err);
+    bool expired;
 
     if (status == HF_OK && look->own_there && look->own.create_revision == claim->token) {
         *deleted = look->own;
-        status = ec_delete(store, claim->name, keys, claim->token, patience, was_there, deleted,
-                           look, err);
-        if (status == HF_OK) {
-            *was_there = true; /* by now, or by the first request meanwhile */
-            return HF_OK;
-        }
-        ec_lease_retire(store, deleted->lease);
-        *err = unknown;
-        return HF_UNKNOWN;
+        status =
+            ec_delete(store, claim->name, keys, claim->token, patience, was_there, NULL, look, err);
+        if (status != HF_OK)
+            ec_lease_retire(store, deleted->lease);
+    } else if (status == HF_OK) {
+        (void)ec_hold_known(store, claim->owner, &expired);
+        if (expired)
+            status = HF_UNKNOWN;
     }
-    if (status == HF_OK && !ec_hold_expired(store, claim->owner)) {
-        *was_there = true;
+    *was_there = true; /* by now, or by the first request meanwhile */
+    if (status == HF_OK)
         return HF_OK;
-    }
     *err = unknown;
     return HF_UNKNOWN;
+}
+
+/* The hold is over, or at least its owner is through with it. What may still be there must not live
+ * on with the others on its lease. */
+static void forget(struct ec_store *store, const char *owner, bool may_be_there)
+{
+    struct ec_hold *hold;
+
+    (void)pthread_mutex_lock(&store->lock);
+    hold = ec_holds_remove(&store->holds, owner);
+    (void)pthread_mutex_unlock(&store->lock);
+    if (hold != NULL && may_be_there)
+        ec_lease_retire(store, hold->lease);
+    free(hold);
 }
 
 enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *claim,
@@ -247,34 +260,29 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
 {
     struct ec_store *store = (struct ec_store *)base;
     struct ec_patience patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
-    bool expired = ec_hold_expired(store, claim->owner);
     struct hf_error own_err;
-    struct ec_kv deleted = {0};
+    struct ec_kv deleted = {.record.kind = EC_KIND_KEPT};
     struct ec_keys keys;
     struct ec_look look;
     bool was_there = false;
+    bool expired;
+    bool shared = ec_hold_known(store, claim->owner, &expired);
     enum hf_status status;
 
     if (err == NULL)
         err = &own_err;
     ec_keys_make(&keys, store->url.prefix, claim->name, claim->owner);
-    status = ec_delete(store, claim->name, &keys, claim->token, &patience, &was_there, &deleted,
-                       &look, err);
+    /* What it was tells the private lease, which has to be ended too. */
+    status = ec_delete(store, claim->name, &keys, claim->token, &patience, &was_there,
+                       shared ? NULL : &deleted, &look, err);
     if (status == HF_UNKNOWN)
         status = settle(store, claim, &keys, &patience, &was_there, &deleted, &look, err);
-    if (status == HF_OK || status == HF_UNKNOWN) {
-        (void)pthread_mutex_lock(&store->lock);
-        struct ec_hold *hold = ec_holds_remove(&store->holds, claim->owner);
-        (void)pthread_mutex_unlock(&store->lock);
-        /* What may still be there must not live on with the others. */
-        if (status == HF_UNKNOWN && hold != NULL)
-            ec_lease_retire(store, hold->lease);
-        free(hold);
-    }
+    if (status == HF_OK || status == HF_UNKNOWN)
+        forget(store, claim->owner, status == HF_UNKNOWN);
     if (status != HF_OK)
         return status;
-    if (was_there && deleted.lease != 0 && deleted.record.kind != EC_KIND_KEPT &&
-        deleted.record.kind != 0)
+    if (was_there && deleted.lease != 0 &&
+        (deleted.record.kind == EC_KIND_PRIVATE || deleted.record.kind == EC_KIND_DETACHED))
         ec_lease_drop(store, deleted.lease);
     if (!was_there || expired)
         return gone(store, claim, &look, false, NULL, err);

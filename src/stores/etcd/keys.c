@@ -99,6 +99,7 @@ enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct 
                          struct ec_kv *deleted, struct ec_look *look, struct hf_error *err)
 {
     struct ec_range own = ec_keys_own(keys);
+    struct ec_range line = ec_keys_line(keys);
     struct ec_text body;
     struct ec_call call = {
         .lock = lock, .path = "/v3/kv/txn", .body = &body, .patience = *patience};
@@ -109,17 +110,18 @@ enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct 
     ec_txn_begin(&body);
     ec_txn_compare(&body, &own, "CREATE", token != 0 ? "EQUAL" : "GREATER", token);
     ec_txn_then(&body);
-    ec_txn_delete(&body, &own);
+    ec_txn_delete(&body, &own, deleted != NULL);
     ec_txn_otherwise(&body);
-    add_look(&body, keys, 0);
+    ec_txn_range(&body, &line, EC_OLDEST_FIRST, 1, 0);
     ec_txn_end(&body);
     status = ec_call(store, &call, &answer, NULL, err);
     if (status != HF_OK)
         return status;
     *was_there = ec_answer_succeeded(answer.json);
-    if (*was_there && !ec_answer_deleted(ec_answer_part(answer.json, 0), deleted))
+    if (*was_there && deleted != NULL &&
+        !ec_answer_deleted(ec_answer_part(answer.json, 0), deleted))
         status = ec_nonsense(store, lock, err);
-    else if (!*was_there && !read_look(answer.json, 0, look))
+    else if (!*was_there && !first_of(answer.json, 0, &look->head_there, &look->head))
         status = ec_nonsense(store, lock, err);
     ec_answer_release(&answer);
     return status;

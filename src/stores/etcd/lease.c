@@ -350,14 +350,13 @@ bool ec_hold_forget(struct ec_store *store, const char *owner)
     return hold != NULL;
 }
 
-bool ec_hold_expired(struct ec_store *store, const char *owner)
+bool ec_hold_known(struct ec_store *store, const char *owner, bool *expired)
 {
     const struct ec_hold *hold;
-    bool expired;
 
     (void)pthread_mutex_lock(&store->lock);
     hold = ec_holds_find(&store->holds, owner);
-    expired = hold != NULL && hold->until_ns <= store->base.host->now_ns();
+    *expired = hold != NULL && hold->until_ns <= store->base.host->now_ns();
     (void)pthread_mutex_unlock(&store->lock);
-    return expired;
+    return hold != NULL;
 }

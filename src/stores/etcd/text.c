@@ -129,10 +129,10 @@ void ec_txn_range(struct ec_text *text, const struct ec_range *range, enum ec_or
     ec_text_add(text, "}}");
 }
 
-void ec_txn_delete(struct ec_text *text, const struct ec_range *key)
+void ec_txn_delete(struct ec_text *text, const struct ec_range *key, bool tell_old)
 {
     next_item(text);
     ec_text_add(text, "{\"request_delete_range\":{\"key\":");
     ec_text_base64(text, key->key, key->key_len);
-    ec_text_add(text, ",\"prev_kv\":true}}");
+    ec_text_add(text, tell_old ? ",\"prev_kv\":true}}" : "}}");
 }

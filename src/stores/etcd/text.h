@@ -45,7 +45,8 @@ void ec_txn_put(struct ec_text *text, const struct ec_range *key, const char *va
 /* before: only keys created before that revision; 0: all. limit 0: no limit. */
 void ec_txn_range(struct ec_text *text, const struct ec_range *range, enum ec_order order,
                   unsigned limit, uint64_t before);
-void ec_txn_delete(struct ec_text *text, const struct ec_range *key);
+/* tell_old: the answer has what was deleted. */
+void ec_txn_delete(struct ec_text *text, const struct ec_range *key, bool tell_old);
 void ec_txn_end(struct ec_text *text);
 
 /* The inside of a range request, without the braces. */

@@ -336,13 +336,12 @@ static enum hf_status leave(struct ec_try *t, struct place *p, enum hf_status wh
                                    .cancel_fd = -1};
     struct hf_error own_err;
     struct ec_look look = {0};
-    struct ec_kv deleted;
     bool was_there = false;
     enum hf_status status = HF_OK;
 
     if (p->taken)
         status = ec_delete(t->store, t->claim->name, &t->keys, p->own.create_revision, &patience,
-                           &was_there, &deleted, &look, &own_err);
+                           &was_there, NULL, &look, &own_err);
     (void)ec_hold_forget(t->store, t->claim->owner);
     if (status != HF_OK || p->own.create_revision == 0) {
         ec_lease_retire(t->store, p->lease);
