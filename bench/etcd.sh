@@ -40,7 +40,7 @@ waiters=200
 events() { curl -s "$endpoint/metrics" | sed -n 's/^etcd_debugging_mvcc_events_total //p'; }
 "$hf" run line -- sleep 600 &
 holder=$!
-eventually 10 eval '"$hf" status line | grep -q line'
+eventually 10 eval '[ "$(keys a)" = 1 ]'
 "$dir/bench" wait "$(url a)" line $waiters >"$dir/tokens" &
 line=$!
 eventually 60 eval '[ "$("$hf" status --json line | grep -o "\"waiters\": *[0-9]*" | grep -o "[0-9]*$")" = $waiters ]' ||

@@ -71,11 +71,16 @@ static void keys(void)
     struct ec_keys keys;
     struct ec_kv kv = {.create_revision = 1};
     char name[HF_NAME_MAX + 1];
-    struct ec_record record = {.kind = 'k', .ttl_ms = 5, .since_us = 7, .label = "a b"};
+    struct ec_record record = {.owner = "0123456789abcdef0123456789abcdef",
+                               .kind = 'k',
+                               .ttl_ms = 5,
+                               .since_us = 7,
+                               .label = "a b"};
     struct ec_record again;
     char value[EC_VALUE_MAX];
 
     ec_keys_make(&keys, "p/", "a", "0123");
+    ec_keys_use(&keys, true);
     check(keys.own_len == 8 &&
               memcmp(keys.own,
                      "p/a\x1f"

@@ -16,7 +16,7 @@ out=$("$hf" run job -- sh -c 'ls -l /proc/self/fd' 2>&1)
 ok $? 'the job inherits no socket of ours'
 "$hf" run -n job -- sleep 60 &
 holder=$!
-eventually 10 eval '"$hf" status job | grep -q job'
+eventually 10 eval '[ "$(keys a)" = 1 ]'
 "$hf" run -n job -- true 2>"$dir/err"
 is "$?" 75 'a second one is told busy'
 like "$(cat "$dir/err")" '*held by *' 'and by whom'

@@ -115,7 +115,7 @@ static enum hf_status granted(struct ec_try *t, const struct ec_lease *lease, ui
     grant->token = token;
     grant->sent_at_ns = lease->sent_at_ns;
     if (ec_is_kept(t->claim))
-        ec_hold_note(t->store, &t->spare, t->claim->owner, lease->id,
+        ec_hold_note(t->store, &t->spare, t->claim->owner, false, lease->id,
                      lease->sent_at_ns + (int64_t)t->claim->ttl_ms * HF__NS_PER_MS);
     return HF_OK;
 }
@@ -138,7 +138,7 @@ static enum hf_status settle(struct ec_try *t, const struct ec_lease *lease, str
     if (!ec_is_kept(t->claim))
         ec_lease_revoke(t->store, lease->id, &patience);
     else
-        (void)ec_delete(t->store, t->claim->name, &t->keys, 0, &patience, &was_there, NULL, &look,
+        (void)ec_delete(t->store, t->claim->name, &t->keys, 0, false, &patience, &was_there, NULL,
                         &ignored);
     return hf__fail(
         err, HF_UNKNOWN,

@@ -124,12 +124,12 @@ void ec_lease_end_idle(struct ec_store *store);
 
 /* The key of owner is on that lease and promised until then. *spare goes into the table if the
  * owner has no entry yet. */
-void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *owner, int64_t lease,
-                  int64_t until_ns);
+void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *owner, bool waited,
+                  int64_t lease, int64_t until_ns);
 /* True if it had an entry. */
 bool ec_hold_forget(struct ec_store *store, const char *owner);
-/* Whether owner has an entry; *expired: one that is past its time. */
-bool ec_hold_known(struct ec_store *store, const char *owner, bool *expired);
+/* Whether owner has an entry; *waited and *expired are what it says. */
+bool ec_hold_known(struct ec_store *store, const char *owner, bool *waited, bool *expired);
 
 /* acquire.c, wait.c, hold.c, list.c, keys.c */
 
@@ -166,7 +166,7 @@ void ec_note_holder(struct ec_try *t, const struct ec_kv *kv);
 enum hf_status ec_busy(const struct ec_try *t, struct hf_error *err);
 enum hf_status ec_nonsense(const struct ec_store *store, const char *lock, struct hf_error *err);
 
-/* Our own key and the head of the line, read in one go. */
+/* Our own key and the head of the line, read in one go. keys is set to the one that is there. */
 struct ec_look {
     bool own_there;
     struct ec_kv own;
@@ -176,14 +176,15 @@ struct ec_look {
     struct ec_kv before;
     uint64_t revision; /* of the store, when it was so */
 };
-enum hf_status ec_look(struct ec_store *store, const char *lock, const struct ec_keys *keys,
+enum hf_status ec_look(struct ec_store *store, const char *lock, struct ec_keys *keys,
                        uint64_t token, const struct ec_patience *patience, struct ec_look *out,
                        struct hf_error *err);
-/* Deletes our key under a compare on its create revision; token 0: whichever it is. *was_there
- * tells if it was, and *deleted (may be NULL) what it was; if it was not, look->head who is. */
+/* Deletes our key under a compare on its owner and its create revision; token 0: whichever it is.
+ * known: that revision was granted to that owner, one implies the other. *was_there tells if it
+ * was, and *deleted (may be NULL) what. */
 enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct ec_keys *keys,
-                         uint64_t token, const struct ec_patience *patience, bool *was_there,
-                         struct ec_kv *deleted, struct ec_look *look, struct hf_error *err);
+                         uint64_t token, bool known, const struct ec_patience *patience,
+                         bool *was_there, struct ec_kv *deleted, struct hf_error *err);
 /* Puts our key on another lease, if nothing happened to it since it was seen as `seen`.
  * *moved tells. */
 enum hf_status ec_move(struct ec_store *store, const char *lock, const struct ec_keys *keys,

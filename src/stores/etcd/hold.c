@@ -9,7 +9,7 @@
 #define MOVES_MAX    3                  /* how often a key may change under us before we give up */
 
 static enum hf_status just_look(struct ec_store *store, const struct hf_claim *claim,
-                                const struct ec_keys *keys, const struct ec_patience *patience,
+                                struct ec_keys *keys, const struct ec_patience *patience,
                                 struct hf_grant *grant, struct hf_error *err);
 
 static enum hf_status lost(const struct ec_store *store, const char *name, enum hf_loss loss,
@@ -33,23 +33,32 @@ static enum hf_status gone(struct ec_store *store, const struct hf_claim *claim,
     return lost(store, claim->name, loss, grant, err);
 }
 
+/* The same, after a delete that found nothing: who has it now? */
+static enum hf_status gone_to(struct ec_store *store, const struct hf_claim *claim,
+                              struct ec_keys *keys, const struct ec_patience *patience,
+                              struct hf_grant *grant, struct hf_error *err)
+{
+    struct ec_look look;
+
+    if (ec_look(store, claim->name, keys, 0, patience, &look, err) != HF_OK)
+        memset(&look, 0, sizeof look);
+    return gone(store, claim, &look, false, grant, err);
+}
+
 /* A hold on a shared lease that was not renewed in time has expired, whether or not etcd has ended
  * the lease by now: nobody may count on it any more. */
 static enum hf_status end_expired(struct ec_store *store, const struct hf_claim *claim,
-                                  const struct ec_keys *keys, const struct ec_patience *patience,
+                                  struct ec_keys *keys, const struct ec_patience *patience,
                                   struct hf_grant *grant, struct hf_error *err)
 {
-    struct ec_look look;
     bool was_there = false;
     enum hf_status status =
-        ec_delete(store, claim->name, keys, claim->token, patience, &was_there, NULL, &look, err);
+        ec_delete(store, claim->name, keys, claim->token, true, patience, &was_there, NULL, err);
 
-    if (status == HF_UNKNOWN)
-        return HF_UNKNOWN;
     if (status != HF_OK)
         return status;
     (void)ec_hold_forget(store, claim->owner);
-    return gone(store, claim, &look, false, grant, err);
+    return gone_to(store, claim, keys, patience, grant, err);
 }
 
 /* The lease that our key should be on, alive. lease->id 0: it is dead. */
@@ -112,7 +121,7 @@ static bool own_lease_serves(const struct hf_claim *claim, const struct ec_kv *o
            (own->record.kind == EC_KIND_PRIVATE || own->record.kind == EC_KIND_DETACHED);
 }
 
-static enum hf_status renewed(struct ec_store *store, const struct hf_claim *claim,
+static enum hf_status renewed(struct ec_store *store, const struct hf_claim *claim, bool waited,
                               const struct ec_lease *lease, struct hf_grant *grant,
                               struct hf_error *err)
 {
@@ -121,7 +130,7 @@ static enum hf_status renewed(struct ec_store *store, const struct hf_claim *cla
     grant->sent_at_ns = lease->sent_at_ns;
     if (ec_is_kept(claim)) {
         spare = ec_hold_new(claim->owner);
-        ec_hold_note(store, &spare, claim->owner, lease->id,
+        ec_hold_note(store, &spare, claim->owner, waited, lease->id,
                      lease->sent_at_ns + (int64_t)claim->ttl_ms * HF__NS_PER_MS);
         free(spare);
     } else {
@@ -140,13 +149,15 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
     struct ec_look look;
     enum hf_status status;
     bool expired;
+    bool waited;
 
     if (patience.deadline_ns > base->host->now_ns() + RENEW_MAX_NS)
         patience.deadline_ns = base->host->now_ns() + RENEW_MAX_NS;
     ec_keys_make(&keys, store->url.prefix, claim->name, claim->owner);
     if (claim->ttl_ms == 0)
         return just_look(store, claim, &keys, &patience, grant, err);
-    if (ec_hold_known(store, claim->owner, &expired) && expired)
+    ec_keys_use(&keys, ec_hold_known(store, claim->owner, &waited, &expired) && waited);
+    if (expired)
         return end_expired(store, claim, &keys, &patience, grant, err);
     status = ready_lease(store, claim, &patience, &lease, err);
     for (int i = 0; i < MOVES_MAX && status == HF_OK; i++) {
@@ -163,7 +174,7 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
             return gone(store, claim, &look, known && lease.id != 0, grant, err);
         }
         if (look.own.lease == lease.id && lease.id != 0 && look.own.record.ttl_ms == claim->ttl_ms)
-            return renewed(store, claim, &lease, grant, err);
+            return renewed(store, claim, ec_keys_waited(&keys), &lease, grant, err);
         if (own_lease_serves(claim, &look.own)) {
             lease.id = look.own.lease;
             status = ec_lease_keep(store, claim->name, lease.id, &patience, &lease.sent_at_ns,
@@ -176,7 +187,7 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
         }
         status = change_lease(store, claim, &keys, &look.own, &patience, &lease, &moved, err);
         if (status == HF_OK && moved)
-            return renewed(store, claim, &lease, grant, err);
+            return renewed(store, claim, ec_keys_waited(&keys), &lease, grant, err);
     }
     return status != HF_OK ? status
                            : hf__fail(err, HF_UNKNOWN,
@@ -185,7 +196,7 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
 }
 
 static enum hf_status just_look(struct ec_store *store, const struct hf_claim *claim,
-                                const struct ec_keys *keys, const struct ec_patience *patience,
+                                struct ec_keys *keys, const struct ec_patience *patience,
                                 struct hf_grant *grant, struct hf_error *err)
 {
     struct ec_look look;
@@ -215,22 +226,23 @@ static enum hf_status just_look(struct ec_store *store, const struct hf_claim *c
 /* No answer to the delete. If the key is gone it was us, as long as nobody else could have ended
  * the hold. If it is there, a second delete of this one key cannot do more than the first. */
 static enum hf_status settle(struct ec_store *store, const struct hf_claim *claim,
-                             const struct ec_keys *keys, const struct ec_patience *patience,
-                             bool *was_there, struct ec_kv *deleted, struct ec_look *look,
-                             struct hf_error *err)
+                             struct ec_keys *keys, const struct ec_patience *patience,
+                             bool *was_there, struct ec_kv *deleted, struct hf_error *err)
 {
     struct hf_error unknown = *err;
-    enum hf_status status = ec_look(store, claim->name, keys, 0, patience, look, err);
+    struct ec_look look;
+    enum hf_status status = ec_look(store, claim->name, keys, 0, patience, &look, err);
     bool expired;
+    bool waited;
 
-    if (status == HF_OK && look->own_there && look->own.create_revision == claim->token) {
-        *deleted = look->own;
+    if (status == HF_OK && look.own_there && look.own.create_revision == claim->token) {
+        *deleted = look.own;
         status =
-            ec_delete(store, claim->name, keys, claim->token, patience, was_there, NULL, look, err);
+            ec_delete(store, claim->name, keys, claim->token, true, patience, was_there, NULL, err);
         if (status != HF_OK)
             ec_lease_retire(store, deleted->lease);
     } else if (status == HF_OK) {
-        (void)ec_hold_known(store, claim->owner, &expired);
+        (void)ec_hold_known(store, claim->owner, &waited, &expired);
         if (expired)
             status = HF_UNKNOWN;
     }
@@ -263,20 +275,26 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
     struct hf_error own_err;
     struct ec_kv deleted = {.record.kind = EC_KIND_KEPT};
     struct ec_keys keys;
-    struct ec_look look;
     bool was_there = false;
     bool expired;
-    bool shared = ec_hold_known(store, claim->owner, &expired);
+    bool waited;
+    bool shared = ec_hold_known(store, claim->owner, &waited, &expired);
     enum hf_status status;
 
     if (err == NULL)
         err = &own_err;
     ec_keys_make(&keys, store->url.prefix, claim->name, claim->owner);
+    ec_keys_use(&keys, waited);
     /* What it was tells the private lease, which has to be ended too. */
-    status = ec_delete(store, claim->name, &keys, claim->token, &patience, &was_there,
-                       shared ? NULL : &deleted, &look, err);
+    status = ec_delete(store, claim->name, &keys, claim->token, shared, &patience, &was_there,
+                       shared ? NULL : &deleted, err);
+    if (status == HF_OK && !was_there && !shared) {
+        ec_keys_use(&keys, true); /* a hold that we know nothing of may have waited */
+        status = ec_delete(store, claim->name, &keys, claim->token, false, &patience, &was_there,
+                           &deleted, err);
+    }
     if (status == HF_UNKNOWN)
-        status = settle(store, claim, &keys, &patience, &was_there, &deleted, &look, err);
+        status = settle(store, claim, &keys, &patience, &was_there, &deleted, err);
     if (status == HF_OK || status == HF_UNKNOWN)
         forget(store, claim->owner, status == HF_UNKNOWN);
     if (status != HF_OK)
@@ -285,6 +303,6 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
         (deleted.record.kind == EC_KIND_PRIVATE || deleted.record.kind == EC_KIND_DETACHED))
         ec_lease_drop(store, deleted.lease);
     if (!was_there || expired)
-        return gone(store, claim, &look, false, NULL, err);
+        return gone_to(store, claim, &keys, &patience, NULL, err);
     return hf__ok(err);
 }

@@ -10,6 +10,7 @@
 struct ec_hold {
     struct ec_hold *next;
     char owner[HF_OWNER_LEN + 1];
+    bool waited;      /* which of the two keys it has */
     int64_t lease;    /* 0: it has expired */
     int64_t until_ns; /* it was promised until then */
 };

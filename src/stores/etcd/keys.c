@@ -34,6 +34,7 @@ void ec_value(const struct ec_store *store, const struct hf_claim *claim, char k
 
     if (record.since_us < 0)
         record.since_us = 0;
+    hf__copy_printable(record.owner, sizeof record.owner, claim->owner);
     hf__copy_printable(record.label, sizeof record.label, claim->label != NULL ? claim->label : "");
     ec_record_format(out, &record);
 }
@@ -47,31 +48,37 @@ static bool first_of(const cJSON *txn, size_t i, bool *there, struct ec_kv *out)
     return !*there || ec_answer_kv(part, 0, out);
 }
 
-/* The operations that ec_look and others read with read_look. */
-static void add_look(struct ec_text *body, const struct ec_keys *keys, uint64_t token)
+/* Which of the two keys that may be ours is, and what is in front of it. */
+static bool read_look(const cJSON *txn, struct ec_keys *keys, struct ec_look *out)
 {
-    struct ec_range own = ec_keys_own(keys);
-    struct ec_range line = ec_keys_line(keys);
+    struct ec_kv waited;
+    bool waited_there;
 
-    ec_txn_range(body, &own, EC_BY_KEY, 1, 0);
-    ec_txn_range(body, &line, EC_OLDEST_FIRST, 1, 0);
-    if (token > 1)
-        ec_txn_range(body, &line, EC_NEWEST_FIRST, 1, token);
-}
-
-static bool read_look(const cJSON *txn, size_t first, struct ec_look *out)
-{
     memset(out, 0, sizeof *out);
     out->revision = ec_answer_revision(txn);
-    return first_of(txn, first, &out->own_there, &out->own) &&
-           first_of(txn, first + 1, &out->head_there, &out->head) &&
-           first_of(txn, first + 2, &out->before_there, &out->before);
+    if (!first_of(txn, 0, &out->own_there, &out->own) ||
+        !first_of(txn, 1, &waited_there, &waited) ||
+        !first_of(txn, 2, &out->head_there, &out->head) ||
+        !first_of(txn, 3, &out->before_there, &out->before))
+        return false;
+    if (out->own_there && strcmp(out->own.record.owner, keys->own + keys->line_len) == 0) {
+        ec_keys_use(keys, false);
+    } else {
+        out->own_there = waited_there;
+        out->own = waited;
+        if (waited_there)
+            ec_keys_use(keys, true);
+    }
+    return true;
 }
 
-enum hf_status ec_look(struct ec_store *store, const char *lock, const struct ec_keys *keys,
+enum hf_status ec_look(struct ec_store *store, const char *lock, struct ec_keys *keys,
                        uint64_t token, const struct ec_patience *patience, struct ec_look *out,
                        struct hf_error *err)
 {
+    struct ec_range line = ec_keys_line(keys);
+    struct ec_keys both = *keys;
+    struct ec_range own;
     struct ec_text body;
     struct ec_call call = {.lock = lock,
                            .path = "/v3/kv/txn",
@@ -83,36 +90,41 @@ enum hf_status ec_look(struct ec_store *store, const char *lock, const struct ec
 
     ec_txn_begin(&body);
     ec_txn_then(&body);
-    add_look(&body, keys, token);
+    for (int waited = 0; waited < 2; waited++) {
+        ec_keys_use(&both, waited != 0);
+        own = ec_keys_own(&both);
+        ec_txn_range(&body, &own, EC_BY_KEY, 1, 0);
+    }
+    ec_txn_range(&body, &line, EC_OLDEST_FIRST, 1, 0);
+    if (token > 1)
+        ec_txn_range(&body, &line, EC_NEWEST_FIRST, 1, token);
     ec_txn_end(&body);
     status = ec_call(store, &call, &answer, NULL, err);
     if (status != HF_OK)
         return status;
-    if (!read_look(answer.json, 0, out))
+    if (!read_look(answer.json, keys, out))
         status = ec_nonsense(store, lock, err);
     ec_answer_release(&answer);
     return status;
 }
 
 enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct ec_keys *keys,
-                         uint64_t token, const struct ec_patience *patience, bool *was_there,
-                         struct ec_kv *deleted, struct ec_look *look, struct hf_error *err)
+                         uint64_t token, bool known, const struct ec_patience *patience,
+                         bool *was_there, struct ec_kv *deleted, struct hf_error *err)
 {
     struct ec_range own = ec_keys_own(keys);
-    struct ec_range line = ec_keys_line(keys);
     struct ec_text body;
     struct ec_call call = {
         .lock = lock, .path = "/v3/kv/txn", .body = &body, .patience = *patience};
     struct ec_answer answer;
     enum hf_status status;
 
-    memset(look, 0, sizeof *look);
     ec_txn_begin(&body);
     ec_txn_compare(&body, &own, "CREATE", token != 0 ? "EQUAL" : "GREATER", token);
+    if (!ec_keys_waited(keys) && !known)
+        ec_txn_compare_word(&body, &own, keys->own + keys->line_len);
     ec_txn_then(&body);
     ec_txn_delete(&body, &own, deleted != NULL);
-    ec_txn_otherwise(&body);
-    ec_txn_range(&body, &line, EC_OLDEST_FIRST, 1, 0);
     ec_txn_end(&body);
     status = ec_call(store, &call, &answer, NULL, err);
     if (status != HF_OK)
@@ -120,8 +132,6 @@ enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct 
     *was_there = ec_answer_succeeded(answer.json);
     if (*was_there && deleted != NULL &&
         !ec_answer_deleted(ec_answer_part(answer.json, 0), deleted))
-        status = ec_nonsense(store, lock, err);
-    else if (!*was_there && !first_of(answer.json, 0, &look->head_there, &look->head))
         status = ec_nonsense(store, lock, err);
     ec_answer_release(&answer);
     return status;

@@ -319,8 +319,8 @@ void ec_lease_end_idle(struct ec_store *store)
     }
 }
 
-void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *owner, int64_t lease,
-                  int64_t until_ns)
+void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *owner, bool waited,
+                  int64_t lease, int64_t until_ns)
 {
     struct ec_hold *hold;
 
@@ -329,10 +329,12 @@ void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *ow
     if (hold == NULL && *spare != NULL) {
         hold = *spare;
         *spare = NULL;
+        hold->waited = waited;
         hold->lease = lease;
         hold->until_ns = until_ns;
         ec_holds_add(&store->holds, hold);
     } else if (hold != NULL) {
+        hold->waited = waited;
         hold->lease = lease;
         hold->until_ns = until_ns;
     }
@@ -350,12 +352,13 @@ bool ec_hold_forget(struct ec_store *store, const char *owner)
     return hold != NULL;
 }
 
-bool ec_hold_known(struct ec_store *store, const char *owner, bool *expired)
+bool ec_hold_known(struct ec_store *store, const char *owner, bool *waited, bool *expired)
 {
     const struct ec_hold *hold;
 
     (void)pthread_mutex_lock(&store->lock);
     hold = ec_holds_find(&store->holds, owner);
+    *waited = hold != NULL && hold->waited;
     *expired = hold != NULL && hold->until_ns <= store->base.host->now_ns();
     (void)pthread_mutex_unlock(&store->lock);
     return hold != NULL;

@@ -88,6 +88,26 @@ void ec_txn_compare(struct ec_text *text, const struct ec_range *range, const ch
                 result, strcmp(target, "MOD") == 0 ? "mod_revision" : "create_revision", revision);
 }
 
+void ec_txn_compare_word(struct ec_text *text, const struct ec_range *key, const char *word)
+{
+    static const struct {
+        const char *result;
+        char end; /* "word!" is above every "word ..." and nothing else is in between */
+    } sides[] = {{"GREATER", ' '}, {"LESS", ' ' + 1}};
+    char edge[64];
+
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+        int len = snprintf(edge, sizeof edge, "%.60s%c", word, sides[i].end);
+
+        next_item(text);
+        ec_text_add(text, "{");
+        ec_text_range(text, key);
+        ec_text_add(text, ",\"target\":\"VALUE\",\"result\":\"%s\",\"value\":", sides[i].result);
+        ec_text_base64(text, edge, (size_t)len);
+        ec_text_add(text, "}");
+    }
+}
+
 void ec_txn_then(struct ec_text *text)
 {
     ec_text_add(text, "],\"success\":[");

@@ -39,6 +39,8 @@ void ec_txn_begin(struct ec_text *text);
  * counts as one key of revision 0. target is "CREATE" or "MOD". */
 void ec_txn_compare(struct ec_text *text, const struct ec_range *range, const char *target,
                     const char *result, uint64_t revision);
+/* The value of the key starts with that word and a space. */
+void ec_txn_compare_word(struct ec_text *text, const struct ec_range *key, const char *word);
 void ec_txn_then(struct ec_text *text);
 void ec_txn_otherwise(struct ec_text *text);
 void ec_txn_put(struct ec_text *text, const struct ec_range *key, const char *value, int64_t lease);

@@ -62,6 +62,7 @@ enum hf_status ec_wait(struct ec_try *t, struct hf_grant *grant, struct hf_error
     struct place p = {0};
     enum hf_status status = HF_OK;
 
+    ec_keys_use(&t->keys, true);
     while (status == HF_OK && grant->token == 0) {
         int64_t now_ns = t->store->base.host->now_ns();
 
@@ -178,7 +179,7 @@ static enum hf_status line_up(struct ec_try *t, struct place *p, struct hf_error
     if (there) /* after all: a request that was given up has come through */
         return find_place(t, p, err);
     p->taken = true;
-    ec_hold_note(t->store, &t->spare, t->claim->owner, lease.id,
+    ec_hold_note(t->store, &t->spare, t->claim->owner, true, lease.id,
                  lease.sent_at_ns + EC_WAIT_TTL_MS * HF__NS_PER_MS);
     return HF_OK;
 }
@@ -195,7 +196,7 @@ static enum hf_status keep_place(struct ec_try *t, struct place *p, struct hf_er
     enum hf_status status;
 
     /* We are alive, so our key is no reason to let the lease go. */
-    ec_hold_note(t->store, &t->spare, t->claim->owner, p->lease,
+    ec_hold_note(t->store, &t->spare, t->claim->owner, true, p->lease,
                  t->store->base.host->now_ns() + EC_WAIT_TTL_MS * HF__NS_PER_MS);
     status = ec_lease_class(t->store, t->claim->name, 0, true, &patience, &lease, err);
     if (status != HF_OK || lease.id == p->lease)
@@ -267,7 +268,7 @@ static enum hf_status confirm(struct ec_try *t, struct place *p, struct hf_grant
     grant->token = p->own.create_revision;
     grant->sent_at_ns = lease.sent_at_ns;
     if (ec_is_kept(claim))
-        ec_hold_note(t->store, &t->spare, claim->owner, lease.id,
+        ec_hold_note(t->store, &t->spare, claim->owner, true, lease.id,
                      lease.sent_at_ns + (int64_t)claim->ttl_ms * HF__NS_PER_MS);
     else
         (void)ec_hold_forget(t->store, claim->owner);
@@ -335,13 +336,12 @@ static enum hf_status leave(struct ec_try *t, struct place *p, enum hf_status wh
     struct ec_patience patience = {.deadline_ns = t->store->base.host->now_ns() + t->budget_ns,
                                    .cancel_fd = -1};
     struct hf_error own_err;
-    struct ec_look look = {0};
     bool was_there = false;
     enum hf_status status = HF_OK;
 
     if (p->taken)
-        status = ec_delete(t->store, t->claim->name, &t->keys, p->own.create_revision, &patience,
-                           &was_there, NULL, &look, &own_err);
+        status = ec_delete(t->store, t->claim->name, &t->keys, p->own.create_revision, false,
+                           &patience, &was_there, NULL, &own_err);
     (void)ec_hold_forget(t->store, t->claim->owner);
     if (status != HF_OK || p->own.create_revision == 0) {
         ec_lease_retire(t->store, p->lease);
