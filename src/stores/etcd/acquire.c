@@ -64,7 +64,7 @@ static enum hf_status find_lease(struct ec_try *t, struct ec_lease *out, struct 
 /* One go at a free lock. */
 static enum hf_status try_now(struct ec_try *t, struct hf_grant *grant, struct hf_error *err)
 {
-    struct ec_lease lease;
+    struct ec_lease lease = {0};
     enum hf_status status = HF_UNREACHABLE;
 
     for (int i = 0; i < TRIES_MAX; i++) {

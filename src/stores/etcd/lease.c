@@ -169,8 +169,8 @@ static enum hf_status grant_class(struct ec_store *store, const char *lock, uint
 {
     int64_t id = random_id(store);
     struct ec_class *class;
-    int64_t granted_ms;
-    int64_t sent_at_ns;
+    int64_t granted_ms = 0;
+    int64_t sent_at_ns = 0;
     bool spare = false;
     enum hf_status status = grant(store, lock, id, ttl_s, patience, &sent_at_ns, &granted_ms, err);
 
@@ -200,8 +200,8 @@ enum hf_status ec_lease_class(struct ec_store *store, const char *lock, uint32_t
     int64_t now_ns = store->base.host->now_ns();
     struct ec_class *class;
     enum hf_status status;
-    int64_t granted_ms;
-    int64_t sent_at_ns;
+    int64_t granted_ms = 0;
+    int64_t sent_at_ns = 0;
     bool fresh;
 
     if (waiting)
@@ -233,8 +233,8 @@ enum hf_status ec_lease_private(struct ec_store *store, const char *lock, int64_
                                 uint32_t ttl_ms, const struct ec_patience *patience,
                                 struct ec_lease *out, struct hf_error *err)
 {
-    int64_t granted_ms;
-    int64_t sent_at_ns;
+    int64_t granted_ms = 0;
+    int64_t sent_at_ns = 0;
     enum hf_status status;
 
     out->id = id != 0 ? id : random_id(store);

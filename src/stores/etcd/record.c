@@ -69,7 +69,7 @@ void ec_record_parse(struct ec_record *out, const char *value, size_t len)
     char kind;
 
     memset(out, 0, sizeof *out);
-    if (len < HF_OWNER_LEN + 6 || len >= sizeof text || memchr(value, '\0', len) != NULL)
+    if (len >= sizeof text || len < HF_OWNER_LEN + 6 || memchr(value, '\0', len) != NULL)
         return;
     memcpy(text, value, len);
     text[len] = '\0';
