@@ -22,7 +22,7 @@ HARDEN += -D_FORTIFY_SOURCE=2
 else
 HARDEN += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
-ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) $(HARDEN) -fvisibility=hidden -Iinclude -Isrc \
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) $(HARDEN) -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen \
 	-DHF_PLUGIN_DIR='"$(PLUGINDIR)"' -MMD -MP $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
@@ -34,7 +34,7 @@ say = $(if $(V),,@printf '  %-5s %s\n' $(1) $(2))
 obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
-LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/stores/file/*.c)
+LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/fence/*.c src/stores/file/*.c)
 CLI_SRC := $(wildcard src/cli/*.c)
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
@@ -42,7 +42,7 @@ STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages
 	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
 STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
 store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
-	src/stores/$(1)/scripts/*.lua),$(BUILD)/obj/gen/$(1).o)
+	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
 store_libs = $(shell pkg-config --libs $$(cat src/stores/$(1)/packages))
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(filter redis,$(STORES)),,\
 	tests/unit/test_redis_%),$(wildcard tests/unit/test_*.c tests/faults/test_*.c)))
@@ -55,7 +55,7 @@ LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
-.PHONY: all help try test test-programs bench lint format install uninstall clean deps
+.PHONY: all help try test test-programs bench model sim lint format install clean deps
 all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 
 help:
@@ -63,6 +63,8 @@ help:
 	@echo 'make try        install what is missing, build, run a job under a lock'
 	@echo 'make test       install what is missing, build, run every test'
 	@echo 'make bench      measure, side by side with the peers'
+	@echo 'make model      check the model of redlock in larger worlds (long)'
+	@echo 'make sim        simulate redlock with SEEDS=$(SEEDS) random histories'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck, tidy rules'
 	@echo 'make format     let clang-format rewrite the sources'
 	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
@@ -71,6 +73,15 @@ $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
+
+# Texts that are compiled in, as C string literals.
+$(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
+	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+$(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
+	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc sqlite.inc mariadb.inc)
+$(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
+$(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
 
 $(LIB_A): $(call obj,$(LIB_SRC))
 	$(call say,AR,$@)
@@ -92,7 +103,7 @@ $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@
 
 .SECONDEXPANSION:
-$(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC))
+$(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC) $(CORE_SRC))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(call store_libs,$*) -o $@
@@ -103,7 +114,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
 $(BUILD)/gen/%.c: src/stores/%/scripts/embed.sh $$(wildcard src/stores/$$*/scripts/*.lua \
-		src/stores/$$*/scripts/lib/*.lua)
+		src/stores/$$*/scripts/*.sql src/stores/$$*/scripts/lib/*.lua)
 	@mkdir -p $(@D)
 	@$< $(filter-out %.sh $(<D)/lib/%,$^) > $@
 
@@ -115,6 +126,7 @@ $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/suppo
 
 $(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): $(call store_obj,redis)
 $(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): LDFLAGS += $(LIB_A) $(call store_libs,redis)
+$(BUILD)/tests/sim/tool_sim: $(call obj,$(filter-out %/tool_sim.c,$(wildcard tests/sim/*.c)))
 $(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c))) | $(STORE_SO)
 
 # The N-th allocation fails: the linker puts the test's functions before the system's.
@@ -129,7 +141,9 @@ $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $^ $(ALL_LDFLAGS) $(if $(findstring redis,$@),-lhiredis,-lsqlite3) -o $@
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) $(if $(findstring redis,$@),-lhiredis,-lsqlite3) \
+		$(if $(findstring _pg,$@),-lpq) -o $@
+$(BUILD)/bench/bench_fence_pg: CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
 
@@ -140,14 +154,20 @@ try:
 	@$(MAKE) --no-print-directory -s all
 	@scripts/try.sh $(BIN)
 test:
-	@scripts/deps.sh build test
+	@scripts/deps.sh build stores test
 	@tests/run.sh
 bench:
-	@scripts/deps.sh build test bench
+	@scripts/deps.sh build stores test bench
 	@$(MAKE) --no-print-directory -s all $(BENCH)
 	@bench/run.sh
-lint:
-	@scripts/deps.sh build lint
+model:
+	@scripts/deps.sh build test
+	@tests/model/run.sh full
+SEEDS ?= 1000000
+sim: $(BUILD)/tests/sim/tool_sim
+	$< --seeds $(SEEDS) --first $$(date +%s)000000
+lint: $(SQL_INC) $(BUILD)/gen/client/fence.inc
+	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
@@ -162,7 +182,7 @@ install: all
 	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
 	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so
 	install -m 644 include/holdfast.h $(DESTDIR)$(INCDIR)/
-	install -m 644 include/holdfast/store.h $(DESTDIR)$(INCDIR)/holdfast/
+	install -m 644 include/holdfast/*.h $(DESTDIR)$(INCDIR)/holdfast/
 	install -m 644 $(BUILD)/holdfast.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
 	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1/
 	install -m 644 man/*.3 $(DESTDIR)$(MANDIR)/man3/

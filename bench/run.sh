@@ -35,7 +35,7 @@ awk -F'\t' '{ printf "%-52s %12s %-4s %-9s %s\n", $1, $2, $4, $3, $5 }' "$rows"
 awk -F'\t' 'BEGIN { print "[" }
     { gsub(/"/, "\\\"", $1)
       printf "%s  {\"name\": \"%s\", \"value\": %s, \"unit\": \"%s\", \"bound\": \"%s\", \"verdict\": \"%s\"}",
-          NR > 1 ? ",\n" : "", $1, $2 == "" ? "null" : $2, $4, $3, $5 }
+          NR > 1 ? ",\n" : "", $1, $2 ~ /^[0-9.]+$/ ? $2 : "null", $4, $3, $5 }
     END { print "\n]" }' "$rows" >build/bench.json
 echo "also in build/bench.json" >&2
 ! grep -q 'MISS$' "$rows"

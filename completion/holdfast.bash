@@ -22,7 +22,8 @@ _holdfast_scan()
                 ;;
             --store=*) store=("${words[i]}") ;;
             --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
-                --leftover | --label | --above)
+                --leftover | --label | --above | --token | -t | --issuer | --reason | --dialect | -d | \
+                --table | --schema | --resource | --svg)
                 ((i++))
                 ;;
             --)
@@ -53,7 +54,7 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run acquire renew release status list repair help version'
+    local commands='run acquire renew release status list repair fence trap help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
@@ -71,7 +72,13 @@ _holdfast()
         --leftover) options='wait term release' ;;
         --ttl | --wait | -w | --grace | --max-runtime) options='1s 10s 30s 1m 5m 1h' ;;
         --store) options='file:' ;;
-        --busy-exit | -E | --label | --above) return ;;
+        --dialect | -d) options='postgres sqlite mariadb' ;;
+        --svg)
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            return
+            ;;
+        --busy-exit | -E | --label | --above | --token | -t | --issuer | --reason | --table | --schema | \
+            --resource) return ;;
     esac
     if [[ -n $options ]]; then
         _holdfast_offer "${options// /$'\n'}"
@@ -88,6 +95,11 @@ _holdfast()
         list) options='--json --names --help' ;;
         status | version) options='--json --help' ;;
         repair) options='--above --help' ;;
+        fence)
+            options='--token --issuer --wait --ttl --reason --json --dialect --table --schema --resource
+                --per-row --down --last --help'
+            ;;
+        trap) options='--store --ttl --svg --help' ;;
         release | help) options='--help' ;;
     esac
     if [[ $cur == -* ]]; then
@@ -98,6 +110,10 @@ _holdfast()
     elif [[ $command =~ ^(run|acquire|renew|release|status|list)$ ]] && ((operands == 0)); then
         _holdfast_offer "$(timeout 2 holdfast "${store[@]}" list --names -- "$cur" 2>/dev/null |
             head -n 500)"
+    elif [[ $command == fence ]] && ((operands == 0)); then
+        _holdfast_offer $'sql\nset\ndel\nscript\nwrite\nappend\nenter\nreset\nshow'
+    elif [[ $command == fence ]]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     elif [[ $command == run ]]; then
         _holdfast_offer '--'
     fi

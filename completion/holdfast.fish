@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run acquire renew release status list repair help version
+    not __fish_seen_subcommand_from run acquire renew release status list repair fence trap help version
 end
 
 function __holdfast_is
@@ -33,18 +33,20 @@ complete -c holdfast -n __holdfast_no_command -a release -d 'give back a lock th
 complete -c holdfast -n __holdfast_no_command -a status -d 'show one lock, or the store as a whole'
 complete -c holdfast -n __holdfast_no_command -a list -d 'list the locks that are held or waited for'
 complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged embedded store usable again'
+complete -c holdfast -n __holdfast_no_command -a fence -d 'make a resource refuse a stale token'
+complete -c holdfast -n __holdfast_no_command -a trap -d 'show on your own store why a lock alone is not enough'
 complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast or one of its commands'
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
 complete -c holdfast -n '__holdfast_is run acquire renew release status list' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run acquire renew release status list repair help version'
+complete -c holdfast -n '__holdfast_is help' -a 'run acquire renew release status list repair fence trap help version'
 
 complete -c holdfast -n '__holdfast_is run acquire' -s n -l no-wait -d 'fail at once if another holds the lock'
 complete -c holdfast -n '__holdfast_is run acquire' -s w -l wait -x -a $durations -d 'wait so long for the lock'
 complete -c holdfast -n '__holdfast_is run acquire' -s E -l busy-exit -x -d 'exit code if another holds the lock'
 complete -c holdfast -n '__holdfast_is run acquire' -l label -x -d 'what others see as the holder'
 complete -c holdfast -n '__holdfast_is run acquire renew' -l ttl -x -a $durations -d 'how long the lease lasts unless renewed'
-complete -c holdfast -n '__holdfast_is acquire status list version' -l json -d 'print JSON'
+complete -c holdfast -n '__holdfast_is acquire status list fence version' -l json -d 'print JSON'
 complete -c holdfast -n '__holdfast_is list' -l names -d 'print the names only'
 complete -c holdfast -n '__holdfast_is repair' -l above -x -d 'let new tokens start above this one'
 
@@ -54,3 +56,22 @@ complete -c holdfast -n '__holdfast_is run' -l max-runtime -x -a $durations -d '
 complete -c holdfast -n '__holdfast_is run' -l skip-ok -d 'exit 0 if another holds the lock'
 complete -c holdfast -n '__holdfast_is run' -l leftover -x -a 'wait term release' -d 'what happens to processes left behind'
 complete -c holdfast -n '__holdfast_is run' -l no-reenter -d 'refuse a lock that this tree holds'
+
+set -l fences sql set del script write append enter reset show
+complete -c holdfast -n "__holdfast_is fence; and not __fish_seen_subcommand_from $fences" -a "$fences"
+complete -c holdfast -n "__holdfast_is fence; and __fish_seen_subcommand_from $fences" -F
+complete -c holdfast -n '__holdfast_is fence' -s t -l token -x -d 'the fencing token'
+complete -c holdfast -n '__holdfast_is fence' -l issuer -x -d 'who issued it'
+complete -c holdfast -n '__holdfast_is fence' -s w -l wait -x -a $durations -d 'how long to wait for another writer'
+complete -c holdfast -n '__holdfast_is fence' -l ttl -x -a $durations -d 'the key expires after it'
+complete -c holdfast -n '__holdfast_is fence' -l reason -x -d 'why a fence is reset'
+complete -c holdfast -n '__holdfast_is fence' -s d -l dialect -x -a 'postgres sqlite mariadb' -d 'of SQL'
+complete -c holdfast -n '__holdfast_is fence' -l table -x -d 'the table to fence'
+complete -c holdfast -n '__holdfast_is fence' -l schema -x -d 'its schema'
+complete -c holdfast -n '__holdfast_is fence' -l resource -x -d 'its name in enter'
+complete -c holdfast -n '__holdfast_is fence' -l per-row -d 'guard UPDATE only, by a column'
+complete -c holdfast -n '__holdfast_is fence' -l down -d 'print the reverse'
+complete -c holdfast -n '__holdfast_is fence' -l last -d 'remove what fenced tables share, too'
+complete -c holdfast -n '__holdfast_is trap' -l store -x -a 'file:' -d 'the store to try it on'
+complete -c holdfast -n '__holdfast_is trap' -l ttl -x -a $durations -d 'of the leases'
+complete -c holdfast -n '__holdfast_is trap' -l svg -r -F -d 'draw what happened'

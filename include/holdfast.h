@@ -179,7 +179,7 @@ HF_API int hf_store_life_fd(struct hf_store *store);
 typedef void hf_lost_fn(struct hf_lease *lease, enum hf_loss reason, void *data);
 
 /* Called from the keeper's thread after each renewal, with no lock held: remaining_ms as
- * hf_lease_remaining_ms would answer now. Must not release the lease. */
+ * hf_lease_remaining_ms would answer now. Must not release or renew the lease. */
 typedef void hf_renewed_fn(struct hf_lease *lease, int64_t remaining_ms, void *data);
 
 struct hf_acquire_options {

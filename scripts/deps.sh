@@ -6,19 +6,23 @@
 set -eu
 
 build='gcc make pkg-config libc6-dev'
-test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base'
-bench='libsqlite3-dev util-linux python3'
+stores='libhiredis-dev libssl-dev'
+test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base
+    redis-server redis-tools faketime openssl python3 clang libclang-rt-14-dev
+    postgresql postgresql-client mariadb-server mariadb-client sqlite3 spin'
+bench='libsqlite3-dev libpq-dev util-linux python3 python3-redis'
 lint='clang-format clang-tidy cppcheck shellcheck mandoc'
 
 wanted=
 for group in "$@"; do
     case $group in
     build) wanted="$wanted $build" ;;
+    stores) wanted="$wanted $stores" ;;
     test) wanted="$wanted $test" ;;
     bench) wanted="$wanted $bench" ;;
     lint) wanted="$wanted $lint" ;;
     *)
-        echo "deps.sh: unknown group '$group'; known are: build test bench lint" >&2
+        echo "deps.sh: unknown group '$group'; known are: build stores test bench lint" >&2
         exit 64
         ;;
     esac

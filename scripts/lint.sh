@@ -6,7 +6,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 
 failed=0
-flags='-std=c11 -D_GNU_SOURCE -Iinclude -Isrc -DHF_PLUGIN_DIR="/usr/lib/holdfast"'
+flags='-std=c11 -D_GNU_SOURCE -Iinclude -Isrc -Ibuild/gen -DHF_PLUGIN_DIR="/usr/lib/holdfast"'
 jobs=$(nproc 2>/dev/null || echo 2)
 
 check() { # NAME COMMAND... : runs it if asked for
@@ -52,7 +52,7 @@ cpp() {
     cppcheck --quiet --std=c11 --language=c -j "$jobs" --error-exitcode=1 --inline-suppr \
         --enable=warning,portability --suppress=missingInclude --suppress=autoVariables \
         --suppress=nullPointerRedundantCheck \
-        -D_GNU_SOURCE -DHF_PLUGIN_DIR='"x"' -Iinclude -Isrc $(files 'src/*.c')
+        -D_GNU_SOURCE -DHF_PLUGIN_DIR='"x"' -Iinclude -Isrc -Ibuild/gen $(files 'src/*.c')
 }
 
 # Shell files by their name, and those that only say so in their first line.

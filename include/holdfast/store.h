@@ -77,6 +77,8 @@ struct hf_grant {
                            * 0 means as claimed. A renew that only looked: the ttl on record  */
     int64_t remaining_ms; /* a renew that only looked: validity left at sent_at_ns           */
     enum hf_loss loss;    /* with HF_LOST: why                                               */
+    char owner[HF_OWNER_LEN + 1]; /* acquire: the owner it was granted to, if the store drew a fresh
+                                   * one for a second attempt; "" means the claim's              */
 };
 
 struct hf_query {
@@ -84,6 +86,9 @@ struct hf_query {
     bool exact;          /* true: only the lock called name                         */
     int64_t deadline_ns; /* the listing is given up at this time                    */
 };
+
+struct hf_fence_request; /* holdfast/fence.h */
+struct hf_fence_mark;
 
 struct hf_store_ops {
     size_t size;                /* sizeof(struct hf_store_ops)                  */
@@ -140,6 +145,23 @@ struct hf_store_ops {
      * the error's text says in one sentence what was done. */
     enum hf_status (*repair)(const struct hf_host *host, const char *url, uint64_t above,
                              struct hf_error *report);
+
+    /* Optional. renew for count holds at once (ttl_ms is never 0), for engines where many requests
+     * together cost less than one by one. results[i] and grants[i] are filled in for every claim as
+     * renew would; the grants come zeroed. May block until the earliest deadline_ns of the claims.
+     * HF_OK if all were renewed; else the first result that is not, which err is about. */
+    enum hf_status (*renew_many)(struct hf_store_base *store, const struct hf_claim *claims,
+                                 struct hf_grant *grants, enum hf_status *results, size_t count,
+                                 struct hf_error *err);
+
+    /* Optional. Carry out a request on a fenced key, as hf_fence_key documents it, in one atomic
+     * step at the engine: judge the token by the mark beside the key, raise the mark, change the
+     * key. What the request says is checked. May block until request->deadline_ns.
+     * HF_OK. HF_STALE, and HF_INVALID for a token of another issuer: refused, *mark (it comes
+     * zeroed) is what refused it, and libholdfast finds the words. HF_INVALID with the mark left
+     * alone, HF_UNKNOWN, HF_UNREACHABLE, HF_DENIED: *err says it. */
+    enum hf_status (*fence)(struct hf_store_base *store, const struct hf_fence_request *request,
+                            struct hf_fence_mark *mark, struct hf_error *err);
 };
 
 struct hf_store_plugin {

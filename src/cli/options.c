@@ -288,5 +288,6 @@ static void print_help(const struct cli_command *command, const struct cli_optio
     for (; options->name; options++)
         print_option(options);
     print_option(&help_option);
-    printf("\n'man holdfast-%s' tells the rest.\n", command->name);
+    printf("\n'man holdfast-%.*s' tells the rest.\n", (int)strcspn(command->name, " "),
+           command->name);
 }

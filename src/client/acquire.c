@@ -151,6 +151,8 @@ static enum hf_status grant_lease(struct hf_lease *lease, const struct hf_claim 
     if (grant->ttl_ms != 0 && grant->ttl_ms < ttl_ms)
         ttl_ms = grant->ttl_ms;
     lease->token = grant->token;
+    if (grant->owner[0] != '\0')
+        memcpy(lease->owner, grant->owner, sizeof lease->owner);
     hf__lease_granted(&lease->core, grant->sent_at_ns, ttl_ms);
     if (grant->token != 0 && grant->token <= INT64_MAX &&
         hf__lease_tick(&lease->core, hf__now_ns()))

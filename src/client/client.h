@@ -106,6 +106,9 @@ void hf__lease_discard(struct hf_lease *lease);
 void hf__lease_publish(struct hf_lease *lease);
 /* The claim for renew and release of a lease. */
 struct hf_claim hf__lease_claim(const struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns);
+/* Takes the store's answer to a renewal that was sent after before_ns into the core. Lock held. */
+void hf__lease_answered(struct hf_lease *lease, uint32_t ttl_ms, int64_t before_ns,
+                        enum hf_status status, const struct hf_grant *grant);
 /* One renewal at the store, lock held on entry and exit, dropped in between; the lease must be
  * busy. Updates the core. */
 enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns,

@@ -17,7 +17,8 @@
 #define RENEW_MIN_NS (50 * HF__NS_PER_MS)   /* what a single renewal may take at the least */
 #define RENEW_MAX_NS (1000 * HF__NS_PER_MS) /* and at the most                             */
 
-#define LOOK_AHEAD 64 /* leases whose deadlines a renewal respects */
+#define LOOK_AHEAD 64  /* leases whose deadlines a renewal respects */
+#define BATCH_MAX  128 /* leases renewed with one call, where the store can */
 
 static void *keeper_main(void *data);
 
@@ -259,6 +260,72 @@ static bool renew(struct hf_lease *lease, int64_t now_ns)
     return true;
 }
 
+/* Takes the leases that are due within a thirtieth of their ttl, and marks them busy. One with a
+ * callback for renewals is left out, because callbacks may want other leases of the batch. */
+static size_t gather(struct hf_store *store, struct hf_lease **out, int64_t now_ns,
+                     int64_t *limit_ns)
+{
+    struct hf__keeper *keeper = &store->keeper;
+    size_t count = 0;
+
+    *limit_ns = HF_NEVER;
+    while (count < BATCH_MAX && keeper->count > 0) {
+        struct hf_lease *lease = keeper->heap[0];
+        int64_t ahead_ns = (int64_t)lease->core.ttl_ms * HF__NS_PER_MS / 30;
+        int64_t own_limit_ns = patience_ns(lease, now_ns);
+
+        if (lease->due_ns > now_ns + ahead_ns || lease->busy || lease->on_renewed != NULL ||
+            !hf__lease_tick(&lease->core, now_ns))
+            break;
+        if (own_limit_ns < *limit_ns)
+            *limit_ns = own_limit_ns;
+        lease->busy = true;
+        lease->due_ns = HF_NEVER; /* until the answer is there */
+        sift(keeper, 0);
+        out[count++] = lease;
+    }
+    return count;
+}
+
+/* Renews what is due with one call, where the store can. False if there is nothing for it. One that
+ * is lost is due at once, and announced when it is looked at. */
+static bool renew_batch(struct hf_store *store, int64_t now_ns)
+{
+    const struct hf_store_ops *ops = store->base->ops;
+    struct hf_lease *leases[BATCH_MAX];
+    struct hf_claim claims[BATCH_MAX];
+    struct hf_grant grants[BATCH_MAX] = {0};
+    enum hf_status results[BATCH_MAX];
+    int64_t limit_ns;
+    size_t count;
+
+    if (HF__SLOT(ops, renew_many) == NULL)
+        return false;
+    count = gather(store, leases, now_ns, &limit_ns);
+    if (count == 0)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        claims[i] = hf__lease_claim(leases[i], leases[i]->core.ttl_ms, limit_ns);
+    pthread_mutex_unlock(&store->lock);
+    (void)ops->renew_many(store->base, claims, grants, results, count, NULL);
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; i < count; i++) {
+        struct hf_lease *lease = leases[i];
+
+        hf__lease_answered(lease, claims[i].ttl_ms, now_ns, results[i], &grants[i]);
+        lease->busy = false;
+        if (lease->core.state != HF__LEASE_HELD)
+            lease->due_ns = 0;
+        else if (results[i] == HF_OK)
+            set_due(lease);
+        else
+            lease->due_ns = hf__lease_retry_at_ns(&lease->core, hf__now_ns());
+        sift(&store->keeper, lease->heap_at);
+    }
+    pthread_cond_broadcast(&store->idle);
+    return true;
+}
+
 static void look_at(struct hf_lease *lease, int64_t now_ns)
 {
     struct hf__keeper *keeper = &lease->store->keeper;
@@ -289,10 +356,10 @@ static void *keeper_main(void *data)
     while (!keeper->stop) {
         int64_t now_ns = hf__now_ns();
 
-        if (keeper->count > 0 && keeper->heap[0]->due_ns <= now_ns)
-            look_at(keeper->heap[0], now_ns);
-        else
+        if (keeper->count == 0 || keeper->heap[0]->due_ns > now_ns)
             sleep_until_due(store);
+        else if (!renew_batch(store, now_ns))
+            look_at(keeper->heap[0], now_ns);
     }
     pthread_mutex_unlock(&store->lock);
     return NULL;

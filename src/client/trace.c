@@ -5,6 +5,7 @@
  */
 #include "client/client.h"
 
+#include <holdfast/fence.h>
 #include <stdlib.h>
 
 struct trace_store {
@@ -57,6 +58,32 @@ static enum hf_status trace_renew(struct hf_store_base *base, const struct hf_cl
     enum hf_status status = trace->inner->ops->renew(trace->inner, claim, grant, err);
 
     say(trace, "renew", claim->name, status, start_ns, err);
+    return status;
+}
+
+static enum hf_status trace_fence(struct hf_store_base *base,
+                                  const struct hf_fence_request *request,
+                                  struct hf_fence_mark *mark, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->fence(trace->inner, request, mark, err);
+
+    say(trace, "fence", request->key, status, start_ns, err);
+    return status;
+}
+
+static enum hf_status trace_renew_many(struct hf_store_base *base, const struct hf_claim *claims,
+                                       struct hf_grant *grants, enum hf_status *results,
+                                       size_t count, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status =
+        trace->inner->ops->renew_many(trace->inner, claims, grants, results, count, err);
+
+    for (size_t i = 0; i < count; i++)
+        say(trace, "renew", claims[i].name, results[i], start_ns, NULL);
     return status;
 }
 
@@ -115,6 +142,10 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
         trace->ops.life_fd = trace_life_fd;
     if (HF__SLOT(inner->ops, url) != NULL)
         trace->ops.url = trace_url;
+    if (HF__SLOT(inner->ops, fence) != NULL)
+        trace->ops.fence = trace_fence;
+    if (HF__SLOT(inner->ops, renew_many) != NULL)
+        trace->ops.renew_many = trace_renew_many;
     trace->base.ops = &trace->ops;
     trace->base.host = inner->host;
     return &trace->base;

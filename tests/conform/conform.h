@@ -60,6 +60,8 @@ int64_t deadline_of(const struct hold *hold);
 
 /* How many waiters the store counts for the lock; and whether it calls it held. */
 uint64_t waiters_of(struct hf_store_base *store, const char *name);
+/* Until that many wait; a store without a queue knows nobody, and is given a moment. */
+void await_line(struct hf_store_base *store, const char *name, uint64_t count);
 bool is_held(struct hf_store_base *store, const char *name);
 
 /* The tests, by theme; each adds those that fit the store's features. */

@@ -88,7 +88,7 @@ static void a_wait_is_granted_on_release(void **state)
     (void)state;
     assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
     start(&waiter, &hold);
-    check_soon(waiters_of(store, hold.name) == 1);
+    await_line(store, hold.name, 1);
     assert_int_equal(atomic_load(&waiter.status), -1);
     released_ns = hf__now_ns();
     assert_int_equal(release(store, &hold), HF_OK);
@@ -130,7 +130,7 @@ static void line_up(struct hf_store_base *store, const struct hold *hold, struct
         line[i].turns = turns;
         line[i].inside = inside;
         start(&line[i], hold);
-        check_soon(waiters_of(store, hold->name) == (uint64_t)i + 1);
+        await_line(store, hold->name, (uint64_t)i + 1);
     }
 }
 
@@ -171,7 +171,7 @@ static void a_newcomer_does_not_jump_the_line(void **state)
     (void)state;
     assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
     start(&waiter, &hold);
-    check_soon(waiters_of(store, hold.name) == 1);
+    await_line(store, hold.name, 1);
     assert_int_equal(release(store, &hold), HF_OK);
     assert_int_equal(take(store, &newcomer, LONG_TTL_MS, 0), HF_BUSY);
     assert_int_equal(finish(&waiter), HF_OK);
@@ -194,15 +194,15 @@ static void cancelling_leaves_the_line(void **state)
     quitter.cancel_fd = ends[0];
     assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
     start(&quitter, &hold);
-    check_soon(waiters_of(store, hold.name) == 1);
+    await_line(store, hold.name, 1);
     start(&stayer, &hold);
-    check_soon(waiters_of(store, hold.name) == 2);
+    await_line(store, hold.name, 2);
     cancelled_ns = hf__now_ns();
     assert_int_equal(write(ends[1], "x", 1), 1);
     assert_int_equal(finish(&quitter), HF_CANCELLED);
     assert_true(hf__now_ns() - cancelled_ns < SOON_MS * HF__NS_PER_MS);
     assert_int_equal(quitter.hold.err.code, HF_CANCELLED);
-    check_soon(waiters_of(store, hold.name) == 1);
+    await_line(store, hold.name, 1);
     assert_int_equal(release(store, &hold), HF_OK);
     assert_int_equal(finish(&stayer), HF_OK); /* its turn came though it was second */
     assert_int_equal(release(stayer.store, &stayer.hold), HF_OK);
@@ -229,7 +229,7 @@ static void a_wait_blocks_nobody(void **state)
     (void)state;
     assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
     assert_int_equal(pthread_create(&waiter.thread, NULL, wait_in_line, &waiter), 0);
-    check_soon(waiters_of(store, hold.name) == 1);
+    await_line(store, hold.name, 1);
     start_ns = hf__now_ns();
     for (int i = 0; i < 5; i++) {
         assert_int_equal(renew(store, &hold, LONG_TTL_MS), HF_OK);
@@ -289,10 +289,10 @@ static void dead_waiters_are_passed_over(void **state)
     assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
     for (int i = 0; i < DEAD; i++) {
         children[i] = start_child(&hold, -1, &ready[i]);
-        check_soon(waiters_of(store, hold.name) == (uint64_t)i + 1);
+        await_line(store, hold.name, (uint64_t)i + 1);
     }
     start(&waiter, &hold);
-    check_soon(waiters_of(store, hold.name) == DEAD + 1);
+    await_line(store, hold.name, DEAD + 1);
     for (int i = 0; i < DEAD; i++) {
         end_child(children[i]);
         (void)close(ready[i]);
@@ -321,7 +321,7 @@ static void a_dead_holder_frees_its_lock(void **state)
     (void)close(ready);
     assert_int_equal(take(store, &next, LONG_TTL_MS, 0), HF_BUSY);
     start(&waiter, &hold);
-    check_soon(waiters_of(store, hold.name) == 1);
+    await_line(store, hold.name, 1);
     end_child(child);
     assert_int_equal(finish(&waiter), HF_OK);
     assert_int_equal(release(waiter.store, &waiter.hold), HF_OK);

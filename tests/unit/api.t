@@ -18,7 +18,7 @@ says() { # FILE : what a command said, as a comment
 }
 
 # Each header by itself, in each language, with warnings that a careful caller may have on.
-for header in holdfast.h holdfast/store.h; do
+for header in holdfast.h holdfast/store.h holdfast/fence.h; do
     printf '#include <%s>\nint main(void) { return HF_VERSION_MAJOR; }\n' "$header" >"$dir/a.c"
     cp "$dir/a.c" "$dir/a.cc"
     for language in 'gcc -std=c99' 'gcc -std=c11 -Wpedantic' 'gcc -std=gnu17 -Wstrict-prototypes' \
@@ -49,15 +49,16 @@ g++ -std=c++11 -Wall -Werror -Iinclude "$dir/b.cc" -L"$build" -lholdfast \
 ok $? 'a C++ program links and runs'
 says "$dir/out"
 
-# What is exported is what the header declares, and nothing else.
+# What is exported is what the headers declare, and nothing else.
 nm -D --defined-only "$build/libholdfast.so" | awk '$2 != "A" { print $3 }' |
     sed 's/@.*//' | sort >"$dir/exported"
-sed -n 's/^HF_API .*[ *]\(hf_[a-z_]*\)(.*/\1/p' include/holdfast.h | sort -u >"$dir/declared"
+sed -n 's/^HF_API .*[ *]\(hf_[a-z_]*\)(.*/\1/p' include/holdfast.h \
+    include/holdfast/fence.h | sort -u >"$dir/declared"
 [ -s "$dir/declared" ] && ! grep -v '^hf_[a-z]' "$dir/exported" >"$dir/out"
 ok $? 'the shared library exports only hf_ names'
 says "$dir/out"
 diff "$dir/declared" "$dir/exported" >"$dir/out"
-ok $? 'it exports what holdfast.h declares, all of it'
+ok $? 'it exports what the headers declare, all of it'
 says "$dir/out"
 
 # The base program links libc only: no client library of any store.

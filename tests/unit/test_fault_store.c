@@ -76,7 +76,7 @@ static enum hf_status try_other(struct world *world, int64_t wait_ms, struct hf_
 static void the_answer_to_an_acquire_is_lost(void **state)
 {
     struct world *world = *state;
-    struct hf_acquire_options options = watched(world, 500);
+    struct hf_acquire_options options = watched(world, 2000);
     struct hf_lease *lease;
     struct hf_lease *next;
     struct hf_error err;
@@ -133,7 +133,7 @@ static void an_acquire_that_takes_longer_than_its_ttl(void **state)
 static void an_outage_shorter_than_the_ttl(void **state)
 {
     struct world *world = *state;
-    struct hf_acquire_options options = watched(world, 3000);
+    struct hf_acquire_options options = watched(world, 4500);
     struct hf_lease *lease;
     struct hf_lease *next;
 
@@ -240,7 +240,7 @@ static void the_answer_to_a_release_is_lost(void **state)
 static void a_release_that_never_arrives(void **state)
 {
     struct world *world = *state;
-    struct hf_acquire_options options = watched(world, 500);
+    struct hf_acquire_options options = watched(world, 2000);
     struct hf_lease *lease;
     struct hf_lease *next;
 

@@ -140,7 +140,7 @@ static void *pester(void *data)
     while (hf__now_ns() < shared->until_ns) {
         switch (next(&thread->seed, 5)) {
         case 0:
-            if (hf_renew(shared->lease, 300 + next(&thread->seed, 300), NULL) != HF_OK)
+            if (hf_renew(shared->lease, 5000 + next(&thread->seed, 300), NULL) != HF_OK)
                 atomic_fetch_add(&shared->faults, 1);
             break;
         case 1:
@@ -157,7 +157,7 @@ static void *pester(void *data)
             break;
         default:
             if (hf_lease_loss(shared->lease) != HF_LOSS_NONE ||
-                hf_lease_ttl_ms(shared->lease) < 300)
+                hf_lease_ttl_ms(shared->lease) < 5000)
                 atomic_fetch_add(&shared->faults, 1);
             check_pause_ms(1);
             break;

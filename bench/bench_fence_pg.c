@@ -1,0 +1,88 @@
+/* bench_fence_pg.c CONNINFO - what the fence adds to an UPDATE of one row in PostgreSQL.
+ *
+ * Both are a transaction as drivers do it: prepared statements over TCP, BEGIN, UPDATE and COMMIT
+ * each a round trip. The holder sends enter() along with BEGIN. The tables plain and fenced are
+ * alike, and were made by fence.sh. */
+#include "compare.h"
+
+#include <libpq-fe.h>
+
+enum { ROUNDS = 300, BATCH = 5 };
+
+static void fail(PGconn *conn)
+{
+    fprintf(stderr, "bench: postgres: %s", PQerrorMessage(conn));
+    exit(1);
+}
+
+static void prepare(PGconn *conn, const char *name, const char *sql)
+{
+    PGresult *result = PQprepare(conn, name, sql, 0, NULL);
+
+    if (PQresultStatus(result) != PGRES_COMMAND_OK)
+        fail(conn);
+    PQclear(result);
+}
+
+/* Prepared statements, sent together: one round trip. The list ends with NULL. */
+static void run(PGconn *conn, const char *const *names)
+{
+    int open = 0;
+
+    for (; *names != NULL; names++, open++)
+        if (PQsendQueryPrepared(conn, *names, 0, NULL, NULL, NULL, 0) != 1)
+            fail(conn);
+    if (PQpipelineSync(conn) != 1)
+        fail(conn);
+    for (open++; open > 0;) {
+        PGresult *result = PQgetResult(conn);
+        ExecStatusType status = PQresultStatus(result);
+
+        if (result == NULL)
+            continue; /* between two statements */
+        if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK &&
+            status != PGRES_PIPELINE_SYNC)
+            fail(conn);
+        open--;
+        PQclear(result);
+    }
+}
+
+static void plain(void *conn)
+{
+    static const char *const trips[][3] = {{"begin"}, {"plain"}, {"commit"}};
+
+    for (int i = 0; i < 3; i++)
+        run(conn, trips[i]);
+}
+
+static void fenced(void *conn)
+{
+    static const char *const trips[][3] = {{"begin", "enter"}, {"fenced"}, {"commit"}};
+
+    for (int i = 0; i < 3; i++)
+        run(conn, trips[i]);
+}
+
+int main(int argc, char **argv)
+{
+    PGconn *conn;
+
+    if (argc != 2)
+        return 64;
+    conn = PQconnectdb(argv[1]);
+    if (PQstatus(conn) != CONNECTION_OK) {
+        fprintf(stderr, "bench: postgres: %s", PQerrorMessage(conn));
+        return 1;
+    }
+    prepare(conn, "begin", "BEGIN");
+    prepare(conn, "plain", "UPDATE plain SET v = v + 1 WHERE id = 1");
+    prepare(conn, "enter", "SELECT holdfast.enter('fenced', 34)");
+    prepare(conn, "fenced", "UPDATE fenced SET v = v + 1 WHERE id = 1");
+    prepare(conn, "commit", "COMMIT");
+    if (PQenterPipelineMode(conn) != 1)
+        fail(conn);
+    compare_print("PostgreSQL UPDATE", plain, fenced, conn, ROUNDS, BATCH, 1.15);
+    PQfinish(conn);
+    return 0;
+}

@@ -1,0 +1,36 @@
+#!/bin/bash
+# fence.sh - what a fence costs, side by side with the same write without one. Durable: the servers sync
+# to the disk as they do by default. Rows as bench/run.sh wants them.
+# shellcheck disable=SC2119 # arguments are for those who want to say more
+set -eu
+cd "$(dirname "$0")/.."
+# shellcheck source=tests/support/sql_servers.sh
+. tests/support/sql_servers.sh
+# shellcheck source=tests/fence/redis.sh
+. tests/fence/redis.sh
+export SQL_ON_DISK=1 SQL_PG_FSYNC=fsync=on
+sql_begin
+REDIS_DIR=
+trap 'set +e; [ -z "$REDIS_DIR" ] || redis_end; sql_end' EXIT
+
+tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT); INSERT INTO plain VALUES (1, 0);
+    CREATE TABLE fenced (id INT PRIMARY KEY, v INT); INSERT INTO fenced VALUES (1, 0);'
+
+port=$((20000 + RANDOM))
+pg_start listen_addresses=127.0.0.1 port=$port
+export PGPORT=$port
+pg <<<"$tables"
+build/holdfast fence sql --dialect postgres --table fenced | pg
+build/bench/bench_fence_pg "host=127.0.0.1 port=$port user=owner dbname=postgres"
+pg_stop
+
+sqlite3 "$SQL_DIR/app.db" "$tables"
+build/holdfast fence sql --dialect sqlite --table fenced | sqlite3 "$SQL_DIR/app.db"
+build/bench/bench_fence_sqlite "$SQL_DIR/app.db"
+
+mkdir "$SQL_DIR/files"
+build/bench/bench_fence_file "$SQL_DIR/files"
+
+redis_begin
+build/holdfast fence script >"$SQL_DIR/script"
+build/bench/bench_fence_redis "${REDIS_URL##*:}" "$SQL_DIR/script"

@@ -1,0 +1,338 @@
+/* cmd_fence.c - `holdfast fence`: the check at the resource. Files here; keys in fence_key.c, SQL
+ * in fence_sql.c. */
+#include "cli/fence.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static int fence_write(const struct cli_context *context, int argc, char **argv);
+static int fence_append(const struct cli_context *context, int argc, char **argv);
+static int fence_enter(const struct cli_context *context, int argc, char **argv);
+static int fence_reset(const struct cli_context *context, int argc, char **argv);
+static int fence_show(const struct cli_context *context, int argc, char **argv);
+
+enum { SQL, SET, DEL, SCRIPT, WRITE, APPEND, ENTER, RESET, SHOW };
+const struct cli_command fence_commands[] = {
+    [SQL] = {"fence sql", "--dialect D --table T [options]",
+             "print the migration that fences a table", fence_sql},
+    [SET] = {"fence set", "[options] URL KEY", "set a fenced key to what stdin says", fence_set},
+    [DEL] = {"fence del", "[options] URL KEY", "delete a fenced key", fence_del},
+    [SCRIPT] = {"fence script", "", "print the Redis script, for other clients", fence_script},
+    [WRITE] = {"fence write", "[options] FILE", "replace a fenced file by what stdin says",
+               fence_write},
+    [APPEND] = {"fence append", "[options] FILE", "add what stdin says to a fenced file",
+                fence_append},
+    [ENTER] = {"fence enter", "[options] FILE | URL KEY", "raise the fence before the first read",
+               fence_enter},
+    [RESET] = {"fence reset", "--reason TEXT [options] FILE | URL KEY",
+               "start a fence again, after a change of stores", fence_reset},
+    [SHOW] = {"fence show", "[options] FILE", "show the highest token admitted", fence_show},
+    {NULL, NULL, NULL, NULL}};
+
+static const struct cli_command *fence_command(void)
+{
+    static const struct cli_command fallback = {"fence", "COMMAND [ARG...]", "", NULL};
+    const struct cli_command *command = cli_find("fence");
+
+    return command != NULL ? command : &fallback;
+}
+
+static void print_overview(void)
+{
+    puts("usage: holdfast fence COMMAND [ARG...]\n\n"
+         "Makes a resource refuse a stale token.\n\ncommands:");
+    for (const struct cli_command *c = fence_commands; c->name != NULL; c++)
+        printf("  %-7s %s\n", c->name + strlen("fence "), c->summary);
+    puts("\noptions, where they make sense:\n"
+         "  -t, --token N            the fencing token; default: $HOLDFAST_TOKEN\n"
+         "      --issuer TEXT        who issued it; default: the store's url\n"
+         "  -w, --wait DURATION      how long to wait for another writer; default: 30s\n"
+         "      --ttl DURATION       set: the key expires after it\n"
+         "      --reason TEXT        reset: why; required, and kept\n"
+         "      --json               show: as JSON\n"
+         "  -d, --dialect D          sql: postgres, sqlite or mariadb\n"
+         "      --table T            sql: the table, as it is called: quoting is done here\n"
+         "      --schema S           sql: its schema (postgres)\n"
+         "      --resource R         sql: its name in enter(); default: the table's\n"
+         "      --per-row            sql: a column fence_token instead; guards UPDATE only\n"
+         "      --down               sql: print the reverse\n"
+         "      --last               sql: with --down, remove what fenced tables share, too\n"
+         "  -h, --help               show this help\n"
+         "\n"
+         "Inside a job the token is known, so this is enough:\n"
+         "  holdfast run nightly -- sh -c 'make-report | holdfast fence write report.txt'\n"
+         "'man holdfast-fence' tells the rest.");
+}
+
+int cmd_fence(const struct cli_context *context, int argc, char **argv)
+{
+    const char *names[CLI_SUGGEST_MAX + 1];
+    size_t count = 0;
+    const char *near;
+
+    if (argc < 2)
+        return cli_usage_error(fence_command(), "which one? 'holdfast fence --help' lists them");
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_overview();
+        return 0;
+    }
+    for (const struct cli_command *c = fence_commands; c->name != NULL; c++) {
+        const char *name = c->name + strlen("fence ");
+
+        if (strcmp(argv[1], name) == 0)
+            return c->main(context, argc - 1, argv + 1);
+        names[count++] = name;
+    }
+    names[count] = NULL;
+    near = cli_suggest(argv[1], names);
+    if (near != NULL)
+        return cli_usage_error(fence_command(), "unknown fence command '%s'; did you mean '%s'?",
+                               argv[1], near);
+    return cli_usage_error(
+        fence_command(), "unknown fence command '%s'; 'holdfast fence --help' lists them", argv[1]);
+}
+
+int fence_parse(const struct cli_command *command, const struct cli_option *options, int argc,
+                char **argv, struct fence_words *words)
+{
+    bool dashes = false;
+
+    for (int at = 0; at < argc;) {
+        int first = dashes ? 1 : cli_parse(command, options, argc - at, argv + at, &dashes);
+
+        if (first < 0)
+            return cli_parse_exit(first) + 1;
+        at += first;
+        if (at >= argc)
+            break;
+        if (words->count == FENCE_OPERANDS_MAX)
+            return cli_usage_error(command, "one word too many: '%s'", argv[at]) + 1;
+        words->operands[words->count++] = argv[at];
+    }
+    return 0;
+}
+
+bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
+                    struct fence_words *words)
+{
+    const char *token = secure_getenv("HOLDFAST_TOKEN");
+
+    if (!words->token_given) {
+        if (token == NULL || token[0] == '\0') {
+            cli_usage_error(command, "no token: give --token, or call it inside 'holdfast run'");
+            return false;
+        }
+        if (!hf__parse_u64(token, &words->token)) {
+            cli_usage_error(command, "HOLDFAST_TOKEN: '%s' is no token", token);
+            return false;
+        }
+    }
+    if (words->issuer == NULL && context->store_url != NULL && context->store_url[0] != '\0') {
+        hf__url_redact(words->issuer_text, sizeof words->issuer_text, context->store_url);
+        words->issuer = words->issuer_text;
+    }
+    return true;
+}
+
+char *fence_read_stdin(size_t max, size_t *len, int *exit_code)
+{
+    size_t size = 64 * 1024;
+    char *data = malloc(size);
+
+    *len = 0;
+    *exit_code = EXIT_HF_INTERNAL;
+    while (data != NULL) {
+        ssize_t got = read(STDIN_FILENO, data + *len, size - *len);
+
+        if (got == 0)
+            return data;
+        if (got < 0 && errno != EINTR) {
+            cli_error("cannot read standard input: %s", strerror(errno));
+            *exit_code = EXIT_HF_UNAVAILABLE;
+            break;
+        }
+        *len += got > 0 ? (size_t)got : 0;
+        if (*len > max) {
+            cli_error("standard input has more than %zu MiB", max / (1024 * 1024));
+            *exit_code = EXIT_HF_USAGE;
+            break;
+        }
+        if (*len == size) {
+            char *more = realloc(data, size * 2);
+
+            if (more == NULL)
+                break;
+            data = more;
+            size *= 2;
+        }
+    }
+    if (*exit_code == EXIT_HF_INTERNAL)
+        cli_error("out of memory");
+    free(data);
+    return NULL;
+}
+
+/* --token, --issuer, --wait and one FILE, as write and append take them. Returns as fence_parse. */
+static int parse_file(const struct cli_command *command, const struct cli_context *context,
+                      int argc, char **argv, struct fence_words *words, struct hf_fence_pass *pass)
+{
+    int64_t wait_ms = HF_FENCE_WAIT_MS;
+    const struct cli_option options[] = {
+        {'t', "token", CLI_NUMBER, "N", "the fencing token; default: $HOLDFAST_TOKEN", NULL,
+         &words->token, &words->token_given},
+        {0, "issuer", CLI_TEXT, "TEXT", "who issued it; default: the store's url", NULL,
+         &words->issuer, NULL},
+        {'w', "wait", CLI_DURATION, "DURATION", "how long to wait for another writer; default: 30s",
+         NULL, &wait_ms, NULL},
+        {.name = NULL}};
+    int over = fence_parse(command, options, argc, argv, words);
+
+    if (over != 0)
+        return over;
+    if (words->count == 0)
+        return cli_usage_error(command, "which file?") + 1;
+    if (!fence_defaults(command, context, words))
+        return EXIT_HF_USAGE + 1;
+    *pass = (struct hf_fence_pass){.size = sizeof *pass,
+                                   .token = words->token,
+                                   .issuer = words->issuer,
+                                   .wait_ms = wait_ms > 0 ? wait_ms : -1};
+    return 0;
+}
+
+static int too_many(const struct cli_command *command, const struct fence_words *words)
+{
+    return cli_usage_error(command, "one word too many: '%s'", words->operands[1]);
+}
+
+static int fence_write(const struct cli_context *context, int argc, char **argv)
+{
+    const struct cli_command *command = &fence_commands[WRITE];
+    struct fence_words words = {.count = 0};
+    struct hf_fence_pass pass;
+    struct hf_error err;
+    int over = parse_file(command, context, argc, argv, &words, &pass);
+
+    if (over != 0)
+        return over - 1;
+    if (words.count > 1)
+        return too_many(command, &words);
+    if (hf_fence_write_fd(words.operands[0], &pass, STDIN_FILENO, &err) != HF_OK)
+        return cli_fail(&err);
+    return 0;
+}
+
+static int fence_append(const struct cli_context *context, int argc, char **argv)
+{
+    const struct cli_command *command = &fence_commands[APPEND];
+    struct fence_words words = {.count = 0};
+    struct hf_fence_pass pass;
+    struct hf_error err;
+    enum hf_status status;
+    size_t len;
+    int exit_code;
+    char *data;
+    int over = parse_file(command, context, argc, argv, &words, &pass);
+
+    if (over != 0)
+        return over - 1;
+    if (words.count > 1)
+        return too_many(command, &words);
+    data = fence_read_stdin(HF_FENCE_APPEND_MAX, &len, &exit_code);
+    if (data == NULL)
+        return exit_code;
+    status = hf_fence_append(words.operands[0], &pass, data, len, &err);
+    free(data);
+    return status == HF_OK ? 0 : cli_fail(&err);
+}
+
+static int fence_enter(const struct cli_context *context, int argc, char **argv)
+{
+    const struct cli_command *command = &fence_commands[ENTER];
+    struct fence_words words = {.count = 0};
+    struct hf_fence_pass pass;
+    struct hf_error err;
+    int over = parse_file(command, context, argc, argv, &words, &pass);
+
+    if (over != 0)
+        return over - 1;
+    if (words.count == 2)
+        return fence_key(&words, HF_FENCE_ENTER_KEY, NULL);
+    if (hf_fence_enter(words.operands[0], &pass, &err) != HF_OK)
+        return cli_fail(&err);
+    return 0;
+}
+
+static int fence_reset(const struct cli_context *context, int argc, char **argv)
+{
+    const struct cli_command *command = &fence_commands[RESET];
+    struct fence_words words = {.count = 0};
+    const char *reason = NULL;
+    struct hf_error err;
+    const struct cli_option options[] = {
+        {0, "reason", CLI_TEXT, "TEXT", "why; required, and kept", NULL, &reason, NULL},
+        {0, "issuer", CLI_TEXT, "TEXT", "whose tokens follow; default: the first that comes", NULL,
+         &words.issuer, NULL},
+        {'t', "token", CLI_NUMBER, "N", "the mark to start from; default: none", NULL, &words.token,
+         NULL},
+        {.name = NULL}};
+    int over = fence_parse(command, options, argc, argv, &words);
+
+    (void)context;
+    if (over != 0)
+        return over - 1;
+    if (words.count == 0)
+        return cli_usage_error(command, "which file, or which URL and KEY?");
+    if (reason == NULL || reason[0] == '\0')
+        return cli_usage_error(command, "--reason is required: it is recorded with the reset");
+    if (words.count == 2)
+        return fence_key(&words, HF_FENCE_RESET_KEY, reason);
+    if (hf_fence_reset(words.operands[0], words.token, words.issuer, reason, &err) != HF_OK)
+        return cli_fail(&err);
+    return 0;
+}
+
+static int fence_show(const struct cli_context *context, int argc, char **argv)
+{
+    const struct cli_command *command = &fence_commands[SHOW];
+    struct fence_words words = {.count = 0};
+    struct hf_fence_mark mark;
+    struct hf_error err;
+    bool json = false;
+    const struct cli_option options[] = {{0, "json", CLI_FLAG, NULL, "as JSON", NULL, &json, NULL},
+                                         {.name = NULL}};
+    int over = fence_parse(command, options, argc, argv, &words);
+    char when[32] = "";
+    time_t seconds;
+    struct tm parts;
+
+    (void)context;
+    if (over != 0)
+        return over - 1;
+    if (words.count != 1)
+        return cli_usage_error(command, words.count == 0 ? "which file?" : "one file at a time");
+    if (hf_fence_read_mark(words.operands[0], &mark, &err) != HF_OK)
+        return cli_fail(&err);
+    seconds = (time_t)(mark.admitted_us / 1000000);
+    if (mark.token > 0 && gmtime_r(&seconds, &parts) != NULL)
+        (void)strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    if (json) {
+        printf("{\"token\": %" PRIu64 ", \"admitted_at\": ", mark.token);
+        cli_json_string(stdout, when);
+        fputs(", \"issuer\": ", stdout);
+        cli_json_string(stdout, mark.issuer);
+        puts("}");
+    } else if (mark.token == 0) {
+        puts("no token was admitted yet");
+    } else {
+        printf("%" PRIu64 " admitted at %s, issued by %s\n", mark.token, when,
+               mark.issuer[0] != '\0' ? mark.issuer : "a store that was not said");
+    }
+    return 0;
+}

@@ -1,0 +1,44 @@
+/* fence.h - what the sub-commands of `holdfast fence` share. */
+#ifndef HF_CLI_FENCE_H
+#define HF_CLI_FENCE_H
+
+#include "cli/cli.h"
+
+#include <holdfast/fence.h>
+
+enum { FENCE_OPERANDS_MAX = 2 };
+
+/* The words of a sub-command, read. */
+struct fence_words {
+    const char *operands[FENCE_OPERANDS_MAX];
+    int count;
+    uint64_t token;
+    bool token_given;
+    const char *issuer;
+    char issuer_text[HF_FENCE_ISSUER_MAX * 4];
+};
+
+/* Reads options wherever they stand between the operands. Returns 0, or the exit code plus 1 if the
+ * command is over: after a usage error, or after --help. */
+int fence_parse(const struct cli_command *command, const struct cli_option *options, int argc,
+                char **argv, struct fence_words *words);
+
+/* Fills in token and issuer where they were not given: $HOLDFAST_TOKEN and the store's url.
+ * False after a usage error. */
+bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
+                    struct fence_words *words);
+
+/* Reads standard input to its end, up to max bytes. NULL after a message; exit in *exit_code. */
+char *fence_read_stdin(size_t max, size_t *len, int *exit_code);
+
+/* Sub-commands that live in files of their own. */
+int fence_sql(const struct cli_context *context, int argc, char **argv);
+int fence_set(const struct cli_context *context, int argc, char **argv);
+int fence_del(const struct cli_context *context, int argc, char **argv);
+int fence_script(const struct cli_context *context, int argc, char **argv);
+/* enter and reset, when the resource is a key: two operands, URL and KEY. */
+int fence_key(const struct fence_words *words, enum hf_fence_op op, const char *reason);
+
+extern const struct cli_command fence_commands[];
+
+#endif /* HF_CLI_FENCE_H */

@@ -1,0 +1,54 @@
+/* fence_sql.c - `holdfast fence sql`: the migration that fences a table. */
+#include "cli/fence.h"
+
+#include <stdlib.h>
+
+int fence_sql(const struct cli_context *context, int argc, char **argv)
+{
+    static const char *const dialects[] = {[HF_FENCE_POSTGRES] = "postgres",
+                                           [HF_FENCE_SQLITE] = "sqlite",
+                                           [HF_FENCE_MARIADB] = "mariadb",
+                                           NULL};
+    const struct cli_command *command = &fence_commands[0];
+    struct fence_words words = {.count = 0};
+    struct hf_fence_sql what = {.size = sizeof what};
+    int dialect = 0;
+    bool dialect_given = false;
+    struct hf_error err;
+    char *text;
+    const struct cli_option options[] = {
+        {'d', "dialect", CLI_CHOICE, "D", "postgres, sqlite or mariadb", dialects, &dialect,
+         &dialect_given},
+        {0, "table", CLI_TEXT, "T", "the table, as it is called: quoting is done here", NULL,
+         &what.table, NULL},
+        {0, "schema", CLI_TEXT, "S", "its schema (postgres)", NULL, &what.schema, NULL},
+        {0, "resource", CLI_TEXT, "R", "its name in enter(); default: the table's", NULL,
+         &what.resource, NULL},
+        {0, "per-row", CLI_FLAG, NULL, "a column fence_token instead; guards UPDATE only", NULL,
+         &what.per_row, NULL},
+        {0, "down", CLI_FLAG, NULL, "print the reverse", NULL, &what.down, NULL},
+        {0, "last", CLI_FLAG, NULL, "with --down: remove what fenced tables share, too", NULL,
+         &what.last, NULL},
+        {.name = NULL}};
+    int over = fence_parse(command, options, argc, argv, &words);
+
+    (void)context;
+    if (over != 0)
+        return over - 1;
+    if (words.count > 0)
+        return cli_usage_error(command, "one word too many: '%s'", words.operands[0]);
+    if (!dialect_given || what.table == NULL)
+        return cli_usage_error(command, "--dialect and --table are required");
+    if (what.last && !what.down)
+        return cli_usage_error(command, "--last goes with --down");
+    what.dialect = (enum hf_fence_dialect)dialect;
+    if (hf_fence_sql(&what, &text, &err) != HF_OK)
+        return cli_fail(&err);
+    fputs(text, stdout);
+    free(text);
+    if (fflush(stdout) != 0) {
+        cli_error("cannot write the migration");
+        return EXIT_HF_UNAVAILABLE;
+    }
+    return 0;
+}

@@ -1,0 +1,235 @@
+/* quorum.c - votes, and the token that follows from them. */
+#include "core/quorum.h"
+#include "core/lease.h"
+#include "core/token.h"
+
+#include <assert.h>
+#include <string.h>
+
+static enum hf__quorum_action decide(struct hf__quorum *vote, int64_t now_ns);
+
+unsigned hf__quorum_majority(unsigned count)
+{
+    return count / 2 + 1;
+}
+
+static void start(struct hf__quorum *vote, enum hf__quorum_kind kind, unsigned count)
+{
+    assert(count >= HF__QUORUM_NODES_MIN && count <= HF__QUORUM_NODES_MAX && count % 2 == 1);
+    memset(vote, 0, sizeof *vote);
+    vote->kind = kind;
+    vote->count = count;
+}
+
+void hf__quorum_start(struct hf__quorum *vote, unsigned count, uint32_t ttl_ms, uint64_t guess,
+                      int64_t sent_at_ns)
+{
+    start(vote, HF__VOTE_ACQUIRE, count);
+    vote->ttl_ms = ttl_ms;
+    vote->guess = guess;
+    vote->sent_at_ns = sent_at_ns;
+}
+
+void hf__quorum_start_extend(struct hf__quorum *vote, unsigned count, uint32_t ttl_ms,
+                             int64_t sent_at_ns)
+{
+    start(vote, HF__VOTE_EXTEND, count);
+    vote->ttl_ms = ttl_ms;
+    vote->sent_at_ns = sent_at_ns;
+}
+
+enum hf__quorum_action hf__quorum_on_grant(struct hf__quorum *vote, unsigned index, uint64_t prev,
+                                           bool applied, uint64_t clk, int64_t now_ns)
+{
+    struct hf__quorum_node *node = &vote->node[index];
+
+    assert(vote->kind == HF__VOTE_ACQUIRE && index < vote->count);
+    if (node->state != HF__NODE_ASKED)
+        return HF__QUORUM_WAIT;
+    if (vote->phase != HF__PHASE_GRANT) {
+        /* Its counter is not in the token's maximum, and a node without memory would raise to
+         * anything: this one must not count. */
+        node->state = HF__NODE_LATE;
+        return HF__QUORUM_WAIT;
+    }
+    node->state = HF__NODE_GRANTED;
+    node->prev = prev;
+    node->applied = applied;
+    node->clk = clk;
+    return decide(vote, now_ns);
+}
+
+enum hf__quorum_action hf__quorum_on_yes(struct hf__quorum *vote, unsigned index, int64_t now_ns)
+{
+    assert(vote->kind == HF__VOTE_EXTEND && index < vote->count);
+    if (vote->node[index].state != HF__NODE_ASKED)
+        return HF__QUORUM_WAIT;
+    vote->node[index].state = HF__NODE_GRANTED;
+    return decide(vote, now_ns);
+}
+
+enum hf__quorum_action hf__quorum_on_raise(struct hf__quorum *vote, unsigned index, int64_t now_ns)
+{
+    assert(index < vote->count);
+    if (vote->phase != HF__PHASE_RAISE || vote->node[index].state != HF__NODE_GRANTED)
+        return HF__QUORUM_WAIT;
+    vote->node[index].state = HF__NODE_RAISED;
+    return decide(vote, now_ns);
+}
+
+enum hf__quorum_action hf__quorum_on_no(struct hf__quorum *vote, unsigned index,
+                                        enum hf__quorum_no no, int64_t now_ns)
+{
+    struct hf__quorum_node *node = &vote->node[index];
+    bool awaited = node->state == HF__NODE_ASKED ||
+                   (vote->phase == HF__PHASE_RAISE && node->state == HF__NODE_GRANTED);
+
+    assert(index < vote->count);
+    if (!awaited)
+        return HF__QUORUM_WAIT;
+    node->state = HF__NODE_NO;
+    node->no = no;
+    return decide(vote, now_ns);
+}
+
+bool hf__quorum_raises(const struct hf__quorum *vote, unsigned index)
+{
+    return vote->phase == HF__PHASE_RAISE && vote->node[index].state == HF__NODE_GRANTED;
+}
+
+static unsigned in_state(const struct hf__quorum *vote, enum hf__quorum_state state)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < vote->count; i++)
+        n += vote->node[i].state == state;
+    return n;
+}
+
+static unsigned applied(const struct hf__quorum *vote)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < vote->count; i++)
+        n += vote->node[i].state == HF__NODE_GRANTED && vote->node[i].applied;
+    return n;
+}
+
+static unsigned said_no(const struct hf__quorum *vote, enum hf__quorum_no no)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < vote->count; i++)
+        n += vote->node[i].state == HF__NODE_NO && vote->node[i].no == no;
+    return n;
+}
+
+static enum hf__quorum_action fail_vote(struct hf__quorum *vote, enum hf__quorum_why why)
+{
+    vote->phase = HF__PHASE_FAILED;
+    vote->why = why;
+    return HF__QUORUM_FAILED;
+}
+
+/* There will be no majority: who is to blame? "No" only if a majority spoke, and enough of it said
+ * so; silence is never turned into a no. */
+static enum hf__quorum_why blame(const struct hf__quorum *vote)
+{
+    unsigned majority = hf__quorum_majority(vote->count);
+    unsigned yes = in_state(vote, HF__NODE_GRANTED) + in_state(vote, HF__NODE_RAISED);
+    unsigned held = said_no(vote, HF__NO_HELD);
+    unsigned fresh = said_no(vote, HF__NO_QUARANTINE);
+
+    if (vote->kind == HF__VOTE_EXTEND ? held > vote->count - majority
+                                      : held > 0 && held + yes >= majority)
+        return vote->phase == HF__PHASE_RAISE ? HF__WHY_RAISED : HF__WHY_HELD;
+    if (fresh > 0 && held + yes + fresh + in_state(vote, HF__NODE_ASKED) >= majority)
+        return HF__WHY_QUARANTINE;
+    return said_no(vote, HF__NO_ANSWER) > 0 ? HF__WHY_UNKNOWN : HF__WHY_UNREACHABLE;
+}
+
+static enum hf__quorum_action finish(struct hf__quorum *vote, uint64_t token, int64_t now_ns)
+{
+    if (vote->ttl_ms > 0 && now_ns >= hf__deadline_ns(vote->sent_at_ns, vote->ttl_ms))
+        return fail_vote(vote, HF__WHY_LATE);
+    vote->token = token;
+    vote->phase = HF__PHASE_DONE;
+    return HF__QUORUM_DONE;
+}
+
+/* Above every counter before its grant, every clock (a node that lost its counter has nothing
+ * else), and the guess if any node has it as its counter now. */
+static enum hf__quorum_action choose_token(struct hf__quorum *vote)
+{
+    uint64_t highest = 0;
+
+    for (unsigned i = 0; i < vote->count; i++) {
+        const struct hf__quorum_node *node = &vote->node[i];
+
+        if (node->state != HF__NODE_GRANTED)
+            continue;
+        if (node->prev > highest)
+            highest = node->prev;
+        if (node->clk > highest)
+            highest = node->clk;
+        if (node->applied && vote->guess > highest)
+            highest = vote->guess;
+    }
+    if (!hf__token_next(highest, 0, 0, &vote->token))
+        return fail_vote(vote, HF__WHY_TOKENS);
+    vote->phase = HF__PHASE_RAISE;
+    return HF__QUORUM_RAISE;
+}
+
+/* Answers as soon as the rest of the nodes cannot change the answer. */
+static enum hf__quorum_action decide(struct hf__quorum *vote, int64_t now_ns)
+{
+    unsigned majority = hf__quorum_majority(vote->count);
+    unsigned asked = in_state(vote, HF__NODE_ASKED);
+    unsigned granted = in_state(vote, HF__NODE_GRANTED);
+    unsigned raised = in_state(vote, HF__NODE_RAISED);
+
+    switch (vote->phase) {
+    case HF__PHASE_GRANT:
+        if (vote->kind == HF__VOTE_EXTEND && granted >= majority)
+            return finish(vote, 0, now_ns);
+        if (vote->kind == HF__VOTE_ACQUIRE && applied(vote) >= majority)
+            return finish(vote, vote->guess, now_ns);
+        if (granted + asked < majority)
+            return fail_vote(vote, blame(vote));
+        if (vote->kind == HF__VOTE_ACQUIRE && granted >= majority &&
+            applied(vote) + asked < majority)
+            return choose_token(vote);
+        return HF__QUORUM_WAIT;
+    case HF__PHASE_RAISE:
+        if (raised >= majority)
+            return finish(vote, vote->token, now_ns);
+        if (raised + granted < majority)
+            return fail_vote(vote, blame(vote));
+        return HF__QUORUM_WAIT;
+    case HF__PHASE_DONE:
+    case HF__PHASE_FAILED:
+        break;
+    }
+    return HF__QUORUM_WAIT;
+}
+
+bool hf__quorum_consistent(const struct hf__quorum *vote)
+{
+    unsigned majority = hf__quorum_majority(vote->count);
+    unsigned raised = in_state(vote, HF__NODE_RAISED);
+
+    switch (vote->phase) {
+    case HF__PHASE_GRANT:
+        return raised == 0 && in_state(vote, HF__NODE_LATE) == 0;
+    case HF__PHASE_RAISE:
+        return vote->kind == HF__VOTE_ACQUIRE && vote->token > 0 && raised < majority;
+    case HF__PHASE_DONE:
+        if (vote->kind == HF__VOTE_EXTEND)
+            return in_state(vote, HF__NODE_GRANTED) >= majority;
+        return vote->token > 0 && (raised >= majority || applied(vote) >= majority);
+    case HF__PHASE_FAILED:
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,224 @@
+-- @section up
+-- holdfast fence for PostgreSQL: a table refuses every write of a transaction that has not entered
+-- with a token at least as high as the highest admitted.
+--
+--     BEGIN;
+--     SELECT holdfast.enter('RESOURCE', 34);    -- before the first read
+--     UPDATE ...;
+--     COMMIT;
+--
+-- Errors: ZHF01 stale token, ZHF02 not entered, ZHF03 token of another store, ZHF04 no token or no
+-- such resource. Run this as the owner of the table; the application needs no right on anything here.
+BEGIN;
+
+-- @section up-shared
+CREATE SCHEMA IF NOT EXISTS holdfast;
+GRANT USAGE ON SCHEMA holdfast TO PUBLIC;
+
+CREATE TABLE IF NOT EXISTS holdfast.fence (
+    resource    text PRIMARY KEY,
+    token       bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
+    issuer      text,         -- the store that issued the token
+    admitted_at timestamptz,
+    setting     text NOT NULL -- where a transaction remembers that it has entered
+);
+
+CREATE TABLE IF NOT EXISTS holdfast.fence_reset (
+    at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    by_role    text NOT NULL DEFAULT session_user,
+    resource   text NOT NULL,
+    old_token  bigint,
+    old_issuer text,
+    reason     text NOT NULL CHECK (reason <> '')
+);
+REVOKE ALL ON holdfast.fence, holdfast.fence_reset FROM PUBLIC;
+
+-- Why it was refused: the part of enter() that is not in a hurry.
+CREATE OR REPLACE FUNCTION holdfast.refuse(resource text, token bigint, issuer text)
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $holdfast$
+DECLARE
+    mark record;
+BEGIN
+    IF refuse.token IS NULL OR refuse.token < 1 THEN
+        RAISE EXCEPTION '% is no token', coalesce(refuse.token::text, 'NULL') USING ERRCODE = 'ZHF04';
+    END IF;
+    SELECT f.* INTO mark FROM holdfast.fence AS f WHERE f.resource = refuse.resource;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no fence for resource "%"', refuse.resource
+            USING ERRCODE = 'ZHF04', HINT = 'run the migration that holdfast fence sql prints';
+    ELSIF mark.issuer <> refuse.issuer AND refuse.issuer <> '' THEN
+        RAISE EXCEPTION 'token % is of store %, but resource "%" follows %',
+            refuse.token, refuse.issuer, refuse.resource, mark.issuer
+            USING ERRCODE = 'ZHF03',
+                  HINT = 'after a change of stores: SELECT holdfast.reset(resource, issuer, reason)';
+    END IF;
+    RAISE EXCEPTION 'token % is stale: % was admitted at % to resource "%"',
+        refuse.token, mark.token, mark.admitted_at, refuse.resource USING ERRCODE = 'ZHF01';
+END
+$holdfast$;
+
+-- The row lock keeps every other holder out until this transaction ends. That it has entered is
+-- remembered in a setting that ends with the transaction (and with a savepoint), and holds its id.
+-- enter() and guard() run in every transaction, and a SET search_path clause would be half of their
+-- cost: their path is pinned by writing out every name and operator instead.
+CREATE OR REPLACE FUNCTION holdfast.enter(resource text, token bigint, issuer text DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
+DECLARE
+    mark_token bigint;
+    mark_issuer text;
+    name text;
+BEGIN
+    SELECT f.token, f.issuer, f.setting INTO mark_token, mark_issuer, name
+      FROM holdfast.fence AS f
+     WHERE f.resource OPERATOR(pg_catalog.=) enter.resource FOR NO KEY UPDATE;
+    IF mark_token OPERATOR(pg_catalog.=) enter.token
+       AND enter.token OPERATOR(pg_catalog.>) 0
+       AND (enter.issuer IS NULL OR mark_issuer OPERATOR(pg_catalog.=) enter.issuer) THEN
+        NULL; -- the holder that is admitted already: nothing to store
+    ELSE
+        UPDATE holdfast.fence AS f
+           SET token = enter.token,
+               admitted_at = CASE WHEN f.token OPERATOR(pg_catalog.=) enter.token THEN f.admitted_at
+                                  ELSE pg_catalog.clock_timestamp() END,
+               issuer = coalesce(f.issuer, CASE WHEN enter.issuer OPERATOR(pg_catalog.<>) ''
+                                                THEN enter.issuer END)
+         WHERE f.resource OPERATOR(pg_catalog.=) enter.resource
+           AND f.token OPERATOR(pg_catalog.<=) enter.token
+           AND enter.token OPERATOR(pg_catalog.>) 0
+           AND coalesce(f.issuer OPERATOR(pg_catalog.=) enter.issuer
+                        OR enter.issuer OPERATOR(pg_catalog.=) '', true);
+        IF NOT FOUND THEN
+            PERFORM holdfast.refuse(enter.resource, enter.token, enter.issuer);
+        END IF;
+    END IF;
+    name := pg_catalog.set_config(name, pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
+END
+$holdfast$;
+
+-- Its arguments are the resource and the setting.
+CREATE OR REPLACE FUNCTION holdfast.guard()
+RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
+BEGIN
+    IF pg_catalog.current_setting(TG_ARGV[1], true) OPERATOR(pg_catalog.=)
+       pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text THEN
+        RETURN NULL;
+    END IF;
+    RAISE EXCEPTION '% of %: this transaction has not entered the fence', TG_OP, TG_TABLE_NAME
+        USING ERRCODE = 'ZHF02',
+              HINT = pg_catalog.format(
+                  'SELECT holdfast.enter(%L, token) first, in the same transaction', TG_ARGV[0]);
+END
+$holdfast$;
+
+-- For a change of stores or a restored backup. Only the owner may call it.
+CREATE OR REPLACE FUNCTION holdfast.reset(resource text, issuer text, reason text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
+BEGIN
+    INSERT INTO holdfast.fence_reset (resource, old_token, old_issuer, reason)
+        SELECT f.resource, f.token, f.issuer, reset.reason
+          FROM holdfast.fence AS f WHERE f.resource = reset.resource FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no fence for resource "%"', reset.resource USING ERRCODE = 'ZHF04';
+    END IF;
+    UPDATE holdfast.fence AS f
+       SET token = 0, issuer = nullif(reset.issuer, ''), admitted_at = NULL
+     WHERE f.resource = reset.resource;
+END
+$holdfast$;
+REVOKE ALL ON FUNCTION holdfast.reset(text, text, text) FROM PUBLIC;
+
+-- @section up-table
+INSERT INTO holdfast.fence (resource, setting) VALUES (@RESOURCE@, @SETTING@) ON CONFLICT DO NOTHING;
+
+CREATE TRIGGER holdfast_guard
+    BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON @TABLE@
+    FOR EACH STATEMENT EXECUTE FUNCTION holdfast.guard(@RESOURCE@, @SETTING@);
+-- Also when session_replication_role says that triggers are for others.
+ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER holdfast_guard;
+
+COMMIT;
+
+-- @section down-table
+BEGIN;
+DROP TRIGGER holdfast_guard ON @TABLE@;
+DELETE FROM holdfast.fence WHERE resource = @RESOURCE@;
+
+-- @section down-shared
+DROP FUNCTION holdfast.reset(text, text, text);
+DROP FUNCTION holdfast.guard();
+DROP FUNCTION holdfast.enter(text, bigint, text);
+DROP FUNCTION holdfast.refuse(text, bigint, text);
+DROP TABLE holdfast.fence_reset;
+DROP TABLE holdfast.fence;
+-- The schema goes when nothing of the other kind of fence is in it.
+DO $holdfast$ BEGIN DROP SCHEMA holdfast; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END
+$holdfast$;
+
+-- @section down-end
+COMMIT;
+
+-- @section row-up
+-- holdfast fence per row for PostgreSQL: an UPDATE must say fence_token, and is refused when that is
+-- below the row's.
+--
+--     UPDATE ... SET ..., fence_token = 34 WHERE ...;
+--
+-- Guards UPDATE of existing rows only: not INSERT, not DELETE, not TRUNCATE.
+-- Errors: ZHF01 stale token, ZHF02 fence_token was not said, ZHF04 no token.
+BEGIN;
+CREATE SCHEMA IF NOT EXISTS holdfast;
+GRANT USAGE ON SCHEMA holdfast TO PUBLIC;
+
+-- Fires only when the UPDATE names fence_token, and leaves a sign for the second trigger.
+CREATE OR REPLACE FUNCTION holdfast.row_check()
+RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
+BEGIN
+    IF NEW.fence_token IS NULL OR NEW.fence_token < 1 THEN
+        RAISE EXCEPTION '% is no token', coalesce(NEW.fence_token::text, 'NULL')
+            USING ERRCODE = 'ZHF04';
+    ELSIF NEW.fence_token < OLD.fence_token THEN
+        RAISE EXCEPTION 'token % is stale: this row of % has admitted %',
+            NEW.fence_token, TG_TABLE_NAME, OLD.fence_token USING ERRCODE = 'ZHF01';
+    END IF;
+    NEW.fence_token := -NEW.fence_token;
+    RETURN NEW;
+END
+$holdfast$;
+
+CREATE OR REPLACE FUNCTION holdfast.row_require()
+RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
+BEGIN
+    IF NEW.fence_token >= 0 THEN
+        RAISE EXCEPTION 'UPDATE of % does not say fence_token', TG_TABLE_NAME
+            USING ERRCODE = 'ZHF02', HINT = 'UPDATE ... SET ..., fence_token = token';
+    END IF;
+    NEW.fence_token := -NEW.fence_token;
+    RETURN NEW;
+END
+$holdfast$;
+
+ALTER TABLE @TABLE@ ADD COLUMN fence_token bigint NOT NULL DEFAULT 0;
+-- Triggers fire in the order of their names: these two last, and next to each other.
+CREATE TRIGGER zz_holdfast_row_1 BEFORE UPDATE OF fence_token ON @TABLE@
+    FOR EACH ROW EXECUTE FUNCTION holdfast.row_check();
+CREATE TRIGGER zz_holdfast_row_2 BEFORE UPDATE ON @TABLE@
+    FOR EACH ROW EXECUTE FUNCTION holdfast.row_require();
+ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER zz_holdfast_row_1;
+ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER zz_holdfast_row_2;
+COMMIT;
+
+-- @section row-down
+BEGIN;
+DROP TRIGGER zz_holdfast_row_2 ON @TABLE@;
+DROP TRIGGER zz_holdfast_row_1 ON @TABLE@;
+ALTER TABLE @TABLE@ DROP COLUMN fence_token;
+
+-- @section row-down-shared
+DROP FUNCTION holdfast.row_require();
+DROP FUNCTION holdfast.row_check();
+-- The schema goes when nothing of the other kind of fence is in it.
+DO $holdfast$ BEGIN DROP SCHEMA holdfast; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END
+$holdfast$;
+
+-- @section row-down-end
+COMMIT;

@@ -1,0 +1,345 @@
+/* acquire.c - taking a lock, and waiting for it.
+ *
+ * One request takes a free lock. Otherwise the same request puts us into the queue, and we sleep in
+ * a blocking pop until the one before us hands over, or until it is time to look again; then the
+ * same request once more, which confirms a hand-over, keeps our place, or takes a lock that
+ * expired. */
+#include "stores/redis/redis.h"
+#include "base/base.h"
+#include "stores/redis/verdict.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LEAVE_MS       2000 /* what undoing an unanswered request may cost       */
+#define UNREACHABLE_MS 250  /* the pause before a waiting acquire tries again    */
+
+struct attempt {
+    struct rd_store *store;
+    const struct hf_claim *claim;
+    struct rd_keys keys;
+    unsigned slot;
+    int64_t budget_ns; /* what a single request may take */
+    struct rd_request request;
+    char incarnation[RD_INCARNATION_LEN + 1]; /* what the last request said */
+    bool known;           /* the server may have us in its queue, or as the holder */
+    struct rd_node *node; /* who said busy */
+    int64_t look_ms;      /* when to look again */
+};
+
+static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err);
+static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err);
+static enum hf_status sleep_ms(struct attempt *a, int64_t ms, struct hf_error *err);
+static void leave(struct attempt *a);
+
+static bool waits(const struct attempt *a)
+{
+    return a->claim->wait_until_ns != 0;
+}
+
+static int64_t wait_left_ns(const struct attempt *a)
+{
+    int64_t now_ns = a->store->base.host->now_ns();
+
+    return a->claim->wait_until_ns <= now_ns ? 0 : a->claim->wait_until_ns - now_ns;
+}
+
+/* After an attempt that was not granted: sleeps until the next one makes sense. HF_OK: try again;
+ * else the answer of the whole. */
+static enum hf_status pause_after(struct attempt *a, enum hf_status status, struct hf_error *err)
+{
+    int64_t left_ns = wait_left_ns(a);
+
+    if (left_ns == 0)
+        return status;
+    switch ((int)status) {
+    case HF_BUSY:
+        return sleep_in_queue(a, err);
+    case HF_QUARANTINE: {
+        struct hf_error own;
+        int64_t left_ms = err->retry_after_ms;
+
+        if (left_ns / HF__NS_PER_MS < left_ms)
+            return status;
+        status = sleep_ms(a, left_ms > 0 ? left_ms : 1, &own);
+        if (status != HF_OK)
+            *err = own;
+        return status;
+    }
+    case HF_UNREACHABLE:
+        return sleep_ms(a, UNREACHABLE_MS, err);
+    default:
+        return status;
+    }
+}
+
+static enum hf_status prepare(struct attempt *a, struct rd_store *store,
+                              const struct hf_claim *claim, struct hf_error *err)
+{
+    enum hf_status status = rd_claim_keys(store, claim->name, &a->keys, err);
+
+    if (status != HF_OK)
+        return status;
+    if (claim->ttl_ms > store->url.max_ttl_ms)
+        return hf__fail(
+            err, HF_INVALID,
+            "lock \"%.60s\" in store %.80s: a ttl of %u ms is above the store's max_ttl "
+            "of %lld ms",
+            claim->name, store->url.shown, claim->ttl_ms, (long long)store->url.max_ttl_ms);
+    a->store = store;
+    a->claim = claim;
+    a->request = (struct rd_request){0};
+    a->known = false;
+    a->node = NULL;
+    a->look_ms = 0;
+    a->slot = rd_route_slot(store, &a->keys);
+    a->budget_ns = claim->deadline_ns - store->base.host->now_ns();
+    return HF_OK;
+}
+
+enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_grant *grant, struct hf_error *err)
+{
+    struct attempt a; /* prepare fills it in; it is too large to be cleared for nothing */
+    struct hf_error own;
+    enum hf_status status;
+
+    if (err == NULL)
+        err = &own;
+    status = prepare(&a, (struct rd_store *)base, claim, err);
+    if (status != HF_OK)
+        return status;
+    do {
+        status = try_once(&a, grant, err);
+        if (status != HF_OK && waits(&a))
+            status = pause_after(&a, status, err);
+        else
+            break;
+    } while (status == HF_OK);
+    if (status != HF_OK && a.known)
+        leave(&a);
+    rd_request_release(&a.request);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
+static struct rd_patience request_patience(const struct attempt *a)
+{
+    return (struct rd_patience){.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
+                                                            a->budget_ns > 0 ? a->budget_ns : 0),
+                                .cancel_fd = waits(a) ? a->claim->cancel_fd : -1};
+}
+
+static void build(struct attempt *a)
+{
+    const struct hf_claim *claim = a->claim;
+    const char *label = claim->label != NULL ? claim->label : "";
+    char record[HF_LABEL_MAX + HF_OWNER_LEN + 32];
+    char ttl[16];
+    char *at = record;
+
+    (void)snprintf(ttl, sizeof ttl, "%u", claim->ttl_ms);
+    at = stpcpy(at, ttl);
+    at = stpcpy(at, claim->detached ? " d " : " - ");
+    at = mempcpy(at, claim->owner, HF_OWNER_LEN);
+    *at++ = ' ';
+    at = mempcpy(at, label, strnlen(label, HF_LABEL_MAX));
+    *at = '\0';
+    rd_request_clear(&a->request);
+    rd_script_begin(&a->request, RD_SCRIPT_ACQUIRE, &a->keys, 5);
+    rd_request_word(&a->request, claim->owner);
+    rd_request_word(&a->request, ttl);
+    rd_request_word(&a->request, a->incarnation);
+    rd_request_word(&a->request, waits(a) ? "1" : "0");
+    rd_request_word(&a->request, record);
+}
+
+/* What takes an acquire back, and leaves the queue. */
+static void build_leave(void *data, struct rd_request *request)
+{
+    const struct attempt *a = data;
+
+    rd_script_begin(request, RD_SCRIPT_LEAVE, &a->keys, 2);
+    rd_request_word(request, a->claim->owner);
+    rd_request_word(request, a->incarnation);
+}
+
+/* {'busy', look again in ms, pttl, token, label, kind}: who holds it. */
+static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, struct hf_error *err)
+{
+    const struct rd_reply *reply = answer->reply;
+    const char *kind = rd_reply_text(rd_reply_at(reply, 5));
+    int64_t left_ms = rd_reply_number(rd_reply_at(reply, 2), -1);
+    const char *name = a->claim->name;
+    const char *shown = a->store->url.shown;
+    char left[32] = "an unknown time";
+
+    a->node = answer->node;
+    a->look_ms = rd_reply_number(rd_reply_at(reply, 1), 1000);
+    if (left_ms >= 0)
+        (void)hf__format_duration(left, sizeof left, left_ms);
+    if (strcmp(kind, "ours") == 0)
+        return hf__fail(err, HF_BUSY,
+                        "lock \"%.60s\" in store %.60s is held by %.60s (token %s), for %s yet",
+                        name, shown, rd_reply_text(rd_reply_at(reply, 4)),
+                        rd_reply_text(rd_reply_at(reply, 3)), left);
+    if (strcmp(kind, "waiter") == 0)
+        return hf__fail(err, HF_BUSY,
+                        "lock \"%.60s\" in store %.80s is just being handed to the next in line",
+                        name, shown);
+    return hf__fail(
+        err, HF_BUSY,
+        "lock \"%.60s\" in store %.80s is held by a client that is not holdfast, for %s "
+        "yet",
+        name, shown, left);
+}
+
+static enum hf_status granted(struct attempt *a, const struct rd_answer *answer,
+                              struct hf_grant *grant, struct hf_error *err)
+{
+    uint64_t token;
+
+    if (!hf__parse_u64(answer->reply->text, &token) || token == 0 || token > INT64_MAX)
+        return rd_nonsense(a->store, a->claim->name, err);
+    grant->token = token;
+    grant->sent_at_ns = answer->sent_at_ns;
+    return HF_OK;
+}
+
+/* What the script answered. HF_OK with no token: the incarnation was another one, ask anew. */
+static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
+                            struct hf_grant *grant, struct hf_error *err)
+{
+    if (answer->reply->type == RD_REPLY_STRING)
+        return granted(a, answer, grant, err);
+    if (rd_reply_is(answer->reply, "busy")) {
+        a->known = waits(a);
+        return busy(a, answer, err);
+    }
+    if (rd_reply_is(answer->reply, "new")) {
+        rd_guard_forget(answer->node, a->incarnation);
+        return HF_OK;
+    }
+    if (rd_reply_is(answer->reply, "corrupt"))
+        return hf__fail(
+            err, HF_CORRUPT,
+            "lock \"%.60s\" in store %.80s: the key %.60s does not hold a token; delete "
+            "it, after a look at the fence",
+            a->claim->name, a->store->url.shown, a->keys.record);
+    return rd_nonsense(a->store, a->claim->name, err);
+}
+
+/* Asks until an incarnation that we know answers: at the second time, as a rule. */
+static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err)
+{
+    enum { TRIES_MAX = 8 };
+    struct rd_patience patience = request_patience(a);
+
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        struct rd_call call = {.lock = a->claim->name,
+                               .slot = a->slot,
+                               .patience = patience,
+                               .request = &a->request,
+                               .undo = build_leave,
+                               .data = a};
+        struct rd_answer answer;
+        struct rd_node *node;
+        bool undone;
+        enum hf_status status = rd_route(a->store, a->slot, &patience, &node, err);
+
+        if (status == HF_OK) {
+            status = rd_guard_pass(node, &patience, a->incarnation, err);
+            if (status == HF_UNREACHABLE)
+                rd_route_forget(a->store, node);
+        }
+        if (status != HF_OK)
+            return status;
+        build(a);
+        status = rd_call(a->store, &call, &answer, &undone, err);
+        if (status != HF_OK) {
+            /* Not executed, or taken back already; anything else has to be taken back. */
+            a->known = status == HF_UNREACHABLE ? a->known : !undone;
+            return status;
+        }
+        status = judge(a, &answer, grant, err);
+        rd_answer_release(&answer);
+        if (status != HF_OK || grant->token != 0)
+            return status;
+    }
+    return hf__fail(err, HF_UNREACHABLE, "store %.150s: the server changes faster than we can ask",
+                    a->store->url.shown);
+}
+
+static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)
+{
+    return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
+                    a->claim->name, a->store->url.shown);
+}
+
+static enum hf_status sleep_ms(struct attempt *a, int64_t ms, struct hf_error *err)
+{
+    int64_t until_ns = a->store->base.host->now_ns() + ms * HF__NS_PER_MS;
+    struct rd_patience pause = {.cancel_fd = a->claim->cancel_fd};
+
+    pause.deadline_ns = until_ns < a->claim->wait_until_ns ? until_ns : a->claim->wait_until_ns;
+    return rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED ? cancelled(a, err) : HF_OK;
+}
+
+/* Sleeps until somebody hands over, it is time to look, or the wait is over. */
+static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
+{
+    int64_t left_ns = wait_left_ns(a);
+    int64_t sleep_for_ms = a->look_ms > 0 ? a->look_ms : 1;
+    struct rd_request request = {0};
+    struct rd_patience patience = request_patience(a);
+    struct rd_reply *reply = NULL;
+    struct rd_conn *conn;
+    char wake[RD_SIDE_MAX];
+    char seconds[32];
+    enum hf_status status;
+
+    rd_keys_wake(wake, &a->keys, a->claim->owner);
+    if (left_ns / HF__NS_PER_MS < sleep_for_ms)
+        sleep_for_ms = left_ns / HF__NS_PER_MS + 1;
+    patience.deadline_ns = hf__time_add(patience.deadline_ns, sleep_for_ms * HF__NS_PER_MS);
+    (void)snprintf(seconds, sizeof seconds, "%lld.%03lld", (long long)(sleep_for_ms / 1000),
+                   (long long)(sleep_for_ms % 1000));
+    rd_request_command(&request, (const char *const[]){"BLPOP", wake, seconds, NULL});
+    status = rd_node_take(a->node, false, &patience, &conn, err);
+    if (status == HF_OK) {
+        status = rd_conn_send(conn, &request, &patience);
+        if (status == HF_OK)
+            status = rd_conn_receive(conn, &patience, &reply);
+        if (status == HF_OK && reply->type == RD_REPLY_ARRAY)
+            a->store->base.host->log("redis: woken for lock \"%s\"", a->claim->name);
+        rd_node_give(a->node, conn);
+    }
+    rd_request_release(&request);
+    if (status == HF_CANCELLED)
+        status = cancelled(a, err);
+    else if (status == HF_OK && reply->type == RD_REPLY_ERROR &&
+             rd_verdict(reply->text) == RD_NOPERM)
+        status = rd_verdict_fail(reply->text, a->claim->name, a->store->url.shown, err);
+    else if (status != HF_OK || reply->type == RD_REPLY_ERROR)
+        status = sleep_ms(a, UNREACHABLE_MS, err);
+    rd_reply_free(reply);
+    return status;
+}
+
+static void leave(struct attempt *a)
+{
+    struct rd_call call = {.lock = a->claim->name,
+                           .slot = a->slot,
+                           .urgent = true,
+                           .patience = request_patience(a),
+                           .request = &a->request};
+    int64_t limit_ns = a->store->base.host->now_ns() + LEAVE_MS * HF__NS_PER_MS;
+    struct rd_answer answer;
+
+    if (limit_ns < call.patience.deadline_ns)
+        call.patience.deadline_ns = limit_ns;
+    call.patience.cancel_fd = -1;
+    rd_request_clear(&a->request);
+    build_leave(a, &a->request);
+    if (rd_call(a->store, &call, &answer, NULL, NULL) == HF_OK)
+        rd_answer_release(&answer);
+}

@@ -1,0 +1,195 @@
+/* conn.c - one connection to a Redis server. */
+#include "stores/redis/conn.h"
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define READ_BYTES 16384 /* taken from the socket at a time */
+
+enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tls_config *tls,
+                            const struct rd_patience *patience, struct rd_conn **out, char *why,
+                            size_t why_size)
+{
+    struct rd_conn *conn = calloc(1, sizeof *conn);
+    const char *reason = "out of memory";
+    enum hf_status status = HF_NOMEM;
+
+    (void)snprintf(why, why_size, "%s", reason);
+    if (conn == NULL)
+        return HF_NOMEM;
+    conn->fd = -1;
+    conn->reader = rd_reader_open();
+    if (conn->reader == NULL)
+        goto fail;
+    status = rd_dial(address, patience, &conn->fd, &reason);
+    (void)snprintf(why, why_size, "%s", reason);
+    if (status == HF_OK && tls != NULL)
+        status = rd_tls_open(tls, conn->fd, address->host, patience, &conn->tls, why, why_size);
+    if (status != HF_OK)
+        goto fail;
+    *out = conn;
+    return HF_OK;
+fail:
+    rd_conn_close(conn);
+    return status;
+}
+
+void rd_conn_close(struct rd_conn *conn)
+{
+    if (conn == NULL)
+        return;
+    rd_tls_close(conn->tls, conn->shared);
+    if (conn->fd >= 0)
+        (void)close(conn->fd);
+    rd_reader_close(conn->reader);
+    free(conn);
+}
+
+static enum hf_status broke(struct rd_conn *conn, enum hf_status status, const char *why)
+{
+    conn->broken = true;
+    (void)snprintf(conn->why, sizeof conn->why, "%s", why);
+    return status;
+}
+
+static enum hf_status came_late(struct rd_conn *conn, enum hf_status status, const char *why)
+{
+    conn->late = true;
+    return broke(conn, status, why);
+}
+
+static ssize_t write_some(struct rd_conn *conn, const char *data, size_t len, short *wants)
+{
+    if (conn->tls != NULL)
+        return rd_tls_write(conn->tls, data, len, wants);
+    *wants = POLLOUT;
+    return send(conn->fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static ssize_t read_some(struct rd_conn *conn, char *data, size_t len, int flags, short *wants)
+{
+    if (conn->tls != NULL)
+        return rd_tls_read(conn->tls, data, len, wants);
+    *wants = POLLIN;
+    return recv(conn->fd, data, len, flags);
+}
+
+enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *request,
+                            const struct rd_patience *patience)
+{
+    size_t done = 0;
+
+    if (request->failed)
+        return HF_NOMEM;
+    while (done < request->len) {
+        short wants = 0;
+        ssize_t some = write_some(conn, request->data + done, request->len - done, &wants);
+        enum rd_wait wait;
+
+        if (some >= 0) {
+            done += (size_t)some;
+            continue;
+        }
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN)
+            return broke(conn, HF_UNREACHABLE, strerror(errno));
+        wait = rd_wait(conn->fd, wants, patience);
+        if (wait == RD_WAIT_CANCELLED)
+            return broke(conn, HF_CANCELLED, "cancelled");
+        if (wait == RD_WAIT_TIMEOUT)
+            return broke(conn, HF_UNREACHABLE, "it takes no more data");
+    }
+    return HF_OK;
+}
+
+/* Waits for bytes and hands them to the reader. */
+static enum hf_status read_more(struct rd_conn *conn, const struct rd_patience *patience)
+{
+    char data[READ_BYTES];
+    /* The first read may block for a slice, if nothing is missed by that. */
+    bool may_block = patience->cancel_fd < 0 &&
+                     patience->deadline_ns - hf__now_ns() > 2 * RD_SLICE_MS * HF__NS_PER_MS;
+    /* A reply is rarely there at once, so wait first; but TLS may have it in its own buffer. */
+    short wants = conn->tls == NULL && !may_block ? POLLIN : 0;
+
+    for (;;) {
+        enum rd_wait wait = wants != 0 ? rd_wait(conn->fd, wants, patience) : RD_WAIT_READY;
+        ssize_t some;
+
+        if (wait == RD_WAIT_CANCELLED)
+            return came_late(conn, HF_CANCELLED, "cancelled");
+        if (wait == RD_WAIT_TIMEOUT)
+            return came_late(conn, HF_UNKNOWN, "it did not answer in time");
+        some = read_some(conn, data, sizeof data, may_block ? 0 : MSG_DONTWAIT, &wants);
+        may_block = false;
+        if (some == 0)
+            return broke(conn, HF_UNKNOWN, "it closed the connection");
+        if (some < 0 && errno != EAGAIN && errno != EINTR)
+            return broke(conn, HF_UNKNOWN, strerror(errno));
+        if (some > 0) {
+            if (!rd_reader_feed(conn->reader, data, (size_t)some))
+                return broke(conn, HF_UNKNOWN, rd_reader_fault(conn->reader));
+            return HF_OK;
+        }
+    }
+}
+
+enum hf_status rd_conn_receive(struct rd_conn *conn, const struct rd_patience *patience,
+                               struct rd_reply **out)
+{
+    for (;;) {
+        enum hf_status status;
+
+        if (!rd_reader_next(conn->reader, out))
+            return broke(conn, HF_UNKNOWN, rd_reader_fault(conn->reader));
+        if (*out != NULL)
+            return HF_OK;
+        status = read_more(conn, patience);
+        if (status != HF_OK)
+            return status;
+    }
+}
+
+enum hf_status rd_conn_glance(struct rd_conn *conn, struct rd_reply **out)
+{
+    char data[READ_BYTES];
+
+    for (;;) {
+        short wants = 0;
+        ssize_t some;
+
+        if (!rd_reader_next(conn->reader, out))
+            return broke(conn, HF_UNKNOWN, rd_reader_fault(conn->reader));
+        if (*out != NULL)
+            return HF_OK;
+        some = read_some(conn, data, sizeof data, MSG_DONTWAIT, &wants);
+        if (some < 0 && errno == EAGAIN)
+            return HF_OK;
+        if (some < 0 && errno == EINTR)
+            continue;
+        if (some <= 0)
+            return broke(conn, HF_UNKNOWN,
+                         some == 0 ? "it closed the connection" : strerror(errno));
+        if (!rd_reader_feed(conn->reader, data, (size_t)some))
+            return broke(conn, HF_UNKNOWN, rd_reader_fault(conn->reader));
+    }
+}
+
+bool rd_conn_is_quiet(struct rd_conn *conn)
+{
+    char byte;
+    short wants;
+
+    if (conn->broken || rd_reader_pending(conn->reader))
+        return false;
+    if (conn->tls == NULL)
+        return recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+    /* Session tickets and the like are no answers; only TLS itself can tell. */
+    return rd_tls_read(conn->tls, &byte, 1, &wants) < 0 && errno == EAGAIN;
+}

@@ -1,0 +1,321 @@
+/* hold.c - renewing and releasing what is held. */
+#include "stores/redis/redis.h"
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct rd_call urgent_call(struct rd_store *store, const struct hf_claim *claim,
+                                  const struct rd_keys *keys, const struct rd_request *request)
+{
+    return (struct rd_call){.lock = claim->name,
+                            .slot = rd_route_slot(store, keys),
+                            .urgent = true,
+                            .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1},
+                            .request = request};
+}
+
+/* The server that will be asked, for what it knows besides scripts; NULL if it is not known. */
+static struct rd_node *likely_node(struct rd_store *store, const struct rd_keys *keys,
+                                   const struct hf_claim *claim)
+{
+    struct rd_patience patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
+    struct rd_node *node;
+
+    return rd_route(store, rd_route_slot(store, keys), &patience, &node, NULL) == HF_OK ? node
+                                                                                        : NULL;
+}
+
+static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
+                           const struct rd_keys *keys, struct hf_grant *grant, struct hf_error *err)
+{
+    struct rd_request request = {0};
+    struct rd_call call = urgent_call(store, claim, keys, &request);
+    struct rd_answer answer;
+    enum hf_status status;
+
+    rd_script_begin(&request, RD_SCRIPT_LOOK, keys, 2);
+    rd_request_word(&request, claim->owner);
+    rd_request_number(&request, (int64_t)claim->token);
+    status = rd_call(store, &call, &answer, NULL, err);
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status == HF_UNKNOWN ? HF_UNREACHABLE : status;
+    if (rd_reply_is(answer.reply, "held")) {
+        int64_t ttl_ms = rd_reply_number(rd_reply_at(answer.reply, 2), 0);
+
+        grant->sent_at_ns = answer.sent_at_ns;
+        grant->remaining_ms = rd_reply_number(rd_reply_at(answer.reply, 1), 0);
+        grant->ttl_ms = ttl_ms > 0 && ttl_ms <= HF_TTL_MAX_MS ? (uint32_t)ttl_ms : 0;
+        status = hf__ok(err);
+    } else {
+        status = rd_lost(store, claim->name, answer.reply, grant, err);
+    }
+    rd_answer_release(&answer);
+    return status;
+}
+
+/* "SET key owner IFEQ owner PX ttl" */
+static void plain_renewal(struct rd_request *request, const struct hf_claim *claim,
+                          const struct rd_keys *keys)
+{
+    rd_request_begin(request, 7);
+    rd_request_word(request, "SET");
+    rd_request_word(request, keys->lock);
+    rd_request_word(request, claim->owner);
+    rd_request_word(request, "IFEQ");
+    rd_request_word(request, claim->owner);
+    rd_request_word(request, "PX");
+    rd_request_number(request, claim->ttl_ms);
+}
+
+static void scripted_renewal(struct rd_request *request, const struct hf_claim *claim,
+                             const struct rd_keys *keys)
+{
+    rd_script_begin(request, RD_SCRIPT_RENEW, keys, 4);
+    rd_request_word(request, claim->owner);
+    rd_request_number(request, claim->ttl_ms);
+    rd_request_number(request, (int64_t)claim->token);
+    rd_request_word(request, claim->detached ? "1" : "0");
+}
+
+/* Without a script. False: the script has to do it. */
+static bool renew_plainly(struct rd_store *store, const struct hf_claim *claim,
+                          const struct rd_keys *keys, struct hf_grant *grant,
+                          enum hf_status *status, struct hf_error *err)
+{
+    struct rd_request request = {0};
+    struct rd_call call = urgent_call(store, claim, keys, &request);
+    struct rd_answer answer;
+    bool held;
+
+    plain_renewal(&request, claim, keys);
+    *status = rd_call(store, &call, &answer, NULL, err);
+    rd_request_release(&request);
+    /* Refused for whatever reason: SET needs memory and a permission that the script does not. */
+    if (*status != HF_OK)
+        return *status == HF_UNKNOWN;
+    held = rd_reply_is(answer.reply, "OK");
+    grant->sent_at_ns = answer.sent_at_ns;
+    rd_answer_release(&answer);
+    return held;
+}
+
+enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                        struct hf_grant *grant, struct hf_error *err)
+{
+    struct rd_store *store = (struct rd_store *)base;
+    struct rd_request request = {0};
+    struct rd_answer answer;
+    struct rd_call call;
+    struct rd_keys keys;
+    struct rd_node *node;
+    enum hf_status status = rd_claim_keys(store, claim->name, &keys, err);
+
+    if (status != HF_OK)
+        return status;
+    if (claim->ttl_ms == 0)
+        return look(store, claim, &keys, grant, err);
+    if (claim->ttl_ms > store->url.max_ttl_ms)
+        return hf__fail(err, HF_INVALID, "lock \"%.60s\" in store %.80s: a ttl above max_ttl",
+                        claim->name, store->url.shown);
+    node = likely_node(store, &keys, claim);
+    if (node != NULL && node->set_ifeq && !claim->detached &&
+        renew_plainly(store, claim, &keys, grant, &status, err))
+        return status == HF_OK ? hf__ok(err) : status;
+
+    call = urgent_call(store, claim, &keys, &request);
+    scripted_renewal(&request, claim, &keys);
+    status = rd_call(store, &call, &answer, NULL, err);
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status;
+    grant->sent_at_ns = answer.sent_at_ns;
+    status = rd_reply_number(answer.reply, 0) == 1
+                 ? hf__ok(err)
+                 : rd_lost(store, claim->name, answer.reply, grant, err);
+    rd_answer_release(&answer);
+    return status;
+}
+
+/* The pipeline for the claims of one server: those with node_of[i] == node. */
+static void build_renewals(const struct rd_node *node, const struct hf_claim *claims,
+                           const struct rd_keys *keys, struct rd_node *const *node_of, size_t count,
+                           struct rd_request *request)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (node_of[i] != node)
+            continue;
+        if (node->set_ifeq && !claims[i].detached)
+            plain_renewal(request, &claims[i], &keys[i]);
+        else
+            scripted_renewal(request, &claims[i], &keys[i]);
+    }
+}
+
+/* One reply of the pipeline. An error or a surprise is sorted out by a renewal of its own: an
+ * answer came, so this one did not extend anything. */
+static enum hf_status take_renewal(struct hf_store_base *base, const struct hf_claim *claim,
+                                   const struct rd_reply *reply, struct hf_grant *grant,
+                                   struct hf_error *err)
+{
+    if (rd_reply_number(reply, 0) == 1 || rd_reply_is(reply, "OK"))
+        return HF_OK;
+    if (rd_reply_is(reply, "lost"))
+        return rd_lost((struct rd_store *)base, claim->name, reply, grant, err);
+    return rd_renew(base, claim, grant, err);
+}
+
+/* Sends what one server has to renew and takes the answers. */
+static void renew_at(struct hf_store_base *base, struct rd_node *node,
+                     const struct hf_claim *claims, const struct rd_keys *keys,
+                     struct rd_node **node_of, struct hf_grant *grants, enum hf_status *results,
+                     size_t count, struct hf_error *err)
+{
+    struct rd_patience patience = {.deadline_ns = claims[0].deadline_ns, .cancel_fd = -1};
+    struct rd_request request = {0};
+    struct rd_conn *conn = NULL;
+    int64_t sent_at_ns;
+    enum hf_status status;
+
+    for (size_t i = 1; i < count; i++)
+        if (claims[i].deadline_ns < patience.deadline_ns)
+            patience.deadline_ns = claims[i].deadline_ns;
+    build_renewals(node, claims, keys, node_of, count, &request);
+    status = rd_node_take(node, true, &patience, &conn, err);
+    sent_at_ns = base->host->now_ns();
+    if (status == HF_OK && (status = rd_conn_send(conn, &request, &patience)) != HF_OK)
+        (void)rd_node_fail(node, status, conn->why, err);
+    for (size_t i = 0; i < count; i++) {
+        struct rd_reply *reply = NULL;
+
+        if (node_of[i] != node)
+            continue;
+        if (status == HF_OK && (status = rd_conn_receive(conn, &patience, &reply)) != HF_OK)
+            (void)rd_node_fail(node, status, conn->why, err);
+        grants[i].sent_at_ns = sent_at_ns;
+        results[i] =
+            status != HF_OK ? status : take_renewal(base, &claims[i], reply, &grants[i], err);
+        node_of[i] = NULL;
+        rd_reply_free(reply);
+    }
+    if (status != HF_OK)
+        rd_route_forget((struct rd_store *)base, node);
+    rd_node_give(node, conn);
+    rd_request_release(&request);
+}
+
+enum hf_status rd_renew_many(struct hf_store_base *base, const struct hf_claim *claims,
+                             struct hf_grant *grants, enum hf_status *results, size_t count,
+                             struct hf_error *err)
+{
+    struct rd_store *store = (struct rd_store *)base;
+    struct rd_keys *keys = calloc(count + 1, sizeof *keys);
+    struct rd_node **node_of = calloc(count + 1, sizeof *node_of);
+    enum hf_status status = HF_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        struct rd_patience patience = {.deadline_ns = claims[i].deadline_ns, .cancel_fd = -1};
+
+        results[i] = keys == NULL || node_of == NULL
+                         ? hf__nomem(err)
+                         : rd_claim_keys(store, claims[i].name, &keys[i], err);
+        if (results[i] == HF_OK)
+            results[i] =
+                rd_route(store, rd_route_slot(store, &keys[i]), &patience, &node_of[i], err);
+    }
+    for (size_t i = 0; i < count && node_of != NULL; i++)
+        if (node_of[i] != NULL)
+            renew_at(base, node_of[i], claims, keys, node_of, grants, results, count, err);
+    for (size_t i = 0; i < count && status == HF_OK; i++)
+        status = results[i];
+    free(keys);
+    free(node_of);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
+/* Wakes the next one after a delete that could not. If this gets lost, the waiters' own slow poll
+ * finds the lock. */
+static void pass_on(struct rd_store *store, const struct hf_claim *claim,
+                    const struct rd_keys *keys, struct rd_node *node)
+{
+    struct rd_request request = {0};
+    struct rd_call call = urgent_call(store, claim, keys, &request);
+    char id[RD_INCARNATION_LEN + 1];
+    struct rd_answer answer;
+
+    rd_guard_known(node, id);
+    rd_script_begin(&request, RD_SCRIPT_LEAVE, keys, 2);
+    rd_request_word(&request, claim->owner);
+    rd_request_word(&request, id);
+    if (rd_call(store, &call, &answer, NULL, NULL) == HF_OK)
+        rd_answer_release(&answer);
+    rd_request_release(&request);
+}
+
+/* "DELEX key IFEQ owner" or "DELIFEQ key owner", and a look whether somebody waits, in one go.
+ * False: the script has to do it. */
+static bool release_plainly(struct rd_store *store, const struct hf_claim *claim,
+                            const struct rd_keys *keys, enum rd_delete kind, enum hf_status *status,
+                            struct hf_error *err)
+{
+    struct rd_request request = {0};
+    struct rd_call call = urgent_call(store, claim, keys, &request);
+    struct rd_answer answer;
+    bool freed;
+
+    call.two = true;
+    if (kind == RD_DELETE_DELEX)
+        rd_request_command(&request,
+                           (const char *const[]){"DELEX", keys->lock, "IFEQ", claim->owner, NULL});
+    else
+        rd_request_command(&request,
+                           (const char *const[]){"DELIFEQ", keys->lock, claim->owner, NULL});
+    rd_request_command(&request, (const char *const[]){"EXISTS", keys->queue, NULL});
+    *status = rd_call(store, &call, &answer, NULL, err);
+    rd_request_release(&request);
+    if (*status != HF_OK)
+        return *status == HF_UNKNOWN;
+    freed = rd_reply_number(answer.reply, 0) == 1;
+    if (freed && rd_reply_number(answer.second, 1) != 0)
+        pass_on(store, claim, keys, answer.node);
+    rd_answer_release(&answer);
+    return freed;
+}
+
+enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_error *err)
+{
+    struct rd_store *store = (struct rd_store *)base;
+    struct rd_request request = {0};
+    struct rd_answer answer;
+    struct rd_call call;
+    struct rd_keys keys;
+    struct rd_node *node;
+    char id[RD_INCARNATION_LEN + 1] = "";
+    enum hf_status status = rd_claim_keys(store, claim->name, &keys, err);
+
+    if (status != HF_OK)
+        return status;
+    node = likely_node(store, &keys, claim);
+    if (node != NULL && node->delete_kind != RD_DELETE_SCRIPT &&
+        release_plainly(store, claim, &keys, node->delete_kind, &status, err))
+        return status == HF_OK ? hf__ok(err) : status;
+
+    call = urgent_call(store, claim, &keys, &request);
+    if (node != NULL)
+        rd_guard_known(node, id);
+    rd_script_begin(&request, RD_SCRIPT_RELEASE, &keys, 3);
+    rd_request_word(&request, claim->owner);
+    rd_request_number(&request, (int64_t)claim->token);
+    rd_request_word(&request, id);
+    status = rd_call(store, &call, &answer, NULL, err);
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status;
+    status = rd_reply_number(answer.reply, 0) == 1
+                 ? hf__ok(err)
+                 : rd_lost(store, claim->name, answer.reply, NULL, err);
+    rd_answer_release(&answer);
+    return status;
+}

@@ -1,0 +1,224 @@
+/* list.c - what is held, by whom, for how long, and who waits. */
+#include "stores/redis/redis.h"
+#include "base/base.h"
+#include "stores/redis/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE 200 /* keys that SCAN looks at per request */
+
+/* A listing under way. */
+struct listing {
+    struct rd_store *store;
+    const struct hf_query *query;
+    struct rd_patience patience;
+    hf_list_fn *fn;
+    void *data;
+    bool stopped;
+    uint64_t *seen; /* hashes of names: SCAN may show a key twice. Open addressing, 0 is free */
+    size_t seen_count;
+    size_t seen_size;
+};
+
+static enum hf_status list_page(struct listing *l, struct rd_node *node,
+                                const struct rd_reply *keys, struct hf_error *err);
+
+/* {held, pttl, token, age, flags, label, waiters, kind} */
+static void show(struct listing *l, const char *name, const struct rd_reply *reply)
+{
+    const char *kind = rd_reply_text(rd_reply_at(reply, 7));
+    struct hf_lock_info info = {
+        .size = sizeof info,
+        .name = name,
+        .label = rd_reply_text(rd_reply_at(reply, 5)),
+        .token = (uint64_t)rd_reply_number(rd_reply_at(reply, 2), 0),
+        .remaining_ms = rd_reply_number(rd_reply_at(reply, 1), -1),
+        .age_ms = rd_reply_number(rd_reply_at(reply, 3), -1),
+        .waiters = (uint64_t)rd_reply_number(rd_reply_at(reply, 6), 0),
+        .held = rd_reply_number(rd_reply_at(reply, 0), 0) == 1,
+        .detached = strchr(rd_reply_text(rd_reply_at(reply, 4)), 'd') != NULL,
+        .foreign = strcmp(kind, "foreign") == 0,
+    };
+
+    if ((info.held || info.waiters > 0) && !l->fn(&info, l->data))
+        l->stopped = true;
+}
+
+static enum hf_status list_one(struct listing *l, struct hf_error *err)
+{
+    struct rd_request request = {0};
+    struct rd_call call = {
+        .lock = l->query->name, .urgent = true, .patience = l->patience, .request = &request};
+    struct rd_answer answer;
+    struct rd_keys keys;
+    enum hf_status status = rd_claim_keys(l->store, l->query->name, &keys, err);
+
+    if (status != HF_OK)
+        return status;
+    call.slot = rd_route_slot(l->store, &keys);
+    rd_script_begin(&request, RD_SCRIPT_LIST, &keys, 0);
+    status = rd_call(l->store, &call, &answer, NULL, err);
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status == HF_UNKNOWN ? HF_UNREACHABLE : status;
+    show(l, l->query->name, answer.reply);
+    rd_answer_release(&answer);
+    return hf__ok(err);
+}
+
+static enum hf_status list_node(struct listing *l, struct rd_node *node, struct hf_error *err)
+{
+    char pattern[2 * RD_KEY_MAX + 32];
+    char cursor[24] = "0";
+
+    rd_keys_pattern(pattern, sizeof pattern, l->store->url.prefix, l->query->name);
+    do {
+        struct rd_request request = {0};
+        struct rd_reply *reply;
+        enum hf_status status;
+
+        rd_request_begin(&request, 6);
+        rd_request_word(&request, "SCAN");
+        rd_request_word(&request, cursor);
+        rd_request_word(&request, "MATCH");
+        rd_request_word(&request, pattern);
+        rd_request_word(&request, "COUNT");
+        rd_request_number(&request, PAGE);
+        status = rd_node_ask(node, &request, 1, &l->patience, &reply, err);
+        rd_request_release(&request);
+        if (status != HF_OK)
+            return status;
+        if (reply->type == RD_REPLY_ERROR)
+            status = rd_verdict_fail(reply->text, NULL, l->store->url.shown, err);
+        else
+            status = list_page(l, node, rd_reply_at(reply, 1), err);
+        hf__copy_printable(cursor, sizeof cursor, rd_reply_text(rd_reply_at(reply, 0)));
+        rd_reply_free(reply);
+        if (status != HF_OK)
+            return status;
+    } while (!l->stopped && strcmp(cursor, "0") != 0 && cursor[0] != '\0');
+    return HF_OK;
+}
+
+enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
+                       void *data, struct hf_error *err)
+{
+    struct listing l = {.store = (struct rd_store *)base,
+                        .query = query,
+                        .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
+                        .fn = fn,
+                        .data = data};
+    struct rd_node *nodes[RD_NODES_MAX];
+    struct rd_node *first;
+    enum hf_status status;
+    size_t count;
+
+    if (query->exact)
+        return list_one(&l, err);
+    status = rd_route(l.store, 0, &l.patience, &first, err);
+    if (status != HF_OK)
+        return status;
+    count = rd_route_all(l.store, nodes);
+    for (size_t i = 0; i < count && status == HF_OK && !l.stopped; i++)
+        status = list_node(&l, nodes[i], err);
+    free(l.seen);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
+static bool grow_seen(struct listing *l)
+{
+    size_t size = l->seen_size > 0 ? 2 * l->seen_size : 1024;
+    uint64_t *seen = calloc(size, sizeof *seen);
+
+    if (seen == NULL)
+        return false;
+    for (size_t i = 0; i < l->seen_size; i++) {
+        size_t at = l->seen[i] & (size - 1);
+
+        while (seen[at] != 0)
+            at = (at + 1) & (size - 1);
+        seen[at] = l->seen[i];
+    }
+    free(l->seen);
+    l->seen = seen;
+    l->seen_size = size;
+    return true;
+}
+
+/* True the first time. Without memory a lock may be shown twice, which is better than not at all.
+ */
+static bool is_new(struct listing *l, const char *name)
+{
+    uint64_t hash = hf__hash64(name, strlen(name), 0) | 1;
+    size_t at;
+
+    if (2 * l->seen_count >= l->seen_size && !grow_seen(l))
+        return true;
+    at = hash & (l->seen_size - 1);
+    while (l->seen[at] != 0 && l->seen[at] != hash)
+        at = (at + 1) & (l->seen_size - 1);
+    if (l->seen[at] == hash)
+        return false;
+    l->seen[at] = hash;
+    l->seen_count++;
+    return true;
+}
+
+/* Picks the locks that a page of keys tells of, and writes a request for each. */
+static size_t pick(struct listing *l, const struct rd_reply *keys, struct rd_request *request,
+                   char (*names)[HF_NAME_MAX + 1], size_t max)
+{
+    const char *start = l->query->name;
+    size_t count = 0;
+
+    for (size_t i = 0; i < keys->len && count < max; i++) {
+        char *name = names[count];
+        struct rd_keys lock;
+        const char *why;
+        bool is_record;
+
+        if (!rd_keys_name(name, l->store->url.prefix, rd_reply_text(rd_reply_at(keys, i)),
+                          &is_record) ||
+            strncmp(name, start, strlen(start)) != 0 ||
+            !rd_keys_make(&lock, l->store->url.prefix, name, &why) || !is_new(l, name))
+            continue;
+        rd_script_begin(request, RD_SCRIPT_LIST, &lock, 0);
+        count++;
+    }
+    return count;
+}
+
+static enum hf_status list_page(struct listing *l, struct rd_node *node,
+                                const struct rd_reply *keys, struct hf_error *err)
+{
+    size_t max = keys->type == RD_REPLY_ARRAY ? keys->len : 0;
+    struct rd_request request = {0};
+    struct rd_reply **replies = calloc(max + 1, sizeof *replies);
+    char(*names)[HF_NAME_MAX + 1] = calloc(max + 1, sizeof *names);
+    enum hf_status status = HF_OK;
+    size_t count = 0;
+
+    if (replies == NULL || names == NULL) {
+        status = hf__nomem(err);
+        goto out;
+    }
+    count = pick(l, keys, &request, names, max);
+    if (count == 0)
+        goto out;
+    status = rd_node_ask(node, &request, count, &l->patience, replies, err);
+    if (status != HF_OK)
+        goto out;
+    for (size_t i = 0; i < count; i++) {
+        if (replies[i]->type == RD_REPLY_ERROR && status == HF_OK)
+            status = rd_verdict_fail(replies[i]->text, names[i], l->store->url.shown, err);
+        else if (status == HF_OK && !l->stopped)
+            show(l, names[i], replies[i]);
+        rd_reply_free(replies[i]);
+    }
+out:
+    rd_request_release(&request);
+    free(replies);
+    free(names);
+    return status;
+}

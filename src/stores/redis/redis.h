@@ -1,0 +1,182 @@
+/* redis.h - the store and its servers, as the parts of the plugin know them.
+ *
+ *   redis.c    the table of operations: open, close
+ *   acquire.c  taking a lock and waiting for it
+ *   hold.c     renewing and releasing it
+ *   list.c     what is held
+ *   fence.c    fenced keys
+ *   guard.c    the incarnation guard
+ *   call.c     one request and its answer, wherever the key may live
+ *   route.c    which server that is: fixed, by cluster slot, or by the sentinels
+ *   pool.c     connections to one server
+ */
+#ifndef HF_STORES_REDIS_REDIS_H
+#define HF_STORES_REDIS_REDIS_H
+
+#include "stores/redis/conn.h"
+#include "stores/redis/keys.h"
+#include "stores/redis/script.h"
+#include <holdfast/store.h>
+#include <pthread.h>
+
+enum {
+    RD_NODES_MAX = 256,     /* servers of a cluster, or masters the sentinels named over time */
+    RD_IDLE_MAX = 32,       /* connections kept for later, per server                         */
+    RD_CONNS_MAX = 1000,    /* connections in use at once, per server, by acquires            */
+    RD_CONNS_SPARE = 24,    /* more of them, for renewals and releases only                   */
+    RD_INCARNATION_LEN = 54 /* "master_replid:" and 40 hex digits, as INFO shows it           */
+};
+
+/* What a server knows besides scripts. */
+enum rd_delete { RD_DELETE_SCRIPT, RD_DELETE_DELEX, RD_DELETE_DELIFEQ };
+
+/* One server. Lives as long as its store. */
+struct rd_node {
+    struct rd_address address;
+    const struct rd_url *url;
+    const struct rd_tls_config *tls;
+    const struct hf_host *host;
+
+    pthread_mutex_t lock;
+    struct rd_conn *idle;
+    size_t idle_count;
+    size_t conn_count;     /* in use and idle */
+    unsigned failures;     /* to connect, in a row */
+    int64_t not_before_ns; /* back-off: no new connection before */
+
+    /* The incarnation we have met, and whether it grants. */
+    char incarnation[RD_INCARNATION_LEN + 1]; /* "" until a handshake */
+    bool open;
+    enum rd_delete delete_kind;
+    bool set_ifeq;
+    char handshake_key[64];
+};
+
+struct rd_store {
+    struct hf_store_base base;
+    struct rd_url url;
+    struct rd_tls_config *tls;
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct rd_node *nodes[RD_NODES_MAX];
+    size_t node_count;
+    struct rd_node *master;   /* unless a cluster; NULL: the sentinels have to be asked */
+    bool cluster;             /* set before open returns, never changed */
+    uint16_t slots[RD_SLOTS]; /* cluster: index into nodes, plus 1; 0: not known */
+};
+
+/* What a request was answered with. */
+struct rd_answer {
+    struct rd_reply *reply;  /* the caller frees it */
+    struct rd_reply *second; /* likewise; only if the call had two commands */
+    int64_t sent_at_ns;      /* host time before it was sent */
+    struct rd_node *node;    /* who answered */
+};
+
+/* pool.c */
+
+struct rd_node *rd_node_open(const struct rd_store *store, const struct rd_address *address);
+/* forked: the connections belong to the parent process, nothing is said on them. */
+void rd_node_close(struct rd_node *node, bool forked);
+/* A connection of one's own, from the pool or new; ends with rd_node_give. urgent: a renewal or
+ * release, which must not wait for acquires. HF_OK or what rd_conn_open answers, with a text. */
+enum hf_status rd_node_take(struct rd_node *node, bool urgent, const struct rd_patience *patience,
+                            struct rd_conn **out, struct hf_error *err);
+void rd_node_give(struct rd_node *node, struct rd_conn *conn);
+/* Takes a connection, sends the request and collects count replies into an array of its own, all
+ * on one server and with no second try. HF_OK, or HF_UNREACHABLE even if the server may have acted:
+ * for requests that change nothing one cares about. */
+enum hf_status rd_node_ask(struct rd_node *node, const struct rd_request *request, size_t count,
+                           const struct rd_patience *patience, struct rd_reply **replies,
+                           struct hf_error *err);
+/* "store URL (host:port): " and so on, for errors of one server. */
+enum hf_status rd_node_fail(const struct rd_node *node, enum hf_status status, const char *why,
+                            struct hf_error *err);
+
+/* auth.c: what a new connection says first: who we are, which database. */
+enum hf_status rd_greet(const struct rd_node *node, struct rd_conn *conn,
+                        const struct rd_patience *patience, struct hf_error *err);
+
+/* route.c */
+
+/* The server for a slot. HF_OK, HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM. */
+enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct rd_patience *patience,
+                        struct rd_node **out, struct hf_error *err);
+/* The slot of a lock; 0 where there is no cluster and it does not matter. */
+unsigned rd_route_slot(const struct rd_store *store, const struct rd_keys *keys);
+/* The server at an address, made if need be; NULL: too many, or out of memory. */
+struct rd_node *rd_route_node(struct rd_store *store, const struct rd_address *address);
+/* From now on, that server has the slot. */
+void rd_route_moved(struct rd_store *store, unsigned slot, struct rd_node *node);
+/* node turned out to be no master, or is gone: ask again next time. */
+void rd_route_forget(struct rd_store *store, const struct rd_node *node);
+/* Whether a key or the master may turn up at another server. */
+bool rd_route_moves(struct rd_store *store);
+/* Finds out whether the first server belongs to a cluster, and what the cluster looks like. */
+enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *patience,
+                              struct hf_error *err);
+/* Copies the servers to be asked for a complete listing; returns how many. */
+size_t rd_route_all(struct rd_store *store, struct rd_node *out[RD_NODES_MAX]);
+
+/* call.c */
+
+/* Frees the replies. */
+void rd_answer_release(struct rd_answer *answer);
+
+struct rd_call {
+    const char *lock; /* for error texts */
+    unsigned slot;
+    bool urgent;
+    struct rd_patience patience;
+    const struct rd_request *request;
+    bool two; /* the request is two commands; the first decides */
+    /* Writes what takes the request back; NULL: nothing does. Sent right behind it, on the same
+     * connection, if no answer comes: there it cannot overtake. */
+    void (*undo)(void *data, struct rd_request *request);
+    void *data;
+};
+
+/* Sends the request to the server that has the slot and gets its answer, following redirections
+ * and loading scripts. Sent again only if the answer proves that it was not executed.
+ * HF_OK: *out is filled in; the reply is no error. HF_UNKNOWN: it may have been executed; *undone
+ * (may be NULL) tells if undo was sent. HF_UNREACHABLE and the rest: it was not. */
+enum hf_status rd_call(struct rd_store *store, const struct rd_call *call, struct rd_answer *out,
+                       bool *undone, struct hf_error *err);
+
+/* guard.c */
+
+/* Learns which incarnation the server is, if it is not known. HF_OK: id is filled in, it grants.
+ * HF_QUARANTINE: with err->retry_after_ms. HF_INVALID: clients disagree about max_ttl. */
+enum hf_status rd_guard_pass(struct rd_node *node, const struct rd_patience *patience,
+                             char id[RD_INCARNATION_LEN + 1], struct hf_error *err);
+/* The incarnation if it is known and grants, else "". */
+void rd_guard_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1]);
+/* The server says it is not that incarnation (any more). */
+void rd_guard_forget(struct rd_node *node, const char *id);
+
+/* acquire.c, list.c, hold.c: slots of the table */
+enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_grant *grant, struct hf_error *err);
+enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                        struct hf_grant *grant, struct hf_error *err);
+enum hf_status rd_renew_many(struct hf_store_base *base, const struct hf_claim *claims,
+                             struct hf_grant *grants, enum hf_status *results, size_t count,
+                             struct hf_error *err);
+enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_error *err);
+enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
+                       void *data, struct hf_error *err);
+
+enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
+                        struct hf_fence_mark *mark, struct hf_error *err);
+
+/* The keys of a lock, or HF_INVALID. */
+enum hf_status rd_claim_keys(const struct rd_store *store, const char *name, struct rd_keys *out,
+                             struct hf_error *err);
+/* HF_LOST with its text and grant->loss (grant may be NULL), from {'lost', why}. */
+enum hf_status rd_lost(const struct rd_store *store, const char *name, const struct rd_reply *reply,
+                       struct hf_grant *grant, struct hf_error *err);
+/* An answer that makes no sense. */
+enum hf_status rd_nonsense(const struct rd_store *store, const char *name, struct hf_error *err);
+
+#endif /* HF_STORES_REDIS_REDIS_H */

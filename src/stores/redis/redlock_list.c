@@ -1,0 +1,210 @@
+/* redlock_list.c - what a majority of the nodes says is held. */
+#include "stores/redis/redlock.h"
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE      200     /* keys that SCAN looks at per request */
+#define NAMES_MAX 1000000 /* locks in one listing                */
+
+/* The names that any node knows of. */
+struct names {
+    char **items;
+    size_t count, capacity;
+};
+
+/* What one node said. */
+struct word {
+    char owner[HF_OWNER_LEN + 1];
+    int64_t left_ms;
+    uint64_t token;
+    int64_t age_ms;
+    bool detached;
+    char label[HF_LABEL_MAX + 1];
+};
+
+static bool add_name(struct names *names, const char *name)
+{
+    if (names->count == names->capacity) {
+        size_t capacity = names->capacity > 0 ? 2 * names->capacity : 64;
+        char **items =
+            capacity <= NAMES_MAX ? realloc(names->items, capacity * sizeof *items) : NULL;
+
+        if (items == NULL)
+            return false;
+        names->items = items;
+        names->capacity = capacity;
+    }
+    names->items[names->count] = strdup(name);
+    return names->items[names->count] != NULL && ++names->count > 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum hf_status scan_node(struct rl_store *store, unsigned index,
+                                const struct hf_query *query, struct names *names,
+                                struct hf_error *err)
+{
+    struct rd_patience patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1};
+    char pattern[2 * RD_KEY_MAX + 32];
+    char cursor[24] = "0";
+
+    rd_keys_pattern(pattern, sizeof pattern, store->rd.url.prefix, query->name);
+    do {
+        struct rd_request request = {0};
+        struct rd_reply *reply;
+        const struct rd_reply *keys;
+        enum hf_status status;
+
+        rd_request_begin(&request, 6);
+        rd_request_word(&request, "SCAN");
+        rd_request_word(&request, cursor);
+        rd_request_word(&request, "MATCH");
+        rd_request_word(&request, pattern);
+        rd_request_word(&request, "COUNT");
+        rd_request_number(&request, PAGE);
+        status = rd_node_ask(store->node[index].node, &request, 1, &patience, &reply, err);
+        rd_request_release(&request);
+        if (status != HF_OK)
+            return status;
+        keys = rd_reply_at(reply, 1);
+        for (size_t i = 0; keys->type == RD_REPLY_ARRAY && i < keys->len && status == HF_OK; i++) {
+            char name[HF_NAME_MAX + 1];
+            bool is_record;
+
+            if (rd_keys_name(name, store->rd.url.prefix, rd_reply_text(rd_reply_at(keys, i)),
+                             &is_record) &&
+                is_record && strncmp(name, query->name, strlen(query->name)) == 0 &&
+                !add_name(names, name))
+                status = hf__nomem(err);
+        }
+        hf__copy_printable(cursor, sizeof cursor, rd_reply_text(rd_reply_at(reply, 0)));
+        rd_reply_free(reply);
+        if (status != HF_OK)
+            return status;
+    } while (strcmp(cursor, "0") != 0 && cursor[0] != '\0');
+    return HF_OK;
+}
+
+/* {owner, pttl, counter, flags, label, clock} */
+static void take_word(struct word *word, const struct rd_reply *reply)
+{
+    int64_t clock_us = rd_reply_number(rd_reply_at(reply, 5), 0);
+
+    memset(word, 0, sizeof *word);
+    hf__copy_printable(word->owner, sizeof word->owner, rd_reply_text(rd_reply_at(reply, 0)));
+    word->left_ms = rd_reply_number(rd_reply_at(reply, 1), -1);
+    word->token = (uint64_t)rd_reply_number(rd_reply_at(reply, 2), 0);
+    word->age_ms = (clock_us - (int64_t)word->token) / 1000;
+    word->detached = strchr(rd_reply_text(rd_reply_at(reply, 3)), 'd') != NULL;
+    hf__copy_printable(word->label, sizeof word->label, rd_reply_text(rd_reply_at(reply, 4)));
+}
+
+/* Shows the lock if one owner has a majority. Its token is the highest that one of its nodes has:
+ * the others may not have raised their counter yet, none can be above. */
+static bool show(const struct rl_store *store, const char *name, const struct word *words,
+                 unsigned count, hf_list_fn *fn, void *data)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct hf_lock_info info = {.size = sizeof info, .name = name, .held = true};
+        unsigned votes = 0;
+
+        for (unsigned j = 0; j < count; j++) {
+            if (words[i].owner[0] == '\0' || strcmp(words[i].owner, words[j].owner) != 0)
+                continue;
+            votes++;
+            if (words[j].token >= info.token) {
+                info.token = words[j].token;
+                info.label = words[j].label;
+                info.detached = words[j].detached;
+                info.age_ms = words[j].age_ms > 0 ? words[j].age_ms : 0;
+            }
+            if (votes == 1 || words[j].left_ms < info.remaining_ms)
+                info.remaining_ms = words[j].left_ms;
+        }
+        info.foreign = info.label == NULL || info.label[0] == '\0';
+        if (votes >= hf__quorum_majority(store->count))
+            return fn(&info, data);
+    }
+    return true;
+}
+
+/* Asks all nodes about one lock. HF_OK and *stop if fn wants no more. */
+static enum hf_status look_at(struct rl_store *store, const char *name,
+                              const struct hf_query *query, hf_list_fn *fn, void *data, bool *stop,
+                              struct hf_error *err)
+{
+    struct word words[HF__QUORUM_NODES_MAX];
+    struct rl_round round;
+    struct rd_keys keys;
+    struct rd_reply *reply;
+    unsigned index, count = 0;
+    int64_t deadline_ns;
+    enum hf_status status = rd_claim_keys(&store->rd, name, &keys, err);
+
+    if (status != HF_OK)
+        return status;
+    rl_round_begin(&round, store, false);
+    for (unsigned i = 0; i < store->count; i++) {
+        if (round.conn[i] == NULL)
+            continue;
+        rd_script_begin(&round.request, RD_SCRIPT_REDLOCK_LIST, &keys, 0);
+        (void)rl_round_send(&round, i);
+    }
+    deadline_ns = rl_round_deadline(&round, query->deadline_ns);
+    while (rl_round_next(&round, deadline_ns, &index, &reply)) {
+        if (reply != NULL && reply->type == RD_REPLY_ARRAY)
+            take_word(&words[count++], reply);
+        else if (reply != NULL)
+            (void)rl_round_error(&round, index, name, reply);
+        rd_reply_free(reply);
+    }
+    rl_round_end(&round);
+    if (count < hf__quorum_majority(store->count))
+        return hf__fail(
+            err, HF_UNREACHABLE, "store %.80s: fewer than %u of %u nodes answered: %.90s",
+            store->rd.url.shown, hf__quorum_majority(store->count), store->count, round.note.text);
+    *stop = !show(store, name, words, count, fn, data);
+    return hf__ok(err);
+}
+
+enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
+                       void *data, struct hf_error *err)
+{
+    struct rl_store *store = (struct rl_store *)base;
+    struct names names = {0};
+    enum hf_status status = HF_OK;
+    struct hf_error trouble = {0};
+    unsigned answered = 0;
+    bool stop = false;
+
+    if (query->exact)
+        return look_at(store, query->name, query, fn, data, &stop, err);
+    for (unsigned i = 0; i < store->count; i++) {
+        char id[RD_INCARNATION_LEN + 1];
+        struct rd_conn *conn = NULL;
+
+        /* Whether it can be reached at all; SCAN has all the time of the query. */
+        if (rl_node_take(store, i, false, &conn, id, &trouble) != HF_OK)
+            continue;
+        rl_node_give(store, i, conn);
+        answered += scan_node(store, i, query, &names, &trouble) == HF_OK;
+    }
+    if (answered < hf__quorum_majority(store->count))
+        status = hf__fail(
+            err, HF_UNREACHABLE, "store %.80s: fewer than %u of %u nodes answered: %.90s",
+            store->rd.url.shown, hf__quorum_majority(store->count), store->count, trouble.text);
+    if (names.count > 0)
+        qsort(names.items, names.count, sizeof *names.items, by_text);
+    for (size_t i = 0; i < names.count && status == HF_OK && !stop; i++)
+        if (i == 0 || strcmp(names.items[i], names.items[i - 1]) != 0)
+            status = look_at(store, names.items[i], query, fn, data, &stop, err);
+    for (size_t i = 0; i < names.count; i++)
+        free(names.items[i]);
+    free(names.items);
+    return status == HF_OK ? hf__ok(err) : status;
+}

@@ -1,0 +1,289 @@
+/* route.c - which server has a key: a fixed one, one of a cluster, or whom the sentinels name. */
+#include "stores/redis/redis.h"
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SENTINEL_MS 1000 /* what one sentinel may take to answer */
+
+static enum hf_status ask_sentinels(struct rd_store *store, const struct rd_patience *patience,
+                                    struct rd_node **out, struct hf_error *err);
+static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
+                                  const struct rd_patience *patience, struct hf_error *err);
+
+static struct rd_node *node_at(struct rd_store *store, const struct rd_address *address)
+{
+    struct rd_node *node;
+
+    for (size_t i = 0; i < store->node_count; i++)
+        if (rd_address_equal(&store->nodes[i]->address, address))
+            return store->nodes[i];
+    if (store->node_count == RD_NODES_MAX)
+        return NULL;
+    node = rd_node_open(store, address);
+    if (node != NULL)
+        store->nodes[store->node_count++] = node;
+    return node;
+}
+
+struct rd_node *rd_route_node(struct rd_store *store, const struct rd_address *address)
+{
+    struct rd_node *node;
+
+    pthread_mutex_lock(&store->lock);
+    node = node_at(store, address);
+    pthread_mutex_unlock(&store->lock);
+    return node;
+}
+
+unsigned rd_route_slot(const struct rd_store *store, const struct rd_keys *keys)
+{
+    return store->cluster ? rd_slot(keys->lock) : 0;
+}
+
+static size_t index_of(const struct rd_store *store, const struct rd_node *node)
+{
+    size_t i = 0;
+
+    while (i < store->node_count && store->nodes[i] != node)
+        i++;
+    return i;
+}
+
+void rd_route_moved(struct rd_store *store, unsigned slot, struct rd_node *node)
+{
+    pthread_mutex_lock(&store->lock);
+    store->slots[slot % RD_SLOTS] = (uint16_t)(index_of(store, node) + 1);
+    pthread_mutex_unlock(&store->lock);
+}
+
+void rd_route_forget(struct rd_store *store, const struct rd_node *node)
+{
+    pthread_mutex_lock(&store->lock);
+    if (store->cluster) {
+        size_t known_as = index_of(store, node) + 1;
+
+        for (size_t slot = 0; slot < RD_SLOTS; slot++)
+            if (store->slots[slot] == known_as)
+                store->slots[slot] = 0;
+    } else if (store->url.kind == RD_SENTINEL && store->master == node) {
+        store->master = NULL;
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
+bool rd_route_moves(struct rd_store *store)
+{
+    return store->cluster || store->url.kind == RD_SENTINEL;
+}
+
+size_t rd_route_all(struct rd_store *store, struct rd_node *out[RD_NODES_MAX])
+{
+    size_t count = 0;
+
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; i < store->node_count; i++) {
+        bool serves = !store->cluster && store->nodes[i] == store->master;
+
+        for (size_t slot = 0; slot < RD_SLOTS && store->cluster && !serves; slot++)
+            serves = store->slots[slot] == i + 1;
+        if (serves)
+            out[count++] = store->nodes[i];
+    }
+    pthread_mutex_unlock(&store->lock);
+    return count;
+}
+
+/* Asks one server of the cluster after the other who has what. */
+static enum hf_status learn_cluster(struct rd_store *store, const struct rd_patience *patience,
+                                    struct hf_error *err)
+{
+    enum hf_status status = HF_UNREACHABLE;
+    size_t count;
+
+    pthread_mutex_lock(&store->lock);
+    count = store->node_count;
+    pthread_mutex_unlock(&store->lock);
+    for (size_t i = 0; i < count; i++) {
+        struct rd_patience brief = *patience;
+        int64_t limit_ns = hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS;
+
+        if (i + 1 < count && limit_ns < brief.deadline_ns)
+            brief.deadline_ns = limit_ns;
+        status = learn_slots(store, store->nodes[i], &brief, err);
+        if (status == HF_OK || status == HF_CANCELLED)
+            break;
+    }
+    return status;
+}
+
+enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct rd_patience *patience,
+                        struct rd_node **out, struct hf_error *err)
+{
+    enum hf_status status;
+
+    pthread_mutex_lock(&store->lock);
+    *out = !store->cluster           ? store->master
+           : store->slots[slot] != 0 ? store->nodes[store->slots[slot] - 1]
+                                     : NULL;
+    pthread_mutex_unlock(&store->lock);
+    if (*out != NULL)
+        return HF_OK;
+    if (!store->cluster)
+        return ask_sentinels(store, patience, out, err);
+    status = learn_cluster(store, patience, err);
+    if (status != HF_OK)
+        return status;
+    pthread_mutex_lock(&store->lock);
+    /* A slot that nobody has: let any server say so. */
+    *out = store->nodes[store->slots[slot] != 0 ? store->slots[slot] - 1 : 0];
+    pthread_mutex_unlock(&store->lock);
+    return HF_OK;
+}
+
+/* One server's share of CLUSTER SLOTS: [first, last, [host, port, ...], replicas...]. */
+static void take_share(struct rd_store *store, const struct rd_node *asked,
+                       const struct rd_reply *share)
+{
+    int64_t first = rd_reply_number(rd_reply_at(share, 0), -1);
+    int64_t last = rd_reply_number(rd_reply_at(share, 1), -1);
+    const struct rd_reply *master = rd_reply_at(share, 2);
+    const char *host = rd_reply_text(rd_reply_at(master, 0));
+    int64_t port = rd_reply_number(rd_reply_at(master, 1), 0);
+    struct rd_address address = {.port = (unsigned)port};
+    struct rd_node *node;
+
+    if (host[0] == '\0' || host[0] == '?')
+        host = asked->address.host;
+    if (first < 0 || last < first || last >= RD_SLOTS || port <= 0 || port > 65535 ||
+        snprintf(address.host, sizeof address.host, "%s", host) >= (int)sizeof address.host ||
+        (node = node_at(store, &address)) == NULL)
+        return;
+    for (int64_t slot = first; slot <= last; slot++)
+        store->slots[slot] = (uint16_t)(index_of(store, node) + 1);
+}
+
+/* A server's own record needs a key that it serves: one in its lowest slot. */
+static void name_records(struct rd_store *store)
+{
+    bool named[RD_NODES_MAX] = {false};
+
+    for (unsigned slot = 0; slot < RD_SLOTS; slot++) {
+        size_t known_as = store->slots[slot];
+        char tag[RD_TAG_MAX];
+
+        if (known_as == 0 || named[known_as - 1])
+            continue;
+        named[known_as - 1] = true;
+        rd_slot_tag(tag, slot);
+        pthread_mutex_lock(&store->nodes[known_as - 1]->lock);
+        (void)snprintf(store->nodes[known_as - 1]->handshake_key,
+                       sizeof store->nodes[known_as - 1]->handshake_key, "holdfast:inc:{%s}", tag);
+        pthread_mutex_unlock(&store->nodes[known_as - 1]->lock);
+    }
+}
+
+static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
+                                  const struct rd_patience *patience, struct hf_error *err)
+{
+    struct rd_request request = {0};
+    struct rd_reply *reply;
+    enum hf_status status;
+
+    rd_request_command(&request, (const char *const[]){"CLUSTER", "SLOTS", NULL});
+    status = rd_node_ask(node, &request, 1, patience, &reply, err);
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status;
+    if (reply->type == RD_REPLY_ERROR)
+        status = rd_node_fail(node, HF_UNREACHABLE, reply->text, err);
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; reply->type == RD_REPLY_ARRAY && i < reply->len; i++)
+        take_share(store, node, rd_reply_at(reply, i));
+    name_records(store);
+    pthread_mutex_unlock(&store->lock);
+    rd_reply_free(reply);
+    return status;
+}
+
+enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *patience,
+                              struct hf_error *err)
+{
+    struct rd_request request = {0};
+    struct rd_reply *reply;
+    struct rd_node *node;
+    enum hf_status status = rd_route(store, 0, patience, &node, err);
+
+    if (status != HF_OK || store->url.kind == RD_SENTINEL)
+        return status;
+    rd_request_command(&request, (const char *const[]){"INFO", "cluster", NULL});
+    status = rd_node_ask(node, &request, 1, patience, &reply, err);
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status;
+    store->cluster = strstr(rd_reply_text(reply), "cluster_enabled:1") != NULL;
+    rd_reply_free(reply);
+    return store->cluster ? learn_slots(store, node, patience, err) : HF_OK;
+}
+
+/* The master by the word of one sentinel. */
+static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_address *sentinel,
+                                   const struct rd_patience *patience, struct rd_address *out,
+                                   struct hf_error *err)
+{
+    struct rd_request request = {0};
+    struct rd_reply *reply = NULL;
+    struct rd_conn *conn = NULL;
+    char why[160];
+    enum hf_status status = rd_conn_open(sentinel, store->tls, patience, &conn, why, sizeof why);
+
+    rd_request_command(&request, (const char *const[]){"SENTINEL", "get-master-addr-by-name",
+                                                       store->url.master, NULL});
+    if (status == HF_OK && ((status = rd_conn_send(conn, &request, patience)) != HF_OK ||
+                            (status = rd_conn_receive(conn, patience, &reply)) != HF_OK))
+        (void)snprintf(why, sizeof why, "%s", conn->why);
+    rd_request_release(&request);
+    if (status == HF_OK && reply->type != RD_REPLY_ARRAY) {
+        status = HF_UNREACHABLE;
+        (void)snprintf(why, sizeof why, "%s",
+                       reply->type == RD_REPLY_ERROR ? reply->text : "it knows no such master");
+    }
+    if (status == HF_OK) {
+        (void)snprintf(out->host, sizeof out->host, "%s", rd_reply_text(rd_reply_at(reply, 0)));
+        out->port = (unsigned)rd_reply_number(rd_reply_at(reply, 1), 0);
+    } else {
+        if (status == HF_UNKNOWN)
+            status = HF_UNREACHABLE;
+        (void)hf__fail(err, status, "store %.140s: sentinel %.40s:%u: %.60s", store->url.shown,
+                       sentinel->host, sentinel->port, why);
+    }
+    rd_reply_free(reply);
+    rd_conn_close(conn);
+    return status;
+}
+
+static enum hf_status ask_sentinels(struct rd_store *store, const struct rd_patience *patience,
+                                    struct rd_node **out, struct hf_error *err)
+{
+    enum hf_status status = HF_UNREACHABLE;
+    struct rd_address address = {0};
+
+    for (size_t i = 0; i < store->url.address_count; i++) {
+        struct rd_patience brief = *patience;
+        int64_t limit_ns = hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS;
+
+        if (limit_ns < brief.deadline_ns)
+            brief.deadline_ns = limit_ns;
+        status = ask_sentinel(store, &store->url.addresses[i], &brief, &address, err);
+        if (status == HF_CANCELLED)
+            return status;
+        if (status != HF_OK || address.host[0] == '\0' || address.port == 0)
+            continue;
+        pthread_mutex_lock(&store->lock);
+        *out = store->master = node_at(store, &address);
+        pthread_mutex_unlock(&store->lock);
+        return *out != NULL ? HF_OK : hf__nomem(err);
+    }
+    return status;
+}

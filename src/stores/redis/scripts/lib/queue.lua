@@ -1,0 +1,63 @@
+-- The queue of a lock: QUEUE orders the waiters, LEASES holds until when each has shown signs of
+-- life, LEASES:OWNER is the list on which one of them sleeps.
+local LEASE_MS = 3000  -- a waiter that was silent for so long is dead
+local WINDOW_MS = 1000 -- how long a hand-over waits for the waiter's own confirmation
+local POLL_MS = 1000   -- how often a waiter looks, whatever it was told
+local PURGE_MAX = 100  -- dead waiters removed in one go
+
+local function leave_queue(owner)
+    call('ZREM', QUEUE, owner)
+    call('ZREM', LEASES, owner)
+    call('DEL', LEASES .. ':' .. owner)
+end
+
+-- At the tail, unless it waits already; either way it lives.
+local function enqueue(owner, now_us)
+    if not call('ZSCORE', QUEUE, owner) then
+        local tail = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2] or 0
+        call('ZADD', QUEUE, format('%.0f', tail + 1), owner)
+    end
+    call('ZADD', LEASES, format('%.0f', now_us / 1000 + LEASE_MS), owner)
+    call('PEXPIRE', QUEUE, 2 * LEASE_MS)
+    call('PEXPIRE', LEASES, 2 * LEASE_MS)
+end
+
+-- The first waiter that still lives, or nil.
+local function live_head(now_us)
+    local now_ms = format('%.0f', now_us / 1000)
+    local dead
+    repeat
+        dead = call('ZRANGEBYSCORE', LEASES, '-inf', now_ms, 'LIMIT', 0, PURGE_MAX)
+        for _, owner in ipairs(dead) do
+            leave_queue(owner)
+        end
+    until #dead < PURGE_MAX
+    local head = call('ZRANGE', QUEUE, 0, 0)[1]
+    while head and not call('ZSCORE', LEASES, head) do
+        leave_queue(head)
+        head = call('ZRANGE', QUEUE, 0, 0)[1]
+    end
+    return head
+end
+
+-- Gives the free lock to a waiter for the claim window and wakes it. Its place in the queue ends with
+-- the window, so that a waiter that died just before costs no more than that.
+local function hand_over(owner, now_us)
+    local wake = LEASES .. ':' .. owner
+    call('SET', KEYS[1], owner, 'PX', WINDOW_MS)
+    call('ZADD', LEASES, format('%.0f', now_us / 1000 + WINDOW_MS), owner)
+    call('RPUSH', wake, '1')
+    call('PEXPIRE', wake, WINDOW_MS)
+end
+
+-- After the lock became free: to the next one, unless this server may have forgotten a holder.
+local function pass_on(id)
+    if guard(id) then
+        return
+    end
+    local now = clock_us()
+    local head = live_head(now)
+    if head then
+        hand_over(head, now)
+    end
+end

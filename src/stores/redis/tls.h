@@ -1,0 +1,30 @@
+/* tls.h - TLS over a non-blocking socket, by OpenSSL. SIGPIPE is never raised. */
+#ifndef HF_STORES_REDIS_TLS_H
+#define HF_STORES_REDIS_TLS_H
+
+#include "stores/redis/net.h"
+#include <sys/types.h>
+
+struct rd_tls_config; /* certificates and rules; shared by the connections of a store */
+struct rd_tls;        /* one connection */
+
+/* HF_OK, HF_INVALID (a file that cannot be read or is no certificate), HF_NOMEM. */
+enum hf_status rd_tls_config_open(const struct rd_url *url, struct rd_tls_config **out,
+                                  struct hf_error *err);
+void rd_tls_config_close(struct rd_tls_config *config); /* takes NULL */
+
+/* Shakes hands over fd as a client that wants to talk to host. why: a buffer for the reason.
+ * HF_OK, HF_DENIED (certificate not accepted), HF_UNREACHABLE, HF_CANCELLED, HF_NOMEM. */
+enum hf_status rd_tls_open(const struct rd_tls_config *config, int fd, const char *host,
+                           const struct rd_patience *patience, struct rd_tls **out, char *why,
+                           size_t why_size);
+/* Takes NULL; leaves the descriptor open. silent: says no farewell, because another process shares
+ * the connection. */
+void rd_tls_close(struct rd_tls *tls, bool silent);
+
+/* As read(2) and write(2). -1 with errno EAGAIN: try again once *wants (POLLIN or POLLOUT) comes.
+ */
+ssize_t rd_tls_read(struct rd_tls *tls, char *buf, size_t len, short *wants);
+ssize_t rd_tls_write(struct rd_tls *tls, const char *buf, size_t len, short *wants);
+
+#endif /* HF_STORES_REDIS_TLS_H */

@@ -1,0 +1,281 @@
+/* url.c - what a redis URL says. */
+#include "stores/redis/url.h"
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REDIS_PORT    6379
+#define SENTINEL_PORT 26379
+#define DB_MAX        65535
+
+static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error *err);
+static bool set_option(const char *key, const char *value, void *data);
+
+enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_error *err)
+{
+    char copy[2 * RD_TEXT_MAX];
+    const char *rest;
+    enum hf_status status;
+
+    memset(out, 0, sizeof *out);
+    out->verify = true;
+    out->max_ttl_ms = RD_MAX_TTL_DEFAULT_MS;
+    out->node_timeout_ms = RD_NODE_TIMEOUT_DEFAULT_MS;
+    hf__url_redact(out->shown, sizeof out->shown, text);
+    if ((rest = hf__url_rest(text, "rediss")) != NULL)
+        out->tls = true;
+    else if ((rest = hf__url_rest(text, "redis+sentinel")) != NULL)
+        out->kind = RD_SENTINEL;
+    else if ((rest = hf__url_rest(text, "redlock")) != NULL)
+        out->kind = RD_REDLOCK;
+    else if ((rest = hf__url_rest(text, "redis+unix")) == NULL)
+        rest = hf__url_rest(text, "redis");
+    if (rest == NULL || strncmp(rest, "//", 2) != 0)
+        return hf__fail(err, HF_INVALID, "store %s: write redis://HOST:PORT", out->shown);
+    if (strlen(rest) >= sizeof copy)
+        return hf__fail(err, HF_INVALID, "store %s: the URL is too long", out->shown);
+    memcpy(copy, rest, strlen(rest) + 1);
+    status = parse_rest(copy + 2, out, err);
+    if (status == HF_OK && out->address_count == 1 && out->addresses[0].host[0] != '/' &&
+        hf__url_rest(text, "redis+unix") != NULL)
+        status =
+            hf__fail(err, HF_INVALID, "store %s: write redis+unix:///PATH/OF/SOCKET", out->shown);
+    explicit_bzero(copy, sizeof copy);
+    return status;
+}
+
+static bool copy_text(char *out, size_t size, const char *text, size_t len)
+{
+    if (len >= size)
+        return false;
+    memcpy(out, text, len);
+    out[len] = '\0';
+    return true;
+}
+
+static bool copy_decoded(char *out, size_t size, const char *text, size_t len)
+{
+    return copy_text(out, size, text, len) && hf__url_decode(out);
+}
+
+bool rd_address_parse(const char *text, size_t len, unsigned default_port, struct rd_address *out)
+{
+    const char *host = text;
+    size_t host_len = len;
+    const char *port = NULL;
+    char digits[8];
+    uint64_t number = default_port;
+
+    if (len > 0 && text[0] == '[') {
+        const char *close = memchr(text, ']', len);
+
+        if (close == NULL)
+            return false;
+        host = text + 1;
+        host_len = (size_t)(close - host);
+        if (close + 1 < text + len) {
+            if (close[1] != ':')
+                return false;
+            port = close + 2;
+        }
+    } else if ((port = memchr(text, ':', len)) != NULL) {
+        host_len = (size_t)(port - text);
+        port++;
+    }
+    if (port != NULL && (!copy_text(digits, sizeof digits, port, (size_t)(text + len - port)) ||
+                         !hf__parse_u64(digits, &number)))
+        return false;
+    out->port = (unsigned)number;
+    return host_len > 0 && number > 0 && number <= 65535 &&
+           copy_text(out->host, sizeof out->host, host, host_len);
+}
+
+bool rd_address_equal(const struct rd_address *a, const struct rd_address *b)
+{
+    return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
+/* "user:password@", ":password@", "password" alone being no user: as redis-cli reads it. */
+static bool parse_user(struct rd_url *url, const char *text, size_t len)
+{
+    const char *colon = memchr(text, ':', len);
+    size_t user_len = colon != NULL ? (size_t)(colon - text) : len;
+
+    if (!copy_decoded(url->user, sizeof url->user, text, user_len))
+        return false;
+    if (colon == NULL)
+        return true;
+    url->has_password = true;
+    return copy_decoded(url->password, sizeof url->password, colon + 1, len - user_len - 1);
+}
+
+static bool parse_hosts(struct rd_url *url, const char *text)
+{
+    unsigned port = url->kind == RD_SENTINEL ? SENTINEL_PORT : REDIS_PORT;
+
+    for (;;) {
+        size_t len = strcspn(text, ",");
+
+        if (url->address_count == RD_ADDRESSES_MAX ||
+            !rd_address_parse(text, len, port, &url->addresses[url->address_count++]))
+            return false;
+        if (text[len] == '\0')
+            return true;
+        text += len + 1;
+    }
+}
+
+static bool parse_db(struct rd_url *url, const char *text)
+{
+    uint64_t db;
+
+    if (*text == '\0')
+        return true;
+    if (!hf__parse_u64(text, &db) || db > DB_MAX)
+        return false;
+    url->db = (unsigned)db;
+    return true;
+}
+
+/* What follows the hosts: "/db", "/master/db", or all of it the path of a socket. */
+static bool parse_path(struct rd_url *url, const char *hosts, char *path)
+{
+    char *slash;
+
+    if (hosts[0] == '\0' && url->kind == RD_DIRECT && path[0] == '/' && path[1] != '\0') {
+        url->address_count = 1;
+        return copy_decoded(url->addresses[0].host, RD_HOST_MAX, path, strlen(path));
+    }
+    if (!parse_hosts(url, hosts))
+        return false;
+    if (url->kind == RD_REDLOCK)
+        return parse_db(url, path + (*path == '/'));
+    if (url->kind == RD_DIRECT)
+        return url->address_count == 1 && parse_db(url, path + (*path == '/'));
+    if (path[0] != '/' || path[1] == '\0')
+        return false;
+    slash = strchr(path + 1, '/');
+    if (slash == NULL)
+        slash = path + strlen(path);
+    return copy_decoded(url->master, sizeof url->master, path + 1, (size_t)(slash - path - 1)) &&
+           url->master[0] != '\0' && parse_db(url, slash + (*slash == '/'));
+}
+
+static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error *err)
+{
+    char *query = strchr(rest, '?');
+    char *path;
+    char *at;
+    char hosts[2 * RD_TEXT_MAX];
+
+    if (query != NULL)
+        *query++ = '\0';
+    path = rest + strcspn(rest, "/");
+    if (!copy_text(hosts, sizeof hosts, rest, (size_t)(path - rest)))
+        return hf__fail(err, HF_INVALID, "store %s: too many hosts", url->shown);
+    at = strrchr(hosts, '@');
+    if (at != NULL && !parse_user(url, hosts, (size_t)(at - hosts)))
+        return hf__fail(err, HF_INVALID,
+                        "store %s: user or password too long, or a %% that starts no escape",
+                        url->shown);
+    if (!parse_path(url, at != NULL ? at + 1 : hosts, path))
+        return hf__fail(err, HF_INVALID,
+                        "store %s: write redis://HOST:PORT/DB, redis+unix:///PATH or "
+                        "redis+sentinel://HOST:PORT,HOST:PORT/MASTER, "
+                        "redlock://HOST:PORT,HOST:PORT,HOST:PORT",
+                        url->shown);
+    if (query != NULL && !hf__url_params(query, set_option, url))
+        return hf__fail(
+            err, HF_INVALID,
+            "store %s: an option is unknown or its value is wrong; known are prefix, "
+            "max_ttl, db, tls, ca, cert, key, verify, password_file, node_timeout (redlock)",
+            url->shown);
+    if ((url->cert[0] == '\0') != (url->key[0] == '\0'))
+        return hf__fail(err, HF_INVALID, "store %s: cert= and key= go together", url->shown);
+    explicit_bzero(hosts, sizeof hosts);
+    return hf__ok(err);
+}
+
+static bool set_switch(bool *out, const char *value)
+{
+    *out = strcmp(value, "on") == 0;
+    return *out || strcmp(value, "off") == 0;
+}
+
+static bool set_option(const char *key, const char *value, void *data)
+{
+    struct rd_url *url = data;
+    size_t len = strlen(value);
+
+    if (strcmp(key, "prefix") == 0)
+        return copy_text(url->prefix, sizeof url->prefix, value, len);
+    if (strcmp(key, "max_ttl") == 0)
+        return hf__parse_duration_ms(value, &url->max_ttl_ms) && url->max_ttl_ms >= HF_TTL_MIN_MS &&
+               url->max_ttl_ms <= HF_TTL_MAX_MS;
+    if (strcmp(key, "node_timeout") == 0)
+        return url->kind == RD_REDLOCK && hf__parse_duration_ms(value, &url->node_timeout_ms) &&
+               url->node_timeout_ms > 0 && url->node_timeout_ms <= RD_NODE_TIMEOUT_MAX_MS;
+    if (strcmp(key, "db") == 0)
+        return parse_db(url, value);
+    if (strcmp(key, "tls") == 0)
+        return set_switch(&url->tls, value);
+    if (strcmp(key, "verify") == 0)
+        return set_switch(&url->verify, value);
+    if (strcmp(key, "ca") == 0)
+        return copy_text(url->ca, sizeof url->ca, value, len);
+    if (strcmp(key, "cert") == 0)
+        return copy_text(url->cert, sizeof url->cert, value, len);
+    if (strcmp(key, "key") == 0)
+        return copy_text(url->key, sizeof url->key, value, len);
+    if (strcmp(key, "password_file") == 0)
+        return len > 0 && copy_text(url->password_file, sizeof url->password_file, value, len);
+    return false;
+}
+
+/* The first line of the file. */
+static enum hf_status read_password(struct rd_url *url, struct hf_error *err)
+{
+    int fd = open(url->password_file, O_RDONLY | O_CLOEXEC);
+    ssize_t len = -1;
+
+    if (fd >= 0) {
+        len = read(fd, url->password, sizeof url->password);
+        (void)close(fd);
+    }
+    if (len < 0)
+        return hf__fail(err, errno == EACCES || errno == EPERM ? HF_DENIED : HF_INVALID,
+                        "store %s: cannot read the password from %s: %s", url->shown,
+                        url->password_file, strerror(errno));
+    if (len == (ssize_t)sizeof url->password)
+        return hf__fail(err, HF_INVALID, "store %s: the password in %s is too long", url->shown,
+                        url->password_file);
+    url->password[len] = '\0';
+    url->password[strcspn(url->password, "\r\n")] = '\0';
+    if (url->password[0] == '\0')
+        return hf__fail(err, HF_INVALID, "store %s: %s is empty; its first line is the password",
+                        url->shown, url->password_file);
+    url->has_password = true;
+    return hf__ok(err);
+}
+
+enum hf_status rd_url_find_password(struct rd_url *url, struct hf_error *err)
+{
+    const char *value;
+
+    if (url->has_password)
+        return hf__ok(err);
+    if (url->password_file[0] != '\0')
+        return read_password(url, err);
+    value = secure_getenv(RD_PASSWORD_VARIABLE);
+    if (value == NULL || value[0] == '\0')
+        return hf__ok(err);
+    if (!copy_text(url->password, sizeof url->password, value, strlen(value)))
+        return hf__fail(err, HF_INVALID, "store %s: the password in %s is too long", url->shown,
+                        RD_PASSWORD_VARIABLE);
+    url->has_password = true;
+    return hf__ok(err);
+}

@@ -1,0 +1,202 @@
+/* verdict.c - what an error reply means. */
+#include "stores/redis/verdict.h"
+#include "base/base.h"
+#include "stores/redis/script.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QUOTE_MAX 110 /* bytes of the server's own words in an error text */
+
+static const struct {
+    const char *word;
+    enum rd_verdict verdict;
+} words[] = {
+    {"NOSCRIPT", RD_NOSCRIPT},     {"MOVED", RD_MOVED},      {"ASK", RD_ASK},
+    {"TRYAGAIN", RD_TRYAGAIN},     {"LOADING", RD_LOADING},  {"READONLY", RD_READONLY},
+    {"BUSY", RD_BUSY_SCRIPT},      {"OOM", RD_OOM},          {"MISCONF", RD_MISCONF},
+    {"NOREPLICAS", RD_NOREPLICAS}, {"CLUSTERDOWN", RD_DOWN}, {"MASTERDOWN", RD_DOWN},
+    {"NOPERM", RD_NOPERM},         {"NOAUTH", RD_NOAUTH},    {"WRONGPASS", RD_NOAUTH},
+    {"WRONGTYPE", RD_WRONGTYPE},
+};
+
+/* Before Redis 7 an error inside a script came wrapped: "ERR Error running script (...):
+ * @user_script:3: -OOM command not allowed". The inner word is the one that counts. */
+static const char *inner(const char *error)
+{
+    static const char mark[] = "@user_script";
+    const char *at;
+
+    if (strncmp(error, "ERR Error running script", 24) != 0)
+        return error;
+    for (at = strstr(error, mark); at != NULL; at = strstr(error, mark)) {
+        error = at + sizeof mark - 1;
+        error += strspn(error, ": 0123456789");
+    }
+    return error + (*error == '-');
+}
+
+enum rd_verdict rd_verdict(const char *error)
+{
+    size_t len;
+
+    error = inner(error);
+    len = strcspn(error, " ");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i].word) == len && memcmp(words[i].word, error, len) == 0)
+            return words[i].verdict;
+    /* What an ACL refuses inside a script was no NOPERM at first. */
+    if (strstr(error, "can't run this command or subcommand") != NULL ||
+        strstr(error, "can't access at least one of the keys") != NULL)
+        return RD_NOPERM;
+    return RD_OTHER_ERROR;
+}
+
+bool rd_verdict_address(const char *error, struct rd_address *out, unsigned *slot)
+{
+    const char *at = strchr(error, ' ');
+    const char *colon;
+    char digits[8];
+    uint64_t number;
+    size_t len;
+
+    if (at == NULL)
+        return false;
+    len = strcspn(++at, " ");
+    if (len >= sizeof digits || at[len] != ' ')
+        return false;
+    memcpy(digits, at, len);
+    digits[len] = '\0';
+    if (!hf__parse_u64(digits, &number) || number > 16383)
+        return false;
+    *slot = (unsigned)number;
+    at += len + 1;
+    /* "host:port", where an IPv6 host has colons of its own and no brackets. */
+    colon = strrchr(at, ':');
+    if (colon == NULL || (size_t)(colon - at) >= sizeof out->host ||
+        !hf__parse_u64(colon + 1, &number) || number == 0 || number > 65535)
+        return false;
+    memcpy(out->host, at, (size_t)(colon - at));
+    out->host[colon - at] = '\0';
+    out->port = (unsigned)number;
+    return true;
+}
+
+/* The command that line `number` of a script calls; false if it calls none. */
+static bool command_at(const char *script, long number, char *out, size_t size)
+{
+    const char *call;
+    size_t len;
+
+    for (; number > 1 && script != NULL; number--) {
+        script = strchr(script, '\n');
+        script += script != NULL;
+    }
+    if (script == NULL)
+        return false;
+    len = strcspn(script, "\n");
+    call = memmem(script, len, "call('", 6);
+    if (call == NULL || (len = strcspn(call + 6, "'")) + 1 >= size)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        out[i] = (char)(call[6 + i] | 0x20); /* lower case */
+    out[len] = '\0';
+    return true;
+}
+
+/* An error inside a script says "script: SHA1, on @user_script:LINE." and not what it refused. */
+static bool command_in_script(const char *error, char *out, size_t size)
+{
+    const char *line = strstr(error, "@user_script:");
+
+    for (size_t i = 0; i < RD_SCRIPT_COUNT && line != NULL; i++)
+        if (strstr(error, rd_scripts[i].sha1) != NULL)
+            return command_at(rd_scripts[i].text, strtol(line + 13, NULL, 10), out, size);
+    return false;
+}
+
+/* "+evalsha" for "... no permissions to run the 'evalsha' command", else "". */
+static void missing_rule(char *out, size_t size, const char *error)
+{
+    const char *open = strchr(error, '\'');
+    const char *close = open != NULL ? strchr(open + 1, '\'') : NULL;
+
+    out[0] = '\0';
+    if (close != NULL && strstr(error, "no permissions to run") != NULL)
+        (void)snprintf(out, size, "+%.*s", (int)(close - open - 1), open + 1);
+    else if (strstr(error, "keys") != NULL)
+        (void)snprintf(out, size, "~holdfast:* or ~ for the lock's own key");
+    else if (command_in_script(error, out + 1, size - 1))
+        out[0] = '+';
+}
+
+static enum hf_status fail_permission(const char *error, const char *about, struct hf_error *err)
+{
+    char rule[80];
+
+    missing_rule(rule, sizeof rule, error);
+    if (rule[0] != '\0')
+        return hf__fail(err, HF_DENIED,
+                        "%s: the user lacks the ACL rule %s (see holdfast-redis(7))", about, rule);
+    return hf__fail(err, HF_DENIED,
+                    "%s: the user lacks ACL rules for what the scripts do; holdfast-redis(7) lists "
+                    "them",
+                    about);
+}
+
+enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *store,
+                               struct hf_error *err)
+{
+    char about[160];
+
+    if (lock != NULL)
+        (void)snprintf(about, sizeof about, "lock \"%.60s\" in store %.80s", lock, store);
+    else
+        (void)snprintf(about, sizeof about, "store %.140s", store);
+    switch (rd_verdict(error)) {
+    case RD_NOAUTH:
+        return hf__fail(
+            err, HF_DENIED,
+            "%s: wrong or missing user or password; set it in the URL, in " RD_PASSWORD_VARIABLE
+            " or with password_file=",
+            about);
+    case RD_NOPERM:
+        return fail_permission(error, about, err);
+    case RD_LOADING:
+        return hf__fail(err, HF_UNREACHABLE, "%s: the server is loading its data; try again later",
+                        about);
+    case RD_READONLY:
+        return hf__fail(err, HF_UNREACHABLE,
+                        "%s: the server is a read-only replica; give the master's address, or the "
+                        "sentinels' with redis+sentinel://",
+                        about);
+    case RD_BUSY_SCRIPT:
+        return hf__fail(err, HF_UNREACHABLE,
+                        "%s: the server is busy with another script (SCRIPT KILL ends it)", about);
+    case RD_OOM:
+        return hf__fail(err, HF_UNREACHABLE,
+                        "%s: the server is out of memory; raise maxmemory or free some", about);
+    case RD_MISCONF:
+        return hf__fail(
+            err, HF_UNREACHABLE,
+            "%s: the server refuses writes because it cannot save its data; see its log", about);
+    case RD_NOREPLICAS:
+        return hf__fail(err, HF_UNREACHABLE,
+                        "%s: the server has fewer replicas than min-replicas-to-write", about);
+    case RD_DOWN:
+    case RD_TRYAGAIN:
+    case RD_MOVED:
+    case RD_ASK:
+        return hf__fail(err, HF_UNREACHABLE, "%s: the cluster does not serve this key now: %.*s",
+                        about, QUOTE_MAX, error);
+    case RD_WRONGTYPE:
+        return hf__fail(
+            err, HF_CORRUPT,
+            "%s: one of its keys holds something that is no lock; choose another prefix", about);
+    case RD_NOSCRIPT:
+    case RD_OTHER_ERROR:
+        break;
+    }
+    return hf__fail(err, HF_UNSUPPORTED, "%s: the server says: %.*s", about, QUOTE_MAX, error);
+}

@@ -1,0 +1,49 @@
+# fence.sh - what the tests of the fence share: TAP, servers, ways to ask the three databases.
+# shellcheck shell=bash disable=SC2119
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/../cli/lib.sh"
+# shellcheck source=tests/support/sql_servers.sh
+. "$(dirname "$0")/../support/sql_servers.sh"
+# shellcheck disable=SC2034 # for the tests
+root=$(cd "$(dirname "$0")/../.." && pwd)
+unset HOLDFAST_STORE
+sql_begin
+trap 'sql_end; cleanup' EXIT
+
+fence() { "$hf" fence "$@"; }
+
+# sql DIALECT: runs SQL from stdin in the dialect's database; rows as lines, columns apart by |
+# Stops at the first error, unless on_error=go_on.
+sql() {
+    case $1-${on_error:-stop} in
+    sqlite-go_on) sqlite3 -cmd '.timeout 20000' "$SQL_DIR/app.db" ;;
+    mariadb-go_on) maria -f app ;;
+    esac
+    [ "${on_error:-stop}" = go_on ] && [ "$1" != postgres ] && return
+    case $1 in
+    postgres) pg ;;
+    sqlite) sqlite3 -bail -cmd '.timeout 20000' "$SQL_DIR/app.db" ;;
+    mariadb) (set -o pipefail; maria -n app | sed -u 's/\t/|/g') ;;
+    esac
+}
+
+# The statements before the first write of a fenced transaction, and those that end it.
+enter_sql() { # DIALECT RESOURCE TOKEN
+    case $1 in
+    postgres) echo "BEGIN; DO \$\$ BEGIN PERFORM holdfast.enter('$2', $3); END \$\$;" ;;
+    sqlite) echo "PRAGMA foreign_keys = ON; BEGIN IMMEDIATE;
+        INSERT INTO holdfast_enter (resource, token) VALUES ('$2', $3);" ;;
+    mariadb) echo "START TRANSACTION; CALL holdfast_enter('$2', $3);" ;;
+    esac
+}
+
+leave_sql() { # DIALECT
+    case $1 in
+    sqlite) echo "DELETE FROM holdfast_entered; COMMIT;" ;;
+    *) echo "COMMIT;" ;;
+    esac
+}
+
+start_databases() {
+    pg_start && maria_start && maria -e 'CREATE DATABASE app'
+}

@@ -1,0 +1,322 @@
+#!/bin/bash
+# The SQL fence against real PostgreSQL, SQLite and MariaDB: tokens, names, roles, resets, crashes.
+# (run: once)
+# shellcheck disable=SC2119 # arguments are for those who want to say more
+set -u
+# shellcheck source=tests/fence/fence.sh
+. "$(dirname "$0")/fence.sh"
+start_databases || { echo "Bail out! no databases"; exit 1; }
+
+ask() { # DIALECT SQL : the answer in $out, errors in $err
+    sql "$1" <<<"$2" >"$SQL_DIR/out" 2>"$SQL_DIR/err"
+    rc=$?
+    out=$(cat "$SQL_DIR/out") err=$(cat "$SQL_DIR/err")
+}
+
+work() { # DIALECT TOKEN VALUE : a fenced transaction
+    ask "$1" "$(enter_sql "$1" orders "$2") UPDATE orders SET v = $3; $(leave_sql "$1")"
+}
+
+value() { ask "$1" "SELECT v FROM orders;"; echo "$out"; }
+
+stale() { case $1 in sqlite) echo 'holdfast stale' ;; *) echo ZHF01 ;; esac; }
+invalid() { case $1 in sqlite) echo 'holdfast invalid' ;; *) echo ZHF04 ;; esac; }
+foreign() { case $1 in sqlite) echo 'holdfast other store' ;; *) echo ZHF03 ;; esac; }
+outside() { case $1 in sqlite) echo 'holdfast not entered' ;; *) echo ZHF02 ;; esac; }
+
+enter_from() { # DIALECT TOKEN ISSUER : one transaction
+    case $1 in
+    postgres) echo "BEGIN; SELECT holdfast.enter('orders', $2, '$3'); COMMIT;" ;;
+    sqlite) echo "PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter VALUES ('orders', $2, '$3');
+        DELETE FROM holdfast_entered; COMMIT;" ;;
+    mariadb) echo "BEGIN; CALL holdfast_enter_from('orders', $2, '$3'); COMMIT;" ;;
+    esac
+}
+
+reset_sql() { # DIALECT ISSUER REASON
+    case $1 in
+    postgres) echo "SELECT holdfast.reset('orders', '$2', '$3');" ;;
+    sqlite) echo "INSERT INTO holdfast_reset VALUES ('orders', '$2', '$3');" ;;
+    mariadb) echo "CALL holdfast_reset('orders', '$2', '$3');" ;;
+    esac
+}
+
+schema() { # DIALECT : everything that is defined
+    case $1 in
+    postgres) "$SQL_PG_BIN/pg_dump" -h "$SQL_DIR/pg" -U owner -s postgres | grep -v '^-- Dump\|restrict' ;;
+    sqlite) sql sqlite <<<.schema ;;
+    mariadb) mariadb-dump --no-defaults --socket="$SQL_DIR/maria/sock" -u root --no-data --routines \
+        --skip-dump-date --skip-comments app ;;
+    esac
+}
+
+log_table() { case $1 in postgres) echo holdfast.fence_reset ;; *) echo holdfast_fence_reset ;; esac; }
+
+for d in postgres sqlite mariadb; do
+    engine=
+    [ "$d" = mariadb ] && engine='ENGINE = InnoDB'
+    ask "$d" "CREATE TABLE orders (id INT PRIMARY KEY, v BIGINT) $engine; INSERT INTO orders VALUES (1, 0);
+        CREATE TABLE stock (id INT PRIMARY KEY, v BIGINT) $engine; INSERT INTO stock VALUES (1, 0);"
+    before=$(schema "$d")
+    fence sql --dialect "$d" --table orders | sql "$d"
+    is "$?" 0 "$d: the migration runs"
+    fence sql --dialect "$d" --table stock | sql "$d"
+    is "$?" 0 "$d: and for a second table"
+
+    # tokens
+    work "$d" 34 1
+    is "$rc$(value "$d")" 01 "$d: the first token is admitted"
+    work "$d" 34 2
+    is "$rc$(value "$d")" 02 "$d: an equal one too"
+    work "$d" 33 3
+    like "$err" "$(stale "$d")" "$d: a lower one is stale"
+    is "$(value "$d")" 2 "$d: and changes nothing"
+    work "$d" 35 4
+    is "$(value "$d")" 4 "$d: a higher one is admitted"
+    for bad in 0 -1 NULL; do
+        work "$d" "$bad" 5
+        like "$err" "$(invalid "$d")" "$d: $bad is no token"
+    done
+    ask "$d" "UPDATE orders SET v = 5;"
+    like "$err" "$(outside "$d")" "$d: no token at all is refused"
+    is "$(value "$d")" 4 "$d: and changes nothing"
+    ask "$d" "$(enter_sql "$d" nothing 36)"
+    like "$err" "$(invalid "$d")" "$d: a resource without a fence"
+    work "$d" 9007199254740993 6
+    is "$(value "$d")" 6 "$d: 2^53 + 1 is admitted"
+    work "$d" 9007199254740992 7
+    like "$err" "$(stale "$d")" "$d: 2^53 is below it"
+    work "$d" 9223372036854775807 8
+    is "$(value "$d")" 8 "$d: 2^63 - 1 is admitted"
+    work "$d" 9223372036854775806 9
+    like "$err" "$(stale "$d")" "$d: 2^63 - 2 is below it"
+    work "$d" 9223372036854775808 9
+    [ -n "$err" ] && [ "$(value "$d")" = 8 ]
+    ok $? "$d: 2^63 is no token"
+
+    # two tables in one transaction
+    ask "$d" "$(enter_sql "$d" stock 5) UPDATE stock SET v = 1; UPDATE orders SET v = 100; $(leave_sql "$d")"
+    like "$err" "$(outside "$d")" "$d: one fence entered, two tables written: refused"
+    ask "$d" "SELECT v FROM stock;"
+    is "$out$(value "$d")" 08 "$d: as a whole"
+    case $d in
+    postgres) both="BEGIN; SELECT holdfast.enter('orders', 9223372036854775807); SELECT holdfast.enter('stock', 5);" ;;
+    sqlite) both="PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter (resource, token)
+        VALUES ('orders', 9223372036854775807), ('stock', 5);" ;;
+    mariadb) both="BEGIN; CALL holdfast_enter('orders', 9223372036854775807); CALL holdfast_enter('stock', 5);" ;;
+    esac
+    ask "$d" "$both UPDATE orders SET v = 10; UPDATE stock SET v = 10; $(leave_sql "$d")"
+    ask "$d" "SELECT v FROM stock;"
+    is "$out$(value "$d")" 1010 "$d: both entered, both written"
+
+    # the issuer, and the way through a change of stores
+    ask "$d" "$(enter_from "$d" 9223372036854775807 redis://a)"
+    is "$rc" 0 "$d: the first issuer is remembered"
+    ask "$d" "$(enter_from "$d" 9223372036854775807 redis://b)"
+    like "$err" "$(foreign "$d")" "$d: another one is refused"
+    work "$d" 9223372036854775807 11
+    is "$(value "$d")" 11 "$d: one that is not said fits"
+    ask "$d" "$(reset_sql "$d" redis://b '')"
+    [ "$rc" != 0 ]
+    ok $? "$d: a reset needs a reason"
+    work "$d" 36 12
+    like "$err" "$(stale "$d")" "$d: and did not happen"
+    ask "$d" "$(reset_sql "$d" redis://b 'moved to b')"
+    work "$d" 36 12
+    is "$(value "$d")" 12 "$d: after a reset the new store's tokens count"
+    ask "$d" "$(enter_from "$d" 37 redis://a)"
+    like "$err" "$(foreign "$d")" "$d: and the old one's do not"
+    ask "$d" "SELECT old_token, old_issuer, reason FROM $(log_table "$d");"
+    is "$out" '9223372036854775807|redis://a|moved to b' "$d: the reset is on record"
+
+    # a writer that dies between mark and data
+    mkfifo "$SQL_DIR/words"
+    case $d in
+    postgres) pg <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 & ;;
+    sqlite) sqlite3 -bail "$SQL_DIR/app.db" <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 & ;;
+    mariadb) maria -n app <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 & ;;
+    esac
+    writer=$!
+    exec 8>"$SQL_DIR/words"
+    { enter_sql "$d" orders 40; echo "UPDATE orders SET v = 13; SELECT 'entered';"; } >&8
+    within 20 grep -q entered "$SQL_DIR/answer"
+    # pg and maria are functions: the client is the shell's child
+    client=$(cat "/proc/$writer/task/$writer/children")
+    # shellcheck disable=SC2086 # there may be two
+    kill -KILL ${client:-$writer} 2>/dev/null
+    exec 8>&-
+    { wait "$writer"; } 2>/dev/null
+    rm -f "$SQL_DIR/words"
+    work "$d" 38 14
+    is "$(value "$d")" 14 "$d: a writer killed before COMMIT left neither mark nor data"
+
+    # and back again
+    fence sql --dialect "$d" --table stock --down | sql "$d"
+    is "$?" 0 "$d: one table down"
+    work "$d" 39 15
+    is "$(value "$d")" 15 "$d: the other one is still fenced"
+    ask "$d" "UPDATE stock SET v = 16;"
+    is "$rc" 0 "$d: and that one is not"
+    fence sql --dialect "$d" --table orders --down --last | sql "$d"
+    is "$(schema "$d")" "$before" "$d: the last one down leaves everything as it was"
+done
+
+# ---- names that want to be more than names ----
+for d in postgres sqlite mariadb; do
+    for name in '"; drop table x; --' "'; drop table x; --" '`; drop table x; --' 'a"b`c'"'d" '$holdfast$' \
+        "back\\slash'" 'café table' '; //' '@TABLE@' '%s%n' ':x :"x"'; do
+        case $d in
+        mariadb) quoted="\`${name//\`/\`\`}\`" engine='ENGINE = InnoDB' ;;
+        *) quoted="\"${name//\"/\"\"}\"" engine='' ;;
+        esac
+        ask "$d" "DROP TABLE IF EXISTS x; CREATE TABLE x (id INT); CREATE TABLE $quoted (id INT PRIMARY KEY, v INT) $engine;
+            INSERT INTO $quoted VALUES (1, 0);"
+        [ "$rc" = 0 ] || diag "$err"
+        fence sql --dialect "$d" --table "$name" --resource "$name" | sql "$d" >"$SQL_DIR/up" 2>&1
+        up=$?
+        ask "$d" "SELECT count(*) FROM x; UPDATE $quoted SET v = 1;"
+        { [ "$up" = 0 ] && [ "$out" = 0 ] && grep -q "$(outside "$d")" <<<"$err"; }
+        ok $? "$d: a table called $name is fenced, and harmless"
+        [ "$up" = 0 ] || diag "$(cat "$SQL_DIR/up")"
+        fence sql --dialect "$d" --table "$name" --resource "$name" --down --last | sql "$d" >"$SQL_DIR/up" 2>&1
+        down=$?
+        ask "$d" "UPDATE $quoted SET v = 1; DROP TABLE $quoted;"
+        is "$down$rc" 00 "$d: and free again"
+        [ "$down" = 0 ] || diag "$(cat "$SQL_DIR/up")"
+        fence sql --dialect "$d" --table "$name" --per-row | sql "$d" >"$SQL_DIR/up" 2>&1
+        ask "$d" "SELECT count(*) FROM x;"
+        is "$out" 0 "$d: also per row, on a table that is not there"
+        [ "$d" = postgres ] && ask "$d" "DROP SCHEMA IF EXISTS holdfast CASCADE;"
+    done
+    run fence sql --dialect "$d" --table $'a\n; drop table x'
+    is "$rc" 64 "$d: a line break in a name is refused"
+    run fence sql --dialect "$d" --table "$(printf 'x%.0s' {1..300})"
+    is "$rc" 64 "$d: an endless name too"
+done
+
+# ---- roles: the application can enter and write, and cannot touch the mark ----
+ask postgres "CREATE ROLE app LOGIN; CREATE TABLE orders2 (v INT); INSERT INTO orders2 VALUES (0);
+    GRANT SELECT, INSERT, UPDATE, DELETE ON orders2 TO app;"
+fence sql --dialect postgres --table orders2 --schema public | pg
+export PG_ROLE=app
+ask postgres "BEGIN; SELECT holdfast.enter('orders2', 50); UPDATE orders2 SET v = 1; COMMIT;"
+is "$rc" 0 "postgres: a role with rights on the table only can work"
+for try in "UPDATE holdfast.fence SET token = 0" "DELETE FROM holdfast.fence" "TRUNCATE holdfast.fence" \
+    "INSERT INTO holdfast.fence VALUES ('x', 1)" "SELECT holdfast.reset('orders2', '', 'because')" \
+    "ALTER TABLE orders2 DISABLE TRIGGER ALL" "DROP TRIGGER holdfast_guard ON orders2" \
+    "SELECT token FROM holdfast.fence FOR UPDATE" \
+    "CREATE OR REPLACE FUNCTION holdfast.guard() RETURNS trigger LANGUAGE sql AS 'SELECT 1'"; do
+    ask postgres "$try;"
+    like "$err" '42501' "postgres: it cannot: $try"
+done
+ask postgres "CREATE TEMP TABLE fence (resource text, token bigint, issuer text, admitted_at timestamptz, setting text);
+    SET search_path = pg_temp, public; INSERT INTO fence VALUES ('orders2', 1, NULL, NULL, 'holdfast.x');
+    SELECT holdfast.enter('orders2', 2);"
+like "$err" 'ZHF01' "postgres: nor put its own table in front"
+# Operators of its own, found before the system's, that say yes to everything.
+PG_ROLE=owner ask postgres "CREATE SCHEMA evil AUTHORIZATION app;"
+evil="SET search_path = evil, pg_catalog;"
+for type in text bigint xid8; do
+    ask postgres "CREATE FUNCTION evil.yes($type, $type) RETURNS boolean LANGUAGE sql AS 'SELECT true';"
+    for op in '=' '<' '<=' '>' '<>'; do
+        ask postgres "CREATE OPERATOR evil.$op (LEFTARG = $type, RIGHTARG = $type, FUNCTION = evil.yes);"
+        [ "$rc" = 0 ] || diag "$err"
+    done
+done
+ask postgres "CREATE FUNCTION evil.pg_current_xact_id_if_assigned() RETURNS xid8 LANGUAGE sql AS 'SELECT NULL::xid8';
+    CREATE FUNCTION evil.format(text, text) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'; $evil
+    SELECT 1::bigint < 1::bigint AND 'a' = 'b'::text;"
+is "$rc$out" 0t "postgres: a role with evil operators"
+ask postgres "$evil SELECT holdfast.enter('orders2', 49);"
+like "$err" ZHF01 "postgres: nor trick enter with them"
+ask postgres "$evil UPDATE public.orders2 SET v = 2;"
+like "$err" ZHF02 "postgres: nor the guard"
+unset PG_ROLE
+ask postgres "CREATE ROLE nobody2 LOGIN;"
+PG_ROLE=nobody2 ask postgres "BEGIN; SELECT holdfast.enter('orders2', 50); UPDATE orders2 SET v = 3; COMMIT;"
+like "$err" '42501' "postgres: entering gives no right to the table"
+
+ask mariadb "CREATE USER app@localhost; CREATE TABLE orders2 (v INT) ENGINE = InnoDB; INSERT INTO orders2 VALUES (0);
+    GRANT SELECT, INSERT, UPDATE, DELETE ON app.orders2 TO app@localhost;"
+fence sql --dialect mariadb --table orders2 | maria app
+trigger=$(maria app -e 'SHOW TRIGGERS LIKE "orders2"' | head -1 | cut -f1)
+ask mariadb "GRANT EXECUTE ON PROCEDURE app.holdfast_enter TO app@localhost;"
+export MARIA_USER=app
+ask mariadb "BEGIN; CALL holdfast_enter('orders2', 50); UPDATE orders2 SET v = 1; COMMIT;"
+is "$rc" 0 "mariadb: a user with rights on the table and enter can work"
+[ "$rc" = 0 ] || diag "$err"
+for try in "UPDATE holdfast_fence SET token = 0" "DELETE FROM holdfast_fence" "TRUNCATE holdfast_fence" \
+    "TRUNCATE orders2" "CALL holdfast_reset('orders2', '', 'because')" "SELECT entered FROM holdfast_fence" \
+    "DROP TRIGGER $trigger"; do
+    ask mariadb "$try;"
+    like "$err" 'denied' "mariadb: it cannot: $try"
+done
+ask mariadb "SET @holdfast_session = 'x'; UPDATE orders2 SET v = 2;"
+like "$err" 'ZHF02' "mariadb: nor claim to be somebody"
+unset MARIA_USER
+ask sqlite "UPDATE holdfast_fence SET token = 0;"
+fence sql --dialect sqlite --table x | sql sqlite
+ask sqlite "PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter VALUES ('x', 7, ''); DELETE FROM holdfast_entered; COMMIT;
+    UPDATE holdfast_fence SET token = 0;"
+like "$err" 'a mark only rises' "sqlite: there are no roles, but a mark does not fall by accident"
+ask sqlite "PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter VALUES ('x', 8, ''); INSERT INTO x VALUES (9); COMMIT;"
+like "$err" 'FOREIGN KEY' "sqlite: a transaction that does not leave cannot commit"
+ask sqlite "INSERT INTO x VALUES (10);"
+like "$err" 'not entered' "sqlite: so that the next one has not entered"
+
+# ---- nobody enters while a write is under way ----
+mkfifo "$SQL_DIR/words"
+maria -n app <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
+exec 8>"$SQL_DIR/words"
+# The entry is of an earlier transaction: only the guard's own lock keeps others out.
+echo "BEGIN; CALL holdfast_enter('orders2', 51); COMMIT; BEGIN; UPDATE orders2 SET v = 51; SELECT 'written';" >&8
+within 20 grep -q written "$SQL_DIR/answer"
+ask mariadb "SET innodb_lock_wait_timeout = 1; CALL holdfast_enter('orders2', 52);"
+like "$err" 'ERROR 1205' "mariadb: entering waits for a write under way"
+echo "COMMIT; SELECT 'committed';" >&8
+within 20 grep -q committed "$SQL_DIR/answer"
+exec 8>&-
+wait $!
+rm -f "$SQL_DIR/words"
+mkfifo "$SQL_DIR/words"
+pg <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
+exec 8>"$SQL_DIR/words"
+echo "BEGIN; SELECT holdfast.enter('orders2', 51); SELECT 'entered';" >&8
+within 20 grep -q entered "$SQL_DIR/answer"
+ask postgres "SET lock_timeout = '1s'; SELECT holdfast.enter('orders2', 52);"
+like "$err" '55P03' "postgres: entering waits for a transaction that has entered"
+exec 8>&-
+wait $!
+rm -f "$SQL_DIR/words"
+
+# ---- the server dies ----
+ask postgres "BEGIN; SELECT holdfast.enter('orders2', 60); UPDATE orders2 SET v = 60; COMMIT;"
+mkfifo "$SQL_DIR/words"
+pg <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
+exec 8>"$SQL_DIR/words"
+echo "BEGIN; SELECT holdfast.enter('orders2', 70); UPDATE orders2 SET v = 70; SELECT 'entered';" >&8
+within 20 grep -q entered "$SQL_DIR/answer"
+pg_stop immediate
+exec 8>&-
+rm -f "$SQL_DIR/words"
+pg_start
+ask postgres "SELECT v, (SELECT token FROM holdfast.fence WHERE resource = 'orders2') FROM orders2;"
+is "$out" '60|60' "postgres: after a crash mark and data are of one transaction"
+ask postgres "BEGIN; SELECT holdfast.enter('orders2', 59);"
+like "$err" ZHF01 "postgres: and a stale token is still stale"
+
+ask mariadb "BEGIN; CALL holdfast_enter('orders2', 60); UPDATE orders2 SET v = 60; COMMIT;"
+mkfifo "$SQL_DIR/words"
+maria -n app <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
+exec 8>"$SQL_DIR/words"
+echo "BEGIN; CALL holdfast_enter('orders2', 70); UPDATE orders2 SET v = 70; SELECT 'entered';" >&8
+within 20 grep -q entered "$SQL_DIR/answer"
+maria_stop KILL
+exec 8>&-
+rm -f "$SQL_DIR/words"
+maria_start
+ask mariadb "SELECT v, (SELECT token FROM holdfast_fence WHERE resource = 'orders2') FROM orders2;"
+is "$out" '60|60' "mariadb: after a crash mark and data are of one transaction"
+ask mariadb "CALL holdfast_enter('orders2', 59);"
+like "$err" ZHF01 "mariadb: and a stale token is still stale"
+done_testing

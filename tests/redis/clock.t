@@ -1,0 +1,70 @@
+#!/bin/bash
+# The server's clock jumps by an hour, forward and back. Exclusion may lapse with a step, because the
+# server expires keys by that clock; the order of tokens may not.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
+set -u
+. "$(dirname "$0")/lib.sh"
+
+library=$dir/clock_step.so
+if ! cc -shared -fPIC -O1 -D_GNU_SOURCE -o "$library" "$root/tests/redis/clock_step.c"; then
+    echo '1..0 # SKIP there is no compiler'
+    exit 0
+fi
+step() { echo "$1" >"$dir/clock"; }
+server_hour() { rcli a time | head -n 1; }
+
+step 0
+server_wrap="env LD_PRELOAD=$library CLOCK_STEP_FILE=$dir/clock"
+redis_start a
+calm a
+client c "$(url a)"
+client d "$(url a)"
+ask c acquire 1 x 5000 0
+last=$(token)
+ask c release 1
+real=$(server_hour)
+
+step 3600
+above "$(server_hour)" $((real + 3000)) 'the server is an hour ahead now'
+for round in 1 2 3; do
+    ask d acquire 1 x 5000 0
+    above "$(token)" "$last" "ahead, round $round: the token rises"
+    last=$(token)
+    ask d release 1
+    is "$answer" ok 'released'
+done
+
+step -3600
+[ "$(server_hour)" -lt $((real - 3000)) ]
+ok $? 'the server is an hour behind now'
+for round in 1 2 3; do
+    ask c acquire 1 x 5000 0
+    above "$(token)" "$last" "behind, round $round: the token rises"
+    last=$(token)
+    ask c release 1
+    is "$answer" ok 'released'
+done
+ask c status x
+is "$answer" ok 'and status can cope'
+
+# a queue over a step
+ask c acquire 1 x 30000 0
+last=$(token)
+tell d acquire 1 x 30000 40000
+eventually 5 eval '[ "$(rcli a zcard "holdfast:{x}:q")" = 1 ]'
+step 3600
+ask c release 1
+like "$answer" '[oH]*' 'the holder of before the step is answered, one way or the other'
+hear d 40
+above "$(token)" "$last" 'the waiter gets it, with a larger token'
+
+# quarantine over a step back: not longer than max_ttl
+redis_stop a KILL
+redis_again a
+client e "$(url a '?max_ttl=4s')"
+ask e acquire 1 y 2000 0
+like "$answer" 'HF_QUARANTINE*' 'a new incarnation'
+step -3600
+ask e acquire 1 y 2000 20000
+like "$answer" 'ok *' 'opens in time although its clock went back'
+done_testing

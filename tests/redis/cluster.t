@@ -1,0 +1,119 @@
+#!/bin/bash
+# A real cluster of three masters and a replica.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
+set -u
+. "$(dirname "$0")/lib.sh"
+
+for n in 1 2 3 4; do
+    redis_start "n$n" --cluster-enabled yes --cluster-config-file nodes.conf --cluster-node-timeout 2000 \
+        --cluster-port "$(free_port)" --cluster-require-full-coverage no --repl-diskless-sync-delay 0 \
+        --cluster-allow-replica-migration no
+done
+bus() { sed -n 's/.*--cluster-port \([0-9]*\) .*/\1/p' <<<"${server_options[$1]} "; }
+first=0
+for n in 1 2 3; do
+    last=$((first + 5461))
+    [ $n -lt 3 ] || last=16383
+    rcli "n$n" cluster addslotsrange "$first" "$last" >/dev/null
+    rcli "n$n" cluster set-config-epoch "$n" >/dev/null
+    first=$((last + 1))
+done
+for n in 2 3 4; do
+    rcli n1 cluster meet 127.0.0.1 "$(port n$n)" "$(bus n$n)" >/dev/null
+done
+all_know() {
+    local n
+    for n in 1 2 3 4; do
+        rcli "n$n" cluster info | grep -q cluster_state:ok || return 1
+        [ "$(rcli "n$n" cluster nodes | grep -c connected)" = 4 ] || return 1
+    done
+}
+eventually 30 all_know
+ok $? 'three masters and a fourth server are a cluster'
+id1=$(rcli n1 cluster myid)
+eventually 20 eval 'rcli n4 cluster replicate "$id1" | grep -q OK'
+eventually 20 eval 'rcli n4 info replication | grep -q master_link_status:up'
+ok $? 'the fourth is a replica of the first'
+
+opt='?max_ttl=5s'
+client c "$(url n1 "$opt")"
+is "$answer" ok 'a client that knows one of them'
+client d "$(url n3 "$opt")"
+is "$answer" ok 'another that knows another'
+names='alpha beta gamma delta epsilon zeta'
+for name in $names; do
+    ask c acquire 1 "$name" 4000 30000
+    like "$answer" 'ok *' "$name is taken"
+    ask d acquire 1 "$name" 4000 0
+    like "$answer" 'HF_BUSY*' 'and held against the other'
+    ask c release 1
+done
+spread=0
+for n in 1 2 3; do
+    [ "$(rcli "n$n" dbsize)" -gt 1 ] && spread=$((spread + 1))
+done
+is "$spread" 3 'the locks are spread over all three'
+
+ask c acquire 1 queue 4000 0
+tell d acquire 1 queue 4000 20000
+holder_of_slot() { # NAME : the server that has its slot
+    local n slot
+    slot=$(rcli n1 cluster keyslot "$1")
+    for n in 1 2 3 4; do
+        rcli "n$n" cluster nodes | awk -v slot="$slot" '/myself,master/ { for (i = 9; i <= NF; i++) {
+            split($i, r, "-"); if (slot >= r[1] && slot <= (r[2] == "" ? r[1] : r[2])) exit 0 } exit 1 }' &&
+            echo "n$n" && return
+    done
+}
+at=$(holder_of_slot queue)
+eventually 5 eval '[ "$(rcli $at zcard "holdfast:{queue}:q")" = 1 ]'
+ask c release 1
+hear d
+like "$answer" 'ok *' 'a hand-over in the cluster'
+ask d release 1
+for i in 1 2 3; do ask c acquire "$i" "list$i" 4000 0; done
+ask d list list
+is "$(grep -o 'list[123] held=1' <<<"$answer" | sort | tr -d '\n')" 'list1 held=1list2 held=1list3 held=1' 'list asks all of them'
+
+# a slot moves
+slot=$(rcli n1 cluster keyslot mover)
+from=$(holder_of_slot mover)
+to=n2
+[ "$from" != n2 ] || to=n3
+ask c acquire 4 mover 5000 0 kept
+rcli $to cluster setslot "$slot" importing "$(rcli "$from" cluster myid)" >/dev/null
+rcli "$from" cluster setslot "$slot" migrating "$(rcli $to cluster myid)" >/dev/null
+move() { rcli "$from" cluster getkeysinslot "$slot" 100 | while read -r key; do
+    rcli "$from" migrate 127.0.0.1 "$(port $to)" "$key" 0 5000 >/dev/null
+done; }
+move
+ask c renew 4 5000
+is "$answer" ok 'ASK: renewed while the slot is on the move'
+ask d acquire 4 mover 5000 0
+like "$answer" '@(HF_BUSY|HF_QUARANTINE|HF_UNREACHABLE)*' 'nobody else takes it meanwhile'
+for n in 1 2 3; do rcli "n$n" cluster setslot "$slot" node "$(rcli $to cluster myid)" >/dev/null; done
+ask c renew 4 5000
+is "$answer" ok 'MOVED: renewed at its new place'
+ask c release 4
+is "$answer" ok 'and released there'
+ask d acquire 4 mover 4000 20000
+like "$answer" 'ok *' 'and taken by the next'
+ask d release 4
+
+# a master dies, its replica is promoted before it could know
+victim=
+for name in $names; do [ "$(holder_of_slot "$name")" = n1 ] && victim=$name; done
+rcli n1 config set repl-timeout 5 >/dev/null
+rcli n4 debug sleep 0 >/dev/null
+ask c acquire 5 "$victim" 4000 20000
+t=$(token)
+above "$t" 0 "$victim lives on the first"
+redis_stop n1 KILL
+rcli n4 cluster failover takeover >/dev/null
+eventually 20 eval 'rcli n4 info replication | grep -q role:master'
+ask d acquire 5 "$victim" 4000 0
+like "$answer" '@(HF_QUARANTINE|HF_UNREACHABLE|HF_UNKNOWN)*' 'right after the failover it is not granted'
+eventually 25 eval 'ask d acquire 5 "$victim" 4000 10000; [[ $answer == ok* ]]'
+ok $? 'later it is'
+above "$(token)" "$t" 'with a larger token'
+done_testing

@@ -1,0 +1,43 @@
+#!/bin/bash
+# holdfast run on a Redis store: the child is dead before the deadline, whatever the server does.
+# shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
+set -u
+. "$(dirname "$0")/lib.sh"
+
+hf=$build/holdfast
+redis_start a
+calm a
+export HOLDFAST_STORE
+HOLDFAST_STORE=$(url a)
+
+out=$("$hf" run job -- sh -c 'echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"' 2>&1)
+is "$?" 0 'a job under a lock'
+like "$out" 'job [1-9]*' 'knows its token'
+"$hf" run -n job -- sleep 60 &
+holder=$!
+eventually 10 eval '[ "$(rcli a exists job)" = 1 ]'
+"$hf" run -n job -- true 2>/dev/null
+is "$?" 75 'a second one is told busy'
+kill -TERM $holder
+wait $holder
+is "$(rcli a exists job)" 0 'a signal ends it, and the lock is released'
+
+# frozen for longer than the ttl
+rm -f "$dir/alive" "$dir/end"
+"$hf" run --ttl 4s --grace 1s frozen -- sh -c \
+    'trap "" TERM; while :; do date +%s%N >"$1.new"; mv "$1.new" "$1"; sleep 0.05; done' - "$dir/alive" \
+    2>"$dir/run.err" &
+supervisor=$!
+eventually 10 test -s "$dir/alive"
+sleep 1.5
+kill -STOP "$(pid a)"
+stopped=$(date +%s%N)
+wait $supervisor
+is "$?" 123 'a frozen server: the lock is lost, and run says so'
+last=$(cat "$dir/alive")
+[ $(((last - stopped) / 1000000)) -lt 4000 ]
+ok $? "the child was dead before the deadline ($(((last - stopped) / 1000000)) ms after the freeze)"
+kill -CONT "$(pid a)"
+eventually 10 eval '[ "$(rcli a exists frozen)" = 0 ]'
+ok $? 'thawed, the server frees it'
+done_testing

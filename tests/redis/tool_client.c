@@ -1,0 +1,187 @@
+/* tool_client.c - a client that does what it is told, line by line, for tests that need connections
+ * and leases to live on between two steps.
+ *
+ *   open URL | close
+ *   acquire LEASE NAME TTL_MS WAIT_MS [kept|detached|free]
+ *   renew LEASE TTL_MS | release LEASE | leave LEASE | lost LEASE | left LEASE
+ *   adopt LEASE NAME OWNER TOKEN | owner LEASE
+ *   status NAME | list PREFIX|- | pairs COUNT NAME
+ *
+ * Each is answered by one line: "ok ..." or the status and the error's text. */
+#include <holdfast.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEASES_MAX     64
+#define LINE_MAX_BYTES 4096
+
+static struct hf_store *store;
+static struct hf_lease *leases[LEASES_MAX];
+
+static void say(enum hf_status status, const struct hf_error *err)
+{
+    if (status == HF_OK)
+        puts("ok");
+    else
+        printf("%s retry=%lld %s\n", hf_status_name(status), (long long)err->retry_after_ms,
+               err->text);
+}
+
+static bool show(const struct hf_lock_info *info, void *data)
+{
+    (void)data;
+    printf(
+        " [%s held=%d token=%llu label=%s left=%lld age=%lld waiters=%llu foreign=%d detached=%d]",
+        info->name, info->held, (unsigned long long)info->token, info->label,
+        (long long)info->remaining_ms, (long long)info->age_ms, (unsigned long long)info->waiters,
+        info->foreign, info->detached);
+    return true;
+}
+
+static void acquire(char **word, size_t count)
+{
+    struct hf_acquire_options options = {.size = sizeof options, .no_keeper = true};
+    struct hf_error err;
+    struct hf_lease *lease;
+    enum hf_status status;
+
+    options.ttl_ms = (uint32_t)strtoul(word[3], NULL, 10);
+    options.wait_ms = strtoll(word[4], NULL, 10);
+    if (count > 5 && strcmp(word[5], "kept") == 0)
+        options.no_keeper = false;
+    if (count > 5 && strcmp(word[5], "detached") == 0)
+        options.detached = true;
+    status = hf_acquire(store, word[2], &options, &lease, &err);
+    if (status != HF_OK) {
+        say(status, &err);
+        return;
+    }
+    leases[strtoul(word[1], NULL, 10) % LEASES_MAX] = lease;
+    printf("ok %llu left=%lld\n", (unsigned long long)hf_lease_token(lease),
+           (long long)hf_lease_remaining_ms(lease));
+}
+
+static void adopt(char **word)
+{
+    struct hf_error err;
+    struct hf_lease *lease;
+    enum hf_status status =
+        hf_adopt(store, word[2], word[3], strtoull(word[4], NULL, 10), &lease, &err);
+
+    if (status != HF_OK) {
+        say(status, &err);
+        return;
+    }
+    leases[strtoul(word[1], NULL, 10) % LEASES_MAX] = lease;
+    printf("ok %llu left=%lld ttl=%u\n", (unsigned long long)hf_lease_token(lease),
+           (long long)hf_lease_remaining_ms(lease), hf_lease_ttl_ms(lease));
+}
+
+/* Takes and releases the lock over and over; the tokens have to rise. */
+static void pairs(char **word)
+{
+    struct hf_acquire_options options = {.size = sizeof options, .no_keeper = true};
+    unsigned long count = strtoul(word[1], NULL, 10);
+    uint64_t last = 0;
+    struct hf_error err;
+
+    for (unsigned long i = 0; i < count; i++) {
+        struct hf_lease *lease;
+        enum hf_status status = hf_acquire(store, word[2], &options, &lease, &err);
+        uint64_t token;
+
+        if (status != HF_OK) {
+            say(status, &err);
+            return;
+        }
+        token = hf_lease_token(lease);
+        status = hf_release(lease, &err);
+        if (status != HF_OK || token <= last) {
+            say(status != HF_OK ? status : HF_CORRUPT, &err);
+            return;
+        }
+        last = token;
+    }
+    printf("ok %llu\n", (unsigned long long)last);
+}
+
+static void on_lease(const char *verb, struct hf_lease **slot, char **word)
+{
+    struct hf_lease *lease = *slot;
+    struct hf_error err = {0};
+
+    if (lease == NULL) {
+        puts("no such lease");
+    } else if (strcmp(verb, "renew") == 0) {
+        say(hf_renew(lease, (uint32_t)strtoul(word[2], NULL, 10), &err), &err);
+    } else if (strcmp(verb, "release") == 0) {
+        *slot = NULL;
+        say(hf_release(lease, &err), &err);
+    } else if (strcmp(verb, "leave") == 0) {
+        *slot = NULL;
+        hf_leave(lease);
+        puts("ok");
+    } else if (strcmp(verb, "lost") == 0) {
+        printf("ok %d %s\n", (int)hf_lease_loss(lease), hf_loss_text(hf_lease_loss(lease)));
+    } else if (strcmp(verb, "owner") == 0) {
+        printf("ok %s\n", hf_lease_owner(lease));
+    } else {
+        printf("ok %lld\n", (long long)hf_lease_remaining_ms(lease));
+    }
+}
+
+static void obey(char **word, size_t count)
+{
+    struct hf_error err;
+    enum hf_status status;
+
+    if (strcmp(word[0], "open") == 0 && count > 1) {
+        say(hf_open(word[1], &store, &err), &err);
+    } else if (strcmp(word[0], "close") == 0) {
+        hf_close(store);
+        store = NULL;
+        puts("ok");
+    } else if (store == NULL) {
+        puts("no store is open");
+    } else if (strcmp(word[0], "acquire") == 0 && count > 4) {
+        acquire(word, count);
+    } else if (strcmp(word[0], "adopt") == 0 && count > 4) {
+        adopt(word);
+    } else if (strcmp(word[0], "pairs") == 0 && count > 2) {
+        pairs(word);
+    } else if (strcmp(word[0], "status") == 0 || strcmp(word[0], "list") == 0) {
+        const char *name = count > 1 && strcmp(word[1], "-") != 0 ? word[1] : "";
+
+        printf("ok");
+        status = word[0][0] == 's' ? hf_inspect(store, name, show, NULL, &err)
+                                   : hf_list(store, name, show, NULL, &err);
+        if (status != HF_OK)
+            printf(" %s %s", hf_status_name(status), err.text);
+        puts("");
+    } else if (count > 1) {
+        word[count] = "0";
+        on_lease(word[0], &leases[strtoul(word[1], NULL, 10) % LEASES_MAX], word);
+    } else {
+        puts("what?");
+    }
+}
+
+int main(void)
+{
+    char line[LINE_MAX_BYTES];
+
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        char *word[16] = {NULL};
+        char *save;
+        size_t count = 0;
+
+        for (char *w = strtok_r(line, " \n", &save); w != NULL && count < 14;
+             w = strtok_r(NULL, " \n", &save))
+            word[count++] = w;
+        if (count > 0)
+            obey(word, count);
+        (void)fflush(stdout);
+    }
+    return 0;
+}

@@ -1,0 +1,87 @@
+/* node.c - the model of one node. */
+#include "node.h"
+
+void sim_node_expire(struct sim_node *node, int64_t wall_us)
+{
+    if (node->owner != 0 && wall_us >= node->expires_us)
+        node->owner = 0;
+}
+
+static struct sim_answer answer(const struct sim_node *node, enum sim_verdict verdict)
+{
+    return (struct sim_answer){.verdict = verdict, .incarnation = node->incarnation};
+}
+
+struct sim_answer sim_node_grant(struct sim_node *node, const struct sim_rules *rules,
+                                 uint32_t incarnation, uint64_t owner, uint32_t ttl_ms,
+                                 uint64_t guess, int64_t window_us, int64_t wall_us)
+{
+    struct sim_answer out;
+    uint64_t clk = wall_us > 0 ? (uint64_t)wall_us : 0;
+    uint64_t apart = guess > clk ? guess - clk : clk - guess;
+
+    if (wall_us < node->open_at_us)
+        return answer(node, SIM_QUARANTINE);
+    if (incarnation != node->incarnation)
+        return answer(node, SIM_NEW);
+    sim_node_expire(node, wall_us);
+    if (node->owner != 0 && !(rules->own_key_is_free && node->owner == owner))
+        return answer(node, SIM_HELD);
+    out = answer(node, SIM_YES);
+    out.prev = node->counter;
+    out.clk = rules->clock_ignored ? 0 : clk;
+    out.applied = guess > node->counter && (rules->clock_ignored || apart <= (uint64_t)window_us);
+    if (node->owner == owner && guess == node->counter)
+        out.applied = true;
+    if (out.applied)
+        node->counter = guess;
+    node->owner = owner;
+    node->expires_us = wall_us + (int64_t)ttl_ms * 1000;
+    return out;
+}
+
+struct sim_answer sim_node_raise(struct sim_node *node, const struct sim_rules *rules,
+                                 uint32_t incarnation, uint64_t owner, uint64_t token,
+                                 int64_t wall_us)
+{
+    if (incarnation != node->incarnation)
+        return answer(node, SIM_NEW);
+    if (!sim_node_has(node, owner, wall_us) || (!rules->raise_unchecked && node->counter >= token))
+        return answer(node, SIM_REFUSED);
+    node->counter = token;
+    return answer(node, SIM_YES);
+}
+
+struct sim_answer sim_node_renew(struct sim_node *node, const struct sim_rules *rules,
+                                 uint64_t owner, uint32_t ttl_ms, int64_t wall_us)
+{
+    sim_node_expire(node, wall_us);
+    if (node->owner != owner && !(rules->renew_creates && node->owner == 0))
+        return answer(node, SIM_HELD);
+    node->owner = owner;
+    node->expires_us = wall_us + (int64_t)ttl_ms * 1000;
+    return answer(node, SIM_YES);
+}
+
+struct sim_answer sim_node_release(struct sim_node *node, uint64_t owner, int64_t wall_us)
+{
+    if (!sim_node_has(node, owner, wall_us))
+        return answer(node, SIM_HELD);
+    node->owner = 0;
+    return answer(node, SIM_YES);
+}
+
+bool sim_node_has(const struct sim_node *node, uint64_t owner, int64_t wall_us)
+{
+    return node->owner == owner && wall_us < node->expires_us;
+}
+
+void sim_node_restart(struct sim_node *node, bool forgets, int64_t open_at_us)
+{
+    node->incarnation++;
+    node->open_at_us = open_at_us;
+    if (forgets) {
+        node->owner = 0;
+        node->counter = 0;
+    }
+}

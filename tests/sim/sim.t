@@ -1,0 +1,40 @@
+#!/bin/sh
+# sim.t - ten thousand histories of a redlock store, and every broken rule noticed in them.
+# run: once
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+sim=./${BUILD:-build}/tests/sim/tool_sim
+n=0
+report() { # STATUS TEXT
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; fi
+}
+
+out=$($sim --seeds 10000)
+report $? 'ten thousand histories keep every promise'
+echo "# $out"
+lost=$(echo "$out" | sed -n 's/.* unfenced_lost \([0-9]*\).*/\1/p')
+stale=$(echo "$out" | sed -n 's/.* stale_refused \([0-9]*\).*/\1/p')
+[ "${lost:-0}" -gt 100 ]
+report $? "without a fence the same histories lose updates (${lost:-none})"
+[ "${stale:-0}" -gt 100 ]
+report $? "the fence refused stale holders (${stale:-none})"
+[ "$($sim --seeds 100)" != '' ] && [ "$($sim --seeds 50 | sed 's/ [a-z_]*_per_s.*//')" = \
+    "$($sim --seeds 50 | sed 's/ [a-z_]*_per_s.*//')" ]
+report $? 'the same seeds are the same histories'
+for mutant in $($sim --mutants); do
+    out=$($sim --seeds 10000 --mutant "$mutant")
+    [ $? -eq 1 ]
+    report $? "$mutant is noticed: $(echo "$out" | head -n 1)"
+    case $out in
+    *directed*) ;;
+    *)
+        # The command that is printed replays it.
+        seed=$(echo "$out" | sed -n 's/^seed \([0-9]*\) failed.*/\1/p')
+        $sim --seed "$seed" --mutant "$mutant" >/dev/null
+        [ $? -eq 1 ]
+        report $? "$mutant: seed $seed fails again"
+        ;;
+    esac
+done
+echo "1..$n"

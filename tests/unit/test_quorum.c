@@ -1,0 +1,246 @@
+/* test_quorum.c - majorities of nodes, and the token that follows from their answers. */
+#include "../support/check.h"
+#include "core/lease.h"
+#include "core/quorum.h"
+#include "core/token.h"
+
+#include <string.h>
+
+#define MS  1000000LL
+#define TTL 1000u
+
+static struct hf__quorum five(uint64_t guess)
+{
+    struct hf__quorum vote;
+
+    hf__quorum_start(&vote, 5, TTL, guess, 0);
+    return vote;
+}
+
+/* A grant that took the guess, after a counter of prev. */
+static enum hf__quorum_action grant(struct hf__quorum *vote, unsigned node, uint64_t prev)
+{
+    enum hf__quorum_action action =
+        hf__quorum_on_grant(vote, node, prev, vote->guess > prev, 90, 1 * MS);
+
+    assert_true(hf__quorum_consistent(vote));
+    return action;
+}
+
+static enum hf__quorum_action no(struct hf__quorum *vote, unsigned node, enum hf__quorum_no why)
+{
+    enum hf__quorum_action action = hf__quorum_on_no(vote, node, why, 1 * MS);
+
+    assert_true(hf__quorum_consistent(vote));
+    return action;
+}
+
+static void majority_is_of_the_configured_nodes(void **state)
+{
+    (void)state;
+    assert_int_equal(hf__quorum_majority(3), 2);
+    assert_int_equal(hf__quorum_majority(5), 3);
+    assert_int_equal(hf__quorum_majority(7), 4);
+    assert_int_equal(hf__quorum_majority(15), 8);
+}
+
+static void three_of_five_that_applied_are_enough(void **state)
+{
+    struct hf__quorum vote = five(100);
+
+    (void)state;
+    assert_int_equal(grant(&vote, 4, 0), HF__QUORUM_WAIT);
+    assert_int_equal(grant(&vote, 0, 7), HF__QUORUM_WAIT);
+    assert_int_equal(grant(&vote, 2, 99), HF__QUORUM_DONE);
+    assert_int_equal(vote.token, 100);
+    /* The laggards change nothing. */
+    assert_int_equal(grant(&vote, 1, 500), HF__QUORUM_WAIT);
+    assert_int_equal(no(&vote, 3, HF__NO_HELD), HF__QUORUM_WAIT);
+    assert_int_equal(vote.phase, HF__PHASE_DONE);
+    assert_int_equal(vote.token, 100);
+}
+
+static void an_answer_counts_once(void **state)
+{
+    struct hf__quorum vote = five(100);
+
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(grant(&vote, 1, 0), HF__QUORUM_WAIT);
+    assert_int_equal(no(&vote, 1, HF__NO_HELD), HF__QUORUM_WAIT);
+    assert_int_equal(grant(&vote, 2, 0), HF__QUORUM_WAIT);
+    assert_int_equal(grant(&vote, 3, 0), HF__QUORUM_DONE);
+}
+
+static void guess_not_applied_makes_a_second_round(void **state)
+{
+    struct hf__quorum vote = five(100);
+
+    (void)state;
+    assert_int_equal(grant(&vote, 0, 0), HF__QUORUM_WAIT);
+    assert_int_equal(grant(&vote, 1, 300), HF__QUORUM_WAIT);
+    assert_int_equal(grant(&vote, 2, 200), HF__QUORUM_WAIT);
+    /* Two more could still make it three of five. */
+    assert_int_equal(grant(&vote, 3, 100), HF__QUORUM_RAISE);
+    assert_int_equal(vote.token, 301);
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(hf__quorum_raises(&vote, i));
+    assert_false(hf__quorum_raises(&vote, 4));
+    /* Too late: its counter may be above the token. */
+    assert_int_equal(grant(&vote, 4, 900), HF__QUORUM_WAIT);
+    assert_false(hf__quorum_raises(&vote, 4));
+    assert_int_equal(hf__quorum_on_raise(&vote, 4, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_raise(&vote, 0, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_raise(&vote, 0, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_raise(&vote, 3, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_raise(&vote, 4, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_raise(&vote, 2, MS), HF__QUORUM_DONE);
+    assert_int_equal(vote.token, 301);
+}
+
+static void token_is_above_clocks_and_an_applied_guess(void **state)
+{
+    struct hf__quorum vote;
+
+    (void)state;
+    hf__quorum_start(&vote, 3, TTL, 100, 0);
+    hf__quorum_on_grant(&vote, 0, 5, true, 10, MS);
+    hf__quorum_on_grant(&vote, 1, 5, false, 10, MS);
+    assert_int_equal(no(&vote, 2, HF__NO_ANSWER), HF__QUORUM_RAISE);
+    assert_int_equal(vote.token, 101);
+
+    hf__quorum_start(&vote, 3, TTL, 100, 0);
+    hf__quorum_on_grant(&vote, 0, 5, false, 10, MS);
+    assert_int_equal(hf__quorum_on_grant(&vote, 1, 0, false, 70, MS), HF__QUORUM_RAISE);
+    assert_int_equal(vote.token, 71); /* the guess was applied nowhere */
+}
+
+static void no_token_above_the_last(void **state)
+{
+    struct hf__quorum vote = five(1);
+
+    (void)state;
+    grant(&vote, 0, HF__TOKEN_MAX);
+    grant(&vote, 1, HF__TOKEN_MAX);
+    assert_int_equal(grant(&vote, 2, HF__TOKEN_MAX), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_TOKENS);
+}
+
+static void a_refused_raise_fails_the_attempt(void **state)
+{
+    struct hf__quorum vote;
+
+    (void)state;
+    hf__quorum_start(&vote, 3, TTL, 100, 0);
+    grant(&vote, 0, 200);
+    assert_int_equal(grant(&vote, 1, 200), HF__QUORUM_RAISE);
+    assert_int_equal(hf__quorum_on_raise(&vote, 0, MS), HF__QUORUM_WAIT);
+    assert_int_equal(no(&vote, 1, HF__NO_HELD), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_RAISED);
+    assert_int_equal(hf__quorum_on_raise(&vote, 1, MS), HF__QUORUM_WAIT);
+    assert_int_equal(vote.phase, HF__PHASE_FAILED);
+}
+
+static void who_is_to_blame(void **state)
+{
+    static const struct {
+        enum hf__quorum_no no[3]; /* of three nodes of five; two grant first */
+        unsigned grants;
+        enum hf__quorum_why why;
+    } rows[] = {
+        {{HF__NO_HELD, HF__NO_HELD, HF__NO_HELD}, 0, HF__WHY_HELD},
+        {{HF__NO_HELD, HF__NO_HELD, HF__NO_HELD}, 2, HF__WHY_HELD},
+        {{HF__NO_HELD, HF__NO_UNREACHABLE, HF__NO_ANSWER}, 2, HF__WHY_HELD}, /* split: retry */
+        {{HF__NO_HELD, HF__NO_UNREACHABLE, HF__NO_UNREACHABLE}, 0, HF__WHY_UNREACHABLE},
+        {{HF__NO_UNREACHABLE, HF__NO_UNREACHABLE, HF__NO_UNREACHABLE}, 2, HF__WHY_UNREACHABLE},
+        {{HF__NO_UNREACHABLE, HF__NO_ANSWER, HF__NO_UNREACHABLE}, 2, HF__WHY_UNKNOWN},
+        {{HF__NO_ANSWER, HF__NO_ANSWER, HF__NO_HELD}, 0, HF__WHY_UNKNOWN},
+        {{HF__NO_QUARANTINE, HF__NO_QUARANTINE, HF__NO_QUARANTINE}, 2, HF__WHY_QUARANTINE},
+        {{HF__NO_QUARANTINE, HF__NO_ANSWER, HF__NO_ANSWER}, 2, HF__WHY_QUARANTINE},
+        {{HF__NO_QUARANTINE, HF__NO_ANSWER, HF__NO_ANSWER}, 1, HF__WHY_QUARANTINE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct hf__quorum vote = five(100);
+        enum hf__quorum_action last = HF__QUORUM_WAIT;
+
+        for (unsigned n = 0; n < rows[i].grants; n++)
+            grant(&vote, n, 0);
+        for (unsigned n = 0; n < 3; n++)
+            last = no(&vote, 2 + n, rows[i].no[n]);
+        check_row(last == HF__QUORUM_FAILED, i);
+        check_row(vote.why == rows[i].why, i);
+    }
+}
+
+static void votes_after_the_end_of_the_lease_are_worth_nothing(void **state)
+{
+    struct hf__quorum vote = five(100);
+    int64_t deadline = hf__deadline_ns(0, TTL);
+
+    (void)state;
+    hf__quorum_on_grant(&vote, 0, 0, true, 0, 0);
+    hf__quorum_on_grant(&vote, 1, 0, true, 0, 0);
+    assert_int_equal(hf__quorum_on_grant(&vote, 2, 0, true, 0, deadline), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_LATE);
+    vote = five(100);
+    hf__quorum_on_grant(&vote, 0, 0, true, 0, 0);
+    hf__quorum_on_grant(&vote, 1, 0, true, 0, 0);
+    assert_int_equal(hf__quorum_on_grant(&vote, 2, 0, true, 0, deadline - 1), HF__QUORUM_DONE);
+}
+
+static void renewal_needs_a_majority_of_either_kind(void **state)
+{
+    struct hf__quorum vote;
+
+    (void)state;
+    hf__quorum_start_extend(&vote, 5, TTL, 0);
+    hf__quorum_on_yes(&vote, 0, MS);
+    no(&vote, 1, HF__NO_HELD);
+    hf__quorum_on_yes(&vote, 2, MS);
+    no(&vote, 3, HF__NO_HELD);
+    assert_int_equal(hf__quorum_on_yes(&vote, 4, MS), HF__QUORUM_DONE);
+    assert_true(hf__quorum_consistent(&vote));
+
+    /* Two that lost it and one that is silent: nobody may call that lost. */
+    hf__quorum_start_extend(&vote, 5, TTL, 0);
+    no(&vote, 0, HF__NO_HELD);
+    no(&vote, 1, HF__NO_HELD);
+    assert_int_equal(no(&vote, 2, HF__NO_ANSWER), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_UNKNOWN);
+    hf__quorum_start_extend(&vote, 5, TTL, 0);
+    no(&vote, 0, HF__NO_HELD);
+    no(&vote, 1, HF__NO_HELD);
+    assert_int_equal(no(&vote, 2, HF__NO_HELD), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_HELD);
+}
+
+static void release_is_never_too_late(void **state)
+{
+    struct hf__quorum vote;
+
+    (void)state;
+    hf__quorum_start_extend(&vote, 3, 0, 0);
+    hf__quorum_on_yes(&vote, 0, INT64_MAX);
+    assert_int_equal(hf__quorum_on_yes(&vote, 1, INT64_MAX), HF__QUORUM_DONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(majority_is_of_the_configured_nodes),
+        cmocka_unit_test(three_of_five_that_applied_are_enough),
+        cmocka_unit_test(an_answer_counts_once),
+        cmocka_unit_test(guess_not_applied_makes_a_second_round),
+        cmocka_unit_test(token_is_above_clocks_and_an_applied_guess),
+        cmocka_unit_test(no_token_above_the_last),
+        cmocka_unit_test(a_refused_raise_fails_the_attempt),
+        cmocka_unit_test(who_is_to_blame),
+        cmocka_unit_test(votes_after_the_end_of_the_lease_are_worth_nothing),
+        cmocka_unit_test(renewal_needs_a_majority_of_either_kind),
+        cmocka_unit_test(release_is_never_too_late),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
