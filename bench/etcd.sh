@@ -18,7 +18,7 @@ lease=$(ctl a lease grant 600 | sed 's/^lease \([0-9a-f]*\) .*/\1/')
 export HOLDFAST_STORE
 HOLDFAST_STORE=$(url a)
 rounds=41
-: >"$dir/ours" >"$dir/theirs"
+rm -f "$dir/ours" "$dir/theirs"
 for _ in $(seq $rounds); do
     start=$(date +%s%N)
     "$hf" run -n job -- true

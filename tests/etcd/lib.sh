@@ -7,9 +7,10 @@
 #   ctl NAME ARG...                etcdctl to that server
 #   proxy_start NAME SERVER, proxy NAME COMMAND... (answer in $proxied): see proxy.py
 #
-# A client is a process of tool_client that holds its store and leases open: `ask NAME COMMAND...`
+# A client is a process of tests/redis/tool_client that holds its store and leases open: `ask NAME COMMAND...`
 # sends it a line and leaves the line it answers in $answer; `tell` and `hear` do one half each.
 # shellcheck shell=bash
+# shellcheck disable=SC2034 # hf and proxied are for those who source this
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=${BUILD:-build}
@@ -97,7 +98,7 @@ port() { echo "${server_port[$1]}"; }
 pid() { echo "${server_pid[$1]}"; }
 
 url() { # NAME... [?QUERY]
-    local list= name
+    local list='' name
     for name in "$@"; do
         case $name in
         \?*) list=$list$name ;;
@@ -174,7 +175,7 @@ etcd_start() {
 }
 
 cluster_start() {
-    local name cluster=
+    local name cluster=''
     for name in "$@"; do
         prepare "$name"
         cluster=${cluster:+$cluster,}$name=http://127.0.0.1:${server_peer[$name]}
@@ -236,7 +237,7 @@ proxy() {
 client() { # NAME [URL]
     local in out
     mkfifo "$dir/client.$1.in" "$dir/client.$1.out"
-    "$build/tests/etcd/tool_client" <"$dir/client.$1.in" >"$dir/client.$1.out" 2>"$dir/client.$1.err" &
+    "$build/tests/redis/tool_client" <"$dir/client.$1.in" >"$dir/client.$1.out" 2>"$dir/client.$1.err" &
     client_pid[$1]=$!
     disown $!
     exec {in}>"$dir/client.$1.in" {out}<"$dir/client.$1.out"

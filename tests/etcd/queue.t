@@ -1,5 +1,6 @@
 #!/bin/bash
 # Waiting for a lock: in order, each woken by its predecessor only, whatever happens to the others.
+# shellcheck disable=SC2317 # called by eventually
 set -u
 . "$(dirname "$0")/lib.sh"
 

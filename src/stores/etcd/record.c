@@ -69,12 +69,13 @@ void ec_record_parse(struct ec_record *out, const char *value, size_t len)
     char kind;
 
     memset(out, 0, sizeof *out);
-    if (len >= sizeof text || len < HF_OWNER_LEN + 6 || memchr(value, '\0', len) != NULL)
+    if (len >= sizeof text || memchr(value, '\0', len) != NULL)
         return;
     memcpy(text, value, len);
     text[len] = '\0';
-    if (strspn(text, "0123456789abcdef") != HF_OWNER_LEN || at[-1] != ' ' || at[0] != '1' ||
-        at[1] != ' ' || at[3] != ' ' || at[2] == '\0' || strchr("wkpd", at[2]) == NULL)
+    if (len < HF_OWNER_LEN + 6 || strspn(text, "0123456789abcdef") != HF_OWNER_LEN ||
+        at[-1] != ' ' || at[0] != '1' || at[1] != ' ' || at[3] != ' ' || at[2] == '\0' ||
+        strchr("wkpd", at[2]) == NULL)
         return;
     kind = at[2];
     at += 4;
