@@ -42,7 +42,7 @@ STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages
 	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
 STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
 store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
-	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
+	src/stores/$(1)/scripts/*.lua),$(BUILD)/obj/gen/$(1).o)
 store_libs = $(shell pkg-config --libs $$(cat src/stores/$(1)/packages))
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(filter redis,$(STORES)),,\
 	tests/unit/test_redis_%),$(wildcard tests/unit/test_*.c tests/faults/test_*.c)))
@@ -114,7 +114,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
 $(BUILD)/gen/%.c: src/stores/%/scripts/embed.sh $$(wildcard src/stores/$$*/scripts/*.lua \
-		src/stores/$$*/scripts/*.sql src/stores/$$*/scripts/lib/*.lua)
+		src/stores/$$*/scripts/lib/*.lua)
 	@mkdir -p $(@D)
 	@$< $(filter-out %.sh $(<D)/lib/%,$^) > $@
 
