@@ -153,7 +153,7 @@ static void try_grant(size_t row, uint64_t owner, bool known)
     rd_script_begin(&request, RD_SCRIPT_REDLOCK_GRANT, &t.keys, 6);
     rd_request_word(&request, owner_text(owner));
     rd_request_number(&request, TTL_MS);
-    rd_request_word(&request, known ? t.id : "master_replid:0");
+    rd_request_word(&request, known ? t.id : "master_replid:of another life");
     rd_request_number(&request, guess);
     rd_request_number(&request, WINDOW_US);
     rd_request_word(&request, record);
@@ -181,7 +181,7 @@ static void try_raise(size_t row, uint64_t owner, bool known)
     rd_script_begin(&request, RD_SCRIPT_REDLOCK_RAISE, &t.keys, 3);
     rd_request_word(&request, owner_text(owner));
     rd_request_number(&request, (int64_t)token);
-    rd_request_word(&request, known ? t.id : "master_replid:0");
+    rd_request_word(&request, known ? t.id : "master_replid:of another life");
     reply = ask(&request);
     expected =
         sim_node_raise(&t.model, &(struct sim_rules){0}, known ? 1 : 2, owner, token, t.clock_us);
