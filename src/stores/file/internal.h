@@ -141,8 +141,9 @@ enum hf_status hf__bucket_vacate(struct file_store *store, struct bucket *bucket
 /* Splits a full locked bucket; it stays locked, and may now be the wrong one for a hash. */
 enum hf_status hf__bucket_split(struct file_store *store, struct bucket *bucket,
                                 struct hf_error *err);
-/* Reads a page without its lock; for listings. False past the end. */
+/* How many whole pages the file has. */
 enum hf_status hf__page_count(struct file_store *store, uint32_t *out, struct hf_error *err);
+/* Reads and checks a page; without its lock, a change caught in the middle looks like damage. */
 enum hf_status hf__page_read(struct file_store *store, uint32_t page_no, struct page *out,
                              struct hf_error *err);
 /* Where names with this hash live according to a page's head: the page itself or another one. */
