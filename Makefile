@@ -40,16 +40,19 @@ TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/to
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
 STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
 	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
+# Or a file `libs`, for a library that pkg-config does not know: what the linker must find for it.
+STORES += $(foreach dir,$(patsubst %/libs,%,$(wildcard src/stores/*/libs)),$(if $(shell \
+	$(CC) -shared $$(cat $(dir)/libs) -o /dev/null 2>/dev/null && echo yes),$(notdir $(dir))))
 STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
 store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
-	src/stores/$(1)/scripts/*.lua),$(BUILD)/obj/gen/$(1).o)
-store_libs = $(shell pkg-config --libs $$(cat src/stores/$(1)/packages))
+	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
+store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
+	pkg-config --libs $$(cat src/stores/$(1)/packages))
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(filter redis,$(STORES)),,\
 	tests/unit/test_redis_%),$(wildcard tests/unit/test_*.c tests/faults/test_*.c)))
 PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
 	$(wildcard tests/support/plugins/*.c))
-BENCH := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(filter redis,$(STORES)),,\
-	bench/bench_redis.c),$(wildcard bench/bench_*.c)))
+BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
 
 LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
@@ -114,7 +117,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
 $(BUILD)/gen/%.c: src/stores/%/scripts/embed.sh $$(wildcard src/stores/$$*/scripts/*.lua \
-		src/stores/$$*/scripts/lib/*.lua)
+		src/stores/$$*/scripts/*.sql src/stores/$$*/scripts/lib/*.lua)
 	@mkdir -p $(@D)
 	@$< $(filter-out %.sh $(<D)/lib/%,$^) > $@
 
@@ -141,9 +144,8 @@ $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $^ $(ALL_LDFLAGS) $(if $(findstring redis,$@),-lhiredis,-lsqlite3) \
-		$(if $(findstring _pg,$@),-lpq) -o $@
-$(BUILD)/bench/bench_fence_pg: CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -Wl,--as-needed -lhiredis -lsqlite3 -lpq -lcurl -lzookeeper_mt -o $@
+$(BENCH): CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
 

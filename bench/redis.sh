@@ -4,11 +4,8 @@
 # BUILD is the folder of the build (build). With quick as argument the long parts are short.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-build=$PWD/${BUILD:-build}
-export HOLDFAST_STORE_PATH=$build/stores
-dir=$(mktemp -d)
-. tests/support/servers.sh
-trap 'servers_stop; rm -rf "$dir"' EXIT
+. tests/redis/lib.sh
+. bench/rows.sh
 seconds=5 keep_seconds=35
 [ "${1-}" != quick ] || seconds=2 keep_seconds=12
 
@@ -27,18 +24,6 @@ note() { # runs a command and keeps its "name value" lines
     done < <("$@" 2>>"$dir/errors")
 }
 
-row() { # NAME VALUE LIMIT UNIT : a limit "<=N" or ">=N" or "=N"
-    local verdict
-    if [ -z "$2" ]; then
-        printf '%s\t-\t%s\t%s\tabsent\n' "$1" "$3" "$4"
-        return
-    fi
-    verdict=$(awk -v v="$2" -v limit="$3" 'BEGIN { n = limit; gsub(/[<>=]/, "", n)
-        ok = limit ~ /^<=/ ? v <= n + 0 : limit ~ /^>=/ ? v >= n + 0 : limit ~ /^=/ ? v == n + 0 : 1
-        print ok ? "ok" : "MISS" }')
-    printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "$verdict"
-}
-ratio() { [ -z "$1" ] || [ -z "$2" ] || awk -v a="$1" -v b="$2" 'BEGIN { if (b > 0) printf "%.2f", a / b }'; }
 calls() { rcli a info commandstats | tr -d '\r' | sed -n "s/^cmdstat_$1:calls=\([0-9]*\),.*/\1/p"; }
 
 redis_start a
@@ -69,7 +54,7 @@ row redis.node_redlock_vs_pair "$(ratio "${seen[node_redlock_pair_us]-}" "$ours"
 
 # round trips at the socket, and wake-ups per hand-over
 proxy_start p a
-exec {in}> >("$build/tests/redis/tool_client" >"$dir/client.out")
+exec {in}> >("$build/tests/tools/tool_client" >"$dir/client.out")
 trip() { # COMMAND... : the client's command, and how many round trips it took
     local lines
     lines=$(wc -l <"$dir/client.out")

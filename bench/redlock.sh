@@ -3,23 +3,9 @@
 # name<TAB>value<TAB>bound<TAB>unit<TAB>ok|MISS, or "absent" for a peer that is not installed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-build=$PWD/${BUILD:-build}
-export HOLDFAST_STORE_PATH=$build/stores
-dir=$(mktemp -d)
-. tests/support/servers.sh
-trap 'servers_stop; rm -rf "$dir"' EXIT
+. tests/redis/lib.sh
+. bench/rows.sh
 
-row() { # NAME VALUE BOUND UNIT : a bound "<=N" or ">=N", or ""
-    local verdict
-    if [ -z "$2" ]; then
-        printf '%s\t-\t%s\t%s\tabsent\n' "$1" "$3" "$4"
-        return
-    fi
-    verdict=$(awk -v v="$2" -v bound="$3" 'BEGIN { n = bound; gsub(/[<>=]/, "", n)
-        print bound == "" || (bound ~ /^<=/ ? v <= n + 0 : v >= n + 0) ? "ok" : "MISS" }')
-    printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "$verdict"
-}
-ratio() { [ -z "$1" ] || [ -z "$2" ] || awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f", a / b }'; }
 value() { sed -n "s/^$1 //p" "$dir/out"; }
 calls() { # of scripts, at one node
     rcli n1 info commandstats | tr -d '\r' | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\),.*/\1/p'

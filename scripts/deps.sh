@@ -6,11 +6,12 @@
 set -eu
 
 build='gcc make pkg-config libc6-dev'
-stores='libhiredis-dev libssl-dev'
+stores='libhiredis-dev libssl-dev libcurl4-openssl-dev libcjson-dev libpq-dev libzookeeper-mt-dev'
 test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base
     redis-server redis-tools faketime openssl python3 clang libclang-rt-14-dev
-    postgresql postgresql-client mariadb-server mariadb-client sqlite3 spin'
-bench='libsqlite3-dev libpq-dev util-linux python3 python3-redis'
+    postgresql postgresql-client mariadb-server mariadb-client sqlite3 spin
+    pgbouncer etcd-server etcd-client curl zookeeper python3-kazoo'
+bench='libsqlite3-dev util-linux python3 python3-redis'
 lint='clang-format clang-tidy cppcheck shellcheck mandoc'
 
 wanted=

@@ -106,7 +106,8 @@ static void *load_from(const char *folder, size_t folder_len, const char *plugin
             (int)sizeof path ||
         access(path, F_OK) != 0)
         return NULL;
-    object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    /* Lazily: a client library may bring thirty others, of which hardly a function is called. */
+    object = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (object == NULL)
         (void)snprintf(broken, broken_size, "%s", dlerror());
     return object;

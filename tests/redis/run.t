@@ -4,7 +4,6 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-hf=$build/holdfast
 redis_start a
 calm a
 export HOLDFAST_STORE

@@ -6,44 +6,103 @@ line:
   mode pass         forward everything
   mode mute         take requests, forward them, swallow the answers
   mode deaf         take requests and forward nothing
-  mode cut          forward half of the next answer and close the connection
+  mode drop         close the connection when a request comes, without forwarding it
   mode kill         close the connection when the answer comes
-  mode garbage      send something that is no Redis protocol instead of an answer
-  mode huge         send a string without end instead of an answer
-  mode many         announce an array of two thousand million items
-  mode deep         send arrays in arrays in arrays
-  mode error TEXT   answer the next request with that error, then pass
-  trips             how many round trips were there since the last time
+  mode cut          forward half of the answer and close the connection
+  mode chaos N      close each new connection after about N bytes, in the middle of anything
+  mode error TEXT   answer the next request with that error of Redis, then pass
+  mode JUNK         something else instead of an answer; see the names below
+  once              the next answer (or dropped request) is the last that the mode is for
+  trips             how many round trips there were since the last time
+  requests          how many requests of HTTP there were since the last time
+  bytes, cuts       how many bytes went through, and how many connections chaos has cut
 """
+import random
 import selectors
 import socket
 import sys
 import threading
 
+HTTP = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
 JUNK = {
-    'garbage': b'HTTP/1.1 400 Bad Request\r\n\r\n',
+    # No protocol at all.
+    'garbage': b'\x00\x01\x02 what is this \xff\xfe' * 8,
+    # To a client of Redis: another protocol, an array and a string without end, a deep nest.
+    'http': b'HTTP/1.1 400 Bad Request\r\n\r\n',
     'many': b'*2000000000\r\n',
     'deep': b'*1\r\n' * 100,
     'huge': b'$400000000\r\n' + b'x' * (16 << 20),
+    # To a client of etcd: no JSON, JSON that is no answer of etcd, an answer without end.
+    'nonsense': HTTP + b'Content-Length: 12\r\n\r\nhello, world',
+    'wrong': HTTP + b'Content-Length: 34\r\n\r\n{"header":[1,2],"succeeded":"yes"}',
+    'endless': HTTP + b'\r\n{"kvs":[' + b'{"key":"YQ=="},' * (1 << 20),
 }
 
-state = {'mode': 'pass', 'text': '', 'trips': 0}
+state = {'mode': 'pass', 'text': '', 'once': False, 'trips': 0, 'requests': 0, 'bytes': 0, 'cuts': 0}
+dice = random.Random(7)
 lock = threading.Lock()
 
 
-def answer_of(chunk, client):
-    """What the client gets for a chunk of the server's; None ends the connection."""
-    mode = state['mode']
-    if mode == 'mute':
-        return b''
-    if mode == 'kill':
-        return None
-    if mode == 'cut':
-        client.sendall(chunk[:max(1, len(chunk) // 2)])
-        return None
-    if mode in JUNK:
-        return JUNK[mode]
-    return chunk
+class Over(Exception):
+    """This connection ends here."""
+
+
+def mode_now(final):
+    """The mode, and the end of it if it was for once and this is what it was for."""
+    with lock:
+        mode, text = state['mode'], state['text']
+        if final(mode) and (state['once'] or mode == 'error'):
+            state['mode'], state['once'] = 'pass', False
+    return mode, text
+
+
+class Pair:
+    def __init__(self, client, server):
+        self.client, self.server = client, server
+        self.asked = False
+        self.left = None
+        with lock:
+            if state['mode'] == 'chaos':
+                self.left = int(dice.expovariate(1 / int(state['text']))) + 1
+
+    def forward(self, chunk, to):
+        """Sends a chunk on, or only what is left of this connection's life."""
+        end = self.left is not None and len(chunk) >= self.left
+        if end:
+            chunk = chunk[:self.left]
+        elif self.left is not None:
+            self.left -= len(chunk)
+        with lock:
+            state['bytes'] += len(chunk)
+            state['cuts'] += end
+        to.sendall(chunk)
+        if end:
+            raise Over
+
+    def request(self, chunk):
+        self.asked = True
+        with lock:
+            state['requests'] += chunk.count(b'POST /')
+        mode, text = mode_now(lambda mode: mode in ('drop', 'error'))
+        if mode == 'drop':
+            raise Over
+        if mode == 'error':
+            self.client.sendall(f'-{text}\r\n'.encode())
+        elif mode != 'deaf':
+            self.forward(chunk, self.server)
+
+    def answer(self, chunk):
+        with lock:
+            state['trips'] += self.asked
+        self.asked = False
+        mode, _ = mode_now(lambda mode: mode not in ('drop', 'error'))
+        if mode == 'kill':
+            raise Over
+        if mode == 'cut':
+            self.client.sendall(chunk[:max(1, len(chunk) // 2)])
+            raise Over
+        if mode != 'mute':
+            self.forward(JUNK.get(mode, chunk), self.client)
 
 
 def serve(client, port):
@@ -52,38 +111,19 @@ def serve(client, port):
     except OSError:
         client.close()
         return
+    selector = selectors.DefaultSelector()
     for end in client, server:
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    selector = selectors.DefaultSelector()
-    selector.register(client, selectors.EVENT_READ)
-    selector.register(server, selectors.EVENT_READ)
-    asked = False
+        selector.register(end, selectors.EVENT_READ)
+    pair = Pair(client, server)
     try:
         while True:
             for key, _ in selector.select():
                 chunk = key.fileobj.recv(65536)
                 if not chunk:
                     return
-                if key.fileobj is client:
-                    asked = True
-                    with lock:
-                        mode, text = state['mode'], state['text']
-                        if mode == 'error':
-                            state['mode'] = 'pass'
-                    if mode == 'error':
-                        client.sendall(f'-{text}\r\n'.encode())
-                    elif mode != 'deaf':
-                        server.sendall(chunk)
-                else:
-                    if asked:
-                        with lock:
-                            state['trips'] += 1
-                        asked = False
-                    out = answer_of(chunk, client)
-                    if out is None:
-                        return
-                    client.sendall(out)
-    except OSError:
+                (pair.request if key.fileobj is client else pair.answer)(chunk)
+    except (OSError, Over):
         pass
     finally:
         client.close()
@@ -97,7 +137,7 @@ def accept(listener, port):
 
 
 def main():
-    listener = socket.create_server(('127.0.0.1', 0))
+    listener = socket.create_server(('127.0.0.1', 0), backlog=256)
     threading.Thread(target=accept, args=(listener, int(sys.argv[1])), daemon=True).start()
     print(listener.getsockname()[1], flush=True)
     for line in sys.stdin:
@@ -105,10 +145,15 @@ def main():
         with lock:
             if words[0] == 'mode':
                 state['mode'], state['text'] = words[1], ' '.join(words[2:])
+                state['once'] = False
                 print('ok', flush=True)
-            elif words[0] == 'trips':
-                print(state['trips'], flush=True)
-                state['trips'] = 0
+            elif words[0] == 'once':
+                state['once'] = True
+                print('ok', flush=True)
+            else:
+                print(state[words[0]], flush=True)
+                if words[0] in ('trips', 'requests'):
+                    state[words[0]] = 0
 
 
 main()

@@ -1,7 +1,7 @@
 /* tool_client.c - a client that does what it is told, line by line, for tests that need connections
  * and leases to live on between two steps.
  *
- *   open URL | close
+ *   open URL | close | fork (a child that closes the store and ends)
  *   acquire LEASE NAME TTL_MS WAIT_MS [kept|detached|free]
  *   renew LEASE TTL_MS | release LEASE | leave LEASE | lost LEASE | left LEASE
  *   adopt LEASE NAME OWNER TOKEN | owner LEASE
@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define LEASES_MAX     64
 #define LINE_MAX_BYTES 4096
@@ -148,6 +150,15 @@ static void obey(char **word, size_t count)
         acquire(word, count);
     } else if (strcmp(word[0], "adopt") == 0 && count > 4) {
         adopt(word);
+    } else if (strcmp(word[0], "fork") == 0) {
+        pid_t child = fork();
+
+        if (child == 0) {
+            hf_close(store);
+            _exit(0);
+        }
+        (void)waitpid(child, NULL, 0);
+        puts("ok");
     } else if (strcmp(word[0], "pairs") == 0 && count > 2) {
         pairs(word);
     } else if (strcmp(word[0], "status") == 0 || strcmp(word[0], "list") == 0) {

@@ -1,0 +1,51 @@
+/* answer.h - what etcd sends, taken apart: answers, errors, and the lines of a watch.
+ *
+ * 64-bit numbers come as strings, zero and false are left out, keys and values are base64. What is
+ * missing reads as zero; nothing here trusts a length or a type. */
+#ifndef HF_STORES_ETCD_ANSWER_H
+#define HF_STORES_ETCD_ANSWER_H
+
+#include "stores/etcd/record.h"
+#include <cjson/cJSON.h>
+
+enum { EC_EVENT_MAX = 1 << 16 }; /* bytes of one message of a watch */
+
+/* NULL if data is no JSON object. The caller ends it with cJSON_Delete. */
+cJSON *ec_answer_parse(const char *data, size_t len);
+/* Whether it has the header that every answer of etcd has. */
+bool ec_answer_is_etcd(const cJSON *answer);
+/* The number called name in object (a string or a JSON number); 0 if it is absent or none. */
+int64_t ec_answer_number(const cJSON *object, const char *name);
+/* header.revision */
+uint64_t ec_answer_revision(const cJSON *answer);
+/* header.cluster_id as text, "" if there is none. */
+const char *ec_answer_cluster(const cJSON *answer);
+bool ec_answer_succeeded(const cJSON *txn);
+/* Key i of the list `kvs` in object; false if there is none, or it is not one of ours to read. */
+bool ec_answer_kv(const cJSON *object, size_t i, struct ec_kv *out);
+size_t ec_answer_kv_count(const cJSON *object);
+/* The answer to operation i of a transaction: its response_range or response_delete_range. NULL if
+ * it is missing. */
+const cJSON *ec_answer_part(const cJSON *txn, size_t i);
+/* Key 0 of the previous values of a delete. */
+bool ec_answer_deleted(const cJSON *part, struct ec_kv *out);
+
+/* A watch: bytes in, events out. */
+enum ec_event {
+    EC_EVENT_NONE,    /* nothing that matters yet                                  */
+    EC_EVENT_CREATED, /* etcd watches                                              */
+    EC_EVENT_DELETED, /* the key is gone                                           */
+    EC_EVENT_BROKEN   /* cancelled, compacted, or no watch at all: read and begin anew */
+};
+
+struct ec_stream {
+    char *line; /* one message, as far as it came */
+    size_t len;
+    enum ec_event event; /* the strongest so far */
+};
+
+/* Takes in what the server sent. Cuts it into lines and reads each. */
+void ec_stream_feed(struct ec_stream *stream, const char *data, size_t len);
+void ec_stream_clear(struct ec_stream *stream);
+
+#endif /* HF_STORES_ETCD_ANSWER_H */

@@ -1,0 +1,195 @@
+/* etcd.h - the store, as the parts of the plugin know it.
+ *
+ *   etcd.c     the table of operations: open, close
+ *   acquire.c  taking a lock
+ *   wait.c     standing in line for it
+ *   hold.c     renewing and releasing it
+ *   list.c     what is held
+ *   lease.c    etcd's leases: one per ttl class, and private ones
+ *   holds.c    which key of ours is on which lease
+ *   call.c     one request and its answer, by whichever server
+ *   line.c     one HTTP exchange; text.c, answer.c, record.c what is in it; verdict.c errors
+ */
+#ifndef HF_STORES_ETCD_ETCD_H
+#define HF_STORES_ETCD_ETCD_H
+
+#include "stores/etcd/answer.h"
+#include "stores/etcd/holds.h"
+#include "stores/etcd/line.h"
+#include "stores/etcd/text.h"
+#include "stores/etcd/verdict.h"
+#include <pthread.h>
+
+enum {
+    EC_CLASSES_MAX = 32,    /* ttl classes with a lease at a time            */
+    EC_IDLE_LINES_MAX = 16, /* lines kept for later                          */
+    EC_WAIT_LEASE_S = 5,    /* the ttl of the lease that waiters' keys are on */
+    EC_WAIT_TTL_MS = 3500   /* the part of it that a waiter may count on     */
+};
+
+/* The lease of a ttl class. */
+struct ec_class {
+    uint32_t ttl_s;     /* as asked for; 0: this entry is free   */
+    bool waiting;       /* for keys of waiters                   */
+    int64_t id;         /* 0: has to be granted                  */
+    int64_t granted_ms; /* etcd may grant more than was asked for */
+    int64_t alive_ns;   /* before the last grant or keep-alive that was answered was sent */
+    int64_t used_ns;
+};
+
+struct ec_store {
+    struct hf_store_base base;
+    struct ec_url url;
+
+    pthread_mutex_t lock; /* guards what follows; never held across a request */
+    struct ec_line *lines;
+    size_t at; /* the endpoint to ask */
+    char auth[EC_AUTH_MAX];
+    unsigned auth_serial; /* counts tokens, so that two threads do not both fetch one */
+    char cluster[24];
+    struct ec_class classes[EC_CLASSES_MAX];
+    struct ec_holds holds;
+};
+
+/* call.c */
+
+struct ec_call {
+    const char *lock; /* for error texts; NULL: none */
+    const char *path;
+    const struct ec_text *body;
+    struct ec_patience patience;
+    bool repeatable; /* reads, and what may be executed twice and late without harm */
+    bool signing_in; /* fetches the auth token itself */
+};
+
+struct ec_answer {
+    cJSON *json;        /* the caller frees it */
+    int64_t sent_at_ns; /* before the request that was answered left */
+};
+
+/* Sends the request to a server and gets its answer. Another server is asked if the first did
+ * certainly not execute it, or if it is repeatable.
+ * HF_OK: answered, *out filled in. HF_UNKNOWN: it may have been executed. HF_UNREACHABLE,
+ * HF_DENIED, HF_CANCELLED, HF_UNSUPPORTED, HF_CORRUPT, HF_NOMEM: it was not. *verdict (may be
+ * NULL) says more about a refusal. */
+enum hf_status ec_call(struct ec_store *store, const struct ec_call *call, struct ec_answer *out,
+                       enum ec_verdict *verdict, struct hf_error *err);
+void ec_answer_release(struct ec_answer *answer);
+
+struct ec_line *ec_line_take(struct ec_store *store);
+void ec_line_give(struct ec_store *store, struct ec_line *line);
+/* Copies the current endpoint and auth token for a watch. */
+void ec_where(struct ec_store *store, char endpoint[EC_ENDPOINT_MAX], char auth[EC_AUTH_MAX]);
+/* That endpoint did not do: the next one, if it is still the current. */
+void ec_turn_away(struct ec_store *store, const char *endpoint);
+bool ec_cancelled(const struct ec_patience *patience);
+
+/* lease.c */
+
+/* A lease that keys may be put on. What is put there is safe for ttl_ms from sent_at_ns. */
+struct ec_lease {
+    int64_t id;
+    int64_t sent_at_ns;
+};
+
+/* The lease of the class of ttl_ms, fresh enough to promise ttl_ms from now: as a rule without any
+ * request. waiting: the one for waiters, ttl_ms is ignored. */
+enum hf_status ec_lease_class(struct ec_store *store, const char *lock, uint32_t ttl_ms,
+                              bool waiting, const struct ec_patience *patience,
+                              struct ec_lease *out, struct hf_error *err);
+/* A lease for one key alone. id 0: any. */
+enum hf_status ec_lease_private(struct ec_store *store, const char *lock, int64_t id,
+                                uint32_t ttl_ms, const struct ec_patience *patience,
+                                struct ec_lease *out, struct hf_error *err);
+/* The id that the private lease of an owner has. */
+int64_t ec_lease_id(const char *owner);
+/* Keeps a lease alive. HF_LOST: it is gone. */
+enum hf_status ec_lease_keep(struct ec_store *store, const char *lock, int64_t id,
+                             const struct ec_patience *patience, int64_t *sent_at_ns,
+                             int64_t *granted_ms, struct hf_error *err);
+/* What is left of a lease and what was granted, in milliseconds. HF_LOST: it is gone. */
+enum hf_status ec_lease_left(struct ec_store *store, const char *lock, int64_t id,
+                             const struct ec_patience *patience, int64_t *sent_at_ns,
+                             int64_t *left_ms, int64_t *granted_ms, struct hf_error *err);
+/* Ends a lease that nothing is on any more, without waiting for the answer. If it is not heard, the
+ * lease ends with its ttl. */
+void ec_lease_drop(struct ec_store *store, int64_t id);
+/* Ends a lease and what is on it, as well as can be. */
+void ec_lease_revoke(struct ec_store *store, int64_t id, const struct ec_patience *patience);
+/* No key is put on it and nobody keeps it alive from now on: holds move to a new one with their
+ * next renewal, and whatever else is on it ends with it. */
+void ec_lease_retire(struct ec_store *store, int64_t id);
+/* Drops the class leases that no hold is on, before the store is closed. */
+void ec_lease_end_idle(struct ec_store *store);
+
+/* The key of owner is on that lease and promised until then. *spare goes into the table if the
+ * owner has no entry yet. */
+void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *owner, bool waited,
+                  int64_t lease, int64_t until_ns);
+/* True if it had an entry. */
+bool ec_hold_forget(struct ec_store *store, const char *owner);
+/* Whether owner has an entry; *waited and *expired are what it says. */
+bool ec_hold_known(struct ec_store *store, const char *owner, bool *waited, bool *expired);
+
+/* acquire.c, wait.c, hold.c, list.c, keys.c */
+
+/* One attempt to take a lock. */
+struct ec_try {
+    struct ec_store *store;
+    const struct hf_claim *claim;
+    struct ec_patience patience;
+    int64_t budget_ns; /* what a single request may take */
+    struct ec_keys keys;
+    struct ec_hold *spare;          /* for the table of holds; NULL once it is in there */
+    char holder[HF_LABEL_MAX + 64]; /* who is in the way, for the text */
+};
+
+enum hf_status ec_acquire(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_grant *grant, struct hf_error *err);
+enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                        struct hf_grant *grant, struct hf_error *err);
+enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_error *err);
+enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
+                       void *data, struct hf_error *err);
+
+/* Waits in line until the lock is ours or the wait is over. */
+enum hf_status ec_wait(struct ec_try *t, struct hf_grant *grant, struct hf_error *err);
+
+bool ec_is_kept(const struct hf_claim *claim);
+/* The value of our key: of the kind that the claim asks for, or waiting. */
+void ec_value(const struct ec_store *store, const struct hf_claim *claim, char kind,
+              char out[EC_VALUE_MAX]);
+char ec_kind(const struct hf_claim *claim);
+/* Makes out who is in the way. */
+void ec_note_holder(struct ec_try *t, const struct ec_kv *kv);
+enum hf_status ec_busy(const struct ec_try *t, struct hf_error *err);
+enum hf_status ec_nonsense(const struct ec_store *store, const char *lock, struct hf_error *err);
+
+/* Our own key and the head of the line, read in one go. keys is set to the one that is there. */
+struct ec_look {
+    bool own_there;
+    struct ec_kv own;
+    bool head_there;
+    struct ec_kv head;
+    bool before_there; /* the one right in front of us; only if token was given */
+    struct ec_kv before;
+    uint64_t revision; /* of the store, when it was so */
+};
+enum hf_status ec_look(struct ec_store *store, const char *lock, struct ec_keys *keys,
+                       uint64_t token, const struct ec_patience *patience, struct ec_look *out,
+                       struct hf_error *err);
+/* Deletes our key under a compare on its owner and its create revision; token 0: whichever it is.
+ * known: that revision was granted to that owner, one implies the other. *was_there tells if it
+ * was, and *deleted (may be NULL) what. */
+enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct ec_keys *keys,
+                         uint64_t token, bool known, const struct ec_patience *patience,
+                         bool *was_there, struct ec_kv *deleted, struct hf_error *err);
+/* Puts our key on another lease, if nothing happened to it since it was seen as `seen`.
+ * *moved tells. */
+enum hf_status ec_move(struct ec_store *store, const char *lock, const struct ec_keys *keys,
+                       const struct ec_kv *seen, bool at_head, const char *value, int64_t lease,
+                       const struct ec_patience *patience, bool *moved, uint64_t *mod_revision,
+                       enum ec_verdict *verdict, struct hf_error *err);
+
+#endif /* HF_STORES_ETCD_ETCD_H */

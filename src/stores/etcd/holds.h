@@ -1,0 +1,36 @@
+/* holds.h - what this client has in etcd on shared leases, by owner.
+ *
+ * A lease that many keys are on lives as long as anybody keeps it alive. So a key that nobody
+ * renews any more must stop the lease from being kept: this table knows. */
+#ifndef HF_STORES_ETCD_HOLDS_H
+#define HF_STORES_ETCD_HOLDS_H
+
+#include <holdfast.h>
+
+struct ec_hold {
+    struct ec_hold *next;
+    char owner[HF_OWNER_LEN + 1];
+    bool waited;      /* which of the two keys it has */
+    int64_t lease;    /* 0: it has expired */
+    int64_t until_ns; /* it was promised until then */
+};
+
+struct ec_holds {
+    struct ec_hold **buckets;
+    size_t size; /* a power of two, or 0 */
+    size_t count;
+};
+
+/* Not in a table yet. NULL: out of memory. */
+struct ec_hold *ec_hold_new(const char *owner);
+void ec_holds_add(struct ec_holds *holds, struct ec_hold *hold);
+struct ec_hold *ec_holds_find(const struct ec_holds *holds, const char *owner);
+/* Out of the table; the caller frees it. NULL if it is not there. */
+struct ec_hold *ec_holds_remove(struct ec_holds *holds, const char *owner);
+/* Whether a key on that lease was not renewed in time. Such holds are expired from now on, and the
+ * lease must not be kept any more. Forgets those that are long past. */
+bool ec_holds_overdue(struct ec_holds *holds, int64_t lease, int64_t now_ns);
+bool ec_holds_use(const struct ec_holds *holds, int64_t lease);
+void ec_holds_release(struct ec_holds *holds);
+
+#endif /* HF_STORES_ETCD_HOLDS_H */

@@ -1,0 +1,82 @@
+/* line.h - one line to the servers: a libcurl handle with the connections it keeps.
+ *
+ * A line is used by one thread at a time. It never sends a request twice: libcurl repeats one by
+ * itself when a kept connection turns out to be dead, and that is refused here, because the first
+ * copy may have been executed. */
+#ifndef HF_STORES_ETCD_LINE_H
+#define HF_STORES_ETCD_LINE_H
+
+#include "stores/etcd/url.h"
+#include <curl/curl.h>
+#include <holdfast/store.h>
+
+enum {
+    EC_BODY_MAX = 8 << 20,   /* bytes of an answer                        */
+    EC_AUTH_MAX = 2048,      /* bytes of an auth token                    */
+    EC_SOCKETS_MAX = 8,      /* connections that a line keeps             */
+    EC_CANCEL_GRACE_MS = 200 /* what a request under way gets after cancel */
+};
+
+/* Until when a call may take, and what ends it before. */
+struct ec_patience {
+    int64_t deadline_ns;
+    int cancel_fd; /* -1: none */
+};
+
+enum ec_fate {
+    EC_ANSWERED,
+    EC_NOT_SENT, /* no byte of the request left: it was not executed */
+    EC_NO_ANSWER /* it may have been executed */
+};
+
+typedef void ec_sink_fn(void *data, const char *bytes, size_t len);
+
+struct ec_line {
+    struct ec_line *next; /* of the store's lines */
+    bool busy;
+    const struct hf_host *host;
+    CURLM *multi;
+    CURL *easy;
+    struct curl_slist *headers;
+    char auth[EC_AUTH_MAX];      /* what headers were made for */
+    int sockets[EC_SOCKETS_MAX]; /* open ones, else -1 */
+    unsigned attempts;           /* of libcurl to send the request */
+    bool added;
+    bool draining; /* an answer is outstanding that nobody wants */
+    char *body;
+    size_t len;
+    size_t size;
+    ec_sink_fn *sink; /* takes the answer instead of body */
+    void *sink_data;
+    long http_status;
+    CURLcode code;
+    bool cancelled;
+    char detail[CURL_ERROR_SIZE];
+};
+
+/* NULL: out of memory or descriptors. */
+struct ec_line *ec_line_open(const struct hf_host *host, const struct ec_url *url);
+/* forked: the sockets are shared with the parent, nothing is said on them. */
+void ec_line_close(struct ec_line *line, bool forked);
+
+/* Posts a JSON text to an endpoint and collects the answer in line->body. connect_ms bounds the
+ * time to connect. */
+enum ec_fate ec_line_post(struct ec_line *line, const char *endpoint, const char *path,
+                          const char *json, size_t json_len, const char *auth,
+                          const struct ec_patience *patience, int64_t connect_ms);
+
+/* Sends a request and does not wait for the answer: it is waited for, and thrown away, when the
+ * line is used next. */
+void ec_line_send(struct ec_line *line, const char *endpoint, const char *path, const char *json,
+                  size_t json_len, const char *auth, int64_t limit_ms);
+
+/* The same for an answer that does not end: begins it; what comes goes to sink. */
+bool ec_line_begin(struct ec_line *line, const char *endpoint, const char *path, const char *json,
+                   size_t json_len, const char *auth, ec_sink_fn *sink, void *data);
+/* Works on it until *stop is set by the sink (true), or the answer ended (false), or time is up or
+ * the call cancelled (true). */
+bool ec_line_work(struct ec_line *line, const struct ec_patience *patience, const bool *stop);
+/* Ends whatever is under way. */
+void ec_line_end(struct ec_line *line);
+
+#endif /* HF_STORES_ETCD_LINE_H */

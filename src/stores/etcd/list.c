@@ -1,0 +1,194 @@
+/* list.c - what is held, by whom, for how long, and who waits. */
+#include "base/base.h"
+#include "stores/etcd/etcd.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE       500  /* keys per request                          */
+#define LEASES_MAX 4096 /* leases that are asked for their time left */
+#define PAGES_MAX  100000
+
+/* What is left of a lease, once asked. */
+struct known_lease {
+    int64_t id;
+    int64_t left_ms;
+    int64_t granted_ms;
+};
+
+/* A listing under way. The keys of a lock come in a row. */
+struct listing {
+    struct ec_store *store;
+    struct ec_patience patience;
+    hf_list_fn *fn;
+    void *data;
+    bool stopped;
+    char name[HF_NAME_MAX + 1]; /* the lock whose keys come now, or "" */
+    struct ec_kv head;
+    uint64_t keys;
+    struct known_lease *leases;
+    size_t lease_count;
+};
+
+/* Time left of a hold: that of its lease less what the lease has more than the hold. */
+static int64_t remaining_ms(struct listing *l, const struct ec_kv *kv)
+{
+    struct known_lease *lease = NULL;
+    int64_t sent_at_ns;
+    int64_t left_ms;
+
+    for (size_t i = 0; i < l->lease_count && lease == NULL; i++)
+        if (l->leases[i].id == kv->lease)
+            lease = &l->leases[i];
+    if (lease == NULL) {
+        if (l->lease_count == LEASES_MAX || kv->lease == 0)
+            return -1;
+        lease = &l->leases[l->lease_count];
+        lease->id = kv->lease;
+        if (ec_lease_left(l->store, NULL, kv->lease, &l->patience, &sent_at_ns, &lease->left_ms,
+                          &lease->granted_ms, NULL) != HF_OK)
+            return -1;
+        l->lease_count++;
+    }
+    left_ms = lease->left_ms;
+    if (kv->record.kind != 0 && left_ms > (int64_t)kv->record.ttl_ms)
+        left_ms = kv->record.ttl_ms;
+    return left_ms;
+}
+
+/* Shows the lock whose keys were collected. */
+static void show(struct listing *l)
+{
+    bool waits = l->head.record.kind == EC_KIND_WAITING;
+    int64_t now_us = l->store->base.host->wall_us();
+    struct hf_lock_info info = {
+        .size = sizeof info,
+        .name = l->name,
+        .label = waits ? "" : l->head.record.label,
+        .token = waits ? 0 : l->head.create_revision,
+        .remaining_ms = -1,
+        .age_ms = -1,
+        .waiters = waits ? l->keys : l->keys - 1,
+        .held = !waits,
+        .detached = l->head.record.kind == EC_KIND_DETACHED,
+        .foreign = l->head.record.kind == 0,
+    };
+
+    if (l->name[0] == '\0')
+        return;
+    if (!waits)
+        info.remaining_ms = remaining_ms(l, &l->head);
+    if (!waits && l->head.record.since_us > 0)
+        info.age_ms =
+            now_us > l->head.record.since_us ? (now_us - l->head.record.since_us) / 1000 : 0;
+    if (l->keys > 0 && !l->fn(&info, l->data))
+        l->stopped = true;
+    l->name[0] = '\0';
+}
+
+static void take_key(struct listing *l, const struct ec_kv *kv)
+{
+    char name[HF_NAME_MAX + 1];
+
+    if (!ec_key_name(kv, l->store->url.prefix, name))
+        return;
+    if (strcmp(name, l->name) != 0) {
+        show(l);
+        if (l->stopped)
+            return;
+        memcpy(l->name, name, sizeof name);
+        l->keys = 0;
+    }
+    if (l->keys++ == 0 || kv->create_revision < l->head.create_revision)
+        l->head = *kv;
+}
+
+/* The end of all keys that start with key: the last byte that can be is counted up. */
+static size_t end_of_prefix(const char *key, size_t len, char *out)
+{
+    memcpy(out, key, len);
+    while (len > 0 && (unsigned char)out[len - 1] == 0xff)
+        len--;
+    if (len == 0) {
+        out[0] = '\0'; /* etcd's word for "to the very end" */
+        return 1;
+    }
+    out[len - 1] = (char)((unsigned char)out[len - 1] + 1);
+    return len;
+}
+
+/* One page, from start on. *more: there is another, and start is where it begins. */
+static enum hf_status list_page(struct listing *l, char *start, size_t *start_len, const char *end,
+                                size_t end_len, bool *more, struct hf_error *err)
+{
+    struct ec_range range = {.key = start, .key_len = *start_len, .end = end, .end_len = end_len};
+    struct ec_text body;
+    struct ec_call call = {
+        .path = "/v3/kv/range", .body = &body, .patience = l->patience, .repeatable = true};
+    struct ec_answer answer;
+    struct ec_kv kv;
+    size_t count;
+    enum hf_status status;
+
+    ec_text_clear(&body);
+    ec_text_add(&body, "{");
+    ec_text_range(&body, &range);
+    ec_text_add(&body, ",\"limit\":\"%d\"}", PAGE);
+    status = ec_call(l->store, &call, &answer, NULL, err);
+    if (status != HF_OK)
+        return status;
+    count = ec_answer_kv_count(answer.json);
+    *more = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer.json, "more")) && count > 0;
+    for (size_t i = 0; i < count && !l->stopped; i++) {
+        bool readable = ec_answer_kv(answer.json, i, &kv);
+
+        if (readable)
+            take_key(l, &kv);
+        if (i + 1 == count && *more) {
+            if (!readable || kv.key_len + 1 >= EC_KEY_MAX) {
+                status = ec_nonsense(l->store, NULL, err);
+                break;
+            }
+            /* The smallest key above the last one. */
+            memcpy(start, kv.key, kv.key_len);
+            start[kv.key_len] = '\0';
+            *start_len = kv.key_len + 1;
+        }
+    }
+    ec_answer_release(&answer);
+    return status;
+}
+
+enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
+                       void *data, struct hf_error *err)
+{
+    struct listing l = {.store = (struct ec_store *)base,
+                        .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
+                        .fn = fn,
+                        .data = data};
+    char start[EC_KEY_MAX + 1];
+    char end[EC_KEY_MAX + 1];
+    struct ec_keys keys;
+    size_t start_len;
+    size_t end_len;
+    bool more = true;
+    enum hf_status status = HF_OK;
+
+    l.leases = calloc(LEASES_MAX, sizeof *l.leases);
+    if (l.leases == NULL)
+        return hf__nomem(err);
+    ec_keys_make(&keys, l.store->url.prefix, query->name, "");
+    start_len = query->exact ? keys.line_len : keys.line_len - 1;
+    memcpy(start, keys.own, start_len);
+    end_len = end_of_prefix(start, start_len, end);
+    if (start_len == 0) {
+        start[0] = '\0';
+        start_len = 1;
+    }
+    for (int page = 0; page < PAGES_MAX && more && status == HF_OK && !l.stopped; page++)
+        status = list_page(&l, start, &start_len, end, end_len, &more, err);
+    if (status == HF_OK && !l.stopped)
+        show(&l);
+    free(l.leases);
+    return status == HF_OK ? hf__ok(err) : status;
+}

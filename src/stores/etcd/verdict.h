@@ -1,0 +1,31 @@
+/* verdict.h - what an error of etcd means. */
+#ifndef HF_STORES_ETCD_VERDICT_H
+#define HF_STORES_ETCD_VERDICT_H
+
+#include <holdfast.h>
+
+enum ec_verdict {
+    EC_FINE,         /* no error                                                           */
+    EC_UNSURE,       /* it may have been executed, now or later                            */
+    EC_LATER,        /* it was not executed; another server or moment may do it            */
+    EC_SIGN_IN,      /* it was not executed; the auth token is missing, old or not valid   */
+    EC_NO_AUTH,      /* authentication is not switched on                                  */
+    EC_WRONG_USER,   /* wrong user or password                                             */
+    EC_FORBIDDEN,    /* the user's roles do not allow it                                   */
+    EC_NO_LEASE,     /* not executed: the lease is gone                                    */
+    EC_LEASE_EXISTS, /* not executed: a lease has that id                                  */
+    EC_FULL,         /* not executed: the database has reached its quota                   */
+    EC_DAMAGED,      /* the cluster says that it is corrupt                                */
+    EC_NO_GATEWAY,   /* whoever answers does not know the v3 JSON API                      */
+    EC_WANTS_TLS,    /* not executed: plain HTTP to a port with TLS                        */
+    EC_REFUSED       /* not executed, for a reason that only a person can use              */
+};
+
+/* From the HTTP status, the gRPC code and the message of an answer; code 0 means none. */
+enum ec_verdict ec_verdict(long http_status, int64_t code, const char *message);
+
+/* The error for a person. lock may be NULL. */
+enum hf_status ec_verdict_fail(enum ec_verdict verdict, const char *message, const char *lock,
+                               const char *store, struct hf_error *err);
+
+#endif /* HF_STORES_ETCD_VERDICT_H */

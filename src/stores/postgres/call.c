@@ -1,0 +1,140 @@
+/* call.c - one request and its answer. */
+#include "base/base.h"
+#include "stores/postgres/postgres.h"
+#include "stores/postgres/wire.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TRIES_MAX    200   /* of one call, after serialization failures   */
+#define LINGER_MS    60000 /* how long a server may take to read what takes a request back */
+#define PAUSE_MAX_MS 20    /* before asking again; drawn at random        */
+
+const char *pg_text(const PGresult *rows, int column)
+{
+    return PQgetisnull(rows, 0, column) ? "" : PQgetvalue(rows, 0, column);
+}
+
+int64_t pg_number(const PGresult *rows, int column, int64_t otherwise)
+{
+    const char *text = pg_text(rows, column);
+    uint64_t number;
+
+    return hf__parse_u64(text, &number) && number <= INT64_MAX ? (int64_t)number : otherwise;
+}
+
+int64_t pg_left_ms(const struct pg_store *store, int64_t deadline_ns)
+{
+    int64_t left_ms = (deadline_ns - store->base.host->now_ns()) / HF__NS_PER_MS;
+
+    return left_ms < 1 ? 1 : left_ms > HF_TTL_MAX_MS ? HF_TTL_MAX_MS : left_ms;
+}
+
+enum hf_status pg_nonsense(const struct pg_store *store, const char *lock, struct hf_error *err)
+{
+    return hf__fail(err, HF_CORRUPT,
+                    "lock \"%.60s\" in store %.80s: an answer that makes no sense; is the schema "
+                    "holdfast ours?",
+                    lock != NULL ? lock : "", store->url.shown);
+}
+
+static enum hf_status no_answer(const struct pg_store *store, const struct pg_call *call,
+                                enum hf_status status, const char *why, struct hf_error *err)
+{
+    if (call->lock == NULL)
+        return hf__fail(err, status, "store %.120s: no answer: %s", store->url.shown, why);
+    return hf__fail(err, status,
+                    "lock \"%.60s\" in store %.80s: no answer: %s; it may have taken effect",
+                    call->lock, store->url.shown, why);
+}
+
+/* A short pause, so that those who collided do not collide again. False: there is no time. */
+static bool pause_before_retry(const struct pg_store *store, const struct pg_call *call)
+{
+    struct pg_patience pause = {.cancel_fd = call->patience.cancel_fd};
+    uint8_t dice;
+
+    store->base.host->random(&dice, sizeof dice);
+    pause.deadline_ns =
+        store->base.host->now_ns() + dice % PAUSE_MAX_MS * HF__NS_PER_MS + HF__NS_PER_MS / 4;
+    return pause.deadline_ns < call->patience.deadline_ns &&
+           pg_wait(-1, 0, &pause) != PG_WAIT_CANCELLED;
+}
+
+/* The rows have the shape we asked for. */
+static enum hf_status accept(const struct pg_store *store, const struct pg_call *call,
+                             const struct pg_outcome *outcome, struct pg_answer *out,
+                             struct hf_error *err)
+{
+    out->rows = outcome->rows;
+    out->sent_at_ns = outcome->sent_at_ns;
+    if (call->columns == 0)
+        return HF_OK;
+    if (PQntuples(out->rows) != 1 || PQnfields(out->rows) != (int)call->columns + 1) {
+        PQclear(out->rows);
+        out->rows = NULL;
+        return pg_nonsense(store, call->lock, err);
+    }
+    if (strcmp(pg_text(out->rows, 0), "standby") == 0) {
+        PQclear(out->rows);
+        out->rows = NULL;
+        return pg_verdict_fail("25006", "", call->lock, store->url.shown, err);
+    }
+    return HF_OK;
+}
+
+static enum hf_status attempt(struct pg_store *store, const struct pg_call *call,
+                              struct pg_answer *out, bool *again, struct hf_error *err)
+{
+    struct pg_outcome outcome;
+    struct pg_conn *conn = call->conn;
+    enum hf_status status = HF_OK;
+
+    if (conn == NULL)
+        status = pg_pool_take(&store->main, call->use, false, &call->patience, &conn, err);
+    if (status != HF_OK)
+        return status;
+    pg_conn_execute(conn, store->base.host, call->statement, call->params, &call->patience,
+                    &outcome);
+    switch (outcome.fate) {
+    case PG_DONE:
+        status = accept(store, call, &outcome, out, err);
+        break;
+    case PG_REFUSED:
+        *again = pg_verdict_again(outcome.state);
+        status = pg_verdict_fail(outcome.state, outcome.why, call->lock, store->url.shown, err);
+        break;
+    case PG_UNSENT:
+        status = hf__fail(err, HF_UNREACHABLE, "store %.120s: %s", store->url.shown, outcome.why);
+        break;
+    case PG_LOST:
+    case PG_CANCELLED:
+        status = no_answer(store, call, outcome.fate == PG_LOST ? HF_UNKNOWN : HF_CANCELLED,
+                           outcome.why, err);
+        if (call->undo_statement != NULL) {
+            out->undone = pg_conn_follow(conn, call->undo_statement, call->undo);
+            if (out->undone)
+                conn->linger_until_ns = store->base.host->now_ns() + LINGER_MS * HF__NS_PER_MS;
+            conn->broken = true;
+        }
+        break;
+    }
+    if (call->conn == NULL)
+        pg_pool_give(&store->main, conn);
+    return status;
+}
+
+enum hf_status pg_call(struct pg_store *store, const struct pg_call *call, struct pg_answer *out,
+                       struct hf_error *err)
+{
+    enum hf_status status;
+    bool again;
+
+    for (int tries = 0;; tries++) {
+        *out = (struct pg_answer){0};
+        again = false;
+        status = attempt(store, call, out, &again, err);
+        if (!again || tries == TRIES_MAX || !pause_before_retry(store, call))
+            return status;
+    }
+}

@@ -1,0 +1,209 @@
+/* conn.c - connecting, and waiting on a connection. */
+#include "base/base.h"
+#include "stores/postgres/wire.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum pg_wait pg_wait(int fd, short events, const struct pg_patience *patience)
+{
+    struct pollfd fds[2] = {{.fd = fd, .events = events},
+                            {.fd = patience->cancel_fd, .events = POLLIN}};
+    int ready = hf__poll_until(fds, 2, patience->deadline_ns);
+
+    if (fds[0].revents != 0)
+        return PG_WAIT_READY;
+    if (ready > 0 && fds[1].revents != 0)
+        return PG_WAIT_CANCELLED;
+    return PG_WAIT_TIMEOUT;
+}
+
+/* A WARNING that comes with a commit says that the wait for the standbys was given up, in whatever
+ * language. None of our statements warns of anything else. */
+static void on_notice(void *data, const PGresult *notice)
+{
+    struct pg_conn *conn = data;
+    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+
+    if (severity == NULL)
+        return;
+    if (strcmp(severity, "WARNING") == 0)
+        conn->warned = true;
+    /* Said to an idle connection before it is closed. */
+    if (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0)
+        conn->broken = true;
+}
+
+void pg_one_line(char *out, size_t size, const char *text)
+{
+    const char *end = text + strlen(text);
+
+    while (end > text && (end[-1] == '\n' || end[-1] == ' '))
+        end--;
+    hf__copy_printable(out, (size_t)(end - text) < size ? (size_t)(end - text) + 1 : size, text);
+    for (char *at = out; *at != '\0'; at++)
+        if (*at == '\n' || *at == '\t')
+            *at = ' ';
+}
+
+/* A failed connect has no result to ask for its SQLSTATE. It is in the text, because we asked for
+ * verbose ones: "FATAL:  28P01: password authentication ...\nLOCATION: ..." */
+static void explain(const struct pg_conn *conn, struct pg_outcome *outcome)
+{
+    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char text[1024];
+    char *line = text;
+
+    (void)snprintf(text, sizeof text, "%s", PQerrorMessage(conn->link));
+    outcome->state[0] = '\0';
+    for (char *at = strstr(text, ":  "); at != NULL; at = strstr(at + 3, ":  ")) {
+        char *end;
+
+        if (strspn(at + 3, digits) != PG_STATE_SIZE - 1 || at[PG_STATE_SIZE + 2] != ':')
+            continue;
+        memcpy(outcome->state, at + 3, PG_STATE_SIZE - 1);
+        outcome->state[PG_STATE_SIZE - 1] = '\0';
+        line = at + PG_STATE_SIZE + 4;
+        end = strchr(line, '\n');
+        if (end != NULL)
+            *end = '\0';
+        break;
+    }
+    /* 'connection to server at "HOST", port N failed: why': the store's URL says where. */
+    if (line == text && strstr(text, "failed: ") != NULL)
+        line = strstr(text, "failed: ") + strlen("failed: ");
+    pg_one_line(outcome->why, sizeof outcome->why, line);
+    if (outcome->state[0] == '\0' && PQconnectionNeedsPassword(conn->link))
+        memcpy(outcome->state, "28P01", PG_STATE_SIZE);
+}
+
+static enum pg_fate connect_until(struct pg_conn *conn, const struct pg_patience *patience,
+                                  struct pg_outcome *outcome)
+{
+    PostgresPollingStatusType want = PGRES_POLLING_WRITING;
+
+    if (PQstatus(conn->link) == CONNECTION_BAD)
+        goto bad;
+    while (want != PGRES_POLLING_OK) {
+        switch (pg_wait(PQsocket(conn->link), want == PGRES_POLLING_READING ? POLLIN : POLLOUT,
+                        patience)) {
+        case PG_WAIT_CANCELLED:
+            (void)snprintf(outcome->why, sizeof outcome->why, "cancelled while connecting");
+            return PG_CANCELLED;
+        case PG_WAIT_TIMEOUT:
+            (void)snprintf(outcome->why, sizeof outcome->why, "no answer to the connection");
+            return PG_REFUSED;
+        case PG_WAIT_READY:
+            break;
+        }
+        want = PQconnectPoll(conn->link);
+        if (want == PGRES_POLLING_FAILED)
+            goto bad;
+    }
+    return PG_DONE;
+bad:
+    explain(conn, outcome);
+    return PG_REFUSED;
+}
+
+enum pg_fate pg_conn_open(const char *uri, const struct pg_patience *patience, struct pg_conn **out,
+                          struct pg_outcome *outcome)
+{
+    static const char *const keys[] = {"dbname", "fallback_application_name", NULL};
+    const char *const values[] = {uri, "holdfast", NULL};
+    struct pg_conn *conn = calloc(1, sizeof *conn);
+    enum pg_fate fate = PG_UNSENT;
+
+    *out = NULL;
+    *outcome = (struct pg_outcome){0};
+    if (conn == NULL || (conn->link = PQconnectStartParams(keys, values, 1)) == NULL) {
+        free(conn);
+        (void)snprintf(outcome->why, sizeof outcome->why, "out of memory");
+        return fate;
+    }
+    (void)PQsetErrorVerbosity(conn->link, PQERRORS_VERBOSE);
+    (void)PQsetNoticeReceiver(conn->link, on_notice, conn);
+    fate = connect_until(conn, patience, outcome);
+    if (fate == PG_DONE &&
+        (PQsetnonblocking(conn->link, 1) != 0 || PQenterPipelineMode(conn->link) != 1)) {
+        explain(conn, outcome);
+        fate = PG_REFUSED;
+    }
+    if (fate != PG_DONE) {
+        pg_conn_close(conn, false);
+        return fate;
+    }
+    *out = conn;
+    return fate;
+}
+
+void pg_conn_close(struct pg_conn *conn, bool forked)
+{
+    int fd;
+
+    if (conn == NULL)
+        return;
+    fd = PQsocket(conn->link);
+    if (forked && fd >= 0) {
+        /* PQfinish says good-bye. Let it talk to a socket that leads nowhere. */
+        int nowhere = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        if (nowhere < 0 || dup3(nowhere, fd, O_CLOEXEC) < 0)
+            (void)close(fd);
+        if (nowhere >= 0)
+            (void)close(nowhere);
+    }
+    PQfinish(conn->link);
+    free(conn);
+}
+
+static void drop_notifications(struct pg_conn *conn, unsigned *count)
+{
+    PGnotify *notify;
+
+    while ((notify = PQnotifies(conn->link)) != NULL) {
+        PQfreemem(notify);
+        if (count != NULL)
+            (*count)++;
+    }
+}
+
+bool pg_conn_is_quiet(struct pg_conn *conn)
+{
+    struct pollfd fd = {.fd = PQsocket(conn->link), .events = POLLIN};
+
+    while (hf__poll_until(&fd, 1, 0) > 0)
+        if (PQconsumeInput(conn->link) != 1)
+            return false;
+    drop_notifications(conn, NULL);
+    return !conn->broken && PQstatus(conn->link) == CONNECTION_OK && !PQisBusy(conn->link) &&
+           PQtransactionStatus(conn->link) == PQTRANS_IDLE;
+}
+
+enum hf_status pg_conn_listen(struct pg_conn *conn, const struct pg_patience *patience)
+{
+    for (;;) {
+        unsigned count = 0;
+
+        drop_notifications(conn, &count);
+        if (count > 0)
+            return HF_OK;
+        switch (pg_wait(PQsocket(conn->link), POLLIN, patience)) {
+        case PG_WAIT_CANCELLED:
+            return HF_CANCELLED;
+        case PG_WAIT_TIMEOUT:
+            return HF_BUSY;
+        case PG_WAIT_READY:
+            break;
+        }
+        if (PQconsumeInput(conn->link) != 1 || PQstatus(conn->link) != CONNECTION_OK ||
+            conn->broken) {
+            conn->broken = true;
+            return HF_UNREACHABLE;
+        }
+    }
+}

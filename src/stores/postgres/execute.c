@@ -1,0 +1,263 @@
+/* execute.c - one statement on a connection, and what became of it. */
+#include "stores/postgres/wire.h"
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CANCEL_GRACE_MS 100 /* for an answer that is on its way when the caller loses patience */
+#define FOLLOW_MS       20  /* what sending a statement behind another may cost                */
+
+static void add(struct pg_params *params, const char *value, size_t len, int format)
+{
+    if (params->count == PG_PARAMS_MAX)
+        return; /* a statement without its parameters is refused by the server */
+    params->values[params->count] = value;
+    params->lengths[params->count] = (int)len;
+    params->formats[params->count++] = format;
+}
+
+void pg_params_text(struct pg_params *params, const char *text)
+{
+    add(params, text, 0, 0);
+}
+
+void pg_params_number(struct pg_params *params, int64_t number)
+{
+    char *text = params->numbers[params->count < PG_PARAMS_MAX ? params->count : 0];
+
+    (void)snprintf(text, sizeof params->numbers[0], "%lld", (long long)number);
+    add(params, text, 0, 0);
+}
+
+void pg_params_bytes(struct pg_params *params, const void *bytes, size_t len)
+{
+    add(params, bytes, len, 1);
+}
+
+/* Waits until the link can be read, or (if it has something to send) written. When the caller
+ * cancels, an answer that is nearly there is still taken. */
+static enum pg_wait wait_link(struct pg_conn *conn, bool sending, struct pg_patience *patience,
+                              bool *cancelled)
+{
+    enum pg_wait result =
+        pg_wait(PQsocket(conn->link), (short)(POLLIN | (sending ? POLLOUT : 0)), patience);
+
+    if (result == PG_WAIT_CANCELLED) {
+        int64_t soon_ns = hf__now_ns() + CANCEL_GRACE_MS * HF__NS_PER_MS;
+
+        *cancelled = true;
+        patience->cancel_fd = -1;
+        if (soon_ns < patience->deadline_ns)
+            patience->deadline_ns = soon_ns;
+        return PG_WAIT_READY;
+    }
+    return result;
+}
+
+/* Sends what is buffered; reads meanwhile, so that neither side waits for the other. */
+static bool flush(struct pg_conn *conn, struct pg_patience *patience, bool *cancelled)
+{
+    int left;
+
+    while ((left = PQflush(conn->link)) == 1)
+        if (wait_link(conn, true, patience, cancelled) == PG_WAIT_TIMEOUT ||
+            PQconsumeInput(conn->link) != 1)
+            return false;
+    return left == 0;
+}
+
+/* The next result, once it is complete; false if it does not come. *result may be NULL. */
+static bool next_result(struct pg_conn *conn, struct pg_patience *patience, bool *cancelled,
+                        PGresult **result)
+{
+    while (PQisBusy(conn->link))
+        if (wait_link(conn, false, patience, cancelled) == PG_WAIT_TIMEOUT ||
+            PQconsumeInput(conn->link) != 1)
+            return false;
+    *result = PQgetResult(conn->link);
+    return true;
+}
+
+static void note_error(const PGresult *result, struct pg_outcome *outcome)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+
+    (void)snprintf(outcome->state, sizeof outcome->state, "%s", state != NULL ? state : "");
+    pg_one_line(outcome->why, sizeof outcome->why,
+                text != NULL ? text : PQresultErrorMessage(result));
+}
+
+/* An ERROR ends the statement and leaves the connection. FATAL ends the connection, and may do so
+ * after a commit whose answer was on its way. */
+static bool is_plain_error(const PGresult *result)
+{
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+
+    return severity != NULL && strcmp(severity, "ERROR") == 0 &&
+           strncmp(PQresultErrorField(result, PG_DIAG_SQLSTATE), "08", 2) != 0;
+}
+
+/* Collects results up to the end of the statement: PGRES_PIPELINE_SYNC in a pipeline, two NULLs
+ * or one outside. False: the end did not come. */
+static bool collect(struct pg_conn *conn, struct pg_patience *patience, bool pipeline,
+                    bool *cancelled, struct pg_outcome *outcome)
+{
+    bool failed = false;
+    bool lost = false;
+
+    for (;;) {
+        PGresult *result;
+        ExecStatusType status;
+
+        if (!next_result(conn, patience, cancelled, &result) ||
+            PQstatus(conn->link) != CONNECTION_OK) {
+            lost = true;
+            if (outcome->why[0] == '\0')
+                pg_one_line(outcome->why, sizeof outcome->why,
+                            PQstatus(conn->link) != CONNECTION_OK ? "the connection was lost"
+                                                                  : "no answer in time");
+            break;
+        }
+        if (result == NULL) {
+            if (!pipeline)
+                break;
+            continue; /* the end of one statement's results */
+        }
+        status = PQresultStatus(result);
+        if (status == PGRES_PIPELINE_SYNC || status == PGRES_PIPELINE_ABORTED) {
+            PQclear(result);
+            if (status == PGRES_PIPELINE_ABORTED)
+                continue; /* skipped, because what came before it failed */
+            break;
+        }
+        if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+            /* Prepared is prepared, whatever becomes of the rest. */
+            conn->prepared |= conn->preparing;
+            conn->preparing = 0;
+            PQclear(outcome->rows);
+            outcome->rows = result;
+            continue;
+        }
+        failed = true;
+        lost = lost || !is_plain_error(result);
+        note_error(result, outcome);
+        PQclear(result);
+        /* The commit failed, after the rows had come. libpq takes that for the end of the pipeline,
+         * and does not see the real one any more. */
+        if (pipeline && outcome->rows != NULL && PQresultStatus(outcome->rows) == PGRES_TUPLES_OK)
+            conn->broken = true;
+        if (lost || conn->broken)
+            break;
+    }
+    outcome->fate = lost ? PG_LOST : failed ? PG_REFUSED : PG_DONE;
+    return !lost;
+}
+
+static void finish(struct pg_conn *conn, bool cancelled, struct pg_outcome *outcome)
+{
+    if (outcome->fate == PG_DONE && conn->warned) {
+        outcome->fate = PG_LOST;
+        (void)snprintf(outcome->why, sizeof outcome->why,
+                       "the wait for the synchronous standby was cancelled");
+    } else if (outcome->fate == PG_LOST || outcome->fate == PG_UNSENT) {
+        conn->broken = true;
+    }
+    if (cancelled && outcome->fate == PG_LOST)
+        outcome->fate = PG_CANCELLED;
+    if (outcome->fate != PG_DONE) {
+        PQclear(outcome->rows);
+        outcome->rows = NULL;
+    }
+}
+
+/* Puts the statement on its way, and remembers it in the session if that is ours alone. */
+static bool send(struct pg_conn *conn, const struct pg_statement *statement,
+                 const struct pg_params *params)
+{
+    if (statement->name == NULL || conn->route != PG_ROUTE_DIRECT)
+        return PQsendQueryParams(conn->link, statement->sql, params->count, NULL, params->values,
+                                 params->lengths, params->formats, 0) == 1;
+    if ((conn->prepared & statement->bit) == 0) {
+        conn->preparing = statement->bit;
+        if (PQsendPrepare(conn->link, statement->name, statement->sql, 0, NULL) != 1)
+            return false;
+    }
+    return PQsendQueryPrepared(conn->link, statement->name, params->count, params->values,
+                               params->lengths, params->formats, 0) == 1;
+}
+
+static void note_route(struct pg_conn *conn, const struct pg_outcome *outcome)
+{
+    int column;
+    uint64_t pid;
+
+    if (outcome->fate != PG_DONE) {
+        /* No such statement, or one too many: somebody shares the session after all. */
+        if (outcome->fate == PG_REFUSED &&
+            (strcmp(outcome->state, "26000") == 0 || strcmp(outcome->state, "42P05") == 0))
+            conn->route = PG_ROUTE_POOLED;
+        return;
+    }
+    column = PQfnumber(outcome->rows, "pid");
+    if (conn->route != PG_ROUTE_UNKNOWN || column < 0 || PQntuples(outcome->rows) == 0)
+        return;
+    conn->route = hf__parse_u64(PQgetvalue(outcome->rows, 0, column), &pid) &&
+                          pid == (uint64_t)PQbackendPID(conn->link)
+                      ? PG_ROUTE_DIRECT
+                      : PG_ROUTE_POOLED;
+}
+
+void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host,
+                     const struct pg_statement *statement, const struct pg_params *params,
+                     const struct pg_patience *given, struct pg_outcome *outcome)
+{
+    struct pg_patience patience = *given;
+    bool cancelled = false;
+
+    *outcome = (struct pg_outcome){.fate = PG_UNSENT};
+    conn->warned = false;
+    conn->preparing = 0;
+    outcome->sent_at_ns = host->now_ns();
+    if (!send(conn, statement, params)) {
+        pg_one_line(outcome->why, sizeof outcome->why, PQerrorMessage(conn->link));
+    } else {
+        outcome->fate = PG_LOST;
+        if (PQpipelineSync(conn->link) == 1 && flush(conn, &patience, &cancelled))
+            (void)collect(conn, &patience, true, &cancelled, outcome);
+        else
+            (void)snprintf(outcome->why, sizeof outcome->why, "the request could not be sent");
+    }
+    finish(conn, cancelled, outcome);
+    note_route(conn, outcome);
+}
+
+bool pg_conn_follow(struct pg_conn *conn, const struct pg_statement *statement,
+                    const struct pg_params *params)
+{
+    struct pg_patience soon = {.deadline_ns = hf__now_ns() + FOLLOW_MS * HF__NS_PER_MS,
+                               .cancel_fd = -1};
+    bool cancelled = false;
+
+    return PQstatus(conn->link) == CONNECTION_OK && send(conn, statement, params) &&
+           PQpipelineSync(conn->link) == 1 && flush(conn, &soon, &cancelled);
+}
+
+void pg_conn_script(struct pg_conn *conn, const char *sql, const struct pg_patience *given,
+                    struct pg_outcome *outcome)
+{
+    struct pg_patience patience = *given;
+    bool cancelled = false;
+
+    *outcome = (struct pg_outcome){.fate = PG_UNSENT};
+    conn->warned = false;
+    if (PQexitPipelineMode(conn->link) == 1 && PQsendQuery(conn->link, sql) == 1) {
+        outcome->fate = PG_LOST;
+        if (flush(conn, &patience, &cancelled))
+            (void)collect(conn, &patience, false, &cancelled, outcome);
+        if (!conn->broken && outcome->fate != PG_LOST && PQenterPipelineMode(conn->link) != 1)
+            conn->broken = true;
+    }
+    finish(conn, cancelled, outcome);
+}

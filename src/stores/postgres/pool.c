@@ -1,0 +1,207 @@
+/* pool.c - connections to a server.
+ *
+ * Whoever talks to the server has a connection to itself meanwhile, so that a waiting acquire never
+ * delays a renewal. */
+#include "base/base.h"
+#include "stores/postgres/postgres.h"
+#include "stores/postgres/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BACKOFF_MIN_MS    50   /* after the first failure to connect  */
+#define BACKOFF_MAX_MS    2000 /* the longest pause between two tries */
+#define BACKOFF_DOUBLINGS 6
+
+enum hf_status pg_pool_init(struct pg_pool *pool, const struct hf_host *host, const char *uri,
+                            const char *shown)
+{
+    *pool = (struct pg_pool){.uri = uri, .shown = shown, .host = host};
+    return pthread_mutex_init(&pool->lock, NULL) == 0 ? HF_OK : HF_NOMEM;
+}
+
+static void close_all(struct pg_conn *conn, bool forked)
+{
+    while (conn != NULL) {
+        struct pg_conn *next = conn->next;
+
+        pg_conn_close(conn, forked);
+        conn = next;
+    }
+}
+
+void pg_pool_release(struct pg_pool *pool, bool forked)
+{
+    close_all(pool->idle, forked);
+    close_all(pool->lingering, forked);
+    if (!forked)
+        (void)pthread_mutex_destroy(&pool->lock);
+}
+
+/* An idle connection that is still good, or NULL. */
+static struct pg_conn *take_idle(struct pg_pool *pool, bool leave_one)
+{
+    for (;;) {
+        struct pg_conn *conn = NULL;
+
+        pthread_mutex_lock(&pool->lock);
+        if (pool->idle_count > (leave_one ? 1 : 0)) {
+            conn = pool->idle;
+            pool->idle = conn->next;
+            pool->idle_count--;
+        }
+        pthread_mutex_unlock(&pool->lock);
+        if (conn == NULL || pg_conn_is_quiet(conn))
+            return conn;
+        conn->broken = true;
+        pg_pool_give(pool, conn);
+    }
+}
+
+static enum hf_status fail(const struct pg_pool *pool, enum hf_status status, const char *why,
+                           struct hf_error *err)
+{
+    return hf__fail(err, status, "store %.120s: %s", pool->shown, why);
+}
+
+/* Waits out the back-off. */
+static enum hf_status wait_turn(struct pg_pool *pool, const struct pg_patience *patience,
+                                struct hf_error *err)
+{
+    struct pg_patience pause = *patience;
+    int64_t not_before_ns;
+
+    pthread_mutex_lock(&pool->lock);
+    not_before_ns = pool->not_before_ns;
+    pthread_mutex_unlock(&pool->lock);
+    if (not_before_ns <= pool->host->now_ns())
+        return HF_OK;
+    if (not_before_ns < pause.deadline_ns)
+        pause.deadline_ns = not_before_ns;
+    if (pg_wait(-1, 0, &pause) == PG_WAIT_CANCELLED)
+        return fail(pool, HF_CANCELLED, "cancelled", err);
+    if (not_before_ns > patience->deadline_ns)
+        return fail(pool, HF_UNREACHABLE, "it could not be reached a moment ago", err);
+    return HF_OK;
+}
+
+/* Remembers how connecting went. The pause doubles, and is drawn at random from its upper half so
+ * that clients who lost the server together do not come back together. */
+static void note_outcome(struct pg_pool *pool, bool connected)
+{
+    uint32_t dice;
+    int64_t pause_ms;
+
+    pool->host->random(&dice, sizeof dice);
+    pthread_mutex_lock(&pool->lock);
+    if (connected) {
+        pool->failures = 0;
+        pool->not_before_ns = 0;
+    } else {
+        pause_ms = (int64_t)BACKOFF_MIN_MS
+                   << (pool->failures < BACKOFF_DOUBLINGS ? pool->failures : BACKOFF_DOUBLINGS);
+        if (pause_ms > BACKOFF_MAX_MS)
+            pause_ms = BACKOFF_MAX_MS;
+        pause_ms = pause_ms / 2 + (int64_t)(dice % (uint32_t)(pause_ms / 2 + 1));
+        pool->failures++;
+        pool->not_before_ns = pool->host->now_ns() + pause_ms * HF__NS_PER_MS;
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+/* Counts a connection in, unless there are too many. */
+static bool count_in(struct pg_pool *pool, bool urgent)
+{
+    bool room;
+
+    pthread_mutex_lock(&pool->lock);
+    room = pool->conn_count < PG_CONNS_MAX + (urgent ? PG_SPARE : 0);
+    if (room)
+        pool->conn_count++;
+    pthread_mutex_unlock(&pool->lock);
+    return room;
+}
+
+static enum hf_status connect_new(struct pg_pool *pool, const struct pg_patience *patience,
+                                  struct pg_conn **out, struct hf_error *err)
+{
+    struct pg_outcome outcome;
+    enum hf_status status = wait_turn(pool, patience, err);
+
+    if (status != HF_OK)
+        return status;
+    switch (pg_conn_open(pool->uri, patience, out, &outcome)) {
+    case PG_DONE:
+        note_outcome(pool, true);
+        return HF_OK;
+    case PG_CANCELLED:
+        return fail(pool, HF_CANCELLED, "cancelled", err);
+    case PG_UNSENT:
+        return hf__nomem(err);
+    case PG_REFUSED:
+    case PG_LOST:
+        break;
+    }
+    note_outcome(pool, false);
+    return pg_verdict_fail(outcome.state, outcome.why, NULL, pool->shown, err);
+}
+
+enum hf_status pg_pool_take(struct pg_pool *pool, enum pg_use use, bool leave_one,
+                            const struct pg_patience *patience, struct pg_conn **out,
+                            struct hf_error *err)
+{
+    enum hf_status status;
+
+    *out = take_idle(pool, leave_one);
+    if (*out != NULL)
+        return HF_OK;
+    if (!count_in(pool, use == PG_USE_URGENT))
+        return fail(pool, HF_UNREACHABLE, "too many acquires at once in this process", err);
+    status = connect_new(pool, patience, out, err);
+    if (status != HF_OK) {
+        pthread_mutex_lock(&pool->lock);
+        pool->conn_count--;
+        pthread_mutex_unlock(&pool->lock);
+    }
+    return status;
+}
+
+/* A server that cannot send its answer does not read on either. So a connection on which something
+ * was sent behind an unanswered request is kept open for a while; the oldest has to go when there
+ * are too many. Lock held; returns those to be closed. */
+static struct pg_conn *linger(struct pg_pool *pool, struct pg_conn *conn)
+{
+    int64_t now_ns = pool->host->now_ns();
+    struct pg_conn **at = &pool->lingering;
+    struct pg_conn *over;
+
+    conn->next = pool->lingering;
+    pool->lingering = conn;
+    for (int i = 0; *at != NULL && i < PG_LINGER_MAX && (*at)->linger_until_ns > now_ns; i++)
+        at = &(*at)->next;
+    over = *at; /* newest first: all behind it are older */
+    *at = NULL;
+    return over;
+}
+
+void pg_pool_give(struct pg_pool *pool, struct pg_conn *conn)
+{
+    if (conn == NULL)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    if (!conn->broken && pool->idle_count < PG_IDLE_MAX) {
+        conn->next = pool->idle;
+        pool->idle = conn;
+        pool->idle_count++;
+        conn = NULL;
+    } else {
+        pool->conn_count--;
+        if (conn->linger_until_ns != 0)
+            conn = linger(pool, conn);
+        else
+            conn->next = NULL;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    close_all(conn, false);
+}

@@ -1,0 +1,120 @@
+/* postgres.c - the PostgreSQL store: its table of operations, opening and closing. */
+#include "stores/postgres/postgres.h"
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SWEEP_ONE_IN 64 /* opens that look for the remains of dead waiters */
+#define SERVER_MIN   120000
+
+static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
+                                 struct hf_store_base **out, struct hf_error *err);
+static void store_close(struct hf_store_base *base, bool forked);
+
+static const char *const schemes[] = {"postgres", "postgresql", NULL};
+
+static const struct hf_store_ops ops = {
+    .size = sizeof ops,
+    .schemes = schemes,
+    .features =
+        HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL,
+    .open = store_open,
+    .close = store_close,
+    .acquire = pg_acquire,
+    .renew = pg_renew,
+    .release = pg_release,
+    .list = pg_list,
+};
+
+const struct hf_store_plugin *hf_store_plugin(void)
+{
+    static const struct hf_store_plugin plugin = {.abi = HF_STORE_ABI, .ops = &ops};
+
+    return &plugin;
+}
+
+/* Now and then, what dead waiters left behind is removed. Nothing depends on it. */
+static void sweep(struct pg_store *store, const struct pg_patience *patience)
+{
+    static const struct pg_statement statement = {
+        "SELECT holdfast.sweep(), pg_backend_pid() AS pid", NULL, 0};
+    struct pg_params none = {0};
+    struct pg_call call = {.statement = &statement,
+                           .params = &none,
+                           .patience = *patience,
+                           .use = PG_USE_ACQUIRE,
+                           .columns = 1};
+    struct pg_answer answer;
+    uint8_t dice;
+
+    store->base.host->random(&dice, sizeof dice);
+    if (dice % SWEEP_ONE_IN == 0 && pg_call(store, &call, &answer, NULL) == HF_OK)
+        PQclear(answer.rows);
+}
+
+/* Meets the server, so that a wrong password is told now and the first acquire is one round trip.
+ * One in quarantine is open all the same: renewals, releases and listings go on. */
+static enum hf_status meet(struct pg_store *store, const struct pg_patience *patience,
+                           struct hf_error *err)
+{
+    struct pg_conn *conn;
+    char id[PG_ID_SIZE];
+    enum hf_status status = pg_pool_take(&store->main, PG_USE_ACQUIRE, false, patience, &conn, err);
+    int version;
+
+    if (status != HF_OK)
+        return status;
+    version = PQserverVersion(conn->link);
+    pg_pool_give(&store->main, conn);
+    if (version < SERVER_MIN)
+        return hf__fail(err, HF_UNSUPPORTED, "store %.150s: needs PostgreSQL %d or later",
+                        store->url.shown, SERVER_MIN / 10000);
+    status = pg_guard_pass(store, patience, id, err);
+    if (status == HF_OK)
+        sweep(store, patience);
+    return status == HF_QUARANTINE ? hf__ok(err) : status;
+}
+
+static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
+                                 struct hf_store_base **out, struct hf_error *err)
+{
+    struct pg_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct pg_store *store = calloc(1, sizeof *store);
+    enum hf_status status;
+
+    if (store == NULL)
+        return hf__nomem(err);
+    store->base.ops = &ops;
+    store->base.host = host;
+    status = pg_url_parse(url, &store->url, err);
+    if (status != HF_OK) {
+        free(store);
+        return status;
+    }
+    if (pthread_mutex_init(&store->lock, NULL) != 0 ||
+        pg_pool_init(&store->main, host, store->url.uri, store->url.shown) != HF_OK ||
+        pg_pool_init(&store->listen, host, store->url.listen_uri, store->url.shown) != HF_OK) {
+        free(store);
+        return hf__nomem(err);
+    }
+    status = meet(store, &patience, err);
+    if (status != HF_OK) {
+        store_close(&store->base, false);
+        return status;
+    }
+    *out = &store->base;
+    return hf__ok(err);
+}
+
+static void store_close(struct hf_store_base *base, bool forked)
+{
+    struct pg_store *store = (struct pg_store *)base;
+
+    pg_pool_release(&store->main, forked);
+    pg_pool_release(&store->listen, forked);
+    if (!forked)
+        (void)pthread_mutex_destroy(&store->lock);
+    explicit_bzero(&store->url, sizeof store->url);
+    free(store);
+}

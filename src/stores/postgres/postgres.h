@@ -1,0 +1,147 @@
+/* postgres.h - the store, as the parts of the plugin know it.
+ *
+ *   postgres.c  the table of operations: open, close
+ *   acquire.c   taking a lock and waiting for it
+ *   ear.c       being woken
+ *   hold.c      renewing and releasing it
+ *   list.c      what is held
+ *   guard.c     the incarnation guard
+ *   call.c      one request and its answer
+ *   pool.c      connections
+ *   schema.c    the tables and functions, which are in scripts/
+ */
+#ifndef HF_STORES_POSTGRES_POSTGRES_H
+#define HF_STORES_POSTGRES_POSTGRES_H
+
+#include "stores/postgres/conn.h"
+#include "stores/postgres/url.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    PG_IDLE_MAX = 8,   /* connections kept for later                                  */
+    PG_CONNS_MAX = 64, /* connections at once, for acquires                           */
+    PG_SPARE = 16,     /* more of them, for renewals and releases only                */
+    PG_EARS_MAX = 32,  /* of them, waiters with a connection of their own; more poll  */
+    PG_LINGER_MAX = 8, /* connections kept open for a server that has yet to read from them   */
+    PG_ID_SIZE = 40    /* an incarnation: system identifier, '/', timeline, NUL       */
+};
+
+/* Connections to one URI. */
+struct pg_pool {
+    const char *uri;
+    const char *shown;
+    const struct hf_host *host;
+    pthread_mutex_t lock;
+    struct pg_conn *idle;
+    size_t idle_count;
+    size_t conn_count; /* in use and idle */
+    struct pg_conn *lingering;
+    unsigned failures;     /* to connect, in a row */
+    int64_t not_before_ns; /* back-off: no new connection before */
+};
+
+struct pg_store {
+    struct hf_store_base base;
+    struct pg_url url;
+    struct pg_pool main;
+    struct pg_pool listen; /* only with PG_LISTEN_URL                              */
+    atomic_uint ears;      /* waiters that listen now                              */
+    atomic_uint holds;     /* grants not given back: somebody will want to renew   */
+    pthread_mutex_t lock;  /* guards what follows                                  */
+    char id[PG_ID_SIZE];   /* the incarnation if it is known and grants, else ""   */
+};
+
+/* pool.c */
+
+enum pg_use {
+    PG_USE_ACQUIRE,
+    PG_USE_URGENT, /* a renewal or release, which must not wait for acquires                    */
+    PG_USE_EAR     /* for long: leaves one behind if there is something to renew                */
+};
+
+enum hf_status pg_pool_init(struct pg_pool *pool, const struct hf_host *host, const char *uri,
+                            const char *shown);
+void pg_pool_release(struct pg_pool *pool, bool forked);
+/* A connection of one's own, from the pool or new; ends with pg_pool_give. leave_one: not the last
+ * idle one. HF_OK, HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM, with a text. */
+enum hf_status pg_pool_take(struct pg_pool *pool, enum pg_use use, bool leave_one,
+                            const struct pg_patience *patience, struct pg_conn **out,
+                            struct hf_error *err);
+void pg_pool_give(struct pg_pool *pool, struct pg_conn *conn);
+
+/* call.c */
+
+struct pg_call {
+    const char *lock; /* for error texts; NULL: about the store */
+    const struct pg_statement *statement;
+    const struct pg_params *params;
+    struct pg_patience patience;
+    enum pg_use use;
+    struct pg_conn *conn; /* NULL: one from the pool */
+    /* What takes the request back if no answer comes; sent behind it. NULL: nothing. */
+    const struct pg_statement *undo_statement;
+    const struct pg_params *undo;
+    size_t columns; /* the answer is one row of so many, and the pid; 0: rows, as they come */
+};
+
+struct pg_answer {
+    PGresult *rows;     /* the caller clears it                 */
+    int64_t sent_at_ns; /* host time before it was sent         */
+    bool undone;        /* after HF_UNKNOWN: the undo was sent  */
+};
+
+/* Sends a request and gets its answer. Sent again only if the answer proves that it was not
+ * executed: serialization failures and deadlocks. HF_OK: one row, not 'standby'. HF_UNKNOWN: it may
+ * have been executed. HF_CANCELLED: likewise. HF_UNREACHABLE and the rest: it was not. */
+enum hf_status pg_call(struct pg_store *store, const struct pg_call *call, struct pg_answer *out,
+                       struct hf_error *err);
+/* The value of a column of the first row, "" if it is null; and as a number. */
+const char *pg_text(const PGresult *rows, int column);
+int64_t pg_number(const PGresult *rows, int column, int64_t otherwise);
+/* An answer that makes no sense. */
+enum hf_status pg_nonsense(const struct pg_store *store, const char *lock, struct hf_error *err);
+/* Milliseconds until deadline_ns, at least 1. */
+int64_t pg_left_ms(const struct pg_store *store, int64_t deadline_ns);
+
+/* guard.c */
+
+/* Learns which incarnation the server is, if it is not known, and makes the schema if it is not
+ * there. HF_OK: id is filled in, it grants. HF_QUARANTINE: with err->retry_after_ms. HF_INVALID:
+ * clients disagree about max_ttl. */
+enum hf_status pg_guard_pass(struct pg_store *store, const struct pg_patience *patience,
+                             char id[PG_ID_SIZE], struct hf_error *err);
+/* The incarnation if it is known and grants, else "". */
+void pg_guard_known(struct pg_store *store, char id[PG_ID_SIZE]);
+/* The server says it is not that incarnation (any more). */
+void pg_guard_forget(struct pg_store *store, const char *id);
+
+/* ear.c */
+
+/* A connection on which a waiter of ours is woken; NULL if there is none to be had, and never an
+ * error: there is the poll. Ends with pg_ear_give. */
+struct pg_conn *pg_ear_take(struct pg_store *store, const struct pg_patience *patience);
+void pg_ear_give(struct pg_store *store, struct pg_conn *ear);
+
+/* verdict.c: what an SQLSTATE means. Pure. */
+
+/* The statement was rolled back for no fault of its own (a serialization failure, a deadlock, a
+ * session that turned out to be shared) and may be sent once more. */
+bool pg_verdict_again(const char *state);
+/* There is no schema, or an old one. */
+bool pg_verdict_no_schema(const char *state);
+/* Fills *err for a request about the lock (NULL: none) that was refused so; returns its status. */
+enum hf_status pg_verdict_fail(const char *state, const char *why, const char *lock,
+                               const char *shown, struct hf_error *err);
+
+/* acquire.c, hold.c, list.c: slots of the table */
+enum hf_status pg_acquire(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_grant *grant, struct hf_error *err);
+enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                        struct hf_grant *grant, struct hf_error *err);
+enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_error *err);
+enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
+                       void *data, struct hf_error *err);
+
+#endif /* HF_STORES_POSTGRES_POSTGRES_H */

@@ -1,0 +1,108 @@
+/* url.c - taking a postgres:// URL apart. */
+#include "stores/postgres/url.h"
+#include "base/base.h"
+
+#include <postgresql/libpq-fe.h>
+#include <string.h>
+
+static enum hf_status set_max_ttl(struct pg_url *out, const char *value, struct hf_error *err)
+{
+    int64_t ms;
+
+    if (!hf__parse_duration_ms(value, &ms) || ms < HF_TTL_MIN_MS || ms > HF_TTL_MAX_MS)
+        return hf__fail(err, HF_INVALID,
+                        "store %.150s: max_ttl is a duration of 100ms to 1d, such as max_ttl=60s",
+                        out->shown);
+    out->max_ttl_ms = ms;
+    return HF_OK;
+}
+
+static enum hf_status set_listen(struct pg_url *out, const char *value, struct hf_error *err)
+{
+    if (strcmp(value, "off") == 0) {
+        out->listen = PG_LISTEN_OFF;
+        return HF_OK;
+    }
+    if (hf__url_rest(value, "postgres") == NULL && hf__url_rest(value, "postgresql") == NULL)
+        return hf__fail(err, HF_INVALID,
+                        "store %.130s: listen is off, or the escaped postgres:// URL of a direct "
+                        "connection",
+                        out->shown);
+    out->listen = PG_LISTEN_URL;
+    (void)snprintf(out->listen_uri, sizeof out->listen_uri, "%s", value);
+    return HF_OK;
+}
+
+/* Deals with one "key=value" of the query. *ours tells whether libpq must not see it. */
+static enum hf_status take_param(struct pg_url *out, const char *param, size_t len, bool *ours,
+                                 struct hf_error *err)
+{
+    char text[PG_URL_MAX];
+    char *value;
+
+    *ours = true;
+    memcpy(text, param, len);
+    text[len] = '\0';
+    value = strchr(text, '=');
+    if (value != NULL) {
+        *value++ = '\0';
+        if (strcmp(text, "max_ttl") == 0 || strcmp(text, "listen") == 0) {
+            if (!hf__url_decode(value))
+                return hf__fail(err, HF_INVALID, "store %.150s: a malformed %% escape", out->shown);
+            return text[0] == 'm' ? set_max_ttl(out, value, err) : set_listen(out, value, err);
+        }
+    }
+    *ours = false;
+    return HF_OK;
+}
+
+/* What libpq says of a malformed URI quotes it, password and all: so it is not passed on. */
+static enum hf_status check_uri(const char *uri, const char *shown, struct hf_error *err)
+{
+    char *why = NULL;
+    PQconninfoOption *options = PQconninfoParse(uri, &why);
+
+    PQfreemem(why);
+    if (options == NULL)
+        return hf__fail(err, HF_INVALID,
+                        "store %.120s: not a URI that libpq understands: write "
+                        "postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full",
+                        shown);
+    PQconninfoFree(options);
+    return HF_OK;
+}
+
+enum hf_status pg_url_parse(const char *url, struct pg_url *out, struct hf_error *err)
+{
+    const char *query = strchr(url, '?');
+    size_t used = query != NULL ? (size_t)(query - url) : strlen(url);
+    char mark = '?';
+    enum hf_status status;
+
+    *out = (struct pg_url){.max_ttl_ms = PG_MAX_TTL_DEFAULT_MS};
+    hf__url_redact(out->shown, sizeof out->shown, url);
+    if (strlen(url) >= PG_URL_MAX)
+        return hf__fail(err, HF_INVALID, "a store URL has at most %d bytes", PG_URL_MAX - 1);
+    memcpy(out->uri, url, used);
+    while (query != NULL && *query != '\0') {
+        const char *param = query + 1;
+        size_t len = strcspn(param, "&");
+        bool ours;
+
+        status = take_param(out, param, len, &ours, err);
+        if (status != HF_OK)
+            return status;
+        if (!ours && len > 0) {
+            out->uri[used++] = mark;
+            memcpy(out->uri + used, param, len);
+            used += len;
+            mark = '&';
+        }
+        query = param + len;
+    }
+    out->uri[used] = '\0';
+    status = check_uri(out->uri, out->shown, err);
+    if (status == HF_OK && out->listen == PG_LISTEN_URL)
+        status = check_uri(out->listen_uri, out->shown, err);
+    return status;
+}

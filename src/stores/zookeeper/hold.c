@@ -1,0 +1,205 @@
+/* hold.c - renewing and releasing. */
+#include "stores/zookeeper/zookeeper.h"
+
+#include <string.h>
+
+static struct zk_patience patience_of(const struct hf_claim *claim)
+{
+    return (struct zk_patience){.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
+}
+
+/* Somebody else's hold, or none: what the line says of it. */
+static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim *claim,
+                                   struct hf_grant *grant, struct hf_error *err)
+{
+    struct zk_patience patience = patience_of(claim);
+    struct zk_session *session;
+    struct zk_line line;
+    struct Stat stat = {0};
+    char data[ZK_DATA_MAX];
+    const char *label;
+    uint32_t ttl_ms;
+    enum hf_status status = zk_session_get(store, 0, claim->name, &patience, &session, err);
+    int64_t sent_at_ns = store->base.host->now_ns();
+    int rc;
+
+    if (status != HF_OK)
+        return status;
+    rc = zk_read_line(session, claim->name, true, &patience, &line);
+    if (rc != ZOK) {
+        status = zk_verdict(store, claim->name, rc, err);
+    } else if (line.count > 0 && zk_line_find(&line, claim->owner) == 0 &&
+               zk_read_child(session, claim->name, line.at[0].name, &patience, data, &stat) ==
+                   ZOK &&
+               (uint64_t)stat.czxid == claim->token && zk_data_parse(data, &ttl_ms, &label)) {
+        if (claim->ttl_ms != 0) {
+            status = hf__fail(
+                err, HF_UNSUPPORTED,
+                "lock \"%.60s\" in store %.80s: only the process that took it can renew it",
+                claim->name, store->url.shown);
+        } else {
+            /* Its session knows how long it lasts, and does not tell: a part of it is sure enough
+             * for a look, and nothing to write by. */
+            grant->sent_at_ns = sent_at_ns;
+            grant->ttl_ms = ttl_ms;
+            grant->remaining_ms = ttl_ms / 4;
+            status = hf__ok(err);
+        }
+    } else {
+        status = zk_lost(store, claim->name, line.count > 0 ? HF_LOSS_TAKEN : HF_LOSS_FORGOTTEN,
+                         grant, err);
+    }
+    zk_line_release(&line);
+    zk_session_unref(session);
+    return status;
+}
+
+/* The hold is over: out of the table, and its child with it. */
+static void end_hold(struct zk_store *store, const struct hf_claim *claim)
+{
+    struct zk_hold hold;
+
+    if (!zk_holds_take(store, claim, &hold))
+        return;
+    if (!zk_session_dead(hold.session))
+        zk_orphan(hold.session, hold.name, hold.owner);
+    zk_session_unref(hold.session);
+}
+
+/* A write that changes nothing: only a quorum can answer it, and only while the child is there. */
+static int write_own(const struct zk_hold *hold, bool write, const struct zk_patience *patience,
+                     int64_t *sent_at_ns)
+{
+    struct zk_request *request = zk_request_new();
+    int rc = ZK_NOMEM;
+
+    if (request == NULL)
+        return rc;
+    *sent_at_ns = hold->session->store->base.host->now_ns();
+    rc = write ? zk_send_set(hold->session->handle, request, hold->path, hold->data)
+               : zk_send_get(hold->session->handle, request, hold->path, NULL, NULL);
+    if (rc == ZOK)
+        rc = zk_request_wait(request, patience);
+    if (rc == ZOK && (request->stat.ephemeralOwner != zk_session_id(hold->session) ||
+                      (uint64_t)request->stat.czxid != hold->token))
+        rc = ZNONODE;
+    zk_request_unref(request);
+    return rc;
+}
+
+static enum hf_status renew_own(struct zk_store *store, const struct hf_claim *claim,
+                                const struct zk_hold *hold, struct hf_grant *grant,
+                                struct hf_error *err)
+{
+    struct zk_patience patience = patience_of(claim);
+    int64_t sent_at_ns;
+    enum hf_status status = zk_session_connected(hold->session, claim->name, &patience, err);
+    int rc;
+
+    if (status == HF_LOST) {
+        end_hold(store, claim);
+        return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
+    }
+    if (status != HF_OK)
+        return status;
+    rc = write_own(hold, claim->ttl_ms != 0, &patience, &sent_at_ns);
+    if (rc == ZNONODE || zk_session_dead(hold->session)) {
+        enum hf_loss loss = rc == ZNONODE ? HF_LOSS_BROKEN : HF_LOSS_EXPIRED;
+
+        end_hold(store, claim);
+        return zk_lost(store, claim->name, loss, grant, err);
+    }
+    if (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT)
+        rc = ZK_GIVEN_UP; /* it had been sent */
+    if (rc != ZOK)
+        return zk_verdict(store, claim->name, rc, err);
+    grant->sent_at_ns = sent_at_ns;
+    grant->ttl_ms = hold->lease_ms;
+    grant->remaining_ms = (hold->end_ns - sent_at_ns) / HF__NS_PER_MS;
+    if (claim->ttl_ms == 0
+            ? sent_at_ns < hold->end_ns
+            : zk_holds_extend(store, hold,
+                              hf__time_add(sent_at_ns, (int64_t)hold->lease_ms * HF__NS_PER_MS)))
+        return hf__ok(err);
+    end_hold(store, claim);
+    return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
+}
+
+enum hf_status zk_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                        struct hf_grant *grant, struct hf_error *err)
+{
+    struct zk_store *store = (struct zk_store *)base;
+    struct zk_hold hold;
+    enum hf_status status;
+
+    if (!zk_holds_find(store, claim, &hold))
+        return look_at_line(store, claim, grant, err);
+    if (base->host->now_ns() >= hold.end_ns) {
+        end_hold(store, claim);
+        status = zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
+    } else if (claim->ttl_ms != 0 && claim->ttl_ms != hold.claimed_ms &&
+               claim->ttl_ms != hold.lease_ms) {
+        status =
+            hf__fail(err, HF_UNSUPPORTED,
+                     "lock \"%.60s\" in store %.80s: a ZooKeeper session keeps its timeout, so the "
+                     "ttl stays %u ms",
+                     claim->name, store->url.shown, hold.lease_ms);
+    } else {
+        status = renew_own(store, claim, &hold, grant, err);
+    }
+    zk_session_unref(hold.session);
+    return status;
+}
+
+/* The path names the owner, and no path comes twice: deleting it is comparing too. For the same
+ * reason it may be asked for again after a lost connection. */
+static int delete_own(const struct zk_hold *hold, const struct zk_patience *patience)
+{
+    bool asked = false;
+
+    for (;;) {
+        enum hf_status status = zk_session_connected(hold->session, NULL, patience, NULL);
+        int rc;
+
+        if (status == HF_LOST)
+            return ZSESSIONEXPIRED;
+        if (status != HF_OK)
+            return asked ? ZK_GIVEN_UP : ZCONNECTIONLOSS;
+        rc = zk_delete(hold->session, hold->path, patience);
+        if (rc == ZNONODE && asked)
+            return ZOK;
+        if (rc != ZCONNECTIONLOSS && rc != ZOPERATIONTIMEOUT && rc != ZSESSIONMOVED)
+            return rc;
+        asked = true;
+    }
+}
+
+enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_error *err)
+{
+    struct zk_store *store = (struct zk_store *)base;
+    struct zk_patience patience = patience_of(claim);
+    enum hf_status status;
+    struct zk_hold hold;
+    bool late;
+    int rc;
+
+    if (!zk_holds_take(store, claim, &hold))
+        return zk_lost(store, claim->name, HF_LOSS_FORGOTTEN, NULL, err);
+    late = base->host->now_ns() >= hold.end_ns;
+    rc = delete_own(&hold, &patience);
+    if (rc == ZOK)
+        zk_remember(store, &hold);
+    if (rc == ZOK && !late)
+        status = hf__ok(err);
+    else if (late || rc == ZNONODE || zk_session_dead(hold.session))
+        status = zk_lost(store, claim->name, rc == ZNONODE ? HF_LOSS_BROKEN : HF_LOSS_EXPIRED, NULL,
+                         err);
+    else
+        status = zk_verdict(store, claim->name, rc, err);
+    if (rc != ZOK && rc != ZNONODE && !zk_session_dead(hold.session))
+        zk_orphan(hold.session, hold.name, hold.owner);
+    zk_session_unref(hold.session);
+    explicit_bzero(&hold, sizeof hold);
+    return status;
+}

@@ -1,0 +1,112 @@
+/* holds.c - the table of what this client holds. */
+#include "stores/zookeeper/zookeeper.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct zk_hold **bucket(struct zk_store *store, const char *owner)
+{
+    return &store->holds[hf__hash64(owner, strlen(owner), 0) % ZK_BUCKETS];
+}
+
+static struct zk_hold **find(struct zk_store *store, const struct hf_claim *claim)
+{
+    struct zk_hold **at = bucket(store, claim->owner);
+
+    while (*at != NULL && (strcmp((*at)->owner, claim->owner) != 0 ||
+                           strcmp((*at)->name, claim->name) != 0 || (*at)->token != claim->token))
+        at = &(*at)->next;
+    return at;
+}
+
+bool zk_holds_add(struct zk_store *store, const struct zk_hold *hold)
+{
+    struct zk_hold *copy = malloc(sizeof *copy);
+    struct zk_hold **at = bucket(store, hold->owner);
+    bool runs;
+
+    if (copy == NULL)
+        return false;
+    *copy = *hold;
+    pthread_mutex_lock(&store->lock);
+    runs = zk_reaper_start(store);
+    if (runs) {
+        copy->next = *at;
+        *at = copy;
+        zk_session_ref(copy->session);
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (!runs)
+        free(copy);
+    return runs;
+}
+
+bool zk_holds_find(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out)
+{
+    struct zk_hold *hold;
+
+    pthread_mutex_lock(&store->lock);
+    hold = *find(store, claim);
+    if (hold != NULL) {
+        *out = *hold;
+        zk_session_ref(hold->session);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return hold != NULL;
+}
+
+bool zk_holds_extend(struct zk_store *store, const struct zk_hold *hold, int64_t end_ns)
+{
+    struct hf_claim claim = {.name = hold->name, .owner = hold->owner, .token = hold->token};
+    struct zk_hold *found;
+    bool held;
+
+    pthread_mutex_lock(&store->lock);
+    found = *find(store, &claim);
+    held = found != NULL && store->base.host->now_ns() < found->end_ns;
+    if (held && found->end_ns < end_ns)
+        found->end_ns = end_ns;
+    pthread_mutex_unlock(&store->lock);
+    return held;
+}
+
+bool zk_holds_take(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out)
+{
+    struct zk_hold **at;
+    struct zk_hold *hold;
+
+    pthread_mutex_lock(&store->lock);
+    at = find(store, claim);
+    hold = *at;
+    if (hold != NULL)
+        *at = hold->next;
+    pthread_mutex_unlock(&store->lock);
+    if (hold == NULL)
+        return false;
+    *out = *hold;
+    explicit_bzero(hold, sizeof *hold);
+    free(hold);
+    return true;
+}
+
+void zk_holds_clear(struct zk_store *store, bool forked)
+{
+    for (size_t i = 0; i < ZK_BUCKETS; i++)
+        while (store->holds[i] != NULL) {
+            struct zk_hold *hold = store->holds[i];
+
+            store->holds[i] = hold->next;
+            if (!forked)
+                zk_session_unref(hold->session);
+            explicit_bzero(hold, sizeof *hold);
+            free(hold);
+        }
+    while (store->orphans != NULL) {
+        struct zk_orphan *orphan = store->orphans;
+
+        store->orphans = orphan->next;
+        if (!forked)
+            zk_session_unref(orphan->session);
+        free(orphan);
+    }
+}

@@ -1,0 +1,141 @@
+/* line.c - the order of a lock's children. */
+#include "stores/zookeeper/line.h"
+#include "base/base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DIGITS 10
+
+static const char mark[] = "-lock-"; /* what Curator writes too, and kazoo reads */
+
+bool zk_sequence(const char *name, int32_t *out)
+{
+    size_t len = strlen(name);
+    uint64_t number;
+
+    if (len < DIGITS || !hf__parse_u64(name + len - DIGITS, &number))
+        return false;
+    if (number > (uint64_t)INT32_MAX + 1)
+        return false;
+    /* "-lock--2147483648": past the largest number the server writes negative ones. */
+    if (len > DIGITS + 1 && name[len - DIGITS - 1] == '-' && name[len - DIGITS - 2] == '-')
+        *out = (int32_t) - (int64_t)number;
+    else if (number > INT32_MAX)
+        return false;
+    else
+        *out = (int32_t)number;
+    return true;
+}
+
+static bool has_owner(const char *name)
+{
+    unsigned char raw[HF_OWNER_LEN / 2];
+    char owner[HF_OWNER_LEN + 1];
+
+    if (strlen(name) <= HF_OWNER_LEN || strncmp(name + HF_OWNER_LEN, mark, strlen(mark)) != 0)
+        return false;
+    memcpy(owner, name, HF_OWNER_LEN);
+    owner[HF_OWNER_LEN] = '\0';
+    return hf__hex_decode(raw, sizeof raw, owner);
+}
+
+/* By czxid where it is known. Sequence numbers are compared as they are: a line in which they
+ * may have wrapped around is unsure and gets its czxids first. */
+static int compare(const void *a, const void *b)
+{
+    const struct zk_entry *x = a;
+    const struct zk_entry *y = b;
+
+    if (x->czxid != y->czxid)
+        return x->czxid < y->czxid ? -1 : 1;
+    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
+}
+
+bool zk_line_init(struct zk_line *line, const struct zk_names *names)
+{
+    *line = (struct zk_line){0};
+    line->at = calloc(names->count > 0 ? names->count : 1, sizeof *line->at);
+    if (line->at == NULL)
+        return false;
+    for (size_t i = 0; i < names->count; i++) {
+        struct zk_entry *entry = &line->at[line->count];
+
+        if (strlen(names->at[i]) >= sizeof entry->name ||
+            !zk_sequence(names->at[i], &entry->sequence))
+            continue;
+        memcpy(entry->name, names->at[i], strlen(names->at[i]) + 1);
+        entry->foreign = !has_owner(entry->name);
+        line->count++;
+    }
+    qsort(line->at, line->count, sizeof *line->at, compare);
+    /* The counter of a parent ends at INT32_MAX: servers go on with negative numbers, or give the
+     * last one again and again, as the version at hand has it. */
+    for (size_t i = 0; i < line->count; i++)
+        if (line->at[i].sequence < 0 || line->at[i].sequence == INT32_MAX ||
+            (i > 0 && line->at[i].sequence == line->at[i - 1].sequence))
+            line->unsure = true;
+    return true;
+}
+
+bool zk_line_init_alone(struct zk_line *line, const char *name)
+{
+    char *copy = strdup(name);
+    struct zk_names names = {.at = &copy, .count = 1};
+    bool good = copy != NULL && zk_line_init(line, &names) && line->count == 1;
+
+    free(copy);
+    return good;
+}
+
+void zk_line_release(struct zk_line *line)
+{
+    free(line->at);
+    *line = (struct zk_line){0};
+}
+
+void zk_line_sort_czxid(struct zk_line *line)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < line->count; i++)
+        if (line->at[i].czxid != 0) {
+            if (kept != i)
+                line->at[kept] = line->at[i];
+            kept++;
+        }
+    line->count = kept;
+    line->unsure = false;
+    qsort(line->at, line->count, sizeof *line->at, compare);
+}
+
+size_t zk_line_find(const struct zk_line *line, const char *owner)
+{
+    for (size_t i = 0; i < line->count; i++)
+        if (!line->at[i].foreign && strncmp(line->at[i].name, owner, HF_OWNER_LEN) == 0)
+            return i;
+    return line->count;
+}
+
+void zk_data_make(char out[ZK_DATA_MAX], uint32_t ttl_ms, const char *label)
+{
+    (void)snprintf(out, ZK_DATA_MAX, "1 %u %s", ttl_ms, label != NULL ? label : "");
+}
+
+bool zk_data_parse(const char *data, uint32_t *ttl_ms, const char **label)
+{
+    const char *space = strncmp(data, "1 ", 2) == 0 ? strchr(data + 2, ' ') : NULL;
+    char digits[12];
+    uint64_t number;
+
+    if (space == NULL || (size_t)(space - data - 2) >= sizeof digits)
+        return false;
+    memcpy(digits, data + 2, (size_t)(space - data - 2));
+    digits[space - data - 2] = '\0';
+    if (!hf__parse_u64(digits, &number) || number > HF_TTL_MAX_MS)
+        return false;
+    *ttl_ms = (uint32_t)number;
+    *label = space + 1;
+    return true;
+}

@@ -1,0 +1,40 @@
+/* line.h - the children of a lock: the order in which they are served, and what they say. Pure. */
+#ifndef HF_ZOOKEEPER_LINE_H
+#define HF_ZOOKEEPER_LINE_H
+
+#include "stores/zookeeper/request.h"
+#include <holdfast.h>
+
+#define ZK_DATA_MAX  (HF_LABEL_MAX + 32) /* bytes of what a child says */
+#define ZK_CHILD_MAX 256 /* bytes of a child's name; longer ones are no contenders */
+
+struct zk_entry {
+    char name[ZK_CHILD_MAX];
+    int32_t sequence;
+    int64_t czxid; /* 0: not asked for */
+    bool foreign;  /* made by another recipe: it counts all the same */
+};
+
+struct zk_line {
+    struct zk_entry *at;
+    size_t count;
+    bool unsure; /* the numbers wrapped around: only the czxids tell the order */
+};
+
+/* Takes the contenders out of names and sorts them. False: no memory. */
+bool zk_line_init(struct zk_line *line, const struct zk_names *names);
+/* A line of one. False: no memory, or no contender's name. */
+bool zk_line_init_alone(struct zk_line *line, const char *name);
+void zk_line_release(struct zk_line *line);
+/* Sorts again, by czxid; entries whose czxid is 0 are gone and dropped. */
+void zk_line_sort_czxid(struct zk_line *line);
+/* Where the child of that owner stands; line->count if it is not there. */
+size_t zk_line_find(const struct zk_line *line, const char *owner);
+/* The number at the end of a child's name: ten digits, or a minus sign and ten. */
+bool zk_sequence(const char *name, int32_t *out);
+
+/* What a child says: "1 TTL LABEL". label points into data. */
+void zk_data_make(char out[ZK_DATA_MAX], uint32_t ttl_ms, const char *label);
+bool zk_data_parse(const char *data, uint32_t *ttl_ms, const char **label);
+
+#endif /* HF_ZOOKEEPER_LINE_H */

@@ -1,0 +1,108 @@
+/* list.c - what is held and waited for. */
+#include "stores/zookeeper/zookeeper.h"
+
+#include <string.h>
+
+/* What is left of a hold of our own; of others only their session knows. */
+static int64_t own_remaining_ms(struct zk_store *store, const char *name, const char *child,
+                                uint64_t token)
+{
+    char owner[HF_OWNER_LEN + 1];
+    struct hf_claim claim = {.name = name, .owner = owner, .token = token};
+    struct zk_hold hold;
+    int64_t left_ns;
+
+    (void)snprintf(owner, sizeof owner, "%.*s", HF_OWNER_LEN, child);
+    if (!zk_holds_find(store, &claim, &hold))
+        return -1;
+    zk_session_unref(hold.session);
+    left_ns = hold.end_ns - store->base.host->now_ns();
+    return left_ns > 0 ? left_ns / HF__NS_PER_MS : 0;
+}
+
+/* One lock. Returns a ZooKeeper code; *more is what fn said. */
+static int show(struct zk_session *session, const char *name, const struct zk_patience *patience,
+                hf_list_fn *fn, void *data, bool *more)
+{
+    struct hf_lock_info info = {
+        .size = sizeof info, .name = name, .label = "", .remaining_ms = -1, .age_ms = -1};
+    struct Stat stat = {0};
+    struct zk_line line;
+    char text[ZK_DATA_MAX];
+    char label[HF_LABEL_MAX + 1] = "";
+    const char *said;
+    uint32_t ttl_ms;
+    int rc = zk_read_line(session, name, false, patience, &line);
+
+    if (rc != ZOK || line.count == 0)
+        goto out;
+    rc = zk_read_child(session, name, line.at[0].name, patience, text, &stat);
+    if (rc == ZNONODE) { /* released just now; whoever is next shows at the next look */
+        rc = ZOK;
+        goto out;
+    }
+    if (rc != ZOK)
+        goto out;
+    info.held = true;
+    info.foreign = line.at[0].foreign;
+    info.waiters = line.count - 1;
+    if (!info.foreign) {
+        info.token = (uint64_t)stat.czxid;
+        info.remaining_ms =
+            own_remaining_ms(session->store, name, line.at[0].name, (uint64_t)stat.czxid);
+    }
+    if (!info.foreign && zk_data_parse(text, &ttl_ms, &said))
+        hf__copy_printable(label, sizeof label, said);
+    else
+        hf__copy_printable(label, sizeof label, text);
+    info.label = label;
+    *more = fn(&info, data);
+out:
+    zk_line_release(&line);
+    return rc;
+}
+
+static int show_all(struct zk_session *session, const char *prefix,
+                    const struct zk_patience *patience, hf_list_fn *fn, void *data)
+{
+    struct zk_request *request = zk_request_new();
+    bool more = true;
+    int rc = ZK_NOMEM;
+
+    if (request == NULL)
+        return rc;
+    rc = zk_send_children(session->handle, request, session->store->url.root);
+    if (rc == ZOK)
+        rc = zk_request_wait(request, patience);
+    for (size_t i = 0; rc == ZOK && more && i < request->names.count; i++) {
+        char *name = request->names.at[i];
+
+        if (hf__url_decode(name) && hf__name_valid(name) &&
+            strncmp(name, prefix, strlen(prefix)) == 0)
+            rc = show(session, name, patience, fn, data, &more);
+    }
+    zk_request_unref(request);
+    return rc == ZNONODE ? ZOK : rc; /* no root yet: no locks */
+}
+
+enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
+                       void *data, struct hf_error *err)
+{
+    struct zk_store *store = (struct zk_store *)base;
+    struct zk_patience patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1};
+    const char *name = query->exact ? query->name : NULL;
+    struct zk_session *session;
+    enum hf_status status = zk_session_get(store, 0, name, &patience, &session, err);
+    bool more = true;
+    int rc;
+
+    if (status != HF_OK)
+        return status;
+    rc = query->exact ? show(session, query->name, &patience, fn, data, &more)
+                      : show_all(session, query->name, &patience, fn, data);
+    zk_session_unref(session);
+    if (rc == ZOK)
+        return hf__ok(err);
+    /* A reading that found no answer has changed nothing. */
+    return zk_verdict(store, name, rc == ZK_GIVEN_UP ? ZCONNECTIONLOSS : rc, err);
+}

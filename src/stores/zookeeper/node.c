@@ -1,0 +1,157 @@
+/* node.c - paths, and requests about a lock's children. */
+#include "stores/zookeeper/zookeeper.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool zk_lock_path(const struct zk_store *store, const char *name, char out[ZK_PATH_MAX])
+{
+    size_t used = strlen(store->url.root);
+
+    memcpy(out, store->url.root, used);
+    out[used++] = '/';
+    /* These two are no names of nodes. */
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        memcpy(out + used, name[1] != '\0' ? "%2E%2E" : "%2E", name[1] != '\0' ? 7 : 4);
+    else if (!hf__url_encode(out + used, ZK_NAME_MAX + 1, name))
+        return false;
+    return true;
+}
+
+/* Whoever has no credentials shares with everybody; with credentials, with nobody else. */
+const struct ACL_vector *zk_acl(const struct zk_store *store)
+{
+    return store->url.user[0] != '\0' ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+}
+
+static int create(struct zk_session *session, const char *path, int mode,
+                  const struct zk_patience *patience)
+{
+    struct zk_request *request = zk_request_new();
+    int rc = ZK_NOMEM;
+
+    if (request == NULL)
+        return rc;
+    rc = zk_send_create(session->handle, request, path, "", zk_acl(session->store), mode);
+    if (rc == ZOK)
+        rc = zk_request_wait(request, patience);
+    zk_request_unref(request);
+    return rc == ZNODEEXISTS ? ZOK : rc;
+}
+
+int zk_make_parent(struct zk_session *session, const char *name, const struct zk_patience *patience)
+{
+    char path[ZK_PATH_MAX];
+    bool denied = false;
+    int rc;
+
+    if (!zk_lock_path(session->store, name, path))
+        return ZBADARGUMENTS;
+    rc = create(session, path, ZOO_CONTAINER, patience);
+    if (rc != ZNONODE)
+        return rc;
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        rc = create(session, path, ZOO_PERSISTENT, patience);
+        /* A chroot may be somebody else's, who lets us work below it but not beside it. */
+        denied = rc == ZNOAUTH;
+        if (rc != ZOK && !denied)
+            return rc;
+        *slash = '/';
+    }
+    rc = create(session, path, ZOO_CONTAINER, patience);
+    return rc == ZNONODE && denied ? ZNOAUTH : rc;
+}
+
+int zk_delete(struct zk_session *session, const char *path, const struct zk_patience *patience)
+{
+    struct zk_request *request = zk_request_new();
+    int rc = ZK_NOMEM;
+
+    if (request == NULL)
+        return rc;
+    rc = zk_send_delete(session->handle, request, path);
+    if (rc == ZOK)
+        rc = zk_request_wait(request, patience);
+    zk_request_unref(request);
+    return rc;
+}
+
+int zk_read_child(struct zk_session *session, const char *name, const char *child,
+                  const struct zk_patience *patience, char out_data[ZK_DATA_MAX], struct Stat *stat)
+{
+    struct zk_request *request = zk_request_new();
+    char path[ZK_PATH_MAX + ZK_CHILD_MAX];
+    int rc = ZK_NOMEM;
+
+    if (request == NULL)
+        return rc;
+    rc = ZBADARGUMENTS;
+    if (zk_lock_path(session->store, name, path)) {
+        size_t used = strlen(path);
+
+        (void)snprintf(path + used, sizeof path - used, "/%s", child);
+        rc = zk_send_get(session->handle, request, path, NULL, NULL);
+    }
+    if (rc == ZOK)
+        rc = zk_request_wait(request, patience);
+    if (rc == ZOK && stat != NULL)
+        *stat = request->stat;
+    if (rc == ZOK && out_data != NULL)
+        (void)snprintf(out_data, ZK_DATA_MAX, "%s", request->text != NULL ? request->text : "");
+    zk_request_unref(request);
+    return rc;
+}
+
+int zk_order_line(struct zk_session *session, const char *name, const struct zk_names *names,
+                  const struct zk_patience *patience, struct zk_line *out)
+{
+    if (names->count > ZK_CONTENDERS_MAX || !zk_line_init(out, names))
+        return ZK_NOMEM;
+    if (!out->unsure)
+        return ZOK;
+    for (size_t i = 0; i < out->count; i++) {
+        struct Stat stat = {0};
+        int rc = zk_read_child(session, name, out->at[i].name, patience, NULL, &stat);
+
+        if (rc == ZNONODE)
+            continue;
+        if (rc != ZOK) {
+            zk_line_release(out);
+            return rc;
+        }
+        out->at[i].czxid = stat.czxid;
+    }
+    zk_line_sort_czxid(out);
+    return ZOK;
+}
+
+int zk_read_line(struct zk_session *session, const char *name, bool synced,
+                 const struct zk_patience *patience, struct zk_line *out)
+{
+    struct zk_request *sync = synced ? zk_request_new() : NULL;
+    struct zk_request *children = zk_request_new();
+    char path[ZK_PATH_MAX];
+    int rc = ZOK;
+
+    *out = (struct zk_line){0};
+    if (children == NULL || (synced && sync == NULL))
+        rc = ZK_NOMEM;
+    else if (!zk_lock_path(session->store, name, path))
+        rc = ZBADARGUMENTS;
+    if (rc == ZOK && synced)
+        rc = zk_send_sync(session->handle, sync, path);
+    if (rc == ZOK)
+        rc = zk_send_children(session->handle, children, path);
+    if (rc == ZOK && synced && (rc = zk_request_wait(sync, patience)) == ZNONODE)
+        rc = ZOK;
+    if (rc == ZOK)
+        rc = zk_request_wait(children, patience);
+    if (rc == ZOK)
+        rc = zk_order_line(session, name, &children->names, patience, out);
+    if (rc == ZNONODE) /* no container: nobody is there */
+        rc = ZOK;
+    zk_request_unref(sync);
+    zk_request_unref(children);
+    return rc;
+}

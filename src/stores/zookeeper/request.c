@@ -1,0 +1,170 @@
+/* request.c - requests and their answers. */
+#include "stores/zookeeper/zookeeper.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define CANCEL_GRACE_NS (250 * HF__NS_PER_MS) /* an answer is that near, as a rule */
+
+struct zk_request *zk_request_new(void)
+{
+    struct zk_request *request = calloc(1, sizeof *request);
+
+    if (request == NULL)
+        return NULL;
+    atomic_init(&request->refs, 1);
+    request->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (request->fd < 0) {
+        free(request);
+        return NULL;
+    }
+    return request;
+}
+
+void zk_request_unref(struct zk_request *request)
+{
+    if (request == NULL || atomic_fetch_sub(&request->refs, 1) != 1)
+        return;
+    (void)close(request->fd);
+    free(request->text);
+    for (size_t i = 0; i < request->names.count; i++)
+        free(request->names.at[i]);
+    free(request->names.at);
+    free(request);
+}
+
+int zk_request_wait(struct zk_request *request, const struct zk_patience *patience)
+{
+    struct pollfd fds[2] = {{.fd = request->fd, .events = POLLIN},
+                            {.fd = patience->cancel_fd, .events = POLLIN}};
+    int64_t grace_ns = hf__time_add(hf__now_ns(), CANCEL_GRACE_NS);
+
+    if (grace_ns > patience->deadline_ns)
+        grace_ns = patience->deadline_ns;
+    if (!atomic_load(&request->done) && hf__poll_until(fds, 1, grace_ns) == 0)
+        (void)hf__poll_until(fds, patience->cancel_fd >= 0 ? 2 : 1, patience->deadline_ns);
+    if (atomic_load(&request->done))
+        return request->rc;
+    return fds[1].revents != 0 ? ZK_CANCELLED : ZK_GIVEN_UP;
+}
+
+/* Completions run in the library's thread: they copy and wake, and do nothing else. */
+static void finish(struct zk_request *request, int rc, const struct Stat *stat)
+{
+    request->rc = rc;
+    if (stat != NULL)
+        request->stat = *stat;
+    atomic_store(&request->done, true);
+    (void)eventfd_write(request->fd, 1);
+    zk_request_unref(request);
+}
+
+static void keep_text(struct zk_request *request, int *rc, const char *text, size_t len)
+{
+    request->text = malloc(len + 1);
+    if (request->text == NULL) {
+        *rc = ZK_NOMEM;
+        return;
+    }
+    memcpy(request->text, text, len);
+    request->text[len] = '\0';
+}
+
+static void on_string_stat(int rc, const char *text, const struct Stat *stat, const void *data)
+{
+    struct zk_request *request = (struct zk_request *)data;
+
+    if (rc == ZOK && text != NULL)
+        keep_text(request, &rc, text, strlen(text));
+    finish(request, rc, rc == ZOK ? stat : NULL);
+}
+
+static void on_string(int rc, const char *text, const void *data)
+{
+    on_string_stat(rc, text, NULL, data);
+}
+
+static void on_void(int rc, const void *data)
+{
+    finish((struct zk_request *)data, rc, NULL);
+}
+
+static void on_stat(int rc, const struct Stat *stat, const void *data)
+{
+    finish((struct zk_request *)data, rc, rc == ZOK ? stat : NULL);
+}
+
+static void on_data(int rc, const char *value, int len, const struct Stat *stat, const void *data)
+{
+    struct zk_request *request = (struct zk_request *)data;
+
+    if (rc == ZOK && value != NULL && len >= 0)
+        keep_text(request, &rc, value, (size_t)len);
+    finish(request, rc, rc == ZOK ? stat : NULL);
+}
+
+static void on_strings(int rc, const struct String_vector *strings, const void *data)
+{
+    struct zk_request *request = (struct zk_request *)data;
+    size_t count = rc == ZOK && strings != NULL && strings->count > 0 ? (size_t)strings->count : 0;
+
+    if (count > 0 && (request->names.at = calloc(count, sizeof *request->names.at)) == NULL)
+        rc = ZK_NOMEM;
+    for (size_t i = 0; rc == ZOK && i < count; i++) {
+        request->names.at[i] = strdup(strings->data[i]);
+        if (request->names.at[i] == NULL)
+            rc = ZK_NOMEM;
+        else
+            request->names.count++;
+    }
+    finish(request, rc, NULL);
+}
+
+/* The completion has a reference once the library took the request. */
+static int sent(struct zk_request *request, int rc)
+{
+    if (rc != ZOK)
+        (void)atomic_fetch_sub(&request->refs, 1);
+    return rc;
+}
+
+int zk_send_create(zhandle_t *handle, struct zk_request *request, const char *path,
+                   const char *data, const struct ACL_vector *acl, int mode)
+{
+    (void)atomic_fetch_add(&request->refs, 1);
+    return sent(request, zoo_acreate2(handle, path, data, (int)strlen(data), acl, mode,
+                                      on_string_stat, request));
+}
+
+int zk_send_delete(zhandle_t *handle, struct zk_request *request, const char *path)
+{
+    (void)atomic_fetch_add(&request->refs, 1);
+    return sent(request, zoo_adelete(handle, path, -1, on_void, request));
+}
+
+int zk_send_set(zhandle_t *handle, struct zk_request *request, const char *path, const char *data)
+{
+    (void)atomic_fetch_add(&request->refs, 1);
+    return sent(request, zoo_aset(handle, path, data, (int)strlen(data), -1, on_stat, request));
+}
+
+int zk_send_get(zhandle_t *handle, struct zk_request *request, const char *path, watcher_fn watcher,
+                void *context)
+{
+    (void)atomic_fetch_add(&request->refs, 1);
+    return sent(request, zoo_awget(handle, path, watcher, context, on_data, request));
+}
+
+int zk_send_children(zhandle_t *handle, struct zk_request *request, const char *path)
+{
+    (void)atomic_fetch_add(&request->refs, 1);
+    return sent(request, zoo_aget_children(handle, path, 0, on_strings, request));
+}
+
+int zk_send_sync(zhandle_t *handle, struct zk_request *request, const char *path)
+{
+    (void)atomic_fetch_add(&request->refs, 1);
+    return sent(request, zoo_async(handle, path, on_string, request));
+}

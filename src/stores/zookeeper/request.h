@@ -1,0 +1,55 @@
+/* request.h - one request to the server, and its answer.
+ *
+ * The library answers in a thread of its own, and always: with the server's word, or with the loss
+ * of the connection. A request is shared by the caller and that thread; whoever is last frees it,
+ * so a caller may give up at its deadline.
+ */
+#ifndef HF_ZOOKEEPER_REQUEST_H
+#define HF_ZOOKEEPER_REQUEST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <zookeeper/zookeeper.h>
+
+/* Codes of our own, beside the library's. */
+enum {
+    ZK_GIVEN_UP = -1001, /* no answer before the deadline: it may still take effect */
+    ZK_CANCELLED = -1002,
+    ZK_NOMEM = -1003
+};
+
+struct zk_names {
+    char **at;
+    size_t count;
+};
+
+struct zk_request {
+    atomic_int refs;
+    atomic_bool done;
+    int fd; /* eventfd */
+    int rc;
+    struct Stat stat;
+    char *text; /* a path, or data with a NUL behind it; NULL: none */
+    struct zk_names names;
+};
+
+struct zk_patience;
+
+struct zk_request *zk_request_new(void); /* NULL: no memory or descriptor */
+void zk_request_unref(struct zk_request *request);
+/* Waits for the answer and returns its code, or one of ours. */
+int zk_request_wait(struct zk_request *request, const struct zk_patience *patience);
+
+/* Each sends and returns ZOK, or a code, and then no answer comes. request may not be reused. */
+int zk_send_create(zhandle_t *handle, struct zk_request *request, const char *path,
+                   const char *data, const struct ACL_vector *acl, int mode);
+int zk_send_delete(zhandle_t *handle, struct zk_request *request, const char *path);
+int zk_send_set(zhandle_t *handle, struct zk_request *request, const char *path, const char *data);
+/* watcher NULL: no watch. A node that does not exist gets none. */
+int zk_send_get(zhandle_t *handle, struct zk_request *request, const char *path, watcher_fn watcher,
+                void *context);
+int zk_send_children(zhandle_t *handle, struct zk_request *request, const char *path);
+int zk_send_sync(zhandle_t *handle, struct zk_request *request, const char *path);
+
+#endif /* HF_ZOOKEEPER_REQUEST_H */

@@ -1,0 +1,231 @@
+/* url.c - zookeeper://[USER[:PASSWORD]@]HOST[:PORT][,...][/CHROOT][?password_file=...] */
+#include "stores/zookeeper/url.h"
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HOSTS_MAX 16
+
+static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error *err);
+
+enum hf_status zk_url_parse(const char *text, struct zk_url *out, struct hf_error *err)
+{
+    const char *rest = hf__url_rest(text, "zookeeper");
+    char copy[ZK_TEXT_MAX];
+    enum hf_status status;
+
+    memset(out, 0, sizeof *out);
+    hf__url_redact(out->shown, sizeof out->shown, text);
+    if (rest == NULL || strncmp(rest, "//", 2) != 0)
+        return hf__fail(err, HF_INVALID,
+                        "store %.150s: write zookeeper://HOST:2181,HOST:2181/CHROOT", out->shown);
+    if (strlen(rest) >= sizeof copy)
+        return hf__fail(err, HF_INVALID, "store %.150s: the URL is too long", out->shown);
+    memcpy(copy, rest, strlen(rest) + 1);
+    status = parse_rest(copy + 2, out, err);
+    explicit_bzero(copy, sizeof copy);
+    return status;
+}
+
+static bool copy_decoded(char *out, size_t size, const char *text, size_t len)
+{
+    if (len >= size)
+        return false;
+    memcpy(out, text, len);
+    out[len] = '\0';
+    return hf__url_decode(out);
+}
+
+static bool add_host(struct zk_url *url, const char *text, size_t len)
+{
+    const char *close = len > 0 && text[0] == '[' ? memchr(text, ']', len) : NULL;
+    const char *from = close != NULL ? close : text;
+    const char *colon = memchr(from, ':', (size_t)(text + len - from));
+    size_t used = strlen(url->hosts);
+    uint64_t port = 2181;
+    char digits[8];
+
+    if (len == 0 || colon == text || memchr(text, '@', len) != NULL)
+        return false;
+    if (colon != NULL) {
+        size_t count = (size_t)(text + len - colon) - 1;
+
+        if (count == 0 || count >= sizeof digits)
+            return false;
+        memcpy(digits, colon + 1, count);
+        digits[count] = '\0';
+        if (!hf__parse_u64(digits, &port) || port == 0 || port > 65535)
+            return false;
+        len = (size_t)(colon - text);
+    }
+    return snprintf(url->hosts + used, sizeof url->hosts - used, "%s%.*s:%u", used > 0 ? "," : "",
+                    (int)len, text, (unsigned)port) < (int)(sizeof url->hosts - used);
+}
+
+static bool parse_hosts(struct zk_url *url, const char *text)
+{
+    for (int count = 0; count < HOSTS_MAX; count++) {
+        size_t len = strcspn(text, ",");
+
+        if (!add_host(url, text, len))
+            return false;
+        if (text[len] == '\0')
+            return true;
+        text += len + 1;
+    }
+    return false;
+}
+
+static bool parse_user(struct zk_url *url, const char *text, size_t len)
+{
+    const char *colon = memchr(text, ':', len);
+    size_t user_len = colon != NULL ? (size_t)(colon - text) : len;
+
+    if (!copy_decoded(url->user, sizeof url->user, text, user_len) || url->user[0] == '\0' ||
+        strchr(url->user, ':') != NULL)
+        return false;
+    if (colon == NULL)
+        return true;
+    url->has_password = true;
+    return copy_decoded(url->password, sizeof url->password, colon + 1, len - user_len - 1);
+}
+
+/* "/a/b" without empty, "." or ".." parts; "" and "/" are the top. */
+static bool parse_chroot(struct zk_url *url, char *path)
+{
+    size_t len = strlen(path);
+
+    if (len > 0 && path[len - 1] == '/')
+        path[--len] = '\0';
+    if (!hf__url_decode(path))
+        return false;
+    for (const char *part = path; *part != '\0';) {
+        size_t part_len = strcspn(++part, "/");
+
+        if (part_len == 0 || (part_len == 1 && part[0] == '.') ||
+            (part_len == 2 && strncmp(part, "..", 2) == 0))
+            return false;
+        part += part_len;
+    }
+    for (const char *at = path; *at != '\0'; at++)
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            return false;
+    return snprintf(url->root, sizeof url->root, "%s/holdfast", path) < (int)sizeof url->root;
+}
+
+struct options {
+    struct zk_url *url;
+    bool tls;
+};
+
+static bool set_option(const char *key, const char *value, void *data)
+{
+    struct options *options = data;
+    size_t len = strlen(value);
+
+    if (strcmp(key, "tls") == 0 || strcmp(key, "ca") == 0 || strcmp(key, "cert") == 0 ||
+        strcmp(key, "key") == 0) {
+        options->tls = options->tls || strcmp(value, "off") != 0;
+        return true;
+    }
+    if (strcmp(key, "password_file") != 0 || len == 0 || len >= sizeof options->url->password_file)
+        return false;
+    memcpy(options->url->password_file, value, len + 1);
+    return true;
+}
+
+static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error *err)
+{
+    char *query = strchr(rest, '?');
+    char *path;
+    char *at;
+    struct options options = {.url = url};
+    char hosts[ZK_TEXT_MAX];
+
+    if (query != NULL)
+        *query++ = '\0';
+    path = rest + strcspn(rest, "/");
+    memcpy(hosts, rest, (size_t)(path - rest));
+    hosts[path - rest] = '\0';
+    at = strrchr(hosts, '@');
+    if (at != NULL && !parse_user(url, hosts, (size_t)(at - hosts)))
+        return hf__fail(
+            err, HF_INVALID,
+            "store %.150s: the user is empty, has a colon or is too long, or a %% starts "
+            "no escape",
+            url->shown);
+    if (!parse_hosts(url, at != NULL ? at + 1 : hosts) || !parse_chroot(url, path))
+        return hf__fail(
+            err, HF_INVALID,
+            "store %.100s: write zookeeper://USER:PASSWORD@HOST:2181,HOST:2181/CHROOT, with "
+            "%d hosts at most",
+            url->shown, HOSTS_MAX);
+    explicit_bzero(hosts, sizeof hosts);
+    if (query != NULL && !hf__url_params(query, set_option, &options))
+        return hf__fail(err, HF_INVALID,
+                        "store %.150s: an option is unknown or its value is wrong; known is "
+                        "password_file",
+                        url->shown);
+    if (options.tls)
+        return hf__fail(
+            err, HF_UNSUPPORTED,
+            "store %.120s: the ZooKeeper client library here is built without TLS; lead the "
+            "connection through a tunnel, for example stunnel",
+            url->shown);
+    return hf__ok(err);
+}
+
+/* The first line of the file. */
+static enum hf_status read_password(struct zk_url *url, struct hf_error *err)
+{
+    int fd = open(url->password_file, O_RDONLY | O_CLOEXEC);
+    ssize_t len = -1;
+    int why = errno;
+
+    if (fd >= 0) {
+        len = read(fd, url->password, sizeof url->password - 1);
+        why = errno;
+        (void)close(fd);
+    }
+    if (len < 0)
+        return hf__fail(err, why == EACCES || why == EPERM ? HF_DENIED : HF_INVALID,
+                        "store %.100s: cannot read the password from %.60s: %s", url->shown,
+                        url->password_file, strerror(why));
+    url->password[len] = '\0';
+    url->password[strcspn(url->password, "\r\n")] = '\0';
+    if (url->password[0] == '\0')
+        return hf__fail(err, HF_INVALID,
+                        "store %.100s: %.60s is empty; its first line is the password", url->shown,
+                        url->password_file);
+    url->has_password = true;
+    return hf__ok(err);
+}
+
+enum hf_status zk_url_find_password(struct zk_url *url, struct hf_error *err)
+{
+    const char *value;
+
+    if (!url->has_password && url->password_file[0] != '\0') {
+        enum hf_status status = read_password(url, err);
+
+        if (status != HF_OK)
+            return status;
+    }
+    value = url->user[0] != '\0' && !url->has_password ? secure_getenv(ZK_PASSWORD_VARIABLE) : NULL;
+    if (value != NULL && strlen(value) < sizeof url->password) {
+        memcpy(url->password, value, strlen(value) + 1);
+        url->has_password = true;
+    }
+    if (url->has_password != (url->user[0] != '\0'))
+        return hf__fail(
+            err, HF_INVALID,
+            "store %.100s: a user and a password go together (in the URL, password_file= "
+            "or %s)",
+            url->shown, ZK_PASSWORD_VARIABLE);
+    return hf__ok(err);
+}

@@ -1,0 +1,26 @@
+/* url.h - what a zookeeper URL says. */
+#ifndef HF_ZOOKEEPER_URL_H
+#define HF_ZOOKEEPER_URL_H
+
+#include <holdfast.h>
+
+#define ZK_TEXT_MAX          1024
+#define ZK_ROOT_MAX          256
+#define ZK_PASSWORD_VARIABLE "HOLDFAST_ZOOKEEPER_PASSWORD"
+
+struct zk_url {
+    char shown[ZK_TEXT_MAX]; /* without the password                           */
+    char hosts[ZK_TEXT_MAX]; /* "h1:2181,h2:2181", as the library wants it      */
+    char root[ZK_ROOT_MAX];  /* CHROOT/holdfast: the parent of all locks        */
+    char user[128];          /* "": no credentials                             */
+    char password[256];
+    char password_file[ZK_TEXT_MAX];
+    bool has_password;
+};
+
+/* HF_INVALID; HF_UNSUPPORTED for what the client library cannot do. */
+enum hf_status zk_url_parse(const char *text, struct zk_url *out, struct hf_error *err);
+/* From the file or the environment if the URL has none. */
+enum hf_status zk_url_find_password(struct zk_url *url, struct hf_error *err);
+
+#endif /* HF_ZOOKEEPER_URL_H */

@@ -1,0 +1,184 @@
+/* zookeeper.h - the ZooKeeper store, as its parts see each other.
+ *
+ * A lock is a container node ROOT/NAME; whoever wants it makes an ephemeral sequential child
+ * OWNER-lock-SEQUENCE. The first child in order holds the lock, each other one watches the child in
+ * front of it. The token is the child's czxid. A renewal is a write to the own child, so that only
+ * a quorum can answer it.
+ *
+ * A child lives as long as its session, and the library keeps a session alive as long as the
+ * process runs, renewed or not. So the store ends holds itself when their lease is over (reaper.c);
+ * the session's end is for processes that died, stopped or are cut off.
+ *
+ * Locks: store->lock guards the lists of sessions, holds and orphans. session->lock guards
+ * its listeners. Neither is held across a request, and never both.
+ */
+#ifndef HF_ZOOKEEPER_ZOOKEEPER_H
+#define HF_ZOOKEEPER_ZOOKEEPER_H
+
+#include "base/base.h"
+#include "stores/zookeeper/line.h"
+#include "stores/zookeeper/request.h"
+#include "stores/zookeeper/url.h"
+#include <holdfast/store.h>
+#include <pthread.h>
+
+#define ZK_NAME_MAX       (3 * HF_NAME_MAX) /* bytes of an encoded lock name         */
+#define ZK_PATH_MAX       (ZK_ROOT_MAX + ZK_NAME_MAX + 96) /* ROOT/NAME/OWNER-lock-SEQUENCE      */
+#define ZK_BUCKETS        256                /* of the table of holds                 */
+#define ZK_MEMORIES       64                 /* locks released last, by their hash    */
+#define ZK_POLL_NS        (5 * HF__NS_PER_S) /* the slow poll behind every watch      */
+#define ZK_TRIES_MAX      16                 /* makings of a parent that vanishes     */
+#define ZK_CONTENDERS_MAX 100000             /* children of a lock that are looked at */
+
+/* Until when a call may take, and what ends it before. */
+struct zk_patience {
+    int64_t deadline_ns;
+    int cancel_fd; /* -1: none */
+};
+
+/* Somebody who wants to hear of a session's state, and of the end of one node. */
+struct zk_listener {
+    int fd;                 /* eventfd                    */
+    char path[ZK_PATH_MAX]; /* "": only of the session    */
+    struct zk_listener *next;
+};
+
+struct zk_session {
+    struct zk_store *store;
+    zhandle_t *handle;
+    uint32_t asked_ms;  /* the session timeout that was asked for */
+    int refs;           /* store->lock                            */
+    int64_t touched_ns; /* reaper only: the last request of its own */
+    atomic_bool sealed; /* its first socket is close-on-exec */
+    pthread_mutex_t lock;
+    struct zk_listener *listeners;
+    struct zk_session *next; /* in store->sessions */
+};
+
+struct zk_hold {
+    char name[HF_NAME_MAX + 1];
+    char owner[HF_OWNER_LEN + 1];
+    char path[ZK_PATH_MAX];
+    char data[ZK_DATA_MAX];
+    uint64_t token;
+    uint32_t claimed_ms;
+    uint32_t lease_ms; /* what the session allows of it */
+    int64_t end_ns;    /* without a renewal             */
+    struct zk_session *session;
+    struct zk_hold *next;
+};
+
+/* A child that may exist and that nobody wants any more: the reaper deletes it. */
+struct zk_orphan {
+    char name[HF_NAME_MAX + 1];
+    char owner[HF_OWNER_LEN + 1];
+    struct zk_session *session;
+    struct zk_orphan *next;
+};
+
+/* What is known of a lock after a release of ours: nobody was in front of that child. */
+struct zk_memory {
+    char name[HF_NAME_MAX + 1]; /* "": nothing */
+    int32_t sequence;
+    uint64_t token;
+};
+
+struct zk_store {
+    struct hf_store_base base;
+    struct zk_url url;
+    pthread_mutex_t lock;
+    struct zk_session *sessions;
+    struct zk_hold *holds[ZK_BUCKETS];
+    struct zk_orphan *orphans;
+    struct zk_memory memory[ZK_MEMORIES];
+    pthread_t reaper;
+    bool reaper_runs;
+    bool reaper_stop;
+    int reaper_fd; /* eventfd: there is something sooner, or stop */
+};
+
+/* session.c */
+
+/* A connected session for leases of ttl_ms, with a reference for the caller. Waits for the
+ * connection. HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM. */
+enum hf_status zk_session_get(struct zk_store *store, uint32_t ttl_ms, const char *name,
+                              const struct zk_patience *patience, struct zk_session **out,
+                              struct hf_error *err);
+/* Waits until it is connected again; HF_LOST if it has ended. */
+enum hf_status zk_session_connected(struct zk_session *session, const char *name,
+                                    const struct zk_patience *patience, struct hf_error *err);
+bool zk_session_dead(const struct zk_session *session);
+int64_t zk_session_id(const struct zk_session *session);
+/* The longest lease that the session can carry: its timeout less a margin, because a leader may
+ * learn late, or never, that a follower has heard of us. */
+uint32_t zk_session_lease_ms(const struct zk_session *session);
+void zk_session_ref(struct zk_session *session);   /* store->lock held */
+void zk_session_unref(struct zk_session *session); /* takes store->lock; may block in the library */
+/* listener->fd and ->path are the caller's. */
+void zk_session_listen(struct zk_session *session, struct zk_listener *listener);
+void zk_session_unlisten(struct zk_session *session, struct zk_listener *listener);
+watcher_fn zk_session_watcher(void);
+void zk_sessions_close(struct zk_store *store, bool forked);
+
+/* node.c: paths, and the requests about a lock's children */
+
+bool zk_lock_path(const struct zk_store *store, const char *name, char out[ZK_PATH_MAX]);
+const struct ACL_vector *zk_acl(const struct zk_store *store);
+/* Makes the container of the lock and whatever is missing above it. Returns a ZooKeeper code. */
+int zk_make_parent(struct zk_session *session, const char *name,
+                   const struct zk_patience *patience);
+/* The children in order. With synced true the answer is not older than the call. */
+int zk_read_line(struct zk_session *session, const char *name, bool synced,
+                 const struct zk_patience *patience, struct zk_line *out);
+/* The order of names that are read already; asks for czxids where the numbers do not tell. */
+int zk_order_line(struct zk_session *session, const char *name, const struct zk_names *names,
+                  const struct zk_patience *patience, struct zk_line *out);
+/* What a child says and its Stat; out_data may be NULL. */
+int zk_read_child(struct zk_session *session, const char *name, const char *child,
+                  const struct zk_patience *patience, char out_data[ZK_DATA_MAX],
+                  struct Stat *stat);
+int zk_delete(struct zk_session *session, const char *path, const struct zk_patience *patience);
+
+/* verdict.c: what a code of the library means */
+enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc,
+                          struct hf_error *err);
+enum hf_status zk_busy(struct zk_session *session, const char *name, const struct zk_line *line,
+                       const struct zk_patience *patience, struct hf_error *err);
+enum hf_status zk_lost(const struct zk_store *store, const char *name, enum hf_loss loss,
+                       struct hf_grant *grant, struct hf_error *err);
+
+/* holds.c: the table */
+bool zk_holds_add(struct zk_store *store,
+                  const struct zk_hold *hold); /* takes a session reference */
+/* Copies; the session gets a reference for the caller. */
+bool zk_holds_find(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out);
+/* Moves end_ns unless the hold is over by now. */
+bool zk_holds_extend(struct zk_store *store, const struct zk_hold *hold, int64_t end_ns);
+/* The table's session reference goes to the caller. */
+bool zk_holds_take(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out);
+void zk_holds_clear(struct zk_store *store, bool forked);
+
+/* memory.c: a lock that the same client takes again and again needs no look at the line */
+void zk_remember(struct zk_store *store, const struct zk_hold *hold); /* its child was deleted */
+/* Takes out what is known of the lock. */
+bool zk_recall(struct zk_store *store, const char *name, struct zk_memory *out);
+/* Does the new child, by its name and czxid, stand alone? */
+bool zk_stands_alone(const struct zk_memory *memory, int32_t sequence, uint64_t token);
+
+/* reaper.c */
+bool zk_reaper_start(struct zk_store *store); /* store->lock held; true if it runs */
+void zk_reaper_wake(struct zk_store *store);
+void zk_reaper_stop(struct zk_store *store);
+/* Have the child of owner deleted as soon as the session allows. */
+void zk_orphan(struct zk_session *session, const char *name, const char *owner);
+
+enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_grant *grant, struct hf_error *err);
+enum hf_status zk_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                        struct hf_grant *grant, struct hf_error *err);
+enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *claim,
+                          struct hf_error *err);
+enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
+                       void *data, struct hf_error *err);
+
+#endif /* HF_ZOOKEEPER_ZOOKEEPER_H */

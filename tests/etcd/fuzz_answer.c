@@ -1,0 +1,96 @@
+/* fuzz_answer.c - a fuzz target for everything that reads what a server or a user sent: answers,
+ * the lines of a watch, records, base64, URLs, error messages. Built by parse.t with fuzz_main.c;
+ * or with clang -fsanitize=fuzzer instead of it. */
+#include "stores/etcd/answer.h"
+#include "stores/etcd/base64.h"
+#include "stores/etcd/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_answer(const char *text, size_t size)
+{
+    cJSON *json = ec_answer_parse(text, size);
+    char name[HF_NAME_MAX + 1];
+    struct ec_kv kv;
+
+    if (json == NULL)
+        return;
+    (void)ec_answer_is_etcd(json);
+    (void)ec_answer_revision(json);
+    (void)strlen(ec_answer_cluster(json));
+    (void)ec_answer_succeeded(json);
+    (void)ec_answer_number(json, "TTL");
+    for (size_t i = 0; i < 4; i++) {
+        const cJSON *part = ec_answer_part(json, i);
+
+        if (ec_answer_kv(part, 0, &kv) || ec_answer_deleted(part, &kv))
+            (void)ec_key_name(&kv, "holdfast/", name);
+    }
+    for (size_t i = 0; i < ec_answer_kv_count(json) && i < 8; i++)
+        if (ec_answer_kv(json, i, &kv))
+            (void)ec_key_name(&kv, "", name);
+    cJSON_Delete(json);
+}
+
+/* In two pieces, cut where the first byte says: the result must not depend on it. */
+static void read_stream(const char *text, size_t size)
+{
+    struct ec_stream whole = {0};
+    struct ec_stream cut = {0};
+    size_t at = size > 0 ? (unsigned char)text[0] % (size + 1) : 0;
+
+    ec_stream_feed(&whole, text, size);
+    ec_stream_feed(&cut, text, at);
+    ec_stream_feed(&cut, text + at, size - at);
+    if (whole.event != cut.event)
+        abort();
+    ec_stream_clear(&whole);
+    ec_stream_clear(&cut);
+}
+
+static void read_words(const char *text, size_t size)
+{
+    struct ec_record record;
+    struct ec_record again;
+    struct hf_error err;
+    struct ec_url url;
+    char value[EC_VALUE_MAX];
+    unsigned char bytes[512];
+    size_t len;
+
+    ec_record_parse(&record, text, size);
+    if (record.kind != 0) {
+        ec_record_format(value, &record);
+        ec_record_parse(&again, value, strlen(value));
+        if (again.kind != record.kind || again.ttl_ms != record.ttl_ms ||
+            again.since_us != record.since_us || strcmp(again.label, record.label) != 0)
+            abort();
+    }
+    if (ec_base64_decode(bytes, sizeof bytes, text, &len)) {
+        char back[EC_BASE64_LEN(sizeof bytes) + 1];
+
+        back[ec_base64_encode(back, bytes, len)] = '\0';
+        if (strcmp(back, text) != 0)
+            abort();
+    }
+    (void)ec_url_parse(text, &url, &err);
+    (void)ec_verdict_fail(ec_verdict(size % 600, (int64_t)(size % 20), text), text, "x", "y", &err);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+
+    if (text == NULL)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    read_answer(text, size);
+    read_stream(text, size);
+    read_words(text, size);
+    free(text);
+    return 0;
+}

@@ -1,0 +1,211 @@
+/* parse.c - what the small parts of the etcd store must do, without a server. Speaks TAP. */
+#include "base/base.h"
+#include "stores/etcd/answer.h"
+#include "stores/etcd/base64.h"
+#include "stores/etcd/holds.h"
+#include "stores/etcd/text.h"
+#include "stores/etcd/verdict.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int count;
+static int failed;
+
+static void check(bool good, const char *what)
+{
+    count++;
+    failed += !good;
+    (void)printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+}
+
+static void base64(void)
+{
+    static const char *const pairs[][2] = {
+        {"", ""},        {"f", "Zg=="},        {"fo", "Zm8="},
+        {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"\xff\xfe\xfd", "//79"}};
+    static const char *const bad[] = {
+        "Z", "Zg", "Zg=", "Zg=x", "Z===", "====", "Zh==", "Zm9=", "Z*==", "Zm8=Zm8="};
+    char text[32];
+    size_t len;
+    bool good = true;
+
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        text[ec_base64_encode(text, pairs[i][0], strlen(pairs[i][0]))] = '\0';
+        good = good && strcmp(text, pairs[i][1]) == 0;
+        good = good && ec_base64_decode(text, sizeof text, pairs[i][1], &len) &&
+               len == strlen(pairs[i][0]) && memcmp(text, pairs[i][0], len) == 0;
+    }
+    check(good, "base64 there and back");
+    good = true;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        good = good && !ec_base64_decode(text, sizeof text, bad[i], &len);
+    check(good, "base64 that no encoder makes is refused");
+    check(!ec_base64_decode(text, 2, "Zm9v", &len), "so is what does not fit");
+}
+
+static void urls(void)
+{
+    struct ec_url url;
+    struct hf_error err;
+
+    check(ec_url_parse("etcd://h", &url, &err) == HF_OK && url.endpoint_count == 1 &&
+              strcmp(url.endpoints[0], "http://h:2379") == 0 &&
+              strcmp(url.prefix, "holdfast/") == 0,
+          "a host alone: port, prefix and no TLS");
+    check(ec_url_parse("etcd://u:p%40w@h1:1,[::1]:2/?ca=/c", &url, &err) == HF_OK && url.tls &&
+              strcmp(url.endpoints[1], "https://[::1]:2") == 0 && strcmp(url.user, "u") == 0 &&
+              strcmp(url.password, "p@w") == 0 && strstr(url.shown, "p%40w") == NULL,
+          "user, password, hosts and an authority; the password is not shown");
+    check(ec_url_parse("etcd://h x:1", &url, &err) == HF_INVALID &&
+              ec_url_parse("etcd://h#x", &url, &err) == HF_INVALID &&
+              ec_url_parse("etcd://h:99999", &url, &err) == HF_INVALID &&
+              ec_url_parse("etcd://h?prefix=a%1f", &url, &err) == HF_INVALID &&
+              ec_url_parse("etcd://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", &url, &err) == HF_INVALID,
+          "what is no host, port or prefix is refused");
+}
+
+static void keys(void)
+{
+    struct ec_keys keys;
+    struct ec_kv kv = {.create_revision = 1};
+    char name[HF_NAME_MAX + 1];
+    struct ec_record record = {.owner = "0123456789abcdef0123456789abcdef",
+                               .kind = 'k',
+                               .ttl_ms = 5,
+                               .since_us = 7,
+                               .label = "a b"};
+    struct ec_record again;
+    char value[EC_VALUE_MAX];
+
+    ec_keys_make(&keys, "p/", "a", "0123");
+    ec_keys_use(&keys, true);
+    check(keys.own_len == 8 &&
+              memcmp(keys.own,
+                     "p/a\x1f"
+                     "0123",
+                     8) == 0 &&
+              keys.line_len == 4 && memcmp(keys.line_end, "p/a ", 4) == 0,
+          "the keys of a lock");
+    memcpy(kv.key, keys.own, keys.own_len);
+    kv.key_len = keys.own_len;
+    check(ec_key_name(&kv, "p/", name) && strcmp(name, "a") == 0 && !ec_key_name(&kv, "q/", name),
+          "and back to its name");
+    ec_record_format(value, &record);
+    ec_record_parse(&again, value, strlen(value));
+    check(again.kind == 'k' && again.ttl_ms == 5 && again.since_us == 7 &&
+              strcmp(again.label, "a b") == 0,
+          "a record there and back");
+    ec_record_parse(&again, "hello, world", 12);
+    check(again.kind == 0 && again.label[0] == '\0', "what is no record is foreign");
+}
+
+static enum ec_event feed(const char *text)
+{
+    struct ec_stream stream = {0};
+    enum ec_event event;
+
+    ec_stream_feed(&stream, text, strlen(text));
+    event = stream.event;
+    ec_stream_clear(&stream);
+    return event;
+}
+
+static void streams(void)
+{
+    char *endless = malloc(EC_EVENT_MAX + 2);
+
+    check(feed("{\"result\":{\"created\":true}}\n") == EC_EVENT_CREATED &&
+              feed("{\"result\":{\"created\":true}}") == EC_EVENT_NONE,
+          "a watch begins, when its line is complete");
+    check(
+        feed("{\"result\":{}}\n{\"result\":{\"events\":[{\"kv\":{}},{\"type\":\"DELETE\"}]}}\n") ==
+            EC_EVENT_DELETED,
+        "a deletion is heard; a put is not one");
+    check(feed("{\"result\":{\"canceled\":true,\"created\":true}}\n") == EC_EVENT_BROKEN &&
+              feed("{\"result\":{\"compact_revision\":\"5\"}}\n") == EC_EVENT_BROKEN &&
+              feed("{\"error\":{\"message\":\"x\"}}\n") == EC_EVENT_BROKEN &&
+              feed("what?\n") == EC_EVENT_BROKEN,
+          "cancelled, compacted, refused and garbage: broken");
+    if (endless != NULL) {
+        memset(endless, 'x', EC_EVENT_MAX + 1);
+        endless[EC_EVENT_MAX + 1] = '\0';
+        check(feed(endless) == EC_EVENT_BROKEN, "a line without end: broken");
+    }
+    free(endless);
+}
+
+static void verdicts(void)
+{
+    check(ec_verdict(200, 0, "") == EC_FINE, "no error");
+    check(ec_verdict(503, 14, "etcdserver: request timed out") == EC_UNSURE &&
+              ec_verdict(503, 14, "etcdserver: leader changed") == EC_UNSURE &&
+              ec_verdict(500, 2, "anything") == EC_UNSURE &&
+              ec_verdict(502, 0, "Bad Gateway") == EC_UNSURE &&
+              ec_verdict(200, 0, "an answer that is no JSON") == EC_UNSURE,
+          "what may have been executed is unsure");
+    check(ec_verdict(401, 16, "etcdserver: invalid auth token") == EC_SIGN_IN &&
+              ec_verdict(403, 7, "etcdserver: permission denied") == EC_FORBIDDEN &&
+              ec_verdict(404, 5, "etcdserver: requested lease not found") == EC_NO_LEASE &&
+              ec_verdict(404, 0, "404 page not found") == EC_NO_GATEWAY,
+          "what was certainly refused is known");
+}
+
+static void table(void)
+{
+    struct ec_holds holds = {0};
+    char owner[HF_OWNER_LEN + 1];
+    bool good = true;
+
+    for (int i = 0; i < 1000; i++) {
+        struct ec_hold *hold;
+
+        (void)snprintf(owner, sizeof owner, "%032d", i);
+        hold = ec_hold_new(owner);
+        if (hold == NULL)
+            exit(1);
+        hold->lease = 1 + i % 2;
+        hold->until_ns = i == 500 ? 10 : 1000;
+        ec_holds_add(&holds, hold);
+    }
+    check(holds.count == 1000 && ec_holds_find(&holds, owner) != NULL, "a thousand holds");
+    check(!ec_holds_overdue(&holds, 2, 500), "none of the other lease is overdue");
+    check(ec_holds_overdue(&holds, 1, 500) && !ec_holds_overdue(&holds, 1, 500),
+          "one of the first is, and is told once");
+    for (int i = 0; i < 1000; i++) {
+        struct ec_hold *hold;
+
+        (void)snprintf(owner, sizeof owner, "%032d", i);
+        hold = ec_holds_remove(&holds, owner);
+        good = good && hold != NULL;
+        free(hold);
+    }
+    check(good && holds.count == 0 && !ec_holds_use(&holds, 1), "all removed");
+    ec_holds_release(&holds);
+}
+
+static void texts(void)
+{
+    static char big[EC_REQUEST_MAX];
+    struct ec_text text;
+
+    ec_text_clear(&text);
+    ec_text_string(&text, "a\"b\\\n");
+    check(strcmp(text.data, "\"a\\\"b\\\\\\u000a\"") == 0, "JSON strings are escaped");
+    ec_text_base64(&text, big, sizeof big);
+    check(text.cut, "what does not fit is cut and says so");
+}
+
+int main(void)
+{
+    base64();
+    urls();
+    keys();
+    streams();
+    verdicts();
+    table();
+    texts();
+    (void)printf("1..%d\n", count);
+    return failed != 0;
+}

@@ -1,0 +1,148 @@
+/* tool_line.c - what the ZooKeeper store decides without a server; and names and data that no child
+ * of ours would have, at random (a seed and a number of rounds as arguments). Speaks TAP. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if __has_include(<zookeeper/zookeeper.h>)
+#include "stores/zookeeper/line.c"
+#include "stores/zookeeper/memory.c"
+
+#define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-lock-"
+#define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb-lock-"
+
+static int tests;
+static int failed;
+
+static void ok(bool good, const char *what)
+{
+    printf("%sok %d - %s\n", good ? "" : "not ", ++tests, what);
+    failed += !good;
+}
+
+static bool reads(const char *name, int32_t wanted)
+{
+    int32_t got;
+
+    return zk_sequence(name, &got) && got == wanted;
+}
+
+static void check_sequence(void)
+{
+    int32_t ignored;
+
+    ok(reads(A "0000000007", 7), "a number");
+    ok(reads(A "2147483647", INT32_MAX), "the largest");
+    ok(reads(A "-2147483648", INT32_MIN), "the one after it");
+    ok(reads(A "-0000000001", -1), "the last before 0");
+    ok(reads("uuid__lock__0000000042", 42), "another recipe's");
+    ok(!zk_sequence(A "2147483648", &ignored), "too large for a number");
+    ok(!zk_sequence(A "00000000x1", &ignored), "no number");
+    ok(!zk_sequence("1", &ignored) && !zk_sequence("", &ignored), "too short");
+}
+
+static void check_order(void)
+{
+    char *names[] = {B "0000000010", A "0000000009", "no-contender", "x__lock__0000000011"};
+    char *wrapped[] = {A "2147483647", B "-2147483648"};
+    struct zk_line line;
+
+    ok(zk_line_init(&line, &(struct zk_names){names, 4}) && line.count == 3 && !line.unsure,
+       "contenders are taken, others left");
+    ok(strcmp(line.at[0].name, names[1]) == 0 && strcmp(line.at[1].name, names[0]) == 0,
+       "by number, not by name");
+    ok(line.at[2].foreign && !line.at[0].foreign, "another recipe's is foreign");
+    ok(zk_line_find(&line, "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb") == 1, "an owner is found");
+    ok(zk_line_find(&line, "cccccccccccccccccccccccccccccccc") == 3, "or not");
+    zk_line_release(&line);
+    ok(zk_line_init(&line, &(struct zk_names){wrapped, 2}) && line.unsure,
+       "numbers that wrapped around are not relied on");
+    for (size_t i = 0; i < 2; i++)
+        line.at[i].czxid = strcmp(line.at[i].name, wrapped[0]) == 0 ? 5 : 6;
+    zk_line_sort_czxid(&line);
+    ok(line.count == 2 && strcmp(line.at[0].name, wrapped[0]) == 0, "but the czxid is");
+    line.at[0].czxid = 0;
+    zk_line_sort_czxid(&line);
+    ok(line.count == 1 && strcmp(line.at[0].name, wrapped[1]) == 0, "what has none is gone");
+    zk_line_release(&line);
+}
+
+static void check_memory(void)
+{
+    struct zk_memory memory = {.name = "x", .sequence = 100, .token = 1000};
+
+    ok(zk_stands_alone(&memory, 101, 1002), "the next number, soon after: alone");
+    ok(zk_stands_alone(&memory, 101, 1100), "as long as nobody could have made so many");
+    ok(!zk_stands_alone(&memory, 101, 1101), "not when the parent could have been made anew");
+    ok(!zk_stands_alone(&memory, 102, 1003), "not when another came between");
+    ok(!zk_stands_alone(&memory, 101, (1ull << 32) + 1), "not across an election");
+    memory.sequence = INT32_MAX - 1;
+    ok(!zk_stands_alone(&memory, INT32_MAX, 1002), "not where numbers end");
+}
+
+static void check_data(void)
+{
+    char data[ZK_DATA_MAX];
+    const char *label;
+    uint32_t ttl_ms;
+
+    zk_data_make(data, 30000, "host/1/job with words");
+    ok(zk_data_parse(data, &ttl_ms, &label) && ttl_ms == 30000 &&
+           strcmp(label, "host/1/job with words") == 0,
+       "what is written is read");
+    ok(!zk_data_parse("", &ttl_ms, &label) && !zk_data_parse("1 5", &ttl_ms, &label) &&
+           !zk_data_parse("2 5 x", &ttl_ms, &label) &&
+           !zk_data_parse("1 99999999999999 x", &ttl_ms, &label) &&
+           !zk_data_parse("1 -5 x", &ttl_ms, &label),
+       "anything else is not");
+}
+
+static void fuzz(unsigned seed, unsigned long rounds)
+{
+    static const char alphabet[] = "0123456789-abcdef_lock %\xff/1 ";
+    bool sorted = true;
+
+    for (unsigned long round = 0; round < rounds; round++) {
+        char text[8][300];
+        char *names[8];
+        struct zk_line line;
+        const char *label;
+        uint32_t ttl_ms;
+
+        for (int i = 0; i < 8; i++) {
+            size_t len = (size_t)(rand_r(&seed) % (round % 16 == 0 ? 299 : 60));
+            size_t head = rand_r(&seed) % 2 ? strlen(A) : 0;
+
+            memcpy(text[i], A, head);
+            for (size_t at = head; at < len; at++)
+                text[i][at] = alphabet[(unsigned)rand_r(&seed) % (sizeof alphabet - 1)];
+            text[i][len > head ? len : head] = '\0';
+            names[i] = text[i];
+            (void)zk_data_parse(text[i], &ttl_ms, &label);
+        }
+        if (!zk_line_init(&line, &(struct zk_names){names, 8}))
+            abort();
+        for (size_t i = 1; i < line.count; i++)
+            sorted = sorted && line.at[i - 1].sequence <= line.at[i].sequence;
+        zk_line_release(&line);
+    }
+    ok(sorted, "whatever the names are, the line is in order");
+}
+
+int main(int argc, char **argv)
+{
+    check_sequence();
+    check_order();
+    check_memory();
+    check_data();
+    fuzz(argc > 1 ? (unsigned)atoi(argv[1]) : 1, argc > 2 ? strtoul(argv[2], NULL, 10) : 20000);
+    printf("1..%d\n", tests);
+    return failed != 0;
+}
+#else
+int main(void)
+{
+    puts("1..0 # SKIP built without the ZooKeeper library");
+    return 0;
+}
+#endif
