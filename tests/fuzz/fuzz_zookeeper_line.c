@@ -20,14 +20,14 @@ static void check(bool good)
 static void check_data(const char *text)
 {
     char data[ZK_DATA_MAX];
-    const char *label;
-    uint32_t ttl_ms;
+    struct zk_said said;
 
-    if (zk_data_parse(text, &ttl_ms, &label))
-        check(ttl_ms <= HF_TTL_MAX_MS && label > text && label <= text + strlen(text));
-    zk_data_make(data, (uint32_t)strlen(text), text);
-    check(zk_data_parse(data, &ttl_ms, &label) && ttl_ms == strlen(text));
-    check(strncmp(label, text, strlen(label)) == 0);
+    if (zk_data_parse(text, &said))
+        check(said.ttl_ms <= HF_TTL_MAX_MS && said.waited_ms >= 0 && said.label > text &&
+              said.label <= text + strlen(text));
+    zk_data_make(data, (uint32_t)strlen(text), INT64_MAX, text);
+    check(zk_data_parse(data, &said) && said.ttl_ms == strlen(text));
+    check(said.waited_ms == INT64_MAX && strncmp(said.label, text, strlen(said.label)) == 0);
 }
 
 static void check_line(struct zk_line *line, size_t most)

@@ -75,8 +75,8 @@ from kazoo.client import KazooClient
 k = KazooClient(sys.argv[1])
 k.start()
 k.ensure_path('/holdfast/wrap')
-k.create('/holdfast/wrap/' + 'a' * 32 + '-lock-2147483647', b'1 1000 first', ephemeral=True)
-k.create('/holdfast/wrap/' + 'b' * 32 + '-lock--2147483648', b'1 1000 second', ephemeral=True)
+k.create('/holdfast/wrap/' + 'a' * 32 + '-lock-2147483647', b'1 1000 0 first', ephemeral=True)
+k.create('/holdfast/wrap/' + 'b' * 32 + '-lock--2147483648', b'1 1000 0 second', ephemeral=True)
 print(subprocess.run([sys.argv[2], '--store', 'zookeeper://' + sys.argv[1], 'status', 'wrap'],
                      capture_output=True, text=True).stdout)
 k.stop()

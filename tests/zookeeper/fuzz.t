@@ -13,7 +13,7 @@ mkdir "$dir/corpus"
 owner=00112233445566778899aabbccddeeff
 printf '%s-lock-0000000007\n_c_uuid-lock-0000000006\nx__lock__0000000011\n' $owner >"$dir/corpus/line"
 printf '%s-lock-2147483647\n%s-lock--2147483648\n' $owner $owner >"$dir/corpus/wrapped"
-printf '1 30000 host/1/job\n1 99999999999 x\n2 5 x' >"$dir/corpus/data"
+printf '1 30000 0 host/1/job\n1 99999999999 0 x\n2 5 x' >"$dir/corpus/data"
 "$dir/fuzz" -runs="${FUZZ_RUNS:-200000}" -seed=1 -max_len=512 -max_total_time=60 "$dir/corpus" \
     >"$dir/log" 2>&1
 ok $? 'no child breaks the line'

@@ -82,17 +82,16 @@ static void check_memory(void)
 static void check_data(void)
 {
     char data[ZK_DATA_MAX];
-    const char *label;
-    uint32_t ttl_ms;
+    struct zk_said said;
 
-    zk_data_make(data, 30000, "host/1/job with words");
-    ok(zk_data_parse(data, &ttl_ms, &label) && ttl_ms == 30000 &&
-           strcmp(label, "host/1/job with words") == 0,
+    zk_data_make(data, 30000, 125, "host/1/job with words");
+    ok(zk_data_parse(data, &said) && said.ttl_ms == 30000 && said.waited_ms == 125 &&
+           strcmp(said.label, "host/1/job with words") == 0,
        "what is written is read");
-    ok(!zk_data_parse("", &ttl_ms, &label) && !zk_data_parse("1 5", &ttl_ms, &label) &&
-           !zk_data_parse("2 5 x", &ttl_ms, &label) &&
-           !zk_data_parse("1 99999999999999 x", &ttl_ms, &label) &&
-           !zk_data_parse("1 -5 x", &ttl_ms, &label),
+    ok(!zk_data_parse("", &said) && !zk_data_parse("1 5", &said) &&
+           !zk_data_parse("1 5 5", &said) && !zk_data_parse("2 5 5 x", &said) &&
+           !zk_data_parse("1 99999999999999 5 x", &said) && !zk_data_parse("1 -5 5 x", &said) &&
+           !zk_data_parse("1 5 5x y", &said),
        "anything else is not");
 }
 
