@@ -65,6 +65,7 @@ trip() { # COMMAND... : the client's command, and how many round trips it took
 }
 trip open "redis://127.0.0.1:$(port p)"
 trip acquire 1 bench:trip 5000 0
+# shellcheck disable=SC2154 # stage.sh sets it
 row redis.acquire_round_trips "$proxied" '=1' trips
 trip release 1
 row redis.release_round_trips "$proxied" '=1' trips

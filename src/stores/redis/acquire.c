@@ -306,13 +306,10 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
     rd_request_command(&request, (const char *const[]){"BLPOP", wake, seconds, NULL});
     status = rd_node_take(a->node, false, &patience, &conn, err);
     if (status == HF_OK) {
-        bool quick = conn->quick;
-
-        conn->quick = false; /* this answer takes its time, and says nothing of others */
+        conn->asleep++; /* this answer takes its time */
         status = rd_conn_send(conn, &request, &patience);
         if (status == HF_OK)
             status = rd_conn_receive(conn, &patience, &reply);
-        conn->quick = quick;
         if (status == HF_OK && reply->type == RD_REPLY_ARRAY)
             a->store->base.host->log("redis: woken for lock \"%s\"", a->claim->name);
         rd_node_give(a->node, conn);

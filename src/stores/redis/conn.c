@@ -3,15 +3,15 @@
 #include "base/base.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define READ_BYTES 16384  /* taken from the socket at a time                     */
-#define SPIN_NS    100000 /* an answer that came this soon is looked for awake next time */
+#define READ_BYTES 16384  /* taken from the socket at a time                      */
+#define AWAKE_NS   100000 /* how long an answer is looked for awake                */
+#define ASLEEP_MAX 64     /* answers waited for asleep after one that came later   */
 
 enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tls_config *tls,
                             const struct rd_patience *patience, struct rd_conn **out, char *why,
@@ -111,21 +111,28 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
 }
 
 /* Reads what is there. Falling asleep and being woken costs more than a server near by takes to
- * answer: so where the last answer came at once, the next one is looked for awake, for no longer
- * than that may pay, and giving way to whoever wants the processor. It may be the server. */
+ * answer, so an answer is looked for awake first, for a moment. Where that did not pay, the next
+ * ones are waited for asleep. */
 static ssize_t read_awake(struct rd_conn *conn, char *data, size_t len, int64_t start_ns,
                           short *wants)
 {
+    bool awake = conn->asleep == 0;
+
     errno = EAGAIN;
-    if (!conn->quick && conn->tls == NULL)
-        return -1; /* a reply is rarely there at once; but TLS may have it in its own buffer */
+    if (!awake)
+        conn->asleep--;
+    if (!awake && conn->tls == NULL)
+        return -1; /* TLS may have it in its own buffer, and does not wake us then */
     for (;;) {
         ssize_t some = read_some(conn, data, len, MSG_DONTWAIT, wants);
 
-        if (some >= 0 || errno != EAGAIN || !conn->quick || hf__now_ns() - start_ns >= SPIN_NS)
+        if (some >= 0 || errno != EAGAIN || !awake)
             return some;
-        (void)sched_yield();
-        errno = EAGAIN;
+        if (hf__now_ns() - start_ns >= AWAKE_NS) {
+            conn->asleep = ASLEEP_MAX;
+            errno = EAGAIN;
+            return -1;
+        }
     }
 }
 
@@ -150,7 +157,6 @@ static enum hf_status read_more(struct rd_conn *conn, const struct rd_patience *
         some = read_some(conn, data, sizeof data, may_block ? 0 : MSG_DONTWAIT, &wants);
         may_block = false;
     }
-    conn->quick = hf__now_ns() - start_ns < SPIN_NS;
     if (some <= 0)
         return broke(conn, HF_UNKNOWN, some == 0 ? "it closed the connection" : strerror(errno));
     if (!rd_reader_feed(conn->reader, data, (size_t)some))

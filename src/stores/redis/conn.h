@@ -16,10 +16,10 @@ struct rd_conn {
     struct rd_reader *reader;
     bool broken;
     bool late;       /* broken only because our patience ended: what is sent now may still arrive */
-    bool quick;      /* the last answer came at once: worth looking for the next one awake */
     bool shared;     /* with a parent process: free it, say nothing */
     int64_t used_ns; /* when it was given back to the pool */
     struct rd_conn *next; /* in the pool that keeps it */
+    unsigned asleep;      /* answers to wait for asleep before one is looked for awake again */
     unsigned owed;        /* replies that nobody waits for any more (redlock) */
     char why[160];        /* why it broke, as the end of a sentence */
 };

@@ -276,10 +276,10 @@ static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_addre
     if (status == HF_OK)
         status = greet_sentinel(&store->url, conn, patience, why, sizeof why);
     if (status == HF_OK)
-        status = ask_once(conn,
-                          (const char *const[]){"SENTINEL", "get-master-addr-by-name",
-                                                store->url.master, NULL},
-                          patience, &reply);
+        status = ask_once(
+            conn,
+            (const char *const[]){"SENTINEL", "get-master-addr-by-name", store->url.master, NULL},
+            patience, &reply);
     if (status != HF_OK && conn != NULL && why[0] == '\0')
         hf__copy_printable(why, sizeof why, conn->why);
     if (status == HF_OK && reply->type == RD_REPLY_ERROR) {

@@ -249,8 +249,8 @@ enum hf_status rd_url_find_password(struct rd_url *url, struct hf_error *err)
                                    url->password, sizeof url->password, err);
     url->has_password = url->has_password || url->password[0] != '\0';
     if (status == HF_OK && url->kind == RD_SENTINEL)
-        status =
-            hf__find_password(url->sentinel_password_file, RD_SENTINEL_PASSWORD_VARIABLE,
-                              url->shown, url->sentinel_password, sizeof url->sentinel_password, err);
+        status = hf__find_password(url->sentinel_password_file, RD_SENTINEL_PASSWORD_VARIABLE,
+                                   url->shown, url->sentinel_password,
+                                   sizeof url->sentinel_password, err);
     return status == HF_OK ? hf__ok(err) : status;
 }

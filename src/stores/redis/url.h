@@ -60,7 +60,8 @@ struct rd_url {
 
 /* Takes text apart. HF_OK or HF_INVALID. Reads neither files nor the environment. */
 enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_error *err);
-/* Passwords that the URL does not have: from their files, else from the environment. HF_OK, HF_INVALID (no such file, empty, too long) or HF_DENIED. */
+/* Passwords that the URL does not have: from their files, else from the environment. HF_OK,
+ * HF_INVALID (no such file, empty, too long) or HF_DENIED. */
 enum hf_status rd_url_find_password(struct rd_url *url, struct hf_error *err);
 /* "host" or "host:port" or "[::1]:port"; false if it is none. */
 bool rd_address_parse(const char *text, size_t len, unsigned default_port, struct rd_address *out);
