@@ -59,13 +59,13 @@ silent two
 ok $? 'a second client waits'
 kill -STOP "${client_pid[one]}"
 hear two
-above "$(token)" "$first" 'the first is stopped: the second has the lock, with a higher token'
+last=$(token)
+above "$last" "$first" 'the first is stopped: the second has the lock, with a higher token'
 kill -CONT "${client_pid[one]}"
 ask one left 1
 is "$answer" 'ok 0' 'awake, the first has no time left'
 ask one release 1
 like "$answer" 'HF_LOST*' 'and its release says that the lock was lost'
-last=$(token)
 ask two release 1
 like "$answer" 'ok*' 'the second held it to the end'
 
@@ -84,6 +84,22 @@ ok $? 'an empty lock is gone after a while'
 ask one acquire 1 pair 3000 0
 above "$(token)" "$last" 'and can be taken again'
 ask one release 1
+
+# What a listing shows: the age counts from the turn, not from the place in the line.
+ask one acquire 1 seen 3000 0 kept
+tell two acquire 1 seen 3000 30000 kept
+silent two
+age() { # of the lock "seen", in ms
+    "$hf" --store "zookeeper://$(hosts a)" list --json | sed -n 's/.*"seen".*"age_ms": *\([0-9]*\).*/\1/p'
+}
+aged() { [ "$(age)" -ge 3000 ] 2>/dev/null; }
+eventually 20 aged
+ok $? "a lock has an age ($(age) ms)"
+ask one release 1
+hear two
+young=$(age)
+above 3000 "$young" 'the age of a waiter counts from its turn (ms)'
+ask two release 1
 
 ask one acquire 1 seen 3000 0 kept
 eventually 10 eval '[ "$("$hf" --store "zookeeper://$(hosts a)" list --json | grep -c seen)" = 1 ]'
