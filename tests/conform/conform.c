@@ -8,6 +8,7 @@
 #include "conform.h"
 #include "client/client.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,8 +19,10 @@ void suite_add(struct suite *suite, const char *name, CMUnitTestFunction test)
 {
     const char *skip = getenv("CONFORM_SKIP");
 
-    if (skip != NULL && strstr(skip, name) != NULL)
+    if (skip != NULL && strstr(skip, name) != NULL) {
+        printf("# left out, as CONFORM_SKIP says: %s\n", name);
         return;
+    }
     if (suite->count == COUNT(suite->tests))
         abort();
     suite->tests[suite->count++] = (struct CMUnitTest){.name = name, .test_func = test};
