@@ -49,9 +49,9 @@ BEGIN
     now := clock_timestamp();
     IF met.id IS DISTINCT FROM id THEN
         -- A life we have not met. It may have forgotten what was granted within max_ttl before it
-        -- began. A timeline begins no later than its oldest known checkpoint; the first timeline
-        -- follows upon nothing that could have been forgotten. Another cluster's data may have been
-        -- in use elsewhere until now, however long this one has been up.
+        -- began. A timeline begins no later than its last checkpoint, whose time is cut to whole
+        -- seconds; the first timeline follows upon nothing that could have been forgotten. Another
+        -- cluster's data may have been in use elsewhere until now, however long this one has been up.
         IF met.max_ttl_ms <> p_max_ttl_ms THEN
             verdict := 'max_ttl';
             agreed_ms := met.max_ttl_ms;
@@ -63,7 +63,7 @@ BEGIN
         met.since := now;
         IF right(id, 8) = lpad(upper(to_hex(last.timeline_id)), 8, '0')
                 AND coalesce(split_part(met_id, '/', 1) = split_part(id, '/', 1), true) THEN
-            met.since := least(now, last.checkpoint_time);
+            met.since := least(now, last.checkpoint_time + interval '1 second');
         END IF;
         met.open_at := met.since + span;
         IF right(id, 8) = '00000001' AND met.max_ttl_ms IS NULL THEN
@@ -369,9 +369,10 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     CROSS JOIN LATERAL (
         SELECT count(*) AS waiters FROM holdfast.waiter AS w
         WHERE l.queued AND w.lock = l.name AND w.alive_until > clock_timestamp()) AS w
-    WHERE l.name >= p_prefix AND (p_after IS NULL OR l.name > p_after)
-        AND CASE WHEN p_exact THEN l.name = p_prefix
-                 ELSE substring(l.name FROM 1 FOR length(p_prefix)) = p_prefix END
+    -- A range of the index. No name is longer than 200 bytes.
+    WHERE l.name >= coalesce(p_after, p_prefix) AND l.name IS DISTINCT FROM p_after
+        AND l.name <= CASE WHEN p_exact THEN p_prefix
+                           ELSE p_prefix || decode(repeat('ff', 200), 'hex') END
         AND (h.held OR w.waiters > 0)
     ORDER BY l.name LIMIT p_limit
 $$;
