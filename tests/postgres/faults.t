@@ -44,6 +44,7 @@ proxy p mode pass
 # somebody else's open transaction sits on the row
 ask k pairs 1 row
 mkfifo "$dir/psql.in"
+: >"$dir/psql.out"
 psql -XAtq -h 127.0.0.1 -p "$(port a)" -U postgres -d postgres <"$dir/psql.in" >"$dir/psql.out" 2>&1 &
 sitter=$!
 exec 9>"$dir/psql.in"
