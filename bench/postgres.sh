@@ -2,8 +2,9 @@
 # postgres.sh - the PostgreSQL store beside bare statements, on one server of its own, in one run. Rows as
 # bench/run.sh wants them. BUILD is the folder of the build (build).
 set -u
-. "$(dirname "$0")/../tests/postgres/lib.sh"
-. "$root/bench/rows.sh"
+cd "$(dirname "$0")/.." || exit 1
+. tests/postgres/lib.sh
+. "${root:?}/bench/rows.sh"
 waiters=200
 
 pg_fsync=on
