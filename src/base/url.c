@@ -50,26 +50,6 @@ static bool key_is_secret(const char *key, size_t len)
     return false;
 }
 
-static void redact_query(char *out, size_t size, size_t *used, const char *query)
-{
-    while (*query != '\0') {
-        size_t param = strcspn(query, "&");
-        size_t key = strcspn(query, "=&");
-
-        if (key < param && key_is_secret(query, key)) {
-            append(out, size, used, query, key + 1);
-            append(out, size, used, "***", 3);
-        } else {
-            append(out, size, used, query, param);
-        }
-        query += param;
-        if (*query == '&') {
-            append(out, size, used, query, 1);
-            query++;
-        }
-    }
-}
-
 /* True for "host:6379": what follows the last colon is a port, no password. */
 static bool ends_in_port(const char *authority, const char *end)
 {
@@ -103,6 +83,56 @@ static const char *find_authority(const char *url)
     return mark != NULL && strncmp(mark, "://", 3) == 0 ? mark + 3 : NULL;
 }
 
+/* Where the user's part ends, if it has a password, which begins at *colon; else NULL. */
+static const char *find_password(const char *authority, const char **colon)
+{
+    const char *end = authority + strcspn(authority, "/?#");
+    const char *at;
+
+    *colon = memchr(authority, ':', (size_t)(end - authority));
+    at = *colon != NULL ? find_at(authority, end) : NULL;
+    return at != NULL && *colon < at ? at : NULL;
+}
+
+/* A value may be an escaped URL, with a password of its own. What cannot be read is hidden. */
+static bool value_is_secret(const char *value, size_t len)
+{
+    char url[PARAM_MAX];
+    const char *authority;
+    const char *colon;
+
+    if (len >= sizeof url)
+        return true;
+    memcpy(url, value, len);
+    url[len] = '\0';
+    if (!hf__url_decode(url))
+        return true;
+    authority = find_authority(url);
+    return authority != NULL &&
+           (find_password(authority, &colon) != NULL || strcasestr(url, "password=") != NULL);
+}
+
+static void redact_query(char *out, size_t size, size_t *used, const char *query)
+{
+    while (*query != '\0') {
+        size_t param = strcspn(query, "&");
+        size_t key = strcspn(query, "=&");
+
+        if (key < param &&
+            (key_is_secret(query, key) || value_is_secret(query + key + 1, param - key - 1))) {
+            append(out, size, used, query, key + 1);
+            append(out, size, used, "***", 3);
+        } else {
+            append(out, size, used, query, param);
+        }
+        query += param;
+        if (*query == '&') {
+            append(out, size, used, query, 1);
+            query++;
+        }
+    }
+}
+
 void hf__url_redact(char *out, size_t size, const char *url)
 {
     size_t used = 0;
@@ -112,11 +142,10 @@ void hf__url_redact(char *out, size_t size, const char *url)
 
     out[0] = '\0';
     if (authority != NULL) {
-        const char *end = authority + strcspn(authority, "/?#");
-        const char *colon = memchr(authority, ':', (size_t)(end - authority));
-        const char *at = colon != NULL ? find_at(authority, end) : NULL;
+        const char *colon;
+        const char *at = find_password(authority, &colon);
 
-        if (at != NULL && colon < at) {
+        if (at != NULL) {
             append(out, size, &used, url, (size_t)(colon - url));
             rest = at;
         }

@@ -25,10 +25,10 @@ now=$(date +%s%N)
 [ $((now / 1000 - first)) -lt 60000000 ]
 ok $? 'the token is the clock of the database in microseconds'
 ask c2 acquire 1 jobs/nightly 20000 0
-like "$answer" 'HF_BUSY*"jobs/nightly" in store postgres://*held by *tool_pg (token '"$first"')*' \
+like "$answer" 'HF_BUSY*"jobs/nightly" in store postgres://*held by *tool_client (token '"$first"')*' \
     'another is told by whom it is held'
 ask c2 status jobs/nightly
-like "$answer" "ok \[jobs/nightly held=1 token=$first label=*tool_pg left=1* waiters=0 foreign=0 detached=0\]" \
+like "$answer" "ok \[jobs/nightly held=1 token=$first label=*tool_client left=1* waiters=0 foreign=0 detached=0\]" \
     'status shows it'
 ask c2 list jobs/
 like "$answer" 'ok \[jobs/nightly *' 'list finds it by its prefix'
@@ -68,10 +68,10 @@ like "$answer" 'HF_LOST*no longer knows the lock*' 'a lock that vanished is lost
 is "$(sql a "SELECT count(*) FROM holdfast.lock WHERE name = 'gone'")" 0 'really not'
 
 # a detached lease outlives its process
-eval "$("$holdfast" --store "$(url a)" acquire --ttl 20s detached)"
+eval "$("$hf" --store "$(url a)" acquire --ttl 20s detached)"
 ask c1 status detached
 like "$answer" '*held=1 *detached=1*' 'a detached lease belongs to no process'
-"$holdfast" --store "$(url a)" release >"$dir/out" 2>&1
+"$hf" --store "$(url a)" release >"$dir/out" 2>&1
 is "$?" 0 'and is released by its owner'
 
 # max_ttl
@@ -88,22 +88,22 @@ for bad in '?max_ttl=nonsense' '?max_ttl=2d' '?listen=maybe' '?sslmode=nonsense'
     gone u
 done
 client u
-ask u open "postgres://me:se%zzcret@127.0.0.1:${server_port[a]}/postgres"
+ask u open "postgres://me:se%zzcret@127.0.0.1:$(port a)/postgres"
 like "$answer" 'HF_INVALID*not a URI that libpq understands*' 'a malformed URI'
 [[ $answer != *cret* ]]
 ok $? 'is not quoted with its password'
 ask u open "$(url a '?application_name=mine&max_ttl=60s&connect_timeout=5')"
 is "$answer" ok 'parameters of libpq and ours together'
 is "$(sql a "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mine'")" 1 'reach libpq'
-ask u open "postgresql://postgres@127.0.0.1:${server_port[a]}/postgres"
+ask u open "postgresql://postgres@127.0.0.1:$(port a)/postgres"
 is "$answer" ok 'postgresql:// is the same'
-ask u open "postgres://postgres@127.0.0.1:${server_port[a]}/nowhere"
+ask u open "postgres://postgres@127.0.0.1:$(port a)/nowhere"
 like "$answer" 'HF_INVALID*nowhere*' 'a database that does not exist'
 
 # migration: an old schema is brought up to date, with what is in it
 sql a 'CREATE DATABASE old'
 database=old
-sed '' "$root/src/stores/postgres/scripts/001_tables.sql" | psql -XAtq -h 127.0.0.1 -p "${server_port[a]}" \
+sed '' "$root/src/stores/postgres/scripts/001_tables.sql" | psql -XAtq -h 127.0.0.1 -p "$(port a)" \
     -U postgres -d old
 sql a 'UPDATE holdfast.version SET version = 1' \
     "INSERT INTO holdfast.lock VALUES ('kept', 4000000000000000000, NULL, false, false, false, 1, now(), now(), '')"

@@ -15,6 +15,7 @@ for mode in mute kill cut garbage; do
     ask c acquire 1 warm 5000 0
     ask c release 1
     proxy p mode $mode
+    [ $mode = mute ] || proxy p once
     ask c acquire 1 "lost-$mode" 30000 0
     like "$answer" 'HF_UNKNOWN*may have taken effect*' "$mode: the outcome is unknown, not busy"
     proxy p mode pass
@@ -28,12 +29,14 @@ done
 # an unknown renewal leaves the lease as it was
 ask c acquire 1 keep 20000 0
 proxy p mode kill
+proxy p once
 ask c renew 1 20000
 like "$answer" 'HF_UNKNOWN*' 'a renewal without an answer: unknown'
 proxy p mode pass
 ask c renew 1 20000
 is "$answer" ok 'the next one finds the lock still held'
 proxy p mode kill
+proxy p once
 ask c release 1
 like "$answer" 'HF_UNKNOWN*' 'a release without an answer: unknown'
 proxy p mode pass
@@ -41,7 +44,8 @@ proxy p mode pass
 # somebody else's open transaction sits on the row
 ask k pairs 1 row
 mkfifo "$dir/psql.in"
-psql -XAtq -h 127.0.0.1 -p "${server_port[a]}" -U postgres -d postgres <"$dir/psql.in" >"$dir/psql.out" 2>&1 &
+: >"$dir/psql.out"
+psql -XAtq -h 127.0.0.1 -p "$(port a)" -U postgres -d postgres <"$dir/psql.in" >"$dir/psql.out" 2>&1 &
 sitter=$!
 exec 9>"$dir/psql.in"
 echo "BEGIN; SELECT 'locked' FROM holdfast.lock WHERE name = 'row' FOR UPDATE;" >&9
@@ -72,8 +76,8 @@ ask k release 1
 # no connection left
 sql a 'ALTER ROLE postgres CONNECTION LIMIT -1' 'CREATE ROLE few LOGIN CONNECTION LIMIT 1' \
     'GRANT USAGE ON SCHEMA holdfast TO few'
-client f1 "postgres://few@127.0.0.1:${server_port[a]}/postgres"
-client f2 "postgres://few@127.0.0.1:${server_port[a]}/postgres"
+client f1 "postgres://few@127.0.0.1:$(port a)/postgres"
+client f2 "postgres://few@127.0.0.1:$(port a)/postgres"
 like "$answer" 'HF_UNREACHABLE*no connection is left*' 'too many connections is said'
 ask f1 acquire 1 few 20000 0
 like "$answer" 'ok *' 'one connection is enough'
@@ -88,7 +92,7 @@ gone f1
 # a read-only session
 sql a 'CREATE ROLE reader LOGIN' 'GRANT USAGE ON SCHEMA holdfast TO reader' \
     'ALTER ROLE reader SET default_transaction_read_only = on'
-client r "postgres://reader@127.0.0.1:${server_port[a]}/postgres"
+client r "postgres://reader@127.0.0.1:$(port a)/postgres"
 ask r acquire 1 ro 20000 0
 like "$answer" 'HF_UNREACHABLE*read-only*target_session_attrs*' 'read-only is said'
 is "$(sql a "SELECT count(*) FROM holdfast.lock WHERE name = 'ro'")" 0 'and nothing is taken'

@@ -1,107 +1,32 @@
-# lib.sh - what the tests of the PostgreSQL store share. Sourced by bash after `set -u`.
+# lib.sh - what the tests of the PostgreSQL store share, on top of stage.sh. Sourced by bash after
+# `set -u`. As root, servers run as nobody.
 #
-# Servers are real ones, on free ports of the loopback, in a temporary folder, ended by their process
-# id; as root they run as nobody. A client is a process of tool_pg that holds its store and leases
-# open: `ask NAME COMMAND...` sends it a line and leaves the line it answers in $answer; `tell` and
-# `hear` do one half each.
-# shellcheck shell=bash disable=SC2034
-
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-build=$root/${BUILD:-build}
-holdfast=${HOLDFAST:-$build/holdfast}
-export HOLDFAST_STORE_PATH=$build/stores
-unset HOLDFAST_STORE HOLDFAST_TRACE "${!PG@}"
+#   pg_init NAME                   an empty cluster
+#   pg_start NAME [SETTING...]     the same, started with -c SETTING each, waits until it answers
+#   pg_again NAME                  once more, same port, same folder
+#   pg_stop NAME [SIGNAL]          INT by default; QUIT is what a crash looks like
+#   pg_signal NAME SIGNAL          to the server and all its children
+#   pg_standby NAME PRIMARY        a streaming standby, not started yet
+#   pg_bouncer NAME SERVER         PgBouncer in transaction mode in front of that server
+#   sql NAME SQL...                one value per line
+# shellcheck shell=bash disable=SC2034 # some of it is for those who source it
+. "$(dirname "${BASH_SOURCE[0]}")/../support/stage.sh"
+unset "${!PG@}"
 export PGPASSFILE=/nonexistent PGCONNECT_TIMEOUT=20
+declare -A server_options
 pg_bin=$(find /usr/lib/postgresql/*/bin -maxdepth 0 2>/dev/null | sort -V | tail -n 1)
+[ -e "$build/stores/postgres.so" ] || skip_all 'the plugin is not built'
+[ -x "$pg_bin/postgres" ] || skip_all 'PostgreSQL is not installed'
 
-tests=0
-failed=0
-answer=
-proxied=
 as=
-declare -A server_port server_pid server_options client_in client_out client_pid proxy_in proxy_out
-
-if [ ! -e "$build/stores/postgres.so" ] || [ ! -x "$pg_bin/postgres" ]; then
-    echo '1..0 # SKIP the plugin is not built, or PostgreSQL is not installed'
-    exit 0
-fi
-
-dir=$(mktemp -d)
+mkdir "$dir/pg"
 chmod 711 "$dir"
 if [ "$(id -u)" -eq 0 ]; then
     as='setpriv --reuid=nobody --regid=nogroup --clear-groups'
-    mkdir "$dir/pg"
     chown nobody "$dir/pg"
-else
-    mkdir "$dir/pg"
 fi
-# $dir is nobody's business but the server's own folder must be its.
-cd / || exit 1
+cd / || exit 1 # where nobody may be, too
 
-finish() {
-    local name
-    for name in "${!client_pid[@]}"; do
-        kill -KILL "${client_pid[$name]}" 2>/dev/null
-    done
-    for name in "${!server_pid[@]}"; do
-        pg_stop "$name" QUIT
-    done
-    rm -rf "$dir"
-}
-trap finish EXIT
-
-ok() { # STATUS DESCRIPTION
-    tests=$((tests + 1))
-    if [ "$1" -eq 0 ]; then
-        echo "ok $tests - $2"
-    else
-        failed=$((failed + 1))
-        echo "not ok $tests - $2"
-        echo "#   answer: $answer" | head -c 600
-        echo
-    fi
-}
-
-is() { # GOT WANTED DESCRIPTION
-    [ "$1" = "$2" ]
-    ok $? "$3"
-    [ "$1" = "$2" ] || printf '#   got:    %s\n#   wanted: %s\n' "$1" "$2"
-}
-
-like() { # GOT PATTERN DESCRIPTION : a shell pattern
-    # shellcheck disable=SC2053 # it is a pattern
-    [[ $1 == $2 ]]
-    ok $? "$3"
-    # shellcheck disable=SC2053
-    [[ $1 == $2 ]] || printf '#   got:    %s\n#   wanted: %s\n' "$1" "$2"
-}
-
-above() { # A B DESCRIPTION : numbers
-    [ "${1:-0}" -gt "${2:-0}" ] 2>/dev/null
-    ok $? "$3 ($1 > $2)"
-}
-
-done_testing() {
-    echo "1..$tests"
-    [ "$failed" -eq 0 ]
-    exit $?
-}
-
-# eventually SECONDS COMMAND... : until it succeeds
-eventually() {
-    local end=$((SECONDS + $1 + 1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.05
-    done
-}
-
-free_port() {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
-# pg_init NAME : an empty cluster. pg_start NAME [OPTION...] : the same, started with -c OPTION each.
 pg_init() {
     $as "$pg_bin/initdb" -D "$dir/pg/$1" -U postgres -A trust -N -E UTF8 --locale=C \
         >"$dir/$1.initdb" 2>&1 || {
@@ -126,12 +51,12 @@ pg_start() {
     exit 1
 }
 
-# pg_again NAME : once more, same port. $server_wrap, if set, is put in front (faketime, for one).
+# pg_again NAME : $server_wrap, if set, is a command put in front (faketime, for one)
 pg_again() {
     local name=$1 waited=0
     # shellcheck disable=SC2086 # options and wrapper are lists of quoted words
     eval "exec $as ${server_wrap-} '$pg_bin/postgres' -D '$dir/pg/$name' -p ${server_port[$name]} \
-        -k '' -c listen_addresses=127.0.0.1 -c shared_buffers=16MB -c fsync=off \
+        -k '' -c listen_addresses=127.0.0.1 -c shared_buffers=16MB -c fsync=${pg_fsync-off} \
         -c max_wal_senders=4 ${server_options[$name]}" >>"$dir/$name.log" 2>&1 </dev/null &
     server_pid[$name]=$!
     until "$pg_bin/pg_isready" -q -h 127.0.0.1 -p "${server_port[$name]}"; do
@@ -141,7 +66,6 @@ pg_again() {
     done
 }
 
-# pg_stop NAME [SIGNAL] : QUIT is what a crash looks like, KILL leaves it to its children
 pg_stop() {
     local id=${server_pid[$1]-}
     [ -n "$id" ] || return 0
@@ -150,106 +74,77 @@ pg_stop() {
     wait "$id" 2>/dev/null
     unset "server_pid[$1]"
 }
+# KILL would leave the children alone; QUIT has the server end them at once.
+server_stop() { pg_stop "$1" "${2/KILL/QUIT}"; }
 
-# pg_signal NAME SIGNAL : to the server and all its children
 pg_signal() {
     local id=${server_pid[$1]}
     # shellcheck disable=SC2046 # a list of numbers
     kill -"$2" "$id" $(pgrep -P "$id") 2>/dev/null
 }
 
-sql() { # NAME SQL... : one value per line
-    local name=$1 statement
-    shift
-    for statement in "$@"; do
-        psql -XAtq -h 127.0.0.1 -p "${server_port[$name]}" -U postgres \
-            -d "${database-postgres}" -c "$statement"
-    done
-}
-
-# pg_standby NAME PRIMARY : a streaming standby, not started yet
 pg_standby() {
-    $as "$pg_bin/pg_basebackup" -D "$dir/pg/$1" -h 127.0.0.1 -p "${server_port[$2]}" -U postgres \
+    $as "$pg_bin/pg_basebackup" -D "$dir/pg/$1" -h 127.0.0.1 -p "$(port "$2")" -U postgres \
         -c fast -N -R -X stream >"$dir/$1.backup" 2>&1
 }
 
-# proxy_start NAME SERVER : a proxy in front of that server. proxy NAME COMMAND... : see proxy.py; the
-# answer is in $proxied
-proxy_start() {
-    local in out
-    mkfifo "$dir/$1.in" "$dir/$1.out"
-    python3 "$root/tests/postgres/proxy.py" "${server_port[$2]}" <"$dir/$1.in" >"$dir/$1.out" &
+pg_bouncer() {
+    server_port[$1]=$(free_port)
+    bouncer_config "$1" "$2"
+    $as pgbouncer -q "$dir/$1.ini" >"$dir/$1.log" 2>&1 </dev/null &
     client_pid[$1]=$!
-    disown $!
-    exec {in}>"$dir/$1.in" {out}<"$dir/$1.out"
-    proxy_in[$1]=$in
-    proxy_out[$1]=$out
-    read -r "server_port[$1]" <&"$out"
+    eventually 20 "$pg_bin/pg_isready" -q -h 127.0.0.1 -p "$(port "$1")"
 }
 
-proxy() {
-    local name=$1
+# bouncer_to NAME SERVER : from now on it leads there; its clients are not told
+bouncer_to() {
+    bouncer_config "$@"
+    kill -HUP "${client_pid[$1]}"
+}
+
+bouncer_config() {
+    cat >"$dir/$1.ini" <<END
+[databases]
+postgres = host=127.0.0.1 port=$(port "$2") user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = $(port "$1")
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 5
+server_login_retry = 1
+END
+    chmod 644 "$dir/$1.ini"
+}
+
+sql() { # NAME SQL...
+    local name=$1 statement
     shift
-    echo "$*" >&"${proxy_in[$name]}"
-    read -r -t 20 proxied <&"${proxy_out[$name]}"
+    for statement in "$@"; do
+        psql -XAtq -h 127.0.0.1 -p "$(port "$name")" -U postgres -d "${database-postgres}" \
+            -c "$statement"
+    done
 }
 
-client() { # NAME [URL]
-    local in out
-    mkfifo "$dir/client.$1.in" "$dir/client.$1.out"
-    "$build/tests/postgres/tool_pg" <"$dir/client.$1.in" >"$dir/client.$1.out" \
-        2>"$dir/client.$1.err" &
-    client_pid[$1]=$!
-    disown $!
-    exec {in}>"$dir/client.$1.in" {out}<"$dir/client.$1.out"
-    client_in[$1]=$in
-    client_out[$1]=$out
-    rm "$dir/client.$1.in" "$dir/client.$1.out"
-    [ $# -lt 2 ] || ask "$1" open "$2"
+url() { echo "postgres://postgres@127.0.0.1:$(port "$1")/${database-postgres}${2-}"; }
+
+# The first row of an answer is that value.
+says() { # VALUE SERVER SQL
+    [ "$(sql "$2" "$3")" = "$1" ]
 }
-
-tell() {
-    local name=$1
-    shift
-    echo "$*" >&"${client_in[$name]}"
-}
-
-hear() { # NAME [SECONDS]
-    answer=
-    IFS= read -r -t "${2-40}" answer <&"${client_out[$1]}" || {
-        answer='(no answer)'
-        return 1
-    }
-}
-
-ask() {
-    tell "$@"
-    hear "$1"
-}
-
-silent() { # NAME : it has not answered yet
-    ! IFS= read -r -t 0.3 answer <&"${client_out[$1]}"
-}
-
-gone() { # NAME
-    kill -KILL "${client_pid[$1]}" 2>/dev/null
-    unset "client_pid[$1]"
-}
-
-# The token in an answer "ok TOKEN ...".
-token() { echo "$answer" | sed -n 's/^ok \([0-9]*\).*/\1/p'; }
-url() { echo "postgres://postgres@127.0.0.1:${server_port[$1]}/${database-postgres}${2-}"; }
-
 # Waiters of a lock as the table has them.
 waiting() { # SERVER LOCK COUNT
-    [ "$(sql "$1" "SELECT count(*) FROM holdfast.waiter WHERE lock = '$2' AND alive_until > clock_timestamp()")" = "$3" ]
+    says "$3" "$1" "SELECT count(*) FROM holdfast.waiter WHERE lock = '$2' AND alive_until > clock_timestamp()"
 }
 # The lock has no owner, or none that lives.
 is_free() { # SERVER LOCK
-    [ "$(sql "$1" "SELECT count(*) FROM holdfast.lock WHERE name = '$2' AND owner IS NOT NULL AND expires > clock_timestamp()")" = 0 ]
+    says 0 "$1" "SELECT count(*) FROM holdfast.lock WHERE name = '$2' AND owner IS NOT NULL AND expires > clock_timestamp()"
 }
-conforms() { # URL DESCRIPTION
-    CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/conform/conform" "$1" >"$dir/conform" 2>&1
-    ok $? "$2"
-    grep -v '^ok' "$dir/conform" | sed 's/^/#   /' | head -n 20
+# A standby that is synchronous.
+pg_sync_standby() { # NAME PRIMARY
+    pg_standby "$1" "$2"
+    pg_start "$1"
+    sql "$2" "ALTER SYSTEM SET synchronous_standby_names = '*'" 'SELECT pg_reload_conf()' >/dev/null
+    eventually 30 says sync "$2" 'SELECT sync_state FROM pg_stat_replication'
 }

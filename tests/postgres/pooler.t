@@ -4,27 +4,10 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-if ! command -v pgbouncer >/dev/null; then
-    echo '1..0 # SKIP pgbouncer is not installed'
-    exit 0
-fi
+command -v pgbouncer >/dev/null || skip_all 'pgbouncer is not installed'
+
 pg_start a 'max_connections=50'
-server_port[b]=$(free_port)
-cat >"$dir/bouncer.ini" <<END
-[databases]
-postgres = host=127.0.0.1 port=${server_port[a]} user=postgres
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = ${server_port[b]}
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = 5
-END
-chmod 644 "$dir/bouncer.ini"
-$as pgbouncer -q "$dir/bouncer.ini" >"$dir/bouncer.log" 2>&1 </dev/null &
-client_pid[bouncer]=$!
-eventually 10 "$pg_bin/pg_isready" -q -h 127.0.0.1 -p "${server_port[b]}"
+pg_bouncer b a
 ok $? 'PgBouncer is up'
 
 conforms "$(url b)" 'the conformance suite passes behind it'
@@ -58,7 +41,7 @@ client d "$(url b "?listen=$direct")"
 is "$answer" ok 'listen=URL names the direct way'
 ask h acquire 1 x 20000 0
 tell d acquire 1 x 20000 20000
-eventually 5 eval '[ -n "$(sql a "SELECT channel FROM holdfast.waiter WHERE channel <> '"''"'")" ]'
+eventually 5 says 1 a "SELECT count(*) FROM holdfast.waiter WHERE channel <> ''"
 ok $? 'and the waiter listens there'
 ask h release 1
 hear d
@@ -66,10 +49,10 @@ like "$answer" 'ok *' 'it is woken'
 ask d release 1
 
 # the pooler goes away
-kill -STOP "${client_pid[bouncer]}"
+kill -STOP "${client_pid[b]}"
 ask h acquire 1 x 20000 0
 like "$answer" 'HF_UNKNOWN*' 'a frozen pooler: unknown'
-kill -CONT "${client_pid[bouncer]}"
+kill -CONT "${client_pid[b]}"
 eventually 10 is_free a x
 ok $? 'and what it did when it thawed is taken back'
 done_testing

@@ -9,8 +9,9 @@ export HOLDFAST_TRACE=1
 for c in h w1 w2 w3; do client "$c" "$(url a)"; done
 unset HOLDFAST_TRACE
 woken() { cat "$dir"/client.w?.err | grep -c 'postgres: woken'; }
-listening() { # COUNT : waiters of x that have a channel
-    [ "$(sql a "SELECT count(*) FROM holdfast.waiter WHERE lock = 'x' AND channel <> ''")" = "$1" ]
+listening() { # COUNT : live waiters of x that have a channel
+    says "$1" a "SELECT count(*) FROM holdfast.waiter
+        WHERE lock = 'x' AND channel <> '' AND alive_until > clock_timestamp()"
 }
 
 # first come, first served

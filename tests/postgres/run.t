@@ -8,19 +8,19 @@ pg_start a
 export HOLDFAST_STORE
 HOLDFAST_STORE=$(url a)
 
-out=$("$holdfast" run job -- sh -c 'echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"' 2>&1)
+out=$("$hf" run job -- sh -c 'echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"' 2>&1)
 is "$?" 0 'a job under a lock'
 like "$out" 'job [1-9]*' 'knows its token'
-"$holdfast" run -n job -- sleep 60 &
+"$hf" run -n job -- sleep 60 &
 holder=$!
 held() { ! is_free a "$1"; }
 eventually 10 held job
-"$holdfast" run -n job -- true 2>/dev/null
+"$hf" run -n job -- true 2>/dev/null
 is "$?" 75 'a second one is told busy'
-"$holdfast" status job >"$dir/out" 2>&1
+"$hf" status job >"$dir/out" 2>&1
 grep -q sleep "$dir/out"
 ok $? 'status shows the holder'
-"$holdfast" run -w 30s job -- echo next >"$dir/next" 2>&1 &
+"$hf" run -w 30s job -- echo next >"$dir/next" 2>&1 &
 waiter=$!
 eventually 10 waiting a job 1
 is "$(sql a "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast'")" 2 \
@@ -33,7 +33,7 @@ is_free a job
 ok $? 'and the lock is free in the end'
 
 # frozen for longer than the ttl
-"$holdfast" run --ttl 4s --grace 1s frozen -- sh -c \
+"$hf" run --ttl 4s --grace 1s frozen -- sh -c \
     'trap "" TERM; while :; do date +%s%N >"$1.new"; mv "$1.new" "$1"; sleep 0.05; done' - "$dir/alive" \
     2>"$dir/run.err" &
 supervisor=$!
@@ -50,7 +50,7 @@ pg_signal a CONT
 
 # crashed for good, too
 rm -f "$dir/alive"
-"$holdfast" run --ttl 4s --grace 1s crashed -- sh -c \
+"$hf" run --ttl 4s --grace 1s crashed -- sh -c \
     'while :; do date +%s%N >"$1.new"; mv "$1.new" "$1"; sleep 0.05; done' - "$dir/alive" \
     2>"$dir/run.err" &
 supervisor=$!

@@ -26,7 +26,7 @@ END
 pg_start a ssl=on "ssl_cert_file=$dir/pg/server.crt" "ssl_key_file=$dir/pg/server.key"
 sql a "CREATE ROLE app LOGIN PASSWORD 's3cret'" "CREATE ROLE tls LOGIN PASSWORD 's3cret'" \
     'CREATE ROLE nobody LOGIN'
-at=127.0.0.1:${server_port[a]}/postgres
+at=127.0.0.1:$(port a)/postgres
 
 attempt() { # URL : opens it in a fresh client
     client t
@@ -80,12 +80,12 @@ is "$answer" ok 'releases it'
 hear app2
 like "$answer" 'ok *' 'and is handed one'
 for table in lock waiter met version; do
-    PGPASSWORD=s3cret psql -XAtq -h 127.0.0.1 -p "${server_port[a]}" -U app -d postgres \
+    PGPASSWORD=s3cret psql -XAtq -h 127.0.0.1 -p "$(port a)" -U app -d postgres \
         -c "SELECT * FROM holdfast.$table" >"$dir/out" 2>&1
     grep -q 'permission denied for table' "$dir/out"
     ok $? "but cannot read holdfast.$table, where owners are"
 done
-PGPASSWORD=s3cret psql -XAtq -h 127.0.0.1 -p "${server_port[a]}" -U app -d postgres \
+PGPASSWORD=s3cret psql -XAtq -h 127.0.0.1 -p "$(port a)" -U app -d postgres \
     -c "SET search_path = public, pg_catalog; SELECT holdfast.pass_on('x')" >"$dir/out" 2>&1
 grep -q 'permission denied' "$dir/out"
 ok $? 'nor call what is internal'
@@ -96,7 +96,7 @@ echo "*:*:*:app:s3cret" >"$dir/pass"
 chmod 600 "$dir/pass"
 attempt "postgres://app@$at?passfile=$dir/pass"
 is "$answer" ok 'a password file'
-"$holdfast" --store "postgres://app:s3cret@$at" run x -- sh -c 'echo "$HOLDFAST_STORE"' >"$dir/out" 2>&1
+"$hf" --store "postgres://app:s3cret@$at" run x -- sh -c 'echo "$HOLDFAST_STORE"' >"$dir/out" 2>&1
 grep -q '^postgres://app' "$dir/out" && ! grep -q s3cret "$dir/out"
 ok $? 'run tells its child the store without the password'
 
@@ -112,7 +112,7 @@ sentence 'HF_DENIED*certificate*does not match host name*' 'a certificate for an
 attempt "postgres://tls:s3cret@$at?sslmode=verify-full&sslrootcert=$dir/none.crt"
 sentence 'HF_DENIED*root certificate file*does not exist*' 'no certificate to verify with'
 sql a 'ALTER SYSTEM SET ssl = off' 'SELECT pg_reload_conf()' >/dev/null
-eventually 10 eval '[ "$(sql a "SHOW ssl")" = off ]'
+eventually 10 says off a 'SHOW ssl'
 pg_stop a
 server_options[a]=
 pg_again a

@@ -88,6 +88,11 @@ static void passwords_are_removed(void **state)
         {"redis://h?password_file=/x&password=secret", "redis://h?password_file=/x&password=***"},
         {"file:/x?password=secret", "file:/x?password=***"},
         {"redis://u:p@ssword:secret@h1:1,h2:2", "redis://u@h1:1,h2:2"},
+        {"postgres://h?listen=postgres%3A%2F%2Fu%3Asecret%40d%2Fx&a=b",
+         "postgres://h?listen=***&a=b"},
+        {"postgres://h?listen=postgres%3A%2F%2Fd%3Fpassword%3Dsecret", "postgres://h?listen=***"},
+        {"postgres://h?listen=postgres%3A%2F%2Fu%40d%3A5432%2Fx",
+         "postgres://h?listen=postgres%3A%2F%2Fu%40d%3A5432%2Fx"},
     };
 
     (void)state;

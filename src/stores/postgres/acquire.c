@@ -7,14 +7,13 @@
 #include <string.h>
 
 static const struct pg_statement acquire_statement = {
-    "SELECT verdict, token, look_ms, left_ms, holder, label, pg_backend_pid() AS pid "
+    "SELECT " PG_ACQUIRE_COLUMNS ", pg_backend_pid() AS pid "
     "FROM holdfast.acquire($1::bytea, $2::bytea, $3::integer, $4::bytea, $5::boolean, $6::text, "
     "$7::text, $8::integer)",
     "holdfast_acquire", 4};
 static const struct pg_statement leave_statement = {
     "SELECT holdfast.leave($1::bytea, $2::bytea, $3::text, $4::integer), pg_backend_pid() AS pid",
     NULL, 0};
-enum { VERDICT, TOKEN, LOOK_MS, LEFT_MS, HOLDER, LABEL, COLUMNS };
 
 #define UNREACHABLE_MS 200  /* between two tries to reach a server, while waiting     */
 #define LEAVE_MS       1000 /* what leaving the queue may cost                        */
@@ -105,55 +104,46 @@ static void build(const struct attempt *a, const char *id, const struct pg_patie
 }
 
 /* Who holds it. */
-static enum hf_status busy(struct attempt *a, const PGresult *rows, struct hf_error *err)
+static enum hf_status busy(struct attempt *a, const struct pg_acquired *said, struct hf_error *err)
 {
     const char *name = a->claim->name;
     const char *shown = a->store->url.shown;
-    const char *holder = pg_text(rows, HOLDER);
-    const char *hex = pg_text(rows, LABEL);
-    char raw[HF_LABEL_MAX + 1] = "";
-    char label[HF_LABEL_MAX + 1];
     char left[32];
 
-    a->look_ms = pg_number(rows, LOOK_MS, 1000);
-    if (strcmp(holder, "held") != 0)
+    a->look_ms = said->look_ms;
+    if (!said->held)
         return hf__fail(err, HF_BUSY,
                         "lock \"%.60s\" in store %.80s is just being handed to the next in line",
                         name, shown);
-    if (strlen(hex) <= (size_t)2 * HF_LABEL_MAX && hf__hex_decode(raw, strlen(hex) / 2, hex))
-        raw[strlen(hex) / 2] = '\0';
-    hf__copy_printable(label, sizeof label, raw);
-    (void)hf__format_duration(left, sizeof left, pg_number(rows, LEFT_MS, 0));
+    (void)hf__format_duration(left, sizeof left, said->left_ms);
     return hf__fail(err, HF_BUSY,
-                    "lock \"%.60s\" in store %.60s is held by %.60s (token %s), for %s yet", name,
-                    shown, label, pg_text(rows, TOKEN), left);
+                    "lock \"%.60s\" in store %.60s is held by %.60s (token %llu), for %s yet", name,
+                    shown, said->label, (unsigned long long)said->token, left);
 }
 
 /* What the server answered. HF_OK with no token: the incarnation was another one, ask anew. */
 static enum hf_status judge(struct attempt *a, const struct pg_answer *answer, const char *id,
                             struct hf_grant *grant, struct hf_error *err)
 {
-    const char *verdict = pg_text(answer->rows, VERDICT);
+    struct pg_acquired said;
 
-    if (strcmp(verdict, "granted") == 0) {
-        int64_t token = pg_number(answer->rows, TOKEN, 0);
-
-        a->known = true;
-        if (token == 0)
-            return pg_nonsense(a->store, a->claim->name, err);
-        grant->token = (uint64_t)token;
+    if (!pg_row_acquired(answer->rows, &said)) {
+        a->known = true; /* it may have granted, whatever it says */
+        return pg_nonsense(a->store, a->claim->name, err);
+    }
+    switch (said.verdict) {
+    case PG_GRANTED:
+        grant->token = said.token;
         grant->sent_at_ns = answer->sent_at_ns;
-        return HF_OK;
-    }
-    if (strcmp(verdict, "busy") == 0) {
+        break;
+    case PG_BUSY:
         a->known = waits(a);
-        return busy(a, answer->rows, err);
-    }
-    if (strcmp(verdict, "new") == 0) {
+        return busy(a, &said, err);
+    case PG_NEW:
         pg_guard_forget(a->store, id);
-        return HF_OK;
+        break;
     }
-    return pg_nonsense(a->store, a->claim->name, err);
+    return HF_OK;
 }
 
 /* Asks until an incarnation that we know answers: at the second time, as a rule. */
@@ -172,8 +162,7 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
                                .use = PG_USE_ACQUIRE,
                                .conn = on_ear ? a->ear : NULL,
                                .undo_statement = &leave_statement,
-                               .undo = &undo,
-                               .columns = COLUMNS};
+                               .undo = &undo};
         struct pg_answer answer;
         char id[PG_ID_SIZE];
         enum hf_status status = pg_guard_pass(a->store, &patience, id, err);
@@ -241,7 +230,7 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
         if (a->ear != NULL)
             return HF_OK;
     }
-    return sleep_ms(a, a->look_ms > 0 ? a->look_ms : 1, true, err);
+    return sleep_ms(a, a->look_ms, true, err);
 }
 
 /* After a try that did not get the lock: HF_OK to try again, else what to return. */
@@ -285,8 +274,7 @@ static void leave(struct attempt *a)
                            .statement = &leave_statement,
                            .params = &params,
                            .patience = patience,
-                           .use = PG_USE_URGENT,
-                           .columns = 1};
+                           .use = PG_USE_URGENT};
     int64_t limit_ns = a->store->base.host->now_ns() + LEAVE_MS * HF__NS_PER_MS;
     struct pg_answer answer;
     char id[PG_ID_SIZE];

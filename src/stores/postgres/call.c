@@ -3,25 +3,9 @@
 #include "stores/postgres/postgres.h"
 #include "stores/postgres/wire.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define TRIES_MAX    200   /* of one call, after serialization failures   */
 #define LINGER_MS    60000 /* how long a server may take to read what takes a request back */
 #define PAUSE_MAX_MS 20    /* before asking again; drawn at random        */
-
-const char *pg_text(const PGresult *rows, int column)
-{
-    return PQgetisnull(rows, 0, column) ? "" : PQgetvalue(rows, 0, column);
-}
-
-int64_t pg_number(const PGresult *rows, int column, int64_t otherwise)
-{
-    const char *text = pg_text(rows, column);
-    uint64_t number;
-
-    return hf__parse_u64(text, &number) && number <= INT64_MAX ? (int64_t)number : otherwise;
-}
 
 int64_t pg_left_ms(const struct pg_store *store, int64_t deadline_ns)
 {
@@ -41,8 +25,13 @@ enum hf_status pg_nonsense(const struct pg_store *store, const char *lock, struc
 static enum hf_status no_answer(const struct pg_store *store, const struct pg_call *call,
                                 enum hf_status status, const char *why, struct hf_error *err)
 {
+    if (call->only_looks && status == HF_UNKNOWN)
+        status = HF_UNREACHABLE;
     if (call->lock == NULL)
         return hf__fail(err, status, "store %.120s: no answer: %s", store->url.shown, why);
+    if (call->only_looks)
+        return hf__fail(err, status, "lock \"%.60s\" in store %.80s: no answer: %s", call->lock,
+                        store->url.shown, why);
     return hf__fail(err, status,
                     "lock \"%.60s\" in store %.80s: no answer: %s; it may have taken effect",
                     call->lock, store->url.shown, why);
@@ -61,26 +50,18 @@ static bool pause_before_retry(const struct pg_store *store, const struct pg_cal
            pg_wait(-1, 0, &pause) != PG_WAIT_CANCELLED;
 }
 
-/* The rows have the shape we asked for. */
+/* What a standby answers is no answer. */
 static enum hf_status accept(const struct pg_store *store, const struct pg_call *call,
                              const struct pg_outcome *outcome, struct pg_answer *out,
                              struct hf_error *err)
 {
     out->rows = outcome->rows;
     out->sent_at_ns = outcome->sent_at_ns;
-    if (call->columns == 0)
+    if (!pg_row_standby(out->rows))
         return HF_OK;
-    if (PQntuples(out->rows) != 1 || PQnfields(out->rows) != (int)call->columns + 1) {
-        PQclear(out->rows);
-        out->rows = NULL;
-        return pg_nonsense(store, call->lock, err);
-    }
-    if (strcmp(pg_text(out->rows, 0), "standby") == 0) {
-        PQclear(out->rows);
-        out->rows = NULL;
-        return pg_verdict_fail("25006", "", call->lock, store->url.shown, err);
-    }
-    return HF_OK;
+    PQclear(out->rows);
+    out->rows = NULL;
+    return pg_verdict_fail("25006", "", call->lock, store->url.shown, err);
 }
 
 static enum hf_status attempt(struct pg_store *store, const struct pg_call *call,

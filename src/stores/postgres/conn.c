@@ -38,45 +38,9 @@ static void on_notice(void *data, const PGresult *notice)
         conn->broken = true;
 }
 
-void pg_one_line(char *out, size_t size, const char *text)
-{
-    const char *end = text + strlen(text);
-
-    while (end > text && (end[-1] == '\n' || end[-1] == ' '))
-        end--;
-    hf__copy_printable(out, (size_t)(end - text) < size ? (size_t)(end - text) + 1 : size, text);
-    for (char *at = out; *at != '\0'; at++)
-        if (*at == '\n' || *at == '\t')
-            *at = ' ';
-}
-
-/* A failed connect has no result to ask for its SQLSTATE. It is in the text, because we asked for
- * verbose ones: "FATAL:  28P01: password authentication ...\nLOCATION: ..." */
 static void explain(const struct pg_conn *conn, struct pg_outcome *outcome)
 {
-    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    char text[1024];
-    char *line = text;
-
-    (void)snprintf(text, sizeof text, "%s", PQerrorMessage(conn->link));
-    outcome->state[0] = '\0';
-    for (char *at = strstr(text, ":  "); at != NULL; at = strstr(at + 3, ":  ")) {
-        char *end;
-
-        if (strspn(at + 3, digits) != PG_STATE_SIZE - 1 || at[PG_STATE_SIZE + 2] != ':')
-            continue;
-        memcpy(outcome->state, at + 3, PG_STATE_SIZE - 1);
-        outcome->state[PG_STATE_SIZE - 1] = '\0';
-        line = at + PG_STATE_SIZE + 4;
-        end = strchr(line, '\n');
-        if (end != NULL)
-            *end = '\0';
-        break;
-    }
-    /* 'connection to server at "HOST", port N failed: why': the store's URL says where. */
-    if (line == text && strstr(text, "failed: ") != NULL)
-        line = strstr(text, "failed: ") + strlen("failed: ");
-    pg_one_line(outcome->why, sizeof outcome->why, line);
+    pg_connect_error(PQerrorMessage(conn->link), outcome->state, outcome->why);
     if (outcome->state[0] == '\0' && PQconnectionNeedsPassword(conn->link))
         memcpy(outcome->state, "28P01", PG_STATE_SIZE);
 }

@@ -5,15 +5,10 @@
 #ifndef HF_STORES_POSTGRES_CONN_H
 #define HF_STORES_POSTGRES_CONN_H
 
+#include "stores/postgres/row.h"
 #include <holdfast/store.h>
-#include <postgresql/libpq-fe.h>
 
-enum {
-    PG_PARAMS_MAX = 10,
-    PG_CHANNEL_SIZE = 48,
-    PG_WHY_SIZE = 160,
-    PG_STATE_SIZE = 6 /* an SQLSTATE and its NUL */
-};
+enum { PG_PARAMS_MAX = 10, PG_CHANNEL_SIZE = 48 };
 
 /* How long a request may take. */
 struct pg_patience {

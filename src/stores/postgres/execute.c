@@ -85,8 +85,7 @@ static void note_error(const PGresult *result, struct pg_outcome *outcome)
     const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 
     (void)snprintf(outcome->state, sizeof outcome->state, "%s", state != NULL ? state : "");
-    pg_one_line(outcome->why, sizeof outcome->why,
-                text != NULL ? text : PQresultErrorMessage(result));
+    pg_one_line(outcome->why, text != NULL ? text : PQresultErrorMessage(result));
 }
 
 /* An ERROR ends the statement and leaves the connection. FATAL ends the connection, and may do so
@@ -94,65 +93,86 @@ static void note_error(const PGresult *result, struct pg_outcome *outcome)
 static bool is_plain_error(const PGresult *result)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
 
-    return severity != NULL && strcmp(severity, "ERROR") == 0 &&
-           strncmp(PQresultErrorField(result, PG_DIAG_SQLSTATE), "08", 2) != 0;
+    return severity != NULL && strcmp(severity, "ERROR") == 0 && state != NULL &&
+           strncmp(state, "08", 2) != 0;
 }
 
-/* Collects results up to the end of the statement: PGRES_PIPELINE_SYNC in a pipeline, two NULLs
- * or one outside. False: the end did not come. */
-static bool collect(struct pg_conn *conn, struct pg_patience *patience, bool pipeline,
+/* Takes in one result. False: nothing after it is to be waited for. */
+static bool take_in(struct pg_conn *conn, PGresult *result, bool pipeline,
+                    struct pg_outcome *outcome)
+{
+    ExecStatusType status = PQresultStatus(result);
+
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+        /* Prepared is prepared, whatever becomes of the rest. */
+        conn->prepared |= conn->preparing;
+        conn->preparing = 0;
+        PQclear(outcome->rows);
+        outcome->rows = result;
+        return true;
+    }
+    if (status == PGRES_PIPELINE_ABORTED) { /* skipped, because what came before it failed */
+        PQclear(result);
+        return true;
+    }
+    if (status == PGRES_PIPELINE_SYNC) {
+        PQclear(result);
+        return false;
+    }
+    outcome->fate = is_plain_error(result) ? PG_REFUSED : PG_LOST;
+    note_error(result, outcome);
+    PQclear(result);
+    /* The commit failed, after the rows had come. libpq takes that for the end of the pipeline, and
+     * does not see the real one any more. */
+    if (pipeline && outcome->rows != NULL && PQresultStatus(outcome->rows) == PGRES_TUPLES_OK)
+        conn->broken = true;
+    return outcome->fate == PG_REFUSED && !conn->broken;
+}
+
+static void lose(struct pg_outcome *outcome, const char *why)
+{
+    outcome->fate = PG_LOST;
+    if (outcome->why[0] == '\0')
+        (void)snprintf(outcome->why, sizeof outcome->why, "%s", why);
+}
+
+/* Collects results up to the end of the statement: PGRES_PIPELINE_SYNC in a pipeline, NULL outside.
+ */
+static void collect(struct pg_conn *conn, struct pg_patience *patience, bool pipeline,
                     bool *cancelled, struct pg_outcome *outcome)
 {
-    bool failed = false;
-    bool lost = false;
+    bool between = false; /* two statements of a pipeline */
 
+    outcome->fate = PG_DONE;
     for (;;) {
         PGresult *result;
-        ExecStatusType status;
 
-        if (!next_result(conn, patience, cancelled, &result) ||
-            PQstatus(conn->link) != CONNECTION_OK) {
-            lost = true;
-            if (outcome->why[0] == '\0')
-                pg_one_line(outcome->why, sizeof outcome->why,
-                            PQstatus(conn->link) != CONNECTION_OK ? "the connection was lost"
-                                                                  : "no answer in time");
-            break;
+        if (!next_result(conn, patience, cancelled, &result)) {
+            lose(outcome, PQstatus(conn->link) != CONNECTION_OK ? "the connection was lost"
+                                                                : "no answer in time");
+            return;
+        }
+        if (PQstatus(conn->link) != CONNECTION_OK) {
+            PQclear(result);
+            lose(outcome, "the connection was lost");
+            return;
         }
         if (result == NULL) {
             if (!pipeline)
-                break;
-            continue; /* the end of one statement's results */
-        }
-        status = PQresultStatus(result);
-        if (status == PGRES_PIPELINE_SYNC || status == PGRES_PIPELINE_ABORTED) {
-            PQclear(result);
-            if (status == PGRES_PIPELINE_ABORTED)
-                continue; /* skipped, because what came before it failed */
-            break;
-        }
-        if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
-            /* Prepared is prepared, whatever becomes of the rest. */
-            conn->prepared |= conn->preparing;
-            conn->preparing = 0;
-            PQclear(outcome->rows);
-            outcome->rows = result;
+                return;
+            if (between) { /* nothing comes any more, and the end never came */
+                lose(outcome, "the server's answers are out of step");
+                return;
+            }
+            between = true;
             continue;
         }
-        failed = true;
-        lost = lost || !is_plain_error(result);
-        note_error(result, outcome);
-        PQclear(result);
-        /* The commit failed, after the rows had come. libpq takes that for the end of the pipeline,
-         * and does not see the real one any more. */
-        if (pipeline && outcome->rows != NULL && PQresultStatus(outcome->rows) == PGRES_TUPLES_OK)
-            conn->broken = true;
-        if (lost || conn->broken)
-            break;
+        between = false;
+        if (!take_in(conn, result, pipeline, outcome))
+            return;
     }
-    outcome->fate = lost ? PG_LOST : failed ? PG_REFUSED : PG_DONE;
-    return !lost;
 }
 
 static void finish(struct pg_conn *conn, bool cancelled, struct pg_outcome *outcome)
@@ -221,11 +241,11 @@ void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host,
     conn->preparing = 0;
     outcome->sent_at_ns = host->now_ns();
     if (!send(conn, statement, params)) {
-        pg_one_line(outcome->why, sizeof outcome->why, PQerrorMessage(conn->link));
+        pg_one_line(outcome->why, PQerrorMessage(conn->link));
     } else {
         outcome->fate = PG_LOST;
         if (PQpipelineSync(conn->link) == 1 && flush(conn, &patience, &cancelled))
-            (void)collect(conn, &patience, true, &cancelled, outcome);
+            collect(conn, &patience, true, &cancelled, outcome);
         else
             (void)snprintf(outcome->why, sizeof outcome->why, "the request could not be sent");
     }
@@ -255,7 +275,7 @@ void pg_conn_script(struct pg_conn *conn, const char *sql, const struct pg_patie
     if (PQexitPipelineMode(conn->link) == 1 && PQsendQuery(conn->link, sql) == 1) {
         outcome->fate = PG_LOST;
         if (flush(conn, &patience, &cancelled))
-            (void)collect(conn, &patience, false, &cancelled, outcome);
+            collect(conn, &patience, false, &cancelled, outcome);
         if (!conn->broken && outcome->fate != PG_LOST && PQenterPipelineMode(conn->link) != 1)
             conn->broken = true;
     }

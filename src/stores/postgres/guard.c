@@ -7,12 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VERDICT, VERSION, ID, LEFT_MS, AGREED_MS, COLUMNS };
+#define MEET_TRIES_MAX 20 /* after serialization failures */
 
 static const struct pg_statement meet_statement = {
-    "SELECT verdict, version, id, left_ms, agreed_ms, pg_backend_pid() AS pid "
-    "FROM holdfast.meet($1::bigint)",
-    NULL, 0};
+    "SELECT " PG_MEET_COLUMNS ", pg_backend_pid() AS pid FROM holdfast.meet($1::bigint)", NULL, 0};
 
 static enum hf_status quarantine(const struct pg_store *store, int64_t left_ms,
                                  struct hf_error *err)
@@ -26,28 +24,21 @@ static enum hf_status quarantine(const struct pg_store *store, int64_t left_ms,
     return HF_QUARANTINE;
 }
 
-static enum hf_status take_in(struct pg_store *store, const PGresult *rows, struct hf_error *err)
+static enum hf_status take_in(struct pg_store *store, const struct pg_met *met,
+                              struct hf_error *err)
 {
-    const char *verdict = pg_text(rows, VERDICT);
-    const char *id = pg_text(rows, ID);
-
-    if (pg_number(rows, VERSION, 0) > PG_SCHEMA_VERSION)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "store %.110s: its schema has version %s, this client speaks %d: upgrade "
-                        "holdfast here",
-                        store->url.shown, pg_text(rows, VERSION), PG_SCHEMA_VERSION);
-    if (strcmp(verdict, "max_ttl") == 0)
-        return hf__fail(err, HF_INVALID,
-                        "store %.100s: its clients agreed on max_ttl=%sms and you ask for %lldms; "
-                        "all need the same, see holdfast-postgres(7)",
-                        store->url.shown, pg_text(rows, AGREED_MS),
-                        (long long)store->url.max_ttl_ms);
-    if (strcmp(verdict, "quarantine") == 0)
-        return quarantine(store, pg_number(rows, LEFT_MS, 1), err);
-    if (strcmp(verdict, "open") != 0 || id[0] == '\0' || strlen(id) >= PG_ID_SIZE)
-        return pg_nonsense(store, NULL, err);
+    if (met->version > PG_SCHEMA_VERSION)
+        return pg_schema_newer(met->version, store->url.shown, err);
+    if (met->verdict == PG_MAX_TTL)
+        return hf__fail(
+            err, HF_INVALID,
+            "store %.100s: its clients agreed on max_ttl=%lldms and you ask for %lldms; "
+            "all need the same, see holdfast-postgres(7)",
+            store->url.shown, (long long)met->agreed_ms, (long long)store->url.max_ttl_ms);
+    if (met->verdict == PG_QUARANTINE)
+        return quarantine(store, met->left_ms, err);
     pthread_mutex_lock(&store->lock);
-    memcpy(store->id, id, strlen(id) + 1);
+    memcpy(store->id, met->id, sizeof store->id);
     pthread_mutex_unlock(&store->lock);
     return HF_OK;
 }
@@ -58,10 +49,11 @@ static enum hf_status meet(struct pg_store *store, struct pg_conn *conn,
 {
     struct pg_params params = {0};
     struct pg_outcome outcome;
+    struct pg_met met;
     enum hf_status status;
 
     pg_params_number(&params, store->url.max_ttl_ms);
-    for (int tries = 0; tries < 20; tries++) {
+    for (int tries = 0; tries < MEET_TRIES_MAX; tries++) {
         pg_conn_execute(conn, store->base.host, &meet_statement, &params, patience, &outcome);
         if (outcome.fate != PG_REFUSED || !pg_verdict_again(outcome.state))
             break;
@@ -76,15 +68,15 @@ static enum hf_status meet(struct pg_store *store, struct pg_conn *conn,
     if (outcome.fate != PG_DONE)
         return hf__fail(err, HF_UNREACHABLE, "store %.120s: no answer: %s", store->url.shown,
                         outcome.why);
-    if (PQntuples(outcome.rows) != 1 || PQnfields(outcome.rows) != COLUMNS + 1) {
-        status = pg_nonsense(store, NULL, err);
-    } else if (strcmp(pg_text(outcome.rows, VERDICT), "standby") == 0) {
+    if (pg_row_standby(outcome.rows)) {
         status = pg_verdict_fail("25006", "", NULL, store->url.shown, err);
-    } else if (pg_number(outcome.rows, VERSION, 0) < PG_SCHEMA_VERSION) {
+    } else if (!pg_row_met(outcome.rows, &met)) {
+        status = pg_nonsense(store, NULL, err);
+    } else if (met.version < PG_SCHEMA_VERSION) {
         *stale = true;
         status = HF_UNSUPPORTED;
     } else {
-        status = take_in(store, outcome.rows, err);
+        status = take_in(store, &met, err);
     }
     PQclear(outcome.rows);
     return status;

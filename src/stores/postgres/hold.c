@@ -5,8 +5,9 @@
 #include <string.h>
 
 static const struct pg_statement renew_statement = {
-    "SELECT verdict, left_ms, ttl_ms, pg_backend_pid() AS pid FROM holdfast.renew($1::bytea, "
-    "$2::bytea, $3::bigint, $4::integer, $5::integer)",
+    "SELECT " PG_RENEW_COLUMNS
+    ", pg_backend_pid() AS pid FROM holdfast.renew($1::bytea, $2::bytea, "
+    "$3::bigint, $4::integer, $5::integer)",
     "holdfast_renew", 1};
 static const struct pg_statement release_statement = {
     "SELECT holdfast.release($1::bytea, $2::bytea, $3::bigint, $4::text, $5::integer), "
@@ -28,34 +29,11 @@ static bool identify(struct pg_params *params, const struct hf_claim *claim,
     return true;
 }
 
-static enum hf_status lost(const struct pg_store *store, const char *name, const char *verdict,
-                           struct hf_grant *grant, struct hf_error *err)
+static enum hf_status lost(const struct pg_store *store, const char *name, enum hf_loss loss,
+                           struct hf_error *err)
 {
-    enum hf_loss loss;
-
-    if (strcmp(verdict, "taken") == 0)
-        loss = HF_LOSS_TAKEN;
-    else if (strcmp(verdict, "expired") == 0)
-        loss = HF_LOSS_EXPIRED;
-    else if (strcmp(verdict, "forgotten") == 0)
-        loss = HF_LOSS_FORGOTTEN;
-    else
-        return pg_nonsense(store, name, err);
-    if (grant != NULL)
-        grant->loss = loss;
     return hf__fail(err, HF_LOST, "lock \"%.80s\" in store %.90s is not held any more: %s", name,
                     store->url.shown, hf_loss_text(loss));
-}
-
-/* A look changes nothing, so that "may have taken effect" is no news. */
-static enum hf_status no_answer(const struct hf_claim *claim, enum hf_status status,
-                                struct hf_error *err)
-{
-    if (claim->ttl_ms != 0 || status != HF_UNKNOWN)
-        return status;
-    if (err != NULL)
-        err->code = HF_UNREACHABLE;
-    return HF_UNREACHABLE;
 }
 
 enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -70,7 +48,8 @@ enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim
                            .params = &params,
                            .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1},
                            .use = PG_USE_URGENT,
-                           .columns = 3};
+                           .only_looks = claim->ttl_ms == 0};
+    struct pg_kept kept;
     enum hf_status status;
 
     if (claim->ttl_ms > store->url.max_ttl_ms)
@@ -82,14 +61,15 @@ enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim
     pg_params_number(&params, pg_left_ms(store, claim->deadline_ns));
     status = pg_call(store, &call, &answer, err);
     if (status != HF_OK)
-        return no_answer(claim, status, err);
+        return status;
     grant->sent_at_ns = answer.sent_at_ns;
-    if (strcmp(pg_text(answer.rows, 0), "held") == 0) {
-        grant->remaining_ms = pg_number(answer.rows, 1, 0);
-        grant->ttl_ms = (uint32_t)pg_number(answer.rows, 2, 0);
-        status = hf__ok(err);
+    if (pg_row_kept(answer.rows, &kept)) {
+        grant->loss = kept.loss;
+        grant->remaining_ms = kept.left_ms;
+        grant->ttl_ms = kept.ttl_ms;
+        status = kept.loss == HF_LOSS_NONE ? hf__ok(err) : lost(store, claim->name, kept.loss, err);
     } else {
-        status = lost(store, claim->name, pg_text(answer.rows, 0), grant, err);
+        status = pg_nonsense(store, claim->name, err);
     }
     PQclear(answer.rows);
     return status;
@@ -116,8 +96,8 @@ enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *cla
                            .statement = &release_statement,
                            .params = &params,
                            .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1},
-                           .use = PG_USE_URGENT,
-                           .columns = 1};
+                           .use = PG_USE_URGENT};
+    enum hf_loss loss;
     enum hf_status status;
 
     count_out(store);
@@ -129,9 +109,10 @@ enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *cla
     status = pg_call(store, &call, &answer, err);
     if (status != HF_OK)
         return status;
-    status = strcmp(pg_text(answer.rows, 0), "released") == 0
-                 ? hf__ok(err)
-                 : lost(store, claim->name, pg_text(answer.rows, 0), NULL, err);
+    if (!pg_row_released(answer.rows, &loss))
+        status = pg_nonsense(store, claim->name, err);
+    else
+        status = loss == HF_LOSS_NONE ? hf__ok(err) : lost(store, claim->name, loss, err);
     PQclear(answer.rows);
     return status;
 }

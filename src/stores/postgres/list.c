@@ -5,60 +5,42 @@
 #include <string.h>
 
 static const struct pg_statement list_statement = {
-    "SELECT name, held, token, left_ms, age_ms, waiters, detached, label "
-    "FROM holdfast.list($1::bytea, $2::boolean, $3::bytea, $4::integer)",
+    "SELECT " PG_LIST_COLUMNS " FROM holdfast.list($1::bytea, $2::boolean, $3::bytea, $4::integer)",
     NULL, 0};
-enum { NAME, HELD, TOKEN, LEFT_MS, AGE_MS, WAITERS, DETACHED, LABEL, COLUMNS };
 
 #define PAGE 500 /* locks per request */
 
-static const char *value(const PGresult *rows, int row, int column)
+static void build(const struct hf_query *query, const char *after, struct pg_params *params)
 {
-    return PQgetisnull(rows, row, column) ? "" : PQgetvalue(rows, row, column);
+    pg_params_bytes(params, query->name, strlen(query->name));
+    pg_params_text(params, query->exact ? "t" : "f");
+    if (after[0] == '\0')
+        pg_params_text(params, NULL);
+    else
+        pg_params_bytes(params, after, strlen(after));
+    pg_params_number(params, PAGE);
 }
 
-static uint64_t number(const PGresult *rows, int row, int column)
+/* Shows one page; name becomes where the next one begins, *more tells whether there is one. */
+static enum hf_status show(const struct pg_store *store, const PGresult *rows,
+                           char name[HF_NAME_MAX + 1], hf_list_fn *fn, void *data, bool *more,
+                           struct hf_error *err)
 {
-    uint64_t result;
+    int count = PQntuples(rows);
 
-    return hf__parse_u64(value(rows, row, column), &result) && result <= INT64_MAX ? result : 0;
-}
+    *more = count == PAGE;
+    for (int row = 0; row < count; row++) {
+        char label[HF_LABEL_MAX + 1];
+        struct hf_lock_info info;
 
-/* Bytes written as hex, as a string; false if they are too many or none. */
-static bool bytes(char *out, size_t size, const char *hex)
-{
-    size_t len = strlen(hex) / 2;
-
-    if (len >= size || !hf__hex_decode(out, len, hex))
-        return false;
-    out[len] = '\0';
-    return true;
-}
-
-/* Shows one row; false: enough, or *bad. name becomes where the next page begins. */
-static bool show(const PGresult *rows, int row, char name[HF_NAME_MAX + 1], hf_list_fn *fn,
-                 void *data, bool *bad)
-{
-    char raw[HF_LABEL_MAX + 1];
-    char label[HF_LABEL_MAX + 1];
-    struct hf_lock_info info = {.size = sizeof info, .name = name, .label = "", .age_ms = -1};
-
-    if (!bytes(name, HF_NAME_MAX + 1, value(rows, row, NAME)) ||
-        !bytes(raw, sizeof raw, value(rows, row, LABEL))) {
-        *bad = true;
-        return false;
+        if (!pg_row_lock(rows, row, name, label, &info))
+            return pg_nonsense(store, NULL, err);
+        if (!fn(&info, data)) {
+            *more = false;
+            break;
+        }
     }
-    info.held = value(rows, row, HELD)[0] == 't';
-    info.waiters = number(rows, row, WAITERS);
-    if (info.held) {
-        hf__copy_printable(label, sizeof label, raw);
-        info.label = label;
-        info.token = number(rows, row, TOKEN);
-        info.remaining_ms = (int64_t)number(rows, row, LEFT_MS);
-        info.age_ms = (int64_t)number(rows, row, AGE_MS);
-        info.detached = value(rows, row, DETACHED)[0] == 't';
-    }
-    return fn(&info, data);
+    return HF_OK;
 }
 
 enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
@@ -74,33 +56,19 @@ enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query,
                                .statement = &list_statement,
                                .params = &params,
                                .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
-                               .use = PG_USE_URGENT};
+                               .use = PG_USE_URGENT,
+                               .only_looks = true};
         struct pg_answer answer;
         enum hf_status status;
-        bool bad = false;
-        int count;
 
-        pg_params_bytes(&params, query->name, strlen(query->name));
-        pg_params_text(&params, query->exact ? "t" : "f");
-        if (name[0] == '\0')
-            pg_params_text(&params, NULL);
-        else
-            pg_params_bytes(&params, name, strlen(name));
-        pg_params_number(&params, PAGE);
+        build(query, name, &params);
         status = pg_call(store, &call, &answer, err);
         if (status != HF_OK)
-            return status == HF_UNKNOWN ? HF_UNREACHABLE : status;
-        count = PQntuples(answer.rows);
-        bad = PQnfields(answer.rows) != COLUMNS;
-        more = count == PAGE;
-        for (int row = 0; row < count && !bad; row++)
-            if (!show(answer.rows, row, name, fn, data, &bad)) {
-                more = false;
-                break;
-            }
+            return status;
+        status = show(store, answer.rows, name, fn, data, &more, err);
         PQclear(answer.rows);
-        if (bad)
-            return pg_nonsense(store, query->name, err);
+        if (status != HF_OK)
+            return status;
     }
     return hf__ok(err);
 }

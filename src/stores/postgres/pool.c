@@ -14,11 +14,11 @@
 #define BACKOFF_MAX_MS    2000 /* the longest pause between two tries */
 #define BACKOFF_DOUBLINGS 6
 
-enum hf_status pg_pool_init(struct pg_pool *pool, const struct hf_host *host, const char *uri,
-                            const char *shown)
+void pg_pool_init(struct pg_pool *pool, const struct hf_host *host, const char *uri,
+                  const char *shown)
 {
     *pool = (struct pg_pool){.uri = uri, .shown = shown, .host = host};
-    return pthread_mutex_init(&pool->lock, NULL) == 0 ? HF_OK : HF_NOMEM;
+    (void)pthread_mutex_init(&pool->lock, NULL);
 }
 
 static void close_all(struct pg_conn *conn, bool forked)

@@ -40,11 +40,8 @@ static void sweep(struct pg_store *store, const struct pg_patience *patience)
     static const struct pg_statement statement = {
         "SELECT holdfast.sweep(), pg_backend_pid() AS pid", NULL, 0};
     struct pg_params none = {0};
-    struct pg_call call = {.statement = &statement,
-                           .params = &none,
-                           .patience = *patience,
-                           .use = PG_USE_ACQUIRE,
-                           .columns = 1};
+    struct pg_call call = {
+        .statement = &statement, .params = &none, .patience = *patience, .use = PG_USE_ACQUIRE};
     struct pg_answer answer;
     uint8_t dice;
 
@@ -87,18 +84,13 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
         return hf__nomem(err);
     store->base.ops = &ops;
     store->base.host = host;
+    /* Cannot fail: mutexes of the default kind need no resource. */
+    (void)pthread_mutex_init(&store->lock, NULL);
+    pg_pool_init(&store->main, host, store->url.uri, store->url.shown);
+    pg_pool_init(&store->listen, host, store->url.listen_uri, store->url.shown);
     status = pg_url_parse(url, &store->url, err);
-    if (status != HF_OK) {
-        free(store);
-        return status;
-    }
-    if (pthread_mutex_init(&store->lock, NULL) != 0 ||
-        pg_pool_init(&store->main, host, store->url.uri, store->url.shown) != HF_OK ||
-        pg_pool_init(&store->listen, host, store->url.listen_uri, store->url.shown) != HF_OK) {
-        free(store);
-        return hf__nomem(err);
-    }
-    status = meet(store, &patience, err);
+    if (status == HF_OK)
+        status = meet(store, &patience, err);
     if (status != HF_OK) {
         store_close(&store->base, false);
         return status;
@@ -115,6 +107,7 @@ static void store_close(struct hf_store_base *base, bool forked)
     pg_pool_release(&store->listen, forked);
     if (!forked)
         (void)pthread_mutex_destroy(&store->lock);
-    explicit_bzero(&store->url, sizeof store->url);
+    explicit_bzero(store->url.uri, sizeof store->url.uri);
+    explicit_bzero(store->url.listen_uri, sizeof store->url.listen_uri);
     free(store);
 }

@@ -8,6 +8,7 @@
  *   guard.c     the incarnation guard
  *   call.c      one request and its answer
  *   pool.c      connections
+ *   row.c       what the rows of an answer say
  *   schema.c    the tables and functions, which are in scripts/
  */
 #ifndef HF_STORES_POSTGRES_POSTGRES_H
@@ -23,8 +24,7 @@ enum {
     PG_CONNS_MAX = 64, /* connections at once, for acquires                           */
     PG_SPARE = 16,     /* more of them, for renewals and releases only                */
     PG_EARS_MAX = 32,  /* of them, waiters with a connection of their own; more poll  */
-    PG_LINGER_MAX = 8, /* connections kept open for a server that has yet to read from them   */
-    PG_ID_SIZE = 40    /* an incarnation: system identifier, '/', timeline, NUL       */
+    PG_LINGER_MAX = 8  /* connections kept open for a server that has yet to read from them */
 };
 
 /* Connections to one URI. */
@@ -60,8 +60,9 @@ enum pg_use {
     PG_USE_EAR     /* for long: leaves one behind if there is something to renew                */
 };
 
-enum hf_status pg_pool_init(struct pg_pool *pool, const struct hf_host *host, const char *uri,
-                            const char *shown);
+/* uri and shown are read when a connection is made, and outlive the pool. */
+void pg_pool_init(struct pg_pool *pool, const struct hf_host *host, const char *uri,
+                  const char *shown);
 void pg_pool_release(struct pg_pool *pool, bool forked);
 /* A connection of one's own, from the pool or new; ends with pg_pool_give. leave_one: not the last
  * idle one. HF_OK, HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM, with a text. */
@@ -82,7 +83,7 @@ struct pg_call {
     /* What takes the request back if no answer comes; sent behind it. NULL: nothing. */
     const struct pg_statement *undo_statement;
     const struct pg_params *undo;
-    size_t columns; /* the answer is one row of so many, and the pid; 0: rows, as they come */
+    bool only_looks; /* it changes nothing: without an answer, nothing is unknown */
 };
 
 struct pg_answer {
@@ -92,13 +93,10 @@ struct pg_answer {
 };
 
 /* Sends a request and gets its answer. Sent again only if the answer proves that it was not
- * executed: serialization failures and deadlocks. HF_OK: one row, not 'standby'. HF_UNKNOWN: it may
+ * executed: serialization failures and deadlocks. HF_OK: rows, not a standby's. HF_UNKNOWN: it may
  * have been executed. HF_CANCELLED: likewise. HF_UNREACHABLE and the rest: it was not. */
 enum hf_status pg_call(struct pg_store *store, const struct pg_call *call, struct pg_answer *out,
                        struct hf_error *err);
-/* The value of a column of the first row, "" if it is null; and as a number. */
-const char *pg_text(const PGresult *rows, int column);
-int64_t pg_number(const PGresult *rows, int column, int64_t otherwise);
 /* An answer that makes no sense. */
 enum hf_status pg_nonsense(const struct pg_store *store, const char *lock, struct hf_error *err);
 /* Milliseconds until deadline_ns, at least 1. */

@@ -39,7 +39,7 @@ static bool run(struct pg_conn *conn, const char *sql, const struct pg_patience 
 {
     pg_conn_script(conn, sql, patience, outcome);
     if (outcome->fate == PG_DONE && number != NULL)
-        *number = PQntuples(outcome->rows) == 1 ? pg_number(outcome->rows, 0, -1) : -1;
+        *number = pg_row_number(outcome->rows, 0, -1);
     PQclear(outcome->rows);
     outcome->rows = NULL;
     return outcome->fate == PG_DONE;
@@ -62,6 +62,14 @@ static bool take_steps(struct pg_conn *conn, int64_t from, const struct pg_patie
     return true;
 }
 
+enum hf_status pg_schema_newer(int64_t version, const char *shown, struct hf_error *err)
+{
+    return hf__fail(err, HF_UNSUPPORTED,
+                    "store %.110s: its schema has version %lld, this client speaks %d: upgrade "
+                    "holdfast here",
+                    shown, (long long)version, PG_SCHEMA_VERSION);
+}
+
 enum hf_status pg_schema_migrate(struct pg_conn *conn, const struct pg_patience *patience,
                                  const char *shown, struct hf_error *err)
 {
@@ -75,10 +83,7 @@ enum hf_status pg_schema_migrate(struct pg_conn *conn, const struct pg_patience 
            run(conn, EXISTS_SQL, patience, &there, &outcome) &&
            (there != 1 || run(conn, VERSION_SQL, patience, &version, &outcome));
     if (done && version > PG_SCHEMA_VERSION)
-        status = hf__fail(err, HF_UNSUPPORTED,
-                          "store %.110s: its schema has version %lld, this client speaks %d: "
-                          "upgrade holdfast here",
-                          shown, (long long)version, PG_SCHEMA_VERSION);
+        status = pg_schema_newer(version, shown, err);
     else if (!done || !take_steps(conn, version, patience, &outcome))
         status = fail(&outcome, shown, err);
     if (conn->broken)

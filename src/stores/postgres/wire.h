@@ -8,7 +8,5 @@ enum pg_wait { PG_WAIT_READY, PG_WAIT_TIMEOUT, PG_WAIT_CANCELLED };
 
 /* Waits for events on fd (-1: none). What fd has ready comes before a cancellation. */
 enum pg_wait pg_wait(int fd, short events, const struct pg_patience *patience);
-/* Copies the text as one printable line, without its end of line. */
-void pg_one_line(char *out, size_t size, const char *text);
 
 #endif /* HF_STORES_POSTGRES_WIRE_H */

@@ -2,11 +2,19 @@
 -- their creator's rights, so that a role that may use the schema can take locks and cannot read owners.
 
 -- One life of the data: which cluster, and on which timeline it writes. A promoted standby and a
--- restored backup write on a new timeline. Fails on a standby.
+-- restored backup write on a new timeline. Fails on a standby. Written so that the planner puts the
+-- expression in the place of the call.
 CREATE FUNCTION holdfast.incarnation() RETURNS text
 LANGUAGE sql VOLATILE AS $$
-    SELECT system_identifier || '/' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
-    FROM pg_control_system()
+    SELECT (pg_control_system()).system_identifier || '/'
+        || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
+$$;
+
+-- For this transaction: how durable it is to be, and how long the lock of a row may keep it.
+CREATE FUNCTION holdfast.set_up(p_synchronous text, p_patience_ms integer) RETURNS text
+LANGUAGE sql VOLATILE AS $$
+    SELECT set_config('synchronous_commit', p_synchronous, true)
+        || set_config('lock_timeout', p_patience_ms::text, true)
 $$;
 
 -- Meets the server: which life is it, and may it grant?
@@ -41,9 +49,9 @@ BEGIN
     now := clock_timestamp();
     IF met.id IS DISTINCT FROM id THEN
         -- A life we have not met. It may have forgotten what was granted within max_ttl before it
-        -- began. A timeline begins no later than its oldest known checkpoint; the first timeline
-        -- follows upon nothing that could have been forgotten. Another cluster's data may have been
-        -- in use elsewhere until now, however long this one has been up.
+        -- began. A timeline begins no later than its last checkpoint, whose time is cut to whole
+        -- seconds; the first timeline follows upon nothing that could have been forgotten. Another
+        -- cluster's data may have been in use elsewhere until now, however long this one has been up.
         IF met.max_ttl_ms <> p_max_ttl_ms THEN
             verdict := 'max_ttl';
             agreed_ms := met.max_ttl_ms;
@@ -55,7 +63,7 @@ BEGIN
         met.since := now;
         IF right(id, 8) = lpad(upper(to_hex(last.timeline_id)), 8, '0')
                 AND coalesce(split_part(met_id, '/', 1) = split_part(id, '/', 1), true) THEN
-            met.since := least(now, last.checkpoint_time);
+            met.since := least(now, last.checkpoint_time + interval '1 second');
         END IF;
         met.open_at := met.since + span;
         IF right(id, 8) = '00000001' AND met.max_ttl_ms IS NULL THEN
@@ -140,32 +148,34 @@ DECLARE
     it   holdfast.lock;
     head holdfast.waiter;
     free boolean;
+    done text;
 BEGIN
     IF pg_is_in_recovery() THEN
         verdict := 'standby';
         RETURN;
     END IF;
-    -- As in holdfast.incarnation(), whose call would cost three times as much.
-    IF p_id IS DISTINCT FROM (
-            SELECT system_identifier || '/' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
-            FROM pg_control_system()) THEN
+    IF p_id IS DISTINCT FROM holdfast.incarnation() THEN
         verdict := 'new';
         RETURN;
     END IF;
-    PERFORM set_config('synchronous_commit', 'on', true),
-            set_config('lock_timeout', p_patience_ms::text, true);
+    done := holdfast.set_up('on', p_patience_ms);
 
-    -- The common case first: nobody waits, nobody holds it.
+    -- The common cases first: nobody waits and nobody holds it, or nobody ever did.
     now := clock_timestamp();
-    INSERT INTO holdfast.lock AS l
-    VALUES (p_name, extract(epoch FROM now) * 1000000, p_owner, false, false, p_detached, p_ttl_ms,
-            now, now + p_ttl_ms * interval '1 millisecond', p_label)
-    ON CONFLICT (name) DO UPDATE
-    SET token = greatest(l.token + 1, excluded.token), owner = excluded.owner, handed = false,
-        detached = excluded.detached, ttl_ms = excluded.ttl_ms, taken = excluded.taken,
-        expires = excluded.expires, label = excluded.label
-    WHERE NOT l.queued AND (l.owner IS NULL OR l.expires <= clock_timestamp())
+    UPDATE holdfast.lock AS l
+    SET token = greatest(l.token + 1, (extract(epoch FROM now) * 1000000)::bigint),
+        owner = p_owner, handed = false, detached = p_detached, ttl_ms = p_ttl_ms, taken = now,
+        expires = now + p_ttl_ms * interval '1 millisecond', label = p_label
+    WHERE l.name = p_name AND NOT l.queued
+        AND (l.owner IS NULL OR l.expires <= clock_timestamp())
     RETURNING l.token INTO token;
+    IF NOT FOUND THEN
+        INSERT INTO holdfast.lock AS l
+        VALUES (p_name, extract(epoch FROM now) * 1000000, p_owner, false, false, p_detached,
+                p_ttl_ms, now, now + p_ttl_ms * interval '1 millisecond', p_label)
+        ON CONFLICT (name) DO NOTHING
+        RETURNING l.token INTO token;
+    END IF;
     IF FOUND THEN
         verdict := 'granted';
         RETURN;
@@ -198,7 +208,7 @@ BEGIN
     END IF;
 
     -- Nothing below has to be durable: a queue that is lost is formed anew.
-    PERFORM set_config('synchronous_commit', 'off', true);
+    done := set_config('synchronous_commit', 'off', true);
     IF p_channel IS NOT NULL THEN
         UPDATE holdfast.waiter AS w
         SET alive_until = now + interval '3 seconds', passed = false, channel = p_channel
@@ -243,15 +253,15 @@ CREATE FUNCTION holdfast.renew(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    it holdfast.lock;
+    it   holdfast.lock;
+    done text;
 BEGIN
     IF pg_is_in_recovery() THEN
         verdict := 'standby';
         RETURN;
     END IF;
     IF p_ttl_ms > 0 THEN
-        PERFORM set_config('synchronous_commit', 'on', true),
-                set_config('lock_timeout', p_patience_ms::text, true);
+        done := holdfast.set_up('on', p_patience_ms);
         UPDATE holdfast.lock AS l
         SET expires = clock_timestamp() + p_ttl_ms * interval '1 millisecond', ttl_ms = p_ttl_ms
         WHERE l.name = p_name AND l.owner = p_owner AND l.token = p_token AND NOT l.handed
@@ -284,13 +294,13 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     it   holdfast.lock;
     held boolean;
+    done text;
 BEGIN
     IF pg_is_in_recovery() THEN
         verdict := 'standby';
         RETURN;
     END IF;
-    PERFORM set_config('synchronous_commit', 'on', true),
-            set_config('lock_timeout', p_patience_ms::text, true);
+    done := holdfast.set_up('on', p_patience_ms);
     UPDATE holdfast.lock AS l SET owner = NULL
     WHERE l.name = p_name AND l.owner = p_owner AND NOT l.handed AND NOT l.queued
     RETURNING l.expires > clock_timestamp() INTO held;
@@ -321,15 +331,15 @@ CREATE FUNCTION holdfast.leave(
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
-    it holdfast.lock;
+    it   holdfast.lock;
+    done text;
 BEGIN
     IF pg_is_in_recovery() THEN
         verdict := 'standby';
         RETURN;
     END IF;
     verdict := 'left';
-    PERFORM set_config('synchronous_commit', 'off', true),
-            set_config('lock_timeout', p_patience_ms::text, true);
+    done := holdfast.set_up('off', p_patience_ms);
     SELECT * INTO it FROM holdfast.lock AS l WHERE l.name = p_name FOR UPDATE;
     DELETE FROM holdfast.waiter AS w WHERE w.owner = p_owner;
     IF it.owner = p_owner THEN
@@ -359,9 +369,10 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     CROSS JOIN LATERAL (
         SELECT count(*) AS waiters FROM holdfast.waiter AS w
         WHERE l.queued AND w.lock = l.name AND w.alive_until > clock_timestamp()) AS w
-    WHERE l.name >= p_prefix AND (p_after IS NULL OR l.name > p_after)
-        AND CASE WHEN p_exact THEN l.name = p_prefix
-                 ELSE substring(l.name FROM 1 FOR length(p_prefix)) = p_prefix END
+    -- A range of the index. No name is longer than 200 bytes.
+    WHERE l.name >= coalesce(p_after, p_prefix) AND l.name IS DISTINCT FROM p_after
+        AND l.name <= CASE WHEN p_exact THEN p_prefix
+                           ELSE p_prefix || decode(repeat('ff', 200), 'hex') END
         AND (h.held OR w.waiters > 0)
     ORDER BY l.name LIMIT p_limit
 $$;

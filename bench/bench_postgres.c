@@ -1,20 +1,20 @@
-/* bench_pg.c - the PostgreSQL store beside bare statements, on one server, in one run.
+/* bench_postgres.c - the PostgreSQL store beside bare statements, on one server, in one run.
  *
- *   bench_pg pair URL        upsert + delete of a row, and acquire + release, block by block
- *   bench_pg handover URL N  N processes queue for one lock, and hand it on in their order
+ *   bench_postgres pair URL        upsert + delete of a row, and acquire + release, in turns
+ *   bench_postgres handover URL N  N processes queue for one lock, and hand it on in their order
  */
-#include "bench.h"
+#include "compare.h"
 
 #include <postgresql/libpq-fe.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BLOCKS = 40, BLOCK_PAIRS = 100 };
+enum { ROUNDS = 60, BATCH = 20 };
 
 static _Noreturn void die(const char *text)
 {
-    (void)fprintf(stderr, "bench_pg: %s\n", text);
+    (void)fprintf(stderr, "bench_postgres: %s\n", text);
     exit(1);
 }
 
@@ -43,83 +43,61 @@ static const char upsert[] =
 static const char delete[] = "DELETE FROM bench_raw WHERE name = $1 AND owner = $2";
 static const char *const values[] = {"bench", "0123456789abcdef0123456789abcdef"};
 
-static double raw_block(PGconn *db, int prepared)
-{
-    double start = now_us();
+/* One of each, with the connection or store of its own. */
+struct rivals {
+    PGconn *db;
+    struct hf_store *store;
+};
 
-    for (int i = 0; i < BLOCK_PAIRS; i++) {
-        if (prepared) {
-            check(db, PQexecPrepared(db, "upsert", 2, values, NULL, NULL, 0));
-            check(db, PQexecPrepared(db, "delete", 2, values, NULL, NULL, 0));
-        } else {
-            check(db, PQexecParams(db, upsert, 2, NULL, values, NULL, NULL, 0));
-            check(db, PQexecParams(db, delete, 2, NULL, values, NULL, NULL, 0));
-        }
-    }
-    return (now_us() - start) / BLOCK_PAIRS;
+static void raw_pair(void *data)
+{
+    PGconn *db = ((struct rivals *)data)->db;
+
+    check(db, PQexecParams(db, upsert, 2, NULL, values, NULL, NULL, 0));
+    check(db, PQexecParams(db, delete, 2, NULL, values, NULL, NULL, 0));
 }
 
-static double holdfast_block(struct hf_store *store)
+static void prepared_pair(void *data)
+{
+    PGconn *db = ((struct rivals *)data)->db;
+
+    check(db, PQexecPrepared(db, "upsert", 2, values, NULL, NULL, 0));
+    check(db, PQexecPrepared(db, "delete", 2, values, NULL, NULL, 0));
+}
+
+static void our_pair(void *data)
 {
     struct hf_acquire_options options = {.size = sizeof options, .no_keeper = true};
-    double start = now_us();
+    struct hf_lease *lease;
+    struct hf_error err;
 
-    for (int i = 0; i < BLOCK_PAIRS; i++) {
-        struct hf_lease *lease;
-        struct hf_error err;
-
-        must(hf_acquire(store, "bench", &options, &lease, &err), &err);
-        must(hf_release(lease, &err), &err);
-    }
-    return (now_us() - start) / BLOCK_PAIRS;
+    must(hf_acquire(((struct rivals *)data)->store, "bench", &options, &lease, &err), &err);
+    must(hf_release(lease, &err), &err);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double quartile(double *of)
-{
-    qsort(of, BLOCKS, sizeof *of, by_value);
-    return of[BLOCKS / 4];
-}
-
-/* Blocks take turns, so that whatever else the machine does hits all of them; the lower quartile of
- * each is what it costs when the machine does nothing else. */
 static void pair(const char *url)
 {
-    PGconn *db = PQconnectdb(url);
-    struct hf_store *store = open_store(url);
-    double raw[BLOCKS];
-    double prepared[BLOCKS];
-    double ours[BLOCKS];
+    struct rivals rivals = {.db = PQconnectdb(url), .store = open_store(url)};
     double raw_us;
+    double prepared_us;
     double ours_us;
+    double against_raw;
+    double against_prepared;
 
-    check(db, PQexec(db, "CREATE TABLE bench_raw (name text PRIMARY KEY, owner text NOT NULL, "
-                         "expires timestamptz NOT NULL)"));
-    check(db, PQprepare(db, "upsert", upsert, 2, NULL));
-    check(db, PQprepare(db, "delete", delete, 2, NULL));
-    (void)raw_block(db, 0);
-    (void)raw_block(db, 1);
-    (void)holdfast_block(store);
-    for (int i = 0; i < BLOCKS; i++) {
-        raw[i] = raw_block(db, 0);
-        ours[i] = holdfast_block(store);
-        prepared[i] = raw_block(db, 1);
-    }
-    raw_us = quartile(raw);
-    ours_us = quartile(ours);
+    check(rivals.db, PQexec(rivals.db, "CREATE TABLE bench_raw (name text PRIMARY KEY, "
+                                       "owner text NOT NULL, expires timestamptz NOT NULL)"));
+    check(rivals.db, PQprepare(rivals.db, "upsert", upsert, 2, NULL));
+    check(rivals.db, PQprepare(rivals.db, "delete", delete, 2, NULL));
+    against_prepared =
+        compare(prepared_pair, our_pair, &rivals, ROUNDS, BATCH, &prepared_us, &ours_us);
+    against_raw = compare(raw_pair, our_pair, &rivals, ROUNDS, BATCH, &raw_us, &ours_us);
     fact("postgres: raw upsert + delete", raw_us, "us");
-    fact("postgres: the same, prepared", quartile(prepared), "us");
+    fact("postgres: raw upsert + delete, prepared", prepared_us, "us");
     fact("postgres: acquire + release", ours_us, "us");
-    at_most("postgres: pair vs raw upsert + delete", ours_us / raw_us, 1.15, "x");
-    hf_close(store);
-    PQfinish(db);
+    at_most("postgres: acquire + release / raw", against_raw, 1.15, "x");
+    fact("postgres: acquire + release / raw, prepared", against_prepared, "x");
+    hf_close(rivals.store);
+    PQfinish(rivals.db);
 }
 
 /* What the processes tell each other. */
@@ -198,6 +176,6 @@ int main(int argc, char **argv)
     else if (argc == 4 && strcmp(argv[1], "handover") == 0)
         handover(argv[2], strtol(argv[3], NULL, 10));
     else
-        die("usage: bench_pg pair URL | handover URL COUNT");
+        die("usage: bench_postgres pair URL | handover URL COUNT");
     return 0;
 }

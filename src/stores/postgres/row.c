@@ -1,0 +1,205 @@
+/* row.c - what the server's answers say. */
+#include "stores/postgres/row.h"
+#include "base/base.h"
+
+#include <string.h>
+
+static const char *text_at(const PGresult *rows, int row, int column)
+{
+    return PQgetisnull(rows, row, column) ? "" : PQgetvalue(rows, row, column);
+}
+
+static int64_t number_at(const PGresult *rows, int row, int column, int64_t otherwise)
+{
+    uint64_t number;
+
+    return hf__parse_u64(text_at(rows, row, column), &number) && number <= INT64_MAX
+               ? (int64_t)number
+               : otherwise;
+}
+
+static bool says(const PGresult *rows, int column, const char *word)
+{
+    return strcmp(text_at(rows, 0, column), word) == 0;
+}
+
+/* One row of so many columns, and the pid. */
+static bool has_shape(const PGresult *rows, int columns)
+{
+    return PQntuples(rows) == 1 && PQnfields(rows) == columns + 1;
+}
+
+/* Bytes written as hex, as a string; false if they are too many or no hex. */
+static bool hex_at(const PGresult *rows, int row, int column, char *out, size_t size)
+{
+    const char *hex = text_at(rows, row, column);
+    size_t len = strlen(hex) / 2;
+
+    if (len >= size || !hf__hex_decode(out, len, hex))
+        return false;
+    out[len] = '\0';
+    return true;
+}
+
+static bool label_at(const PGresult *rows, int row, int column, char out[HF_LABEL_MAX + 1])
+{
+    char raw[HF_LABEL_MAX + 1];
+
+    if (!hex_at(rows, row, column, raw, sizeof raw))
+        return false;
+    hf__copy_printable(out, sizeof raw, raw);
+    return true;
+}
+
+int64_t pg_row_number(const PGresult *rows, int column, int64_t otherwise)
+{
+    return PQntuples(rows) > 0 && column < PQnfields(rows) ? number_at(rows, 0, column, otherwise)
+                                                           : otherwise;
+}
+
+bool pg_row_standby(const PGresult *rows)
+{
+    return PQntuples(rows) > 0 && PQnfields(rows) > 0 && says(rows, 0, "standby");
+}
+
+bool pg_row_acquired(const PGresult *rows, struct pg_acquired *out)
+{
+    enum { VERDICT, TOKEN, LOOK_MS, LEFT_MS, HOLDER, LABEL };
+
+    *out = (struct pg_acquired){.verdict = PG_NEW};
+    if (!has_shape(rows, PG_ACQUIRE_COUNT))
+        return false;
+    if (says(rows, VERDICT, "new"))
+        return true;
+    out->token = (uint64_t)number_at(rows, 0, TOKEN, 0);
+    if (says(rows, VERDICT, "granted")) {
+        out->verdict = PG_GRANTED;
+        return out->token != 0;
+    }
+    out->verdict = PG_BUSY;
+    out->look_ms = number_at(rows, 0, LOOK_MS, 1000);
+    if (out->look_ms < 1 || out->look_ms > HF_TTL_MAX_MS)
+        out->look_ms = 1;
+    out->left_ms = number_at(rows, 0, LEFT_MS, 0);
+    out->held = says(rows, HOLDER, "held");
+    return says(rows, VERDICT, "busy") && label_at(rows, 0, LABEL, out->label);
+}
+
+/* Why a hold is none. */
+static bool loss_at(const PGresult *rows, int column, enum hf_loss *out)
+{
+    if (says(rows, column, "taken"))
+        *out = HF_LOSS_TAKEN;
+    else if (says(rows, column, "expired"))
+        *out = HF_LOSS_EXPIRED;
+    else if (says(rows, column, "forgotten"))
+        *out = HF_LOSS_FORGOTTEN;
+    else
+        return false;
+    return true;
+}
+
+bool pg_row_kept(const PGresult *rows, struct pg_kept *out)
+{
+    enum { VERDICT, LEFT_MS, TTL_MS };
+    int64_t ttl_ms;
+
+    *out = (struct pg_kept){.loss = HF_LOSS_NONE};
+    if (!has_shape(rows, PG_RENEW_COUNT))
+        return false;
+    if (!says(rows, VERDICT, "held"))
+        return loss_at(rows, VERDICT, &out->loss);
+    ttl_ms = number_at(rows, 0, TTL_MS, 0);
+    out->left_ms = number_at(rows, 0, LEFT_MS, 0);
+    if (ttl_ms > HF_TTL_MAX_MS || out->left_ms > ttl_ms)
+        return false;
+    out->ttl_ms = (uint32_t)ttl_ms;
+    return true;
+}
+
+bool pg_row_released(const PGresult *rows, enum hf_loss *out)
+{
+    *out = HF_LOSS_NONE;
+    return has_shape(rows, 1) && (says(rows, 0, "released") || loss_at(rows, 0, out));
+}
+
+bool pg_row_met(const PGresult *rows, struct pg_met *out)
+{
+    enum { VERDICT, VERSION, ID, LEFT_MS, AGREED_MS };
+    const char *id;
+
+    *out = (struct pg_met){.verdict = PG_OPEN};
+    if (!has_shape(rows, PG_MEET_COUNT))
+        return false;
+    out->version = number_at(rows, 0, VERSION, 0);
+    out->left_ms = number_at(rows, 0, LEFT_MS, 1);
+    out->agreed_ms = number_at(rows, 0, AGREED_MS, 0);
+    if (says(rows, VERDICT, "quarantine")) {
+        out->verdict = PG_QUARANTINE;
+        return out->left_ms >= 1 && out->left_ms <= HF_TTL_MAX_MS;
+    }
+    if (says(rows, VERDICT, "max_ttl")) {
+        out->verdict = PG_MAX_TTL;
+        return true;
+    }
+    id = text_at(rows, 0, ID);
+    if (!says(rows, VERDICT, "open") || id[0] == '\0' || strlen(id) >= sizeof out->id)
+        return false;
+    memcpy(out->id, id, strlen(id) + 1);
+    return true;
+}
+
+bool pg_row_lock(const PGresult *rows, int row, char name[HF_NAME_MAX + 1],
+                 char label[HF_LABEL_MAX + 1], struct hf_lock_info *info)
+{
+    enum { NAME, HELD, TOKEN, LEFT_MS, AGE_MS, WAITERS, DETACHED, LABEL };
+
+    *info = (struct hf_lock_info){.size = sizeof *info, .name = name, .label = "", .age_ms = -1};
+    if (PQnfields(rows) != PG_LIST_COUNT || !hex_at(rows, row, NAME, name, HF_NAME_MAX + 1) ||
+        !label_at(rows, row, LABEL, label))
+        return false;
+    info->held = text_at(rows, row, HELD)[0] == 't';
+    info->waiters = (uint64_t)number_at(rows, row, WAITERS, 0);
+    if (info->held) {
+        info->label = label;
+        info->token = (uint64_t)number_at(rows, row, TOKEN, 0);
+        info->remaining_ms = number_at(rows, row, LEFT_MS, 0);
+        info->age_ms = number_at(rows, row, AGE_MS, 0);
+        info->detached = text_at(rows, row, DETACHED)[0] == 't';
+    }
+    return true;
+}
+
+void pg_one_line(char out[PG_WHY_SIZE], const char *text)
+{
+    size_t len = strcspn(text, "\n");
+
+    while (len > 0 && text[len - 1] == ' ')
+        len--;
+    hf__copy_printable(out, len + 1 < PG_WHY_SIZE ? len + 1 : PG_WHY_SIZE, text);
+}
+
+void pg_connect_error(const char *text, char state[PG_STATE_SIZE], char why[PG_WHY_SIZE])
+{
+    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const char *line = text;
+    const char *failed = strstr(text, "failed: ");
+
+    state[0] = '\0';
+    /* 'connection to server at "HOST", port N failed: why': the store's URL says where. */
+    if (failed != NULL)
+        line = failed + strlen("failed: ");
+    /* "FATAL:  28P01: password authentication ...\nLOCATION: ..." */
+    for (const char *at = strstr(text, ":  "); at != NULL; at = strstr(at + 3, ":  ")) {
+        const char *code = at + 3;
+
+        if (strspn(code, digits) != PG_STATE_SIZE - 1 || code[PG_STATE_SIZE - 1] != ':')
+            continue;
+        memcpy(state, code, PG_STATE_SIZE - 1);
+        state[PG_STATE_SIZE - 1] = '\0';
+        line = code + PG_STATE_SIZE;
+        line += strspn(line, " ");
+        break;
+    }
+    pg_one_line(why, line);
+}

@@ -1,0 +1,77 @@
+/* row.h - what the server's answers say. Pure: nothing here asks or waits, and nothing that a
+ * server may send breaks it. Each pg_row_ function returns false for an answer that makes no sense.
+ */
+#ifndef HF_STORES_POSTGRES_ROW_H
+#define HF_STORES_POSTGRES_ROW_H
+
+#include <holdfast.h>
+#include <postgresql/libpq-fe.h>
+
+enum {
+    PG_ID_SIZE = 40,   /* an incarnation: system identifier, '/', timeline, NUL */
+    PG_WHY_SIZE = 160, /* what went wrong, in one line                          */
+    PG_STATE_SIZE = 6  /* an SQLSTATE and its NUL                               */
+};
+
+/* The first row's first column says that the server is a standby. */
+bool pg_row_standby(const PGresult *rows);
+
+/* holdfast.acquire */
+#define PG_ACQUIRE_COLUMNS "verdict, token, look_ms, left_ms, holder, label"
+enum { PG_ACQUIRE_COUNT = 6 };
+
+struct pg_acquired {
+    enum { PG_GRANTED, PG_BUSY, PG_NEW } verdict;
+    uint64_t token;               /* granted: ours; busy: the holder's      */
+    int64_t look_ms;              /* busy: when to look again, at least 1   */
+    int64_t left_ms;              /* busy: of the holder's time             */
+    bool held;                    /* busy: false, it is being handed over   */
+    char label[HF_LABEL_MAX + 1]; /* busy: the holder's, printable          */
+};
+bool pg_row_acquired(const PGresult *rows, struct pg_acquired *out);
+
+/* holdfast.renew */
+#define PG_RENEW_COLUMNS "verdict, left_ms, ttl_ms"
+enum { PG_RENEW_COUNT = 3 };
+
+struct pg_kept {
+    enum hf_loss loss; /* HF_LOSS_NONE: held                 */
+    int64_t left_ms;   /* after a look; else 0               */
+    uint32_t ttl_ms;   /* likewise                           */
+};
+bool pg_row_kept(const PGresult *rows, struct pg_kept *out);
+
+/* holdfast.release: HF_LOSS_NONE if it was held. */
+bool pg_row_released(const PGresult *rows, enum hf_loss *out);
+
+/* holdfast.meet */
+#define PG_MEET_COLUMNS "verdict, version, id, left_ms, agreed_ms"
+enum { PG_MEET_COUNT = 5 };
+
+struct pg_met {
+    enum { PG_OPEN, PG_QUARANTINE, PG_MAX_TTL } verdict;
+    int64_t version;     /* of the schema                             */
+    char id[PG_ID_SIZE]; /* open: the incarnation                     */
+    int64_t left_ms;     /* quarantine: how long it lasts, at least 1 */
+    int64_t agreed_ms;   /* max_ttl: what the others agreed on        */
+};
+bool pg_row_met(const PGresult *rows, struct pg_met *out);
+
+/* holdfast.list */
+#define PG_LIST_COLUMNS "name, held, token, left_ms, age_ms, waiters, detached, label"
+enum { PG_LIST_COUNT = 8 };
+
+/* *info points to name and label then. */
+bool pg_row_lock(const PGresult *rows, int row, char name[HF_NAME_MAX + 1],
+                 char label[HF_LABEL_MAX + 1], struct hf_lock_info *info);
+
+/* The number in the first row, or otherwise. */
+int64_t pg_row_number(const PGresult *rows, int column, int64_t otherwise);
+
+/* Copies the first line of text, printable. */
+void pg_one_line(char out[PG_WHY_SIZE], const char *text);
+/* What libpq says of a failed connect, which has no result to ask for its SQLSTATE: it is in the
+ * text, if that is verbose. state is "" if there is none. */
+void pg_connect_error(const char *text, char state[PG_STATE_SIZE], char why[PG_WHY_SIZE]);
+
+#endif /* HF_STORES_POSTGRES_ROW_H */

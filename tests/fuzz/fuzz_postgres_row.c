@@ -1,0 +1,100 @@
+/* fuzz_postgres_row.c - anything a server may answer, as rows or as the text of a refusal. Built
+ * with clang -fsanitize=fuzzer,address. The input's lines are cells; the first two bytes say how
+ * many columns and rows there are. */
+#include "stores/postgres/postgres.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS_MAX = 10, ROWS_MAX = 4 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool good)
+{
+    if (!good)
+        abort();
+}
+
+/* A cell that is a tab is null. */
+static PGresult *make_rows(int columns, int rows, char *text)
+{
+    PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+    PGresAttDesc names[COLUMNS_MAX];
+    char name[] = "column";
+
+    memset(names, 0, sizeof names);
+    for (int i = 0; i < COLUMNS_MAX; i++)
+        names[i].name = name;
+    must(result != NULL && (columns == 0 || PQsetResultAttrs(result, columns, names) != 0));
+    for (int cell = 0; cell < columns * rows; cell++) {
+        char *next = strchr(text, '\n');
+
+        if (next != NULL)
+            *next++ = '\0';
+        must(PQsetvalue(result, cell / columns, cell % columns,
+                        strcmp(text, "\t") == 0 ? NULL : text, (int)strlen(text)) != 0);
+        text = next != NULL ? next : text + strlen(text);
+    }
+    return result;
+}
+
+static void read_rows(const PGresult *rows)
+{
+    struct pg_acquired acquired;
+    struct pg_kept kept;
+    struct pg_met met;
+    enum hf_loss loss;
+
+    (void)pg_row_standby(rows);
+    (void)pg_row_number(rows, 0, -1);
+    if (pg_row_acquired(rows, &acquired)) {
+        must(acquired.verdict != PG_GRANTED || (acquired.token > 0 && acquired.token <= INT64_MAX));
+        must(acquired.verdict != PG_BUSY || acquired.look_ms > 0);
+        must(strlen(acquired.label) <= HF_LABEL_MAX);
+    }
+    if (pg_row_kept(rows, &kept))
+        must(kept.left_ms >= 0 && kept.left_ms <= kept.ttl_ms && kept.ttl_ms <= HF_TTL_MAX_MS);
+    if (pg_row_met(rows, &met))
+        must((met.verdict == PG_OPEN) == (met.id[0] != '\0') && strlen(met.id) < PG_ID_SIZE);
+    if (pg_row_released(rows, &loss))
+        must(strlen(hf_loss_text(loss)) > 0);
+    for (int row = 0; row < PQntuples(rows); row++) {
+        char name[HF_NAME_MAX + 1];
+        char label[HF_LABEL_MAX + 1];
+        struct hf_lock_info info;
+
+        if (pg_row_lock(rows, row, name, label, &info))
+            must(strlen(info.name) <= HF_NAME_MAX && strlen(info.label) <= HF_LABEL_MAX &&
+                 info.remaining_ms >= 0);
+    }
+}
+
+static void read_refusal(const char *text)
+{
+    char state[PG_STATE_SIZE];
+    char why[PG_WHY_SIZE];
+    struct hf_error err;
+
+    pg_connect_error(text, state, why);
+    must(strchr(why, '\n') == NULL);
+    must(pg_verdict_fail(state, why, "lock", "postgres://host", &err) != HF_OK);
+    (void)pg_verdict_again(state);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = size >= 2 ? malloc(size - 1) : NULL;
+    PGresult *rows;
+
+    if (text == NULL)
+        return 0;
+    memcpy(text, data + 2, size - 2);
+    text[size - 2] = '\0';
+    read_refusal(text);
+    rows = make_rows(data[0] % (COLUMNS_MAX + 1), data[1] % (ROWS_MAX + 1), text);
+    read_rows(rows);
+    PQclear(rows);
+    free(text);
+    return 0;
+}
