@@ -2,7 +2,9 @@
  *
  *   bench_etcd pair URL ENDPOINT LEASE      acquire+release against a raw transaction + delete
  *   bench_etcd turns COUNT CMD... + CMD...  two commands in turns, whole processes
- *   bench_etcd wait URL LOCK COUNT          COUNT clients wait for the lock; prints their tokens
+ *   bench_etcd bare ENDPOINT                the least that a process with libcurl can do: a lease,
+ * a transaction, a delete bench_etcd wait URL LOCK COUNT          COUNT clients wait for the lock;
+ * prints their tokens
  */
 #include "compare.h"
 
@@ -13,8 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROUNDS  120 /* of two pairs each */
-#define WAITERS 1000
+#define ROUNDS   120 /* of two pairs each */
+#define WAITERS  1000
+#define PUT_SIZE 512
 
 extern char **environ;
 
@@ -22,7 +25,7 @@ struct pair {
     struct hf_store *store;
     CURL *curl;
     const char *endpoint;
-    char put[512];
+    char put[PUT_SIZE];
 };
 
 struct turns {
@@ -37,12 +40,12 @@ static size_t swallow(char *bytes, size_t one, size_t len, void *data)
     return one * len;
 }
 
-static void post(CURL *curl, const char *endpoint, const char *json)
+static void post(CURL *curl, const char *endpoint, const char *path, const char *json)
 {
     char url[256];
     long status = 0;
 
-    (void)snprintf(url, sizeof url, "%s/v3/kv/txn", endpoint);
+    (void)snprintf(url, sizeof url, "%s/v3/%s", endpoint, path);
     (void)curl_easy_setopt(curl, CURLOPT_URL, url);
     (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, json);
     if (curl_easy_perform(curl) != CURLE_OK ||
@@ -53,15 +56,40 @@ static void post(CURL *curl, const char *endpoint, const char *json)
 }
 
 /* What anybody would write: put on a lease if absent, delete if there. */
+static void write_put(char out[PUT_SIZE], const char *lease)
+{
+    (void)snprintf(
+        out, PUT_SIZE,
+        "{\"compare\":[{\"key\":\"cmF3\",\"target\":\"CREATE\",\"result\":\"EQUAL\","
+        "\"create_revision\":\"0\"}],\"success\":[{\"request_put\":{\"key\":\"cmF3\","
+        "\"value\":\"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\",\"lease\":\"%s\"}}]}",
+        lease);
+}
+
 static void raw_pair(void *data)
 {
     const struct pair *pair = data;
 
-    post(pair->curl, pair->endpoint, pair->put);
-    post(pair->curl, pair->endpoint,
+    post(pair->curl, pair->endpoint, "kv/txn", pair->put);
+    post(pair->curl, pair->endpoint, "kv/txn",
          "{\"compare\":[{\"key\":\"cmF3\",\"target\":\"CREATE\",\"result\":\"GREATER\","
          "\"create_revision\":\"0\"}],\"success\":[{\"request_delete_range\":"
          "{\"key\":\"cmF3\"}}]}");
+}
+
+static void bare(const char *endpoint)
+{
+    struct pair pair = {.curl = curl_easy_init(), .endpoint = endpoint};
+    char lease[32];
+    char grant[96];
+
+    (void)curl_easy_setopt(pair.curl, CURLOPT_WRITEFUNCTION, swallow);
+    (void)snprintf(lease, sizeof lease, "%d%06ld", (int)getpid(), (long)now_us() % 1000000);
+    (void)snprintf(grant, sizeof grant, "{\"ID\":\"%s\",\"TTL\":\"30\"}", lease);
+    write_put(pair.put, lease);
+    post(pair.curl, endpoint, "lease/grant", grant);
+    raw_pair(&pair);
+    curl_easy_cleanup(pair.curl);
 }
 
 static void lock_pair(void *data)
@@ -83,12 +111,7 @@ static void measure_pair(const char *url, const char *endpoint, const char *leas
     double ratio;
 
     (void)curl_easy_setopt(pair.curl, CURLOPT_WRITEFUNCTION, swallow);
-    (void)snprintf(
-        pair.put, sizeof pair.put,
-        "{\"compare\":[{\"key\":\"cmF3\",\"target\":\"CREATE\",\"result\":\"EQUAL\","
-        "\"create_revision\":\"0\"}],\"success\":[{\"request_put\":{\"key\":\"cmF3\","
-        "\"value\":\"MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\",\"lease\":\"%s\"}}]}",
-        lease);
+    write_put(pair.put, lease);
     must(hf_open(url, &pair.store, &err), &err);
     ratio = compare(raw_pair, lock_pair, &pair, ROUNDS, 1, &raw, &ours);
     printf("raw_us %.2f\nours_us %.2f\nratio %.2f\n", raw, ours, ratio);
@@ -184,6 +207,8 @@ int main(int argc, char **argv)
         measure_pair(argv[2], argv[3], argv[4]);
     else if (argc > 5 && strcmp(argv[1], "turns") == 0)
         return measure_turns((int)strtol(argv[2], NULL, 10), argv + 3);
+    else if (argc == 3 && strcmp(argv[1], "bare") == 0)
+        bare(argv[2]);
     else if (argc == 5 && strcmp(argv[1], "wait") == 0)
         wait_line(argv[2], argv[3], strtoul(argv[4], NULL, 10));
     else

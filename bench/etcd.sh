@@ -1,6 +1,7 @@
 #!/bin/bash
 # etcd.sh - the etcd store against bare requests and etcdctl, on one server of its own, in one run.
 # Prints rows as bench/run.sh wants them. BUILD is the folder of the build.
+# shellcheck disable=SC2154 # hf comes from lib.sh
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . tests/etcd/lib.sh
@@ -24,6 +25,11 @@ HOLDFAST_STORE=$(url a)
 row 'etcd: etcdctl lock NAME true' "$(value second_us turns)" - us
 row 'etcd: holdfast run NAME -- true' "$(value first_us turns)" - us
 row 'etcd: holdfast run against etcdctl lock' "$(value ratio turns)" '<=0.6' x
+# The least that any process can do with libcurl: load it, then three requests and no command.
+"$bench" turns 41 "$bench" bare "$endpoint" + etcdctl --endpoints "$endpoint" lock job true \
+    >"$dir/turns" || exit 1
+row 'etcd: three bare requests, whole process' "$(value first_us turns)" - us
+row 'etcd: three bare requests against etcdctl lock' "$(value ratio turns)" - x
 
 # A line of waiters: how many clients hear of each release. etcd counts the events it sends.
 waiters=200

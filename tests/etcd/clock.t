@@ -1,6 +1,7 @@
 #!/bin/bash
 # The server's wall clock jumps by an hour, forward and back. etcd's leases do not follow it: nothing
 # is lost and nothing ends early, and tokens never depend on it.
+# run: once
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -2,7 +2,7 @@
 # Three servers: the leader is killed, the majority is lost and comes back, members are frozen. All
 # the while several count under a lock, with a fence.
 # run: once
-# shellcheck disable=SC2317 # called by eventually
+# shellcheck disable=SC2034,SC2154,SC2317 # eventually uses and sets them
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -47,6 +47,7 @@ struct ec_store {
     char auth[EC_AUTH_MAX];
     unsigned auth_serial; /* counts tokens, so that two threads do not both fetch one */
     char cluster[24];
+    bool contended; /* the last try found the lock taken */
     struct ec_class classes[EC_CLASSES_MAX];
     struct ec_holds holds;
 };
