@@ -341,15 +341,17 @@ void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *ow
     (void)pthread_mutex_unlock(&store->lock);
 }
 
-bool ec_hold_forget(struct ec_store *store, const char *owner)
+int64_t ec_hold_forget(struct ec_store *store, const char *owner)
 {
     struct ec_hold *hold;
+    int64_t lease;
 
     (void)pthread_mutex_lock(&store->lock);
     hold = ec_holds_remove(&store->holds, owner);
     (void)pthread_mutex_unlock(&store->lock);
+    lease = hold != NULL ? hold->lease : 0;
     free(hold);
-    return hold != NULL;
+    return lease;
 }
 
 bool ec_hold_known(struct ec_store *store, const char *owner, bool *waited, bool *expired)
