@@ -20,6 +20,9 @@ ask c acquire 2 x 8000 0
 last=$(token)
 tell d acquire 1 x 8000 60000 kept
 eventually 10 eval 'ask c status x; [[ $answer == *waiters=1* ]]'
+counters_start 3 "$(url a)" 60 3000 kept
+sleep 1
+kill -STOP "${counter_pids[0]}"
 for hours in 1 -1 0; do
     clock_step $((hours * 3600))
     off=$(($(server_time) - $(date +%s)))
@@ -38,6 +41,10 @@ for hours in 1 -1 0; do
     ask c release 3
     is "$answer" ok 'released'
 done
+kill -CONT "${counter_pids[0]}"
+sleep 1
+counters_stop
+counters_end 'clock steps, and one stopped for longer than its ttl'
 ask c release 2
 is "$answer" ok 'the lock is handed over'
 hear d
