@@ -38,7 +38,12 @@ END
 printf '0123456789abcdef0123456789abcdef 1 k 30000 1700000000000000 host/123/backup' | seed record
 printf 'etcd://user:pa%%3Ass@h1:2379,[::1]:2379,h3?prefix=a%%2F&ca=/x&cert=/y&key=/z&verify=off' | seed url
 printf 'aG9sZGZhc3QveB8wMTIz' | seed base64
-"$dir/fuzz" -runs="${FUZZ_RUNS:-100000}" -seed=1 -max_len=1024 -max_total_time=60 "$dir/corpus" \
+# What is longer than any key or value of ours.
+long=$(head -c 900 /dev/zero | base64 -w 0)
+printf '%s' "$long" | seed base64_long
+printf '{"header":{},"kvs":[{"key":"%s","create_revision":"2"}]}' "$long" | seed key_long
+printf '{"header":{},"kvs":[{"key":"YQ==","create_revision":"2","value":"%s"}]}' "$long" | seed value_long
+"$dir/fuzz" -runs="${FUZZ_RUNS:-200000}" -seed=1 -max_len=2048 -max_total_time=60 "$dir/corpus" \
     >"$dir/log" 2>&1
 ok $? 'no answer and no watch stream breaks the parser'
 grep -o 'cov: [0-9]* ft: [0-9]*' "$dir/log" | tail -n 1 | sed 's/^/# /'
