@@ -209,7 +209,11 @@ enum hf_status ec_lease_class(struct ec_store *store, const char *lock, uint32_t
     (void)pthread_mutex_lock(&store->lock);
     class = find_class(store, ttl_s, waiting);
     fresh = use_class(class, ttl_ms, now_ns, out);
-    if (!fresh && class->id != 0 && ec_holds_overdue(&store->holds, class->id, now_ns))
+    /* etcd does not answer for a lease that has expired until it has ended it, which may take long
+     * when its clock went back: one that may have expired is not asked for. */
+    if (!fresh && class->id != 0 &&
+        (now_ns >= class->alive_ns + class->granted_ms * HF__NS_PER_MS ||
+         ec_holds_overdue(&store->holds, class->id, now_ns)))
         class->id = 0;
     out->id = class->id;
     (void)pthread_mutex_unlock(&store->lock);
