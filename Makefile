@@ -48,8 +48,10 @@ store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
 	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 	pkg-config --libs $$(cat src/stores/$(1)/packages))
-UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(if $(filter redis,$(STORES)),,\
-	tests/unit/test_redis_%),$(wildcard tests/unit/test_*.c tests/faults/test_*.c)))
+# What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.
+STORE_UNITS := redis etcd
+UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(patsubst %,tests/unit/test_%_%,\
+	$(filter-out $(STORES),$(STORE_UNITS))),$(wildcard tests/unit/test_*.c tests/faults/test_*.c)))
 PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
 	$(wildcard tests/support/plugins/*.c))
 BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
@@ -127,8 +129,11 @@ $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/suppo
 	$(call say,LD,$@)
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lcmocka -o $@
 
-$(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): $(call store_obj,redis)
-$(filter $(BUILD)/tests/unit/test_redis_%,$(UNIT)): LDFLAGS += $(LIB_A) $(call store_libs,redis)
+define store_units
+$(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): $(call store_obj,$(1))
+$(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): LDFLAGS += $(LIB_A) $(call store_libs,$(1))
+endef
+$(foreach store,$(filter $(STORES),$(STORE_UNITS)),$(eval $(call store_units,$(store))))
 $(BUILD)/tests/sim/tool_sim: $(call obj,$(filter-out %/tool_sim.c,$(wildcard tests/sim/*.c)))
 $(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c))) | $(STORE_SO)
 

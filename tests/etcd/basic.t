@@ -105,13 +105,20 @@ ask c release 6
 is "$answer" ok 'and released'
 like "$(ask two release 7; echo "$answer")" 'HF_LOST*' 'once'
 
-# whole seconds: etcd grants more, the caller is told what it asked for
+# whole seconds: etcd grants more, the caller is told what it asked for, and has it to the end
+now() { date +%s%3N; }
+ask one open "$(url a)"
 for ttl in 100 1100 2500; do
     ask two acquire 9 "short$ttl" $ttl 0
+    taken=$(now)
     ask two left 9
+    until=$(($(now) + ${answer#ok }))
     [ "${answer#ok }" -le $ttl ]
     ok $? "a ttl of $ttl ms is not told longer"
-    ask two release 9
+    ask two leave 9
+    ask one acquire 9 "short$ttl" 5000 20000
+    above "$(now)" "$((until - 1))" "and not ended before ($((until - taken)) ms)"
+    ask one release 9
 done
 
 # other keys, other prefixes

@@ -1,8 +1,12 @@
 #!/bin/bash
 # Three servers: the leader is killed, the majority is lost and comes back, members are frozen. All
-# the while workers count under a lock, with a fence.
+# the while several count under a lock, with a fence.
+# run: once
+# shellcheck disable=SC2034,SC2154,SC2317 # eventually uses and sets them
 set -u
 . "$(dirname "$0")/lib.sh"
+
+count() { awk '{ value = $2 } END { print value + 0 }' "$dir/counter"; }
 
 cluster_start a b c
 all=$(url a b c)
@@ -11,13 +15,15 @@ ask h acquire 1 mine 20000 0 kept
 like "$answer" 'ok *' 'a lock in a cluster'
 mine=$(token)
 
-workers 4 "$all" 25 count
-sleep 2
-first=$(leader a b c)
+counters_start 4 "$all" 60 3000 kept
+eventually 20 eval '[ "$(count)" -gt 3 ]'
+ok $? 'they count'
+eventually 20 eval 'first=$(leader a b c)'
 like "$first" '[abc]' "the leader is $first"
 etcd_stop "$first" KILL
-sleep 4
-above "$(awk '{ print $2 + 0 }' "$dir/count.fence")" 0 'counting goes on without the leader'
+count_now=$(count)
+eventually 20 eval '[ "$(count)" -gt $((count_now + 3)) ]'
+ok $? 'counting goes on without the leader'
 etcd_again "$first"
 others=$(printf '%s\n' a b c | grep -v "$first")
 # shellcheck disable=SC2086 # two names
@@ -35,11 +41,12 @@ etcd_run "$2"
 eventually 30 serves "$1"
 eventually 30 eval 'ask l acquire 1 other 5000 0; [[ $answer == ok* ]]'
 ok $? 'with it, locks are'
-frozen=$(leader a b c)
+eventually 20 eval 'frozen=$(leader a b c)'
 kill -STOP "$(pid "$frozen")"
 sleep 4
 kill -CONT "$(pid "$frozen")"
-workers_end count 'leader killed, majority lost, leader frozen'
+counters_stop
+counters_end 'leader killed, majority lost, leader frozen'
 
 ask h renew 1 20000
 answer_now=$answer

@@ -5,7 +5,7 @@ set -u
 
 secret='pa:s/s@w0"rd'
 encoded='pa%3As%2Fs%40w0%22rd'
-etcd_start a
+etcd_start a --auth-token-ttl 2
 ctl a user add "root:$secret" >/dev/null
 ctl a user grant-role root root >/dev/null
 ctl a role add locker >/dev/null
@@ -79,6 +79,27 @@ ask d release 1
 is "$answer" ok 'and is told'
 hear e
 like "$answer" 'ok *' 'when it is its turn'
+ask e release 1
+
+# a token that was not used for too long
+authenticate() {
+    curl -s "http://$host/v3/auth/authenticate" -d '{"name":"job","password":"pa:s/s@w0\"rd"}' |
+        sed 's/.*"token":"\([^"]*\)".*/\1/'
+}
+with_token() { curl -s -H "Authorization: $1" "http://$host/v3/kv/range" -d '{"key":"aG9sZGZhc3QveA=="}'; }
+old=$(authenticate)
+like "$(with_token "$old")" '{"header"*' "etcd's own token"
+ask d acquire 1 x 20000 0 kept
+tell e acquire 1 x 20000 60000
+eventually 10 eval 'ask f status x; [[ $answer == *waiters=1* ]]'
+eventually 20 eval 'sleep 4; [[ $(with_token "$old") == *"invalid auth token"* ]]'
+ok $? 'expires'
+ask d release 1
+is "$answer" ok 'a release after that: a new one is fetched'
+hear e
+like "$answer" 'ok *' 'the waiter heard of it'
+ask e renew 1 20000
+is "$answer" ok 'and renews'
 ask e release 1
 
 # TLS with an authority of our own

@@ -5,16 +5,9 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-library=$dir/clock_step.so
-if ! cc -shared -fPIC -O1 -D_GNU_SOURCE -o "$library" "$root/tests/redis/clock_step.c"; then
-    echo '1..0 # SKIP there is no compiler'
-    exit 0
-fi
-step() { echo "$1" >"$dir/clock"; }
 server_hour() { rcli a time | head -n 1; }
 
-step 0
-server_wrap="env LD_PRELOAD=$library CLOCK_STEP_FILE=$dir/clock"
+stepping_clock
 redis_start a
 calm a
 client c "$(url a)"
@@ -24,7 +17,7 @@ last=$(token)
 ask c release 1
 real=$(server_hour)
 
-step 3600
+clock_step 3600
 above "$(server_hour)" $((real + 3000)) 'the server is an hour ahead now'
 for round in 1 2 3; do
     ask d acquire 1 x 5000 0
@@ -34,7 +27,7 @@ for round in 1 2 3; do
     is "$answer" ok 'released'
 done
 
-step -3600
+clock_step -3600
 [ "$(server_hour)" -lt $((real - 3000)) ]
 ok $? 'the server is an hour behind now'
 for round in 1 2 3; do
@@ -52,7 +45,7 @@ ask c acquire 1 x 30000 0
 last=$(token)
 tell d acquire 1 x 30000 40000
 eventually 5 eval '[ "$(rcli a zcard "holdfast:{x}:q")" = 1 ]'
-step 3600
+clock_step 3600
 ask c release 1
 like "$answer" '[oH]*' 'the holder of before the step is answered, one way or the other'
 hear d 40
@@ -64,7 +57,7 @@ redis_again a
 client e "$(url a '?max_ttl=4s')"
 ask e acquire 1 y 2000 0
 like "$answer" 'HF_QUARANTINE*' 'a new incarnation'
-step -3600
+clock_step -3600
 ask e acquire 1 y 2000 20000
 like "$answer" 'ok *' 'opens in time although its clock went back'
 done_testing

@@ -169,14 +169,24 @@ proxy() {
     read -r -t 20 proxied <&"${proxy_out[$name]}"
 }
 
-# counters_start COUNT URL SECONDS [TTL_MS] : processes that count under the lock "counter", behind a
-# fence; see tool_counter.c. counters_stop : tells them to end early.
+# stepping_clock : servers started from now on have a wall clock that clock_step SECONDS moves; see
+# clock_step.c. They are started with $server_wrap in front.
+stepping_clock() {
+    cc -shared -fPIC -O1 -D_GNU_SOURCE -o "$dir/clock_step.so" "$root/tests/tools/clock_step.c" ||
+        skip_all 'there is no compiler'
+    clock_step 0
+    server_wrap="env LD_PRELOAD=$dir/clock_step.so CLOCK_STEP_FILE=$dir/clock"
+}
+clock_step() { printf '%-15s\n' "$1" | dd of="$dir/clock" conv=notrunc status=none; }
+
+# counters_start COUNT URL SECONDS [TTL_MS [kept]] : processes that count under the lock "counter",
+# behind a fence; see tool_counter.c. counters_stop : tells them to end early.
 counters_start() {
     local i
     : >"$dir/counter"
     counter_pids=()
     for i in $(seq "$1"); do
-        "$build/tests/tools/tool_counter" "$2" counter "$dir/counter" "$3" "${4-3000}" \
+        "$build/tests/tools/tool_counter" "$2" counter "$dir/counter" "$3" "${4-3000}" ${5+kept} \
             >"$dir/counter.out.$i" 2>"$dir/counter.err.$i" &
         counter_pids+=($!)
     done

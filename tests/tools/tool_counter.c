@@ -1,15 +1,17 @@
 /* tool_counter.c - one of several processes that count together, under a lock and behind a fence.
  *
- *   tool_counter URL LOCK FILE SECONDS TTL_MS
+ *   tool_counter URL LOCK FILE SECONDS TTL_MS [kept]
  *
  * FILE holds "TOKEN VALUE UNTIL": the highest token admitted, the counter, and how long the last
  * hold said it was valid (0 when it is over). Every hold raises the token first, reads the value,
  * dawdles, and writes value + 1 if its token still is the highest. So the value in the end is the
  * number of writes that were admitted, or one was lost. Ends after so many seconds, or by TERM.
  *
- * Prints "counted N stale N busy N troubled N overlaps N", and the texts of the errors to stderr. An
- * overlap is a hold that began while another's was valid. Exit 1 if a token came twice, if somebody
- * wrote behind the fence, or if a valid hold found a higher token than its own. */
+ * "kept": the keeper renews the holds, as in most programs; otherwise nobody does.
+ *
+ * Prints "counted N stale N busy N troubled N overlaps N", and the texts of the errors to stderr.
+ * An overlap is a hold that began while another's was valid. Exit 1 if a token came twice, if
+ * somebody wrote behind the fence, or if a valid hold found a higher token than its own. */
 #include "base/base.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -123,11 +125,11 @@ static bool hold(int fd, struct hf_lease *lease, struct counts *counts)
     return false;
 }
 
-static bool work(struct hf_store *store, const char *name, int fd, uint32_t ttl_ms,
+static bool work(struct hf_store *store, const char *name, int fd, uint32_t ttl_ms, bool kept,
                  struct counts *counts)
 {
     struct hf_acquire_options options = {
-        .size = sizeof options, .ttl_ms = ttl_ms, .wait_ms = 2000, .no_keeper = true};
+        .size = sizeof options, .ttl_ms = ttl_ms, .wait_ms = 2000, .no_keeper = !kept};
     struct hf_error err;
     struct hf_lease *lease;
     enum hf_status status = hf_acquire(store, name, &options, &lease, &err);
@@ -159,13 +161,14 @@ int main(int argc, char **argv)
     bool wrong = false;
     int fd;
 
-    if (argc != 6 || (fd = open(argv[3], O_RDWR | O_CLOEXEC)) < 0)
+    if (argc < 6 || argc > 7 || (fd = open(argv[3], O_RDWR | O_CLOEXEC)) < 0)
         return 64;
     (void)sigaction(SIGTERM, &action, NULL);
     until_ns = hf__now_ns() + strtoll(argv[4], NULL, 10) * HF__NS_PER_S;
     while (!wrong && !ending && hf__now_ns() < until_ns) {
         if (store != NULL)
-            wrong = work(store, argv[2], fd, (uint32_t)strtoul(argv[5], NULL, 10), &counts);
+            wrong =
+                work(store, argv[2], fd, (uint32_t)strtoul(argv[5], NULL, 10), argc > 6, &counts);
         else if (hf_open(argv[1], &store, &err) != HF_OK)
             hf__sleep_ns(20 * HF__NS_PER_MS);
     }

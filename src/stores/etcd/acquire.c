@@ -38,8 +38,25 @@ static bool looks_free(struct ec_try *t)
     return empty;
 }
 
-/* A lease to put the key on. A private one is granted only when the lock seems to be free, because
- * every lease costs etcd two writes. */
+static void note_contention(struct ec_store *store, bool contended)
+{
+    (void)pthread_mutex_lock(&store->lock);
+    store->contended = contended;
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+static bool was_contended(struct ec_store *store)
+{
+    bool contended;
+
+    (void)pthread_mutex_lock(&store->lock);
+    contended = store->contended;
+    (void)pthread_mutex_unlock(&store->lock);
+    return contended;
+}
+
+/* A lease to put the key on. A private one costs etcd two writes. So a client that found a lock
+ * busy looks first, from then on; one that did not saves the round trip. */
 static enum hf_status find_lease(struct ec_try *t, struct ec_lease *out, struct hf_error *err)
 {
     struct ec_look look;
@@ -49,7 +66,7 @@ static enum hf_status find_lease(struct ec_try *t, struct ec_lease *out, struct 
         return ec_lease_class(t->store, t->claim->name, t->claim->ttl_ms, false, &t->patience, out,
                               err);
     memset(&look, 0, sizeof look);
-    if (!looks_free(t))
+    if (was_contended(t->store) && !looks_free(t))
         status = ec_look(t->store, t->claim->name, &t->keys, 0, &t->patience, &look, err);
     if (status != HF_OK)
         return status;
@@ -103,6 +120,8 @@ enum hf_status ec_acquire(struct hf_store_base *base, const struct hf_claim *cla
     if (t.spare == NULL)
         return hf__nomem(err);
     status = try_now(&t, grant, err);
+    if (status == HF_OK || status == HF_BUSY)
+        note_contention(store, status == HF_BUSY);
     if (claim->wait_until_ns != 0 && (status == HF_BUSY || status == HF_UNREACHABLE))
         status = ec_wait(&t, grant, err);
     free(t.spare);

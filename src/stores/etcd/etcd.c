@@ -22,6 +22,7 @@ static const struct hf_store_ops ops = {
     .renew = ec_renew,
     .release = ec_release,
     .list = ec_list,
+    .renew_many = ec_renew_many,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -40,8 +41,9 @@ static void start_curl(void)
  * server may answer for itself: it is not yet about locks. */
 static enum hf_status meet(struct ec_store *store, int64_t deadline_ns, struct hf_error *err)
 {
-    struct ec_range range = {.key = store->url.prefix, .key_len = strlen(store->url.prefix)};
+    char start[EC_PREFIX_MAX];
     char end[EC_PREFIX_MAX];
+    struct ec_range range = {.key = start, .end = end};
     struct ec_text body;
     struct ec_call call = {.path = "/v3/kv/range",
                            .body = &body,
@@ -50,17 +52,9 @@ static enum hf_status meet(struct ec_store *store, int64_t deadline_ns, struct h
     struct ec_answer answer;
     enum hf_status status;
 
-    if (range.key_len == 0) {
-        range.key = "";
-        range.key_len = 1;
-        end[0] = '\0';
-        range.end_len = 1;
-    } else {
-        memcpy(end, range.key, range.key_len);
-        end[range.key_len - 1]++;
-        range.end_len = range.key_len;
-    }
-    range.end = end;
+    memcpy(start, store->url.prefix, sizeof start);
+    range.key_len = strlen(start);
+    ec_prefix_range(start, &range.key_len, end, &range.end_len);
     ec_text_clear(&body);
     ec_text_add(&body, "{");
     ec_text_range(&body, &range);

@@ -4,6 +4,7 @@
  *   acquire.c  taking a lock
  *   wait.c     standing in line for it
  *   hold.c     renewing and releasing it
+ *   many.c     renewing many at once
  *   list.c     what is held
  *   lease.c    etcd's leases: one per ttl class, and private ones
  *   holds.c    which key of ours is on which lease
@@ -47,6 +48,7 @@ struct ec_store {
     char auth[EC_AUTH_MAX];
     unsigned auth_serial; /* counts tokens, so that two threads do not both fetch one */
     char cluster[24];
+    bool contended; /* the last try found the lock taken */
     struct ec_class classes[EC_CLASSES_MAX];
     struct ec_holds holds;
 };
@@ -126,12 +128,12 @@ void ec_lease_end_idle(struct ec_store *store);
  * owner has no entry yet. */
 void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *owner, bool waited,
                   int64_t lease, int64_t until_ns);
-/* True if it had an entry. */
-bool ec_hold_forget(struct ec_store *store, const char *owner);
+/* The lease it was on; 0: it had no entry. */
+int64_t ec_hold_forget(struct ec_store *store, const char *owner);
 /* Whether owner has an entry; *waited and *expired are what it says. */
 bool ec_hold_known(struct ec_store *store, const char *owner, bool *waited, bool *expired);
 
-/* acquire.c, wait.c, hold.c, list.c, keys.c */
+/* acquire.c, wait.c, hold.c, many.c, list.c, keys.c */
 
 /* One attempt to take a lock. */
 struct ec_try {
@@ -148,6 +150,9 @@ enum hf_status ec_acquire(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err);
+enum hf_status ec_renew_many(struct hf_store_base *base, const struct hf_claim *claims,
+                             struct hf_grant *grants, enum hf_status *results, size_t count,
+                             struct hf_error *err);
 enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
 enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,

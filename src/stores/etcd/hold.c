@@ -105,7 +105,9 @@ static enum hf_status change_lease(struct ec_store *store, const struct hf_claim
                      &mod_revision, &verdict, err);
     if (verdict == EC_NO_LEASE) {
         ec_lease_retire(store, lease->id);
-        return HF_UNREACHABLE; /* nothing was done: the next renewal gets a new one */
+        return hf__fail(err, HF_UNREACHABLE,
+                        "lock \"%.50s\" in store %.70s: its new lease was ended at once; try again",
+                        claim->name, store->url.shown);
     }
     if (status == HF_OK && *moved && was_private && own->lease != 0)
         ec_lease_drop(store, own->lease);
@@ -169,9 +171,11 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
         if (status != HF_OK)
             break;
         if (!look.own_there || look.own.create_revision != claim->token) {
-            bool known = ec_hold_forget(store, claim->owner) || !ec_is_kept(claim);
+            int64_t was_on = ec_hold_forget(store, claim->owner);
 
-            return gone(store, claim, &look, known && lease.id != 0, grant, err);
+            /* Its lease lives and it is gone: somebody deleted it. */
+            return gone(store, claim, &look,
+                        lease.id != 0 && (!ec_is_kept(claim) || was_on == lease.id), grant, err);
         }
         if (look.own.lease == lease.id && lease.id != 0 && look.own.record.ttl_ms == claim->ttl_ms)
             return renewed(store, claim, ec_keys_waited(&keys), &lease, grant, err);
@@ -253,20 +257,6 @@ static enum hf_status settle(struct ec_store *store, const struct hf_claim *clai
     return HF_UNKNOWN;
 }
 
-/* The hold is over, or at least its owner is through with it. What may still be there must not live
- * on with the others on its lease. */
-static void forget(struct ec_store *store, const char *owner, bool may_be_there)
-{
-    struct ec_hold *hold;
-
-    (void)pthread_mutex_lock(&store->lock);
-    hold = ec_holds_remove(&store->holds, owner);
-    (void)pthread_mutex_unlock(&store->lock);
-    if (hold != NULL && may_be_there)
-        ec_lease_retire(store, hold->lease);
-    free(hold);
-}
-
 enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err)
 {
@@ -295,8 +285,13 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
     }
     if (status == HF_UNKNOWN)
         status = settle(store, claim, &keys, &patience, &was_there, &deleted, err);
-    if (status == HF_OK || status == HF_UNKNOWN)
-        forget(store, claim->owner, status == HF_UNKNOWN);
+    if (status == HF_OK || status == HF_UNKNOWN) {
+        int64_t lease = ec_hold_forget(store, claim->owner);
+
+        /* What may still be there must not live on with the others on its lease. */
+        if (status == HF_UNKNOWN)
+            ec_lease_retire(store, lease);
+    }
     if (status != HF_OK)
         return status;
     if (was_there && deleted.lease != 0 &&

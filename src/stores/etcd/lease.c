@@ -209,7 +209,11 @@ enum hf_status ec_lease_class(struct ec_store *store, const char *lock, uint32_t
     (void)pthread_mutex_lock(&store->lock);
     class = find_class(store, ttl_s, waiting);
     fresh = use_class(class, ttl_ms, now_ns, out);
-    if (!fresh && class->id != 0 && ec_holds_overdue(&store->holds, class->id, now_ns))
+    /* etcd does not answer for a lease that has expired until it has ended it, which may take long
+     * when its clock went back: one that may have expired is not asked for. */
+    if (!fresh && class->id != 0 &&
+        (now_ns >= class->alive_ns + class->granted_ms * HF__NS_PER_MS ||
+         ec_holds_overdue(&store->holds, class->id, now_ns)))
         class->id = 0;
     out->id = class->id;
     (void)pthread_mutex_unlock(&store->lock);
@@ -341,15 +345,17 @@ void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *ow
     (void)pthread_mutex_unlock(&store->lock);
 }
 
-bool ec_hold_forget(struct ec_store *store, const char *owner)
+int64_t ec_hold_forget(struct ec_store *store, const char *owner)
 {
     struct ec_hold *hold;
+    int64_t lease;
 
     (void)pthread_mutex_lock(&store->lock);
     hold = ec_holds_remove(&store->holds, owner);
     (void)pthread_mutex_unlock(&store->lock);
+    lease = hold != NULL ? hold->lease : 0;
     free(hold);
-    return hold != NULL;
+    return lease;
 }
 
 bool ec_hold_known(struct ec_store *store, const char *owner, bool *waited, bool *expired)

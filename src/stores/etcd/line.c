@@ -14,30 +14,33 @@
 #define POLL_MAX_MS  1000 /* libcurl counts in a clock that stops while the machine sleeps */
 #define DRAIN_MAX_MS 200  /* for an answer that nobody wants */
 #define BODY_FIRST   4096
-#define WAKE_FDS_MAX 8 /* how far from the lowest free descriptor libcurl's own may be */
+#define WAKE_FDS_MAX 32 /* how far from the lowest free descriptor libcurl's own may be */
 
 static bool set_up(struct ec_line *line, const struct ec_url *url);
 static void drain(struct ec_line *line);
 
-/* libcurl's multi handle has a socket pair to be woken with, without close-on-exec. It got the
- * lowest free descriptors; what is an unnamed local socket of our own there and would be inherited
- * is that pair. */
+/* libcurl's multi handle has a socket pair to be woken with, without close-on-exec. It gets the
+ * lowest free descriptors: a local socket where none was before, that would be inherited, is that
+ * pair. */
 static CURLM *multi_open(void)
 {
     int lowest = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    bool open_before[WAKE_FDS_MAX];
     CURLM *multi;
 
     if (lowest >= 0)
         (void)close(lowest);
+    for (int i = 0; i < WAKE_FDS_MAX && lowest >= 0; i++)
+        open_before[i] = fcntl(lowest + i, F_GETFD) >= 0;
     multi = curl_multi_init();
-    for (int fd = lowest; multi != NULL && lowest >= 0 && fd < lowest + WAKE_FDS_MAX; fd++) {
-        int flags = fcntl(fd, F_GETFD);
+    for (int i = 0; i < WAKE_FDS_MAX && lowest >= 0 && multi != NULL; i++) {
+        int flags = open_before[i] ? FD_CLOEXEC : fcntl(lowest + i, F_GETFD);
         int domain = 0;
         socklen_t len = sizeof domain;
 
         if (flags >= 0 && (flags & FD_CLOEXEC) == 0 &&
-            getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX)
-            (void)fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+            getsockopt(lowest + i, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX)
+            (void)fcntl(lowest + i, F_SETFD, flags | FD_CLOEXEC);
     }
     return multi;
 }

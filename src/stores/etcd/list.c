@@ -30,7 +30,7 @@ struct listing {
     size_t lease_count;
 };
 
-/* Time left of a hold: that of its lease less what the lease has more than the hold. */
+/* Time left of a hold: that of its lease, which is longer as a rule, and at most its ttl. */
 static int64_t remaining_ms(struct listing *l, const struct ec_kv *kv)
 {
     struct known_lease *lease = NULL;
@@ -103,20 +103,6 @@ static void take_key(struct listing *l, const struct ec_kv *kv)
         l->head = *kv;
 }
 
-/* The end of all keys that start with key: the last byte that can be is counted up. */
-static size_t end_of_prefix(const char *key, size_t len, char *out)
-{
-    memcpy(out, key, len);
-    while (len > 0 && (unsigned char)out[len - 1] == 0xff)
-        len--;
-    if (len == 0) {
-        out[0] = '\0'; /* etcd's word for "to the very end" */
-        return 1;
-    }
-    out[len - 1] = (char)((unsigned char)out[len - 1] + 1);
-    return len;
-}
-
 /* One page, from start on. *more: there is another, and start is where it begins. */
 static enum hf_status list_page(struct listing *l, char *start, size_t *start_len, const char *end,
                                 size_t end_len, bool *more, struct hf_error *err)
@@ -180,11 +166,7 @@ enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query,
     ec_keys_make(&keys, l.store->url.prefix, query->name, "");
     start_len = query->exact ? keys.line_len : keys.line_len - 1;
     memcpy(start, keys.own, start_len);
-    end_len = end_of_prefix(start, start_len, end);
-    if (start_len == 0) {
-        start[0] = '\0';
-        start_len = 1;
-    }
+    ec_prefix_range(start, &start_len, end, &end_len);
     for (int page = 0; page < PAGES_MAX && more && status == HF_OK && !l.stopped; page++)
         status = list_page(&l, start, &start_len, end, end_len, &more, err);
     if (status == HF_OK && !l.stopped)

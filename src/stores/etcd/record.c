@@ -107,3 +107,23 @@ bool ec_key_name(const struct ec_kv *kv, const char *prefix, char name[HF_NAME_M
     name[len] = '\0';
     return hf__name_valid(name);
 }
+
+void ec_prefix_range(char *start, size_t *start_len, char *end, size_t *end_len)
+{
+    size_t len = *start_len;
+
+    memcpy(end, start, len);
+    while (len > 0 && (unsigned char)end[len - 1] == 0xff)
+        len--;
+    if (len > 0) {
+        end[len - 1] = (char)((unsigned char)end[len - 1] + 1);
+    } else {
+        end[0] = '\0';
+        len = 1;
+    }
+    *end_len = len;
+    if (*start_len == 0) {
+        start[0] = '\0';
+        *start_len = 1;
+    }
+}

@@ -66,6 +66,11 @@ struct ec_kv {
     struct ec_record record;
 };
 
+/* The range of all keys that begin with start: end gets start with the last byte that can be
+ * counted up. A single zero byte is etcd's word for the very first key, and for the very end; both
+ * buffers must have room for it. */
+void ec_prefix_range(char *start, size_t *start_len, char *end, size_t *end_len);
+
 /* Splits a key into the name of its lock (at most HF_NAME_MAX bytes) and what follows 0x1f. False
  * for a key that is no lock's. */
 bool ec_key_name(const struct ec_kv *kv, const char *prefix, char name[HF_NAME_MAX + 1]);

@@ -14,7 +14,6 @@ enum {
     CODE_INVALID = 3,
     CODE_NOT_FOUND = 5,
     CODE_DENIED = 7,
-    CODE_EXHAUSTED = 8,
     CODE_PRECONDITION = 9,
     CODE_OUT_OF_RANGE = 11,
     CODE_UNIMPLEMENTED = 12,
@@ -54,8 +53,6 @@ static enum ec_verdict by_code(int64_t code)
     case CODE_PRECONDITION:
     case CODE_OUT_OF_RANGE:
         return EC_REFUSED;
-    case CODE_EXHAUSTED:
-        return EC_LATER;
     case CODE_UNIMPLEMENTED:
         return EC_NO_GATEWAY;
     case CODE_DATA_LOSS:

@@ -1,6 +1,5 @@
-/* fuzz_answer.c - a fuzz target for everything that reads what a server or a user sent: answers,
- * the lines of a watch, records, base64, URLs, error messages. Built by parse.t with fuzz_main.c;
- * or with clang -fsanitize=fuzzer instead of it. */
+/* fuzz_etcd_answer.c - whatever a server or a user may send: answers, the lines of a watch,
+ * records, base64, URLs, error messages. Built with clang -fsanitize=fuzzer,address. */
 #include "stores/etcd/answer.h"
 #include "stores/etcd/base64.h"
 #include "stores/etcd/verdict.h"

@@ -1,4 +1,4 @@
-/* parse.c - what the small parts of the etcd store must do, without a server. Speaks TAP. */
+/* What the etcd store decides without a server: base64, URLs, keys, answers, watches, verdicts. */
 #include "base/base.h"
 #include "stores/etcd/answer.h"
 #include "stores/etcd/base64.h"
@@ -6,21 +6,17 @@
 #include "stores/etcd/text.h"
 #include "stores/etcd/verdict.h"
 
-#include <stdio.h>
+#include "../support/check.h"
 #include <stdlib.h>
 #include <string.h>
 
-static int count;
-static int failed;
-
 static void check(bool good, const char *what)
 {
-    count++;
-    failed += !good;
-    (void)printf("%sok %d - %s\n", good ? "" : "not ", count, what);
+    if (!good)
+        fail_msg("not so: %s", what);
 }
 
-static void base64(void)
+static void test_base64(void **state)
 {
     static const char *const pairs[][2] = {
         {"", ""},        {"f", "Zg=="},        {"fo", "Zm8="},
@@ -31,6 +27,7 @@ static void base64(void)
     size_t len;
     bool good = true;
 
+    (void)state;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         text[ec_base64_encode(text, pairs[i][0], strlen(pairs[i][0]))] = '\0';
         good = good && strcmp(text, pairs[i][1]) == 0;
@@ -45,11 +42,12 @@ static void base64(void)
     check(!ec_base64_decode(text, 2, "Zm9v", &len), "so is what does not fit");
 }
 
-static void urls(void)
+static void test_urls(void **state)
 {
     struct ec_url url;
     struct hf_error err;
 
+    (void)state;
     check(ec_url_parse("etcd://h", &url, &err) == HF_OK && url.endpoint_count == 1 &&
               strcmp(url.endpoints[0], "http://h:2379") == 0 &&
               strcmp(url.prefix, "holdfast/") == 0,
@@ -66,7 +64,7 @@ static void urls(void)
           "what is no host, port or prefix is refused");
 }
 
-static void keys(void)
+static void test_keys(void **state)
 {
     struct ec_keys keys;
     struct ec_kv kv = {.create_revision = 1};
@@ -79,6 +77,7 @@ static void keys(void)
     struct ec_record again;
     char value[EC_VALUE_MAX];
 
+    (void)state;
     ec_keys_make(&keys, "p/", "a", "0123");
     ec_keys_use(&keys, true);
     check(keys.own_len == 8 &&
@@ -112,10 +111,11 @@ static enum ec_event feed(const char *text)
     return event;
 }
 
-static void streams(void)
+static void test_streams(void **state)
 {
     char *endless = malloc(EC_EVENT_MAX + 2);
 
+    (void)state;
     check(feed("{\"result\":{\"created\":true}}\n") == EC_EVENT_CREATED &&
               feed("{\"result\":{\"created\":true}}") == EC_EVENT_NONE,
           "a watch begins, when its line is complete");
@@ -136,8 +136,9 @@ static void streams(void)
     free(endless);
 }
 
-static void verdicts(void)
+static void test_verdicts(void **state)
 {
+    (void)state;
     check(ec_verdict(200, 0, "") == EC_FINE, "no error");
     check(ec_verdict(503, 14, "etcdserver: request timed out") == EC_UNSURE &&
               ec_verdict(503, 14, "etcdserver: leader changed") == EC_UNSURE &&
@@ -152,12 +153,13 @@ static void verdicts(void)
           "what was certainly refused is known");
 }
 
-static void table(void)
+static void test_table(void **state)
 {
     struct ec_holds holds = {0};
     char owner[HF_OWNER_LEN + 1];
     bool good = true;
 
+    (void)state;
     for (int i = 0; i < 1000; i++) {
         struct ec_hold *hold;
 
@@ -185,11 +187,12 @@ static void table(void)
     ec_holds_release(&holds);
 }
 
-static void texts(void)
+static void test_texts(void **state)
 {
     static char big[EC_REQUEST_MAX];
     struct ec_text text;
 
+    (void)state;
     ec_text_clear(&text);
     ec_text_string(&text, "a\"b\\\n");
     check(strcmp(text.data, "\"a\\\"b\\\\\\u000a\"") == 0, "JSON strings are escaped");
@@ -199,13 +202,12 @@ static void texts(void)
 
 int main(void)
 {
-    base64();
-    urls();
-    keys();
-    streams();
-    verdicts();
-    table();
-    texts();
-    (void)printf("1..%d\n", count);
-    return failed != 0;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_base64),   cmocka_unit_test(test_urls),
+        cmocka_unit_test(test_keys),     cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_verdicts), cmocka_unit_test(test_table),
+        cmocka_unit_test(test_texts),
+    };
+
+    return cmocka_run_group_tests_name("etcd_pure", tests, NULL, NULL);
 }

@@ -1,8 +1,0 @@
-#!/bin/bash
-# The conformance suite over three servers.
-set -u
-. "$(dirname "$0")/lib.sh"
-
-cluster_start a b c
-# etcd grants no lease below 2 s, and ends them a second or so late.
-CONFORM_TTL_MS=2500 CMOCKA_MESSAGE_OUTPUT=TAP "$build/tests/conform/conform" "$(url a b c)"

@@ -1,0 +1,78 @@
+#!/bin/bash
+# Several servers: what one does not answer is settled by reading from another, and never sent again.
+# The ttl is long, so that no renewal is among the requests that are counted.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+cluster_start a b c
+proxy_start p a
+proxy_start q b
+client k "$(url c)" # looks on
+
+requests() { # how many each of the two was sent since the last time
+    proxy p requests
+    local at_p=$proxied
+    proxy q requests
+    sent="$at_p to the first, $proxied to the second"
+}
+
+fresh() { # NAME : a client that talks to the first, and has its lease
+    client "$1" "$(url p q)"
+    ask "$1" acquire 2 "warm$1" 600000 0 kept
+    requests
+}
+
+fresh d
+proxy p mode kill
+ask d acquire 1 x 600000 0 kept
+like "$answer" 'ok *' 'taken, and the connection is cut before the answer: read from the other server'
+t=$(token)
+requests
+is "$sent" '1 to the first, 1 to the second' 'the request was sent once, and one look'
+is "$(ctl c get --prefix $'holdfast/x\x1f' -w json | grep -o '"create_revision":[0-9]*,"mod_revision":[0-9]*')" \
+    "\"create_revision\":$t,\"mod_revision\":$t" 'the key was put once, with that token'
+proxy p mode pass
+
+ask d release 1
+is "$answer" ok 'and released there'
+
+fresh f
+ask f acquire 1 y 600000 0 kept
+requests
+proxy p mode kill
+ask f release 1
+is "$answer" ok 'released, and the connection is cut before the answer: read from the other server'
+requests
+is "$sent" '1 to the first, 1 to the second' 'the request was sent once, and one look'
+ask k status y
+is "$answer" ok 'it is free'
+proxy p mode pass
+
+fresh g
+proxy p mode drop
+ask g acquire 1 z 600000 0 kept
+like "$answer" 'HF_UNKNOWN*' 'not forwarded, and nobody knows: unknown'
+requests
+is "$sent" '1 to the first, 2 to the second' 'it was sent once; a look, and a release to be sure'
+ask k status z
+is "$answer" ok 'it is free'
+proxy p mode pass
+
+# a server that is not there was certainly not asked
+client h "$(url a q)"
+ask h acquire 2 warmh 600000 0 kept
+etcd_stop a KILL
+requests
+ask h acquire 1 v 600000 0 kept
+case $answer in
+ok*) ok 0 'the first server is gone: the next is asked' ;;
+*) like "$answer" 'HF_UNKNOWN*' 'its connection broke: unknown' ;;
+esac
+ask h release 1
+client i "$(url a q)"
+is "$answer" ok 'opened through the second'
+ask i acquire 1 u 600000 0 kept
+like "$answer" 'ok *' 'and taken there'
+ask i release 1
+is "$answer" ok 'released'
+done_testing

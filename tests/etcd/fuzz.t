@@ -1,0 +1,51 @@
+#!/bin/bash
+# A fixed number of runs of the fuzz target for answers and watch streams, from a fixed seed.
+# run: once
+set -u
+. "$(dirname "$0")/lib.sh"
+
+# shellcheck disable=SC2046 # a list of words
+if ! clang -fsanitize=fuzzer,address -g -O1 -std=c11 -D_GNU_SOURCE -I"$root/include" -I"$root/src" \
+    -o "$dir/fuzz" "$root/tests/fuzz/fuzz_etcd_answer.c" \
+    "$root"/src/stores/etcd/{answer,base64,record,url,verdict}.c "$root"/src/base/*.c \
+    $(pkg-config --cflags --libs libcjson) 2>"$dir/log"; then
+    skip_all "clang with libFuzzer is not installed: $(head -n 1 "$dir/log")"
+fi
+mkdir "$dir/corpus"
+seed() { cat >"$dir/corpus/$1"; }
+seed txn <<'END'
+{"header":{"cluster_id":"12101","revision":"2"},"succeeded":true,"responses":[{"response_put":{"header":{"revision":"2"}}},{"response_range":{"kvs":[{"key":"aG9sZGZhc3QveB8=","create_revision":"2","mod_revision":"2","lease":"7","value":"dg=="}]}}]}
+END
+seed range <<'END'
+{"header":{"cluster_id":"1","revision":"9"},"kvs":[{"key":"YQ==","create_revision":"2","mod_revision":"9223372036854775807","value":"dg=="}],"more":true,"count":"900"}
+END
+seed deleted <<'END'
+{"header":{"revision":"7"},"responses":[{"response_delete_range":{"deleted":"1","prev_kvs":[{"key":"YQ==","create_revision":"5","value":"dg=="}]}}]}
+END
+seed watch <<'END'
+{"result":{"header":{"cluster_id":"1","revision":"2"},"created":true}}
+{"result":{"header":{"revision":"3"},"events":[{"type":"DELETE","kv":{"key":"YQ==","mod_revision":"3"}}]}}
+END
+seed canceled <<'END'
+{"result":{"header":{"revision":"3"},"canceled":true,"compact_revision":"17","cancel_reason":"mvcc"}}
+END
+seed keepalive <<'END'
+{"result":{"header":{"cluster_id":"1"},"ID":"12345","TTL":"5"}}
+END
+seed error <<'END'
+{"error":{"grpc_code":14,"http_code":503,"message":"etcdserver: no leader"}}
+END
+printf '0123456789abcdef0123456789abcdef 1 k 30000 1700000000000000 host/123/backup' | seed record
+printf 'etcd://user:pa%%3Ass@h1:2379,[::1]:2379,h3?prefix=a%%2F&ca=/x&cert=/y&key=/z&verify=off' | seed url
+printf 'aG9sZGZhc3QveB8wMTIz' | seed base64
+# What is longer than any key or value of ours.
+long=$(head -c 900 /dev/zero | base64 -w 0)
+printf '%s' "$long" | seed base64_long
+printf '{"header":{},"kvs":[{"key":"%s","create_revision":"2"}]}' "$long" | seed key_long
+printf '{"header":{},"kvs":[{"key":"YQ==","create_revision":"2","value":"%s"}]}' "$long" | seed value_long
+"$dir/fuzz" -runs="${FUZZ_RUNS:-200000}" -seed=1 -max_len=2048 -max_total_time=60 "$dir/corpus" \
+    >"$dir/log" 2>&1
+ok $? 'no answer and no watch stream breaks the parser'
+grep -o 'cov: [0-9]* ft: [0-9]*' "$dir/log" | tail -n 1 | sed 's/^/# /'
+[ "$failed" -eq 0 ] || tail -n 20 "$dir/log" | sed 's/^/# /'
+done_testing
