@@ -163,6 +163,16 @@ static void compare(char **ports)
     hf_close(store);
 }
 
+static void floor_only(size_t count, char **ports)
+{
+    struct raw raw[NODES] = {{0}};
+
+    for (int i = 0; i < NODES; i++)
+        raw[i].fd = dial(ports[i]);
+    for (size_t i = 0; i < count; i += BLOCK_PAIRS)
+        (void)raw_block(raw);
+}
+
 static void latency(size_t count, char **ports)
 {
     struct hf_store *store = open_store(ports);
@@ -193,6 +203,8 @@ int main(int argc, char **argv)
         compare(argv + 2);
     } else if (argc == 3 + NODES && strcmp(argv[1], "latency") == 0) {
         latency(strtoul(argv[2], NULL, 10), argv + 3);
+    } else if (argc == 3 + NODES && strcmp(argv[1], "floor") == 0) {
+        floor_only(strtoul(argv[2], NULL, 10), argv + 3);
     } else if (argc == 2 + NODES && strcmp(argv[1], "once") == 0) {
         struct hf_store *store = open_store(argv + 2);
 

@@ -33,10 +33,11 @@ static void build_grant(struct attempt *a, unsigned index)
 {
     const struct hf_claim *claim = a->claim;
     int64_t window_us = a->store->rd.url.max_ttl_ms * 1000 / 6;
-    char record[HF_LABEL_MAX + HF_OWNER_LEN + 32];
+    char record[HF_LABEL_MAX + HF_OWNER_LEN + 64];
 
-    (void)snprintf(record, sizeof record, "%u %c %s %s", claim->ttl_ms, claim->detached ? 'd' : '-',
-                   a->owner, claim->label != NULL ? claim->label : "");
+    (void)snprintf(record, sizeof record, "%llu %u %c %s %s", (unsigned long long)a->vote.guess,
+                   claim->ttl_ms, claim->detached ? 'd' : '-', a->owner,
+                   claim->label != NULL ? claim->label : "");
     rd_script_begin(&a->round.request, RD_SCRIPT_REDLOCK_GRANT, &a->keys, 6);
     rd_request_word(&a->round.request, a->owner);
     rd_request_number(&a->round.request, claim->ttl_ms);
