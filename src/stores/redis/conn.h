@@ -24,7 +24,6 @@ struct rd_conn {
     bool shared;     /* with a parent process: free it, say nothing */
     int64_t used_ns; /* when it was given back to the pool */
     struct rd_conn *next; /* in the pool that keeps it */
-    unsigned owed;        /* replies that nobody waits for any more (redlock) */
     char why[160];        /* why it broke, as the end of a sentence */
 };
 

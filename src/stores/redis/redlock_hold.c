@@ -55,15 +55,25 @@ static void build_raise(struct attempt *a, unsigned index)
     rd_request_word(&a->round.request, a->round.id[index]);
 }
 
-static void build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
-                          uint64_t token)
+void rl_build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
+                      uint64_t token)
 {
     rd_script_begin(request, RD_SCRIPT_REDLOCK_RELEASE, keys, 2);
     rd_request_word(request, owner);
     rd_request_number(request, (int64_t)token);
 }
 
-/* Asks every node that can be asked. */
+/* GRANT to a node that has joined. */
+static enum hf__quorum_action ask_for_grant(struct attempt *a, unsigned index)
+{
+    build_grant(a, index);
+    a->asked[index] = rl_round_send(&a->round, index);
+    if (a->asked[index])
+        return HF__QUORUM_WAIT;
+    return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_of(a->store));
+}
+
+/* Asks every node that has joined; those on their way are asked when they do. */
 static enum hf__quorum_action ask_for_grants(struct attempt *a)
 {
     enum hf__quorum_action action = HF__QUORUM_WAIT;
@@ -72,24 +82,24 @@ static enum hf__quorum_action ask_for_grants(struct attempt *a)
     hf__quorum_start(&a->vote, a->store->count, a->claim->ttl_ms,
                      wall_us > 0 ? (uint64_t)wall_us : 1, now_of(a->store));
     for (unsigned i = 0; i < a->store->count && action == HF__QUORUM_WAIT; i++) {
-        if (a->round.conn[i] != NULL) {
-            build_grant(a, i);
-            a->asked[i] = rl_round_send(&a->round, i);
-        }
-        if (!a->asked[i])
+        if (a->round.joined[i])
+            action = ask_for_grant(a, i);
+        else if (!rl_round_coming(&a->round, i))
             action =
                 hf__quorum_on_no(&a->vote, i, rl_round_missing(&a->round, i), now_of(a->store));
     }
     return action;
 }
 
-/* A node that does not answer in time may have acted. */
+/* A node that does not answer in time may have acted; one that has not joined cannot. */
 static enum hf__quorum_action time_out(struct rl_round *round, struct hf__quorum *vote)
 {
     enum hf__quorum_action action = HF__QUORUM_WAIT;
 
     for (unsigned i = 0; i < vote->count && action == HF__QUORUM_WAIT; i++)
-        action = hf__quorum_on_no(vote, i, HF__NO_ANSWER, now_of(round->store));
+        action = hf__quorum_on_no(
+            vote, i, rl_round_coming(round, i) ? HF__NO_UNREACHABLE : HF__NO_ANSWER,
+            now_of(round->store));
     return action;
 }
 
@@ -103,23 +113,34 @@ static void note_holder(struct attempt *a, const struct rd_reply *reply)
         a->holder_ms = left_ms;
 }
 
+static enum hf__quorum_action on_grant(struct attempt *a, unsigned index,
+                                       const struct rd_reply *reply)
+{
+    int64_t prev = rd_reply_number(rd_reply_at(reply, 1), INT64_MAX);
+    bool applied = rd_reply_number(rd_reply_at(reply, 2), 0) == 1;
+    int64_t clock_us = rd_reply_number(rd_reply_at(reply, 3), 0);
+    struct hf_error err;
+
+    if (!rl_node_clock(a->store, index, clock_us, &err)) {
+        a->round.note = err;
+        return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_of(a->store));
+    }
+    return hf__quorum_on_grant(&a->vote, index, (uint64_t)prev, applied, (uint64_t)clock_us,
+                               now_of(a->store));
+}
+
 static enum hf__quorum_action on_answer(struct attempt *a, unsigned index,
                                         const struct rd_reply *reply)
 {
     int64_t now_ns = now_of(a->store);
     bool raising = a->vote.phase == HF__PHASE_RAISE && hf__quorum_raises(&a->vote, index);
 
-    if (reply == NULL)
-        return hf__quorum_on_no(&a->vote, index, HF__NO_ANSWER, now_ns);
     if (raising && reply->type == RD_REPLY_INTEGER)
         return hf__quorum_on_raise(&a->vote, index, now_ns);
     if (raising && rd_reply_is(reply, "refused"))
         return hf__quorum_on_no(&a->vote, index, HF__NO_HELD, now_ns);
     if (rd_reply_is(reply, "granted"))
-        return hf__quorum_on_grant(&a->vote, index,
-                                   (uint64_t)rd_reply_number(rd_reply_at(reply, 1), INT64_MAX),
-                                   rd_reply_number(rd_reply_at(reply, 2), 0) == 1,
-                                   (uint64_t)rd_reply_number(rd_reply_at(reply, 3), 0), now_ns);
+        return on_grant(a, index, reply);
     if (rd_reply_is(reply, "held")) {
         note_holder(a, reply);
         return hf__quorum_on_no(&a->vote, index, HF__NO_HELD, now_ns);
@@ -143,15 +164,16 @@ static enum hf__quorum_action send_raises(struct attempt *a)
 }
 
 /* To every node that may have granted, behind the GRANT on the same connection, where it cannot
- * overtake. Nobody waits for the answers. */
+ * overtake. Nobody waits for the answers. Where that connection broke, another one will do it. */
 static void take_back(struct attempt *a)
 {
     for (unsigned i = 0; i < a->vote.count; i++) {
         if (!a->asked[i] || (a->vote.node[i].state == HF__NODE_NO &&
                              a->vote.node[i].no == HF__NO_HELD && a->vote.token == 0))
             continue;
-        build_release(&a->round.request, &a->keys, a->owner, a->vote.token);
-        (void)rl_round_send(&a->round, i);
+        rl_build_release(&a->round.request, &a->keys, a->owner, a->vote.token);
+        if (!rl_round_send(&a->round, i))
+            rl_node_owe(a->store, i, a->claim->name, a->owner, a->claim->ttl_ms);
     }
 }
 
@@ -204,6 +226,28 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
                     name, shown, a->vote.count);
 }
 
+static enum hf__quorum_action on_event(struct attempt *a, enum rl_event event, unsigned index,
+                                       const struct rd_reply *reply)
+{
+    switch (event) {
+    case RL_ANSWER:
+        return on_answer(a, index, reply);
+    case RL_BROKE:
+        return hf__quorum_on_no(&a->vote, index, HF__NO_ANSWER, now_of(a->store));
+    case RL_JOINED:
+        /* In the second round a grant would come too late to count. */
+        if (a->vote.phase == HF__PHASE_GRANT)
+            return ask_for_grant(a, index);
+        return HF__QUORUM_WAIT;
+    case RL_MISSING:
+        return hf__quorum_on_no(&a->vote, index, rl_round_missing(&a->round, index),
+                                now_of(a->store));
+    case RL_SILENCE:
+        break;
+    }
+    return time_out(&a->round, &a->vote);
+}
+
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
     enum hf__quorum_action action;
@@ -222,11 +266,11 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
         if (action == HF__QUORUM_RAISE) {
             deadline_ns = rl_round_deadline(&a->round, HF_NEVER);
             action = send_raises(a);
-        } else if (rl_round_next(&a->round, deadline_ns, &index, &reply)) {
-            action = on_answer(a, index, reply);
-            rd_reply_free(reply);
         } else {
-            action = time_out(&a->round, &a->vote);
+            enum rl_event event = rl_round_next(&a->round, deadline_ns, &index, &reply);
+
+            action = on_event(a, event, index, reply);
+            rd_reply_free(reply);
         }
     }
     if (action == HF__QUORUM_FAILED)
@@ -314,6 +358,7 @@ struct poll_of_all {
     struct rd_keys keys;
     struct rl_round round;
     struct hf__quorum vote;
+    bool asked[HF__QUORUM_NODES_MAX]; /* the question was sent, and its connection is well */
     enum hf_loss loss;
     int64_t remaining_ms[HF__QUORUM_NODES_MAX]; /* of those that hold it, in order */
     unsigned held;
@@ -326,7 +371,7 @@ static void build_question(struct poll_of_all *p)
     struct rd_request *request = &p->round.request;
 
     if (p->script == RD_SCRIPT_REDLOCK_RELEASE) {
-        build_release(request, &p->keys, p->claim->owner, p->claim->token);
+        rl_build_release(request, &p->keys, p->claim->owner, p->claim->token);
         return;
     }
     rd_script_begin(request, p->script, &p->keys, p->script == RD_SCRIPT_RENEW ? 4 : 2);
@@ -369,8 +414,6 @@ static enum hf__quorum_action on_word(struct poll_of_all *p, unsigned index,
 {
     int64_t now_ns = now_of(p->store);
 
-    if (reply == NULL)
-        return hf__quorum_on_no(&p->vote, index, HF__NO_ANSWER, now_ns);
     if (rd_reply_is(reply, "held"))
         note_held(p, reply);
     if (rd_reply_is(reply, "held") || reply->type == RD_REPLY_INTEGER)
@@ -381,6 +424,53 @@ static enum hf__quorum_action on_word(struct poll_of_all *p, unsigned index,
     }
     return hf__quorum_on_no(&p->vote, index,
                             rl_round_error(&p->round, index, p->claim->name, reply), now_ns);
+}
+
+/* The question to a node that has joined. */
+static enum hf__quorum_action ask_node(struct poll_of_all *p, unsigned index)
+{
+    build_question(p);
+    p->asked[index] = rl_round_send(&p->round, index);
+    if (p->asked[index])
+        return HF__QUORUM_WAIT;
+    return hf__quorum_on_no(&p->vote, index, HF__NO_UNREACHABLE, now_of(p->store));
+}
+
+static enum hf__quorum_action next_word(struct poll_of_all *p, int64_t deadline_ns)
+{
+    enum hf__quorum_action action = HF__QUORUM_WAIT;
+    struct rd_reply *reply;
+    unsigned index;
+
+    switch (rl_round_next(&p->round, deadline_ns, &index, &reply)) {
+    case RL_ANSWER:
+        action = on_word(p, index, reply);
+        break;
+    case RL_BROKE:
+        p->asked[index] = false;
+        action = hf__quorum_on_no(&p->vote, index, HF__NO_ANSWER, now_of(p->store));
+        break;
+    case RL_JOINED:
+        action = ask_node(p, index);
+        break;
+    case RL_MISSING:
+        action = hf__quorum_on_no(&p->vote, index, HF__NO_UNREACHABLE, now_of(p->store));
+        break;
+    case RL_SILENCE:
+        action = time_out(&p->round, &p->vote);
+        break;
+    }
+    rd_reply_free(reply);
+    return action;
+}
+
+/* A release that did not reach a node follows as soon as the node can be reached. */
+static void owe_releases(struct poll_of_all *p)
+{
+    for (unsigned i = 0; i < p->store->count; i++)
+        if (!p->asked[i])
+            rl_node_owe(p->store, i, p->claim->name, p->claim->owner,
+                        (uint32_t)p->store->rd.url.max_ttl_ms);
 }
 
 static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
@@ -396,25 +486,18 @@ static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
     for (unsigned i = 0; i < p->store->count; i++) {
         enum hf__quorum_action now = HF__QUORUM_WAIT;
 
-        if (p->round.conn[i] != NULL)
-            build_question(p);
-        if (p->round.conn[i] == NULL || !rl_round_send(&p->round, i))
+        if (p->round.joined[i])
+            now = ask_node(p, i);
+        else if (!rl_round_coming(&p->round, i))
             now = hf__quorum_on_no(&p->vote, i, HF__NO_UNREACHABLE, now_of(p->store));
         if (now != HF__QUORUM_WAIT)
             action = now;
     }
     deadline_ns = rl_round_deadline(&p->round, p->claim->deadline_ns);
-    while (action == HF__QUORUM_WAIT) {
-        struct rd_reply *reply;
-        unsigned index;
-
-        if (rl_round_next(&p->round, deadline_ns, &index, &reply)) {
-            action = on_word(p, index, reply);
-            rd_reply_free(reply);
-        } else {
-            action = time_out(&p->round, &p->vote);
-        }
-    }
+    while (action == HF__QUORUM_WAIT)
+        action = next_word(p, deadline_ns);
+    if (p->script == RD_SCRIPT_REDLOCK_RELEASE)
+        owe_releases(p);
     rl_round_end(&p->round);
     if (action == HF__QUORUM_DONE)
         return hf__ok(err);
