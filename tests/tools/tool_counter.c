@@ -4,13 +4,14 @@
  *
  * FILE holds "TOKEN VALUE UNTIL SINCE GAP": the highest token admitted, the counter, how long the
  * last hold said it was valid (0 when it is over), when it began, and the longest time between two
- * of them, in nanoseconds; the end of the last process counts as one. Every hold raises the token first, reads the value,
- * dawdles, and writes value + 1 if its token still is the highest. So the value in the end is the
- * number of writes that were admitted, or one was lost. Ends after so many seconds, or by TERM.
+ * of them, in nanoseconds; the end of the last process counts as one. Every hold raises the token
+ * first, reads the value, dawdles, and writes value + 1 if its token still is the highest. So the
+ * value in the end is the number of writes that were admitted, or one was lost. Ends after so many
+ * seconds, or by TERM.
  *
- * Prints "counted N stale N busy N troubled N overlaps N", and the texts of the errors to stderr. An
- * overlap is a hold that began while another's was valid. Exit 1 if a token came twice, if somebody
- * wrote behind the fence, or if a valid hold found a higher token than its own. */
+ * Prints "counted N stale N busy N troubled N overlaps N", and the texts of the errors to stderr.
+ * An overlap is a hold that began while another's was valid. Exit 1 if a token came twice, if
+ * somebody wrote behind the fence, or if a valid hold found a higher token than its own. */
 #include "base/base.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -57,9 +58,9 @@ static void load(int fd, struct record *record)
 static void save(int fd, const struct record *record)
 {
     char text[RECORD_MAX];
-    int len = snprintf(text, sizeof text, "%020llu %020llu %020llu %020llu %020llu\n",
-                       record->token, record->value, record->until_ns, record->since_ns,
-                       record->gap_ns);
+    int len =
+        snprintf(text, sizeof text, "%020llu %020llu %020llu %020llu %020llu\n", record->token,
+                 record->value, record->until_ns, record->since_ns, record->gap_ns);
 
     if (pwrite(fd, text, (size_t)len, 0) != len)
         exit(2);

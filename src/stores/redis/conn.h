@@ -15,9 +15,9 @@ struct rd_conn {
     struct rd_dial *dial; /* until it is connected */
     const struct rd_tls_config *tls_config;
     char host[RD_HOST_MAX]; /* whom TLS must find there */
-    bool shaking;       /* TLS is under way */
-    short wants;        /* what to poll for until the next step */
-    struct rd_tls *tls; /* NULL: plain */
+    bool shaking;           /* TLS is under way */
+    short wants;            /* what to poll for until the next step */
+    struct rd_tls *tls;     /* NULL: plain */
     struct rd_reader *reader;
     bool broken;
     bool late;       /* broken only because our patience ended: what is sent now may still arrive */

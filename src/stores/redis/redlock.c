@@ -56,8 +56,8 @@ static enum hf_status add_nodes(struct rl_store *store, struct hf_error *err)
 }
 
 /* Waits until every node has joined or is missing; once a majority is there, for the rest only as
- * long as for any answer. How many are there; those in quarantine count, since renewals, releases and
- * listings go on. */
+ * long as for any answer. How many are there; those in quarantine count, since renewals, releases
+ * and listings go on. */
 static unsigned join_nodes(struct rl_round *round)
 {
     struct rl_store *store = round->store;
@@ -142,7 +142,8 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t dead
     return hf__ok(err);
 }
 
-/* A request that was sent must not be lost with its connection: waits for what is owed to nobody. */
+/* A request that was sent must not be lost with its connection: waits for what is owed to nobody.
+ */
 static void drain(struct rl_link *link, int64_t deadline_ns)
 {
     struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};

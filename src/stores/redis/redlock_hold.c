@@ -97,9 +97,9 @@ static enum hf__quorum_action time_out(struct rl_round *round, struct hf__quorum
     enum hf__quorum_action action = HF__QUORUM_WAIT;
 
     for (unsigned i = 0; i < vote->count && action == HF__QUORUM_WAIT; i++)
-        action = hf__quorum_on_no(
-            vote, i, rl_round_coming(round, i) ? HF__NO_UNREACHABLE : HF__NO_ANSWER,
-            now_of(round->store));
+        action = hf__quorum_on_no(vote, i,
+                                  rl_round_coming(round, i) ? HF__NO_UNREACHABLE : HF__NO_ANSWER,
+                                  now_of(round->store));
     return action;
 }
 

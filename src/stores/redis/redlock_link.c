@@ -2,8 +2,8 @@
  * a link on its way polls its descriptor beside those of the other nodes.
  *
  * A link may owe answers that nobody waits for any more: those of a node that was slower than the
- * majority. Requests and answers keep their order, so whoever takes the link next sends behind them,
- * and the answers owed are read past. */
+ * majority. Requests and answers keep their order, so whoever takes the link next sends behind
+ * them, and the answers owed are read past. */
 #include "stores/redis/redlock.h"
 #include "base/base.h"
 #include "stores/redis/verdict.h"
@@ -19,8 +19,8 @@
 enum { IDENTITY_REPLIES = 2 };
 
 static const enum rd_script_id scripts[] = {
-    RD_SCRIPT_HANDSHAKE,     RD_SCRIPT_REDLOCK_GRANT, RD_SCRIPT_REDLOCK_LIST,
-    RD_SCRIPT_REDLOCK_LOOK,  RD_SCRIPT_REDLOCK_RAISE, RD_SCRIPT_REDLOCK_RELEASE,
+    RD_SCRIPT_HANDSHAKE,    RD_SCRIPT_REDLOCK_GRANT, RD_SCRIPT_REDLOCK_LIST,
+    RD_SCRIPT_REDLOCK_LOOK, RD_SCRIPT_REDLOCK_RAISE, RD_SCRIPT_REDLOCK_RELEASE,
     RD_SCRIPT_RENEW,
 };
 enum { SCRIPTS = sizeof scripts / sizeof *scripts };

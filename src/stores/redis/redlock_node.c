@@ -91,9 +91,10 @@ static enum hf_status check_clock(struct rl_store *store, unsigned index, int64_
     }
     if (far <= near)
         return HF_OK;
-    return hf__fail(err, HF_INVALID,
-                    "store %.80s: the clock of %.40s:%u is more than max_ttl/3 off; it gets no vote",
-                    store->rd.url.shown, node->node->address.host, node->node->address.port);
+    return hf__fail(
+        err, HF_INVALID,
+        "store %.80s: the clock of %.40s:%u is more than max_ttl/3 off; it gets no vote",
+        store->rd.url.shown, node->node->address.host, node->node->address.port);
 }
 
 /* Who it is and what time it has, from INFO server and TIME. */
@@ -134,8 +135,7 @@ static void set_verdict(struct rl_store *store, unsigned index, const struct hf_
     pthread_mutex_unlock(&node->lock);
 }
 
-void rl_node_met(struct rl_store *store, unsigned index, struct rd_reply *const *replies,
-                 bool late)
+void rl_node_met(struct rl_store *store, unsigned index, struct rd_reply *const *replies, bool late)
 {
     struct rd_node *node = store->node[index].node;
     struct hf_error err = {0}, stranger = {0};

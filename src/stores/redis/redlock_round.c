@@ -136,9 +136,9 @@ static nfds_t gather(const struct rl_round *round, struct pollfd *fds, unsigned 
         if (link->conn->fd < 0 && look_ns < *deadline_ns)
             *deadline_ns = look_ns;
         who[count] = i;
-        fds[count++] = (struct pollfd){
-            .fd = link->conn->fd,
-            .events = link->state == RL_CONNECTING ? link->conn->wants : POLLIN};
+        fds[count++] =
+            (struct pollfd){.fd = link->conn->fd,
+                            .events = link->state == RL_CONNECTING ? link->conn->wants : POLLIN};
     }
     return count;
 }

@@ -15,8 +15,8 @@ void rd_tls_config_close(struct rd_tls_config *config); /* takes NULL */
 
 /* Begins to talk over fd, as a client that wants to talk to host. NULL: out of memory. */
 struct rd_tls *rd_tls_open(const struct rd_tls_config *config, int fd, const char *host);
-/* Shakes hands as far as it can without waiting. False: under way, step again once *wants (POLLIN or
- * POLLOUT) comes. True: it is over: HF_OK, or with the reason in *why HF_DENIED (certificate not
+/* Shakes hands as far as it can without waiting. False: under way, step again once *wants (POLLIN
+ * or POLLOUT) comes. True: it is over: HF_OK, or with the reason in *why HF_DENIED (certificate not
  * accepted) or HF_UNREACHABLE. */
 bool rd_tls_step(struct rd_tls *tls, short *wants, enum hf_status *status, char *why,
                  size_t why_size);
