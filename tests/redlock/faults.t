@@ -2,6 +2,7 @@
 # faults.t - any two of five real servers killed, frozen or cut off, while clients lock and add to a
 # fenced counter: nothing is lost, the lock stays available, never two valid leases.
 # run: once
+# shellcheck disable=SC2317 # functions that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

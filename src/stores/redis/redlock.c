@@ -92,7 +92,7 @@ static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
         store->timeout_ms = MEET_MS;
     rl_round_begin(&round, store, true);
     met = join_nodes(&round);
-    rl_round_end(&round);
+    rl_round_end(&round, 0, NULL);
     store->timeout_ms = store->rd.url.node_timeout_ms;
     if (round.note.code == HF_INVALID ||
         (met < hf__quorum_majority(store->count) && round.note.code != HF_OK &&
@@ -142,63 +142,76 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t dead
     return hf__ok(err);
 }
 
-/* A request that was sent must not be lost with its connection: waits for what is owed to nobody.
- */
-static void drain(struct rl_link *link, int64_t deadline_ns)
+/* A request that was sent must not be lost with its connection: waits for the answers that are
+ * owed. A release whose connection broke falls back to the node. */
+static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
 {
     struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct rl_node *node = &store->node[index];
+    struct rl_link *kept = NULL;
 
-    for (; link->owed > 0; link->owed--) {
+    while (node->idle != NULL) {
+        struct rl_link *link = node->idle;
         struct rd_reply *reply;
 
-        if (rd_conn_receive(link->conn, &patience, &reply) != HF_OK)
-            break;
-        rd_reply_free(reply);
+        node->idle = link->next;
+        while (link->owed > 0 && rd_conn_receive(link->conn, &patience, &reply) == HF_OK) {
+            rd_reply_free(reply);
+            link->owed--;
+        }
+        if (link->conn->broken) {
+            rl_link_drop(store, index, link);
+            continue;
+        }
+        link->next = kept;
+        kept = link;
     }
+    node->idle = kept;
 }
 
-/* The last chance to release what a broken connection left behind. */
+/* Releases what is to be released yet. The last chance: afterwards it is up to the ttl. */
 static void settle_debts(struct rl_store *store)
 {
+    int64_t timeout_ns = store->timeout_ms * HF__NS_PER_MS;
     struct rl_round round;
     size_t debts = 0;
 
-    for (unsigned i = 0; i < store->count; i++)
-        debts += store->node[i].debt_count;
+    for (unsigned i = 0; i < store->count; i++) {
+        drain(store, i, store->rd.base.host->now_ns() + timeout_ns);
+        debts += store->node[i].debts.count;
+    }
     if (debts == 0)
         return;
     rl_round_begin(&round, store, false);
     (void)join_nodes(&round);
-    rl_round_end(&round);
+    rl_round_end(&round, 0, NULL);
+    for (unsigned i = 0; i < store->count; i++)
+        drain(store, i, store->rd.base.host->now_ns() + timeout_ns);
 }
 
-static void close_node(struct rl_node *node, bool forked, int64_t end_ns)
+static void close_node(struct rl_node *node, bool forked)
 {
     while (node->idle != NULL) {
         struct rl_link *link = node->idle;
 
         node->idle = link->next;
-        if (!forked)
-            drain(link, end_ns);
         rl_link_close(link, forked);
     }
     rl_link_close(node->coming, forked);
     rd_node_close(node->node, forked);
     if (!forked)
         (void)pthread_mutex_destroy(&node->lock);
-    explicit_bzero(node->debts, sizeof node->debts);
+    explicit_bzero(&node->debts, sizeof node->debts);
 }
 
 static void store_close(struct hf_store_base *base, bool forked)
 {
     struct rl_store *store = (struct rl_store *)base;
-    int64_t end_ns;
 
     if (!forked)
         settle_debts(store);
-    end_ns = base->host->now_ns() + store->rd.url.node_timeout_ms * HF__NS_PER_MS;
     for (unsigned i = 0; i < store->count; i++)
-        close_node(&store->node[i], forked, end_ns);
+        close_node(&store->node[i], forked);
     rd_tls_config_close(store->rd.tls);
     if (!forked)
         (void)pthread_mutex_destroy(&store->rd.lock);

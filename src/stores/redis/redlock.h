@@ -20,11 +20,16 @@ enum {
     RL_MEET_MAX = 32    /* answers of a meeting                                        */
 };
 
-/* A release that could not be sent behind the GRANT it takes back: the connection broke. */
+/* A release that a node has not confirmed. */
 struct rl_debt {
     char name[HF_NAME_MAX + 1];
     char owner[HF_OWNER_LEN + 1];
     int64_t until_ns; /* the ttl has done it by then */
+};
+
+struct rl_debts {
+    struct rl_debt items[RL_DEBTS_MAX];
+    size_t count;
 };
 
 /* One node, in addition to what rd_node knows. The lock guards everything below it. */
@@ -41,9 +46,8 @@ struct rl_node {
     int64_t open_at_ns;     /* the end of its quarantine */
     char run_id[RL_RUN_ID_MAX];
     bool clock_known;
-    int64_t offset_us; /* its clock, less our CLOCK_BOOTTIME */
-    struct rl_debt debts[RL_DEBTS_MAX];
-    size_t debt_count;
+    int64_t offset_us;     /* its clock, less our CLOCK_BOOTTIME */
+    struct rl_debts debts; /* to be paid over the next connection */
 };
 
 struct rl_store {
@@ -76,8 +80,9 @@ void rl_node_unload(struct rl_store *store, unsigned index);
 /* How reaching it went. One that cannot be reached is left alone for a while that grows. */
 void rl_node_reached(struct rl_store *store, unsigned index, bool reached);
 /* The owner may have the lock there: it is to be released as soon as the node can be reached. */
-void rl_node_owe(struct rl_store *store, unsigned index, const char *name, const char *owner,
-                 uint32_t ttl_ms);
+void rl_node_owe(struct rl_store *store, unsigned index, const struct rl_debt *debt);
+/* Adds one; the oldest is dropped for want of room: its ttl ends first, more or less. */
+void rl_debts_add(struct rl_debts *debts, const struct rl_debt *debt);
 /* Sends what is owed over a link that is ready. */
 void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link);
 
@@ -91,7 +96,8 @@ struct rl_link {
     enum rl_state state;
     int64_t limit_ns; /* given up if there is no progress by then */
     int64_t used_ns;
-    unsigned owed; /* answers that nobody waits for any more */
+    unsigned owed;         /* answers that nobody waits for any more         */
+    struct rl_debts debts; /* releases among them: they fall back to the node */
     unsigned heard, expected;
     struct rd_reply *replies[RL_MEET_MAX]; /* of a meeting */
 };
@@ -101,6 +107,8 @@ struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_e
 /* Gives it back, for the next one; also if it is on its way. Takes NULL. */
 void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link);
 void rl_link_close(struct rl_link *link, bool forked);
+/* Closes a link that is no use any more; what it owes falls back to the node. Takes NULL. */
+void rl_link_drop(struct rl_store *store, unsigned index, struct rl_link *link);
 /* Asks the node who it is, once more. */
 void rl_link_meet(struct rl_store *store, unsigned index, struct rl_link *link);
 /* Goes on as far as it can without waiting. False: on its way. True: ready, or broken (err). */
@@ -146,8 +154,12 @@ bool rl_round_send(struct rl_round *round, unsigned index);
 /* The next event of any node; the caller frees the reply of RL_ANSWER, else it is NULL. */
 enum rl_event rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigned *index,
                             struct rd_reply **reply);
-/* Gives the links back; answers that are pending are owed to nobody. */
-void rl_round_end(struct rl_round *round);
+/* Gives the links back; answers that are pending are owed to nobody. At the nodes of `left`, as
+ * bits, the debt is a release that was to be the last request: it is kept until it is answered. */
+void rl_round_end(struct rl_round *round, unsigned left, const struct rl_debt *debt);
+/* A release for that long. */
+struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, const char *owner,
+                             int64_t ttl_ms);
 /* Remembers what an error reply means; why a node said no. */
 enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const char *lock,
                                   const struct rd_reply *reply);

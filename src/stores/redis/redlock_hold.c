@@ -164,17 +164,29 @@ static enum hf__quorum_action send_raises(struct attempt *a)
 }
 
 /* To every node that may have granted, behind the GRANT on the same connection, where it cannot
- * overtake. Nobody waits for the answers. Where that connection broke, another one will do it. */
-static void take_back(struct attempt *a)
+ * overtake. Nobody waits for the answers. Returns those nodes as bits. */
+static unsigned take_back(struct attempt *a)
 {
+    unsigned nodes = 0;
+
     for (unsigned i = 0; i < a->vote.count; i++) {
         if (!a->asked[i] || (a->vote.node[i].state == HF__NODE_NO &&
                              a->vote.node[i].no == HF__NO_HELD && a->vote.token == 0))
             continue;
         rl_build_release(&a->round.request, &a->keys, a->owner, a->vote.token);
-        if (!rl_round_send(&a->round, i))
-            rl_node_owe(a->store, i, a->claim->name, a->owner, a->claim->ttl_ms);
+        (void)rl_round_send(&a->round, i);
+        nodes |= 1u << i;
     }
+    return nodes;
+}
+
+/* Ends a vote that failed. */
+static void give_up(struct attempt *a)
+{
+    struct rl_debt debt = rl_round_debt(&a->round, a->claim->name, a->owner, a->claim->ttl_ms);
+
+    rl_round_end(&a->round, take_back(a), &debt);
+    explicit_bzero(&debt, sizeof debt);
 }
 
 static enum hf_status explain(struct attempt *a, struct hf_error *err)
@@ -273,11 +285,11 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
             rd_reply_free(reply);
         }
     }
-    if (action == HF__QUORUM_FAILED)
-        take_back(a);
-    rl_round_end(&a->round);
-    if (action == HF__QUORUM_FAILED)
+    if (action == HF__QUORUM_FAILED) {
+        give_up(a);
         return explain(a, err);
+    }
+    rl_round_end(&a->round, 0, NULL);
     grant->token = a->vote.token;
     grant->sent_at_ns = a->vote.sent_at_ns;
     return HF_OK;
@@ -358,7 +370,6 @@ struct poll_of_all {
     struct rd_keys keys;
     struct rl_round round;
     struct hf__quorum vote;
-    bool asked[HF__QUORUM_NODES_MAX]; /* the question was sent, and its connection is well */
     enum hf_loss loss;
     int64_t remaining_ms[HF__QUORUM_NODES_MAX]; /* of those that hold it, in order */
     unsigned held;
@@ -430,8 +441,7 @@ static enum hf__quorum_action on_word(struct poll_of_all *p, unsigned index,
 static enum hf__quorum_action ask_node(struct poll_of_all *p, unsigned index)
 {
     build_question(p);
-    p->asked[index] = rl_round_send(&p->round, index);
-    if (p->asked[index])
+    if (rl_round_send(&p->round, index))
         return HF__QUORUM_WAIT;
     return hf__quorum_on_no(&p->vote, index, HF__NO_UNREACHABLE, now_of(p->store));
 }
@@ -447,7 +457,6 @@ static enum hf__quorum_action next_word(struct poll_of_all *p, int64_t deadline_
         action = on_word(p, index, reply);
         break;
     case RL_BROKE:
-        p->asked[index] = false;
         action = hf__quorum_on_no(&p->vote, index, HF__NO_ANSWER, now_of(p->store));
         break;
     case RL_JOINED:
@@ -464,13 +473,18 @@ static enum hf__quorum_action next_word(struct poll_of_all *p, int64_t deadline_
     return action;
 }
 
-/* A release that did not reach a node follows as soon as the node can be reached. */
-static void owe_releases(struct poll_of_all *p)
+/* A release that did not reach a node, or was not answered there, is kept in mind. */
+static void end_poll(struct poll_of_all *p)
 {
-    for (unsigned i = 0; i < p->store->count; i++)
-        if (!p->asked[i])
-            rl_node_owe(p->store, i, p->claim->name, p->claim->owner,
-                        (uint32_t)p->store->rd.url.max_ttl_ms);
+    struct rl_debt debt;
+
+    if (p->script != RD_SCRIPT_REDLOCK_RELEASE) {
+        rl_round_end(&p->round, 0, NULL);
+        return;
+    }
+    debt = rl_round_debt(&p->round, p->claim->name, p->claim->owner, p->store->rd.url.max_ttl_ms);
+    rl_round_end(&p->round, (1u << p->store->count) - 1, &debt);
+    explicit_bzero(&debt, sizeof debt);
 }
 
 static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
@@ -496,9 +510,7 @@ static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
     deadline_ns = rl_round_deadline(&p->round, p->claim->deadline_ns);
     while (action == HF__QUORUM_WAIT)
         action = next_word(p, deadline_ns);
-    if (p->script == RD_SCRIPT_REDLOCK_RELEASE)
-        owe_releases(p);
-    rl_round_end(&p->round);
+    end_poll(p);
     if (action == HF__QUORUM_DONE)
         return hf__ok(err);
     if (p->vote.why == HF__WHY_HELD)

@@ -44,7 +44,15 @@ void rl_link_close(struct rl_link *link, bool forked)
     forget_replies(link);
     link->conn->shared = forked;
     rd_conn_close(link->conn);
+    explicit_bzero(&link->debts, sizeof link->debts);
     free(link);
+}
+
+void rl_link_drop(struct rl_store *store, unsigned index, struct rl_link *link)
+{
+    for (size_t i = 0; link != NULL && link->owed > 0 && i < link->debts.count; i++)
+        rl_node_owe(store, index, &link->debts.items[i]);
+    rl_link_close(link, false);
 }
 
 static void set_limit(const struct rl_store *store, struct rl_link *link)
@@ -114,7 +122,7 @@ struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_e
     while ((link = take_kept(node, &too_soon, now_ns)) != NULL) {
         if (is_good(link, now_ns))
             return link;
-        rl_link_close(link, false);
+        rl_link_drop(store, index, link);
     }
     if (too_soon) {
         (void)rd_node_fail(node->node, HF_UNREACHABLE, "it could not be reached a moment ago", err);
@@ -144,7 +152,7 @@ void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link)
         link = NULL;
     }
     pthread_mutex_unlock(&node->lock);
-    rl_link_close(link, false);
+    rl_link_drop(store, index, link);
 }
 
 bool rl_link_send(struct rl_link *link, const struct rd_request *request)
@@ -164,7 +172,8 @@ bool rl_link_glance(struct rl_link *link, struct rd_reply **reply)
         }
         if (*reply == NULL || link->owed == 0)
             return true;
-        link->owed--;
+        if (--link->owed == 0)
+            link->debts.count = 0;
         rd_reply_free(*reply);
     }
 }

@@ -173,7 +173,7 @@ static enum hf_status look_at(struct rl_store *store, const char *name,
             (void)rl_round_error(&round, index, name, reply);
         rd_reply_free(reply);
     }
-    rl_round_end(&round);
+    rl_round_end(&round, 0, NULL);
     if (count < hf__quorum_majority(store->count))
         return hf__fail(
             err, HF_UNREACHABLE, "store %.80s: fewer than %u of %u nodes answered: %.90s",

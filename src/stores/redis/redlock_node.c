@@ -192,61 +192,48 @@ void rl_node_reached(struct rl_store *store, unsigned index, bool reached)
     pthread_mutex_unlock(&node->lock);
 }
 
-/* Node's lock held. The oldest is dropped for want of room: its ttl ends first, more or less. */
-static void add_debt(struct rl_node *node, const struct rl_debt *debt)
+void rl_debts_add(struct rl_debts *debts, const struct rl_debt *debt)
 {
-    if (node->debt_count == RL_DEBTS_MAX)
-        memmove(node->debts, node->debts + 1, --node->debt_count * sizeof *node->debts);
-    node->debts[node->debt_count++] = *debt;
+    if (debts->count == RL_DEBTS_MAX)
+        memmove(debts->items, debts->items + 1, --debts->count * sizeof *debts->items);
+    debts->items[debts->count++] = *debt;
 }
 
-void rl_node_owe(struct rl_store *store, unsigned index, const char *name, const char *owner,
-                 uint32_t ttl_ms)
+void rl_node_owe(struct rl_store *store, unsigned index, const struct rl_debt *debt)
 {
     struct rl_node *node = &store->node[index];
-    struct rl_debt debt = {.until_ns = now_of(store) + (int64_t)ttl_ms * HF__NS_PER_MS};
 
-    (void)snprintf(debt.name, sizeof debt.name, "%s", name);
-    (void)snprintf(debt.owner, sizeof debt.owner, "%s", owner);
     pthread_mutex_lock(&node->lock);
-    add_debt(node, &debt);
+    rl_debts_add(&node->debts, debt);
     pthread_mutex_unlock(&node->lock);
-    explicit_bzero(&debt, sizeof debt);
 }
 
 void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link)
 {
     struct rl_node *node = &store->node[index];
-    struct rl_debt debts[RL_DEBTS_MAX];
     struct rd_request request = {0};
-    unsigned sent = 0;
-    size_t count;
+    struct rl_debts due;
 
     pthread_mutex_lock(&node->lock);
-    count = node->debt_count;
-    memcpy(debts, node->debts, count * sizeof *debts);
-    node->debt_count = 0;
+    due.count = node->debts.count;
+    memcpy(due.items, node->debts.items, due.count * sizeof *due.items);
+    node->debts.count = 0;
     pthread_mutex_unlock(&node->lock);
-    if (count == 0)
+    if (due.count == 0)
         return;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < due.count; i++) {
         struct rd_keys keys;
 
-        if (debts[i].until_ns < now_of(store) ||
-            rd_claim_keys(&store->rd, debts[i].name, &keys, NULL) != HF_OK)
+        if (due.items[i].until_ns < now_of(store) ||
+            rd_claim_keys(&store->rd, due.items[i].name, &keys, NULL) != HF_OK)
             continue;
-        rl_build_release(&request, &keys, debts[i].owner, 0);
-        sent++;
+        rl_build_release(&request, &keys, due.items[i].owner, 0);
+        rl_debts_add(&link->debts, &due.items[i]);
+        link->owed++;
     }
-    if (rl_link_send(link, &request)) {
-        link->owed += sent;
-    } else {
-        pthread_mutex_lock(&node->lock);
-        for (size_t i = 0; i < count; i++)
-            add_debt(node, &debts[i]);
-        pthread_mutex_unlock(&node->lock);
-    }
+    if (!rl_link_send(link, &request))
+        link->conn->broken = true; /* and what it owes falls back */
     rd_request_clear(&request);
     rd_request_release(&request);
-    explicit_bzero(debts, sizeof debts);
+    explicit_bzero(&due, sizeof due);
 }

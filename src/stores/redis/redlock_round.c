@@ -3,6 +3,7 @@
 #include "base/base.h"
 #include "stores/redis/verdict.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void miss(struct rl_round *round, unsigned index, const struct hf_error *err)
@@ -173,13 +174,31 @@ enum rl_event rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigne
     }
 }
 
-void rl_round_end(struct rl_round *round)
+struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, const char *owner,
+                             int64_t ttl_ms)
+{
+    struct rl_debt debt = {.until_ns =
+                               round->store->rd.base.host->now_ns() + ttl_ms * HF__NS_PER_MS};
+
+    (void)snprintf(debt.name, sizeof debt.name, "%s", name);
+    (void)snprintf(debt.owner, sizeof debt.owner, "%s", owner);
+    return debt;
+}
+
+void rl_round_end(struct rl_round *round, unsigned left, const struct rl_debt *debt)
 {
     for (unsigned i = 0; i < round->store->count; i++) {
-        if (round->link[i] == NULL)
-            continue;
-        round->link[i]->owed += round->pending[i];
-        rl_link_give(round->store, i, round->link[i]);
+        struct rl_link *link = round->link[i];
+
+        if (left & 1u << i) {
+            if (!round->joined[i] || link->conn->broken)
+                rl_node_owe(round->store, i, debt);
+            else if (round->pending[i] > 0)
+                rl_debts_add(&link->debts, debt);
+        }
+        if (link != NULL)
+            link->owed += round->pending[i];
+        rl_link_give(round->store, i, link);
     }
     rd_request_release(&round->request);
 }
