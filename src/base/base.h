@@ -92,4 +92,12 @@ bool hf__url_encode(char *out, size_t size, const char *text);
 typedef bool hf__url_param_fn(const char *key, const char *value, void *data);
 bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data);
 
+/* Passwords: password.c */
+
+/* The first line of the file, if one is named, else what the environment's variable says, else "".
+ * shown is the store's URL for the error's text. HF_OK; HF_INVALID: no such file, empty or too long;
+ * HF_DENIED. */
+enum hf_status hf__find_password(const char *file, const char *variable, const char *shown,
+                                 char *out, size_t size, struct hf_error *err);
+
 #endif /* HF_BASE_BASE_H */

@@ -7,22 +7,26 @@ set -u
 redis_start m
 redis_start r --replicaof 127.0.0.1 "$(port m)" --repl-diskless-sync-delay 0
 eventually 20 eval 'rcli r info replication | grep -q master_link_status:up'
-hosts=
-for s in 1 2 3; do
-    server_port[s$s]=$(free_port)
-    mkdir -p "$dir/s$s"
-    cat >"$dir/s$s/conf" <<EOT
-port ${server_port[s$s]}
+sentinel_start() { # NAME MASTER [LINE]
+    server_port[$1]=$(free_port)
+    mkdir -p "$dir/$1"
+    cat >"$dir/$1/conf" <<EOT
+port ${server_port[$1]}
 bind 127.0.0.1
-dir $dir/s$s
-logfile $dir/s$s/log
-sentinel monitor mymaster 127.0.0.1 $(port m) 2
+dir $dir/$1
+logfile $dir/$1/log
+sentinel monitor mymaster 127.0.0.1 $(port "$2") 2
 sentinel down-after-milliseconds mymaster 1500
 sentinel failover-timeout mymaster 10000
+${3-}
 EOT
-    redis-server "$dir/s$s/conf" --sentinel >/dev/null 2>&1 &
-    server_pid[s$s]=$!
-    hosts=$hosts${hosts:+,}127.0.0.1:${server_port[s$s]}
+    redis-server "$dir/$1/conf" --sentinel >/dev/null 2>&1 &
+    server_pid[$1]=$!
+}
+hosts=
+for s in s1 s2 s3; do
+    sentinel_start $s m
+    hosts=$hosts${hosts:+,}127.0.0.1:$(port $s)
 done
 ready() {
     local s
@@ -62,4 +66,21 @@ ask c status kept
 like "$answer" '*held=1*' 'a lock that the replica knew of is not given to another'
 ask c acquire 2 y 4000 20000
 like "$answer" 'ok *' 'so does the other'
+
+# A sentinel with a password of its own.
+sentinel_start guarded r 'requirepass "open sesame"'
+guarded=redis+sentinel://127.0.0.1:$(port guarded)/mymaster
+asks() { ask n open "$guarded?max_ttl=12s"; [[ $answer == *password* ]]; }
+eventually 10 asks
+like "$answer" 'HF_DENIED*it wants a password*' 'a sentinel that wants a password says so'
+echo 'open sesame' >"$dir/right"
+echo 'open barley' >"$dir/wrong"
+ask n open "$guarded?max_ttl=12s&sentinel_password_file=$dir/wrong"
+like "$answer" 'HF_DENIED*WRONGPASS*' 'a wrong one is denied'
+[[ $answer != *barley* ]]
+ok $? 'and not shown'
+ask n open "$guarded?max_ttl=12s&sentinel_password_file=$dir/right"
+is "$answer" ok 'the right one opens'
+HOLDFAST_SENTINEL_PASSWORD='open sesame' client e "$guarded?max_ttl=12s"
+is "$answer" ok 'so does the one of the environment'
 done_testing

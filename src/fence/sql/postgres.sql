@@ -64,34 +64,37 @@ $holdfast$;
 CREATE OR REPLACE FUNCTION holdfast.enter(resource text, token bigint, issuer text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
 DECLARE
-    mark_token bigint;
-    mark_issuer text;
-    name text;
+    entered text;
 BEGIN
-    SELECT f.token, f.issuer, f.setting INTO mark_token, mark_issuer, name
+    -- The holder that is admitted already, most often: nothing to store, and one statement does all.
+    SELECT pg_catalog.set_config(f.setting, pg_catalog.pg_current_xact_id()::pg_catalog.text, true)
+      INTO entered
       FROM holdfast.fence AS f
-     WHERE f.resource OPERATOR(pg_catalog.=) enter.resource FOR NO KEY UPDATE;
-    IF mark_token OPERATOR(pg_catalog.=) enter.token
+     WHERE f.resource OPERATOR(pg_catalog.=) enter.resource
+       AND f.token OPERATOR(pg_catalog.=) enter.token
        AND enter.token OPERATOR(pg_catalog.>) 0
-       AND (enter.issuer IS NULL OR mark_issuer OPERATOR(pg_catalog.=) enter.issuer) THEN
-        NULL; -- the holder that is admitted already: nothing to store
-    ELSE
-        UPDATE holdfast.fence AS f
-           SET token = enter.token,
-               admitted_at = CASE WHEN f.token OPERATOR(pg_catalog.=) enter.token THEN f.admitted_at
-                                  ELSE pg_catalog.clock_timestamp() END,
-               issuer = coalesce(f.issuer, CASE WHEN enter.issuer OPERATOR(pg_catalog.<>) ''
-                                                THEN enter.issuer END)
-         WHERE f.resource OPERATOR(pg_catalog.=) enter.resource
-           AND f.token OPERATOR(pg_catalog.<=) enter.token
-           AND enter.token OPERATOR(pg_catalog.>) 0
-           AND coalesce(f.issuer OPERATOR(pg_catalog.=) enter.issuer
-                        OR enter.issuer OPERATOR(pg_catalog.=) '', true);
-        IF NOT FOUND THEN
-            PERFORM holdfast.refuse(enter.resource, enter.token, enter.issuer);
-        END IF;
+       AND (enter.issuer IS NULL OR f.issuer OPERATOR(pg_catalog.=) enter.issuer)
+       FOR NO KEY UPDATE;
+    IF FOUND THEN
+        RETURN;
     END IF;
-    name := pg_catalog.set_config(name, pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
+    -- A higher token, or one that others have passed while we waited for the row: the mark decides.
+    UPDATE holdfast.fence AS f
+       SET token = enter.token,
+           admitted_at = CASE WHEN f.token OPERATOR(pg_catalog.=) enter.token THEN f.admitted_at
+                              ELSE pg_catalog.clock_timestamp() END,
+           issuer = coalesce(f.issuer, CASE WHEN enter.issuer OPERATOR(pg_catalog.<>) ''
+                                            THEN enter.issuer END)
+     WHERE f.resource OPERATOR(pg_catalog.=) enter.resource
+       AND f.token OPERATOR(pg_catalog.<=) enter.token
+       AND enter.token OPERATOR(pg_catalog.>) 0
+       AND coalesce(f.issuer OPERATOR(pg_catalog.=) enter.issuer
+                    OR enter.issuer OPERATOR(pg_catalog.=) '', true)
+    RETURNING f.setting INTO entered;
+    IF NOT FOUND THEN
+        PERFORM holdfast.refuse(enter.resource, enter.token, enter.issuer);
+    END IF;
+    entered := pg_catalog.set_config(entered, pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
 END
 $holdfast$;
 

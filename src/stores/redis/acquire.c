@@ -306,6 +306,7 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
     rd_request_command(&request, (const char *const[]){"BLPOP", wake, seconds, NULL});
     status = rd_node_take(a->node, false, &patience, &conn, err);
     if (status == HF_OK) {
+        conn->asleep++; /* this answer takes its time */
         status = rd_conn_send(conn, &request, &patience);
         if (status == HF_OK)
             status = rd_conn_receive(conn, &patience, &reply);

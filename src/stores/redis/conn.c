@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define READ_BYTES 16384 /* taken from the socket at a time */
+#define READ_BYTES 16384  /* taken from the socket at a time                      */
+#define AWAKE_NS   100000 /* how long an answer is looked for awake                */
+#define ASLEEP_MAX 64     /* answers waited for asleep after one that came later   */
 
 struct rd_conn *rd_conn_begin(const struct rd_address *address, const struct rd_tls_config *tls)
 {
@@ -171,19 +173,45 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
     return HF_OK;
 }
 
+/* Reads what is there. Falling asleep and being woken costs more than a server near by takes to
+ * answer, so an answer is looked for awake first, for a moment. Where that did not pay, the next
+ * ones are waited for asleep. */
+static ssize_t read_awake(struct rd_conn *conn, char *data, size_t len, int64_t start_ns,
+                          short *wants)
+{
+    bool awake = conn->asleep == 0;
+
+    errno = EAGAIN;
+    if (!awake)
+        conn->asleep--;
+    if (!awake && conn->tls == NULL)
+        return -1; /* TLS may have it in its own buffer, and does not wake us then */
+    for (;;) {
+        ssize_t some = read_some(conn, data, len, MSG_DONTWAIT, wants);
+
+        if (some >= 0 || errno != EAGAIN || !awake)
+            return some;
+        if (hf__now_ns() - start_ns >= AWAKE_NS) {
+            conn->asleep = ASLEEP_MAX;
+            errno = EAGAIN;
+            return -1;
+        }
+    }
+}
+
 /* Waits for bytes and hands them to the reader. */
 static enum hf_status read_more(struct rd_conn *conn, const struct rd_patience *patience)
 {
     char data[READ_BYTES];
+    int64_t start_ns = hf__now_ns();
     /* The first read may block for a slice, if nothing is missed by that. */
-    bool may_block = patience->cancel_fd < 0 &&
-                     patience->deadline_ns - hf__now_ns() > 2 * RD_SLICE_MS * HF__NS_PER_MS;
-    /* A reply is rarely there at once, so wait first; but TLS may have it in its own buffer. */
-    short wants = conn->tls == NULL && !may_block ? POLLIN : 0;
+    bool may_block = conn->tls == NULL && patience->cancel_fd < 0 &&
+                     patience->deadline_ns - start_ns > 2 * RD_SLICE_MS * HF__NS_PER_MS;
+    short wants = POLLIN;
+    ssize_t some = read_awake(conn, data, sizeof data, start_ns, &wants);
 
-    for (;;) {
-        enum rd_wait wait = wants != 0 ? rd_wait(conn->fd, wants, patience) : RD_WAIT_READY;
-        ssize_t some;
+    while (some < 0 && (errno == EAGAIN || errno == EINTR)) {
+        enum rd_wait wait = may_block ? RD_WAIT_READY : rd_wait(conn->fd, wants, patience);
 
         if (wait == RD_WAIT_CANCELLED)
             return came_late(conn, HF_CANCELLED, "cancelled");
@@ -191,16 +219,12 @@ static enum hf_status read_more(struct rd_conn *conn, const struct rd_patience *
             return came_late(conn, HF_UNKNOWN, "it did not answer in time");
         some = read_some(conn, data, sizeof data, may_block ? 0 : MSG_DONTWAIT, &wants);
         may_block = false;
-        if (some == 0)
-            return broke(conn, HF_UNKNOWN, "it closed the connection");
-        if (some < 0 && errno != EAGAIN && errno != EINTR)
-            return broke(conn, HF_UNKNOWN, strerror(errno));
-        if (some > 0) {
-            if (!rd_reader_feed(conn->reader, data, (size_t)some))
-                return broke(conn, HF_UNKNOWN, rd_reader_fault(conn->reader));
-            return HF_OK;
-        }
     }
+    if (some <= 0)
+        return broke(conn, HF_UNKNOWN, some == 0 ? "it closed the connection" : strerror(errno));
+    if (!rd_reader_feed(conn->reader, data, (size_t)some))
+        return broke(conn, HF_UNKNOWN, rd_reader_fault(conn->reader));
+    return HF_OK;
 }
 
 enum hf_status rd_conn_receive(struct rd_conn *conn, const struct rd_patience *patience,

@@ -24,6 +24,7 @@ struct rd_conn {
     bool shared;     /* with a parent process: free it, say nothing */
     int64_t used_ns; /* when it was given back to the pool */
     struct rd_conn *next; /* in the pool that keeps it */
+    unsigned asleep;      /* answers to wait for asleep before one is looked for awake again */
     char why[160];        /* why it broke, as the end of a sentence */
 };
 

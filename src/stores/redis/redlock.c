@@ -2,6 +2,7 @@
 #include "stores/redis/redlock.h"
 #include "base/base.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,16 @@ static enum hf_status check_addresses(const struct rd_url *url, struct hf_error 
                 return hf__fail(err, HF_INVALID, "store %.120s: %.60s:%u is listed twice",
                                 url->shown, url->addresses[i].host, url->addresses[i].port);
     return HF_OK;
+}
+
+/* In error texts the first node stands for all of them: a text has no room for fifteen addresses
+ * and what is wrong besides. */
+static void shorten(struct rd_url *url)
+{
+    const struct rd_address *first = &url->addresses[0];
+
+    (void)snprintf(url->shown, sizeof url->shown, "redlock://%.60s:%u,(%zu more)", first->host,
+                   first->port, url->address_count - 1);
 }
 
 static enum hf_status add_nodes(struct rl_store *store, struct hf_error *err)
@@ -105,7 +116,7 @@ static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
         return hf__fail(err, HF_UNREACHABLE,
                         "store %.80s: fewer than %u of %u nodes can be reached: %.90s",
                         store->rd.url.shown, hf__quorum_majority(store->count), store->count,
-                        round.note.code != HF_OK ? round.note.text : "they do not answer");
+                        rl_round_trouble(&round));
     return hf__ok(err);
 }
 
@@ -126,6 +137,8 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t dead
     status = rd_url_parse(url, &store->rd.url, err);
     if (status == HF_OK)
         status = check_addresses(&store->rd.url, err);
+    if (status == HF_OK)
+        shorten(&store->rd.url);
     if (status == HF_OK)
         status = rd_url_find_password(&store->rd.url, err);
     if (status == HF_OK && store->rd.url.tls)

@@ -163,6 +163,8 @@ struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, con
 /* Remembers what an error reply means; why a node said no. */
 enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const char *lock,
                                   const struct rd_reply *reply);
+/* The first trouble, without the store's name: the end of a sentence that has it. */
+const char *rl_round_trouble(const struct rl_round *round);
 /* Why a node that has not joined does not vote. */
 enum hf__quorum_no rl_round_missing(const struct rl_round *round, unsigned index);
 /* How long to wait for the answers to what is sent now. */

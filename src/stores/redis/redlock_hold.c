@@ -223,7 +223,7 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
                         "lock \"%.50s\" in store %.60s: fewer than %u of %u nodes can be reached: "
                         "%.80s",
                         name, shown, hf__quorum_majority(a->vote.count), a->vote.count,
-                        a->round.note.text);
+                        rl_round_trouble(&a->round));
     case HF__WHY_TOKENS:
         return hf__fail(err, HF_CORRUPT,
                         "lock \"%.60s\" in store %.80s: a node's token record is damaged", name,
@@ -521,7 +521,7 @@ static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
     return hf__fail(err, p->vote.why == HF__WHY_UNKNOWN ? HF_UNKNOWN : HF_UNREACHABLE,
                     "lock \"%.50s\" in store %.60s: fewer than %u of %u nodes answered: %.80s",
                     p->claim->name, shown, hf__quorum_majority(p->vote.count), p->vote.count,
-                    p->round.note.text);
+                    rl_round_trouble(&p->round));
 }
 
 enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim,

@@ -175,9 +175,10 @@ static enum hf_status look_at(struct rl_store *store, const char *name,
     }
     rl_round_end(&round, 0, NULL);
     if (count < hf__quorum_majority(store->count))
-        return hf__fail(
-            err, HF_UNREACHABLE, "store %.80s: fewer than %u of %u nodes answered: %.90s",
-            store->rd.url.shown, hf__quorum_majority(store->count), store->count, round.note.text);
+        return hf__fail(err, HF_UNREACHABLE,
+                        "store %.80s: fewer than %u of %u nodes answered: %.90s",
+                        store->rd.url.shown, hf__quorum_majority(store->count), store->count,
+                        rl_round_trouble(&round));
     *stop = !show(store, name, words, count, fn, data);
     return hf__ok(err);
 }

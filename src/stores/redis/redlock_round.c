@@ -226,6 +226,22 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
     return HF__NO_UNREACHABLE;
 }
 
+const char *rl_round_trouble(const struct rl_round *round)
+{
+    static const char start[] = "store ";
+    const char *shown = round->store->rd.url.shown;
+    const char *text = round->note.text;
+    size_t len = strlen(shown);
+
+    if (round->note.code == HF_OK)
+        return "they did not answer in time";
+    if (strncmp(text, start, sizeof start - 1) == 0 &&
+        strncmp(text + sizeof start - 1, shown, len) == 0 &&
+        strncmp(text + sizeof start - 1 + len, ": ", 2) == 0)
+        text += sizeof start - 1 + len + 2;
+    return text;
+}
+
 enum hf__quorum_no rl_round_missing(const struct rl_round *round, unsigned index)
 {
     return round->missing[index] == HF_QUARANTINE ? HF__NO_QUARANTINE : HF__NO_UNREACHABLE;

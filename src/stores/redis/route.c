@@ -1,6 +1,7 @@
 /* route.c - which server has a key: a fixed one, one of a cluster, or whom the sentinels name. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
+#include "stores/redis/verdict.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -227,27 +228,70 @@ enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *
     return store->cluster ? learn_slots(store, node, patience, err) : HF_OK;
 }
 
+/* One command, one answer, which the caller frees. */
+static enum hf_status ask_once(struct rd_conn *conn, const char *const *words,
+                               const struct rd_patience *patience, struct rd_reply **out)
+{
+    struct rd_request request = {0};
+    enum hf_status status;
+
+    rd_request_command(&request, words);
+    status = rd_conn_send(conn, &request, patience);
+    rd_request_release(&request);
+    return status == HF_OK ? rd_conn_receive(conn, patience, out) : status;
+}
+
+/* What sentinels want before they answer anything, if they want it: a password. */
+static enum hf_status greet_sentinel(const struct rd_url *url, struct rd_conn *conn,
+                                     const struct rd_patience *patience, char *why, size_t size)
+{
+    const char *user = url->sentinel_user[0] != '\0' ? url->sentinel_user : "default";
+    struct rd_reply *reply;
+    enum hf_status status = HF_OK;
+
+    if (url->sentinel_password[0] == '\0')
+        return HF_OK;
+    status = ask_once(conn, (const char *const[]){"AUTH", user, url->sentinel_password, NULL},
+                      patience, &reply);
+    if (status != HF_OK)
+        return status;
+    if (reply->type == RD_REPLY_ERROR) {
+        status = HF_DENIED;
+        hf__copy_printable(why, size, reply->text);
+    }
+    rd_reply_free(reply);
+    return status;
+}
+
 /* The master by the word of one sentinel. */
 static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_address *sentinel,
                                    const struct rd_patience *patience, struct rd_address *out,
                                    struct hf_error *err)
 {
-    struct rd_request request = {0};
     struct rd_reply *reply = NULL;
     struct rd_conn *conn = NULL;
-    char why[160];
+    char why[160] = "";
     enum hf_status status = rd_conn_open(sentinel, store->tls, patience, &conn, why, sizeof why);
 
-    rd_request_command(&request, (const char *const[]){"SENTINEL", "get-master-addr-by-name",
-                                                       store->url.master, NULL});
-    if (status == HF_OK && ((status = rd_conn_send(conn, &request, patience)) != HF_OK ||
-                            (status = rd_conn_receive(conn, patience, &reply)) != HF_OK))
-        (void)snprintf(why, sizeof why, "%s", conn->why);
-    rd_request_release(&request);
-    if (status == HF_OK && reply->type != RD_REPLY_ARRAY) {
+    if (status == HF_OK)
+        status = greet_sentinel(&store->url, conn, patience, why, sizeof why);
+    if (status == HF_OK)
+        status = ask_once(
+            conn,
+            (const char *const[]){"SENTINEL", "get-master-addr-by-name", store->url.master, NULL},
+            patience, &reply);
+    if (status != HF_OK && conn != NULL && why[0] == '\0')
+        hf__copy_printable(why, sizeof why, conn->why);
+    if (status == HF_OK && reply->type == RD_REPLY_ERROR) {
+        bool wants_password = rd_verdict(reply->text) == RD_NOAUTH;
+
+        status = wants_password ? HF_DENIED : HF_UNREACHABLE;
+        hf__copy_printable(why, sizeof why,
+                           wants_password ? "it wants a password: sentinel_password_file="
+                                          : reply->text);
+    } else if (status == HF_OK && reply->type != RD_REPLY_ARRAY) {
         status = HF_UNREACHABLE;
-        (void)snprintf(why, sizeof why, "%s",
-                       reply->type == RD_REPLY_ERROR ? reply->text : "it knows no such master");
+        hf__copy_printable(why, sizeof why, "it knows no such master");
     }
     if (status == HF_OK) {
         (void)snprintf(out->host, sizeof out->host, "%s", rd_reply_text(rd_reply_at(reply, 0)));

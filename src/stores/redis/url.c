@@ -2,11 +2,7 @@
 #include "stores/redis/url.h"
 #include "base/base.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define REDIS_PORT    6379
 #define SENTINEL_PORT 26379
@@ -192,7 +188,8 @@ static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error
         return hf__fail(
             err, HF_INVALID,
             "store %s: an option is unknown or its value is wrong; known are prefix, "
-            "max_ttl, db, tls, ca, cert, key, verify, password_file, node_timeout (redlock)",
+            "max_ttl, db, tls, ca, cert, key, verify, password_file, node_timeout (redlock), "
+            "sentinel_user and sentinel_password_file (redis+sentinel)",
             url->shown);
     if ((url->cert[0] == '\0') != (url->key[0] == '\0'))
         return hf__fail(err, HF_INVALID, "store %s: cert= and key= go together", url->shown);
@@ -233,49 +230,27 @@ static bool set_option(const char *key, const char *value, void *data)
         return copy_text(url->key, sizeof url->key, value, len);
     if (strcmp(key, "password_file") == 0)
         return len > 0 && copy_text(url->password_file, sizeof url->password_file, value, len);
+    if (url->kind != RD_SENTINEL)
+        return false;
+    if (strcmp(key, "sentinel_user") == 0)
+        return copy_text(url->sentinel_user, sizeof url->sentinel_user, value, len);
+    if (strcmp(key, "sentinel_password_file") == 0)
+        return len > 0 && copy_text(url->sentinel_password_file, sizeof url->sentinel_password_file,
+                                    value, len);
     return false;
-}
-
-/* The first line of the file. */
-static enum hf_status read_password(struct rd_url *url, struct hf_error *err)
-{
-    int fd = open(url->password_file, O_RDONLY | O_CLOEXEC);
-    ssize_t len = -1;
-
-    if (fd >= 0) {
-        len = read(fd, url->password, sizeof url->password);
-        (void)close(fd);
-    }
-    if (len < 0)
-        return hf__fail(err, errno == EACCES || errno == EPERM ? HF_DENIED : HF_INVALID,
-                        "store %s: cannot read the password from %s: %s", url->shown,
-                        url->password_file, strerror(errno));
-    if (len == (ssize_t)sizeof url->password)
-        return hf__fail(err, HF_INVALID, "store %s: the password in %s is too long", url->shown,
-                        url->password_file);
-    url->password[len] = '\0';
-    url->password[strcspn(url->password, "\r\n")] = '\0';
-    if (url->password[0] == '\0')
-        return hf__fail(err, HF_INVALID, "store %s: %s is empty; its first line is the password",
-                        url->shown, url->password_file);
-    url->has_password = true;
-    return hf__ok(err);
 }
 
 enum hf_status rd_url_find_password(struct rd_url *url, struct hf_error *err)
 {
-    const char *value;
+    enum hf_status status = HF_OK;
 
-    if (url->has_password)
-        return hf__ok(err);
-    if (url->password_file[0] != '\0')
-        return read_password(url, err);
-    value = secure_getenv(RD_PASSWORD_VARIABLE);
-    if (value == NULL || value[0] == '\0')
-        return hf__ok(err);
-    if (!copy_text(url->password, sizeof url->password, value, strlen(value)))
-        return hf__fail(err, HF_INVALID, "store %s: the password in %s is too long", url->shown,
-                        RD_PASSWORD_VARIABLE);
-    url->has_password = true;
-    return hf__ok(err);
+    if (!url->has_password)
+        status = hf__find_password(url->password_file, RD_PASSWORD_VARIABLE, url->shown,
+                                   url->password, sizeof url->password, err);
+    url->has_password = url->has_password || url->password[0] != '\0';
+    if (status == HF_OK && url->kind == RD_SENTINEL)
+        status = hf__find_password(url->sentinel_password_file, RD_SENTINEL_PASSWORD_VARIABLE,
+                                   url->shown, url->sentinel_password,
+                                   sizeof url->sentinel_password, err);
+    return status == HF_OK ? hf__ok(err) : status;
 }

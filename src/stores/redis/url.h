@@ -6,7 +6,7 @@
  *   redlock://[user:password@]host[:port],host[:port],host[:port][,...][/db][?options]
  *
  * Options: prefix, max_ttl, db, tls=on|off, ca, cert, key, verify=on|off, password_file; redlock
- * has node_timeout besides. */
+ * has node_timeout besides, redis+sentinel has sentinel_user and sentinel_password_file. */
 #ifndef HF_STORES_REDIS_URL_H
 #define HF_STORES_REDIS_URL_H
 
@@ -23,6 +23,8 @@ enum {
 #define RD_NODE_TIMEOUT_DEFAULT_MS 50
 #define RD_NODE_TIMEOUT_MAX_MS     10000
 #define RD_PASSWORD_VARIABLE       "HOLDFAST_REDIS_PASSWORD"
+
+#define RD_SENTINEL_PASSWORD_VARIABLE "HOLDFAST_SENTINEL_PASSWORD"
 
 enum rd_kind { RD_DIRECT, RD_SENTINEL, RD_REDLOCK };
 
@@ -50,13 +52,16 @@ struct rd_url {
     char cert[RD_TEXT_MAX];
     char key[RD_TEXT_MAX];
     char password_file[RD_TEXT_MAX];
+    char sentinel_user[RD_TEXT_MAX]; /* "" is the sentinels' default user */
+    char sentinel_password[RD_TEXT_MAX];
+    char sentinel_password_file[RD_TEXT_MAX];
     char shown[RD_TEXT_MAX]; /* without the password: for error texts */
 };
 
 /* Takes text apart. HF_OK or HF_INVALID. Reads neither files nor the environment. */
 enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_error *err);
-/* If the URL has no password: from password_file, else from the environment.
- * HF_OK, HF_INVALID (no such file, empty, too long) or HF_DENIED. */
+/* Passwords that the URL does not have: from their files, else from the environment. HF_OK,
+ * HF_INVALID (no such file, empty, too long) or HF_DENIED. */
 enum hf_status rd_url_find_password(struct rd_url *url, struct hf_error *err);
 /* "host" or "host:port" or "[::1]:port"; false if it is none. */
 bool rd_address_parse(const char *text, size_t len, unsigned default_port, struct rd_address *out);
