@@ -4,7 +4,8 @@
  *   redlock_node.c   one node: who it is, whether it votes, what has to be released there yet
  *   redlock_link.c   one connection to a node, from nothing to ready, without waiting
  *   redlock_round.c  one request to every node at once, and the answers as they come
- *   redlock_hold.c   acquire, renew, release: src/core/quorum.c decides, this asks
+ *   redlock_acquire.c, redlock_hold.c
+ *                    acquire; renew and release: src/core/quorum.c decides, these ask
  *   redlock_list.c   what a majority of the nodes says is held
  */
 #ifndef HF_STORES_REDIS_REDLOCK_H
@@ -167,10 +168,13 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
 const char *rl_round_trouble(const struct rl_round *round);
 /* Why a node that has not joined does not vote. */
 enum hf__quorum_no rl_round_missing(const struct rl_round *round, unsigned index);
+/* Tells the vote that nothing more came in time: a node that was asked may have acted, one that has
+ * not joined cannot. */
+enum hf__quorum_action rl_round_time_out(const struct rl_round *round, struct hf__quorum *vote);
 /* How long to wait for the answers to what is sent now. */
 int64_t rl_round_deadline(const struct rl_round *round, int64_t limit_ns);
 
-/* redlock_hold.c, redlock_list.c: slots of the table */
+/* redlock_acquire.c, redlock_hold.c, redlock_list.c: slots of the table */
 enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim,

@@ -254,3 +254,14 @@ int64_t rl_round_deadline(const struct rl_round *round, int64_t limit_ns)
 
     return end_ns < limit_ns ? end_ns : limit_ns;
 }
+
+enum hf__quorum_action rl_round_time_out(const struct rl_round *round, struct hf__quorum *vote)
+{
+    enum hf__quorum_action action = HF__QUORUM_WAIT;
+
+    for (unsigned i = 0; i < vote->count && action == HF__QUORUM_WAIT; i++)
+        action = hf__quorum_on_no(vote, i,
+                                  rl_round_coming(round, i) ? HF__NO_UNREACHABLE : HF__NO_ANSWER,
+                                  round->store->rd.base.host->now_ns());
+    return action;
+}
