@@ -6,11 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What somebody has to mend comes before what may pass. */
+static void note(struct rl_round *round, const struct hf_error *err)
+{
+    if (round->note.code == HF_OK || err->code == HF_INVALID ||
+        (err->code == HF_DENIED && round->note.code != HF_INVALID))
+        round->note = *err;
+}
+
 static void miss(struct rl_round *round, unsigned index, const struct hf_error *err)
 {
     round->missing[index] = err->code;
-    if (round->note.code == HF_OK || err->code == HF_INVALID)
-        round->note = *err;
+    note(round, err);
     if (err->code == HF_QUARANTINE &&
         (round->retry_after_ms == 0 || err->retry_after_ms < round->retry_after_ms))
         round->retry_after_ms = err->retry_after_ms > 0 ? err->retry_after_ms : 1;
@@ -221,8 +228,7 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
         (void)rd_verdict_fail(text, lock, round->store->rd.url.shown, &err);
     else
         (void)rd_nonsense(&round->store->rd, lock, &err);
-    if (round->note.code == HF_OK || err.code == HF_DENIED)
-        round->note = err;
+    note(round, &err);
     return HF__NO_UNREACHABLE;
 }
 
