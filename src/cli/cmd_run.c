@@ -27,7 +27,6 @@ enum {
 struct given {
     bool no_wait;
     bool wait;
-    bool grace;
     bool max_runtime;
     uint64_t busy_exit;
 };
@@ -35,10 +34,12 @@ struct given {
 static int read_options(struct run_options *options, int argc, char **argv, bool *go_on);
 static int find_command(struct run_options *options, int argc, char **argv, int first, bool dashes);
 static int check_options(struct run_options *options, struct given *given);
+static void choose_grace(struct run_options *options);
 static bool check_timing(const struct run_options *options);
 static int run_in_store(struct run_job *job, int *die_of);
 static int run_under_lease(struct run_job *job, int *die_of);
 static enum hf_status take_lock(struct run_job *job, struct run_wait *wait, struct hf_error *err);
+static bool fit_to_lease(struct run_job *job);
 static int not_taken(const struct run_job *job, const struct hf_error *err);
 static int run_below_hold(struct run_job *job, const struct run_held *held, int *die_of);
 static void give_back(struct run_job *job, struct run_outcome *outcome);
@@ -95,7 +96,7 @@ static int read_options(struct run_options *options, int argc, char **argv, bool
         {0, "ttl", CLI_DURATION, "DURATION", "how long the lease lasts unless renewed; 30s", NULL,
          &options->ttl_ms, NULL},
         {0, "grace", CLI_DURATION, "DURATION", "from TERM to KILL; 5s, at most a third of the ttl",
-         NULL, &options->grace_ms, &given.grace},
+         NULL, &options->grace_ms, &options->grace_given},
         {0, "on-loss", CLI_CHOICE, "WHAT", "the lock is lost: term (default), kill, or warn",
          on_loss, &options->on_loss, NULL},
         {0, "leftover", CLI_CHOICE, "WHAT",
@@ -153,13 +154,17 @@ static int check_options(struct run_options *options, struct given *given)
         return cli_usage_error(self(), "--no-wait and --wait exclude each other");
     if (given->no_wait)
         options->wait_ms = 0;
-    if (!given->grace) {
-        int64_t third_ms = options->ttl_ms / RENEW_PART;
-        options->grace_ms = third_ms < GRACE_DEFAULT_MS ? third_ms : GRACE_DEFAULT_MS;
-    }
+    choose_grace(options);
     if (options->grace_ms > HF_TTL_MAX_MS)
         return cli_usage_error(self(), "--grace: at most a day");
     return check_timing(options) ? 0 : EXIT_HF_USAGE;
+}
+
+static void choose_grace(struct run_options *options)
+{
+    int64_t third_ms = options->ttl_ms / RENEW_PART;
+    if (!options->grace_given)
+        options->grace_ms = third_ms < GRACE_DEFAULT_MS ? third_ms : GRACE_DEFAULT_MS;
 }
 
 /* A renewal that fails once is tried again; there must be time for that before TERM is due. */
@@ -213,6 +218,11 @@ static int run_under_lease(struct run_job *job, int *die_of)
         if (status == HF_OK)
             give_back(job, &outcome);
         return stop ? SIGNAL_EXIT_BASE + *die_of : not_taken(job, &err);
+    }
+    if (!fit_to_lease(job)) {
+        run_wait_end(&wait);
+        give_back(job, &outcome);
+        return EXIT_HF_USAGE;
     }
     job->life_fd = hf_store_life_fd(job->store);
     job->environment = run_environment(job, NULL);
@@ -270,6 +280,23 @@ static enum hf_status take_lock(struct run_job *job, struct run_wait *wait, stru
     status = hf_acquire(job->store, options->name, &acquire, &job->lease, err);
     run_wait_hush(wait);
     return status;
+}
+
+/* A store may grant a shorter lease than was asked for: it is then the one that ends the tree. */
+static bool fit_to_lease(struct run_job *job)
+{
+    struct run_options *options = job->options;
+    int64_t granted_ms = hf_lease_ttl_ms(job->lease);
+    char granted[32], asked[32];
+    if (granted_ms >= options->ttl_ms)
+        return true;
+    hf__format_duration(granted, sizeof granted, granted_ms);
+    hf__format_duration(asked, sizeof asked, options->ttl_ms);
+    cli_error("lock '%s': the store grants a lease of %s, not of %s", options->name, granted,
+              asked);
+    options->ttl_ms = granted_ms;
+    choose_grace(options);
+    return check_timing(options);
 }
 
 static int not_taken(const struct run_job *job, const struct hf_error *err)

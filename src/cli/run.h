@@ -31,13 +31,14 @@ struct run_options {
     const char *name;
     char **command; /* CMD and its arguments, ends with NULL */
     const char *label;
-    int64_t ttl_ms;
+    int64_t ttl_ms;  /* once the lock is taken: as it was granted */
     int64_t wait_ms; /* < 0: without limit */
     int64_t grace_ms;
     int64_t max_runtime_ms; /* 0: none */
     int busy_exit;
     int on_loss;
     int leftover;
+    bool grace_given;
     bool skip_ok;
     bool no_reenter;
 };
@@ -168,7 +169,7 @@ _Noreturn void run_guard_main(struct run_guard *guard);
 /* The supervisor: run_supervise.c */
 
 struct run_job {
-    const struct run_options *options;
+    struct run_options *options;
     struct run_signals signals;
     struct run_page *page;
     struct hf_store *store;

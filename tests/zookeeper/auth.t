@@ -4,18 +4,10 @@ set -u
 . "$(dirname "$0")/lib.sh"
 zk_start a maxSessionTimeout=60000
 h=$(hosts a)
-kazoo() { # SNIPPET : k is a client
-    /usr/bin/python3 -c "
-from kazoo.client import KazooClient
-from kazoo.security import make_acl, make_digest_acl
-k = KazooClient('$h'); k.start()
-$1
-k.stop()"
-}
 try() { # STORE ARG...
     local store=$1
     shift
-    out=$("$holdfast" --store "$store" "$@" 2>&1)
+    out=$("$hf" --store "$store" "$@" 2>&1)
     status=$?
 }
 
@@ -24,7 +16,7 @@ is $status 0 'with credentials'
 like "$out" '[0-9]* zookeeper://ann*' 'the child sees the store'
 [[ $out != *s3cret* ]]
 ok $? 'without the password'
-is "$(kazoo "
+is "$(kazoo a "
 k.add_auth('digest', 'ann:s3cret')
 for path in '/app', '/app/holdfast', '/app/holdfast/job':
     print(*[(a.id.scheme, a.id.id.split(':')[0], a.perms) for a in k.get_acls(path)[0]])" | sort -u)" \
@@ -45,7 +37,7 @@ is $status 0 'the password from the environment'
 try "zookeeper://ann@$h/app" run job -- true
 like "$out" '*a user and a password go together*' 'a user alone'
 
-kazoo "k.create('/theirs', b'', acl=[make_acl('world', 'anyone', read=True)])"
+kazoo a "k.create('/theirs', b'', acl=[make_acl('world', 'anyone', read=True)])"
 try "zookeeper://$h/theirs" run job -- true
 is $status 77 'a chroot in which we may not create: 77'
 like "$out" 'holdfast: *theirs*' 'in a sentence'
@@ -62,17 +54,17 @@ is $status 0 'tls=off is what it is anyway'
 
 # Other recipes' nodes count: a client of Curator, or of kazoo that knows the pattern -lock-, at the
 # same path is in the line.
-kazoo "
+kazoo a "
 import subprocess
 lock = k.Lock('/holdfast/shared', 'kazoo-client')
 lock.acquire()
-print(subprocess.run(['$holdfast', '--store', 'zookeeper://$h', 'run', '-n', 'shared', '--', 'true']).returncode)
+print(subprocess.run(['$hf', '--store', 'zookeeper://$h', 'run', '-n', 'shared', '--', 'true']).returncode)
 lock.release()
 " >"$dir/kazoo" 2>"$dir/err"
 is "$(cat "$dir/kazoo")" 75 "kazoo's Lock keeps us out"
-"$holdfast" --store "zookeeper://$h" run shared -- sh -c "touch '$dir/held'; sleep 3" &
+"$hf" --store "zookeeper://$h" run shared -- sh -c "touch '$dir/held'; sleep 3" &
 eventually 10 test -e "$dir/held"
-is "$(kazoo "print(k.Lock('/holdfast/shared', extra_lock_patterns=['-lock-']).acquire(blocking=False))")" False "and we keep kazoo's Lock out"
+is "$(kazoo a "print(k.Lock('/holdfast/shared', extra_lock_patterns=['-lock-']).acquire(blocking=False))")" False "and we keep kazoo's Lock out"
 wait
 
 # Sequence numbers at their end: only the czxid tells the order.
@@ -83,11 +75,11 @@ from kazoo.client import KazooClient
 k = KazooClient(sys.argv[1])
 k.start()
 k.ensure_path('/holdfast/wrap')
-k.create('/holdfast/wrap/' + 'a' * 32 + '-lock-2147483647', b'1 1000 first', ephemeral=True)
-k.create('/holdfast/wrap/' + 'b' * 32 + '-lock--2147483648', b'1 1000 second', ephemeral=True)
+k.create('/holdfast/wrap/' + 'a' * 32 + '-lock-2147483647', b'1 1000 0 first', ephemeral=True)
+k.create('/holdfast/wrap/' + 'b' * 32 + '-lock--2147483648', b'1 1000 0 second', ephemeral=True)
 print(subprocess.run([sys.argv[2], '--store', 'zookeeper://' + sys.argv[1], 'status', 'wrap'],
                      capture_output=True, text=True).stdout)
 k.stop()
 PY
-like "$(/usr/bin/python3 "$dir/wrap.py" "$h" "$holdfast")" '*first*' 'after the wrap-around the older child holds'
+like "$(/usr/bin/python3 "$dir/wrap.py" "$h" "$hf")" '*first*' 'after the wrap-around the older child holds'
 done_testing

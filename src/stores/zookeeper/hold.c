@@ -17,8 +17,7 @@ static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim
     struct zk_line line;
     struct Stat stat = {0};
     char data[ZK_DATA_MAX];
-    const char *label;
-    uint32_t ttl_ms;
+    struct zk_said said;
     enum hf_status status = zk_session_get(store, 0, claim->name, &patience, &session, err);
     int64_t sent_at_ns = store->base.host->now_ns();
     int rc;
@@ -31,7 +30,7 @@ static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim
     } else if (line.count > 0 && zk_line_find(&line, claim->owner) == 0 &&
                zk_read_child(session, claim->name, line.at[0].name, &patience, data, &stat) ==
                    ZOK &&
-               (uint64_t)stat.czxid == claim->token && zk_data_parse(data, &ttl_ms, &label)) {
+               (uint64_t)stat.czxid == claim->token && zk_data_parse(data, &said)) {
         if (claim->ttl_ms != 0) {
             status = hf__fail(
                 err, HF_UNSUPPORTED,
@@ -41,8 +40,8 @@ static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim
             /* Its session knows how long it lasts, and does not tell: a part of it is sure enough
              * for a look, and nothing to write by. */
             grant->sent_at_ns = sent_at_ns;
-            grant->ttl_ms = ttl_ms;
-            grant->remaining_ms = ttl_ms / 4;
+            grant->ttl_ms = said.ttl_ms;
+            grant->remaining_ms = said.ttl_ms / 4;
             status = hf__ok(err);
         }
     } else {
@@ -92,6 +91,7 @@ static enum hf_status renew_own(struct zk_store *store, const struct hf_claim *c
                                 struct hf_error *err)
 {
     struct zk_patience patience = patience_of(claim);
+    uint32_t lease_ms = hold->lease_ms;
     int64_t sent_at_ns;
     enum hf_status status = zk_session_connected(hold->session, claim->name, &patience, err);
     int rc;
@@ -114,12 +114,15 @@ static enum hf_status renew_own(struct zk_store *store, const struct hf_claim *c
     if (rc != ZOK)
         return zk_verdict(store, claim->name, rc, err);
     grant->sent_at_ns = sent_at_ns;
-    grant->ttl_ms = hold->lease_ms;
+    /* Another server may have negotiated a shorter session when the connection was lost. */
+    if (zk_session_lease_ms(hold->session) < lease_ms)
+        lease_ms = zk_session_lease_ms(hold->session);
+    grant->ttl_ms = lease_ms;
     grant->remaining_ms = (hold->end_ns - sent_at_ns) / HF__NS_PER_MS;
     if (claim->ttl_ms == 0
             ? sent_at_ns < hold->end_ns
             : zk_holds_extend(store, hold,
-                              hf__time_add(sent_at_ns, (int64_t)hold->lease_ms * HF__NS_PER_MS)))
+                              hf__time_add(sent_at_ns, (int64_t)lease_ms * HF__NS_PER_MS)))
         return hf__ok(err);
     end_hold(store, claim);
     return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);

@@ -23,13 +23,14 @@ bool zk_holds_add(struct zk_store *store, const struct zk_hold *hold)
 {
     struct zk_hold *copy = malloc(sizeof *copy);
     struct zk_hold **at = bucket(store, hold->owner);
+    int64_t touch_ns = store->base.host->now_ns() + zk_reaper_touch_ns(hold->session);
     bool runs;
 
     if (copy == NULL)
         return false;
     *copy = *hold;
     pthread_mutex_lock(&store->lock);
-    runs = zk_reaper_start(store);
+    runs = zk_reaper_start(store, hold->end_ns < touch_ns ? hold->end_ns : touch_ns);
     if (runs) {
         copy->next = *at;
         *at = copy;

@@ -86,6 +86,8 @@ bool zk_line_init_alone(struct zk_line *line, const char *name)
     bool good = copy != NULL && zk_line_init(line, &names) && line->count == 1;
 
     free(copy);
+    if (!good)
+        zk_line_release(line);
     return good;
 }
 
@@ -118,24 +120,36 @@ size_t zk_line_find(const struct zk_line *line, const char *owner)
     return line->count;
 }
 
-void zk_data_make(char out[ZK_DATA_MAX], uint32_t ttl_ms, const char *label)
+void zk_data_make(char out[ZK_DATA_MAX], uint32_t ttl_ms, int64_t waited_ms, const char *label)
 {
-    (void)snprintf(out, ZK_DATA_MAX, "1 %u %s", ttl_ms, label != NULL ? label : "");
+    (void)snprintf(out, ZK_DATA_MAX, "1 %u %lld %s", ttl_ms, (long long)waited_ms,
+                   label != NULL ? label : "");
 }
 
-bool zk_data_parse(const char *data, uint32_t *ttl_ms, const char **label)
+/* The number before the next space; *at is then behind it. */
+static bool take_number(const char **at, uint64_t *out)
 {
-    const char *space = strncmp(data, "1 ", 2) == 0 ? strchr(data + 2, ' ') : NULL;
-    char digits[12];
-    uint64_t number;
+    size_t len = strcspn(*at, " ");
+    char digits[24];
 
-    if (space == NULL || (size_t)(space - data - 2) >= sizeof digits)
+    if (len >= sizeof digits || (*at)[len] != ' ')
         return false;
-    memcpy(digits, data + 2, (size_t)(space - data - 2));
-    digits[space - data - 2] = '\0';
-    if (!hf__parse_u64(digits, &number) || number > HF_TTL_MAX_MS)
+    memcpy(digits, *at, len);
+    digits[len] = '\0';
+    *at += len + 1;
+    return hf__parse_u64(digits, out);
+}
+
+bool zk_data_parse(const char *data, struct zk_said *out)
+{
+    uint64_t version;
+    uint64_t ttl_ms;
+    uint64_t waited_ms;
+
+    if (!take_number(&data, &version) || version != 1 || !take_number(&data, &ttl_ms) ||
+        ttl_ms > HF_TTL_MAX_MS || !take_number(&data, &waited_ms) || waited_ms > INT64_MAX)
         return false;
-    *ttl_ms = (uint32_t)number;
-    *label = space + 1;
+    *out = (struct zk_said){
+        .ttl_ms = (uint32_t)ttl_ms, .waited_ms = (int64_t)waited_ms, .label = data};
     return true;
 }

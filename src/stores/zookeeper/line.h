@@ -5,7 +5,7 @@
 #include "stores/zookeeper/request.h"
 #include <holdfast.h>
 
-#define ZK_DATA_MAX  (HF_LABEL_MAX + 32) /* bytes of what a child says */
+#define ZK_DATA_MAX  (HF_LABEL_MAX + 48) /* bytes of what a child says */
 #define ZK_CHILD_MAX 256 /* bytes of a child's name; longer ones are no contenders */
 
 struct zk_entry {
@@ -33,8 +33,13 @@ size_t zk_line_find(const struct zk_line *line, const char *owner);
 /* The number at the end of a child's name: ten digits, or a minus sign and ten. */
 bool zk_sequence(const char *name, int32_t *out);
 
-/* What a child says: "1 TTL LABEL". label points into data. */
-void zk_data_make(char out[ZK_DATA_MAX], uint32_t ttl_ms, const char *label);
-bool zk_data_parse(const char *data, uint32_t *ttl_ms, const char **label);
+/* What a child says, as "1 TTL WAITED LABEL". */
+struct zk_said {
+    uint32_t ttl_ms;
+    int64_t waited_ms; /* from its making until it was its turn */
+    const char *label; /* points into the data                  */
+};
+void zk_data_make(char out[ZK_DATA_MAX], uint32_t ttl_ms, int64_t waited_ms, const char *label);
+bool zk_data_parse(const char *data, struct zk_said *out);
 
 #endif /* HF_ZOOKEEPER_LINE_H */

@@ -20,6 +20,15 @@ static int64_t own_remaining_ms(struct zk_store *store, const char *name, const 
     return left_ns > 0 ? left_ns / HF__NS_PER_MS : 0;
 }
 
+/* Since it was its turn, by the server's clock and ours: to be looked at, and for nothing else. */
+static int64_t age_ms(const struct zk_store *store, const struct Stat *stat,
+                      const struct zk_said *said)
+{
+    int64_t age = store->base.host->wall_us() / 1000 - stat->ctime - said->waited_ms;
+
+    return age > 0 ? age : 0;
+}
+
 /* One lock. Returns a ZooKeeper code; *more is what fn said. */
 static int show(struct zk_session *session, const char *name, const struct zk_patience *patience,
                 hf_list_fn *fn, void *data, bool *more)
@@ -30,8 +39,7 @@ static int show(struct zk_session *session, const char *name, const struct zk_pa
     struct zk_line line;
     char text[ZK_DATA_MAX];
     char label[HF_LABEL_MAX + 1] = "";
-    const char *said;
-    uint32_t ttl_ms;
+    struct zk_said said;
     int rc = zk_read_line(session, name, false, patience, &line);
 
     if (rc != ZOK || line.count == 0)
@@ -51,10 +59,12 @@ static int show(struct zk_session *session, const char *name, const struct zk_pa
         info.remaining_ms =
             own_remaining_ms(session->store, name, line.at[0].name, (uint64_t)stat.czxid);
     }
-    if (!info.foreign && zk_data_parse(text, &ttl_ms, &said))
-        hf__copy_printable(label, sizeof label, said);
-    else
+    if (!info.foreign && zk_data_parse(text, &said)) {
+        info.age_ms = age_ms(session->store, &stat, &said);
+        hf__copy_printable(label, sizeof label, said.label);
+    } else {
         hf__copy_printable(label, sizeof label, text);
+    }
     info.label = label;
     *more = fn(&info, data);
 out:

@@ -18,18 +18,18 @@
 
 static void *reaper_main(void *data);
 
-bool zk_reaper_start(struct zk_store *store)
+bool zk_reaper_start(struct zk_store *store, int64_t at_ns)
 {
     if (!store->reaper_runs)
         store->reaper_runs = pthread_create(&store->reaper, NULL, reaper_main, store) == 0;
-    else
-        zk_reaper_wake(store);
+    else if (at_ns < store->reaper_next_ns)
+        (void)eventfd_write(store->reaper_fd, 1);
     return store->reaper_runs;
 }
 
-void zk_reaper_wake(struct zk_store *store)
+int64_t zk_reaper_touch_ns(const struct zk_session *session)
 {
-    (void)eventfd_write(store->reaper_fd, 1);
+    return (int64_t)zoo_recv_timeout(session->handle) * HF__NS_PER_MS / TOUCHES;
 }
 
 void zk_reaper_stop(struct zk_store *store)
@@ -42,7 +42,7 @@ void zk_reaper_stop(struct zk_store *store)
     pthread_mutex_unlock(&store->lock);
     if (!runs)
         return;
-    zk_reaper_wake(store);
+    (void)eventfd_write(store->reaper_fd, 1);
     (void)pthread_join(store->reaper, NULL);
     store->reaper_runs = false;
 }
@@ -61,7 +61,7 @@ void zk_orphan(struct zk_session *session, const char *name, const char *owner)
     zk_session_ref(session);
     orphan->next = store->orphans;
     store->orphans = orphan;
-    (void)zk_reaper_start(store);
+    (void)zk_reaper_start(store, 0);
     pthread_mutex_unlock(&store->lock);
 }
 
@@ -170,7 +170,7 @@ static int64_t touch(struct zk_store *store, int64_t now_ns)
     int64_t next_ns = HF_NEVER;
 
     for (struct zk_session *at = store->sessions; at != NULL; at = at->next) {
-        int64_t every_ns = (int64_t)zoo_recv_timeout(at->handle) * HF__NS_PER_MS / TOUCHES;
+        int64_t every_ns = zk_reaper_touch_ns(at);
 
         if (at->refs == 1 || zoo_state(at->handle) != ZOO_CONNECTED_STATE || every_ns <= 0)
             continue;
@@ -200,13 +200,13 @@ static void *reaper_main(void *data)
         pthread_mutex_lock(&store->lock);
         next_ns = collect(store, now_ns);
         touch_ns = touch(store, now_ns);
+        next_ns = touch_ns < next_ns ? touch_ns : next_ns;
+        store->reaper_next_ns = next_ns;
         orphans = store->orphans != NULL;
         stop = store->reaper_stop;
         pthread_mutex_unlock(&store->lock);
         if (stop)
             break;
-        if (touch_ns < next_ns)
-            next_ns = touch_ns;
         if (orphans && reap_all(store) && now_ns + RETRY_NS < next_ns)
             next_ns = now_ns + RETRY_NS;
         (void)hf__poll_until(&fd, 1, next_ns);

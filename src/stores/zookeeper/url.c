@@ -2,12 +2,8 @@
 #include "stores/zookeeper/url.h"
 #include "base/base.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define HOSTS_MAX 16
 
@@ -145,27 +141,26 @@ static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error
     char *path;
     char *at;
     struct options options = {.url = url};
-    char hosts[ZK_TEXT_MAX];
+    bool placed;
 
     if (query != NULL)
         *query++ = '\0';
     path = rest + strcspn(rest, "/");
-    memcpy(hosts, rest, (size_t)(path - rest));
-    hosts[path - rest] = '\0';
-    at = strrchr(hosts, '@');
-    if (at != NULL && !parse_user(url, hosts, (size_t)(at - hosts)))
+    placed = parse_chroot(url, path);
+    *path = '\0'; /* what is left are the user and the hosts */
+    at = strrchr(rest, '@');
+    if (at != NULL && !parse_user(url, rest, (size_t)(at - rest)))
         return hf__fail(
             err, HF_INVALID,
             "store %.150s: the user is empty, has a colon or is too long, or a %% starts "
             "no escape",
             url->shown);
-    if (!parse_hosts(url, at != NULL ? at + 1 : hosts) || !parse_chroot(url, path))
+    if (!placed || !parse_hosts(url, at != NULL ? at + 1 : rest))
         return hf__fail(
             err, HF_INVALID,
             "store %.100s: write zookeeper://USER:PASSWORD@HOST:2181,HOST:2181/CHROOT, with "
             "%d hosts at most",
             url->shown, HOSTS_MAX);
-    explicit_bzero(hosts, sizeof hosts);
     if (query != NULL && !hf__url_params(query, set_option, &options))
         return hf__fail(err, HF_INVALID,
                         "store %.150s: an option is unknown or its value is wrong; known is "
@@ -180,48 +175,18 @@ static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error
     return hf__ok(err);
 }
 
-/* The first line of the file. */
-static enum hf_status read_password(struct zk_url *url, struct hf_error *err)
-{
-    int fd = open(url->password_file, O_RDONLY | O_CLOEXEC);
-    ssize_t len = -1;
-    int why = errno;
-
-    if (fd >= 0) {
-        len = read(fd, url->password, sizeof url->password - 1);
-        why = errno;
-        (void)close(fd);
-    }
-    if (len < 0)
-        return hf__fail(err, why == EACCES || why == EPERM ? HF_DENIED : HF_INVALID,
-                        "store %.100s: cannot read the password from %.60s: %s", url->shown,
-                        url->password_file, strerror(why));
-    url->password[len] = '\0';
-    url->password[strcspn(url->password, "\r\n")] = '\0';
-    if (url->password[0] == '\0')
-        return hf__fail(err, HF_INVALID,
-                        "store %.100s: %.60s is empty; its first line is the password", url->shown,
-                        url->password_file);
-    url->has_password = true;
-    return hf__ok(err);
-}
-
 enum hf_status zk_url_find_password(struct zk_url *url, struct hf_error *err)
 {
-    const char *value;
-
-    if (!url->has_password && url->password_file[0] != '\0') {
-        enum hf_status status = read_password(url, err);
+    if (url->user[0] != '\0' && !url->has_password) {
+        enum hf_status status =
+            hf__find_password(url->password_file, ZK_PASSWORD_VARIABLE, url->shown, url->password,
+                              sizeof url->password, err);
 
         if (status != HF_OK)
             return status;
+        url->has_password = url->password[0] != '\0';
     }
-    value = url->user[0] != '\0' && !url->has_password ? secure_getenv(ZK_PASSWORD_VARIABLE) : NULL;
-    if (value != NULL && strlen(value) < sizeof url->password) {
-        memcpy(url->password, value, strlen(value) + 1);
-        url->has_password = true;
-    }
-    if (url->has_password != (url->user[0] != '\0'))
+    if (url->user[0] != '\0' ? !url->has_password : url->password_file[0] != '\0')
         return hf__fail(
             err, HF_INVALID,
             "store %.100s: a user and a password go together (in the URL, password_file= "

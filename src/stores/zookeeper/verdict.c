@@ -58,14 +58,13 @@ enum hf_status zk_busy(struct zk_session *session, const char *name, const struc
 {
     const char *shown = session->store->url.shown;
     char data[ZK_DATA_MAX] = "";
-    const char *label;
-    uint32_t ttl_ms;
+    struct zk_said said;
 
     if (line->count > 0 &&
         zk_read_child(session, name, line->at[0].name, patience, data, NULL) == ZOK &&
-        zk_data_parse(data, &ttl_ms, &label) && label[0] != '\0')
+        zk_data_parse(data, &said) && said.label[0] != '\0')
         return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.60s is held by %.100s", name,
-                        shown, label);
+                        shown, said.label);
     return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.80s is held by another", name, shown);
 }
 

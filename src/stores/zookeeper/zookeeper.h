@@ -94,7 +94,8 @@ struct zk_store {
     pthread_t reaper;
     bool reaper_runs;
     bool reaper_stop;
-    int reaper_fd; /* eventfd: there is something sooner, or stop */
+    int64_t reaper_next_ns; /* what comes before this must wake it */
+    int reaper_fd;          /* eventfd                             */
 };
 
 /* session.c */
@@ -166,8 +167,10 @@ bool zk_recall(struct zk_store *store, const char *name, struct zk_memory *out);
 bool zk_stands_alone(const struct zk_memory *memory, int32_t sequence, uint64_t token);
 
 /* reaper.c */
-bool zk_reaper_start(struct zk_store *store); /* store->lock held; true if it runs */
-void zk_reaper_wake(struct zk_store *store);
+/* Has it run, and look at things at that time at the latest. store->lock held; true if it runs. */
+bool zk_reaper_start(struct zk_store *store, int64_t at_ns);
+/* How often it sends something in a session that holds something. */
+int64_t zk_reaper_touch_ns(const struct zk_session *session);
 void zk_reaper_stop(struct zk_store *store);
 /* Have the child of owner deleted as soon as the session allows. */
 void zk_orphan(struct zk_session *session, const char *name, const char *owner);

@@ -1,6 +1,8 @@
 #!/bin/bash
-# The conformance suite over three servers.
+# zookeeper_ensemble.t - the conformance suite over three ZooKeeper servers.
+# run: once
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../zookeeper/lib.sh"
+
 zk_ensemble e minSessionTimeout=400 maxSessionTimeout=20000
 CONFORM_TTL_MS=1000 "$build/tests/conform/conform" "zookeeper://$(hosts e1 e2 e3)/conform"

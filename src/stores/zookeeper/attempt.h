@@ -1,0 +1,51 @@
+/* attempt.h - one attempt to take a lock, as the three files that carry it out see it. */
+#ifndef HF_ZOOKEEPER_ATTEMPT_H
+#define HF_ZOOKEEPER_ATTEMPT_H
+
+#include "stores/zookeeper/zookeeper.h"
+
+#define ZK_WAIT_OVER (-1004) /* beside the codes of request.h */
+
+struct zk_attempt {
+    struct zk_store *store;
+    const struct hf_claim *claim;
+    struct zk_session *session;
+    struct zk_patience patience; /* until the wait is over and a request has had its time */
+    int64_t leave_ns;            /* how much more may be spent on leaving the line           */
+    uint32_t lease_ms;
+    bool in_line; /* the own child may exist                                     */
+    char path[ZK_PATH_MAX];
+    char data[ZK_DATA_MAX];
+    uint64_t token;
+    int64_t made_at_ns; /* before the create was sent                                   */
+    int64_t sent_at_ns; /* of the write that proves the own child; 0: none that is fresh */
+    struct zk_line line;
+};
+
+/* The session is over, and its children with it. */
+static inline bool zk_session_ended(int rc)
+{
+    return rc == ZSESSIONEXPIRED || rc == ZINVALIDSTATE || rc == ZCLOSING;
+}
+
+/* What was under way may have been done or not. */
+static inline bool zk_connection_lost(int rc)
+{
+    return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZSESSIONMOVED;
+}
+
+/* enter.c. Each returns a code; ZOK: a->line is the line as it was after the request. */
+
+/* Makes the own child, and whatever is missing above it. */
+int zk_enter(struct zk_attempt *a);
+/* Waits until the session is connected again; ZK_GIVEN_UP: it is not, and time is over. */
+int zk_reconnect(struct zk_attempt *a);
+/* After a lost connection: waits for the next one, and finds out whether the child was made. */
+int zk_settle(struct zk_attempt *a);
+/* Proves that the own child and its session are still there, and says how long it has waited. */
+int zk_confirm(struct zk_attempt *a);
+
+/* wait.c. Until the child in front of the one at that place is gone (ZOK), or the wait is over. */
+int zk_wait_turn(struct zk_attempt *a, size_t place);
+
+#endif /* HF_ZOOKEEPER_ATTEMPT_H */

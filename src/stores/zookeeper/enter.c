@@ -1,0 +1,184 @@
+/* enter.c - getting into the line, and proving that one is in it.
+ *
+ * The making of the own child and the reading of the line travel together: a session's requests are
+ * answered in order, so a free lock costs one round trip. Whatever happened to the connection, the
+ * owner in the child's name tells afterwards whether it was made.
+ */
+#include "stores/zookeeper/attempt.h"
+
+#include <string.h>
+
+static int enter_once(struct zk_attempt *a, const char *parent, const char *stem);
+static int note_own(struct zk_attempt *a, const char *path, const struct Stat *stat);
+
+int zk_enter(struct zk_attempt *a)
+{
+    char parent[ZK_PATH_MAX];
+    char stem[ZK_PATH_MAX];
+    int rc = ZBADARGUMENTS;
+
+    if (!zk_lock_path(a->store, a->claim->name, parent) ||
+        snprintf(stem, sizeof stem, "%s/%s-lock-", parent, a->claim->owner) >= (int)sizeof stem)
+        return rc;
+    for (int tries = 0; tries < ZK_TRIES_MAX; tries++) {
+        rc = enter_once(a, parent, stem);
+        if (rc != ZNONODE || a->in_line)
+            return rc;
+        rc = zk_make_parent(a->session, a->claim->name, &a->patience);
+        /* Nothing of ours is in doubt here. A lost connection: once more when it is back. */
+        if (rc != ZOK && !zk_connection_lost(rc))
+            return rc;
+        if (rc != ZOK && (rc = zk_reconnect(a)) != ZOK)
+            return rc == ZK_GIVEN_UP ? ZCONNECTIONLOSS : rc;
+    }
+    return ZSYSTEMERROR; /* the parent vanishes as often as it is made */
+}
+
+int zk_reconnect(struct zk_attempt *a)
+{
+    switch ((int)zk_session_connected(a->session, NULL, &a->patience, NULL)) {
+    case HF_OK:
+        return ZOK;
+    case HF_LOST:
+        return ZSESSIONEXPIRED;
+    case HF_CANCELLED:
+        return ZK_CANCELLED;
+    case HF_DENIED:
+        return ZAUTHFAILED;
+    case HF_NOMEM:
+        return ZK_NOMEM;
+    default:
+        return ZK_GIVEN_UP;
+    }
+}
+
+/* The new connection is made through the leader, which from then on refuses what the old one still
+ * had in its pipes; so what a synced look does not find was not made and will not be. */
+int zk_settle(struct zk_attempt *a)
+{
+    struct Stat stat = {0};
+    char path[ZK_PATH_MAX + ZK_CHILD_MAX];
+    const char *child;
+    size_t place;
+    int rc = zk_reconnect(a);
+
+    a->sent_at_ns = 0;
+    zk_line_release(&a->line);
+    if (rc == ZOK)
+        rc = zk_read_line(a->session, a->claim->name, true, &a->patience, &a->line);
+    place = rc == ZOK ? zk_line_find(&a->line, a->claim->owner) : a->line.count;
+    if (place == a->line.count)
+        return rc;
+    child = a->line.at[place].name;
+    rc = zk_read_child(a->session, a->claim->name, child, &a->patience, NULL, &stat);
+    if (rc != ZOK || !zk_lock_path(a->store, a->claim->name, path))
+        return rc;
+    (void)snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", child);
+    return note_own(a, path, &stat);
+}
+
+/* The write needs a quorum: whoever gets an answer
+ * still has its session, whatever a server that lags behind may think. */
+int zk_confirm(struct zk_attempt *a)
+{
+    struct zk_request *set = zk_request_new();
+    struct zk_request *children = zk_request_new();
+    char parent[ZK_PATH_MAX];
+    int rc = ZK_NOMEM;
+
+    zk_line_release(&a->line);
+    a->sent_at_ns = 0;
+    if (set != NULL && children != NULL && zk_lock_path(a->store, a->claim->name, parent)) {
+        int64_t now_ns = a->store->base.host->now_ns();
+
+        zk_data_make(a->data, a->lease_ms, (now_ns - a->made_at_ns) / HF__NS_PER_MS,
+                     a->claim->label);
+        rc = zk_send_set(a->session->handle, set, a->path, a->data);
+        if (rc == ZOK)
+            rc = zk_send_children(a->session->handle, children, parent);
+        if (rc == ZOK)
+            rc = zk_request_wait(set, &a->patience);
+        if (rc == ZOK && (rc = note_own(a, NULL, &set->stat)) == ZOK) {
+            a->sent_at_ns = now_ns;
+            rc = zk_request_wait(children, &a->patience);
+        }
+    }
+    if (rc == ZOK)
+        rc = zk_order_line(a->session, a->claim->name, &children->names, &a->patience, &a->line);
+    zk_request_unref(set);
+    zk_request_unref(children);
+    return rc;
+}
+
+/* Notes where the own child is, if it really is ours. */
+static int note_own(struct zk_attempt *a, const char *path, const struct Stat *stat)
+{
+    /* A child of a session that has ended may still be seen for a moment (CURATOR-604). */
+    if (stat->ephemeralOwner != zk_session_id(a->session))
+        return ZNONODE;
+    if (path != NULL && snprintf(a->path, sizeof a->path, "%s", path) >= (int)sizeof a->path)
+        return ZBADARGUMENTS;
+    a->token = (uint64_t)stat->czxid;
+    return ZOK;
+}
+
+/* The line, if memory proves that the own child is all of it. */
+static bool alone(struct zk_attempt *a, const struct zk_memory *memory)
+{
+    const char *child = strrchr(a->path, '/');
+    int32_t sequence;
+
+    return child != NULL && zk_sequence(child, &sequence) &&
+           zk_stands_alone(memory, sequence, a->token) && zk_line_init_alone(&a->line, child + 1);
+}
+
+/* Makes the child. If there is a request for the children, it goes right behind. */
+static int make_child(struct zk_attempt *a, const char *parent, const char *stem,
+                      struct zk_request *made, struct zk_request *children)
+{
+    int64_t now_ns = a->store->base.host->now_ns();
+    int rc;
+    int read = ZOK;
+
+    a->made_at_ns = now_ns;
+    a->path[0] = '\0'; /* whatever was known is about a child that is gone */
+    rc = zk_send_create(a->session->handle, made, stem, a->data, zk_acl(a->store),
+                        ZOO_EPHEMERAL_SEQUENTIAL);
+    if (rc != ZOK)
+        return rc;
+    a->in_line = true;
+    if (children != NULL)
+        read = zk_send_children(a->session->handle, children, parent);
+    rc = zk_request_wait(made, &a->patience);
+    if (rc == ZNONODE || rc == ZNOAUTH)
+        a->in_line = false;
+    if (rc == ZOK)
+        rc = note_own(a, made->text, &made->stat);
+    if (rc == ZOK)
+        a->sent_at_ns = now_ns;
+    if (rc == ZOK && children != NULL)
+        rc = read == ZOK ? zk_request_wait(children, &a->patience) : read;
+    return rc;
+}
+
+/* Makes the child and reads the line, in one go; or makes it, and knows the line. */
+static int enter_once(struct zk_attempt *a, const char *parent, const char *stem)
+{
+    struct zk_memory memory;
+    bool known = zk_recall(a->store, a->claim->name, &memory);
+    struct zk_request *made = zk_request_new();
+    struct zk_request *children = known ? NULL : zk_request_new();
+    int rc = ZK_NOMEM;
+
+    zk_line_release(&a->line);
+    a->sent_at_ns = 0;
+    if (made != NULL && (known || children != NULL))
+        rc = make_child(a, parent, stem, made, children);
+    if (rc == ZOK && !known)
+        rc = zk_order_line(a->session, a->claim->name, &children->names, &a->patience, &a->line);
+    else if (rc == ZOK && !alone(a, &memory))
+        rc = zk_read_line(a->session, a->claim->name, false, &a->patience, &a->line);
+    zk_request_unref(made);
+    zk_request_unref(children);
+    return rc;
+}
