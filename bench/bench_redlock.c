@@ -3,7 +3,11 @@
  *
  *   bench_redlock pair PORT PORT PORT PORT PORT      both, block by block; "name value" lines
  *   bench_redlock latency COUNT PORT...              p50 and p99 of a pair, in microseconds
- *   bench_redlock once PORT...                       one pair, for whoever counts requests
+ *   bench_redlock floor COUNT PORT...                the floor alone, for whoever measures the
+ * servers bench_redlock once PORT...                       one pair, for whoever counts requests
+ *
+ * The lock has the name in BENCH_LOCK: parts that follow each other must not meet each other's
+ * leftovers.
  */
 #include <arpa/inet.h>
 #include <holdfast.h>
@@ -116,12 +120,22 @@ static struct hf_store *open_store(char **ports)
 static void pair(struct hf_store *store)
 {
     struct hf_acquire_options options = {.size = sizeof options, .no_keeper = true};
+    const char *name = getenv("BENCH_LOCK");
     struct hf_lease *lease;
     struct hf_error err;
 
-    if (hf_acquire(store, "bench:redlock", &options, &lease, &err) != HF_OK ||
+    if (hf_acquire(store, name != NULL ? name : "bench:redlock", &options, &lease, &err) != HF_OK ||
         hf_release(lease, &err) != HF_OK)
         die(err.text);
+}
+
+/* CPU time of this process. */
+static double cpu_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
 static double holdfast_block(struct hf_store *store)
@@ -163,10 +177,24 @@ static void compare(char **ports)
     hf_close(store);
 }
 
+static void floor_only(size_t count, char **ports)
+{
+    struct raw raw[NODES] = {{0}};
+    double cpu;
+
+    for (int i = 0; i < NODES; i++)
+        raw[i].fd = dial(ports[i]);
+    cpu = cpu_us();
+    for (size_t i = 0; i < count; i += BLOCK_PAIRS)
+        (void)raw_block(raw);
+    printf("cpu_us %.1f\n", (cpu_us() - cpu) / (double)count);
+}
+
 static void latency(size_t count, char **ports)
 {
     struct hf_store *store = open_store(ports);
     double *took = calloc(count, sizeof *took);
+    double cpu;
 
     if (took == NULL)
         die("out of memory");
@@ -175,14 +203,17 @@ static void latency(size_t count, char **ports)
     (void)puts("ready");
     (void)fflush(stdout);
     (void)!getchar(); /* whoever measures a bad day lets it begin now */
+    cpu = cpu_us();
     for (size_t i = 0; i < count; i++) {
         double start = now_us();
 
         pair(store);
         took[i] = now_us() - start;
     }
+    cpu = cpu_us() - cpu;
     qsort(took, count, sizeof *took, by_size);
-    printf("p50_us %.1f\np99_us %.1f\n", took[count / 2], took[count * 99 / 100]);
+    printf("p50_us %.1f\np99_us %.1f\ncpu_us %.1f\n", took[count / 2], took[count * 99 / 100],
+           cpu / (double)count);
     free(took);
     hf_close(store);
 }
@@ -193,6 +224,8 @@ int main(int argc, char **argv)
         compare(argv + 2);
     } else if (argc == 3 + NODES && strcmp(argv[1], "latency") == 0) {
         latency(strtoul(argv[2], NULL, 10), argv + 3);
+    } else if (argc == 3 + NODES && strcmp(argv[1], "floor") == 0) {
+        floor_only(strtoul(argv[2], NULL, 10), argv + 3);
     } else if (argc == 2 + NODES && strcmp(argv[1], "once") == 0) {
         struct hf_store *store = open_store(argv + 2);
 

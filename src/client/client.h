@@ -8,7 +8,7 @@
 #define HF_CLIENT_CLIENT_H
 
 #include "base/base.h"
-#include "core/lease.h"
+#include "core/keep.h"
 #include <holdfast/store.h>
 #include <pthread.h>
 

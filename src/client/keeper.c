@@ -3,7 +3,8 @@
  * One thread per store, started with the first lease it keeps. A heap orders the leases by the time
  * at which each needs a look: a renewal a third of its ttl after the last, or its deadline. A
  * renewal that gets no answer is tried again until the deadline. No single renewal may take so long
- * that another lease's deadline passes unnoticed, and a slow one does not starve the others.
+ * that another lease's deadline passes unnoticed, and a slow one does not starve the others. What
+ * is to be done about a lease is decided in src/core/keep.c.
  */
 #include "client/client.h"
 
@@ -13,9 +14,6 @@
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-
-#define RENEW_MIN_NS (50 * HF__NS_PER_MS)   /* what a single renewal may take at the least */
-#define RENEW_MAX_NS (1000 * HF__NS_PER_MS) /* and at the most                             */
 
 #define LOOK_AHEAD 64  /* leases whose deadlines a renewal respects */
 #define BATCH_MAX  128 /* leases renewed with one call, where the store can */
@@ -115,15 +113,6 @@ void hf__keeper_unreserve(struct hf_store *store)
     store->keeper.reserved--;
 }
 
-static void set_due(struct hf_lease *lease)
-{
-    const struct hf__lease_core *core = &lease->core;
-
-    lease->due_ns = hf__lease_renew_at_ns(core);
-    if (core->state != HF__LEASE_HELD || core->deadline_ns < lease->due_ns)
-        lease->due_ns = core->deadline_ns;
-}
-
 /* The thread sleeps until armed_ns: it needs to hear of anything earlier. */
 static void wake_if_sooner(struct hf__keeper *keeper)
 {
@@ -136,7 +125,7 @@ void hf__keeper_add(struct hf_lease *lease)
     struct hf__keeper *keeper = &lease->store->keeper;
 
     keeper->reserved--;
-    set_due(lease);
+    lease->due_ns = hf__keep_due_ns(&lease->core);
     place(keeper, lease, keeper->count++);
     sift(keeper, lease->heap_at);
     wake_if_sooner(keeper);
@@ -146,10 +135,8 @@ void hf__keeper_update(struct hf_lease *lease)
 {
     struct hf__keeper *keeper = &lease->store->keeper;
 
-    set_due(lease);
     /* A lease that was lost in a call of its owner's is still announced by the keeper. */
-    if (lease->core.state != HF__LEASE_HELD)
-        lease->due_ns = 0;
+    lease->due_ns = hf__keep_due_ns(&lease->core);
     sift(keeper, lease->heap_at);
     wake_if_sooner(keeper);
 }
@@ -213,19 +200,13 @@ static void sleep_until_due(struct hf_store *store)
     keeper->armed_ns = INT64_MIN; /* awake: no need to wake us */
 }
 
-/* Until when a renewal may take: a tenth of its ttl, and not past the deadline of a lease that is
- * about to be lost. Such leases are due often and so stand near the top of the heap. */
-static int64_t patience_ns(const struct hf_lease *lease, int64_t now_ns)
+/* Until when a renewal may take: not past the deadline of any lease that is about to be lost. Such
+ * leases are due often and so stand near the top of the heap. */
+static int64_t limit_ns_of(const struct hf_lease *lease, int64_t now_ns)
 {
     const struct hf__keeper *keeper = &lease->store->keeper;
-    int64_t patience = (int64_t)lease->core.ttl_ms * HF__NS_PER_MS / 10;
-    int64_t limit_ns;
+    int64_t limit_ns = hf__keep_limit_ns(&lease->core, now_ns);
 
-    if (patience > RENEW_MAX_NS)
-        patience = RENEW_MAX_NS;
-    if (patience < RENEW_MIN_NS)
-        patience = RENEW_MIN_NS;
-    limit_ns = now_ns + patience;
     for (size_t i = 0; i < keeper->count && i < LOOK_AHEAD; i++)
         if (keeper->heap[i]->core.deadline_ns < limit_ns)
             limit_ns = keeper->heap[i]->core.deadline_ns;
@@ -240,7 +221,7 @@ static bool renew(struct hf_lease *lease, int64_t now_ns)
     enum hf_status status;
 
     lease->busy = true;
-    status = hf__lease_renew_once(lease, lease->core.ttl_ms, patience_ns(lease, now_ns), NULL);
+    status = hf__lease_renew_once(lease, lease->core.ttl_ms, limit_ns_of(lease, now_ns), NULL);
     if (status == HF_OK && lease->on_renewed != NULL) {
         int64_t remaining_ms = hf__lease_remaining_ms(&lease->core, hf__now_ns());
 
@@ -252,10 +233,7 @@ static bool renew(struct hf_lease *lease, int64_t now_ns)
     pthread_cond_broadcast(&store->idle);
     if (lease->core.state != HF__LEASE_HELD)
         return false;
-    if (status == HF_OK)
-        set_due(lease);
-    else
-        lease->due_ns = hf__lease_retry_at_ns(&lease->core, hf__now_ns());
+    lease->due_ns = hf__keep_next_ns(&lease->core, status, hf__now_ns());
     sift(keeper, lease->heap_at);
     return true;
 }
@@ -271,11 +249,10 @@ static size_t gather(struct hf_store *store, struct hf_lease **out, int64_t now_
     *limit_ns = HF_NEVER;
     while (count < BATCH_MAX && keeper->count > 0) {
         struct hf_lease *lease = keeper->heap[0];
-        int64_t ahead_ns = (int64_t)lease->core.ttl_ms * HF__NS_PER_MS / 30;
-        int64_t own_limit_ns = patience_ns(lease, now_ns);
+        int64_t own_limit_ns = limit_ns_of(lease, now_ns);
 
-        if (lease->due_ns > now_ns + ahead_ns || lease->busy || lease->on_renewed != NULL ||
-            !hf__lease_tick(&lease->core, now_ns))
+        if (!hf__keep_along(&lease->core, lease->due_ns, now_ns) || lease->busy ||
+            lease->on_renewed != NULL || !hf__lease_tick(&lease->core, now_ns))
             break;
         if (own_limit_ns < *limit_ns)
             *limit_ns = own_limit_ns;
@@ -314,12 +291,7 @@ static bool renew_batch(struct hf_store *store, int64_t now_ns)
 
         hf__lease_answered(lease, claims[i].ttl_ms, now_ns, results[i], &grants[i]);
         lease->busy = false;
-        if (lease->core.state != HF__LEASE_HELD)
-            lease->due_ns = 0;
-        else if (results[i] == HF_OK)
-            set_due(lease);
-        else
-            lease->due_ns = hf__lease_retry_at_ns(&lease->core, hf__now_ns());
+        lease->due_ns = hf__keep_next_ns(&lease->core, results[i], hf__now_ns());
         sift(&store->keeper, lease->heap_at);
     }
     pthread_cond_broadcast(&store->idle);
@@ -330,17 +302,20 @@ static void look_at(struct hf_lease *lease, int64_t now_ns)
 {
     struct hf__keeper *keeper = &lease->store->keeper;
 
-    if (lease->busy) {
-        /* Its owner renews it right now, and will call keeper_update. Look again soon, because the
-         * deadline may pass meanwhile. */
-        if (!hf__lease_tick(&lease->core, now_ns))
+    switch (hf__keep_look(&lease->core, lease->busy, now_ns, &lease->due_ns)) {
+    case HF__KEEP_WAIT:
+        /* Its owner will call keeper_update. */
+        if (lease->core.state != HF__LEASE_HELD)
             hf__lease_signal(lease);
-        lease->due_ns = now_ns + HF__NS_PER_MS;
         sift(keeper, lease->heap_at);
         return;
+    case HF__KEEP_RENEW:
+        if (renew(lease, now_ns))
+            return;
+        break;
+    case HF__KEEP_ANNOUNCE:
+        break;
     }
-    if (hf__lease_tick(&lease->core, now_ns) && renew(lease, now_ns))
-        return;
     if (lease->heap_at != HF__NOT_KEPT)
         hf__keeper_remove(lease);
     hf__lease_signal(lease);

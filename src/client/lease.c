@@ -180,16 +180,14 @@ static enum hf_status lost(const struct hf_lease *lease, struct hf_error *err)
 void hf__lease_answered(struct hf_lease *lease, uint32_t ttl_ms, int64_t before_ns,
                         enum hf_status status, const struct hf_grant *grant)
 {
-    if (status == HF_OK) {
-        if (grant->ttl_ms != 0 && grant->ttl_ms < ttl_ms)
-            ttl_ms = grant->ttl_ms;
-        (void)hf__lease_renewed(&lease->core, grant->sent_at_ns, ttl_ms, hf__now_ns());
-    } else if (status == HF_LOST) {
-        hf__lease_refused(&lease->core, grant->loss != HF_LOSS_NONE ? grant->loss : HF_LOSS_TAKEN);
-    } else if (status != HF_UNSUPPORTED && status != HF_INVALID) {
-        hf__lease_unanswered(&lease->core, before_ns, ttl_ms);
-    }
-    (void)hf__lease_tick(&lease->core, hf__now_ns());
+    struct hf__renewal renewal = {.ttl_ms = ttl_ms,
+                                  .before_ns = before_ns,
+                                  .status = status,
+                                  .sent_at_ns = grant->sent_at_ns,
+                                  .granted_ms = grant->ttl_ms,
+                                  .loss = grant->loss};
+
+    hf__keep_answered(&lease->core, &renewal, hf__now_ns());
 }
 
 enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns,

@@ -351,8 +351,9 @@ inline confirm(a)
                     if \
                     :: phase[i] != IDLE && met[i * N + n] != life[n] && \
                        (phase[i] == GRANT || phase[i] == RAISE) -> gone[i] = gone[i] | bit(n) \
-                    :: phase[i] == HELD && met[i * N + n] != life[n] && in(counted[i], n) -> \
-                        past[i] = true \
+                    :: phase[i] == HELD && met[i * N + n] != life[n] -> \
+                        past[i] = past[i] || in(counted[i], n); \
+                        gone[i] = (RENEW -> gone[i] | bit(n) : 0) \
                     :: else \
                     fi \
                 } \

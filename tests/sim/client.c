@@ -136,13 +136,14 @@ static void won(struct sim_world *world, unsigned index)
     world->grants++;
     world->after_quiet += client->began_ns >= world->profile.quiet_at_ns;
     hf__lease_granted(&client->lease, client->vote.sent_at_ns, client->vote.ttl_ms);
-    later(world, index, EV_RENEW, OP_RENEW,
-          true_time(client, hf__lease_renew_at_ns(&client->lease)));
+    later(world, index, EV_LOOK, OP_RENEW, true_time(client, hf__keep_due_ns(&client->lease)));
     sim_at(world, world->now_ns + 100 * US, &enter);
 }
 
 static void act(struct sim_world *world, unsigned index, enum hf__quorum_action action)
 {
+    if (!hf__quorum_consistent(&world->client[index].vote))
+        sim_fail(world, "client %u: a vote in a state it must not be in", index);
     switch (action) {
     case HF__QUORUM_WAIT:
         break;
@@ -209,27 +210,72 @@ static void on_raise(struct sim_world *world, unsigned index, const struct sim_e
     act(world, index, hf__quorum_on_raise(&client->vote, name, now_ns));
 }
 
+/* The keeper tells its owner that the lease is lost. */
+static void announce(struct sim_world *world, unsigned index)
+{
+    const struct sim_client *client = &world->client[index];
+    int64_t late_ns = client_now(world, client) - client->lease.deadline_ns;
+
+    if (late_ns > 1 * MS && world->profile.bounded && !world->profile.pauses)
+        sim_fail(world, "client %u heard %lld ms after its deadline that it lost the lock", index,
+                 (long long)(late_ns / MS));
+    world->losses++;
+    give_back(world, index);
+}
+
 static void renew(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->client[index];
+    int64_t now_ns = client_now(world, client);
+    int64_t limit_ns = hf__keep_limit_ns(&client->lease, now_ns);
 
-    if (!hf__lease_tick(&client->lease, client_now(world, client))) {
-        give_back(world, index);
-        return;
-    }
+    if (limit_ns > now_ns + world->profile.node_timeout_ms * MS)
+        limit_ns = now_ns + world->profile.node_timeout_ms * MS;
     client->round++;
     client->renewing = true;
     client->after_loss = 0;
-    hf__quorum_start_extend(&client->renewal, world->profile.nodes, world->profile.ttl_ms,
-                            client_now(world, client));
+    hf__quorum_start_extend(&client->renewal, world->profile.nodes, world->profile.ttl_ms, now_ns);
     ask_all(world, index, OP_RENEW);
-    later(world, index, EV_TIMEOUT, OP_RENEW, world->now_ns + world->profile.node_timeout_ms * MS);
+    later(world, index, EV_TIMEOUT, OP_RENEW, true_time(client, limit_ns));
+}
+
+/* The keeper looks at a lease that is due. */
+static void look(struct sim_world *world, unsigned index)
+{
+    struct sim_client *client = &world->client[index];
+    int64_t due_ns;
+
+    switch (hf__keep_look(&client->lease, client->renewing, client_now(world, client), &due_ns)) {
+    case HF__KEEP_RENEW:
+        renew(world, index);
+        break;
+    case HF__KEEP_ANNOUNCE:
+        announce(world, index);
+        break;
+    case HF__KEEP_WAIT:
+        later(world, index, EV_LOOK, OP_RENEW, true_time(client, due_ns));
+        break;
+    }
+}
+
+/* What the store would answer to a renewal. */
+static enum hf_status status_of(enum hf__quorum_action action, enum hf__quorum_why why)
+{
+    if (action == HF__QUORUM_DONE)
+        return HF_OK;
+    if (why == HF__WHY_HELD)
+        return HF_LOST;
+    return why == HF__WHY_UNKNOWN ? HF_UNKNOWN : HF_UNREACHABLE;
 }
 
 static void renewed(struct sim_world *world, unsigned index, enum hf__quorum_action action)
 {
     struct sim_client *client = &world->client[index];
     int64_t now_ns = client_now(world, client);
+    struct hf__renewal renewal = {.ttl_ms = client->renewal.ttl_ms,
+                                  .before_ns = client->renewal.sent_at_ns,
+                                  .status = status_of(action, client->renewal.why),
+                                  .sent_at_ns = client->renewal.sent_at_ns};
 
     if (action == HF__QUORUM_WAIT)
         return;
@@ -239,20 +285,13 @@ static void renewed(struct sim_world *world, unsigned index, enum hf__quorum_act
         if (client->lost && (unsigned)__builtin_popcount(client->after_loss) >=
                                 hf__quorum_majority(world->profile.nodes))
             sim_fail(world, "client %u renewed what it had lost", index);
-        (void)hf__lease_renewed(&client->lease, client->renewal.sent_at_ns, client->renewal.ttl_ms,
-                                now_ns);
-    } else if (client->renewal.why == HF__WHY_HELD) {
-        hf__lease_refused(&client->lease, HF_LOSS_TAKEN);
-    } else {
-        hf__lease_unanswered(&client->lease, client->renewal.sent_at_ns, client->renewal.ttl_ms);
     }
+    hf__keep_answered(&client->lease, &renewal, now_ns);
     if (client->lease.state != HF__LEASE_HELD)
-        give_back(world, index);
+        announce(world, index);
     else
-        later(world, index, EV_RENEW, OP_RENEW,
-              true_time(client, action == HF__QUORUM_DONE
-                                    ? hf__lease_renew_at_ns(&client->lease)
-                                    : hf__lease_retry_at_ns(&client->lease, now_ns)));
+        later(world, index, EV_LOOK, OP_RENEW,
+              true_time(client, hf__keep_next_ns(&client->lease, renewal.status, now_ns)));
 }
 
 static void on_answer(struct sim_world *world, const struct sim_event *event)
@@ -353,8 +392,8 @@ void sim_client_event(struct sim_world *world, const struct sim_event *event)
         on_timeout(world, event);
     else if (event->kind == EV_TRY)
         begin(world, event->client);
-    else if (event->kind == EV_RENEW && client->lease.state == HF__LEASE_HELD)
-        renew(world, event->client);
+    else if (event->kind == EV_LOOK)
+        look(world, event->client);
     else if (event->kind == EV_WRITE)
         write_out(world, event->client);
     else if (event->kind == EV_STORED)

@@ -1,5 +1,6 @@
 /* node.h - the model of one node of a redlock store: what its scripts do, as plain functions.
- * tests/redlock/node_model.t runs the same operations against real Redis and compares every answer.
+ * tests/unit/test_redis_node_model.c runs the same operations against real Redis and compares every
+ * answer.
  */
 #ifndef HF_TESTS_SIM_NODE_H
 #define HF_TESTS_SIM_NODE_H

@@ -1,12 +1,13 @@
 /* world.h - clients, nodes, a network and a resource under virtual time. One seed, one history.
  *
- * The clients run the production code: src/core/quorum.c decides over the nodes' answers and
- * src/core/lease.c over deadlines and renewals. Everything else is made up here.
+ * The clients run the production code: src/core/quorum.c decides over the nodes' answers,
+ * src/core/lease.c over deadlines, and src/core/keep.c is the keeper: when it looks, what it does
+ * then, what the answer means. Everything else is made up here.
  */
 #ifndef HF_TESTS_SIM_WORLD_H
 #define HF_TESTS_SIM_WORLD_H
 
-#include "core/lease.h"
+#include "core/keep.h"
 #include "core/quorum.h"
 #include "node.h"
 
@@ -50,11 +51,11 @@ enum sim_kind {
     EV_ANSWER,  /* at a client                      */
     EV_TIMEOUT, /* of the nodes that are silent     */
     EV_TRY,     /* a client begins an attempt       */
-    EV_RENEW,
-    EV_WRITE,  /* a client is ready to write       */
-    EV_ENTER,  /* a request at the resources       */
-    EV_STORE,  /* likewise                         */
-    EV_STORED, /* the client hears of it           */
+    EV_LOOK,    /* the keeper looks at its lease    */
+    EV_WRITE,   /* a client is ready to write       */
+    EV_ENTER,   /* a request at the resources       */
+    EV_STORE,   /* likewise                         */
+    EV_STORED,  /* the client hears of it           */
     EV_FAULT,
     EV_HEAL
 };
@@ -129,7 +130,7 @@ struct sim_world {
     uint64_t highest_token; /* of those returned           */
     uint64_t ended_token;   /* of those whose hold is over */
 
-    uint64_t attempts, grants, second_rounds, renewals, stale, after_quiet;
+    uint64_t attempts, grants, second_rounds, renewals, losses, stale, after_quiet;
     char failure[200]; /* the first thing that went wrong; "" */
 };
 

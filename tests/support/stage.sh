@@ -194,7 +194,8 @@ counters_start() {
 
 counters_stop() { kill -TERM "${counter_pids[@]}" 2>/dev/null; }
 
-# counters_end DESCRIPTION : waits for them and judges; their sums in $counted and $overlaps
+# counters_end DESCRIPTION : waits for them and judges; their sums in $counted and $overlaps, the longest
+# time without a hold in $gap_ms
 counters_end() {
     local id bad=0 value
     for id in "${counter_pids[@]}"; do
@@ -204,7 +205,8 @@ counters_end() {
     sed 's/^/# /' "$dir"/counter.out.*
     counted=$(cat "$dir"/counter.out.* | awk '{ sum += $2 } END { print sum + 0 }')
     overlaps=$(cat "$dir"/counter.out.* | awk '{ sum += $10 } END { print sum + 0 }')
-    read -r _ value _ <"$dir/counter"
+    read -r _ value _ _ gap_ms <"$dir/counter"
+    gap_ms=$((10#${gap_ms:-0} / 1000000))
     is "$((10#$value))" "$counted" "$1: nothing was lost"
     above "$counted" 3 "$1: there was progress"
     sort "$dir"/counter.err.* | uniq -c | sort -rn | head -n 5 | sed 's/^/# /'

@@ -2,10 +2,12 @@
  *
  *   tool_counter URL LOCK FILE SECONDS TTL_MS [kept]
  *
- * FILE holds "TOKEN VALUE UNTIL": the highest token admitted, the counter, and how long the last
- * hold said it was valid (0 when it is over). Every hold raises the token first, reads the value,
- * dawdles, and writes value + 1 if its token still is the highest. So the value in the end is the
- * number of writes that were admitted, or one was lost. Ends after so many seconds, or by TERM.
+ * FILE holds "TOKEN VALUE UNTIL SINCE GAP": the highest token admitted, the counter, how long the
+ * last hold said it was valid (0 when it is over), when it began, and the longest time between two
+ * of them, in nanoseconds; the end of the last process counts as one. Every hold raises the token
+ * first, reads the value, dawdles, and writes value + 1 if its token still is the highest. So the
+ * value in the end is the number of writes that were admitted, or one was lost. Ends after so many
+ * seconds, or by TERM.
  *
  * "kept": the keeper renews the holds, as in most programs; otherwise nobody does.
  *
@@ -30,7 +32,7 @@ struct counts {
 };
 
 struct record {
-    unsigned long long token, value, until_ns;
+    unsigned long long token, value, until_ns, since_ns, gap_ns;
 };
 
 static volatile sig_atomic_t ending;
@@ -41,25 +43,39 @@ static void on_term(int number)
     ending = 1;
 }
 
+enum { RECORD_MAX = 128 };
+
 static void load(int fd, struct record *record)
 {
-    char text[80] = "";
+    char text[RECORD_MAX] = "";
 
     while (flock(fd, LOCK_EX) != 0 && errno == EINTR)
         ;
     memset(record, 0, sizeof *record);
     if (pread(fd, text, sizeof text - 1, 0) > 0)
-        (void)sscanf(text, "%llu %llu %llu", &record->token, &record->value, &record->until_ns);
+        (void)sscanf(text, "%llu %llu %llu %llu %llu", &record->token, &record->value,
+                     &record->until_ns, &record->since_ns, &record->gap_ns);
 }
 
 static void save(int fd, const struct record *record)
 {
-    char text[80];
-    int len = snprintf(text, sizeof text, "%020llu %020llu %020llu\n", record->token, record->value,
-                       record->until_ns);
+    char text[RECORD_MAX];
+    int len =
+        snprintf(text, sizeof text, "%020llu %020llu %020llu %020llu %020llu\n", record->token,
+                 record->value, record->until_ns, record->since_ns, record->gap_ns);
 
     if (pwrite(fd, text, (size_t)len, 0) != len)
         exit(2);
+}
+
+/* Somebody has the lock now, or the end has come. */
+static void note_gap(struct record *record)
+{
+    unsigned long long now_ns = (unsigned long long)hf__now_ns();
+
+    if (record->since_ns != 0 && now_ns - record->since_ns > record->gap_ns)
+        record->gap_ns = now_ns - record->since_ns;
+    record->since_ns = now_ns;
 }
 
 static enum verdict enter(int fd, struct hf_lease *lease, uint64_t *value, struct counts *counts)
@@ -78,6 +94,7 @@ static enum verdict enter(int fd, struct hf_lease *lease, uint64_t *value, struc
     *value = record.value;
     if (verdict == ADMITTED) {
         record.token = token;
+        note_gap(&record);
         record.until_ns = (unsigned long long)(hf__now_ns() + left_ms * HF__NS_PER_MS);
         save(fd, &record);
     }
@@ -155,6 +172,7 @@ int main(int argc, char **argv)
 {
     struct sigaction action = {.sa_handler = on_term};
     struct counts counts = {0};
+    struct record record;
     struct hf_store *store = NULL;
     struct hf_error err;
     int64_t until_ns;
@@ -173,6 +191,10 @@ int main(int argc, char **argv)
             hf__sleep_ns(20 * HF__NS_PER_MS);
     }
     hf_close(store);
+    load(fd, &record);
+    note_gap(&record);
+    save(fd, &record);
+    (void)flock(fd, LOCK_UN);
     printf("counted %lu stale %lu busy %lu troubled %lu overlaps %lu\n", counts.counted,
            counts.stale, counts.busy, counts.troubled, counts.overlaps);
     return wrong;

@@ -147,9 +147,10 @@ static void try_grant(size_t row, uint64_t owner, bool known)
     struct rd_request request = {0};
     struct sim_answer expected;
     struct rd_reply *reply;
-    char record[96];
+    char record[128];
 
-    (void)snprintf(record, sizeof record, "%d - %s a label", TTL_MS, owner_text(owner));
+    (void)snprintf(record, sizeof record, "%lld %d - %s a label", (long long)guess, TTL_MS,
+                   owner_text(owner));
     rd_script_begin(&request, RD_SCRIPT_REDLOCK_GRANT, &t.keys, 6);
     rd_request_word(&request, owner_text(owner));
     rd_request_number(&request, TTL_MS);

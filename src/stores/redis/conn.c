@@ -13,30 +13,92 @@
 #define AWAKE_NS   100000 /* how long an answer is looked for awake                */
 #define ASLEEP_MAX 64     /* answers waited for asleep after one that came later   */
 
+struct rd_conn *rd_conn_begin(const struct rd_address *address, const struct rd_tls_config *tls)
+{
+    struct rd_conn *conn = calloc(1, sizeof *conn);
+
+    if (conn == NULL)
+        return NULL;
+    conn->fd = -1;
+    conn->tls_config = tls;
+    memcpy(conn->host, address->host, sizeof conn->host);
+    conn->reader = rd_reader_open();
+    conn->dial = rd_dial_open(address);
+    if (conn->reader == NULL || conn->dial == NULL) {
+        rd_conn_close(conn);
+        return NULL;
+    }
+    return conn;
+}
+
+/* The descriptor belongs to the dial until it is connected. */
+static bool step_dial(struct rd_conn *conn, enum hf_status *status)
+{
+    const char *reason = "";
+
+    if (conn->dial == NULL)
+        return true;
+    conn->wants = POLLOUT;
+    if (!rd_dial_step(conn->dial, &conn->fd, status, &reason))
+        return false;
+    rd_dial_close(conn->dial);
+    conn->dial = NULL;
+    (void)snprintf(conn->why, sizeof conn->why, "%s", reason);
+    if (*status != HF_OK || conn->tls_config == NULL)
+        return true;
+    conn->tls = rd_tls_open(conn->tls_config, conn->fd, conn->host);
+    conn->shaking = conn->tls != NULL;
+    if (conn->tls == NULL)
+        *status = HF_NOMEM;
+    return true;
+}
+
+bool rd_conn_step(struct rd_conn *conn, enum hf_status *status)
+{
+    *status = HF_OK;
+    if (!step_dial(conn, status))
+        return false;
+    if (*status == HF_OK && conn->shaking) {
+        if (!rd_tls_step(conn->tls, &conn->wants, status, conn->why, sizeof conn->why))
+            return false;
+        conn->shaking = false;
+    }
+    conn->broken = *status != HF_OK;
+    return true;
+}
+
 enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tls_config *tls,
                             const struct rd_patience *patience, struct rd_conn **out, char *why,
                             size_t why_size)
 {
-    struct rd_conn *conn = calloc(1, sizeof *conn);
-    const char *reason = "out of memory";
+    struct rd_conn *conn = rd_conn_begin(address, tls);
     enum hf_status status = HF_NOMEM;
 
-    (void)snprintf(why, why_size, "%s", reason);
+    (void)snprintf(why, why_size, "out of memory");
     if (conn == NULL)
         return HF_NOMEM;
-    conn->fd = -1;
-    conn->reader = rd_reader_open();
-    if (conn->reader == NULL)
-        goto fail;
-    status = rd_dial(address, patience, &conn->fd, &reason);
-    (void)snprintf(why, why_size, "%s", reason);
-    if (status == HF_OK && tls != NULL)
-        status = rd_tls_open(tls, conn->fd, address->host, patience, &conn->tls, why, why_size);
-    if (status != HF_OK)
-        goto fail;
-    *out = conn;
-    return HF_OK;
-fail:
+    while (!rd_conn_step(conn, &status)) {
+        struct rd_patience step = *patience;
+        int64_t look_ns = hf__now_ns() + RD_LOOKUP_STEP_MS * HF__NS_PER_MS;
+        enum rd_wait wait;
+
+        if (conn->fd < 0 && look_ns < step.deadline_ns)
+            step.deadline_ns = look_ns;
+        wait = rd_wait(conn->fd, conn->wants, &step);
+        if (wait == RD_WAIT_READY || (wait == RD_WAIT_TIMEOUT && step.deadline_ns == look_ns))
+            continue;
+        status = wait == RD_WAIT_CANCELLED ? HF_CANCELLED : HF_UNREACHABLE;
+        (void)snprintf(conn->why, sizeof conn->why, "%s%s", conn->shaking ? "TLS: " : "",
+                       wait == RD_WAIT_CANCELLED ? "cancelled"
+                       : conn->fd < 0            ? "its name was not resolved in time"
+                                                 : "it did not answer in time");
+        break;
+    }
+    if (status == HF_OK) {
+        *out = conn;
+        return HF_OK;
+    }
+    (void)snprintf(why, why_size, "%s", conn->why);
     rd_conn_close(conn);
     return status;
 }
@@ -45,9 +107,10 @@ void rd_conn_close(struct rd_conn *conn)
 {
     if (conn == NULL)
         return;
-    rd_tls_close(conn->tls, conn->shared);
-    if (conn->fd >= 0)
+    rd_tls_close(conn->tls, conn->shared || conn->shaking);
+    if (conn->fd >= 0 && conn->dial == NULL)
         (void)close(conn->fd);
+    rd_dial_close(conn->dial);
     rd_reader_close(conn->reader);
     free(conn);
 }

@@ -5,14 +5,19 @@
 #ifndef HF_STORES_REDIS_CONN_H
 #define HF_STORES_REDIS_CONN_H
 
-#include "stores/redis/net.h"
+#include "stores/redis/dial.h"
 #include "stores/redis/reply.h"
 #include "stores/redis/request.h"
 #include "stores/redis/tls.h"
 
 struct rd_conn {
-    int fd;
-    struct rd_tls *tls; /* NULL: plain */
+    int fd;               /* -1: a name is being looked up */
+    struct rd_dial *dial; /* until it is connected */
+    const struct rd_tls_config *tls_config;
+    char host[RD_HOST_MAX]; /* whom TLS must find there */
+    bool shaking;           /* TLS is under way */
+    short wants;            /* what to poll for until the next step */
+    struct rd_tls *tls;     /* NULL: plain */
     struct rd_reader *reader;
     bool broken;
     bool late;       /* broken only because our patience ended: what is sent now may still arrive */
@@ -20,7 +25,6 @@ struct rd_conn {
     int64_t used_ns; /* when it was given back to the pool */
     struct rd_conn *next; /* in the pool that keeps it */
     unsigned asleep;      /* answers to wait for asleep before one is looked for awake again */
-    unsigned owed;        /* replies that nobody waits for any more (redlock) */
     char why[160];        /* why it broke, as the end of a sentence */
 };
 
@@ -29,6 +33,11 @@ struct rd_conn {
 enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tls_config *tls,
                             const struct rd_patience *patience, struct rd_conn **out, char *why,
                             size_t why_size);
+/* The same in steps, none of which waits. NULL: out of memory. */
+struct rd_conn *rd_conn_begin(const struct rd_address *address, const struct rd_tls_config *tls);
+/* False: under way; step again when fd has an event of wants, or after RD_LOOKUP_STEP_MS if fd
+ * is -1. True: over, with the status that rd_conn_open would have; why tells. */
+bool rd_conn_step(struct rd_conn *conn, enum hf_status *status);
 void rd_conn_close(struct rd_conn *conn); /* takes NULL */
 
 /* HF_OK, HF_UNREACHABLE, HF_CANCELLED (part of it may be sent), HF_NOMEM. */

@@ -8,17 +8,21 @@
 #include <string.h>
 
 /* The handshake and what rides along: which commands the server has besides. */
-enum { REPLY_HANDSHAKE, REPLY_COMMANDS, REPLY_PROBE, REPLY_COUNT };
+enum { REPLY_HANDSHAKE, REPLY_COMMANDS, REPLY_PROBE };
 
 #define LOADING_PAUSE_MS 50 /* before asking again while the server reads its data */
 
 /* What became of one handshake. */
 enum outcome { OUTCOME_FINAL, OUTCOME_NO_SCRIPT, OUTCOME_LOADING };
 
-static void build(const struct rd_node *node, const char *key, struct rd_request *request)
+void rd_guard_ask(struct rd_node *node, struct rd_request *request)
 {
-    char probe[80];
+    char key[sizeof node->handshake_key];
+    char probe[sizeof key + 8];
 
+    pthread_mutex_lock(&node->lock);
+    memcpy(key, node->handshake_key, sizeof key);
+    pthread_mutex_unlock(&node->lock);
     (void)snprintf(probe, sizeof probe, "%s:probe", key);
     rd_request_begin(request, 5);
     rd_request_word(request, "EVALSHA");
@@ -73,7 +77,8 @@ static void warn_of_eviction(const struct rd_node *node, const char *policy)
 }
 
 /* Takes the answer in. Node's lock held. */
-static enum hf_status take_in(struct rd_node *node, struct rd_reply **replies, struct hf_error *err)
+static enum hf_status take_in(struct rd_node *node, struct rd_reply *const *replies,
+                              struct hf_error *err)
 {
     const struct rd_reply *answer = replies[REPLY_HANDSHAKE];
     const char *shown = node->url->shown;
@@ -114,6 +119,17 @@ static enum hf_status take_in(struct rd_node *node, struct rd_reply **replies, s
     return HF_QUARANTINE;
 }
 
+enum hf_status rd_guard_hear(struct rd_node *node, struct rd_reply *const *replies,
+                             struct hf_error *err)
+{
+    enum hf_status status;
+
+    pthread_mutex_lock(&node->lock);
+    status = take_in(node, replies, err);
+    pthread_mutex_unlock(&node->lock);
+    return status;
+}
+
 static enum outcome outcome_of(const struct rd_reply *answer)
 {
     if (answer->type != RD_REPLY_ERROR)
@@ -132,23 +148,17 @@ static enum hf_status shake_hands(struct rd_node *node, const struct rd_patience
                                   enum outcome *outcome, struct hf_error *err)
 {
     struct rd_request request = {0};
-    struct rd_reply *replies[REPLY_COUNT];
-    char key[sizeof node->handshake_key];
+    struct rd_reply *replies[RD_GUARD_REPLIES];
     enum hf_status status;
 
-    pthread_mutex_lock(&node->lock);
-    memcpy(key, node->handshake_key, sizeof key);
-    pthread_mutex_unlock(&node->lock);
-    build(node, key, &request);
-    status = rd_node_ask(node, &request, REPLY_COUNT, patience, replies, err);
+    rd_guard_ask(node, &request);
+    status = rd_node_ask(node, &request, RD_GUARD_REPLIES, patience, replies, err);
     rd_request_release(&request);
     if (status != HF_OK)
         return status;
     *outcome = outcome_of(replies[REPLY_HANDSHAKE]);
-    pthread_mutex_lock(&node->lock);
-    status = take_in(node, replies, err);
-    pthread_mutex_unlock(&node->lock);
-    for (size_t i = 0; i < REPLY_COUNT; i++)
+    status = rd_guard_hear(node, replies, err);
+    for (size_t i = 0; i < RD_GUARD_REPLIES; i++)
         rd_reply_free(replies[i]);
     return status;
 }

@@ -1,4 +1,4 @@
-/* net.h - sockets with a deadline and a cancel fd. */
+/* net.h - waiting for sockets, with a deadline and a cancel fd. */
 #ifndef HF_STORES_REDIS_NET_H
 #define HF_STORES_REDIS_NET_H
 
@@ -18,10 +18,5 @@ enum rd_wait rd_wait(int fd, short events, const struct rd_patience *patience);
 /* A plain recv() on a connected descriptor blocks for so long at the most: it saves the poll()
  * where there is time and nothing to cancel. Everything else passes MSG_DONTWAIT. */
 enum { RD_SLICE_MS = 20 };
-
-/* Connects; *out is a close-on-exec descriptor. HF_OK, HF_UNREACHABLE, HF_CANCELLED,
- * HF_DENIED (a socket file we may not use). *why is the reason as the end of a sentence. */
-enum hf_status rd_dial(const struct rd_address *address, const struct rd_patience *patience,
-                       int *out, const char **why);
 
 #endif /* HF_STORES_REDIS_NET_H */

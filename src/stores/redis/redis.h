@@ -149,6 +149,11 @@ enum hf_status rd_call(struct rd_store *store, const struct rd_call *call, struc
  * HF_QUARANTINE: with err->retry_after_ms. HF_INVALID: clients disagree about max_ttl. */
 enum hf_status rd_guard_pass(struct rd_node *node, const struct rd_patience *patience,
                              char id[RD_INCARNATION_LEN + 1], struct hf_error *err);
+/* The same for one who waits elsewhere: writes the question, and takes its RD_GUARD_REPLIES in. */
+enum { RD_GUARD_REPLIES = 3 };
+void rd_guard_ask(struct rd_node *node, struct rd_request *request);
+enum hf_status rd_guard_hear(struct rd_node *node, struct rd_reply *const *replies,
+                             struct hf_error *err);
 /* The incarnation if it is known and grants, else "". */
 void rd_guard_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1]);
 /* The server says it is not that incarnation (any more). */

@@ -2,6 +2,7 @@
 #include "stores/redis/redlock.h"
 #include "base/base.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,16 @@ static enum hf_status check_addresses(const struct rd_url *url, struct hf_error 
     return HF_OK;
 }
 
+/* In error texts the first node stands for all of them: a text has no room for fifteen addresses
+ * and what is wrong besides. */
+static void shorten(struct rd_url *url)
+{
+    const struct rd_address *first = &url->addresses[0];
+
+    (void)snprintf(url->shown, sizeof url->shown, "redlock://%.60s:%u,(%zu more)", first->host,
+                   first->port, url->address_count - 1);
+}
+
 static enum hf_status add_nodes(struct rl_store *store, struct hf_error *err)
 {
     for (size_t i = 0; i < store->rd.url.address_count; i++) {
@@ -55,39 +66,57 @@ static enum hf_status add_nodes(struct rl_store *store, struct hf_error *err)
     return HF_OK;
 }
 
-/* Meets every node, so that a wrong password or one server under two names is told now. A majority
- * must be there; those in quarantine count, since renewals, releases and listings go on. */
+/* Waits until every node has joined or is missing; once a majority is there, for the rest only as
+ * long as for any answer. How many are there; those in quarantine count, since renewals, releases
+ * and listings go on. */
+static unsigned join_nodes(struct rl_round *round)
+{
+    struct rl_store *store = round->store;
+    int64_t now_ns = store->rd.base.host->now_ns();
+    int64_t end_ns = now_ns + store->timeout_ms * HF__NS_PER_MS;
+    int64_t soon_ns = now_ns + store->rd.url.node_timeout_ms * HF__NS_PER_MS;
+
+    for (;;) {
+        struct rd_reply *reply;
+        unsigned met = 0, coming = 0, index;
+        bool enough;
+
+        for (unsigned i = 0; i < store->count; i++) {
+            met += round->joined[i] || round->missing[i] == HF_QUARANTINE;
+            coming += rl_round_coming(round, i);
+        }
+        enough = met >= hf__quorum_majority(store->count);
+        if (coming == 0 ||
+            rl_round_next(round, enough ? soon_ns : end_ns, &index, &reply) == RL_SILENCE)
+            return met;
+    }
+}
+
+/* Meets every node, so that a wrong password or one server under two names is told now. */
 static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
 {
-    int64_t timeout_ms = store->rd.url.node_timeout_ms;
-    struct hf_error trouble = {0};
-    unsigned met = 0;
+    struct rl_round round;
+    unsigned met;
 
-    if (timeout_ms < MEET_MS)
-        store->rd.url.node_timeout_ms = MEET_MS;
-    for (unsigned i = 0; i < store->count; i++) {
-        char id[RD_INCARNATION_LEN + 1];
-        struct rd_conn *conn = NULL;
-        struct hf_error why;
-        enum hf_status status = rl_node_take(store, i, true, &conn, id, &why);
-
-        if (status == HF_OK)
-            rl_node_give(store, i, conn);
-        else if (trouble.code == HF_OK || status == HF_INVALID)
-            trouble = why;
-        met += status == HF_OK || status == HF_QUARANTINE;
-    }
-    store->rd.url.node_timeout_ms = timeout_ms;
-    if (trouble.code == HF_INVALID ||
-        (met < hf__quorum_majority(store->count) && trouble.code != HF_UNREACHABLE)) {
+    store->timeout_ms = store->rd.url.node_timeout_ms;
+    if (store->timeout_ms < MEET_MS)
+        store->timeout_ms = MEET_MS;
+    rl_round_begin(&round, store, true);
+    met = join_nodes(&round);
+    rl_round_end(&round, 0, NULL);
+    store->timeout_ms = store->rd.url.node_timeout_ms;
+    if (round.note.code == HF_INVALID ||
+        (met < hf__quorum_majority(store->count) && round.note.code != HF_OK &&
+         round.note.code != HF_UNREACHABLE)) {
         if (err != NULL)
-            *err = trouble;
-        return trouble.code;
+            *err = round.note;
+        return round.note.code;
     }
     if (met < hf__quorum_majority(store->count))
-        return hf__fail(
-            err, HF_UNREACHABLE, "store %.80s: fewer than %u of %u nodes can be reached: %.90s",
-            store->rd.url.shown, hf__quorum_majority(store->count), store->count, trouble.text);
+        return hf__fail(err, HF_UNREACHABLE,
+                        "store %.80s: fewer than %u of %u nodes can be reached: %.90s",
+                        store->rd.url.shown, hf__quorum_majority(store->count), store->count,
+                        rl_round_trouble(&round));
     return hf__ok(err);
 }
 
@@ -109,6 +138,8 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t dead
     if (status == HF_OK)
         status = check_addresses(&store->rd.url, err);
     if (status == HF_OK)
+        shorten(&store->rd.url);
+    if (status == HF_OK)
         status = rd_url_find_password(&store->rd.url, err);
     if (status == HF_OK && store->rd.url.tls)
         status = rd_tls_config_open(&store->rd.url, &store->rd.tls, err);
@@ -124,27 +155,76 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t dead
     return hf__ok(err);
 }
 
+/* A request that was sent must not be lost with its connection: waits for the answers that are
+ * owed. A release whose connection broke falls back to the node. */
+static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
+{
+    struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct rl_node *node = &store->node[index];
+    struct rl_link *kept = NULL;
+
+    while (node->idle != NULL) {
+        struct rl_link *link = node->idle;
+        struct rd_reply *reply;
+
+        node->idle = link->next;
+        while (link->owed > 0 && rd_conn_receive(link->conn, &patience, &reply) == HF_OK) {
+            rd_reply_free(reply);
+            link->owed--;
+        }
+        if (link->conn->broken) {
+            rl_link_drop(store, index, link);
+            continue;
+        }
+        link->next = kept;
+        kept = link;
+    }
+    node->idle = kept;
+}
+
+/* Releases what is to be released yet. The last chance: afterwards it is up to the ttl. */
+static void settle_debts(struct rl_store *store)
+{
+    int64_t timeout_ns = store->timeout_ms * HF__NS_PER_MS;
+    struct rl_round round;
+    size_t debts = 0;
+
+    for (unsigned i = 0; i < store->count; i++) {
+        drain(store, i, store->rd.base.host->now_ns() + timeout_ns);
+        debts += store->node[i].debts.count;
+    }
+    if (debts == 0)
+        return;
+    rl_round_begin(&round, store, false);
+    (void)join_nodes(&round);
+    rl_round_end(&round, 0, NULL);
+    for (unsigned i = 0; i < store->count; i++)
+        drain(store, i, store->rd.base.host->now_ns() + timeout_ns);
+}
+
+static void close_node(struct rl_node *node, bool forked)
+{
+    while (node->idle != NULL) {
+        struct rl_link *link = node->idle;
+
+        node->idle = link->next;
+        rl_link_close(link, forked);
+    }
+    rl_link_close(node->coming, forked);
+    rd_node_close(node->node, forked);
+    if (!forked)
+        (void)pthread_mutex_destroy(&node->lock);
+    explicit_bzero(&node->debts, sizeof node->debts);
+}
+
 static void store_close(struct hf_store_base *base, bool forked)
 {
     struct rl_store *store = (struct rl_store *)base;
-    int64_t end_ns = base->host->now_ns() + store->rd.url.node_timeout_ms * HF__NS_PER_MS;
 
-    for (unsigned i = 0; i < store->count; i++) {
-        struct rl_node *node = &store->node[i];
-
-        if (!forked)
-            rl_node_settle(store, i, end_ns);
-        while (node->idle != NULL) {
-            struct rd_conn *conn = node->idle;
-
-            node->idle = conn->next;
-            conn->shared = forked;
-            rd_conn_close(conn);
-        }
-        rd_node_close(node->node, forked);
-        if (!forked)
-            (void)pthread_mutex_destroy(&node->lock);
-    }
+    if (!forked)
+        settle_debts(store);
+    for (unsigned i = 0; i < store->count; i++)
+        close_node(&store->node[i], forked);
     rd_tls_config_close(store->rd.tls);
     if (!forked)
         (void)pthread_mutex_destroy(&store->rd.lock);

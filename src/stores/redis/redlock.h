@@ -1,9 +1,11 @@
 /* redlock.h - one lock over N independent masters.
  *
- *   redlock.c        opening, closing, listing what is what
- *   redlock_node.c   one node: its connections, who it is, whether it votes
+ *   redlock.c        opening and closing
+ *   redlock_node.c   one node: who it is, whether it votes, what has to be released there yet
+ *   redlock_link.c   one connection to a node, from nothing to ready, without waiting
  *   redlock_round.c  one request to every node at once, and the answers as they come
- *   redlock_hold.c   acquire, renew, release: src/core/quorum.c decides, this asks
+ *   redlock_acquire.c, redlock_hold.c
+ *                    acquire; renew and release: src/core/quorum.c decides, these ask
  *   redlock_list.c   what a majority of the nodes says is held
  */
 #ifndef HF_STORES_REDIS_REDLOCK_H
@@ -13,84 +15,166 @@
 #include "stores/redis/redis.h"
 
 enum {
-    RL_OWED_MAX = 64,  /* answers a connection may be behind, before it is given up   */
-    RL_RUN_ID_MAX = 64 /* bytes of a server's run_id, NUL included                    */
+    RL_OWED_MAX = 64,   /* answers a connection may be behind, before it is given up   */
+    RL_RUN_ID_MAX = 64, /* bytes of a server's run_id, NUL included                    */
+    RL_DEBTS_MAX = 32,  /* releases a node is owed; more than these wait for their ttl */
+    RL_MEET_MAX = 32    /* answers of a meeting                                        */
+};
+
+/* A release that a node has not confirmed. */
+struct rl_debt {
+    char name[HF_NAME_MAX + 1];
+    char owner[HF_OWNER_LEN + 1];
+    int64_t until_ns; /* the ttl has done it by then */
+};
+
+struct rl_debts {
+    struct rl_debt items[RL_DEBTS_MAX];
+    size_t count;
 };
 
 /* One node, in addition to what rd_node knows. The lock guards everything below it. */
 struct rl_node {
     struct rd_node *node;
     pthread_mutex_t lock;
-    struct rd_conn *idle; /* the one used last comes first */
+    struct rl_link *idle; /* the one used last comes first */
     size_t idle_count;
-    unsigned failures;   /* to reach it, in a row */
-    int64_t retry_at_ns; /* it is not tried before */
-    bool loaded;         /* it has our scripts */
+    struct rl_link *coming; /* on its way, left by a caller that could do without it */
+    unsigned failures;      /* to reach it, in a row */
+    int64_t retry_at_ns;    /* it is not tried before */
+    struct hf_error no;     /* code HF_OK, or why it does not vote */
+    int64_t ask_at_ns;      /* and when to ask again; 0: it has to be met */
+    int64_t open_at_ns;     /* the end of its quarantine */
     char run_id[RL_RUN_ID_MAX];
-    char checked[RD_INCARNATION_LEN + 1]; /* the incarnation run_id and offset_us are of */
-    int64_t offset_us;                    /* its clock, less our CLOCK_BOOTTIME          */
+    bool clock_known;
+    int64_t offset_us;     /* its clock, less our CLOCK_BOOTTIME */
+    struct rl_debts debts; /* to be paid over the next connection */
 };
 
 struct rl_store {
     struct rd_store rd; /* first: URL, TLS, and the nodes' rd_node */
     struct rl_node node[HF__QUORUM_NODES_MAX];
     unsigned count;
+    int64_t timeout_ms; /* what a round may wait for one node */
 };
 
 /* redlock.c */
 enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
                        struct hf_store_base **out, struct hf_error *err);
 
+struct rl_link;
+
 /* redlock_node.c */
 
-/* A connection of one's own to the node. votes: it has to be fit for a GRANT, and id becomes its
- * incarnation; otherwise it may be in quarantine. HF_OK; HF_QUARANTINE with err->retry_after_ms;
- * HF_UNREACHABLE; HF_DENIED; HF_INVALID: it must not take part, the text says why. Blocks for the
- * node's timeout at most, and not at all on the usual way. */
-enum hf_status rl_node_take(struct rl_store *store, unsigned index, bool votes,
-                            struct rd_conn **out, char id[RD_INCARNATION_LEN + 1],
+/* Whether the node votes, as far as we know. HF_OK: id is its incarnation. HF_UNKNOWN: it has to be
+ * met. The rest, with its text: HF_QUARANTINE with err->retry_after_ms, HF_INVALID and others. */
+enum hf_status rl_node_vote(struct rl_store *store, unsigned index, char id[RD_INCARNATION_LEN + 1],
                             struct hf_error *err);
-void rl_node_give(struct rl_store *store, unsigned index, struct rd_conn *conn); /* takes NULL */
-/* Waits until deadline_ns for what is owed to nobody: a request that was sent must not be lost with
- * its connection. For the end of the store. */
-void rl_node_settle(struct rl_store *store, unsigned index, int64_t deadline_ns);
+/* Takes in what it answered when it was met: the guard's replies, INFO server, TIME. late: TIME is
+ * no use any more. */
+void rl_node_met(struct rl_store *store, unsigned index, struct rd_reply *const *replies,
+                 bool late);
+/* Takes in the clock that came with a grant, if there is need. False: it must not vote. */
+bool rl_node_clock(struct rl_store *store, unsigned index, int64_t clock_us, struct hf_error *err);
 /* The node says it does not know our scripts, or is another incarnation. */
 void rl_node_unload(struct rl_store *store, unsigned index);
+/* How reaching it went. One that cannot be reached is left alone for a while that grows. */
+void rl_node_reached(struct rl_store *store, unsigned index, bool reached);
+/* The owner may have the lock there: it is to be released as soon as the node can be reached. */
+void rl_node_owe(struct rl_store *store, unsigned index, const struct rl_debt *debt);
+/* Adds one; the oldest is dropped for want of room: its ttl ends first, more or less. */
+void rl_debts_add(struct rl_debts *debts, const struct rl_debt *debt);
+/* Sends what is owed over a link that is ready. */
+void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link);
+
+/* redlock_link.c */
+
+/* One connection to a node, and how far it has come. */
+enum rl_state { RL_CONNECTING, RL_MEETING, RL_READY };
+struct rl_link {
+    struct rl_link *next; /* in the node's list */
+    struct rd_conn *conn;
+    enum rl_state state;
+    int64_t limit_ns; /* given up if there is no progress by then */
+    int64_t used_ns;
+    unsigned owed;         /* answers that nobody waits for any more         */
+    struct rl_debts debts; /* releases among them: they fall back to the node */
+    unsigned heard, expected;
+    struct rd_reply *replies[RL_MEET_MAX]; /* of a meeting */
+};
+
+/* A link of one's own, ready or on its way. NULL: the node is not tried at present; err tells. */
+struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_error *err);
+/* Gives it back, for the next one; also if it is on its way. Takes NULL. */
+void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link);
+void rl_link_close(struct rl_link *link, bool forked);
+/* Closes a link that is no use any more; what it owes falls back to the node. Takes NULL. */
+void rl_link_drop(struct rl_store *store, unsigned index, struct rl_link *link);
+/* Asks the node who it is, once more. */
+void rl_link_meet(struct rl_store *store, unsigned index, struct rl_link *link);
+/* Goes on as far as it can without waiting. False: on its way. True: ready, or broken (err). */
+bool rl_link_step(struct rl_store *store, unsigned index, struct rl_link *link,
+                  struct hf_error *err);
+/* False: the connection broke. */
+bool rl_link_send(struct rl_link *link, const struct rd_request *request);
+/* The next answer that is not owed to nobody, if it has come. False: the connection broke. */
+bool rl_link_glance(struct rl_link *link, struct rd_reply **reply);
 
 /* redlock_round.c */
+
+enum rl_event {
+    RL_ANSWER,  /* with a reply                                       */
+    RL_BROKE,   /* the connection did: nothing more comes             */
+    RL_JOINED,  /* a node that was on its way may be sent to          */
+    RL_MISSING, /* it may not                                         */
+    RL_SILENCE  /* nothing came in time, or nothing is to come at all */
+};
 
 /* One conversation with all nodes. */
 struct rl_round {
     struct rl_store *store;
-    struct rd_conn *conn[HF__QUORUM_NODES_MAX];
+    bool votes;
+    struct rl_link *link[HF__QUORUM_NODES_MAX];
+    bool joined[HF__QUORUM_NODES_MAX];      /* its link is ready, and it votes if it has to */
     unsigned pending[HF__QUORUM_NODES_MAX]; /* answers that are still to come */
     unsigned ready;                         /* nodes that poll said have something, as bits */
     char id[HF__QUORUM_NODES_MAX][RD_INCARNATION_LEN + 1];
-    enum hf_status missing[HF__QUORUM_NODES_MAX]; /* why there is no connection; HF_OK: there is */
+    enum hf_status missing[HF__QUORUM_NODES_MAX]; /* why a node cannot be sent to */
     struct hf_error note;                         /* the first trouble worth telling */
     int64_t retry_after_ms;                       /* of the nodes in quarantine; 0: none */
     struct rd_request request;                    /* for whoever builds one */
 };
 
-/* Takes a connection to every node that has one to give. */
+/* Takes a link to every node. Some have joined then, some are on their way, some are missing.
+ * votes: a node has to be fit for a GRANT, otherwise it may be in quarantine. Never waits. */
 void rl_round_begin(struct rl_round *round, struct rl_store *store, bool votes);
+/* Whether the node may join yet. */
+bool rl_round_coming(const struct rl_round *round, unsigned index);
 /* Sends round->request, and clears it. False: the node cannot have seen it. */
 bool rl_round_send(struct rl_round *round, unsigned index);
-/* The next answer of any node; the caller frees it. *reply NULL: that node's connection broke.
- * False: nothing came before deadline_ns, or nothing is pending. */
-bool rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigned *index,
-                   struct rd_reply **reply);
-/* Gives the connections back; answers that are pending are owed to nobody. */
-void rl_round_end(struct rl_round *round);
+/* The next event of any node; the caller frees the reply of RL_ANSWER, else it is NULL. */
+enum rl_event rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigned *index,
+                            struct rd_reply **reply);
+/* Gives the links back; answers that are pending are owed to nobody. At the nodes of `left`, as
+ * bits, the debt is a release that was to be the last request: it is kept until it is answered. */
+void rl_round_end(struct rl_round *round, unsigned left, const struct rl_debt *debt);
+/* A release for that long. */
+struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, const char *owner,
+                             int64_t ttl_ms);
 /* Remembers what an error reply means; why a node said no. */
 enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const char *lock,
                                   const struct rd_reply *reply);
-/* Why a node that has no connection does not vote. */
+/* The first trouble, without the store's name: the end of a sentence that has it. */
+const char *rl_round_trouble(const struct rl_round *round);
+/* Why a node that has not joined does not vote. */
 enum hf__quorum_no rl_round_missing(const struct rl_round *round, unsigned index);
+/* Tells the vote that nothing more came in time: a node that was asked may have acted, one that has
+ * not joined cannot. */
+enum hf__quorum_action rl_round_time_out(const struct rl_round *round, struct hf__quorum *vote);
 /* How long to wait for the answers to what is sent now. */
 int64_t rl_round_deadline(const struct rl_round *round, int64_t limit_ns);
 
-/* redlock_hold.c, redlock_list.c: slots of the table */
+/* redlock_acquire.c, redlock_hold.c, redlock_list.c: slots of the table */
 enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -99,5 +183,8 @@ enum hf_status rl_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err);
 enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
+/* Writes the request that ends a hold at one node. */
+void rl_build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
+                      uint64_t token);
 
 #endif /* HF_STORES_REDIS_REDLOCK_H */

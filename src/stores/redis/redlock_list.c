@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define PAGE      200     /* keys that SCAN looks at per request */
+#define PAGE_MS   1000    /* what that may take at one node      */
 #define NAMES_MAX 1000000 /* locks in one listing                */
 
 /* The names that any node knows of. */
@@ -49,12 +50,15 @@ static enum hf_status scan_node(struct rl_store *store, unsigned index,
                                 const struct hf_query *query, struct names *names,
                                 struct hf_error *err)
 {
-    struct rd_patience patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1};
     char pattern[2 * RD_KEY_MAX + 32];
     char cursor[24] = "0";
 
     rd_keys_pattern(pattern, sizeof pattern, store->rd.url.prefix, query->name);
     do {
+        int64_t end_ns = store->rd.base.host->now_ns() + PAGE_MS * HF__NS_PER_MS;
+        struct rd_patience patience = {
+            .deadline_ns = end_ns < query->deadline_ns ? end_ns : query->deadline_ns,
+            .cancel_fd = -1};
         struct rd_request request = {0};
         struct rd_reply *reply;
         const struct rd_reply *keys;
@@ -133,6 +137,12 @@ static bool show(const struct rl_store *store, const char *name, const struct wo
     return true;
 }
 
+static void ask_node(struct rl_round *round, unsigned index, const struct rd_keys *keys)
+{
+    rd_script_begin(&round->request, RD_SCRIPT_REDLOCK_LIST, keys, 0);
+    (void)rl_round_send(round, index);
+}
+
 /* Asks all nodes about one lock. HF_OK and *stop if fn wants no more. */
 static enum hf_status look_at(struct rl_store *store, const char *name,
                               const struct hf_query *query, hf_list_fn *fn, void *data, bool *stop,
@@ -144,30 +154,31 @@ static enum hf_status look_at(struct rl_store *store, const char *name,
     struct rd_reply *reply;
     unsigned index, count = 0;
     int64_t deadline_ns;
+    enum rl_event event;
     enum hf_status status = rd_claim_keys(&store->rd, name, &keys, err);
 
     if (status != HF_OK)
         return status;
     rl_round_begin(&round, store, false);
-    for (unsigned i = 0; i < store->count; i++) {
-        if (round.conn[i] == NULL)
-            continue;
-        rd_script_begin(&round.request, RD_SCRIPT_REDLOCK_LIST, &keys, 0);
-        (void)rl_round_send(&round, i);
-    }
+    for (unsigned i = 0; i < store->count; i++)
+        if (round.joined[i])
+            ask_node(&round, i, &keys);
     deadline_ns = rl_round_deadline(&round, query->deadline_ns);
-    while (rl_round_next(&round, deadline_ns, &index, &reply)) {
-        if (reply != NULL && reply->type == RD_REPLY_ARRAY)
+    while ((event = rl_round_next(&round, deadline_ns, &index, &reply)) != RL_SILENCE) {
+        if (event == RL_JOINED)
+            ask_node(&round, index, &keys);
+        if (event == RL_ANSWER && reply->type == RD_REPLY_ARRAY)
             take_word(&words[count++], reply);
-        else if (reply != NULL)
+        else if (event == RL_ANSWER)
             (void)rl_round_error(&round, index, name, reply);
         rd_reply_free(reply);
     }
-    rl_round_end(&round);
+    rl_round_end(&round, 0, NULL);
     if (count < hf__quorum_majority(store->count))
-        return hf__fail(
-            err, HF_UNREACHABLE, "store %.80s: fewer than %u of %u nodes answered: %.90s",
-            store->rd.url.shown, hf__quorum_majority(store->count), store->count, round.note.text);
+        return hf__fail(err, HF_UNREACHABLE,
+                        "store %.80s: fewer than %u of %u nodes answered: %.90s",
+                        store->rd.url.shown, hf__quorum_majority(store->count), store->count,
+                        rl_round_trouble(&round));
     *stop = !show(store, name, words, count, fn, data);
     return hf__ok(err);
 }
@@ -184,16 +195,8 @@ enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query,
 
     if (query->exact)
         return look_at(store, query->name, query, fn, data, &stop, err);
-    for (unsigned i = 0; i < store->count; i++) {
-        char id[RD_INCARNATION_LEN + 1];
-        struct rd_conn *conn = NULL;
-
-        /* Whether it can be reached at all; SCAN has all the time of the query. */
-        if (rl_node_take(store, i, false, &conn, id, &trouble) != HF_OK)
-            continue;
-        rl_node_give(store, i, conn);
+    for (unsigned i = 0; i < store->count; i++)
         answered += scan_node(store, i, query, &names, &trouble) == HF_OK;
-    }
     if (answered < hf__quorum_majority(store->count))
         status = hf__fail(
             err, HF_UNREACHABLE, "store %.80s: fewer than %u of %u nodes answered: %.90s",

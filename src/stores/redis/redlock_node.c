@@ -1,117 +1,163 @@
-/* redlock_node.c - one node of a redlock: its connections, who it is, whether it votes.
- *
- * A connection may owe answers that nobody waits for any more: those of a node that was slower than
- * the majority. Requests and answers keep their order, so whoever takes the connection next sends
- * behind them, and the answers owed are read past. */
+/* redlock_node.c - one node of a redlock: who it is, whether it votes, what is owed to it. */
 #include "stores/redis/redlock.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define TRUST_NS        (10 * HF__NS_PER_MS) /* a connection used so lately is not looked at again */
-#define RETRY_MIN_MS    50 /* the pause after a node could not be reached        */
+#define RETRY_MIN_MS    50 /* the pause after a node could not be reached */
 #define RETRY_MAX_MS    2000
 #define RETRY_DOUBLINGS 5
+#define ASK_AGAIN_MS    1000 /* a node that does not vote is asked why so often */
 
-static enum hf_status meet(struct rl_store *store, unsigned index, bool votes, struct rd_conn **out,
-                           struct hf_error *err);
-
-/* Reads what is owed, as far as it is there. False: the connection is no use any more. */
-static bool settle(struct rd_conn *conn)
+static int64_t now_of(const struct rl_store *store)
 {
-    for (;;) {
-        struct rd_reply *reply;
-
-        if (rd_conn_glance(conn, &reply) != HF_OK)
-            return false;
-        if (reply == NULL)
-            return conn->owed <= RL_OWED_MAX;
-        rd_reply_free(reply);
-        if (conn->owed == 0)
-            return false; /* an answer to nothing */
-        conn->owed--;
-    }
+    return store->rd.base.host->now_ns();
 }
 
-static struct rd_conn *take_idle(struct rl_store *store, unsigned index)
-{
-    struct rl_node *node = &store->node[index];
-
-    for (;;) {
-        struct rd_conn *conn;
-
-        pthread_mutex_lock(&node->lock);
-        conn = node->idle;
-        if (conn != NULL) {
-            node->idle = conn->next;
-            node->idle_count--;
-        }
-        pthread_mutex_unlock(&node->lock);
-        if (conn == NULL ||
-            (conn->owed <= RL_OWED_MAX &&
-             store->rd.base.host->now_ns() - conn->used_ns < TRUST_NS) ||
-            settle(conn))
-            return conn;
-        conn->broken = true;
-        rd_node_give(node->node, conn);
-    }
-}
-
-enum hf_status rl_node_take(struct rl_store *store, unsigned index, bool votes,
-                            struct rd_conn **out, char id[RD_INCARNATION_LEN + 1],
+enum hf_status rl_node_vote(struct rl_store *store, unsigned index, char id[RD_INCARNATION_LEN + 1],
                             struct hf_error *err)
 {
     struct rl_node *node = &store->node[index];
-    enum hf_status status;
+    int64_t now_ns = now_of(store);
+    enum hf_status status = HF_UNKNOWN;
 
     rd_guard_known(node->node, id);
-    *out = id[0] != '\0' || !votes ? take_idle(store, index) : NULL;
-    if (*out != NULL)
-        return HF_OK;
-    status = meet(store, index, votes, out, err);
-    rd_guard_known(node->node, id);
-    if (status == HF_OK && votes && id[0] == '\0') {
-        rl_node_give(store, index, *out);
-        return rd_node_fail(node->node, HF_UNREACHABLE, "it restarted just now", err);
-    }
-    return status;
-}
-
-void rl_node_give(struct rl_store *store, unsigned index, struct rd_conn *conn)
-{
-    struct rl_node *node = &store->node[index];
-
-    if (conn == NULL)
-        return;
-    conn->used_ns = store->rd.base.host->now_ns();
     pthread_mutex_lock(&node->lock);
-    if (!conn->broken && node->idle_count < RD_IDLE_MAX) {
-        conn->next = node->idle;
-        node->idle = conn;
-        node->idle_count++;
-        conn = NULL;
+    if (now_ns < node->ask_at_ns) {
+        status = node->no.code;
+        *err = node->no;
+        if (status == HF_QUARANTINE)
+            err->retry_after_ms = (node->open_at_ns - now_ns) / HF__NS_PER_MS + 1;
+    } else if (node->no.code == HF_OK && node->ask_at_ns != 0) {
+        status = HF_OK;
     }
     pthread_mutex_unlock(&node->lock);
-    if (conn != NULL) {
-        conn->broken = true;
-        rd_node_give(node->node, conn);
-    }
+    return status == HF_OK && id[0] == '\0' ? HF_UNKNOWN : status;
 }
 
-void rl_node_settle(struct rl_store *store, unsigned index, int64_t deadline_ns)
+/* The same server behind two names would have two votes. */
+static enum hf_status check_identity(struct rl_store *store, unsigned index, const char *run_id,
+                                     struct hf_error *err)
 {
-    struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    const struct rd_address *mine = &store->node[index].node->address;
 
-    for (struct rd_conn *conn = store->node[index].idle; conn != NULL; conn = conn->next)
-        for (; conn->owed > 0; conn->owed--) {
-            struct rd_reply *reply;
+    for (unsigned i = 0; i < store->count; i++) {
+        struct rl_node *other = &store->node[i];
+        const struct rd_address *its = &other->node->address;
+        bool same;
 
-            if (rd_conn_receive(conn, &patience, &reply) != HF_OK)
-                break;
-            rd_reply_free(reply);
-        }
+        if (i == index)
+            continue;
+        pthread_mutex_lock(&other->lock);
+        same = strcmp(other->run_id, run_id) == 0;
+        pthread_mutex_unlock(&other->lock);
+        if (same)
+            return hf__fail(err, HF_INVALID,
+                            "store %.80s: %.40s:%u and %.40s:%u are one server; a redlock needs "
+                            "independent ones",
+                            store->rd.url.shown, its->host, its->port, mine->host, mine->port);
+    }
+    return HF_OK;
+}
+
+/* After a node forgot its counter, the order of tokens rests on clocks that are less than max_ttl/3
+ * apart. */
+static enum hf_status check_clock(struct rl_store *store, unsigned index, int64_t clock_us,
+                                  struct hf_error *err)
+{
+    struct rl_node *node = &store->node[index];
+    int64_t limit_us = store->rd.url.max_ttl_ms * 1000 / 3;
+    int64_t offset_us = clock_us - now_of(store) / 1000;
+    unsigned near = 0, far = 0;
+
+    pthread_mutex_lock(&node->lock);
+    node->offset_us = offset_us;
+    node->clock_known = true;
+    pthread_mutex_unlock(&node->lock);
+    for (unsigned i = 0; i < store->count; i++) {
+        struct rl_node *other = &store->node[i];
+        int64_t apart_us;
+        bool known;
+
+        if (i == index)
+            continue;
+        pthread_mutex_lock(&other->lock);
+        known = other->clock_known;
+        apart_us = other->offset_us - offset_us;
+        pthread_mutex_unlock(&other->lock);
+        near += known && apart_us < limit_us && apart_us > -limit_us;
+        far += known && (apart_us >= limit_us || apart_us <= -limit_us);
+    }
+    if (far <= near)
+        return HF_OK;
+    return hf__fail(
+        err, HF_INVALID,
+        "store %.80s: the clock of %.40s:%u is more than max_ttl/3 off; it gets no vote",
+        store->rd.url.shown, node->node->address.host, node->node->address.port);
+}
+
+/* Who it is and what time it has, from INFO server and TIME. */
+static enum hf_status identify(struct rl_store *store, unsigned index,
+                               struct rd_reply *const *replies, bool late, struct hf_error *err)
+{
+    struct rl_node *node = &store->node[index];
+    const char *at = strstr(rd_reply_text(replies[0]), "run_id:");
+    int64_t clock_us = rd_reply_number(rd_reply_at(replies[1], 0), 0) * 1000000 +
+                       rd_reply_number(rd_reply_at(replies[1], 1), 0);
+    char run_id[RL_RUN_ID_MAX];
+    enum hf_status status;
+
+    if (at == NULL)
+        return hf__fail(err, HF_UNSUPPORTED, "store %.120s: %.40s:%u does not tell its run_id",
+                        store->rd.url.shown, node->node->address.host, node->node->address.port);
+    (void)snprintf(run_id, sizeof run_id, "%.*s", (int)strcspn(at + 7, "\r\n"), at + 7);
+    pthread_mutex_lock(&node->lock);
+    memcpy(node->run_id, run_id, sizeof run_id);
+    node->clock_known = false;
+    pthread_mutex_unlock(&node->lock);
+    status = check_identity(store, index, run_id, err);
+    return status == HF_OK && !late ? check_clock(store, index, clock_us, err) : status;
+}
+
+static void set_verdict(struct rl_store *store, unsigned index, const struct hf_error *no)
+{
+    struct rl_node *node = &store->node[index];
+    int64_t pause_ms = no->code == HF_OK ? 0 : ASK_AGAIN_MS;
+    int64_t now_ns = now_of(store);
+
+    if (no->code == HF_QUARANTINE && no->retry_after_ms < pause_ms)
+        pause_ms = no->retry_after_ms > 0 ? no->retry_after_ms : 1;
+    pthread_mutex_lock(&node->lock);
+    node->no = *no;
+    node->ask_at_ns = now_ns + pause_ms * HF__NS_PER_MS;
+    node->open_at_ns = now_ns + no->retry_after_ms * HF__NS_PER_MS;
+    pthread_mutex_unlock(&node->lock);
+}
+
+void rl_node_met(struct rl_store *store, unsigned index, struct rd_reply *const *replies, bool late)
+{
+    struct rd_node *node = store->node[index].node;
+    struct hf_error err = {0}, stranger = {0};
+
+    (void)rd_guard_hear(node, replies, &err);
+    if (identify(store, index, replies + RD_GUARD_REPLIES, late, &stranger) != HF_OK)
+        err = stranger;
+    set_verdict(store, index, &err);
+}
+
+bool rl_node_clock(struct rl_store *store, unsigned index, int64_t clock_us, struct hf_error *err)
+{
+    struct rl_node *node = &store->node[index];
+    bool known;
+
+    pthread_mutex_lock(&node->lock);
+    known = node->clock_known;
+    pthread_mutex_unlock(&node->lock);
+    if (known || check_clock(store, index, clock_us, err) == HF_OK)
+        return true;
+    set_verdict(store, index, err);
+    return false;
 }
 
 void rl_node_unload(struct rl_store *store, unsigned index)
@@ -120,16 +166,14 @@ void rl_node_unload(struct rl_store *store, unsigned index)
     char id[RD_INCARNATION_LEN + 1];
 
     pthread_mutex_lock(&node->lock);
-    node->loaded = false;
+    node->ask_at_ns = 0;
     pthread_mutex_unlock(&node->lock);
     rd_guard_known(node->node, id);
     if (id[0] != '\0')
         rd_guard_forget(node->node, id);
 }
 
-/* A node that cannot be reached is left alone for a while that grows, so that it costs its timeout
- * to few callers only. */
-static void note_outcome(struct rl_store *store, unsigned index, bool reached)
+void rl_node_reached(struct rl_store *store, unsigned index, bool reached)
 {
     struct rl_node *node = &store->node[index];
     unsigned doublings;
@@ -144,162 +188,52 @@ static void note_outcome(struct rl_store *store, unsigned index, bool reached)
         pause_ms = RETRY_MAX_MS;
     pause_ms = pause_ms / 2 + dice % (pause_ms / 2 + 1);
     node->failures = reached ? 0 : node->failures + 1;
-    node->retry_at_ns = reached ? 0 : store->rd.base.host->now_ns() + pause_ms * HF__NS_PER_MS;
+    node->retry_at_ns = reached ? 0 : now_of(store) + pause_ms * HF__NS_PER_MS;
     pthread_mutex_unlock(&node->lock);
 }
 
-static enum hf_status load_scripts(struct rl_node *node, const struct rd_patience *patience,
-                                   struct hf_error *err)
+void rl_debts_add(struct rl_debts *debts, const struct rl_debt *debt)
 {
-    struct rd_reply *replies[RD_SCRIPT_COUNT];
+    if (debts->count == RL_DEBTS_MAX)
+        memmove(debts->items, debts->items + 1, --debts->count * sizeof *debts->items);
+    debts->items[debts->count++] = *debt;
+}
+
+void rl_node_owe(struct rl_store *store, unsigned index, const struct rl_debt *debt)
+{
+    struct rl_node *node = &store->node[index];
+
+    pthread_mutex_lock(&node->lock);
+    rl_debts_add(&node->debts, debt);
+    pthread_mutex_unlock(&node->lock);
+}
+
+void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link)
+{
+    struct rl_node *node = &store->node[index];
     struct rd_request request = {0};
-    enum hf_status status;
+    struct rl_debts due;
 
-    rd_script_load_all(&request);
-    status = rd_node_ask(node->node, &request, RD_SCRIPT_COUNT, patience, replies, err);
-    rd_request_release(&request);
-    if (status != HF_OK)
-        return status;
-    for (size_t i = 0; i < RD_SCRIPT_COUNT; i++) {
-        if (replies[i]->type == RD_REPLY_ERROR && status == HF_OK)
-            status = rd_verdict_fail(replies[i]->text, NULL, node->node->url->shown, err);
-        rd_reply_free(replies[i]);
-    }
-    return status;
-}
+    pthread_mutex_lock(&node->lock);
+    due.count = node->debts.count;
+    memcpy(due.items, node->debts.items, due.count * sizeof *due.items);
+    node->debts.count = 0;
+    pthread_mutex_unlock(&node->lock);
+    if (due.count == 0)
+        return;
+    for (size_t i = 0; i < due.count; i++) {
+        struct rd_keys keys;
 
-/* The same server behind two names would have two votes; and after a node forgot its counter, the
- * order of tokens rests on clocks that are less than max_ttl/3 apart. */
-static enum hf_status compare(struct rl_store *store, unsigned index, struct hf_error *err)
-{
-    struct rl_node *node = &store->node[index];
-    const struct rd_address *mine = &node->node->address;
-    int64_t limit_us = store->rd.url.max_ttl_ms * 1000 / 3;
-    unsigned near = 0, far = 0;
-
-    for (unsigned i = 0; i < store->count; i++) {
-        struct rl_node *other = &store->node[i];
-        char run_id[RL_RUN_ID_MAX];
-        int64_t apart_us;
-
-        if (i == index)
+        if (due.items[i].until_ns < now_of(store) ||
+            rd_claim_keys(&store->rd, due.items[i].name, &keys, NULL) != HF_OK)
             continue;
-        pthread_mutex_lock(&other->lock);
-        memcpy(run_id, other->run_id, sizeof run_id);
-        apart_us = other->offset_us - node->offset_us;
-        pthread_mutex_unlock(&other->lock);
-        if (run_id[0] == '\0')
-            continue;
-        if (strcmp(run_id, node->run_id) == 0)
-            return hf__fail(err, HF_INVALID,
-                            "store %.60s: %.40s:%u and %.40s:%u are one server; a redlock needs "
-                            "independent ones",
-                            store->rd.url.shown, other->node->address.host,
-                            other->node->address.port, mine->host, mine->port);
-        if (apart_us < limit_us && apart_us > -limit_us)
-            near++;
-        else
-            far++;
+        rl_build_release(&request, &keys, due.items[i].owner, 0);
+        rl_debts_add(&link->debts, &due.items[i]);
+        link->owed++;
     }
-    if (far > near)
-        return hf__fail(err, HF_INVALID,
-                        "store %.80s: the clock of %.40s:%u is more than max_ttl/3 off; it gets no "
-                        "vote",
-                        store->rd.url.shown, mine->host, mine->port);
-    return HF_OK;
-}
-
-/* Asks the node who it is and what time it has, once per incarnation. */
-static enum hf_status identify(struct rl_store *store, unsigned index,
-                               const struct rd_patience *patience, struct hf_error *err)
-{
-    struct rl_node *node = &store->node[index];
-    struct rd_reply *replies[2];
-    struct rd_request request = {0};
-    const char *at;
-    enum hf_status status;
-
-    rd_request_command(&request, (const char *const[]){"INFO", "server", NULL});
-    rd_request_command(&request, (const char *const[]){"TIME", NULL});
-    status = rd_node_ask(node->node, &request, 2, patience, replies, err);
+    if (!rl_link_send(link, &request))
+        link->conn->broken = true; /* and what it owes falls back */
+    rd_request_clear(&request);
     rd_request_release(&request);
-    if (status != HF_OK)
-        return status;
-    pthread_mutex_lock(&node->lock);
-    at = strstr(rd_reply_text(replies[0]), "run_id:");
-    node->run_id[0] = '\0';
-    if (at != NULL)
-        (void)snprintf(node->run_id, sizeof node->run_id, "%.*s", (int)strcspn(at + 7, "\r\n"),
-                       at + 7);
-    node->offset_us = rd_reply_number(rd_reply_at(replies[1], 0), 0) * 1000000 +
-                      rd_reply_number(rd_reply_at(replies[1], 1), 0) -
-                      store->rd.base.host->now_ns() / 1000;
-    pthread_mutex_unlock(&node->lock);
-    rd_reply_free(replies[0]);
-    rd_reply_free(replies[1]);
-    return compare(store, index, err);
-}
-
-/* Makes sure that the node is who it was, or meets it anew. */
-static enum hf_status introduce(struct rl_store *store, unsigned index,
-                                const struct rd_patience *patience, struct hf_error *err)
-{
-    struct rl_node *node = &store->node[index];
-    char id[RD_INCARNATION_LEN + 1];
-    enum hf_status status = HF_OK;
-    bool loaded, checked;
-
-    pthread_mutex_lock(&node->lock);
-    loaded = node->loaded;
-    pthread_mutex_unlock(&node->lock);
-    if (!loaded && (status = load_scripts(node, patience, err)) != HF_OK)
-        return status;
-    pthread_mutex_lock(&node->lock);
-    node->loaded = true;
-    pthread_mutex_unlock(&node->lock);
-    status = rd_guard_pass(node->node, patience, id, err);
-    if (status != HF_OK)
-        return status;
-    pthread_mutex_lock(&node->lock);
-    checked = strcmp(id, node->checked) == 0;
-    pthread_mutex_unlock(&node->lock);
-    if (checked)
-        return HF_OK;
-    status = identify(store, index, patience, err);
-    if (status == HF_OK) {
-        pthread_mutex_lock(&node->lock);
-        memcpy(node->checked, id, sizeof node->checked);
-        pthread_mutex_unlock(&node->lock);
-    } else {
-        rd_guard_forget(node->node, id);
-    }
-    return status;
-}
-
-static enum hf_status meet(struct rl_store *store, unsigned index, bool votes, struct rd_conn **out,
-                           struct hf_error *err)
-{
-    struct rl_node *node = &store->node[index];
-    int64_t now_ns = store->rd.base.host->now_ns();
-    struct rd_patience patience = {
-        .deadline_ns = now_ns + store->rd.url.node_timeout_ms * HF__NS_PER_MS, .cancel_fd = -1};
-    enum hf_status status = HF_OK;
-    bool too_soon;
-
-    pthread_mutex_lock(&node->lock);
-    too_soon = now_ns < node->retry_at_ns;
-    pthread_mutex_unlock(&node->lock);
-    pthread_mutex_lock(&node->node->lock);
-    too_soon = too_soon || now_ns < node->node->not_before_ns;
-    pthread_mutex_unlock(&node->node->lock);
-    if (too_soon)
-        return rd_node_fail(node->node, HF_UNREACHABLE, "it could not be reached a moment ago",
-                            err);
-    if (votes)
-        status = introduce(store, index, &patience, err);
-    if (status == HF_OK && (*out = take_idle(store, index)) == NULL)
-        status = rd_node_take(node->node, true, &patience, out, err);
-    if (status != HF_QUARANTINE)
-        note_outcome(store, index, status == HF_OK);
-    return status;
+    explicit_bzero(&due, sizeof due);
 }

@@ -3,108 +3,209 @@
 #include "base/base.h"
 #include "stores/redis/verdict.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#define SEND_MS 5 /* what a full socket may cost; requests are small */
+/* What somebody has to mend comes before what may pass. */
+static void note(struct rl_round *round, const struct hf_error *err)
+{
+    if (round->note.code == HF_OK || err->code == HF_INVALID ||
+        (err->code == HF_DENIED && round->note.code != HF_INVALID))
+        round->note = *err;
+}
+
+static void miss(struct rl_round *round, unsigned index, const struct hf_error *err)
+{
+    round->missing[index] = err->code;
+    note(round, err);
+    if (err->code == HF_QUARANTINE &&
+        (round->retry_after_ms == 0 || err->retry_after_ms < round->retry_after_ms))
+        round->retry_after_ms = err->retry_after_ms > 0 ? err->retry_after_ms : 1;
+    rl_link_give(round->store, index, round->link[index]);
+    round->link[index] = NULL;
+}
+
+/* Whether a node whose link is ready may be sent to. If it has to be met first, it is on its way
+ * again. */
+static void admit(struct rl_round *round, unsigned index)
+{
+    struct hf_error err;
+    enum hf_status status = HF_OK;
+
+    /* What is owed goes first: a key left there may be in our own way. */
+    rl_node_settle(round->store, index, round->link[index]);
+    if (round->votes)
+        status = rl_node_vote(round->store, index, round->id[index], &err);
+    if (status == HF_UNKNOWN)
+        rl_link_meet(round->store, index, round->link[index]);
+    else if (status != HF_OK)
+        miss(round, index, &err);
+    else
+        round->joined[index] = true;
+}
+
+/* Goes on with a link that is on its way. True: there is news of it. */
+static bool step(struct rl_round *round, unsigned index)
+{
+    struct rl_link *link = round->link[index];
+    struct hf_error err = {0};
+
+    if (!rl_link_step(round->store, index, link, &err))
+        return false;
+    if (link->conn->broken)
+        miss(round, index, &err);
+    else
+        admit(round, index);
+    return round->link[index] == NULL || round->joined[index];
+}
+
+bool rl_round_coming(const struct rl_round *round, unsigned index)
+{
+    return round->link[index] != NULL && !round->joined[index];
+}
 
 void rl_round_begin(struct rl_round *round, struct rl_store *store, bool votes)
 {
     memset(round, 0, sizeof *round);
     round->store = store;
+    round->votes = votes;
     for (unsigned i = 0; i < store->count; i++) {
         struct hf_error err;
 
-        round->missing[i] = rl_node_take(store, i, votes, &round->conn[i], round->id[i], &err);
-        if (round->missing[i] == HF_OK)
-            continue;
-        round->conn[i] = NULL;
-        if (round->note.code == HF_OK || round->missing[i] == HF_INVALID)
-            round->note = err;
-        if (round->missing[i] == HF_QUARANTINE &&
-            (round->retry_after_ms == 0 || err.retry_after_ms < round->retry_after_ms))
-            round->retry_after_ms = err.retry_after_ms > 0 ? err.retry_after_ms : 1;
+        round->link[i] = rl_link_take(store, i, &err);
+        if (round->link[i] == NULL)
+            miss(round, i, &err);
+        else if (round->link[i]->state == RL_READY)
+            admit(round, i);
+        if (rl_round_coming(round, i))
+            (void)step(round, i);
     }
 }
 
 bool rl_round_send(struct rl_round *round, unsigned index)
 {
-    struct rd_patience soon = {.deadline_ns = hf__now_ns() + SEND_MS * HF__NS_PER_MS,
-                               .cancel_fd = -1};
-    struct rd_conn *conn = round->conn[index];
-    bool sent =
-        conn != NULL && !conn->broken && rd_conn_send(conn, &round->request, &soon) == HF_OK;
+    bool sent = round->joined[index] && rl_link_send(round->link[index], &round->request);
 
     rd_request_clear(&round->request);
     round->pending[index] += sent;
     return sent;
 }
 
-/* An answer that has come already. *index = count: none. */
-static bool look(struct rl_round *round, unsigned index, struct rd_reply **reply)
+/* An answer that has come already, or the news that none will. */
+static bool look(struct rl_round *round, unsigned index, struct rd_reply **reply,
+                 enum rl_event *event)
 {
-    struct rd_conn *conn = round->conn[index];
-
-    for (;;) {
-        if (rd_conn_glance(conn, reply) != HF_OK) {
-            *reply = NULL;
-            round->pending[index] = 0;
-            return true;
-        }
-        if (*reply == NULL)
-            return false;
-        if (conn->owed == 0)
-            break;
-        conn->owed--;
-        rd_reply_free(*reply);
+    if (!rl_link_glance(round->link[index], reply)) {
+        round->pending[index] = 0;
+        *event = RL_BROKE;
+        return true;
     }
+    if (*reply == NULL)
+        return false;
     round->pending[index]--;
+    *event = RL_ANSWER;
     return true;
 }
 
-bool rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigned *index,
-                   struct rd_reply **reply)
+/* Whether a node has something to tell now. sure: poll said so. */
+static bool visit(struct rl_round *round, unsigned index, bool sure, struct rd_reply **reply,
+                  enum rl_event *event)
+{
+    const struct rd_conn *conn;
+
+    *reply = NULL;
+    if (rl_round_coming(round, index)) {
+        if (!step(round, index))
+            return false;
+        *event = round->joined[index] ? RL_JOINED : RL_MISSING;
+        return true;
+    }
+    if (round->pending[index] == 0)
+        return false;
+    conn = round->link[index]->conn;
+    /* TLS, and what was read along with an earlier answer, does not show in poll. */
+    return (sure || conn->tls != NULL || rd_reader_pending(conn->reader)) &&
+           look(round, index, reply, event);
+}
+
+/* What to wait for. *deadline_ns comes nearer where poll cannot tell. */
+static nfds_t gather(const struct rl_round *round, struct pollfd *fds, unsigned *who,
+                     int64_t *deadline_ns)
+{
+    int64_t look_ns = hf__now_ns() + RD_LOOKUP_STEP_MS * HF__NS_PER_MS;
+    nfds_t count = 0;
+
+    for (unsigned i = 0; i < round->store->count; i++) {
+        bool coming = rl_round_coming(round, i);
+        const struct rl_link *link = round->link[i];
+
+        if (!coming && round->pending[i] == 0)
+            continue;
+        if (link->conn->fd < 0 && look_ns < *deadline_ns)
+            *deadline_ns = look_ns;
+        who[count] = i;
+        fds[count++] =
+            (struct pollfd){.fd = link->conn->fd,
+                            .events = link->state == RL_CONNECTING ? link->conn->wants : POLLIN};
+    }
+    return count;
+}
+
+enum rl_event rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigned *index,
+                            struct rd_reply **reply)
 {
     struct pollfd fds[HF__QUORUM_NODES_MAX];
     unsigned who[HF__QUORUM_NODES_MAX];
+    enum rl_event event;
 
     for (;;) {
-        nfds_t count = 0;
+        int64_t until_ns = deadline_ns;
+        nfds_t count;
+        int ready;
 
-        for (unsigned i = 0; round->ready != 0 && i < round->store->count; i++) {
-            bool has = (round->ready & 1u << i) != 0 && round->pending[i] > 0;
+        for (unsigned i = 0; i < round->store->count; i++) {
+            bool sure = (round->ready & 1u << i) != 0;
 
             round->ready &= ~(1u << i);
-            if (has && look(round, i, reply)) {
+            if (visit(round, i, sure, reply, &event)) {
                 *index = i;
-                return true;
+                return event;
             }
         }
-        for (unsigned i = 0; i < round->store->count; i++) {
-            if (round->pending[i] == 0)
-                continue;
-            who[count] = i;
-            fds[count++] = (struct pollfd){.fd = round->conn[i]->fd, .events = POLLIN};
-            /* TLS, and what was read along with an earlier answer, does not show in poll. */
-            if ((round->conn[i]->tls != NULL || rd_reader_pending(round->conn[i]->reader)) &&
-                look(round, i, reply)) {
-                *index = i;
-                return true;
-            }
-        }
-        if (count == 0 || hf__poll_until(fds, count, deadline_ns) == 0)
-            return false;
+        count = gather(round, fds, who, &until_ns);
+        ready = count > 0 ? hf__poll_until(fds, count, until_ns) : 0;
+        if (ready == 0 && (count == 0 || until_ns == deadline_ns))
+            return RL_SILENCE;
         for (nfds_t i = 0; i < count; i++)
             round->ready |= fds[i].revents != 0 ? 1u << who[i] : 0;
     }
 }
 
-void rl_round_end(struct rl_round *round)
+struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, const char *owner,
+                             int64_t ttl_ms)
+{
+    struct rl_debt debt = {.until_ns =
+                               round->store->rd.base.host->now_ns() + ttl_ms * HF__NS_PER_MS};
+
+    (void)snprintf(debt.name, sizeof debt.name, "%s", name);
+    (void)snprintf(debt.owner, sizeof debt.owner, "%s", owner);
+    return debt;
+}
+
+void rl_round_end(struct rl_round *round, unsigned left, const struct rl_debt *debt)
 {
     for (unsigned i = 0; i < round->store->count; i++) {
-        if (round->conn[i] == NULL)
-            continue;
-        round->conn[i]->owed += round->pending[i];
-        rl_node_give(round->store, i, round->conn[i]);
+        struct rl_link *link = round->link[i];
+
+        if (left & 1u << i) {
+            if (!round->joined[i] || link->conn->broken)
+                rl_node_owe(round->store, i, debt);
+            else if (round->pending[i] > 0)
+                rl_debts_add(&link->debts, debt);
+        }
+        if (link != NULL)
+            link->owed += round->pending[i];
+        rl_link_give(round->store, i, link);
     }
     rd_request_release(&round->request);
 }
@@ -127,9 +228,24 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
         (void)rd_verdict_fail(text, lock, round->store->rd.url.shown, &err);
     else
         (void)rd_nonsense(&round->store->rd, lock, &err);
-    if (round->note.code == HF_OK || err.code == HF_DENIED)
-        round->note = err;
+    note(round, &err);
     return HF__NO_UNREACHABLE;
+}
+
+const char *rl_round_trouble(const struct rl_round *round)
+{
+    static const char start[] = "store ";
+    const char *shown = round->store->rd.url.shown;
+    const char *text = round->note.text;
+    size_t len = strlen(shown);
+
+    if (round->note.code == HF_OK)
+        return "they did not answer in time";
+    if (strncmp(text, start, sizeof start - 1) == 0 &&
+        strncmp(text + sizeof start - 1, shown, len) == 0 &&
+        strncmp(text + sizeof start - 1 + len, ": ", 2) == 0)
+        text += sizeof start - 1 + len + 2;
+    return text;
 }
 
 enum hf__quorum_no rl_round_missing(const struct rl_round *round, unsigned index)
@@ -140,7 +256,18 @@ enum hf__quorum_no rl_round_missing(const struct rl_round *round, unsigned index
 int64_t rl_round_deadline(const struct rl_round *round, int64_t limit_ns)
 {
     int64_t end_ns =
-        round->store->rd.base.host->now_ns() + round->store->rd.url.node_timeout_ms * HF__NS_PER_MS;
+        round->store->rd.base.host->now_ns() + round->store->timeout_ms * HF__NS_PER_MS;
 
     return end_ns < limit_ns ? end_ns : limit_ns;
+}
+
+enum hf__quorum_action rl_round_time_out(const struct rl_round *round, struct hf__quorum *vote)
+{
+    enum hf__quorum_action action = HF__QUORUM_WAIT;
+
+    for (unsigned i = 0; i < vote->count && action == HF__QUORUM_WAIT; i++)
+        action = hf__quorum_on_no(vote, i,
+                                  rl_round_coming(round, i) ? HF__NO_UNREACHABLE : HF__NO_ANSWER,
+                                  round->store->rd.base.host->now_ns());
+    return action;
 }

@@ -122,47 +122,36 @@ static short wanted(const struct rd_tls *tls, int result)
     }
 }
 
-static enum hf_status shake_hands(struct rd_tls *tls, int fd, const struct rd_patience *patience,
-                                  char *why, size_t why_size)
+bool rd_tls_step(struct rd_tls *tls, short *wants, enum hf_status *status, char *why,
+                 size_t why_size)
 {
-    for (;;) {
-        int result;
-        short events;
-        enum rd_wait wait;
-        long verdict;
+    int result;
+    long verdict;
 
-        ERR_clear_error();
-        result = SSL_connect(tls->ssl);
-        if (result == 1)
-            return HF_OK;
-        events = wanted(tls, result);
-        if (errno != EAGAIN) {
-            verdict = SSL_get_verify_result(tls->ssl);
-            (void)snprintf(why, why_size, "TLS: %s",
-                           verdict != X509_V_OK ? X509_verify_cert_error_string(verdict)
-                                                : openssl_reason());
-            ERR_clear_error();
-            return verdict != X509_V_OK ? HF_DENIED : HF_UNREACHABLE;
-        }
-        wait = rd_wait(fd, events, patience);
-        if (wait != RD_WAIT_READY) {
-            (void)snprintf(why, why_size, "TLS: it did not answer in time");
-            return wait == RD_WAIT_CANCELLED ? HF_CANCELLED : HF_UNREACHABLE;
-        }
-    }
+    ERR_clear_error();
+    result = SSL_connect(tls->ssl);
+    *status = HF_OK;
+    if (result == 1)
+        return true;
+    *wants = wanted(tls, result);
+    if (errno == EAGAIN)
+        return false;
+    verdict = SSL_get_verify_result(tls->ssl);
+    (void)snprintf(why, why_size, "TLS: %s",
+                   verdict != X509_V_OK ? X509_verify_cert_error_string(verdict)
+                                        : openssl_reason());
+    ERR_clear_error();
+    *status = verdict != X509_V_OK ? HF_DENIED : HF_UNREACHABLE;
+    return true;
 }
 
-enum hf_status rd_tls_open(const struct rd_tls_config *config, int fd, const char *host,
-                           const struct rd_patience *patience, struct rd_tls **out, char *why,
-                           size_t why_size)
+struct rd_tls *rd_tls_open(const struct rd_tls_config *config, int fd, const char *host)
 {
     struct rd_tls *tls = calloc(1, sizeof *tls);
     BIO *bio = NULL;
-    enum hf_status status = HF_NOMEM;
 
-    (void)snprintf(why, why_size, "out of memory");
     if (tls == NULL)
-        return HF_NOMEM;
+        return NULL;
     tls->ssl = SSL_new(config->context);
     bio = tls->ssl != NULL ? BIO_new(config->socket) : NULL;
     if (bio != NULL) {
@@ -170,14 +159,10 @@ enum hf_status rd_tls_open(const struct rd_tls_config *config, int fd, const cha
         BIO_set_init(bio, 1);
         SSL_set_bio(tls->ssl, bio, bio);
         if (expect_host(tls->ssl, host, config->verify))
-            status = shake_hands(tls, fd, patience, why, why_size);
+            return tls;
     }
-    if (status != HF_OK) {
-        rd_tls_close(tls, true);
-        return status;
-    }
-    *out = tls;
-    return HF_OK;
+    rd_tls_close(tls, true);
+    return NULL;
 }
 
 void rd_tls_close(struct rd_tls *tls, bool silent)

@@ -13,11 +13,13 @@ enum hf_status rd_tls_config_open(const struct rd_url *url, struct rd_tls_config
                                   struct hf_error *err);
 void rd_tls_config_close(struct rd_tls_config *config); /* takes NULL */
 
-/* Shakes hands over fd as a client that wants to talk to host. why: a buffer for the reason.
- * HF_OK, HF_DENIED (certificate not accepted), HF_UNREACHABLE, HF_CANCELLED, HF_NOMEM. */
-enum hf_status rd_tls_open(const struct rd_tls_config *config, int fd, const char *host,
-                           const struct rd_patience *patience, struct rd_tls **out, char *why,
-                           size_t why_size);
+/* Begins to talk over fd, as a client that wants to talk to host. NULL: out of memory. */
+struct rd_tls *rd_tls_open(const struct rd_tls_config *config, int fd, const char *host);
+/* Shakes hands as far as it can without waiting. False: under way, step again once *wants (POLLIN
+ * or POLLOUT) comes. True: it is over: HF_OK, or with the reason in *why HF_DENIED (certificate not
+ * accepted) or HF_UNREACHABLE. */
+bool rd_tls_step(struct rd_tls *tls, short *wants, enum hf_status *status, char *why,
+                 size_t why_size);
 /* Takes NULL; leaves the descriptor open. silent: says no farewell, because another process shares
  * the connection. */
 void rd_tls_close(struct rd_tls *tls, bool silent);

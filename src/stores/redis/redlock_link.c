@@ -1,0 +1,308 @@
+/* redlock_link.c - one connection to a node, from nothing to ready. Nothing here waits: whoever has
+ * a link on its way polls its descriptor beside those of the other nodes.
+ *
+ * A link may owe answers that nobody waits for any more: those of a node that was slower than the
+ * majority. Requests and answers keep their order, so whoever takes the link next sends behind
+ * them, and the answers owed are read past. */
+#include "stores/redis/redlock.h"
+#include "base/base.h"
+#include "stores/redis/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TRUST_NS (10 * HF__NS_PER_MS) /* a link used so lately is not looked at again */
+#define SEND_MS  5   /* what a full socket may cost; requests are small                   */
+#define COME_MS  100 /* what connecting may take at the least, and meeting likewise       */
+
+/* What is asked besides: INFO server, TIME. */
+enum { IDENTITY_REPLIES = 2 };
+
+static const enum rd_script_id scripts[] = {
+    RD_SCRIPT_HANDSHAKE,    RD_SCRIPT_REDLOCK_GRANT, RD_SCRIPT_REDLOCK_LIST,
+    RD_SCRIPT_REDLOCK_LOOK, RD_SCRIPT_REDLOCK_RAISE, RD_SCRIPT_REDLOCK_RELEASE,
+    RD_SCRIPT_RENEW,
+};
+enum { SCRIPTS = sizeof scripts / sizeof *scripts };
+
+static int64_t now_of(const struct rl_store *store)
+{
+    return store->rd.base.host->now_ns();
+}
+
+static void forget_replies(struct rl_link *link)
+{
+    for (unsigned i = 0; i < link->heard; i++)
+        rd_reply_free(link->replies[i]);
+    link->heard = link->expected = 0;
+}
+
+void rl_link_close(struct rl_link *link, bool forked)
+{
+    if (link == NULL)
+        return;
+    forget_replies(link);
+    link->conn->shared = forked;
+    rd_conn_close(link->conn);
+    explicit_bzero(&link->debts, sizeof link->debts);
+    free(link);
+}
+
+void rl_link_drop(struct rl_store *store, unsigned index, struct rl_link *link)
+{
+    for (size_t i = 0; link != NULL && link->owed > 0 && i < link->debts.count; i++)
+        rl_node_owe(store, index, &link->debts.items[i]);
+    rl_link_close(link, false);
+}
+
+static void set_limit(const struct rl_store *store, struct rl_link *link)
+{
+    int64_t come_ms = store->timeout_ms > COME_MS ? store->timeout_ms : COME_MS;
+
+    link->limit_ns = now_of(store) + come_ms * HF__NS_PER_MS;
+}
+
+static struct rl_link *begin(struct rl_store *store, unsigned index)
+{
+    const struct rd_node *node = store->node[index].node;
+    struct rl_link *link = calloc(1, sizeof *link);
+
+    if (link == NULL)
+        return NULL;
+    link->conn = rd_conn_begin(&node->address, node->tls);
+    if (link->conn == NULL) {
+        free(link);
+        return NULL;
+    }
+    set_limit(store, link);
+    return link;
+}
+
+/* The first of the idle ones, or the one on its way. */
+static struct rl_link *take_kept(struct rl_node *node, bool *too_soon, int64_t now_ns)
+{
+    struct rl_link *link;
+
+    pthread_mutex_lock(&node->lock);
+    link = node->idle;
+    if (link != NULL) {
+        node->idle = link->next;
+        node->idle_count--;
+    } else {
+        link = node->coming;
+        node->coming = NULL;
+    }
+    *too_soon = now_ns < node->retry_at_ns;
+    pthread_mutex_unlock(&node->lock);
+    return link;
+}
+
+/* Reads what is owed, as far as it is there. False: the link is no use any more. */
+static bool is_good(struct rl_link *link, int64_t now_ns)
+{
+    struct rd_reply *reply;
+
+    if (link->owed > RL_OWED_MAX)
+        return false;
+    if (link->state != RL_READY || now_ns - link->used_ns < TRUST_NS)
+        return true;
+    if (!rl_link_glance(link, &reply))
+        return false;
+    rd_reply_free(reply);
+    return reply == NULL; /* else an answer to nothing */
+}
+
+struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_error *err)
+{
+    struct rl_node *node = &store->node[index];
+    int64_t now_ns = now_of(store);
+    struct rl_link *link;
+    bool too_soon;
+
+    while ((link = take_kept(node, &too_soon, now_ns)) != NULL) {
+        if (is_good(link, now_ns))
+            return link;
+        rl_link_drop(store, index, link);
+    }
+    if (too_soon) {
+        (void)rd_node_fail(node->node, HF_UNREACHABLE, "it could not be reached a moment ago", err);
+        return NULL;
+    }
+    link = begin(store, index);
+    if (link == NULL)
+        (void)hf__nomem(err);
+    return link;
+}
+
+void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link)
+{
+    struct rl_node *node = &store->node[index];
+
+    if (link == NULL)
+        return;
+    link->used_ns = now_of(store);
+    pthread_mutex_lock(&node->lock);
+    if (link->state == RL_READY && !link->conn->broken && node->idle_count < RD_IDLE_MAX) {
+        link->next = node->idle;
+        node->idle = link;
+        node->idle_count++;
+        link = NULL;
+    } else if (link->state != RL_READY && !link->conn->broken && node->coming == NULL) {
+        node->coming = link;
+        link = NULL;
+    }
+    pthread_mutex_unlock(&node->lock);
+    rl_link_drop(store, index, link);
+}
+
+bool rl_link_send(struct rl_link *link, const struct rd_request *request)
+{
+    struct rd_patience soon = {.deadline_ns = hf__now_ns() + SEND_MS * HF__NS_PER_MS,
+                               .cancel_fd = -1};
+
+    return !link->conn->broken && rd_conn_send(link->conn, request, &soon) == HF_OK;
+}
+
+bool rl_link_glance(struct rl_link *link, struct rd_reply **reply)
+{
+    for (;;) {
+        if (rd_conn_glance(link->conn, reply) != HF_OK) {
+            *reply = NULL;
+            return false;
+        }
+        if (*reply == NULL || link->owed == 0)
+            return true;
+        if (--link->owed == 0)
+            link->debts.count = 0;
+        rd_reply_free(*reply);
+    }
+}
+
+/* What a new connection says first. */
+static void build_greeting(const struct rd_url *url, struct rl_link *link,
+                           struct rd_request *request)
+{
+    if (url->has_password) {
+        if (url->user[0] != '\0')
+            rd_request_command(request,
+                               (const char *const[]){"AUTH", url->user, url->password, NULL});
+        else
+            rd_request_command(request, (const char *const[]){"AUTH", url->password, NULL});
+        link->expected++;
+    }
+    if (url->db != 0) {
+        rd_request_begin(request, 2);
+        rd_request_word(request, "SELECT");
+        rd_request_number(request, url->db);
+        link->expected++;
+    }
+}
+
+/* Everything in one go: who we are, our scripts, who it is, whether it votes. */
+static void meet(struct rl_store *store, unsigned index, struct rl_link *link, bool greets)
+{
+    struct rd_request request = {0};
+
+    forget_replies(link);
+    set_limit(store, link);
+    link->state = RL_MEETING;
+    if (greets)
+        build_greeting(&store->rd.url, link, &request);
+    for (size_t i = 0; i < SCRIPTS; i++)
+        rd_request_command(
+            &request, (const char *const[]){"SCRIPT", "LOAD", rd_scripts[scripts[i]].text, NULL});
+    rd_guard_ask(store->node[index].node, &request);
+    rd_request_command(&request, (const char *const[]){"INFO", "server", NULL});
+    rd_request_command(&request, (const char *const[]){"TIME", NULL});
+    link->expected += SCRIPTS + RD_GUARD_REPLIES + IDENTITY_REPLIES;
+    if (!rl_link_send(link, &request))
+        link->conn->broken = true;
+    rd_request_clear(&request); /* it may have the password */
+    rd_request_release(&request);
+}
+
+void rl_link_meet(struct rl_store *store, unsigned index, struct rl_link *link)
+{
+    meet(store, index, link, false);
+}
+
+/* What the answers before the guard's are worth: only errors matter. */
+static enum hf_status hear_greeting(const struct rd_node *node, const struct rl_link *link,
+                                    unsigned count, struct hf_error *err)
+{
+    for (unsigned i = 0; i < count; i++) {
+        const char *text = link->replies[i]->text;
+
+        if (link->replies[i]->type != RD_REPLY_ERROR)
+            continue;
+        /* "invalid password" had no word of its own once. */
+        if (rd_verdict(text) == RD_OTHER_ERROR && strstr(text, "password") != NULL)
+            text = "NOAUTH";
+        return rd_verdict_fail(text, NULL, node->url->shown, err);
+    }
+    return HF_OK;
+}
+
+/* The answers are all there. True: ready. */
+static bool conclude(struct rl_store *store, unsigned index, struct rl_link *link,
+                     struct hf_error *err)
+{
+    unsigned greeting = link->expected - RD_GUARD_REPLIES - IDENTITY_REPLIES;
+    bool welcome = hear_greeting(store->node[index].node, link, greeting, err) == HF_OK;
+
+    if (welcome)
+        /* The answers may have waited for a caller; then its clock is not what it was. */
+        rl_node_met(store, index, link->replies + greeting, now_of(store) >= link->limit_ns);
+    forget_replies(link);
+    return welcome;
+}
+
+/* Takes in what has come of the answers. False: not all of it yet. */
+static bool listen(struct rl_link *link)
+{
+    while (link->heard < link->expected) {
+        struct rd_reply *reply;
+
+        if (!rl_link_glance(link, &reply))
+            return true;
+        if (reply == NULL)
+            return false;
+        link->replies[link->heard++] = reply;
+    }
+    return true;
+}
+
+static bool give_up(struct rl_store *store, unsigned index, struct rl_link *link,
+                    enum hf_status status, struct hf_error *err)
+{
+    link->conn->broken = true;
+    rl_node_reached(store, index, false);
+    if (status != HF_OK)
+        (void)rd_node_fail(store->node[index].node, status, link->conn->why, err);
+    return true;
+}
+
+bool rl_link_step(struct rl_store *store, unsigned index, struct rl_link *link,
+                  struct hf_error *err)
+{
+    enum hf_status status;
+
+    if (link->state == RL_CONNECTING && rd_conn_step(link->conn, &status)) {
+        if (status != HF_OK)
+            return give_up(store, index, link, status, err);
+        meet(store, index, link, true);
+    }
+    if (link->state == RL_MEETING && (link->conn->broken || listen(link))) {
+        if (link->conn->broken)
+            return give_up(store, index, link, HF_UNREACHABLE, err);
+        if (!conclude(store, index, link, err))
+            return give_up(store, index, link, HF_OK, err);
+        link->state = RL_READY;
+        rl_node_reached(store, index, true);
+    }
+    if (link->state != RL_READY && now_of(store) >= link->limit_ns) {
+        memcpy(link->conn->why, "it did not answer in time", sizeof "it did not answer in time");
+        return give_up(store, index, link, HF_UNREACHABLE, err);
+    }
+    return link->state == RL_READY;
+}
