@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #define READ_BYTES 16384  /* taken from the socket at a time                      */
-#define AWAKE_NS   100000 /* how long an answer is looked for awake                */
-#define ASLEEP_MAX 64     /* answers waited for asleep after one that came later   */
+#define AWAKE_NS   150000 /* how long an answer is looked for awake                */
+#define ASLEEP_MAX 16     /* answers waited for asleep after one that came later   */
 
 struct rd_conn *rd_conn_begin(const struct rd_address *address, const struct rd_tls_config *tls)
 {
