@@ -85,6 +85,15 @@ size_t hf__url_scheme_len(const char *url);
 void hf__url_redact(char *out, size_t size, const char *url);
 /* Percent-decodes in place. False for a malformed escape or an escaped NUL. */
 bool hf__url_decode(char *text);
+/* Copies len bytes of text, percent-decoded. False if they do not fit, or as hf__url_decode. */
+bool hf__url_copy(char *out, size_t size, const char *text, size_t len);
+/* "host", "host:port" or "[::1]:port", the host without its brackets; port stays as it is if the
+ * text has none. False if it is none of these or does not fit. */
+bool hf__url_host(const char *text, size_t len, char *host, size_t size, unsigned *port);
+/* "user", "user:password" or ":password", decoded, each with room for size bytes. False if one does
+ * not fit, or as hf__url_decode. */
+bool hf__url_user(const char *text, size_t len, char *user, char *password, size_t size,
+                  bool *has_password);
 /* Percent-encodes everything but unreserved characters; false if it does not fit. */
 bool hf__url_encode(char *out, size_t size, const char *text);
 /* Calls fn(key, value, data) for each "key=value" of a query string (without '?'), decoded. Stops

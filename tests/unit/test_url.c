@@ -245,6 +245,59 @@ static void params(void **state)
     assert_false(hf__url_params(longest, collect, seen)); /* over 1 KiB */
 }
 
+static void hosts_have_ports(void **state)
+{
+    static const struct {
+        const char *text, *host;
+        unsigned port;
+    } good[] = {{"h", "h", 7},
+                {"h:1", "h", 1},
+                {"10.0.0.1:65535", "10.0.0.1", 65535},
+                {"[::1]", "::1", 7},
+                {"[::1]:80", "::1", 80}};
+    static const char *const bad[] = {"",       ":1",    "h:",   "h:0",   "h:65536",
+                                      "h:x",    "h:1:2", "[::1", "[]:80", "[::1]x",
+                                      "[::1]:", "h:-1",  "h:+1", "h:1 ",  "h:000000001"};
+    char host[16];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        unsigned port = 7;
+
+        assert_true(hf__url_host(good[i].text, strlen(good[i].text), host, sizeof host, &port));
+        assert_string_equal(host, good[i].host);
+        assert_int_equal(port, good[i].port);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        unsigned port = 7;
+
+        if (hf__url_host(bad[i], strlen(bad[i]), host, sizeof host, &port))
+            fail_msg("\"%s\" was accepted", bad[i]);
+    }
+    assert_false(hf__url_host("sixteen-letters-", 16, host, sizeof host, &(unsigned){0}));
+}
+
+static void users_have_passwords(void **state)
+{
+    char user[8];
+    char password[8];
+    bool has_password;
+
+    (void)state;
+    assert_true(hf__url_user("a%3Ab:c%40d", 11, user, password, sizeof user, &has_password));
+    assert_string_equal(user, "a:b");
+    assert_string_equal(password, "c@d");
+    assert_true(has_password);
+    assert_true(hf__url_user(":x:y", 4, user, password, sizeof user, &has_password));
+    assert_string_equal(user, "");
+    assert_string_equal(password, "x:y");
+    assert_true(hf__url_user("only", 4, user, password, sizeof user, &has_password));
+    assert_false(has_password);
+    assert_false(hf__url_user("too-long", 8, user, password, sizeof user, &has_password));
+    assert_false(hf__url_user("a:too-long", 10, user, password, sizeof user, &has_password));
+    assert_false(hf__url_user("a:%zz", 5, user, password, sizeof user, &has_password));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +310,8 @@ int main(void)
         cmocka_unit_test(decode),
         cmocka_unit_test(encode_and_back),
         cmocka_unit_test(params),
+        cmocka_unit_test(hosts_have_ports),
+        cmocka_unit_test(users_have_passwords),
     };
 
     return cmocka_run_group_tests_name("url", tests, NULL, NULL);

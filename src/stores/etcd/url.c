@@ -3,9 +3,7 @@
 #include "base/base.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,58 +39,29 @@ static bool copy_text(char *out, size_t size, const char *text, size_t len)
     return true;
 }
 
-static bool copy_decoded(char *out, size_t size, const char *text, size_t len)
-{
-    return copy_text(out, size, text, len) && hf__url_decode(out);
-}
-
 /* Letters, digits and what names and addresses are made of: nothing that libcurl reads otherwise.
  */
-static bool host_is_plain(const char *host, size_t len)
+static bool host_is_plain(const char *host)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
 
-    for (size_t i = 0; i < len; i++)
-        if (host[i] == '\0' || strchr(plain, host[i]) == NULL)
-            return false;
-    return len > 0;
+    return host[strspn(host, plain)] == '\0';
 }
 
-/* "host", "host:port", "[::1]:port" */
 static bool add_endpoint(struct ec_url *url, const char *text, size_t len)
 {
-    const char *end = text + len;
-    const char *port = NULL;
-    const char *host = text;
-    size_t host_len;
-    bool brackets = len > 0 && text[0] == '[';
-    char number_text[8] = "2379";
-    uint64_t number;
+    char host[EC_ENDPOINT_MAX];
+    unsigned port = EC_PORT_DEFAULT;
+    bool brackets;
     int written;
 
-    if (url->endpoint_count == EC_ENDPOINTS_MAX)
+    if (url->endpoint_count == EC_ENDPOINTS_MAX ||
+        !hf__url_host(text, len, host, sizeof host, &port) || !host_is_plain(host))
         return false;
-    if (brackets) {
-        const char *close = memchr(text, ']', len);
-
-        if (close == NULL || (close + 1 < end && close[1] != ':'))
-            return false;
-        host = text + 1;
-        host_len = (size_t)(close - host);
-        port = close + 1 < end ? close + 2 : NULL;
-    } else {
-        const char *colon = memchr(text, ':', len);
-
-        host_len = colon != NULL ? (size_t)(colon - text) : len;
-        port = colon != NULL ? colon + 1 : NULL;
-    }
-    if (!host_is_plain(host, host_len) ||
-        (port != NULL && !copy_text(number_text, sizeof number_text, port, (size_t)(end - port))) ||
-        !hf__parse_u64(number_text, &number) || number == 0 || number > 65535)
-        return false;
-    written = snprintf(url->endpoints[url->endpoint_count++], EC_ENDPOINT_MAX, "%s%.*s%s:%s",
-                       brackets ? "[" : "", (int)host_len, host, brackets ? "]" : "", number_text);
+    brackets = strchr(host, ':') != NULL;
+    written = snprintf(url->endpoints[url->endpoint_count++], EC_ENDPOINT_MAX, "%s%s%s:%u",
+                       brackets ? "[" : "", host, brackets ? "]" : "", port);
     return written > 0 && written < EC_ENDPOINT_MAX - 8; /* room for the scheme */
 }
 
@@ -121,19 +90,6 @@ static void finish_endpoints(struct ec_url *url)
     }
 }
 
-static bool parse_user(struct ec_url *url, const char *text, size_t len)
-{
-    const char *colon = memchr(text, ':', len);
-    size_t user_len = colon != NULL ? (size_t)(colon - text) : len;
-
-    if (!copy_decoded(url->user, sizeof url->user, text, user_len) || url->user[0] == '\0')
-        return false;
-    if (colon == NULL)
-        return true;
-    url->has_password = true;
-    return copy_decoded(url->password, sizeof url->password, colon + 1, len - user_len - 1);
-}
-
 static enum hf_status parse_rest(char *rest, struct ec_url *url, struct hf_error *err)
 {
     char *query = strchr(rest, '?');
@@ -146,7 +102,9 @@ static enum hf_status parse_rest(char *rest, struct ec_url *url, struct hf_error
     if (len > 0 && rest[len - 1] == '/')
         rest[len - 1] = '\0';
     at = strrchr(rest, '@');
-    if (at != NULL && !parse_user(url, rest, (size_t)(at - rest)))
+    if (at != NULL && (!hf__url_user(rest, (size_t)(at - rest), url->user, url->password,
+                                     sizeof url->user, &url->has_password) ||
+                       url->user[0] == '\0'))
         return hf__fail(err, HF_INVALID,
                         "store %.120s: the user is missing or too long, or a %% starts no escape",
                         url->shown);
@@ -212,51 +170,22 @@ static enum hf_status cannot_read(const struct ec_url *url, const char *what, co
                     strerror(errno));
 }
 
-/* The first line of the file. */
-static enum hf_status read_password(struct ec_url *url, struct hf_error *err)
-{
-    int fd = open(url->password_file, O_RDONLY | O_CLOEXEC);
-    ssize_t len = -1;
-
-    if (fd >= 0) {
-        len = read(fd, url->password, sizeof url->password);
-        (void)close(fd);
-    }
-    if (len < 0)
-        return cannot_read(url, "password", url->password_file, err);
-    if (len == (ssize_t)sizeof url->password)
-        return hf__fail(err, HF_INVALID, "store %.120s: the password in %.80s is too long",
-                        url->shown, url->password_file);
-    url->password[len] = '\0';
-    url->password[strcspn(url->password, "\r\n")] = '\0';
-    if (url->password[0] == '\0')
-        return hf__fail(err, HF_INVALID,
-                        "store %.120s: %.60s is empty; its first line is the password", url->shown,
-                        url->password_file);
-    url->has_password = true;
-    return hf__ok(err);
-}
-
 static enum hf_status find_password(struct ec_url *url, struct hf_error *err)
 {
-    const char *value;
+    enum hf_status status;
 
     if (url->user[0] == '\0' || url->has_password)
         return hf__ok(err);
-    if (url->password_file[0] != '\0')
-        return read_password(url, err);
-    value = secure_getenv(EC_PASSWORD_VARIABLE);
-    if (value == NULL || value[0] == '\0')
+    status = hf__find_password(url->password_file, EC_PASSWORD_VARIABLE, url->shown, url->password,
+                               sizeof url->password, err);
+    url->has_password = url->password[0] != '\0';
+    if (status == HF_OK && !url->has_password)
         return hf__fail(
             err, HF_DENIED,
             "store %.100s: the user has no password; set it in the URL, in " EC_PASSWORD_VARIABLE
             " or with password_file=",
             url->shown);
-    if (!copy_text(url->password, sizeof url->password, value, strlen(value)))
-        return hf__fail(err, HF_INVALID, "store %.120s: the password in %s is too long", url->shown,
-                        EC_PASSWORD_VARIABLE);
-    url->has_password = true;
-    return hf__ok(err);
+    return status;
 }
 
 enum hf_status ec_url_find_secrets(struct ec_url *url, struct hf_error *err)

@@ -11,6 +11,7 @@
 
 enum {
     EC_ENDPOINTS_MAX = 16,
+    EC_PORT_DEFAULT = 2379,
     EC_ENDPOINT_MAX = 280, /* bytes of "https://host:port", NUL included    */
     EC_TEXT_MAX = 512,     /* bytes of user, password, file names, likewise */
     EC_PREFIX_MAX = 101    /* bytes of the prefix, likewise                 */

@@ -53,60 +53,15 @@ static bool copy_text(char *out, size_t size, const char *text, size_t len)
     return true;
 }
 
-static bool copy_decoded(char *out, size_t size, const char *text, size_t len)
-{
-    return copy_text(out, size, text, len) && hf__url_decode(out);
-}
-
 bool rd_address_parse(const char *text, size_t len, unsigned default_port, struct rd_address *out)
 {
-    const char *host = text;
-    size_t host_len = len;
-    const char *port = NULL;
-    char digits[8];
-    uint64_t number = default_port;
-
-    if (len > 0 && text[0] == '[') {
-        const char *close = memchr(text, ']', len);
-
-        if (close == NULL)
-            return false;
-        host = text + 1;
-        host_len = (size_t)(close - host);
-        if (close + 1 < text + len) {
-            if (close[1] != ':')
-                return false;
-            port = close + 2;
-        }
-    } else if ((port = memchr(text, ':', len)) != NULL) {
-        host_len = (size_t)(port - text);
-        port++;
-    }
-    if (port != NULL && (!copy_text(digits, sizeof digits, port, (size_t)(text + len - port)) ||
-                         !hf__parse_u64(digits, &number)))
-        return false;
-    out->port = (unsigned)number;
-    return host_len > 0 && number > 0 && number <= 65535 &&
-           copy_text(out->host, sizeof out->host, host, host_len);
+    out->port = default_port;
+    return hf__url_host(text, len, out->host, sizeof out->host, &out->port);
 }
 
 bool rd_address_equal(const struct rd_address *a, const struct rd_address *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0;
-}
-
-/* "user:password@", ":password@", "password" alone being no user: as redis-cli reads it. */
-static bool parse_user(struct rd_url *url, const char *text, size_t len)
-{
-    const char *colon = memchr(text, ':', len);
-    size_t user_len = colon != NULL ? (size_t)(colon - text) : len;
-
-    if (!copy_decoded(url->user, sizeof url->user, text, user_len))
-        return false;
-    if (colon == NULL)
-        return true;
-    url->has_password = true;
-    return copy_decoded(url->password, sizeof url->password, colon + 1, len - user_len - 1);
 }
 
 static bool parse_hosts(struct rd_url *url, const char *text)
@@ -144,7 +99,7 @@ static bool parse_path(struct rd_url *url, const char *hosts, char *path)
 
     if (hosts[0] == '\0' && url->kind == RD_DIRECT && path[0] == '/' && path[1] != '\0') {
         url->address_count = 1;
-        return copy_decoded(url->addresses[0].host, RD_HOST_MAX, path, strlen(path));
+        return hf__url_copy(url->addresses[0].host, RD_HOST_MAX, path, strlen(path));
     }
     if (!parse_hosts(url, hosts))
         return false;
@@ -157,7 +112,7 @@ static bool parse_path(struct rd_url *url, const char *hosts, char *path)
     slash = strchr(path + 1, '/');
     if (slash == NULL)
         slash = path + strlen(path);
-    return copy_decoded(url->master, sizeof url->master, path + 1, (size_t)(slash - path - 1)) &&
+    return hf__url_copy(url->master, sizeof url->master, path + 1, (size_t)(slash - path - 1)) &&
            url->master[0] != '\0' && parse_db(url, slash + (*slash == '/'));
 }
 
@@ -174,7 +129,8 @@ static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error
     if (!copy_text(hosts, sizeof hosts, rest, (size_t)(path - rest)))
         return hf__fail(err, HF_INVALID, "store %s: too many hosts", url->shown);
     at = strrchr(hosts, '@');
-    if (at != NULL && !parse_user(url, hosts, (size_t)(at - hosts)))
+    if (at != NULL && !hf__url_user(hosts, (size_t)(at - hosts), url->user, url->password,
+                                    sizeof url->user, &url->has_password))
         return hf__fail(err, HF_INVALID,
                         "store %s: user or password too long, or a %% that starts no escape",
                         url->shown);

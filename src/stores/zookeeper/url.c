@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HOSTS_MAX 16
+#define HOSTS_MAX    16
+#define PORT_DEFAULT 2181
 
 static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error *err);
 
@@ -28,39 +29,19 @@ enum hf_status zk_url_parse(const char *text, struct zk_url *out, struct hf_erro
     return status;
 }
 
-static bool copy_decoded(char *out, size_t size, const char *text, size_t len)
-{
-    if (len >= size)
-        return false;
-    memcpy(out, text, len);
-    out[len] = '\0';
-    return hf__url_decode(out);
-}
-
 static bool add_host(struct zk_url *url, const char *text, size_t len)
 {
-    const char *close = len > 0 && text[0] == '[' ? memchr(text, ']', len) : NULL;
-    const char *from = close != NULL ? close : text;
-    const char *colon = memchr(from, ':', (size_t)(text + len - from));
     size_t used = strlen(url->hosts);
-    uint64_t port = 2181;
-    char digits[8];
+    size_t room = sizeof url->hosts - used;
+    unsigned port = PORT_DEFAULT;
+    char host[ZK_TEXT_MAX];
+    bool brackets;
 
-    if (len == 0 || colon == text || memchr(text, '@', len) != NULL)
+    if (!hf__url_host(text, len, host, sizeof host, &port) || strchr(host, '@') != NULL)
         return false;
-    if (colon != NULL) {
-        size_t count = (size_t)(text + len - colon) - 1;
-
-        if (count == 0 || count >= sizeof digits)
-            return false;
-        memcpy(digits, colon + 1, count);
-        digits[count] = '\0';
-        if (!hf__parse_u64(digits, &port) || port == 0 || port > 65535)
-            return false;
-        len = (size_t)(colon - text);
-    }
-    return snprintf(url->hosts + used, sizeof url->hosts - used, "%s%.*s:%u", used > 0 ? "," : "",
-                    (int)len, text, (unsigned)port) < (int)(sizeof url->hosts - used);
+    brackets = strchr(host, ':') != NULL;
+    return snprintf(url->hosts + used, room, "%s%s%s%s:%u", used > 0 ? "," : "",
+                    brackets ? "[" : "", host, brackets ? "]" : "", port) < (int)room;
 }
 
 static bool parse_hosts(struct zk_url *url, const char *text)
@@ -75,20 +56,6 @@ static bool parse_hosts(struct zk_url *url, const char *text)
         text += len + 1;
     }
     return false;
-}
-
-static bool parse_user(struct zk_url *url, const char *text, size_t len)
-{
-    const char *colon = memchr(text, ':', len);
-    size_t user_len = colon != NULL ? (size_t)(colon - text) : len;
-
-    if (!copy_decoded(url->user, sizeof url->user, text, user_len) || url->user[0] == '\0' ||
-        strchr(url->user, ':') != NULL)
-        return false;
-    if (colon == NULL)
-        return true;
-    url->has_password = true;
-    return copy_decoded(url->password, sizeof url->password, colon + 1, len - user_len - 1);
 }
 
 /* "/a/b" without empty, "." or ".." parts; "" and "/" are the top. */
@@ -149,7 +116,9 @@ static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error
     placed = parse_chroot(url, path);
     *path = '\0'; /* what is left are the user and the hosts */
     at = strrchr(rest, '@');
-    if (at != NULL && !parse_user(url, rest, (size_t)(at - rest)))
+    if (at != NULL && (!hf__url_user(rest, (size_t)(at - rest), url->user, url->password,
+                                     sizeof url->user, &url->has_password) ||
+                       url->user[0] == '\0' || strchr(url->user, ':') != NULL))
         return hf__fail(
             err, HF_INVALID,
             "store %.150s: the user is empty, has a colon or is too long, or a %% starts "

@@ -5,15 +5,16 @@
 #include <holdfast.h>
 
 #define ZK_TEXT_MAX          1024
+#define ZK_SECRET_MAX        256
 #define ZK_ROOT_MAX          256
 #define ZK_PASSWORD_VARIABLE "HOLDFAST_ZOOKEEPER_PASSWORD"
 
 struct zk_url {
-    char shown[ZK_TEXT_MAX]; /* without the password                           */
-    char hosts[ZK_TEXT_MAX]; /* "h1:2181,h2:2181", as the library wants it      */
-    char root[ZK_ROOT_MAX];  /* CHROOT/holdfast: the parent of all locks        */
-    char user[128];          /* "": no credentials                             */
-    char password[256];
+    char shown[ZK_TEXT_MAX];  /* without the password                           */
+    char hosts[ZK_TEXT_MAX];  /* "h1:2181,h2:2181", as the library wants it      */
+    char root[ZK_ROOT_MAX];   /* CHROOT/holdfast: the parent of all locks        */
+    char user[ZK_SECRET_MAX]; /* "": no credentials                           */
+    char password[ZK_SECRET_MAX];
     char password_file[ZK_TEXT_MAX];
     bool has_password;
 };
