@@ -22,6 +22,8 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
 jobs=$(nproc 2>/dev/null || echo 2)
+# Most tests wait for servers and clocks more than they compute.
+tests_at_once=$((2 * jobs))
 mode=all
 pattern=
 case ${1-} in
@@ -77,7 +79,7 @@ phase() {
     mkdir "$work/$1"
     # shellcheck disable=SC2046
     BUILD=$2 HOLDFAST=$PWD/$2/holdfast PERL_TEST_HARNESS_DUMP_TAP=$work/$1 \
-        prove -j"$jobs" --timer -e env $(cat "$work/$1.list") 2>&1 </dev/null |
+        prove -j"$tests_at_once" --timer -e env $(cat "$work/$1.list") 2>&1 </dev/null |
         tee "$work/$1.prove"
 }
 
