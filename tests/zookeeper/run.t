@@ -3,9 +3,7 @@
 # run: once
 set -u
 . "$(dirname "$0")/lib.sh"
-cc -shared -fPIC -O1 -D_GNU_SOURCE -o "$dir/clock_step.so" "$root/tests/redis/clock_step.c" || exit 1
-echo 0 >"$dir/time"
-server_wrap="env LD_PRELOAD=$dir/clock_step.so CLOCK_STEP_FILE=$dir/time"
+stepping_clock
 zk_start a minSessionTimeout=400 maxSessionTimeout=4000 # leases of 3 s at most
 server_wrap=
 HOLDFAST_STORE=zookeeper://$(hosts a)
@@ -44,17 +42,17 @@ before=$(made)
 under stepped -- sh -c "echo \$\$ >'$dir/pid'; sleep 10" 2>"$dir/err" &
 job=$!
 eventually 20 test -s "$dir/pid"
-echo 7200 >"$dir/time"
+clock_step 7200
 above "$(made)" $((before + 7000)) 'two hours later on the server'
 sleep 4
 out=$("$hf" run -n stepped -- true 2>&1)
 is $? 75 'the lock is still held'
 like "$out" '*stepped*held by*' 'and the text says so'
-echo -7200 >"$dir/time"
+clock_step -7200
 wait $job
 is $? 0 "and to the end of its job, four hours earlier: $(cat "$dir/err")"
 above "$(under stepped -- sh -c 'echo $HOLDFAST_TOKEN')" "$first" 'tokens do not follow the clock'
-echo 0 >"$dir/time"
+clock_step 0
 
 # Frozen for longer than the ttl.
 under --grace 500ms frozen -- \
