@@ -44,6 +44,16 @@ leave_sql() { # DIALECT
     esac
 }
 
+# A server that does not come up says why on stderr, and gets another chance in an empty folder.
 start_databases() {
-    pg_start && maria_start && maria -e 'CREATE DATABASE app'
+    local try
+    for try in 1 2 3; do
+        pg_start && maria_start && maria -e 'CREATE DATABASE app' && return 0
+        diag "the databases did not start, try $try"
+        [ -z "${SQL_PG_DATA:-}" ] || pg_stop immediate
+        [ -z "$SQL_MARIA_PID" ] || maria_stop KILL
+        rm -rf "$SQL_DIR/pg" "$SQL_DIR/maria"
+        SQL_PG_DATA=
+    done
+    return 1
 }

@@ -86,11 +86,19 @@ eventually() {
     done
 }
 
+# Below the range from which the kernel takes ports for clients, so that none of those gets there first.
 free_ports() { # COUNT : different ones
-    python3 -c 'import socket, sys
-s = [socket.socket() for _ in range(int(sys.argv[1]))]
-for x in s: x.bind(("127.0.0.1", 0))
-print(*[x.getsockname()[1] for x in s])' "$1"
+    python3 -c 'import random, socket, sys
+ports = []
+while len(ports) < int(sys.argv[1]):
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", random.randrange(20000, 26000)))
+        except OSError:
+            continue
+        if s.getsockname()[1] not in ports:
+            ports.append(s.getsockname()[1])
+print(*ports)' "$1"
 }
 free_port() { free_ports 1; }
 port() { echo "${server_port[$1]}"; }
