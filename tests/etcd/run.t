@@ -8,6 +8,10 @@ etcd_start a
 export HOLDFAST_STORE
 HOLDFAST_STORE=$(url a)
 
+out=$("$hf" trap 2>&1)
+is $? 0 'the trap springs here without a fence, and not with one'
+like "$out" '*REFUSED*is stale*' 'which refuses the one that came too late'
+
 out=$("$hf" run job -- sh -c 'echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"' 2>&1)
 is "$?" 0 'a job under a lock'
 like "$out" 'job [1-9]*' 'knows its token'

@@ -11,6 +11,10 @@ export HOLDFAST_STORE
 under() { "$hf" run --ttl 3s "$@"; }
 says() { grep -q "$1" "$2"; }
 
+out=$("$hf" trap 2>&1)
+is $? 0 'the trap springs here without a fence, and not with one'
+like "$out" '*REFUSED*is stale*' 'which refuses the one that came too late'
+
 first=$(under job -- sh -c 'echo $HOLDFAST_TOKEN' 2>"$dir/err")
 is $? 0 'a job runs'
 above "$first" 0 'with a token'
