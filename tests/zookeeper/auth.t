@@ -62,10 +62,12 @@ print(subprocess.run(['$hf', '--store', 'zookeeper://$h', 'run', '-n', 'shared',
 lock.release()
 " >"$dir/kazoo" 2>"$dir/err"
 is "$(cat "$dir/kazoo")" 75 "kazoo's Lock keeps us out"
-"$hf" --store "zookeeper://$h" run shared -- sh -c "touch '$dir/held'; sleep 3" &
+"$hf" --store "zookeeper://$h" run shared -- sh -c "touch '$dir/held'; sleep 60" &
+holder=$!
 eventually 10 test -e "$dir/held"
 is "$(kazoo a "print(k.Lock('/holdfast/shared', extra_lock_patterns=['-lock-']).acquire(blocking=False))")" False "and we keep kazoo's Lock out"
-wait
+kill -TERM $holder
+wait $holder
 
 # Sequence numbers at their end: only the czxid tells the order.
 cat >"$dir/wrap.py" <<'PY'

@@ -43,7 +43,7 @@ ok $? 'the trace has it too'
 # The clock of the server steps, there and back.
 made() { kazoo a "print(k.exists(k.create('/clock-', sequence=True)).created)" | sed 's/[.].*//'; }
 before=$(made)
-under stepped -- sh -c "echo \$\$ >'$dir/pid'; sleep 10" 2>"$dir/err" &
+under stepped -- sh -c "echo \$\$ >'$dir/pid'; until [ -e '$dir/enough' ]; do sleep 0.2; done" 2>"$dir/err" &
 job=$!
 eventually 20 test -s "$dir/pid"
 clock_step 7200
@@ -53,6 +53,8 @@ out=$("$hf" run -n stepped -- true 2>&1)
 is $? 75 'the lock is still held'
 like "$out" '*stepped*held by*' 'and the text says so'
 clock_step -7200
+sleep 4
+: >"$dir/enough"
 wait $job
 is $? 0 "and to the end of its job, four hours earlier: $(cat "$dir/err")"
 above "$(under stepped -- sh -c 'echo $HOLDFAST_TOKEN')" "$first" 'tokens do not follow the clock'
@@ -75,11 +77,13 @@ kill -CONT "$(pid a)"
 under -w 30s frozen -- true
 is $? 0 'thawed, it grants again'
 
-under line -- sleep 3 &
+under line -- sleep 60 &
+holder=$!
 eventually 20 eval '"$hf" status line | grep -q line'
 under -w 30s line -- true &
 eventually 20 eval '"$hf" list --json | grep -q "\"waiters\": *1"'
 ok $? 'a listing shows the waiter'
+kill -TERM $holder
 wait
 zk_stop a KILL
 out=$("$hf" run -n job -- true 2>&1)
