@@ -77,7 +77,7 @@ kill -CONT "$(pid a)"
 under -w 30s frozen -- true
 is $? 0 'thawed, it grants again'
 
-under line -- sleep 60 &
+"$hf" run --ttl 3s line -- sleep 60 &
 holder=$!
 eventually 20 eval '"$hf" status line | grep -q line'
 under -w 30s line -- true &
