@@ -177,6 +177,21 @@ proxy() {
     read -r -t 20 proxied <&"${proxy_out[$name]}"
 }
 
+# beating LOCK : becomes holdfast run with a child that ignores TERM and tells that it is alive
+beating() {
+    exec "$hf" run --ttl 4s --grace 1s "$1" -- sh -c \
+        'trap "" TERM; while :; do date +%s%N >"$1.new"; mv "$1.new" "$1"; sleep 0.05; done' - \
+        "$dir/alive.$1" 2>"$dir/run.err"
+}
+# beats LOCK : the child has begun
+beats() { eventually 20 test -s "$dir/alive.$1"; }
+# dead_in_time LOCK SINCE_NS : the child was, before a lease that was renewed by then could pass on
+dead_in_time() {
+    local after=$((($(cat "$dir/alive.$1") - $2) / 1000000))
+    [ "$after" -lt 4000 ]
+    ok $? "the child was dead before the deadline ($after ms after that)"
+}
+
 # stepping_clock : servers started from now on have a wall clock that clock_step SECONDS moves; see
 # clock_step.c. They are started with $server_wrap in front.
 stepping_clock() {

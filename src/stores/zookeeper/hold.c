@@ -154,23 +154,38 @@ enum hf_status zk_renew(struct hf_store_base *base, const struct hf_claim *claim
     return status;
 }
 
-/* The path names the owner, and no path comes twice: deleting it is comparing too. For the same
- * reason it may be asked for again after a lost connection. */
+/* Whether the child of a delete that was not answered is still there: then it was not executed, and
+ * will not be, because the leader refuses what the old connection still had in its pipes. */
+static int look_for_own(const struct zk_hold *hold, const struct zk_patience *patience)
+{
+    struct zk_line line;
+    int rc = zk_read_line(hold->session, hold->name, true, patience, &line);
+
+    if (rc == ZOK && zk_line_find(&line, hold->owner) == line.count)
+        rc = ZNONODE;
+    zk_line_release(&line);
+    return rc;
+}
+
+/* The path names the owner, and no path comes twice: deleting it is comparing too. */
 static int delete_own(const struct zk_hold *hold, const struct zk_patience *patience)
 {
     bool asked = false;
 
     for (;;) {
         enum hf_status status = zk_session_connected(hold->session, NULL, patience, NULL);
-        int rc;
+        int rc = ZOK;
 
         if (status == HF_LOST)
             return ZSESSIONEXPIRED;
         if (status != HF_OK)
             return asked ? ZK_GIVEN_UP : ZCONNECTIONLOSS;
-        rc = zk_delete(hold->session, hold->path, patience);
-        if (rc == ZNONODE && asked)
-            return ZOK;
+        if (asked)
+            rc = look_for_own(hold, patience);
+        if (rc == ZNONODE)
+            return ZOK; /* by the request that was not answered */
+        if (rc == ZOK)
+            rc = zk_delete(hold->session, hold->path, patience);
         if (rc != ZCONNECTIONLOSS && rc != ZOPERATIONTIMEOUT && rc != ZSESSIONMOVED)
             return rc;
         asked = true;
