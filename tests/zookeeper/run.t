@@ -77,14 +77,6 @@ kill -CONT "$(pid a)"
 under -w 30s frozen -- true
 is $? 0 'thawed, it grants again'
 
-"$hf" run --ttl 3s line -- sleep 60 &
-holder=$!
-eventually 20 eval '"$hf" status line | grep -q line'
-under -w 30s line -- true &
-eventually 20 eval '"$hf" list --json | grep -q "\"waiters\": *1"'
-ok $? 'a listing shows the waiter'
-kill -TERM $holder
-wait
 zk_stop a KILL
 out=$("$hf" run -n job -- true 2>&1)
 is $? 69 'no server: 69'
