@@ -73,7 +73,7 @@ static PGconn *begin(const char *info)
         fail(conn);
     prepare(conn, "begin", "BEGIN");
     prepare(conn, "plain", "UPDATE plain SET v = v + 1 WHERE id = 1");
-    prepare(conn, "enter", "SELECT holdfast.enter('fenced', 34)");
+    prepare(conn, "enter", "SELECT holdfast_fence.enter('fenced', 34)");
     prepare(conn, "fenced", "UPDATE fenced SET v = v + 1 WHERE id = 1");
     prepare(conn, "commit", "COMMIT");
     if (PQenterPipelineMode(conn) != 1)

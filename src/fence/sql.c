@@ -18,6 +18,8 @@ enum {
     RESOURCE_MAX = 200,
     QUOTED_SIZE = 2 * SQLITE_NAME_MAX + 40, /* a name with every byte doubled, and a prefix */
     TABLE_SIZE = 2 * QUOTED_SIZE,
+    LITERAL_EXTRA = 40, /* around a literal whose every byte is doubled or in hex */
+    RESOURCE_SIZE = 2 * RESOURCE_MAX + LITERAL_EXTRA,
     SQL_MAX = 64 * 1024, /* bytes of a migration */
     HASH_SEED = 0x73716c
 };
@@ -66,7 +68,9 @@ struct printer {
     const struct dialect *dialect;
     const struct hf_fence_sql *what;
     char table[TABLE_SIZE];
-    char resource[4 * RESOURCE_MAX + 40];
+    char table_text[2 * TABLE_SIZE + LITERAL_EXTRA]; /* a literal of what stands in table */
+    char resource[RESOURCE_SIZE];
+    char resource_text[2 * RESOURCE_SIZE + LITERAL_EXTRA]; /* and in resource */
     char setting[64];
     char *out;
     size_t used;
@@ -154,7 +158,7 @@ static void quote_literal(char *out, size_t size, const struct dialect *dialect,
     size_t used = 0;
 
     if (escapes && dialect->short_triggers) {
-        char hex[2 * RESOURCE_MAX + 1];
+        char hex[2 * TABLE_SIZE + 1];
 
         hf__hex_encode(hex, text, strlen(text));
         (void)snprintf(out, size, "CONVERT(X'%s' USING utf8mb4)", hex);
@@ -206,14 +210,16 @@ static size_t put_placeholder(struct printer *p, const char *text)
         const char *word;
         const char *trigger; /* prefix of the trigger's name */
     } words[] = {{"@TABLE@", NULL},
+                 {"@TABLE_TEXT@", NULL},
                  {"@RESOURCE@", NULL},
+                 {"@RESOURCE_TEXT@", NULL},
                  {"@SETTING@", NULL},
                  {"@TRIGGER_INSERT@", "holdfast_insert_"},
                  {"@TRIGGER_UPDATE@", "holdfast_update_"},
                  {"@TRIGGER_DELETE@", "holdfast_delete_"},
                  {"@TRIGGER_ROW@", "holdfast_row_"}};
-
-    const char *const values[] = {p->table, p->resource, p->setting};
+    const char *const values[] = {p->table, p->table_text, p->resource, p->resource_text,
+                                  p->setting};
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         size_t len = strlen(words[i].word);
@@ -229,6 +235,7 @@ static size_t put_placeholder(struct printer *p, const char *text)
     return 0;
 }
 
+/* A section that the dialect has no need for is not in its file. */
 static void print_section(struct printer *p, const char *name)
 {
     char head[64];
@@ -236,10 +243,8 @@ static void print_section(struct printer *p, const char *name)
     const char *text = strstr(p->dialect->text, head);
     const char *end;
 
-    if (text == NULL) {
-        p->overflow = true; /* a template without the section: a mistake of ours */
+    if (text == NULL)
         return;
-    }
     text += len;
     end = strstr(text, SECTION);
     if (end == NULL)
@@ -263,12 +268,14 @@ static void print_section(struct printer *p, const char *name)
 
 static void print_sections(struct printer *p)
 {
-    static const char *const up[] = {"up", "up-shared", "up-table", NULL};
+    static const char *const up[] = {"up", "up-schema", "up-shared", "up-table", NULL};
     static const char *const down[] = {"down-table", "down-end", NULL};
-    static const char *const last[] = {"down-table", "down-shared", "down-end", NULL};
-    static const char *const row_up[] = {"row-up", NULL};
-    static const char *const row_down[] = {"row-down", "row-down-end", NULL};
-    static const char *const row_last[] = {"row-down", "row-down-shared", "row-down-end", NULL};
+    static const char *const last[] = {"down-table", "down-shared", "down-schema", "down-end",
+                                       NULL};
+    static const char *const row_up[] = {"row-up", "up-schema", "row-table", NULL};
+    static const char *const row_down[] = {"row-down", "down-end", NULL};
+    static const char *const row_last[] = {"row-down", "row-down-shared", "down-schema", "down-end",
+                                           NULL};
     const struct hf_fence_sql *what = p->what;
     const char *const *sections = what->per_row ? row_up : up;
     const char *resource = what->resource != NULL ? what->resource : what->table;
@@ -283,7 +290,9 @@ static void print_sections(struct printer *p)
         p->table[used++] = '.';
     }
     (void)quote_name(p->table + used, p->dialect->quote, "", what->table);
+    quote_literal(p->table_text, sizeof p->table_text, p->dialect, p->table);
     quote_literal(p->resource, sizeof p->resource, p->dialect, resource);
+    quote_literal(p->resource_text, sizeof p->resource_text, p->dialect, p->resource);
     (void)snprintf(p->setting, sizeof p->setting, "'holdfast.e_%016" PRIx64 "'",
                    hf__hash64(resource, strlen(resource), HASH_SEED));
     for (; *sections != NULL; sections++)

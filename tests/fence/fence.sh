@@ -27,10 +27,17 @@ sql() {
     esac
 }
 
+# shellcheck disable=SC2034 # for the tests
+ask() { # DIALECT SQL : the answer in $out, errors in $err
+    sql "$1" <<<"$2" >"$SQL_DIR/out" 2>"$SQL_DIR/err"
+    rc=$?
+    out=$(cat "$SQL_DIR/out") err=$(cat "$SQL_DIR/err")
+}
+
 # The statements before the first write of a fenced transaction, and those that end it.
 enter_sql() { # DIALECT RESOURCE TOKEN
     case $1 in
-    postgres) echo "BEGIN; DO \$\$ BEGIN PERFORM holdfast.enter('$2', $3); END \$\$;" ;;
+    postgres) echo "BEGIN; DO \$\$ BEGIN PERFORM holdfast_fence.enter('$2', $3); END \$\$;" ;;
     sqlite) echo "PRAGMA foreign_keys = ON; BEGIN IMMEDIATE;
         INSERT INTO holdfast_enter (resource, token) VALUES ('$2', $3);" ;;
     mariadb) echo "START TRANSACTION; CALL holdfast_enter('$2', $3);" ;;

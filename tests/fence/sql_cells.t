@@ -59,7 +59,7 @@ guard_write() { # DIALECT ROW
             INSERT INTO holdfast_enter (resource, token) VALUES ('t', 34);
             ROLLBACK TO s; UPDATE t SET v = 99; COMMIT;" ;;
     postgres/'after ROLLBACK TO a savepoint before enter')
-        echo "BEGIN; SAVEPOINT s; SELECT holdfast.enter('t', 34); ROLLBACK TO s; UPDATE t SET v = 99; COMMIT;" ;;
+        echo "BEGIN; SAVEPOINT s; SELECT holdfast_fence.enter('t', 34); ROLLBACK TO s; UPDATE t SET v = 99; COMMIT;" ;;
     mariadb/'after ROLLBACK TO a savepoint before enter')
         echo "BEGIN; SAVEPOINT s; CALL holdfast_enter('t', 34); ROLLBACK TO s; UPDATE t SET v = 99; COMMIT;" ;;
     */'in the next transaction of a session that entered')
@@ -128,7 +128,7 @@ drop_all() {
     case $1 in
     sqlite) rm -f "$SQL_DIR/app.db" ;;
     postgres) echo "DROP TABLE IF EXISTS t, parent, other CASCADE; DROP FUNCTION IF EXISTS touch_t, other_t;
-        DROP SCHEMA IF EXISTS holdfast CASCADE;" | pg ;;
+        DROP SCHEMA IF EXISTS holdfast_fence CASCADE;" | pg ;;
     mariadb) echo "DROP DATABASE app; CREATE DATABASE app;" | maria ;;
     esac
 }

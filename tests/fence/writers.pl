@@ -16,7 +16,7 @@ sub transaction {
     my ($writer, $token) = @_;
     my $row = "INSERT INTO history (token, writer) VALUES ($token, $writer);";
     if ($dialect eq 'postgres') {
-        my $enter = $kind eq 'fenced' ? "SELECT holdfast.enter('counter', $token) \\g /dev/null\n" : '';
+        my $enter = $kind eq 'fenced' ? "SELECT holdfast_fence.enter('counter', $token) \\g /dev/null\n" : '';
         return "BEGIN;\n${enter}SELECT v FROM counter \\gset\n"
             . "UPDATE counter SET v = :v + 1;\n$row\nCOMMIT;\n";
     }

@@ -225,8 +225,8 @@ static void sql_names(void **state)
         const char *expect;
     } cases[] = {
         {HF_FENCE_POSTGRES, "a\"b", "ON \"a\"\"b\""},
-        {HF_FENCE_POSTGRES, "a'b", "holdfast.guard('a''b', 'holdfast.e_"},
-        {HF_FENCE_POSTGRES, "a\\'b", "holdfast.guard(E'a\\\\''b', 'holdfast.e_"},
+        {HF_FENCE_POSTGRES, "a'b", "holdfast_fence.guard('a''b', 'holdfast.e_"},
+        {HF_FENCE_POSTGRES, "a\\'b", "holdfast_fence.guard(E'a\\\\''b', 'holdfast.e_"},
         {HF_FENCE_SQLITE, "a\"b",
          "CREATE TRIGGER \"holdfast_insert_a\"\"b\" BEFORE INSERT ON \"a\"\"b\""},
         {HF_FENCE_MARIADB, "a`b", "ON `a``b`"},

@@ -45,7 +45,7 @@ BEGIN
     DECLARE mark_issuer VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
     DECLARE mark_at DATETIME(6);
     DECLARE said VARCHAR(500) CHARACTER SET utf8mb4;
-    DECLARE session CHAR(36) DEFAULT @holdfast_session;
+    DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT @holdfast_session;
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET mark = NULL;
 
     -- A session that is refused here must not go on under an earlier entry.
@@ -93,11 +93,13 @@ CREATE OR REPLACE PROCEDURE holdfast_guard(
 SQL SECURITY DEFINER READS SQL DATA
 BEGIN
     DECLARE entered_by CHAR(36) CHARACTER SET ascii;
+    -- As text: a variable that is the number 0 would equal every text that does not start with a digit.
+    DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT @holdfast_session;
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET entered_by = NULL;
 
     SELECT entered INTO entered_by FROM holdfast_fence
      WHERE resource = the_resource LOCK IN SHARE MODE;
-    IF NOT COALESCE(entered_by = @holdfast_session, FALSE) THEN
+    IF NOT COALESCE(entered_by = session, FALSE) THEN
         SIGNAL SQLSTATE 'ZHF02' SET MESSAGE_TEXT =
             'not entered: CALL holdfast_enter(resource, token) first, in the same transaction';
     END IF;
@@ -138,7 +140,13 @@ CREATE TRIGGER @TRIGGER_DELETE@ BEFORE DELETE ON @TABLE@
 DROP TRIGGER @TRIGGER_DELETE@;
 DROP TRIGGER @TRIGGER_UPDATE@;
 DROP TRIGGER @TRIGGER_INSERT@;
-DELETE FROM holdfast_fence WHERE resource = @RESOURCE@;
+-- The mark stays as long as another table is behind the same fence.
+DELETE FROM holdfast_fence
+ WHERE resource = @RESOURCE@
+   AND NOT EXISTS (SELECT 1 FROM information_schema.triggers
+                    WHERE trigger_schema = DATABASE()
+                      AND BINARY action_statement =
+                          BINARY CONCAT('CALL holdfast_guard(', @RESOURCE_TEXT@, ')'));
 
 -- @section down-shared
 DROP PROCEDURE holdfast_reset;
@@ -149,8 +157,6 @@ DROP PROCEDURE holdfast_enter_from;
 DROP TABLE holdfast_fence_reset;
 DROP TABLE holdfast_fence;
 
--- @section down-end
-
 -- @section row-up
 -- holdfast fence per row for MariaDB: an UPDATE that says fence_token is refused when that is below the
 -- row's.
@@ -160,6 +166,8 @@ DROP TABLE holdfast_fence;
 -- Guards UPDATE of existing rows only, and only an UPDATE that says fence_token: MariaDB cannot tell
 -- the trigger that a column was left out. Not INSERT, not REPLACE, not DELETE, not TRUNCATE.
 -- Errors: SQLSTATE ZHF01 stale token, ZHF04 no token.
+
+-- @section row-table
 DELIMITER //
 CREATE OR REPLACE PROCEDURE holdfast_row_guard(IN admitted BIGINT, IN shown BIGINT)
 SQL SECURITY DEFINER NO SQL
@@ -176,7 +184,7 @@ BEGIN
 END//
 DELIMITER ;
 
-ALTER TABLE @TABLE@ ADD COLUMN fence_token BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE @TABLE@ ADD COLUMN fence_token BIGINT NOT NULL DEFAULT 0 CHECK (fence_token >= 0);
 CREATE TRIGGER @TRIGGER_ROW@ BEFORE UPDATE ON @TABLE@
     FOR EACH ROW CALL holdfast_row_guard(OLD.fence_token, NEW.fence_token);
 
@@ -186,5 +194,3 @@ ALTER TABLE @TABLE@ DROP COLUMN fence_token;
 
 -- @section row-down-shared
 DROP PROCEDURE holdfast_row_guard;
-
--- @section row-down-end

@@ -3,19 +3,22 @@
 -- with a token at least as high as the highest admitted.
 --
 --     BEGIN;
---     SELECT holdfast.enter('RESOURCE', 34);    -- before the first read
+--     SELECT holdfast_fence.enter('RESOURCE', 34);    -- before the first read
 --     UPDATE ...;
 --     COMMIT;
 --
 -- Errors: ZHF01 stale token, ZHF02 not entered, ZHF03 token of another store, ZHF04 no token or no
--- such resource. Run this as the owner of the table; the application needs no right on anything here.
+-- such resource. Run this as the owner of the table. Roles that may write the table now may enter; one
+-- that comes later, or writes through a view or a function, needs
+--
+--     GRANT USAGE ON SCHEMA holdfast_fence TO role;
 BEGIN;
 
--- @section up-shared
-CREATE SCHEMA IF NOT EXISTS holdfast;
-GRANT USAGE ON SCHEMA holdfast TO PUBLIC;
+-- @section up-schema
+CREATE SCHEMA IF NOT EXISTS holdfast_fence;
 
-CREATE TABLE IF NOT EXISTS holdfast.fence (
+-- @section up-shared
+CREATE TABLE IF NOT EXISTS holdfast_fence.mark (
     resource    text PRIMARY KEY,
     token       bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
     issuer      text,         -- the store that issued the token
@@ -23,7 +26,7 @@ CREATE TABLE IF NOT EXISTS holdfast.fence (
     setting     text NOT NULL -- where a transaction remembers that it has entered
 );
 
-CREATE TABLE IF NOT EXISTS holdfast.fence_reset (
+CREATE TABLE IF NOT EXISTS holdfast_fence.reset_log (
     at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     by_role    text NOT NULL DEFAULT session_user,
     resource   text NOT NULL,
@@ -31,18 +34,18 @@ CREATE TABLE IF NOT EXISTS holdfast.fence_reset (
     old_issuer text,
     reason     text NOT NULL CHECK (reason <> '')
 );
-REVOKE ALL ON holdfast.fence, holdfast.fence_reset FROM PUBLIC;
+REVOKE ALL ON holdfast_fence.mark, holdfast_fence.reset_log FROM PUBLIC;
 
 -- Why it was refused: the part of enter() that is not in a hurry.
-CREATE OR REPLACE FUNCTION holdfast.refuse(resource text, token bigint, issuer text)
-RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $holdfast$
+CREATE OR REPLACE FUNCTION holdfast_fence.refuse(resource text, token bigint, issuer text)
+RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE
     mark record;
 BEGIN
     IF refuse.token IS NULL OR refuse.token < 1 THEN
         RAISE EXCEPTION '% is no token', coalesce(refuse.token::text, 'NULL') USING ERRCODE = 'ZHF04';
     END IF;
-    SELECT f.* INTO mark FROM holdfast.fence AS f WHERE f.resource = refuse.resource;
+    SELECT m.* INTO mark FROM holdfast_fence.mark AS m WHERE m.resource = refuse.resource;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'no fence for resource "%"', refuse.resource
             USING ERRCODE = 'ZHF04', HINT = 'run the migration that holdfast fence sql prints';
@@ -50,57 +53,58 @@ BEGIN
         RAISE EXCEPTION 'token % is of store %, but resource "%" follows %',
             refuse.token, refuse.issuer, refuse.resource, mark.issuer
             USING ERRCODE = 'ZHF03',
-                  HINT = 'after a change of stores: SELECT holdfast.reset(resource, issuer, reason)';
+                  HINT = 'after a change of stores: SELECT holdfast_fence.reset(resource, issuer, reason)';
     END IF;
     RAISE EXCEPTION 'token % is stale: % was admitted at % to resource "%"',
         refuse.token, mark.token, mark.admitted_at, refuse.resource USING ERRCODE = 'ZHF01';
 END
 $holdfast$;
+REVOKE ALL ON FUNCTION holdfast_fence.refuse(text, bigint, text) FROM PUBLIC;
 
 -- The row lock keeps every other holder out until this transaction ends. That it has entered is
 -- remembered in a setting that ends with the transaction (and with a savepoint), and holds its id.
--- enter() and guard() run in every transaction, and a SET search_path clause would be half of their
--- cost: their path is pinned by writing out every name and operator instead.
-CREATE OR REPLACE FUNCTION holdfast.enter(resource text, token bigint, issuer text DEFAULT NULL)
+-- enter() runs in every transaction, and a SET search_path clause would be a fifth of its cost: its
+-- path is pinned by writing out every name, type and operator instead.
+CREATE OR REPLACE FUNCTION holdfast_fence.enter(resource text, token bigint, issuer text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
 DECLARE
-    entered text;
+    entered pg_catalog.text;
 BEGIN
     -- The holder that is admitted already, most often: nothing to store, and one statement does all.
-    SELECT pg_catalog.set_config(f.setting, pg_catalog.pg_current_xact_id()::pg_catalog.text, true)
-      INTO entered
-      FROM holdfast.fence AS f
-     WHERE f.resource OPERATOR(pg_catalog.=) enter.resource
-       AND f.token OPERATOR(pg_catalog.=) enter.token
-       AND enter.token OPERATOR(pg_catalog.>) 0
-       AND (enter.issuer IS NULL OR f.issuer OPERATOR(pg_catalog.=) enter.issuer)
-       FOR NO KEY UPDATE;
+    PERFORM pg_catalog.set_config(m.setting, pg_catalog.pg_current_xact_id()::pg_catalog.text, true)
+       FROM holdfast_fence.mark AS m
+      WHERE m.resource OPERATOR(pg_catalog.=) enter.resource
+        AND m.token OPERATOR(pg_catalog.=) enter.token
+        AND m.token OPERATOR(pg_catalog.>) 0
+        AND (enter.issuer IS NULL OR m.issuer OPERATOR(pg_catalog.=) enter.issuer)
+        FOR NO KEY UPDATE;
     IF FOUND THEN
         RETURN;
     END IF;
     -- A higher token, or one that others have passed while we waited for the row: the mark decides.
-    UPDATE holdfast.fence AS f
+    UPDATE holdfast_fence.mark AS m
        SET token = enter.token,
-           admitted_at = CASE WHEN f.token OPERATOR(pg_catalog.=) enter.token THEN f.admitted_at
+           admitted_at = CASE WHEN m.token OPERATOR(pg_catalog.=) enter.token THEN m.admitted_at
                               ELSE pg_catalog.clock_timestamp() END,
-           issuer = coalesce(f.issuer, CASE WHEN enter.issuer OPERATOR(pg_catalog.<>) ''
+           issuer = coalesce(m.issuer, CASE WHEN enter.issuer OPERATOR(pg_catalog.<>) ''
                                             THEN enter.issuer END)
-     WHERE f.resource OPERATOR(pg_catalog.=) enter.resource
-       AND f.token OPERATOR(pg_catalog.<=) enter.token
+     WHERE m.resource OPERATOR(pg_catalog.=) enter.resource
+       AND m.token OPERATOR(pg_catalog.<=) enter.token
        AND enter.token OPERATOR(pg_catalog.>) 0
-       AND coalesce(f.issuer OPERATOR(pg_catalog.=) enter.issuer
+       AND coalesce(m.issuer OPERATOR(pg_catalog.=) enter.issuer
                     OR enter.issuer OPERATOR(pg_catalog.=) '', true)
-    RETURNING f.setting INTO entered;
+    RETURNING m.setting INTO entered;
     IF NOT FOUND THEN
-        PERFORM holdfast.refuse(enter.resource, enter.token, enter.issuer);
+        PERFORM holdfast_fence.refuse(enter.resource, enter.token, enter.issuer);
     END IF;
-    entered := pg_catalog.set_config(entered, pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
+    PERFORM pg_catalog.set_config(entered, pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
 END
 $holdfast$;
 
--- Its arguments are the resource and the setting.
-CREATE OR REPLACE FUNCTION holdfast.guard()
-RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
+-- Its arguments are the resource and the setting. It needs no rights, so it runs with the writer's;
+-- its path is pinned as that of enter().
+CREATE OR REPLACE FUNCTION holdfast_fence.guard()
+RETURNS trigger LANGUAGE plpgsql AS $holdfast$
 BEGIN
     IF pg_catalog.current_setting(TG_ARGV[1], true) OPERATOR(pg_catalog.=)
        pg_catalog.pg_current_xact_id_if_assigned()::pg_catalog.text THEN
@@ -109,55 +113,89 @@ BEGIN
     RAISE EXCEPTION '% of %: this transaction has not entered the fence', TG_OP, TG_TABLE_NAME
         USING ERRCODE = 'ZHF02',
               HINT = pg_catalog.format(
-                  'SELECT holdfast.enter(%L, token) first, in the same transaction', TG_ARGV[0]);
+                  'SELECT holdfast_fence.enter(%L, token) first, in the same transaction', TG_ARGV[0]);
 END
 $holdfast$;
 
 -- For a change of stores or a restored backup. Only the owner may call it.
-CREATE OR REPLACE FUNCTION holdfast.reset(resource text, issuer text, reason text)
+CREATE OR REPLACE FUNCTION holdfast_fence.reset(resource text, issuer text, reason text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 BEGIN
-    INSERT INTO holdfast.fence_reset (resource, old_token, old_issuer, reason)
-        SELECT f.resource, f.token, f.issuer, reset.reason
-          FROM holdfast.fence AS f WHERE f.resource = reset.resource FOR UPDATE;
+    INSERT INTO holdfast_fence.reset_log (resource, old_token, old_issuer, reason)
+        SELECT m.resource, m.token, m.issuer, reset.reason
+          FROM holdfast_fence.mark AS m WHERE m.resource = reset.resource FOR UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'no fence for resource "%"', reset.resource USING ERRCODE = 'ZHF04';
     END IF;
-    UPDATE holdfast.fence AS f
+    UPDATE holdfast_fence.mark AS m
        SET token = 0, issuer = nullif(reset.issuer, ''), admitted_at = NULL
-     WHERE f.resource = reset.resource;
+     WHERE m.resource = reset.resource;
 END
 $holdfast$;
-REVOKE ALL ON FUNCTION holdfast.reset(text, text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION holdfast_fence.reset(text, text, text) FROM PUBLIC;
+
+-- Lets in whoever may write the table, or a column of it. Nobody else: who may enter may raise the mark,
+-- and lock every holder out.
+CREATE OR REPLACE PROCEDURE holdfast_fence.let_writers_in(fenced regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
+DECLARE
+    writer text;
+BEGIN
+    FOR writer IN
+        SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC'
+                                       ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+          FROM (SELECT coalesce(relacl, acldefault('r', relowner)) FROM pg_class WHERE oid = fenced
+                UNION ALL
+                SELECT attacl FROM pg_attribute WHERE attrelid = fenced) AS acls (acl),
+               aclexplode(acl) AS a
+         WHERE a.privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE')
+    LOOP
+        EXECUTE format('GRANT USAGE ON SCHEMA holdfast_fence TO %s', writer);
+    END LOOP;
+END
+$holdfast$;
+REVOKE ALL ON PROCEDURE holdfast_fence.let_writers_in(regclass) FROM PUBLIC;
 
 -- @section up-table
-INSERT INTO holdfast.fence (resource, setting) VALUES (@RESOURCE@, @SETTING@) ON CONFLICT DO NOTHING;
+INSERT INTO holdfast_fence.mark (resource, setting) VALUES (@RESOURCE@, @SETTING@)
+    ON CONFLICT DO NOTHING;
+CALL holdfast_fence.let_writers_in(@TABLE_TEXT@);
 
 CREATE TRIGGER holdfast_guard
     BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON @TABLE@
-    FOR EACH STATEMENT EXECUTE FUNCTION holdfast.guard(@RESOURCE@, @SETTING@);
+    FOR EACH STATEMENT EXECUTE FUNCTION holdfast_fence.guard(@RESOURCE@, @SETTING@);
 -- Also when session_replication_role says that triggers are for others.
 ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER holdfast_guard;
 
 COMMIT;
 -- How small the table is decides how its rows are looked up.
-ANALYZE holdfast.fence;
+ANALYZE holdfast_fence.mark;
 
 -- @section down-table
 BEGIN;
 DROP TRIGGER holdfast_guard ON @TABLE@;
-DELETE FROM holdfast.fence WHERE resource = @RESOURCE@;
+-- The mark stays as long as another table is behind the same fence.
+DELETE FROM holdfast_fence.mark AS m
+ WHERE m.resource = @RESOURCE@
+   AND NOT EXISTS (SELECT FROM pg_catalog.pg_trigger AS t
+                    WHERE t.tgfoid = 'holdfast_fence.guard()'::regprocedure
+                      AND strpos(encode(t.tgargs, 'escape'), m.setting) > 0);
 
 -- @section down-shared
-DROP FUNCTION holdfast.reset(text, text, text);
-DROP FUNCTION holdfast.guard();
-DROP FUNCTION holdfast.enter(text, bigint, text);
-DROP FUNCTION holdfast.refuse(text, bigint, text);
-DROP TABLE holdfast.fence_reset;
-DROP TABLE holdfast.fence;
+DROP PROCEDURE holdfast_fence.let_writers_in(regclass);
+DROP FUNCTION holdfast_fence.reset(text, text, text);
+DROP FUNCTION holdfast_fence.guard();
+DROP FUNCTION holdfast_fence.enter(text, bigint, text);
+DROP FUNCTION holdfast_fence.refuse(text, bigint, text);
+DROP TABLE holdfast_fence.reset_log;
+DROP TABLE holdfast_fence.mark;
+
+-- @section down-schema
 -- The schema goes when nothing of the other kind of fence is in it.
-DO $holdfast$ BEGIN DROP SCHEMA holdfast; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END
-$holdfast$;
+DO $holdfast$ BEGIN
+    DROP SCHEMA holdfast_fence;
+EXCEPTION WHEN dependent_objects_still_exist THEN NULL;
+END $holdfast$;
 
 -- @section down-end
 COMMIT;
@@ -171,11 +209,10 @@ COMMIT;
 -- Guards UPDATE of existing rows only: not INSERT, not DELETE, not TRUNCATE.
 -- Errors: ZHF01 stale token, ZHF02 fence_token was not said, ZHF04 no token.
 BEGIN;
-CREATE SCHEMA IF NOT EXISTS holdfast;
-GRANT USAGE ON SCHEMA holdfast TO PUBLIC;
 
+-- @section row-table
 -- Fires only when the UPDATE names fence_token, and leaves a sign for the second trigger.
-CREATE OR REPLACE FUNCTION holdfast.row_check()
+CREATE OR REPLACE FUNCTION holdfast_fence.row_check()
 RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 BEGIN
     IF NEW.fence_token IS NULL OR NEW.fence_token < 1 THEN
@@ -190,7 +227,7 @@ BEGIN
 END
 $holdfast$;
 
-CREATE OR REPLACE FUNCTION holdfast.row_require()
+CREATE OR REPLACE FUNCTION holdfast_fence.row_require()
 RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 BEGIN
     IF NEW.fence_token >= 0 THEN
@@ -202,12 +239,12 @@ BEGIN
 END
 $holdfast$;
 
-ALTER TABLE @TABLE@ ADD COLUMN fence_token bigint NOT NULL DEFAULT 0;
+ALTER TABLE @TABLE@ ADD COLUMN fence_token bigint NOT NULL DEFAULT 0 CHECK (fence_token >= 0);
 -- Triggers fire in the order of their names: these two last, and next to each other.
 CREATE TRIGGER zz_holdfast_row_1 BEFORE UPDATE OF fence_token ON @TABLE@
-    FOR EACH ROW EXECUTE FUNCTION holdfast.row_check();
+    FOR EACH ROW EXECUTE FUNCTION holdfast_fence.row_check();
 CREATE TRIGGER zz_holdfast_row_2 BEFORE UPDATE ON @TABLE@
-    FOR EACH ROW EXECUTE FUNCTION holdfast.row_require();
+    FOR EACH ROW EXECUTE FUNCTION holdfast_fence.row_require();
 ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER zz_holdfast_row_1;
 ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER zz_holdfast_row_2;
 COMMIT;
@@ -219,11 +256,5 @@ DROP TRIGGER zz_holdfast_row_1 ON @TABLE@;
 ALTER TABLE @TABLE@ DROP COLUMN fence_token;
 
 -- @section row-down-shared
-DROP FUNCTION holdfast.row_require();
-DROP FUNCTION holdfast.row_check();
--- The schema goes when nothing of the other kind of fence is in it.
-DO $holdfast$ BEGIN DROP SCHEMA holdfast; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END
-$holdfast$;
-
--- @section row-down-end
-COMMIT;
+DROP FUNCTION holdfast_fence.row_require();
+DROP FUNCTION holdfast_fence.row_check();

@@ -30,7 +30,8 @@ CREATE TABLE IF NOT EXISTS holdfast_nothing (id INTEGER PRIMARY KEY CHECK (id IS
 CREATE TABLE IF NOT EXISTS holdfast_entered (
     resource TEXT PRIMARY KEY NOT NULL,
     open     INTEGER NOT NULL DEFAULT 1
-             REFERENCES holdfast_nothing (id) DEFERRABLE INITIALLY DEFERRED
+             REFERENCES holdfast_nothing (id) DEFERRABLE INITIALLY DEFERRED,
+    probe    TEXT REFERENCES holdfast_entered (resource) ON DELETE CASCADE
 ) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS holdfast_fence_reset (
@@ -46,8 +47,12 @@ CREATE VIEW IF NOT EXISTS holdfast_enter (resource, token, issuer) AS
 
 CREATE TRIGGER IF NOT EXISTS holdfast_enter_insert INSTEAD OF INSERT ON holdfast_enter
 BEGIN
+    -- Are foreign keys enforced? Then deleting the first of these rows takes the second along. (Asking
+    -- for the PRAGMA is not allowed to a trigger where trusted_schema is off.) No resource is called so.
+    INSERT INTO holdfast_entered (resource, probe) VALUES ('', NULL), (x'', '');
+    DELETE FROM holdfast_entered WHERE resource = '';
     SELECT RAISE(ABORT, 'holdfast invalid: PRAGMA foreign_keys = ON is needed in every connection')
-     WHERE (SELECT foreign_keys FROM pragma_foreign_keys) IS NOT 1;
+      FROM holdfast_entered WHERE resource = x'';
     SELECT RAISE(ABORT, 'holdfast invalid: a token is an integer above 0')
      WHERE typeof(NEW.token) <> 'integer' OR NEW.token < 1;
     SELECT RAISE(ABORT, 'holdfast invalid: no fence for this resource')
@@ -113,7 +118,12 @@ BEGIN;
 DROP TRIGGER @TRIGGER_DELETE@;
 DROP TRIGGER @TRIGGER_UPDATE@;
 DROP TRIGGER @TRIGGER_INSERT@;
-DELETE FROM holdfast_fence WHERE resource = @RESOURCE@;
+-- The mark stays as long as another table is behind the same fence.
+DELETE FROM holdfast_fence
+ WHERE resource = @RESOURCE@
+   AND NOT EXISTS (SELECT 1 FROM sqlite_master
+                    WHERE type = 'trigger' AND instr(sql, 'holdfast_entered WHERE resource = ' ||
+                                                          @RESOURCE_TEXT@ || ')') > 0);
 
 -- @section down-shared
 DROP VIEW holdfast_reset;
@@ -136,7 +146,9 @@ COMMIT;
 -- the trigger that a column was left out. Not INSERT, not INSERT OR REPLACE, not DELETE.
 -- Errors start with: "holdfast stale", "holdfast invalid".
 BEGIN;
-ALTER TABLE @TABLE@ ADD COLUMN fence_token INTEGER NOT NULL DEFAULT 0;
+
+-- @section row-table
+ALTER TABLE @TABLE@ ADD COLUMN fence_token INTEGER NOT NULL DEFAULT 0 CHECK (fence_token >= 0);
 CREATE TRIGGER @TRIGGER_ROW@ BEFORE UPDATE OF fence_token ON @TABLE@
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: a token is an integer above 0')
@@ -150,8 +162,3 @@ COMMIT;
 BEGIN;
 DROP TRIGGER @TRIGGER_ROW@;
 ALTER TABLE @TABLE@ DROP COLUMN fence_token;
-
--- @section row-down-shared
-
--- @section row-down-end
-COMMIT;
