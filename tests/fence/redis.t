@@ -1,5 +1,5 @@
 #!/bin/bash
-# Fenced keys in a real Redis: the command, the script, 64 writers, a server that is killed.
+# Fenced keys in a real Redis: the command, the script, a server that is killed.
 set -u
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/../cli/lib.sh"
@@ -97,55 +97,6 @@ for bad in 0 -1 034 1e3 '' x 34.0 9223372036854775808 99999999999999999999; do
     like "$(call set "$bad" '' w 0)" 'BADTOKEN' "'$bad' is no token"
 done
 is "$(cli get s)" v 'none of them wrote'
-
-# ---- 64 writers; the server's own log of what it did is the accepted history ----
-seconds=5
-[ -n "${HOLDFAST_LONG:-}" ] && seconds=60
-writer() { # NUMBER : random tokens, most of them soon too low; a file with the answers
-    perl -MTime::HiRes=time,sleep -e '
-        my ($sha, $writer, $seconds) = @ARGV;
-        srand $writer;
-        my $start = time;
-        $| = 1;
-        while (time - $start < $seconds) {
-            my $token = 1 + int(1000 * (time - $start)) + int(rand 2000);
-            print "EVALSHA $sha 2 h holdfast:{h}:fence set $token \"\" $token 0\n";
-            sleep 0.002 + rand 0.02;
-        }' "$sha" "$1" "$seconds" | redis-cli -s "$REDIS_SOCKET" >"$dir/answers.$1" 2>&1
-}
-pids=
-for n in $(seq 64); do
-    writer "$n" &
-    pids="$pids $!"
-done
-# shellcheck disable=SC2086
-wait $pids
-aof() { cat "$REDIS_DIR"/appendonlydir/*.aof "$REDIS_DIR"/appendonly.aof 2>/dev/null | tr -d '\r'; }
-# The values that h was set to, in order: the token itself.
-aof | awk '/^SET$|^set$/ { want = 2 } want && /^h$/ { want = 1; next } want == 1 && !/^\$/ { print; want = 0 }' >"$dir/history"
-admitted=$(cat "$dir"/answers.* | grep -c '^OK')
-refused=$(cat "$dir"/answers.* | grep -c 'STALE')
-diag "$admitted admitted, $refused refused"
-[ "$admitted" -gt 20 ] && [ "$refused" -gt 100 ]
-ok $? 'writers were admitted and refused'
-is "$(wc -l <"$dir/history")" "$admitted" 'every write that was answered with OK is in the history'
-sort -n -c "$dir/history"
-ok $? 'and the tokens never decrease'
-# The positive control: the same without the fence.
-plain() {
-    perl -MTime::HiRes=time,sleep -e 'srand $ARGV[0]; $| = 1; for (1 .. 50) { print "SET p " . int(rand 1000) . "\n"; sleep 0.01 }' "$1" |
-        redis-cli -s "$REDIS_SOCKET" >/dev/null 2>&1
-}
-pids=
-for n in $(seq 16); do
-    plain "$n" &
-    pids="$pids $!"
-done
-# shellcheck disable=SC2086
-wait $pids
-aof | awk '/^SET$|^set$/ { want = 2 } want && /^p$/ { want = 1; next } want == 1 && !/^\$/ { print; want = 0 }' >"$dir/plain"
-[ "$(wc -l <"$dir/plain")" -eq 800 ] && ! sort -n -c "$dir/plain" 2>/dev/null
-ok $? 'without the fence they do'
 
 # ---- the server is killed: with its log on disk, mark and data come back together ----
 put before crash --token 50

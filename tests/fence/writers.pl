@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # writers.pl DIALECT fenced|plain SECONDS CLIENT... - 64 clients of a database at once, each with random
-# tokens, each reading a counter and writing it back with one more. What a client prints is kept in the
-# current folder, one file each: a line "done" for each transaction that it knows was committed.
+# tokens, each reading a counter and writing it back with one more (in Redis: writing its token). What a
+# client prints is kept in the current folder.
 use strict;
 use warnings;
 use Time::HiRes qw(time);
@@ -10,10 +10,16 @@ my ($dialect, $kind, $seconds, @client) = @ARGV;
 my $writers = 64;
 my $spread = 2000;
 my $start = time;
+# With a fence for a minute, beside other tests: not more than the machine can bear.
+my $pause = $kind eq 'fenced' ? 0.2 : 0.02;
 
 # One transaction. The value goes through the client, as it does in a program.
 sub transaction {
     my ($writer, $token) = @_;
+    if ($dialect eq 'redis') {
+        return "SET plain $token\n" if $kind ne 'fenced';
+        return "EVALSHA $ENV{SHA} 2 fenced holdfast:{fenced}:fence set $token \"\" $token 0\n";
+    }
     my $row = "INSERT INTO history (token, writer) VALUES ($token, $writer);";
     if ($dialect eq 'postgres') {
         my $enter = $kind eq 'fenced' ? "SELECT holdfast_fence.enter('counter', $token) \\g /dev/null\n" : '';
@@ -47,7 +53,7 @@ for my $writer (1 .. $writers) {
             my $token = 1 + int(1000 * (time - $start)) + int(rand $spread);
             print $to transaction($writer, $token) or last;
             # Not further ahead than the client can follow, or the tokens get old in the pipe.
-            select undef, undef, undef, 0.02 + rand 0.1;
+            select undef, undef, undef, $pause + rand 0.1;
         }
         close $to;
         exit 0;
