@@ -13,8 +13,11 @@ sql_begin
 REDIS_DIR=
 trap 'set +e; [ -z "$REDIS_DIR" ] || redis_end; sql_end' EXIT
 
-tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT); INSERT INTO plain VALUES (1, 0);
-    CREATE TABLE fenced (id INT PRIMARY KEY, v INT); INSERT INTO fenced VALUES (1, 0);'
+tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT);
+    WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 10000)
+    INSERT INTO plain SELECT id, 0 FROM n;
+    CREATE TABLE fenced (id INT PRIMARY KEY, v INT); INSERT INTO fenced SELECT * FROM plain;
+    ANALYZE plain; ANALYZE fenced;'
 
 port=$((20000 + RANDOM))
 pg_start listen_addresses=127.0.0.1 port=$port
