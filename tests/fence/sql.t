@@ -260,6 +260,25 @@ like "$err" '55P03' "postgres: entering waits for a transaction that has entered
 exec 8>&-
 wait $!
 rm -f "$SQL_DIR/words"
+# Where one snapshot is for the whole transaction, it is older than the entry: what the holder before wrote
+# while we waited would not be seen.
+for level in 'REPEATABLE READ' SERIALIZABLE; do
+    mkfifo "$SQL_DIR/words"
+    pg <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
+    first=$!
+    exec 8>"$SQL_DIR/words"
+    echo "BEGIN; SELECT holdfast_fence.enter('orders2', 54); UPDATE orders2 SET v = v + 1; SELECT 'entered';" >&8
+    within 20 grep -q entered "$SQL_DIR/answer"
+    pg <<<"BEGIN ISOLATION LEVEL $level; SELECT holdfast_fence.enter('orders2', 54); SELECT 'saw ' || v FROM orders2;" \
+        >"$SQL_DIR/late" 2>&1 8>&- &
+    second=$!
+    sleep 0.3
+    echo "COMMIT;" >&8
+    exec 8>&-
+    wait "$first" "$second"
+    rm -f "$SQL_DIR/words"
+    like "$(cat "$SQL_DIR/late")" ZHF05 "postgres: entering under $level is refused"
+done
 
 # ---- the server dies ----
 ask postgres "BEGIN; SELECT holdfast_fence.enter('orders2', 60); UPDATE orders2 SET v = 60; COMMIT;"

@@ -8,8 +8,10 @@
 --     COMMIT;
 --
 -- Errors: ZHF01 stale token, ZHF02 not entered, ZHF03 token of another store, ZHF04 no token or no
--- such resource. Run this as the owner of the table. Roles that may write the table now may enter; one
--- that comes later, or writes through a view or a function, needs
+-- such resource, ZHF05 not READ COMMITTED.
+--
+-- Run this as the owner of the table. Roles that may write the table now may enter; one that comes later,
+-- or writes through a view or a function, needs
 --
 --     GRANT USAGE ON SCHEMA holdfast_fence TO role;
 BEGIN;
@@ -70,6 +72,11 @@ RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
 DECLARE
     entered pg_catalog.text;
 BEGIN
+    IF NOT pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.^@) 'read ' THEN
+        RAISE EXCEPTION 'a transaction that is % sees what was there before it entered',
+            pg_catalog.current_setting('transaction_isolation')
+            USING ERRCODE = 'ZHF05', HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED';
+    END IF;
     -- The holder that is admitted already, most often: nothing to store, and one statement does all.
     PERFORM pg_catalog.set_config(m.setting, pg_catalog.pg_current_xact_id()::pg_catalog.text, true)
        FROM holdfast_fence.mark AS m
