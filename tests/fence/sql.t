@@ -279,6 +279,22 @@ for level in 'REPEATABLE READ' SERIALIZABLE; do
     rm -f "$SQL_DIR/words"
     like "$(cat "$SQL_DIR/late")" ZHF05 "postgres: entering under $level is refused"
 done
+# MariaDB's default is REPEATABLE READ, too, but there the first plain read decides what is seen.
+for begin in 'START TRANSACTION' 'START TRANSACTION WITH CONSISTENT SNAPSHOT'; do
+    ask mariadb "BEGIN; CALL holdfast_enter('orders2', 53); UPDATE orders2 SET v = 1; COMMIT;"
+    mkfifo "$SQL_DIR/words"
+    maria -n app <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
+    exec 8>"$SQL_DIR/words"
+    echo "$begin; SELECT 'begun' FROM DUAL;" >&8
+    within 20 grep -q begun "$SQL_DIR/answer"
+    ask mariadb "BEGIN; CALL holdfast_enter('orders2', 53); UPDATE orders2 SET v = 2; COMMIT;"
+    echo "CALL holdfast_enter('orders2', 53); SELECT CONCAT('saw ', v) FROM orders2;" >&8
+    exec 8>&-
+    wait $!
+    rm -f "$SQL_DIR/words"
+    case $begin in *SNAPSHOT) saw=1 ;; *) saw=2 ;; esac
+    like "$(cat "$SQL_DIR/answer")" "saw $saw" "mariadb: $begin, as the page says"
+done
 
 # ---- the server dies ----
 ask postgres "BEGIN; SELECT holdfast_fence.enter('orders2', 60); UPDATE orders2 SET v = 60; COMMIT;"
