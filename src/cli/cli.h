@@ -4,6 +4,7 @@
 
 #include <holdfast.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* Exit codes; those of sysexits(3) and timeout(1) where they say the same. */
 enum {
@@ -110,6 +111,10 @@ const struct cli_command *cli_find(const char *name);
 bool cli_check_name(const struct cli_command *command, const char *name);
 /* The same for a ttl. */
 bool cli_check_ttl(const struct cli_command *command, int64_t ttl_ms);
+/* kill(2) of one process, and of the group it leads. What would reach others, a number below 2, is
+ * refused with ESRCH. Async-signal-safe. */
+int cli_kill(pid_t pid, int number);
+int cli_kill_group(pid_t group, int number);
 /* Writes text as a JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
 void cli_json_string(FILE *out, const char *text);
 

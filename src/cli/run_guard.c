@@ -238,9 +238,9 @@ static void forward(struct state *s, int number)
     if (s->command == 0)
         signal_tree(s, number);
     else if (s->guard->group == 0)
-        kill(-s->command, number);
+        cli_kill_group(s->command, number);
     else
-        kill(s->command, number);
+        cli_kill(s->command, number);
 }
 
 /* Without /proc only CMD itself and its group are in reach. */
@@ -253,8 +253,8 @@ static void signal_tree(struct state *s, int number)
             run_tree_signal(&tree, SIGCONT);
     } else if (s->command > 0) {
         if (s->guard->group == 0)
-            kill(-s->command, number);
-        kill(s->command, number);
+            cli_kill_group(s->command, number);
+        cli_kill(s->command, number);
     }
 }
 

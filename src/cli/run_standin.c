@@ -42,7 +42,7 @@ void run_stand_in(struct run_supervisor *s, const struct run_plan *plan, int64_t
             run_tree_signal(&tree, SIGCONT);
     }
     if (enough && now_ns >= next.kill_ns + s->page->margin_ns && s->guard > 0)
-        kill(s->guard, SIGKILL);
+        cli_kill(s->guard, SIGKILL);
 }
 
 /* The socket closes a moment before the guard's children become ours, so wait for its end first.

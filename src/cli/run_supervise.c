@@ -67,7 +67,7 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
 void run_supervise_end(const struct run_job *job)
 {
     /* It has nothing left to do. SIGKILL, because it may be stopped. */
-    if (job->guard > 0 && kill(job->guard, SIGKILL) == 0)
+    if (job->guard > 0 && cli_kill(job->guard, SIGKILL) == 0)
         waitpid(job->guard, NULL, 0);
 }
 
@@ -198,14 +198,11 @@ static void hear_signals(struct run_supervisor *s)
     bool from_kernel;
     while (run_signals_take(&s->job->signals, &number, &from_kernel)) {
         if (number == SIGCHLD) {
-            /* A watchdog that somebody stopped is of no use. If it died, the socket tells. */
-            int status;
-            if (waitpid(s->guard, &status, WNOHANG | WUNTRACED) > 0) {
-                if (WIFSTOPPED(status))
-                    kill(s->guard, SIGCONT);
-                else
-                    s->guard = -1;
-            }
+            /* A watchdog that somebody stopped is of no use. If it died, the socket tells, and its
+             * number is ours to use until all that it said was read: it is not reaped here. */
+            siginfo_t info = {.si_pid = 0};
+            if (waitid(P_PID, (id_t)s->guard, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0)
+                cli_kill(s->guard, SIGCONT);
         } else if (!(from_kernel && s->outcome->terminal) || s->exited) {
             /* What the terminal sent, CMD has already. What is left after CMD may not have it. */
             tell(s, number);
@@ -312,7 +309,7 @@ static void command_exited(struct run_supervisor *s)
         if (atomic_load(&s->page->began_ns) != 0)
             break;
         /* Without the guard nobody ends them any more. */
-        kill(s->guard, SIGKILL);
+        cli_kill(s->guard, SIGKILL);
         waitpid(s->guard, NULL, 0);
         s->guard = -1;
         s->gone = true;

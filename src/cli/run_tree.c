@@ -113,7 +113,7 @@ void run_tree_signal(const struct run_tree *tree, int number)
             if (fd >= 0)
                 pidfd_send_signal(fd, number, NULL, 0);
             else
-                kill(process->pid, number);
+                cli_kill(process->pid, number);
         }
         if (fd >= 0)
             close(fd);

@@ -1,5 +1,6 @@
 /* test_run_tree.c - finding and signalling a tree of processes. */
 #include "../support/check.h"
+#include "cli/kill.c"
 #include "cli/run_tree.c"
 
 #include <sys/prctl.h>
