@@ -48,6 +48,9 @@ struct run_options {
 /* Why the tree is being ended. */
 enum run_cause { RUN_NOT_ENDING, RUN_LOST, RUN_MAX_RUNTIME, RUN_LEFTOVERS, RUN_ORPHANED };
 
+/* Whether CMD is executed. */
+enum run_start { RUN_START_OPEN, RUN_STARTED, RUN_START_REFUSED };
+
 /* What the supervisor and the guard share. All times are CLOCK_BOOTTIME in nanoseconds. */
 struct run_page {
     /* Set before the guard starts, and constant from then on. */
@@ -65,6 +68,7 @@ struct run_page {
     _Atomic int command_status;  /* as from waitpid(2), once the guard said it exited */
     _Atomic int start_errno;     /* the guard could not fork CMD: why */
     _Atomic int exec_errno;      /* CMD could not be executed: why */
+    _Atomic int start;           /* enum run_start: whoever decides first */
 };
 
 struct run_plan {
@@ -83,7 +87,11 @@ struct run_plan run_plan_of(const struct run_page *page);
 void run_page_order(struct run_page *page, enum run_cause cause);
 /* Starts the ending, if it is due and nobody else did. True: the caller sends TERM. */
 bool run_page_begin(struct run_page *page, const struct run_plan *plan, int64_t now_ns);
-/* Publishes the deadline of a lease, never a later one than the true one. */
+/* Decides whether CMD is executed, if nobody did: not if the lease has ended, or if its end is so
+ * near that TERM is due. Otherwise yes if the caller is about to, else it stays open. */
+enum run_start run_page_decide(struct run_page *page, int64_t now_ns, bool about_to);
+/* Publishes the deadline of a lease, never a later one than the true one; of a lease that has
+ * ended, the present, unless an earlier one is known. */
 void run_page_publish(struct run_page *page, const struct hf_lease *lease);
 
 /* The tree of processes: run_tree.c. None of this allocates memory. */

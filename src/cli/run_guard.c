@@ -102,6 +102,8 @@ _Noreturn static void become_command(struct run_guard *guard, pid_t parent)
     if (guard->life_fd >= 0)
         fcntl(guard->life_fd, F_SETFD, 0);
     run_signals_restore(guard->signals);
+    if (run_page_decide(guard->page, hf__now_ns(), true) == RUN_START_REFUSED)
+        _exit(EXIT_HF_LOST);
     execvpe(guard->command[0], guard->command, guard->environment);
     atomic_store(&guard->page->exec_errno, errno);
     _exit(EXIT_HF_NOT_FOUND);

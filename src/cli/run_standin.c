@@ -53,7 +53,8 @@ void run_guard_died(struct run_supervisor *s)
     close(s->link);
     s->link = -1;
     s->outcome->guard_died = true;
-    cli_error("the watchdog died; ending %s", s->job->options->command[0]);
+    if (atomic_load(&s->page->start) != RUN_START_REFUSED)
+        cli_error("the watchdog died; ending %s", s->job->options->command[0]);
     if (s->guard > 0)
         waitpid(s->guard, NULL, 0);
     s->guard = -1;

@@ -29,6 +29,7 @@ static bool shares_terminal(void);
 static void note_foreign_children(struct run_foreign *foreign);
 static void arm_timer(struct run_supervisor *s);
 static void wait_for_something(struct run_supervisor *s);
+static void check_start(struct run_supervisor *s);
 static void hear_signals(struct run_supervisor *s);
 static void hear_guard(struct run_supervisor *s);
 static void hear_clock(struct run_supervisor *s);
@@ -54,6 +55,7 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
         return false;
     while (!s.gone)
         wait_for_something(&s);
+    check_start(&s);
     outcome->status = atomic_load(&s.page->command_status);
     outcome->start_errno = atomic_load(&s.page->start_errno);
     outcome->exec_errno = atomic_load(&s.page->exec_errno);
@@ -181,6 +183,7 @@ static void wait_for_something(struct run_supervisor *s)
     arm_timer(s);
     while (poll(fds, COUNT, -1) < 0 && errno == EINTR)
         continue;
+    check_start(s);
     if (fds[GUARD].revents)
         hear_guard(s);
     if (s->gone)
@@ -190,6 +193,19 @@ static void wait_for_something(struct run_supervisor *s)
     if (fds[LOST].revents && s->lost_fd >= 0)
         lease_lost(s, hf_lease_loss(s->job->lease));
     hear_clock(s);
+}
+
+/* We may have slept since the grant. If the lease did not last until CMD was executed, it never
+ * will be; there is nothing to keep or to end then. */
+static void check_start(struct run_supervisor *s)
+{
+    if (s->said_why || run_page_decide(s->page, hf__now_ns(), false) != RUN_START_REFUSED)
+        return;
+    s->said_why = true;
+    s->outcome->lost = true;
+    s->keep_at_ns = HF_NEVER;
+    cli_error("lock '%s' ended before %s could be started", s->job->options->name,
+              s->job->options->command[0]);
 }
 
 static void hear_signals(struct run_supervisor *s)
