@@ -119,7 +119,8 @@ struct run_foreign {
     pid_t list[RUN_FOREIGN_MAX]; /* not in the list, nor are their descendants */
 };
 
-/* Finds all living descendants of root. foreign may be NULL. False if /proc cannot tell. */
+/* Finds all living descendants of root. foreign may be NULL. False if /proc did not tell of all:
+ * there may be others than those in the list, an empty list does not mean that they are gone. */
 bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *foreign);
 /* The same from the parents in /proc/PID/stat, for kernels without the `children` files. */
 bool run_tree_find_by_stat(struct run_tree *tree, pid_t root, const struct run_foreign *foreign);

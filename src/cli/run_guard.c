@@ -245,11 +245,11 @@ static void forward(struct state *s, int number)
         cli_kill(s->command, number);
 }
 
-/* Without /proc only CMD itself and its group are in reach. */
+/* Where /proc tells nothing, only CMD itself and its group are in reach. */
 static void signal_tree(struct state *s, int number)
 {
     struct run_tree tree;
-    if (run_tree_find(&tree, s->self, NULL)) {
+    if (run_tree_find(&tree, s->self, NULL) || tree.count > 0) {
         run_tree_signal(&tree, number);
         if (number == SIGTERM) /* a stopped process would never see it */
             run_tree_signal(&tree, SIGCONT);

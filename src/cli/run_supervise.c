@@ -26,7 +26,7 @@ enum {
 static bool start_guard(struct run_supervisor *s);
 static void begin_guard(struct run_supervisor *s, const int link[2]);
 static bool shares_terminal(void);
-static void note_foreign_children(struct run_foreign *foreign);
+static bool note_foreign_children(struct run_foreign *foreign);
 static void arm_timer(struct run_supervisor *s);
 static void wait_for_something(struct run_supervisor *s);
 static void check_start(struct run_supervisor *s);
@@ -82,7 +82,10 @@ static bool start_guard(struct run_supervisor *s)
         cli_error("cannot start the watchdog: %s", strerror(errno));
         return false;
     }
-    note_foreign_children(&s->foreign);
+    if (!note_foreign_children(&s->foreign)) {
+        cli_error("cannot tell which processes are children from before: %s", strerror(errno));
+        return false;
+    }
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     run_signals_watch_children(&s->job->signals);
     sigfillset(&all);
@@ -134,20 +137,27 @@ static bool shares_terminal(void)
     return false;
 }
 
-/* `helper & exec holdfast run ...` leaves us with a child that is not part of the tree. */
-static void note_foreign_children(struct run_foreign *foreign)
+/* `helper & exec holdfast run ...` leaves us with a child that is not part of the tree. False, with
+ * errno, if not all of them are known: they would be ended with the tree. */
+static bool note_foreign_children(struct run_foreign *foreign)
 {
     struct run_tree tree;
     siginfo_t info;
     pid_t self = getpid();
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
-        return;
+        return true;
     if (!run_tree_find(&tree, self, NULL))
-        return;
-    for (size_t i = 0; i < tree.count && foreign->count < RUN_FOREIGN_MAX; i++) {
-        if (tree.list[i].parent == self)
-            foreign->list[foreign->count++] = tree.list[i].pid;
+        return false;
+    for (size_t i = 0; i < tree.count; i++) {
+        if (tree.list[i].parent != self)
+            continue;
+        if (foreign->count == RUN_FOREIGN_MAX) {
+            errno = E2BIG;
+            return false;
+        }
+        foreign->list[foreign->count++] = tree.list[i].pid;
     }
+    return true;
 }
 
 static int64_t earlier(int64_t a, int64_t b)
