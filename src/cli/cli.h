@@ -3,6 +3,7 @@
 #define HF_CLI_CLI_H
 
 #include <holdfast.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -102,6 +103,11 @@ int cli_usage_error(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Says err->text and returns the exit code for it. */
 int cli_fail(const struct hf_error *err);
+/* The parts of them, for who says it by other means. */
+enum { CLI_LINE_MAX = 1040 }; /* bytes of a line with its NUL; the rest is cut */
+void cli_format_line(char *out, size_t size, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+const char *cli_text_of(const struct hf_error *err);
 
 /* Opens the store of the context; on failure says why and puts the exit code in *exit_code. */
 struct hf_store *cli_open(const struct cli_context *context, int *exit_code);

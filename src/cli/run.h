@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* In the order of the choices on the command line. */
 enum run_on_loss { RUN_LOSS_TERM, RUN_LOSS_KILL, RUN_LOSS_WARN };
@@ -42,6 +43,42 @@ struct run_options {
     bool skip_ok;
     bool no_reenter;
 };
+
+/* What is said while the lock is held, or wanted: run_voice.c. None of it blocks, whatever becomes
+ * of stderr; cli_error does. All of it may be called from any thread. */
+
+struct run_voice;
+
+/* NULL if memory is short. run_voice_close takes NULL. */
+struct run_voice *run_voice_open(void);
+/* Waits a moment for whoever reads; what is not said by then is not said at all. The process has to
+ * end after that. */
+void run_voice_close(struct run_voice *voice);
+/* As cli_error and cli_fail do. */
+void run_say(struct run_voice *voice, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int run_fail(struct run_voice *voice, const struct hf_error *err);
+/* The same for a text as it is. */
+void run_voice_put(struct run_voice *voice, const char *text);
+/* Waits until everything is said, but no longer than this. */
+void run_voice_flush(struct run_voice *voice, int64_t patience_ms);
+
+/* Threads: run_thread.c */
+
+/* A lock, and a condition that counts by CLOCK_MONOTONIC. */
+struct run_bell {
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+};
+
+/* Starts a thread that gets no signals. */
+bool run_thread_start(pthread_t *thread, void *(*fn)(void *), void *data);
+void run_bell_init(struct run_bell *bell);
+void run_bell_clear(struct run_bell *bell);
+/* The time so long from now, for run_bell_wait. */
+struct timespec run_bell_time(int64_t ms);
+/* Waits with the lock held; false if it is time. */
+bool run_bell_wait(struct run_bell *bell, const struct timespec *until);
 
 /* When to end the tree: run_end.c */
 
@@ -179,6 +216,7 @@ _Noreturn void run_guard_main(struct run_guard *guard);
 
 struct run_job {
     struct run_options *options;
+    struct run_voice *voice;
     struct run_signals signals;
     struct run_page *page;
     struct hf_store *store;
@@ -225,6 +263,7 @@ void run_environment_clear(char **environment);
 /* What is said while waiting: run_wait.c */
 
 struct run_wait {
+    struct run_voice *voice; /* set before run_wait_begin */
     struct hf_store *store;
     const char *name;
     int64_t until_ns; /* HF_NEVER: without limit */
@@ -233,11 +272,10 @@ struct run_wait {
     bool running;
     bool stop;
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
+    struct run_bell bell;
 };
 
-/* Starts to say for whom we wait. */
+/* Starts to say for whom we wait, with the voice that *wait has; NULL: nothing is said. */
 void run_wait_begin(struct run_wait *wait, struct hf_store *store, const char *name,
                     int64_t until_ns);
 /* Nothing more is said from here on, and the live line is gone. Does not wait for the store. */

@@ -53,7 +53,7 @@ void run_guard_died(struct run_supervisor *s)
     s->link = -1;
     s->outcome->guard_died = true;
     if (atomic_load(&s->page->start) != RUN_START_REFUSED)
-        cli_error("the watchdog died; ending %s", s->job->options->command[0]);
+        run_say(s->job->voice, "the watchdog died; ending %s", s->job->options->command[0]);
     if (s->guard > 0)
         waitpid(s->guard, NULL, 0);
     s->guard = -1;
@@ -111,7 +111,8 @@ void run_name_leftovers(struct run_supervisor *s)
             break;
         used += (size_t)len;
     }
-    cli_error("%s ended but left %s%s running; lock '%s' stays held until %s gone (see --leftover)",
-              s->job->options->command[0], names, shown < tree.count ? " and more" : "",
-              s->job->options->name, tree.count == 1 ? "it is" : "they are");
+    run_say(s->job->voice,
+            "%s ended but left %s%s running; lock '%s' stays held until %s gone (see --leftover)",
+            s->job->options->command[0], names, shown < tree.count ? " and more" : "",
+            s->job->options->name, tree.count == 1 ? "it is" : "they are");
 }

@@ -79,11 +79,12 @@ static bool start_guard(struct run_supervisor *s)
     sigset_t all, mine;
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s->timer < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
-        cli_error("cannot start the watchdog: %s", strerror(errno));
+        run_say(s->job->voice, "cannot start the watchdog: %s", strerror(errno));
         return false;
     }
     if (!note_foreign_children(&s->foreign)) {
-        cli_error("cannot tell which processes are children from before: %s", strerror(errno));
+        run_say(s->job->voice, "cannot tell which processes are children from before: %s",
+                strerror(errno));
         return false;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -95,7 +96,7 @@ static bool start_guard(struct run_supervisor *s)
         begin_guard(s, link);
     sigprocmask(SIG_SETMASK, &mine, NULL);
     if (s->guard < 0) {
-        cli_error("cannot start the watchdog: %s", strerror(errno));
+        run_say(s->job->voice, "cannot start the watchdog: %s", strerror(errno));
         return false;
     }
     s->foreign.guard = s->guard;
@@ -214,8 +215,8 @@ static void check_start(struct run_supervisor *s)
     s->said_why = true;
     s->outcome->lost = true;
     s->keep_at_ns = HF_NEVER;
-    cli_error("lock '%s' ended before %s could be started", s->job->options->name,
-              s->job->options->command[0]);
+    run_say(s->job->voice, "lock '%s' ended before %s could be started", s->job->options->name,
+            s->job->options->command[0]);
 }
 
 static void hear_signals(struct run_supervisor *s)
@@ -267,7 +268,7 @@ static void hear_clock(struct run_supervisor *s)
         else if (status == HF_LOST)
             lease_lost(s, hf_lease_loss(s->job->lease));
         else
-            cli_error("lock '%s' cannot be kept: %s", s->job->options->name, err.text);
+            run_say(s->job->voice, "lock '%s' cannot be kept: %s", s->job->options->name, err.text);
     }
     if (now_ns >= s->name_at_ns)
         run_name_leftovers(s);
@@ -281,14 +282,15 @@ static void lease_lost(struct run_supervisor *s, enum hf_loss reason)
     s->lost_fd = -1;
     s->outcome->lost = true;
     if (options->on_loss == RUN_LOSS_WARN) {
-        cli_error("lock '%s' was lost: %s; %s goes on without it, as --on-loss=warn asks",
-                  options->name, hf_loss_text(reason), options->command[0]);
+        run_say(s->job->voice,
+                "lock '%s' was lost: %s; %s goes on without it, as --on-loss=warn asks",
+                options->name, hf_loss_text(reason), options->command[0]);
         tell(s, RUN_WORD_LOST);
         return;
     }
     if (atomic_load(&s->page->began_ns) == 0)
-        cli_error("lock '%s' was lost: %s; ending %s", options->name, hf_loss_text(reason),
-                  options->command[0]);
+        run_say(s->job->voice, "lock '%s' was lost: %s; ending %s", options->name,
+                hf_loss_text(reason), options->command[0]);
     s->said_why = true;
     run_page_order(s->page, RUN_LOST);
     tell(s, RUN_WORD_ORDER);
@@ -305,12 +307,13 @@ void run_say_why(struct run_supervisor *s)
     switch ((enum run_cause)atomic_load(&s->page->cause)) {
     case RUN_MAX_RUNTIME:
         hf__format_duration(text, sizeof text, options->max_runtime_ms);
-        cli_error("%s ran for %s, longer than --max-runtime allows; ending it", options->command[0],
-                  text);
+        run_say(s->job->voice, "%s ran for %s, longer than --max-runtime allows; ending it",
+                options->command[0], text);
         break;
     case RUN_LOST:
-        cli_error("lock '%s' could not be renewed in time; ending %s before the deadline",
-                  options->name, options->command[0]);
+        run_say(s->job->voice,
+                "lock '%s' could not be renewed in time; ending %s before the deadline",
+                options->name, options->command[0]);
         break;
     case RUN_NOT_ENDING:
     case RUN_LEFTOVERS:
