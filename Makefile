@@ -141,6 +141,12 @@ $(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard t
 $(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc calloc realloc strdup \
 	strndup asprintf __asprintf_chk fdopendir opendir eventfd timerfd_create pthread_create)
 
+# The supervisor of `run`, which the test includes, with its other parts; kill is the test's.
+RUN_SUPERVISE = $(BUILD)/tests/unit/test_run_supervise
+$(RUN_SUPERVISE): $(call obj,$(filter-out %/run_supervise.c,$(wildcard src/cli/run_*.c) \
+	src/cli/output.c src/cli/kill.c))
+$(RUN_SUPERVISE): LDFLAGS += $(LIB_A) -Wl,--wrap=kill
+
 $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
 	@mkdir -p $(@D)
 	$(call say,LD,$@)

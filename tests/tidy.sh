@@ -85,6 +85,8 @@ code() {
             breach("not used here: " substr(text, RSTART, RLENGTH))
         if (FILENAME !~ /^src\/base\// && FILENAME ~ /\.c$/ && text ~ /^ *# *if(def)?[ (]/)
             breach("conditional code belongs into src/base")
+        if (FILENAME ~ /^src\/cli\// && FILENAME !~ /\/kill\.c$/ && match(text, /(^|[^A-Za-z0-9_.>])(kill|killpg)[ ]*\(/))
+            breach("cli_kill refuses what would reach everybody; this does not")
         if (text ~ /^typedef +struct/) breach("a struct is called by its name, not by a typedef")
         # The house style opens a function with a brace of its own in the first column.
         if (text ~ /^\{ *$/) start = FNR

@@ -1,9 +1,10 @@
 /* holdfast/store.h - how to write a store.
  *
  * A store is a shared object <scheme>.so that exports one symbol, hf_store_plugin. libholdfast
- * loads it when a URL of one of its schemes is opened: from $HOLDFAST_STORE_PATH, then from the
- * folder holdfast/ beside the library. The built-in file: store implements the same table, and
- * the conformance suite (tests/conform) runs over every store.
+ * loads it when a URL of one of its schemes is opened: from the folders of $HOLDFAST_STORE_PATH
+ * (absolute paths with a colon between two; others are passed over), then from the folder holdfast/
+ * beside the file that the library was loaded from. The built-in file: store implements the same
+ * table, and the conformance suite (tests/conform) runs over every store.
  *
  * libholdfast does the rest: it checks names and ttls, draws owners, keeps deadlines, renews in
  * the background and decides when a lease is lost. A store only talks to its engine:

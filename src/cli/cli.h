@@ -3,7 +3,9 @@
 #define HF_CLI_CLI_H
 
 #include <holdfast.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* Exit codes; those of sysexits(3) and timeout(1) where they say the same. */
 enum {
@@ -101,6 +103,11 @@ int cli_usage_error(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Says err->text and returns the exit code for it. */
 int cli_fail(const struct hf_error *err);
+/* The parts of them, for who says it by other means. */
+enum { CLI_LINE_MAX = 1040 }; /* bytes of a line with its NUL; the rest is cut */
+void cli_format_line(char *out, size_t size, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+const char *cli_text_of(const struct hf_error *err);
 
 /* Opens the store of the context; on failure says why and puts the exit code in *exit_code. */
 struct hf_store *cli_open(const struct cli_context *context, int *exit_code);
@@ -110,6 +117,10 @@ const struct cli_command *cli_find(const char *name);
 bool cli_check_name(const struct cli_command *command, const char *name);
 /* The same for a ttl. */
 bool cli_check_ttl(const struct cli_command *command, int64_t ttl_ms);
+/* kill(2) of one process, and of the group it leads. What would reach others, a number below 2, is
+ * refused with ESRCH. Async-signal-safe. */
+int cli_kill(pid_t pid, int number);
+int cli_kill_group(pid_t group, int number);
 /* Writes text as a JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
 void cli_json_string(FILE *out, const char *text);
 

@@ -106,7 +106,7 @@ static int acquire(const struct cli_context *context, const struct request *requ
     struct hf_store *store = cli_open(context, &exit_code);
     if (!store)
         return exit_code;
-    struct run_wait wait = {.running = false};
+    struct run_wait wait = {.voice = run_voice_open()};
     struct hf_lease *lease;
     struct hf_error err;
     enum hf_status status = take(store, request, signal_fd, &wait, &lease, &err);
@@ -131,6 +131,7 @@ static int acquire(const struct cli_context *context, const struct request *requ
         hf_leave(lease);
     }
     run_wait_end(&wait);
+    run_voice_close(wait.voice);
     hf_close(store);
     return exit_code;
 }

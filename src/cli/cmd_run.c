@@ -20,7 +20,8 @@ enum {
     DRIFT_PART = 100,        /* what a deadline takes off the ttl for clocks that run apart: */
     DRIFT_EXTRA_MS = 2,      /* ttl/100 + 2 ms */
     RENEW_PART = 3,          /* the keeper renews after this part of the ttl */
-    SIGNAL_EXIT_BASE = 128
+    SIGNAL_EXIT_BASE = 128,
+    WHY_SIZE = 320 /* bytes of a sentence about the ttl */
 };
 
 /* The words as they were given, before they are put together. */
@@ -35,7 +36,8 @@ static int read_options(struct run_options *options, int argc, char **argv, bool
 static int find_command(struct run_options *options, int argc, char **argv, int first, bool dashes);
 static int check_options(struct run_options *options, struct given *given);
 static void choose_grace(struct run_options *options);
-static bool check_timing(const struct run_options *options);
+static bool timing_fits(const struct run_options *options, char *why, size_t size);
+static int open_and_run(struct run_job *job, const struct cli_context *context, int *die_of);
 static int run_in_store(struct run_job *job, int *die_of);
 static int run_under_lease(struct run_job *job, int *die_of);
 static enum hf_status take_lock(struct run_job *job, struct run_wait *wait, struct hf_error *err);
@@ -70,13 +72,25 @@ int cmd_run(const struct cli_context *context, int argc, char **argv)
         cli_error("cannot share memory or open a pipe: %s", strerror(errno));
         return EXIT_HF_INTERNAL;
     }
-    job.store = cli_open(context, &exit_code);
-    if (!job.store)
-        return exit_code;
-    exit_code = run_in_store(&job, &die_of);
-    run_environment_clear(job.environment);
-    hf_close(job.store);
+    job.voice = run_voice_open();
+    if (!job.voice) {
+        cli_error("out of memory");
+        return EXIT_HF_INTERNAL;
+    }
+    exit_code = open_and_run(&job, context, &die_of);
+    run_voice_close(job.voice);
     return die_of ? run_signals_die(die_of) : exit_code;
+}
+
+static int open_and_run(struct run_job *job, const struct cli_context *context, int *die_of)
+{
+    struct hf_error err;
+    if (hf_open(context->store_url, &job->store, &err) != HF_OK)
+        return run_fail(job->voice, &err);
+    int exit_code = run_in_store(job, die_of);
+    run_environment_clear(job->environment);
+    hf_close(job->store);
+    return exit_code;
 }
 
 static int read_options(struct run_options *options, int argc, char **argv, bool *go_on)
@@ -145,6 +159,7 @@ static int find_command(struct run_options *options, int argc, char **argv, int 
 
 static int check_options(struct run_options *options, struct given *given)
 {
+    char why[WHY_SIZE];
     if (!cli_check_name(self(), options->name) || !cli_check_ttl(self(), options->ttl_ms))
         return EXIT_HF_USAGE;
     if (given->busy_exit > EXIT_CODE_MAX)
@@ -157,7 +172,7 @@ static int check_options(struct run_options *options, struct given *given)
     choose_grace(options);
     if (options->grace_ms > HF_TTL_MAX_MS)
         return cli_usage_error(self(), "--grace: at most a day");
-    return check_timing(options) ? 0 : EXIT_HF_USAGE;
+    return timing_fits(options, why, sizeof why) ? 0 : cli_usage_error(self(), "%s", why);
 }
 
 static void choose_grace(struct run_options *options)
@@ -168,7 +183,7 @@ static void choose_grace(struct run_options *options)
 }
 
 /* A renewal that fails once is tried again; there must be time for that before TERM is due. */
-static bool check_timing(const struct run_options *options)
+static bool timing_fits(const struct run_options *options, char *why, size_t size)
 {
     int64_t ttl_ms = options->ttl_ms;
     int64_t renew_ms = ttl_ms / RENEW_PART;
@@ -182,10 +197,11 @@ static bool check_timing(const struct run_options *options)
     hf__format_duration(renew, sizeof renew, renew_ms);
     hf__format_duration(grace, sizeof grace, options->grace_ms);
     hf__format_duration(rest, sizeof rest, margin_ms + drift_ms);
-    cli_usage_error(self(),
-                    "a ttl of %s is too short: it is renewed every %s, the grace is %s, and %s is "
-                    "kept for KILL and clock drift; take a longer --ttl or a shorter --grace",
-                    ttl, renew, grace, rest);
+    snprintf(
+        why, size,
+        "a ttl of %s is too short: it is renewed every %s, the grace is %s, and %s is kept for "
+        "KILL and clock drift; take a longer --ttl or a shorter --grace",
+        ttl, renew, grace, rest);
     return false;
 }
 
@@ -197,14 +213,15 @@ static int run_in_store(struct run_job *job, int *die_of)
     if (!job->options->no_reenter)
         return run_below_hold(job, &held, die_of);
     if (!job->options->skip_ok)
-        cli_error("lock '%s' is held by a process above this one, and --no-reenter is given",
-                  job->options->name);
+        run_say(job->voice,
+                "lock '%s' is held by a process above this one, and --no-reenter is given",
+                job->options->name);
     return job->options->busy_exit;
 }
 
 static int run_under_lease(struct run_job *job, int *die_of)
 {
-    struct run_wait wait = {.running = false};
+    struct run_wait wait = {.voice = job->voice};
     struct run_outcome outcome = {.status = 0};
     struct hf_error err;
     enum hf_status status = take_lock(job, &wait, &err);
@@ -227,7 +244,7 @@ static int run_under_lease(struct run_job *job, int *die_of)
     job->life_fd = hf_store_life_fd(job->store);
     job->environment = run_environment(job, NULL);
     if (!job->environment)
-        cli_error("out of memory for the environment of %s", job->options->command[0]);
+        run_say(job->voice, "out of memory for the environment of %s", job->options->command[0]);
     else
         ran = run_supervise(job, &outcome);
     give_back(job, &outcome);
@@ -287,24 +304,27 @@ static bool fit_to_lease(struct run_job *job)
 {
     struct run_options *options = job->options;
     int64_t granted_ms = hf_lease_ttl_ms(job->lease);
-    char granted[32], asked[32];
+    char granted[32], asked[32], why[WHY_SIZE];
     if (granted_ms >= options->ttl_ms)
         return true;
     hf__format_duration(granted, sizeof granted, granted_ms);
     hf__format_duration(asked, sizeof asked, options->ttl_ms);
-    cli_error("lock '%s': the store grants a lease of %s, not of %s", options->name, granted,
-              asked);
+    run_say(job->voice, "lock '%s': the store grants a lease of %s, not of %s", options->name,
+            granted, asked);
     options->ttl_ms = granted_ms;
     choose_grace(options);
-    return check_timing(options);
+    if (timing_fits(options, why, sizeof why))
+        return true;
+    run_say(job->voice, "%s", why);
+    return false;
 }
 
 static int not_taken(const struct run_job *job, const struct hf_error *err)
 {
     if (err->code != HF_BUSY)
-        return cli_fail(err);
+        return run_fail(job->voice, err);
     if (!job->options->skip_ok)
-        cli_fail(err);
+        run_fail(job->voice, err);
     return job->options->busy_exit;
 }
 
@@ -317,7 +337,7 @@ static int run_below_hold(struct run_job *job, const struct run_held *held, int 
     job->lost_pipe[0] = job->lost_pipe[1] = -1;
     job->environment = run_environment(job, held);
     if (!job->environment) {
-        cli_error("out of memory for the environment of %s", job->options->command[0]);
+        run_say(job->voice, "out of memory for the environment of %s", job->options->command[0]);
         return EXIT_HF_INTERNAL;
     }
     if (!run_supervise(job, &outcome))
@@ -334,11 +354,11 @@ static void give_back(struct run_job *job, struct run_outcome *outcome)
     job->lease = NULL;
     if (status == HF_LOST) {
         if (!outcome->lost)
-            cli_error("%s", err.text);
+            run_say(job->voice, "%s", err.text);
         outcome->lost = true;
     } else if (status != HF_OK) {
-        cli_error("lock '%s' could not be released, it is free when its ttl ends: %s",
-                  job->options->name, err.text);
+        run_say(job->voice, "lock '%s' could not be released, it is free when its ttl ends: %s",
+                job->options->name, err.text);
     }
 }
 
@@ -346,12 +366,14 @@ static int exit_code_of(const struct run_job *job, const struct run_outcome *out
 {
     const char *command = job->options->command[0];
     if (outcome->start_errno) {
-        cli_error("cannot start a process for %s: %s", command, strerror(outcome->start_errno));
+        run_say(job->voice, "cannot start a process for %s: %s", command,
+                strerror(outcome->start_errno));
         return EXIT_HF_INTERNAL;
     }
     if (outcome->exec_errno) {
         bool missing = outcome->exec_errno == ENOENT || outcome->exec_errno == ENOTDIR;
-        cli_error("%s: %s", command, missing ? "command not found" : strerror(outcome->exec_errno));
+        run_say(job->voice, "%s: %s", command,
+                missing ? "command not found" : strerror(outcome->exec_errno));
         return missing ? EXIT_HF_NOT_FOUND : EXIT_HF_CANNOT_EXEC;
     }
     if (outcome->lost)

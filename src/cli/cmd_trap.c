@@ -204,9 +204,9 @@ static void end_worker(struct worker *worker)
 
     if (worker->pid <= 0)
         return;
-    (void)kill(worker->pid, SIGCONT);
+    (void)cli_kill(worker->pid, SIGCONT);
     if (write(worker->orders, &quit, 1) != 1)
-        (void)kill(worker->pid, SIGKILL);
+        (void)cli_kill(worker->pid, SIGKILL);
     (void)close(worker->orders);
     (void)close(worker->answers);
     while (waitpid(worker->pid, NULL, 0) < 0 && errno == EINTR)
@@ -233,7 +233,7 @@ static enum hf_status freeze(struct worker *worker, struct hf_error *err)
 {
     int status;
 
-    if (kill(worker->pid, SIGSTOP) != 0 || waitpid(worker->pid, &status, WUNTRACED) < 0 ||
+    if (cli_kill(worker->pid, SIGSTOP) != 0 || waitpid(worker->pid, &status, WUNTRACED) < 0 ||
         !WIFSTOPPED(status))
         return hf__fail(err, HF_UNKNOWN, "worker 1 cannot be stopped");
     return HF_OK;
@@ -277,7 +277,7 @@ static enum hf_status play(const struct stage *stage, struct worker *one, struct
     note(run, TRAP_WRITES_2, start_ns);
     if (status != HF_OK)
         return status;
-    (void)kill(one->pid, SIGCONT);
+    (void)cli_kill(one->pid, SIGCONT);
     note(run, TRAP_THAWS, start_ns);
     status = tell(one, ORDER_WRITE, patience_ms, &answer, err);
     note(run, TRAP_WRITES_1, start_ns);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MESSAGE_MAX = 1024 }; /* bytes of one message; the rest is cut */
+enum { MESSAGE_MAX = CLI_LINE_MAX - sizeof "holdfast: \n" + 1 }; /* bytes; the rest is cut */
 
 static void say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 static size_t utf8_length(const unsigned char *text);
@@ -59,8 +59,22 @@ int cli_usage_error(const struct cli_command *command, const char *format, ...)
 
 int cli_fail(const struct hf_error *err)
 {
-    cli_error("%s", err->text[0] ? err->text : hf_status_text(err->code));
+    cli_error("%s", cli_text_of(err));
     return cli_exit_code(err->code);
+}
+
+const char *cli_text_of(const struct hf_error *err)
+{
+    return err->text[0] ? err->text : hf_status_text(err->code);
+}
+
+void cli_format_line(char *out, size_t size, const char *format, va_list args)
+{
+    char raw[MESSAGE_MAX];
+    char line[MESSAGE_MAX];
+    vsnprintf(raw, sizeof raw, format, args);
+    hf__copy_printable(line, sizeof line, raw);
+    snprintf(out, size, "holdfast: %s\n", line);
 }
 
 struct hf_store *cli_open(const struct cli_context *context, int *exit_code)
@@ -121,14 +135,12 @@ void cli_json_string(FILE *out, const char *text)
     fputc('"', out);
 }
 
-/* One message, one line, one write; names in it cannot drive the terminal. */
+/* One message, one line, one write. */
 static void say(const char *format, va_list args)
 {
-    char raw[MESSAGE_MAX];
-    char line[MESSAGE_MAX];
-    vsnprintf(raw, sizeof raw, format, args);
-    hf__copy_printable(line, sizeof line, raw);
-    fprintf(stderr, "holdfast: %s\n", line);
+    char line[CLI_LINE_MAX];
+    cli_format_line(line, sizeof line, format, args);
+    fputs(line, stderr);
 }
 
 /* The bytes of the UTF-8 character at text, 0 if there is none: also for overlong forms, halves of

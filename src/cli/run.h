@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* In the order of the choices on the command line. */
 enum run_on_loss { RUN_LOSS_TERM, RUN_LOSS_KILL, RUN_LOSS_WARN };
@@ -43,10 +44,49 @@ struct run_options {
     bool no_reenter;
 };
 
+/* What is said while the lock is held, or wanted: run_voice.c. None of it blocks, whatever becomes
+ * of stderr; cli_error does. All of it may be called from any thread. */
+
+struct run_voice;
+
+/* NULL if memory is short. run_voice_close takes NULL. */
+struct run_voice *run_voice_open(void);
+/* Waits a moment for whoever reads; what is not said by then is not said at all. The process has to
+ * end after that. */
+void run_voice_close(struct run_voice *voice);
+/* As cli_error and cli_fail do. */
+void run_say(struct run_voice *voice, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int run_fail(struct run_voice *voice, const struct hf_error *err);
+/* The same for a text as it is. */
+void run_voice_put(struct run_voice *voice, const char *text);
+/* Waits until everything is said, but no longer than this. */
+void run_voice_flush(struct run_voice *voice, int64_t patience_ms);
+
+/* Threads: run_thread.c */
+
+/* A lock, and a condition that counts by CLOCK_MONOTONIC. */
+struct run_bell {
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+};
+
+/* Starts a thread that gets no signals. */
+bool run_thread_start(pthread_t *thread, void *(*fn)(void *), void *data);
+void run_bell_init(struct run_bell *bell);
+void run_bell_clear(struct run_bell *bell);
+/* The time so long from now, for run_bell_wait. */
+struct timespec run_bell_time(int64_t ms);
+/* Waits with the lock held; false if it is time. */
+bool run_bell_wait(struct run_bell *bell, const struct timespec *until);
+
 /* When to end the tree: run_end.c */
 
 /* Why the tree is being ended. */
 enum run_cause { RUN_NOT_ENDING, RUN_LOST, RUN_MAX_RUNTIME, RUN_LEFTOVERS, RUN_ORPHANED };
+
+/* Whether CMD is executed. */
+enum run_start { RUN_START_OPEN, RUN_STARTED, RUN_START_REFUSED };
 
 /* What the supervisor and the guard share. All times are CLOCK_BOOTTIME in nanoseconds. */
 struct run_page {
@@ -65,6 +105,7 @@ struct run_page {
     _Atomic int command_status;  /* as from waitpid(2), once the guard said it exited */
     _Atomic int start_errno;     /* the guard could not fork CMD: why */
     _Atomic int exec_errno;      /* CMD could not be executed: why */
+    _Atomic int start;           /* enum run_start: whoever decides first */
 };
 
 struct run_plan {
@@ -83,7 +124,11 @@ struct run_plan run_plan_of(const struct run_page *page);
 void run_page_order(struct run_page *page, enum run_cause cause);
 /* Starts the ending, if it is due and nobody else did. True: the caller sends TERM. */
 bool run_page_begin(struct run_page *page, const struct run_plan *plan, int64_t now_ns);
-/* Publishes the deadline of a lease, never a later one than the true one. */
+/* Decides whether CMD is executed, if nobody did: not if the lease has ended, or if its end is so
+ * near that TERM is due. Otherwise yes if the caller is about to, else it stays open. */
+enum run_start run_page_decide(struct run_page *page, int64_t now_ns, bool about_to);
+/* Publishes the deadline of a lease, never a later one than the true one; of a lease that has
+ * ended, the present, unless an earlier one is known. */
 void run_page_publish(struct run_page *page, const struct hf_lease *lease);
 
 /* The tree of processes: run_tree.c. None of this allocates memory. */
@@ -111,7 +156,8 @@ struct run_foreign {
     pid_t list[RUN_FOREIGN_MAX]; /* not in the list, nor are their descendants */
 };
 
-/* Finds all living descendants of root. foreign may be NULL. False if /proc cannot tell. */
+/* Finds all living descendants of root. foreign may be NULL. False if /proc did not tell of all:
+ * there may be others than those in the list, an empty list does not mean that they are gone. */
 bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *foreign);
 /* The same from the parents in /proc/PID/stat, for kernels without the `children` files. */
 bool run_tree_find_by_stat(struct run_tree *tree, pid_t root, const struct run_foreign *foreign);
@@ -170,6 +216,7 @@ _Noreturn void run_guard_main(struct run_guard *guard);
 
 struct run_job {
     struct run_options *options;
+    struct run_voice *voice;
     struct run_signals signals;
     struct run_page *page;
     struct hf_store *store;
@@ -216,6 +263,7 @@ void run_environment_clear(char **environment);
 /* What is said while waiting: run_wait.c */
 
 struct run_wait {
+    struct run_voice *voice; /* set before run_wait_begin */
     struct hf_store *store;
     const char *name;
     int64_t until_ns; /* HF_NEVER: without limit */
@@ -224,11 +272,10 @@ struct run_wait {
     bool running;
     bool stop;
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
+    struct run_bell bell;
 };
 
-/* Starts to say for whom we wait. */
+/* Starts to say for whom we wait, with the voice that *wait has; NULL: nothing is said. */
 void run_wait_begin(struct run_wait *wait, struct hf_store *store, const char *name,
                     int64_t until_ns);
 /* Nothing more is said from here on, and the live line is gone. Does not wait for the store. */

@@ -87,6 +87,19 @@ void run_page_publish(struct run_page *page, const struct hf_lease *lease)
     int64_t left_ms = hf_lease_remaining_ms(lease);
     if (left_ms > 0)
         atomic_store(&page->deadline_ns, now_ns + left_ms * HF__NS_PER_MS);
+    else if (now_ns < atomic_load(&page->deadline_ns))
+        atomic_store(&page->deadline_ns, now_ns);
+}
+
+enum run_start run_page_decide(struct run_page *page, int64_t now_ns, bool about_to)
+{
+    int64_t deadline_ns = atomic_load(&page->deadline_ns);
+    bool too_late = now_ns >= deadline_ns || now_ns >= lease_term(page, deadline_ns);
+    int open = RUN_START_OPEN;
+    if (too_late || about_to)
+        atomic_compare_exchange_strong(&page->start, &open,
+                                       too_late ? RUN_START_REFUSED : RUN_STARTED);
+    return (enum run_start)atomic_load(&page->start);
 }
 
 /* The latest moment for KILL, whatever grace was promised. */

@@ -102,6 +102,8 @@ _Noreturn static void become_command(struct run_guard *guard, pid_t parent)
     if (guard->life_fd >= 0)
         fcntl(guard->life_fd, F_SETFD, 0);
     run_signals_restore(guard->signals);
+    if (run_page_decide(guard->page, hf__now_ns(), true) == RUN_START_REFUSED)
+        _exit(EXIT_HF_LOST);
     execvpe(guard->command[0], guard->command, guard->environment);
     atomic_store(&guard->page->exec_errno, errno);
     _exit(EXIT_HF_NOT_FOUND);
@@ -238,23 +240,23 @@ static void forward(struct state *s, int number)
     if (s->command == 0)
         signal_tree(s, number);
     else if (s->guard->group == 0)
-        kill(-s->command, number);
+        cli_kill_group(s->command, number);
     else
-        kill(s->command, number);
+        cli_kill(s->command, number);
 }
 
-/* Without /proc only CMD itself and its group are in reach. */
+/* Where /proc tells nothing, only CMD itself and its group are in reach. */
 static void signal_tree(struct state *s, int number)
 {
     struct run_tree tree;
-    if (run_tree_find(&tree, s->self, NULL)) {
+    if (run_tree_find(&tree, s->self, NULL) || tree.count > 0) {
         run_tree_signal(&tree, number);
         if (number == SIGTERM) /* a stopped process would never see it */
             run_tree_signal(&tree, SIGCONT);
     } else if (s->command > 0) {
         if (s->guard->group == 0)
-            kill(-s->command, number);
-        kill(s->command, number);
+            cli_kill_group(s->command, number);
+        cli_kill(s->command, number);
     }
 }
 

@@ -14,7 +14,7 @@ enum {
     ROUND_MS = 5             /* between two rounds of KILL                                      */
 };
 
-static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree);
+static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree, bool all_known);
 static bool reap_one(struct run_supervisor *s, pid_t wanted);
 
 int64_t run_lag_ns(const struct run_supervisor *s)
@@ -36,13 +36,12 @@ void run_stand_in(struct run_supervisor *s, const struct run_plan *plan, int64_t
         run_say_why(s);
     struct run_plan next = run_plan_of(s->page);
     bool enough = now_ns >= next.kill_ns;
-    if (run_tree_find(&tree, getpid(), &s->foreign)) {
-        run_tree_signal(&tree, enough ? SIGKILL : SIGTERM);
-        if (!enough)
-            run_tree_signal(&tree, SIGCONT);
-    }
+    run_tree_find(&tree, getpid(), &s->foreign); /* all that can be found */
+    run_tree_signal(&tree, enough ? SIGKILL : SIGTERM);
+    if (!enough)
+        run_tree_signal(&tree, SIGCONT);
     if (enough && now_ns >= next.kill_ns + s->page->margin_ns && s->guard > 0)
-        kill(s->guard, SIGKILL);
+        cli_kill(s->guard, SIGKILL);
 }
 
 /* The socket closes a moment before the guard's children become ours, so wait for its end first.
@@ -53,23 +52,25 @@ void run_guard_died(struct run_supervisor *s)
     close(s->link);
     s->link = -1;
     s->outcome->guard_died = true;
-    cli_error("the watchdog died; ending %s", s->job->options->command[0]);
+    if (atomic_load(&s->page->start) != RUN_START_REFUSED)
+        run_say(s->job->voice, "the watchdog died; ending %s", s->job->options->command[0]);
     if (s->guard > 0)
         waitpid(s->guard, NULL, 0);
     s->guard = -1;
     s->foreign.guard = 0;
     for (;;) {
-        if (run_tree_find(&tree, getpid(), &s->foreign))
-            run_tree_signal(&tree, SIGKILL);
-        if (reap_orphans(s, &tree))
+        bool all_known = run_tree_find(&tree, getpid(), &s->foreign);
+        run_tree_signal(&tree, SIGKILL);
+        if (reap_orphans(s, &tree, all_known))
             break;
         hf__sleep_ns(ROUND_MS * HF__NS_PER_MS);
     }
     s->gone = true;
 }
 
-/* True when none is left. Children that we had before are not ours to wait for. */
-static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree)
+/* True when none is left. Children that we had before are not ours to wait for; then only /proc can
+ * tell, and what it does not tell is not gone. */
+static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree, bool all_known)
 {
     if (s->foreign.count == 0) {
         while (reap_one(s, -1))
@@ -80,7 +81,7 @@ static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree)
         if (tree->list[i].parent == tree->root)
             reap_one(s, tree->list[i].pid);
     }
-    return tree->count == 0;
+    return all_known && tree->count == 0;
 }
 
 static bool reap_one(struct run_supervisor *s, pid_t wanted)
@@ -110,7 +111,8 @@ void run_name_leftovers(struct run_supervisor *s)
             break;
         used += (size_t)len;
     }
-    cli_error("%s ended but left %s%s running; lock '%s' stays held until %s gone (see --leftover)",
-              s->job->options->command[0], names, shown < tree.count ? " and more" : "",
-              s->job->options->name, tree.count == 1 ? "it is" : "they are");
+    run_say(s->job->voice,
+            "%s ended but left %s%s running; lock '%s' stays held until %s gone (see --leftover)",
+            s->job->options->command[0], names, shown < tree.count ? " and more" : "",
+            s->job->options->name, tree.count == 1 ? "it is" : "they are");
 }

@@ -26,9 +26,10 @@ enum {
 static bool start_guard(struct run_supervisor *s);
 static void begin_guard(struct run_supervisor *s, const int link[2]);
 static bool shares_terminal(void);
-static void note_foreign_children(struct run_foreign *foreign);
+static bool note_foreign_children(struct run_foreign *foreign);
 static void arm_timer(struct run_supervisor *s);
 static void wait_for_something(struct run_supervisor *s);
+static void check_start(struct run_supervisor *s);
 static void hear_signals(struct run_supervisor *s);
 static void hear_guard(struct run_supervisor *s);
 static void hear_clock(struct run_supervisor *s);
@@ -54,6 +55,7 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
         return false;
     while (!s.gone)
         wait_for_something(&s);
+    check_start(&s);
     outcome->status = atomic_load(&s.page->command_status);
     outcome->start_errno = atomic_load(&s.page->start_errno);
     outcome->exec_errno = atomic_load(&s.page->exec_errno);
@@ -67,7 +69,7 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
 void run_supervise_end(const struct run_job *job)
 {
     /* It has nothing left to do. SIGKILL, because it may be stopped. */
-    if (job->guard > 0 && kill(job->guard, SIGKILL) == 0)
+    if (job->guard > 0 && cli_kill(job->guard, SIGKILL) == 0)
         waitpid(job->guard, NULL, 0);
 }
 
@@ -77,10 +79,14 @@ static bool start_guard(struct run_supervisor *s)
     sigset_t all, mine;
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s->timer < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
-        cli_error("cannot start the watchdog: %s", strerror(errno));
+        run_say(s->job->voice, "cannot start the watchdog: %s", strerror(errno));
         return false;
     }
-    note_foreign_children(&s->foreign);
+    if (!note_foreign_children(&s->foreign)) {
+        run_say(s->job->voice, "cannot tell which processes are children from before: %s",
+                strerror(errno));
+        return false;
+    }
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     run_signals_watch_children(&s->job->signals);
     sigfillset(&all);
@@ -90,7 +96,7 @@ static bool start_guard(struct run_supervisor *s)
         begin_guard(s, link);
     sigprocmask(SIG_SETMASK, &mine, NULL);
     if (s->guard < 0) {
-        cli_error("cannot start the watchdog: %s", strerror(errno));
+        run_say(s->job->voice, "cannot start the watchdog: %s", strerror(errno));
         return false;
     }
     s->foreign.guard = s->guard;
@@ -132,20 +138,27 @@ static bool shares_terminal(void)
     return false;
 }
 
-/* `helper & exec holdfast run ...` leaves us with a child that is not part of the tree. */
-static void note_foreign_children(struct run_foreign *foreign)
+/* `helper & exec holdfast run ...` leaves us with a child that is not part of the tree. False, with
+ * errno, if not all of them are known: they would be ended with the tree. */
+static bool note_foreign_children(struct run_foreign *foreign)
 {
     struct run_tree tree;
     siginfo_t info;
     pid_t self = getpid();
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
-        return;
+        return true;
     if (!run_tree_find(&tree, self, NULL))
-        return;
-    for (size_t i = 0; i < tree.count && foreign->count < RUN_FOREIGN_MAX; i++) {
-        if (tree.list[i].parent == self)
-            foreign->list[foreign->count++] = tree.list[i].pid;
+        return false;
+    for (size_t i = 0; i < tree.count; i++) {
+        if (tree.list[i].parent != self)
+            continue;
+        if (foreign->count == RUN_FOREIGN_MAX) {
+            errno = E2BIG;
+            return false;
+        }
+        foreign->list[foreign->count++] = tree.list[i].pid;
     }
+    return true;
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -181,6 +194,7 @@ static void wait_for_something(struct run_supervisor *s)
     arm_timer(s);
     while (poll(fds, COUNT, -1) < 0 && errno == EINTR)
         continue;
+    check_start(s);
     if (fds[GUARD].revents)
         hear_guard(s);
     if (s->gone)
@@ -192,20 +206,30 @@ static void wait_for_something(struct run_supervisor *s)
     hear_clock(s);
 }
 
+/* We may have slept since the grant. If the lease did not last until CMD was executed, it never
+ * will be; there is nothing to keep or to end then. */
+static void check_start(struct run_supervisor *s)
+{
+    if (s->said_why || run_page_decide(s->page, hf__now_ns(), false) != RUN_START_REFUSED)
+        return;
+    s->said_why = true;
+    s->outcome->lost = true;
+    s->keep_at_ns = HF_NEVER;
+    run_say(s->job->voice, "lock '%s' ended before %s could be started", s->job->options->name,
+            s->job->options->command[0]);
+}
+
 static void hear_signals(struct run_supervisor *s)
 {
     int number;
     bool from_kernel;
     while (run_signals_take(&s->job->signals, &number, &from_kernel)) {
         if (number == SIGCHLD) {
-            /* A watchdog that somebody stopped is of no use. If it died, the socket tells. */
-            int status;
-            if (waitpid(s->guard, &status, WNOHANG | WUNTRACED) > 0) {
-                if (WIFSTOPPED(status))
-                    kill(s->guard, SIGCONT);
-                else
-                    s->guard = -1;
-            }
+            /* A watchdog that somebody stopped is of no use. If it died, the socket tells, and its
+             * number is ours to use until all that it said was read: it is not reaped here. */
+            siginfo_t info = {.si_pid = 0};
+            if (waitid(P_PID, (id_t)s->guard, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0)
+                cli_kill(s->guard, SIGCONT);
         } else if (!(from_kernel && s->outcome->terminal) || s->exited) {
             /* What the terminal sent, CMD has already. What is left after CMD may not have it. */
             tell(s, number);
@@ -244,7 +268,7 @@ static void hear_clock(struct run_supervisor *s)
         else if (status == HF_LOST)
             lease_lost(s, hf_lease_loss(s->job->lease));
         else
-            cli_error("lock '%s' cannot be kept: %s", s->job->options->name, err.text);
+            run_say(s->job->voice, "lock '%s' cannot be kept: %s", s->job->options->name, err.text);
     }
     if (now_ns >= s->name_at_ns)
         run_name_leftovers(s);
@@ -258,14 +282,15 @@ static void lease_lost(struct run_supervisor *s, enum hf_loss reason)
     s->lost_fd = -1;
     s->outcome->lost = true;
     if (options->on_loss == RUN_LOSS_WARN) {
-        cli_error("lock '%s' was lost: %s; %s goes on without it, as --on-loss=warn asks",
-                  options->name, hf_loss_text(reason), options->command[0]);
+        run_say(s->job->voice,
+                "lock '%s' was lost: %s; %s goes on without it, as --on-loss=warn asks",
+                options->name, hf_loss_text(reason), options->command[0]);
         tell(s, RUN_WORD_LOST);
         return;
     }
     if (atomic_load(&s->page->began_ns) == 0)
-        cli_error("lock '%s' was lost: %s; ending %s", options->name, hf_loss_text(reason),
-                  options->command[0]);
+        run_say(s->job->voice, "lock '%s' was lost: %s; ending %s", options->name,
+                hf_loss_text(reason), options->command[0]);
     s->said_why = true;
     run_page_order(s->page, RUN_LOST);
     tell(s, RUN_WORD_ORDER);
@@ -282,12 +307,13 @@ void run_say_why(struct run_supervisor *s)
     switch ((enum run_cause)atomic_load(&s->page->cause)) {
     case RUN_MAX_RUNTIME:
         hf__format_duration(text, sizeof text, options->max_runtime_ms);
-        cli_error("%s ran for %s, longer than --max-runtime allows; ending it", options->command[0],
-                  text);
+        run_say(s->job->voice, "%s ran for %s, longer than --max-runtime allows; ending it",
+                options->command[0], text);
         break;
     case RUN_LOST:
-        cli_error("lock '%s' could not be renewed in time; ending %s before the deadline",
-                  options->name, options->command[0]);
+        run_say(s->job->voice,
+                "lock '%s' could not be renewed in time; ending %s before the deadline",
+                options->name, options->command[0]);
         break;
     case RUN_NOT_ENDING:
     case RUN_LEFTOVERS:
@@ -312,7 +338,7 @@ static void command_exited(struct run_supervisor *s)
         if (atomic_load(&s->page->began_ns) != 0)
             break;
         /* Without the guard nobody ends them any more. */
-        kill(s->guard, SIGKILL);
+        cli_kill(s->guard, SIGKILL);
         waitpid(s->guard, NULL, 0);
         s->guard = -1;
         s->gone = true;

@@ -32,14 +32,23 @@ struct visit {
     const struct run_foreign *foreign;
     pid_t pid;
     bool no_children_files;
+    bool blind; /* something that is there could not be read */
 };
 
 static bool each_number_in(const char *directory, number_fn *fn, void *data);
+static void visit_children(struct visit *visit, pid_t pid);
 static void visit_thread(pid_t thread, void *data);
 static void add_child(struct run_tree *tree, const struct run_foreign *foreign, pid_t pid,
                       pid_t parent);
 static pid_t parent_of(pid_t pid);
 static ssize_t read_small_file(const char *path, char *buf, size_t size);
+
+/* Why a file below /proc cannot be read: its process has ended. Any other reason leaves us blind.
+ */
+static bool is_gone(int error)
+{
+    return error == ENOENT || error == ESRCH;
+}
 
 /* The tree's list is also the queue of those whose children are still to be read. The guard, which
  * is not listed, is looked at right after the root. */
@@ -54,17 +63,20 @@ bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *
         return false;
     if (visit.no_children_files)
         return run_tree_find_by_stat(tree, root, foreign);
-    if (foreign && foreign->guard > 0) {
-        visit.pid = foreign->guard;
-        snprintf(path, sizeof path, "/proc/%d/task", (int)visit.pid);
-        each_number_in(path, visit_thread, &visit);
-    }
-    for (size_t i = 0; i < tree->count; i++) {
-        visit.pid = tree->list[i].pid;
-        snprintf(path, sizeof path, "/proc/%d/task", (int)visit.pid);
-        each_number_in(path, visit_thread, &visit);
-    }
-    return true;
+    if (foreign && foreign->guard > 0)
+        visit_children(&visit, foreign->guard);
+    for (size_t i = 0; i < tree->count; i++)
+        visit_children(&visit, tree->list[i].pid);
+    return !visit.blind;
+}
+
+static void visit_children(struct visit *visit, pid_t pid)
+{
+    char path[PATH_SIZE];
+    visit->pid = pid;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    if (!each_number_in(path, visit_thread, visit) && !is_gone(errno))
+        visit->blind = true;
 }
 
 /* A pass over all processes; see run_tree_find_by_stat. */
@@ -73,6 +85,8 @@ static void visit_process(pid_t pid, void *data)
     struct visit *visit = data;
     struct run_tree *tree = visit->tree;
     pid_t parent = parent_of(pid);
+    if (parent < 0 && !is_gone(errno))
+        visit->blind = true;
     bool inside = parent == tree->root ||
                   (visit->foreign && visit->foreign->guard > 0 && parent == visit->foreign->guard);
     for (size_t i = 0; i < tree->count; i++) {
@@ -96,15 +110,21 @@ bool run_tree_find_by_stat(struct run_tree *tree, pid_t root, const struct run_f
         if (!each_number_in("/proc", visit_process, &visit))
             return false;
     } while (tree->count > before);
-    return true;
+    return !visit.blind;
 }
 
 /* A process deep in the tree is reaped by its own parent, and its number may then be given to a
- * stranger. So the process is pinned by a descriptor first, and then asked for its parent. */
+ * stranger. So the process is pinned by a descriptor first, and then asked for its parent. A child
+ * of our own keeps its number until we reap it, and is reached without any descriptor. */
 void run_tree_signal(const struct run_tree *tree, int number)
 {
+    bool ours = tree->root == getpid();
     for (size_t i = 0; i < tree->count; i++) {
         const struct run_process *process = &tree->list[i];
+        if (ours && process->parent == tree->root) {
+            cli_kill(process->pid, number);
+            continue;
+        }
         int fd = pidfd_open(process->pid, 0);
         if (fd < 0 && errno != ENOSYS)
             continue;
@@ -113,7 +133,7 @@ void run_tree_signal(const struct run_tree *tree, int number)
             if (fd >= 0)
                 pidfd_send_signal(fd, number, NULL, 0);
             else
-                kill(process->pid, number);
+                cli_kill(process->pid, number);
         }
         if (fd >= 0)
             close(fd);
@@ -147,6 +167,8 @@ static void visit_thread(pid_t thread, void *data)
     if (fd < 0) {
         if (errno == ENOENT && visit->pid == visit->tree->root)
             visit->no_children_files = true;
+        if (!is_gone(errno))
+            visit->blind = true;
         return;
     }
     while ((got = read(fd, buf, sizeof buf)) > 0) {
@@ -159,6 +181,8 @@ static void visit_thread(pid_t thread, void *data)
             }
         }
     }
+    if (got < 0 && !is_gone(errno))
+        visit->blind = true;
     close(fd);
 }
 
@@ -174,7 +198,8 @@ static void add_child(struct run_tree *tree, const struct run_foreign *foreign, 
     tree->list[tree->count++] = (struct run_process){.pid = pid, .parent = parent};
 }
 
-/* Calls fn for each entry of a directory whose name is a number. opendir(3) would allocate. */
+/* Calls fn for each entry of a directory whose name is a number. opendir(3) would allocate. False,
+ * with errno, if it cannot be read. */
 static bool each_number_in(const char *directory, number_fn *fn, void *data)
 {
     _Alignas(struct dirent64) char buf[CHUNK_SIZE];
@@ -191,19 +216,24 @@ static bool each_number_in(const char *directory, number_fn *fn, void *data)
             at += entry->d_reclen;
         }
     }
+    int error = errno;
     close(fd);
+    errno = error;
     return got == 0;
 }
 
-/* -1 if it is gone. The name in brackets may itself hold brackets and blanks. */
+/* -1, with errno, if it cannot be read. The name in brackets may itself hold brackets and blanks.
+ */
 static pid_t parent_of(pid_t pid)
 {
     char path[PATH_SIZE];
     char text[STAT_SIZE];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (read_small_file(path, text, sizeof text) <= 0)
+    ssize_t len = read_small_file(path, text, sizeof text);
+    if (len < 0)
         return -1;
     const char *end = strrchr(text, ')');
+    errno = ESRCH;
     if (!end || strlen(end) < 5)
         return -1;
     return (pid_t)strtol(end + 4, NULL, 10);
@@ -215,7 +245,9 @@ static ssize_t read_small_file(const char *path, char *buf, size_t size)
     if (fd < 0)
         return -1;
     ssize_t got = read(fd, buf, size - 1);
+    int error = errno;
     close(fd);
+    errno = error;
     if (got >= 0)
         buf[got] = '\0';
     return got;

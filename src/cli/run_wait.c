@@ -7,11 +7,9 @@
 
 #include "base/base.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -19,8 +17,11 @@ enum {
     COLUMNS_DEFAULT = 80, /* if the terminal does not say                  */
     FIRST_LIVE_MS = 150,  /* a shorter wait is not worth a line that blinks */
     FIRST_PLAIN_MS = 1000,
-    REPAINT_MS = 1000
+    REPAINT_MS = 1000,
+    ERASE_MS = 100 /* for the terminal, before CMD writes to it */
 };
+
+#define ERASE "\r\033[K" /* the line of the terminal */
 
 /* The holder, as the store tells. */
 struct holder {
@@ -39,33 +40,29 @@ static void cut_to_terminal(char *text);
 void run_wait_begin(struct run_wait *wait, struct hf_store *store, const char *name,
                     int64_t until_ns)
 {
-    pthread_condattr_t attributes;
-    *wait = (struct run_wait){.store = store, .name = name, .until_ns = until_ns};
+    *wait =
+        (struct run_wait){.voice = wait->voice, .store = store, .name = name, .until_ns = until_ns};
+    if (!wait->voice)
+        return;
     wait->live = isatty(STDERR_FILENO) == 1;
-    pthread_mutex_init(&wait->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&wait->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
-    /* Signals are the main thread's. Without this thread there is no line, and that is all. */
-    sigset_t all, mine;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &mine);
-    wait->running = pthread_create(&wait->thread, NULL, ticker, wait) == 0;
-    pthread_sigmask(SIG_SETMASK, &mine, NULL);
+    run_bell_init(&wait->bell);
+    /* Without this thread there is no line, and that is all. */
+    wait->running = run_thread_start(&wait->thread, ticker, wait);
 }
 
 void run_wait_hush(struct run_wait *wait)
 {
     if (!wait->running)
         return;
-    pthread_mutex_lock(&wait->lock);
+    pthread_mutex_lock(&wait->bell.lock);
     wait->stop = true;
-    if (wait->painted)
-        fputs("\r\033[K", stderr);
+    if (wait->painted) {
+        run_voice_put(wait->voice, ERASE);
+        run_voice_flush(wait->voice, ERASE_MS);
+    }
     wait->painted = false;
-    pthread_cond_signal(&wait->wake);
-    pthread_mutex_unlock(&wait->lock);
+    pthread_cond_signal(&wait->bell.change);
+    pthread_mutex_unlock(&wait->bell.lock);
 }
 
 void run_wait_end(struct run_wait *wait)
@@ -74,6 +71,7 @@ void run_wait_end(struct run_wait *wait)
         return;
     run_wait_hush(wait);
     pthread_join(wait->thread, NULL);
+    run_bell_clear(&wait->bell);
     wait->running = false;
 }
 
@@ -101,19 +99,12 @@ static void *ticker(void *data)
 /* False if it is time to stop. */
 static bool pause_for(struct run_wait *wait, int64_t ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * HF__NS_PER_MS;
-    if (until.tv_nsec >= HF__NS_PER_S) {
-        until.tv_sec++;
-        until.tv_nsec -= HF__NS_PER_S;
-    }
-    pthread_mutex_lock(&wait->lock);
-    while (!wait->stop && pthread_cond_timedwait(&wait->wake, &wait->lock, &until) != ETIMEDOUT)
+    struct timespec until = run_bell_time(ms);
+    pthread_mutex_lock(&wait->bell.lock);
+    while (!wait->stop && run_bell_wait(&wait->bell, &until))
         continue;
     bool go_on = !wait->stop;
-    pthread_mutex_unlock(&wait->lock);
+    pthread_mutex_unlock(&wait->bell.lock);
     return go_on;
 }
 
@@ -151,20 +142,20 @@ static void add(struct holder *holder, const char *format, ...)
 
 static void show(struct run_wait *wait, const char *text)
 {
-    char line[LINE_SIZE] = "holdfast: ";
+    char line[LINE_SIZE + sizeof ERASE] = ERASE "holdfast: ";
     size_t prefix = strlen(line);
-    pthread_mutex_lock(&wait->lock);
+    pthread_mutex_lock(&wait->bell.lock);
     if (wait->stop) {
         /* The wait is over, and the terminal is CMD's. */
     } else if (wait->live) {
         hf__copy_printable(line + prefix, sizeof line - prefix, text);
-        cut_to_terminal(line);
-        fprintf(stderr, "\r\033[K%s", line);
+        cut_to_terminal(line + strlen(ERASE));
+        run_voice_put(wait->voice, line);
         wait->painted = true;
     } else {
-        cli_error("%s", text);
+        run_say(wait->voice, "%s", text);
     }
-    pthread_mutex_unlock(&wait->lock);
+    pthread_mutex_unlock(&wait->bell.lock);
 }
 
 /* A line that wraps could not be repainted. */

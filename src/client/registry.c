@@ -3,6 +3,7 @@
 #include "stores/file/file.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,38 +71,46 @@ static bool is_known(const char *scheme)
 }
 
 /* The folder of the object this function is in: where libholdfast, or the program it is linked
- * into, stands. */
+ * into, stands. The kernel knows the file that is mapped here; dladdr(3) would repeat a program's
+ * argv[0] or the name a library was loaded by, which whoever starts us, or the working directory,
+ * can make lead anywhere. */
 static bool own_folder(char *out, size_t size)
 {
-    Dl_info info;
-    char path[PATH_MAX];
-    char *slash;
+    char line[PATH_MAX + 128];
+    uintptr_t here = (uintptr_t)own_folder;
+    bool found = false;
+    FILE *maps = fopen("/proc/self/maps", "re");
 
-    if (dladdr(&hf__host, &info) == 0 || info.dli_fname == NULL ||
-        realpath(info.dli_fname, path) == NULL) {
-        /* A program's own name is only argv[0], which need not be a path. */
-        ssize_t len = readlink("/proc/self/exe", path, sizeof path - 1);
+    /* "from-to perms offset device inode   /path" */
+    while (maps != NULL && !found && fgets(line, sizeof line, maps) != NULL) {
+        char *end;
+        uintptr_t from = (uintptr_t)strtoumax(line, &end, 16);
+        uintptr_t to = *end == '-' ? (uintptr_t)strtoumax(end + 1, NULL, 16) : 0;
+        const char *path = strchr(line, '/');
+        const char *slash = strrchr(line, '/');
 
-        if (len <= 0)
-            return false;
-        path[len] = '\0';
+        if (here < from || here >= to)
+            continue;
+        if (path == NULL || (size_t)(slash - path) >= size)
+            break;
+        memcpy(out, path, (size_t)(slash - path));
+        out[slash - path] = '\0';
+        found = true;
     }
-    slash = strrchr(path, '/');
-    if (slash == NULL || (size_t)(slash - path) >= size)
-        return false;
-    memcpy(out, path, (size_t)(slash - path));
-    out[slash - path] = '\0';
-    return true;
+    if (maps != NULL)
+        (void)fclose(maps);
+    return found;
 }
 
-/* Loads FOLDER/PLUGIN.so. NULL if there is none; *broken says why one that is there is no use. */
+/* Loads FOLDER/PLUGIN.so. NULL if there is none; *broken says why one that is there is no use. A
+ * relative folder has none: code must not depend on the directory that somebody works in. */
 static void *load_from(const char *folder, size_t folder_len, const char *plugin, char *broken,
                        size_t broken_size)
 {
     char path[PATH_MAX];
     void *object;
 
-    if (folder_len == 0 ||
+    if (folder_len == 0 || folder[0] != '/' ||
         snprintf(path, sizeof path, "%.*s/%s.so", (int)folder_len, folder, plugin) >=
             (int)sizeof path ||
         access(path, F_OK) != 0)
@@ -146,7 +155,7 @@ static enum hf_status no_plugin(const char *scheme, const char *plugin, const ch
     if (is_known(scheme))
         return hf__fail(err, HF_UNSUPPORTED,
                         "stores of kind %s: need the plugin %s.so: install it, or set "
-                        "HOLDFAST_STORE_PATH to its folder",
+                        "HOLDFAST_STORE_PATH to its folder, an absolute path",
                         scheme, plugin);
     return hf__fail(err, HF_UNSUPPORTED,
                     "unknown store scheme \"%s\": known are file, redis, rediss, redis+unix, "

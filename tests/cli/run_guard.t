@@ -88,6 +88,29 @@ else
 fi
 kill -KILL "$freezer" 2>/dev/null
 
+# A tree that cannot be looked at is not gone: here the supervisor may not open a file. It has a child
+# from before, whom it must not wait for, so that "no child left" is not the answer.
+rm -f "$dir/herd"
+start sh -c "sleep 60 & exec $hf run --ttl 60s job -- $herd $size $dir/herd" 2>"$dir/err"
+holder=$pid
+within 20 lines "$dir/herd" $((size + 1))
+stranger=$(pgrep -P "$holder" -x sleep)
+guard=$(pgrep -P "$holder" -x holdfast-guard)
+started="$started $stranger"
+prlimit --pid "$holder" --nofile=3:
+kill -KILL "$guard"
+sleep 0.5
+alive "$holder" && ! is_free job
+ok $? 'tree unreadable: the lock stays held while it is'
+prlimit --pid "$holder" --nofile=256:
+ended "$holder"
+is "$rc" 125 'tree unreadable, then readable: ends'
+# shellcheck disable=SC2046
+dead $(cat "$dir/herd")
+ok $? 'tree unreadable, then readable: all are dead'
+alive "$stranger"
+ok $? 'tree unreadable, then readable: the child from before is not'
+
 # The watchdog shrugs off what can be shrugged off.
 size=1
 start_herd --ttl 20s --grace 200ms

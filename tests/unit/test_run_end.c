@@ -125,6 +125,28 @@ static void the_runtime_is_watched_without_a_lease(void **state)
     assert_int_equal(plan.cause, RUN_MAX_RUNTIME);
 }
 
+static void a_command_is_started_while_the_lease_has_time(void **state)
+{
+    (void)state;
+    struct run_page page = page_with(RUN_LOSS_TERM);
+    assert_int_equal(run_page_decide(&page, 90 * S, false), RUN_START_OPEN);
+    assert_int_equal(run_page_decide(&page, 90 * S, true), RUN_STARTED);
+    assert_int_equal(run_page_decide(&page, 101 * S, false), RUN_STARTED); /* it stands */
+}
+
+static void a_command_is_not_started_when_it_would_be_ended_at_once(void **state)
+{
+    static const enum run_on_loss all[] = {RUN_LOSS_TERM, RUN_LOSS_KILL, RUN_LOSS_WARN};
+    static const int64_t late_ns[] = {95 * S, 100 * S - 250 * MS, 100 * S};
+    (void)state;
+    for (size_t i = 0; i < COUNT(all); i++) {
+        struct run_page page = page_with(all[i]);
+        check_row(run_page_decide(&page, late_ns[i] - 300 * MS, false) == RUN_START_OPEN, i);
+        check_row(run_page_decide(&page, late_ns[i], i % 2 == 0) == RUN_START_REFUSED, i);
+        check_row(run_page_decide(&page, 90 * S, true) == RUN_START_REFUSED, i); /* it stands */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +159,8 @@ int main(void)
         cmocka_unit_test(kill_means_no_grace_after_a_loss),
         cmocka_unit_test(warn_ends_nothing_by_itself),
         cmocka_unit_test(the_runtime_is_watched_without_a_lease),
+        cmocka_unit_test(a_command_is_started_while_the_lease_has_time),
+        cmocka_unit_test(a_command_is_not_started_when_it_would_be_ended_at_once),
     };
 
     return cmocka_run_group_tests_name("run_end", tests, NULL, NULL);

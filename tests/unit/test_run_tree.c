@@ -1,8 +1,10 @@
 /* test_run_tree.c - finding and signalling a tree of processes. */
 #include "../support/check.h"
+#include "cli/kill.c"
 #include "cli/run_tree.c"
 
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 enum { DEPTH = 5 };
@@ -141,6 +143,28 @@ static void a_process_that_is_no_descendant_is_not_signalled(void **state)
     end_chain();
 }
 
+/* No descriptor is left to look with. */
+static void what_cannot_be_read_is_not_empty(void **state)
+{
+    (void)state;
+    struct rlimit before, few;
+    start_chain();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    for (rlim_t more = 0; more < 2; more++) { /* not even /proc/PID/task; that, but no more */
+        few = before;
+        few.rlim_cur = (rlim_t)dup(STDIN_FILENO) + more;
+        close((int)(few.rlim_cur - more));
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        bool known = run_tree_find(&tree, getpid(), NULL);
+        bool known_by_stat = run_tree_find_by_stat(&tree, getpid(), NULL);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+        check_row(!known && !known_by_stat, more);
+    }
+    assert_true(run_tree_find(&tree, getpid(), NULL));
+    run_tree_signal(&tree, SIGKILL);
+    end_chain();
+}
+
 static void parents_are_read_past_odd_names(void **state)
 {
     (void)state;
@@ -162,6 +186,7 @@ int main(void)
         cmocka_unit_test(children_of_every_thread_are_found),
         cmocka_unit_test(foreign_children_are_left_alone),
         cmocka_unit_test(a_process_that_is_no_descendant_is_not_signalled),
+        cmocka_unit_test(what_cannot_be_read_is_not_empty),
         cmocka_unit_test(parents_are_read_past_odd_names),
     };
 

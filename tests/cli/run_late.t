@@ -1,0 +1,47 @@
+#!/bin/bash
+# The lease ends before the command could be started: the machine slept, or somebody stopped us.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+if ! strace -f -o /dev/null true 2>/dev/null; then
+    skip 1 'cannot trace a process here'
+    done_testing
+    exit 0
+fi
+# A leak cannot be looked for while somebody traces.
+export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+
+# Holds a system call up for three seconds.
+late() { # CALL OPTION...
+    local call=$1
+    shift
+    rm -f "$dir/ran"
+    run strace -f -qq -o /dev/null -e trace="$call" -e inject="$call:delay_enter=3000000" \
+        "$hf" run --ttl 1s "$@" job -- touch "$dir/ran"
+}
+
+check() { # DESCRIPTION
+    [ ! -e "$dir/ran" ]
+    ok $? "$1: the command is not started"
+    is "$rc" 123 "$1: 123"
+    like "$err" "^holdfast: lock 'job' ended before touch could be started" "$1: says so"
+    is "$(printf '%s\n' "$err" | wc -l)" 1 "$1: in one sentence"
+    is_free job
+    ok $? "$1: the lock is free"
+}
+
+# clone: the watchdog is about to be started.
+late clone
+check 'before the watchdog'
+late clone --on-loss warn
+check 'before the watchdog, --on-loss warn'
+late clone --on-loss kill --max-runtime 1s
+check 'before the watchdog, --max-runtime'
+
+# In time is in time.
+rm -f "$dir/ran"
+run "$hf" run --ttl 1s job -- touch "$dir/ran"
+[ -e "$dir/ran" ]
+ok $? 'the command is started without all that'
+
+done_testing
