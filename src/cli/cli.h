@@ -121,6 +121,14 @@ bool cli_check_ttl(const struct cli_command *command, int64_t ttl_ms);
  * refused with ESRCH. Async-signal-safe. */
 int cli_kill(pid_t pid, int number);
 int cli_kill_group(pid_t group, int number);
+/* The signals that end a command, blocked and turned into a descriptor; those that were ignored
+ * (nohup) stay ignored. A reader that left must not kill us with a lock in hand, so SIGPIPE is off.
+ * -1 after a message. */
+int cli_catch_signals(void);
+/* The signal that came, 0 if none did. */
+int cli_pending_signal(int signal_fd);
+/* Ends as the signal would have ended us, so that a shell sees the Ctrl-C and stops its script. */
+int cli_die_of(int number);
 /* Writes text as a JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
 void cli_json_string(FILE *out, const char *text);
 

@@ -9,10 +9,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 enum { BUSY_EXIT_MAX = 255, HOST_MAX = 64 };
@@ -36,9 +34,6 @@ static enum hf_status take(struct hf_store *store, const struct request *request
 static void default_label(char *out, size_t size);
 static bool print_lease(const struct cli_context *context, const struct hf_store *store,
                         struct hf_lease *lease, bool json);
-static int catch_signals(void);
-static int pending_signal(int signal_fd);
-static int die_of(int number);
 
 int cmd_acquire(const struct cli_context *context, int argc, char **argv)
 {
@@ -50,10 +45,10 @@ int cmd_acquire(const struct cli_context *context, int argc, char **argv)
     if (answered)
         return exit_code;
     if (exit_code == 0) {
-        int signal_fd = catch_signals();
+        int signal_fd = cli_catch_signals();
         exit_code = signal_fd < 0 ? EXIT_HF_INTERNAL : acquire(context, &request, signal_fd);
         if (exit_code != 0 && signal_fd >= 0)
-            number = pending_signal(signal_fd);
+            number = cli_pending_signal(signal_fd);
     }
     if (number)
         exit_code = 128 + number;
@@ -61,7 +56,7 @@ int cmd_acquire(const struct cli_context *context, int argc, char **argv)
         printf("(exit %d)\n", exit_code);
         fflush(stdout);
     }
-    return number ? die_of(number) : exit_code;
+    return number ? cli_die_of(number) : exit_code;
 }
 
 static int read_request(struct request *request, int argc, char **argv, bool *answered)
@@ -222,44 +217,4 @@ static bool print_lease(const struct cli_context *context, const struct hf_store
             print_export("HOLDFAST_STORE", hf_store_url(store));
     }
     return fflush(stdout) == 0 && !ferror(stdout);
-}
-
-/* The signals that end a wait, blocked and turned into a descriptor; those that were ignored
- * (nohup) stay ignored. A reader that left must not kill us with the lock in hand, so SIGPIPE is
- * off. */
-static int catch_signals(void)
-{
-    static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-    struct sigaction action;
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++) {
-        if (sigaction(ending[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            sigaddset(&set, ending[i]);
-    }
-    action = (struct sigaction){.sa_handler = SIG_IGN};
-    sigaction(SIGPIPE, &action, NULL);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (fd < 0)
-        cli_error("cannot watch for signals: %s", strerror(errno));
-    return fd;
-}
-
-static int pending_signal(int signal_fd)
-{
-    struct signalfd_siginfo info;
-    ssize_t got = read(signal_fd, &info, sizeof info);
-    return got == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
-}
-
-/* Ends as the signal would have ended us, so that a shell sees the Ctrl-C and stops its script. */
-static int die_of(int number)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, number);
-    raise(number);
-    sigprocmask(SIG_UNBLOCK, &set, NULL);
-    return 128 + number;
 }

@@ -38,6 +38,21 @@ run "$hf" trap --ttl 1ms
 is "$rc" 64 'a ttl that is too short'
 run "$hf" trap --svg /no/such/dir/x.svg --ttl 200ms
 is "$rc" 69 'a picture that cannot be written'
+unlike "$out" 'worker 1' 'is found out before the story is played'
+# Told to stop in the middle of it.
+mkdir "$dir/tmp"
+TMPDIR=$dir/tmp "$hf" trap --ttl 20s >"$dir/out" 2>"$dir/err" &
+trap_pid=$!
+began() { [ "$(wc -w <"/proc/$trap_pid/task/$trap_pid/children")" = 2 ]; }
+within 20 began
+workers=$(cat "/proc/$trap_pid/task/$trap_pid/children")
+kill -TERM "$trap_pid"
+{ wait "$trap_pid"; } 2>/dev/null
+is "$?" 143 'it ends by the signal'
+is "$(ls -A "$dir/tmp")" '' 'and takes its folder with it'
+# shellcheck disable=SC2086 # they are words
+[ -n "$workers" ] && ! kill -0 $workers 2>/dev/null
+ok $? 'and its workers'
 run "$hf" trap now
 is "$rc" 64 'no operands'
 done_testing

@@ -1,0 +1,44 @@
+/* signals.c - being told to stop while there is something to give back or to clean up. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+int cli_catch_signals(void)
+{
+    static const int ending[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    struct sigaction action;
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof ending / sizeof ending[0]; i++) {
+        if (sigaction(ending[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&set, ending[i]);
+    }
+    action = (struct sigaction){.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &action, NULL);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        cli_error("cannot watch for signals: %s", strerror(errno));
+    return fd;
+}
+
+int cli_pending_signal(int signal_fd)
+{
+    struct signalfd_siginfo info;
+    ssize_t got = read(signal_fd, &info, sizeof info);
+    return got == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
+}
+
+int cli_die_of(int number)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    return 128 + number;
+}
