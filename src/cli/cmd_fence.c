@@ -178,9 +178,10 @@ char *fence_read_stdin(size_t max, size_t *len, int *exit_code)
     return NULL;
 }
 
-/* --token, --issuer, --wait and one FILE, as write and append take them. Returns as fence_parse. */
+/* --token, --issuer, --wait and one FILE, or up to max operands. Returns as fence_parse. */
 static int parse_file(const struct cli_command *command, const struct cli_context *context,
-                      int argc, char **argv, struct fence_words *words, struct hf_fence_pass *pass)
+                      int argc, char **argv, int max, struct fence_words *words,
+                      struct hf_fence_pass *pass)
 {
     int64_t wait_ms = HF_FENCE_WAIT_MS;
     const struct cli_option options[] = {
@@ -197,6 +198,8 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
         return over;
     if (words->count == 0)
         return cli_usage_error(command, "which file?") + 1;
+    if (words->count > max)
+        return cli_usage_error(command, "one word too many: '%s'", words->operands[max]) + 1;
     if (!fence_defaults(command, context, words))
         return EXIT_HF_USAGE + 1;
     *pass = (struct hf_fence_pass){.size = sizeof *pass,
@@ -206,23 +209,15 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
     return 0;
 }
 
-static int too_many(const struct cli_command *command, const struct fence_words *words)
-{
-    return cli_usage_error(command, "one word too many: '%s'", words->operands[1]);
-}
-
 static int fence_write(const struct cli_context *context, int argc, char **argv)
 {
-    const struct cli_command *command = &fence_commands[WRITE];
     struct fence_words words = {.count = 0};
     struct hf_fence_pass pass;
     struct hf_error err;
-    int over = parse_file(command, context, argc, argv, &words, &pass);
+    int over = parse_file(&fence_commands[WRITE], context, argc, argv, 1, &words, &pass);
 
     if (over != 0)
         return over - 1;
-    if (words.count > 1)
-        return too_many(command, &words);
     if (hf_fence_write_fd(words.operands[0], &pass, STDIN_FILENO, &err) != HF_OK)
         return cli_fail(&err);
     return 0;
@@ -230,7 +225,6 @@ static int fence_write(const struct cli_context *context, int argc, char **argv)
 
 static int fence_append(const struct cli_context *context, int argc, char **argv)
 {
-    const struct cli_command *command = &fence_commands[APPEND];
     struct fence_words words = {.count = 0};
     struct hf_fence_pass pass;
     struct hf_error err;
@@ -238,12 +232,10 @@ static int fence_append(const struct cli_context *context, int argc, char **argv
     size_t len;
     int exit_code;
     char *data;
-    int over = parse_file(command, context, argc, argv, &words, &pass);
+    int over = parse_file(&fence_commands[APPEND], context, argc, argv, 1, &words, &pass);
 
     if (over != 0)
         return over - 1;
-    if (words.count > 1)
-        return too_many(command, &words);
     data = fence_read_stdin(HF_FENCE_APPEND_MAX, &len, &exit_code);
     if (data == NULL)
         return exit_code;
@@ -254,11 +246,10 @@ static int fence_append(const struct cli_context *context, int argc, char **argv
 
 static int fence_enter(const struct cli_context *context, int argc, char **argv)
 {
-    const struct cli_command *command = &fence_commands[ENTER];
     struct fence_words words = {.count = 0};
     struct hf_fence_pass pass;
     struct hf_error err;
-    int over = parse_file(command, context, argc, argv, &words, &pass);
+    int over = parse_file(&fence_commands[ENTER], context, argc, argv, 2, &words, &pass);
 
     if (over != 0)
         return over - 1;
