@@ -48,8 +48,10 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
     outcome->terminal = shares_terminal();
     run_page_init(s.page, job->options);
     if (job->lease) {
+        int64_t ttl_ns = job->options->ttl_ms * HF__NS_PER_MS;
         run_page_publish(s.page, job->lease);
-        s.keep_at_ns = hf__now_ns() + job->options->ttl_ms * HF__NS_PER_MS / KEEP_PART;
+        /* By the lease's time, not by ours: the grant may have been long in coming. */
+        s.keep_at_ns = atomic_load(&s.page->deadline_ns) - ttl_ns + ttl_ns / KEEP_PART;
     }
     if (!start_guard(&s))
         return false;

@@ -38,6 +38,12 @@ check 'before the watchdog, --on-loss warn'
 late clone --on-loss kill --max-runtime 1s
 check 'before the watchdog, --max-runtime'
 
+# The grant comes late, but not too late: there is time to renew the lease, if it is done at once.
+# ioctl: asks for the terminal, before the lease is looked at.
+run strace -f -qq -o /dev/null -e trace=ioctl -e inject=ioctl:delay_enter=2000000:when=1 \
+    "$hf" run --ttl 4s job -- sh -c 'sleep 3; echo through'
+is "$rc/$out/$err" 0/through/ 'half of the lease is over at the start: it is renewed in time'
+
 # In time is in time.
 rm -f "$dir/ran"
 run "$hf" run --ttl 1s job -- touch "$dir/ran"
