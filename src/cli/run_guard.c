@@ -243,7 +243,7 @@ static void forward(struct state *s, int number)
     }
     if (s->guard->group == 0)
         cli_kill_group(s->command, number);
-    if (getpgid(s->command) != s->command) /* it shares ours, or went to another */
+    if (s->guard->group != 0 || getpgid(s->command) != s->command) /* or it went to another */
         cli_kill(s->command, number);
 }
 

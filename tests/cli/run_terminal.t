@@ -42,6 +42,15 @@ is "$(cat "$dir/ints")" int 'Ctrl-C reaches the command once, and stops the scri
 is_free job
 ok $? 'the lock is free after Ctrl-C'
 
+# A signal from elsewhere reaches a command that made itself a group of its own, as shells do.
+rm -f "$dir/up"
+parent_of() { ps -o ppid= -p "$1" | tr -d ' '; }
+(within 10 test -s "$dir/up" && kill -TERM "$(parent_of "$(parent_of "$(cat "$dir/up")")")") &
+on_terminal "$hf run job -- perl -e '
+    setpgrp(0, 0); \$SIG{TERM} = sub { exit 9 }; open F, \">$dir/up\"; print F \$\$; close F;
+    sleep 20'; echo rc \$?" </dev/null
+like "$(cat "$dir/screen")" 'rc 9' 'a command with a group of its own gets a signal that we get'
+
 # Ctrl-Z and fg.
 cat >"$dir/ctrl-z" <<END
 #!/bin/bash
