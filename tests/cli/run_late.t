@@ -44,6 +44,13 @@ run strace -f -qq -o /dev/null -e trace=ioctl -e inject=ioctl:delay_enter=200000
     "$hf" run --ttl 4s job -- sh -c 'sleep 3; echo through'
 is "$rc/$out/$err" 0/through/ 'half of the lease is over at the start: it is renewed in time'
 
+# The keeper's thread cannot be started, but a moment later it can.
+run strace -f -qq -o /dev/null -e trace=clone3 -e inject=clone3:error=EAGAIN:when=1 \
+    "$hf" run --ttl 2s job -- sh -c 'sleep 4; echo through'
+is "$rc/$out" 0/through 'a keeper that cannot be started is tried again'
+like "$err" "^holdfast: lock 'job' cannot be kept yet: " 'and that is said'
+is "$(printf '%s\n' "$err" | wc -l)" 1 'once'
+
 # In time is in time.
 rm -f "$dir/ran"
 run "$hf" run --ttl 1s job -- touch "$dir/ran"
