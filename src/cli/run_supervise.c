@@ -234,8 +234,10 @@ static void hear_signals(struct run_supervisor *s)
             siginfo_t info = {.si_pid = 0};
             if (waitid(P_PID, (id_t)s->guard, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0)
                 cli_kill(s->guard, SIGCONT);
-        } else if (!(from_kernel && s->outcome->terminal) || s->exited) {
-            /* What the terminal sent, CMD has already. What is left after CMD may not have it. */
+        } else if (!(from_kernel && s->outcome->terminal) || s->exited ||
+                   atomic_load(&s->page->start) == RUN_START_OPEN) {
+            /* What the terminal sent, CMD has already, unless it was not there yet. What is left
+             * after CMD may not have it. */
             tell(s, number);
         }
     }
