@@ -50,7 +50,7 @@ ok $? 'the lock is free after Ctrl-C'
 if strace -f -o /dev/null true 2>/dev/null; then
     (within 10 has_guard_below && sleep 0.3 && printf '\003' && sleep 3) |
         ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" on_terminal "
-            strace -f -qq -o $dir/trace -e trace=prctl,vfork -e inject=vfork:delay_enter=1500000 \
+            strace -f -qq -o $dir/trace -e trace=prctl,?vfork -e inject=?vfork:delay_enter=1500000 \
             $hf run job -- sleep 20"
     is $? 130 'Ctrl-C before the command starts is not lost'
 else
