@@ -38,7 +38,7 @@ static int check_options(struct run_options *options, struct given *given);
 static void choose_grace(struct run_options *options);
 static bool timing_fits(const struct run_options *options, char *why, size_t size);
 static int open_and_run(struct run_job *job, const struct cli_context *context, int *die_of);
-static int run_in_store(struct run_job *job, int *die_of);
+static int run_in_store(struct run_job *job, const struct run_held *held, int *die_of);
 static int run_under_lease(struct run_job *job, int *die_of);
 static enum hf_status take_lock(struct run_job *job, struct run_wait *wait, struct hf_error *err);
 static bool fit_to_lease(struct run_job *job);
@@ -84,10 +84,16 @@ int cmd_run(const struct cli_context *context, int argc, char **argv)
 
 static int open_and_run(struct run_job *job, const struct cli_context *context, int *die_of)
 {
+    struct run_door door;
+    struct run_held held;
     struct hf_error err;
-    if (hf_open(context->store_url, &job->store, &err) != HF_OK)
+    run_door_open(&door, &job->signals);
+    enum hf_status status = hf_open(context->store_url, &job->store, &err);
+    bool above = status == HF_OK && run_held_find(job->store, job->options->name, &held);
+    run_door_close(&door);
+    if (status != HF_OK)
         return run_fail(job->voice, &err);
-    int exit_code = run_in_store(job, die_of);
+    int exit_code = run_in_store(job, above ? &held : NULL, die_of);
     run_environment_clear(job->environment);
     hf_close(job->store);
     return exit_code;
@@ -205,13 +211,12 @@ static bool timing_fits(const struct run_options *options, char *why, size_t siz
     return false;
 }
 
-static int run_in_store(struct run_job *job, int *die_of)
+static int run_in_store(struct run_job *job, const struct run_held *held, int *die_of)
 {
-    struct run_held held;
-    if (!run_held_find(job->store, job->options->name, &held))
+    if (!held)
         return run_under_lease(job, die_of);
     if (!job->options->no_reenter)
-        return run_below_hold(job, &held, die_of);
+        return run_below_hold(job, held, die_of);
     if (!job->options->skip_ok)
         run_say(job->voice,
                 "lock '%s' is held by a process above this one, and --no-reenter is given",

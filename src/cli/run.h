@@ -190,6 +190,19 @@ void run_signals_restore(const struct run_signals *signals);
  * from outside. */
 int run_signals_die(int number);
 
+/* While the store is being opened: run_door.c */
+
+struct run_door {
+    timer_t timer;
+    struct sigaction before; /* of the timer's signal */
+    bool watched;
+};
+
+/* From here on we die of a signal at once, however long the main thread is held up. */
+void run_door_open(struct run_door *door, struct run_signals *signals);
+/* From here on signals wait to be taken. Call it before there is anything to give back. */
+void run_door_close(struct run_door *door);
+
 /* The guard: run_guard.c */
 
 /* One byte each on the socket. To the guard: these, or a signal's number to forward. */

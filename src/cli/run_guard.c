@@ -237,11 +237,13 @@ static void hear(struct state *s)
  * group, has not been given to a stranger. */
 static void forward(struct state *s, int number)
 {
-    if (s->command == 0)
+    if (s->command == 0) {
         signal_tree(s, number);
-    else if (s->guard->group == 0)
+        return;
+    }
+    if (s->guard->group == 0)
         cli_kill_group(s->command, number);
-    else
+    if (s->guard->group != 0 || getpgid(s->command) != s->command) /* or it went to another */
         cli_kill(s->command, number);
 }
 

@@ -19,6 +19,7 @@
 enum {
     WORDS_MAX = 16,             /* read from the socket at once                           */
     KEEP_PART = 4,              /* of the ttl: when the keeper starts; it renews at a third */
+    KEEP_AGAIN_PART = 40,       /* of the ttl: when that is tried again, if it did not work */
     LEFTOVER_PATIENCE_MS = 200, /* most of what CMD leaves behind is just about to end    */
     LATE_CHECK_MS = 5           /* how often we look at a guard that is late              */
 };
@@ -33,6 +34,7 @@ static void check_start(struct run_supervisor *s);
 static void hear_signals(struct run_supervisor *s);
 static void hear_guard(struct run_supervisor *s);
 static void hear_clock(struct run_supervisor *s);
+static void keep(struct run_supervisor *s, int64_t now_ns);
 static void lease_lost(struct run_supervisor *s, enum hf_loss reason);
 static void command_exited(struct run_supervisor *s);
 static void tell(struct run_supervisor *s, int word);
@@ -48,8 +50,10 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
     outcome->terminal = shares_terminal();
     run_page_init(s.page, job->options);
     if (job->lease) {
+        int64_t ttl_ns = job->options->ttl_ms * HF__NS_PER_MS;
         run_page_publish(s.page, job->lease);
-        s.keep_at_ns = hf__now_ns() + job->options->ttl_ms * HF__NS_PER_MS / KEEP_PART;
+        /* By the lease's time, not by ours: the grant may have been long in coming. */
+        s.keep_at_ns = atomic_load(&s.page->deadline_ns) - ttl_ns + ttl_ns / KEEP_PART;
     }
     if (!start_guard(&s))
         return false;
@@ -230,8 +234,10 @@ static void hear_signals(struct run_supervisor *s)
             siginfo_t info = {.si_pid = 0};
             if (waitid(P_PID, (id_t)s->guard, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0)
                 cli_kill(s->guard, SIGCONT);
-        } else if (!(from_kernel && s->outcome->terminal) || s->exited) {
-            /* What the terminal sent, CMD has already. What is left after CMD may not have it. */
+        } else if (!(from_kernel && s->outcome->terminal) || s->exited ||
+                   atomic_load(&s->page->start) == RUN_START_OPEN) {
+            /* What the terminal sent, CMD has already, unless it was not there yet. What is left
+             * after CMD may not have it. */
             tell(s, number);
         }
     }
@@ -259,20 +265,30 @@ static void hear_clock(struct run_supervisor *s)
 {
     struct run_plan plan = run_plan_of(s->page);
     int64_t now_ns = hf__now_ns();
-    if (now_ns >= s->keep_at_ns) {
-        struct hf_error err;
-        s->keep_at_ns = HF_NEVER;
-        enum hf_status status = hf_keep(s->job->lease, &err);
-        if (status == HF_OK)
-            s->lost_fd = hf_lease_fd(s->job->lease);
-        else if (status == HF_LOST)
-            lease_lost(s, hf_lease_loss(s->job->lease));
-        else
-            run_say(s->job->voice, "lock '%s' cannot be kept: %s", s->job->options->name, err.text);
-    }
+    if (now_ns >= s->keep_at_ns)
+        keep(s, now_ns);
     if (now_ns >= s->name_at_ns)
         run_name_leftovers(s);
     run_stand_in(s, &plan, now_ns);
+}
+
+/* Memory or threads that are short now may be there in a moment, and there is time for that. */
+static void keep(struct run_supervisor *s, int64_t now_ns)
+{
+    struct hf_error err;
+    enum hf_status status = hf_keep(s->job->lease, &err);
+    s->keep_at_ns = HF_NEVER;
+    if (status == HF_OK) {
+        s->lost_fd = hf_lease_fd(s->job->lease);
+    } else if (status == HF_LOST) {
+        lease_lost(s, hf_lease_loss(s->job->lease));
+    } else {
+        s->keep_at_ns = now_ns + s->job->options->ttl_ms * HF__NS_PER_MS / KEEP_AGAIN_PART;
+        if (!s->said_not_kept)
+            run_say(s->job->voice, "lock '%s' cannot be kept yet: %s", s->job->options->name,
+                    err.text);
+        s->said_not_kept = true;
+    }
 }
 
 /* The keeper knows that the lease is over. */

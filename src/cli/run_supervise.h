@@ -17,6 +17,7 @@ struct run_supervisor {
     int64_t name_at_ns; /* when to name what CMD left behind; HF_NEVER */
     bool exited;        /* CMD did, but something it started is still there */
     bool said_why;
+    bool said_not_kept;
     bool gone; /* the whole tree, or it is left alone */
 };
 

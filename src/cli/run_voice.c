@@ -79,7 +79,11 @@ void run_voice_put(struct run_voice *voice, const char *text)
     pthread_mutex_lock(&voice->bell.lock);
     if (!voice->running)
         voice->running = run_thread_start(&voice->thread, speaker, voice);
-    if (voice->running && len <= UNSAID_MAX - voice->unsaid_len) {
+    if (!voice->running) {
+        /* Better than nothing: somebody may be faster than the poll, and fill the pipe. */
+        if (poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, 0) > 0)
+            write_some(text, len);
+    } else if (len <= UNSAID_MAX - voice->unsaid_len) {
         memcpy(voice->unsaid + voice->unsaid_len, text, len);
         voice->unsaid_len += len;
         pthread_cond_broadcast(&voice->bell.change);

@@ -87,4 +87,17 @@ like "$(tr -d '\0' <"$dir/heard")" '^holdfast: sleep ran for 100ms, longer than 
     'who reads late gets the message'
 ends 5 124 'a late reader'
 
+# Without a thread to speak we still do, as long as somebody listens.
+if strace -f -o /dev/null true 2>/dev/null; then
+    export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+    dumb=(strace -f -qq -o /dev/null -e "trace=clone3" -e "inject=clone3:error=EAGAIN")
+    run "${dumb[@]}" "$hf" run job -- "$dir/no-such-command"
+    like "$rc/$err" '^127/holdfast: .*/no-such-command: command not found' 'no thread: said anyway'
+    fill
+    start "${dumb[@]}" "$hf" run job -- "$dir/no-such-command" 2>&8
+    ends 5 127 'no thread and nobody listens'
+else
+    skip 3 'cannot trace a process here'
+fi
+
 done_testing

@@ -38,6 +38,19 @@ check 'before the watchdog, --on-loss warn'
 late clone --on-loss kill --max-runtime 1s
 check 'before the watchdog, --max-runtime'
 
+# The grant comes late, but not too late: there is time to renew the lease, if it is done at once.
+# ioctl: asks for the terminal, before the lease is looked at.
+run strace -f -qq -o /dev/null -e trace=ioctl -e inject=ioctl:delay_enter=5000000:when=1 \
+    "$hf" run --ttl 8s --grace 1s job -- sh -c 'sleep 4; echo through'
+is "$rc/$out/$err" 0/through/ 'most of the lease is over at the start: it is renewed in time'
+
+# The keeper's thread cannot be started, but a moment later it can.
+run strace -f -qq -o /dev/null -e trace=clone3 -e inject=clone3:error=EAGAIN:when=1 \
+    "$hf" run --ttl 6s --grace 500ms job -- sh -c 'sleep 6.5; echo through'
+is "$rc/$out" 0/through 'a keeper that cannot be started is tried again'
+like "$err" "^holdfast: lock 'job' cannot be kept yet: " 'and that is said'
+is "$(printf '%s\n' "$err" | wc -l)" 1 'once'
+
 # In time is in time.
 rm -f "$dir/ran"
 run "$hf" run --ttl 1s job -- touch "$dir/ran"

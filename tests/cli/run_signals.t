@@ -29,6 +29,16 @@ is "$rc" 143 'a command that dies of TERM gives 143'
 is_free job
 ok $? 'and the lock is free'
 
+# A child that went to another process group.
+rm -f "$dir/up"
+start "$hf" run job -- perl -e '
+    setpgrp(0, getpgrp(getppid())) or die; $SIG{TERM} = sub { exit 9 };
+    system "echo up >'"$dir"'/up"; sleep 20'
+within 10 test -s "$dir/up"
+kill -TERM "$pid"
+ended "$pid"
+is "$rc" 9 'a command that left its process group gets the signal'
+
 # A child that does not mind.
 rm -f "$dir/up"
 start "$hf" run job -- sh -c "trap '' TERM; echo up >$dir/up; while [ ! -e $dir/stop ]; do sleep 0.05; done"

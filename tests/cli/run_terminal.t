@@ -9,6 +9,10 @@ on_terminal() { # COMMAND
     script -qefc "$1" "$dir/screen" >/dev/null
 }
 
+has_guard_below() { # is the watchdog there?
+    grep -q PR_SET_NAME "$dir/trace"
+}
+
 cat >"$dir/groups" <<END
 #!/bin/bash
 $hf run job -- sh -c 'ps -o pgid= -p \$\$ -p \$PPID; ps -o tpgid= -p \$\$'
@@ -41,6 +45,26 @@ chmod +x "$dir/ctrl-c"
 is "$(cat "$dir/ints")" int 'Ctrl-C reaches the command once, and stops the script around us'
 is_free job
 ok $? 'the lock is free after Ctrl-C'
+
+# Ctrl-C while the command is not there yet. vfork: it is about to be.
+if strace -f -o /dev/null true 2>/dev/null; then
+    (within 10 has_guard_below && sleep 0.3 && printf '\003' && sleep 3) |
+        ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" on_terminal "
+            strace -f -qq -o $dir/trace -e trace=prctl,?vfork -e inject=?vfork:delay_enter=1500000 \
+            $hf run job -- sleep 20"
+    is $? 130 'Ctrl-C before the command starts is not lost'
+else
+    skip 1 'cannot trace a process here'
+fi
+
+# A signal from elsewhere reaches a command that made itself a group of its own, as shells do.
+rm -f "$dir/up"
+parent_of() { ps -o ppid= -p "$1" | tr -d ' '; }
+(within 10 test -s "$dir/up" && kill -TERM "$(parent_of "$(parent_of "$(cat "$dir/up")")")") &
+on_terminal "$hf run job -- perl -e '
+    setpgrp(0, 0); \$SIG{TERM} = sub { exit 9 }; open F, \">$dir/up\"; print F \$\$; close F;
+    sleep 20'; echo rc \$?" </dev/null
+like "$(cat "$dir/screen")" 'rc 9' 'a command with a group of its own gets a signal that we get'
 
 # Ctrl-Z and fg.
 cat >"$dir/ctrl-z" <<END

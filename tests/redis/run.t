@@ -34,4 +34,25 @@ dead_in_time frozen "$stopped"
 kill -CONT "$(pid a)"
 eventually 10 eval '[ "$(rcli a exists frozen)" = 0 ]'
 ok $? 'thawed, the server frees it'
+
+# A signal while the store is being opened.
+kill -STOP "$(pid a)"
+for signal in TERM HUP; do
+    "$hf" run job -- touch "$dir/ran" &
+    opener=$!
+    sleep 0.5
+    told=$(date +%s%N)
+    kill -"$signal" $opener
+    { wait $opener; } 2>/dev/null
+    is "$?" $((128 + $(kill -l "$signal"))) "$signal while the server does not answer: we die of it"
+    after=$((($(date +%s%N) - told) / 1000000))
+    [ "$after" -lt 2500 ]
+    ok $? "at once ($after ms)"
+done
+kill -CONT "$(pid a)"
+"$hf" run job -- grep -E 'SigBlk|SigIgn|SigCgt' /proc/self/status >"$dir/below"
+grep -E 'SigBlk|SigIgn|SigCgt' /proc/self/status >"$dir/beside"
+is "$(cat "$dir/below")" "$(cat "$dir/beside")" 'the command finds its signals as they were'
+[ ! -e "$dir/ran" ]
+ok $? 'and it was not run by those'
 done_testing
