@@ -1,5 +1,5 @@
 /* fuzz_etcd_answer.c - whatever a server or a user may send: answers, the lines of a watch,
- * records, base64, URLs, error messages. Built with clang -fsanitize=fuzzer,address. */
+ * records, base64, URLs, error messages. Built by fuzz.sh. */
 #include "stores/etcd/answer.h"
 #include "stores/etcd/base64.h"
 #include "stores/etcd/verdict.h"
