@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh - builds and runs the tests; the last line counts them.
+# run.sh - builds and runs the tests; in the end it tells what failed, and the last line counts.
 #
 #   tests/run.sh            everything: the normal build, then under ASan+UBSan, then the threaded
 #                           programs under TSan
@@ -65,8 +65,14 @@ scripts() { # FOLDER MARK
     done
 }
 
+# What a test says on stderr is kept for the list of failures: many run at once, and on the screen
+# nobody could tell whose words they are.
+cat >"$work/one" <<'EOF'
+exec "$@" 2>"$RUN_WORDS/$(echo "$1" | tr / _)"
+EOF
+
 # phase NAME FOLDER SANITIZERS : builds there and runs the tests named on stdin; the raw output goes
-# to $work/NAME, what prove says of it to $work/NAME.prove
+# to $work/NAME.tap, stderr to $work/NAME.words, what prove says of it to $work/NAME.prove
 phase() {
     cat >"$work/$1.list"
     [ -s "$work/$1.list" ] || return 0
@@ -76,10 +82,11 @@ phase() {
         echo "the build for \"$1\" failed" | tee "$work/$1.broken"
         return 0
     fi
-    mkdir "$work/$1"
+    mkdir "$work/$1.tap" "$work/$1.words"
     # shellcheck disable=SC2046
-    BUILD=$2 HOLDFAST=$PWD/$2/holdfast PERL_TEST_HARNESS_DUMP_TAP=$work/$1 \
-        prove -j"$tests_at_once" --timer -e env $(cat "$work/$1.list") 2>&1 </dev/null |
+    BUILD=$2 HOLDFAST=$PWD/$2/holdfast PERL_TEST_HARNESS_DUMP_TAP=$work/$1.tap \
+        RUN_WORDS=$work/$1.words \
+        prove -j"$tests_at_once" --timer -e "sh $work/one" $(cat "$work/$1.list") 2>&1 </dev/null |
         tee "$work/$1.prove"
 }
 
@@ -103,25 +110,63 @@ fi
 
 # The count. A test line counts by what it says; a file that prove finds wrong although none of its
 # lines failed (it crashed, or its plan is not met) counts as one failure.
-count() {
+count() { # TAP...
     awk -v work="$work/" '
     FNR == 1 {
         file = FILENAME
         sub(work, "", file)
+        sub("[.]tap/([.]/)?", ": ", file)
     }
     /^(not )?ok/ && /# *[Ss][Kk][Ii][Pp]/ { skipped++; print "skipped: " file ": " $0; next }
     /^1\.\.0/ { skipped++; print "skipped: " file ": " $0; next }
     /^ok/ { passed++ }
-    /^not ok/ { failed++; bad[file] = 1 }
+    /^not ok/ { failed++ }
     END { print "counts", passed + 0, failed + 0, skipped + 0 }' "$@"
 }
 
-find "$work" -mindepth 2 -type f >"$work/taps"
+told_max=20 # lines of what a check, or a program, says
+
+# The checks that failed, each with the lines of diagnosis that follow it.
+failed_checks() { # TAP
+    awk -v max=$told_max '
+    /^not ok/ && !/# *[Ss][Kk][Ii][Pp]/ { print "  " $0; telling = max; next }
+    /^#/ && telling-- > 0 { print "    " $0; next }
+    { telling = 0 }' "$1"
+}
+
+# The beginning and the end of a longer text.
+short() { # FILE
+    if [ "$(wc -l <"$1")" -le $((2 * told_max)) ]; then
+        cat "$1"
+    else
+        head -n $told_max "$1" && echo '...' && tail -n $told_max "$1"
+    fi
+}
+
+# tell_failures PHASE : the files, what prove says of each, failed checks, words on stderr
+tell_failures() {
+    sed -n '/^Test Summary Report/,$ p' "$work/$1.prove" >"$work/report"
+    sed -n '/(Wstat: /p' "$work/report" | while IFS= read -r line; do
+        path=${line%% *}
+        echo "failed: $1: ${path#./}${line#"$path"}"
+        awk -v path="$path" '$1 == path { mine = 1; next } /^[^ ]/ { mine = 0 }
+            mine && !/^ +Failed tests?:/ && !/Non-zero exit status: 1$/' "$work/report"
+        [ ! -f "$work/$1.tap/$path" ] || failed_checks "$work/$1.tap/$path"
+        words=$work/$1.words/$(echo "$path" | tr / _)
+        [ ! -s "$words" ] || short "$words" | sed 's/^/    | /'
+    done
+}
+
+find "$work" -path "$work/*.tap/*" -type f >"$work/taps"
 # shellcheck disable=SC2046
 count /dev/null $(cat "$work/taps") >"$work/counts"
 wrong=$(cat "$work"/*.prove 2>/dev/null | grep -c '(Wstat: .* Failed: 0)$')
 broken=$(find "$work" -name '*.broken' | wc -l)
 grep '^skipped: ' "$work/counts"
+for phase in normal asan tsan; do
+    [ ! -f "$work/$phase.prove" ] || tell_failures "$phase"
+    [ ! -f "$work/$phase.broken" ] || echo "failed: $phase: the build"
+done
 read -r _ passed failed skipped <<EOF
 $(grep '^counts ' "$work/counts")
 EOF

@@ -1,6 +1,7 @@
 #!/bin/sh
 # tidy.sh - the rules of the house that no compiler knows: who may include whom, calls that are not
-# used here, length of files and functions, white space. Prints each breach; exit 1 if there are any.
+# used here, length of files and functions, white space, what lies where. Prints each breach; exit 1 if
+# there are any.
 set -u
 tab=$(printf '\t')
 cd "$(dirname "$0")/.." || exit 1
@@ -111,7 +112,39 @@ plain() {
     done
 }
 
+# What belongs at the top of the tree and in tests/. Whatever else lies there was left behind.
+top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
+LICENSE Makefile README.md bench completion docs holdfast.pc.in include man scripts src tests'
+in_tests='cli conform etcd faults fence fuzz model postgres redis redlock run.sh sim support tidy.sh tools
+unit zookeeper'
+
+# places WHERE NAME... : refuses names that come on stdin and are not among these
+places() {
+    where=$1
+    shift
+    sort -u | while IFS= read -r name; do
+        case " $* " in
+        *" $name "*) ;;
+        *) echo "$where$name: does not belong here (tests/tidy.sh knows what does)" ;;
+        esac
+    done
+}
+
+# Files that nobody reads: of bytes instead of text, or too long.
+text() {
+    MAX_KIB=200
+    while IFS= read -r file; do
+        [ ! -s "$file" ] || LC_ALL=C grep -qI '' "$file" || echo "$file: a binary file"
+        [ "$(wc -c <"$file")" -le $((MAX_KIB * 1024)) ] || echo "$file: more than $MAX_KIB KiB"
+    done
+}
+
 {
+    # shellcheck disable=SC2086 # lists of words
+    sources | cut -d / -f 1 | places '' $top
+    # shellcheck disable=SC2086
+    sources 'tests/*' | cut -d / -f 2 | places tests/ $in_tests
+    sources | text
     sources 'src/*.c' 'src/*.h' | layers
     # shellcheck disable=SC2046 # the sources have plain names
     set -- $(sources 'src/core/*.c' 'src/core/*.h')

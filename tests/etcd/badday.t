@@ -14,7 +14,7 @@ free() { # LOCK
 }
 
 # the answer to the acquire never comes, but the server can be asked again: it was granted
-for mode in kill cut garbage nonsense; do
+for mode in kill cut garbage nonsense bare; do
     ask c acquire 2 warm 9000 0 kept
     ask c release 2
     proxy p mode $mode
@@ -70,6 +70,31 @@ proxy p mode mute
 ask c release 1
 like "$answer" 'HF_UN*' 'a release without an answer: unknown'
 proxy p mode pass
+
+# an undo that is cut is sent again: nobody has to wait for the end of a lease
+ask k acquire 1 u 30000 0
+tell c acquire 1 u 9000 1000 kept
+eventually 10 eval 'ask k status u; [[ $answer == *waiters=1* ]]'
+sleep 0.3
+proxy p mode drop
+proxy p once
+hear c
+like "$answer" 'HF_BUSY*' 'the wait is over'
+ask k status u
+like "$answer" '*waiters=0*' 'out of the line, though the connection was cut'
+ask k release 1
+
+# so is the place in line that was asked for: what becomes of it is seen, and the wait goes on
+ask k acquire 1 v 30000 0
+proxy p mode drop '(?s)^(?!.*range_end).*request_put'
+proxy p once
+tell c acquire 1 v 9000 30000 kept
+eventually 10 eval 'ask k status v; [[ $answer == *waiters=1* ]]'
+ok $? 'it stands in line, though the connection was cut'
+ask k release 1
+hear c
+like "$answer" 'ok *' 'and has its turn'
+ask c release 1
 
 # the watch of a waiter is broken, again and again
 ask k acquire 1 w 30000 0

@@ -2,17 +2,12 @@
 # A fixed number of runs of the fuzz target for answers and watch streams, from a fixed seed.
 # run: once
 set -u
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/../fuzz/fuzz.sh"
 
 # shellcheck disable=SC2046 # a list of words
-if ! clang -fsanitize=fuzzer,address -g -O1 -std=c11 -D_GNU_SOURCE -I"$root/include" -I"$root/src" \
-    -o "$dir/fuzz" "$root/tests/fuzz/fuzz_etcd_answer.c" \
+fuzz_build "$root/tests/fuzz/fuzz_etcd_answer.c" \
     "$root"/src/stores/etcd/{answer,base64,record,url,verdict}.c "$root"/src/base/*.c \
-    $(pkg-config --cflags --libs libcjson) 2>"$dir/log"; then
-    skip_all "clang with libFuzzer is not installed: $(head -n 1 "$dir/log")"
-fi
-mkdir "$dir/corpus"
-seed() { cat >"$dir/corpus/$1"; }
+    $(pkg-config --cflags --libs libcjson)
 seed txn <<'END'
 {"header":{"cluster_id":"12101","revision":"2"},"succeeded":true,"responses":[{"response_put":{"header":{"revision":"2"}}},{"response_range":{"kvs":[{"key":"aG9sZGZhc3QveB8=","create_revision":"2","mod_revision":"2","lease":"7","value":"dg=="}]}}]}
 END
@@ -43,9 +38,5 @@ long=$(head -c 900 /dev/zero | base64 -w 0)
 printf '%s' "$long" | seed base64_long
 printf '{"header":{},"kvs":[{"key":"%s","create_revision":"2"}]}' "$long" | seed key_long
 printf '{"header":{},"kvs":[{"key":"YQ==","create_revision":"2","value":"%s"}]}' "$long" | seed value_long
-"$dir/fuzz" -runs="${FUZZ_RUNS:-200000}" -seed=1 -max_len=2048 -max_total_time=60 "$dir/corpus" \
-    >"$dir/log" 2>&1
-ok $? 'no answer and no watch stream breaks the parser'
-grep -o 'cov: [0-9]* ft: [0-9]*' "$dir/log" | tail -n 1 | sed 's/^/# /'
-[ "$failed" -eq 0 ] || tail -n 20 "$dir/log" | sed 's/^/# /'
+fuzz_run 2048 'no answer and no watch stream breaks the parser'
 done_testing

@@ -1,6 +1,6 @@
-/* fuzz_postgres_row.c - anything a server may answer, as rows or as the text of a refusal. Built
- * with clang -fsanitize=fuzzer,address. The input's lines are cells; the first two bytes say how
- * many columns and rows there are. */
+/* fuzz_postgres_row.c - anything a server may answer, as rows or as the text of a refusal. Built by
+ * fuzz.sh. The input's lines are cells; the first two bytes say how many columns and rows there
+ * are. */
 #include "stores/postgres/postgres.h"
 
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/* fuzz_redis_reply.c - anything a server may send, in pieces. Built with clang
- * -fsanitize=fuzzer,address. */
+/* fuzz_redis_reply.c - anything a server may send, in pieces. Built by fuzz.sh. */
 #include "stores/redis/reply.h"
 #include "stores/redis/verdict.h"
 

@@ -1,6 +1,5 @@
 /* fuzz_zookeeper_line.c - whatever names and data the children of a lock may have. The lines of the
- * input are the children's names, and each is read as data too. Built with clang
- * -fsanitize=fuzzer,address. */
+ * input are the children's names, and each is read as data too. Built by fuzz.sh. */
 #include "stores/zookeeper/line.h"
 
 #include <stdlib.h>

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EXACT_MAX 9007199254740992.0 /* above it a JSON number may stand for several integers */
+
 cJSON *ec_answer_parse(const char *data, size_t len)
 {
     cJSON *json = len > 0 ? cJSON_ParseWithLength(data, len) : NULL;
@@ -36,8 +38,11 @@ int64_t ec_answer_number(const cJSON *object, const char *name)
     uint64_t number;
     bool negative;
 
-    if (cJSON_IsNumber(item))
-        return item->valueint;
+    if (cJSON_IsNumber(item)) /* its int is cut off where that of C ends */
+        return item->valuedouble >= -EXACT_MAX && item->valuedouble <= EXACT_MAX &&
+                       item->valuedouble == (double)(int64_t)item->valuedouble
+                   ? (int64_t)item->valuedouble
+                   : 0;
     if (text == NULL)
         return 0;
     negative = text[0] == '-';
@@ -70,6 +75,10 @@ bool ec_answer_succeeded(const cJSON *txn)
     return cJSON_IsTrue(member(txn, "succeeded"));
 }
 
+/* A key of ours is never cut. */
+_Static_assert(EC_KEY_MAX / 3 * 3 >= EC_PREFIX_MAX - 1 + HF_NAME_MAX + 1 + HF_OWNER_LEN,
+               "the longest key of ours does not fit");
+
 static bool read_kv(const cJSON *item, struct ec_kv *out)
 {
     char value[EC_VALUE_MAX];
@@ -77,7 +86,8 @@ static bool read_kv(const cJSON *item, struct ec_kv *out)
 
     memset(out, 0, sizeof *out);
     if (!cJSON_IsObject(item) ||
-        !ec_base64_decode(out->key, sizeof out->key, text_of(item, "key"), &out->key_len))
+        !ec_base64_decode_start(out->key, sizeof out->key, text_of(item, "key"), &out->key_len,
+                                &out->cut))
         return false;
     out->create_revision = (uint64_t)ec_answer_number(item, "create_revision");
     out->mod_revision = (uint64_t)ec_answer_number(item, "mod_revision");
@@ -85,7 +95,7 @@ static bool read_kv(const cJSON *item, struct ec_kv *out)
     /* A value that does not fit is not ours. */
     if (ec_base64_decode(value, sizeof value, text_of(item, "value"), &value_len))
         ec_record_parse(&out->record, value, value_len);
-    return out->create_revision > 0 && out->create_revision <= INT64_MAX;
+    return out->key_len > 0 && out->create_revision > 0 && out->create_revision <= INT64_MAX;
 }
 
 size_t ec_answer_kv_count(const cJSON *object)
@@ -96,6 +106,13 @@ size_t ec_answer_kv_count(const cJSON *object)
 bool ec_answer_kv(const cJSON *object, size_t i, struct ec_kv *out)
 {
     return read_kv(cJSON_GetArrayItem(member(object, "kvs"), (int)i), out);
+}
+
+bool ec_answer_key(const cJSON *object, size_t i, char *out, size_t size, size_t *len, bool *cut)
+{
+    const cJSON *item = cJSON_GetArrayItem(member(object, "kvs"), (int)i);
+
+    return ec_base64_decode_start(out, size, text_of(item, "key"), len, cut) && *len > 0;
 }
 
 const cJSON *ec_answer_part(const cJSON *txn, size_t i)

@@ -110,6 +110,7 @@ static enum hf_status explain_failure(const struct ec_store *store, const struct
                                       struct hf_error *err)
 {
     const char *detail = line->detail[0] != '\0' ? line->detail : curl_easy_strerror(line->code);
+    bool alert = strstr(detail, " alert ") != NULL; /* of TLS; a host's name has no spaces */
     char what[200];
 
     if (line->code == CURLE_PEER_FAILED_VERIFICATION)
@@ -122,7 +123,7 @@ static enum hf_status explain_failure(const struct ec_store *store, const struct
                        "a certificate or key of ours is of no use: %.80s; check "
                        "ca=, cert= and key=",
                        detail);
-    else if (strstr(detail, "alert") != NULL)
+    else if (alert)
         (void)snprintf(what, sizeof what,
                        "the server refuses our certificate (%.70s); check cert= "
                        "and key=",
@@ -132,7 +133,7 @@ static enum hf_status explain_failure(const struct ec_store *store, const struct
     else
         (void)snprintf(what, sizeof what, "no answer from %.60s: %.80s", endpoint, detail);
     if (line->code == CURLE_PEER_FAILED_VERIFICATION || line->code == CURLE_SSL_CERTPROBLEM ||
-        line->code == CURLE_SSL_CACERT_BADFILE || strstr(detail, "alert") != NULL)
+        line->code == CURLE_SSL_CACERT_BADFILE || alert)
         return fail_about(store, call, HF_DENIED, what, err);
     return fail_about(store, call, HF_UNREACHABLE, what, err);
 }
@@ -236,9 +237,12 @@ static bool answered(struct ec_store *store, const struct ec_call *call, struct 
 /* One try that was not answered. True: the call is over. */
 static bool unanswered(struct ec_store *store, const struct ec_call *call,
                        const struct ec_line *line, enum ec_fate fate, const char *endpoint,
-                       struct course *course, struct hf_error *err)
+                       struct course *course, enum ec_verdict *verdict, struct hf_error *err)
 {
     course->status = explain_failure(store, call, line, endpoint, err);
+    *verdict = line->code == CURLE_WRITE_ERROR ? EC_TOO_LONG : EC_UNSURE;
+    if (*verdict == EC_TOO_LONG && call->may_shrink)
+        return true;
     if (line->cancelled) {
         course->status = fail_about(store, call, HF_CANCELLED, "cancelled", err);
         if (fate == EC_NO_ANSWER && !call->repeatable)
@@ -286,7 +290,7 @@ static bool try_once(struct ec_store *store, const struct ec_call *call, struct 
             return true;
         if (*verdict == EC_SIGN_IN)
             return false; /* the same server, with the new token */
-    } else if (unanswered(store, call, line, fate, endpoint, course, err)) {
+    } else if (unanswered(store, call, line, fate, endpoint, course, verdict, err)) {
         ec_turn_away(store, endpoint);
         return true;
     }
@@ -364,6 +368,9 @@ static enum hf_status sign_in(struct ec_store *store, const struct ec_call *call
     ec_text_add(&body, "}");
     status = ec_call(store, &ask, &answer, &verdict, err);
     explicit_bzero(&body, sizeof body);
+    /* It was switched off since: the token that the server does not know has been dropped above. */
+    if (verdict == EC_NO_AUTH)
+        return hf__ok(err);
     if (status != HF_OK)
         return status;
     token = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(answer.json, "token"));

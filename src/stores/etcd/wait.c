@@ -17,6 +17,7 @@
 /* A place in line. */
 struct place {
     bool taken;
+    bool perhaps;        /* a key of ours may come, or have come, that we do not know of */
     struct ec_kv own;    /* key and revisions */
     struct ec_kv before; /* whom we wait for; key_len 0: not known */
     bool first;          /* nobody is before us */
@@ -128,13 +129,12 @@ static enum hf_status find_place(struct ec_try *t, struct place *p, struct hf_er
         return HF_OK;
     }
     ec_lease_retire(t->store, p->lease);
-    p->taken = true; /* perhaps: leave() deletes whatever is there */
+    p->perhaps = true;
     p->own.create_revision = 0;
-    return hf__fail(
-        err, HF_UNKNOWN,
-        "lock \"%.50s\" in store %.70s: etcd did not answer; the place in line may have "
-        "been taken, and ends in seconds",
-        t->claim->name, t->store->url.shown);
+    return hf__fail(err, HF_UNREACHABLE,
+                    "lock \"%.50s\" in store %.70s: etcd did not answer, and the place in line was "
+                    "not had",
+                    t->claim->name, t->store->url.shown);
 }
 
 /* Puts our key at the end of the line. */
@@ -202,6 +202,8 @@ static enum hf_status keep_place(struct ec_try *t, struct place *p, struct hf_er
     if (status != HF_OK || lease.id == p->lease)
         return status;
     ec_value(t->store, t->claim, EC_KIND_WAITING, value);
+    /* From now on it may be on either, and nobody keeps the old one alive. */
+    p->lease = lease.id;
     status = ec_move(t->store, t->claim->name, &t->keys, &p->own, false, value, lease.id, &patience,
                      &moved, &mod_revision, &verdict, err);
     p->look_ns = 0;
@@ -212,7 +214,6 @@ static enum hf_status keep_place(struct ec_try *t, struct place *p, struct hf_er
     if (status != HF_OK || !moved)
         return status; /* the next look tells what became of it */
     p->own.mod_revision = mod_revision;
-    p->lease = lease.id;
     return HF_OK;
 }
 
@@ -321,7 +322,7 @@ static enum hf_status stand(struct ec_try *t, struct place *p, struct hf_grant *
             listen_for_end(t, p);
     }
     p->trouble = status;
-    if (!passing(status) || (status == HF_UNKNOWN && p->own.create_revision == 0))
+    if (!passing(status))
         return status;
     p->first = false;
     p->look_ns = 0;
@@ -333,15 +334,14 @@ static enum hf_status stand(struct ec_try *t, struct place *p, struct hf_grant *
 static enum hf_status leave(struct ec_try *t, struct place *p, enum hf_status why,
                             struct hf_error *err)
 {
-    struct ec_patience patience = {.deadline_ns = t->store->base.host->now_ns() + t->budget_ns,
-                                   .cancel_fd = -1};
+    struct ec_patience patience = {
+        .deadline_ns = t->store->base.host->now_ns() + EC_UNDO_MS * HF__NS_PER_MS, .cancel_fd = -1};
     struct hf_error own_err;
-    bool was_there = false;
     enum hf_status status = HF_OK;
 
-    if (p->taken)
+    if (p->taken || p->perhaps)
         status = ec_delete(t->store, t->claim->name, &t->keys, p->own.create_revision, false,
-                           &patience, &was_there, NULL, &own_err);
+                           &patience, NULL, NULL, &own_err);
     (void)ec_hold_forget(t->store, t->claim->owner);
     if (status != HF_OK || p->own.create_revision == 0) {
         ec_lease_retire(t->store, p->lease);

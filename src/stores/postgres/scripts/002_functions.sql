@@ -182,6 +182,11 @@ BEGIN
     END IF;
 
     SELECT * INTO it FROM holdfast.lock AS l WHERE l.name = p_name FOR UPDATE;
+    IF NOT FOUND THEN
+        -- It was made after our snapshot: with a new one we shall see it.
+        RAISE EXCEPTION USING ERRCODE = 'serialization_failure',
+            MESSAGE = 'could not serialize access: the lock was made just now';
+    END IF;
     now := clock_timestamp();
     IF it.expires > now + it.ttl_ms * interval '1 millisecond' THEN
         -- The server's clock went back. Nobody's time lasts longer than its ttl.

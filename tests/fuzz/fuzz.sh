@@ -1,0 +1,36 @@
+# fuzz.sh - builds and runs a fuzz target. Sourced by bash after `set -u`.
+#
+#   fuzz_build SOURCE|FLAG...         builds the target with clang, or skips the whole test
+#   seed NAME                         stdin goes into the corpus
+#   fuzz_run MAX_LEN DESCRIPTION      a fixed number of runs from a fixed seed: one check
+#
+# A finding lands in the test's own folder, never where the test was started; its bytes are shown.
+# shellcheck shell=bash
+. "$(dirname "${BASH_SOURCE[0]}")/../support/stage.sh"
+# What a finding may be worth on the screen, in lines of 76 characters of base64.
+finding_lines=40
+
+fuzz_build() {
+    clang -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -g -O1 -std=c11 \
+        -D_GNU_SOURCE -I"$root/include" -I"$root/src" -o "$dir/fuzz" "$@" 2>"$dir/log" ||
+        skip_all "clang with libFuzzer, or a library, is not installed: $(head -n 1 "$dir/log")"
+    mkdir "$dir/corpus" "$dir/findings"
+}
+
+seed() { cat >"$dir/corpus/$1"; }
+
+fuzz_run() {
+    local finding good
+    "$dir/fuzz" -runs="${FUZZ_RUNS:-200000}" -seed=1 -max_len="$1" -max_total_time=60 \
+        -artifact_prefix="$dir/findings/" "$dir/corpus" >"$dir/log" 2>&1
+    good=$?
+    ok $good "$2"
+    grep -o 'cov: [0-9]* ft: [0-9]*' "$dir/log" | tail -n 1 | sed 's/^/# /'
+    [ $good -ne 0 ] || return 0
+    grep -E 'ERROR|SUMMARY|runtime error|^ +#[0-9]' "$dir/log" | head -n 20 | sed 's/^/# /'
+    for finding in "$dir"/findings/*; do
+        [ -e "$finding" ] || continue
+        echo "# ${finding##*/}, in base64:"
+        base64 "$finding" | head -n $finding_lines | sed 's/^/#   /'
+    done
+}

@@ -1,0 +1,71 @@
+#!/bin/bash
+# run.sh on a small tree of its own: what it counts, and what it tells of what failed.
+# run: once
+set -u
+. "$(dirname "$0")/../support/stage.sh"
+
+unset CI
+tree=$dir/tree
+mkdir -p "$tree/tests/x"
+cp "$root/tests/run.sh" "$tree/tests/"
+cd "$tree" || exit 1
+printf 'test-programs:\n\t@test ! -e no-$(SAN)\n' >Makefile
+script() { # NAME : stdin is what it does
+    { echo '#!/bin/sh' && cat; } >"tests/x/$1.t"
+    chmod +x "tests/x/$1.t"
+}
+run() {
+    answer=$(tests/run.sh "$@" 2>&1)
+    status=$?
+    last=$(tail -n 1 <<<"$answer")
+}
+
+script good <<'END'
+echo noise >&2
+echo '1..2'
+echo 'ok 1 - yes'
+echo 'ok 2 # SKIP not here'
+END
+run quick
+is "$status: $last" '0: 1 passed, 0 failed, 1 skipped' 'what passed and what was skipped is counted'
+like "$answer" '*skipped: normal: tests/x/good.t: ok 2*' 'what was skipped is named'
+[[ $answer != *failed:* && $answer != *noise* ]]
+ok $? 'and nothing is told of what went well'
+
+script bad <<'END'
+echo 'the last words' >&2
+echo '1..3'
+echo 'ok 1 - before'
+echo 'not ok 2 - the sky is green'
+echo '#   got:    blue'
+echo 'ok 3 - after'
+echo '# of no interest'
+exit 1
+END
+script dead <<'END'
+echo '1..2'
+echo 'ok 1 - so far'
+kill -9 $$
+END
+run quick
+is "$status: $last" '1: 4 passed, 2 failed, 1 skipped' 'a check and a file that failed are counted'
+like "$answer" '*failed: normal: tests/x/bad.t *' 'the file and the build are named'
+like "$answer" '*failed: *  not ok 2 - the sky is green*#   got:    blue*' 'the check too, with its words'
+like "$answer" '*failed: *| the last words*' 'and what was said on stderr'
+[[ ${answer#*failed: normal} != *'of no interest'* && $answer != *'failed: normal: tests/x/good'* ]]
+ok $? 'but no more'
+like "$answer" '*failed: normal: tests/x/dead.t *Bad plan*' 'a file that died is named, and how'
+run bad
+is "$last" '2 passed, 1 failed, 0 skipped' 'a pattern chooses'
+
+rm tests/x/bad.t tests/x/dead.t
+touch no-address,undefined
+run
+is "$status: $last" '1: 1 passed, 1 failed, 1 skipped' 'a build that failed is a failure'
+like "$answer" '*failed: asan: the build*' 'and named'
+rm no-address,undefined
+run
+is "$status: $last" '0: 2 passed, 0 failed, 2 skipped' 'else it runs in both builds'
+CI=true run good
+is "$status" 1 'in continuous integration, skipping is failing'
+done_testing

@@ -1,0 +1,44 @@
+#!/bin/bash
+# tidy.sh on a small tree of its own: what it lets pass, and what was left behind.
+# run: once
+set -u
+. "$(dirname "$0")/../support/stage.sh"
+
+tree=$dir/tree
+mkdir -p "$tree/tests/unit" "$tree/src/base"
+cp "$root/tests/tidy.sh" "$tree/tests/"
+cd "$tree" || exit 1
+git init -q . || skip_all 'git is not installed'
+printf 'build/\n' >.gitignore
+printf 'int x;\n' >src/base/x.c
+: >tests/unit/empty.t
+mkdir build && printf '\0\1' >build/x.o
+git add .gitignore src tests
+
+tidy() { answer=$(tests/tidy.sh 2>&1); }
+tidy
+ok $? 'a tidy tree passes; what git ignores does not count'
+
+refused() { # FILE DESCRIPTION : names the file
+    tidy
+    is $? 1 "$2 is refused"
+    like "$answer" "*$1:*" 'and named'
+    rm -rf "$1"
+}
+for name in crash-0123 leak-0123 slow-unit-0123 core; do
+    echo x >$name
+    refused $name "$name at the top"
+done
+echo x >tests/crash-0123
+refused tests/crash-0123 'one in tests/'
+mkdir tests/corpus && echo x >tests/corpus/seed
+refused tests/corpus 'a folder that nobody knows'
+printf 'a\0b' >src/base/blob
+refused src/base/blob 'a binary file'
+head -c 204801 /dev/zero | tr '\0' 'x' >src/base/big.txt
+refused src/base/big.txt 'a file that is too long'
+printf 'x \n' >src/base/y.sh
+refused src/base/y.sh 'white space at the end'
+tidy
+ok $? 'and without them it is tidy again'
+done_testing
