@@ -11,6 +11,8 @@ line:
   mode cut          forward half of the answer and close the connection
   mode chaos N      close each new connection after about N bytes, in the middle of anything
   mode error TEXT   answer the next request with that error of Redis, then pass
+  mode refuse WORD TEXT
+                    the same for the next request that has the word in it; others pass
   mode JUNK         something else instead of an answer; see the names below
   once              the next answer (or dropped request) is the last that the mode is for
   trips             how many round trips there were since the last time
@@ -83,6 +85,10 @@ class Pair:
         self.asked = True
         with lock:
             state['requests'] += chunk.count(b'POST /')
+        with lock:
+            word, _, text = state['text'].partition(' ')
+            if state['mode'] == 'refuse' and word.encode() in chunk:
+                state['mode'], state['text'] = 'error', text
         mode, text = mode_now(lambda mode: mode in ('drop', 'error'))
         if mode == 'drop':
             raise Over
@@ -95,7 +101,7 @@ class Pair:
         with lock:
             state['trips'] += self.asked
         self.asked = False
-        mode, _ = mode_now(lambda mode: mode not in ('drop', 'error'))
+        mode, _ = mode_now(lambda mode: mode not in ('drop', 'error', 'refuse'))
         if mode == 'kill':
             raise Over
         if mode == 'cut':

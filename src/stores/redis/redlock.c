@@ -156,7 +156,7 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t dead
 }
 
 /* A request that was sent must not be lost with its connection: waits for the answers that are
- * owed. A release whose connection broke falls back to the node. */
+ * owed. A release that is not done by then falls back to the node. */
 static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
 {
     struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
@@ -168,14 +168,13 @@ static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
         struct rd_reply *reply;
 
         node->idle = link->next;
-        while (link->owed > 0 && rd_conn_receive(link->conn, &patience, &reply) == HF_OK) {
-            rd_reply_free(reply);
-            link->owed--;
-        }
+        while (link->owed > 0 && rd_conn_receive(link->conn, &patience, &reply) == HF_OK)
+            rl_link_past(link, reply);
         if (link->conn->broken) {
             rl_link_drop(store, index, link);
             continue;
         }
+        rl_link_return_debts(store, index, link);
         link->next = kept;
         kept = link;
     }

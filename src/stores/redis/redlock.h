@@ -98,7 +98,8 @@ struct rl_link {
     int64_t limit_ns; /* given up if there is no progress by then */
     int64_t used_ns;
     unsigned owed;         /* answers that nobody waits for any more         */
-    struct rl_debts debts; /* releases among them: they fall back to the node */
+    struct rl_debts debts; /* releases among them: they fall back to the node  */
+    bool unloaded;         /* one of those answers was that the script is not known */
     unsigned heard, expected;
     struct rd_reply *replies[RL_MEET_MAX]; /* of a meeting */
 };
@@ -110,11 +111,18 @@ void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link);
 void rl_link_close(struct rl_link *link, bool forked);
 /* Closes a link that is no use any more; what it owes falls back to the node. Takes NULL. */
 void rl_link_drop(struct rl_store *store, unsigned index, struct rl_link *link);
+/* Takes an answer that nobody waits for, and frees it. */
+void rl_link_past(struct rl_link *link, struct rd_reply *reply);
+/* The releases that are not known to be done fall back to the node. */
+void rl_link_return_debts(struct rl_store *store, unsigned index, struct rl_link *link);
 /* Asks the node who it is, once more. */
 void rl_link_meet(struct rl_store *store, unsigned index, struct rl_link *link);
 /* Goes on as far as it can without waiting. False: on its way. True: ready, or broken (err). */
 bool rl_link_step(struct rl_store *store, unsigned index, struct rl_link *link,
                   struct hf_error *err);
+/* Sends our scripts once more, to a node that forgot them; nobody waits for the answers. False: the
+ * connection broke. */
+bool rl_link_load(struct rl_link *link);
 /* False: the connection broke. */
 bool rl_link_send(struct rl_link *link, const struct rd_request *request);
 /* The next answer that is not owed to nobody, if it has come. False: the connection broke. */
@@ -125,6 +133,7 @@ bool rl_link_glance(struct rl_link *link, struct rd_reply **reply);
 enum rl_event {
     RL_ANSWER,  /* with a reply                                       */
     RL_BROKE,   /* the connection did: nothing more comes             */
+    RL_AGAIN,   /* it had no script, so it did not act; now it has    */
     RL_JOINED,  /* a node that was on its way may be sent to          */
     RL_MISSING, /* it may not                                         */
     RL_SILENCE  /* nothing came in time, or nothing is to come at all */
@@ -137,6 +146,7 @@ struct rl_round {
     struct rl_link *link[HF__QUORUM_NODES_MAX];
     bool joined[HF__QUORUM_NODES_MAX];      /* its link is ready, and it votes if it has to */
     unsigned pending[HF__QUORUM_NODES_MAX]; /* answers that are still to come */
+    bool loaded[HF__QUORUM_NODES_MAX];      /* it was sent the scripts again */
     unsigned ready;                         /* nodes that poll said have something, as bits */
     char id[HF__QUORUM_NODES_MAX][RD_INCARNATION_LEN + 1];
     enum hf_status missing[HF__QUORUM_NODES_MAX]; /* why a node cannot be sent to */

@@ -129,17 +129,21 @@ static enum hf__quorum_action on_answer(struct attempt *a, unsigned index,
                             rl_round_error(&a->round, index, a->claim->name, reply), now_ns);
 }
 
+static enum hf__quorum_action ask_to_raise(struct attempt *a, unsigned index)
+{
+    build_raise(a, index);
+    if (rl_round_send(&a->round, index))
+        return HF__QUORUM_WAIT;
+    return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_of(a->store));
+}
+
 static enum hf__quorum_action send_raises(struct attempt *a)
 {
     enum hf__quorum_action action = HF__QUORUM_WAIT;
 
-    for (unsigned i = 0; i < a->vote.count && action == HF__QUORUM_WAIT; i++) {
-        if (!hf__quorum_raises(&a->vote, i))
-            continue;
-        build_raise(a, i);
-        if (!rl_round_send(&a->round, i))
-            action = hf__quorum_on_no(&a->vote, i, HF__NO_UNREACHABLE, now_of(a->store));
-    }
+    for (unsigned i = 0; i < a->vote.count && action == HF__QUORUM_WAIT; i++)
+        if (hf__quorum_raises(&a->vote, i))
+            action = ask_to_raise(a, i);
     return action;
 }
 
@@ -226,6 +230,10 @@ static enum hf__quorum_action on_event(struct attempt *a, enum rl_event event, u
         return on_answer(a, index, reply);
     case RL_BROKE:
         return hf__quorum_on_no(&a->vote, index, HF__NO_ANSWER, now_of(a->store));
+    case RL_AGAIN:
+        if (hf__quorum_raises(&a->vote, index))
+            return ask_to_raise(a, index);
+        /* fall through */
     case RL_JOINED:
         /* In the second round a grant would come too late to count. */
         if (a->vote.phase == HF__PHASE_GRANT)

@@ -115,6 +115,7 @@ static enum hf__quorum_action next_word(struct poll_of_all *p, int64_t deadline_
         action = hf__quorum_on_no(&p->vote, index, HF__NO_ANSWER, now_of(p->store));
         break;
     case RL_JOINED:
+    case RL_AGAIN:
         action = ask_node(p, index);
         break;
     case RL_MISSING:

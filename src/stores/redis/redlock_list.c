@@ -165,7 +165,7 @@ static enum hf_status look_at(struct rl_store *store, const char *name,
             ask_node(&round, i, &keys);
     deadline_ns = rl_round_deadline(&round, query->deadline_ns);
     while ((event = rl_round_next(&round, deadline_ns, &index, &reply)) != RL_SILENCE) {
-        if (event == RL_JOINED)
+        if (event == RL_JOINED || event == RL_AGAIN)
             ask_node(&round, index, &keys);
         if (event == RL_ANSWER && reply->type == RD_REPLY_ARRAY)
             take_word(&words[count++], reply);

@@ -91,6 +91,17 @@ bool rl_round_send(struct rl_round *round, unsigned index)
     return sent;
 }
 
+/* A node that was told to forget its scripts gets them once more. True: it did not act on what it
+ * was asked, and can be asked again. */
+static bool reload(struct rl_round *round, unsigned index, const struct rd_reply *reply)
+{
+    if (round->loaded[index] || reply->type != RD_REPLY_ERROR ||
+        rd_verdict(reply->text) != RD_NOSCRIPT)
+        return false;
+    round->loaded[index] = true;
+    return rl_link_load(round->link[index]);
+}
+
 /* An answer that has come already, or the news that none will. */
 static bool look(struct rl_round *round, unsigned index, struct rd_reply **reply,
                  enum rl_event *event)
@@ -103,7 +114,11 @@ static bool look(struct rl_round *round, unsigned index, struct rd_reply **reply
     if (*reply == NULL)
         return false;
     round->pending[index]--;
-    *event = RL_ANSWER;
+    *event = reload(round, index, *reply) ? RL_AGAIN : RL_ANSWER;
+    if (*event == RL_AGAIN) {
+        rd_reply_free(*reply);
+        *reply = NULL;
+    }
     return true;
 }
 

@@ -1,0 +1,63 @@
+#!/bin/bash
+# badday.t - nodes that answer, and not what one would like to hear.
+# shellcheck disable=SC2317 # functions that eventually uses by name
+# run: once
+set -u
+. "$(dirname "$0")/lib.sh"
+
+nodes 3
+proxy_start p1 n1
+proxy_start p2 n2
+proxy_start p3 n3
+url=$(redlock '?node_timeout=5s' p1 p2 p3)
+client c "$url"
+is "$answer" ok 'three nodes open'
+client d "$url"
+flush() { for n in n1 n2 n3; do rcli "$n" script flush >/dev/null; done; }
+at() { [ "$(rcli n1 exists "$1")$(rcli n2 exists "$1")$(rcli n3 exists "$1")" = "$2" ]; }
+
+# The scripts are forgotten under a client that never acquires again.
+ask c acquire 1 kept 20000 0
+flush
+ask c renew 1 30000
+is "$answer" ok 'a renewal loads the scripts again and is asked again'
+above "$(rcli n3 pttl kept)" 20000 'it took effect'
+flush
+ask d status kept
+like "$answer" '*held=1*' 'so does a look'
+flush
+ask d list -
+like "$answer" '*kept held=1*' 'and a listing'
+flush
+ask c release 1
+is "$answer" ok 'and a release'
+eventually 10 at kept 000
+ok $? 'which took effect at every node'
+
+# In the second round of an acquire: tokens ahead of all clocks make one.
+sha=$(sed -n '/"redlock_raise"/,/"/s/.*"\([0-9a-f]\{40\}\)".*/\1/p' "$build/gen/redis.c")
+for n in n1 n2 n3; do
+    rcli "$n" set 'holdfast:{raised}:t' '4000000000000000 1000 - 00 ahead' >/dev/null
+done
+for p in p1 p2 p3; do
+    proxy $p mode refuse "$sha" NOSCRIPT No matching script
+done
+ask c acquire 1 raised 20000 0
+is "$(token)" 4000000000000001 'a raise that a node has no script for is asked again'
+ask c release 1
+for p in p1 p2 p3; do
+    proxy $p mode pass
+done
+
+# A release that nobody waits for: what a failed acquire left at one node.
+sha=$(sed -n '/"redlock_release"/,/"/s/.*"\([0-9a-f]\{40\}\)".*/\1/p' "$build/gen/redis.c")
+rcli n2 set split stranger >/dev/null
+rcli n3 set split stranger >/dev/null
+proxy p1 mode refuse "$sha" NOSCRIPT No matching script
+ask c acquire 1 split 60000 0
+like "$answer" 'HF_BUSY*' 'held at two of three'
+is "$(rcli n1 exists split)" 1 'the first one granted, and did not know how to release'
+ask_again() { ask c acquire 1 other 20000 0 && ask c release 1 && at split 011; }
+eventually 10 ask_again
+ok $? 'it is told again'
+done_testing
