@@ -60,4 +60,13 @@ is "$(rcli n1 exists split)" 1 'the first one granted, and did not know how to r
 ask_again() { ask c acquire 1 other 20000 0 && ask c release 1 && at split 011; }
 eventually 10 ask_again
 ok $? 'it is told again'
+
+# What is no token, at two of three.
+rcli n1 set 'holdfast:{bad}:t' rubbish >/dev/null
+rcli n2 set 'holdfast:{bad}:t' '9007199254740991 1 - 00 x' >/dev/null
+ask c acquire 1 bad 20000 0
+like "$answer" 'HF_CORRUPT*does not hold a token*' 'damaged records are told'
+eventually 10 at bad 000
+ok $? 'and nothing is taken'
+is "$(rcli n1 get 'holdfast:{bad}:t')" rubbish 'nor written over'
 done_testing

@@ -220,11 +220,7 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
         return HF_OK;
     }
     if (rd_reply_is(answer->reply, "corrupt"))
-        return hf__fail(
-            err, HF_CORRUPT,
-            "lock \"%.60s\" in store %.80s: the key %.60s does not hold a token; delete "
-            "it, after a look at the fence",
-            a->claim->name, a->store->url.shown, a->keys.record);
+        return rd_corrupt(a->store, a->claim->name, &a->keys, answer->reply, err);
     return rd_nonsense(a->store, a->claim->name, err);
 }
 

@@ -181,6 +181,10 @@ enum hf_status rd_claim_keys(const struct rd_store *store, const char *name, str
 /* HF_LOST with its text and grant->loss (grant may be NULL), from {'lost', why}. */
 enum hf_status rd_lost(const struct rd_store *store, const char *name, const struct rd_reply *reply,
                        struct hf_grant *grant, struct hf_error *err);
+/* HF_CORRUPT with its text, from {'corrupt', 'record' or 'clock'}: no token follows. */
+enum hf_status rd_corrupt(const struct rd_store *store, const char *name,
+                          const struct rd_keys *keys, const struct rd_reply *reply,
+                          struct hf_error *err);
 /* An answer that makes no sense. */
 enum hf_status rd_nonsense(const struct rd_store *store, const char *name, struct hf_error *err);
 

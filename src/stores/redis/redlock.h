@@ -171,6 +171,8 @@ void rl_round_end(struct rl_round *round, unsigned left, const struct rl_debt *d
 /* A release for that long. */
 struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, const char *owner,
                              int64_t ttl_ms);
+/* Remembers a trouble, if it is the first or there is more to mend than before. */
+void rl_round_note(struct rl_round *round, const struct hf_error *err);
 /* Remembers what an error reply means; why a node said no. */
 enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const char *lock,
                                   const struct rd_reply *reply);

@@ -102,7 +102,7 @@ static enum hf__quorum_action on_grant(struct attempt *a, unsigned index,
     struct hf_error err;
 
     if (!rl_node_clock(a->store, index, clock_us, &err)) {
-        a->round.note = err;
+        rl_round_note(&a->round, &err);
         return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_of(a->store));
     }
     return hf__quorum_on_grant(&a->vote, index, (uint64_t)prev, applied, (uint64_t)clock_us,
@@ -121,6 +121,13 @@ static enum hf__quorum_action on_answer(struct attempt *a, unsigned index,
         return hf__quorum_on_no(&a->vote, index, HF__NO_HELD, now_ns);
     if (rd_reply_is(reply, "granted"))
         return on_grant(a, index, reply);
+    if (rd_reply_is(reply, "corrupt")) {
+        struct hf_error err;
+
+        (void)rd_corrupt(&a->store->rd, a->claim->name, &a->keys, reply, &err);
+        rl_round_note(&a->round, &err);
+        return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_ns);
+    }
     if (rd_reply_is(reply, "held")) {
         note_holder(a, reply);
         return hf__quorum_on_no(&a->vote, index, HF__NO_HELD, now_ns);
@@ -199,7 +206,8 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
         err->retry_after_ms = a->round.retry_after_ms;
         return HF_QUARANTINE;
     case HF__WHY_UNREACHABLE:
-        if (a->round.note.code == HF_DENIED || a->round.note.code == HF_INVALID) {
+        if (a->round.note.code == HF_DENIED || a->round.note.code == HF_INVALID ||
+            a->round.note.code == HF_CORRUPT) {
             *err = a->round.note;
             return err->code;
         }

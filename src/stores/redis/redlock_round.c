@@ -7,17 +7,24 @@
 #include <string.h>
 
 /* What somebody has to mend comes before what may pass. */
-static void note(struct rl_round *round, const struct hf_error *err)
+static unsigned weight(enum hf_status status)
 {
-    if (round->note.code == HF_OK || err->code == HF_INVALID ||
-        (err->code == HF_DENIED && round->note.code != HF_INVALID))
+    return status == HF_INVALID   ? 4
+           : status == HF_DENIED  ? 3
+           : status == HF_CORRUPT ? 2
+                                  : status != HF_OK;
+}
+
+void rl_round_note(struct rl_round *round, const struct hf_error *err)
+{
+    if (weight(err->code) > weight(round->note.code))
         round->note = *err;
 }
 
 static void miss(struct rl_round *round, unsigned index, const struct hf_error *err)
 {
     round->missing[index] = err->code;
-    note(round, err);
+    rl_round_note(round, err);
     if (err->code == HF_QUARANTINE &&
         (round->retry_after_ms == 0 || err->retry_after_ms < round->retry_after_ms))
         round->retry_after_ms = err->retry_after_ms > 0 ? err->retry_after_ms : 1;
@@ -243,7 +250,7 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
         (void)rd_verdict_fail(text, lock, round->store->rd.url.shown, &err);
     else
         (void)rd_nonsense(&round->store->rd, lock, &err);
-    note(round, &err);
+    rl_round_note(round, &err);
     return HF__NO_UNREACHABLE;
 }
 
