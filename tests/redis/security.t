@@ -69,7 +69,13 @@ ask l2 release 1
 client o "redis://locker:s3@127.0.0.1:$p?prefix=other:"
 ask o acquire 1 x 5000 0
 like "$answer" 'HF_DENIED*ACL*' 'a key outside its pattern: denied'
-admin acl setuser locker -evalsha >/dev/null
+admin acl setuser locker -scan >/dev/null
+ask l list -
+like "$answer" '*HF_DENIED*+scan*' 'a listing that is refused says so'
+admin acl setuser locker +scan -type >/dev/null
+ask l list -
+like "$answer" '*HF_DENIED*+type*' 'also for what its script needs'
+admin acl setuser locker +type -evalsha >/dev/null
 ask l acquire 1 x 5000 0
 like "$answer" 'HF_DENIED*+evalsha*' 'NOPERM names the missing rule'
 admin acl setuser locker +evalsha -set >/dev/null

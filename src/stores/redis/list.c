@@ -67,38 +67,57 @@ static enum hf_status list_one(struct listing *l, struct hf_error *err)
     return hf__ok(err);
 }
 
+enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD_CURSOR_MAX],
+                       const struct rd_patience *patience, struct rd_reply **reply,
+                       struct hf_error *err)
+{
+    struct rd_request request = {0};
+    enum hf_status status;
+    const char *next;
+
+    rd_request_begin(&request, 6);
+    rd_request_word(&request, "SCAN");
+    rd_request_word(&request, cursor);
+    rd_request_word(&request, "MATCH");
+    rd_request_word(&request, pattern);
+    rd_request_word(&request, "COUNT");
+    rd_request_number(&request, PAGE);
+    status = rd_node_ask(node, &request, 1, patience, reply, err);
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status;
+    next = rd_reply_text(rd_reply_at(*reply, 0));
+    if ((*reply)->type == RD_REPLY_ERROR)
+        status = rd_verdict_fail((*reply)->text, NULL, node->url->shown, err);
+    else if (rd_reply_at(*reply, 1)->type != RD_REPLY_ARRAY || next[0] == '\0' ||
+             next[strspn(next, "0123456789")] != '\0' || strlen(next) >= RD_CURSOR_MAX)
+        status =
+            rd_node_fail(node, HF_CORRUPT, "its answer to SCAN makes no sense; is it Redis?", err);
+    if (status != HF_OK) {
+        rd_reply_free(*reply);
+        return status;
+    }
+    memcpy(cursor, next, strlen(next) + 1);
+    return HF_OK;
+}
+
 static enum hf_status list_node(struct listing *l, struct rd_node *node, struct hf_error *err)
 {
     char pattern[2 * RD_KEY_MAX + 32];
-    char cursor[24] = "0";
+    char cursor[RD_CURSOR_MAX] = "0";
+    enum hf_status status;
 
     rd_keys_pattern(pattern, sizeof pattern, l->store->url.prefix, l->query->name);
     do {
-        struct rd_request request = {0};
         struct rd_reply *reply;
-        enum hf_status status;
 
-        rd_request_begin(&request, 6);
-        rd_request_word(&request, "SCAN");
-        rd_request_word(&request, cursor);
-        rd_request_word(&request, "MATCH");
-        rd_request_word(&request, pattern);
-        rd_request_word(&request, "COUNT");
-        rd_request_number(&request, PAGE);
-        status = rd_node_ask(node, &request, 1, &l->patience, &reply, err);
-        rd_request_release(&request);
+        status = rd_scan(node, pattern, cursor, &l->patience, &reply, err);
         if (status != HF_OK)
             return status;
-        if (reply->type == RD_REPLY_ERROR)
-            status = rd_verdict_fail(reply->text, NULL, l->store->url.shown, err);
-        else
-            status = list_page(l, node, rd_reply_at(reply, 1), err);
-        hf__copy_printable(cursor, sizeof cursor, rd_reply_text(rd_reply_at(reply, 0)));
+        status = list_page(l, node, rd_reply_at(reply, 1), err);
         rd_reply_free(reply);
-        if (status != HF_OK)
-            return status;
-    } while (!l->stopped && strcmp(cursor, "0") != 0 && cursor[0] != '\0');
-    return HF_OK;
+    } while (status == HF_OK && !l->stopped && strcmp(cursor, "0") != 0);
+    return status;
 }
 
 enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
@@ -192,7 +211,7 @@ static size_t pick(struct listing *l, const struct rd_reply *keys, struct rd_req
 static enum hf_status list_page(struct listing *l, struct rd_node *node,
                                 const struct rd_reply *keys, struct hf_error *err)
 {
-    size_t max = keys->type == RD_REPLY_ARRAY ? keys->len : 0;
+    size_t max = keys->len;
     struct rd_request request = {0};
     struct rd_reply **replies = calloc(max + 1, sizeof *replies);
     char(*names)[HF_NAME_MAX + 1] = calloc(max + 1, sizeof *names);

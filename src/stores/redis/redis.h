@@ -172,6 +172,14 @@ enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *cla
 enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
 
+/* One page of the keys that match, as SCAN shows them: the caller frees *reply, whose second item
+ * is an array. cursor is "0" at first, and "0" again after the last page. HF_OK, HF_UNREACHABLE,
+ * HF_DENIED and others, with a text. */
+enum { RD_CURSOR_MAX = 24 };
+enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD_CURSOR_MAX],
+                       const struct rd_patience *patience, struct rd_reply **reply,
+                       struct hf_error *err);
+
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
                         struct hf_fence_mark *mark, struct hf_error *err);
 

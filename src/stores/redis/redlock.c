@@ -116,7 +116,7 @@ static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
         return hf__fail(err, HF_UNREACHABLE,
                         "store %.80s: fewer than %u of %u nodes can be reached: %.90s",
                         store->rd.url.shown, hf__quorum_majority(store->count), store->count,
-                        rl_round_trouble(&round));
+                        rl_trouble(store, &round.note));
     return hf__ok(err);
 }
 

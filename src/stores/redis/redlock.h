@@ -4,6 +4,7 @@
  *   redlock_node.c   one node: who it is, whether it votes, what has to be released there yet
  *   redlock_link.c   one connection to a node, from nothing to ready, without waiting
  *   redlock_round.c  one request to every node at once, and the answers as they come
+ *   redlock_trouble.c  what to say when too few of them are of use
  *   redlock_acquire.c, redlock_hold.c
  *                    acquire; renew and release: src/core/quorum.c decides, these ask
  *   redlock_list.c   what a majority of the nodes says is held
@@ -128,6 +129,17 @@ bool rl_link_send(struct rl_link *link, const struct rd_request *request);
 /* The next answer that is not owed to nobody, if it has come. False: the connection broke. */
 bool rl_link_glance(struct rl_link *link, struct rd_reply **reply);
 
+/* redlock_trouble.c */
+
+/* Remembers a trouble, if it is the first or there is more to mend than before. */
+void rl_note(struct hf_error *note, const struct hf_error *err);
+/* A trouble without the store's name: the end of a sentence that has it. */
+const char *rl_trouble(const struct rl_store *store, const struct hf_error *note);
+/* Fewer nodes than a majority gave an answer of use. What somebody has to mend, if that is why,
+ * else HF_UNREACHABLE. lock: NULL if it is about none. */
+enum hf_status rl_too_few(const struct rl_store *store, const char *lock,
+                          const struct hf_error *note, struct hf_error *err);
+
 /* redlock_round.c */
 
 enum rl_event {
@@ -171,13 +183,9 @@ void rl_round_end(struct rl_round *round, unsigned left, const struct rl_debt *d
 /* A release for that long. */
 struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, const char *owner,
                              int64_t ttl_ms);
-/* Remembers a trouble, if it is the first or there is more to mend than before. */
-void rl_round_note(struct rl_round *round, const struct hf_error *err);
 /* Remembers what an error reply means; why a node said no. */
 enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const char *lock,
                                   const struct rd_reply *reply);
-/* The first trouble, without the store's name: the end of a sentence that has it. */
-const char *rl_round_trouble(const struct rl_round *round);
 /* Why a node that has not joined does not vote. */
 enum hf__quorum_no rl_round_missing(const struct rl_round *round, unsigned index);
 /* Tells the vote that nothing more came in time: a node that was asked may have acted, one that has

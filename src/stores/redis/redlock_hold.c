@@ -174,10 +174,12 @@ static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
                         "lock \"%.60s\" in store %.80s is not held any more by a majority of the "
                         "nodes",
                         p->claim->name, shown);
-    return hf__fail(err, p->vote.why == HF__WHY_UNKNOWN ? HF_UNKNOWN : HF_UNREACHABLE,
+    if (p->vote.why != HF__WHY_UNKNOWN)
+        return rl_too_few(p->store, p->claim->name, &p->round.note, err);
+    return hf__fail(err, HF_UNKNOWN,
                     "lock \"%.50s\" in store %.60s: fewer than %u of %u nodes answered: %.80s",
                     p->claim->name, shown, hf__quorum_majority(p->vote.count), p->vote.count,
-                    rl_round_trouble(&p->round));
+                    rl_trouble(p->store, &p->round.note));
 }
 
 enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim,

@@ -6,25 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What somebody has to mend comes before what may pass. */
-static unsigned weight(enum hf_status status)
-{
-    return status == HF_INVALID   ? 4
-           : status == HF_DENIED  ? 3
-           : status == HF_CORRUPT ? 2
-                                  : status != HF_OK;
-}
-
-void rl_round_note(struct rl_round *round, const struct hf_error *err)
-{
-    if (weight(err->code) > weight(round->note.code))
-        round->note = *err;
-}
-
 static void miss(struct rl_round *round, unsigned index, const struct hf_error *err)
 {
     round->missing[index] = err->code;
-    rl_round_note(round, err);
+    rl_note(&round->note, err);
     if (err->code == HF_QUARANTINE &&
         (round->retry_after_ms == 0 || err->retry_after_ms < round->retry_after_ms))
         round->retry_after_ms = err->retry_after_ms > 0 ? err->retry_after_ms : 1;
@@ -250,24 +235,8 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
         (void)rd_verdict_fail(text, lock, round->store->rd.url.shown, &err);
     else
         (void)rd_nonsense(&round->store->rd, lock, &err);
-    rl_round_note(round, &err);
+    rl_note(&round->note, &err);
     return HF__NO_UNREACHABLE;
-}
-
-const char *rl_round_trouble(const struct rl_round *round)
-{
-    static const char start[] = "store ";
-    const char *shown = round->store->rd.url.shown;
-    const char *text = round->note.text;
-    size_t len = strlen(shown);
-
-    if (round->note.code == HF_OK)
-        return "they did not answer in time";
-    if (strncmp(text, start, sizeof start - 1) == 0 &&
-        strncmp(text + sizeof start - 1, shown, len) == 0 &&
-        strncmp(text + sizeof start - 1 + len, ": ", 2) == 0)
-        text += sizeof start - 1 + len + 2;
-    return text;
 }
 
 enum hf__quorum_no rl_round_missing(const struct rl_round *round, unsigned index)
