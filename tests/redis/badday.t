@@ -65,6 +65,11 @@ like "$answer" 'ok *' 'NOSCRIPT: loaded and asked again'
 rcli a script flush >/dev/null
 ask c release 1
 is "$answer" ok 'also for a release'
+ask k acquire 1 e 5000 0
+rcli a script flush >/dev/null
+ask c list -
+like "$answer" 'ok *[[]e held=1*' 'and for a listing'
+ask k release 1
 
 # a server that is busy with a script
 rcli a config set lua-time-limit 50 busy-reply-threshold 50 >/dev/null

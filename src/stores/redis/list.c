@@ -208,6 +208,22 @@ static size_t pick(struct listing *l, const struct rd_reply *keys, struct rd_req
     return count;
 }
 
+/* Asks about count locks at once; a second time if the server has forgotten the script. */
+static enum hf_status ask_page(struct rd_node *node, const struct rd_request *request, size_t count,
+                               const struct rd_patience *patience, struct rd_reply **replies,
+                               struct hf_error *err)
+{
+    enum hf_status status = rd_node_ask(node, request, count, patience, replies, err);
+    const struct rd_reply *last = status == HF_OK ? replies[count - 1] : NULL;
+
+    if (last == NULL || last->type != RD_REPLY_ERROR || rd_verdict(last->text) != RD_NOSCRIPT)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        rd_reply_free(replies[i]);
+    status = rd_guard_load(node, patience, err);
+    return status == HF_OK ? rd_node_ask(node, request, count, patience, replies, err) : status;
+}
+
 static enum hf_status list_page(struct listing *l, struct rd_node *node,
                                 const struct rd_reply *keys, struct hf_error *err)
 {
@@ -225,7 +241,7 @@ static enum hf_status list_page(struct listing *l, struct rd_node *node,
     count = pick(l, keys, &request, names, max);
     if (count == 0)
         goto out;
-    status = rd_node_ask(node, &request, count, &l->patience, replies, err);
+    status = ask_page(node, &request, count, &l->patience, replies, err);
     if (status != HF_OK)
         goto out;
     for (size_t i = 0; i < count; i++) {

@@ -154,6 +154,9 @@ enum { RD_GUARD_REPLIES = 3 };
 void rd_guard_ask(struct rd_node *node, struct rd_request *request);
 enum hf_status rd_guard_hear(struct rd_node *node, struct rd_reply *const *replies,
                              struct hf_error *err);
+/* Loads the scripts: HF_OK, or what is in the way. */
+enum hf_status rd_guard_load(struct rd_node *node, const struct rd_patience *patience,
+                             struct hf_error *err);
 /* The incarnation if it is known and grants, else "". */
 void rd_guard_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1]);
 /* The server says it is not that incarnation (any more). */
