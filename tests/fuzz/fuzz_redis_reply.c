@@ -1,5 +1,5 @@
 /* fuzz_redis_reply.c - anything a server may send, in pieces. Built with clang
- * -fsanitize=fuzzer,address. */
+ * -fsanitize=fuzzer,address,undefined. */
 #include "stores/redis/reply.h"
 #include "stores/redis/verdict.h"
 

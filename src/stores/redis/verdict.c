@@ -89,12 +89,12 @@ static bool command_at(const char *script, long number, char *out, size_t size)
     const char *call;
     size_t len;
 
-    for (; number > 1 && script != NULL; number--) {
+    for (; number > 1; number--) {
         script = strchr(script, '\n');
-        script += script != NULL;
+        if (script == NULL)
+            return false;
+        script++;
     }
-    if (script == NULL)
-        return false;
     len = strcspn(script, "\n");
     call = memmem(script, len, "call('", 6);
     if (call == NULL || (len = strcspn(call + 6, "'")) + 1 >= size)
