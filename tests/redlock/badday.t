@@ -61,6 +61,21 @@ ask_again() { ask c acquire 1 other 20000 0 && ask c release 1 && at split 011; 
 eventually 10 ask_again
 ok $? 'it is told again'
 
+# One of three is away. Whether the lock is held is for the other two to say.
+redis_stop n3 KILL
+ask c acquire 1 busy 20000 0
+like "$answer" 'ok *' 'two of three grant'
+for i in 1 2 3; do
+    ask d acquire 1 busy 20000 0
+    like "$answer" 'HF_BUSY*' 'it is held, not out of reach'
+done
+rcli n1 del busy >/dev/null
+rcli n2 del busy >/dev/null
+ask c renew 1 20000
+like "$answer" 'HF_LOST*' 'and lost, not out of reach'
+redis_again n3
+calm n3
+
 # What is no token, at two of three.
 rcli n1 set 'holdfast:{bad}:t' rubbish >/dev/null
 rcli n2 set 'holdfast:{bad}:t' '9007199254740991 1 - 00 x' >/dev/null
