@@ -25,7 +25,7 @@ proxy p trips
 is "$proxied" 1 'release is one'
 
 # the answer never comes
-for mode in mute kill cut garbage http huge many deep; do
+for mode in mute hole kill cut garbage http huge many deep; do
     proxy p mode $mode
     ask c acquire 1 "lost-$mode" 50000 0
     like "$answer" 'HF_UNKNOWN*may have taken effect*' "$mode: the outcome is unknown, not busy"

@@ -6,6 +6,7 @@ line:
   mode pass         forward everything
   mode mute         take requests, forward them, swallow the answers
   mode deaf         take requests and forward nothing
+  mode hole         forward one request of each connection, swallow the answer, end with the next one
   mode drop         close the connection when a request comes, without forwarding it
   mode kill         close the connection when the answer comes
   mode cut          forward half of the answer and close the connection
@@ -62,6 +63,7 @@ class Pair:
     def __init__(self, client, server):
         self.client, self.server = client, server
         self.asked = False
+        self.fell = False
         self.left = None
         with lock:
             if state['mode'] == 'chaos':
@@ -90,8 +92,9 @@ class Pair:
             if state['mode'] == 'refuse' and word.encode() in chunk:
                 state['mode'], state['text'] = 'error', text
         mode, text = mode_now(lambda mode: mode in ('drop', 'error'))
-        if mode == 'drop':
+        if mode == 'drop' or (mode == 'hole' and self.fell):
             raise Over
+        self.fell = mode == 'hole'
         if mode == 'error':
             self.client.sendall(f'-{text}\r\n'.encode())
         elif mode != 'deaf':
@@ -107,7 +110,7 @@ class Pair:
         if mode == 'cut':
             self.client.sendall(chunk[:max(1, len(chunk) // 2)])
             raise Over
-        if mode != 'mute':
+        if mode not in ('mute', 'hole'):
             self.forward(JUNK.get(mode, chunk), self.client)
 
 

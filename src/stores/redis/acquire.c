@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define LEAVE_MS       2000 /* what undoing an unanswered request may cost       */
+#define LEAVE_AGAIN_MS 500  /* the same if the undo is on its way already        */
 #define UNREACHABLE_MS 250  /* the pause before a waiting acquire tries again    */
 
 struct attempt {
@@ -23,6 +24,7 @@ struct attempt {
     struct rd_request request;
     char incarnation[RD_INCARNATION_LEN + 1]; /* what the last request said */
     bool known;           /* the server may have us in its queue, or as the holder */
+    bool undone;          /* what takes it back was sent, and may arrive           */
     struct rd_node *node; /* who said busy */
     int64_t look_ms;      /* when to look again */
 };
@@ -90,6 +92,7 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
     a->claim = claim;
     a->request = (struct rd_request){0};
     a->known = false;
+    a->undone = false;
     a->node = NULL;
     a->look_ms = 0;
     a->slot = rd_route_slot(store, &a->keys);
@@ -239,7 +242,6 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
                                .data = a};
         struct rd_answer answer;
         struct rd_node *node;
-        bool undone;
         enum hf_status status = rd_route(a->store, a->slot, &patience, &node, err);
 
         if (status == HF_OK) {
@@ -250,10 +252,10 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
         if (status != HF_OK)
             return status;
         build(a);
-        status = rd_call(a->store, &call, &answer, &undone, err);
+        status = rd_call(a->store, &call, &answer, &a->undone, err);
         if (status != HF_OK) {
-            /* Not executed, or taken back already; anything else has to be taken back. */
-            a->known = status == HF_UNREACHABLE ? a->known : !undone;
+            /* What may have been executed has to be taken back. */
+            a->known = a->known || status != HF_UNREACHABLE;
             return status;
         }
         status = judge(a, &answer, grant, err);
@@ -322,14 +324,18 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
     return status;
 }
 
+/* Also if the undo was sent behind the request: that connection may have died with it. Whichever
+ * comes second finds nothing to do, because the owner never comes back; and only the one behind the
+ * request is sure not to overtake it. */
 static void leave(struct attempt *a)
 {
+    int64_t limit_ms = a->undone ? LEAVE_AGAIN_MS : LEAVE_MS;
     struct rd_call call = {.lock = a->claim->name,
                            .slot = a->slot,
                            .urgent = true,
                            .patience = request_patience(a),
                            .request = &a->request};
-    int64_t limit_ns = a->store->base.host->now_ns() + LEAVE_MS * HF__NS_PER_MS;
+    int64_t limit_ns = a->store->base.host->now_ns() + limit_ms * HF__NS_PER_MS;
     struct rd_answer answer;
 
     if (limit_ns < call.patience.deadline_ns)
