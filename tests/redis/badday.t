@@ -59,6 +59,26 @@ proxy p mode error TRYAGAIN Multiple keys request during rehashing of slot
 ask c acquire 1 e 5000 0
 like "$answer" 'ok *' 'TRYAGAIN once: asked again'
 ask c release 1
+esc=$(printf '\033')
+proxy p mode error "ERR ${esc}[2J is this a terminal?"
+ask c acquire 1 e 5000 0
+like "$answer" 'HF_UNSUPPORTED*is this a terminal*' "the server's own words are quoted"
+[[ $answer != *$esc* ]]
+ok $? 'without what a terminal would do'
+rcli a set spoken 00aa px 60000 >/dev/null
+rcli a set 'holdfast:{spoken}:t' "1 1000 - 00aa ${esc}[2Jlabel" >/dev/null
+ask c acquire 1 spoken 5000 0
+like "$answer" 'HF_BUSY*label*' "so is a holder's label"
+[[ $answer != *$esc* ]]
+ok $? 'likewise'
+ask c status spoken
+[[ $answer == *label* && $answer != *$esc* ]]
+ok $? 'also by status'
+rcli a set "holdfast:{odd${esc}name}:t" '1 1000 - 00aa label' >/dev/null
+rcli a set "odd${esc}name" 00aa >/dev/null
+ask c list odd
+is "$answer" ok 'what cannot be a name is not listed'
+rcli a del spoken "odd${esc}name" >/dev/null
 rcli a script flush >/dev/null
 ask c acquire 1 e 5000 0
 like "$answer" 'ok *' 'NOSCRIPT: loaded and asked again'

@@ -174,8 +174,10 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
     int64_t left_ms = rd_reply_number(rd_reply_at(reply, 2), -1);
     const char *name = a->claim->name;
     const char *shown = a->store->url.shown;
+    char label[HF_LABEL_MAX + 1];
     char left[32] = "an unknown time";
 
+    hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 4)));
     a->node = answer->node;
     a->look_ms = rd_reply_number(rd_reply_at(reply, 1), 1000);
     if (left_ms >= 0)
@@ -183,8 +185,7 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
     if (strcmp(kind, "ours") == 0)
         return hf__fail(err, HF_BUSY,
                         "lock \"%.60s\" in store %.60s is held by %.60s (token %s), for %s yet",
-                        name, shown, rd_reply_text(rd_reply_at(reply, 4)),
-                        rd_reply_text(rd_reply_at(reply, 3)), left);
+                        name, shown, label, rd_reply_text(rd_reply_at(reply, 3)), left);
     if (strcmp(kind, "waiter") == 0)
         return hf__fail(err, HF_BUSY,
                         "lock \"%.60s\" in store %.80s is just being handed to the next in line",

@@ -28,10 +28,11 @@ static enum hf_status list_page(struct listing *l, struct rd_node *node,
 static void show(struct listing *l, const char *name, const struct rd_reply *reply)
 {
     const char *kind = rd_reply_text(rd_reply_at(reply, 7));
+    char label[HF_LABEL_MAX + 1];
     struct hf_lock_info info = {
         .size = sizeof info,
         .name = name,
-        .label = rd_reply_text(rd_reply_at(reply, 5)),
+        .label = label,
         .token = (uint64_t)rd_reply_number(rd_reply_at(reply, 2), 0),
         .remaining_ms = rd_reply_number(rd_reply_at(reply, 1), -1),
         .age_ms = rd_reply_number(rd_reply_at(reply, 3), -1),
@@ -41,6 +42,7 @@ static void show(struct listing *l, const char *name, const struct rd_reply *rep
         .foreign = strcmp(kind, "foreign") == 0,
     };
 
+    hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 5)));
     if ((info.held || info.waiters > 0) && !l->fn(&info, l->data))
         l->stopped = true;
 }

@@ -185,6 +185,14 @@ static void name_records(struct rd_store *store)
     }
 }
 
+static enum hf_status refused(const struct rd_node *node, const char *error, struct hf_error *err)
+{
+    char quote[RD_QUOTE_MAX];
+
+    rd_verdict_quote(quote, error);
+    return rd_node_fail(node, HF_UNREACHABLE, quote, err);
+}
+
 static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
                                   const struct rd_patience *patience, struct hf_error *err)
 {
@@ -198,7 +206,7 @@ static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
     if (status != HF_OK)
         return status;
     if (reply->type == RD_REPLY_ERROR)
-        status = rd_node_fail(node, HF_UNREACHABLE, reply->text, err);
+        status = refused(node, reply->text, err);
     pthread_mutex_lock(&store->lock);
     for (size_t i = 0; reply->type == RD_REPLY_ARRAY && i < reply->len; i++)
         take_share(store, node, rd_reply_at(reply, i));
@@ -243,7 +251,7 @@ static enum hf_status ask_once(struct rd_conn *conn, const char *const *words,
 
 /* What sentinels want before they answer anything, if they want it: a password. */
 static enum hf_status greet_sentinel(const struct rd_url *url, struct rd_conn *conn,
-                                     const struct rd_patience *patience, char *why, size_t size)
+                                     const struct rd_patience *patience, char why[RD_QUOTE_MAX])
 {
     const char *user = url->sentinel_user[0] != '\0' ? url->sentinel_user : "default";
     struct rd_reply *reply;
@@ -257,7 +265,7 @@ static enum hf_status greet_sentinel(const struct rd_url *url, struct rd_conn *c
         return status;
     if (reply->type == RD_REPLY_ERROR) {
         status = HF_DENIED;
-        hf__copy_printable(why, size, reply->text);
+        rd_verdict_quote(why, reply->text);
     }
     rd_reply_free(reply);
     return status;
@@ -274,7 +282,7 @@ static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_addre
     enum hf_status status = rd_conn_open(sentinel, store->tls, patience, &conn, why, sizeof why);
 
     if (status == HF_OK)
-        status = greet_sentinel(&store->url, conn, patience, why, sizeof why);
+        status = greet_sentinel(&store->url, conn, patience, why);
     if (status == HF_OK)
         status = ask_once(
             conn,

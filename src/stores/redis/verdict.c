@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUOTE_MAX 110 /* bytes of the server's own words in an error text */
-
 static const struct {
     const char *word;
     enum rd_verdict verdict;
@@ -83,6 +81,16 @@ bool rd_verdict_address(const char *error, struct rd_address *out, unsigned *slo
     return true;
 }
 
+void rd_verdict_quote(char out[RD_QUOTE_MAX], const char *error)
+{
+    char *args;
+
+    hf__copy_printable(out, RD_QUOTE_MAX, error);
+    args = strstr(out, ", with args");
+    if (args != NULL)
+        *args = '\0';
+}
+
 /* The command that line `number` of a script calls; false if it calls none. */
 static bool command_at(const char *script, long number, char *out, size_t size)
 {
@@ -149,7 +157,9 @@ enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *
                                struct hf_error *err)
 {
     char about[160];
+    char quote[RD_QUOTE_MAX];
 
+    rd_verdict_quote(quote, error);
     if (lock != NULL)
         (void)snprintf(about, sizeof about, "lock \"%.60s\" in store %.80s", lock, store);
     else
@@ -188,8 +198,8 @@ enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *
     case RD_TRYAGAIN:
     case RD_MOVED:
     case RD_ASK:
-        return hf__fail(err, HF_UNREACHABLE, "%s: the cluster does not serve this key now: %.*s",
-                        about, QUOTE_MAX, error);
+        return hf__fail(err, HF_UNREACHABLE, "%s: the cluster does not serve this key now: %s",
+                        about, quote);
     case RD_WRONGTYPE:
         return hf__fail(
             err, HF_CORRUPT,
@@ -198,5 +208,5 @@ enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *
     case RD_OTHER_ERROR:
         break;
     }
-    return hf__fail(err, HF_UNSUPPORTED, "%s: the server says: %.*s", about, QUOTE_MAX, error);
+    return hf__fail(err, HF_UNSUPPORTED, "%s: the server says: %s", about, quote);
 }
