@@ -218,7 +218,7 @@ bool rl_link_load(struct rl_link *link)
 static void build_greeting(const struct rd_url *url, struct rl_link *link,
                            struct rd_request *request)
 {
-    if (url->has_password) {
+    if (url->has_password || url->user[0] != '\0') {
         if (url->user[0] != '\0')
             rd_request_command(request,
                                (const char *const[]){"AUTH", url->user, url->password, NULL});
