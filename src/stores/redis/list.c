@@ -131,18 +131,17 @@ enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query,
                         .fn = fn,
                         .data = data};
     struct rd_node *nodes[RD_NODES_MAX];
-    struct rd_node *first;
     enum hf_status status;
     size_t count;
 
     if (query->exact)
         return list_one(&l, err);
-    status = rd_route(l.store, 0, &l.patience, &first, err);
-    if (status != HF_OK)
-        return status;
-    count = rd_route_all(l.store, nodes);
-    for (size_t i = 0; i < count && status == HF_OK && !l.stopped; i++)
+    status = rd_route_all(l.store, &l.patience, nodes, &count, err);
+    for (size_t i = 0; i < count && status == HF_OK && !l.stopped; i++) {
         status = list_node(&l, nodes[i], err);
+        if (status == HF_UNREACHABLE)
+            rd_route_forget(l.store, nodes[i]);
+    }
     free(l.seen);
     return status == HF_OK ? hf__ok(err) : status;
 }

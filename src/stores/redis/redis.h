@@ -115,8 +115,9 @@ bool rd_route_moves(struct rd_store *store);
 /* Finds out whether the first server belongs to a cluster, and what the cluster looks like. */
 enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *patience,
                               struct hf_error *err);
-/* Copies the servers to be asked for a complete listing; returns how many. */
-size_t rd_route_all(struct rd_store *store, struct rd_node *out[RD_NODES_MAX]);
+/* The servers to be asked for a complete listing. HF_OK, or what rd_route answers. */
+enum hf_status rd_route_all(struct rd_store *store, const struct rd_patience *patience,
+                            struct rd_node *out[RD_NODES_MAX], size_t *count, struct hf_error *err);
 
 /* call.c */
 

@@ -79,23 +79,6 @@ bool rd_route_moves(struct rd_store *store)
     return store->cluster || store->url.kind == RD_SENTINEL;
 }
 
-size_t rd_route_all(struct rd_store *store, struct rd_node *out[RD_NODES_MAX])
-{
-    size_t count = 0;
-
-    pthread_mutex_lock(&store->lock);
-    for (size_t i = 0; i < store->node_count; i++) {
-        bool serves = !store->cluster && store->nodes[i] == store->master;
-
-        for (size_t slot = 0; slot < RD_SLOTS && store->cluster && !serves; slot++)
-            serves = store->slots[slot] == i + 1;
-        if (serves)
-            out[count++] = store->nodes[i];
-    }
-    pthread_mutex_unlock(&store->lock);
-    return count;
-}
-
 /* Asks one server of the cluster after the other who has what. */
 static enum hf_status learn_cluster(struct rd_store *store, const struct rd_patience *patience,
                                     struct hf_error *err)
@@ -141,6 +124,42 @@ enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct rd_p
     *out = store->nodes[store->slots[slot] != 0 ? store->slots[slot] - 1 : 0];
     pthread_mutex_unlock(&store->lock);
     return HF_OK;
+}
+
+static bool knows_all_slots(struct rd_store *store)
+{
+    size_t slot = 0;
+
+    pthread_mutex_lock(&store->lock);
+    while (slot < RD_SLOTS && store->slots[slot] != 0)
+        slot++;
+    pthread_mutex_unlock(&store->lock);
+    return slot == RD_SLOTS;
+}
+
+enum hf_status rd_route_all(struct rd_store *store, const struct rd_patience *patience,
+                            struct rd_node *out[RD_NODES_MAX], size_t *count, struct hf_error *err)
+{
+    enum hf_status status = HF_OK;
+    bool serves[RD_NODES_MAX] = {false};
+
+    *count = 0;
+    if (!store->cluster) {
+        *count = 1;
+        return rd_route(store, 0, patience, out, err);
+    }
+    /* One that could not be reached was forgotten; it still has what it has. */
+    if (!knows_all_slots(store))
+        status = learn_cluster(store, patience, err);
+    pthread_mutex_lock(&store->lock);
+    for (size_t slot = 0; slot < RD_SLOTS; slot++)
+        if (store->slots[slot] != 0)
+            serves[store->slots[slot] - 1] = true;
+    for (size_t i = 0; i < store->node_count; i++)
+        if (serves[i])
+            out[(*count)++] = store->nodes[i];
+    pthread_mutex_unlock(&store->lock);
+    return status;
 }
 
 /* One server's share of CLUSTER SLOTS: [first, last, [host, port, ...], replicas...]. */
