@@ -107,6 +107,18 @@ like "$answer" 'ok *' 'until it is over'
 ask c release 1
 wait $looping
 
+# a server that has no room for another client, or wants none from outside
+proxy p mode error ERR max number of clients reached
+ask c acquire 1 e 5000 0
+like "$answer" 'HF_UNREACHABLE*maxclients*' 'no room for another client: unreachable, and why'
+proxy p mode error ERR max number of clients reached
+ask c acquire 1 e 5000 20000
+like "$answer" 'ok *' 'which a waiting acquire outlasts'
+ask c release 1
+proxy p mode error DENIED Redis is running in protected mode because protected mode is enabled
+ask c acquire 1 e 5000 0
+like "$answer" 'HF_DENIED*protected mode*' 'protected mode: denied'
+
 # no memory
 ask c acquire 1 held 20000 0
 tell k acquire 1 held 20000 30000

@@ -16,7 +16,7 @@ static const struct {
     {"BUSY", RD_BUSY_SCRIPT},      {"OOM", RD_OOM},          {"MISCONF", RD_MISCONF},
     {"NOREPLICAS", RD_NOREPLICAS}, {"CLUSTERDOWN", RD_DOWN}, {"MASTERDOWN", RD_DOWN},
     {"NOPERM", RD_NOPERM},         {"NOAUTH", RD_NOAUTH},    {"WRONGPASS", RD_NOAUTH},
-    {"WRONGTYPE", RD_WRONGTYPE},
+    {"WRONGTYPE", RD_WRONGTYPE},   {"DENIED", RD_PROTECTED},
 };
 
 /* Before Redis 7 an error inside a script came wrapped: "ERR Error running script (...):
@@ -48,6 +48,8 @@ enum rd_verdict rd_verdict(const char *error)
     if (strstr(error, "can't run this command or subcommand") != NULL ||
         strstr(error, "can't access at least one of the keys") != NULL)
         return RD_NOPERM;
+    if (strstr(error, "max number of clients") != NULL)
+        return RD_CROWDED;
     return RD_OTHER_ERROR;
 }
 
@@ -204,6 +206,12 @@ enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *
         return hf__fail(
             err, HF_CORRUPT,
             "%s: one of its keys holds something that is no lock; choose another prefix", about);
+    case RD_CROWDED:
+        return hf__fail(err, HF_UNREACHABLE,
+                        "%s: the server has as many clients as it takes; see its maxclients",
+                        about);
+    case RD_PROTECTED:
+        return hf__fail(err, HF_DENIED, "%s: the server says: %s", about, quote);
     case RD_NOSCRIPT:
     case RD_OTHER_ERROR:
         break;

@@ -22,6 +22,8 @@ enum rd_verdict {
     RD_NOPERM,      /* the ACL does not allow it                          */
     RD_NOAUTH,      /* password missing or wrong                          */
     RD_WRONGTYPE,   /* the key is something else                          */
+    RD_CROWDED,     /* no room for another client: said before any request */
+    RD_PROTECTED,   /* talks to its own machine only                      */
     RD_OTHER_ERROR
 };
 
