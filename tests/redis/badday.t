@@ -192,6 +192,17 @@ rcli a set 'holdfast:{bad}:t' '9007199254740991 1 - 00 x' >/dev/null
 ask c acquire 1 bad 5000 0
 like "$answer" 'HF_CORRUPT*' 'a token at the end of what Lua can count'
 
+# a lock that cannot be read does not hide the others from a listing
+for i in 1 2 3 4 5 6 7 8 9; do
+    ask c acquire "$i" "seen$i" 30000 0
+    [ "$i" -gt 3 ] || rcli a del "holdfast:{seen$i}:t" >/dev/null
+    [ "$i" -gt 3 ] || rcli a rpush "holdfast:{seen$i}:t" rubbish >/dev/null
+done
+ask c list seen
+is "$(grep -o 'seen[0-9] held=1' <<<"$answer" | wc -l)" 6 'six of nine are listed'
+like "$answer" '*HF_CORRUPT*seen[123]*' 'and that there are others'
+for i in 1 2 3 4 5 6 7 8 9; do ask c release "$i"; done
+
 # killed and restarted while a client waits: it goes on waiting, through the quarantine too
 client r1 "$(url a '/1?max_ttl=4s')"
 client r2 "$(url a '/1?max_ttl=4s')"

@@ -54,7 +54,12 @@ sha=$(sed -n '/"redlock_release"/,/"/s/.*"\([0-9a-f]\{40\}\)".*/\1/p' "$build/ge
 rcli n2 set split stranger >/dev/null
 rcli n3 set split stranger >/dev/null
 proxy p1 mode refuse "$sha" NOSCRIPT No matching script
-ask c acquire 1 split 60000 0
+kill -STOP "$(pid n2)" "$(pid n3)" # so that the first one's grant is not in one packet with the release
+tell c acquire 1 split 60000 0
+granted() { [ "$(rcli n1 exists split)" = 1 ]; }
+eventually 10 granted
+kill -CONT "$(pid n2)" "$(pid n3)"
+hear c
 like "$answer" 'HF_BUSY*' 'held at two of three'
 is "$(rcli n1 exists split)" 1 'the first one granted, and did not know how to release'
 ask_again() { ask c acquire 1 other 20000 0 && ask c release 1 && at split 011; }
@@ -84,4 +89,14 @@ like "$answer" 'HF_CORRUPT*does not hold a token*' 'damaged records are told'
 eventually 10 at bad 000
 ok $? 'and nothing is taken'
 is "$(rcli n1 get 'holdfast:{bad}:t')" rubbish 'nor written over'
+
+# A lock that cannot be read does not hide the others from a listing.
+for i in 1 2 3; do ask c acquire "$i" "seen$i" 30000 5000; done
+for n in n1 n2 n3; do
+    rcli "$n" del 'holdfast:{seen1}:t' >/dev/null
+    rcli "$n" rpush 'holdfast:{seen1}:t' rubbish >/dev/null
+done
+ask c list seen
+is "$(grep -o 'seen[0-9] held=1' <<<"$answer" | tr -d '\n')" 'seen2 held=1seen3 held=1' 'two of three are listed'
+like "$answer" '*HF_CORRUPT*seen1*' 'and the other one is told'
 done_testing

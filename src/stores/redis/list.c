@@ -16,6 +16,7 @@ struct listing {
     hf_list_fn *fn;
     void *data;
     bool stopped;
+    struct hf_error bad; /* of a lock that cannot be read: the others are shown all the same */
     uint64_t *seen; /* hashes of names: SCAN may show a key twice. Open addressing, 0 is free */
     size_t seen_count;
     size_t seen_size;
@@ -143,7 +144,7 @@ enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query,
             rd_route_forget(l.store, nodes[i]);
     }
     free(l.seen);
-    return status == HF_OK ? hf__ok(err) : status;
+    return status == HF_OK ? rd_pass(err, &l.bad) : status;
 }
 
 static bool grow_seen(struct listing *l)
@@ -225,6 +226,23 @@ static enum hf_status ask_page(struct rd_node *node, const struct rd_request *re
     return status == HF_OK ? rd_node_ask(node, request, count, patience, replies, err) : status;
 }
 
+/* What the server said of one lock. */
+static enum hf_status take_word(struct listing *l, const char *name, const struct rd_reply *reply,
+                                struct hf_error *err)
+{
+    struct hf_error one;
+
+    if (reply->type != RD_REPLY_ERROR) {
+        show(l, name, reply);
+        return HF_OK;
+    }
+    if (rd_verdict_fail(reply->text, name, l->store->url.shown, &one) == HF_CORRUPT) {
+        l->bad = one;
+        return HF_OK;
+    }
+    return rd_pass(err, &one);
+}
+
 static enum hf_status list_page(struct listing *l, struct rd_node *node,
                                 const struct rd_reply *keys, struct hf_error *err)
 {
@@ -246,10 +264,8 @@ static enum hf_status list_page(struct listing *l, struct rd_node *node,
     if (status != HF_OK)
         goto out;
     for (size_t i = 0; i < count; i++) {
-        if (replies[i]->type == RD_REPLY_ERROR && status == HF_OK)
-            status = rd_verdict_fail(replies[i]->text, names[i], l->store->url.shown, err);
-        else if (status == HF_OK && !l->stopped)
-            show(l, names[i], replies[i]);
+        if (status == HF_OK && !l->stopped)
+            status = take_word(l, names[i], replies[i], err);
         rd_reply_free(replies[i]);
     }
 out:

@@ -197,6 +197,8 @@ enum hf_status rd_lost(const struct rd_store *store, const char *name, const str
 enum hf_status rd_corrupt(const struct rd_store *store, const char *name,
                           const struct rd_keys *keys, const struct rd_reply *reply,
                           struct hf_error *err);
+/* Passes on what was said, HF_OK too; err may be NULL. */
+enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said);
 /* An answer that makes no sense. */
 enum hf_status rd_nonsense(const struct rd_store *store, const char *name, struct hf_error *err);
 

@@ -107,11 +107,8 @@ static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
     store->timeout_ms = store->rd.url.node_timeout_ms;
     if (round.note.code == HF_INVALID ||
         (met < hf__quorum_majority(store->count) && round.note.code != HF_OK &&
-         round.note.code != HF_UNREACHABLE)) {
-        if (err != NULL)
-            *err = round.note;
-        return round.note.code;
-    }
+         round.note.code != HF_UNREACHABLE))
+        return rd_pass(err, &round.note);
     if (met < hf__quorum_majority(store->count))
         return hf__fail(err, HF_UNREACHABLE,
                         "store %.80s: fewer than %u of %u nodes can be reached: %.90s",

@@ -178,10 +178,12 @@ enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query,
     struct rl_store *store = (struct rl_store *)base;
     struct names names = {0};
     enum hf_status status = HF_OK;
-    struct hf_error trouble = {0};
+    struct hf_error trouble = {0}, bad = {0}, own;
     unsigned answered = 0;
     bool stop = false;
 
+    if (err == NULL)
+        err = &own;
     if (query->exact)
         return look_at(store, query->name, query, fn, data, &stop, err);
     for (unsigned i = 0; i < store->count; i++) {
@@ -196,11 +198,17 @@ enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query,
         status = rl_too_few(store, NULL, &trouble, err);
     if (names.count > 0)
         qsort(names.items, names.count, sizeof *names.items, by_text);
-    for (size_t i = 0; i < names.count && status == HF_OK && !stop; i++)
+    for (size_t i = 0; i < names.count && status == HF_OK && !stop; i++) {
         if (i == 0 || strcmp(names.items[i], names.items[i - 1]) != 0)
             status = look_at(store, names.items[i], query, fn, data, &stop, err);
+        if (status == HF_CORRUPT) {
+            /* The others are shown all the same. */
+            bad = *err;
+            status = HF_OK;
+        }
+    }
     for (size_t i = 0; i < names.count; i++)
         free(names.items[i]);
     free(names.items);
-    return status == HF_OK ? hf__ok(err) : status;
+    return status == HF_OK ? rd_pass(err, &bad) : status;
 }

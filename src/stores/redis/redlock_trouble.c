@@ -41,11 +41,8 @@ enum hf_status rl_too_few(const struct rl_store *store, const char *lock,
     unsigned majority = hf__quorum_majority(store->count);
     const char *shown = store->rd.url.shown;
 
-    if (weight(note->code) > weight(HF_UNREACHABLE)) {
-        if (err != NULL)
-            *err = *note;
-        return note->code;
-    }
+    if (weight(note->code) > weight(HF_UNREACHABLE))
+        return rd_pass(err, note);
     if (lock == NULL)
         return hf__fail(err, HF_UNREACHABLE,
                         "store %.80s: fewer than %u of %u nodes answered: %.90s", shown, majority,
