@@ -84,6 +84,18 @@ like "$answer" 'HF_LOST*' 'and lost, not out of reach'
 redis_again n3
 calm n3
 
+# A node that does not answer is not waited for once for every lock of a listing.
+client f "$(redlock '?node_timeout=500ms' n1 n2 n3)"
+for i in $(seq 30); do ask f acquire "$i" "many$i" 60000 5000; done
+kill -STOP "$(pid n3)"
+started=$SECONDS
+ask f list many
+is "$(grep -o 'held=1' <<<"$answer" | wc -l)" 30 'with one of three frozen all locks are listed'
+[ $((SECONDS - started)) -lt 8 ]
+ok $? "in $((SECONDS - started)) s"
+kill -CONT "$(pid n3)"
+for i in $(seq 30); do ask f release "$i"; done
+
 # What is no token, at two of three.
 rcli n1 set 'holdfast:{bad}:t' rubbish >/dev/null
 rcli n2 set 'holdfast:{bad}:t' '9007199254740991 1 - 00 x' >/dev/null

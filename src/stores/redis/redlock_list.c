@@ -129,6 +129,23 @@ static bool show(const struct rl_store *store, const char *name, const struct wo
     return true;
 }
 
+/* Whether the nodes that have not answered cannot change who has a majority. */
+static bool settled(const struct rl_store *store, const struct word *words, unsigned count)
+{
+    unsigned majority = hf__quorum_majority(store->count);
+    unsigned most = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        unsigned votes = 0;
+
+        for (unsigned j = 0; j < count && words[i].owner[0] != '\0'; j++)
+            votes += strcmp(words[i].owner, words[j].owner) == 0;
+        if (votes > most)
+            most = votes;
+    }
+    return most >= majority || most + store->count - count < majority;
+}
+
 static void ask_node(struct rl_round *round, unsigned index, const struct rd_keys *keys)
 {
     rd_script_begin(&round->request, RD_SCRIPT_REDLOCK_LIST, keys, 0);
@@ -156,7 +173,8 @@ static enum hf_status look_at(struct rl_store *store, const char *name,
         if (round.joined[i])
             ask_node(&round, i, &keys);
     deadline_ns = rl_round_deadline(&round, query->deadline_ns);
-    while ((event = rl_round_next(&round, deadline_ns, &index, &reply)) != RL_SILENCE) {
+    while (!settled(store, words, count) &&
+           (event = rl_round_next(&round, deadline_ns, &index, &reply)) != RL_SILENCE) {
         if (event == RL_JOINED || event == RL_AGAIN)
             ask_node(&round, index, &keys);
         if (event == RL_ANSWER && reply->type == RD_REPLY_ARRAY)

@@ -227,6 +227,10 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
         rl_node_unload(round->store, index);
         if (round->retry_after_ms == 0)
             round->retry_after_ms = 1; /* it has to be asked who it is: at once */
+        if (text[0] != '\0') {
+            (void)rd_verdict_fail(text, lock, round->store->rd.url.shown, &err);
+            rl_note(&round->note, &err);
+        }
         return HF__NO_QUARANTINE;
     }
     if (rd_reply_is(reply, "replica"))
