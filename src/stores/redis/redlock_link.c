@@ -60,7 +60,6 @@ void rl_link_return_debts(struct rl_store *store, unsigned index, struct rl_link
     for (size_t i = 0; i < link->debts.count; i++)
         rl_node_owe(store, index, &link->debts.items[i]);
     link->debts.count = 0;
-    link->unloaded = false;
 }
 
 /* Once all have come the releases among them are done, unless one was not executed. To send the

@@ -214,8 +214,12 @@ void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link
     struct rd_request request = {0};
     struct rl_debts due;
 
-    if (link->owed == 0)
-        rl_link_return_debts(store, index, link); /* those that the node had no script for */
+    if (link->unloaded) {
+        /* Also for what is asked next: a node that always answers last is never seen to lack it. */
+        rl_link_return_debts(store, index, link);
+        link->conn->broken = !rl_link_load(link);
+        link->unloaded = false;
+    }
     pthread_mutex_lock(&node->lock);
     due.count = node->debts.count;
     memcpy(due.items, node->debts.items, due.count * sizeof *due.items);
@@ -223,10 +227,6 @@ void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link
     pthread_mutex_unlock(&node->lock);
     if (due.count == 0)
         return;
-    rd_request_command(
-        &request,
-        (const char *const[]){"SCRIPT", "LOAD", rd_scripts[RD_SCRIPT_REDLOCK_RELEASE].text, NULL});
-    link->owed++;
     for (size_t i = 0; i < due.count; i++) {
         struct rd_keys keys;
 
