@@ -100,7 +100,8 @@ struct rl_link {
     int64_t used_ns;
     unsigned owed;         /* answers that nobody waits for any more         */
     struct rl_debts debts; /* releases among them: they fall back to the node  */
-    bool unloaded;         /* one of those answers was that the script is not known */
+    bool unloaded;         /* one of those answers was that the script is not known, and none
+                              of the releases counts as done */
     unsigned heard, expected;
     struct rd_reply *replies[RL_MEET_MAX]; /* of a meeting */
 };
@@ -131,14 +132,20 @@ bool rl_link_glance(struct rl_link *link, struct rd_reply **reply);
 
 /* redlock_trouble.c */
 
-/* Remembers a trouble, if it is the first or there is more to mend than before. */
-void rl_note(struct hf_error *note, const struct hf_error *err);
-/* A trouble without the store's name: the end of a sentence that has it. */
-const char *rl_trouble(const struct rl_store *store, const struct hf_error *note);
-/* Fewer nodes than a majority gave an answer of use. What somebody has to mend, if that is why,
- * else HF_UNREACHABLE. lock: NULL if it is about none. */
+/* What is wrong with the nodes. */
+struct rl_troubles {
+    struct hf_error worst; /* the first that somebody has to mend, else the first; HF_OK: none */
+    unsigned to_mend;      /* nodes that will be of no use until somebody mends them */
+};
+
+/* Takes in what is wrong with one node. */
+void rl_trouble_add(struct rl_troubles *troubles, const struct hf_error *err);
+/* The worst without the store's name: the end of a sentence that has it. */
+const char *rl_trouble_text(const struct rl_store *store, const struct rl_troubles *troubles);
+/* Fewer nodes than a majority gave an answer of use. The worst if so many have to be mended that
+ * the others are none, else HF_UNREACHABLE. lock: NULL if it is about none. */
 enum hf_status rl_too_few(const struct rl_store *store, const char *lock,
-                          const struct hf_error *note, struct hf_error *err);
+                          const struct rl_troubles *troubles, struct hf_error *err);
 
 /* redlock_round.c */
 
@@ -162,9 +169,9 @@ struct rl_round {
     unsigned ready;                         /* nodes that poll said have something, as bits */
     char id[HF__QUORUM_NODES_MAX][RD_INCARNATION_LEN + 1];
     enum hf_status missing[HF__QUORUM_NODES_MAX]; /* why a node cannot be sent to */
-    struct hf_error note;                         /* the first trouble worth telling */
-    int64_t retry_after_ms;                       /* of the nodes in quarantine; 0: none */
-    struct rd_request request;                    /* for whoever builds one */
+    struct rl_troubles troubles;
+    int64_t retry_after_ms;    /* of the nodes in quarantine; 0: none */
+    struct rd_request request; /* for whoever builds one */
 };
 
 /* Takes a link to every node. Some have joined then, some are on their way, some are missing.

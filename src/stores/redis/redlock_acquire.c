@@ -102,7 +102,7 @@ static enum hf__quorum_action on_grant(struct attempt *a, unsigned index,
     struct hf_error err;
 
     if (!rl_node_clock(a->store, index, clock_us, &err)) {
-        rl_note(&a->round.note, &err);
+        rl_trouble_add(&a->round.troubles, &err);
         return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_of(a->store));
     }
     return hf__quorum_on_grant(&a->vote, index, (uint64_t)prev, applied, (uint64_t)clock_us,
@@ -125,7 +125,7 @@ static enum hf__quorum_action on_answer(struct attempt *a, unsigned index,
         struct hf_error err;
 
         (void)rd_corrupt(&a->store->rd, a->claim->name, &a->keys, reply, &err);
-        rl_note(&a->round.note, &err);
+        rl_trouble_add(&a->round.troubles, &err);
         return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_ns);
     }
     if (rd_reply_is(reply, "held")) {
@@ -206,7 +206,7 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
         err->retry_after_ms = a->round.retry_after_ms;
         return HF_QUARANTINE;
     case HF__WHY_UNREACHABLE:
-        return rl_too_few(a->store, name, &a->round.note, err);
+        return rl_too_few(a->store, name, &a->round.troubles, err);
     case HF__WHY_TOKENS:
         return hf__fail(err, HF_CORRUPT,
                         "lock \"%.60s\" in store %.80s: a node's token record is damaged", name,

@@ -175,11 +175,11 @@ static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
                         "nodes",
                         p->claim->name, shown);
     if (p->vote.why != HF__WHY_UNKNOWN)
-        return rl_too_few(p->store, p->claim->name, &p->round.note, err);
+        return rl_too_few(p->store, p->claim->name, &p->round.troubles, err);
     return hf__fail(err, HF_UNKNOWN,
                     "lock \"%.50s\" in store %.60s: fewer than %u of %u nodes answered: %.80s",
                     p->claim->name, shown, hf__quorum_majority(p->vote.count), p->vote.count,
-                    rl_trouble(p->store, &p->round.note));
+                    rl_trouble_text(p->store, &p->round.troubles));
 }
 
 enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim,

@@ -185,7 +185,7 @@ static enum hf_status look_at(struct rl_store *store, const char *name,
     }
     rl_round_end(&round, 0, NULL);
     if (count < hf__quorum_majority(store->count))
-        return rl_too_few(store, name, &round.note, err);
+        return rl_too_few(store, name, &round.troubles, err);
     *stop = !show(store, name, words, count, fn, data);
     return hf__ok(err);
 }
@@ -196,7 +196,8 @@ enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query,
     struct rl_store *store = (struct rl_store *)base;
     struct names names = {0};
     enum hf_status status = HF_OK;
-    struct hf_error trouble = {0}, bad = {0}, own;
+    struct rl_troubles troubles = {0};
+    struct hf_error bad = {0}, own;
     unsigned answered = 0;
     bool stop = false;
 
@@ -210,10 +211,10 @@ enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query,
         if (scan_node(store, i, query, &names, &one) == HF_OK)
             answered++;
         else
-            rl_note(&trouble, &one);
+            rl_trouble_add(&troubles, &one);
     }
     if (answered < hf__quorum_majority(store->count))
-        status = rl_too_few(store, NULL, &trouble, err);
+        status = rl_too_few(store, NULL, &troubles, err);
     if (names.count > 0)
         qsort(names.items, names.count, sizeof *names.items, by_text);
     for (size_t i = 0; i < names.count && status == HF_OK && !stop; i++) {

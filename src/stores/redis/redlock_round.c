@@ -9,7 +9,7 @@
 static void miss(struct rl_round *round, unsigned index, const struct hf_error *err)
 {
     round->missing[index] = err->code;
-    rl_note(&round->note, err);
+    rl_trouble_add(&round->troubles, err);
     if (err->code == HF_QUARANTINE &&
         (round->retry_after_ms == 0 || err->retry_after_ms < round->retry_after_ms))
         round->retry_after_ms = err->retry_after_ms > 0 ? err->retry_after_ms : 1;
@@ -229,7 +229,7 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
             round->retry_after_ms = 1; /* it has to be asked who it is: at once */
         if (text[0] != '\0') {
             (void)rd_verdict_fail(text, lock, round->store->rd.url.shown, &err);
-            rl_note(&round->note, &err);
+            rl_trouble_add(&round->troubles, &err);
         }
         return HF__NO_QUARANTINE;
     }
@@ -239,7 +239,7 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
         (void)rd_verdict_fail(text, lock, round->store->rd.url.shown, &err);
     else
         (void)rd_nonsense(&round->store->rd, lock, &err);
-    rl_note(&round->note, &err);
+    rl_trouble_add(&round->troubles, &err);
     return HF__NO_UNREACHABLE;
 }
 
