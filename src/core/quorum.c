@@ -53,6 +53,7 @@ enum hf__quorum_action hf__quorum_on_grant(struct hf__quorum *vote, unsigned ind
         return HF__QUORUM_WAIT;
     }
     node->state = HF__NODE_GRANTED;
+    node->voted = true;
     node->prev = prev;
     node->applied = applied;
     node->clk = clk;
@@ -115,15 +116,6 @@ static unsigned applied(const struct hf__quorum *vote)
     return n;
 }
 
-static unsigned said_no(const struct hf__quorum *vote, enum hf__quorum_no no)
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < vote->count; i++)
-        n += vote->node[i].state == HF__NODE_NO && vote->node[i].no == no;
-    return n;
-}
-
 static enum hf__quorum_action fail_vote(struct hf__quorum *vote, enum hf__quorum_why why)
 {
     vote->phase = HF__PHASE_FAILED;
@@ -131,21 +123,67 @@ static enum hf__quorum_action fail_vote(struct hf__quorum *vote, enum hf__quorum
     return HF__QUORUM_FAILED;
 }
 
-/* There will be no majority: who is to blame? "No" only if a majority spoke, and enough of it said
- * so; silence is never turned into a no. */
-static enum hf__quorum_why blame(const struct hf__quorum *vote)
+/* What the nodes have said to the question of this phase. */
+struct tally {
+    unsigned yes, held, fresh, silent;
+    unsigned open; /* not answered yet */
+};
+
+static struct tally count_up(const struct hf__quorum *vote)
+{
+    bool raising = vote->phase == HF__PHASE_RAISE;
+    struct tally tally = {0};
+
+    for (unsigned i = 0; i < vote->count; i++) {
+        const struct hf__quorum_node *node = &vote->node[i];
+
+        if (raising && !node->voted)
+            continue; /* it was not asked to raise, whatever it did before */
+        tally.yes += node->state == HF__NODE_RAISED;
+        tally.yes += node->state == HF__NODE_GRANTED && !raising;
+        tally.open += node->state == (raising ? HF__NODE_GRANTED : HF__NODE_ASKED);
+        if (node->state == HF__NODE_NO) {
+            tally.held += node->no == HF__NO_HELD;
+            tally.fresh += node->no == HF__NO_QUARANTINE;
+            tally.silent += node->no == HF__NO_ANSWER;
+        }
+    }
+    return tally;
+}
+
+/* There is no majority: why not? Silent nodes may have done what they were asked. So it is unknown
+ * if they can have made a majority with those that said yes; otherwise it is certain that there was
+ * none, and the reason is the first of: held, quarantine, out of reach, without which one would
+ * have been possible. */
+static enum hf__quorum_why blame(const struct hf__quorum *vote, const struct tally *tally)
 {
     unsigned majority = hf__quorum_majority(vote->count);
-    unsigned yes = in_state(vote, HF__NODE_GRANTED) + in_state(vote, HF__NODE_RAISED);
-    unsigned held = said_no(vote, HF__NO_HELD);
-    unsigned fresh = said_no(vote, HF__NO_QUARANTINE);
+    unsigned may = tally->yes + tally->silent;
 
-    if (vote->kind == HF__VOTE_EXTEND ? held > vote->count - majority
-                                      : held > 0 && held + yes >= majority)
+    if (may >= majority)
+        return HF__WHY_UNKNOWN;
+    if (vote->kind == HF__VOTE_EXTEND ? tally->held > vote->count - majority
+                                      : tally->held > 0 && may + tally->held >= majority)
         return vote->phase == HF__PHASE_RAISE ? HF__WHY_RAISED : HF__WHY_HELD;
-    if (fresh > 0 && held + yes + fresh + in_state(vote, HF__NODE_ASKED) >= majority)
+    if (tally->fresh > 0 && may + tally->held + tally->fresh >= majority)
         return HF__WHY_QUARANTINE;
-    return said_no(vote, HF__NO_ANSWER) > 0 ? HF__WHY_UNKNOWN : HF__WHY_UNREACHABLE;
+    return HF__WHY_UNREACHABLE;
+}
+
+/* There cannot be a majority any more. The reason must not depend on who answers first: as long as
+ * the answers to come can change it, they are waited for. */
+static enum hf__quorum_action give_up(struct hf__quorum *vote)
+{
+    struct tally tally = count_up(vote);
+    enum hf__quorum_why why = blame(vote, &tally);
+    struct tally held = tally, fresh = tally, silent = tally;
+
+    held.held += tally.open;
+    fresh.fresh += tally.open;
+    silent.silent += tally.open;
+    if (blame(vote, &held) != why || blame(vote, &fresh) != why || blame(vote, &silent) != why)
+        return HF__QUORUM_WAIT;
+    return fail_vote(vote, why);
 }
 
 static enum hf__quorum_action finish(struct hf__quorum *vote, uint64_t token, int64_t now_ns)
@@ -181,7 +219,8 @@ static enum hf__quorum_action choose_token(struct hf__quorum *vote)
     return HF__QUORUM_RAISE;
 }
 
-/* Answers as soon as the rest of the nodes cannot change the answer. */
+/* Answers as soon as the rest of the nodes cannot change the answer, nor the reason of a failure.
+ */
 static enum hf__quorum_action decide(struct hf__quorum *vote, int64_t now_ns)
 {
     unsigned majority = hf__quorum_majority(vote->count);
@@ -196,7 +235,7 @@ static enum hf__quorum_action decide(struct hf__quorum *vote, int64_t now_ns)
         if (vote->kind == HF__VOTE_ACQUIRE && applied(vote) >= majority)
             return finish(vote, vote->guess, now_ns);
         if (granted + asked < majority)
-            return fail_vote(vote, blame(vote));
+            return give_up(vote);
         if (vote->kind == HF__VOTE_ACQUIRE && granted >= majority &&
             applied(vote) + asked < majority)
             return choose_token(vote);
@@ -205,7 +244,7 @@ static enum hf__quorum_action decide(struct hf__quorum *vote, int64_t now_ns)
         if (raised >= majority)
             return finish(vote, vote->token, now_ns);
         if (raised + granted < majority)
-            return fail_vote(vote, blame(vote));
+            return give_up(vote);
         return HF__QUORUM_WAIT;
     case HF__PHASE_DONE:
     case HF__PHASE_FAILED:

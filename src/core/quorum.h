@@ -29,15 +29,16 @@ enum hf__quorum_action {
     HF__QUORUM_WAIT,  /* nothing to do yet, or any more                                          */
     HF__QUORUM_RAISE, /* send RAISE(owner, token) to every node of hf__quorum_raises             */
     HF__QUORUM_DONE,  /* enough votes                                                            */
-    HF__QUORUM_FAILED /* there cannot be enough any more: after an acquire, release everywhere   */
+    HF__QUORUM_FAILED /* there cannot be enough any more, and it is settled why: after an acquire,
+                         release everywhere */
 };
 
 /* What became of a vote that failed. */
 enum hf__quorum_why {
-    HF__WHY_HELD,        /* by another owner, or split between several; renew: lost              */
+    HF__WHY_HELD,        /* by another owner, or split between several; renew: lost. Certain     */
     HF__WHY_QUARANTINE,  /* too many nodes in quarantine                                         */
     HF__WHY_UNREACHABLE, /* too few nodes can be reached                                         */
-    HF__WHY_UNKNOWN,     /* too few answered in time                                             */
+    HF__WHY_UNKNOWN,     /* the nodes that did not answer may have made a majority               */
     HF__WHY_LATE,        /* the votes came when the lease was over already                       */
     HF__WHY_RAISED,      /* a node refused to raise its counter; try again                       */
     HF__WHY_TOKENS       /* no larger token is left: a counter is damaged                        */
@@ -59,6 +60,7 @@ enum hf__quorum_state {
 struct hf__quorum_node {
     enum hf__quorum_state state;
     enum hf__quorum_no no;
+    bool voted; /* it granted before the token was chosen */
     bool applied;
     uint64_t prev;
     uint64_t clk;

@@ -97,6 +97,15 @@ for bad in 0 -1 034 1e3 '' x 34.0 9223372036854775808 99999999999999999999; do
     like "$(call set "$bad" '' w 0)" 'BADTOKEN' "'$bad' is no token"
 done
 is "$(cli get s)" v 'none of them wrote'
+for op in SET sett ''; do
+    like "$(call "$op" 34 '' w 0)" 'BADOP' "'$op' is nothing that it does"
+    like "$(call "$op" 50 '' w 0)" 'BADOP' 'with a higher token neither'
+done
+is "$(cli hget 'holdfast:{s}:fence' token)" 34 'and the mark was not raised'
+is "$(call enter 34 '')" OK 'the script enters'
+cli replicaof 127.0.0.1 1 >/dev/null
+like "$(call enter 34 '')" 'READONLY' 'but not at a replica, whose mark may be an old one'
+cli replicaof no one >/dev/null
 
 # ---- the server is killed: with its log on disk, mark and data come back together ----
 put before crash --token 50

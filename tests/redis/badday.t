@@ -25,7 +25,7 @@ proxy p trips
 is "$proxied" 1 'release is one'
 
 # the answer never comes
-for mode in mute kill cut garbage http huge many deep; do
+for mode in mute hole kill cut garbage http huge many deep; do
     proxy p mode $mode
     ask c acquire 1 "lost-$mode" 50000 0
     like "$answer" 'HF_UNKNOWN*may have taken effect*' "$mode: the outcome is unknown, not busy"
@@ -59,12 +59,37 @@ proxy p mode error TRYAGAIN Multiple keys request during rehashing of slot
 ask c acquire 1 e 5000 0
 like "$answer" 'ok *' 'TRYAGAIN once: asked again'
 ask c release 1
+esc=$(printf '\033')
+proxy p mode error "ERR ${esc}[2J is this a terminal?"
+ask c acquire 1 e 5000 0
+like "$answer" 'HF_UNSUPPORTED*is this a terminal*' "the server's own words are quoted"
+[[ $answer != *$esc* ]]
+ok $? 'without what a terminal would do'
+rcli a set spoken 00aa px 60000 >/dev/null
+rcli a set 'holdfast:{spoken}:t' "1 1000 - 00aa ${esc}[2Jlabel" >/dev/null
+ask c acquire 1 spoken 5000 0
+like "$answer" 'HF_BUSY*label*' "so is a holder's label"
+[[ $answer != *$esc* ]]
+ok $? 'likewise'
+ask c status spoken
+[[ $answer == *label* && $answer != *$esc* ]]
+ok $? 'also by status'
+rcli a set "holdfast:{odd${esc}name}:t" '1 1000 - 00aa label' >/dev/null
+rcli a set "odd${esc}name" 00aa >/dev/null
+ask c list odd
+is "$answer" ok 'what cannot be a name is not listed'
+rcli a del spoken "odd${esc}name" >/dev/null
 rcli a script flush >/dev/null
 ask c acquire 1 e 5000 0
 like "$answer" 'ok *' 'NOSCRIPT: loaded and asked again'
 rcli a script flush >/dev/null
 ask c release 1
 is "$answer" ok 'also for a release'
+ask k acquire 1 e 5000 0
+rcli a script flush >/dev/null
+ask c list -
+like "$answer" 'ok *[[]e held=1*' 'and for a listing'
+ask k release 1
 
 # a server that is busy with a script
 rcli a config set lua-time-limit 50 busy-reply-threshold 50 >/dev/null
@@ -81,6 +106,18 @@ hear c
 like "$answer" 'ok *' 'until it is over'
 ask c release 1
 wait $looping
+
+# a server that has no room for another client, or wants none from outside
+proxy p mode error ERR max number of clients reached
+ask c acquire 1 e 5000 0
+like "$answer" 'HF_UNREACHABLE*maxclients*' 'no room for another client: unreachable, and why'
+proxy p mode error ERR max number of clients reached
+ask c acquire 1 e 5000 20000
+like "$answer" 'ok *' 'which a waiting acquire outlasts'
+ask c release 1
+proxy p mode error DENIED Redis is running in protected mode because protected mode is enabled
+ask c acquire 1 e 5000 0
+like "$answer" 'HF_DENIED*protected mode*' 'protected mode: denied'
 
 # no memory
 ask c acquire 1 held 20000 0
@@ -154,6 +191,17 @@ is "$(rcli a exists bad)" 0 'nothing is taken then'
 rcli a set 'holdfast:{bad}:t' '9007199254740991 1 - 00 x' >/dev/null
 ask c acquire 1 bad 5000 0
 like "$answer" 'HF_CORRUPT*' 'a token at the end of what Lua can count'
+
+# a lock that cannot be read does not hide the others from a listing
+for i in 1 2 3 4 5 6 7 8 9; do
+    ask c acquire "$i" "seen$i" 30000 0
+    [ "$i" -gt 3 ] || rcli a del "holdfast:{seen$i}:t" >/dev/null
+    [ "$i" -gt 3 ] || rcli a rpush "holdfast:{seen$i}:t" rubbish >/dev/null
+done
+ask c list seen
+is "$(grep -o 'seen[0-9] held=1' <<<"$answer" | wc -l)" 6 'six of nine are listed'
+like "$answer" '*HF_CORRUPT*seen[123]*' 'and that there are others'
+for i in 1 2 3 4 5 6 7 8 9; do ask c release "$i"; done
 
 # killed and restarted while a client waits: it goes on waiting, through the quarantine too
 client r1 "$(url a '/1?max_ttl=4s')"

@@ -40,6 +40,44 @@ done
 ask c status x
 is "$answer" ok 'and status can cope'
 
+# clocks that nobody set, and one that is set wrong: tokens of fewer digits, and of more than Lua can count
+now=$(date +%s)
+for year in 2000 1970; do
+    case $year in
+    2000) clock_step $((946700000 - now)) ;;
+    1970) clock_step $((10 - now)) ;;
+    esac
+    ask c acquire 1 x 5000 0
+    above "$(token)" "$last" "in the year $year the token rises"
+    last=$(token)
+    ask c release 1
+    is "$answer" ok 'released'
+    ask c acquire 1 "new-in-$year" 5000 0
+    above "$(token)" 0 'a new lock has a token'
+    before=$(token)
+    ask c release 1
+    ask c acquire 1 "new-in-$year" 5000 0
+    above "$(token)" "$before" 'and then a larger one'
+    ask c release 1
+done
+clock_step $((9100000000 - now))
+ask c acquire 1 x 5000 0
+like "$answer" 'HF_CORRUPT*clock*' 'a clock beyond the year 2255 is refused'
+is "$(rcli a exists x)" 0 'and takes nothing'
+clock_step 0
+for digits in 10000000000000000 1000000000000000000; do
+    rcli a set 'holdfast:{many}:t' "$digits 1 - 00 x" >/dev/null
+    ask c acquire 1 many 5000 0
+    like "$answer" 'HF_CORRUPT*does not hold a token*' "a record of ${#digits} digits is no token"
+done
+for rubbish in '' ' 1 - 00 x' '-1 1 - 00 x' '! what'; do
+    rcli a set 'holdfast:{rubbish}:t' "$rubbish" >/dev/null
+    ask c acquire 1 rubbish 5000 0
+    like "$answer" 'HF_CORRUPT*does not hold a token*' "\"$rubbish\" is no token"
+    rcli a del rubbish >/dev/null
+done
+clock_step -3600
+
 # a queue over a step
 ask c acquire 1 x 30000 0
 last=$(token)

@@ -75,6 +75,25 @@ for i in 1 2 3; do ask c acquire "$i" "list$i" 4000 0; done
 ask d list list
 is "$(grep -o 'list[123] held=1' <<<"$answer" | sort | tr -d '\n')" 'list1 held=1list2 held=1list3 held=1' 'list asks all of them'
 
+# one of them stops to answer: what it knows is missing, and that is said
+for i in 1 2 3; do
+    at=$(holder_of_slot "list$i")
+    [ "$at" = n1 ] || break # that one has a replica, which would take over
+done
+kill -STOP "$(pid "$at")"
+ask d acquire 9 "list$i" 4000 0
+like "$answer" 'HF_UNKNOWN*' 'a master that does not answer'
+ask d list list
+like "$answer" '*HF_UNREACHABLE*' 'nor does it to a listing, which is not complete then'
+kill -CONT "$(pid "$at")"
+for i in 1 2 3; do
+    ask c release "$i"
+    ask c acquire "$i" "list$i" 4000 20000
+done
+ask d list list
+is "$(grep -o 'list[123] held=1' <<<"$answer" | sort | tr -d '\n')" 'list1 held=1list2 held=1list3 held=1' 'later it is again'
+for i in 1 2 3; do ask c release "$i"; done
+
 # a slot moves
 slot=$(rcli n1 cluster keyslot mover)
 from=$(holder_of_slot mover)

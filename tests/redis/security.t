@@ -69,7 +69,13 @@ ask l2 release 1
 client o "redis://locker:s3@127.0.0.1:$p?prefix=other:"
 ask o acquire 1 x 5000 0
 like "$answer" 'HF_DENIED*ACL*' 'a key outside its pattern: denied'
-admin acl setuser locker -evalsha >/dev/null
+admin acl setuser locker -scan >/dev/null
+ask l list -
+like "$answer" '*HF_DENIED*+scan*' 'a listing that is refused says so'
+admin acl setuser locker +scan -type >/dev/null
+ask l list -
+like "$answer" '*HF_DENIED*+type*' 'also for what its script needs'
+admin acl setuser locker +type -evalsha >/dev/null
 ask l acquire 1 x 5000 0
 like "$answer" 'HF_DENIED*+evalsha*' 'NOPERM names the missing rule'
 admin acl setuser locker +evalsha -set >/dev/null
@@ -79,6 +85,32 @@ admin acl setuser locker +set -blpop >/dev/null
 ask l acquire 1 y 5000 0
 ask l2 acquire 1 y 5000 5000
 like "$answer" 'HF_DENIED*+blpop*' 'and for waiting'
+
+# a user without a password is that user all the same
+admin acl setuser guest on nopass '~guest:*' '~holdfast:*' +@all >/dev/null
+client g "redis://guest@127.0.0.1:$p?prefix=guest:"
+is "$answer" ok 'a user that needs no password opens the store'
+ask g acquire 1 x 5000 0
+like "$answer" 'ok *' 'and acquires'
+admin client list | grep -q 'user=guest'
+ok $? 'as that user'
+
+# a server that quotes what it does not understand
+server_cli=
+redis_start odd --rename-command AUTH '' --rename-command HELLO ''
+ask c open "redis://:$encoded@127.0.0.1:$(port odd)"
+like "$answer" 'HF_*unknown command*' 'a server that knows no AUTH'
+[[ $answer != *"$secret"* ]]
+ok $? 'is not quoted with the password'
+ask c open "redis://someone:$encoded@127.0.0.1:$(port odd)"
+[[ $answer != *"$secret"* ]]
+ok $? 'nor if there is a user'
+ask c open "redlock://:$encoded@127.0.0.1:$(port odd),127.0.0.1:1,127.0.0.1:2"
+[[ $answer != *"$secret"* ]]
+ok $? 'nor by a redlock'
+ask c open "redis+sentinel://127.0.0.1:$(port odd)/m?sentinel_password_file=$dir/password"
+[[ $answer != *"$secret"* ]]
+ok $? 'nor the password of the sentinels'
 
 # TLS with an authority of our own
 cert() { # NAME SUBJECT-ALT-NAME

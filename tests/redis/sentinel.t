@@ -50,6 +50,7 @@ like "$answer" 'HF_UNREACHABLE*no such master*' 'a master that they do not know'
 ask n open "redis+sentinel://127.0.0.1:1,$hosts/mymaster?max_ttl=12s"
 is "$answer" ok 'one sentinel that is down does not matter'
 
+client l "redis+sentinel://$hosts/mymaster?max_ttl=12s"
 ask c acquire 1 held 5000 0
 ask c acquire 3 kept 12000 0 kept
 eventually 5 eval '[ "$(rcli r exists kept)" = 1 ]'
@@ -64,6 +65,9 @@ like "$answer" 'ok *' 'a waiting client follows, and gets what nobody can hold a
 above "$(token)" "$t" 'with a larger token'
 ask c status kept
 like "$answer" '*held=1*' 'a lock that the replica knew of is not given to another'
+lists() { ask l list - && [[ $answer == *'kept held=1'* ]]; }
+eventually 10 lists
+ok $? 'and one that only lists finds the new master too'
 ask c acquire 2 y 4000 20000
 like "$answer" 'ok *' 'so does the other'
 

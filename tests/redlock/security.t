@@ -68,6 +68,20 @@ ask l list -
 like "$answer" 'ok \[x held=1*' 'lists'
 ask l release 1
 is "$answer" ok 'releases'
+for n in n1 n2 n3; do rcli "$n" --no-auth-warning -a "$secret" acl setuser locker -scan >/dev/null; done
+ask l list -
+like "$answer" '*HF_DENIED*+scan*' 'a listing that is refused says so'
+rcli n1 --no-auth-warning -a "$secret" acl setuser locker +scan >/dev/null
+rcli n2 --no-auth-warning -a "$secret" acl setuser locker +scan >/dev/null
+ask l acquire 1 x 5000 0
+ask l list -
+like "$answer" 'ok \[x held=1*' 'at one of three it does not matter'
+ask l release 1
+for n in n1 n2 n3; do rcli "$n" --no-auth-warning -a "$secret" acl setuser locker -type >/dev/null; done
+ask l list -
+like "$answer" '*HF_DENIED*+type*' 'nor is the script that looks at one lock'
+ask l status x
+like "$answer" '*HF_DENIED*+type*' 'nor a look at one'
 
 auth="tls=on&password_file=$dir/password"
 ask c open "redlock://$tls?$auth&ca=$dir/ca.crt&node_timeout=5s"

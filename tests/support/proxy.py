@@ -6,12 +6,15 @@ line:
   mode pass         forward everything
   mode mute         take requests, forward them, swallow the answers
   mode deaf         take requests and forward nothing
+  mode hole         forward one request of each connection, swallow the answer, end with the next one
   mode drop [WHICH] close the connection when a request comes (that the pattern WHICH is found in),
                     without forwarding it
   mode kill         close the connection when the answer comes
   mode cut          forward half of the answer and close the connection
   mode chaos N      close each new connection after about N bytes, in the middle of anything
   mode error TEXT   answer the next request with that error of Redis, then pass
+  mode refuse WORD TEXT
+                    the same for the next request that has the word in it; others pass
   mode JUNK         something else instead of an answer; see the names below
   once              the next answer (or dropped request) is the last that the mode is for
   trips             how many round trips there were since the last time
@@ -65,6 +68,7 @@ class Pair:
     def __init__(self, client, server):
         self.client, self.server = client, server
         self.asked = False
+        self.fell = False
         self.left = None
         with lock:
             if state['mode'] == 'chaos':
@@ -88,9 +92,14 @@ class Pair:
         self.asked = True
         with lock:
             state['requests'] += chunk.count(b'POST /')
+        with lock:
+            word, _, text = state['text'].partition(' ')
+            if state['mode'] == 'refuse' and word.encode() in chunk:
+                state['mode'], state['text'] = 'error', text
         mode, text = mode_now(lambda mode: mode in ('drop', 'error'), chunk)
-        if mode == 'drop':
+        if mode == 'drop' or (mode == 'hole' and self.fell):
             raise Over
+        self.fell = mode == 'hole'
         if mode == 'error':
             self.client.sendall(f'-{text}\r\n'.encode())
         elif mode != 'deaf':
@@ -100,13 +109,13 @@ class Pair:
         with lock:
             state['trips'] += self.asked
         self.asked = False
-        mode, _ = mode_now(lambda mode: mode not in ('drop', 'error'))
+        mode, _ = mode_now(lambda mode: mode not in ('drop', 'error', 'refuse'))
         if mode == 'kill':
             raise Over
         if mode == 'cut':
             self.client.sendall(chunk[:max(1, len(chunk) // 2)])
             raise Over
-        if mode != 'mute':
+        if mode not in ('mute', 'hole'):
             self.forward(JUNK.get(mode, chunk), self.client)
 
 

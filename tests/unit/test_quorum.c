@@ -141,37 +141,103 @@ static void a_refused_raise_fails_the_attempt(void **state)
     assert_int_equal(vote.phase, HF__PHASE_FAILED);
 }
 
+/* What becomes of an acquire to which five nodes give their answers, one after the other in an
+ * order that differs with first and step. */
+static enum hf__quorum_why why_of(const char *words, unsigned first, unsigned step)
+{
+    static const struct {
+        char word;
+        enum hf__quorum_no no;
+    } noes[] = {{'H', HF__NO_HELD},
+                {'Q', HF__NO_QUARANTINE},
+                {'U', HF__NO_UNREACHABLE},
+                {'-', HF__NO_ANSWER}};
+    struct hf__quorum vote = five(100);
+    enum hf__quorum_action last = HF__QUORUM_WAIT;
+
+    for (unsigned n = 0; n < 5 && last == HF__QUORUM_WAIT; n++) {
+        unsigned node = (first + n * step) % 5;
+
+        if (words[node] == 'G')
+            last = grant(&vote, node, 0);
+        for (size_t i = 0; i < COUNT(noes); i++)
+            if (words[node] == noes[i].word)
+                last = no(&vote, node, noes[i].no);
+    }
+    assert_int_equal(last, HF__QUORUM_FAILED);
+    return vote.why;
+}
+
 static void who_is_to_blame(void **state)
 {
     static const struct {
-        enum hf__quorum_no no[3]; /* of three nodes of five; two grant first */
-        unsigned grants;
+        /* What five nodes say: Granted, Held, Quarantine, Unreachable, nothing (-). */
+        const char *words;
         enum hf__quorum_why why;
     } rows[] = {
-        {{HF__NO_HELD, HF__NO_HELD, HF__NO_HELD}, 0, HF__WHY_HELD},
-        {{HF__NO_HELD, HF__NO_HELD, HF__NO_HELD}, 2, HF__WHY_HELD},
-        {{HF__NO_HELD, HF__NO_UNREACHABLE, HF__NO_ANSWER}, 2, HF__WHY_HELD}, /* split: retry */
-        {{HF__NO_HELD, HF__NO_UNREACHABLE, HF__NO_UNREACHABLE}, 0, HF__WHY_UNREACHABLE},
-        {{HF__NO_UNREACHABLE, HF__NO_UNREACHABLE, HF__NO_UNREACHABLE}, 2, HF__WHY_UNREACHABLE},
-        {{HF__NO_UNREACHABLE, HF__NO_ANSWER, HF__NO_UNREACHABLE}, 2, HF__WHY_UNKNOWN},
-        {{HF__NO_ANSWER, HF__NO_ANSWER, HF__NO_HELD}, 0, HF__WHY_UNKNOWN},
-        {{HF__NO_QUARANTINE, HF__NO_QUARANTINE, HF__NO_QUARANTINE}, 2, HF__WHY_QUARANTINE},
-        {{HF__NO_QUARANTINE, HF__NO_ANSWER, HF__NO_ANSWER}, 2, HF__WHY_QUARANTINE},
-        {{HF__NO_QUARANTINE, HF__NO_ANSWER, HF__NO_ANSWER}, 1, HF__WHY_QUARANTINE},
+        {"HHHHH", HF__WHY_HELD},
+        {"GGHHH", HF__WHY_HELD},
+        {"HHHUU", HF__WHY_HELD},
+        {"GHHUU", HF__WHY_HELD},
+        {"GGHUU", HF__WHY_HELD}, /* split: retry */
+        {"HUUUU", HF__WHY_UNREACHABLE},
+        {"HHUUU", HF__WHY_UNREACHABLE},
+        {"GGUUU", HF__WHY_UNREACHABLE},
+        {"UUUUU", HF__WHY_UNREACHABLE},
+        {"-UUUU", HF__WHY_UNREACHABLE},
+        {"G-UUU", HF__WHY_UNREACHABLE},
+        /* Silent nodes that cannot have made a majority, and such that can. */
+        {"HHH--", HF__WHY_HELD},
+        {"GHHH-", HF__WHY_HELD},
+        {"HH-U-", HF__WHY_HELD},
+        {"GHHU-", HF__WHY_HELD},
+        {"HH---", HF__WHY_UNKNOWN},
+        {"GGHU-", HF__WHY_UNKNOWN},
+        {"GGHH-", HF__WHY_UNKNOWN},
+        {"G--HH", HF__WHY_UNKNOWN},
+        {"GGUU-", HF__WHY_UNKNOWN},
+        {"-----", HF__WHY_UNKNOWN},
+        {"GGQQQ", HF__WHY_QUARANTINE},
+        {"HHQQQ", HF__WHY_QUARANTINE},
+        {"GQQ-U", HF__WHY_QUARANTINE},
+        {"HHHQQ", HF__WHY_HELD},
+        {"GQ---", HF__WHY_UNKNOWN},
+        {"QUUUU", HF__WHY_UNREACHABLE},
     };
 
     (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        struct hf__quorum vote = five(100);
-        enum hf__quorum_action last = HF__QUORUM_WAIT;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        for (unsigned first = 0; first < 5; first++)
+            for (unsigned step = 1; step < 5; step++)
+                check_row(why_of(rows[i].words, first, step) == rows[i].why, i);
+}
 
-        for (unsigned n = 0; n < rows[i].grants; n++)
-            grant(&vote, n, 0);
-        for (unsigned n = 0; n < 3; n++)
-            last = no(&vote, 2 + n, rows[i].no[n]);
-        check_row(last == HF__QUORUM_FAILED, i);
-        check_row(vote.why == rows[i].why, i);
-    }
+/* In the second round only the nodes that were asked to raise matter. */
+static void a_raise_without_an_answer_is_unknown(void **state)
+{
+    struct hf__quorum vote = five(100);
+
+    (void)state;
+    grant(&vote, 0, 200);
+    grant(&vote, 1, 200);
+    no(&vote, 3, HF__NO_ANSWER);
+    no(&vote, 4, HF__NO_ANSWER);
+    assert_int_equal(grant(&vote, 2, 200), HF__QUORUM_RAISE);
+    assert_int_equal(no(&vote, 0, HF__NO_ANSWER), HF__QUORUM_WAIT);
+    hf__quorum_on_raise(&vote, 1, MS);
+    assert_int_equal(hf__quorum_on_raise(&vote, 2, MS), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_UNKNOWN);
+
+    vote = five(100);
+    grant(&vote, 0, 200);
+    grant(&vote, 1, 200);
+    no(&vote, 3, HF__NO_ANSWER);
+    no(&vote, 4, HF__NO_ANSWER);
+    assert_int_equal(grant(&vote, 2, 200), HF__QUORUM_RAISE);
+    no(&vote, 0, HF__NO_ANSWER);
+    no(&vote, 1, HF__NO_HELD);
+    assert_int_equal(hf__quorum_on_raise(&vote, 2, MS), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_RAISED); /* two raises make no majority */
 }
 
 static void votes_after_the_end_of_the_lease_are_worth_nothing(void **state)
@@ -207,8 +273,17 @@ static void renewal_needs_a_majority_of_either_kind(void **state)
     hf__quorum_start_extend(&vote, 5, TTL, 0);
     no(&vote, 0, HF__NO_HELD);
     no(&vote, 1, HF__NO_HELD);
-    assert_int_equal(no(&vote, 2, HF__NO_ANSWER), HF__QUORUM_FAILED);
+    no(&vote, 2, HF__NO_ANSWER);
+    no(&vote, 3, HF__NO_ANSWER);
+    assert_int_equal(no(&vote, 4, HF__NO_ANSWER), HF__QUORUM_FAILED);
     assert_int_equal(vote.why, HF__WHY_UNKNOWN);
+    /* Nor one that cannot be reached, as long as two others may say so. */
+    hf__quorum_start_extend(&vote, 5, TTL, 0);
+    no(&vote, 0, HF__NO_UNREACHABLE);
+    no(&vote, 1, HF__NO_HELD);
+    assert_int_equal(no(&vote, 2, HF__NO_HELD), HF__QUORUM_WAIT);
+    assert_int_equal(no(&vote, 3, HF__NO_HELD), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_HELD);
     hf__quorum_start_extend(&vote, 5, TTL, 0);
     no(&vote, 0, HF__NO_HELD);
     no(&vote, 1, HF__NO_HELD);
@@ -237,6 +312,7 @@ int main(void)
         cmocka_unit_test(no_token_above_the_last),
         cmocka_unit_test(a_refused_raise_fails_the_attempt),
         cmocka_unit_test(who_is_to_blame),
+        cmocka_unit_test(a_raise_without_an_answer_is_unknown),
         cmocka_unit_test(votes_after_the_end_of_the_lease_are_worth_nothing),
         cmocka_unit_test(renewal_needs_a_majority_of_either_kind),
         cmocka_unit_test(release_is_never_too_late),

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define LEAVE_MS       2000 /* what undoing an unanswered request may cost       */
+#define LEAVE_AGAIN_MS 500  /* the same if the undo is on its way already        */
 #define UNREACHABLE_MS 250  /* the pause before a waiting acquire tries again    */
 
 struct attempt {
@@ -23,6 +24,7 @@ struct attempt {
     struct rd_request request;
     char incarnation[RD_INCARNATION_LEN + 1]; /* what the last request said */
     bool known;           /* the server may have us in its queue, or as the holder */
+    bool undone;          /* what takes it back was sent, and may arrive           */
     struct rd_node *node; /* who said busy */
     int64_t look_ms;      /* when to look again */
 };
@@ -90,6 +92,7 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
     a->claim = claim;
     a->request = (struct rd_request){0};
     a->known = false;
+    a->undone = false;
     a->node = NULL;
     a->look_ms = 0;
     a->slot = rd_route_slot(store, &a->keys);
@@ -171,8 +174,10 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
     int64_t left_ms = rd_reply_number(rd_reply_at(reply, 2), -1);
     const char *name = a->claim->name;
     const char *shown = a->store->url.shown;
+    char label[HF_LABEL_MAX + 1];
     char left[32] = "an unknown time";
 
+    hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 4)));
     a->node = answer->node;
     a->look_ms = rd_reply_number(rd_reply_at(reply, 1), 1000);
     if (left_ms >= 0)
@@ -180,8 +185,7 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
     if (strcmp(kind, "ours") == 0)
         return hf__fail(err, HF_BUSY,
                         "lock \"%.60s\" in store %.60s is held by %.60s (token %s), for %s yet",
-                        name, shown, rd_reply_text(rd_reply_at(reply, 4)),
-                        rd_reply_text(rd_reply_at(reply, 3)), left);
+                        name, shown, label, rd_reply_text(rd_reply_at(reply, 3)), left);
     if (strcmp(kind, "waiter") == 0)
         return hf__fail(err, HF_BUSY,
                         "lock \"%.60s\" in store %.80s is just being handed to the next in line",
@@ -220,11 +224,7 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
         return HF_OK;
     }
     if (rd_reply_is(answer->reply, "corrupt"))
-        return hf__fail(
-            err, HF_CORRUPT,
-            "lock \"%.60s\" in store %.80s: the key %.60s does not hold a token; delete "
-            "it, after a look at the fence",
-            a->claim->name, a->store->url.shown, a->keys.record);
+        return rd_corrupt(a->store, a->claim->name, &a->keys, answer->reply, err);
     return rd_nonsense(a->store, a->claim->name, err);
 }
 
@@ -243,7 +243,6 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
                                .data = a};
         struct rd_answer answer;
         struct rd_node *node;
-        bool undone;
         enum hf_status status = rd_route(a->store, a->slot, &patience, &node, err);
 
         if (status == HF_OK) {
@@ -254,10 +253,10 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
         if (status != HF_OK)
             return status;
         build(a);
-        status = rd_call(a->store, &call, &answer, &undone, err);
+        status = rd_call(a->store, &call, &answer, &a->undone, err);
         if (status != HF_OK) {
-            /* Not executed, or taken back already; anything else has to be taken back. */
-            a->known = status == HF_UNREACHABLE ? a->known : !undone;
+            /* What may have been executed has to be taken back. */
+            a->known = a->known || status != HF_UNREACHABLE;
             return status;
         }
         status = judge(a, &answer, grant, err);
@@ -326,14 +325,18 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
     return status;
 }
 
+/* Also if the undo was sent behind the request: that connection may have died with it. Whichever
+ * comes second finds nothing to do, because the owner never comes back; and only the one behind the
+ * request is sure not to overtake it. */
 static void leave(struct attempt *a)
 {
+    int64_t limit_ms = a->undone ? LEAVE_AGAIN_MS : LEAVE_MS;
     struct rd_call call = {.lock = a->claim->name,
                            .slot = a->slot,
                            .urgent = true,
                            .patience = request_patience(a),
                            .request = &a->request};
-    int64_t limit_ns = a->store->base.host->now_ns() + LEAVE_MS * HF__NS_PER_MS;
+    int64_t limit_ns = a->store->base.host->now_ns() + limit_ms * HF__NS_PER_MS;
     struct rd_answer answer;
 
     if (limit_ns < call.patience.deadline_ns)

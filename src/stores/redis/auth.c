@@ -57,7 +57,7 @@ enum hf_status rd_greet(const struct rd_node *node, struct rd_conn *conn,
     char refused[160] = "";
     enum hf_status status = HF_OK;
 
-    if (node->url->has_password)
+    if (node->url->has_password || node->url->user[0] != '\0')
         status = authenticate(node, conn, &request, patience, refused, sizeof refused, err);
     if (status == HF_OK && refused[0] == '\0' && node->url->db != 0) {
         rd_request_begin(&request, 2);

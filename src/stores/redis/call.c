@@ -178,6 +178,8 @@ static enum next judge(struct rd_store *store, const struct rd_call *call, struc
     case RD_NOPERM:
     case RD_NOAUTH:
     case RD_WRONGTYPE:
+    case RD_CROWDED:
+    case RD_PROTECTED:
     case RD_OTHER_ERROR:
         break;
     }

@@ -37,8 +37,8 @@ void rd_guard_ask(struct rd_node *node, struct rd_request *request)
                        (const char *const[]){"SET", probe, "x", "IFEQ", "x", "PX", "1", NULL});
 }
 
-static enum hf_status load(struct rd_node *node, const struct rd_patience *patience,
-                           struct hf_error *err)
+enum hf_status rd_guard_load(struct rd_node *node, const struct rd_patience *patience,
+                             struct hf_error *err)
 {
     struct rd_request request = {0};
     struct rd_reply *replies[RD_SCRIPT_COUNT];
@@ -181,7 +181,7 @@ enum hf_status rd_guard_pass(struct rd_node *node, const struct rd_patience *pat
             break;
         if (outcome == OUTCOME_NO_SCRIPT) {
             loaded = true;
-            status = load(node, patience, err);
+            status = rd_guard_load(node, patience, err);
             if (status != HF_OK)
                 break;
             continue;

@@ -1,5 +1,6 @@
 /* keys.c - which keys belong to a lock. */
 #include "stores/redis/keys.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -100,7 +101,7 @@ bool rd_keys_name(char out[HF_NAME_MAX + 1], const char *prefix, const char *sid
         return false;
     memcpy(out, key, len);
     out[len] = '\0';
-    return true;
+    return hf__name_valid(out);
 }
 
 /* Appends text with the characters that mean something to SCAN's MATCH escaped. */

@@ -16,6 +16,7 @@ struct listing {
     hf_list_fn *fn;
     void *data;
     bool stopped;
+    struct hf_error bad; /* of a lock that cannot be read: the others are shown all the same */
     uint64_t *seen; /* hashes of names: SCAN may show a key twice. Open addressing, 0 is free */
     size_t seen_count;
     size_t seen_size;
@@ -28,10 +29,11 @@ static enum hf_status list_page(struct listing *l, struct rd_node *node,
 static void show(struct listing *l, const char *name, const struct rd_reply *reply)
 {
     const char *kind = rd_reply_text(rd_reply_at(reply, 7));
+    char label[HF_LABEL_MAX + 1];
     struct hf_lock_info info = {
         .size = sizeof info,
         .name = name,
-        .label = rd_reply_text(rd_reply_at(reply, 5)),
+        .label = label,
         .token = (uint64_t)rd_reply_number(rd_reply_at(reply, 2), 0),
         .remaining_ms = rd_reply_number(rd_reply_at(reply, 1), -1),
         .age_ms = rd_reply_number(rd_reply_at(reply, 3), -1),
@@ -41,6 +43,7 @@ static void show(struct listing *l, const char *name, const struct rd_reply *rep
         .foreign = strcmp(kind, "foreign") == 0,
     };
 
+    hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 5)));
     if ((info.held || info.waiters > 0) && !l->fn(&info, l->data))
         l->stopped = true;
 }
@@ -67,38 +70,57 @@ static enum hf_status list_one(struct listing *l, struct hf_error *err)
     return hf__ok(err);
 }
 
+enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD_CURSOR_MAX],
+                       const struct rd_patience *patience, struct rd_reply **reply,
+                       struct hf_error *err)
+{
+    struct rd_request request = {0};
+    enum hf_status status;
+    const char *next;
+
+    rd_request_begin(&request, 6);
+    rd_request_word(&request, "SCAN");
+    rd_request_word(&request, cursor);
+    rd_request_word(&request, "MATCH");
+    rd_request_word(&request, pattern);
+    rd_request_word(&request, "COUNT");
+    rd_request_number(&request, PAGE);
+    status = rd_node_ask(node, &request, 1, patience, reply, err);
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status;
+    next = rd_reply_text(rd_reply_at(*reply, 0));
+    if ((*reply)->type == RD_REPLY_ERROR)
+        status = rd_verdict_fail((*reply)->text, NULL, node->url->shown, err);
+    else if (rd_reply_at(*reply, 1)->type != RD_REPLY_ARRAY || next[0] == '\0' ||
+             next[strspn(next, "0123456789")] != '\0' || strlen(next) >= RD_CURSOR_MAX)
+        status =
+            rd_node_fail(node, HF_CORRUPT, "its answer to SCAN makes no sense; is it Redis?", err);
+    if (status != HF_OK) {
+        rd_reply_free(*reply);
+        return status;
+    }
+    memcpy(cursor, next, strlen(next) + 1);
+    return HF_OK;
+}
+
 static enum hf_status list_node(struct listing *l, struct rd_node *node, struct hf_error *err)
 {
     char pattern[2 * RD_KEY_MAX + 32];
-    char cursor[24] = "0";
+    char cursor[RD_CURSOR_MAX] = "0";
+    enum hf_status status;
 
     rd_keys_pattern(pattern, sizeof pattern, l->store->url.prefix, l->query->name);
     do {
-        struct rd_request request = {0};
         struct rd_reply *reply;
-        enum hf_status status;
 
-        rd_request_begin(&request, 6);
-        rd_request_word(&request, "SCAN");
-        rd_request_word(&request, cursor);
-        rd_request_word(&request, "MATCH");
-        rd_request_word(&request, pattern);
-        rd_request_word(&request, "COUNT");
-        rd_request_number(&request, PAGE);
-        status = rd_node_ask(node, &request, 1, &l->patience, &reply, err);
-        rd_request_release(&request);
+        status = rd_scan(node, pattern, cursor, &l->patience, &reply, err);
         if (status != HF_OK)
             return status;
-        if (reply->type == RD_REPLY_ERROR)
-            status = rd_verdict_fail(reply->text, NULL, l->store->url.shown, err);
-        else
-            status = list_page(l, node, rd_reply_at(reply, 1), err);
-        hf__copy_printable(cursor, sizeof cursor, rd_reply_text(rd_reply_at(reply, 0)));
+        status = list_page(l, node, rd_reply_at(reply, 1), err);
         rd_reply_free(reply);
-        if (status != HF_OK)
-            return status;
-    } while (!l->stopped && strcmp(cursor, "0") != 0 && cursor[0] != '\0');
-    return HF_OK;
+    } while (status == HF_OK && !l->stopped && strcmp(cursor, "0") != 0);
+    return status;
 }
 
 enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
@@ -110,20 +132,19 @@ enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query,
                         .fn = fn,
                         .data = data};
     struct rd_node *nodes[RD_NODES_MAX];
-    struct rd_node *first;
     enum hf_status status;
     size_t count;
 
     if (query->exact)
         return list_one(&l, err);
-    status = rd_route(l.store, 0, &l.patience, &first, err);
-    if (status != HF_OK)
-        return status;
-    count = rd_route_all(l.store, nodes);
-    for (size_t i = 0; i < count && status == HF_OK && !l.stopped; i++)
+    status = rd_route_all(l.store, &l.patience, nodes, &count, err);
+    for (size_t i = 0; i < count && status == HF_OK && !l.stopped; i++) {
         status = list_node(&l, nodes[i], err);
+        if (status == HF_UNREACHABLE)
+            rd_route_forget(l.store, nodes[i]);
+    }
     free(l.seen);
-    return status == HF_OK ? hf__ok(err) : status;
+    return status == HF_OK ? rd_pass(err, &l.bad) : status;
 }
 
 static bool grow_seen(struct listing *l)
@@ -189,10 +210,43 @@ static size_t pick(struct listing *l, const struct rd_reply *keys, struct rd_req
     return count;
 }
 
+/* Asks about count locks at once; a second time if the server has forgotten the script. */
+static enum hf_status ask_page(struct rd_node *node, const struct rd_request *request, size_t count,
+                               const struct rd_patience *patience, struct rd_reply **replies,
+                               struct hf_error *err)
+{
+    enum hf_status status = rd_node_ask(node, request, count, patience, replies, err);
+    const struct rd_reply *last = status == HF_OK ? replies[count - 1] : NULL;
+
+    if (last == NULL || last->type != RD_REPLY_ERROR || rd_verdict(last->text) != RD_NOSCRIPT)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        rd_reply_free(replies[i]);
+    status = rd_guard_load(node, patience, err);
+    return status == HF_OK ? rd_node_ask(node, request, count, patience, replies, err) : status;
+}
+
+/* What the server said of one lock. */
+static enum hf_status take_word(struct listing *l, const char *name, const struct rd_reply *reply,
+                                struct hf_error *err)
+{
+    struct hf_error one;
+
+    if (reply->type != RD_REPLY_ERROR) {
+        show(l, name, reply);
+        return HF_OK;
+    }
+    if (rd_verdict_fail(reply->text, name, l->store->url.shown, &one) == HF_CORRUPT) {
+        l->bad = one;
+        return HF_OK;
+    }
+    return rd_pass(err, &one);
+}
+
 static enum hf_status list_page(struct listing *l, struct rd_node *node,
                                 const struct rd_reply *keys, struct hf_error *err)
 {
-    size_t max = keys->type == RD_REPLY_ARRAY ? keys->len : 0;
+    size_t max = keys->len;
     struct rd_request request = {0};
     struct rd_reply **replies = calloc(max + 1, sizeof *replies);
     char(*names)[HF_NAME_MAX + 1] = calloc(max + 1, sizeof *names);
@@ -206,14 +260,12 @@ static enum hf_status list_page(struct listing *l, struct rd_node *node,
     count = pick(l, keys, &request, names, max);
     if (count == 0)
         goto out;
-    status = rd_node_ask(node, &request, count, &l->patience, replies, err);
+    status = ask_page(node, &request, count, &l->patience, replies, err);
     if (status != HF_OK)
         goto out;
     for (size_t i = 0; i < count; i++) {
-        if (replies[i]->type == RD_REPLY_ERROR && status == HF_OK)
-            status = rd_verdict_fail(replies[i]->text, names[i], l->store->url.shown, err);
-        else if (status == HF_OK && !l->stopped)
-            show(l, names[i], replies[i]);
+        if (status == HF_OK && !l->stopped)
+            status = take_word(l, names[i], replies[i], err);
         rd_reply_free(replies[i]);
     }
 out:

@@ -136,6 +136,28 @@ enum hf_status rd_lost(const struct rd_store *store, const char *name, const str
     return rd_nonsense(store, name, err);
 }
 
+enum hf_status rd_corrupt(const struct rd_store *store, const char *name,
+                          const struct rd_keys *keys, const struct rd_reply *reply,
+                          struct hf_error *err)
+{
+    if (strcmp(rd_reply_text(rd_reply_at(reply, 1)), "clock") == 0)
+        return hf__fail(err, HF_CORRUPT,
+                        "lock \"%.60s\" in store %.80s: the server's clock is beyond the year "
+                        "2255, where tokens end; set it right",
+                        name, store->url.shown);
+    return hf__fail(err, HF_CORRUPT,
+                    "lock \"%.60s\" in store %.80s: the key %.60s does not hold a token; delete "
+                    "it, after a look at the fence",
+                    name, store->url.shown, keys->record);
+}
+
+enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said)
+{
+    if (err != NULL)
+        *err = *said;
+    return said->code;
+}
+
 enum hf_status rd_nonsense(const struct rd_store *store, const char *name, struct hf_error *err)
 {
     return hf__fail(

@@ -115,8 +115,9 @@ bool rd_route_moves(struct rd_store *store);
 /* Finds out whether the first server belongs to a cluster, and what the cluster looks like. */
 enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *patience,
                               struct hf_error *err);
-/* Copies the servers to be asked for a complete listing; returns how many. */
-size_t rd_route_all(struct rd_store *store, struct rd_node *out[RD_NODES_MAX]);
+/* The servers to be asked for a complete listing. HF_OK, or what rd_route answers. */
+enum hf_status rd_route_all(struct rd_store *store, const struct rd_patience *patience,
+                            struct rd_node *out[RD_NODES_MAX], size_t *count, struct hf_error *err);
 
 /* call.c */
 
@@ -154,6 +155,9 @@ enum { RD_GUARD_REPLIES = 3 };
 void rd_guard_ask(struct rd_node *node, struct rd_request *request);
 enum hf_status rd_guard_hear(struct rd_node *node, struct rd_reply *const *replies,
                              struct hf_error *err);
+/* Loads the scripts: HF_OK, or what is in the way. */
+enum hf_status rd_guard_load(struct rd_node *node, const struct rd_patience *patience,
+                             struct hf_error *err);
 /* The incarnation if it is known and grants, else "". */
 void rd_guard_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1]);
 /* The server says it is not that incarnation (any more). */
@@ -172,6 +176,14 @@ enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *cla
 enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
 
+/* One page of the keys that match, as SCAN shows them: the caller frees *reply, whose second item
+ * is an array. cursor is "0" at first, and "0" again after the last page. HF_OK, HF_UNREACHABLE,
+ * HF_DENIED and others, with a text. */
+enum { RD_CURSOR_MAX = 24 };
+enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD_CURSOR_MAX],
+                       const struct rd_patience *patience, struct rd_reply **reply,
+                       struct hf_error *err);
+
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
                         struct hf_fence_mark *mark, struct hf_error *err);
 
@@ -181,6 +193,12 @@ enum hf_status rd_claim_keys(const struct rd_store *store, const char *name, str
 /* HF_LOST with its text and grant->loss (grant may be NULL), from {'lost', why}. */
 enum hf_status rd_lost(const struct rd_store *store, const char *name, const struct rd_reply *reply,
                        struct hf_grant *grant, struct hf_error *err);
+/* HF_CORRUPT with its text, from {'corrupt', 'record' or 'clock'}: no token follows. */
+enum hf_status rd_corrupt(const struct rd_store *store, const char *name,
+                          const struct rd_keys *keys, const struct rd_reply *reply,
+                          struct hf_error *err);
+/* Passes on what was said, HF_OK too; err may be NULL. */
+enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said);
 /* An answer that makes no sense. */
 enum hf_status rd_nonsense(const struct rd_store *store, const char *name, struct hf_error *err);
 

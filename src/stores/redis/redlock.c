@@ -105,18 +105,15 @@ static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
     met = join_nodes(&round);
     rl_round_end(&round, 0, NULL);
     store->timeout_ms = store->rd.url.node_timeout_ms;
-    if (round.note.code == HF_INVALID ||
-        (met < hf__quorum_majority(store->count) && round.note.code != HF_OK &&
-         round.note.code != HF_UNREACHABLE)) {
-        if (err != NULL)
-            *err = round.note;
-        return round.note.code;
-    }
+    if (round.troubles.worst.code == HF_INVALID ||
+        (met < hf__quorum_majority(store->count) && round.troubles.worst.code != HF_OK &&
+         round.troubles.worst.code != HF_UNREACHABLE))
+        return rd_pass(err, &round.troubles.worst);
     if (met < hf__quorum_majority(store->count))
         return hf__fail(err, HF_UNREACHABLE,
                         "store %.80s: fewer than %u of %u nodes can be reached: %.90s",
                         store->rd.url.shown, hf__quorum_majority(store->count), store->count,
-                        rl_round_trouble(&round));
+                        rl_trouble_text(store, &round.troubles));
     return hf__ok(err);
 }
 
@@ -156,7 +153,7 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t dead
 }
 
 /* A request that was sent must not be lost with its connection: waits for the answers that are
- * owed. A release whose connection broke falls back to the node. */
+ * owed. A release that is not done by then falls back to the node. */
 static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
 {
     struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
@@ -168,14 +165,13 @@ static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
         struct rd_reply *reply;
 
         node->idle = link->next;
-        while (link->owed > 0 && rd_conn_receive(link->conn, &patience, &reply) == HF_OK) {
-            rd_reply_free(reply);
-            link->owed--;
-        }
+        while (link->owed > 0 && rd_conn_receive(link->conn, &patience, &reply) == HF_OK)
+            rl_link_past(link, reply);
         if (link->conn->broken) {
             rl_link_drop(store, index, link);
             continue;
         }
+        rl_link_return_debts(store, index, link);
         link->next = kept;
         kept = link;
     }

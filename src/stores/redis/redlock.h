@@ -4,6 +4,7 @@
  *   redlock_node.c   one node: who it is, whether it votes, what has to be released there yet
  *   redlock_link.c   one connection to a node, from nothing to ready, without waiting
  *   redlock_round.c  one request to every node at once, and the answers as they come
+ *   redlock_trouble.c  what to say when too few of them are of use
  *   redlock_acquire.c, redlock_hold.c
  *                    acquire; renew and release: src/core/quorum.c decides, these ask
  *   redlock_list.c   what a majority of the nodes says is held
@@ -98,7 +99,9 @@ struct rl_link {
     int64_t limit_ns; /* given up if there is no progress by then */
     int64_t used_ns;
     unsigned owed;         /* answers that nobody waits for any more         */
-    struct rl_debts debts; /* releases among them: they fall back to the node */
+    struct rl_debts debts; /* releases among them: they fall back to the node  */
+    bool unloaded;         /* one of those answers was that the script is not known, and none
+                              of the releases counts as done */
     unsigned heard, expected;
     struct rd_reply *replies[RL_MEET_MAX]; /* of a meeting */
 };
@@ -110,21 +113,46 @@ void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link);
 void rl_link_close(struct rl_link *link, bool forked);
 /* Closes a link that is no use any more; what it owes falls back to the node. Takes NULL. */
 void rl_link_drop(struct rl_store *store, unsigned index, struct rl_link *link);
+/* Takes an answer that nobody waits for, and frees it. */
+void rl_link_past(struct rl_link *link, struct rd_reply *reply);
+/* The releases that are not known to be done fall back to the node. */
+void rl_link_return_debts(struct rl_store *store, unsigned index, struct rl_link *link);
 /* Asks the node who it is, once more. */
 void rl_link_meet(struct rl_store *store, unsigned index, struct rl_link *link);
 /* Goes on as far as it can without waiting. False: on its way. True: ready, or broken (err). */
 bool rl_link_step(struct rl_store *store, unsigned index, struct rl_link *link,
                   struct hf_error *err);
+/* Sends our scripts once more, to a node that forgot them; nobody waits for the answers. False: the
+ * connection broke. */
+bool rl_link_load(struct rl_link *link);
 /* False: the connection broke. */
 bool rl_link_send(struct rl_link *link, const struct rd_request *request);
 /* The next answer that is not owed to nobody, if it has come. False: the connection broke. */
 bool rl_link_glance(struct rl_link *link, struct rd_reply **reply);
+
+/* redlock_trouble.c */
+
+/* What is wrong with the nodes. */
+struct rl_troubles {
+    struct hf_error worst; /* the first that somebody has to mend, else the first; HF_OK: none */
+    unsigned to_mend;      /* nodes that will be of no use until somebody mends them */
+};
+
+/* Takes in what is wrong with one node. */
+void rl_trouble_add(struct rl_troubles *troubles, const struct hf_error *err);
+/* The worst without the store's name: the end of a sentence that has it. */
+const char *rl_trouble_text(const struct rl_store *store, const struct rl_troubles *troubles);
+/* Fewer nodes than a majority gave an answer of use. The worst if so many have to be mended that
+ * the others are none, else HF_UNREACHABLE. lock: NULL if it is about none. */
+enum hf_status rl_too_few(const struct rl_store *store, const char *lock,
+                          const struct rl_troubles *troubles, struct hf_error *err);
 
 /* redlock_round.c */
 
 enum rl_event {
     RL_ANSWER,  /* with a reply                                       */
     RL_BROKE,   /* the connection did: nothing more comes             */
+    RL_AGAIN,   /* it had no script, so it did not act; now it has    */
     RL_JOINED,  /* a node that was on its way may be sent to          */
     RL_MISSING, /* it may not                                         */
     RL_SILENCE  /* nothing came in time, or nothing is to come at all */
@@ -137,12 +165,13 @@ struct rl_round {
     struct rl_link *link[HF__QUORUM_NODES_MAX];
     bool joined[HF__QUORUM_NODES_MAX];      /* its link is ready, and it votes if it has to */
     unsigned pending[HF__QUORUM_NODES_MAX]; /* answers that are still to come */
+    bool loaded[HF__QUORUM_NODES_MAX];      /* it was sent the scripts again */
     unsigned ready;                         /* nodes that poll said have something, as bits */
     char id[HF__QUORUM_NODES_MAX][RD_INCARNATION_LEN + 1];
     enum hf_status missing[HF__QUORUM_NODES_MAX]; /* why a node cannot be sent to */
-    struct hf_error note;                         /* the first trouble worth telling */
-    int64_t retry_after_ms;                       /* of the nodes in quarantine; 0: none */
-    struct rd_request request;                    /* for whoever builds one */
+    struct rl_troubles troubles;
+    int64_t retry_after_ms;    /* of the nodes in quarantine; 0: none */
+    struct rd_request request; /* for whoever builds one */
 };
 
 /* Takes a link to every node. Some have joined then, some are on their way, some are missing.
@@ -164,8 +193,6 @@ struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, con
 /* Remembers what an error reply means; why a node said no. */
 enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const char *lock,
                                   const struct rd_reply *reply);
-/* The first trouble, without the store's name: the end of a sentence that has it. */
-const char *rl_round_trouble(const struct rl_round *round);
 /* Why a node that has not joined does not vote. */
 enum hf__quorum_no rl_round_missing(const struct rl_round *round, unsigned index);
 /* Tells the vote that nothing more came in time: a node that was asked may have acted, one that has

@@ -102,7 +102,7 @@ static enum hf__quorum_action on_grant(struct attempt *a, unsigned index,
     struct hf_error err;
 
     if (!rl_node_clock(a->store, index, clock_us, &err)) {
-        a->round.note = err;
+        rl_trouble_add(&a->round.troubles, &err);
         return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_of(a->store));
     }
     return hf__quorum_on_grant(&a->vote, index, (uint64_t)prev, applied, (uint64_t)clock_us,
@@ -121,6 +121,13 @@ static enum hf__quorum_action on_answer(struct attempt *a, unsigned index,
         return hf__quorum_on_no(&a->vote, index, HF__NO_HELD, now_ns);
     if (rd_reply_is(reply, "granted"))
         return on_grant(a, index, reply);
+    if (rd_reply_is(reply, "corrupt")) {
+        struct hf_error err;
+
+        (void)rd_corrupt(&a->store->rd, a->claim->name, &a->keys, reply, &err);
+        rl_trouble_add(&a->round.troubles, &err);
+        return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_ns);
+    }
     if (rd_reply_is(reply, "held")) {
         note_holder(a, reply);
         return hf__quorum_on_no(&a->vote, index, HF__NO_HELD, now_ns);
@@ -129,17 +136,21 @@ static enum hf__quorum_action on_answer(struct attempt *a, unsigned index,
                             rl_round_error(&a->round, index, a->claim->name, reply), now_ns);
 }
 
+static enum hf__quorum_action ask_to_raise(struct attempt *a, unsigned index)
+{
+    build_raise(a, index);
+    if (rl_round_send(&a->round, index))
+        return HF__QUORUM_WAIT;
+    return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_of(a->store));
+}
+
 static enum hf__quorum_action send_raises(struct attempt *a)
 {
     enum hf__quorum_action action = HF__QUORUM_WAIT;
 
-    for (unsigned i = 0; i < a->vote.count && action == HF__QUORUM_WAIT; i++) {
-        if (!hf__quorum_raises(&a->vote, i))
-            continue;
-        build_raise(a, i);
-        if (!rl_round_send(&a->round, i))
-            action = hf__quorum_on_no(&a->vote, i, HF__NO_UNREACHABLE, now_of(a->store));
-    }
+    for (unsigned i = 0; i < a->vote.count && action == HF__QUORUM_WAIT; i++)
+        if (hf__quorum_raises(&a->vote, i))
+            action = ask_to_raise(a, i);
     return action;
 }
 
@@ -195,15 +206,7 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
         err->retry_after_ms = a->round.retry_after_ms;
         return HF_QUARANTINE;
     case HF__WHY_UNREACHABLE:
-        if (a->round.note.code == HF_DENIED || a->round.note.code == HF_INVALID) {
-            *err = a->round.note;
-            return err->code;
-        }
-        return hf__fail(err, HF_UNREACHABLE,
-                        "lock \"%.50s\" in store %.60s: fewer than %u of %u nodes can be reached: "
-                        "%.80s",
-                        name, shown, hf__quorum_majority(a->vote.count), a->vote.count,
-                        rl_round_trouble(&a->round));
+        return rl_too_few(a->store, name, &a->round.troubles, err);
     case HF__WHY_TOKENS:
         return hf__fail(err, HF_CORRUPT,
                         "lock \"%.60s\" in store %.80s: a node's token record is damaged", name,
@@ -226,6 +229,10 @@ static enum hf__quorum_action on_event(struct attempt *a, enum rl_event event, u
         return on_answer(a, index, reply);
     case RL_BROKE:
         return hf__quorum_on_no(&a->vote, index, HF__NO_ANSWER, now_of(a->store));
+    case RL_AGAIN:
+        if (hf__quorum_raises(&a->vote, index))
+            return ask_to_raise(a, index);
+        /* fall through */
     case RL_JOINED:
         /* In the second round a grant would come too late to count. */
         if (a->vote.phase == HF__PHASE_GRANT)

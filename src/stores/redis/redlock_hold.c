@@ -115,6 +115,7 @@ static enum hf__quorum_action next_word(struct poll_of_all *p, int64_t deadline_
         action = hf__quorum_on_no(&p->vote, index, HF__NO_ANSWER, now_of(p->store));
         break;
     case RL_JOINED:
+    case RL_AGAIN:
         action = ask_node(p, index);
         break;
     case RL_MISSING:
@@ -173,10 +174,12 @@ static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
                         "lock \"%.60s\" in store %.80s is not held any more by a majority of the "
                         "nodes",
                         p->claim->name, shown);
-    return hf__fail(err, p->vote.why == HF__WHY_UNKNOWN ? HF_UNKNOWN : HF_UNREACHABLE,
+    if (p->vote.why != HF__WHY_UNKNOWN)
+        return rl_too_few(p->store, p->claim->name, &p->round.troubles, err);
+    return hf__fail(err, HF_UNKNOWN,
                     "lock \"%.50s\" in store %.60s: fewer than %u of %u nodes answered: %.80s",
                     p->claim->name, shown, hf__quorum_majority(p->vote.count), p->vote.count,
-                    rl_round_trouble(&p->round));
+                    rl_trouble_text(p->store, &p->round.troubles));
 }
 
 enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim,

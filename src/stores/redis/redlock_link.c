@@ -50,9 +50,27 @@ void rl_link_close(struct rl_link *link, bool forked)
 
 void rl_link_drop(struct rl_store *store, unsigned index, struct rl_link *link)
 {
-    for (size_t i = 0; link != NULL && link->owed > 0 && i < link->debts.count; i++)
-        rl_node_owe(store, index, &link->debts.items[i]);
+    if (link != NULL)
+        rl_link_return_debts(store, index, link);
     rl_link_close(link, false);
+}
+
+void rl_link_return_debts(struct rl_store *store, unsigned index, struct rl_link *link)
+{
+    for (size_t i = 0; i < link->debts.count; i++)
+        rl_node_owe(store, index, &link->debts.items[i]);
+    link->debts.count = 0;
+}
+
+/* Once all have come the releases among them are done, unless one was not executed. To send the
+ * others again as well does no harm: their owners never come back. */
+void rl_link_past(struct rl_link *link, struct rd_reply *reply)
+{
+    if (reply->type == RD_REPLY_ERROR && rd_verdict(reply->text) == RD_NOSCRIPT)
+        link->unloaded = true;
+    if (--link->owed == 0 && !link->unloaded)
+        link->debts.count = 0;
+    rd_reply_free(reply);
 }
 
 static void set_limit(const struct rl_store *store, struct rl_link *link)
@@ -172,17 +190,34 @@ bool rl_link_glance(struct rl_link *link, struct rd_reply **reply)
         }
         if (*reply == NULL || link->owed == 0)
             return true;
-        if (--link->owed == 0)
-            link->debts.count = 0;
-        rd_reply_free(*reply);
+        rl_link_past(link, *reply);
     }
+}
+
+static void build_scripts(struct rd_request *request)
+{
+    for (size_t i = 0; i < SCRIPTS; i++)
+        rd_request_command(
+            request, (const char *const[]){"SCRIPT", "LOAD", rd_scripts[scripts[i]].text, NULL});
+}
+
+bool rl_link_load(struct rl_link *link)
+{
+    struct rd_request request = {0};
+    bool sent;
+
+    build_scripts(&request);
+    sent = rl_link_send(link, &request);
+    rd_request_release(&request);
+    link->owed += sent ? SCRIPTS : 0;
+    return sent;
 }
 
 /* What a new connection says first. */
 static void build_greeting(const struct rd_url *url, struct rl_link *link,
                            struct rd_request *request)
 {
-    if (url->has_password) {
+    if (url->has_password || url->user[0] != '\0') {
         if (url->user[0] != '\0')
             rd_request_command(request,
                                (const char *const[]){"AUTH", url->user, url->password, NULL});
@@ -208,9 +243,7 @@ static void meet(struct rl_store *store, unsigned index, struct rl_link *link, b
     link->state = RL_MEETING;
     if (greets)
         build_greeting(&store->rd.url, link, &request);
-    for (size_t i = 0; i < SCRIPTS; i++)
-        rd_request_command(
-            &request, (const char *const[]){"SCRIPT", "LOAD", rd_scripts[scripts[i]].text, NULL});
+    build_scripts(&request);
     rd_guard_ask(store->node[index].node, &request);
     rd_request_command(&request, (const char *const[]){"INFO", "server", NULL});
     rd_request_command(&request, (const char *const[]){"TIME", NULL});

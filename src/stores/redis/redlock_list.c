@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE      200     /* keys that SCAN looks at per request */
-#define PAGE_MS   1000    /* what that may take at one node      */
-#define NAMES_MAX 1000000 /* locks in one listing                */
+#define PAGE_MS   1000    /* what a page of keys may take at one node */
+#define NAMES_MAX 1000000 /* locks in one listing                     */
 
 /* The names that any node knows of. */
 struct names {
@@ -46,12 +45,28 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Picks the locks that a page of keys tells of. */
+static bool add_page(struct names *names, const char *prefix, const char *start,
+                     const struct rd_reply *keys)
+{
+    for (size_t i = 0; i < keys->len; i++) {
+        char name[HF_NAME_MAX + 1];
+        bool is_record;
+
+        if (rd_keys_name(name, prefix, rd_reply_text(rd_reply_at(keys, i)), &is_record) &&
+            is_record && strncmp(name, start, strlen(start)) == 0 && !add_name(names, name))
+            return false;
+    }
+    return true;
+}
+
 static enum hf_status scan_node(struct rl_store *store, unsigned index,
                                 const struct hf_query *query, struct names *names,
                                 struct hf_error *err)
 {
     char pattern[2 * RD_KEY_MAX + 32];
-    char cursor[24] = "0";
+    char cursor[RD_CURSOR_MAX] = "0";
+    enum hf_status status;
 
     rd_keys_pattern(pattern, sizeof pattern, store->rd.url.prefix, query->name);
     do {
@@ -59,39 +74,16 @@ static enum hf_status scan_node(struct rl_store *store, unsigned index,
         struct rd_patience patience = {
             .deadline_ns = end_ns < query->deadline_ns ? end_ns : query->deadline_ns,
             .cancel_fd = -1};
-        struct rd_request request = {0};
         struct rd_reply *reply;
-        const struct rd_reply *keys;
-        enum hf_status status;
 
-        rd_request_begin(&request, 6);
-        rd_request_word(&request, "SCAN");
-        rd_request_word(&request, cursor);
-        rd_request_word(&request, "MATCH");
-        rd_request_word(&request, pattern);
-        rd_request_word(&request, "COUNT");
-        rd_request_number(&request, PAGE);
-        status = rd_node_ask(store->node[index].node, &request, 1, &patience, &reply, err);
-        rd_request_release(&request);
+        status = rd_scan(store->node[index].node, pattern, cursor, &patience, &reply, err);
         if (status != HF_OK)
             return status;
-        keys = rd_reply_at(reply, 1);
-        for (size_t i = 0; keys->type == RD_REPLY_ARRAY && i < keys->len && status == HF_OK; i++) {
-            char name[HF_NAME_MAX + 1];
-            bool is_record;
-
-            if (rd_keys_name(name, store->rd.url.prefix, rd_reply_text(rd_reply_at(keys, i)),
-                             &is_record) &&
-                is_record && strncmp(name, query->name, strlen(query->name)) == 0 &&
-                !add_name(names, name))
-                status = hf__nomem(err);
-        }
-        hf__copy_printable(cursor, sizeof cursor, rd_reply_text(rd_reply_at(reply, 0)));
+        if (!add_page(names, store->rd.url.prefix, query->name, rd_reply_at(reply, 1)))
+            status = hf__nomem(err);
         rd_reply_free(reply);
-        if (status != HF_OK)
-            return status;
-    } while (strcmp(cursor, "0") != 0 && cursor[0] != '\0');
-    return HF_OK;
+    } while (status == HF_OK && strcmp(cursor, "0") != 0);
+    return status;
 }
 
 /* {owner, pttl, counter, flags, label, clock} */
@@ -137,6 +129,23 @@ static bool show(const struct rl_store *store, const char *name, const struct wo
     return true;
 }
 
+/* Whether the nodes that have not answered cannot change who has a majority. */
+static bool settled(const struct rl_store *store, const struct word *words, unsigned count)
+{
+    unsigned majority = hf__quorum_majority(store->count);
+    unsigned most = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        unsigned votes = 0;
+
+        for (unsigned j = 0; j < count && words[i].owner[0] != '\0'; j++)
+            votes += strcmp(words[i].owner, words[j].owner) == 0;
+        if (votes > most)
+            most = votes;
+    }
+    return most >= majority || most + store->count - count < majority;
+}
+
 static void ask_node(struct rl_round *round, unsigned index, const struct rd_keys *keys)
 {
     rd_script_begin(&round->request, RD_SCRIPT_REDLOCK_LIST, keys, 0);
@@ -164,8 +173,9 @@ static enum hf_status look_at(struct rl_store *store, const char *name,
         if (round.joined[i])
             ask_node(&round, i, &keys);
     deadline_ns = rl_round_deadline(&round, query->deadline_ns);
-    while ((event = rl_round_next(&round, deadline_ns, &index, &reply)) != RL_SILENCE) {
-        if (event == RL_JOINED)
+    while (!settled(store, words, count) &&
+           (event = rl_round_next(&round, deadline_ns, &index, &reply)) != RL_SILENCE) {
+        if (event == RL_JOINED || event == RL_AGAIN)
             ask_node(&round, index, &keys);
         if (event == RL_ANSWER && reply->type == RD_REPLY_ARRAY)
             take_word(&words[count++], reply);
@@ -175,10 +185,7 @@ static enum hf_status look_at(struct rl_store *store, const char *name,
     }
     rl_round_end(&round, 0, NULL);
     if (count < hf__quorum_majority(store->count))
-        return hf__fail(err, HF_UNREACHABLE,
-                        "store %.80s: fewer than %u of %u nodes answered: %.90s",
-                        store->rd.url.shown, hf__quorum_majority(store->count), store->count,
-                        rl_round_trouble(&round));
+        return rl_too_few(store, name, &round.troubles, err);
     *stop = !show(store, name, words, count, fn, data);
     return hf__ok(err);
 }
@@ -189,25 +196,38 @@ enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query,
     struct rl_store *store = (struct rl_store *)base;
     struct names names = {0};
     enum hf_status status = HF_OK;
-    struct hf_error trouble = {0};
+    struct rl_troubles troubles = {0};
+    struct hf_error bad = {0}, own;
     unsigned answered = 0;
     bool stop = false;
 
+    if (err == NULL)
+        err = &own;
     if (query->exact)
         return look_at(store, query->name, query, fn, data, &stop, err);
-    for (unsigned i = 0; i < store->count; i++)
-        answered += scan_node(store, i, query, &names, &trouble) == HF_OK;
+    for (unsigned i = 0; i < store->count; i++) {
+        struct hf_error one = {0};
+
+        if (scan_node(store, i, query, &names, &one) == HF_OK)
+            answered++;
+        else
+            rl_trouble_add(&troubles, &one);
+    }
     if (answered < hf__quorum_majority(store->count))
-        status = hf__fail(
-            err, HF_UNREACHABLE, "store %.80s: fewer than %u of %u nodes answered: %.90s",
-            store->rd.url.shown, hf__quorum_majority(store->count), store->count, trouble.text);
+        status = rl_too_few(store, NULL, &troubles, err);
     if (names.count > 0)
         qsort(names.items, names.count, sizeof *names.items, by_text);
-    for (size_t i = 0; i < names.count && status == HF_OK && !stop; i++)
+    for (size_t i = 0; i < names.count && status == HF_OK && !stop; i++) {
         if (i == 0 || strcmp(names.items[i], names.items[i - 1]) != 0)
             status = look_at(store, names.items[i], query, fn, data, &stop, err);
+        if (status == HF_CORRUPT) {
+            /* The others are shown all the same. */
+            bad = *err;
+            status = HF_OK;
+        }
+    }
     for (size_t i = 0; i < names.count; i++)
         free(names.items[i]);
     free(names.items);
-    return status == HF_OK ? hf__ok(err) : status;
+    return status == HF_OK ? rd_pass(err, &bad) : status;
 }

@@ -214,6 +214,12 @@ void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link
     struct rd_request request = {0};
     struct rl_debts due;
 
+    if (link->unloaded) {
+        /* Also for what is asked next: a node that always answers last is never seen to lack it. */
+        rl_link_return_debts(store, index, link);
+        link->conn->broken = !rl_link_load(link);
+        link->unloaded = false;
+    }
     pthread_mutex_lock(&node->lock);
     due.count = node->debts.count;
     memcpy(due.items, node->debts.items, due.count * sizeof *due.items);

@@ -6,18 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What somebody has to mend comes before what may pass. */
-static void note(struct rl_round *round, const struct hf_error *err)
-{
-    if (round->note.code == HF_OK || err->code == HF_INVALID ||
-        (err->code == HF_DENIED && round->note.code != HF_INVALID))
-        round->note = *err;
-}
-
 static void miss(struct rl_round *round, unsigned index, const struct hf_error *err)
 {
     round->missing[index] = err->code;
-    note(round, err);
+    rl_trouble_add(&round->troubles, err);
     if (err->code == HF_QUARANTINE &&
         (round->retry_after_ms == 0 || err->retry_after_ms < round->retry_after_ms))
         round->retry_after_ms = err->retry_after_ms > 0 ? err->retry_after_ms : 1;
@@ -91,6 +83,17 @@ bool rl_round_send(struct rl_round *round, unsigned index)
     return sent;
 }
 
+/* A node that was told to forget its scripts gets them once more. True: it did not act on what it
+ * was asked, and can be asked again. */
+static bool reload(struct rl_round *round, unsigned index, const struct rd_reply *reply)
+{
+    if (round->loaded[index] || reply->type != RD_REPLY_ERROR ||
+        rd_verdict(reply->text) != RD_NOSCRIPT)
+        return false;
+    round->loaded[index] = true;
+    return rl_link_load(round->link[index]);
+}
+
 /* An answer that has come already, or the news that none will. */
 static bool look(struct rl_round *round, unsigned index, struct rd_reply **reply,
                  enum rl_event *event)
@@ -103,7 +106,11 @@ static bool look(struct rl_round *round, unsigned index, struct rd_reply **reply
     if (*reply == NULL)
         return false;
     round->pending[index]--;
-    *event = RL_ANSWER;
+    *event = reload(round, index, *reply) ? RL_AGAIN : RL_ANSWER;
+    if (*event == RL_AGAIN) {
+        rd_reply_free(*reply);
+        *reply = NULL;
+    }
     return true;
 }
 
@@ -220,6 +227,10 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
         rl_node_unload(round->store, index);
         if (round->retry_after_ms == 0)
             round->retry_after_ms = 1; /* it has to be asked who it is: at once */
+        if (text[0] != '\0') {
+            (void)rd_verdict_fail(text, lock, round->store->rd.url.shown, &err);
+            rl_trouble_add(&round->troubles, &err);
+        }
         return HF__NO_QUARANTINE;
     }
     if (rd_reply_is(reply, "replica"))
@@ -228,24 +239,8 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
         (void)rd_verdict_fail(text, lock, round->store->rd.url.shown, &err);
     else
         (void)rd_nonsense(&round->store->rd, lock, &err);
-    note(round, &err);
+    rl_trouble_add(&round->troubles, &err);
     return HF__NO_UNREACHABLE;
-}
-
-const char *rl_round_trouble(const struct rl_round *round)
-{
-    static const char start[] = "store ";
-    const char *shown = round->store->rd.url.shown;
-    const char *text = round->note.text;
-    size_t len = strlen(shown);
-
-    if (round->note.code == HF_OK)
-        return "they did not answer in time";
-    if (strncmp(text, start, sizeof start - 1) == 0 &&
-        strncmp(text + sizeof start - 1, shown, len) == 0 &&
-        strncmp(text + sizeof start - 1 + len, ": ", 2) == 0)
-        text += sizeof start - 1 + len + 2;
-    return text;
 }
 
 enum hf__quorum_no rl_round_missing(const struct rl_round *round, unsigned index)

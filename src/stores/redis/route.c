@@ -79,23 +79,6 @@ bool rd_route_moves(struct rd_store *store)
     return store->cluster || store->url.kind == RD_SENTINEL;
 }
 
-size_t rd_route_all(struct rd_store *store, struct rd_node *out[RD_NODES_MAX])
-{
-    size_t count = 0;
-
-    pthread_mutex_lock(&store->lock);
-    for (size_t i = 0; i < store->node_count; i++) {
-        bool serves = !store->cluster && store->nodes[i] == store->master;
-
-        for (size_t slot = 0; slot < RD_SLOTS && store->cluster && !serves; slot++)
-            serves = store->slots[slot] == i + 1;
-        if (serves)
-            out[count++] = store->nodes[i];
-    }
-    pthread_mutex_unlock(&store->lock);
-    return count;
-}
-
 /* Asks one server of the cluster after the other who has what. */
 static enum hf_status learn_cluster(struct rd_store *store, const struct rd_patience *patience,
                                     struct hf_error *err)
@@ -143,6 +126,42 @@ enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct rd_p
     return HF_OK;
 }
 
+static bool knows_all_slots(struct rd_store *store)
+{
+    size_t slot = 0;
+
+    pthread_mutex_lock(&store->lock);
+    while (slot < RD_SLOTS && store->slots[slot] != 0)
+        slot++;
+    pthread_mutex_unlock(&store->lock);
+    return slot == RD_SLOTS;
+}
+
+enum hf_status rd_route_all(struct rd_store *store, const struct rd_patience *patience,
+                            struct rd_node *out[RD_NODES_MAX], size_t *count, struct hf_error *err)
+{
+    enum hf_status status = HF_OK;
+    bool serves[RD_NODES_MAX] = {false};
+
+    *count = 0;
+    if (!store->cluster) {
+        *count = 1;
+        return rd_route(store, 0, patience, out, err);
+    }
+    /* One that could not be reached was forgotten; it still has what it has. */
+    if (!knows_all_slots(store))
+        status = learn_cluster(store, patience, err);
+    pthread_mutex_lock(&store->lock);
+    for (size_t slot = 0; slot < RD_SLOTS; slot++)
+        if (store->slots[slot] != 0)
+            serves[store->slots[slot] - 1] = true;
+    for (size_t i = 0; i < store->node_count; i++)
+        if (serves[i])
+            out[(*count)++] = store->nodes[i];
+    pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
 /* One server's share of CLUSTER SLOTS: [first, last, [host, port, ...], replicas...]. */
 static void take_share(struct rd_store *store, const struct rd_node *asked,
                        const struct rd_reply *share)
@@ -185,6 +204,14 @@ static void name_records(struct rd_store *store)
     }
 }
 
+static enum hf_status refused(const struct rd_node *node, const char *error, struct hf_error *err)
+{
+    char quote[RD_QUOTE_MAX];
+
+    rd_verdict_quote(quote, error);
+    return rd_node_fail(node, HF_UNREACHABLE, quote, err);
+}
+
 static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
                                   const struct rd_patience *patience, struct hf_error *err)
 {
@@ -198,7 +225,7 @@ static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
     if (status != HF_OK)
         return status;
     if (reply->type == RD_REPLY_ERROR)
-        status = rd_node_fail(node, HF_UNREACHABLE, reply->text, err);
+        status = refused(node, reply->text, err);
     pthread_mutex_lock(&store->lock);
     for (size_t i = 0; reply->type == RD_REPLY_ARRAY && i < reply->len; i++)
         take_share(store, node, rd_reply_at(reply, i));
@@ -243,7 +270,7 @@ static enum hf_status ask_once(struct rd_conn *conn, const char *const *words,
 
 /* What sentinels want before they answer anything, if they want it: a password. */
 static enum hf_status greet_sentinel(const struct rd_url *url, struct rd_conn *conn,
-                                     const struct rd_patience *patience, char *why, size_t size)
+                                     const struct rd_patience *patience, char why[RD_QUOTE_MAX])
 {
     const char *user = url->sentinel_user[0] != '\0' ? url->sentinel_user : "default";
     struct rd_reply *reply;
@@ -257,7 +284,7 @@ static enum hf_status greet_sentinel(const struct rd_url *url, struct rd_conn *c
         return status;
     if (reply->type == RD_REPLY_ERROR) {
         status = HF_DENIED;
-        hf__copy_printable(why, size, reply->text);
+        rd_verdict_quote(why, reply->text);
     }
     rd_reply_free(reply);
     return status;
@@ -274,7 +301,7 @@ static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_addre
     enum hf_status status = rd_conn_open(sentinel, store->tls, patience, &conn, why, sizeof why);
 
     if (status == HF_OK)
-        status = greet_sentinel(&store->url, conn, patience, why, sizeof why);
+        status = greet_sentinel(&store->url, conn, patience, why);
     if (status == HF_OK)
         status = ask_once(
             conn,

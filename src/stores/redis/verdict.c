@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUOTE_MAX 110 /* bytes of the server's own words in an error text */
-
 static const struct {
     const char *word;
     enum rd_verdict verdict;
@@ -18,7 +16,7 @@ static const struct {
     {"BUSY", RD_BUSY_SCRIPT},      {"OOM", RD_OOM},          {"MISCONF", RD_MISCONF},
     {"NOREPLICAS", RD_NOREPLICAS}, {"CLUSTERDOWN", RD_DOWN}, {"MASTERDOWN", RD_DOWN},
     {"NOPERM", RD_NOPERM},         {"NOAUTH", RD_NOAUTH},    {"WRONGPASS", RD_NOAUTH},
-    {"WRONGTYPE", RD_WRONGTYPE},
+    {"WRONGTYPE", RD_WRONGTYPE},   {"DENIED", RD_PROTECTED},
 };
 
 /* Before Redis 7 an error inside a script came wrapped: "ERR Error running script (...):
@@ -50,6 +48,8 @@ enum rd_verdict rd_verdict(const char *error)
     if (strstr(error, "can't run this command or subcommand") != NULL ||
         strstr(error, "can't access at least one of the keys") != NULL)
         return RD_NOPERM;
+    if (strstr(error, "max number of clients") != NULL)
+        return RD_CROWDED;
     return RD_OTHER_ERROR;
 }
 
@@ -83,18 +83,28 @@ bool rd_verdict_address(const char *error, struct rd_address *out, unsigned *slo
     return true;
 }
 
+void rd_verdict_quote(char out[RD_QUOTE_MAX], const char *error)
+{
+    char *args;
+
+    hf__copy_printable(out, RD_QUOTE_MAX, error);
+    args = strstr(out, ", with args");
+    if (args != NULL)
+        *args = '\0';
+}
+
 /* The command that line `number` of a script calls; false if it calls none. */
 static bool command_at(const char *script, long number, char *out, size_t size)
 {
     const char *call;
     size_t len;
 
-    for (; number > 1 && script != NULL; number--) {
+    for (; number > 1; number--) {
         script = strchr(script, '\n');
-        script += script != NULL;
+        if (script == NULL)
+            return false;
+        script++;
     }
-    if (script == NULL)
-        return false;
     len = strcspn(script, "\n");
     call = memmem(script, len, "call('", 6);
     if (call == NULL || (len = strcspn(call + 6, "'")) + 1 >= size)
@@ -149,7 +159,9 @@ enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *
                                struct hf_error *err)
 {
     char about[160];
+    char quote[RD_QUOTE_MAX];
 
+    rd_verdict_quote(quote, error);
     if (lock != NULL)
         (void)snprintf(about, sizeof about, "lock \"%.60s\" in store %.80s", lock, store);
     else
@@ -188,15 +200,21 @@ enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *
     case RD_TRYAGAIN:
     case RD_MOVED:
     case RD_ASK:
-        return hf__fail(err, HF_UNREACHABLE, "%s: the cluster does not serve this key now: %.*s",
-                        about, QUOTE_MAX, error);
+        return hf__fail(err, HF_UNREACHABLE, "%s: the cluster does not serve this key now: %s",
+                        about, quote);
     case RD_WRONGTYPE:
         return hf__fail(
             err, HF_CORRUPT,
             "%s: one of its keys holds something that is no lock; choose another prefix", about);
+    case RD_CROWDED:
+        return hf__fail(err, HF_UNREACHABLE,
+                        "%s: the server has as many clients as it takes; see its maxclients",
+                        about);
+    case RD_PROTECTED:
+        return hf__fail(err, HF_DENIED, "%s: the server says: %s", about, quote);
     case RD_NOSCRIPT:
     case RD_OTHER_ERROR:
         break;
     }
-    return hf__fail(err, HF_UNSUPPORTED, "%s: the server says: %.*s", about, QUOTE_MAX, error);
+    return hf__fail(err, HF_UNSUPPORTED, "%s: the server says: %s", about, quote);
 }

@@ -22,6 +22,8 @@ enum rd_verdict {
     RD_NOPERM,      /* the ACL does not allow it                          */
     RD_NOAUTH,      /* password missing or wrong                          */
     RD_WRONGTYPE,   /* the key is something else                          */
+    RD_CROWDED,     /* no room for another client: said before any request */
+    RD_PROTECTED,   /* talks to its own machine only                      */
     RD_OTHER_ERROR
 };
 
@@ -29,6 +31,10 @@ enum rd_verdict rd_verdict(const char *error);
 /* The server named by a MOVED or ASK error; *slot as it says. An empty host means the one we asked.
  */
 bool rd_verdict_address(const char *error, struct rd_address *out, unsigned *slot);
+/* The server's own words, fit for a terminal, without the arguments that it may quote: a password
+ * or an owner could be among them. */
+enum { RD_QUOTE_MAX = 111 };
+void rd_verdict_quote(char out[RD_QUOTE_MAX], const char *error);
 /* Fills *err for a request about the lock (NULL: none) that was answered so; returns its status. */
 enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *store,
                                struct hf_error *err);

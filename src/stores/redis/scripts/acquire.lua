@@ -3,7 +3,7 @@
 -- ARGV  1 owner  2 ttl in ms  3 'master_replid:ID', the incarnation  4 '1' to queue when busy
 --       5 "ttl flags owner label"
 -- Answers the token, {'busy', look again in ms, pttl, token, label, kind}, {'new'}, {'replica'}
--- or {'corrupt'}.
+-- or {'corrupt', 'record' or 'clock'}.
 local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not exact
 local call = redis.call
 local owner, ttl = ARGV[1], ARGV[2]
@@ -22,14 +22,18 @@ local token = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. tim
 -- The common case in two steps: nobody holds it, nobody waits, the clock is ahead of the last token.
 if call('SET', KEYS[1], owner, 'NX', 'PX', ttl) then
     local old = call('SET', KEYS[2], token .. ' ' .. ARGV[5], 'GET')
-    -- Tokens have 16 digits until the year 2286, so their order as text is their order; a 'q' and
-    -- most rubbish come behind all digits.
-    if not old or old < token then
+    -- From 2001 to 2255 tokens have 16 digits; between two of those the order as text is their order.
+    if #token == 16 and token < '9007199254740991' and
+        (not old or old < token and select(2, string.find(old, '^%d+ ')) == 17) then
         return token
     end
     -- Not so common after all: as if it had not been.
-    call('SET', KEYS[2], old)
     call('DEL', KEYS[1])
+    if old then
+        call('SET', KEYS[2], old)
+    else
+        call('DEL', KEYS[2])
+    end
 end
 
 -- include lib/keys.lua
@@ -37,15 +41,14 @@ end
 -- include lib/queue.lua
 local now = tonumber(token)
 local record = call('GET', RECORD)
-if record then
-    local last = tonumber(match(record, '^q?(%d+) '))
-    if not last or last >= TOKEN_END then
-        return {'corrupt'}
-    end
-    if last >= now then
-        token = format('%.0f', last + 1)
-    end
+local last = tonumber(record and match(record, '^q?(%d+) ') or not record and 0)
+if not last or last >= TOKEN_END then
+    return {'corrupt', 'record'}
 end
+if now >= TOKEN_END then
+    return {'corrupt', 'clock'}
+end
+token = format('%.0f', math.max(last + 1, now))
 
 local holder = call('GET', KEYS[1])
 local head = live_head(now)

@@ -9,9 +9,12 @@
 -- ARGV[6]  "array": refusals come as arrays of the words below, not as errors; may be left out
 --
 -- Answers OK; or an error: "STALE token seconds issuer" (that token was admitted, at that time),
--- "FOREIGN issuer" (the mark follows that store's tokens), "BADTOKEN token". Tokens are compared as decimal strings, by length and
--- then by bytes: a Lua number is exact only up to 2^53.
+-- "FOREIGN issuer" (the mark follows that store's tokens), "BADTOKEN token", "BADOP op". Tokens are
+-- compared as decimal strings, by length and then by bytes: a Lua number is exact only up to 2^53.
 local key, mark_key, op, token, issuer = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+if op ~= 'set' and op ~= 'del' and op ~= 'enter' and op ~= 'reset' then
+    return redis.error_reply('BADOP ' .. op)
+end
 
 -- Most writes come from the holder that is admitted already: one comparison, nothing to store.
 if op == 'reset' or redis.call('HGET', mark_key, 'is') ~= token .. ' ' .. issuer then
@@ -69,5 +72,8 @@ if op == 'set' then
     return redis.call('SET', key, ARGV[4])
 elseif op == 'del' then
     redis.call('DEL', key)
+else
+    -- Says what the mark says already, but as a write: a replica, whose mark may be old, refuses it.
+    redis.call('HSET', mark_key, 'token', token)
 end
 return redis.status_reply('OK')

@@ -2,7 +2,7 @@
 -- KEYS  1 lock  2 record: "counter ttl flags owner label"
 -- ARGV  1 owner  2 ttl in ms  3 incarnation  4 guess  5 window in us  6 the record, with the guess
 -- Answers {'granted', counter before, 1 if the guess was applied, clock in us}, {'held', pttl, label},
--- {'new'}, {'replica'} or {'corrupt'}. Every call and every string costs the node time that five of
+-- {'new'}, {'replica'} or {'corrupt', 'record' or 'clock'}. Every call and every string costs the node time that five of
 -- them spend for each acquire: the usual way has as few as there can be.
 -- include lib/guard.lua
 local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not exact
@@ -17,14 +17,18 @@ if not call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
 end
 local before = call('SET', KEYS[2], ARGV[6], 'GET')
 local prev = before and tonumber(match(before, '^q?(%d+)')) or not before and 0
-if not prev or prev >= TOKEN_END then
-    call('SET', KEYS[2], before)
+local guess, now, window = tonumber(ARGV[4]), clock_us(), tonumber(ARGV[5])
+if not prev or prev >= TOKEN_END or now >= TOKEN_END then
     call('DEL', KEYS[1])
-    return {'corrupt'}
+    if before then
+        call('SET', KEYS[2], before)
+    else
+        call('DEL', KEYS[2])
+    end
+    return {'corrupt', prev and prev < TOKEN_END and 'clock' or 'record'}
 end
 
 -- The window keeps a client with a broken clock from moving the tokens.
-local guess, now, window = tonumber(ARGV[4]), clock_us(), tonumber(ARGV[5])
 if guess > prev and guess < TOKEN_END and guess <= now + window and guess >= now - window then
     return {'granted', prev, 1, now}
 end

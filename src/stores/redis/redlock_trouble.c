@@ -1,0 +1,54 @@
+/* redlock_trouble.c - what to say when too few nodes are of use. */
+#include "stores/redis/redlock.h"
+#include "base/base.h"
+
+#include <string.h>
+
+/* What somebody has to mend comes before what may pass. */
+static unsigned weight(enum hf_status status)
+{
+    return status == HF_INVALID   ? 4
+           : status == HF_DENIED  ? 3
+           : status == HF_CORRUPT ? 2
+                                  : status != HF_OK;
+}
+
+void rl_trouble_add(struct rl_troubles *troubles, const struct hf_error *err)
+{
+    troubles->to_mend += weight(err->code) > weight(HF_UNREACHABLE);
+    if (weight(err->code) > weight(troubles->worst.code))
+        troubles->worst = *err;
+}
+
+const char *rl_trouble_text(const struct rl_store *store, const struct rl_troubles *troubles)
+{
+    static const char start[] = "store ";
+    const char *shown = store->rd.url.shown;
+    const char *text = troubles->worst.text;
+    size_t len = strlen(shown);
+
+    if (troubles->worst.code == HF_OK)
+        return "they did not answer in time";
+    if (strncmp(text, start, sizeof start - 1) == 0 &&
+        strncmp(text + sizeof start - 1, shown, len) == 0 &&
+        strncmp(text + sizeof start - 1 + len, ": ", 2) == 0)
+        text += sizeof start - 1 + len + 2;
+    return text;
+}
+
+enum hf_status rl_too_few(const struct rl_store *store, const char *lock,
+                          const struct rl_troubles *troubles, struct hf_error *err)
+{
+    unsigned majority = hf__quorum_majority(store->count);
+    const char *shown = store->rd.url.shown;
+
+    if (troubles->to_mend > store->count - majority)
+        return rd_pass(err, &troubles->worst);
+    if (lock == NULL)
+        return hf__fail(err, HF_UNREACHABLE,
+                        "store %.80s: fewer than %u of %u nodes answered: %.90s", shown, majority,
+                        store->count, rl_trouble_text(store, troubles));
+    return hf__fail(err, HF_UNREACHABLE,
+                    "lock \"%.50s\" in store %.60s: fewer than %u of %u nodes answered: %.80s",
+                    lock, shown, majority, store->count, rl_trouble_text(store, troubles));
+}
