@@ -29,9 +29,9 @@ struct pg_statement {
 
 struct pg_conn {
     PGconn *link;
-    struct pg_conn *next;          /* in a pool                                       */
-    bool broken;                   /* of no use any more                              */
-    bool warned;                   /* the statement under way was answered by a WARNING */
+    struct pg_conn *next; /* in a pool                                       */
+    bool broken; /* of no use any more: gone, or the answers on it are not the next statement's */
+    bool warned; /* the statement under way was answered by a WARNING */
     char channel[PG_CHANNEL_SIZE]; /* "" unless it listens */
     enum pg_route route;
     unsigned prepared;       /* bits of the statements it has */

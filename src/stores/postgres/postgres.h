@@ -79,7 +79,7 @@ struct pg_call {
     const struct pg_params *params;
     struct pg_patience patience;
     enum pg_use use;
-    struct pg_conn *conn; /* NULL: one from the pool */
+    struct pg_conn *conn; /* NULL, or broken: one from the pool */
     /* What takes the request back if no answer comes; sent behind it. NULL: nothing. */
     const struct pg_statement *undo_statement;
     const struct pg_params *undo;
@@ -87,9 +87,10 @@ struct pg_call {
 };
 
 struct pg_answer {
-    PGresult *rows;     /* the caller clears it                 */
-    int64_t sent_at_ns; /* host time before it was sent         */
-    bool undone;        /* after HF_UNKNOWN: the undo was sent  */
+    PGresult *rows;            /* the caller clears it                            */
+    int64_t sent_at_ns;        /* host time before it was sent                    */
+    bool undone;               /* after HF_UNKNOWN: the undo was sent             */
+    char state[PG_STATE_SIZE]; /* if the server refused it: the SQLSTATE; else "" */
 };
 
 /* Sends a request and gets its answer. Sent again only if the answer proves that it was not
