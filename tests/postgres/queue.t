@@ -147,6 +147,22 @@ ok $? 'as it did'
 sql a 'DROP TRIGGER stumble ON holdfast.met'
 gone m
 
+# the server's queue of notifications is full, which it says when a transaction that notifies commits
+sql a "CREATE FUNCTION public.full_queue() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN
+        RAISE SQLSTATE '54000' USING MESSAGE = 'too many notifications in the NOTIFY queue'; END \$\$" \
+    'CREATE CONSTRAINT TRIGGER full_queue AFTER UPDATE ON holdfast.lock DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.handed) EXECUTE FUNCTION public.full_queue()'
+ask h acquire 1 x 30000 0
+last=$(token)
+tell w3 acquire 1 x 30000 30000
+eventually 10 listening 1
+ask h release 1
+is "$answer" ok 'who releases is not told of a waiter that could not be woken'
+hear w3
+above "$(token)" "$last" 'which finds the lock when it looks'
+ask w3 release 1
+sql a 'DROP TRIGGER full_queue ON holdfast.lock'
+
 # ?listen=off
 client off "$(url a '?listen=off')"
 ask h acquire 1 x 30000 0

@@ -269,10 +269,12 @@ static enum hf_status pause_after(struct attempt *a, enum hf_status status, stru
 static void leave(struct attempt *a)
 {
     struct pg_params params = {0};
+    struct pg_params quiet = {0};
     struct pg_patience patience = request_patience(a);
     struct pg_call call = {.lock = a->claim->name,
                            .statement = &leave_statement,
                            .params = &params,
+                           .quiet = &quiet,
                            .patience = patience,
                            .use = PG_USE_URGENT};
     int64_t limit_ns = a->store->base.host->now_ns() + LEAVE_MS * HF__NS_PER_MS;
@@ -284,6 +286,7 @@ static void leave(struct attempt *a)
     call.patience.cancel_fd = -1;
     pg_guard_known(a->store, id);
     build_leave(a, id, &params);
+    build_leave(a, "", &quiet);
     if (pg_call(a->store, &call, &answer, NULL) == HF_OK)
         PQclear(answer.rows);
 }

@@ -113,16 +113,23 @@ static enum hf_status attempt(struct pg_store *store, const struct pg_call *call
     return status;
 }
 
-enum hf_status pg_call(struct pg_store *store, const struct pg_call *call, struct pg_answer *out,
+enum hf_status pg_call(struct pg_store *store, const struct pg_call *given, struct pg_answer *out,
                        struct hf_error *err)
 {
+    struct pg_call quiet = *given;
+    const struct pg_call *call = given;
     enum hf_status status;
     bool again;
 
+    quiet.params = given->quiet;
     for (int tries = 0;; tries++) {
         *out = (struct pg_answer){0};
         again = false;
         status = attempt(store, call, out, &again, err);
+        if (pg_verdict_no_wake(out->state) && given->quiet != NULL && call == given) {
+            call = &quiet;
+            continue;
+        }
         if (!again || tries == TRIES_MAX || !pause_before_retry(store, call))
             return status;
     }

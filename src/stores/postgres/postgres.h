@@ -78,6 +78,9 @@ struct pg_call {
     const struct pg_statement *statement;
     const struct pg_params *params;
     struct pg_patience patience;
+    /* The same request, such that it wakes nobody: sent instead where the server cannot notify.
+     * NULL: there is none. */
+    const struct pg_params *quiet;
     enum pg_use use;
     struct pg_conn *conn; /* NULL, or broken: one from the pool */
     /* What takes the request back if no answer comes; sent behind it. NULL: nothing. */
@@ -94,8 +97,9 @@ struct pg_answer {
 };
 
 /* Sends a request and gets its answer. Sent again only if the answer proves that it was not
- * executed: serialization failures and deadlocks. HF_OK: rows, not a standby's. HF_UNKNOWN: it may
- * have been executed. HF_CANCELLED: likewise. HF_UNREACHABLE and the rest: it was not. */
+ * executed: serialization failures and deadlocks, a full queue of notifications. HF_OK: rows, not a
+ * standby's. HF_UNKNOWN: it may have been executed. HF_CANCELLED: likewise. HF_UNREACHABLE and the
+ * rest: it was not. */
 enum hf_status pg_call(struct pg_store *store, const struct pg_call *call, struct pg_answer *out,
                        struct hf_error *err);
 /* An answer that makes no sense. */
@@ -127,6 +131,8 @@ void pg_ear_give(struct pg_store *store, struct pg_conn *ear);
 /* The statement was rolled back for no fault of its own (a serialization failure, a deadlock, a
  * session that turned out to be shared) and may be sent once more. */
 bool pg_verdict_again(const char *state);
+/* It was rolled back because whom it wakes cannot be notified. */
+bool pg_verdict_no_wake(const char *state);
 /* There is no schema, or an old one. */
 bool pg_verdict_no_schema(const char *state);
 /* Fills *err for a request about the lock (NULL: none) that was refused so; returns its status. */
