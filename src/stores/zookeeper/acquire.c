@@ -53,10 +53,8 @@ static enum hf_status join(struct zk_attempt *a, struct hf_error *err)
     if (status != HF_OK)
         return status;
     a->in_line = false;
-    a->lease_ms = zk_session_lease_ms(a->session);
-    if (a->lease_ms >= a->claim->ttl_ms)
-        a->lease_ms = a->claim->ttl_ms;
-    else
+    zk_fit_lease(a);
+    if (a->lease_ms < a->claim->ttl_ms)
         a->store->base.host->log("lock \"%s\": the server's longest session allows leases of %u "
                                  "ms, not of %u ms",
                                  a->claim->name, a->lease_ms, a->claim->ttl_ms);
@@ -98,11 +96,12 @@ static int take_turn(struct zk_attempt *a)
 
 static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
-    struct zk_hold hold = {.token = a->token,
-                           .claimed_ms = a->claim->ttl_ms,
-                           .lease_ms = a->lease_ms,
-                           .session = a->session};
+    struct zk_hold hold = {
+        .token = a->token, .claimed_ms = a->claim->ttl_ms, .session = a->session};
 
+    /* Every answer came by a connection that had its own say about the session's timeout. */
+    zk_fit_lease(a);
+    hold.lease_ms = a->lease_ms;
     hold.end_ns = hf__time_add(a->sent_at_ns, (int64_t)a->lease_ms * HF__NS_PER_MS);
     (void)snprintf(hold.name, sizeof hold.name, "%s", a->claim->name);
     (void)snprintf(hold.owner, sizeof hold.owner, "%s", a->claim->owner);

@@ -34,6 +34,14 @@ static inline bool zk_connection_lost(int rc)
     return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZSESSIONMOVED;
 }
 
+/* What the session carries of the ttl, as the server of its present connection has it. */
+static inline void zk_fit_lease(struct zk_attempt *a)
+{
+    uint32_t most_ms = zk_session_lease_ms(a->session);
+
+    a->lease_ms = most_ms < a->claim->ttl_ms ? most_ms : a->claim->ttl_ms;
+}
+
 /* enter.c. Each returns a code; ZOK: a->line is the line as it was after the request. */
 
 /* Makes the own child, and whatever is missing above it. */

@@ -3,23 +3,6 @@
 
 #include <string.h>
 
-/* What is left of a hold of our own; of others only their session knows. */
-static int64_t own_remaining_ms(struct zk_store *store, const char *name, const char *child,
-                                uint64_t token)
-{
-    char owner[HF_OWNER_LEN + 1];
-    struct hf_claim claim = {.name = name, .owner = owner, .token = token};
-    struct zk_hold hold;
-    int64_t left_ns;
-
-    (void)snprintf(owner, sizeof owner, "%.*s", HF_OWNER_LEN, child);
-    if (!zk_holds_find(store, &claim, &hold))
-        return -1;
-    zk_session_unref(hold.session);
-    left_ns = hold.end_ns - store->base.host->now_ns();
-    return left_ns > 0 ? left_ns / HF__NS_PER_MS : 0;
-}
-
 /* Since it was its turn, by the server's clock and ours: to be looked at, and for nothing else. */
 static int64_t age_ms(const struct zk_store *store, const struct Stat *stat,
                       const struct zk_said *said)
@@ -27,6 +10,25 @@ static int64_t age_ms(const struct zk_store *store, const struct Stat *stat,
     int64_t age = store->base.host->wall_us() / 1000 - stat->ctime - said->waited_ms;
 
     return age > 0 ? age : 0;
+}
+
+/* Who holds it: the first child, with what it says. label is the caller's, and outlives *info. */
+static void describe(const struct zk_store *store, const struct zk_entry *first,
+                     const struct Stat *stat, const char *text, char label[HF_LABEL_MAX + 1],
+                     struct hf_lock_info *info)
+{
+    struct zk_said said;
+
+    info->held = true;
+    info->foreign = first->foreign;
+    info->label = label;
+    if (!info->foreign)
+        info->token = (uint64_t)stat->czxid;
+    if (!info->foreign && zk_data_parse(text, &said)) {
+        info->age_ms = age_ms(store, stat, &said);
+        text = said.label;
+    }
+    hf__copy_printable(label, HF_LABEL_MAX + 1, text);
 }
 
 /* One lock. Returns a ZooKeeper code; *more is what fn said. */
@@ -38,8 +40,7 @@ static int show(struct zk_session *session, const char *name, const struct zk_pa
     struct Stat stat = {0};
     struct zk_line line;
     char text[ZK_DATA_MAX];
-    char label[HF_LABEL_MAX + 1] = "";
-    struct zk_said said;
+    char label[HF_LABEL_MAX + 1];
     int rc = zk_read_line(session, name, false, patience, &line);
 
     if (rc != ZOK || line.count == 0)
@@ -51,25 +52,24 @@ static int show(struct zk_session *session, const char *name, const struct zk_pa
     }
     if (rc != ZOK)
         goto out;
-    info.held = true;
-    info.foreign = line.at[0].foreign;
     info.waiters = line.count - 1;
-    if (!info.foreign) {
-        info.token = (uint64_t)stat.czxid;
-        info.remaining_ms =
-            own_remaining_ms(session->store, name, line.at[0].name, (uint64_t)stat.czxid);
-    }
-    if (!info.foreign && zk_data_parse(text, &said)) {
-        info.age_ms = age_ms(session->store, &stat, &said);
-        hf__copy_printable(label, sizeof label, said.label);
-    } else {
-        hf__copy_printable(label, sizeof label, text);
-    }
-    info.label = label;
-    *more = fn(&info, data);
+    if (zk_holds_judge(session->store, name, line.at[0].name, &stat, &info.remaining_ms) != ZK_OVER)
+        describe(session->store, &line.at[0], &stat, text, label, &info);
+    if (info.held || info.waiters > 0)
+        *more = fn(&info, data);
 out:
     zk_line_release(&line);
     return rc;
+}
+
+/* The name of the lock that a node is for. False: it is for none, because we write names in one way
+ * only, and another one may mean the same lock. */
+static bool name_of(const struct zk_store *store, const char *node, char name[ZK_NAME_MAX + 1])
+{
+    char path[ZK_PATH_MAX];
+
+    return hf__url_copy(name, ZK_NAME_MAX + 1, node, strlen(node)) && hf__name_valid(name) &&
+           zk_lock_path(store, name, path) && strcmp(strrchr(path, '/') + 1, node) == 0;
 }
 
 static int show_all(struct zk_session *session, const char *prefix,
@@ -85,9 +85,9 @@ static int show_all(struct zk_session *session, const char *prefix,
     if (rc == ZOK)
         rc = zk_request_wait(request, patience);
     for (size_t i = 0; rc == ZOK && more && i < request->names.count; i++) {
-        char *name = request->names.at[i];
+        char name[ZK_NAME_MAX + 1];
 
-        if (hf__url_decode(name) && hf__name_valid(name) &&
+        if (name_of(session->store, request->names.at[i], name) &&
             strncmp(name, prefix, strlen(prefix)) == 0)
             rc = show(session, name, patience, fn, data, &more);
     }

@@ -43,7 +43,7 @@ uint32_t zk_session_lease_ms(const struct zk_session *session)
 {
     int timeout_ms = zoo_recv_timeout(session->handle);
 
-    return timeout_ms > 0 ? (uint32_t)timeout_ms / 4 * 3 : 0;
+    return timeout_ms >= 4 ? (uint32_t)timeout_ms / 4 * 3 : 1;
 }
 
 static uint32_t timeout_for(uint32_t ttl_ms)

@@ -111,7 +111,7 @@ enum hf_status zk_session_connected(struct zk_session *session, const char *name
 bool zk_session_dead(const struct zk_session *session);
 int64_t zk_session_id(const struct zk_session *session);
 /* The longest lease that the session can carry: its timeout less a margin, because a leader may
- * learn late, or never, that a follower has heard of us. */
+ * learn late, or never, that a follower has heard of us. Never 0, which would mean the whole ttl. */
 uint32_t zk_session_lease_ms(const struct zk_session *session);
 void zk_session_ref(struct zk_session *session);   /* store->lock held */
 void zk_session_unref(struct zk_session *session); /* takes store->lock; may block in the library */
@@ -153,8 +153,17 @@ bool zk_holds_add(struct zk_store *store,
                   const struct zk_hold *hold); /* takes a session reference */
 /* Copies; the session gets a reference for the caller. */
 bool zk_holds_find(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out);
-/* Moves end_ns unless the hold is over by now. */
-bool zk_holds_extend(struct zk_store *store, const struct zk_hold *hold, int64_t end_ns);
+/* To lease_ms from sent_at_ns on, unless the hold is over by now. */
+bool zk_holds_extend(struct zk_store *store, const struct zk_hold *hold, int64_t sent_at_ns,
+                     uint32_t lease_ms);
+/* What this client knows of the first child of a lock. */
+enum zk_known {
+    ZK_OTHERS, /* nothing: it is of no session of ours                                       */
+    ZK_HELD,   /* ours                                                                       */
+    ZK_OVER    /* ours, but no hold: its time or session ended, or nobody wants it any more   */
+};
+enum zk_known zk_holds_judge(struct zk_store *store, const char *name, const char *child,
+                             const struct Stat *stat, int64_t *remaining_ms);
 /* The table's session reference goes to the caller. */
 bool zk_holds_take(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out);
 void zk_holds_clear(struct zk_store *store, bool forked);
