@@ -76,13 +76,36 @@ void zk_session_unref(struct zk_session *session)
         destroy(session);
 }
 
-static enum hf_status start(struct zk_store *store, uint32_t asked_ms, struct zk_session **out,
+/* The library takes no credentials in the moment between two hosts, when it has no connection at
+ * all: then they are given to it as soon as it has one, before anybody else uses the session. */
+static enum hf_status authenticate(struct zk_session *session, const char *name,
+                                   const struct zk_patience *patience, struct hf_error *err)
+{
+    const struct zk_url *url = &session->store->url;
+    char credentials[sizeof url->user + sizeof url->password];
+    int len = snprintf(credentials, sizeof credentials, "%s:%s", url->user, url->password);
+    enum hf_status status = HF_OK;
+    int rc;
+
+    do {
+        rc = zoo_add_auth(session->handle, "digest", credentials, len, NULL, NULL);
+        if (rc == ZINVALIDSTATE)
+            status = zk_session_connected(session, name, patience, err);
+    } while (rc == ZINVALIDSTATE && status == HF_OK);
+    explicit_bzero(credentials, sizeof credentials);
+    if (rc == ZOK || status != HF_OK)
+        return status;
+    return hf__fail(err, HF_UNREACHABLE, "store %.120s: the credentials cannot be sent: %s",
+                    url->shown, zerror(rc));
+}
+
+static enum hf_status start(struct zk_store *store, uint32_t asked_ms, const char *name,
+                            const struct zk_patience *patience, struct zk_session **out,
                             struct hf_error *err)
 {
     struct zk_session *session = calloc(1, sizeof *session);
-    char credentials[sizeof store->url.user + sizeof store->url.password];
     struct zk_fds before;
-    int rc = ZOK;
+    enum hf_status status = HF_OK;
 
     if (session == NULL)
         return hf__nomem(err);
@@ -107,17 +130,11 @@ static enum hf_status start(struct zk_store *store, uint32_t asked_ms, struct zk
     /* Otherwise it asks for the hosts' addresses whenever it wakes: slow, and whoever forks at that
      * moment has a child in which getaddrinfo(3) never returns. */
     (void)zoo_set_servers_resolution_delay(session->handle, -1);
-    if (store->url.user[0] != '\0') {
-        int len = snprintf(credentials, sizeof credentials, "%s:%s", store->url.user,
-                           store->url.password);
-
-        rc = zoo_add_auth(session->handle, "digest", credentials, len, NULL, NULL);
-        explicit_bzero(credentials, sizeof credentials);
-    }
-    if (rc != ZOK) {
+    if (store->url.user[0] != '\0')
+        status = authenticate(session, name, patience, err);
+    if (status != HF_OK) {
         destroy(session);
-        return hf__fail(err, HF_UNREACHABLE, "store %.120s: the credentials cannot be sent: %s",
-                        store->url.shown, zerror(rc));
+        return status;
     }
     *out = session;
     return HF_OK;
@@ -166,7 +183,8 @@ static struct zk_session *find(struct zk_store *store, uint32_t asked_ms)
 }
 
 /* One that is in the list, connected or not. ttl_ms 0: any. */
-static enum hf_status pick(struct zk_store *store, uint32_t ttl_ms, struct zk_session **out,
+static enum hf_status pick(struct zk_store *store, uint32_t ttl_ms, const char *name,
+                           const struct zk_patience *patience, struct zk_session **out,
                            struct hf_error *err)
 {
     uint32_t asked_ms = ttl_ms != 0 ? timeout_for(ttl_ms) : 0;
@@ -179,7 +197,8 @@ static enum hf_status pick(struct zk_store *store, uint32_t ttl_ms, struct zk_se
     pthread_mutex_unlock(&store->lock);
     if (*out != NULL)
         return HF_OK;
-    status = start(store, asked_ms != 0 ? asked_ms : timeout_for(HF_TTL_DEFAULT_MS), &fresh, err);
+    status = start(store, asked_ms != 0 ? asked_ms : timeout_for(HF_TTL_DEFAULT_MS), name, patience,
+                   &fresh, err);
     if (status != HF_OK)
         return status;
     pthread_mutex_lock(&store->lock);
@@ -203,7 +222,7 @@ enum hf_status zk_session_get(struct zk_store *store, uint32_t ttl_ms, const cha
                               struct hf_error *err)
 {
     for (;;) {
-        enum hf_status status = pick(store, ttl_ms, out, err);
+        enum hf_status status = pick(store, ttl_ms, name, patience, out, err);
 
         if (status != HF_OK)
             return status;
