@@ -23,15 +23,17 @@ enum pg_wait pg_wait(int fd, short events, const struct pg_patience *patience)
 }
 
 /* A WARNING that comes with a commit says that the wait for the standbys was given up, in whatever
- * language. None of our statements warns of anything else. */
+ * language; or that notifications pile up, which only the place in the server's source tells. None of
+ * our statements warns of anything else. */
 static void on_notice(void *data, const PGresult *notice)
 {
     struct pg_conn *conn = data;
     const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *file = PQresultErrorField(notice, PG_DIAG_SOURCE_FILE);
 
     if (severity == NULL)
         return;
-    if (strcmp(severity, "WARNING") == 0)
+    if (strcmp(severity, "WARNING") == 0 && (file == NULL || strcmp(file, "async.c") != 0))
         conn->warned = true;
     /* Said to an idle connection before it is closed. */
     if (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0)
