@@ -23,8 +23,8 @@ enum pg_wait pg_wait(int fd, short events, const struct pg_patience *patience)
 }
 
 /* A WARNING that comes with a commit says that the wait for the standbys was given up, in whatever
- * language; or that notifications pile up, which only the place in the server's source tells. None of
- * our statements warns of anything else. */
+ * language; or that notifications pile up, which only the place in the server's source tells. None
+ * of our statements warns of anything else. */
 static void on_notice(void *data, const PGresult *notice)
 {
     struct pg_conn *conn = data;

@@ -20,7 +20,8 @@ struct pg_patience {
  * it is not: then nothing may be left in a session, neither statements nor channels. */
 enum pg_route { PG_ROUTE_UNKNOWN, PG_ROUTE_DIRECT, PG_ROUTE_POOLED };
 
-/* A statement of ours. Its last column is "pid", of the server process. */
+/* A statement of ours. Its last column is "pid", of the server process. Names in it are qualified:
+ * the session's search path may have anybody's objects before the server's own. */
 struct pg_statement {
     const char *sql;
     const char *name; /* under which it is prepared on direct connections; NULL: never */

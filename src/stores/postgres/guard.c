@@ -8,7 +8,8 @@
 #include <string.h>
 
 static const struct pg_statement meet_statement = {
-    "SELECT " PG_MEET_COLUMNS ", pg_backend_pid() AS pid FROM holdfast.meet($1::bigint)", NULL, 0};
+    "SELECT " PG_MEET_COLUMNS ", pg_catalog.pg_backend_pid() AS pid FROM holdfast.meet($1::bigint)",
+    NULL, 0};
 
 static enum hf_status quarantine(const struct pg_store *store, int64_t left_ms,
                                  struct hf_error *err)

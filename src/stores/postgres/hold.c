@@ -5,13 +5,14 @@
 #include <string.h>
 
 static const struct pg_statement renew_statement = {
-    "SELECT " PG_RENEW_COLUMNS
-    ", pg_backend_pid() AS pid FROM holdfast.renew($1::bytea, $2::bytea, "
+    "SELECT " PG_RENEW_COLUMNS ", pg_catalog.pg_backend_pid() AS pid FROM "
+                               "holdfast.renew($1::pg_catalog.bytea, $2::pg_catalog.bytea, "
     "$3::bigint, $4::integer, $5::integer)",
     "holdfast_renew", 1};
 static const struct pg_statement release_statement = {
-    "SELECT holdfast.release($1::bytea, $2::bytea, $3::bigint, $4::text, $5::integer), "
-    "pg_backend_pid() AS pid",
+    "SELECT holdfast.release($1::pg_catalog.bytea, $2::pg_catalog.bytea, $3::bigint, "
+    "$4::pg_catalog.text, $5::integer), "
+    "pg_catalog.pg_backend_pid() AS pid",
     "holdfast_release", 2};
 
 struct identity {
