@@ -7,6 +7,7 @@
 
 #include "stores/postgres/row.h"
 #include <holdfast/store.h>
+#include <stdatomic.h>
 
 enum { PG_PARAMS_MAX = 10, PG_CHANNEL_SIZE = 48 };
 
@@ -69,10 +70,12 @@ struct pg_outcome {
     char why[PG_WHY_SIZE];     /* one line, in the server's or libpq's words  */
 };
 
-/* Connects. On failure *out is NULL, and state and why of *outcome are set; fate PG_CANCELLED: it
- * was cancelled, PG_UNSENT: out of memory, PG_REFUSED: anything else. */
-enum pg_fate pg_conn_open(const char *uri, const struct pg_patience *patience, struct pg_conn **out,
-                          struct pg_outcome *outcome);
+/* Connects. Of several hosts, number *first is the first to be tried; it moves on when that one
+ * does not answer in its share of the time. On failure *out is NULL, and state and why of *outcome
+ * are set; fate PG_CANCELLED: it was cancelled, PG_UNSENT: out of memory, PG_LOST: no answer,
+ * PG_REFUSED: anything else. */
+enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct pg_patience *patience,
+                          struct pg_conn **out, struct pg_outcome *outcome);
 /* Takes NULL. forked: the server must not hear of it, the connection is the parent's. */
 void pg_conn_close(struct pg_conn *conn, bool forked);
 

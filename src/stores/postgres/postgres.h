@@ -8,6 +8,7 @@
  *   guard.c     the incarnation guard
  *   call.c      one request and its answer
  *   pool.c      connections
+ *   hosts.c     to which host
  *   row.c       what the rows of an answer say
  *   schema.c    the tables and functions, which are in scripts/
  */
@@ -37,8 +38,9 @@ struct pg_pool {
     size_t idle_count;
     size_t conn_count; /* in use and idle */
     struct pg_conn *lingering;
-    unsigned failures;     /* to connect, in a row */
-    int64_t not_before_ns; /* back-off: no new connection before */
+    atomic_uint first_host; /* see pg_conn_open */
+    unsigned failures;      /* to connect, in a row */
+    int64_t not_before_ns;  /* back-off: no new connection before */
 };
 
 struct pg_store {
