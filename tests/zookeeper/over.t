@@ -64,6 +64,40 @@ ask one list tw
 is "$(grep -o '\[twice' <<<"$answer" | wc -l)" 1 'a lock is listed once'
 ask one release 1
 
+# A session ends, and a server that lags behind still shows its child for a while.
+client three "$url"
+ask one acquire 1 ghost 10000 0 kept
+tell two acquire 1 ghost 1000 60000
+eventually 10 eval 'ask one status ghost; [[ $answer == *waiters=1* ]]'
+kill -STOP "${client_pid[two]}"
+owner=$(kazoo a "print(sorted(k.get_children('/holdfast/ghost'), key=lambda n: n[-10:])[1][:32])")
+eventually 10 eval 'ask one status ghost; [[ $answer == *waiters=0* ]]'
+ok $? 'the session of a waiter ends'
+kazoo a "k.create('/holdfast/ghost/$owner-lock-', b'', sequence=True)"
+tell three acquire 1 ghost 10000 60000
+eventually 10 eval 'ask one status ghost; [[ $answer == *waiters=2* ]]'
+kill -CONT "${client_pid[two]}"
+eventually 10 eval 'ask one status ghost; [[ $answer == *waiters=3* ]]'
+ok $? 'it comes back into the line'
+ask one release 1
+sleep 1
+silent two
+ok $? 'and does not take the old child for its own'
+kazoo a "
+for name in k.get_children('/holdfast/ghost'):
+    if name.startswith('$owner'):
+        k.delete('/holdfast/ghost/' + name)"
+hear three
+like "$answer" 'ok *' 'who came before it is served before it'
+last=$(token)
+ask three release 1
+hear two
+above "$(token)" "$last" 'and it comes last'
+ask two renew 1 1000
+is "$answer" ok 'it holds the lock'
+ask two release 1
+is "$answer" ok 'to the end'
+
 # The server comes back and allows only shorter sessions.
 ask one acquire 1 shorter 12000 0 kept
 tell two acquire 1 shorter 12000 60000

@@ -6,7 +6,7 @@
 
 static const struct pg_statement renew_statement = {
     "SELECT " PG_RENEW_COLUMNS ", pg_catalog.pg_backend_pid() AS pid FROM "
-                               "holdfast.renew($1::pg_catalog.bytea, $2::pg_catalog.bytea, "
+    "holdfast.renew($1::pg_catalog.bytea, $2::pg_catalog.bytea, "
     "$3::bigint, $4::integer, $5::integer)",
     "holdfast_renew", 1};
 static const struct pg_statement release_statement = {

@@ -13,7 +13,8 @@ struct zk_attempt {
     struct zk_patience patience; /* until the wait is over and a request has had its time */
     int64_t leave_ns;            /* how much more may be spent on leaving the line           */
     uint32_t lease_ms;
-    bool in_line; /* the own child may exist                                     */
+    char owner[HF_OWNER_LEN + 1]; /* the claim's; in another session a fresh one */
+    bool in_line;                 /* the own child may exist                                     */
     char path[ZK_PATH_MAX];
     char data[ZK_DATA_MAX];
     uint64_t token;

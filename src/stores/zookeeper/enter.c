@@ -18,7 +18,7 @@ int zk_enter(struct zk_attempt *a)
     int rc = ZBADARGUMENTS;
 
     if (!zk_lock_path(a->store, a->claim->name, parent) ||
-        snprintf(stem, sizeof stem, "%s/%s-lock-", parent, a->claim->owner) >= (int)sizeof stem)
+        snprintf(stem, sizeof stem, "%s/%s-lock-", parent, a->owner) >= (int)sizeof stem)
         return rc;
     for (int tries = 0; tries < ZK_TRIES_MAX; tries++) {
         rc = enter_once(a, parent, stem);
@@ -66,7 +66,7 @@ int zk_settle(struct zk_attempt *a)
     zk_line_release(&a->line);
     if (rc == ZOK)
         rc = zk_read_line(a->session, a->claim->name, true, &a->patience, &a->line);
-    place = rc == ZOK ? zk_line_find(&a->line, a->claim->owner) : a->line.count;
+    place = rc == ZOK ? zk_line_find(&a->line, a->owner) : a->line.count;
     if (place == a->line.count)
         return rc;
     child = a->line.at[place].name;

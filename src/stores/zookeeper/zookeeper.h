@@ -111,7 +111,8 @@ enum hf_status zk_session_connected(struct zk_session *session, const char *name
 bool zk_session_dead(const struct zk_session *session);
 int64_t zk_session_id(const struct zk_session *session);
 /* The longest lease that the session can carry: its timeout less a margin, because a leader may
- * learn late, or never, that a follower has heard of us. Never 0, which would mean the whole ttl. */
+ * learn late, or never, that a follower has heard of us. Never 0, which would mean the whole ttl.
+ */
 uint32_t zk_session_lease_ms(const struct zk_session *session);
 void zk_session_ref(struct zk_session *session);   /* store->lock held */
 void zk_session_unref(struct zk_session *session); /* takes store->lock; may block in the library */
