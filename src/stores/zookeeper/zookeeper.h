@@ -139,6 +139,13 @@ int zk_order_line(struct zk_session *session, const char *name, const struct zk_
 int zk_read_child(struct zk_session *session, const char *name, const char *child,
                   const struct zk_patience *patience, char out_data[ZK_DATA_MAX],
                   struct Stat *stat);
+/* The halves of the two, for many at once: ask sends, and the answer is waited for by
+ * zk_request_wait or zk_hear_child. */
+int zk_ask_line(struct zk_session *session, const char *name, struct zk_request *request);
+int zk_ask_child(struct zk_session *session, const char *name, const char *child,
+                 struct zk_request *request);
+int zk_hear_child(struct zk_request *request, const struct zk_patience *patience,
+                  char out_data[ZK_DATA_MAX], struct Stat *stat);
 int zk_delete(struct zk_session *session, const char *path, const struct zk_patience *patience);
 
 /* verdict.c: what a code of the library means */
