@@ -47,6 +47,7 @@ struct zk_session {
     struct zk_store *store;
     zhandle_t *handle;
     uint32_t asked_ms;  /* the session timeout that was asked for */
+    unsigned first;     /* the number of the host it tries first  */
     int refs;           /* store->lock                            */
     int64_t touched_ns; /* reaper only: the last request of its own */
     atomic_bool sealed; /* its first socket is close-on-exec */
@@ -88,6 +89,8 @@ struct zk_store {
     struct zk_url url;
     pthread_mutex_t lock;
     struct zk_session *sessions;
+    unsigned
+        first_host; /* where the next session begins: at random, and after one that is silent */
     struct zk_hold *holds[ZK_BUCKETS];
     struct zk_orphan *orphans;
     struct zk_memory memory[ZK_MEMORIES];
@@ -98,13 +101,19 @@ struct zk_store {
     int reaper_fd;          /* eventfd                             */
 };
 
-/* session.c */
+/* sessions.c */
 
 /* A connected session for leases of ttl_ms, with a reference for the caller. Waits for the
  * connection. HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM. */
 enum hf_status zk_session_get(struct zk_store *store, uint32_t ttl_ms, const char *name,
                               const struct zk_patience *patience, struct zk_session **out,
                               struct hf_error *err);
+void zk_sessions_close(struct zk_store *store, bool forked);
+
+/* session.c */
+
+/* Ends it, whoever may still use it. */
+void zk_session_destroy(struct zk_session *session);
 /* Waits until it is connected again; HF_LOST if it has ended. */
 enum hf_status zk_session_connected(struct zk_session *session, const char *name,
                                     const struct zk_patience *patience, struct hf_error *err);
@@ -120,7 +129,6 @@ void zk_session_unref(struct zk_session *session); /* takes store->lock; may blo
 void zk_session_listen(struct zk_session *session, struct zk_listener *listener);
 void zk_session_unlisten(struct zk_session *session, struct zk_listener *listener);
 watcher_fn zk_session_watcher(void);
-void zk_sessions_close(struct zk_store *store, bool forked);
 
 /* node.c: paths, and the requests about a lock's children */
 
