@@ -80,6 +80,17 @@ is "$answer" ok 'a longer one counts'
 ask h acquire 1 new 5000 0
 like "$answer" 'HF_INVALID*max_ttl=8000ms*' 'and the others have to follow'
 
+# the old primary is not dead but frozen: its port takes connections, and nobody answers
+pg_again a
+pg_signal a STOP
+for c in 1 2; do
+    client "frozen$c" "${both/max_ttl=6s/max_ttl=8s}"
+    is "$answer" ok 'a frozen host is passed over'
+done
+ask frozen1 list -
+like "$answer" 'ok*' 'and the promoted one answers'
+pg_stop a QUIT
+
 # a database that is restored without the schema is as new as any
 sql s 'CREATE DATABASE fresh'
 database=fresh

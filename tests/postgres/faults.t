@@ -41,6 +41,18 @@ ask c release 1
 like "$answer" 'HF_UNKNOWN*' 'a release without an answer: unknown'
 proxy p mode pass
 
+# a warning that comes with a commit: the standby may not have it, or notifications pile up
+for file in syncrep.c async.c; do
+    ask c acquire 1 warned 20000 0
+    proxy p mode warning $file
+    proxy p once
+    ask c release 1
+    case $file in
+    syncrep.c) like "$answer" 'HF_UNKNOWN*' 'a warning about the standby: unknown' ;;
+    *) is "$answer" ok 'one about the queue of notifications is nothing to us' ;;
+    esac
+done
+
 # somebody else's open transaction sits on the row
 ask k pairs 1 row
 mkfifo "$dir/psql.in"

@@ -116,6 +116,53 @@ hear w3
 like "$answer" 'ok *' 'a waiter whose connection was ended goes on waiting'
 ask w3 release 1
 
+# a look whose commit fails, after its row had come: it is asked again, on a connection that is in step
+sql a 'CREATE SEQUENCE public.commits' \
+    "CREATE FUNCTION public.stumble() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN
+        IF nextval('public.commits') = 1 THEN RAISE SQLSTATE '40001'; END IF;
+        RETURN NULL; END \$\$"
+ask h acquire 1 x 30000 0
+last=$(token)
+tell w3 acquire 1 x 30000 30000
+eventually 10 listening 1
+sql a 'CREATE CONSTRAINT TRIGGER stumble AFTER UPDATE ON holdfast.waiter DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION public.stumble()'
+stumbled() { says t a 'SELECT is_called AND last_value > 1 FROM public.commits'; }
+eventually 10 stumbled
+ok $? 'a commit fails on the connection that listens'
+silent w3
+ok $? 'its waiter waits on'
+ask h release 1
+hear w3
+above "$(token)" "$last" 'and gets the lock'
+ask w3 release 1
+sql a 'DROP TRIGGER stumble ON holdfast.waiter' 'ALTER SEQUENCE public.commits RESTART' \
+    'DELETE FROM holdfast.met' \
+    'CREATE CONSTRAINT TRIGGER stumble AFTER INSERT ON holdfast.met DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION public.stumble()'
+client m "$(url a)"
+is "$answer" ok 'so is a meeting whose commit fails'
+stumbled
+ok $? 'as it did'
+sql a 'DROP TRIGGER stumble ON holdfast.met'
+gone m
+
+# the server's queue of notifications is full, which it says when a transaction that notifies commits
+sql a "CREATE FUNCTION public.full_queue() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN
+        RAISE SQLSTATE '54000' USING MESSAGE = 'too many notifications in the NOTIFY queue'; END \$\$" \
+    'CREATE CONSTRAINT TRIGGER full_queue AFTER UPDATE ON holdfast.lock DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.handed) EXECUTE FUNCTION public.full_queue()'
+ask h acquire 1 x 30000 0
+last=$(token)
+tell w3 acquire 1 x 30000 30000
+eventually 10 listening 1
+ask h release 1
+is "$answer" ok 'who releases is not told of a waiter that could not be woken'
+hear w3
+above "$(token)" "$last" 'which finds the lock when it looks'
+ask w3 release 1
+sql a 'DROP TRIGGER full_queue ON holdfast.lock'
+
 # ?listen=off
 client off "$(url a '?listen=off')"
 ask h acquire 1 x 30000 0

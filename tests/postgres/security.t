@@ -91,6 +91,38 @@ grep -q 'permission denied' "$dir/out"
 ok $? 'nor call what is internal'
 ask app2 release 1
 
+# a search path in which somebody else's objects come before the server's own
+sql a 'CREATE DATABASE shared'
+database=shared
+sql a 'CREATE SCHEMA snare' \
+    "CREATE FUNCTION snare.pg_backend_pid() RETURNS integer LANGUAGE sql AS
+        'SELECT nextval(''snare.sprung'')::integer'" \
+    'CREATE SEQUENCE snare.sprung' \
+    'CREATE DOMAIN snare.bytea AS pg_catalog.bytea CHECK (length(VALUE) = 77)' \
+    'CREATE DOMAIN snare.text AS pg_catalog.text CHECK (length(VALUE) = 77)' \
+    'CREATE TABLE snare.pg_class (oid oid, relname name, relnamespace oid)' \
+    'ALTER DATABASE shared SET search_path = snare, pg_catalog' 2>"$dir/out"
+is "$(sql a 'SHOW search_path')" 'snare, pg_catalog' 'a search path that leads astray'
+client prey "$(url a)"
+is "$answer" ok 'the schema is made there'
+is "$(sql a "SELECT DISTINCT t.typnamespace::regnamespace FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+    WHERE attrelid = 'holdfast.lock'::regclass AND attnum > 0")" pg_catalog 'of the types that it means'
+client prey2 "$(url a)"
+is "$answer" ok 'and found again'
+ask prey acquire 1 x 20000 0
+like "$answer" 'ok *' 'a lock is taken'
+tell prey2 acquire 1 x 20000 20000
+eventually 10 waiting a x 1
+ask prey renew 1 20000
+ask prey list -
+like "$answer" 'ok \[x held=1 *waiters=1 *' 'listed'
+ask prey release 1
+is "$answer" ok 'released'
+hear prey2
+like "$answer" 'ok *' 'and passed on'
+is "$(sql a 'SELECT is_called FROM snare.sprung')" f "without a call of what is somebody else's"
+unset database
+
 # the password from elsewhere
 echo "*:*:*:app:s3cret" >"$dir/pass"
 chmod 600 "$dir/pass"

@@ -40,6 +40,11 @@ like "$answer" 'HF_UNKNOWN*synchronous standby was cancelled*' \
     'a cancelled wait for the standby: unknown, though the row came'
 eventually 10 is_free a cancelled
 ok $? 'and given back'
+client deaf "$(url a '?application_name=deaf&options=-c%20client_min_messages%3Derror')"
+tell deaf acquire 1 unsaid 30000 0
+eventually 10 cancel deaf
+hear deaf
+like "$answer" 'HF_UNKNOWN*synchronous standby was cancelled*' 'also for a role to which warnings are not sent'
 tell c renew 1 30000
 eventually 10 cancel c
 hear c

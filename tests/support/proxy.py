@@ -15,6 +15,7 @@ line:
   mode error TEXT   answer the next request with that error of Redis, then pass
   mode refuse WORD TEXT
                     the same for the next request that has the word in it; others pass
+  mode warning FILE a WARNING of PostgreSQL's, from that file of its source, before the answer
   mode JUNK         something else instead of an answer; see the names below
   once              the next answer (or dropped request) is the last that the mode is for
   trips             how many round trips there were since the last time
@@ -47,6 +48,14 @@ JUNK = {
 state = {'mode': 'pass', 'text': '', 'once': False, 'trips': 0, 'requests': 0, 'bytes': 0, 'cuts': 0}
 dice = random.Random(7)
 lock = threading.Lock()
+
+
+def warning(file):
+    """As PostgreSQL writes it."""
+    fields = {'S': 'WARNING', 'V': 'WARNING', 'C': '01000', 'M': 'beware', 'F': file, 'L': '1',
+              'R': 'some_function'}
+    body = b''.join(f'{key}{text}\0'.encode() for key, text in fields.items()) + b'\0'
+    return b'N' + (len(body) + 4).to_bytes(4, 'big') + body
 
 
 class Over(Exception):
@@ -109,12 +118,14 @@ class Pair:
         with lock:
             state['trips'] += self.asked
         self.asked = False
-        mode, _ = mode_now(lambda mode: mode not in ('drop', 'error', 'refuse'))
+        mode, text = mode_now(lambda mode: mode not in ('drop', 'error', 'refuse'))
         if mode == 'kill':
             raise Over
         if mode == 'cut':
             self.client.sendall(chunk[:max(1, len(chunk) // 2)])
             raise Over
+        if mode == 'warning':
+            chunk = warning(text) + chunk
         if mode not in ('mute', 'hole'):
             self.forward(JUNK.get(mode, chunk), self.client)
 

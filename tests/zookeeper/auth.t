@@ -37,6 +37,17 @@ is $status 0 'the password from the environment'
 try "zookeeper://ann@$h/app" run job -- true
 like "$out" '*a user and a password go together*' 'a user alone'
 
+# A host that refuses connections: the credentials go to the next one.
+denied=0
+for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    try "zookeeper://ann:s3cret@127.0.0.1:1,$h/app" run job -- true
+    [ $status -eq 0 ] || denied=$((denied + 1))
+done
+is $denied 0 'a host that is down does not keep the credentials back'
+like "$out" '' 'and nothing is said'
+try "zookeeper://ann:s3cret@127.0.0.1:1/app" run -n job -- true
+like "$status:$out" '69:*no server answers*' 'no host at all: 69, and the usual sentence'
+
 kazoo a "k.create('/theirs', b'', acl=[make_acl('world', 'anyone', read=True)])"
 try "zookeeper://$h/theirs" run job -- true
 is $status 77 'a chroot in which we may not create: 77'

@@ -101,6 +101,18 @@ young=$(age)
 above 3000 "$young" 'the age of a waiter counts from its turn (ms)'
 ask two release 1
 
+# Many locks are asked about at once: what a listing costs is not two round trips for each.
+kazoo a "
+for i in range(300):
+    k.create('/holdfast/many%d/' % i + 'a' * 32 + '-lock-0000000000', b'1 1000 0 label%d' % i, makepath=True)"
+client lister "$url"
+proxy p trips
+ask lister list many
+is "$(grep -o 'label=label' <<<"$answer" | wc -l)" 300 'three hundred locks are listed'
+proxy p trips
+above 100 "$proxied" 'in a few round trips'
+gone lister
+
 ask one acquire 1 seen 3000 0 kept
 eventually 10 eval '[ "$("$hf" --store "zookeeper://$(hosts a)" list --json | grep -c seen)" = 1 ]'
 ok $? 'a listing shows it'

@@ -55,6 +55,18 @@ sleep 3
 counts_on "a follower ($frozen) is frozen for longer than the ttl"
 kill -CONT "$(pid "$frozen")"
 
+# A command that starts meanwhile may try the frozen one first, and does not give up for that.
+find_leader
+frozen=$(others "$l" | head -n 1)
+kill -STOP "$(pid "$frozen")"
+failures=0
+for i in $(seq 12); do
+    "$hf" --store "zookeeper://$(hosts e1 e2 e3)/start" run -n "job$i" -- true 2>"$dir/err" ||
+        failures=$((failures + 1))
+done
+is "$failures" 0 "a follower ($frozen) is frozen: every job starts: $(cat "$dir/err")"
+kill -CONT "$(pid "$frozen")"
+
 find_leader
 kill -STOP "$(pid "$l")"
 sleep 3

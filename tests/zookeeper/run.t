@@ -77,6 +77,18 @@ kill -CONT "$(pid a)"
 under -w 30s frozen -- true
 is $? 0 'thawed, it grants again'
 
+"$hf" run --ttl 3s line -- sh -c "touch '$dir/held'; exec sleep 60" &
+holder=$!
+eventually 20 test -e "$dir/held"
+under -w 30s line -- true &
+waiter=$!
+eventually 20 eval '"$hf" list --json | grep -q "\"line\".*\"waiters\": *1"'
+ok $? 'a listing shows the waiter'
+kill -TERM $holder
+wait $waiter
+is $? 0 'which has its turn when the holder ends'
+wait $holder
+
 zk_stop a KILL
 out=$("$hf" run -n job -- true 2>&1)
 is $? 69 'no server: 69'

@@ -33,7 +33,10 @@ static void check_sequence(void)
     ok(reads(A "0000000007", 7), "a number");
     ok(reads(A "2147483647", INT32_MAX), "the largest");
     ok(reads(A "-2147483648", INT32_MIN), "the one after it");
-    ok(reads(A "-0000000001", -1), "the last before 0");
+    ok(reads(A "-1000000000", -1000000000), "one of eleven characters");
+    ok(reads(A "-999999999", -999999999), "the first of ten again");
+    ok(reads(A "-000000001", -1), "the last before 0");
+    ok(!zk_sequence("lock-000000001", &ignored), "too short for one that has no sign");
     ok(reads("uuid__lock__0000000042", 42), "another recipe's");
     ok(!zk_sequence(A "2147483648", &ignored), "too large for a number");
     ok(!zk_sequence(A "00000000x1", &ignored), "no number");

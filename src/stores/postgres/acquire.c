@@ -7,12 +7,14 @@
 #include <string.h>
 
 static const struct pg_statement acquire_statement = {
-    "SELECT " PG_ACQUIRE_COLUMNS ", pg_backend_pid() AS pid "
-    "FROM holdfast.acquire($1::bytea, $2::bytea, $3::integer, $4::bytea, $5::boolean, $6::text, "
-    "$7::text, $8::integer)",
+    "SELECT " PG_ACQUIRE_COLUMNS ", pg_catalog.pg_backend_pid() AS pid "
+    "FROM holdfast.acquire($1::pg_catalog.bytea, $2::pg_catalog.bytea, $3::integer, "
+    "$4::pg_catalog.bytea, $5::boolean, $6::pg_catalog.text, "
+    "$7::pg_catalog.text, $8::integer)",
     "holdfast_acquire", 4};
 static const struct pg_statement leave_statement = {
-    "SELECT holdfast.leave($1::bytea, $2::bytea, $3::text, $4::integer), pg_backend_pid() AS pid",
+    "SELECT holdfast.leave($1::pg_catalog.bytea, $2::pg_catalog.bytea, $3::pg_catalog.text, "
+    "$4::integer), pg_catalog.pg_backend_pid() AS pid",
     NULL, 0};
 
 #define UNREACHABLE_MS 200  /* between two tries to reach a server, while waiting     */
@@ -269,10 +271,12 @@ static enum hf_status pause_after(struct attempt *a, enum hf_status status, stru
 static void leave(struct attempt *a)
 {
     struct pg_params params = {0};
+    struct pg_params quiet = {0};
     struct pg_patience patience = request_patience(a);
     struct pg_call call = {.lock = a->claim->name,
                            .statement = &leave_statement,
                            .params = &params,
+                           .quiet = &quiet,
                            .patience = patience,
                            .use = PG_USE_URGENT};
     int64_t limit_ns = a->store->base.host->now_ns() + LEAVE_MS * HF__NS_PER_MS;
@@ -284,6 +288,7 @@ static void leave(struct attempt *a)
     call.patience.cancel_fd = -1;
     pg_guard_known(a->store, id);
     build_leave(a, id, &params);
+    build_leave(a, "", &quiet);
     if (pg_call(a->store, &call, &answer, NULL) == HF_OK)
         PQclear(answer.rows);
 }

@@ -3,6 +3,8 @@
 #include "stores/postgres/postgres.h"
 #include "stores/postgres/wire.h"
 
+#include <string.h>
+
 #define TRIES_MAX    200   /* of one call, after serialization failures   */
 #define LINGER_MS    60000 /* how long a server may take to read what takes a request back */
 #define PAUSE_MAX_MS 20    /* before asking again; drawn at random        */
@@ -16,10 +18,14 @@ int64_t pg_left_ms(const struct pg_store *store, int64_t deadline_ns)
 
 enum hf_status pg_nonsense(const struct pg_store *store, const char *lock, struct hf_error *err)
 {
+    if (lock == NULL)
+        return hf__fail(err, HF_CORRUPT,
+                        "store %.120s: an answer that makes no sense; is the schema holdfast ours?",
+                        store->url.shown);
     return hf__fail(err, HF_CORRUPT,
                     "lock \"%.60s\" in store %.80s: an answer that makes no sense; is the schema "
                     "holdfast ours?",
-                    lock != NULL ? lock : "", store->url.shown);
+                    lock, store->url.shown);
 }
 
 static enum hf_status no_answer(const struct pg_store *store, const struct pg_call *call,
@@ -68,10 +74,11 @@ static enum hf_status attempt(struct pg_store *store, const struct pg_call *call
                               struct pg_answer *out, bool *again, struct hf_error *err)
 {
     struct pg_outcome outcome;
-    struct pg_conn *conn = call->conn;
+    bool own = call->conn != NULL && !call->conn->broken;
+    struct pg_conn *conn = own ? call->conn : NULL;
     enum hf_status status = HF_OK;
 
-    if (conn == NULL)
+    if (!own)
         status = pg_pool_take(&store->main, call->use, false, &call->patience, &conn, err);
     if (status != HF_OK)
         return status;
@@ -83,6 +90,7 @@ static enum hf_status attempt(struct pg_store *store, const struct pg_call *call
         break;
     case PG_REFUSED:
         *again = pg_verdict_again(outcome.state);
+        memcpy(out->state, outcome.state, sizeof out->state);
         status = pg_verdict_fail(outcome.state, outcome.why, call->lock, store->url.shown, err);
         break;
     case PG_UNSENT:
@@ -100,21 +108,28 @@ static enum hf_status attempt(struct pg_store *store, const struct pg_call *call
         }
         break;
     }
-    if (call->conn == NULL)
+    if (!own)
         pg_pool_give(&store->main, conn);
     return status;
 }
 
-enum hf_status pg_call(struct pg_store *store, const struct pg_call *call, struct pg_answer *out,
+enum hf_status pg_call(struct pg_store *store, const struct pg_call *given, struct pg_answer *out,
                        struct hf_error *err)
 {
+    struct pg_call quiet = *given;
+    const struct pg_call *call = given;
     enum hf_status status;
     bool again;
 
+    quiet.params = given->quiet;
     for (int tries = 0;; tries++) {
         *out = (struct pg_answer){0};
         again = false;
         status = attempt(store, call, out, &again, err);
+        if (pg_verdict_no_wake(out->state) && given->quiet != NULL && call == given) {
+            call = &quiet;
+            continue;
+        }
         if (!again || tries == TRIES_MAX || !pause_before_retry(store, call))
             return status;
     }

@@ -1,5 +1,6 @@
 /* conn.c - connecting, and waiting on a connection. */
 #include "base/base.h"
+#include "stores/postgres/hosts.h"
 #include "stores/postgres/wire.h"
 
 #include <fcntl.h>
@@ -23,15 +24,17 @@ enum pg_wait pg_wait(int fd, short events, const struct pg_patience *patience)
 }
 
 /* A WARNING that comes with a commit says that the wait for the standbys was given up, in whatever
- * language. None of our statements warns of anything else. */
+ * language; or that notifications pile up, which only the place in the server's source tells. None
+ * of our statements warns of anything else. */
 static void on_notice(void *data, const PGresult *notice)
 {
     struct pg_conn *conn = data;
     const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *file = PQresultErrorField(notice, PG_DIAG_SOURCE_FILE);
 
     if (severity == NULL)
         return;
-    if (strcmp(severity, "WARNING") == 0)
+    if (strcmp(severity, "WARNING") == 0 && (file == NULL || strcmp(file, "async.c") != 0))
         conn->warned = true;
     /* Said to an idle connection before it is closed. */
     if (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0)
@@ -60,7 +63,7 @@ static enum pg_fate connect_until(struct pg_conn *conn, const struct pg_patience
             return PG_CANCELLED;
         case PG_WAIT_TIMEOUT:
             (void)snprintf(outcome->why, sizeof outcome->why, "no answer to the connection");
-            return PG_REFUSED;
+            return PG_LOST;
         case PG_WAIT_READY:
             break;
         }
@@ -74,11 +77,20 @@ bad:
     return PG_REFUSED;
 }
 
-enum pg_fate pg_conn_open(const char *uri, const struct pg_patience *patience, struct pg_conn **out,
-                          struct pg_outcome *outcome)
+static enum pg_fate open_once(const char *uri, const struct pg_hosts *hosts,
+                              const struct pg_patience *patience, struct pg_conn **out,
+                              struct pg_outcome *outcome)
 {
-    static const char *const keys[] = {"dbname", "fallback_application_name", NULL};
-    const char *const values[] = {uri, "holdfast", NULL};
+    /* What comes later goes over what the URI says, unless it is empty. */
+    static const char *const keys[] = {
+        "dbname", "host", "hostaddr", "port", "fallback_application_name", NULL};
+    bool chosen = hosts->count != 0;
+    const char *const values[] = {uri,
+                                  chosen ? hosts->host : "",
+                                  chosen ? hosts->hostaddr : "",
+                                  chosen ? hosts->port : "",
+                                  "holdfast",
+                                  NULL};
     struct pg_conn *conn = calloc(1, sizeof *conn);
     enum pg_fate fate = PG_UNSENT;
 
@@ -103,6 +115,32 @@ enum pg_fate pg_conn_open(const char *uri, const struct pg_patience *patience, s
     }
     *out = conn;
     return fate;
+}
+
+/* libpq goes on to the next host when one refuses; when one does not answer, that is up to us. */
+enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct pg_patience *patience,
+                          struct pg_conn **out, struct pg_outcome *outcome)
+{
+    for (unsigned tried = 1;; tried++) {
+        unsigned begin = atomic_load(first);
+        struct pg_hosts hosts;
+        struct pg_patience share = *patience;
+        enum pg_fate fate;
+
+        pg_hosts_init(&hosts, uri, begin);
+        if (tried < hosts.count) {
+            int64_t now_ns = hf__now_ns();
+
+            share.deadline_ns =
+                now_ns + (patience->deadline_ns - now_ns) / (hosts.count - tried + 1);
+        }
+        fate = open_once(uri, &hosts, &share, out, outcome);
+        if (fate != PG_LOST || hosts.count == 0)
+            return fate;
+        (void)atomic_compare_exchange_strong(first, &begin, (begin + 1) % hosts.count);
+        if (tried >= hosts.count)
+            return fate;
+    }
 }
 
 void pg_conn_close(struct pg_conn *conn, bool forked)

@@ -7,6 +7,7 @@
 
 #include "stores/postgres/row.h"
 #include <holdfast/store.h>
+#include <stdatomic.h>
 
 enum { PG_PARAMS_MAX = 10, PG_CHANNEL_SIZE = 48 };
 
@@ -20,7 +21,8 @@ struct pg_patience {
  * it is not: then nothing may be left in a session, neither statements nor channels. */
 enum pg_route { PG_ROUTE_UNKNOWN, PG_ROUTE_DIRECT, PG_ROUTE_POOLED };
 
-/* A statement of ours. Its last column is "pid", of the server process. */
+/* A statement of ours. Its last column is "pid", of the server process. Names in it are qualified:
+ * the session's search path may have anybody's objects before the server's own. */
 struct pg_statement {
     const char *sql;
     const char *name; /* under which it is prepared on direct connections; NULL: never */
@@ -29,9 +31,9 @@ struct pg_statement {
 
 struct pg_conn {
     PGconn *link;
-    struct pg_conn *next;          /* in a pool                                       */
-    bool broken;                   /* of no use any more                              */
-    bool warned;                   /* the statement under way was answered by a WARNING */
+    struct pg_conn *next; /* in a pool                                       */
+    bool broken; /* of no use any more: gone, or the answers on it are not the next statement's */
+    bool warned; /* the statement under way was answered by a WARNING */
     char channel[PG_CHANNEL_SIZE]; /* "" unless it listens */
     enum pg_route route;
     unsigned prepared;       /* bits of the statements it has */
@@ -68,10 +70,12 @@ struct pg_outcome {
     char why[PG_WHY_SIZE];     /* one line, in the server's or libpq's words  */
 };
 
-/* Connects. On failure *out is NULL, and state and why of *outcome are set; fate PG_CANCELLED: it
- * was cancelled, PG_UNSENT: out of memory, PG_REFUSED: anything else. */
-enum pg_fate pg_conn_open(const char *uri, const struct pg_patience *patience, struct pg_conn **out,
-                          struct pg_outcome *outcome);
+/* Connects. Of several hosts, number *first is the first to be tried; it moves on when that one
+ * does not answer in its share of the time. On failure *out is NULL, and state and why of *outcome
+ * are set; fate PG_CANCELLED: it was cancelled, PG_UNSENT: out of memory, PG_LOST: no answer,
+ * PG_REFUSED: anything else. */
+enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct pg_patience *patience,
+                          struct pg_conn **out, struct pg_outcome *outcome);
 /* Takes NULL. forked: the server must not hear of it, the connection is the parent's. */
 void pg_conn_close(struct pg_conn *conn, bool forked);
 

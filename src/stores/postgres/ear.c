@@ -17,7 +17,7 @@ static struct pg_pool *ear_pool(struct pg_store *store)
 static bool is_direct(struct pg_store *store, struct pg_conn *conn,
                       const struct pg_patience *patience)
 {
-    static const struct pg_statement who = {"SELECT pg_backend_pid() AS pid", NULL, 0};
+    static const struct pg_statement who = {"SELECT pg_catalog.pg_backend_pid() AS pid", NULL, 0};
     struct pg_params none = {0};
     struct pg_outcome outcome;
 

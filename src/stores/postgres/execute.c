@@ -8,6 +8,8 @@
 #define CANCEL_GRACE_MS 100 /* for an answer that is on its way when the caller loses patience */
 #define FOLLOW_MS       20  /* what sending a statement behind another may cost                */
 
+static const char out_of_step[] = "the server's answers are out of step";
+
 static void add(struct pg_params *params, const char *value, size_t len, int format)
 {
     if (params->count == PG_PARAMS_MAX)
@@ -163,7 +165,7 @@ static void collect(struct pg_conn *conn, struct pg_patience *patience, bool pip
             if (!pipeline)
                 return;
             if (between) { /* nothing comes any more, and the end never came */
-                lose(outcome, "the server's answers are out of step");
+                lose(outcome, out_of_step);
                 return;
             }
             between = true;
@@ -240,7 +242,9 @@ void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host,
     conn->warned = false;
     conn->preparing = 0;
     outcome->sent_at_ns = host->now_ns();
-    if (!send(conn, statement, params)) {
+    if (conn->broken) {
+        (void)snprintf(outcome->why, sizeof outcome->why, "%s", out_of_step);
+    } else if (!send(conn, statement, params)) {
         pg_one_line(outcome->why, PQerrorMessage(conn->link));
     } else {
         outcome->fate = PG_LOST;
@@ -272,7 +276,7 @@ void pg_conn_script(struct pg_conn *conn, const char *sql, const struct pg_patie
 
     *outcome = (struct pg_outcome){.fate = PG_UNSENT};
     conn->warned = false;
-    if (PQexitPipelineMode(conn->link) == 1 && PQsendQuery(conn->link, sql) == 1) {
+    if (!conn->broken && PQexitPipelineMode(conn->link) == 1 && PQsendQuery(conn->link, sql) == 1) {
         outcome->fate = PG_LOST;
         if (flush(conn, &patience, &cancelled))
             collect(conn, &patience, false, &cancelled, outcome);

@@ -7,10 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MEET_TRIES_MAX 20 /* after serialization failures */
-
 static const struct pg_statement meet_statement = {
-    "SELECT " PG_MEET_COLUMNS ", pg_backend_pid() AS pid FROM holdfast.meet($1::bigint)", NULL, 0};
+    "SELECT " PG_MEET_COLUMNS ", pg_catalog.pg_backend_pid() AS pid FROM holdfast.meet($1::bigint)",
+    NULL, 0};
 
 static enum hf_status quarantine(const struct pg_store *store, int64_t left_ms,
                                  struct hf_error *err)
@@ -44,33 +43,25 @@ static enum hf_status take_in(struct pg_store *store, const struct pg_met *met,
 }
 
 /* One handshake. *stale: the schema is not there, or old. */
-static enum hf_status meet(struct pg_store *store, struct pg_conn *conn,
-                           const struct pg_patience *patience, bool *stale, struct hf_error *err)
+static enum hf_status meet(struct pg_store *store, const struct pg_patience *patience, bool *stale,
+                           struct hf_error *err)
 {
     struct pg_params params = {0};
-    struct pg_outcome outcome;
+    struct pg_call call = {.statement = &meet_statement,
+                           .params = &params,
+                           .patience = *patience,
+                           .use = PG_USE_ACQUIRE,
+                           .only_looks = true}; /* what it writes anybody may write again */
+    struct pg_answer answer;
     struct pg_met met;
     enum hf_status status;
 
     pg_params_number(&params, store->url.max_ttl_ms);
-    for (int tries = 0; tries < MEET_TRIES_MAX; tries++) {
-        pg_conn_execute(conn, store->base.host, &meet_statement, &params, patience, &outcome);
-        if (outcome.fate != PG_REFUSED || !pg_verdict_again(outcome.state))
-            break;
-    }
-    *stale = false;
-    if (outcome.fate == PG_CANCELLED)
-        return hf__fail(err, HF_CANCELLED, "store %.120s: cancelled", store->url.shown);
-    if (outcome.fate == PG_REFUSED) {
-        *stale = pg_verdict_no_schema(outcome.state);
-        return pg_verdict_fail(outcome.state, outcome.why, NULL, store->url.shown, err);
-    }
-    if (outcome.fate != PG_DONE)
-        return hf__fail(err, HF_UNREACHABLE, "store %.120s: no answer: %s", store->url.shown,
-                        outcome.why);
-    if (pg_row_standby(outcome.rows)) {
-        status = pg_verdict_fail("25006", "", NULL, store->url.shown, err);
-    } else if (!pg_row_met(outcome.rows, &met)) {
+    status = pg_call(store, &call, &answer, err);
+    *stale = pg_verdict_no_schema(answer.state);
+    if (status != HF_OK)
+        return status;
+    if (!pg_row_met(answer.rows, &met)) {
         status = pg_nonsense(store, NULL, err);
     } else if (met.version < PG_SCHEMA_VERSION) {
         *stale = true;
@@ -78,30 +69,38 @@ static enum hf_status meet(struct pg_store *store, struct pg_conn *conn,
     } else {
         status = take_in(store, &met, err);
     }
-    PQclear(outcome.rows);
+    PQclear(answer.rows);
+    return status;
+}
+
+static enum hf_status migrate(struct pg_store *store, const struct pg_patience *patience,
+                              struct hf_error *err)
+{
+    struct pg_conn *conn;
+    enum hf_status status = pg_pool_take(&store->main, PG_USE_ACQUIRE, false, patience, &conn, err);
+
+    if (status != HF_OK)
+        return status;
+    status = pg_schema_migrate(conn, patience, store->url.shown, err);
+    pg_pool_give(&store->main, conn);
     return status;
 }
 
 enum hf_status pg_guard_pass(struct pg_store *store, const struct pg_patience *patience,
                              char id[PG_ID_SIZE], struct hf_error *err)
 {
-    struct pg_conn *conn;
     enum hf_status status;
     bool stale;
 
     pg_guard_known(store, id);
     if (id[0] != '\0')
         return HF_OK;
-    status = pg_pool_take(&store->main, PG_USE_ACQUIRE, false, patience, &conn, err);
-    if (status != HF_OK)
-        return status;
-    status = meet(store, conn, patience, &stale, err);
-    if (stale && !conn->broken) {
-        status = pg_schema_migrate(conn, patience, store->url.shown, err);
+    status = meet(store, patience, &stale, err);
+    if (stale) {
+        status = migrate(store, patience, err);
         if (status == HF_OK)
-            status = meet(store, conn, patience, &stale, err);
+            status = meet(store, patience, &stale, err);
     }
-    pg_pool_give(&store->main, conn);
     if (status == HF_OK)
         pg_guard_known(store, id);
     return status;

@@ -5,13 +5,14 @@
 #include <string.h>
 
 static const struct pg_statement renew_statement = {
-    "SELECT " PG_RENEW_COLUMNS
-    ", pg_backend_pid() AS pid FROM holdfast.renew($1::bytea, $2::bytea, "
+    "SELECT " PG_RENEW_COLUMNS ", pg_catalog.pg_backend_pid() AS pid FROM "
+    "holdfast.renew($1::pg_catalog.bytea, $2::pg_catalog.bytea, "
     "$3::bigint, $4::integer, $5::integer)",
     "holdfast_renew", 1};
 static const struct pg_statement release_statement = {
-    "SELECT holdfast.release($1::bytea, $2::bytea, $3::bigint, $4::text, $5::integer), "
-    "pg_backend_pid() AS pid",
+    "SELECT holdfast.release($1::pg_catalog.bytea, $2::pg_catalog.bytea, $3::bigint, "
+    "$4::pg_catalog.text, $5::integer), "
+    "pg_catalog.pg_backend_pid() AS pid",
     "holdfast_release", 2};
 
 struct identity {
@@ -84,28 +85,40 @@ static void count_out(struct pg_store *store)
         ;
 }
 
+/* id "": the lock is freed and not passed on; the next in line finds it at its next look. */
+static bool build_release(const struct pg_store *store, const struct hf_claim *claim,
+                          const char *id, struct pg_params *params, struct identity *identity)
+{
+    if (!identify(params, claim, identity))
+        return false;
+    pg_params_text(params, id);
+    pg_params_number(params, pg_left_ms(store, claim->deadline_ns));
+    return true;
+}
+
 enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err)
 {
     struct pg_store *store = (struct pg_store *)base;
     struct pg_params params = {0};
+    struct pg_params quiet = {0};
     struct identity identity;
     struct pg_answer answer;
     char id[PG_ID_SIZE];
     struct pg_call call = {.lock = claim->name,
                            .statement = &release_statement,
                            .params = &params,
+                           .quiet = &quiet,
                            .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1},
                            .use = PG_USE_URGENT};
     enum hf_loss loss;
     enum hf_status status;
 
     count_out(store);
-    if (!identify(&params, claim, &identity))
-        return pg_nonsense(store, claim->name, err);
     pg_guard_known(store, id);
-    pg_params_text(&params, id);
-    pg_params_number(&params, pg_left_ms(store, claim->deadline_ns));
+    if (!build_release(store, claim, id, &params, &identity) ||
+        !build_release(store, claim, "", &quiet, &identity))
+        return pg_nonsense(store, claim->name, err);
     status = pg_call(store, &call, &answer, err);
     if (status != HF_OK)
         return status;

@@ -5,7 +5,8 @@
 #include <string.h>
 
 static const struct pg_statement list_statement = {
-    "SELECT " PG_LIST_COLUMNS " FROM holdfast.list($1::bytea, $2::boolean, $3::bytea, $4::integer)",
+    "SELECT " PG_LIST_COLUMNS
+    " FROM holdfast.list($1::pg_catalog.bytea, $2::boolean, $3::pg_catalog.bytea, $4::integer)",
     NULL, 0};
 
 #define PAGE 500 /* locks per request */

@@ -131,7 +131,7 @@ static enum hf_status connect_new(struct pg_pool *pool, const struct pg_patience
 
     if (status != HF_OK)
         return status;
-    switch (pg_conn_open(pool->uri, patience, out, &outcome)) {
+    switch (pg_conn_open(pool->uri, &pool->first_host, patience, out, &outcome)) {
     case PG_DONE:
         note_outcome(pool, true);
         return HF_OK;

@@ -38,7 +38,7 @@ const struct hf_store_plugin *hf_store_plugin(void)
 static void sweep(struct pg_store *store, const struct pg_patience *patience)
 {
     static const struct pg_statement statement = {
-        "SELECT holdfast.sweep(), pg_backend_pid() AS pid", NULL, 0};
+        "SELECT holdfast.sweep(), pg_catalog.pg_backend_pid() AS pid", NULL, 0};
     struct pg_params none = {0};
     struct pg_call call = {
         .statement = &statement, .params = &none, .patience = *patience, .use = PG_USE_ACQUIRE};

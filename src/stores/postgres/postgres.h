@@ -8,6 +8,7 @@
  *   guard.c     the incarnation guard
  *   call.c      one request and its answer
  *   pool.c      connections
+ *   hosts.c     to which host
  *   row.c       what the rows of an answer say
  *   schema.c    the tables and functions, which are in scripts/
  */
@@ -37,8 +38,9 @@ struct pg_pool {
     size_t idle_count;
     size_t conn_count; /* in use and idle */
     struct pg_conn *lingering;
-    unsigned failures;     /* to connect, in a row */
-    int64_t not_before_ns; /* back-off: no new connection before */
+    atomic_uint first_host; /* see pg_conn_open */
+    unsigned failures;      /* to connect, in a row */
+    int64_t not_before_ns;  /* back-off: no new connection before */
 };
 
 struct pg_store {
@@ -78,8 +80,11 @@ struct pg_call {
     const struct pg_statement *statement;
     const struct pg_params *params;
     struct pg_patience patience;
+    /* The same request, such that it wakes nobody: sent instead where the server cannot notify.
+     * NULL: there is none. */
+    const struct pg_params *quiet;
     enum pg_use use;
-    struct pg_conn *conn; /* NULL: one from the pool */
+    struct pg_conn *conn; /* NULL, or broken: one from the pool */
     /* What takes the request back if no answer comes; sent behind it. NULL: nothing. */
     const struct pg_statement *undo_statement;
     const struct pg_params *undo;
@@ -87,14 +92,16 @@ struct pg_call {
 };
 
 struct pg_answer {
-    PGresult *rows;     /* the caller clears it                 */
-    int64_t sent_at_ns; /* host time before it was sent         */
-    bool undone;        /* after HF_UNKNOWN: the undo was sent  */
+    PGresult *rows;            /* the caller clears it                            */
+    int64_t sent_at_ns;        /* host time before it was sent                    */
+    bool undone;               /* after HF_UNKNOWN: the undo was sent             */
+    char state[PG_STATE_SIZE]; /* if the server refused it: the SQLSTATE; else "" */
 };
 
 /* Sends a request and gets its answer. Sent again only if the answer proves that it was not
- * executed: serialization failures and deadlocks. HF_OK: rows, not a standby's. HF_UNKNOWN: it may
- * have been executed. HF_CANCELLED: likewise. HF_UNREACHABLE and the rest: it was not. */
+ * executed: serialization failures and deadlocks, a full queue of notifications. HF_OK: rows, not a
+ * standby's. HF_UNKNOWN: it may have been executed. HF_CANCELLED: likewise. HF_UNREACHABLE and the
+ * rest: it was not. */
 enum hf_status pg_call(struct pg_store *store, const struct pg_call *call, struct pg_answer *out,
                        struct hf_error *err);
 /* An answer that makes no sense. */
@@ -126,6 +133,8 @@ void pg_ear_give(struct pg_store *store, struct pg_conn *ear);
 /* The statement was rolled back for no fault of its own (a serialization failure, a deadlock, a
  * session that turned out to be shared) and may be sent once more. */
 bool pg_verdict_again(const char *state);
+/* It was rolled back because whom it wakes cannot be notified. */
+bool pg_verdict_no_wake(const char *state);
 /* There is no schema, or an old one. */
 bool pg_verdict_no_schema(const char *state);
 /* Fills *err for a request about the lock (NULL: none) that was refused so; returns its status. */

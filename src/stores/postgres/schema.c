@@ -10,6 +10,7 @@
  * was had. The number is "holdfast" in ASCII. */
 #define BEGIN_SQL                                                                                  \
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"                                             \
+    "SET LOCAL search_path = pg_catalog, pg_temp;"                                                 \
     "SET LOCAL lock_timeout = '5s'; SET LOCAL synchronous_commit = on;"                            \
     "SET LOCAL client_min_messages = warning;"                                                     \
     "SELECT pg_advisory_xact_lock(7525352680829580148)"

@@ -15,6 +15,11 @@ bool pg_verdict_again(const char *state)
     return is(state, "40001") || is(state, "40P01") || is(state, "26000") || is(state, "42P05");
 }
 
+bool pg_verdict_no_wake(const char *state)
+{
+    return is(state, "54000");
+}
+
 bool pg_verdict_no_schema(const char *state)
 {
     return is(state, "3F000") || is(state, "42883") || is(state, "42P01");

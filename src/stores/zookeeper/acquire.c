@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+static void draw_owner(struct zk_attempt *a);
 static enum hf_status join(struct zk_attempt *a, struct hf_error *err);
 static int take_turn(struct zk_attempt *a);
 static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, struct hf_error *err);
@@ -26,6 +27,7 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
         a.patience.deadline_ns = claim->wait_until_ns;
     a.patience.cancel_fd = claim->wait_until_ns != 0 ? claim->cancel_fd : -1;
     a.leave_ns = claim->deadline_ns - base->host->now_ns();
+    (void)snprintf(a.owner, sizeof a.owner, "%s", claim->owner);
     do {
         int rc;
 
@@ -37,12 +39,25 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
         again = zk_session_ended(rc) && base->host->now_ns() < a.patience.deadline_ns;
         if (rc == ZOK)
             status = grant_it(&a, grant, err);
-        else if (!again)
+        else if (again)
+            draw_owner(&a);
+        else
             status = give_up(&a, rc, err);
         zk_line_release(&a.line);
         zk_session_unref(a.session);
     } while (again);
     return status;
+}
+
+/* The child of a session that has ended may still be seen for a moment. It must not be taken for
+ * the one of the next session. */
+static void draw_owner(struct zk_attempt *a)
+{
+    unsigned char raw[HF_OWNER_LEN / 2];
+
+    a->store->base.host->random(raw, sizeof raw);
+    hf__hex_encode(a->owner, raw, sizeof raw);
+    explicit_bzero(raw, sizeof raw);
 }
 
 static enum hf_status join(struct zk_attempt *a, struct hf_error *err)
@@ -53,10 +68,8 @@ static enum hf_status join(struct zk_attempt *a, struct hf_error *err)
     if (status != HF_OK)
         return status;
     a->in_line = false;
-    a->lease_ms = zk_session_lease_ms(a->session);
-    if (a->lease_ms >= a->claim->ttl_ms)
-        a->lease_ms = a->claim->ttl_ms;
-    else
+    zk_fit_lease(a);
+    if (a->lease_ms < a->claim->ttl_ms)
         a->store->base.host->log("lock \"%s\": the server's longest session allows leases of %u "
                                  "ms, not of %u ms",
                                  a->claim->name, a->lease_ms, a->claim->ttl_ms);
@@ -76,7 +89,7 @@ static int take_turn(struct zk_attempt *a)
             rc = zk_settle(a);
         if (rc != ZOK && rc != ZNONODE)
             return rc;
-        place = rc == ZOK ? zk_line_find(&a->line, a->claim->owner) : a->line.count;
+        place = rc == ZOK ? zk_line_find(&a->line, a->owner) : a->line.count;
         if (rc == ZNONODE || place == a->line.count) {
             /* It was not made, or is gone again: that is proved, so it may be made once more. */
             a->in_line = false;
@@ -98,14 +111,15 @@ static int take_turn(struct zk_attempt *a)
 
 static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
-    struct zk_hold hold = {.token = a->token,
-                           .claimed_ms = a->claim->ttl_ms,
-                           .lease_ms = a->lease_ms,
-                           .session = a->session};
+    struct zk_hold hold = {
+        .token = a->token, .claimed_ms = a->claim->ttl_ms, .session = a->session};
 
+    /* Every answer came by a connection that had its own say about the session's timeout. */
+    zk_fit_lease(a);
+    hold.lease_ms = a->lease_ms;
     hold.end_ns = hf__time_add(a->sent_at_ns, (int64_t)a->lease_ms * HF__NS_PER_MS);
     (void)snprintf(hold.name, sizeof hold.name, "%s", a->claim->name);
-    (void)snprintf(hold.owner, sizeof hold.owner, "%s", a->claim->owner);
+    (void)snprintf(hold.owner, sizeof hold.owner, "%s", a->owner);
     memcpy(hold.path, a->path, sizeof hold.path);
     memcpy(hold.data, a->data, sizeof hold.data);
     if (!zk_holds_add(a->store, &hold)) {
@@ -115,6 +129,7 @@ static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, str
     grant->token = a->token;
     grant->sent_at_ns = a->sent_at_ns;
     grant->ttl_ms = a->lease_ms;
+    memcpy(grant->owner, a->owner, sizeof grant->owner);
     return hf__ok(err);
 }
 
@@ -158,6 +173,6 @@ static bool leave(struct zk_attempt *a)
         rc = zk_delete(a->session, a->path, &patience);
     if (rc == ZOK || rc == ZNONODE)
         return true;
-    zk_orphan(a->session, a->claim->name, a->claim->owner);
+    zk_orphan(a->session, a->claim->name, a->owner);
     return false;
 }

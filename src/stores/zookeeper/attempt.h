@@ -13,7 +13,8 @@ struct zk_attempt {
     struct zk_patience patience; /* until the wait is over and a request has had its time */
     int64_t leave_ns;            /* how much more may be spent on leaving the line           */
     uint32_t lease_ms;
-    bool in_line; /* the own child may exist                                     */
+    char owner[HF_OWNER_LEN + 1]; /* the claim's; in another session a fresh one */
+    bool in_line;                 /* the own child may exist                                     */
     char path[ZK_PATH_MAX];
     char data[ZK_DATA_MAX];
     uint64_t token;
@@ -32,6 +33,14 @@ static inline bool zk_session_ended(int rc)
 static inline bool zk_connection_lost(int rc)
 {
     return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZSESSIONMOVED;
+}
+
+/* What the session carries of the ttl, as the server of its present connection has it. */
+static inline void zk_fit_lease(struct zk_attempt *a)
+{
+    uint32_t most_ms = zk_session_lease_ms(a->session);
+
+    a->lease_ms = most_ms < a->claim->ttl_ms ? most_ms : a->claim->ttl_ms;
 }
 
 /* enter.c. Each returns a code; ZOK: a->line is the line as it was after the request. */

@@ -18,7 +18,7 @@ int zk_enter(struct zk_attempt *a)
     int rc = ZBADARGUMENTS;
 
     if (!zk_lock_path(a->store, a->claim->name, parent) ||
-        snprintf(stem, sizeof stem, "%s/%s-lock-", parent, a->claim->owner) >= (int)sizeof stem)
+        snprintf(stem, sizeof stem, "%s/%s-lock-", parent, a->owner) >= (int)sizeof stem)
         return rc;
     for (int tries = 0; tries < ZK_TRIES_MAX; tries++) {
         rc = enter_once(a, parent, stem);
@@ -66,7 +66,7 @@ int zk_settle(struct zk_attempt *a)
     zk_line_release(&a->line);
     if (rc == ZOK)
         rc = zk_read_line(a->session, a->claim->name, true, &a->patience, &a->line);
-    place = rc == ZOK ? zk_line_find(&a->line, a->claim->owner) : a->line.count;
+    place = rc == ZOK ? zk_line_find(&a->line, a->owner) : a->line.count;
     if (place == a->line.count)
         return rc;
     child = a->line.at[place].name;
@@ -77,8 +77,8 @@ int zk_settle(struct zk_attempt *a)
     return note_own(a, path, &stat);
 }
 
-/* The write needs a quorum: whoever gets an answer
- * still has its session, whatever a server that lags behind may think. */
+/* The write needs a quorum: whoever gets an answer still has its session, whatever a server that
+ * lags behind may think. */
 int zk_confirm(struct zk_attempt *a)
 {
     struct zk_request *set = zk_request_new();
@@ -91,6 +91,7 @@ int zk_confirm(struct zk_attempt *a)
     if (set != NULL && children != NULL && zk_lock_path(a->store, a->claim->name, parent)) {
         int64_t now_ns = a->store->base.host->now_ns();
 
+        zk_fit_lease(a);
         zk_data_make(a->data, a->lease_ms, (now_ns - a->made_at_ns) / HF__NS_PER_MS,
                      a->claim->label);
         rc = zk_send_set(a->session->handle, set, a->path, a->data);

@@ -8,49 +8,59 @@ static struct zk_patience patience_of(const struct hf_claim *claim)
     return (struct zk_patience){.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
 }
 
-/* Somebody else's hold, or none: what the line says of it. */
+/* Reads the child of the claim, if it is the first in line: ZOK; ZNONODE: it is not. *stood tells
+ * whether there is anybody in line. */
+static int read_first(struct zk_session *session, const struct hf_claim *claim, char *data,
+                      struct Stat *stat, bool *stood)
+{
+    struct zk_patience patience = patience_of(claim);
+    struct zk_line line;
+    int rc = zk_read_line(session, claim->name, true, &patience, &line);
+
+    *stood = line.count > 0;
+    if (rc == ZOK && (line.count == 0 || zk_line_find(&line, claim->owner) != 0))
+        rc = ZNONODE;
+    if (rc == ZOK)
+        rc = zk_read_child(session, claim->name, line.at[0].name, &patience, data, stat);
+    zk_line_release(&line);
+    return rc;
+}
+
+/* A hold that is not in our table: another process's, or none. */
 static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim *claim,
                                    struct hf_grant *grant, struct hf_error *err)
 {
     struct zk_patience patience = patience_of(claim);
     struct zk_session *session;
-    struct zk_line line;
     struct Stat stat = {0};
     char data[ZK_DATA_MAX];
     struct zk_said said;
     enum hf_status status = zk_session_get(store, 0, claim->name, &patience, &session, err);
     int64_t sent_at_ns = store->base.host->now_ns();
+    int64_t ignored;
+    bool stood;
     int rc;
 
     if (status != HF_OK)
         return status;
-    rc = zk_read_line(session, claim->name, true, &patience, &line);
-    if (rc != ZOK) {
-        status = zk_verdict(store, claim->name, rc, err);
-    } else if (line.count > 0 && zk_line_find(&line, claim->owner) == 0 &&
-               zk_read_child(session, claim->name, line.at[0].name, &patience, data, &stat) ==
-                   ZOK &&
-               (uint64_t)stat.czxid == claim->token && zk_data_parse(data, &said)) {
-        if (claim->ttl_ms != 0) {
-            status = hf__fail(
-                err, HF_UNSUPPORTED,
-                "lock \"%.60s\" in store %.80s: only the process that took it can renew it",
-                claim->name, store->url.shown);
-        } else {
-            /* Its session knows how long it lasts, and does not tell: a part of it is sure enough
-             * for a look, and nothing to write by. */
-            grant->sent_at_ns = sent_at_ns;
-            grant->ttl_ms = said.ttl_ms;
-            grant->remaining_ms = said.ttl_ms / 4;
-            status = hf__ok(err);
-        }
-    } else {
-        status = zk_lost(store, claim->name, line.count > 0 ? HF_LOSS_TAKEN : HF_LOSS_FORGOTTEN,
-                         grant, err);
-    }
-    zk_line_release(&line);
+    rc = read_first(session, claim, data, &stat, &stood);
     zk_session_unref(session);
-    return status;
+    if (rc != ZOK && rc != ZNONODE) /* a look that found no answer has changed nothing */
+        return zk_verdict(store, claim->name, rc == ZK_GIVEN_UP ? ZCONNECTIONLOSS : rc, err);
+    if (rc == ZNONODE || (uint64_t)stat.czxid != claim->token || !zk_data_parse(data, &said))
+        return zk_lost(store, claim->name, stood ? HF_LOSS_TAKEN : HF_LOSS_FORGOTTEN, grant, err);
+    if (zk_holds_judge(store, claim->name, claim->owner, &stat, &ignored) == ZK_OVER)
+        return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
+    if (claim->ttl_ms != 0)
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "lock \"%.60s\" in store %.80s: only the process that took it can renew it",
+                        claim->name, store->url.shown);
+    /* Its session knows how long it lasts, and does not tell: a part of it is sure enough for a
+     * look, and nothing to write by. */
+    grant->sent_at_ns = sent_at_ns;
+    grant->ttl_ms = said.ttl_ms;
+    grant->remaining_ms = said.ttl_ms / 4;
+    return hf__ok(err);
 }
 
 /* The hold is over: out of the table, and its child with it. */
@@ -119,10 +129,8 @@ static enum hf_status renew_own(struct zk_store *store, const struct hf_claim *c
         lease_ms = zk_session_lease_ms(hold->session);
     grant->ttl_ms = lease_ms;
     grant->remaining_ms = (hold->end_ns - sent_at_ns) / HF__NS_PER_MS;
-    if (claim->ttl_ms == 0
-            ? sent_at_ns < hold->end_ns
-            : zk_holds_extend(store, hold,
-                              hf__time_add(sent_at_ns, (int64_t)lease_ms * HF__NS_PER_MS)))
+    if (claim->ttl_ms == 0 ? sent_at_ns < hold->end_ns
+                           : zk_holds_extend(store, hold, sent_at_ns, lease_ms))
         return hf__ok(err);
     end_hold(store, claim);
     return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);

@@ -6,26 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DIGITS 10
+#define WIDTH 10 /* of a number, its sign included, unless it needs more */
 
 static const char mark[] = "-lock-"; /* what Curator writes too, and kazoo reads */
 
+/* Past the largest number the server writes negative ones: "-lock--2147483648" and so on, up to
+ * "-lock--000000001". */
 bool zk_sequence(const char *name, int32_t *out)
 {
     size_t len = strlen(name);
+    const char *digits;
+    bool negative;
     uint64_t number;
 
-    if (len < DIGITS || !hf__parse_u64(name + len - DIGITS, &number))
+    if (len < WIDTH)
         return false;
-    if (number > (uint64_t)INT32_MAX + 1)
+    digits = name + len - WIDTH;
+    if (len > WIDTH && digits[0] == '-')
+        digits++; /* nine, and the sign counts */
+    negative = digits - name > 1 && digits[-1] == '-' && digits[-2] == '-';
+    if (!hf__parse_u64(digits, &number) || number > (uint64_t)INT32_MAX + negative)
         return false;
-    /* "-lock--2147483648": past the largest number the server writes negative ones. */
-    if (len > DIGITS + 1 && name[len - DIGITS - 1] == '-' && name[len - DIGITS - 2] == '-')
-        *out = (int32_t) - (int64_t)number;
-    else if (number > INT32_MAX)
-        return false;
-    else
-        *out = (int32_t)number;
+    if (!negative && strlen(digits) < WIDTH)
+        return false; /* a name that ends so by chance */
+    *out = (int32_t)(negative ? -(int64_t)number : (int64_t)number);
     return true;
 }
 

@@ -30,7 +30,7 @@ void zk_line_release(struct zk_line *line);
 void zk_line_sort_czxid(struct zk_line *line);
 /* Where the child of that owner stands; line->count if it is not there. */
 size_t zk_line_find(const struct zk_line *line, const char *owner);
-/* The number at the end of a child's name: ten digits, or a minus sign and ten. */
+/* The number at the end of a child's name: ten digits, or a minus sign and nine or ten. */
 bool zk_sequence(const char *name, int32_t *out);
 
 /* What a child says, as "1 TTL WAITED LABEL". */

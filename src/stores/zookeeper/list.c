@@ -3,22 +3,7 @@
 
 #include <string.h>
 
-/* What is left of a hold of our own; of others only their session knows. */
-static int64_t own_remaining_ms(struct zk_store *store, const char *name, const char *child,
-                                uint64_t token)
-{
-    char owner[HF_OWNER_LEN + 1];
-    struct hf_claim claim = {.name = name, .owner = owner, .token = token};
-    struct zk_hold hold;
-    int64_t left_ns;
-
-    (void)snprintf(owner, sizeof owner, "%.*s", HF_OWNER_LEN, child);
-    if (!zk_holds_find(store, &claim, &hold))
-        return -1;
-    zk_session_unref(hold.session);
-    left_ns = hold.end_ns - store->base.host->now_ns();
-    return left_ns > 0 ? left_ns / HF__NS_PER_MS : 0;
-}
+#define TOGETHER 32 /* locks that are asked about at once */
 
 /* Since it was its turn, by the server's clock and ours: to be looked at, and for nothing else. */
 static int64_t age_ms(const struct zk_store *store, const struct Stat *stat,
@@ -29,53 +14,131 @@ static int64_t age_ms(const struct zk_store *store, const struct Stat *stat,
     return age > 0 ? age : 0;
 }
 
-/* One lock. Returns a ZooKeeper code; *more is what fn said. */
-static int show(struct zk_session *session, const char *name, const struct zk_patience *patience,
+/* Who holds it: the first child, with what it says. label is the caller's, and outlives *info. */
+static void describe(const struct zk_store *store, const struct zk_entry *first,
+                     const struct Stat *stat, const char *text, char label[HF_LABEL_MAX + 1],
+                     struct hf_lock_info *info)
+{
+    struct zk_said said;
+
+    info->held = true;
+    info->foreign = first->foreign;
+    info->label = label;
+    if (!info->foreign)
+        info->token = (uint64_t)stat->czxid;
+    if (!info->foreign && zk_data_parse(text, &said)) {
+        info->age_ms = age_ms(store, stat, &said);
+        text = said.label;
+    }
+    hf__copy_printable(label, HF_LABEL_MAX + 1, text);
+}
+
+/* What became of a look at a lock, so far. */
+struct look {
+    char name[HF_NAME_MAX + 1];
+    struct zk_request *children;
+    struct zk_request *first; /* the first of them; NULL: there is none */
+    struct zk_line line;
+};
+
+static int ask_first(struct zk_session *session, struct look *look,
+                     const struct zk_patience *patience)
+{
+    int rc = zk_request_wait(look->children, patience);
+
+    if (rc == ZOK)
+        rc = zk_order_line(session, look->name, &look->children->names, patience, &look->line);
+    if (rc == ZNONODE) /* no container: nobody is there */
+        rc = ZOK;
+    if (rc != ZOK || look->line.count == 0)
+        return rc;
+    look->first = zk_request_new();
+    return look->first != NULL
+               ? zk_ask_child(session, look->name, look->line.at[0].name, look->first)
+               : ZK_NOMEM;
+}
+
+/* *more is what fn said. */
+static int show(struct zk_store *store, const struct look *look, const struct zk_patience *patience,
                 hf_list_fn *fn, void *data, bool *more)
 {
     struct hf_lock_info info = {
-        .size = sizeof info, .name = name, .label = "", .remaining_ms = -1, .age_ms = -1};
+        .size = sizeof info, .name = look->name, .label = "", .remaining_ms = -1, .age_ms = -1};
+    const struct zk_entry *first = look->line.at;
     struct Stat stat = {0};
-    struct zk_line line;
     char text[ZK_DATA_MAX];
-    char label[HF_LABEL_MAX + 1] = "";
-    struct zk_said said;
-    int rc = zk_read_line(session, name, false, patience, &line);
+    char label[HF_LABEL_MAX + 1];
+    int rc;
 
-    if (rc != ZOK || line.count == 0)
-        goto out;
-    rc = zk_read_child(session, name, line.at[0].name, patience, text, &stat);
-    if (rc == ZNONODE) { /* released just now; whoever is next shows at the next look */
-        rc = ZOK;
-        goto out;
-    }
+    if (look->first == NULL)
+        return ZOK;
+    rc = zk_hear_child(look->first, patience, text, &stat);
+    if (rc == ZNONODE) /* released just now; whoever is next shows at the next look */
+        return ZOK;
     if (rc != ZOK)
-        goto out;
-    info.held = true;
-    info.foreign = line.at[0].foreign;
-    info.waiters = line.count - 1;
-    if (!info.foreign) {
-        info.token = (uint64_t)stat.czxid;
-        info.remaining_ms =
-            own_remaining_ms(session->store, name, line.at[0].name, (uint64_t)stat.czxid);
+        return rc;
+    info.waiters = look->line.count - 1;
+    if (zk_holds_judge(store, look->name, first->name, &stat, &info.remaining_ms) != ZK_OVER)
+        describe(store, first, &stat, text, label, &info);
+    if (info.held || info.waiters > 0)
+        *more = fn(&info, data);
+    return ZOK;
+}
+
+/* Looks at so many locks at once, in two round trips. Returns a ZooKeeper code. */
+static int look_at(struct zk_session *session, struct look *looks, size_t count,
+                   const struct zk_patience *patience, hf_list_fn *fn, void *data, bool *more)
+{
+    int rc = ZOK;
+
+    for (size_t i = 0; rc == ZOK && i < count; i++) {
+        looks[i].children = zk_request_new();
+        rc = looks[i].children != NULL ? zk_ask_line(session, looks[i].name, looks[i].children)
+                                       : ZK_NOMEM;
     }
-    if (!info.foreign && zk_data_parse(text, &said)) {
-        info.age_ms = age_ms(session->store, &stat, &said);
-        hf__copy_printable(label, sizeof label, said.label);
-    } else {
-        hf__copy_printable(label, sizeof label, text);
+    for (size_t i = 0; rc == ZOK && i < count; i++)
+        rc = ask_first(session, &looks[i], patience);
+    for (size_t i = 0; rc == ZOK && *more && i < count; i++)
+        rc = show(session->store, &looks[i], patience, fn, data, more);
+    for (size_t i = 0; i < count; i++) {
+        zk_request_unref(looks[i].children);
+        zk_request_unref(looks[i].first);
+        zk_line_release(&looks[i].line);
+        looks[i] = (struct look){0};
     }
-    info.label = label;
-    *more = fn(&info, data);
-out:
-    zk_line_release(&line);
     return rc;
 }
 
-static int show_all(struct zk_session *session, const char *prefix,
-                    const struct zk_patience *patience, hf_list_fn *fn, void *data)
+static int look_at_one(struct zk_session *session, const char *name,
+                       const struct zk_patience *patience, hf_list_fn *fn, void *data)
+{
+    struct look look = {0};
+    bool more = true;
+
+    (void)snprintf(look.name, sizeof look.name, "%s", name);
+    return look_at(session, &look, 1, patience, fn, data, &more);
+}
+
+/* The name of the lock that a node is for. False: it is for none, because we write names in one way
+ * only, and another one may mean the same lock. */
+static bool name_of(const struct zk_store *store, const char *node, char name[HF_NAME_MAX + 1])
+{
+    char decoded[ZK_NAME_MAX + 1];
+    char path[ZK_PATH_MAX];
+
+    if (!hf__url_copy(decoded, sizeof decoded, node, strlen(node)) || !hf__name_valid(decoded) ||
+        !zk_lock_path(store, decoded, path) || strcmp(strrchr(path, '/') + 1, node) != 0)
+        return false;
+    memcpy(name, decoded, strlen(decoded) + 1);
+    return true;
+}
+
+static int look_at_all(struct zk_session *session, const char *prefix,
+                       const struct zk_patience *patience, hf_list_fn *fn, void *data)
 {
     struct zk_request *request = zk_request_new();
+    struct look looks[TOGETHER] = {0};
+    size_t count = 0;
     bool more = true;
     int rc = ZK_NOMEM;
 
@@ -85,11 +148,13 @@ static int show_all(struct zk_session *session, const char *prefix,
     if (rc == ZOK)
         rc = zk_request_wait(request, patience);
     for (size_t i = 0; rc == ZOK && more && i < request->names.count; i++) {
-        char *name = request->names.at[i];
-
-        if (hf__url_decode(name) && hf__name_valid(name) &&
-            strncmp(name, prefix, strlen(prefix)) == 0)
-            rc = show(session, name, patience, fn, data, &more);
+        if (name_of(session->store, request->names.at[i], looks[count].name) &&
+            strncmp(looks[count].name, prefix, strlen(prefix)) == 0)
+            count++;
+        if (count == TOGETHER || (count > 0 && i + 1 == request->names.count)) {
+            rc = look_at(session, looks, count, patience, fn, data, &more);
+            count = 0;
+        }
     }
     zk_request_unref(request);
     return rc == ZNONODE ? ZOK : rc; /* no root yet: no locks */
@@ -103,13 +168,12 @@ enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query,
     const char *name = query->exact ? query->name : NULL;
     struct zk_session *session;
     enum hf_status status = zk_session_get(store, 0, name, &patience, &session, err);
-    bool more = true;
     int rc;
 
     if (status != HF_OK)
         return status;
-    rc = query->exact ? show(session, query->name, &patience, fn, data, &more)
-                      : show_all(session, query->name, &patience, fn, data);
+    rc = query->exact ? look_at_one(session, query->name, &patience, fn, data)
+                      : look_at_all(session, query->name, &patience, fn, data);
     zk_session_unref(session);
     if (rc == ZOK)
         return hf__ok(err);

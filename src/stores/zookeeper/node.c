@@ -77,28 +77,48 @@ int zk_delete(struct zk_session *session, const char *path, const struct zk_pati
     return rc;
 }
 
-int zk_read_child(struct zk_session *session, const char *name, const char *child,
-                  const struct zk_patience *patience, char out_data[ZK_DATA_MAX], struct Stat *stat)
+int zk_ask_line(struct zk_session *session, const char *name, struct zk_request *request)
 {
-    struct zk_request *request = zk_request_new();
+    char path[ZK_PATH_MAX];
+
+    return zk_lock_path(session->store, name, path)
+               ? zk_send_children(session->handle, request, path)
+               : ZBADARGUMENTS;
+}
+
+int zk_ask_child(struct zk_session *session, const char *name, const char *child,
+                 struct zk_request *request)
+{
     char path[ZK_PATH_MAX + ZK_CHILD_MAX];
-    int rc = ZK_NOMEM;
+    size_t used;
 
-    if (request == NULL)
-        return rc;
-    rc = ZBADARGUMENTS;
-    if (zk_lock_path(session->store, name, path)) {
-        size_t used = strlen(path);
+    if (!zk_lock_path(session->store, name, path))
+        return ZBADARGUMENTS;
+    used = strlen(path);
+    (void)snprintf(path + used, sizeof path - used, "/%s", child);
+    return zk_send_get(session->handle, request, path, NULL, NULL);
+}
 
-        (void)snprintf(path + used, sizeof path - used, "/%s", child);
-        rc = zk_send_get(session->handle, request, path, NULL, NULL);
-    }
-    if (rc == ZOK)
-        rc = zk_request_wait(request, patience);
+int zk_hear_child(struct zk_request *request, const struct zk_patience *patience,
+                  char out_data[ZK_DATA_MAX], struct Stat *stat)
+{
+    int rc = zk_request_wait(request, patience);
+
     if (rc == ZOK && stat != NULL)
         *stat = request->stat;
     if (rc == ZOK && out_data != NULL)
         (void)snprintf(out_data, ZK_DATA_MAX, "%s", request->text != NULL ? request->text : "");
+    return rc;
+}
+
+int zk_read_child(struct zk_session *session, const char *name, const char *child,
+                  const struct zk_patience *patience, char out_data[ZK_DATA_MAX], struct Stat *stat)
+{
+    struct zk_request *request = zk_request_new();
+    int rc = request != NULL ? zk_ask_child(session, name, child, request) : ZK_NOMEM;
+
+    if (rc == ZOK)
+        rc = zk_hear_child(request, patience, out_data, stat);
     zk_request_unref(request);
     return rc;
 }

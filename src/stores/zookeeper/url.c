@@ -51,6 +51,7 @@ static bool parse_hosts(struct zk_url *url, const char *text)
 
         if (!add_host(url, text, len))
             return false;
+        url->host_count++;
         if (text[len] == '\0')
             return true;
         text += len + 1;
@@ -142,6 +143,24 @@ static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error
             "connection through a tunnel, for example stunnel",
             url->shown);
     return hf__ok(err);
+}
+
+void zk_url_hosts(const struct zk_url *url, unsigned first, char out[ZK_TEXT_MAX])
+{
+    const char *at = url->hosts;
+    size_t front;
+    size_t rest;
+
+    for (unsigned i = 0; i < first % url->host_count; i++)
+        at = strchr(at, ',') + 1;
+    front = (size_t)(at - url->hosts); /* with the comma behind it, if there is any */
+    rest = strlen(at);
+    memcpy(out, at, rest + 1);
+    if (front == 0)
+        return;
+    out[rest] = ',';
+    memcpy(out + rest + 1, url->hosts, front - 1);
+    out[rest + front] = '\0';
 }
 
 enum hf_status zk_url_find_password(struct zk_url *url, struct hf_error *err)

@@ -65,6 +65,7 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
     if (store == NULL)
         return hf__nomem(err);
     store->base = (struct hf_store_base){.ops = &ops, .host = host};
+    host->random(&store->first_host, sizeof store->first_host);
     (void)pthread_mutex_init(&store->lock, NULL);
     store->reaper_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     status = store->reaper_fd >= 0 ? zk_url_parse(url, &store->url, err) : hf__nomem(err);

@@ -47,6 +47,7 @@ struct zk_session {
     struct zk_store *store;
     zhandle_t *handle;
     uint32_t asked_ms;  /* the session timeout that was asked for */
+    unsigned first;     /* the number of the host it tries first  */
     int refs;           /* store->lock                            */
     int64_t touched_ns; /* reaper only: the last request of its own */
     atomic_bool sealed; /* its first socket is close-on-exec */
@@ -88,6 +89,8 @@ struct zk_store {
     struct zk_url url;
     pthread_mutex_t lock;
     struct zk_session *sessions;
+    unsigned
+        first_host; /* where the next session begins: at random, and after one that is silent */
     struct zk_hold *holds[ZK_BUCKETS];
     struct zk_orphan *orphans;
     struct zk_memory memory[ZK_MEMORIES];
@@ -98,20 +101,27 @@ struct zk_store {
     int reaper_fd;          /* eventfd                             */
 };
 
-/* session.c */
+/* sessions.c */
 
 /* A connected session for leases of ttl_ms, with a reference for the caller. Waits for the
  * connection. HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM. */
 enum hf_status zk_session_get(struct zk_store *store, uint32_t ttl_ms, const char *name,
                               const struct zk_patience *patience, struct zk_session **out,
                               struct hf_error *err);
+void zk_sessions_close(struct zk_store *store, bool forked);
+
+/* session.c */
+
+/* Ends it, whoever may still use it. */
+void zk_session_destroy(struct zk_session *session);
 /* Waits until it is connected again; HF_LOST if it has ended. */
 enum hf_status zk_session_connected(struct zk_session *session, const char *name,
                                     const struct zk_patience *patience, struct hf_error *err);
 bool zk_session_dead(const struct zk_session *session);
 int64_t zk_session_id(const struct zk_session *session);
 /* The longest lease that the session can carry: its timeout less a margin, because a leader may
- * learn late, or never, that a follower has heard of us. */
+ * learn late, or never, that a follower has heard of us. Never 0, which would mean the whole ttl.
+ */
 uint32_t zk_session_lease_ms(const struct zk_session *session);
 void zk_session_ref(struct zk_session *session);   /* store->lock held */
 void zk_session_unref(struct zk_session *session); /* takes store->lock; may block in the library */
@@ -119,7 +129,6 @@ void zk_session_unref(struct zk_session *session); /* takes store->lock; may blo
 void zk_session_listen(struct zk_session *session, struct zk_listener *listener);
 void zk_session_unlisten(struct zk_session *session, struct zk_listener *listener);
 watcher_fn zk_session_watcher(void);
-void zk_sessions_close(struct zk_store *store, bool forked);
 
 /* node.c: paths, and the requests about a lock's children */
 
@@ -138,6 +147,13 @@ int zk_order_line(struct zk_session *session, const char *name, const struct zk_
 int zk_read_child(struct zk_session *session, const char *name, const char *child,
                   const struct zk_patience *patience, char out_data[ZK_DATA_MAX],
                   struct Stat *stat);
+/* The halves of the two, for many at once: ask sends, and the answer is waited for by
+ * zk_request_wait or zk_hear_child. */
+int zk_ask_line(struct zk_session *session, const char *name, struct zk_request *request);
+int zk_ask_child(struct zk_session *session, const char *name, const char *child,
+                 struct zk_request *request);
+int zk_hear_child(struct zk_request *request, const struct zk_patience *patience,
+                  char out_data[ZK_DATA_MAX], struct Stat *stat);
 int zk_delete(struct zk_session *session, const char *path, const struct zk_patience *patience);
 
 /* verdict.c: what a code of the library means */
@@ -153,8 +169,17 @@ bool zk_holds_add(struct zk_store *store,
                   const struct zk_hold *hold); /* takes a session reference */
 /* Copies; the session gets a reference for the caller. */
 bool zk_holds_find(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out);
-/* Moves end_ns unless the hold is over by now. */
-bool zk_holds_extend(struct zk_store *store, const struct zk_hold *hold, int64_t end_ns);
+/* To lease_ms from sent_at_ns on, unless the hold is over by now. */
+bool zk_holds_extend(struct zk_store *store, const struct zk_hold *hold, int64_t sent_at_ns,
+                     uint32_t lease_ms);
+/* What this client knows of the first child of a lock. */
+enum zk_known {
+    ZK_OTHERS, /* nothing: it is of no session of ours                                       */
+    ZK_HELD,   /* ours                                                                       */
+    ZK_OVER    /* ours, but no hold: its time or session ended, or nobody wants it any more   */
+};
+enum zk_known zk_holds_judge(struct zk_store *store, const char *name, const char *child,
+                             const struct Stat *stat, int64_t *remaining_ms);
 /* The table's session reference goes to the caller. */
 bool zk_holds_take(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out);
 void zk_holds_clear(struct zk_store *store, bool forked);

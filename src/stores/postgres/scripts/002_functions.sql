@@ -10,11 +10,13 @@ LANGUAGE sql VOLATILE AS $$
         || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
 $$;
 
--- For this transaction: how durable it is to be, and how long the lock of a row may keep it.
+-- For this transaction: how durable it is to be, and how long the lock of a row may keep it. That the wait
+-- for a standby was given up is said by a warning alone, which a role's settings may keep from us.
 CREATE FUNCTION holdfast.set_up(p_synchronous text, p_patience_ms integer) RETURNS text
 LANGUAGE sql VOLATILE AS $$
     SELECT set_config('synchronous_commit', p_synchronous, true)
         || set_config('lock_timeout', p_patience_ms::text, true)
+        || set_config('client_min_messages', 'warning', true)
 $$;
 
 -- Meets the server: which life is it, and may it grant?
