@@ -169,10 +169,12 @@ void hf__life_sweep(struct file_store *store);
 /* queue.c: tickets and their FIFOs. */
 
 /* The first ticket from slot->head on whose waiter lives, or slot->tail; removes dead FIFOs it
- * passes. *fd_out (may be NULL): the FIFO, open for writing, -1 if there is none. */
+ * passes. The bucket is locked. *fd_out (may be NULL): the FIFO, open for writing, -1 if there is none. */
 uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot, int *fd_out);
-/* How many waiters live. */
+/* How many waiters live. The bucket need not be locked; nothing is changed. */
 uint64_t hf__queue_count(struct file_store *store, const struct slot *slot);
+/* Removes the FIFO queue/HASH.TICKET if its waiter is dead; leaves it if the bucket is in use. */
+void hf__queue_sweep(struct file_store *store, const char *name);
 /* Waits in line for claim->name until it is granted, the wait is over, or cancelled. */
 enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err);

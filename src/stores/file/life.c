@@ -141,17 +141,6 @@ static bool is_old(struct file_store *store, const char *name)
            store->base.host->wall_us() / 1000000 - st.st_mtime > SWEEP_AGE_S;
 }
 
-/* Nobody reads from a waiter's FIFO but the waiter: no reader means dead. */
-static void sweep_waiter(struct file_store *store, const char *name)
-{
-    int fd = openat(store->dir_fd, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-
-    if (fd >= 0)
-        (void)close(fd);
-    else if (errno == ENXIO && is_old(store, name))
-        (void)unlinkat(store->dir_fd, name, 0);
-}
-
 static void sweep_folder(struct file_store *store, const char *folder, bool waiters)
 {
     int fd = openat(store->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -173,7 +162,8 @@ static void sweep_folder(struct file_store *store, const char *folder, bool wait
             if (is_old(store, name))
                 (void)unlinkat(store->dir_fd, name, 0);
         } else if (waiters) {
-            sweep_waiter(store, name);
+            if (is_old(store, name))
+                hf__queue_sweep(store, name);
         } else {
             int alive = open_if_alive(store, name);
 
