@@ -8,6 +8,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+static enum hf_status file_release(struct hf_store_base *base, const struct hf_claim *claim,
+                                   struct hf_error *err);
+
 struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_host *host)
 {
     struct file_store *store = calloc(1, sizeof *store);
@@ -103,6 +106,7 @@ static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_c
                                    struct hf_grant *grant, struct hf_error *err)
 {
     struct file_store *store = hf__file_of(base);
+    int64_t patience_ns = claim->deadline_ns - base->host->now_ns();
     struct bucket bucket;
     struct slot *slot;
     enum look seen;
@@ -122,6 +126,13 @@ static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_c
     hf__bucket_unlock(store, &bucket);
     if (status == HF_BUSY && claim->wait_until_ns != 0)
         status = hf__queue_wait(store, claim, grant, err);
+    if (status == HF_UNKNOWN) {
+        struct hf_claim undo = *claim;
+
+        /* It may be ours all the same, and nobody would ever give it back. */
+        undo.deadline_ns = hf__time_add(base->host->now_ns(), patience_ns);
+        (void)file_release(base, &undo, NULL);
+    }
     return status;
 }
 
