@@ -76,6 +76,8 @@ size_t hf__edit_distance(const char *a, const char *b);
 
 /* URLs: url.c */
 
+#define HF__URL_MAX 1024 /* bytes of a store's URL, with the NUL */
+
 /* Points at the text after "scheme:", or NULL if url has another scheme or none. */
 const char *hf__url_rest(const char *url, const char *scheme);
 /* The scheme's length, 0 if url does not start with one ([a-z][a-z0-9+.-]*:). */

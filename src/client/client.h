@@ -13,7 +13,6 @@
 #include <pthread.h>
 
 #define HF__REQUEST_MS  5000     /* how long a single request may take            */
-#define HF__URL_MAX     1024     /* bytes of a URL                                */
 #define HF__OWNER_BATCH 16       /* owners drawn with one getrandom(2)            */
 #define HF__NOT_KEPT    SIZE_MAX /* heap position of a lease outside the heap     */
 

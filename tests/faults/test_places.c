@@ -387,6 +387,37 @@ static void strange_files(void **state)
     (void)!hf_repair(url, 0, &err);
 }
 
+/* What another process is told about a store must be all of its name. */
+static void long_path(void **state)
+{
+    static const size_t lengths[] = {1018, 1019, 1500}; /* a URL of 1023 bytes, and longer ones */
+    struct hf_store *store;
+    struct hf_store *again;
+    struct hf_error err;
+    char path[1501];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        size_t used = (size_t)snprintf(path, sizeof path, "%s", kit_dir());
+
+        for (; used < lengths[i]; used++)
+            path[used] = used % 100 == 0 && used + 1 < lengths[i] ? '/' : 'd';
+        path[used] = '\0';
+        assert_int_equal(setenv("HOLDFAST_DIR", path, 1), 0);
+        if (lengths[i] + 5 >= 1024) {
+            kit_expect(hf_open(NULL, &store, &err), HF_INVALID, &err);
+            assert_non_null(strstr(err.text, "too long"));
+            continue;
+        }
+        kit_expect(hf_open(NULL, &store, &err), HF_OK, &err);
+        assert_string_equal(hf_store_url(store) + strlen("file:"), path);
+        kit_expect(hf_open(hf_store_url(store), &again, &err), HF_OK, &err);
+        hf_close(again);
+        hf_close(store);
+    }
+    assert_int_equal(unsetenv("HOLDFAST_DIR"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,7 +425,7 @@ int main(void)
         cmocka_unit_test(read_only),         cmocka_unit_test(of_another_user),
         cmocka_unit_test(unwritable),        cmocka_unit_test(writable_by_others),
         cmocka_unit_test(shared_by_a_group), cmocka_unit_test(links),
-        cmocka_unit_test(strange_files),
+        cmocka_unit_test(strange_files),     cmocka_unit_test(long_path),
     };
 
     return KIT_RUN(tests);

@@ -170,6 +170,11 @@ static enum hf_status settle_path(struct file_store *store, struct hf_error *err
         store->url = NULL;
         return hf__nomem(err);
     }
+    if (strlen(store->url) >= HF__URL_MAX)
+        return hf__fail(err, HF_INVALID,
+                        "the path of the embedded store is too long: its URL has %zu bytes, and "
+                        "at most %d are possible",
+                        strlen(store->url), HF__URL_MAX - 1);
     return HF_OK;
 }
 
