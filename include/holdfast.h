@@ -142,6 +142,17 @@ HF_API const char *hf_version(void);
 HF_API HF_MUST_CHECK enum hf_status hf_open(const char *url, struct hf_store **out,
                                             struct hf_error *err);
 
+/* hf_open_to_look - open a store for hf_list and hf_inspect only.
+ *
+ * As hf_open, but nothing is made, neither a directory nor anything at a server: looking leaves no
+ * trace, and no other user of the store notices. A store that is not there yet opens, and nothing
+ * is held in it; one that comes into being later is seen by those who open it then. Whatever would
+ * change the store (hf_acquire, hf_adopt, hf_fence_key) is refused with HF_INVALID, and
+ * hf_store_life_fd is -1. Ends with hf_close.
+ */
+HF_API HF_MUST_CHECK enum hf_status hf_open_to_look(const char *url, struct hf_store **out,
+                                                    struct hf_error *err);
+
 /* hf_close - close a store and free it; takes NULL.
  *
  * Live leases are lost with reason HF_LOSS_CLOSED: they are released in the store, except detached

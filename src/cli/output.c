@@ -63,15 +63,28 @@ int cli_fail(const struct hf_error *err)
     return cli_exit_code(err->code);
 }
 
+static struct hf_store *opened(enum hf_status status, struct hf_store *store,
+                               const struct hf_error *err, int *exit_code)
+{
+    if (status != HF_OK)
+        *exit_code = cli_fail(err);
+    return status == HF_OK ? store : NULL;
+}
+
 struct hf_store *cli_open(const struct cli_context *context, int *exit_code)
 {
     struct hf_store *store = NULL;
     struct hf_error err;
-    if (hf_open(context->store_url, &store, &err) != HF_OK) {
-        *exit_code = cli_fail(&err);
-        return NULL;
-    }
-    return store;
+    enum hf_status status = hf_open(context->store_url, &store, &err);
+    return opened(status, store, &err, exit_code);
+}
+
+struct hf_store *cli_open_to_look(const struct cli_context *context, int *exit_code)
+{
+    struct hf_store *store = NULL;
+    struct hf_error err;
+    enum hf_status status = hf_open_to_look(context->store_url, &store, &err);
+    return opened(status, store, &err, exit_code);
 }
 
 bool cli_check_name(const struct cli_command *command, const char *name)

@@ -59,7 +59,7 @@ enum hf_status hf_acquire(struct hf_store *store, const char *name,
 
     *out = NULL;
     status = check_options(store, name, options, &o, err);
-    if (status != HF_OK || (status = hf__store_begin(store, err)) != HF_OK)
+    if (status != HF_OK || (status = hf__store_begin_use(store, err)) != HF_OK)
         return status;
     kept = !o.no_keeper && !o.detached;
     lease = hf__lease_new(store, name);
@@ -183,7 +183,7 @@ enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *ow
     if (owner == NULL || !hf__hex_decode(raw, sizeof raw, owner) || token == 0 || token > INT64_MAX)
         return hf__fail(err, HF_INVALID, "lock \"%s\": an owner is %d hex digits, a token is not 0",
                         name, HF_OWNER_LEN);
-    if ((status = hf__store_begin(store, err)) != HF_OK)
+    if ((status = hf__store_begin_use(store, err)) != HF_OK)
         return status;
     lease = hf__lease_new(store, name);
     if (lease == NULL) {

@@ -52,7 +52,7 @@ enum hf_status hf_fence_key(struct hf_store *store, const struct hf_fence_reques
     checked.issuer = issuer;
     checked.reason = reason;
     checked.deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS;
-    status = hf__store_begin(store, err);
+    status = hf__store_begin_use(store, err);
     if (status != HF_OK)
         return status;
     (void)hf__ok(err); /* a store that refuses leaves the words to us */

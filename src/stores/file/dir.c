@@ -146,10 +146,30 @@ static enum hf_status check_owner(struct file_store *store, struct hf_error *err
     return HF_OK;
 }
 
+/* The path from the root. One that is not there, and is only looked at, is taken as it is written.
+ */
+static char *absolute_path(const struct file_store *store)
+{
+    char *here = NULL;
+    char *path = NULL;
+
+    if (store->dir_fd >= 0)
+        return realpath(store->path, NULL);
+    if (store->path[0] == '/')
+        return strdup(store->path);
+    here = getcwd(NULL, 0);
+    if (here != NULL && asprintf(&path, "%s/%s", here, store->path) < 0) {
+        path = NULL;
+        errno = ENOMEM;
+    }
+    free(here);
+    return path;
+}
+
 /* Makes the path absolute, for processes that start elsewhere, and the url from it. */
 static enum hf_status settle_path(struct file_store *store, struct hf_error *err)
 {
-    char *path = realpath(store->path, NULL);
+    char *path = absolute_path(store);
     char encoded[3 * PATH_MAX];
     size_t used = 0;
 
@@ -185,6 +205,8 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
     enum hf_status status;
 
     store->dir_fd = open(store->path, flags);
+    if (store->dir_fd < 0 && errno == ENOENT && store->to_look)
+        return settle_path(store, err);
     if (store->dir_fd < 0 && errno == ENOENT) {
         if (make_dirs(store->path, mode) != 0 && errno != EEXIST)
             return dir_fail(store, "create the directory", errno, err);

@@ -32,8 +32,9 @@ struct file_store {
     int slots_fd;
     atomic_int_fast64_t check_at_ns; /* when to ask next whether the file is still there */
     char boot_id[37];
-    bool shared; /* ?shared=group                   */
-    gid_t gid;   /* the directory's group           */
+    bool to_look; /* makes nothing: slots_fd is -1 if there is no store yet */
+    bool shared;  /* ?shared=group                   */
+    gid_t gid;    /* the directory's group           */
     uint64_t token_base;
     atomic_uint_fast64_t promise;         /* tokens up to here may be given */
     pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing */
@@ -66,7 +67,8 @@ bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, siz
 /* From a URL to a directory; *shared_out: ?shared=group. The caller frees *path_out. */
 enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
                              struct hf_error *err);
-/* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd. */
+/* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd. Only
+ * to look, dir_fd stays -1 if there is none. */
 enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err);
 /* fsync of the directories above, as far as we may read them: a directory whose own name is lost
  * with the power takes the floor with it. */
@@ -91,7 +93,8 @@ enum hf_status hf__dir_status(int error);
 /* Refuses files and FIFOs that others could have planted. */
 bool hf__dir_trusts(const struct file_store *store, const struct stat *st);
 
-/* open.c: opens or creates the slot file; dir_fd is open and locked shared. */
+/* open.c: opens or creates the slot file; dir_fd is open and locked shared. Only to look, slots_fd
+ * stays -1 if there is none, and dir_fd need not be locked. */
 enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err);
 
 /* floor.c: the durable promise about tokens. */
@@ -169,7 +172,8 @@ void hf__life_sweep(struct file_store *store);
 /* queue.c: tickets and their FIFOs. */
 
 /* The first ticket from slot->head on whose waiter lives, or slot->tail; removes dead FIFOs it
- * passes. The bucket is locked. *fd_out (may be NULL): the FIFO, open for writing, -1 if there is none. */
+ * passes. The bucket is locked. *fd_out (may be NULL): the FIFO, open for writing, -1 if there is
+ * none. */
 uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot, int *fd_out);
 /* How many waiters live. The bucket need not be locked; nothing is changed. */
 uint64_t hf__queue_count(struct file_store *store, const struct slot *slot);

@@ -103,6 +103,8 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
     enum hf_status status = HF_OK;
     bool more = true;
 
+    if (store->slots_fd < 0)
+        return HF_OK; /* there is no store yet */
     if (query->exact)
         return list_one(store, query, fn, data, err);
     for (uint32_t root = 1; root <= ROOTS && more && status == HF_OK; root++)

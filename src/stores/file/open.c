@@ -65,7 +65,7 @@ static enum hf_status check_floor(struct file_store *store, int64_t deadline_ns,
     int fd;
     enum hf_status status = hf__floor_read(store, &floor, err);
 
-    if (status != HF_OK || floor >= atomic_load(&store->promise))
+    if (status != HF_OK || floor >= atomic_load(&store->promise) || store->to_look)
         return status;
     status = hf__floor_lock(store, deadline_ns, &fd, err);
     if (status != HF_OK)
@@ -81,6 +81,7 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
 {
     char name[NAME_SIZE];
     struct stat st;
+    uint64_t floor;
     enum hf_status status;
 
     if (!store->sys->boot_id(store->boot_id))
@@ -93,6 +94,8 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
             store->sys->openat(store->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
         if (store->slots_fd >= 0)
             break;
+        if (errno == ENOENT && store->to_look)
+            return hf__floor_read(store, &floor, err); /* damage is worth telling */
         if (errno != ENOENT)
             return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot open %s: %s",
                             store->path, name, strerror(errno));
