@@ -83,8 +83,14 @@ const char *hf__url_rest(const char *url, const char *scheme);
 /* The scheme's length, 0 if url does not start with one ([a-z][a-z0-9+.-]*:). */
 size_t hf__url_scheme_len(const char *url);
 /* Writes url without the password of its authority and without values of query parameters whose
- * name contains "password"; cut at size. */
+ * name speaks of a password; cut at size. */
 void hf__url_redact(char *out, size_t size, const char *url);
+/* The same up to the hosts, for what is said about a URL that makes no sense: who knows what the
+ * rest of it was meant to be. */
+void hf__url_brief(char *out, size_t size, const char *url);
+/* False if it is not certain where the password ends: it has a '/', '?' or '#' in it, or there is
+ * an '@' behind the hosts that may be a part of it. */
+bool hf__url_is_clear(const char *url);
 /* Percent-decodes in place. False for a malformed escape or an escaped NUL. */
 bool hf__url_decode(char *text);
 /* Copies len bytes of text, percent-decoded. False if they do not fit, or as hf__url_decode. */

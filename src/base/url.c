@@ -5,7 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#define PARAM_MAX 1024 /* bytes of a key or a value */
+#define PARAM_MAX       1024 /* bytes of a key or a value */
+#define PORT_DIGITS_MAX 5
 
 size_t hf__url_scheme_len(const char *url)
 {
@@ -38,60 +39,121 @@ static void append(char *out, size_t size, size_t *used, const char *text, size_
     out[*used] = '\0';
 }
 
-static bool key_is_secret(const char *key, size_t len)
+/* True if word is in text, in capitals or not. */
+static bool has_word(const char *text, size_t len, const char *word)
 {
-    static const char word[] = "password";
-
-    for (size_t i = 0; i + sizeof word - 1 <= len; i++)
-        /* ?password_file= names a file, which is no secret. */
-        if (strncasecmp(key + i, word, sizeof word - 1) == 0 &&
-            strncasecmp(key + i, "password_file", sizeof "password_file" - 1) != 0)
+    for (size_t i = 0; i + strlen(word) <= len; i++)
+        if (strncasecmp(text + i, word, strlen(word)) == 0)
             return true;
     return false;
 }
 
-/* True for "host:6379": what follows the last colon is a port, no password. */
-static bool ends_in_port(const char *authority, const char *end)
+static bool key_is_secret(const char *key, size_t len)
 {
-    const char *colon = memrchr(authority, ':', (size_t)(end - authority));
+    static const char *const words[] = {"pass", "pwd", "secret", "token"};
 
-    return colon != NULL && colon + 1 < end &&
-           strspn(colon + 1, "0123456789") >= (size_t)(end - colon - 1);
+    /* ?password_file= names a file, which is no secret. */
+    if (len >= 4 && strncasecmp(key + len - 4, "file", 4) == 0)
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (has_word(key, len, words[i]))
+            return true;
+    return false;
 }
 
-/* The '@' that ends the user part: the last one before the path. A password may hold an unescaped
- * '/', '#' or '?' as well, and then the '@' stands behind it: prefer hiding too much. */
-static const char *find_at(const char *authority, const char *end)
+/* True for "host", "host:6379", "[::1]:6379" and lists of them: no colon has anything but a port
+ * behind it. */
+static bool hosts_are_plain(const char *hosts, const char *end)
 {
-    const char *query = authority + strcspn(authority, "?");
-    const char *at = memrchr(authority, '@', (size_t)(end - authority));
+    while (hosts < end) {
+        const char *comma = memchr(hosts, ',', (size_t)(end - hosts));
+        const char *part_end = comma != NULL ? comma : end;
+        const char *bracket =
+            hosts[0] == '[' ? memchr(hosts, ']', (size_t)(part_end - hosts)) : NULL;
+        const char *name = bracket != NULL ? bracket : hosts;
+        const char *colon = memchr(name, ':', (size_t)(part_end - name));
 
-    if (at == NULL)
-        at = memrchr(end, '@', (size_t)(query - end));
-    if (at == NULL && !ends_in_port(authority, end))
-        at = strrchr(query, '@');
-    return at;
+        if (colon != NULL && (part_end - colon == 1 || part_end - colon > PORT_DIGITS_MAX + 1 ||
+                              strspn(colon + 1, "0123456789") < (size_t)(part_end - colon - 1)))
+            return false;
+        hosts = part_end + 1;
+    }
+    return true;
 }
 
-/* Behind "scheme://"; NULL if there is no such thing. A scheme in capitals opens no store, but its
- * password is one all the same. */
+/* Behind "scheme://", or behind "scheme:" if the slashes were forgotten; NULL if there is no such
+ * thing. A scheme in capitals opens no store, but its password is one all the same. */
 static const char *find_authority(const char *url)
 {
     size_t scheme = hf__url_scheme_len(url);
     const char *mark = scheme > 0 ? url + scheme : strstr(url, "://");
 
-    return mark != NULL && strncmp(mark, "://", 3) == 0 ? mark + 3 : NULL;
+    if (mark == NULL || (mark[1] == '/' && mark[2] != '/'))
+        return NULL;
+    return mark + (mark[1] == '/' ? 3 : 1);
 }
 
-/* Where the user's part ends, if it has a password, which begins at *colon; else NULL. */
-static const char *find_password(const char *authority, const char **colon)
+/* The first colon of an authority that is not inside of an address in brackets. */
+static const char *first_colon(const char *authority, const char *end)
+{
+    size_t len = (size_t)(end - authority);
+    const char *bracket = NULL;
+
+    if (authority[0] == '[' && memchr(authority, '@', len) == NULL)
+        bracket = memchr(authority, ']', len);
+    if (bracket != NULL)
+        authority = bracket;
+    return memchr(authority, ':', (size_t)(end - authority));
+}
+
+/* An '@' in the query that is not in the value of a parameter, as in "1234?rest@host". */
+static bool at_is_bare(const char *query, const char *at)
+{
+    const char *param = memrchr(query, '&', (size_t)(at - query));
+
+    param = param != NULL ? param : query;
+    return memchr(param, '=', (size_t)(at - param)) == NULL;
+}
+
+/* What has to be hidden of the part before the query. */
+struct secret {
+    const char *from; /* NULL: nothing */
+    const char *to;
+    bool clear; /* where it ends is beyond doubt */
+};
+
+/* A password may hold an unescaped '/', '#' or '?', and then the '@' stands behind what looks like
+ * the end of the hosts: prefer hiding too much. What stands where a port should and is none may be
+ * a password without its host. */
+static struct secret find_secret(const char *authority)
 {
     const char *end = authority + strcspn(authority, "/?#");
-    const char *at;
+    const char *query = authority + strcspn(authority, "?");
+    const char *at = memrchr(authority, '@', (size_t)(end - authority));
+    const char *colon = first_colon(authority, end);
+    const char *late = memrchr(end, '@', (size_t)(query - end));
+    const char *later = strrchr(query, '@');
+    bool plain = hosts_are_plain(at != NULL ? at + 1 : authority, end);
+    bool password = colon != NULL && at != NULL && colon < at;
 
-    *colon = memchr(authority, ':', (size_t)(end - authority));
-    at = *colon != NULL ? find_at(authority, end) : NULL;
-    return at != NULL && *colon < at ? at : NULL;
+    if (colon == NULL)
+        return (struct secret){.clear = true};
+    if (later != NULL && (!plain || password || at_is_bare(query, later)))
+        late = later;
+    if (late != NULL)
+        return (struct secret){.from = colon, .to = late};
+    if (!plain)
+        return (struct secret){.from = colon, .to = colon + strlen(colon), .clear = true};
+    if (password)
+        return (struct secret){.from = colon, .to = at, .clear = true};
+    return (struct secret){.clear = true};
+}
+
+bool hf__url_is_clear(const char *url)
+{
+    const char *authority = find_authority(url);
+
+    return authority == NULL || find_secret(authority).clear;
 }
 
 /* A value may be an escaped URL, with a password of its own. What cannot be read is hidden. */
@@ -99,7 +161,6 @@ static bool value_is_secret(const char *value, size_t len)
 {
     char url[PARAM_MAX];
     const char *authority;
-    const char *colon;
 
     if (len >= sizeof url)
         return true;
@@ -107,13 +168,15 @@ static bool value_is_secret(const char *value, size_t len)
     url[len] = '\0';
     if (!hf__url_decode(url))
         return true;
-    authority = find_authority(url);
+    authority = strstr(url, "://") != NULL ? find_authority(url) : NULL;
     return authority != NULL &&
-           (find_password(authority, &colon) != NULL || strcasestr(url, "password=") != NULL);
+           (find_secret(authority).from != NULL || strcasestr(url, "password=") != NULL);
 }
 
 static void redact_query(char *out, size_t size, size_t *used, const char *query)
 {
+    bool secret = false;
+
     while (*query != '\0') {
         size_t param = strcspn(query, "&");
         size_t key = strcspn(query, "=&");
@@ -122,6 +185,9 @@ static void redact_query(char *out, size_t size, size_t *used, const char *query
             (key_is_secret(query, key) || value_is_secret(query + key + 1, param - key - 1))) {
             append(out, size, used, query, key + 1);
             append(out, size, used, "***", 3);
+            secret = true;
+        } else if (key == param && param > 0 && secret) {
+            append(out, size, used, "***", 3); /* the rest of one with an '&' in it */
         } else {
             append(out, size, used, query, param);
         }
@@ -142,12 +208,11 @@ void hf__url_redact(char *out, size_t size, const char *url)
 
     out[0] = '\0';
     if (authority != NULL) {
-        const char *colon;
-        const char *at = find_password(authority, &colon);
+        struct secret secret = find_secret(authority);
 
-        if (at != NULL) {
-            append(out, size, &used, url, (size_t)(colon - url));
-            rest = at;
+        if (secret.from != NULL) {
+            append(out, size, &used, url, (size_t)(secret.from - url));
+            rest = secret.to;
         }
     }
     query = rest + strcspn(rest, "?");
@@ -156,6 +221,19 @@ void hf__url_redact(char *out, size_t size, const char *url)
         append(out, size, &used, query, 1);
         redact_query(out, size, &used, query + 1);
     }
+}
+
+void hf__url_brief(char *out, size_t size, const char *url)
+{
+    size_t scheme = hf__url_scheme_len(url);
+    const char *rest;
+
+    hf__url_redact(out, size, url);
+    if (scheme + 1 >= size)
+        return;
+    rest = out + scheme + (scheme > 0 ? 1 : 0);
+    rest += strncmp(rest, "//", 2) == 0 ? 2 + strcspn(rest + 2, "/?#") : 0;
+    out[rest - out] = '\0';
 }
 
 bool hf__url_decode(char *text)

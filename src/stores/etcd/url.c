@@ -19,7 +19,7 @@ enum hf_status ec_url_parse(const char *text, struct ec_url *out, struct hf_erro
     memset(out, 0, sizeof *out);
     out->verify = true;
     memcpy(out->prefix, EC_PREFIX_DEFAULT, sizeof EC_PREFIX_DEFAULT);
-    hf__url_redact(out->shown, sizeof out->shown, text);
+    hf__url_brief(out->shown, sizeof out->shown, text);
     if (rest == NULL || strncmp(rest, "//", 2) != 0)
         return hf__fail(err, HF_INVALID, "store %.180s: write etcd://HOST:PORT", out->shown);
     if (strlen(rest) >= sizeof copy)
@@ -27,6 +27,8 @@ enum hf_status ec_url_parse(const char *text, struct ec_url *out, struct hf_erro
     memcpy(copy, rest, strlen(rest) + 1);
     status = parse_rest(copy + 2, out, err);
     explicit_bzero(copy, sizeof copy);
+    if (status == HF_OK)
+        hf__url_redact(out->shown, sizeof out->shown, text);
     return status;
 }
 

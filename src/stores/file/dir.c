@@ -69,20 +69,21 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
     len = strcspn(rest, "?");
     *shared_out = false;
     if (rest[len] == '?' && !hf__url_params(rest + len + 1, param, shared_out))
-        return hf__fail(err, HF_INVALID, "store %s: the only parameter of file: is shared=group",
-                        url);
+        return hf__fail(err, HF_INVALID,
+                        "the only parameter of file: is shared=group: write file:DIR?shared=group");
     if (strncmp(rest, "//", 2) == 0 && rest[2] == '/') {
         rest += 2; /* file:///dir is file:/dir */
         len -= 2;
     } else if (strncmp(rest, "//", 2) == 0) {
-        return hf__fail(err, HF_INVALID, "store %s: file: takes a directory, not a host", url);
+        return hf__fail(err, HF_INVALID, "file: takes a directory, not a host: write file:/DIR");
     }
     path = len > 0 ? strndup(rest, len) : default_dir();
     if (path == NULL)
         return hf__nomem(err);
     if (len > 0 && !hf__url_decode(path)) {
         free(path);
-        return hf__fail(err, HF_INVALID, "store %s: malformed %%-escape", url);
+        return hf__fail(err, HF_INVALID,
+                        "file: a %% in the path starts no escape: write %%25 for it");
     }
     if (path[0] == '\0') {
         free(path);

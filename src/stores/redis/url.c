@@ -21,7 +21,7 @@ enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_erro
     out->verify = true;
     out->max_ttl_ms = RD_MAX_TTL_DEFAULT_MS;
     out->node_timeout_ms = RD_NODE_TIMEOUT_DEFAULT_MS;
-    hf__url_redact(out->shown, sizeof out->shown, text);
+    hf__url_brief(out->shown, sizeof out->shown, text);
     if ((rest = hf__url_rest(text, "rediss")) != NULL)
         out->tls = true;
     else if ((rest = hf__url_rest(text, "redis+sentinel")) != NULL)
@@ -41,6 +41,8 @@ enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_erro
         status =
             hf__fail(err, HF_INVALID, "store %s: write redis+unix:///PATH/OF/SOCKET", out->shown);
     explicit_bzero(copy, sizeof copy);
+    if (status == HF_OK)
+        hf__url_redact(out->shown, sizeof out->shown, text);
     return status;
 }
 

@@ -17,7 +17,7 @@ enum hf_status zk_url_parse(const char *text, struct zk_url *out, struct hf_erro
     enum hf_status status;
 
     memset(out, 0, sizeof *out);
-    hf__url_redact(out->shown, sizeof out->shown, text);
+    hf__url_brief(out->shown, sizeof out->shown, text);
     if (rest == NULL || strncmp(rest, "//", 2) != 0)
         return hf__fail(err, HF_INVALID,
                         "store %.150s: write zookeeper://HOST:2181,HOST:2181/CHROOT", out->shown);
@@ -26,6 +26,8 @@ enum hf_status zk_url_parse(const char *text, struct zk_url *out, struct hf_erro
     memcpy(copy, rest, strlen(rest) + 1);
     status = parse_rest(copy + 2, out, err);
     explicit_bzero(copy, sizeof copy);
+    if (status == HF_OK)
+        hf__url_redact(out->shown, sizeof out->shown, text);
     return status;
 }
 
