@@ -359,14 +359,16 @@ int cmd_trap(const struct cli_context *context, int argc, char **argv)
 {
     const struct cli_command *command = cli_find("trap");
     const char *url = context->store_url;
+    char own_url[CLI_URL_SIZE];
+    bool has_url = false;
     const char *svg = NULL;
     int64_t ttl_ms = TTL_DEFAULT_MS;
     struct trap_run runs[2];
     char shown[256];
     char ttl_text[32];
     const struct cli_option options[] = {
-        {0, "store", CLI_TEXT, "URL", "the store to try it on; default: as for every command", NULL,
-         &url, NULL},
+        {0, "store", CLI_URL, "URL", "the store to try it on; default: as for every command", NULL,
+         own_url, &has_url},
         {0, "ttl", CLI_DURATION, "DURATION", "of the workers' leases; default: 1s", NULL, &ttl_ms,
          NULL},
         {0, "svg", CLI_TEXT, "FILE", "draw what happened, too", NULL, &svg, NULL},
@@ -377,9 +379,11 @@ int cmd_trap(const struct cli_context *context, int argc, char **argv)
     if (first < 0)
         return cli_parse_exit(first);
     if (first < argc)
-        return cli_usage_error(command, "one word too many: '%s'", argv[first]);
+        return cli_one_too_many(command, argv[first]);
     if (!cli_check_ttl(command, ttl_ms))
         return EXIT_HF_USAGE;
+    if (has_url)
+        url = own_url;
     if (url == NULL || url[0] == '\0')
         url = "file:";
     hf__url_redact(shown, sizeof shown, url);
