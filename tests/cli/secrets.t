@@ -19,10 +19,11 @@ quiet() {
 
 # of the program and all that it started
 command_lines() { # PID
-    local pid
-    for pid in $1 $(pgrep -P "$1") $(for pid in $(pgrep -P "$1"); do pgrep -P "$pid"; done); do
-        tr '\0' ' ' <"/proc/$pid/cmdline"
-        echo
+    local child
+    tr '\0' ' ' <"/proc/$1/cmdline"
+    echo
+    for child in $(pgrep -P "$1"); do
+        command_lines "$child"
     done
 }
 
