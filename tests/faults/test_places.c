@@ -387,6 +387,51 @@ static void strange_files(void **state)
     (void)!hf_repair(url, 0, &err);
 }
 
+/* Takes, waits in vain, raises the floor and gives back: everything that makes a file. */
+static void use_all_of_it(const char *dir)
+{
+    struct hf_store_base *base = NULL;
+    struct kit_hold hold;
+    struct kit_hold other;
+    struct hf_error err = {0};
+
+    expect(kit_try_open(dir, &base, &err), HF_OK, &err, __LINE__);
+    expect(kit_take(base, "job", 60000, 0, &hold, &err), HF_OK, &err, __LINE__);
+    expect(kit_take(base, "job", 60000, 20, &other, &err), HF_BUSY, &err, __LINE__);
+    kit_world.wall_us += 2 * HOUR_US;
+    expect(kit_drop(base, &hold, &err), HF_OK, &err, __LINE__);
+    expect(kit_take(base, "job", 60000, 0, &hold, &err), HF_OK, &err, __LINE__);
+    expect(kit_drop(base, &hold, &err), HF_OK, &err, __LINE__);
+    kit_close(base);
+}
+
+/* A daemon with a umask that takes its own rights away must not leave a store that nobody can use.
+ */
+static void use_with_umasks(void *data)
+{
+    static const mode_t umasks[] = {0177, 0277, 0477, 0777, 0};
+    char sub[600];
+
+    become(USER_1, USER_1);
+    kit_world = (struct kit_world){.wall_fake = true, .wall_us = hf__wall_us()};
+    for (size_t i = 0; i < sizeof umasks / sizeof *umasks; i++) {
+        (void)snprintf(sub, sizeof sub, "%s/%zu/below", (const char *)data, i);
+        (void)umask(umasks[i]);
+        use_all_of_it(sub);
+        (void)umask(022);
+        use_all_of_it(sub);
+    }
+}
+
+static void odd_umasks(void **state)
+{
+    const char *dir = kit_dir();
+
+    (void)state;
+    assert_int_equal(chmod(dir, 0777), 0);
+    in_child(use_with_umasks, dir);
+}
+
 /* What another process is told about a store must be all of its name. */
 static void long_path(void **state)
 {
@@ -425,7 +470,8 @@ int main(void)
         cmocka_unit_test(read_only),         cmocka_unit_test(of_another_user),
         cmocka_unit_test(unwritable),        cmocka_unit_test(writable_by_others),
         cmocka_unit_test(shared_by_a_group), cmocka_unit_test(links),
-        cmocka_unit_test(strange_files),     cmocka_unit_test(long_path),
+        cmocka_unit_test(odd_umasks),        cmocka_unit_test(strange_files),
+        cmocka_unit_test(long_path),
     };
 
     return KIT_RUN(tests);

@@ -101,6 +101,12 @@ static enum hf_status dir_fail(const struct file_store *store, const char *what,
                     strerror(error));
 }
 
+/* The umask may take the group's rights away, and even our own. */
+static int make_dir(const char *path, mode_t mode)
+{
+    return mkdir(path, mode) == 0 ? chmod(path, mode) : -1;
+}
+
 /* mkdir -p; parents get the same private mode. */
 static int make_dirs(char *path, mode_t mode)
 {
@@ -108,10 +114,10 @@ static int make_dirs(char *path, mode_t mode)
         if (*at != '/')
             continue;
         *at = '\0';
-        (void)mkdir(path, 0700);
+        (void)make_dir(path, 0700);
         *at = '/';
     }
-    return mkdir(path, mode);
+    return make_dir(path, mode);
 }
 
 static enum hf_status check_network(const struct file_store *store, struct hf_error *err)
@@ -212,9 +218,6 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
         if (make_dirs(store->path, mode) != 0 && errno != EEXIST)
             return dir_fail(store, "create the directory", errno, err);
         store->dir_fd = open(store->path, flags);
-        /* The umask may have taken the group's rights away. */
-        if (store->dir_fd >= 0 && store->shared)
-            (void)fchmod(store->dir_fd, mode);
     }
     if (store->dir_fd < 0)
         return dir_fail(store, "open the directory", errno, err);
@@ -338,10 +341,9 @@ int hf__dir_create(struct file_store *store, const char *name)
 {
     int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
     char draft[64];
-    int fd =
-        openat(store->dir_fd, name, store->shared ? flags : flags | O_CREAT, hf__dir_mode(store));
+    int fd = openat(store->dir_fd, name, flags);
 
-    if (fd >= 0 || !store->shared || errno != ENOENT)
+    if (fd >= 0 || errno != ENOENT)
         return fd;
     draft_name(store, draft, sizeof draft, name);
     fd = openat(store->dir_fd, draft, flags | O_CREAT | O_EXCL, hf__dir_mode(store));
@@ -359,7 +361,8 @@ void hf__dir_make_folder(struct file_store *store, const char *name)
     char draft[64];
 
     if (!store->shared) {
-        (void)mkdirat(store->dir_fd, name, 0700);
+        if (mkdirat(store->dir_fd, name, 0700) == 0)
+            (void)!fchmodat(store->dir_fd, name, 0700, 0);
         return;
     }
     draft_name(store, draft, sizeof draft, name);

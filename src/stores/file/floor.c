@@ -79,8 +79,7 @@ enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struc
                      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, hf__dir_mode(store));
     if (fd < 0)
         return floor_fail(store, "create", err);
-    if (store->shared)
-        (void)fchmod(fd, hf__dir_mode(store));
+    (void)fchmod(fd, hf__dir_mode(store)); /* whatever the umask */
     written = hf__write_all(sys, fd, line, (size_t)len, 0) && sys->fsync(fd) == 0;
     if (!written) {
         enum hf_status status = floor_fail(store, "write", err);

@@ -83,8 +83,8 @@ enum hf_status hf__dir_has_slots(const struct file_store *store, const char *exc
 enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err);
 /* The mode for files: 0600, or 0660 in a shared directory. */
 mode_t hf__dir_mode(const struct file_store *store);
-/* Opens a small file for reading and writing, made if need be. In a shared directory it appears
- * with the group's rights from the start, whatever the umask. -1 with errno. */
+/* Opens a small file for reading and writing, made if need be. It appears with all its rights from
+ * the start, whatever the umask. -1 with errno. */
 int hf__dir_create(struct file_store *store, const char *name);
 /* The same for a folder. */
 void hf__dir_make_folder(struct file_store *store, const char *name);

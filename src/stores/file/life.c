@@ -26,6 +26,11 @@ static void life_name(char *out, size_t size, uint64_t client)
     (void)snprintf(out, size, "alive/%016" PRIx64, client);
 }
 
+static int open_both(const struct file_store *store, const char *name)
+{
+    return openat(store->dir_fd, name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+}
+
 int hf__fifo_make(struct file_store *store, const char *name)
 {
     char folder[16];
@@ -41,7 +46,10 @@ int hf__fifo_make(struct file_store *store, const char *name)
         if (mkfifoat(store->dir_fd, name, hf__dir_mode(store)) != 0)
             return -1;
     }
-    fd = openat(store->dir_fd, name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    fd = open_both(store, name);
+    if (fd < 0 && errno == EACCES && /* our own rights are gone too */
+        fchmodat(store->dir_fd, name, hf__dir_mode(store), 0) == 0)
+        fd = open_both(store, name);
     if (fd >= 0 && store->shared)
         (void)fchmod(fd, hf__dir_mode(store));
     if (fd < 0)

@@ -160,8 +160,7 @@ static enum hf_status write_new(struct file_store *store, const char *name, uint
                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                             hf__dir_mode(store));
     if (fd >= 0) {
-        if (store->shared)
-            (void)fchmod(fd, hf__dir_mode(store));
+        (void)fchmod(fd, hf__dir_mode(store)); /* whatever the umask */
         written = hf__write_all(store->sys, fd, image, size, 0) &&
                   store->sys->renameat(store->dir_fd, NEW_NAME, store->dir_fd, name) == 0;
     }
