@@ -178,15 +178,15 @@ enum hf_status hf__store_begin(struct hf_store *store, struct hf_error *err)
 
     if (hf__forked(&store->mark))
         return hf__fail(err, HF_INVALID,
-                        "store %s was opened by process %ld: open it again after fork", store->url,
-                        (long)store->mark.pid);
+                        "store %.120s was opened by process %ld: open it again after fork",
+                        store->url, (long)store->mark.pid);
     pthread_mutex_lock(&store->lock);
     closed = store->closed;
     if (!closed)
         store->calls++;
     pthread_mutex_unlock(&store->lock);
     if (closed)
-        return hf__fail(err, HF_INVALID, "store %s is closed", store->url);
+        return hf__fail(err, HF_INVALID, "store %.120s is closed", store->url);
     return HF_OK;
 }
 

@@ -94,10 +94,31 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
     return HF_OK;
 }
 
+/* The end of a path says more than its beginning. */
+static void show_path(struct file_store *store)
+{
+    size_t len = strlen(store->path);
+
+    if (len <= PATH_SHOWN_MAX)
+        memcpy(store->shown, store->path, len + 1);
+    else
+        (void)snprintf(store->shown, sizeof store->shown, "...%s",
+                       store->path + len - (PATH_SHOWN_MAX - 3));
+}
+
+enum hf_status hf__dir_damaged(const struct file_store *store, const char *what, bool ask_above,
+                               struct hf_error *err)
+{
+    return hf__fail(err, HF_CORRUPT, "%s. %s: holdfast --store 'file:%s' repair%s", what,
+                    ask_above ? "Run" : "Stop its users and run", store->shown,
+                    ask_above ? " --above TOKEN (the highest token your resources have admitted)"
+                              : "");
+}
+
 static enum hf_status dir_fail(const struct file_store *store, const char *what, int error,
                                struct hf_error *err)
 {
-    return hf__fail(err, hf__dir_status(error), "store file:%s: cannot %s: %s", store->path, what,
+    return hf__fail(err, hf__dir_status(error), "store file:%s: cannot %s: %s", store->shown, what,
                     strerror(error));
 }
 
@@ -131,7 +152,7 @@ static enum hf_status check_network(const struct file_store *store, struct hf_er
             return hf__fail(err, HF_UNSUPPORTED,
                             "store file:%s is on a network file system (%s), where locks do not "
                             "hold: use a local directory, or a store made for several machines",
-                            store->path, networks[i].name);
+                            store->shown, networks[i].name);
     return HF_OK;
 }
 
@@ -146,10 +167,10 @@ static enum hf_status check_owner(struct file_store *store, struct hf_error *err
         return hf__fail(err, HF_DENIED,
                         "store file:%s belongs to user %ld, and we are %ld: use a directory of "
                         "your own, or ?shared=group",
-                        store->path, (long)st.st_uid, (long)geteuid());
+                        store->shown, (long)st.st_uid, (long)geteuid());
     if ((st.st_mode & S_IWOTH) != 0 || (!store->shared && (st.st_mode & S_IWGRP) != 0))
         return hf__fail(err, HF_DENIED, "store file:%s can be written by others: chmod %s %s",
-                        store->path, store->shared ? "o-w" : "go-w", store->path);
+                        store->shown, store->shared ? "o-w" : "go-w", store->shown);
     return HF_OK;
 }
 
@@ -184,6 +205,7 @@ static enum hf_status settle_path(struct file_store *store, struct hf_error *err
         return errno == ENOMEM ? hf__nomem(err) : dir_fail(store, "resolve the path", errno, err);
     free(store->path);
     store->path = path;
+    show_path(store);
     for (; *path != '\0' && used + 4 < sizeof encoded; path++) {
         /* Only what would be taken for something else; people read this. */
         if (strchr("%?#", *path) != NULL)
@@ -211,6 +233,7 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
     mode_t mode = store->shared ? 02770 : 0700;
     enum hf_status status;
 
+    show_path(store);
     store->dir_fd = open(store->path, flags);
     if (store->dir_fd < 0 && errno == ENOENT && store->to_look)
         return settle_path(store, err);
@@ -261,7 +284,7 @@ enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t dea
             return dir_fail(store, "lock the directory", errno, err);
         if (store->base.host->now_ns() >= deadline_ns)
             return hf__fail(err, operation == LOCK_EX ? HF_BUSY : HF_UNREACHABLE,
-                            "store file:%s is in use by another process", store->path);
+                            "store file:%s is in use by another process", store->shown);
         hf__sleep_ns(pause_ns);
         pause_ns = pause_ns < 10000000 ? 2 * pause_ns : pause_ns;
     }

@@ -117,7 +117,7 @@ static enum hf_status check_linked(struct file_store *store, struct hf_error *er
     atomic_store_explicit(&store->check_at_ns, 0, memory_order_relaxed);
     return hf__fail(err, HF_CORRUPT,
                     "store file:%s: the slot file was deleted while in use: open the store again",
-                    store->path);
+                    store->shown);
 }
 
 static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
@@ -133,8 +133,8 @@ static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_c
     if (status != HF_OK)
         return status;
     if (!claim->detached && hf__life_fd(store) < 0)
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot create a FIFO: %s", store->path,
-                        strerror(errno));
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot create a FIFO: %s",
+                        store->shown, strerror(errno));
     status = hf__take_slot(store, claim, &bucket, &slot, err);
     if (status != HF_OK)
         return status;
@@ -159,7 +159,7 @@ static enum hf_status lost(struct file_store *store, const struct hf_claim *clai
 {
     if (grant != NULL)
         grant->loss = loss;
-    return hf__fail(err, HF_LOST, "lock \"%s\" in file:%s: %s", claim->name, store->path,
+    return hf__fail(err, HF_LOST, "lock \"%.60s\" in file:%s: %s", claim->name, store->shown,
                     hf_loss_text(loss));
 }
 

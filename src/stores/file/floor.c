@@ -24,7 +24,7 @@ static enum hf_status floor_fail(const struct file_store *store, const char *wha
                                  struct hf_error *err)
 {
     return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot %s the token floor: %s",
-                    store->path, what, strerror(errno));
+                    store->shown, what, strerror(errno));
 }
 
 static int format_line(char *out, size_t size, uint64_t promise)
@@ -59,10 +59,7 @@ enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf
         if (got == format_line(expected, sizeof expected, *out) && strcmp(line, expected) == 0)
             return HF_OK;
     }
-    return hf__fail(err, HF_CORRUPT,
-                    "store file:%s: the token floor is damaged. Run: holdfast --store 'file:%s' "
-                    "repair --above TOKEN (the highest token your resources have admitted)",
-                    store->path, store->path);
+    return hf__dir_damaged(store, "the token floor is damaged", true, err);
 }
 
 enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struct hf_error *err)
@@ -103,7 +100,7 @@ static enum hf_status lock_fail(const struct file_store *store, int fd, struct h
         return hf__fail(err, HF_UNREACHABLE,
                         "store file:%s: %s is raising the token floor and does not go on: resume "
                         "or end it",
-                        store->path, who);
+                        store->shown, who);
     return floor_fail(store, "lock", err);
 }
 
@@ -149,10 +146,7 @@ static enum hf_status read_header(struct file_store *store, struct file_header *
     if (got < 0)
         return floor_fail(store, "compare the slot file with", err);
     if (got != sizeof *out || !hf__sum_ok(out))
-        return hf__fail(err, HF_CORRUPT,
-                        "store file:%s: the slot file's header is damaged. Stop its users and run: "
-                        "holdfast --store 'file:%s' repair",
-                        store->path, store->path);
+        return hf__dir_damaged(store, "the slot file's header is damaged", false, err);
     return HF_OK;
 }
 

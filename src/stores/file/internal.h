@@ -14,6 +14,7 @@
 #define CLAIM_NS       HF__NS_PER_S /* how long a hand-over waits for its waiter        */
 #define FIFO_NAME_SIZE 64           /* "queue/" + hash + ticket                         */
 #define HOUR_US        3600000000LL
+#define PATH_SHOWN_MAX 80 /* bytes of a path in an error's text */
 
 /* A waiter's FIFO, kept while its owner holds the lock: the next in line watches it. */
 struct turn {
@@ -26,9 +27,10 @@ struct turn {
 struct file_store {
     struct hf_store_base base;
     const struct hf__file_sys *sys;
-    char *path; /* the directory, absolute once it is open */
-    char *url;  /* file: and the path, as another process may open it */
-    int dir_fd; /* holds flock(LOCK_SH)            */
+    char *path;                     /* the directory, absolute once it is open */
+    char shown[PATH_SHOWN_MAX + 1]; /* the path, or the end of a long one, for error texts */
+    char *url;                      /* file: and the path, as another process may open it */
+    int dir_fd;                     /* holds flock(LOCK_SH)            */
     int slots_fd;
     atomic_int_fast64_t check_at_ns; /* when to ask next whether the file is still there */
     char boot_id[37];
@@ -76,6 +78,9 @@ enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *e
 /* flock(2) on the directory, tried until deadline_ns. */
 enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,
                             struct hf_error *err);
+/* HF_CORRUPT: what is damaged, and how to repair it. ask_above: the tokens are in doubt too. */
+enum hf_status hf__dir_damaged(const struct file_store *store, const char *what, bool ask_above,
+                               struct hf_error *err);
 /* *out: a slot file other than `except` (NULL: any) is there. */
 enum hf_status hf__dir_has_slots(const struct file_store *store, const char *except, bool *out,
                                  struct hf_error *err);

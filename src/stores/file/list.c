@@ -72,7 +72,7 @@ static enum hf_status list_tree(struct file_store *store, uint32_t page_no, uint
     enum hf_status status;
 
     if (store->base.host->now_ns() >= query->deadline_ns)
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: listing took too long", store->path);
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: listing took too long", store->shown);
     status = read_page(store, page_no, query->deadline_ns, &page, err);
     if (status != HF_OK)
         return status;

@@ -190,8 +190,8 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
     waiter->ticket = slot->tail;
     ticket_name(name, waiter->hash, waiter->ticket);
     if (!hf__turn_place(store, waiter->turn, name))
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot wait for lock \"%s\": %s",
-                        store->path, slot->name, strerror(errno));
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot wait for lock \"%.60s\": %s",
+                        store->shown, slot->name, strerror(errno));
     slot->tail++;
     status = hf__bucket_write(store, bucket, slot, err);
     if (status == HF_OK) {
@@ -320,8 +320,8 @@ enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *c
 
         unwatch(&waiter);
         if (cancelled) {
-            status =
-                hf__fail(err, HF_CANCELLED, "waiting for lock \"%s\" was cancelled", claim->name);
+            status = hf__fail(err, HF_CANCELLED, "waiting for lock \"%.60s\" was cancelled",
+                              claim->name);
             break;
         }
     }

@@ -79,7 +79,7 @@ static enum hf_status cannot_read(const struct file_store *store, int error,
     if (error == ENOMEM)
         return hf__nomem(report);
     return hf__fail(report, hf__dir_status(error), "store file:%s: cannot read its slot files: %s",
-                    store->path, strerror(error));
+                    store->shown, strerror(error));
 }
 
 /* The same for all slot files that are there: one of an earlier boot is as good a witness. A
@@ -143,7 +143,7 @@ static enum hf_status rebuild(struct file_store *store, uint64_t above, struct h
         return status;
     (void)hf__fail(report, HF_OK,
                    "store file:%s was rebuilt: its leases ended, tokens go on above %llu",
-                   store->path, (unsigned long long)highest);
+                   store->shown, (unsigned long long)highest);
     return HF_OK;
 }
 
@@ -153,7 +153,7 @@ static enum hf_status raise_base(struct file_store *store, uint64_t above, struc
     struct file_header header;
 
     if (above < store->token_base)
-        return hf__fail(report, HF_OK, "store file:%s is sound: nothing was changed", store->path);
+        return hf__fail(report, HF_OK, "store file:%s is sound: nothing was changed", store->shown);
     if (pread(store->slots_fd, &header, sizeof header, 0) != sizeof header)
         return HF_CORRUPT;
     header.base = above + 1;
@@ -161,7 +161,7 @@ static enum hf_status raise_base(struct file_store *store, uint64_t above, struc
     if (pwrite(store->slots_fd, &header, sizeof header, 0) != sizeof header)
         return HF_CORRUPT;
     return hf__fail(report, HF_OK, "store file:%s is sound: its tokens go on above %llu",
-                    store->path, (unsigned long long)above);
+                    store->shown, (unsigned long long)above);
 }
 
 static enum hf_status repair(struct file_store *store, uint64_t above, struct hf_error *report)
