@@ -157,9 +157,45 @@ static void no_piece_of_a_password(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* Without its value, and only if it is an option at all. */
+static void the_wrong_option_is_named(void **state)
+{
+    static const struct {
+        const char *url;
+        const char *said;
+    } rows[] = {
+        {"redis://127.0.0.1:1?prefix=a&max_ttl=Zq7x&tls=off", "max_ttl"},
+        {"redis://127.0.0.1:1?verify=Zq7x", "verify"},
+        {"redis://127.0.0.1:1?node_timeout=5s", "node_timeout"},
+        {"redis://127.0.0.1:1?Zq7x=on", "unknown"},
+        {"redis://127.0.0.1:1?Zq7x=on&max_ttl=5s", "node_timeout, sentinel_user"},
+        {"redis://127.0.0.1:1?prefix=%zz", "escape"},
+        {"etcd://127.0.0.1:1?tls=Zq7x", "tls"},
+        {"etcd://127.0.0.1:1?Zq7x=1", "unknown"},
+        {"zookeeper://127.0.0.1:1?password_file=", "password_file"},
+        {"zookeeper://127.0.0.1:1?Zq7x=1", "unknown"},
+        {"postgres://127.0.0.1:1/db?max_ttl=Zq7x", "max_ttl"},
+        {"postgres://127.0.0.1:1/db?listen=Zq7x", "listen"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct hf_store *store;
+        struct hf_error err = {0};
+
+        assert_int_equal(hf_open(rows[i].url, &store, &err), HF_INVALID);
+        /* Not in a list of everything that there is. */
+        if (strstr(err.text, rows[i].said) == NULL ||
+            (strstr(err.text, "known are") != NULL) != (strstr(rows[i].url, "?Zq7x=") != NULL))
+            fail_msg("%s: %s", rows[i].url, err.text);
+        check_row(strstr(err.text, "Zq7x") == NULL, i);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_piece_of_a_password)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_piece_of_a_password),
+                                       cmocka_unit_test(the_wrong_option_is_named)};
     const char *build = getenv("BUILD");
     char stores[256];
 

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+static const char *const options[] = {"prefix", "tls",           "ca", "cert", "key",
+                                      "verify", "password_file", NULL};
+
 static enum hf_status parse_rest(char *rest, struct ec_url *url, struct hf_error *err);
 static bool set_option(const char *key, const char *value, void *data);
 
@@ -95,6 +98,7 @@ static void finish_endpoints(struct ec_url *url)
 static enum hf_status parse_rest(char *rest, struct ec_url *url, struct hf_error *err)
 {
     char *query = strchr(rest, '?');
+    char why[192];
     char *at;
     size_t len;
 
@@ -114,11 +118,10 @@ static enum hf_status parse_rest(char *rest, struct ec_url *url, struct hf_error
         return hf__fail(err, HF_INVALID,
                         "store %.160s: write etcd://HOST:PORT,HOST:PORT (up to %d)", url->shown,
                         EC_ENDPOINTS_MAX);
-    if (query != NULL && !hf__url_params(query, set_option, url))
-        return hf__fail(err, HF_INVALID,
-                        "store %.100s: an option is unknown or its value is wrong; known are "
-                        "prefix, tls, ca, cert, key, verify, password_file",
-                        url->shown);
+    if (query != NULL && !hf__url_params(query, set_option, url)) {
+        hf__url_blame(why, sizeof why, query, options, set_option, url);
+        return hf__fail(err, HF_INVALID, "store %.80s: %s", url->shown, why);
+    }
     if ((url->cert[0] == '\0') != (url->key[0] == '\0'))
         return hf__fail(err, HF_INVALID, "store %.160s: cert= and key= go together", url->shown);
     finish_endpoints(url);

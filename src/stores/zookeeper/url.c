@@ -106,7 +106,9 @@ static bool set_option(const char *key, const char *value, void *data)
 
 static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error *err)
 {
+    static const char *const known[] = {"password_file", NULL};
     char *query = strchr(rest, '?');
+    char why[192];
     char *path;
     char *at;
     struct options options = {.url = url};
@@ -132,11 +134,10 @@ static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error
             "store %.100s: write zookeeper://USER:PASSWORD@HOST:2181,HOST:2181/CHROOT, with "
             "%d hosts at most",
             url->shown, HOSTS_MAX);
-    if (query != NULL && !hf__url_params(query, set_option, &options))
-        return hf__fail(err, HF_INVALID,
-                        "store %.150s: an option is unknown or its value is wrong; known is "
-                        "password_file",
-                        url->shown);
+    if (query != NULL && !hf__url_params(query, set_option, &options)) {
+        hf__url_blame(why, sizeof why, query, known, set_option, &options);
+        return hf__fail(err, HF_INVALID, "store %.80s: %s", url->shown, why);
+    }
     if (options.tls)
         return hf__fail(
             err, HF_UNSUPPORTED,
