@@ -425,9 +425,24 @@ static void use_with_umasks(void *data)
 
 static void odd_umasks(void **state)
 {
+    static const char *const paths[] = {"plain", "slashes//", "dot/."};
     const char *dir = kit_dir();
+    struct hf_store *store;
+    struct hf_error err;
+    struct stat st;
+    char sub[600];
 
     (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) { /* the group's rights too */
+        mode_t old = umask(077);
+
+        (void)snprintf(sub, sizeof sub, "%s/%s", dir, paths[i]);
+        kit_expect(try_open(sub, "?shared=group", &store, &err), HF_OK, &err);
+        hf_close(store);
+        (void)umask(old);
+        assert_int_equal(stat(sub, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 02770);
+    }
     assert_int_equal(chmod(dir, 0777), 0);
     in_child(use_with_umasks, dir);
 }

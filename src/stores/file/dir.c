@@ -241,6 +241,9 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
         if (make_dirs(store->path, mode) != 0 && errno != EEXIST)
             return dir_fail(store, "create the directory", errno, err);
         store->dir_fd = open(store->path, flags);
+        /* Behind a trailing slash the last one was made like a parent. */
+        if (store->dir_fd >= 0 && store->shared)
+            (void)fchmod(store->dir_fd, mode);
     }
     if (store->dir_fd < 0)
         return dir_fail(store, "open the directory", errno, err);
