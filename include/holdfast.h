@@ -321,7 +321,8 @@ HF_API HF_MUST_CHECK enum hf_status hf_inspect(struct hf_store *store, const cha
  * Refuses while any process has the store open. Every lease in it ends. Tokens from now on are
  * above `above` (0: no more is known), above all that can still be read from the store, and not
  * below the wall clock: give the highest token that a fenced resource has admitted.
- * HF_OK: report->text says what was done. HF_BUSY, HF_UNSUPPORTED, HF_DENIED, HF_INVALID. */
+ * HF_OK: report->text says what was done. HF_INVALID: no such token, or no such store and above is
+ * 0. HF_BUSY, HF_UNSUPPORTED, HF_DENIED. */
 HF_API HF_MUST_CHECK enum hf_status hf_repair(const char *url, uint64_t above,
                                               struct hf_error *report);
 

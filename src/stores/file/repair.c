@@ -167,8 +167,15 @@ static enum hf_status raise_base(struct file_store *store, uint64_t above, struc
 static enum hf_status repair(struct file_store *store, uint64_t above, struct hf_error *report)
 {
     int64_t deadline_ns = store->base.host->now_ns() + PATIENCE_NS;
-    enum hf_status status = hf__dir_open(store, report);
+    enum hf_status status;
 
+    /* Nothing is known of one that is not there; with a token to begin above it can be made. */
+    store->to_look = above == 0;
+    status = hf__dir_open(store, report);
+    store->to_look = false;
+    if (status == HF_OK && store->dir_fd < 0)
+        return hf__fail(report, HF_INVALID, "there is no store file:%s, and nothing to repair",
+                        store->shown);
     if (status == HF_OK)
         status = hf__dir_lock(store, LOCK_EX, deadline_ns, report);
     if (status != HF_OK)
