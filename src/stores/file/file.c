@@ -100,9 +100,7 @@ static void file_close(struct hf_store_base *base, bool forked)
     hf__file_free(store);
 }
 
-/* Somebody may have deleted the slot file under us: what we write there nobody else sees. Asked at
- * most once a second, so that it costs nothing in a busy loop. */
-static enum hf_status check_linked(struct file_store *store, struct hf_error *err)
+enum hf_status hf__file_linked(struct file_store *store, struct hf_error *err)
 {
     int64_t now_ns = store->base.host->now_ns();
     struct statx st;
@@ -128,10 +126,8 @@ static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_c
     struct bucket bucket;
     struct slot *slot;
     enum look seen;
-    enum hf_status status = check_linked(store, err);
+    enum hf_status status;
 
-    if (status != HF_OK)
-        return status;
     if (!claim->detached && hf__life_fd(store) < 0)
         return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot create a FIFO: %s",
                         store->shown, strerror(errno));
@@ -186,7 +182,7 @@ static enum hf_status file_renew(struct hf_store_base *base, const struct hf_cla
     int64_t now_ns;
     enum hf_status status;
 
-    if (check_linked(store, NULL) != HF_OK)
+    if (hf__file_linked(store, NULL) != HF_OK)
         return lost(store, claim, grant, HF_LOSS_FORGOTTEN, err);
     status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
     if (status != HF_OK)
@@ -240,6 +236,8 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
     hf__turn_release(store, owner);
     if (status == HF_OK)
         hf__floor_refill(store, claim->token);
+    if (loss == HF_LOSS_NONE && hf__file_linked(store, NULL) != HF_OK)
+        loss = HF_LOSS_FORGOTTEN;
     if (status == HF_OK && loss != HF_LOSS_NONE)
         status = lost(store, claim, NULL, loss, err);
     return status;

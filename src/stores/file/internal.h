@@ -231,7 +231,11 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
 enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,
                                struct hf_error *report);
 
-/* file.c: a store struct with nothing open yet; and its end. */
+/* file.c: HF_CORRUPT if somebody deleted the slot file under us: what we read and write there
+ * nobody else sees. Asked at most once a second, so that it costs nothing in a busy loop. */
+enum hf_status hf__file_linked(struct file_store *store, struct hf_error *err);
+
+/* A store struct with nothing open yet; and its end. */
 struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_host *host);
 void hf__file_free(struct file_store *store);
 

@@ -105,6 +105,9 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
 
     if (store->slots_fd < 0)
         return HF_OK; /* there is no store yet */
+    status = hf__file_linked(store, err);
+    if (status != HF_OK)
+        return status;
     if (query->exact)
         return list_one(store, query, fn, data, err);
     for (uint32_t root = 1; root <= ROOTS && more && status == HF_OK; root++)

@@ -32,7 +32,10 @@ enum hf_status hf__take_slot(struct file_store *store, const struct hf_claim *cl
                              struct bucket *bucket, struct slot **out, struct hf_error *err)
 {
     uint64_t hash = hf__name_hash(claim->name);
+    enum hf_status linked = hf__file_linked(store, err); /* also in the middle of a wait */
 
+    if (linked != HF_OK)
+        return linked;
     for (int splits = 0; splits <= SPLITS_MAX; splits++) {
         enum hf_status status = hf__bucket_lock(store, hash, claim->deadline_ns, bucket, err);
 
