@@ -23,7 +23,7 @@ else
 HARDEN += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) $(HARDEN) -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen \
-	-DHF_PLUGIN_DIR='"$(PLUGINDIR)"' -MMD -MP $(CPPFLAGS) $(CFLAGS)
+	$(PLACE_FLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
 # `make V=1` shows the commands.
@@ -60,7 +60,7 @@ LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
-.PHONY: all help try test test-programs bench model sim lint format install clean deps
+.PHONY: all help try test test-programs bench model sim lint format install clean deps FORCE
 all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 
 help:
@@ -103,9 +103,16 @@ $(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
 	$(call say,LD,$@)
 	$(Q)$(CC) -pie $^ $(ALL_LDFLAGS) -o $@
 
-$(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h
-	@mkdir -p $(@D)
-	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' $< > $@
+# What knows its place is made again when another one is named.
+PLACE = $(PREFIX) $(LIBDIR) $(INCDIR) $(PLUGINDIR)
+$(BUILD)/place: FORCE
+	@mkdir -p $(@D) && echo '$(PLACE)' | cmp -s - $@ || echo '$(PLACE)' > $@
+$(BUILD)/obj/src/client/registry.o: PLACE_FLAGS = -DHF_PLUGIN_DIR='"$(PLUGINDIR)"'
+$(BUILD)/obj/src/client/registry.o: $(BUILD)/place
+$(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h $(BUILD)/place
+	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' \
+		-e 's|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
+		-e 's|@INCDIR@|$(INCDIR:$(PREFIX)/%=$${prefix}/%)|' $< > $@
 
 .SECONDEXPANSION:
 $(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC) $(CORE_SRC))

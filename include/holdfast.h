@@ -142,6 +142,17 @@ HF_API const char *hf_version(void);
 HF_API HF_MUST_CHECK enum hf_status hf_open(const char *url, struct hf_store **out,
                                             struct hf_error *err);
 
+/* hf_open_to_look - open a store for hf_list and hf_inspect only.
+ *
+ * As hf_open, but nothing is made, neither a directory nor anything at a server: looking leaves no
+ * trace, and no other user of the store notices. A store that is not there yet opens, and nothing
+ * is held in it; one that comes into being later is seen by those who open it then. Whatever would
+ * change the store (hf_acquire, hf_adopt, hf_fence_key) is refused with HF_INVALID, and
+ * hf_store_life_fd is -1. Ends with hf_close.
+ */
+HF_API HF_MUST_CHECK enum hf_status hf_open_to_look(const char *url, struct hf_store **out,
+                                                    struct hf_error *err);
+
 /* hf_close - close a store and free it; takes NULL.
  *
  * Live leases are lost with reason HF_LOSS_CLOSED: they are released in the store, except detached
@@ -310,7 +321,8 @@ HF_API HF_MUST_CHECK enum hf_status hf_inspect(struct hf_store *store, const cha
  * Refuses while any process has the store open. Every lease in it ends. Tokens from now on are
  * above `above` (0: no more is known), above all that can still be read from the store, and not
  * below the wall clock: give the highest token that a fenced resource has admitted.
- * HF_OK: report->text says what was done. HF_BUSY, HF_UNSUPPORTED, HF_DENIED, HF_INVALID. */
+ * HF_OK: report->text says what was done. HF_INVALID: no such token, or no such store and above is
+ * 0. HF_BUSY, HF_UNSUPPORTED, HF_DENIED. */
 HF_API HF_MUST_CHECK enum hf_status hf_repair(const char *url, uint64_t above,
                                               struct hf_error *report);
 

@@ -163,6 +163,12 @@ struct hf_store_ops {
      * alone, HF_UNKNOWN, HF_UNREACHABLE, HF_DENIED: *err says it. */
     enum hf_status (*fence)(struct hf_store_base *store, const struct hf_fence_request *request,
                             struct hf_fence_mark *mark, struct hf_error *err);
+
+    /* Optional. As open, for somebody who calls list and close only: makes and changes nothing in
+     * the engine. A store that is not there yet is opened all the same, and list finds nothing.
+     * Without this slot open serves: right where opening makes nothing anyway. */
+    enum hf_status (*open_to_look)(const struct hf_host *host, const char *url, int64_t deadline_ns,
+                                   struct hf_store_base **out, struct hf_error *err);
 };
 
 struct hf_store_plugin {

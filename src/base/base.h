@@ -76,13 +76,12 @@ size_t hf__edit_distance(const char *a, const char *b);
 
 /* URLs: url.c */
 
+#define HF__URL_MAX 1024 /* bytes of a store's URL, with the NUL */
+
 /* Points at the text after "scheme:", or NULL if url has another scheme or none. */
 const char *hf__url_rest(const char *url, const char *scheme);
 /* The scheme's length, 0 if url does not start with one ([a-z][a-z0-9+.-]*:). */
 size_t hf__url_scheme_len(const char *url);
-/* Writes url without the password of its authority and without values of query parameters whose
- * name contains "password"; cut at size. */
-void hf__url_redact(char *out, size_t size, const char *url);
 /* Percent-decodes in place. False for a malformed escape or an escaped NUL. */
 bool hf__url_decode(char *text);
 /* Copies len bytes of text, percent-decoded. False if they do not fit, or as hf__url_decode. */
@@ -100,6 +99,22 @@ bool hf__url_encode(char *out, size_t size, const char *text);
  * and returns false when fn does, or on a malformed escape. Keys and values of up to 1 KiB. */
 typedef bool hf__url_param_fn(const char *key, const char *value, void *data);
 bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data);
+/* What to say about a query that hf__url_params refused: which of the known options (the list ends
+ * with NULL) is wrong, or what they are. Calls fn again. Shows nothing of the query itself. */
+void hf__url_blame(char *out, size_t size, const char *query, const char *const *known,
+                   hf__url_param_fn *fn, void *data);
+
+/* URLs in texts: redact.c */
+
+/* Writes url without the password of its authority and without values of query parameters whose
+ * name speaks of a password; cut at size. */
+void hf__url_redact(char *out, size_t size, const char *url);
+/* The same up to the hosts, for what is said about a URL that makes no sense: who knows what the
+ * rest of it was meant to be. */
+void hf__url_brief(char *out, size_t size, const char *url);
+/* False if it is not certain where the password ends: it has a '/', '?' or '#' in it, or there is
+ * an '@' behind the hosts that may be a part of it. */
+bool hf__url_is_clear(const char *url);
 
 /* Passwords: password.c */
 

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #define PARAM_MAX 1024 /* bytes of a key or a value */
 
@@ -26,136 +25,6 @@ const char *hf__url_rest(const char *url, const char *scheme)
     if (len == 0 || strlen(scheme) != len || memcmp(url, scheme, len) != 0)
         return NULL;
     return url + len + 1;
-}
-
-/* Copies up to len bytes behind *used, as far as there is room. */
-static void append(char *out, size_t size, size_t *used, const char *text, size_t len)
-{
-    if (len > size - 1 - *used)
-        len = size - 1 - *used;
-    memcpy(out + *used, text, len);
-    *used += len;
-    out[*used] = '\0';
-}
-
-static bool key_is_secret(const char *key, size_t len)
-{
-    static const char word[] = "password";
-
-    for (size_t i = 0; i + sizeof word - 1 <= len; i++)
-        /* ?password_file= names a file, which is no secret. */
-        if (strncasecmp(key + i, word, sizeof word - 1) == 0 &&
-            strncasecmp(key + i, "password_file", sizeof "password_file" - 1) != 0)
-            return true;
-    return false;
-}
-
-/* True for "host:6379": what follows the last colon is a port, no password. */
-static bool ends_in_port(const char *authority, const char *end)
-{
-    const char *colon = memrchr(authority, ':', (size_t)(end - authority));
-
-    return colon != NULL && colon + 1 < end &&
-           strspn(colon + 1, "0123456789") >= (size_t)(end - colon - 1);
-}
-
-/* The '@' that ends the user part: the last one before the path. A password may hold an unescaped
- * '/', '#' or '?' as well, and then the '@' stands behind it: prefer hiding too much. */
-static const char *find_at(const char *authority, const char *end)
-{
-    const char *query = authority + strcspn(authority, "?");
-    const char *at = memrchr(authority, '@', (size_t)(end - authority));
-
-    if (at == NULL)
-        at = memrchr(end, '@', (size_t)(query - end));
-    if (at == NULL && !ends_in_port(authority, end))
-        at = strrchr(query, '@');
-    return at;
-}
-
-/* Behind "scheme://"; NULL if there is no such thing. A scheme in capitals opens no store, but its
- * password is one all the same. */
-static const char *find_authority(const char *url)
-{
-    size_t scheme = hf__url_scheme_len(url);
-    const char *mark = scheme > 0 ? url + scheme : strstr(url, "://");
-
-    return mark != NULL && strncmp(mark, "://", 3) == 0 ? mark + 3 : NULL;
-}
-
-/* Where the user's part ends, if it has a password, which begins at *colon; else NULL. */
-static const char *find_password(const char *authority, const char **colon)
-{
-    const char *end = authority + strcspn(authority, "/?#");
-    const char *at;
-
-    *colon = memchr(authority, ':', (size_t)(end - authority));
-    at = *colon != NULL ? find_at(authority, end) : NULL;
-    return at != NULL && *colon < at ? at : NULL;
-}
-
-/* A value may be an escaped URL, with a password of its own. What cannot be read is hidden. */
-static bool value_is_secret(const char *value, size_t len)
-{
-    char url[PARAM_MAX];
-    const char *authority;
-    const char *colon;
-
-    if (len >= sizeof url)
-        return true;
-    memcpy(url, value, len);
-    url[len] = '\0';
-    if (!hf__url_decode(url))
-        return true;
-    authority = find_authority(url);
-    return authority != NULL &&
-           (find_password(authority, &colon) != NULL || strcasestr(url, "password=") != NULL);
-}
-
-static void redact_query(char *out, size_t size, size_t *used, const char *query)
-{
-    while (*query != '\0') {
-        size_t param = strcspn(query, "&");
-        size_t key = strcspn(query, "=&");
-
-        if (key < param &&
-            (key_is_secret(query, key) || value_is_secret(query + key + 1, param - key - 1))) {
-            append(out, size, used, query, key + 1);
-            append(out, size, used, "***", 3);
-        } else {
-            append(out, size, used, query, param);
-        }
-        query += param;
-        if (*query == '&') {
-            append(out, size, used, query, 1);
-            query++;
-        }
-    }
-}
-
-void hf__url_redact(char *out, size_t size, const char *url)
-{
-    size_t used = 0;
-    const char *authority = find_authority(url);
-    const char *rest = url;
-    const char *query;
-
-    out[0] = '\0';
-    if (authority != NULL) {
-        const char *colon;
-        const char *at = find_password(authority, &colon);
-
-        if (at != NULL) {
-            append(out, size, &used, url, (size_t)(colon - url));
-            rest = at;
-        }
-    }
-    query = rest + strcspn(rest, "?");
-    append(out, size, &used, rest, (size_t)(query - rest));
-    if (*query == '?') {
-        append(out, size, &used, query, 1);
-        redact_query(out, size, &used, query + 1);
-    }
 }
 
 bool hf__url_decode(char *text)
@@ -273,4 +142,41 @@ bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data)
         query += len + (query[len] == '&');
     }
     return true;
+}
+
+struct blame {
+    hf__url_param_fn *fn;
+    void *data;
+    const char *const *known;
+    bool refused;
+    const char *wrong; /* refused, and one of the known */
+};
+
+static bool look_for_blame(const char *key, const char *value, void *data)
+{
+    struct blame *blame = data;
+
+    blame->refused = !blame->fn(key, value, blame->data);
+    for (size_t i = 0; blame->refused && blame->known[i] != NULL; i++)
+        if (strcmp(key, blame->known[i]) == 0)
+            blame->wrong = blame->known[i];
+    return !blame->refused;
+}
+
+void hf__url_blame(char *out, size_t size, const char *query, const char *const *known,
+                   hf__url_param_fn *fn, void *data)
+{
+    struct blame blame = {.fn = fn, .data = data, .known = known};
+    size_t used;
+
+    if (hf__url_params(query, look_for_blame, &blame) || !blame.refused) {
+        (void)snprintf(out, size, "an option is too long, or a %% starts no escape");
+    } else if (blame.wrong != NULL) {
+        (void)snprintf(out, size, "the option %s has a wrong value, or no place in this URL",
+                       blame.wrong);
+    } else {
+        used = (size_t)snprintf(out, size, "an option is unknown; known are");
+        for (size_t i = 0; known[i] != NULL && used < size; i++)
+            used += (size_t)snprintf(out + used, size - used, "%s %s", i > 0 ? "," : "", known[i]);
+    }
 }

@@ -30,7 +30,7 @@ struct cli_context {
 };
 
 /* One option of a command. Exactly one of the targets is used, by kind. */
-enum cli_option_kind { CLI_FLAG, CLI_TEXT, CLI_DURATION, CLI_NUMBER, CLI_CHOICE };
+enum cli_option_kind { CLI_FLAG, CLI_TEXT, CLI_URL, CLI_DURATION, CLI_NUMBER, CLI_CHOICE };
 struct cli_option {
     char letter;      /* 0: no short form  */
     const char *name; /* without the "--"  */
@@ -38,8 +38,8 @@ struct cli_option {
     const char *argument; /* "DURATION" in the usage; NULL for flags */
     const char *help;
     const char *const *choices; /* CLI_CHOICE: ends with NULL */
-    void *target; /* FLAG: bool*; TEXT: const char**; DURATION: int64_t* ms; NUMBER: uint64_t*;
-                   * CHOICE: int* index into choices */
+    void *target; /* FLAG: bool*; TEXT: const char**; URL: char[CLI_URL_SIZE], see cli_take_url;
+                   * DURATION: int64_t* ms; NUMBER: uint64_t*; CHOICE: int* index into choices */
     bool *given;  /* set to true when the option appears; may be NULL */
 };
 
@@ -86,6 +86,11 @@ static inline int cli_parse_exit(int parsed)
 int cli_parse_operand(const struct cli_command *command, const struct cli_option *options, int argc,
                       char **argv, const char **operand);
 
+/* Copies a URL, and overwrites its password where it stood: everybody can read the words a program
+ * was started with, for as long as it runs. One that is too long is cut, and too long still. */
+enum { CLI_URL_SIZE = 1025 };
+void cli_take_url(char out[CLI_URL_SIZE], char *word);
+
 /* The candidate (the list ends with NULL) that word is a slip of, or NULL. */
 const char *cli_suggest(const char *word, const char *const *candidates);
 enum { CLI_SUGGEST_MAX = 32 }; /* commands, and options of a command, that are suggested */
@@ -101,6 +106,13 @@ void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same followed by the usage line of the command; returns EXIT_HF_USAGE. */
 int cli_usage_error(const struct cli_command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* A word as it may be quoted: without the password, should it be a URL in the wrong place. */
+struct cli_shown {
+    char text[512];
+};
+const char *cli_shown(struct cli_shown *out, const char *word);
+/* Says that there is no place for the word; returns EXIT_HF_USAGE. */
+int cli_one_too_many(const struct cli_command *command, const char *word);
 /* Says err->text and returns the exit code for it. */
 int cli_fail(const struct hf_error *err);
 /* The parts of them, for who says it by other means. */
@@ -111,6 +123,8 @@ const char *cli_text_of(const struct hf_error *err);
 
 /* Opens the store of the context; on failure says why and puts the exit code in *exit_code. */
 struct hf_store *cli_open(const struct cli_context *context, int *exit_code);
+/* The same to look at it, for commands that must not make a store. */
+struct hf_store *cli_open_to_look(const struct cli_context *context, int *exit_code);
 /* The command of that name, or NULL. */
 const struct cli_command *cli_find(const char *name);
 /* Checks a lock name, says what is wrong with it; false: exit EXIT_HF_USAGE. */

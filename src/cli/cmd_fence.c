@@ -74,6 +74,7 @@ int cmd_fence(const struct cli_context *context, int argc, char **argv)
 {
     const char *names[CLI_SUGGEST_MAX + 1];
     size_t count = 0;
+    struct cli_shown shown;
     const char *near;
 
     if (argc < 2)
@@ -94,8 +95,9 @@ int cmd_fence(const struct cli_context *context, int argc, char **argv)
     if (near != NULL)
         return cli_usage_error(fence_command(), "unknown fence command '%s'; did you mean '%s'?",
                                argv[1], near);
-    return cli_usage_error(
-        fence_command(), "unknown fence command '%s'; 'holdfast fence --help' lists them", argv[1]);
+    return cli_usage_error(fence_command(),
+                           "unknown fence command '%s'; 'holdfast fence --help' lists them",
+                           cli_shown(&shown, argv[1]));
 }
 
 int fence_parse(const struct cli_command *command, const struct cli_option *options, int argc,
@@ -112,8 +114,12 @@ int fence_parse(const struct cli_command *command, const struct cli_option *opti
         if (at >= argc)
             break;
         if (words->count == FENCE_OPERANDS_MAX)
-            return cli_usage_error(command, "one word too many: '%s'", argv[at]) + 1;
-        words->operands[words->count++] = argv[at];
+            return cli_one_too_many(command, argv[at]) + 1;
+        words->operands[words->count] = argv[at];
+        if (words->count++ == 0 && strstr(argv[at], "://") != NULL) {
+            cli_take_url(words->url, argv[at]);
+            words->operands[0] = words->url;
+        }
     }
     return 0;
 }
@@ -199,7 +205,7 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
     if (words->count == 0)
         return cli_usage_error(command, "which file?") + 1;
     if (words->count > max)
-        return cli_usage_error(command, "one word too many: '%s'", words->operands[max]) + 1;
+        return cli_one_too_many(command, words->operands[max]) + 1;
     if (!fence_defaults(command, context, words))
         return EXIT_HF_USAGE + 1;
     *pass = (struct hf_fence_pass){.size = sizeof *pass,

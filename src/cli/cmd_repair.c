@@ -18,9 +18,10 @@ int cmd_repair(const struct cli_context *context, int argc, char **argv)
     int parsed = cli_parse_operand(command, options, argc, argv, &operand);
     if (parsed < 0)
         return cli_parse_exit(parsed);
+    struct cli_shown shown;
     if (operand)
         return cli_usage_error(command, "one word too many: '%s'; --store names the store",
-                               operand);
+                               cli_shown(&shown, operand));
 
     struct hf_error report;
     if (hf_repair(context->store_url, above, &report) != HF_OK)

@@ -147,16 +147,17 @@ static int read_options(struct run_options *options, int argc, char **argv, bool
 static int find_command(struct run_options *options, int argc, char **argv, int first, bool dashes)
 {
     bool again = first + 1 < argc && strcmp(argv[first + 1], "--") == 0;
+    struct cli_shown shown;
     if (first >= argc || strcmp(argv[first], "--") == 0 || (dashes && !again))
         return cli_usage_error(self(), "the name of the lock is missing");
     options->name = argv[first];
     if (first + 1 >= argc)
         return cli_usage_error(self(), "'%s' is the lock; after it come '--' and the command",
-                               options->name);
+                               cli_shown(&shown, options->name));
     if (!again)
         return cli_usage_error(
             self(), "'--' is missing before '%s'; options go before the name of the lock",
-            argv[first + 1]);
+            cli_shown(&shown, argv[first + 1]));
     if (first + 2 >= argc || argv[first + 2][0] == '\0')
         return cli_usage_error(self(), "the command is missing after '--'");
     options->command = argv + first + 2;

@@ -38,7 +38,7 @@ int cmd_status(const struct cli_context *context, int argc, char **argv)
         return EXIT_HF_USAGE;
 
     int exit_code = 0;
-    struct hf_store *store = cli_open(context, &exit_code);
+    struct hf_store *store = cli_open_to_look(context, &exit_code);
     if (!store)
         return exit_code;
     exit_code = name ? lock_status(store, name, json) : store_status(store, json);

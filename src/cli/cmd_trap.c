@@ -166,11 +166,13 @@ int cmd_trap(const struct cli_context *context, int argc, char **argv)
 {
     const struct cli_command *command = cli_find("trap");
     struct trap_stage stage = {.url = context->store_url, .ttl_ms = TTL_DEFAULT_MS};
+    char own_url[CLI_URL_SIZE];
+    bool has_url = false;
     const char *path = NULL;
     FILE *svg = NULL;
     const struct cli_option options[] = {
-        {0, "store", CLI_TEXT, "URL", "the store to try it on; default: as for every command", NULL,
-         &stage.url, NULL},
+        {0, "store", CLI_URL, "URL", "the store to try it on; default: as for every command", NULL,
+         own_url, &has_url},
         {0, "ttl", CLI_DURATION, "DURATION", "of the workers' leases; default: 1s", NULL,
          &stage.ttl_ms, NULL},
         {0, "svg", CLI_TEXT, "FILE", "draw what happened, too", NULL, &path, NULL},
@@ -182,9 +184,11 @@ int cmd_trap(const struct cli_context *context, int argc, char **argv)
     if (first < 0)
         return cli_parse_exit(first);
     if (first < argc)
-        return cli_usage_error(command, "one word too many: '%s'", argv[first]);
+        return cli_one_too_many(command, argv[first]);
     if (!cli_check_ttl(command, stage.ttl_ms))
         return EXIT_HF_USAGE;
+    if (has_url)
+        stage.url = own_url;
     if (stage.url == NULL || stage.url[0] == '\0')
         stage.url = "file:";
     /* Not emptied yet: an older picture stays if there is no new one. */

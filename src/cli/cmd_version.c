@@ -17,7 +17,7 @@ int cmd_version(const struct cli_context *context, int argc, char **argv)
     if (parsed < 0)
         return cli_parse_exit(parsed);
     if (operand)
-        return cli_usage_error(command, "one word too many: '%s'", operand);
+        return cli_one_too_many(command, operand);
     if (json)
         printf("{\"version\": \"%s\", \"store_abi\": %u}\n", hf_version(), HF_STORE_ABI);
     else

@@ -34,7 +34,9 @@ int cli_unknown_command(const struct cli_command *asked_by, const char *word)
         names[count++] = c->name;
     names[count] = NULL;
 
+    struct cli_shown shown;
     const char *near = cli_suggest(word, names);
+    word = cli_shown(&shown, word);
     if (near)
         return cli_usage_error(asked_by, "unknown command '%s'; did you mean '%s'?", word, near);
     return cli_usage_error(asked_by, "unknown command '%s'; 'holdfast help' lists them", word);

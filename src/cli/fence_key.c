@@ -97,8 +97,7 @@ int fence_script(const struct cli_context *context, int argc, char **argv)
     if (over != 0)
         return over - 1;
     if (words.count > 0)
-        return cli_usage_error(&fence_commands[SCRIPT], "one word too many: '%s'",
-                               words.operands[0]);
+        return cli_one_too_many(&fence_commands[SCRIPT], words.operands[0]);
     fputs(hf_fence_script(), stdout);
     return fflush(stdout) == 0 ? 0 : EXIT_HF_UNAVAILABLE;
 }

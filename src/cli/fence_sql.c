@@ -36,7 +36,7 @@ int fence_sql(const struct cli_context *context, int argc, char **argv)
     if (over != 0)
         return over - 1;
     if (words.count > 0)
-        return cli_usage_error(command, "one word too many: '%s'", words.operands[0]);
+        return cli_one_too_many(command, words.operands[0]);
     if (!dialect_given || what.table == NULL)
         return cli_usage_error(command, "--dialect and --table are required");
     if (what.last && !what.down)

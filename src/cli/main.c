@@ -16,10 +16,12 @@ int main(int argc, char **argv)
 {
     const char *from_environment = secure_getenv("HOLDFAST_STORE");
     struct cli_context context = {.store_url = from_environment};
+    char url[CLI_URL_SIZE];
+    bool has_url = false;
     bool help = false;
     bool version = false;
     const struct cli_option options[] = {
-        {.name = "store", .kind = CLI_TEXT, .argument = "URL", .target = &context.store_url},
+        {.name = "store", .kind = CLI_URL, .argument = "URL", .target = url, .given = &has_url},
         {.letter = 'h', .name = "help", .kind = CLI_FLAG, .target = &help},
         {.letter = 'V', .name = "version", .kind = CLI_FLAG, .target = &version},
         {.name = NULL}};
@@ -37,6 +39,8 @@ int main(int argc, char **argv)
         cli_print_overview(stderr);
         return EXIT_HF_USAGE;
     }
+    if (has_url)
+        context.store_url = url;
     if (context.store_url && context.store_url[0] == '\0')
         context.store_url = NULL;
 

@@ -29,7 +29,7 @@ static const struct cli_option help_option = {
 
 static int parse_long(struct parser *p, char *word);
 static int parse_letters(struct parser *p, char *word);
-static int take(struct parser *p, const struct cli_option *option, const char *value);
+static int take(struct parser *p, const struct cli_option *option, char *value);
 static int unknown_long(struct parser *p, const char *name);
 static const struct cli_option *find_long(struct parser *p, const char *name, size_t len,
                                           bool *ambiguous);
@@ -73,7 +73,7 @@ int cli_parse_operand(const struct cli_command *command, const struct cli_option
         if (at >= argc)
             break;
         if (*operand) {
-            cli_usage_error(command, "one word too many: '%s'", argv[at]);
+            cli_one_too_many(command, argv[at]);
             return PARSE_ERROR;
         }
         *operand = argv[at];
@@ -104,7 +104,7 @@ const char *cli_suggest(const char *word, const char *const *candidates)
 static int parse_long(struct parser *p, char *word)
 {
     size_t len = strcspn(word, "=");
-    const char *value = word[len] == '=' ? word + len + 1 : NULL;
+    char *value = word[len] == '=' ? word + len + 1 : NULL;
     bool ambiguous = false;
     const struct cli_option *option = find_long(p, word, len, &ambiguous);
     if (ambiguous) {
@@ -152,8 +152,10 @@ static bool store_choice(const struct cli_option *option, const char *value)
 }
 
 /* Says what the values of an option look like. */
-static void bad_value(struct parser *p, const struct cli_option *option, const char *value)
+static void bad_value(struct parser *p, const struct cli_option *option, const char *given)
 {
+    struct cli_shown shown;
+    const char *value = cli_shown(&shown, given);
     if (option->kind == CLI_DURATION) {
         cli_usage_error(p->command, "--%s: '%s' is not a duration such as 250ms, 30s, 5m or 2h",
                         option->name, value);
@@ -175,7 +177,7 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
     }
 }
 
-static bool store_value(const struct cli_option *option, const char *value)
+static bool store_value(const struct cli_option *option, char *value)
 {
     switch (option->kind) {
     case CLI_FLAG:
@@ -183,6 +185,9 @@ static bool store_value(const struct cli_option *option, const char *value)
         return true;
     case CLI_TEXT:
         *(const char **)option->target = value;
+        return true;
+    case CLI_URL:
+        cli_take_url(option->target, value);
         return true;
     case CLI_DURATION:
         return hf__parse_duration_ms(value, option->target);
@@ -195,7 +200,7 @@ static bool store_value(const struct cli_option *option, const char *value)
 }
 
 /* Gives the option its value: the one it came with, or the next word. */
-static int take(struct parser *p, const struct cli_option *option, const char *value)
+static int take(struct parser *p, const struct cli_option *option, char *value)
 {
     if (option == &help_option) {
         print_help(p->command, p->options);

@@ -77,15 +77,51 @@ void cli_format_line(char *out, size_t size, const char *format, va_list args)
     snprintf(out, size, "holdfast: %s\n", line);
 }
 
+const char *cli_shown(struct cli_shown *out, const char *word)
+{
+    hf__url_redact(out->text, sizeof out->text, word);
+    return out->text;
+}
+
+int cli_one_too_many(const struct cli_command *command, const char *word)
+{
+    struct cli_shown shown;
+    return cli_usage_error(command, "one word too many: '%s'", cli_shown(&shown, word));
+}
+
+void cli_take_url(char out[CLI_URL_SIZE], char *word)
+{
+    char shown[CLI_URL_SIZE];
+    size_t len = strlen(word);
+    _Static_assert(CLI_URL_SIZE == HF__URL_MAX + 1, "one byte more than a URL may have");
+    snprintf(out, CLI_URL_SIZE, "%s", word);
+    hf__url_redact(shown, sizeof shown, out);
+    explicit_bzero(word, len);
+    memcpy(word, shown, strlen(shown) < len ? strlen(shown) : len);
+}
+
+static struct hf_store *opened(enum hf_status status, struct hf_store *store,
+                               const struct hf_error *err, int *exit_code)
+{
+    if (status != HF_OK)
+        *exit_code = cli_fail(err);
+    return status == HF_OK ? store : NULL;
+}
+
 struct hf_store *cli_open(const struct cli_context *context, int *exit_code)
 {
     struct hf_store *store = NULL;
     struct hf_error err;
-    if (hf_open(context->store_url, &store, &err) != HF_OK) {
-        *exit_code = cli_fail(&err);
-        return NULL;
-    }
-    return store;
+    enum hf_status status = hf_open(context->store_url, &store, &err);
+    return opened(status, store, &err, exit_code);
+}
+
+struct hf_store *cli_open_to_look(const struct cli_context *context, int *exit_code)
+{
+    struct hf_store *store = NULL;
+    struct hf_error err;
+    enum hf_status status = hf_open_to_look(context->store_url, &store, &err);
+    return opened(status, store, &err, exit_code);
 }
 
 bool cli_check_name(const struct cli_command *command, const char *name)

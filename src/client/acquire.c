@@ -59,7 +59,7 @@ enum hf_status hf_acquire(struct hf_store *store, const char *name,
 
     *out = NULL;
     status = check_options(store, name, options, &o, err);
-    if (status != HF_OK || (status = hf__store_begin(store, err)) != HF_OK)
+    if (status != HF_OK || (status = hf__store_begin_use(store, err)) != HF_OK)
         return status;
     kept = !o.no_keeper && !o.detached;
     lease = hf__lease_new(store, name);
@@ -120,11 +120,12 @@ static enum hf_status check_options(struct hf_store *store, const char *name,
     if (out->ttl_ms == 0)
         out->ttl_ms = HF_TTL_DEFAULT_MS;
     if (out->ttl_ms < HF_TTL_MIN_MS || out->ttl_ms > HF_TTL_MAX_MS)
-        return hf__fail(err, HF_INVALID, "lock \"%s\": a ttl is at least %d ms and at most a day",
-                        name, HF_TTL_MIN_MS);
+        return hf__fail(err, HF_INVALID,
+                        "lock \"%.60s\": a ttl is at least %d ms and at most a day", name,
+                        HF_TTL_MIN_MS);
     if (out->detached && (store->base->ops->features & HF_FEATURE_DETACHED) == 0)
-        return hf__fail(err, HF_UNSUPPORTED, "lock \"%s\": store %s has no detached leases", name,
-                        store->url);
+        return hf__fail(err, HF_UNSUPPORTED, "lock \"%.60s\": store %.120s has no detached leases",
+                        name, store->url);
     return HF_OK;
 }
 
@@ -161,11 +162,13 @@ static enum hf_status grant_lease(struct hf_lease *lease, const struct hf_claim 
     undo = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
     (void)store->base->ops->release(store->base, &undo, NULL);
     if (lease->core.state == HF__LEASE_HELD)
-        return hf__fail(err, HF_CORRUPT, "lock \"%s\": store %s granted a token out of range",
-                        lease->name, store->url);
-    return hf__fail(err, HF_UNKNOWN,
-                    "lock \"%s\": store %s granted it, but the answer came after the deadline",
-                    lease->name, store->url);
+        return hf__fail(err, HF_CORRUPT,
+                        "lock \"%.60s\": store %.120s granted a token out of range", lease->name,
+                        store->url);
+    return hf__fail(
+        err, HF_UNKNOWN,
+        "lock \"%.60s\": store %.120s granted it, but the answer came after the deadline",
+        lease->name, store->url);
 }
 
 enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *owner, uint64_t token,
@@ -181,9 +184,10 @@ enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *ow
     if (name == NULL || !hf__name_valid(name))
         return bad_name(err);
     if (owner == NULL || !hf__hex_decode(raw, sizeof raw, owner) || token == 0 || token > INT64_MAX)
-        return hf__fail(err, HF_INVALID, "lock \"%s\": an owner is %d hex digits, a token is not 0",
-                        name, HF_OWNER_LEN);
-    if ((status = hf__store_begin(store, err)) != HF_OK)
+        return hf__fail(err, HF_INVALID,
+                        "lock \"%.60s\": an owner is %d hex digits, a token is not 0", name,
+                        HF_OWNER_LEN);
+    if ((status = hf__store_begin_use(store, err)) != HF_OK)
         return status;
     lease = hf__lease_new(store, name);
     if (lease == NULL) {
@@ -204,8 +208,8 @@ enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *ow
             grant.ttl_ms = HF_TTL_MIN_MS;
         hf__lease_adopted(&lease->core, grant.sent_at_ns, grant.ttl_ms, grant.remaining_ms);
         if (!hf__lease_tick(&lease->core, hf__now_ns()))
-            status = hf__fail(err, HF_LOST, "lock \"%s\" in store %s: the lease has expired", name,
-                              store->url);
+            status = hf__fail(err, HF_LOST, "lock \"%.60s\" in store %.120s: the lease has expired",
+                              name, store->url);
     }
     if (status != HF_OK) {
         hf__lease_discard(lease);

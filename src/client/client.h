@@ -13,7 +13,6 @@
 #include <pthread.h>
 
 #define HF__REQUEST_MS  5000     /* how long a single request may take            */
-#define HF__URL_MAX     1024     /* bytes of a URL                                */
 #define HF__OWNER_BATCH 16       /* owners drawn with one getrandom(2)            */
 #define HF__NOT_KEPT    SIZE_MAX /* heap position of a lease outside the heap     */
 
@@ -41,6 +40,7 @@ struct hf_store {
     size_t refs;         /* hf_open's and one per lease                 */
     size_t calls;        /* threads inside base                         */
     bool closed;
+    bool to_look;            /* by hf_open_to_look: no claims */
     struct hf_lease *leases; /* all that are not freed yet */
     struct hf__keeper keeper;
     unsigned char owners[HF__OWNER_BATCH][HF_OWNER_LEN / 2];
@@ -92,6 +92,8 @@ enum hf_status hf__store_wrap(struct hf_store_base *base, const char *url, struc
                               struct hf_error *err);
 /* Begins a call into base: refuses forked children and closed stores. Pairs with hf__store_end. */
 enum hf_status hf__store_begin(struct hf_store *store, struct hf_error *err);
+/* The same for a call that is not only a look: refuses stores that were opened to look. */
+enum hf_status hf__store_begin_use(struct hf_store *store, struct hf_error *err);
 void hf__store_end(struct hf_store *store);
 /* Drops a reference, with the lock held; unlocks, and frees the store with the last one. */
 void hf__store_unref(struct hf_store *store);

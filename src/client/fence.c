@@ -44,15 +44,16 @@ enum hf_status hf_fence_key(struct hf_store *store, const struct hf_fence_reques
     if (status != HF_OK)
         return status;
     if (HF__SLOT(ops, fence) == NULL)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "store %s holds locks only: fence a file, a table or a Redis key instead",
-                        store->url);
+        return hf__fail(
+            err, HF_UNSUPPORTED,
+            "store %.120s holds locks only: fence a file, a table or a Redis key instead",
+            store->url);
     hf__fence_issuer(issuer, request->issuer);
     hf__copy_printable(reason, sizeof reason, request->reason != NULL ? request->reason : "");
     checked.issuer = issuer;
     checked.reason = reason;
     checked.deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS;
-    status = hf__store_begin(store, err);
+    status = hf__store_begin_use(store, err);
     if (status != HF_OK)
         return status;
     (void)hf__ok(err); /* a store that refuses leaves the words to us */

@@ -83,7 +83,8 @@ fail:
     keeper->wake_fd = -1;
     keeper->timer_fd = -1;
     return hf__fail(err, HF_NOMEM,
-                    "store %s: cannot start the keeper: out of threads or descriptors", store->url);
+                    "store %.120s: cannot start the keeper: out of threads or descriptors",
+                    store->url);
 }
 
 enum hf_status hf__keeper_reserve(struct hf_store *store, struct hf_error *err)
@@ -92,7 +93,7 @@ enum hf_status hf__keeper_reserve(struct hf_store *store, struct hf_error *err)
     enum hf_status status;
 
     if (keeper->stop)
-        return hf__fail(err, HF_LOST, "store %s is being closed", store->url);
+        return hf__fail(err, HF_LOST, "store %.120s is being closed", store->url);
     if (keeper->count + keeper->reserved == keeper->capacity) {
         size_t capacity = keeper->capacity > 0 ? 2 * keeper->capacity : 8;
         struct hf_lease **heap = realloc(keeper->heap, capacity * sizeof *heap);

@@ -173,7 +173,7 @@ bool hf__lease_notify(struct hf_lease *lease)
 
 static enum hf_status lost(const struct hf_lease *lease, struct hf_error *err)
 {
-    return hf__fail(err, HF_LOST, "lock \"%s\" in store %s was lost: %s", lease->name,
+    return hf__fail(err, HF_LOST, "lock \"%.60s\" in store %.120s was lost: %s", lease->name,
                     lease->store->url, hf_loss_text(lease->core.loss));
 }
 
@@ -245,11 +245,12 @@ enum hf_status hf_renew(struct hf_lease *lease, uint32_t ttl_ms, struct hf_error
     enum hf_status status;
 
     if (forked(lease))
-        return hf__fail(err, HF_INVALID, "lock \"%s\": a lease is not for forked children",
+        return hf__fail(err, HF_INVALID, "lock \"%.60s\": a lease is not for forked children",
                         lease->name);
     if (ttl_ms != 0 && (ttl_ms < HF_TTL_MIN_MS || ttl_ms > HF_TTL_MAX_MS))
-        return hf__fail(err, HF_INVALID, "lock \"%s\": a ttl is at least %d ms and at most a day",
-                        lease->name, HF_TTL_MIN_MS);
+        return hf__fail(err, HF_INVALID,
+                        "lock \"%.60s\": a ttl is at least %d ms and at most a day", lease->name,
+                        HF_TTL_MIN_MS);
     if ((status = take_lease(lease, err)) != HF_OK)
         return status;
     status = hf__lease_renew_once(lease, ttl_ms != 0 ? ttl_ms : lease->core.ttl_ms,
@@ -265,10 +266,10 @@ enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err)
     enum hf_status status;
 
     if (forked(lease))
-        return hf__fail(err, HF_INVALID, "lock \"%s\": a lease is not for forked children",
+        return hf__fail(err, HF_INVALID, "lock \"%.60s\": a lease is not for forked children",
                         lease->name);
     if (lease->detached)
-        return hf__fail(err, HF_INVALID, "lock \"%s\": a detached lease has no keeper",
+        return hf__fail(err, HF_INVALID, "lock \"%.60s\": a detached lease has no keeper",
                         lease->name);
     if ((status = take_lease(lease, err)) != HF_OK)
         return status;

@@ -14,20 +14,42 @@ const char *hf_version(void)
     return HF_VERSION_STRING;
 }
 
-enum hf_status hf_open(const char *url, struct hf_store **out, struct hf_error *err)
+static enum hf_status open_store(const char *url, bool to_look, struct hf_store **out,
+                                 struct hf_error *err)
 {
+    const struct hf_store_ops *ops;
     struct hf_store_base *base;
     enum hf_status status;
 
     *out = NULL;
     if (url == NULL || url[0] == '\0')
         url = "file:";
-    status = hf__registry_open(url, &base, err);
+    status = hf__registry_find(url, &ops, err);
+    if (status != HF_OK)
+        return status;
+    if (to_look && HF__SLOT(ops, open_to_look) != NULL)
+        status = ops->open_to_look(&hf__host, url, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS,
+                                   &base, err);
+    else
+        status = hf__registry_open(url, &base, err);
     if (status != HF_OK)
         return status;
     if (secure_getenv("HOLDFAST_TRACE") != NULL)
         base = hf__trace_wrap(base);
-    return hf__store_wrap(base, url, out, err);
+    status = hf__store_wrap(base, url, out, err);
+    if (status == HF_OK)
+        (*out)->to_look = to_look;
+    return status;
+}
+
+enum hf_status hf_open(const char *url, struct hf_store **out, struct hf_error *err)
+{
+    return open_store(url, false, out, err);
+}
+
+enum hf_status hf_open_to_look(const char *url, struct hf_store **out, struct hf_error *err)
+{
+    return open_store(url, true, out, err);
 }
 
 /* host/pid/program */
@@ -156,16 +178,24 @@ enum hf_status hf__store_begin(struct hf_store *store, struct hf_error *err)
 
     if (hf__forked(&store->mark))
         return hf__fail(err, HF_INVALID,
-                        "store %s was opened by process %ld: open it again after fork", store->url,
-                        (long)store->mark.pid);
+                        "store %.120s was opened by process %ld: open it again after fork",
+                        store->url, (long)store->mark.pid);
     pthread_mutex_lock(&store->lock);
     closed = store->closed;
     if (!closed)
         store->calls++;
     pthread_mutex_unlock(&store->lock);
     if (closed)
-        return hf__fail(err, HF_INVALID, "store %s is closed", store->url);
+        return hf__fail(err, HF_INVALID, "store %.120s is closed", store->url);
     return HF_OK;
+}
+
+enum hf_status hf__store_begin_use(struct hf_store *store, struct hf_error *err)
+{
+    if (store->to_look)
+        return hf__fail(err, HF_INVALID, "store %.150s was opened to look, and for nothing else",
+                        store->url);
+    return hf__store_begin(store, err);
 }
 
 void hf__store_end(struct hf_store *store)
@@ -191,7 +221,9 @@ int hf_store_life_fd(struct hf_store *store)
 {
     int (*life_fd)(struct hf_store_base *) = HF__SLOT(store->base->ops, life_fd);
 
-    return !hf__forked(&store->mark) && life_fd != NULL ? life_fd(store->base) : -1;
+    if (hf__forked(&store->mark) || store->to_look || life_fd == NULL)
+        return -1;
+    return life_fd(store->base);
 }
 
 static enum hf_status query(struct hf_store *store, const char *name, bool exact, hf_list_fn *fn,

@@ -4,7 +4,11 @@
 
 #include <string.h>
 
-enum { HASH_SEED = 0x69737375 /* "issu" */, HASH_LEN = 17 /* '#' and 16 digits */ };
+enum {
+    HASH_SEED = 0x69737375, /* "issu"                                       */
+    HASH_LEN = 17,          /* "#" and 16 digits                            */
+    ISSUER_TEXT_MAX = 4096  /* bytes of an issuer as it is given; the rest is cut */
+};
 
 static bool said(const char *issuer)
 {
@@ -38,14 +42,18 @@ enum hf_fence_verdict hf_fence_decide(struct hf_fence_mark *mark, uint64_t token
 
 void hf__fence_issuer(char out[HF_FENCE_ISSUER_MAX + 1], const char *issuer)
 {
-    size_t len = issuer != NULL ? strlen(issuer) : 0;
-    size_t keep = len <= HF_FENCE_ISSUER_MAX ? len : HF_FENCE_ISSUER_MAX - HASH_LEN;
+    char text[ISSUER_TEXT_MAX];
+    size_t len;
+    size_t keep;
 
-    if (keep > 0)
-        memcpy(out, issuer, keep);
+    /* It is kept beside the data for everybody to read, so a password has no place in it. */
+    hf__url_redact(text, sizeof text, issuer != NULL ? issuer : "");
+    len = strlen(text);
+    keep = len <= HF_FENCE_ISSUER_MAX ? len : HF_FENCE_ISSUER_MAX - HASH_LEN;
+    memcpy(out, text, keep);
     out[keep] = '\0';
     if (keep < len) {
-        uint64_t hash = hf__hash64(issuer, len, HASH_SEED);
+        uint64_t hash = hf__hash64(text, len, HASH_SEED);
 
         out[keep] = '#';
         hf__hex_encode(out + keep + 1, &hash, sizeof hash);

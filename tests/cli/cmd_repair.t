@@ -64,6 +64,15 @@ wait "$pid"
 run holdfast repair
 is "$rc" 0 'until its user is gone'
 
+# a slip in the path
+run holdfast --store "file:$dir/sotre" repair
+refused 64 'no store' 'where there is no store there is nothing to repair'
+check 'and none is made' [ ! -e "$dir/sotre" ]
+run holdfast --store "file:$dir/again" repair --above "$far"
+is "$rc" 0 'one that is gone can be begun again above its tokens'
+HOLDFAST_STORE=file:$dir/again
+check 'and they go on there' [ "$(token_of job)" -gt "$far" ]
+
 run holdfast --store nosuch: repair
 refused 64 nosuch 'an unknown scheme'
 

@@ -3,7 +3,26 @@
 set -u
 . "$(dirname "$0")/cmd.sh"
 
+# a store that is not there: looking does not make it
+there() { find "$dir" -mindepth 1 ! -name out ! -name err; }
+mkdir -m 700 "$dir/bare"
+before=$(there)
+run holdfast list --json
+json '. == []' 'list --json of a store that is not there'
+run holdfast status
+has "$out" "file:$dir/store" 'status of a store that is not there names it'
+run holdfast status free
+has "$out" 'free: free' 'status of a lock in it'
+(cd "$dir" && holdfast --store file:beside/it list --names && holdfast --store file: list --names)
+is "$?" 0 'a relative path, and the default directory'
+run holdfast --store "file:$dir/bare" list
+is "$rc$out" 0 'a directory with no store in it yet'
+run holdfast --store "file:$dir/out" list
+refused 69 'cannot open' 'what is no directory is no store'
+is "$(there)" "$before" 'nothing was made'
+
 # an empty store
+holdfast acquire --ttl 100ms first >/dev/null && sleep 0.2
 run holdfast list --json
 json '. == []' 'list --json of an empty store'
 run holdfast list

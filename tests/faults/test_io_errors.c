@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CROWD 8
 
@@ -23,6 +24,46 @@ struct scenario {
     void (*prepare)(struct scene *scene);
     enum hf_status (*act)(struct scene *scene, struct hf_error *err);
 };
+
+/* A system whose unsure_at-th write is done and not confirmed, and the read after it fails. */
+static long unsure_at;
+static bool blind;
+
+static ssize_t unsure_pwrite(int fd, const void *buf, size_t len, off_t at)
+{
+    ssize_t done = pwrite(fd, buf, len, at);
+
+    if (unsure_at == 0 || --unsure_at > 0)
+        return done;
+    blind = true;
+    errno = EIO;
+    return -1;
+}
+
+static ssize_t unsure_pread(int fd, void *buf, size_t len, off_t at)
+{
+    if (!blind)
+        return pread(fd, buf, len, at);
+    blind = false;
+    errno = EIO;
+    return -1;
+}
+
+static struct hf_store_base *open_unsure(const char *dir)
+{
+    static struct hf__file_sys sys;
+    struct hf_store_base *base = NULL;
+    struct hf_error err = {0};
+    char url[600];
+
+    sys = kit_sys;
+    sys.pwrite = unsure_pwrite;
+    sys.pread = unsure_pread;
+    kit_world = (struct kit_world){.no_fsync = true};
+    (void)snprintf(url, sizeof url, "file:%s", dir);
+    kit_expect(hf__file_open_on(&sys, &kit_host, url, HF_NEVER, &base, &err), HF_OK, &err);
+    return base;
+}
 
 static void choose_names(struct scene *scene)
 {
@@ -260,6 +301,65 @@ static void failed_draw(void **state)
     kit_close(base);
 }
 
+/* The write that takes the lock is not answered and cannot be checked: nobody may be kept out for
+ * the ttl by a lock that nobody has. */
+static void unknown_is_given_back(struct hf_store_base *base, const char *dir, long at)
+{
+    struct hf_store_base *other = kit_open(dir);
+    struct kit_hold hold;
+    struct hf_error err = {0};
+
+    unsure_at = at;
+    kit_expect(kit_take(base, "job", 60000, 2000, &hold, &err), HF_UNKNOWN, &err);
+    unsure_at = 0;
+    kit_expect(kit_take(other, "job", 60000, 0, &hold, &err), HF_OK, &err);
+    kit_expect(kit_drop(other, &hold, &err), HF_OK, &err);
+    kit_close(other);
+}
+
+static void unknown_at_once(void **state)
+{
+    const char *dir = kit_dir();
+    struct hf_store_base *base = open_unsure(dir);
+
+    (void)state;
+    unknown_is_given_back(base, dir, 1);
+    kit_close(base);
+    assert_int_equal(kit_count(dir, "queue", ""), 0);
+}
+
+static void let_go(void *data)
+{
+    struct hf_error err = {0};
+    struct hf_store_base *base = kit_open(data);
+    struct kit_hold hold;
+
+    if (kit_take(base, "job", 60000, 0, &hold, &err) != HF_OK)
+        kit_die("%s", err.text);
+    (void)raise(SIGSTOP);
+    while (kit_waiters(base, "job") == 0)
+        hf__sleep_ns(HF__NS_PER_MS);
+    if (kit_drop(base, &hold, &err) != HF_OK)
+        kit_die("%s", err.text);
+    kit_close(base);
+}
+
+/* The second write is the one that takes the lock; the first puts us in line. */
+static void unknown_after_a_wait(void **state)
+{
+    const char *dir = kit_dir();
+    struct hf_store_base *base = open_unsure(dir);
+    pid_t pid = kit_spawn(let_go, (void *)dir);
+
+    (void)state;
+    kit_wait_stopped(pid);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    unknown_is_given_back(base, dir, 2);
+    assert_int_equal(kit_wait(pid), 0);
+    kit_close(base);
+    assert_int_equal(kit_count(dir, "queue", ""), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +369,8 @@ int main(void)
         cmocka_unit_test(false_alarm),
         cmocka_unit_test(short_write),
         cmocka_unit_test(failed_draw),
+        cmocka_unit_test(unknown_at_once),
+        cmocka_unit_test(unknown_after_a_wait),
     };
 
     return KIT_RUN(tests);

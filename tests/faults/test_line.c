@@ -241,22 +241,33 @@ static void come_and_leave(void *data)
     hf_close(store);
 }
 
+static void keep_looking(void *data)
+{
+    struct part *part = data;
+    struct hf_store_base *base = kit_open(part->dir);
+
+    while (!atomic_load(&part->ledger->stop))
+        (void)kit_waiters(base, NAME);
+    kit_close(base);
+}
+
+/* Also while somebody looks all the time: a look must not disturb the line. */
 static void cancel_storm(void **state)
 {
-    struct part parts[8];
-    pid_t pids[8];
+    struct part parts[9];
+    pid_t pids[9];
     struct ledger *ledger = new_ledger();
     const char *dir = kit_dir();
     struct hf_store_base *base = kit_open(dir);
 
     (void)state;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 9; i++) {
         parts[i] = (struct part){.dir = dir, .ledger = ledger, .self = i};
-        pids[i] = kit_spawn(come_and_leave, &parts[i]);
+        pids[i] = kit_spawn(i < 8 ? come_and_leave : keep_looking, &parts[i]);
     }
     kit_sleep_ms(kit_rounds(10) > 10 ? 30000 : 4000);
     atomic_store(&ledger->stop, 1);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 9; i++)
         assert_int_equal(kit_wait(pids[i]), 0);
     print_message("# %ld turns, %ld left\n", atomic_load(&ledger->turns),
                   atomic_load(&ledger->left));
@@ -267,12 +278,66 @@ static void cancel_storm(void **state)
     kit_close(base);
 }
 
+/* A FIFO that nobody reads may be that of a waiter who is about to open it. Only those who have the
+ * bucket locked know better, and a listing does not. */
+static void looking_changes_nothing(void **state)
+{
+    struct part part = {.dir = kit_dir(), .ledger = new_ledger()};
+    struct hf_store_base *base = kit_open(part.dir);
+    struct kit_hold hold;
+    struct hf_error err = {0};
+    pid_t pid;
+
+    (void)state;
+    kit_expect(kit_take(base, NAME, 60000, 0, &hold, &err), HF_OK, &err);
+    pid = join_line(base, &part, 1);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    (void)kit_wait(pid);
+    assert_int_equal(kit_count(part.dir, "queue", ""), 1);
+    assert_int_equal(kit_waiters(base, NAME), 0);
+    assert_int_equal(kit_count(part.dir, "queue", ""), 1);
+    kit_expect(kit_drop(base, &hold, &err), HF_OK, &err);
+    assert_int_equal(kit_count(part.dir, "queue", ""), 0);
+    kit_close(base);
+}
+
+/* The sweep clears away what the dead left, and leaves the living alone. */
+static void sweep_takes_the_dead_only(void **state)
+{
+    struct part living = {.dir = kit_dir(), .ledger = new_ledger()};
+    struct part dead = living;
+    struct hf_store_base *base = kit_open(living.dir);
+    struct kit_hold hold;
+    struct hf_error err = {0};
+    pid_t pids[2];
+
+    (void)state;
+    kit_expect(kit_take(base, NAME, 60000, 0, &hold, &err), HF_OK, &err);
+    pids[0] = join_line(base, &dead, 1);
+    pids[1] = join_line(base, &living, 2);
+    assert_int_equal(kill(pids[0], SIGKILL), 0);
+    (void)kit_wait(pids[0]);
+    kit_world.wall_fake = true;
+    kit_world.wall_us = hf__wall_us() + 2 * HOUR_US;
+    hf__life_sweep(hf__file_of(base));
+    kit_world.wall_fake = false;
+    assert_int_equal(kit_count(living.dir, "queue", ""), 1);
+    assert_int_equal(kit_waiters(base, NAME), 1);
+    kit_expect(kit_drop(base, &hold, &err), HF_OK, &err);
+    assert_int_equal(kit_wait(pids[1]), 0);
+    kit_close(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dead_at_its_turn), cmocka_unit_test(dead_before_the_wake_up),
-        cmocka_unit_test(long_line),        cmocka_unit_test(impatient),
+        cmocka_unit_test(dead_at_its_turn),
+        cmocka_unit_test(dead_before_the_wake_up),
+        cmocka_unit_test(long_line),
+        cmocka_unit_test(impatient),
         cmocka_unit_test(cancel_storm),
+        cmocka_unit_test(looking_changes_nothing),
+        cmocka_unit_test(sweep_takes_the_dead_only),
     };
 
     return KIT_RUN(tests);

@@ -59,7 +59,7 @@ static void mount_tmpfs(const char *dir, const char *options)
 static enum hf_status try_open(const char *dir, const char *parameter, struct hf_store **out,
                                struct hf_error *err)
 {
-    char url[700];
+    char url[800];
 
     (void)snprintf(url, sizeof url, "file:%s%s", dir, parameter);
     return hf_open(url, out, err);
@@ -387,6 +387,148 @@ static void strange_files(void **state)
     (void)!hf_repair(url, 0, &err);
 }
 
+/* Takes, waits in vain, raises the floor and gives back: everything that makes a file. */
+static void use_all_of_it(const char *dir)
+{
+    struct hf_store_base *base = NULL;
+    struct kit_hold hold;
+    struct kit_hold other;
+    struct hf_error err = {0};
+
+    expect(kit_try_open(dir, &base, &err), HF_OK, &err, __LINE__);
+    expect(kit_take(base, "job", 60000, 0, &hold, &err), HF_OK, &err, __LINE__);
+    expect(kit_take(base, "job", 60000, 20, &other, &err), HF_BUSY, &err, __LINE__);
+    kit_world.wall_us += 2 * HOUR_US;
+    expect(kit_drop(base, &hold, &err), HF_OK, &err, __LINE__);
+    expect(kit_take(base, "job", 60000, 0, &hold, &err), HF_OK, &err, __LINE__);
+    expect(kit_drop(base, &hold, &err), HF_OK, &err, __LINE__);
+    kit_close(base);
+}
+
+/* A daemon with a umask that takes its own rights away must not leave a store that nobody can use.
+ */
+static void use_with_umasks(void *data)
+{
+    static const mode_t umasks[] = {0177, 0277, 0477, 0777, 0};
+    char sub[600];
+
+    become(USER_1, USER_1);
+    kit_world = (struct kit_world){.wall_fake = true, .wall_us = hf__wall_us()};
+    for (size_t i = 0; i < sizeof umasks / sizeof *umasks; i++) {
+        (void)snprintf(sub, sizeof sub, "%s/%zu/below", (const char *)data, i);
+        (void)umask(umasks[i]);
+        use_all_of_it(sub);
+        (void)umask(022);
+        use_all_of_it(sub);
+    }
+}
+
+static void odd_umasks(void **state)
+{
+    static const char *const paths[] = {"plain", "slashes//", "dot/."};
+    const char *dir = kit_dir();
+    struct hf_store *store;
+    struct hf_error err;
+    struct stat st;
+    char sub[600];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) { /* the group's rights too */
+        mode_t old = umask(077);
+
+        (void)snprintf(sub, sizeof sub, "%s/%s", dir, paths[i]);
+        kit_expect(try_open(sub, "?shared=group", &store, &err), HF_OK, &err);
+        hf_close(store);
+        (void)umask(old);
+        assert_int_equal(stat(sub, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 02770);
+    }
+    assert_int_equal(chmod(dir, 0777), 0);
+    in_child(use_with_umasks, dir);
+}
+
+/* What another process is told about a store must be all of its name. */
+static void long_path(void **state)
+{
+    static const size_t lengths[] = {1018, 1019, 1500}; /* a URL of 1023 bytes, and longer ones */
+    struct hf_store *store;
+    struct hf_store *again;
+    struct hf_error err;
+    char path[1501];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        size_t used = (size_t)snprintf(path, sizeof path, "%s", kit_dir());
+
+        for (; used < lengths[i]; used++)
+            path[used] = used % 100 == 0 && used + 1 < lengths[i] ? '/' : 'd';
+        path[used] = '\0';
+        assert_int_equal(setenv("HOLDFAST_DIR", path, 1), 0);
+        if (lengths[i] + 5 >= 1024) {
+            kit_expect(hf_open(NULL, &store, &err), HF_INVALID, &err);
+            assert_non_null(strstr(err.text, "too long"));
+            continue;
+        }
+        kit_expect(hf_open(NULL, &store, &err), HF_OK, &err);
+        assert_string_equal(hf_store_url(store) + strlen("file:"), path);
+        kit_expect(hf_open(hf_store_url(store), &again, &err), HF_OK, &err);
+        hf_close(again);
+        hf_close(store);
+    }
+    assert_int_equal(unsetenv("HOLDFAST_DIR"), 0);
+}
+
+static void lose_one(const char *dir, const char *name)
+{
+    struct hf_acquire_options options = {.size = sizeof options, .ttl_ms = 100, .no_keeper = true};
+    struct hf_store *store;
+    struct hf_lease *lease;
+    struct hf_error err;
+
+    kit_expect(try_open(dir, "", &store, &err), HF_OK, &err);
+    kit_expect(hf_acquire(store, name, &options, &lease, &err), HF_OK, &err);
+    kit_sleep_ms(110);
+    kit_expect(hf_release(lease, &err), HF_LOST, &err);
+    assert_non_null(strstr(err.text, "expired"));
+    hf_close(store);
+}
+
+/* A text has 256 bytes, and a path may have more: what is wrong, and what to do, must not be lost.
+ */
+static void reasons_survive_long_paths(void **state)
+{
+    struct hf_store_base *base;
+    struct kit_hold hold;
+    struct hf_error err = {0};
+    char name[HF_NAME_MAX + 1] = "";
+    char path[700];
+    char floor[710];
+    size_t used = (size_t)snprintf(path, sizeof path, "%s", kit_dir());
+
+    (void)state;
+    for (; used < 400; used++)
+        path[used] = used % 100 == 0 ? '/' : 'd';
+    (void)snprintf(path + used, sizeof path - used, "/the-end");
+    (void)snprintf(floor, sizeof floor, "%s/floor", path);
+    memset(name, 'n', HF_NAME_MAX);
+    base = kit_open(path);
+    kit_expect(kit_take(base, name, 60000, 0, &hold, &err), HF_OK, &err);
+    kit_expect(kit_take(base, name, 60000, 0, &hold, &err), HF_BUSY, &err);
+    assert_non_null(strstr(err.text, "/the-end is held by host/1/test"));
+    kit_close(base);
+    lose_one(path, name);
+    assert_int_equal(truncate(floor, 1), 0);
+    kit_expect(kit_try_open(path, &base, &err), HF_CORRUPT, &err);
+    assert_non_null(strstr(err.text, "/the-end' repair --above TOKEN (the highest token your "
+                                     "resources have admitted)"));
+    assert_int_equal(unlink(floor), 0);
+    assert_int_equal(mkdir(floor, 0700), 0);
+    (void)strcat(path, "/floor/x");
+    assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0);
+    assert_true(kit_try_open(path, &base, &err) != HF_OK);
+    assert_non_null(strstr(err.text, "/floor/x: cannot open the directory: Not a directory"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,7 +536,8 @@ int main(void)
         cmocka_unit_test(read_only),         cmocka_unit_test(of_another_user),
         cmocka_unit_test(unwritable),        cmocka_unit_test(writable_by_others),
         cmocka_unit_test(shared_by_a_group), cmocka_unit_test(links),
-        cmocka_unit_test(strange_files),
+        cmocka_unit_test(odd_umasks),        cmocka_unit_test(strange_files),
+        cmocka_unit_test(long_path),         cmocka_unit_test(reasons_survive_long_paths),
     };
 
     return KIT_RUN(tests);

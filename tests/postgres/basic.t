@@ -6,6 +6,12 @@ set -u
 
 pg_start a
 
+# looking makes no schema
+answer=$("$hf" --store "$(url a)" list --json 2>&1 && "$hf" --store "$(url a)" status job 2>&1)
+is "$?" 0 'a server without a schema can be looked at'
+like "$answer" '\[\]*job: free*' 'it has no locks'
+is "$(sql a "SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'")" 0 'looking makes no schema'
+
 # the schema is made once, by whoever comes first
 for i in 1 2 3 4 5 6; do client "c$i"; done
 for i in 1 2 3 4 5 6; do tell "c$i" open "$(url a)"; done

@@ -5,6 +5,13 @@ set -u
 . "$(dirname "$0")/lib.sh"
 
 redis_start a
+
+# looking leaves no trace, and settles no max_ttl for others
+answer=$("$hf" --store "$(url a)" list --json 2>&1 && "$hf" --store "$(url a '?max_ttl=30s')" status x 2>&1)
+is "$?" 0 'a new server can be looked at'
+like "$answer" '\[\]*x: free*' 'it has no locks'
+is "$(rcli a dbsize)" 0 'looking makes no key'
+
 client one "$(url a)"
 is "$answer" ok 'a server without a password opens'
 # A new server grants nothing for max_ttl: see guard.t. Here it is made to look old.

@@ -4,6 +4,12 @@ set -u
 . "$(dirname "$0")/lib.sh"
 
 nodes 5
+for n in n1 n2 n3 n4 n5; do rcli "$n" flushall >/dev/null; done
+answer=$("$hf" --store "$(redlock '')" list --json 2>&1)
+is "$?$answer" '0[]' 'new nodes can be looked at'
+is "$(for n in n1 n2 n3 n4 n5; do rcli $n dbsize; done | sort -u)" 0 'looking makes no key'
+for n in n1 n2 n3 n4 n5; do calm "$n"; done
+
 client c
 ask c open "redlock://127.0.0.1:$(port n1)"
 like "$answer" 'HF_INVALID*odd number of nodes*' 'one node is no redlock'

@@ -187,6 +187,65 @@ static void an_older_plugin(void **state)
     (void)close(saved);
 }
 
+static bool count_one(const struct hf_lock_info *info, void *data)
+{
+    (void)info;
+    ++*(int *)data;
+    return true;
+}
+
+static int locks_in(const char *url)
+{
+    struct hf_store *store;
+    struct hf_lease *lease;
+    struct hf_error err;
+    int count = 0;
+
+    assert_int_equal(hf_open_to_look(url, &store, &err), HF_OK);
+    assert_int_equal(hf_list(store, NULL, count_one, &count, &err), HF_OK);
+    assert_int_equal(hf_inspect(store, "free", count_one, &count, &err), HF_OK);
+    assert_int_equal(hf_acquire(store, "job", NULL, &lease, &err), HF_INVALID);
+    assert_non_null(strstr(err.text, "to look"));
+    assert_null(lease);
+    assert_int_equal(hf_adopt(store, "job", "0123456789abcdef0123456789abcdef", 1, &lease, &err),
+                     HF_INVALID);
+    assert_int_equal(hf_store_life_fd(store), -1);
+    if (strncmp(url, "file:", 5) == 0)
+        assert_string_equal(hf_store_url(store), url);
+    hf_close(store);
+    return count;
+}
+
+/* Who looks sees what there is, and makes and takes nothing. */
+static void opened_to_look(void **state)
+{
+    char path[300];
+    char url[310];
+    struct hf_store *store;
+    struct hf_lease *lease;
+    struct hf_error err;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/to be", empty);
+    (void)snprintf(url, sizeof url, "file:%s", path);
+    assert_int_equal(locks_in(url), 0);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(hf_open(url, &store, &err), HF_OK);
+    assert_int_equal(locks_in(url), 0);
+    assert_int_equal(hf_acquire(store, "job", NULL, &lease, &err), HF_OK);
+    assert_int_equal(locks_in(url), 1);
+    assert_int_equal(hf_release(lease, &err), HF_OK);
+    hf_close(store);
+
+    /* A looker is no user of the store. */
+    assert_int_equal(hf_open_to_look(url, &store, &err), HF_OK);
+    assert_int_equal(hf_repair(url, 0, &err), HF_OK);
+    hf_close(store);
+
+    assert_int_equal(setenv("HOLDFAST_STORE_PATH", plugins, 1), 0);
+    assert_int_equal(locks_in("old://h"), 0); /* a store for which opening is no more than that */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +255,7 @@ int main(void)
         cmocka_unit_test(plugins_that_do_not_fit),
         cmocka_unit_test(a_plugin_is_found_on_the_path),
         cmocka_unit_test(an_older_plugin),
+        cmocka_unit_test(opened_to_look),
     };
 
     return cmocka_run_group_tests_name("registry", tests, set_up, tear_down);

@@ -49,6 +49,9 @@ static void nothing_to_hide(void **state)
         "redis://host:6379/3?prefix=a:b@c&x=y",
         "redis://[::1]:6379/0",
         "redlock://h1:1,h2:2,h3:3?prefix=a@b",
+        "redlock://h1:1,h2,[::1]?prefix=a@b",
+        "postgres://[::1]/db?application_name=a@b",
+        "redis://user@host:6379?prefix=a@b",
         "redis://host?password_file=/etc/secret&max_ttl=60s",
         "zookeeper://h1:2181,h2:2181/chroot",
         "redis://host?a=b&&c&=d&",
@@ -138,6 +141,48 @@ static void careless_passwords_are_removed_too(void **state)
         if (strstr(out, "SEC") != NULL || strstr(out, "RET") != NULL)
             print_error("shows: %s\n", out);
         check_row(strstr(out, "SEC") == NULL && strstr(out, "RET") == NULL, i);
+    }
+}
+
+/* What is said about a URL that is refused ends with its hosts. */
+static void brief(void **state)
+{
+    static const struct {
+        const char *url;
+        const char *brief;
+        bool clear;
+    } rows[] = {
+        {"redis://host:6379/0?a=b", "redis://host:6379", true},
+        {"redis://u:p@host/0", "redis://u@host", true},
+        {"redis://u:p@p@host?a=b", "redis://u@host", true},
+        {"redis://[::1]:6379", "redis://[::1]:6379", true},
+        {"redis://u:p@[::1]:6379/0?a=b@c", "redis://u@c", false},
+        {"redis://u:p/p@host", "redis://u@host", false},
+        {"redis://u:12/p@host", "redis://u@host", false},
+        {"redis://u:p?p@host", "redis://u@host", false},
+        {"redis://u:p#p@host/x", "redis://u@host", false},
+        {"redis://host:6379?a=b@c", "redis://host:6379", true},
+        {"redis://host:secret", "redis://host", true},
+        {"redis:u:p@host", "redis:", true},
+        {"redis:/u:p@host", "redis:", true},
+        {"file:/x?y", "file:", true},
+        {"no url", "", true},
+        {"", "", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char out[128];
+
+        hf__url_brief(out, sizeof out, rows[i].url);
+        if (strcmp(out, rows[i].brief) != 0)
+            print_error("became: %s\n", out);
+        check_row(strcmp(out, rows[i].brief) == 0, i);
+        check_row(hf__url_is_clear(rows[i].url) == rows[i].clear, i);
+        for (size_t size = 1; size < 8; size++) {
+            hf__url_brief(out, size, rows[i].url);
+            check_row(strlen(out) < size, i);
+        }
     }
 }
 
@@ -306,6 +351,7 @@ int main(void)
         cmocka_unit_test(nothing_to_hide),
         cmocka_unit_test(passwords_are_removed),
         cmocka_unit_test(careless_passwords_are_removed_too),
+        cmocka_unit_test(brief),
         cmocka_unit_test(redaction_never_writes_behind),
         cmocka_unit_test(decode),
         cmocka_unit_test(encode_and_back),

@@ -7,6 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+static const char *const options[] = {"prefix", "tls",           "ca", "cert", "key",
+                                      "verify", "password_file", NULL};
+
 static enum hf_status parse_rest(char *rest, struct ec_url *url, struct hf_error *err);
 static bool set_option(const char *key, const char *value, void *data);
 
@@ -19,7 +22,7 @@ enum hf_status ec_url_parse(const char *text, struct ec_url *out, struct hf_erro
     memset(out, 0, sizeof *out);
     out->verify = true;
     memcpy(out->prefix, EC_PREFIX_DEFAULT, sizeof EC_PREFIX_DEFAULT);
-    hf__url_redact(out->shown, sizeof out->shown, text);
+    hf__url_brief(out->shown, sizeof out->shown, text);
     if (rest == NULL || strncmp(rest, "//", 2) != 0)
         return hf__fail(err, HF_INVALID, "store %.180s: write etcd://HOST:PORT", out->shown);
     if (strlen(rest) >= sizeof copy)
@@ -27,6 +30,8 @@ enum hf_status ec_url_parse(const char *text, struct ec_url *out, struct hf_erro
     memcpy(copy, rest, strlen(rest) + 1);
     status = parse_rest(copy + 2, out, err);
     explicit_bzero(copy, sizeof copy);
+    if (status == HF_OK)
+        hf__url_redact(out->shown, sizeof out->shown, text);
     return status;
 }
 
@@ -93,6 +98,7 @@ static void finish_endpoints(struct ec_url *url)
 static enum hf_status parse_rest(char *rest, struct ec_url *url, struct hf_error *err)
 {
     char *query = strchr(rest, '?');
+    char why[192];
     char *at;
     size_t len;
 
@@ -112,11 +118,10 @@ static enum hf_status parse_rest(char *rest, struct ec_url *url, struct hf_error
         return hf__fail(err, HF_INVALID,
                         "store %.160s: write etcd://HOST:PORT,HOST:PORT (up to %d)", url->shown,
                         EC_ENDPOINTS_MAX);
-    if (query != NULL && !hf__url_params(query, set_option, url))
-        return hf__fail(err, HF_INVALID,
-                        "store %.100s: an option is unknown or its value is wrong; known are "
-                        "prefix, tls, ca, cert, key, verify, password_file",
-                        url->shown);
+    if (query != NULL && !hf__url_params(query, set_option, url)) {
+        hf__url_blame(why, sizeof why, query, options, set_option, url);
+        return hf__fail(err, HF_INVALID, "store %.80s: %s", url->shown, why);
+    }
     if ((url->cert[0] == '\0') != (url->key[0] == '\0'))
         return hf__fail(err, HF_INVALID, "store %.160s: cert= and key= go together", url->shown);
     if (url->plain && url->tls)

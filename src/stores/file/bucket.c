@@ -2,6 +2,7 @@
 #include "stores/file/internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,10 +23,10 @@ uint64_t hf__name_hash(const char *name)
 
 static enum hf_status damaged(struct file_store *store, uint32_t page_no, struct hf_error *err)
 {
-    return hf__fail(err, HF_CORRUPT,
-                    "store file:%s: page %u of the slot file is damaged. Stop its users and run: "
-                    "holdfast --store 'file:%s' repair",
-                    store->path, page_no, store->path);
+    char what[64];
+
+    (void)snprintf(what, sizeof what, "page %u of the slot file is damaged", page_no);
+    return hf__dir_damaged(store, what, false, err);
 }
 
 /* Never written. What else may be in such a slot is not looked at, and is gone when it is taken. */
@@ -41,7 +42,7 @@ enum hf_status hf__page_read(struct file_store *store, uint32_t page_no, struct 
 
     if (got < 0)
         return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot read the slot file: %s",
-                        store->path, strerror(errno));
+                        store->shown, strerror(errno));
     if (got != sizeof *out || !hf__sum_ok(&out->head))
         return damaged(store, page_no, err);
     for (int i = 0; i < SLOTS_PER_PAGE; i++)
@@ -56,7 +57,7 @@ enum hf_status hf__page_count(struct file_store *store, uint32_t *out, struct hf
 
     if (fstat(store->slots_fd, &st) != 0)
         return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot examine the slot file: %s",
-                        store->path, strerror(errno));
+                        store->shown, strerror(errno));
     *out = (uint32_t)(st.st_size / PAGE_SIZE);
     return HF_OK;
 }
@@ -201,7 +202,7 @@ static enum hf_status write_block(struct file_store *store, struct bucket *bucke
     if (known && memcmp(there, block, sizeof there) == 0)
         return HF_OK;
     return hf__fail(err, known ? HF_UNREACHABLE : HF_UNKNOWN,
-                    "store file:%s: cannot write the slot file: %s", store->path, strerror(error));
+                    "store file:%s: cannot write the slot file: %s", store->shown, strerror(error));
 }
 
 enum hf_status hf__bucket_write(struct file_store *store, struct bucket *bucket, struct slot *slot,
@@ -268,7 +269,7 @@ static enum hf_status append_page(struct file_store *store, const struct page *p
     if (status == HF_OK &&
         !hf__write_all(store->sys, store->slots_fd, page, sizeof *page, offset_of(*page_no)))
         status = hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot grow the slot file: %s",
-                          store->path, strerror(errno));
+                          store->shown, strerror(errno));
     hf__guard_unlock(store, GUARD_GROW);
     return status;
 }
@@ -286,7 +287,7 @@ enum hf_status hf__bucket_split(struct file_store *store, struct bucket *bucket,
 
     if (bit >= SPLITS_MAX)
         return hf__fail(err, HF_UNSUPPORTED, "store file:%s: too many names alike in their hash",
-                        store->path);
+                        store->shown);
     if (head->sum == 0)
         head->prefix = bucket->page_no - 1;
     upper.head.floor = head->floor;

@@ -69,20 +69,21 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
     len = strcspn(rest, "?");
     *shared_out = false;
     if (rest[len] == '?' && !hf__url_params(rest + len + 1, param, shared_out))
-        return hf__fail(err, HF_INVALID, "store %s: the only parameter of file: is shared=group",
-                        url);
+        return hf__fail(err, HF_INVALID,
+                        "the only parameter of file: is shared=group: write file:DIR?shared=group");
     if (strncmp(rest, "//", 2) == 0 && rest[2] == '/') {
         rest += 2; /* file:///dir is file:/dir */
         len -= 2;
     } else if (strncmp(rest, "//", 2) == 0) {
-        return hf__fail(err, HF_INVALID, "store %s: file: takes a directory, not a host", url);
+        return hf__fail(err, HF_INVALID, "file: takes a directory, not a host: write file:/DIR");
     }
     path = len > 0 ? strndup(rest, len) : default_dir();
     if (path == NULL)
         return hf__nomem(err);
     if (len > 0 && !hf__url_decode(path)) {
         free(path);
-        return hf__fail(err, HF_INVALID, "store %s: malformed %%-escape", url);
+        return hf__fail(err, HF_INVALID,
+                        "file: a %% in the path starts no escape: write %%25 for it");
     }
     if (path[0] == '\0') {
         free(path);
@@ -93,11 +94,38 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
     return HF_OK;
 }
 
+/* The end of a path says more than its beginning. */
+static void show_path(struct file_store *store)
+{
+    size_t len = strlen(store->path);
+
+    if (len <= PATH_SHOWN_MAX)
+        memcpy(store->shown, store->path, len + 1);
+    else
+        (void)snprintf(store->shown, sizeof store->shown, "...%s",
+                       store->path + len - (PATH_SHOWN_MAX - 3));
+}
+
+enum hf_status hf__dir_damaged(const struct file_store *store, const char *what, bool ask_above,
+                               struct hf_error *err)
+{
+    return hf__fail(err, HF_CORRUPT, "%s. %s: holdfast --store 'file:%s' repair%s", what,
+                    ask_above ? "Run" : "Stop its users and run", store->shown,
+                    ask_above ? " --above TOKEN (the highest token your resources have admitted)"
+                              : "");
+}
+
 static enum hf_status dir_fail(const struct file_store *store, const char *what, int error,
                                struct hf_error *err)
 {
-    return hf__fail(err, hf__dir_status(error), "store file:%s: cannot %s: %s", store->path, what,
+    return hf__fail(err, hf__dir_status(error), "store file:%s: cannot %s: %s", store->shown, what,
                     strerror(error));
+}
+
+/* The umask may take the group's rights away, and even our own. */
+static int make_dir(const char *path, mode_t mode)
+{
+    return mkdir(path, mode) == 0 ? chmod(path, mode) : -1;
 }
 
 /* mkdir -p; parents get the same private mode. */
@@ -107,10 +135,10 @@ static int make_dirs(char *path, mode_t mode)
         if (*at != '/')
             continue;
         *at = '\0';
-        (void)mkdir(path, 0700);
+        (void)make_dir(path, 0700);
         *at = '/';
     }
-    return mkdir(path, mode);
+    return make_dir(path, mode);
 }
 
 static enum hf_status check_network(const struct file_store *store, struct hf_error *err)
@@ -124,7 +152,7 @@ static enum hf_status check_network(const struct file_store *store, struct hf_er
             return hf__fail(err, HF_UNSUPPORTED,
                             "store file:%s is on a network file system (%s), where locks do not "
                             "hold: use a local directory, or a store made for several machines",
-                            store->path, networks[i].name);
+                            store->shown, networks[i].name);
     return HF_OK;
 }
 
@@ -139,17 +167,37 @@ static enum hf_status check_owner(struct file_store *store, struct hf_error *err
         return hf__fail(err, HF_DENIED,
                         "store file:%s belongs to user %ld, and we are %ld: use a directory of "
                         "your own, or ?shared=group",
-                        store->path, (long)st.st_uid, (long)geteuid());
+                        store->shown, (long)st.st_uid, (long)geteuid());
     if ((st.st_mode & S_IWOTH) != 0 || (!store->shared && (st.st_mode & S_IWGRP) != 0))
         return hf__fail(err, HF_DENIED, "store file:%s can be written by others: chmod %s %s",
-                        store->path, store->shared ? "o-w" : "go-w", store->path);
+                        store->shown, store->shared ? "o-w" : "go-w", store->shown);
     return HF_OK;
+}
+
+/* The path from the root. One that is not there, and is only looked at, is taken as it is written.
+ */
+static char *absolute_path(const struct file_store *store)
+{
+    char *here = NULL;
+    char *path = NULL;
+
+    if (store->dir_fd >= 0)
+        return realpath(store->path, NULL);
+    if (store->path[0] == '/')
+        return strdup(store->path);
+    here = getcwd(NULL, 0);
+    if (here != NULL && asprintf(&path, "%s/%s", here, store->path) < 0) {
+        path = NULL;
+        errno = ENOMEM;
+    }
+    free(here);
+    return path;
 }
 
 /* Makes the path absolute, for processes that start elsewhere, and the url from it. */
 static enum hf_status settle_path(struct file_store *store, struct hf_error *err)
 {
-    char *path = realpath(store->path, NULL);
+    char *path = absolute_path(store);
     char encoded[3 * PATH_MAX];
     size_t used = 0;
 
@@ -157,6 +205,7 @@ static enum hf_status settle_path(struct file_store *store, struct hf_error *err
         return errno == ENOMEM ? hf__nomem(err) : dir_fail(store, "resolve the path", errno, err);
     free(store->path);
     store->path = path;
+    show_path(store);
     for (; *path != '\0' && used + 4 < sizeof encoded; path++) {
         /* Only what would be taken for something else; people read this. */
         if (strchr("%?#", *path) != NULL)
@@ -170,6 +219,11 @@ static enum hf_status settle_path(struct file_store *store, struct hf_error *err
         store->url = NULL;
         return hf__nomem(err);
     }
+    if (strlen(store->url) >= HF__URL_MAX)
+        return hf__fail(err, HF_INVALID,
+                        "the path of the embedded store is too long: its URL has %zu bytes, and "
+                        "at most %d are possible",
+                        strlen(store->url), HF__URL_MAX - 1);
     return HF_OK;
 }
 
@@ -179,12 +233,15 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
     mode_t mode = store->shared ? 02770 : 0700;
     enum hf_status status;
 
+    show_path(store);
     store->dir_fd = open(store->path, flags);
+    if (store->dir_fd < 0 && errno == ENOENT && store->to_look)
+        return settle_path(store, err);
     if (store->dir_fd < 0 && errno == ENOENT) {
         if (make_dirs(store->path, mode) != 0 && errno != EEXIST)
             return dir_fail(store, "create the directory", errno, err);
         store->dir_fd = open(store->path, flags);
-        /* The umask may have taken the group's rights away. */
+        /* Behind a trailing slash the last one was made like a parent. */
         if (store->dir_fd >= 0 && store->shared)
             (void)fchmod(store->dir_fd, mode);
     }
@@ -230,7 +287,7 @@ enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t dea
             return dir_fail(store, "lock the directory", errno, err);
         if (store->base.host->now_ns() >= deadline_ns)
             return hf__fail(err, operation == LOCK_EX ? HF_BUSY : HF_UNREACHABLE,
-                            "store file:%s is in use by another process", store->path);
+                            "store file:%s is in use by another process", store->shown);
         hf__sleep_ns(pause_ns);
         pause_ns = pause_ns < 10000000 ? 2 * pause_ns : pause_ns;
     }
@@ -310,10 +367,9 @@ int hf__dir_create(struct file_store *store, const char *name)
 {
     int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
     char draft[64];
-    int fd =
-        openat(store->dir_fd, name, store->shared ? flags : flags | O_CREAT, hf__dir_mode(store));
+    int fd = openat(store->dir_fd, name, flags);
 
-    if (fd >= 0 || !store->shared || errno != ENOENT)
+    if (fd >= 0 || errno != ENOENT)
         return fd;
     draft_name(store, draft, sizeof draft, name);
     fd = openat(store->dir_fd, draft, flags | O_CREAT | O_EXCL, hf__dir_mode(store));
@@ -331,7 +387,8 @@ void hf__dir_make_folder(struct file_store *store, const char *name)
     char draft[64];
 
     if (!store->shared) {
-        (void)mkdirat(store->dir_fd, name, 0700);
+        if (mkdirat(store->dir_fd, name, 0700) == 0)
+            (void)!fchmodat(store->dir_fd, name, 0700, 0);
         return;
     }
     draft_name(store, draft, sizeof draft, name);

@@ -8,6 +8,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+static enum hf_status file_release(struct hf_store_base *base, const struct hf_claim *claim,
+                                   struct hf_error *err);
+
 struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_host *host)
 {
     struct file_store *store = calloc(1, sizeof *store);
@@ -40,11 +43,9 @@ void hf__file_free(struct file_store *store)
     free(store);
 }
 
-enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_host *host,
-                                const char *url, int64_t deadline_ns, struct hf_store_base **out,
-                                struct hf_error *err)
+static enum hf_status open_store(struct file_store *store, const char *url, int64_t deadline_ns,
+                                 struct hf_store_base **out, struct hf_error *err)
 {
-    struct file_store *store = hf__file_new(sys, host);
     enum hf_status status;
 
     if (store == NULL)
@@ -52,9 +53,11 @@ enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_
     status = hf__dir_parse(url, &store->path, &store->shared, err);
     if (status == HF_OK)
         status = hf__dir_open(store, err);
-    if (status == HF_OK)
+    /* Who looks keeps nobody from repairing the store, or from discarding what is of another boot.
+     */
+    if (status == HF_OK && !store->to_look)
         status = hf__dir_lock(store, LOCK_SH, deadline_ns, err);
-    if (status == HF_OK)
+    if (status == HF_OK && store->dir_fd >= 0)
         status = hf__slots_open(store, deadline_ns, err);
     if (status != HF_OK) {
         hf__file_free(store);
@@ -62,6 +65,24 @@ enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_
     }
     *out = &store->base;
     return HF_OK;
+}
+
+enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_host *host,
+                                const char *url, int64_t deadline_ns, struct hf_store_base **out,
+                                struct hf_error *err)
+{
+    return open_store(hf__file_new(sys, host), url, deadline_ns, out, err);
+}
+
+static enum hf_status file_open_to_look(const struct hf_host *host, const char *url,
+                                        int64_t deadline_ns, struct hf_store_base **out,
+                                        struct hf_error *err)
+{
+    struct file_store *store = hf__file_new(&hf__file_sys_real, host);
+
+    if (store != NULL)
+        store->to_look = true;
+    return open_store(store, url, deadline_ns, out, err);
 }
 
 static enum hf_status file_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
@@ -79,9 +100,7 @@ static void file_close(struct hf_store_base *base, bool forked)
     hf__file_free(store);
 }
 
-/* Somebody may have deleted the slot file under us: what we write there nobody else sees. Asked at
- * most once a second, so that it costs nothing in a busy loop. */
-static enum hf_status check_linked(struct file_store *store, struct hf_error *err)
+enum hf_status hf__file_linked(struct file_store *store, struct hf_error *err)
 {
     int64_t now_ns = store->base.host->now_ns();
     struct statx st;
@@ -96,23 +115,22 @@ static enum hf_status check_linked(struct file_store *store, struct hf_error *er
     atomic_store_explicit(&store->check_at_ns, 0, memory_order_relaxed);
     return hf__fail(err, HF_CORRUPT,
                     "store file:%s: the slot file was deleted while in use: open the store again",
-                    store->path);
+                    store->shown);
 }
 
 static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                    struct hf_grant *grant, struct hf_error *err)
 {
     struct file_store *store = hf__file_of(base);
+    int64_t patience_ns = claim->deadline_ns - base->host->now_ns();
     struct bucket bucket;
     struct slot *slot;
     enum look seen;
-    enum hf_status status = check_linked(store, err);
+    enum hf_status status;
 
-    if (status != HF_OK)
-        return status;
     if (!claim->detached && hf__life_fd(store) < 0)
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot create a FIFO: %s", store->path,
-                        strerror(errno));
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot create a FIFO: %s",
+                        store->shown, strerror(errno));
     status = hf__take_slot(store, claim, &bucket, &slot, err);
     if (status != HF_OK)
         return status;
@@ -122,6 +140,13 @@ static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_c
     hf__bucket_unlock(store, &bucket);
     if (status == HF_BUSY && claim->wait_until_ns != 0)
         status = hf__queue_wait(store, claim, grant, err);
+    if (status == HF_UNKNOWN) {
+        struct hf_claim undo = *claim;
+
+        /* It may be ours all the same, and nobody would ever give it back. */
+        undo.deadline_ns = hf__time_add(base->host->now_ns(), patience_ns);
+        (void)file_release(base, &undo, NULL);
+    }
     return status;
 }
 
@@ -130,7 +155,7 @@ static enum hf_status lost(struct file_store *store, const struct hf_claim *clai
 {
     if (grant != NULL)
         grant->loss = loss;
-    return hf__fail(err, HF_LOST, "lock \"%s\" in file:%s: %s", claim->name, store->path,
+    return hf__fail(err, HF_LOST, "lock \"%.60s\" in file:%s: %s", claim->name, store->shown,
                     hf_loss_text(loss));
 }
 
@@ -157,7 +182,7 @@ static enum hf_status file_renew(struct hf_store_base *base, const struct hf_cla
     int64_t now_ns;
     enum hf_status status;
 
-    if (check_linked(store, NULL) != HF_OK)
+    if (hf__file_linked(store, NULL) != HF_OK)
         return lost(store, claim, grant, HF_LOSS_FORGOTTEN, err);
     status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
     if (status != HF_OK)
@@ -211,6 +236,8 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
     hf__turn_release(store, owner);
     if (status == HF_OK)
         hf__floor_refill(store, claim->token);
+    if (loss == HF_LOSS_NONE && hf__file_linked(store, NULL) != HF_OK)
+        loss = HF_LOSS_FORGOTTEN;
     if (status == HF_OK && loss != HF_LOSS_NONE)
         status = lost(store, claim, NULL, loss, err);
     return status;
@@ -242,4 +269,5 @@ const struct hf_store_ops hf__file_ops = {
     .life_fd = file_life_fd,
     .url = file_url,
     .repair = hf__file_repair,
+    .open_to_look = file_open_to_look,
 };

@@ -24,7 +24,7 @@ static enum hf_status floor_fail(const struct file_store *store, const char *wha
                                  struct hf_error *err)
 {
     return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot %s the token floor: %s",
-                    store->path, what, strerror(errno));
+                    store->shown, what, strerror(errno));
 }
 
 static int format_line(char *out, size_t size, uint64_t promise)
@@ -59,10 +59,7 @@ enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf
         if (got == format_line(expected, sizeof expected, *out) && strcmp(line, expected) == 0)
             return HF_OK;
     }
-    return hf__fail(err, HF_CORRUPT,
-                    "store file:%s: the token floor is damaged. Run: holdfast --store 'file:%s' "
-                    "repair --above TOKEN (the highest token your resources have admitted)",
-                    store->path, store->path);
+    return hf__dir_damaged(store, "the token floor is damaged", true, err);
 }
 
 enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struct hf_error *err)
@@ -79,8 +76,7 @@ enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struc
                      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, hf__dir_mode(store));
     if (fd < 0)
         return floor_fail(store, "create", err);
-    if (store->shared)
-        (void)fchmod(fd, hf__dir_mode(store));
+    (void)fchmod(fd, hf__dir_mode(store)); /* whatever the umask */
     written = hf__write_all(sys, fd, line, (size_t)len, 0) && sys->fsync(fd) == 0;
     if (!written) {
         enum hf_status status = floor_fail(store, "write", err);
@@ -104,7 +100,7 @@ static enum hf_status lock_fail(const struct file_store *store, int fd, struct h
         return hf__fail(err, HF_UNREACHABLE,
                         "store file:%s: %s is raising the token floor and does not go on: resume "
                         "or end it",
-                        store->path, who);
+                        store->shown, who);
     return floor_fail(store, "lock", err);
 }
 
@@ -150,10 +146,7 @@ static enum hf_status read_header(struct file_store *store, struct file_header *
     if (got < 0)
         return floor_fail(store, "compare the slot file with", err);
     if (got != sizeof *out || !hf__sum_ok(out))
-        return hf__fail(err, HF_CORRUPT,
-                        "store file:%s: the slot file's header is damaged. Stop its users and run: "
-                        "holdfast --store 'file:%s' repair",
-                        store->path, store->path);
+        return hf__dir_damaged(store, "the slot file's header is damaged", false, err);
     return HF_OK;
 }
 

@@ -41,9 +41,9 @@ static enum hf_status give_up(struct file_store *store, uint32_t page_no, struct
         return hf__fail(err, HF_UNREACHABLE,
                         "store file:%s: %s is in the middle of a change and does not go on: "
                         "resume or end it",
-                        store->path, who);
+                        store->shown, who);
     return hf__fail(err, HF_UNREACHABLE,
-                    "store file:%s: too busy: a bucket could not be locked in time", store->path);
+                    "store file:%s: too busy: a bucket could not be locked in time", store->shown);
 }
 
 /* 0: locked; 1: somebody has it; -1: errno. */
@@ -82,7 +82,7 @@ enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_
     }
     if (result < 0)
         return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot lock the slot file: %s",
-                        store->path, strerror(errno));
+                        store->shown, strerror(errno));
     return HF_OK;
 }
 

@@ -14,6 +14,7 @@
 #define CLAIM_NS       HF__NS_PER_S /* how long a hand-over waits for its waiter        */
 #define FIFO_NAME_SIZE 64           /* "queue/" + hash + ticket                         */
 #define HOUR_US        3600000000LL
+#define PATH_SHOWN_MAX 80 /* bytes of a path in an error's text */
 
 /* A waiter's FIFO, kept while its owner holds the lock: the next in line watches it. */
 struct turn {
@@ -26,14 +27,16 @@ struct turn {
 struct file_store {
     struct hf_store_base base;
     const struct hf__file_sys *sys;
-    char *path; /* the directory, absolute once it is open */
-    char *url;  /* file: and the path, as another process may open it */
-    int dir_fd; /* holds flock(LOCK_SH)            */
+    char *path;                     /* the directory, absolute once it is open */
+    char shown[PATH_SHOWN_MAX + 1]; /* the path, or the end of a long one, for error texts */
+    char *url;                      /* file: and the path, as another process may open it */
+    int dir_fd;                     /* holds flock(LOCK_SH)            */
     int slots_fd;
     atomic_int_fast64_t check_at_ns; /* when to ask next whether the file is still there */
     char boot_id[37];
-    bool shared; /* ?shared=group                   */
-    gid_t gid;   /* the directory's group           */
+    bool to_look; /* makes nothing: slots_fd is -1 if there is no store yet */
+    bool shared;  /* ?shared=group                   */
+    gid_t gid;    /* the directory's group           */
     uint64_t token_base;
     atomic_uint_fast64_t promise;         /* tokens up to here may be given */
     pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing */
@@ -66,7 +69,8 @@ bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, siz
 /* From a URL to a directory; *shared_out: ?shared=group. The caller frees *path_out. */
 enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
                              struct hf_error *err);
-/* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd. */
+/* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd. Only
+ * to look, dir_fd stays -1 if there is none. */
 enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err);
 /* fsync of the directories above, as far as we may read them: a directory whose own name is lost
  * with the power takes the floor with it. */
@@ -74,6 +78,9 @@ enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *e
 /* flock(2) on the directory, tried until deadline_ns. */
 enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,
                             struct hf_error *err);
+/* HF_CORRUPT: what is damaged, and how to repair it. ask_above: the tokens are in doubt too. */
+enum hf_status hf__dir_damaged(const struct file_store *store, const char *what, bool ask_above,
+                               struct hf_error *err);
 /* *out: a slot file other than `except` (NULL: any) is there. */
 enum hf_status hf__dir_has_slots(const struct file_store *store, const char *except, bool *out,
                                  struct hf_error *err);
@@ -81,8 +88,8 @@ enum hf_status hf__dir_has_slots(const struct file_store *store, const char *exc
 enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err);
 /* The mode for files: 0600, or 0660 in a shared directory. */
 mode_t hf__dir_mode(const struct file_store *store);
-/* Opens a small file for reading and writing, made if need be. In a shared directory it appears
- * with the group's rights from the start, whatever the umask. -1 with errno. */
+/* Opens a small file for reading and writing, made if need be. It appears with all its rights from
+ * the start, whatever the umask. -1 with errno. */
 int hf__dir_create(struct file_store *store, const char *name);
 /* The same for a folder. */
 void hf__dir_make_folder(struct file_store *store, const char *name);
@@ -91,7 +98,8 @@ enum hf_status hf__dir_status(int error);
 /* Refuses files and FIFOs that others could have planted. */
 bool hf__dir_trusts(const struct file_store *store, const struct stat *st);
 
-/* open.c: opens or creates the slot file; dir_fd is open and locked shared. */
+/* open.c: opens or creates the slot file; dir_fd is open and locked shared. Only to look, slots_fd
+ * stays -1 if there is none, and dir_fd need not be locked. */
 enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err);
 
 /* floor.c: the durable promise about tokens. */
@@ -169,10 +177,13 @@ void hf__life_sweep(struct file_store *store);
 /* queue.c: tickets and their FIFOs. */
 
 /* The first ticket from slot->head on whose waiter lives, or slot->tail; removes dead FIFOs it
- * passes. *fd_out (may be NULL): the FIFO, open for writing, -1 if there is none. */
+ * passes. The bucket is locked. *fd_out (may be NULL): the FIFO, open for writing, -1 if there is
+ * none. */
 uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot, int *fd_out);
-/* How many waiters live. */
+/* How many waiters live. The bucket need not be locked; nothing is changed. */
 uint64_t hf__queue_count(struct file_store *store, const struct slot *slot);
+/* Removes the FIFO queue/HASH.TICKET if its waiter is dead; leaves it if the bucket is in use. */
+void hf__queue_sweep(struct file_store *store, const char *name);
 /* Waits in line for claim->name until it is granted, the wait is over, or cancelled. */
 enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err);
@@ -220,7 +231,11 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
 enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,
                                struct hf_error *report);
 
-/* file.c: a store struct with nothing open yet; and its end. */
+/* file.c: HF_CORRUPT if somebody deleted the slot file under us: what we read and write there
+ * nobody else sees. Asked at most once a second, so that it costs nothing in a busy loop. */
+enum hf_status hf__file_linked(struct file_store *store, struct hf_error *err);
+
+/* A store struct with nothing open yet; and its end. */
 struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_host *host);
 void hf__file_free(struct file_store *store);
 

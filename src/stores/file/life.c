@@ -26,6 +26,11 @@ static void life_name(char *out, size_t size, uint64_t client)
     (void)snprintf(out, size, "alive/%016" PRIx64, client);
 }
 
+static int open_both(const struct file_store *store, const char *name)
+{
+    return openat(store->dir_fd, name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+}
+
 int hf__fifo_make(struct file_store *store, const char *name)
 {
     char folder[16];
@@ -41,7 +46,10 @@ int hf__fifo_make(struct file_store *store, const char *name)
         if (mkfifoat(store->dir_fd, name, hf__dir_mode(store)) != 0)
             return -1;
     }
-    fd = openat(store->dir_fd, name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+    fd = open_both(store, name);
+    if (fd < 0 && errno == EACCES && /* our own rights are gone too */
+        fchmodat(store->dir_fd, name, hf__dir_mode(store), 0) == 0)
+        fd = open_both(store, name);
     if (fd >= 0 && store->shared)
         (void)fchmod(fd, hf__dir_mode(store));
     if (fd < 0)
@@ -141,17 +149,6 @@ static bool is_old(struct file_store *store, const char *name)
            store->base.host->wall_us() / 1000000 - st.st_mtime > SWEEP_AGE_S;
 }
 
-/* Nobody reads from a waiter's FIFO but the waiter: no reader means dead. */
-static void sweep_waiter(struct file_store *store, const char *name)
-{
-    int fd = openat(store->dir_fd, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-
-    if (fd >= 0)
-        (void)close(fd);
-    else if (errno == ENXIO && is_old(store, name))
-        (void)unlinkat(store->dir_fd, name, 0);
-}
-
 static void sweep_folder(struct file_store *store, const char *folder, bool waiters)
 {
     int fd = openat(store->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -173,7 +170,8 @@ static void sweep_folder(struct file_store *store, const char *folder, bool wait
             if (is_old(store, name))
                 (void)unlinkat(store->dir_fd, name, 0);
         } else if (waiters) {
-            sweep_waiter(store, name);
+            if (is_old(store, name))
+                hf__queue_sweep(store, name);
         } else {
             int alive = open_if_alive(store, name);
 

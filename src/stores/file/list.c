@@ -72,7 +72,7 @@ static enum hf_status list_tree(struct file_store *store, uint32_t page_no, uint
     enum hf_status status;
 
     if (store->base.host->now_ns() >= query->deadline_ns)
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: listing took too long", store->path);
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: listing took too long", store->shown);
     status = read_page(store, page_no, query->deadline_ns, &page, err);
     if (status != HF_OK)
         return status;
@@ -103,6 +103,11 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
     enum hf_status status = HF_OK;
     bool more = true;
 
+    if (store->slots_fd < 0)
+        return HF_OK; /* there is no store yet */
+    status = hf__file_linked(store, err);
+    if (status != HF_OK)
+        return status;
     if (query->exact)
         return list_one(store, query, fn, data, err);
     for (uint32_t root = 1; root <= ROOTS && more && status == HF_OK; root++)

@@ -18,15 +18,6 @@ static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
 static enum hf_status create(struct file_store *store, const char *name, int64_t deadline_ns,
                              struct hf_error *err);
 
-static enum hf_status damaged(const struct file_store *store, const char *name,
-                              struct hf_error *err)
-{
-    return hf__fail(err, HF_CORRUPT,
-                    "store file:%s: %s is damaged. Stop its users and run: "
-                    "holdfast --store 'file:%s' repair",
-                    store->path, name, store->path);
-}
-
 static enum hf_status check_header(struct file_store *store, const char *name, struct hf_error *err)
 {
     struct file_header header;
@@ -34,24 +25,24 @@ static enum hf_status check_header(struct file_store *store, const char *name, s
     ssize_t got = store->sys->pread(store->slots_fd, &header, sizeof header, 0);
 
     if (got < 0 || fstat(store->slots_fd, &st) != 0)
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot read %s: %s", store->path, name,
-                        strerror(errno));
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot read %s: %s", store->shown,
+                        name, strerror(errno));
     if (got != sizeof header || !hf__sum_ok(&header) ||
         memcmp(header.magic, magic, sizeof magic) != 0 ||
         st.st_size < (off_t)PAGE_SIZE * (1 + (off_t)ROOTS))
-        return damaged(store, name, err);
+        return hf__dir_damaged(store, "the slot file is damaged", false, err);
     if (header.version != FORMAT_VERSION || header.page_size != PAGE_SIZE)
         return hf__fail(err, HF_UNSUPPORTED,
                         "store file:%s was made by another version of holdfast (format %u, ours is "
                         "%d): end its users first",
-                        store->path, header.version, FORMAT_VERSION);
+                        store->shown, header.version, FORMAT_VERSION);
     if (strcmp(header.boot_id, store->boot_id) != 0)
-        return damaged(store, name, err);
+        return hf__dir_damaged(store, "the slot file is damaged", false, err);
     if (header.time_namespace != store->sys->time_namespace())
         return hf__fail(err, HF_UNSUPPORTED,
                         "store file:%s is used from another time namespace, whose clock differs: "
                         "deadlines would not agree",
-                        store->path);
+                        store->shown);
     store->token_base = header.base;
     atomic_store(&store->promise, header.promise);
     return HF_OK;
@@ -65,7 +56,7 @@ static enum hf_status check_floor(struct file_store *store, int64_t deadline_ns,
     int fd;
     enum hf_status status = hf__floor_read(store, &floor, err);
 
-    if (status != HF_OK || floor >= atomic_load(&store->promise))
+    if (status != HF_OK || floor >= atomic_load(&store->promise) || store->to_look)
         return status;
     status = hf__floor_lock(store, deadline_ns, &fd, err);
     if (status != HF_OK)
@@ -81,21 +72,24 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
 {
     char name[NAME_SIZE];
     struct stat st;
+    uint64_t floor;
     enum hf_status status;
 
     if (!store->sys->boot_id(store->boot_id))
         return hf__fail(err, HF_UNSUPPORTED,
                         "store file:%s: the system does not tell its boot id: is /proc mounted?",
-                        store->path);
+                        store->shown);
     (void)snprintf(name, sizeof name, "slots-%s", store->boot_id);
     for (;;) {
         store->slots_fd =
             store->sys->openat(store->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
         if (store->slots_fd >= 0)
             break;
+        if (errno == ENOENT && store->to_look)
+            return hf__floor_read(store, &floor, err); /* damage is worth telling */
         if (errno != ENOENT)
             return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot open %s: %s",
-                            store->path, name, strerror(errno));
+                            store->shown, name, strerror(errno));
         status = create(store, name, deadline_ns, err);
         if (status != HF_OK)
             return status;
@@ -103,7 +97,7 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
     if (fstat(store->slots_fd, &st) != 0 || !S_ISREG(st.st_mode) || !hf__dir_trusts(store, &st))
         return hf__fail(err, HF_DENIED,
                         "store file:%s: %s is not ours alone to write: check owner and mode",
-                        store->path, name);
+                        store->shown, name);
     status = check_header(store, name, err);
     return status == HF_OK ? check_floor(store, deadline_ns, err) : status;
 }
@@ -119,16 +113,12 @@ static enum hf_status discard_others(struct file_store *store, const char *name,
     if (status != HF_OK || !others)
         return status;
     if (floor == 0)
-        return hf__fail(
-            err, HF_CORRUPT,
-            "store file:%s: the token floor is missing. Run: holdfast --store 'file:%s' "
-            "repair --above TOKEN (the highest token your resources have admitted)",
-            store->path, store->path);
+        return hf__dir_damaged(store, "the token floor is missing", true, err);
     if (flock(store->dir_fd, LOCK_EX | LOCK_NB) != 0)
         return hf__fail(err, HF_UNSUPPORTED,
                         "store file:%s is in use by a process with another boot id: a container "
                         "with a boot id of its own cannot share it",
-                        store->path);
+                        store->shown);
     return hf__dir_discard(store, err);
 }
 
@@ -157,8 +147,7 @@ static enum hf_status write_new(struct file_store *store, const char *name, uint
                             O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                             hf__dir_mode(store));
     if (fd >= 0) {
-        if (store->shared)
-            (void)fchmod(fd, hf__dir_mode(store));
+        (void)fchmod(fd, hf__dir_mode(store)); /* whatever the umask */
         written = hf__write_all(store->sys, fd, image, size, 0) &&
                   store->sys->renameat(store->dir_fd, NEW_NAME, store->dir_fd, name) == 0;
     }
@@ -170,7 +159,7 @@ static enum hf_status write_new(struct file_store *store, const char *name, uint
         errno = error;
         status =
             hf__fail(err, hf__dir_status(errno), "store file:%s: cannot create the slot file: %s",
-                     store->path, strerror(errno));
+                     store->shown, strerror(errno));
     }
     if (fd >= 0)
         (void)close(fd);

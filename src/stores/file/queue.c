@@ -11,7 +11,8 @@
  * line watches the holder's alive/ FIFO instead, and the holder's expiry. A slow poll backs it all.
  *
  * Who unlinks: a waiter its own FIFO when it leaves or releases; whoever passes over a dead
- * ticket, that one's; the sweep, the rest.
+ * ticket, that one's; the sweep, the rest. A ticket may be drawn again after its waiter left, so
+ * another's FIFO is unlinked only with the bucket locked.
  */
 #include "stores/file/internal.h"
 
@@ -42,8 +43,9 @@ static void ticket_name(char *out, uint64_t hash, uint64_t ticket)
     (void)snprintf(out, FIFO_NAME_SIZE, "queue/%016" PRIx64 ".%" PRIu64, hash, ticket);
 }
 
-/* Opens a ticket's FIFO for writing. -1: dead, and unlinked; -2: cannot tell. */
-static int open_ticket(struct file_store *store, uint64_t hash, uint64_t ticket)
+/* Opens a ticket's FIFO for writing. -1: dead; -2: cannot tell. Unlinks that of a dead one if the
+ * bucket is locked: otherwise it may be one that its waiter is about to open. */
+static int open_ticket(struct file_store *store, uint64_t hash, uint64_t ticket, bool locked)
 {
     char name[FIFO_NAME_SIZE];
     int fd;
@@ -52,10 +54,10 @@ static int open_ticket(struct file_store *store, uint64_t hash, uint64_t ticket)
     fd = openat(store->dir_fd, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0)
         return fd;
-    if (errno == ENXIO)
-        (void)unlinkat(store->dir_fd, name, 0);
-    else if (errno != ENOENT)
+    if (errno != ENXIO && errno != ENOENT)
         return -2;
+    if (errno == ENXIO && locked)
+        (void)unlinkat(store->dir_fd, name, 0);
     return -1;
 }
 
@@ -64,7 +66,7 @@ uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot,
     if (fd_out != NULL)
         *fd_out = -1;
     for (uint64_t ticket = slot->head; ticket < slot->tail; ticket++) {
-        int fd = open_ticket(store, slot->hash, ticket);
+        int fd = open_ticket(store, slot->hash, ticket, true);
 
         if (fd == -1)
             continue;
@@ -82,7 +84,7 @@ uint64_t hf__queue_count(struct file_store *store, const struct slot *slot)
     uint64_t count = 0;
 
     for (uint64_t ticket = slot->head; ticket < slot->tail; ticket++) {
-        int fd = open_ticket(store, slot->hash, ticket);
+        int fd = open_ticket(store, slot->hash, ticket, false);
 
         if (fd >= 0)
             (void)close(fd);
@@ -90,6 +92,22 @@ uint64_t hf__queue_count(struct file_store *store, const struct slot *slot)
             count++;
     }
     return count;
+}
+
+void hf__queue_sweep(struct file_store *store, const char *name)
+{
+    struct bucket bucket;
+    uint64_t hash;
+    uint64_t ticket;
+    int fd;
+
+    if (sscanf(name, "queue/%16" SCNx64 ".%" SCNu64, &hash, &ticket) != 2 ||
+        hf__bucket_lock(store, hash, 0, &bucket, NULL) != HF_OK)
+        return;
+    fd = open_ticket(store, hash, ticket, true);
+    if (fd >= 0)
+        (void)close(fd);
+    hf__bucket_unlock(store, &bucket);
 }
 
 enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
@@ -127,7 +145,7 @@ static void choose_watch(struct file_store *store, struct waiter *waiter, const 
         now_ns + poll_ns + (int64_t)(hf__hash64(&before, sizeof before, 0) % (uint64_t)poll_ns);
     waiter->watch_fd = -1;
     while (before > slot->head) {
-        int fd = open_ticket(store, waiter->hash, --before);
+        int fd = open_ticket(store, waiter->hash, --before, true);
 
         if (fd != -1) {
             waiter->watch_fd = fd >= 0 ? fd : -1;
@@ -172,8 +190,8 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
     waiter->ticket = slot->tail;
     ticket_name(name, waiter->hash, waiter->ticket);
     if (!hf__turn_place(store, waiter->turn, name))
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot wait for lock \"%s\": %s",
-                        store->path, slot->name, strerror(errno));
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot wait for lock \"%.60s\": %s",
+                        store->shown, slot->name, strerror(errno));
     slot->tail++;
     status = hf__bucket_write(store, bucket, slot, err);
     if (status == HF_OK) {
@@ -228,7 +246,7 @@ static bool trim(struct file_store *store, struct slot *slot)
     uint64_t tail = slot->tail;
 
     while (slot->tail > slot->head) {
-        int fd = open_ticket(store, slot->hash, slot->tail - 1);
+        int fd = open_ticket(store, slot->hash, slot->tail - 1, true);
 
         if (fd >= 0)
             (void)close(fd);
@@ -302,8 +320,8 @@ enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *c
 
         unwatch(&waiter);
         if (cancelled) {
-            status =
-                hf__fail(err, HF_CANCELLED, "waiting for lock \"%s\" was cancelled", claim->name);
+            status = hf__fail(err, HF_CANCELLED, "waiting for lock \"%.60s\" was cancelled",
+                              claim->name);
             break;
         }
     }

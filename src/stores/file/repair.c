@@ -79,7 +79,7 @@ static enum hf_status cannot_read(const struct file_store *store, int error,
     if (error == ENOMEM)
         return hf__nomem(report);
     return hf__fail(report, hf__dir_status(error), "store file:%s: cannot read its slot files: %s",
-                    store->path, strerror(error));
+                    store->shown, strerror(error));
 }
 
 /* The same for all slot files that are there: one of an earlier boot is as good a witness. A
@@ -143,7 +143,7 @@ static enum hf_status rebuild(struct file_store *store, uint64_t above, struct h
         return status;
     (void)hf__fail(report, HF_OK,
                    "store file:%s was rebuilt: its leases ended, tokens go on above %llu",
-                   store->path, (unsigned long long)highest);
+                   store->shown, (unsigned long long)highest);
     return HF_OK;
 }
 
@@ -153,7 +153,7 @@ static enum hf_status raise_base(struct file_store *store, uint64_t above, struc
     struct file_header header;
 
     if (above < store->token_base)
-        return hf__fail(report, HF_OK, "store file:%s is sound: nothing was changed", store->path);
+        return hf__fail(report, HF_OK, "store file:%s is sound: nothing was changed", store->shown);
     if (pread(store->slots_fd, &header, sizeof header, 0) != sizeof header)
         return HF_CORRUPT;
     header.base = above + 1;
@@ -161,14 +161,21 @@ static enum hf_status raise_base(struct file_store *store, uint64_t above, struc
     if (pwrite(store->slots_fd, &header, sizeof header, 0) != sizeof header)
         return HF_CORRUPT;
     return hf__fail(report, HF_OK, "store file:%s is sound: its tokens go on above %llu",
-                    store->path, (unsigned long long)above);
+                    store->shown, (unsigned long long)above);
 }
 
 static enum hf_status repair(struct file_store *store, uint64_t above, struct hf_error *report)
 {
     int64_t deadline_ns = store->base.host->now_ns() + PATIENCE_NS;
-    enum hf_status status = hf__dir_open(store, report);
+    enum hf_status status;
 
+    /* Nothing is known of one that is not there; with a token to begin above it can be made. */
+    store->to_look = above == 0;
+    status = hf__dir_open(store, report);
+    store->to_look = false;
+    if (status == HF_OK && store->dir_fd < 0)
+        return hf__fail(report, HF_INVALID, "there is no store file:%s, and nothing to repair",
+                        store->shown);
     if (status == HF_OK)
         status = hf__dir_lock(store, LOCK_EX, deadline_ns, report);
     if (status != HF_OK)

@@ -20,10 +20,10 @@ enum hf_status hf__busy(struct file_store *store, const struct slot *slot, const
     char age[24];
 
     if (slot->expires_ns == 0)
-        return hf__fail(err, HF_BUSY, "lock \"%s\" in file:%s is about to go to a waiter", name,
-                        store->path);
-    return hf__fail(err, HF_BUSY, "lock \"%s\" in file:%s is held by %s for %s (token %llu)", name,
-                    store->path, slot->label[0] != '\0' ? slot->label : "another",
+        return hf__fail(err, HF_BUSY, "lock \"%.60s\" in file:%s is about to go to a waiter", name,
+                        store->shown);
+    return hf__fail(err, HF_BUSY, "lock \"%.60s\" in file:%s is held by %s for %s (token %llu)",
+                    name, store->shown, slot->label[0] != '\0' ? slot->label : "another",
                     hf__format_duration(age, sizeof age, (now_ns - slot->taken_ns) / HF__NS_PER_MS),
                     (unsigned long long)slot->token);
 }
@@ -32,7 +32,10 @@ enum hf_status hf__take_slot(struct file_store *store, const struct hf_claim *cl
                              struct bucket *bucket, struct slot **out, struct hf_error *err)
 {
     uint64_t hash = hf__name_hash(claim->name);
+    enum hf_status linked = hf__file_linked(store, err); /* also in the middle of a wait */
 
+    if (linked != HF_OK)
+        return linked;
     for (int splits = 0; splits <= SPLITS_MAX; splits++) {
         enum hf_status status = hf__bucket_lock(store, hash, claim->deadline_ns, bucket, err);
 
@@ -56,7 +59,7 @@ enum hf_status hf__take_slot(struct file_store *store, const struct hf_claim *cl
         if (status != HF_OK)
             return status;
     }
-    return hf__fail(err, HF_UNSUPPORTED, "store file:%s: no room for lock \"%s\"", store->path,
+    return hf__fail(err, HF_UNSUPPORTED, "store file:%s: no room for lock \"%.60s\"", store->shown,
                     claim->name);
 }
 
@@ -108,8 +111,8 @@ static enum hf_status take(struct file_store *store, struct bucket *bucket, stru
     if (floor < store->token_base)
         floor = store->token_base;
     if (!hf__token_next(slot->token, store->base.host->wall_us(), floor, &token))
-        return hf__fail(err, HF_CORRUPT, "store file:%s: tokens of lock \"%s\" are used up",
-                        store->path, claim->name);
+        return hf__fail(err, HF_CORRUPT, "store file:%s: tokens of lock \"%.60s\" are used up",
+                        store->shown, claim->name);
     status = hf__floor_admit(store, token, claim->deadline_ns, err);
     if (status != HF_OK)
         return status;
@@ -120,7 +123,7 @@ static enum hf_status take(struct file_store *store, struct bucket *bucket, stru
     slot->claim_ns = 0;
     slot->ttl_ms = claim->ttl_ms;
     if (!hf__hex_decode(slot->owner, sizeof slot->owner, claim->owner))
-        return hf__fail(err, HF_INVALID, "lock \"%s\": malformed owner", claim->name);
+        return hf__fail(err, HF_INVALID, "lock \"%.60s\": malformed owner", claim->name);
     hf__copy_printable(slot->label, sizeof slot->label, claim->label);
     status = hf__bucket_write(store, bucket, slot, err);
     if (status != HF_OK)

@@ -51,6 +51,8 @@ enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query,
     char name[HF_NAME_MAX + 1] = "";
     bool more = true;
 
+    if (store->absent)
+        return hf__ok(err);
     while (more) {
         struct pg_params params = {0};
         struct pg_call call = {.lock = query->exact ? query->name : NULL,

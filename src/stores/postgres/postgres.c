@@ -1,6 +1,7 @@
 /* postgres.c - the PostgreSQL store: its table of operations, opening and closing. */
 #include "stores/postgres/postgres.h"
 #include "base/base.h"
+#include "stores/postgres/schema.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,9 @@
 
 static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
                                  struct hf_store_base **out, struct hf_error *err);
+static enum hf_status store_open_to_look(const struct hf_host *host, const char *url,
+                                         int64_t deadline_ns, struct hf_store_base **out,
+                                         struct hf_error *err);
 static void store_close(struct hf_store_base *base, bool forked);
 
 static const char *const schemes[] = {"postgres", "postgresql", NULL};
@@ -25,6 +29,7 @@ static const struct hf_store_ops ops = {
     .renew = pg_renew,
     .release = pg_release,
     .list = pg_list,
+    .open_to_look = store_open_to_look,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -52,29 +57,37 @@ static void sweep(struct pg_store *store, const struct pg_patience *patience)
 
 /* Meets the server, so that a wrong password is told now and the first acquire is one round trip.
  * One in quarantine is open all the same: renewals, releases and listings go on. */
-static enum hf_status meet(struct pg_store *store, const struct pg_patience *patience,
+static enum hf_status meet(struct pg_store *store, bool to_look, const struct pg_patience *patience,
                            struct hf_error *err)
 {
     struct pg_conn *conn;
     char id[PG_ID_SIZE];
     enum hf_status status = pg_pool_take(&store->main, PG_USE_ACQUIRE, false, patience, &conn, err);
+    bool there = false;
     int version;
 
     if (status != HF_OK)
         return status;
     version = PQserverVersion(conn->link);
+    if (to_look)
+        status = pg_schema_exists(conn, patience, store->url.shown, &there, err);
     pg_pool_give(&store->main, conn);
     if (version < SERVER_MIN)
         return hf__fail(err, HF_UNSUPPORTED, "store %.150s: needs PostgreSQL %d or later",
                         store->url.shown, SERVER_MIN / 10000);
+    if (to_look) {
+        store->absent = !there;
+        return status;
+    }
     status = pg_guard_pass(store, patience, id, err);
     if (status == HF_OK)
         sweep(store, patience);
     return status == HF_QUARANTINE ? hf__ok(err) : status;
 }
 
-static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
-                                 struct hf_store_base **out, struct hf_error *err)
+static enum hf_status open_store(const struct hf_host *host, const char *url, bool to_look,
+                                 int64_t deadline_ns, struct hf_store_base **out,
+                                 struct hf_error *err)
 {
     struct pg_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct pg_store *store = calloc(1, sizeof *store);
@@ -90,13 +103,26 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
     pg_pool_init(&store->listen, host, store->url.listen_uri, store->url.shown);
     status = pg_url_parse(url, &store->url, err);
     if (status == HF_OK)
-        status = meet(store, &patience, err);
+        status = meet(store, to_look, &patience, err);
     if (status != HF_OK) {
         store_close(&store->base, false);
         return status;
     }
     *out = &store->base;
     return hf__ok(err);
+}
+
+static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
+                                 struct hf_store_base **out, struct hf_error *err)
+{
+    return open_store(host, url, false, deadline_ns, out, err);
+}
+
+static enum hf_status store_open_to_look(const struct hf_host *host, const char *url,
+                                         int64_t deadline_ns, struct hf_store_base **out,
+                                         struct hf_error *err)
+{
+    return open_store(host, url, true, deadline_ns, out, err);
 }
 
 static void store_close(struct hf_store_base *base, bool forked)

@@ -48,6 +48,7 @@ struct pg_store {
     struct pg_url url;
     struct pg_pool main;
     struct pg_pool listen; /* only with PG_LISTEN_URL                              */
+    bool absent;           /* only looked at, and there is no schema: no locks     */
     atomic_uint ears;      /* waiters that listen now                              */
     atomic_uint holds;     /* grants not given back: somebody will want to renew   */
     pthread_mutex_t lock;  /* guards what follows                                  */

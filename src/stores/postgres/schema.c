@@ -71,6 +71,18 @@ enum hf_status pg_schema_newer(int64_t version, const char *shown, struct hf_err
                     shown, (long long)version, PG_SCHEMA_VERSION);
 }
 
+enum hf_status pg_schema_exists(struct pg_conn *conn, const struct pg_patience *patience,
+                                const char *shown, bool *out, struct hf_error *err)
+{
+    struct pg_outcome outcome;
+    int64_t there = 0;
+
+    if (!run(conn, EXISTS_SQL, patience, &there, &outcome))
+        return fail(&outcome, shown, err);
+    *out = there == 1;
+    return HF_OK;
+}
+
 enum hf_status pg_schema_migrate(struct pg_conn *conn, const struct pg_patience *patience,
                                  const char *shown, struct hf_error *err)
 {

@@ -22,6 +22,10 @@ extern const size_t pg_step_count;
 enum hf_status pg_schema_migrate(struct pg_conn *conn, const struct pg_patience *patience,
                                  const char *shown, struct hf_error *err);
 
+/* *out: the schema is there, of whatever version. HF_OK; HF_DENIED; HF_UNREACHABLE. */
+enum hf_status pg_schema_exists(struct pg_conn *conn, const struct pg_patience *patience,
+                                const char *shown, bool *out, struct hf_error *err);
+
 /* Fills *err: a newer client has been here. HF_UNSUPPORTED. */
 enum hf_status pg_schema_newer(int64_t version, const char *shown, struct hf_error *err);
 

@@ -56,19 +56,51 @@ static enum hf_status take_param(struct pg_url *out, const char *param, size_t l
     return HF_OK;
 }
 
+/* False for a port that is none: libpq takes it up to the moment it connects, and quotes it then.
+ */
+static bool ports_are_good(const PQconninfoOption *options)
+{
+    for (; options->keyword != NULL; options++)
+        if (strcmp(options->keyword, "port") == 0 && options->val != NULL &&
+            options->val[strspn(options->val, "0123456789,")] != '\0')
+            return false;
+    return true;
+}
+
+/* libpq takes the first '@' for the end of the password. */
+static bool has_one_at(const char *uri)
+{
+    const char *authority = strstr(uri, "://");
+    size_t len;
+
+    if (authority == NULL)
+        return true;
+    authority += 3;
+    len = strcspn(authority, "/?#");
+    return memchr(authority, '@', len) == memrchr(authority, '@', len);
+}
+
 /* What libpq says of a malformed URI quotes it, password and all: so it is not passed on. */
 static enum hf_status check_uri(const char *uri, const char *shown, struct hf_error *err)
 {
     char *why = NULL;
-    PQconninfoOption *options = PQconninfoParse(uri, &why);
+    PQconninfoOption *options = NULL;
+    bool good = false;
 
+    if (!hf__url_is_clear(uri) || !has_one_at(uri))
+        return hf__fail(err, HF_INVALID,
+                        "store %.100s: in a user or password write @ as %%40, / as %%2F, ? as %%3F "
+                        "and # as %%23",
+                        shown);
+    options = PQconninfoParse(uri, &why);
     PQfreemem(why);
-    if (options == NULL)
+    good = options != NULL && ports_are_good(options);
+    PQconninfoFree(options);
+    if (!good)
         return hf__fail(err, HF_INVALID,
                         "store %.120s: not a URI that libpq understands: write "
                         "postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full",
                         shown);
-    PQconninfoFree(options);
     return HF_OK;
 }
 
@@ -80,7 +112,7 @@ enum hf_status pg_url_parse(const char *url, struct pg_url *out, struct hf_error
     enum hf_status status;
 
     *out = (struct pg_url){.max_ttl_ms = PG_MAX_TTL_DEFAULT_MS};
-    hf__url_redact(out->shown, sizeof out->shown, url);
+    hf__url_brief(out->shown, sizeof out->shown, url);
     if (strlen(url) >= PG_URL_MAX)
         return hf__fail(err, HF_INVALID, "a store URL has at most %d bytes", PG_URL_MAX - 1);
     memcpy(out->uri, url, used);
@@ -104,5 +136,7 @@ enum hf_status pg_url_parse(const char *url, struct pg_url *out, struct hf_error
     status = check_uri(out->uri, out->shown, err);
     if (status == HF_OK && out->listen == PG_LISTEN_URL)
         status = check_uri(out->listen_uri, out->shown, err);
+    if (status == HF_OK)
+        hf__url_redact(out->shown, sizeof out->shown, url);
     return status;
 }

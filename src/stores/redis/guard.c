@@ -29,7 +29,7 @@ void rd_guard_ask(struct rd_node *node, struct rd_request *request)
     rd_request_word(request, rd_scripts[RD_SCRIPT_HANDSHAKE].sha1);
     rd_request_word(request, "1");
     rd_request_word(request, key);
-    rd_request_number(request, node->url->max_ttl_ms);
+    rd_request_number(request, node->url->to_look ? 0 : node->url->max_ttl_ms);
     rd_request_command(request, (const char *const[]){"COMMAND", "INFO", "delex", "delifeq", NULL});
     /* COMMAND INFO does not tell a command's options. On a key that does not exist this changes
      * nothing: it is nil where IFEQ is known and a syntax error elsewhere. */

@@ -8,6 +8,9 @@
 
 static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
                                  struct hf_store_base **out, struct hf_error *err);
+static enum hf_status store_open_to_look(const struct hf_host *host, const char *url,
+                                         int64_t deadline_ns, struct hf_store_base **out,
+                                         struct hf_error *err);
 static void store_close(struct hf_store_base *base, bool forked);
 
 static const char *const schemes[] = {"redis",          "rediss",  "redis+unix",
@@ -25,6 +28,7 @@ static const struct hf_store_ops ops = {
     .list = rd_list,
     .renew_many = rd_renew_many,
     .fence = rd_fence,
+    .open_to_look = store_open_to_look,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -50,15 +54,16 @@ static enum hf_status meet(struct rd_store *store, const struct rd_patience *pat
     return status == HF_QUARANTINE ? hf__ok(err) : status;
 }
 
-static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
-                                 struct hf_store_base **out, struct hf_error *err)
+static enum hf_status open_store(const struct hf_host *host, const char *url, bool to_look,
+                                 int64_t deadline_ns, struct hf_store_base **out,
+                                 struct hf_error *err)
 {
     struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct rd_store *store;
     enum hf_status status;
 
     if (hf__url_rest(url, "redlock") != NULL)
-        return rl_open(host, url, deadline_ns, out, err);
+        return rl_open(host, url, to_look, deadline_ns, out, err);
     store = calloc(1, sizeof *store);
     if (store == NULL)
         return hf__nomem(err);
@@ -68,6 +73,7 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
         return hf__nomem(err);
     }
     status = rd_url_parse(url, &store->url, err);
+    store->url.to_look = to_look;
     if (status == HF_OK)
         status = rd_url_find_password(&store->url, err);
     if (status == HF_OK && store->url.tls)
@@ -85,6 +91,19 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
     }
     *out = &store->base;
     return hf__ok(err);
+}
+
+static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
+                                 struct hf_store_base **out, struct hf_error *err)
+{
+    return open_store(host, url, false, deadline_ns, out, err);
+}
+
+static enum hf_status store_open_to_look(const struct hf_host *host, const char *url,
+                                         int64_t deadline_ns, struct hf_store_base **out,
+                                         struct hf_error *err)
+{
+    return open_store(host, url, true, deadline_ns, out, err);
 }
 
 static void store_close(struct hf_store_base *base, bool forked)

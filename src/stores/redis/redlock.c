@@ -117,8 +117,8 @@ static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
     return hf__ok(err);
 }
 
-enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
-                       struct hf_store_base **out, struct hf_error *err)
+enum hf_status rl_open(const struct hf_host *host, const char *url, bool to_look,
+                       int64_t deadline_ns, struct hf_store_base **out, struct hf_error *err)
 {
     struct rl_store *store = calloc(1, sizeof *store);
     enum hf_status status;
@@ -132,6 +132,7 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, int64_t dead
         return hf__nomem(err);
     }
     status = rd_url_parse(url, &store->rd.url, err);
+    store->rd.url.to_look = to_look;
     if (status == HF_OK)
         status = check_addresses(&store->rd.url, err);
     if (status == HF_OK)

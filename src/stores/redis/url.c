@@ -8,6 +8,21 @@
 #define SENTINEL_PORT 26379
 #define DB_MAX        65535
 
+/* node_timeout is for redlock, what begins with sentinel is for redis+sentinel. */
+static const char *const options[] = {"prefix",
+                                      "max_ttl",
+                                      "db",
+                                      "tls",
+                                      "ca",
+                                      "cert",
+                                      "key",
+                                      "verify",
+                                      "password_file",
+                                      "node_timeout",
+                                      "sentinel_user",
+                                      "sentinel_password_file",
+                                      NULL};
+
 static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error *err);
 static bool set_option(const char *key, const char *value, void *data);
 
@@ -21,7 +36,7 @@ enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_erro
     out->verify = true;
     out->max_ttl_ms = RD_MAX_TTL_DEFAULT_MS;
     out->node_timeout_ms = RD_NODE_TIMEOUT_DEFAULT_MS;
-    hf__url_redact(out->shown, sizeof out->shown, text);
+    hf__url_brief(out->shown, sizeof out->shown, text);
     if ((rest = hf__url_rest(text, "rediss")) != NULL)
         out->tls = true;
     else if ((rest = hf__url_rest(text, "redis+sentinel")) != NULL)
@@ -41,6 +56,8 @@ enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_erro
         status =
             hf__fail(err, HF_INVALID, "store %s: write redis+unix:///PATH/OF/SOCKET", out->shown);
     explicit_bzero(copy, sizeof copy);
+    if (status == HF_OK)
+        hf__url_redact(out->shown, sizeof out->shown, text);
     return status;
 }
 
@@ -122,6 +139,7 @@ static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error
     char *path;
     char *at;
     char hosts[2 * RD_TEXT_MAX];
+    char why[192];
 
     if (query != NULL)
         *query++ = '\0';
@@ -140,13 +158,10 @@ static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error
                         "redis+sentinel://HOST:PORT,HOST:PORT/MASTER, "
                         "redlock://HOST:PORT,HOST:PORT,HOST:PORT",
                         url->shown);
-    if (query != NULL && !hf__url_params(query, set_option, url))
-        return hf__fail(
-            err, HF_INVALID,
-            "store %s: an option is unknown or its value is wrong; known are prefix, "
-            "max_ttl, db, tls, ca, cert, key, verify, password_file, node_timeout (redlock), "
-            "sentinel_user and sentinel_password_file (redis+sentinel)",
-            url->shown);
+    if (query != NULL && !hf__url_params(query, set_option, url)) {
+        hf__url_blame(why, sizeof why, query, options, set_option, url);
+        return hf__fail(err, HF_INVALID, "store %.80s: %s", url->shown, why);
+    }
     if ((url->cert[0] == '\0') != (url->key[0] == '\0'))
         return hf__fail(err, HF_INVALID, "store %s: cert= and key= go together", url->shown);
     explicit_bzero(hosts, sizeof hosts);

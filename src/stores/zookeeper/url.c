@@ -17,7 +17,7 @@ enum hf_status zk_url_parse(const char *text, struct zk_url *out, struct hf_erro
     enum hf_status status;
 
     memset(out, 0, sizeof *out);
-    hf__url_redact(out->shown, sizeof out->shown, text);
+    hf__url_brief(out->shown, sizeof out->shown, text);
     if (rest == NULL || strncmp(rest, "//", 2) != 0)
         return hf__fail(err, HF_INVALID,
                         "store %.150s: write zookeeper://HOST:2181,HOST:2181/CHROOT", out->shown);
@@ -26,6 +26,8 @@ enum hf_status zk_url_parse(const char *text, struct zk_url *out, struct hf_erro
     memcpy(copy, rest, strlen(rest) + 1);
     status = parse_rest(copy + 2, out, err);
     explicit_bzero(copy, sizeof copy);
+    if (status == HF_OK)
+        hf__url_redact(out->shown, sizeof out->shown, text);
     return status;
 }
 
@@ -105,7 +107,9 @@ static bool set_option(const char *key, const char *value, void *data)
 
 static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error *err)
 {
+    static const char *const known[] = {"password_file", NULL};
     char *query = strchr(rest, '?');
+    char why[192];
     char *path;
     char *at;
     struct options options = {.url = url};
@@ -131,11 +135,10 @@ static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error
             "store %.100s: write zookeeper://USER:PASSWORD@HOST:2181,HOST:2181/CHROOT, with "
             "%d hosts at most",
             url->shown, HOSTS_MAX);
-    if (query != NULL && !hf__url_params(query, set_option, &options))
-        return hf__fail(err, HF_INVALID,
-                        "store %.150s: an option is unknown or its value is wrong; known is "
-                        "password_file",
-                        url->shown);
+    if (query != NULL && !hf__url_params(query, set_option, &options)) {
+        hf__url_blame(why, sizeof why, query, known, set_option, &options);
+        return hf__fail(err, HF_INVALID, "store %.80s: %s", url->shown, why);
+    }
     if (options.tls)
         return hf__fail(
             err, HF_UNSUPPORTED,

@@ -1,6 +1,6 @@
 -- Meet a server: which incarnation is it, and may it grant?
 -- KEYS  1 the server's record: "id open_at since max_ttl", times in ms of the server's clock
--- ARGV  1 max_ttl in ms
+-- ARGV  1 max_ttl in ms; 0 for somebody who only looks: nothing is put on record
 -- Answers {'open', id, policy}, {'quarantine', id, ms left, policy}, {'max_ttl', the one on record},
 -- {'replica'} or {'corrupt'}.
 local function field(text, name)
@@ -15,6 +15,10 @@ end
 local id = field(info, 'master_replid')
 local memory = redis.call('INFO', 'memory')
 local policy = field(memory, 'maxmemory') ~= '0' and field(memory, 'maxmemory_policy') or 'noeviction'
+
+if mine == 0 then
+    return {'open', id, policy}
+end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
