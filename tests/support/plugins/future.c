@@ -1,31 +1,4 @@
 /* future.c - a plugin built for a later table of operations. */
-#include "tiny.h"
-
-static enum hf_status open_it(const struct hf_host *host, const char *url, int64_t deadline_ns,
-                              struct hf_store_base **out, struct hf_error *err);
-
-static const char *const schemes[] = {"future", NULL};
-static const struct hf_store_ops ops = {.size = sizeof ops,
-                                        .schemes = schemes,
-                                        .open = open_it,
-                                        .close = tiny_close,
-                                        .acquire = tiny_acquire,
-                                        .renew = tiny_renew,
-                                        .release = tiny_release,
-                                        .list = tiny_list};
-
-static enum hf_status open_it(const struct hf_host *host, const char *url, int64_t deadline_ns,
-                              struct hf_store_base **out, struct hf_error *err)
-{
-    (void)url;
-    (void)deadline_ns;
-    (void)err;
-    return tiny_open_with(&ops, host, out);
-}
-
-const struct hf_store_plugin *hf_store_plugin(void)
-{
-    static const struct hf_store_plugin plugin = {.abi = HF_STORE_ABI + 1, .ops = &ops};
-
-    return &plugin;
-}
+#define PLUGIN_SCHEME "future"
+#define PLUGIN_ABI    (HF_STORE_ABI + 1)
+#include "plain.h"
