@@ -97,6 +97,17 @@ ok $? "in $((SECONDS - started)) s"
 kill -CONT "$(pid n3)"
 for i in $(seq 30); do ask f release "$i"; done
 
+# The third node is left alone for a moment after it was away.
+joined() {
+    ask c acquire 1 join 20000 0
+    eventually 1 at join 111
+    local all=$?
+    ask c release 1
+    return "$all"
+}
+eventually 20 joined
+ok $? 'all three take part again'
+
 # What is no token, at two of three.
 rcli n1 set 'holdfast:{bad}:t' rubbish >/dev/null
 rcli n2 set 'holdfast:{bad}:t' '9007199254740991 1 - 00 x' >/dev/null

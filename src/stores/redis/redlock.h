@@ -4,7 +4,8 @@
  *   redlock_node.c   one node: who it is, whether it votes, what has to be released there yet
  *   redlock_link.c   one connection to a node, from nothing to ready, without waiting
  *   redlock_round.c  one request to every node at once, and the answers as they come
- *   redlock_trouble.c  what to say when too few of them are of use
+ *   redlock_trouble.c
+ *                    what to say when too few of them are of use
  *   redlock_acquire.c, redlock_hold.c
  *                    acquire; renew and release: src/core/quorum.c decides, these ask
  *   redlock_list.c   what a majority of the nodes says is held
