@@ -9,6 +9,7 @@
 #include "../support/check.h"
 #include "base/base.h"
 #include <holdfast/store.h>
+#include <sys/types.h>
 
 #define LONG_TTL_MS 60000 /* longer than any test: whoever gets the lock sooner was given it */
 #define SOON_MS     10000 /* what a busy machine may need for something that happens at once */
@@ -33,6 +34,9 @@ static inline bool has(unsigned feature)
 {
     return (conform.features & feature) == feature;
 }
+
+/* A child that dies with us. To be called before the first client is opened. */
+pid_t fork_child(void);
 
 /* Another client of the store; fails the test if it cannot be had. */
 struct hf_store_base *client_open(void);
@@ -71,6 +75,9 @@ struct suite {
 };
 void suite_add(struct suite *suite, const char *name, CMUnitTestFunction test);
 #define ADD(suite, test) suite_add(suite, #test, test)
+
+/* Runs them and tells the results; how many failed. */
+int suite_run(const struct suite *suite);
 
 void add_hold_tests(struct suite *suite);
 void add_wait_tests(struct suite *suite);

@@ -247,60 +247,82 @@ static void a_wait_blocks_nobody(void **state)
     client_close(store);
 }
 
-/* A child that opens the store, says so, and then waits for the lock (or takes it) until it dies.
- */
-static pid_t start_child(const struct hold *like, int64_t wait_ms, int *ready_fd)
-{
-    int ends[2];
+/* A child that opens the store when it is told to, and then waits for the lock (or takes it), says
+ * so, and stays until it dies. */
+struct child {
     pid_t pid;
+    int go_fd;
+    int ready_fd;
+};
 
-    assert_int_equal(pipe(ends), 0);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        struct hf_store_base *store = client_try_open();
+static struct child start_child(const struct hold *like, int64_t wait_ms)
+{
+    struct child child;
+    char answer = 0;
+    int ready[2];
+    int go[2];
+
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(go), 0);
+    child = (struct child){.pid = fork_child(), .go_fd = go[1], .ready_fd = ready[0]};
+    assert_true(child.pid >= 0);
+    if (child.pid == 0) {
         struct hold hold = hold_same(like);
-        char answer;
+        struct hf_store_base *store = read(go[0], &answer, 1) == 1 ? client_try_open() : NULL;
 
         if (store == NULL)
             _exit(1);
         answer = take(store, &hold, LONG_TTL_MS, wait_ms) == HF_OK ? 'y' : 'n';
-        (void)!write(ends[1], &answer, 1);
+        (void)!write(ready[1], &answer, 1);
         for (;;)
             (void)pause();
     }
-    (void)close(ends[1]);
-    *ready_fd = ends[0];
-    return pid;
+    (void)close(ready[1]);
+    (void)close(go[0]);
+    return child;
 }
 
-static void end_child(pid_t pid)
+static void let_go(const struct child *child)
 {
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(write(child->go_fd, "!", 1), 1);
+}
+
+static bool has_it(const struct child *child)
+{
+    char answer = 0;
+
+    return read(child->ready_fd, &answer, 1) == 1 && answer == 'y';
+}
+
+static void end_child(const struct child *child)
+{
+    assert_int_equal(kill(child->pid, SIGKILL), 0);
+    assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
+    (void)close(child->go_fd);
+    (void)close(child->ready_fd);
 }
 
 static void dead_waiters_are_passed_over(void **state)
 {
     enum { DEAD = 3 };
-    struct hf_store_base *store = client_open();
     struct hold hold = hold_new("dead waiter");
     struct waiter waiter = {0};
-    pid_t children[DEAD];
-    int ready[DEAD];
+    struct child children[DEAD];
+    struct hf_store_base *store;
 
     (void)state;
+    for (int i = 0; i < DEAD; i++)
+        children[i] = start_child(&hold, -1);
+    store = client_open();
     assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
     for (int i = 0; i < DEAD; i++) {
-        children[i] = start_child(&hold, -1, &ready[i]);
+        let_go(&children[i]);
         await_line(store, hold.name, (uint64_t)i + 1);
     }
     start(&waiter, &hold);
     await_line(store, hold.name, DEAD + 1);
-    for (int i = 0; i < DEAD; i++) {
-        end_child(children[i]);
-        (void)close(ready[i]);
-    }
+    for (int i = 0; i < DEAD; i++)
+        end_child(&children[i]);
     assert_int_equal(release(store, &hold), HF_OK);
     assert_int_equal(finish(&waiter), HF_OK); /* long before anybody's wait or ttl is over */
     assert_int_equal(release(waiter.store, &waiter.hold), HF_OK);
@@ -311,30 +333,26 @@ static void dead_waiters_are_passed_over(void **state)
 /* Killed with the lock in its hands: the next does not have to wait for the ttl. */
 static void a_dead_holder_frees_its_lock(void **state)
 {
-    struct hf_store_base *store = client_open();
     struct hold hold = hold_new("dead holder");
     struct hold next = hold_same(&hold);
+    struct child first = start_child(&hold, 0);
+    struct child second = start_child(&hold, 0);
     struct waiter waiter = {0};
-    char answer = 0;
-    int ready;
-    pid_t child = start_child(&hold, 0, &ready);
+    struct hf_store_base *store = client_open();
 
     (void)state;
-    assert_int_equal(read(ready, &answer, 1), 1);
-    assert_int_equal(answer, 'y');
-    (void)close(ready);
+    let_go(&first);
+    assert_true(has_it(&first));
     assert_int_equal(take(store, &next, LONG_TTL_MS, 0), HF_BUSY);
     start(&waiter, &hold);
     await_line(store, hold.name, 1);
-    end_child(child);
+    end_child(&first);
     assert_int_equal(finish(&waiter), HF_OK);
     assert_int_equal(release(waiter.store, &waiter.hold), HF_OK);
     /* And with nobody waiting yet. */
-    child = start_child(&hold, 0, &ready);
-    assert_int_equal(read(ready, &answer, 1), 1);
-    assert_int_equal(answer, 'y');
-    (void)close(ready);
-    end_child(child);
+    let_go(&second);
+    assert_true(has_it(&second));
+    end_child(&second);
     assert_int_equal(take(store, &next, LONG_TTL_MS, SOON_MS), HF_OK);
     assert_int_equal(release(store, &next), HF_OK);
     client_close(waiter.store);
