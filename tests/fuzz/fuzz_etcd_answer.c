@@ -14,6 +14,9 @@ static void read_answer(const char *text, size_t size)
     cJSON *json = ec_answer_parse(text, size);
     char name[HF_NAME_MAX + 1];
     struct ec_kv kv;
+    char key[64];
+    size_t len;
+    bool cut;
 
     if (json == NULL)
         return;
@@ -29,8 +32,12 @@ static void read_answer(const char *text, size_t size)
             (void)ec_key_name(&kv, "holdfast/", name);
     }
     for (size_t i = 0; i < ec_answer_kv_count(json) && i < 8; i++)
-        if (ec_answer_kv(json, i, &kv))
+        if (ec_answer_kv(json, i, &kv)) {
             (void)ec_key_name(&kv, "", name);
+            if (!ec_answer_key(json, i, key, sizeof key, &len, &cut) || len > sizeof key ||
+                memcmp(key, kv.key, len) != 0)
+                abort();
+        }
     cJSON_Delete(json);
 }
 

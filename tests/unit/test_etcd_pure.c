@@ -26,6 +26,7 @@ static void test_base64(void **state)
     char text[32];
     size_t len;
     bool good = true;
+    bool cut;
 
     (void)state;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -40,6 +41,11 @@ static void test_base64(void **state)
         good = good && !ec_base64_decode(text, sizeof text, bad[i], &len);
     check(good, "base64 that no encoder makes is refused");
     check(!ec_base64_decode(text, 2, "Zm9v", &len), "so is what does not fit");
+    check(ec_base64_decode_start(text, 5, "Zm9vYmFy", &len, &cut) && cut && len == 3 &&
+              memcmp(text, "foo", 3) == 0 &&
+              ec_base64_decode_start(text, 6, "Zm9vYmFy", &len, &cut) && !cut && len == 6 &&
+              !ec_base64_decode_start(text, 6, "Zm9*", &len, &cut),
+          "unless its start will do");
 }
 
 static void test_urls(void **state)

@@ -70,6 +70,10 @@ bool ec_answer_succeeded(const cJSON *txn)
     return cJSON_IsTrue(member(txn, "succeeded"));
 }
 
+/* A key of ours is never cut. */
+_Static_assert(EC_KEY_MAX / 3 * 3 >= EC_PREFIX_MAX - 1 + HF_NAME_MAX + 1 + HF_OWNER_LEN,
+               "the longest key of ours does not fit");
+
 static bool read_kv(const cJSON *item, struct ec_kv *out)
 {
     char value[EC_VALUE_MAX];
@@ -77,7 +81,8 @@ static bool read_kv(const cJSON *item, struct ec_kv *out)
 
     memset(out, 0, sizeof *out);
     if (!cJSON_IsObject(item) ||
-        !ec_base64_decode(out->key, sizeof out->key, text_of(item, "key"), &out->key_len))
+        !ec_base64_decode_start(out->key, sizeof out->key, text_of(item, "key"), &out->key_len,
+                                &out->cut))
         return false;
     out->create_revision = (uint64_t)ec_answer_number(item, "create_revision");
     out->mod_revision = (uint64_t)ec_answer_number(item, "mod_revision");
@@ -96,6 +101,13 @@ size_t ec_answer_kv_count(const cJSON *object)
 bool ec_answer_kv(const cJSON *object, size_t i, struct ec_kv *out)
 {
     return read_kv(cJSON_GetArrayItem(member(object, "kvs"), (int)i), out);
+}
+
+bool ec_answer_key(const cJSON *object, size_t i, char *out, size_t size, size_t *len, bool *cut)
+{
+    const cJSON *item = cJSON_GetArrayItem(member(object, "kvs"), (int)i);
+
+    return ec_base64_decode_start(out, size, text_of(item, "key"), len, cut) && *len > 0;
 }
 
 const cJSON *ec_answer_part(const cJSON *txn, size_t i)

@@ -23,6 +23,8 @@ const char *ec_answer_cluster(const cJSON *answer);
 bool ec_answer_succeeded(const cJSON *txn);
 /* Key i of the list `kvs` in object; false if there is none, or it is not one of ours to read. */
 bool ec_answer_kv(const cJSON *object, size_t i, struct ec_kv *out);
+/* Its key alone, however long it is; cut: only its first bytes fit. */
+bool ec_answer_key(const cJSON *object, size_t i, char *out, size_t size, size_t *len, bool *cut);
 size_t ec_answer_kv_count(const cJSON *object);
 /* The answer to operation i of a transaction: its response_range or response_delete_range. NULL if
  * it is missing. */

@@ -37,10 +37,10 @@ static bool value_of(char digit, unsigned *out)
     return true;
 }
 
-bool ec_base64_decode(void *out, size_t size, const char *text, size_t *out_len)
+/* The first len characters of a text. */
+static bool decode(void *out, size_t size, const char *text, size_t len, size_t *out_len)
 {
     unsigned char *to = out;
-    size_t len = strlen(text);
     size_t padding = 0;
     size_t bytes;
 
@@ -73,4 +73,17 @@ bool ec_base64_decode(void *out, size_t size, const char *text, size_t *out_len)
     }
     *out_len = bytes;
     return true;
+}
+
+bool ec_base64_decode(void *out, size_t size, const char *text, size_t *out_len)
+{
+    return decode(out, size, text, strlen(text), out_len);
+}
+
+bool ec_base64_decode_start(void *out, size_t size, const char *text, size_t *out_len, bool *cut)
+{
+    size_t len = strlen(text);
+
+    *cut = len > size / 3 * 4;
+    return decode(out, size, text, *cut ? size / 3 * 4 : len, out_len);
 }

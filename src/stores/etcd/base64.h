@@ -13,5 +13,8 @@ size_t ec_base64_encode(char *out, const void *data, size_t len);
 /* The reverse, into at most size bytes. False for anything that is not exactly such a text, or if
  * it does not fit. */
 bool ec_base64_decode(void *out, size_t size, const char *text, size_t *out_len);
+/* The same; of a text that does not fit in whole groups of three bytes only the first size / 3 of
+ * these, and *cut is set. */
+bool ec_base64_decode_start(void *out, size_t size, const char *text, size_t *out_len, bool *cut);
 
 #endif /* HF_STORES_ETCD_BASE64_H */

@@ -8,6 +8,7 @@
 #define PAGE       500  /* keys per request                          */
 #define LEASES_MAX 4096 /* leases that are asked for their time left */
 #define PAGES_MAX  100000
+#define START_MAX  4096 /* bytes of a key that a page may begin behind */
 
 /* What is left of a lease, once asked. */
 struct known_lease {
@@ -103,6 +104,25 @@ static void take_key(struct listing *l, const struct ec_kv *kv)
         l->head = *kv;
 }
 
+/* The smallest key above the last one of a page. Above one that does not fit: the smallest that
+ * does not begin like it, if there can be any. */
+static bool next_start(const cJSON *page, char *start, size_t *start_len, bool *more)
+{
+    char next[START_MAX + 1];
+    bool cut;
+
+    if (!ec_answer_key(page, ec_answer_kv_count(page) - 1, start, START_MAX, start_len, &cut))
+        return false;
+    if (cut) {
+        ec_prefix_range(start, start_len, next, start_len);
+        memcpy(start, next, *start_len);
+        *more = start[0] != '\0';
+    } else {
+        start[(*start_len)++] = '\0';
+    }
+    return true;
+}
+
 /* One page, from start on. *more: there is another, and start is where it begins. */
 static enum hf_status list_page(struct listing *l, char *start, size_t *start_len, const char *end,
                                 size_t end_len, bool *more, struct hf_error *err)
@@ -125,22 +145,11 @@ static enum hf_status list_page(struct listing *l, char *start, size_t *start_le
         return status;
     count = ec_answer_kv_count(answer.json);
     *more = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer.json, "more")) && count > 0;
-    for (size_t i = 0; i < count && !l->stopped; i++) {
-        bool readable = ec_answer_kv(answer.json, i, &kv);
-
-        if (readable)
+    for (size_t i = 0; i < count && !l->stopped; i++)
+        if (ec_answer_kv(answer.json, i, &kv))
             take_key(l, &kv);
-        if (i + 1 == count && *more) {
-            if (!readable || kv.key_len + 1 >= EC_KEY_MAX) {
-                status = ec_nonsense(l->store, NULL, err);
-                break;
-            }
-            /* The smallest key above the last one. */
-            memcpy(start, kv.key, kv.key_len);
-            start[kv.key_len] = '\0';
-            *start_len = kv.key_len + 1;
-        }
-    }
+    if (*more && !next_start(answer.json, start, start_len, more))
+        status = ec_nonsense(l->store, NULL, err);
     ec_answer_release(&answer);
     return status;
 }
@@ -152,7 +161,7 @@ enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query,
                         .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
                         .fn = fn,
                         .data = data};
-    char start[EC_KEY_MAX + 1];
+    char start[START_MAX + 1];
     char end[EC_KEY_MAX + 1];
     struct ec_keys keys;
     size_t start_len;

@@ -60,6 +60,7 @@ void ec_record_parse(struct ec_record *out, const char *value, size_t len);
 struct ec_kv {
     char key[EC_KEY_MAX];
     size_t key_len;
+    bool cut; /* a stranger's: it is longer than any of ours, and this is its start */
     uint64_t create_revision;
     uint64_t mod_revision;
     int64_t lease; /* 0: none */

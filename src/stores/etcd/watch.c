@@ -16,12 +16,19 @@ static void sink(void *data, const char *bytes, size_t len)
 bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct ec_kv *kv,
                    uint64_t from_revision)
 {
-    struct ec_range key = {.key = kv->key, .key_len = kv->key_len};
+    char start[EC_KEY_MAX + 1];
+    char end[EC_KEY_MAX + 1];
+    struct ec_range key = {.key = start, .key_len = kv->key_len};
     char auth[EC_AUTH_MAX];
     struct ec_text body;
     bool begun;
 
     memset(watch, 0, sizeof *watch);
+    memcpy(start, kv->key, kv->key_len);
+    if (kv->cut) { /* all keys that begin like that: whoever hears of another one looks again */
+        key.end = end;
+        ec_prefix_range(start, &key.key_len, end, &key.end_len);
+    }
     ec_text_clear(&body);
     ec_text_add(&body, "{\"create_request\":{");
     ec_text_range(&body, &key);

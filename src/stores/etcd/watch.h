@@ -17,7 +17,8 @@ enum ec_heard {
     EC_HEARD_BROKEN /* nothing more will come: read, and open another */
 };
 
-/* Watches a key from a revision on. False: it cannot be begun. Must be closed before another. */
+/* Watches a key from a revision on; if it is cut, it may be the deletion of a similar one that is
+ * heard. False: it cannot be begun. Must be closed before another. */
 bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct ec_kv *kv,
                    uint64_t from_revision);
 enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct ec_patience *patience);
