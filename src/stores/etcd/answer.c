@@ -90,7 +90,7 @@ static bool read_kv(const cJSON *item, struct ec_kv *out)
     /* A value that does not fit is not ours. */
     if (ec_base64_decode(value, sizeof value, text_of(item, "value"), &value_len))
         ec_record_parse(&out->record, value, value_len);
-    return out->create_revision > 0 && out->create_revision <= INT64_MAX;
+    return out->key_len > 0 && out->create_revision > 0 && out->create_revision <= INT64_MAX;
 }
 
 size_t ec_answer_kv_count(const cJSON *object)
