@@ -71,6 +71,19 @@ ask c release 1
 like "$answer" 'HF_UN*' 'a release without an answer: unknown'
 proxy p mode pass
 
+# an undo that is cut is sent again: nobody has to wait for the end of a lease
+ask k acquire 1 u 30000 0
+tell c acquire 1 u 9000 1000 kept
+eventually 10 eval 'ask k status u; [[ $answer == *waiters=1* ]]'
+sleep 0.3
+proxy p mode drop
+proxy p once
+hear c
+like "$answer" 'HF_BUSY*' 'the wait is over'
+ask k status u
+like "$answer" '*waiters=0*' 'out of the line, though the connection was cut'
+ask k release 1
+
 # the watch of a waiter is broken, again and again
 ask k acquire 1 w 30000 0
 tell c acquire 1 w 9000 40000 kept

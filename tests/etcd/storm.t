@@ -2,7 +2,7 @@
 # Connections are cut at random points of a million bytes of traffic, while several count under a
 # lock, with a fence.
 # run: once
-# shellcheck disable=SC2154 # counted: counters_end sets it
+# shellcheck disable=SC2154 # gap_ms: counters_end sets it
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -13,6 +13,8 @@ for round in 1 2 3 4 5 6; do
     # shellcheck disable=SC2046 # nothing, or one word
     counters_start 3 "$(url p)" 6 3000 $([ $((round % 2)) = 0 ] || echo kept)
     counters_end "round $round"
+    [ "$gap_ms" -lt 4000 ]
+    ok $? "round $round: what was cut left nothing in the way of the others ($gap_ms ms)"
     proxy p bytes
     [ "$proxied" -lt 1000000 ] || break
 done

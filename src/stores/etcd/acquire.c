@@ -147,7 +147,6 @@ static enum hf_status settle(struct ec_try *t, const struct ec_lease *lease, str
     struct ec_patience patience = {.deadline_ns = t->claim->deadline_ns, .cancel_fd = -1};
     struct hf_error ignored;
     struct ec_look look;
-    bool was_there;
 
     if (!ec_cancelled(&t->patience) &&
         ec_look(t->store, t->claim->name, &t->keys, 0, &patience, &look, &ignored) == HF_OK &&
@@ -157,7 +156,7 @@ static enum hf_status settle(struct ec_try *t, const struct ec_lease *lease, str
     if (!ec_is_kept(t->claim))
         ec_lease_revoke(t->store, lease->id, &patience);
     else
-        (void)ec_delete(t->store, t->claim->name, &t->keys, 0, false, &patience, &was_there, NULL,
+        (void)ec_delete(t->store, t->claim->name, &t->keys, 0, false, &patience, NULL, NULL,
                         &ignored);
     return hf__fail(
         err, HF_UNKNOWN,

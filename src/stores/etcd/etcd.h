@@ -25,7 +25,8 @@ enum {
     EC_CLASSES_MAX = 32,    /* ttl classes with a lease at a time            */
     EC_IDLE_LINES_MAX = 16, /* lines kept for later                          */
     EC_WAIT_LEASE_S = 5,    /* the ttl of the lease that waiters' keys are on */
-    EC_WAIT_TTL_MS = 3500   /* the part of it that a waiter may count on     */
+    EC_WAIT_TTL_MS = 3500,  /* the part of it that a waiter may count on     */
+    EC_UNDO_MS = 3000       /* what taking back what we put may take         */
 };
 
 /* The lease of a ttl class. */
@@ -186,7 +187,8 @@ enum hf_status ec_look(struct ec_store *store, const char *lock, struct ec_keys 
                        struct hf_error *err);
 /* Deletes our key under a compare on its owner and its create revision; token 0: whichever it is.
  * known: that revision was granted to that owner, one implies the other. *was_there tells if it
- * was, and *deleted (may be NULL) what. */
+ * was, and *deleted (may be NULL) what. was_there NULL: it is to go, whoever deletes it; then the
+ * request may be sent again, because no owner ever puts that key twice. */
 enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct ec_keys *keys,
                          uint64_t token, bool known, const struct ec_patience *patience,
                          bool *was_there, struct ec_kv *deleted, struct hf_error *err);

@@ -241,8 +241,7 @@ static enum hf_status settle(struct ec_store *store, const struct hf_claim *clai
 
     if (status == HF_OK && look.own_there && look.own.create_revision == claim->token) {
         *deleted = look.own;
-        status =
-            ec_delete(store, claim->name, keys, claim->token, true, patience, was_there, NULL, err);
+        status = ec_delete(store, claim->name, keys, claim->token, true, patience, NULL, NULL, err);
         if (status != HF_OK)
             ec_lease_retire(store, deleted->lease);
     } else if (status == HF_OK) {

@@ -114,8 +114,11 @@ enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct 
 {
     struct ec_range own = ec_keys_own(keys);
     struct ec_text body;
-    struct ec_call call = {
-        .lock = lock, .path = "/v3/kv/txn", .body = &body, .patience = *patience};
+    struct ec_call call = {.lock = lock,
+                           .path = "/v3/kv/txn",
+                           .body = &body,
+                           .patience = *patience,
+                           .repeatable = was_there == NULL};
     struct ec_answer answer;
     enum hf_status status;
 
@@ -129,8 +132,9 @@ enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct 
     status = ec_call(store, &call, &answer, NULL, err);
     if (status != HF_OK)
         return status;
-    *was_there = ec_answer_succeeded(answer.json);
-    if (*was_there && deleted != NULL &&
+    if (was_there != NULL)
+        *was_there = ec_answer_succeeded(answer.json);
+    if (ec_answer_succeeded(answer.json) && deleted != NULL &&
         !ec_answer_deleted(ec_answer_part(answer.json, 0), deleted))
         status = ec_nonsense(store, lock, err);
     ec_answer_release(&answer);

@@ -202,6 +202,8 @@ static enum hf_status keep_place(struct ec_try *t, struct place *p, struct hf_er
     if (status != HF_OK || lease.id == p->lease)
         return status;
     ec_value(t->store, t->claim, EC_KIND_WAITING, value);
+    /* From now on it may be on either, and nobody keeps the old one alive. */
+    p->lease = lease.id;
     status = ec_move(t->store, t->claim->name, &t->keys, &p->own, false, value, lease.id, &patience,
                      &moved, &mod_revision, &verdict, err);
     p->look_ns = 0;
@@ -212,7 +214,6 @@ static enum hf_status keep_place(struct ec_try *t, struct place *p, struct hf_er
     if (status != HF_OK || !moved)
         return status; /* the next look tells what became of it */
     p->own.mod_revision = mod_revision;
-    p->lease = lease.id;
     return HF_OK;
 }
 
@@ -333,15 +334,14 @@ static enum hf_status stand(struct ec_try *t, struct place *p, struct hf_grant *
 static enum hf_status leave(struct ec_try *t, struct place *p, enum hf_status why,
                             struct hf_error *err)
 {
-    struct ec_patience patience = {.deadline_ns = t->store->base.host->now_ns() + t->budget_ns,
-                                   .cancel_fd = -1};
+    struct ec_patience patience = {
+        .deadline_ns = t->store->base.host->now_ns() + EC_UNDO_MS * HF__NS_PER_MS, .cancel_fd = -1};
     struct hf_error own_err;
-    bool was_there = false;
     enum hf_status status = HF_OK;
 
     if (p->taken)
         status = ec_delete(t->store, t->claim->name, &t->keys, p->own.create_revision, false,
-                           &patience, &was_there, NULL, &own_err);
+                           &patience, NULL, NULL, &own_err);
     (void)ec_hold_forget(t->store, t->claim->owner);
     if (status != HF_OK || p->own.create_revision == 0) {
         ec_lease_retire(t->store, p->lease);
