@@ -47,4 +47,15 @@ for turn in disable enable; do
     ask d list -
     is "$answer" ok "$turn: nothing stays behind"
 done
+
+# a release that is denied: what stays behind ends with its ttl, though the client goes on taking locks
+ask c acquire 1 left 6000 0 kept
+ctl a --user root:r role revoke-permission --prefix=true locker holdfast/ >/dev/null
+ask c release 1
+like "$answer" 'HF_DENIED*' 'a release that is denied says so'
+ctl a --user root:r role grant-permission --prefix=true locker readwrite holdfast/ >/dev/null
+ask c acquire 2 other 6000 0 kept
+like "$answer" 'ok *' 'the client takes other locks'
+ask d acquire 1 left 6000 9500
+like "$answer" 'ok *' 'the other is free after its ttl, and does not live with them'
 done_testing

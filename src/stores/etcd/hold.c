@@ -269,6 +269,7 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
     bool waited;
     bool shared = ec_hold_known(store, claim->owner, &waited, &expired);
     enum hf_status status;
+    int64_t lease;
 
     if (err == NULL)
         err = &own_err;
@@ -284,15 +285,12 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
     }
     if (status == HF_UNKNOWN)
         status = settle(store, claim, &keys, &patience, &was_there, &deleted, err);
-    if (status == HF_OK || status == HF_UNKNOWN) {
-        int64_t lease = ec_hold_forget(store, claim->owner);
-
+    lease = ec_hold_forget(store, claim->owner);
+    if (status != HF_OK) {
         /* What may still be there must not live on with the others on its lease. */
-        if (status == HF_UNKNOWN)
-            ec_lease_retire(store, lease);
-    }
-    if (status != HF_OK)
+        ec_lease_retire(store, lease);
         return status;
+    }
     if (was_there && deleted.lease != 0 &&
         (deleted.record.kind == EC_KIND_PRIVATE || deleted.record.kind == EC_KIND_DETACHED))
         ec_lease_drop(store, deleted.lease);
