@@ -110,6 +110,7 @@ static enum hf_status explain_failure(const struct ec_store *store, const struct
                                       struct hf_error *err)
 {
     const char *detail = line->detail[0] != '\0' ? line->detail : curl_easy_strerror(line->code);
+    bool alert = strstr(detail, " alert ") != NULL; /* of TLS; a host's name has no spaces */
     char what[200];
 
     if (line->code == CURLE_PEER_FAILED_VERIFICATION)
@@ -122,7 +123,7 @@ static enum hf_status explain_failure(const struct ec_store *store, const struct
                        "a certificate or key of ours is of no use: %.80s; check "
                        "ca=, cert= and key=",
                        detail);
-    else if (strstr(detail, "alert") != NULL)
+    else if (alert)
         (void)snprintf(what, sizeof what,
                        "the server refuses our certificate (%.70s); check cert= "
                        "and key=",
@@ -132,7 +133,7 @@ static enum hf_status explain_failure(const struct ec_store *store, const struct
     else
         (void)snprintf(what, sizeof what, "no answer from %.60s: %.80s", endpoint, detail);
     if (line->code == CURLE_PEER_FAILED_VERIFICATION || line->code == CURLE_SSL_CERTPROBLEM ||
-        line->code == CURLE_SSL_CACERT_BADFILE || strstr(detail, "alert") != NULL)
+        line->code == CURLE_SSL_CACERT_BADFILE || alert)
         return fail_about(store, call, HF_DENIED, what, err);
     return fail_about(store, call, HF_UNREACHABLE, what, err);
 }

@@ -156,6 +156,9 @@ static bool set_up(struct ec_line *line, const struct ec_url *url)
     CURL *easy = line->easy;
     bool ok =
         curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+        /* A lookup that takes too long is left to itself; otherwise we would wait for its end. */
+        curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L) == CURLE_OK &&
+        /* Not even one of the environment: it would see the password. */
         curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
