@@ -14,7 +14,7 @@ free() { # LOCK
 }
 
 # the answer to the acquire never comes, but the server can be asked again: it was granted
-for mode in kill cut garbage nonsense; do
+for mode in kill cut garbage nonsense bare; do
     ask c acquire 2 warm 9000 0 kept
     ask c release 2
     proxy p mode $mode

@@ -32,8 +32,9 @@ JUNK = {
     'many': b'*2000000000\r\n',
     'deep': b'*1\r\n' * 100,
     'huge': b'$400000000\r\n' + b'x' * (16 << 20),
-    # To a client of etcd: no JSON, JSON that is no answer of etcd, an answer without end.
+    # To a client of etcd: no JSON, an answer without numbers, none of etcd's, one without end.
     'nonsense': HTTP + b'Content-Length: 12\r\n\r\nhello, world',
+    'bare': HTTP + b'Content-Length: 30\r\n\r\n{"header":{},"succeeded":true}',
     'wrong': HTTP + b'Content-Length: 34\r\n\r\n{"header":[1,2],"succeeded":"yes"}',
     'endless': HTTP + b'\r\n{"kvs":[' + b'{"key":"YQ=="},' * (1 << 20),
 }

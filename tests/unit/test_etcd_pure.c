@@ -68,6 +68,46 @@ static void test_urls(void **state)
               ec_url_parse("etcd://h?prefix=a%1f", &url, &err) == HF_INVALID &&
               ec_url_parse("etcd://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", &url, &err) == HF_INVALID,
           "what is no host, port or prefix is refused");
+    check(ec_url_parse("etcd://h?tls=off", &url, &err) == HF_OK && !url.tls &&
+              ec_url_parse("etcd://h?tls=off&ca=/c", &url, &err) == HF_INVALID &&
+              ec_url_parse("etcd://h?ca=/c&tls=off", &url, &err) == HF_INVALID &&
+              ec_url_parse("etcd://h?cert=/c&key=/k&tls=on", &url, &err) == HF_OK && url.tls,
+          "TLS is not both wanted and switched off, in whichever order");
+}
+
+static void test_numbers(void **state)
+{
+    static const struct {
+        const char *json;
+        int64_t number;
+    } rows[] = {
+        {"{\"n\":\"9223372036854775807\"}", INT64_MAX},
+        {"{\"n\":\"-9223372036854775807\"}", -INT64_MAX},
+        {"{\"n\":\"9223372036854775808\"}", 0},
+        {"{\"n\":\"18446744073709551616\"}", 0},
+        {"{\"n\":\"+1\"}", 0},
+        {"{\"n\":\"1e3\"}", 0},
+        {"{\"n\":\"--1\"}", 0},
+        {"{\"n\":\"\"}", 0},
+        {"{\"n\":true}", 0},
+        {"{\"n\":[1]}", 0},
+        {"{}", 0},
+        {"{\"n\":5}", 5},
+        {"{\"n\":-5}", -5},
+        {"{\"n\":4294967296}", 4294967296}, /* a revision that is cut off would come twice */
+        {"{\"n\":9007199254740992}", 9007199254740992},
+        {"{\"n\":9007199254740994}", 0}, /* a JSON number of that size may be any of several */
+        {"{\"n\":1e300}", 0},
+        {"{\"n\":1.5}", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        cJSON *json = ec_answer_parse(rows[i].json, strlen(rows[i].json));
+
+        check_row(json != NULL && ec_answer_number(json, "n") == rows[i].number, i);
+        cJSON_Delete(json);
+    }
 }
 
 static void test_keys(void **state)
@@ -209,10 +249,10 @@ static void test_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_base64),   cmocka_unit_test(test_urls),
-        cmocka_unit_test(test_keys),     cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_verdicts), cmocka_unit_test(test_table),
-        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_base64),  cmocka_unit_test(test_urls),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_streams), cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_table),   cmocka_unit_test(test_texts),
     };
 
     return cmocka_run_group_tests_name("etcd_pure", tests, NULL, NULL);

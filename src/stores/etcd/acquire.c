@@ -194,8 +194,8 @@ static enum hf_status take(struct ec_try *t, const struct ec_lease *lease, struc
     if (ec_answer_succeeded(answer.json)) {
         uint64_t token = ec_answer_revision(answer.json);
 
-        status = token > 0 ? granted(t, lease, token, grant)
-                           : ec_nonsense(t->store, t->claim->name, err);
+        /* Put, and not told with which token: that can be read. */
+        status = token > 0 ? granted(t, lease, token, grant) : settle(t, lease, grant, err);
     } else {
         if (ec_answer_kv(ec_answer_part(answer.json, 0), 0, &head))
             ec_note_holder(t, &head);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define EXACT_MAX 9007199254740992.0 /* above it a JSON number may stand for several integers */
+
 cJSON *ec_answer_parse(const char *data, size_t len)
 {
     cJSON *json = len > 0 ? cJSON_ParseWithLength(data, len) : NULL;
@@ -36,8 +38,11 @@ int64_t ec_answer_number(const cJSON *object, const char *name)
     uint64_t number;
     bool negative;
 
-    if (cJSON_IsNumber(item))
-        return item->valueint;
+    if (cJSON_IsNumber(item)) /* its int is cut off where that of C ends */
+        return item->valuedouble >= -EXACT_MAX && item->valuedouble <= EXACT_MAX &&
+                       item->valuedouble == (double)(int64_t)item->valuedouble
+                   ? (int64_t)item->valuedouble
+                   : 0;
     if (text == NULL)
         return 0;
     negative = text[0] == '-';

@@ -119,6 +119,9 @@ static enum hf_status parse_rest(char *rest, struct ec_url *url, struct hf_error
                         url->shown);
     if ((url->cert[0] == '\0') != (url->key[0] == '\0'))
         return hf__fail(err, HF_INVALID, "store %.160s: cert= and key= go together", url->shown);
+    if (url->plain && url->tls)
+        return hf__fail(err, HF_INVALID,
+                        "store %.160s: tls=off does not go with ca=, cert= and key=", url->shown);
     finish_endpoints(url);
     return hf__ok(err);
 }
@@ -146,8 +149,11 @@ static bool set_option(const char *key, const char *value, void *data)
                 return false;
         return copy_text(url->prefix, sizeof url->prefix, value, strlen(value));
     }
-    if (strcmp(key, "tls") == 0)
-        return set_switch(&url->tls, value);
+    if (strcmp(key, "tls") == 0) {
+        url->plain = strcmp(value, "off") == 0;
+        url->tls = url->tls || !url->plain;
+        return url->plain || strcmp(value, "on") == 0;
+    }
     if (strcmp(key, "verify") == 0)
         return set_switch(&url->verify, value);
     if (strcmp(key, "ca") == 0)

@@ -3,7 +3,7 @@
  *   etcd://[user[:password]@]host[:port][,host...][?options]
  *
  * Options: prefix, tls=on|off, ca, cert, key, verify=on|off, password_file. TLS is on if one of ca,
- * cert and key is given. */
+ * cert and key is given; tls=off does not go with them. */
 #ifndef HF_STORES_ETCD_URL_H
 #define HF_STORES_ETCD_URL_H
 
@@ -25,6 +25,7 @@ struct ec_url {
     size_t endpoint_count;
     char prefix[EC_PREFIX_MAX];
     bool tls;
+    bool plain; /* tls=off was said */
     bool verify;
     char user[EC_TEXT_MAX]; /* "": no authentication */
     char password[EC_TEXT_MAX];
