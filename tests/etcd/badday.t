@@ -84,6 +84,18 @@ ask k status u
 like "$answer" '*waiters=0*' 'out of the line, though the connection was cut'
 ask k release 1
 
+# so is the place in line that was asked for: what becomes of it is seen, and the wait goes on
+ask k acquire 1 v 30000 0
+proxy p mode drop '(?s)^(?!.*range_end).*request_put'
+proxy p once
+tell c acquire 1 v 9000 30000 kept
+eventually 10 eval 'ask k status v; [[ $answer == *waiters=1* ]]'
+ok $? 'it stands in line, though the connection was cut'
+ask k release 1
+hear c
+like "$answer" 'ok *' 'and has its turn'
+ask c release 1
+
 # the watch of a waiter is broken, again and again
 ask k acquire 1 w 30000 0
 tell c acquire 1 w 9000 40000 kept

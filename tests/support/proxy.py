@@ -6,7 +6,8 @@ line:
   mode pass         forward everything
   mode mute         take requests, forward them, swallow the answers
   mode deaf         take requests and forward nothing
-  mode drop         close the connection when a request comes, without forwarding it
+  mode drop [WHICH] close the connection when a request comes (that the pattern WHICH is found in),
+                    without forwarding it
   mode kill         close the connection when the answer comes
   mode cut          forward half of the answer and close the connection
   mode chaos N      close each new connection after about N bytes, in the middle of anything
@@ -18,6 +19,7 @@ line:
   bytes, cuts       how many bytes went through, and how many connections chaos has cut
 """
 import random
+import re
 import selectors
 import socket
 import sys
@@ -48,10 +50,12 @@ class Over(Exception):
     """This connection ends here."""
 
 
-def mode_now(final):
+def mode_now(final, chunk=b''):
     """The mode, and the end of it if it was for once and this is what it was for."""
     with lock:
         mode, text = state['mode'], state['text']
+        if mode == 'drop' and text and not re.search(text.encode(), chunk):
+            return 'pass', ''
         if final(mode) and (state['once'] or mode == 'error'):
             state['mode'], state['once'] = 'pass', False
     return mode, text
@@ -84,7 +88,7 @@ class Pair:
         self.asked = True
         with lock:
             state['requests'] += chunk.count(b'POST /')
-        mode, text = mode_now(lambda mode: mode in ('drop', 'error'))
+        mode, text = mode_now(lambda mode: mode in ('drop', 'error'), chunk)
         if mode == 'drop':
             raise Over
         if mode == 'error':

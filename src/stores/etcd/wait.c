@@ -17,6 +17,7 @@
 /* A place in line. */
 struct place {
     bool taken;
+    bool perhaps;        /* a key of ours may come, or have come, that we do not know of */
     struct ec_kv own;    /* key and revisions */
     struct ec_kv before; /* whom we wait for; key_len 0: not known */
     bool first;          /* nobody is before us */
@@ -128,13 +129,12 @@ static enum hf_status find_place(struct ec_try *t, struct place *p, struct hf_er
         return HF_OK;
     }
     ec_lease_retire(t->store, p->lease);
-    p->taken = true; /* perhaps: leave() deletes whatever is there */
+    p->perhaps = true;
     p->own.create_revision = 0;
-    return hf__fail(
-        err, HF_UNKNOWN,
-        "lock \"%.50s\" in store %.70s: etcd did not answer; the place in line may have "
-        "been taken, and ends in seconds",
-        t->claim->name, t->store->url.shown);
+    return hf__fail(err, HF_UNREACHABLE,
+                    "lock \"%.50s\" in store %.70s: etcd did not answer, and the place in line was "
+                    "not had",
+                    t->claim->name, t->store->url.shown);
 }
 
 /* Puts our key at the end of the line. */
@@ -322,7 +322,7 @@ static enum hf_status stand(struct ec_try *t, struct place *p, struct hf_grant *
             listen_for_end(t, p);
     }
     p->trouble = status;
-    if (!passing(status) || (status == HF_UNKNOWN && p->own.create_revision == 0))
+    if (!passing(status))
         return status;
     p->first = false;
     p->look_ns = 0;
@@ -339,7 +339,7 @@ static enum hf_status leave(struct ec_try *t, struct place *p, enum hf_status wh
     struct hf_error own_err;
     enum hf_status status = HF_OK;
 
-    if (p->taken)
+    if (p->taken || p->perhaps)
         status = ec_delete(t->store, t->claim->name, &t->keys, p->own.create_revision, false,
                            &patience, NULL, NULL, &own_err);
     (void)ec_hold_forget(t->store, t->claim->owner);
