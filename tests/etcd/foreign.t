@@ -35,6 +35,17 @@ for n in 400 5000 20000; do
     ctl a del --prefix holdfast/ >/dev/null
 done
 
+# values of others that are too much for one answer
+head -c 700000 /dev/zero | tr '\0' v >"$dir/big"
+for i in $(seq 14); do ctl a put "holdfast/big$i" <"$dir/big" >/dev/null; done
+ask c acquire 1 a 9000 0
+ask c acquire 2 c 9000 0
+ask d list -
+like "$answer" 'ok \[a held=1 *\] \[c held=1 *\]' 'a listing among ten megabytes of others'
+ask c release 1
+ask c release 2
+ctl a del --prefix holdfast/big >/dev/null
+
 # a long key in the line of a lock, first
 name=$'holdfast/x\x1f'
 put "$name$(long 5000 o)"

@@ -237,9 +237,12 @@ static bool answered(struct ec_store *store, const struct ec_call *call, struct 
 /* One try that was not answered. True: the call is over. */
 static bool unanswered(struct ec_store *store, const struct ec_call *call,
                        const struct ec_line *line, enum ec_fate fate, const char *endpoint,
-                       struct course *course, struct hf_error *err)
+                       struct course *course, enum ec_verdict *verdict, struct hf_error *err)
 {
     course->status = explain_failure(store, call, line, endpoint, err);
+    *verdict = line->code == CURLE_WRITE_ERROR ? EC_TOO_LONG : EC_UNSURE;
+    if (*verdict == EC_TOO_LONG && call->may_shrink)
+        return true;
     if (line->cancelled) {
         course->status = fail_about(store, call, HF_CANCELLED, "cancelled", err);
         if (fate == EC_NO_ANSWER && !call->repeatable)
@@ -287,7 +290,7 @@ static bool try_once(struct ec_store *store, const struct ec_call *call, struct 
             return true;
         if (*verdict == EC_SIGN_IN)
             return false; /* the same server, with the new token */
-    } else if (unanswered(store, call, line, fate, endpoint, course, err)) {
+    } else if (unanswered(store, call, line, fate, endpoint, course, verdict, err)) {
         ec_turn_away(store, endpoint);
         return true;
     }

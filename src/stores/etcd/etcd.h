@@ -63,6 +63,7 @@ struct ec_call {
     struct ec_patience patience;
     bool repeatable; /* reads, and what may be executed twice and late without harm */
     bool signing_in; /* fetches the auth token itself */
+    bool may_shrink; /* EC_TOO_LONG ends it: there is less to ask for */
 };
 
 struct ec_answer {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE       500  /* keys per request                          */
+#define PAGE       500  /* keys per request, at the most             */
 #define LEASES_MAX 4096 /* leases that are asked for their time left */
 #define PAGES_MAX  100000
 #define START_MAX  4096 /* bytes of a key that a page may begin behind */
@@ -24,6 +24,7 @@ struct listing {
     hf_list_fn *fn;
     void *data;
     bool stopped;
+    int page;                   /* keys to ask for */
     char name[HF_NAME_MAX + 1]; /* the lock whose keys come now, or "" */
     struct ec_kv head;
     uint64_t keys;
@@ -123,15 +124,20 @@ static bool next_start(const cJSON *page, char *start, size_t *start_len, bool *
     return true;
 }
 
-/* One page, from start on. *more: there is another, and start is where it begins. */
+/* One page, from start on. *more: there is another (or a smaller one to ask for instead), and start
+ * is where it begins. */
 static enum hf_status list_page(struct listing *l, char *start, size_t *start_len, const char *end,
                                 size_t end_len, bool *more, struct hf_error *err)
 {
     struct ec_range range = {.key = start, .key_len = *start_len, .end = end, .end_len = end_len};
     struct ec_text body;
-    struct ec_call call = {
-        .path = "/v3/kv/range", .body = &body, .patience = l->patience, .repeatable = true};
+    struct ec_call call = {.path = "/v3/kv/range",
+                           .body = &body,
+                           .patience = l->patience,
+                           .repeatable = true,
+                           .may_shrink = l->page > 1};
     struct ec_answer answer;
+    enum ec_verdict verdict;
     struct ec_kv kv;
     size_t count;
     enum hf_status status;
@@ -139,8 +145,12 @@ static enum hf_status list_page(struct listing *l, char *start, size_t *start_le
     ec_text_clear(&body);
     ec_text_add(&body, "{");
     ec_text_range(&body, &range);
-    ec_text_add(&body, ",\"limit\":\"%d\"}", PAGE);
-    status = ec_call(l->store, &call, &answer, NULL, err);
+    ec_text_add(&body, ",\"limit\":\"%d\"}", l->page);
+    status = ec_call(l->store, &call, &answer, &verdict, err);
+    if (verdict == EC_TOO_LONG && call.may_shrink) {
+        l->page = (l->page + 3) / 4; /* others may keep large values under the prefix */
+        return HF_OK;
+    }
     if (status != HF_OK)
         return status;
     count = ec_answer_kv_count(answer.json);
@@ -160,7 +170,8 @@ enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query,
     struct listing l = {.store = (struct ec_store *)base,
                         .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
                         .fn = fn,
-                        .data = data};
+                        .data = data,
+                        .page = PAGE};
     char start[START_MAX + 1];
     char end[EC_KEY_MAX + 1];
     struct ec_keys keys;

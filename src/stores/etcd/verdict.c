@@ -119,6 +119,7 @@ enum hf_status ec_verdict_fail(enum ec_verdict verdict, const char *message, con
         return hf__fail(err, HF_UNREACHABLE, "%s: etcd cannot serve now: %.*s", about, QUOTE_MAX,
                         message);
     case EC_FINE:
+    case EC_TOO_LONG:
     case EC_NO_AUTH:
     case EC_NO_LEASE:
     case EC_LEASE_EXISTS:
