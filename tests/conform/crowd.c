@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CROWD_MS     2000 /* how long a crowd works */
+#define CROWD_MS     2000 /* how long a crowd works; longer, if the machine is busy, until */
+#define HOLDS_MIN    11   /* it has held the lock so often                               */
 #define SLEEPERS_MAX 1    /* each stops everybody for a ttl */
 
 /* What all of a crowd see of one lock. */
@@ -28,6 +29,14 @@ static unsigned next(unsigned *seed, unsigned below)
 {
     *seed = *seed * 1103515245u + 12345u;
     return (*seed >> 8) % below;
+}
+
+static bool goes_on(struct scene *scene, int64_t until_ns)
+{
+    int64_t now_ns = hf__now_ns();
+
+    return now_ns < until_ns || (atomic_load(&scene->holds) < HOLDS_MIN &&
+                                 now_ns < until_ns + 3 * SOON_MS * HF__NS_PER_MS);
 }
 
 static void enter(struct scene *scene, const struct hold *hold)
@@ -91,7 +100,7 @@ static void judge(struct scene *scene)
     assert_int_equal(atomic_load(&scene->token_faults), 0);
     assert_int_equal(atomic_load(&scene->other_faults), 0);
     print_message("# %u holds\n", atomic_load(&scene->holds));
-    assert_true(atomic_load(&scene->holds) > 10);
+    assert_true(atomic_load(&scene->holds) >= HOLDS_MIN);
 }
 
 static pid_t start_member(struct scene *scene, const struct hold *like, unsigned seed,
@@ -105,7 +114,7 @@ static pid_t start_member(struct scene *scene, const struct hold *like, unsigned
 
         if (store == NULL)
             _exit(1);
-        while (hf__now_ns() < until_ns)
+        while (goes_on(scene, until_ns))
             one_hold(store, scene, &hold, &seed, has(HF_FEATURE_CRASH_RELEASE));
         client_close(store);
         _exit(0);
@@ -136,7 +145,7 @@ static void processes_never_overlap(void **state)
         assert_true(waitpid(-1, &status, 0) > 0);
         alive--;
         assert_true(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0);
-        if (WIFSIGNALED(status) && hf__now_ns() < until_ns) {
+        if (WIFSIGNALED(status) && goes_on(scene, until_ns)) {
             (void)start_member(scene, &hold, seed++, until_ns);
             alive++;
         }
@@ -161,11 +170,20 @@ struct member {
     int64_t until_ns;
 };
 
+static bool any_goes_on(const struct member *member)
+{
+    bool any = false;
+
+    for (int i = 0; i < LOCKS; i++)
+        any = any || goes_on(&member->scenes[i], member->until_ns);
+    return any;
+}
+
 static void *member_main(void *data)
 {
     struct member *member = data;
 
-    while (hf__now_ns() < member->until_ns) {
+    while (any_goes_on(member)) {
         unsigned at = next(&member->seed, LOCKS);
         struct hold hold = hold_same(&member->locks[at]);
 

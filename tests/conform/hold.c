@@ -138,9 +138,16 @@ static void renews_what_is_held(void **state)
     token = hold.grant.token;
     until_ns = hf__now_ns() + 3 * (int64_t)conform.short_ttl_ms * HF__NS_PER_MS;
     while (hf__now_ns() < until_ns) { /* three lives long */
+        int64_t deadline_ns = deadline_of(&hold);
         int64_t before_ns = hf__now_ns();
+        enum hf_status status = renew(store, &hold, conform.short_ttl_ms);
 
-        assert_int_equal(renew(store, &hold, conform.short_ttl_ms), HF_OK);
+        if (status == HF_LOST && hf__now_ns() > deadline_ns) { /* so busy is the machine */
+            assert_int_equal(take(store, &hold, conform.short_ttl_ms, SOON_MS), HF_OK);
+            token = hold.grant.token;
+            continue;
+        }
+        assert_int_equal(status, HF_OK);
         assert_true(hold.grant.sent_at_ns >= before_ns && hold.grant.sent_at_ns <= hf__now_ns());
         assert_int_equal(take(store, &other, LONG_TTL_MS, 0), HF_BUSY);
         check_pause_ms(conform.short_ttl_ms / 10);
