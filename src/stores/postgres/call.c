@@ -68,10 +68,12 @@ static enum hf_status attempt(struct pg_store *store, const struct pg_call *call
                               struct pg_answer *out, bool *again, struct hf_error *err)
 {
     struct pg_outcome outcome;
-    struct pg_conn *conn = call->conn;
+    /* One that is out of step would answer what was asked before. */
+    bool own = call->conn == NULL || call->conn->broken;
+    struct pg_conn *conn = own ? NULL : call->conn;
     enum hf_status status = HF_OK;
 
-    if (conn == NULL)
+    if (own)
         status = pg_pool_take(&store->main, call->use, false, &call->patience, &conn, err);
     if (status != HF_OK)
         return status;
@@ -100,7 +102,7 @@ static enum hf_status attempt(struct pg_store *store, const struct pg_call *call
         }
         break;
     }
-    if (call->conn == NULL)
+    if (own)
         pg_pool_give(&store->main, conn);
     return status;
 }
