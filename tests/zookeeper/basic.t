@@ -110,7 +110,7 @@ proxy p trips
 ask lister list many
 is "$(grep -o 'label=label' <<<"$answer" | wc -l)" 300 'three hundred locks are listed'
 proxy p trips
-above 100 "$proxied" 'in a few round trips'
+above 300 "$proxied" 'in fewer round trips than that'
 gone lister
 
 ask one acquire 1 seen 3000 0 kept
