@@ -141,7 +141,8 @@ int cli_kill_group(pid_t group, int number);
 int cli_catch_signals(void);
 /* The signal that came, 0 if none did. */
 int cli_pending_signal(int signal_fd);
-/* Ends as the signal would have ended us, so that a shell sees the Ctrl-C and stops its script. */
+/* Ends as the signal would have ended us, so that a shell sees the Ctrl-C and stops its script.
+ * Returns 128 + number if it cannot. Async-signal-safe. */
 int cli_die_of(int number);
 /* Writes text as a JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
 void cli_json_string(FILE *out, const char *text);

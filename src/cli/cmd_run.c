@@ -79,7 +79,7 @@ int cmd_run(const struct cli_context *context, int argc, char **argv)
     }
     exit_code = open_and_run(&job, context, &die_of);
     run_voice_close(job.voice);
-    return die_of ? run_signals_die(die_of) : exit_code;
+    return die_of ? cli_die_of(die_of) : exit_code;
 }
 
 static int open_and_run(struct run_job *job, const struct cli_context *context, int *die_of)

@@ -186,9 +186,6 @@ bool run_signals_take(struct run_signals *signals, int *number, bool *from_kerne
 void run_signals_watch_children(struct run_signals *signals);
 /* Puts everything back to what we inherited, for CMD. Async-signal-safe. */
 void run_signals_restore(const struct run_signals *signals);
-/* Dies of the signal, so that whoever waits for us sees it. Returns 128 + number if it is blocked
- * from outside. */
-int run_signals_die(int number);
 
 /* While the store is being opened: run_door.c */
 

@@ -47,6 +47,6 @@ static void look(int number, siginfo_t *info, void *context)
     int error = errno;
     (void)context;
     if (info->si_code == SI_TIMER && run_signals_take(signals, &number, &from_kernel))
-        _exit(run_signals_die(number));
+        _exit(cli_die_of(number));
     errno = error;
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -63,19 +62,4 @@ void run_signals_restore(const struct run_signals *signals)
     for (size_t i = 0; i < RUN_TOUCHED; i++)
         sigaction(touched[i].number, &signals->before[i], NULL);
     sigprocmask(SIG_SETMASK, &signals->inherited, NULL);
-}
-
-int run_signals_die(int number)
-{
-    struct sigaction action = {.sa_handler = SIG_DFL};
-    struct rlimit no_core = {0, 0};
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, number);
-    /* A core file of ours helps nobody and would hold the owner. */
-    setrlimit(RLIMIT_CORE, &no_core);
-    sigaction(number, &action, NULL);
-    raise(number);
-    sigprocmask(SIG_UNBLOCK, &set, NULL);
-    return 128 + number;
 }

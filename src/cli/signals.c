@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -35,9 +36,14 @@ int cli_pending_signal(int signal_fd)
 
 int cli_die_of(int number)
 {
+    struct sigaction action = {.sa_handler = SIG_DFL};
+    struct rlimit no_core = {0, 0};
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, number);
+    /* A core file of ours helps nobody and would hold the owner. */
+    setrlimit(RLIMIT_CORE, &no_core);
+    sigaction(number, &action, NULL);
     raise(number);
     sigprocmask(SIG_UNBLOCK, &set, NULL);
     return 128 + number;
