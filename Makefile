@@ -151,7 +151,7 @@ $(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc cal
 # The supervisor of `run`, which the test includes, with its other parts; kill is the test's.
 RUN_SUPERVISE = $(BUILD)/tests/unit/test_run_supervise
 $(RUN_SUPERVISE): $(call obj,$(filter-out %/run_supervise.c,$(wildcard src/cli/run_*.c) \
-	src/cli/output.c src/cli/kill.c))
+	src/cli/output.c src/cli/kill.c src/cli/signals.c))
 $(RUN_SUPERVISE): LDFLAGS += $(LIB_A) -Wl,--wrap=kill
 
 $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
