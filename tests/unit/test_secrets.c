@@ -198,8 +198,12 @@ int main(void)
                                        cmocka_unit_test(the_wrong_option_is_named)};
     const char *build = getenv("BUILD");
     char stores[256];
+    char *path;
 
     (void)snprintf(stores, sizeof stores, "%s/stores", build != NULL ? build : "build");
-    (void)setenv("HOLDFAST_STORE_PATH", stores, 1);
+    path = realpath(stores, NULL); /* relative folders are passed over */
+    if (path == NULL || setenv("HOLDFAST_STORE_PATH", path, 1) != 0)
+        return 1;
+    free(path);
     return cmocka_run_group_tests_name("secrets", tests, NULL, NULL);
 }
