@@ -23,7 +23,7 @@ trap 'exit 130' INT TERM HUP
 
 jobs=$(nproc 2>/dev/null || echo 2)
 # Most tests wait for servers and clocks more than they compute.
-tests_at_once=$((2 * jobs))
+tests_at_once=$((3 * jobs))
 mode=all
 pattern=
 case ${1-} in
