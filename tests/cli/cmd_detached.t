@@ -135,11 +135,11 @@ has "$(cat "$dir/waiter")" "export HOLDFAST_NAME='queue'" 'and prints its lease'
 
 # A waiter that is told to end by a signal dies of it: a shell that saw an exit code instead would
 # not know of the Ctrl-C and go on with its script. perl can tell the two apart, and its child does
-# not ignore INT as a shell's background commands do.
+# not ignore INT as a shell's background commands do, nor HUP as those of nohup(1) do.
 waiter_with_status='
     my $file = shift;
     my $child = fork // die;
-    if (!$child) { $SIG{INT} = "DEFAULT"; exec @ARGV or die }
+    if (!$child) { $SIG{$_} = "DEFAULT" for qw(INT HUP); exec @ARGV or die }
     open my $out, ">", "$file.new" or die;
     print $out $child;
     close $out;
