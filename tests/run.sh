@@ -66,9 +66,11 @@ scripts() { # FOLDER MARK
 }
 
 # What a test says on stderr is kept for the list of failures: many run at once, and on the screen
-# nobody could tell whose words they are.
+# nobody could tell whose words they are. What nohup(1) or a shell's "&" ignored for us is not ignored
+# for a test.
 cat >"$work/one" <<'EOF'
-exec "$@" 2>"$RUN_WORDS/$(echo "$1" | tr / _)"
+words=$RUN_WORDS/$(echo "$1" | tr / _)
+exec perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT); exec @ARGV or die' "$@" 2>"$words"
 EOF
 
 # phase NAME FOLDER SANITIZERS : builds there and runs the tests named on stdin; the raw output goes
