@@ -11,7 +11,7 @@ my $writers = 64;
 my $spread = 2000;
 my $start = time;
 # With a fence for a minute, beside other tests: not more than the machine can bear.
-my $pause = $kind eq 'fenced' ? 0.2 : 0.02;
+my $pause = $kind eq 'fenced' ? 0.5 : 0.02;
 
 # One transaction. The value goes through the client, as it does in a program.
 sub transaction {
