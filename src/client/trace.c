@@ -18,8 +18,11 @@ static void say(const struct trace_store *trace, const char *call, const char *n
                 enum hf_status status, int64_t start_ns, const struct hf_error *err)
 {
     bool failed = status != HF_OK && err != NULL;
+    char shown[HF_FENCE_KEY_MAX + 1];
 
-    trace->base.host->log("%-8s %-20s %s in %lld us%s%s", call, name, hf_status_name(status),
+    /* A key may have anything in its name; a line of the trace is one line. */
+    hf__copy_printable(shown, sizeof shown, name);
+    trace->base.host->log("%-8s %-20s %s in %lld us%s%s", call, shown, hf_status_name(status),
                           (long long)((hf__now_ns() - start_ns) / 1000), failed ? ": " : "",
                           failed ? err->text : "");
 }

@@ -86,6 +86,9 @@ put x list --token 5
 is "$rc" 0 'a key of another type is replaced, as SET does'
 HOLDFAST_TRACE=1 put x k --token 41
 like "$err" 'fence +k +HF_OK' 'the call can be traced'
+HOLDFAST_TRACE=1 put x $'a\nb\033[1mk' --token 41
+like "$err" 'fence +a.b.\[1mk +HF_OK' 'whatever is in the name of a key'
+unlike "$err" $'\033' 'a trace is plain text'
 
 # ---- the script, as other clients call it ----
 sha=$("$hf" fence script | cli -x script load)
