@@ -2,8 +2,8 @@
 -- KEYS  1 lock  2 record: "counter ttl flags owner label"
 -- ARGV  1 owner  2 ttl in ms  3 incarnation  4 guess  5 window in us  6 the record, with the guess
 -- Answers {'granted', counter before, 1 if the guess was applied, clock in us}, {'held', pttl, label},
--- {'new'}, {'replica'} or {'corrupt', 'record' or 'clock'}. Every call and every string costs the node time that five of
--- them spend for each acquire: the usual way has as few as there can be.
+-- {'new'}, {'replica'} or {'corrupt', 'record' or 'clock'}. Every call and every string costs the node
+-- time that five of them spend for each acquire: the usual way has as few as there can be.
 -- include lib/guard.lua
 local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not exact
 
