@@ -176,6 +176,10 @@ enum {
 };
 HF_API unsigned hf_store_features(const struct hf_store *store);
 
+/* The longest ttl that the store grants: HF_TTL_MAX_MS, or less where the store's URL or its server
+ * says so. A lease that is taken without a ttl gets the smaller of HF_TTL_DEFAULT_MS and this. */
+HF_API uint32_t hf_store_max_ttl_ms(const struct hf_store *store);
+
 /* hf_store_life_fd - the descriptor that stands for this client's life, or -1.
  *
  * In a store with crash release, the locks of a client are free at once when the last process
@@ -195,7 +199,7 @@ typedef void hf_renewed_fn(struct hf_lease *lease, int64_t remaining_ms, void *d
 
 struct hf_acquire_options {
     size_t size;       /* sizeof(struct hf_acquire_options)                           */
-    uint32_t ttl_ms;   /* 0: HF_TTL_DEFAULT_MS                                        */
+    uint32_t ttl_ms;   /* 0: HF_TTL_DEFAULT_MS, or hf_store_max_ttl_ms if that is less */
     int64_t wait_ms;   /* 0: do not wait; < 0: wait without limit                     */
     const char *label; /* what people see; NULL: host/pid/program                     */
     int cancel_fd;     /* 0: none; else stop waiting when it becomes readable         */
@@ -325,6 +329,17 @@ HF_API HF_MUST_CHECK enum hf_status hf_inspect(struct hf_store *store, const cha
  * 0. HF_BUSY, HF_UNSUPPORTED, HF_DENIED. */
 HF_API HF_MUST_CHECK enum hf_status hf_repair(const char *url, uint64_t above,
                                               struct hf_error *report);
+
+/* hf_end_quarantine - open a store that is in quarantine, on the word of a person who knows that
+ * nobody holds a lock that the store has forgotten.
+ *
+ * reason: why, 1 to HF_LABEL_MAX bytes, kept by the store together with who and when. It ends the
+ * quarantine of the incarnation that is there now and of no other: if the server restarts
+ * meanwhile, the new one has its own. HF_OK: report->text says what was ended. HF_INVALID: no
+ * reason, or the store is open already. HF_UNSUPPORTED: this kind of store knows no quarantine.
+ * HF_UNKNOWN, HF_UNREACHABLE, HF_DENIED. */
+HF_API HF_MUST_CHECK enum hf_status hf_end_quarantine(struct hf_store *store, const char *reason,
+                                                      struct hf_error *report);
 
 #ifdef __cplusplus
 }

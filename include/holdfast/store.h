@@ -58,7 +58,8 @@ struct hf_store_base {
 struct hf_claim {
     const char *name;    /* checked: 1..HF_NAME_MAX bytes, no control characters          */
     const char *owner;   /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire    */
-    uint64_t token;      /* renew, release: what the grant said; acquire: 0                */
+    uint64_t token;      /* renew, release: what the grant said; acquire: 0; release: 0 if the
+                          * answer never came                                             */
     const char *label;   /* acquire only; at most HF_LABEL_MAX bytes, no control characters */
     uint32_t ttl_ms;     /* acquire: HF_TTL_MIN_MS..MAX; renew: likewise, or 0 = only look  */
     bool detached;       /* belongs to no process: no crash release                        */
@@ -107,22 +108,25 @@ struct hf_store_ops {
      * true), touch nothing that the parent shares: free memory and close descriptors only. */
     void (*close)(struct hf_store_base *store, bool forked);
 
-    /* Required. Take claim->name for claim->owner, waiting until claim->wait_until_ns.
-     * HF_OK: granted, *grant filled in. HF_BUSY: held by another to the end of the wait; the text
-     * says by whom if that is known. HF_CANCELLED: cancel_fd was readable; the queue is left.
+    /* Required. Take claim->name for claim->owner, waiting until claim->wait_until_ns. If that
+     * owner holds it already: the same token again, or HF_BUSY, never a second token. HF_OK:
+     * granted, *grant filled in. HF_BUSY: held by another to the end of the wait; the text says by
+     * whom if that is known. HF_CANCELLED: cancel_fd was readable; the queue is left.
      * HF_QUARANTINE: with err->retry_after_ms, only if waiting would not cover it.
      * HF_UNKNOWN, HF_UNREACHABLE, HF_DENIED, HF_UNSUPPORTED, HF_CORRUPT, HF_NOMEM. */
     enum hf_status (*acquire)(struct hf_store_base *store, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err);
 
-    /* Required. Extend the hold of claim->owner to ttl_ms from now; with ttl_ms 0 only look
-     * whether it is held. Never creates. May block until claim->deadline_ns.
+    /* Required. Extend the hold of claim->owner with claim->token to ttl_ms from now; with ttl_ms 0
+     * only look whether it is held. Both are compared: an older token of the same owner is HF_LOST.
+     * Never creates. May block until claim->deadline_ns.
      * HF_OK; HF_LOST with grant->loss; HF_UNKNOWN or HF_UNREACHABLE: no answer, try again. */
     enum hf_status (*renew)(struct hf_store_base *store, const struct hf_claim *claim,
                             struct hf_grant *grant, struct hf_error *err);
 
-    /* Required. End the hold of claim->owner: compare and delete in one step; hand over to the
-     * next waiter if the store is fair. May block until claim->deadline_ns.
+    /* Required. End the hold of claim->owner with claim->token, or with token 0 whatever that owner
+     * holds: compare and delete in one step; hand over to the next waiter if the store is fair.
+     * May block until claim->deadline_ns.
      * HF_OK: it was held and is free. HF_LOST: it was not held by this owner.
      * HF_UNKNOWN, HF_UNREACHABLE: no answer. */
     enum hf_status (*release)(struct hf_store_base *store, const struct hf_claim *claim,
@@ -169,6 +173,18 @@ struct hf_store_ops {
      * Without this slot open serves: right where opening makes nothing anyway. */
     enum hf_status (*open_to_look)(const struct hf_host *host, const char *url, int64_t deadline_ns,
                                    struct hf_store_base **out, struct hf_error *err);
+
+    /* Optional. The longest ttl that this store grants; never blocks. Without this slot it is
+     * HF_TTL_MAX_MS. A claim above it is HF_INVALID. */
+    uint32_t (*max_ttl_ms)(struct hf_store_base *store);
+
+    /* Optional, for stores with a quarantine. End the quarantine of the incarnation that is there
+     * now, as hf_end_quarantine documents it: by compare on that incarnation, in one atomic step at
+     * the engine, and leave on record who did it, when and why. May block until deadline_ns.
+     * HF_OK: the report's text says what was ended. HF_INVALID: there is no quarantine. */
+    enum hf_status (*end_quarantine)(struct hf_store_base *store, const char *label,
+                                     const char *reason, int64_t deadline_ns,
+                                     struct hf_error *report);
 };
 
 struct hf_store_plugin {

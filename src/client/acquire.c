@@ -117,8 +117,11 @@ static enum hf_status check_options(struct hf_store *store, const char *name,
     }
     if (name == NULL || !hf__name_valid(name))
         return bad_name(err);
-    if (out->ttl_ms == 0)
-        out->ttl_ms = HF_TTL_DEFAULT_MS;
+    if (out->ttl_ms == 0) {
+        out->ttl_ms = hf_store_max_ttl_ms(store);
+        if (out->ttl_ms > HF_TTL_DEFAULT_MS)
+            out->ttl_ms = HF_TTL_DEFAULT_MS;
+    }
     if (out->ttl_ms < HF_TTL_MIN_MS || out->ttl_ms > HF_TTL_MAX_MS)
         return hf__fail(err, HF_INVALID,
                         "lock \"%.60s\": a ttl is at least %d ms and at most a day", name,

@@ -217,6 +217,13 @@ unsigned hf_store_features(const struct hf_store *store)
     return store->base->ops->features;
 }
 
+uint32_t hf_store_max_ttl_ms(const struct hf_store *store)
+{
+    uint32_t (*max_ttl_ms)(struct hf_store_base *) = HF__SLOT(store->base->ops, max_ttl_ms);
+
+    return max_ttl_ms != NULL ? max_ttl_ms(store->base) : HF_TTL_MAX_MS;
+}
+
 int hf_store_life_fd(struct hf_store *store)
 {
     int (*life_fd)(struct hf_store_base *) = HF__SLOT(store->base->ops, life_fd);
@@ -268,4 +275,24 @@ enum hf_status hf_repair(const char *url, uint64_t above, struct hf_error *repor
     if (HF__SLOT(ops, repair) == NULL)
         return hf__fail(report, HF_UNSUPPORTED, "this kind of store has nothing to repair");
     return ops->repair(&hf__host, url, above, report);
+}
+
+enum hf_status hf_end_quarantine(struct hf_store *store, const char *reason,
+                                 struct hf_error *report)
+{
+    char said[HF_LABEL_MAX + 1];
+    enum hf_status status;
+
+    if (reason == NULL || reason[0] == '\0' || strlen(reason) > HF_LABEL_MAX)
+        return hf__fail(report, HF_INVALID, "to end a quarantine takes a reason of 1 to %d bytes",
+                        HF_LABEL_MAX);
+    if (HF__SLOT(store->base->ops, end_quarantine) == NULL)
+        return hf__fail(report, HF_UNSUPPORTED, "store %.120s knows no quarantine", store->url);
+    if ((status = hf__store_begin_use(store, report)) != HF_OK)
+        return status;
+    hf__copy_printable(said, sizeof said, reason);
+    status = store->base->ops->end_quarantine(
+        store->base, store->label, said, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS, report);
+    hf__store_end(store);
+    return status;
 }

@@ -126,6 +126,26 @@ static const char *trace_url(struct hf_store_base *base)
     return trace->inner->ops->url(trace->inner);
 }
 
+static uint32_t trace_max_ttl_ms(struct hf_store_base *base)
+{
+    struct trace_store *trace = of(base);
+
+    return trace->inner->ops->max_ttl_ms(trace->inner);
+}
+
+static enum hf_status trace_end_quarantine(struct hf_store_base *base, const char *label,
+                                           const char *reason, int64_t deadline_ns,
+                                           struct hf_error *report)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status =
+        trace->inner->ops->end_quarantine(trace->inner, label, reason, deadline_ns, report);
+
+    say(trace, "open", "", status, start_ns, report);
+    return status;
+}
+
 struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
 {
     struct trace_store *trace = calloc(1, sizeof *trace);
@@ -149,6 +169,10 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
         trace->ops.fence = trace_fence;
     if (HF__SLOT(inner->ops, renew_many) != NULL)
         trace->ops.renew_many = trace_renew_many;
+    if (HF__SLOT(inner->ops, max_ttl_ms) != NULL)
+        trace->ops.max_ttl_ms = trace_max_ttl_ms;
+    if (HF__SLOT(inner->ops, end_quarantine) != NULL)
+        trace->ops.end_quarantine = trace_end_quarantine;
     trace->base.ops = &trace->ops;
     trace->base.host = inner->host;
     return &trace->base;

@@ -306,6 +306,64 @@ static void closing_frees_what_is_not_detached(void **state)
 
 /* Names that somebody's parser, path or key might stumble over. All are held at once, so that two
  * which the store takes for the same would be noticed. */
+/* A hold is an owner with a token: an older token of the same owner is another hold, and over. */
+static void an_older_token_is_lost(void **state)
+{
+    struct hf_store_base *store = client_open();
+    struct hold hold = hold_new("older token");
+    struct hold older;
+
+    (void)state;
+    assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
+    older = hold;
+    older.grant.token--;
+    assert_int_equal(renew(store, &older, LONG_TTL_MS), HF_LOST);
+    older.grant.token = hold.grant.token - 1;
+    assert_int_equal(renew(store, &older, 0), HF_LOST); /* a look */
+    older.grant.token = hold.grant.token - 1;
+    assert_int_equal(release(store, &older), HF_LOST);
+    assert_true(is_held(store, hold.name)); /* nothing happened to the one that is held */
+    assert_int_equal(renew(store, &hold, 0), HF_OK);
+    assert_int_equal(release(store, &hold), HF_OK);
+    client_close(store);
+}
+
+/* One owner, one hold: a request that arrives a second time is not granted a second token. */
+static void an_owner_holds_once(void **state)
+{
+    struct hf_store_base *store = client_open();
+    struct hold hold = hold_new("owner twice");
+    struct hf_claim again;
+    struct hf_grant grant = {0};
+    enum hf_status status;
+
+    (void)state;
+    assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
+    again = claim_of(&hold, LONG_TTL_MS);
+    again.token = 0;
+    status = store->ops->acquire(store, &again, &grant, &hold.err);
+    assert_true(status == HF_BUSY || (status == HF_OK && grant.token == hold.grant.token));
+    assert_int_equal(renew(store, &hold, 0), HF_OK); /* and the hold is none the worse for it */
+    assert_int_equal(release(store, &hold), HF_OK);
+    assert_false(is_held(store, hold.name));
+    client_close(store);
+}
+
+/* Who never heard the token (a lost answer) can still give back what the owner holds. */
+static void an_unknown_token_is_released(void **state)
+{
+    struct hf_store_base *store = client_open();
+    struct hold hold = hold_new("unknown token");
+
+    (void)state;
+    assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
+    hold.grant.token = 0;
+    assert_int_equal(release(store, &hold), HF_OK);
+    assert_false(is_held(store, hold.name));
+    assert_int_equal(release(store, &hold), HF_LOST);
+    client_close(store);
+}
+
 static void odd_names(void **state)
 {
     static const char *const odd[] = {" in front",
@@ -463,6 +521,9 @@ void add_hold_tests(struct suite *suite)
     ADD(suite, tokens_rise);
     ADD(suite, tokens_rise_over_reopening);
     ADD(suite, compares_the_owner);
+    ADD(suite, an_older_token_is_lost);
+    ADD(suite, an_owner_holds_once);
+    ADD(suite, an_unknown_token_is_released);
     ADD(suite, renews_what_is_held);
     ADD(suite, expires);
     ADD(suite, renewal_never_creates);
