@@ -159,16 +159,25 @@ static enum hf_status lost(struct file_store *store, const struct hf_claim *clai
                     hf_loss_text(loss));
 }
 
-/* Why the claim's owner does not hold the slot (which may be NULL); HF_LOSS_NONE if it does. */
-static enum hf_loss why_lost(const struct slot *slot, const struct hf_claim *claim, int64_t now_ns)
+/* Does the slot (which may be NULL) tell of the hold of this owner with this token? */
+static bool is_hold(const struct slot *slot, const char *owner, uint64_t token)
 {
-    unsigned char owner[HF_OWNER_LEN / 2];
+    unsigned char raw[HF_OWNER_LEN / 2];
 
-    if (slot == NULL || !hf__hex_decode(owner, sizeof owner, claim->owner))
+    return slot != NULL && hf__hex_decode(raw, sizeof raw, owner) &&
+           memcmp(raw, slot->owner, sizeof raw) == 0 && slot->token == token;
+}
+
+/* Why the slot (which may be NULL) is not held by the claim's owner with that token; HF_LOSS_NONE
+ * if it is. */
+static enum hf_loss why_lost(const struct slot *slot, const struct hf_claim *claim, uint64_t token,
+                             int64_t now_ns)
+{
+    if (slot == NULL)
         return HF_LOSS_FORGOTTEN;
-    if (memcmp(owner, slot->owner, sizeof owner) == 0 && slot->token == claim->token)
-        return slot->expires_ns > now_ns ? HF_LOSS_NONE : HF_LOSS_EXPIRED;
-    return slot->expires_ns > now_ns ? HF_LOSS_TAKEN : HF_LOSS_EXPIRED;
+    if (slot->expires_ns <= now_ns)
+        return HF_LOSS_EXPIRED;
+    return is_hold(slot, claim->owner, token) ? HF_LOSS_NONE : HF_LOSS_TAKEN;
 }
 
 static enum hf_status file_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -189,7 +198,7 @@ static enum hf_status file_renew(struct hf_store_base *base, const struct hf_cla
         return status;
     now_ns = base->host->now_ns();
     slot = hf__bucket_find(&bucket, hash, claim->name);
-    loss = why_lost(slot, claim, now_ns);
+    loss = why_lost(slot, claim, claim->token, now_ns);
     if (loss != HF_LOSS_NONE) {
         status = lost(store, claim, grant, loss, err);
     } else {
@@ -216,6 +225,8 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
     struct bucket bucket;
     struct slot *slot;
     enum hf_loss loss;
+    uint64_t token;
+    bool holds_on;
     int64_t now_ns;
     enum hf_status status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
 
@@ -223,9 +234,10 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
         return status;
     now_ns = base->host->now_ns();
     slot = hf__bucket_find(&bucket, hash, claim->name);
-    loss = why_lost(slot, claim, now_ns);
-    (void)hf__hex_decode(owner, sizeof owner, claim->owner);
-    if (slot != NULL && memcmp(slot->owner, owner, sizeof owner) == 0) {
+    /* Who never heard its token gives back whatever it holds. */
+    token = claim->token != 0 || slot == NULL ? claim->token : slot->token;
+    loss = why_lost(slot, claim, token, now_ns);
+    if (is_hold(slot, claim->owner, token)) {
         memset(slot->owner, 0, sizeof slot->owner);
         memset(slot->label, 0, sizeof slot->label);
         slot->expires_ns = 0;
@@ -233,9 +245,11 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
         status = hf__queue_pass(store, &bucket, slot, now_ns, err);
     }
     hf__bucket_unlock(store, &bucket);
-    hf__turn_release(store, owner);
-    if (status == HF_OK)
-        hf__floor_refill(store, claim->token);
+    holds_on = slot != NULL && is_hold(slot, claim->owner, slot->token); /* by another token */
+    if (!holds_on && hf__hex_decode(owner, sizeof owner, claim->owner))
+        hf__turn_release(store, owner);
+    if (status == HF_OK && loss == HF_LOSS_NONE)
+        hf__floor_refill(store, token);
     if (loss == HF_LOSS_NONE && hf__file_linked(store, NULL) != HF_OK)
         loss = HF_LOSS_FORGOTTEN;
     if (status == HF_OK && loss != HF_LOSS_NONE)

@@ -197,6 +197,9 @@ enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, s
 struct turn *hf__turn_new(struct file_store *store);
 /* Puts it in place under a ticket's name. False with errno. */
 bool hf__turn_place(struct file_store *store, struct turn *turn, const char *name);
+/* Writes the wake byte into a waiter's FIFO. Raises no signal in the caller's program if the waiter
+ * has died since its FIFO was opened. */
+void hf__turn_wake(int fd);
 /* Closes and frees it: those who watch it wake up. */
 void hf__turn_drop(struct file_store *store, struct turn *turn);
 /* Keeps it while `owner` holds the lock; released, it can be used again. */

@@ -125,10 +125,31 @@ enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, s
     status = hf__bucket_write(store, bucket, slot, err);
     if (fd >= 0) {
         if (status == HF_OK)
-            (void)!write(fd, "!", 1);
+            hf__turn_wake(fd);
         (void)close(fd);
     }
     return status;
+}
+
+/* Watches the holder, for nobody is before us. Looks again at once if there is none: whoever held
+ * the lock, or had it reserved, died since we looked, and nobody is left to wake us. */
+static void watch_holder(struct file_store *store, struct waiter *waiter, const struct slot *slot,
+                         int64_t now_ns)
+{
+    int fd = -1;
+
+    if (slot->expires_ns <= now_ns) {
+        waiter->look_at_ns = 0;
+        return;
+    }
+    if (slot->expires_ns < waiter->look_at_ns)
+        waiter->look_at_ns = slot->expires_ns;
+    if (slot->client == 0)
+        return;
+    fd = hf__life_watch(store, slot->client);
+    waiter->watch_fd = fd >= 0 ? fd : -1;
+    if (fd == -1)
+        waiter->look_at_ns = 0;
 }
 
 /* Chooses what to watch, with the bucket locked: the next live ticket before ours, else the holder.
@@ -152,17 +173,7 @@ static void choose_watch(struct file_store *store, struct waiter *waiter, const 
             return;
         }
     }
-    if (slot->expires_ns > now_ns) {
-        if (slot->expires_ns < waiter->look_at_ns)
-            waiter->look_at_ns = slot->expires_ns;
-        if (slot->client != 0) {
-            int fd = hf__life_watch(store, slot->client);
-
-            waiter->watch_fd = fd >= 0 ? fd : -1;
-            if (fd == -1)
-                waiter->look_at_ns = now_ns; /* died this very moment */
-        }
-    }
+    watch_holder(store, waiter, slot, now_ns);
 }
 
 static void unwatch(struct waiter *waiter)
