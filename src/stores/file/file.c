@@ -22,6 +22,7 @@ struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_
     store->sys = sys;
     store->dir_fd = -1;
     store->slots_fd = -1;
+    store->root_fd = -1;
     store->life_fd = -1;
     while (store->client == 0)
         host->random(&store->client, sizeof store->client);
@@ -37,6 +38,9 @@ void hf__file_free(struct file_store *store)
         (void)close(store->slots_fd);
     if (store->dir_fd >= 0)
         (void)close(store->dir_fd);
+    if (store->root_fd >= 0)
+        (void)close(store->root_fd);
+    free(store->slots_path);
     free(atomic_load(&store->hints));
     free(store->path);
     free(store->url);
@@ -98,24 +102,6 @@ static void file_close(struct hf_store_base *base, bool forked)
     hf__turn_close_all(store, forked);
     hf__life_close(store, forked);
     hf__file_free(store);
-}
-
-enum hf_status hf__file_linked(struct file_store *store, struct hf_error *err)
-{
-    int64_t now_ns = store->base.host->now_ns();
-    struct statx st;
-
-    if (now_ns < atomic_load_explicit(&store->check_at_ns, memory_order_relaxed))
-        return HF_OK;
-    atomic_store_explicit(&store->check_at_ns, now_ns + HF__NS_PER_S, memory_order_relaxed);
-    /* Not fstat: who asks for the time of the last write makes the next one cost a journal entry.
-     */
-    if (statx(store->slots_fd, "", AT_EMPTY_PATH, STATX_NLINK, &st) == 0 && st.stx_nlink > 0)
-        return HF_OK;
-    atomic_store_explicit(&store->check_at_ns, 0, memory_order_relaxed);
-    return hf__fail(err, HF_CORRUPT,
-                    "store file:%s: the slot file was deleted while in use: open the store again",
-                    store->shown);
 }
 
 static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
@@ -191,7 +177,7 @@ static enum hf_status file_renew(struct hf_store_base *base, const struct hf_cla
     int64_t now_ns;
     enum hf_status status;
 
-    if (hf__file_linked(store, NULL) != HF_OK)
+    if (hf__place_check(store, NULL) != HF_OK)
         return lost(store, claim, grant, HF_LOSS_FORGOTTEN, err);
     status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
     if (status != HF_OK)
@@ -250,7 +236,7 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
         hf__turn_release(store, owner);
     if (status == HF_OK && loss == HF_LOSS_NONE)
         hf__floor_refill(store, token);
-    if (loss == HF_LOSS_NONE && hf__file_linked(store, NULL) != HF_OK)
+    if (loss == HF_LOSS_NONE && hf__place_check(store, NULL) != HF_OK)
         loss = HF_LOSS_FORGOTTEN;
     if (status == HF_OK && loss != HF_LOSS_NONE)
         status = lost(store, claim, NULL, loss, err);

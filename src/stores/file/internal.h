@@ -24,6 +24,14 @@ struct turn {
     int fd;
 };
 
+/* What tells one file from another, and how many names it has. */
+struct file_id {
+    uint64_t inode;
+    uint32_t major;
+    uint32_t minor;
+    uint32_t links;
+};
+
 struct file_store {
     struct hf_store_base base;
     const struct hf__file_sys *sys;
@@ -32,9 +40,13 @@ struct file_store {
     char *url;                      /* file: and the path, as another process may open it */
     int dir_fd;                     /* holds flock(LOCK_SH)            */
     int slots_fd;
-    atomic_int_fast64_t check_at_ns; /* when to ask next whether the file is still there */
+    int root_fd;                     /* where slots_path begins        */
+    char *slots_path;                /* the slot file's, from the root */
+    struct file_id slots_id;         /* and what was there at the start */
+    atomic_int_fast64_t check_at_ns; /* when to look next whether it still is */
     char boot_id[37];
     bool to_look; /* makes nothing: slots_fd is -1 if there is no store yet */
+    bool alone;   /* repair: dir_fd holds flock(LOCK_EX) instead            */
     bool shared;  /* ?shared=group                   */
     gid_t gid;    /* the directory's group           */
     uint64_t token_base;
@@ -98,8 +110,9 @@ enum hf_status hf__dir_status(int error);
 /* Refuses files and FIFOs that others could have planted. */
 bool hf__dir_trusts(const struct file_store *store, const struct stat *st);
 
-/* open.c: opens or creates the slot file; dir_fd is open and locked shared. Only to look, slots_fd
- * stays -1 if there is none, and dir_fd need not be locked. */
+/* open.c: opens or creates the slot file; dir_fd is open and locked. The lock may be given up
+ * meanwhile, and is had again on HF_OK, unless store->alone. Only to look, slots_fd stays -1 if
+ * there is none, and dir_fd need not be locked. */
 enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err);
 
 /* floor.c: the durable promise about tokens. */
@@ -234,9 +247,16 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
 enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,
                                struct hf_error *report);
 
-/* file.c: HF_CORRUPT if somebody deleted the slot file under us: what we read and write there
- * nobody else sees. Asked at most once a second, so that it costs nothing in a busy loop. */
-enum hf_status hf__file_linked(struct file_store *store, struct hf_error *err);
+/* place.c: is the store still where its URL says? */
+
+/* Remembers where the slot file is, which is open. Once per store. */
+enum hf_status hf__place_note(struct file_store *store, const char *slots_name,
+                              struct hf_error *err);
+/* HF_CORRUPT if the slot file or a directory above it was moved, removed or replaced: what we read
+ * and write there nobody else sees. Looks at most a hundred times a second. */
+enum hf_status hf__place_check(struct file_store *store, struct hf_error *err);
+
+/* file.c */
 
 /* A store struct with nothing open yet; and its end. */
 struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_host *host);

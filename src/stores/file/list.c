@@ -105,7 +105,7 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
 
     if (store->slots_fd < 0)
         return HF_OK; /* there is no store yet */
-    status = hf__file_linked(store, err);
+    status = hf__place_check(store, err);
     if (status != HF_OK)
         return status;
     if (query->exact)

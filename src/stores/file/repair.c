@@ -180,6 +180,7 @@ static enum hf_status repair(struct file_store *store, uint64_t above, struct hf
         status = hf__dir_lock(store, LOCK_EX, deadline_ns, report);
     if (status != HF_OK)
         return status;
+    store->alone = true;
     status = hf__slots_open(store, deadline_ns, report);
     if (status != HF_OK && status != HF_CORRUPT)
         return status;

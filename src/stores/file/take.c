@@ -32,7 +32,7 @@ enum hf_status hf__take_slot(struct file_store *store, const struct hf_claim *cl
                              struct bucket *bucket, struct slot **out, struct hf_error *err)
 {
     uint64_t hash = hf__name_hash(claim->name);
-    enum hf_status linked = hf__file_linked(store, err); /* also in the middle of a wait */
+    enum hf_status linked = hf__place_check(store, err); /* also in the middle of a wait */
 
     if (linked != HF_OK)
         return linked;
