@@ -65,6 +65,11 @@ static void move_slot_file(const struct place *place)
     assert_int_equal(rename(kit_slots(place->dir), aside), 0);
 }
 
+static void delete_slot_file(const struct place *place)
+{
+    assert_int_equal(unlink(kit_slots(place->dir)), 0);
+}
+
 static void replace_slot_file(const struct place *place)
 {
     char copy[300];
@@ -140,6 +145,7 @@ static void is_noticed(void **state)
     gone(remove_directory);
     gone(replace_by_copy);
     gone(move_slot_file);
+    gone(delete_slot_file);
     gone(replace_slot_file);
 }
 

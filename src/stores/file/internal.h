@@ -14,7 +14,8 @@
 #define CLAIM_NS       HF__NS_PER_S /* how long a hand-over waits for its waiter        */
 #define FIFO_NAME_SIZE 64           /* "queue/" + hash + ticket                         */
 #define HOUR_US        3600000000LL
-#define PATH_SHOWN_MAX 80 /* bytes of a path in an error's text */
+#define TICKETS_MAX    (1u << 20) /* of a waiting line, the dead in its midst included */
+#define PATH_SHOWN_MAX 80         /* bytes of a path in an error's text */
 
 /* A waiter's FIFO, kept while its owner holds the lock: the next in line watches it. */
 struct turn {
@@ -146,6 +147,8 @@ bool hf__blocker_name(int fd, off_t byte, char *out, size_t size);
 /* bucket.c: finding, reading, writing and splitting buckets. */
 
 uint64_t hf__name_hash(const char *name);
+/* The page where to look first for a hash: the right one, or one that leads there. */
+uint32_t hf__bucket_guess(struct file_store *store, uint64_t hash);
 /* Locks and reads the bucket that `hash` belongs to. Pairs with hf__bucket_unlock. */
 enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t deadline_ns,
                                struct bucket *out, struct hf_error *err);
@@ -167,8 +170,18 @@ enum hf_status hf__page_count(struct file_store *store, uint32_t *out, struct hf
 /* Reads and checks a page; without its lock, a change caught in the middle looks like damage. */
 enum hf_status hf__page_read(struct file_store *store, uint32_t page_no, struct page *out,
                              struct hf_error *err);
+/* HF_CORRUPT, with the way out. */
+enum hf_status hf__page_damaged(const struct file_store *store, uint32_t page_no,
+                                struct hf_error *err);
 /* Where names with this hash live according to a page's head: the page itself or another one. */
 uint32_t hf__page_route(const struct page_head *head, uint32_t page_no, uint64_t hash);
+
+/* sound.c: what a page says makes sense. The sums are checked elsewhere. */
+bool hf__head_sound(const struct page_head *head, uint32_t page_no);
+/* Of a slot that is not empty. */
+bool hf__slot_sound(const struct slot *slot);
+/* The child is the page that holds the names with a 1 at this split of the parent. */
+bool hf__child_sound(const struct page_head *parent, uint32_t split, const struct page_head *child);
 
 /* life.c: FIFOs as signs of life. */
 
@@ -193,7 +206,10 @@ void hf__life_sweep(struct file_store *store);
  * passes. The bucket is locked. *fd_out (may be NULL): the FIFO, open for writing, -1 if there is
  * none. */
 uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot, int *fd_out);
-/* How many waiters live. The bucket need not be locked; nothing is changed. */
+/* How many waiters live: counted to WAITERS_COUNTED, and from there every ticket is one, so that
+ * many who look at a long line do not ask every one in it. The bucket need not be locked; nothing
+ * is changed. */
+#define WAITERS_COUNTED 64
 uint64_t hf__queue_count(struct file_store *store, const struct slot *slot);
 /* Removes the FIFO queue/HASH.TICKET if its waiter is dead; leaves it if the bucket is in use. */
 void hf__queue_sweep(struct file_store *store, const char *name);

@@ -87,6 +87,8 @@ static enum hf_status check_header(struct file_store *store, const char *name, i
                         "store file:%s is used from another time namespace, whose clock differs: "
                         "deadlines would not agree",
                         store->shown);
+    if (header.promise > HF__TOKEN_MAX || header.base > HF__TOKEN_MAX + 1)
+        return hf__dir_damaged(store, "the slot file is damaged", false, err);
     store->token_base = header.base;
     atomic_store(&store->promise, header.promise);
     return HF_OK;

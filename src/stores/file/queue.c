@@ -81,9 +81,14 @@ uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot,
 
 uint64_t hf__queue_count(struct file_store *store, const struct slot *slot)
 {
+    uint64_t counted = slot->tail - slot->head;
     uint64_t count = 0;
 
-    for (uint64_t ticket = slot->head; ticket < slot->tail; ticket++) {
+    if (counted > WAITERS_COUNTED) {
+        count = counted - WAITERS_COUNTED;
+        counted = WAITERS_COUNTED;
+    }
+    for (uint64_t ticket = slot->head; ticket < slot->head + counted; ticket++) {
         int fd = open_ticket(store, slot->hash, ticket, false);
 
         if (fd >= 0)
@@ -120,7 +125,7 @@ enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, s
     if (slot->head != slot->tail) {
         slot->head = hf__queue_first_live(store, slot, &fd);
         if (slot->head != slot->tail)
-            slot->claim_ns = now_ns + CLAIM_NS;
+            slot->claim_ns = hf__time_add(now_ns, CLAIM_NS);
     }
     status = hf__bucket_write(store, bucket, slot, err);
     if (fd >= 0) {
@@ -198,6 +203,10 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
     }
     if (waiter->turn == NULL)
         return hf__nomem(err);
+    if (slot->tail - slot->head >= TICKETS_MAX)
+        return hf__fail(err, HF_UNREACHABLE,
+                        "store file:%s: too many came to wait for lock \"%.60s\": try again later",
+                        store->shown, slot->name);
     waiter->ticket = slot->tail;
     ticket_name(name, waiter->hash, waiter->ticket);
     if (!hf__turn_place(store, waiter->turn, name))

@@ -19,8 +19,7 @@ static bool children_sound(struct file_store *store, const struct page_head *hea
     for (uint32_t i = head->born; i < head->depth; i++)
         if (head->next[i] <= ROOTS || head->next[i] >= count ||
             hf__page_read(store, head->next[i], &child, NULL) != HF_OK ||
-            child.head.born != i + 1 ||
-            child.head.prefix != (head->prefix | (uint64_t)1 << (ROOT_BITS + i)))
+            !hf__child_sound(head, i, &child.head))
             return false;
     return true;
 }

@@ -18,12 +18,14 @@ enum hf_status hf__busy(struct file_store *store, const struct slot *slot, const
                         int64_t now_ns, struct hf_error *err)
 {
     char age[24];
+    char label[HF_LABEL_MAX + 1];
 
+    hf__copy_printable(label, sizeof label, slot->label[0] != '\0' ? slot->label : "another");
     if (slot->expires_ns == 0)
         return hf__fail(err, HF_BUSY, "lock \"%.60s\" in file:%s is about to go to a waiter", name,
                         store->shown);
     return hf__fail(err, HF_BUSY, "lock \"%.60s\" in file:%s is held by %s for %s (token %llu)",
-                    name, store->shown, slot->label[0] != '\0' ? slot->label : "another",
+                    name, store->shown, label,
                     hf__format_duration(age, sizeof age, (now_ns - slot->taken_ns) / HF__NS_PER_MS),
                     (unsigned long long)slot->token);
 }
