@@ -2,7 +2,7 @@
  *
  * The kernel does not tell the owner of an open file description's lock to fcntl(F_OFD_GETLK), but
  * /proc/PID/fdinfo lists each lock under the descriptors that share it. Only looked at to explain a
- * failure, so its cost does not matter.
+ * failure, and given up after LOOK_NS: where thousands wait, all may want to explain the same.
  */
 #include "stores/file/internal.h"
 
@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define LOOK_NS (HF__NS_PER_S / 4)
 
 /* Reads a small file of /proc into text; false if it cannot be read. */
 static bool read_text(int dir, const char *name, char *text, size_t size)
@@ -91,12 +93,13 @@ bool hf__blocker_name(int fd, off_t byte, char *out, size_t size)
 {
     struct dirent *entry;
     struct stat st;
+    int64_t until_ns = hf__now_ns() + LOOK_NS;
     bool found = false;
     DIR *proc;
 
     if (fstat(fd, &st) != 0 || (proc = opendir("/proc")) == NULL)
         return false;
-    while (!found && (entry = readdir(proc)) != NULL) {
+    while (!found && (entry = readdir(proc)) != NULL && hf__now_ns() < until_ns) {
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
             strtol(entry->d_name, NULL, 10) == (long)getpid())
             continue;

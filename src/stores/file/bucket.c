@@ -149,12 +149,15 @@ enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t 
 {
     uint32_t page_no = hf__bucket_guess(store, hash);
 
+    out->blocked = false;
     for (int steps = 0; steps <= 2 * SPLITS_MAX; steps++) {
         uint32_t next;
         enum hf_status status = hf__guard_lock(store, page_no, deadline_ns, err);
 
+        out->page_no = page_no;
+        out->blocked = status == HF_BUSY;
         if (status != HF_OK)
-            return status;
+            return out->blocked ? HF_UNREACHABLE : status;
         status = hf__page_read(store, page_no, &out->page, err);
         if (status != HF_OK) {
             hf__guard_unlock(store, page_no);
@@ -162,7 +165,6 @@ enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t 
         }
         next = hf__page_route(&out->page.head, page_no, hash);
         if (next == page_no) {
-            out->page_no = page_no;
             remember(store, hash, page_no);
             return HF_OK;
         }
@@ -170,6 +172,12 @@ enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t 
         page_no = walk(store, next, hash);
     }
     return hf__page_damaged(store, page_no, err);
+}
+
+enum hf_status hf__bucket_failed(struct file_store *store, const struct bucket *bucket,
+                                 enum hf_status status, struct hf_error *err)
+{
+    return bucket->blocked ? hf__guard_explain(store, bucket->page_no, err) : status;
 }
 
 void hf__bucket_unlock(struct file_store *store, const struct bucket *bucket)
@@ -265,6 +273,8 @@ static enum hf_status append_page(struct file_store *store, const struct page *p
     enum hf_status status =
         hf__guard_lock(store, GUARD_GROW, store->base.host->now_ns() + HF__NS_PER_S, err);
 
+    if (status == HF_BUSY)
+        return hf__guard_explain(store, GUARD_GROW, err);
     if (status != HF_OK)
         return status;
     status = hf__page_count(store, page_no, err);

@@ -119,7 +119,7 @@ static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_c
                         store->shown, strerror(errno));
     status = hf__take_slot(store, claim, &bucket, &slot, err);
     if (status != HF_OK)
-        return status;
+        return hf__bucket_failed(store, &bucket, status, err);
     status = hf__take_look(store, &bucket, slot, claim, 0, &seen, grant, err);
     if (status == HF_OK && seen != LOOK_TAKEN)
         status = hf__busy(store, slot, claim->name, base->host->now_ns(), err);
@@ -181,7 +181,7 @@ static enum hf_status file_renew(struct hf_store_base *base, const struct hf_cla
         return lost(store, claim, grant, HF_LOSS_FORGOTTEN, err);
     status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
     if (status != HF_OK)
-        return status;
+        return hf__bucket_failed(store, &bucket, status, err);
     now_ns = base->host->now_ns();
     slot = hf__bucket_find(&bucket, hash, claim->name);
     loss = why_lost(slot, claim, claim->token, now_ns);
@@ -217,7 +217,7 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
     enum hf_status status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
 
     if (status != HF_OK)
-        return status;
+        return hf__bucket_failed(store, &bucket, status, err);
     now_ns = base->host->now_ns();
     slot = hf__bucket_find(&bucket, hash, claim->name);
     /* Who never heard its token gives back whatever it holds. */

@@ -66,6 +66,7 @@ struct file_store {
 /* A bucket that is locked and read. */
 struct bucket {
     uint32_t page_no;
+    bool blocked; /* or could not be locked in time */
     struct page page;
 };
 
@@ -135,9 +136,11 @@ void hf__floor_refill(struct file_store *store, uint64_t token);
 
 #define GUARD_GROW UINT32_MAX /* instead of a page: the end of the file */
 
-/* Takes the lock of a page, trying until deadline_ns. HF_UNREACHABLE names who sits on it. */
+/* Takes the lock of a page, trying until deadline_ns. HF_BUSY, without a text: somebody has it. */
 enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_t deadline_ns,
                               struct hf_error *err);
+/* HF_UNREACHABLE, and who sits on it. Looks at every process: not for those who only try again. */
+enum hf_status hf__guard_explain(struct file_store *store, uint32_t page_no, struct hf_error *err);
 void hf__guard_unlock(struct file_store *store, uint32_t page_no);
 
 /* blocker.c: "process 12 (name, stopped)" for who holds the lock on a byte of the file; false if it
@@ -149,9 +152,13 @@ bool hf__blocker_name(int fd, off_t byte, char *out, size_t size);
 uint64_t hf__name_hash(const char *name);
 /* The page where to look first for a hash: the right one, or one that leads there. */
 uint32_t hf__bucket_guess(struct file_store *store, uint64_t hash);
-/* Locks and reads the bucket that `hash` belongs to. Pairs with hf__bucket_unlock. */
+/* Locks and reads the bucket that `hash` belongs to. Pairs with hf__bucket_unlock. HF_UNREACHABLE
+ * with out->blocked, and no text yet: it could not be locked in time. */
 enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t deadline_ns,
                                struct bucket *out, struct hf_error *err);
+/* Passes a status of hf__bucket_lock on, with the text that a blocked bucket deserves. */
+enum hf_status hf__bucket_failed(struct file_store *store, const struct bucket *bucket,
+                                 enum hf_status status, struct hf_error *err);
 void hf__bucket_unlock(struct file_store *store, const struct bucket *bucket);
 /* The slot of a name, or NULL. */
 struct slot *hf__bucket_find(struct bucket *bucket, uint64_t hash, const char *name);
@@ -248,7 +255,8 @@ enum look {
 enum hf_status hf__take_look(struct file_store *store, struct bucket *bucket, struct slot *slot,
                              const struct hf_claim *claim, uint64_t ticket, enum look *look_out,
                              struct hf_grant *grant, struct hf_error *err);
-/* The lock's slot in its locked bucket, made if need be; splits as often as it takes. */
+/* The lock's slot in its locked bucket, made if need be; splits as often as it takes. A blocked
+ * bucket as of hf__bucket_lock. */
 enum hf_status hf__take_slot(struct file_store *store, const struct hf_claim *claim,
                              struct bucket *bucket, struct slot **out, struct hf_error *err);
 /* True if the slot is held by a live, unexpired holder. */

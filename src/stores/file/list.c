@@ -38,6 +38,8 @@ static enum hf_status read_page(struct listing *listing, uint32_t page_no, struc
     if (status == HF_OK)
         return status;
     status = hf__guard_lock(store, page_no, listing->query->deadline_ns, err);
+    if (status == HF_BUSY)
+        return hf__guard_explain(store, page_no, err);
     if (status != HF_OK)
         return status;
     status = hf__page_read(store, page_no, out, err);

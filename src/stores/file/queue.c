@@ -27,6 +27,8 @@
 #define POLL_NEAR_NS (1 * HF__NS_PER_S) /* the slow poll of those near the head */
 #define POLL_FAR_NS  (3 * HF__NS_PER_S) /* and of the others                    */
 #define NEAR         16                 /* how many are near                    */
+#define TRY_NS       (HF__NS_PER_S / 5) /* how long one in line tries to lock   */
+#define BLOCKED_NS   (HF__NS_PER_S / 4) /* and how soon it tries again          */
 
 struct waiter {
     uint64_t hash;
@@ -36,6 +38,9 @@ struct waiter {
     int64_t look_at_ns;  /* when to look without being woken      */
     int64_t patience_ns; /* how long a single look may take       */
     bool in_line;        /* the ticket was drawn                  */
+    bool woken;          /* by its turn                           */
+    bool blocked;        /* the last look found the bucket locked */
+    uint32_t blocked_no; /* and this is its page                  */
 };
 
 static void ticket_name(char *out, uint64_t hash, uint64_t ticket)
@@ -224,6 +229,24 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
     return status;
 }
 
+/* Who is in line comes back, and so tries only for a moment, unless its turn waits to be taken. */
+static int64_t patience_of(const struct waiter *waiter)
+{
+    bool brief = waiter->in_line && !waiter->woken && waiter->patience_ns > TRY_NS;
+
+    return brief ? TRY_NS : waiter->patience_ns;
+}
+
+/* Nothing can be seen, and so nothing watched. */
+static void wait_blocked(struct file_store *store, struct waiter *waiter, uint32_t page_no)
+{
+    uint64_t spread = hf__hash64(&waiter->ticket, sizeof waiter->ticket, 0);
+
+    waiter->blocked_no = page_no;
+    waiter->look_at_ns =
+        store->base.host->now_ns() + BLOCKED_NS + (int64_t)(spread % (uint64_t)BLOCKED_NS);
+}
+
 /* Looks once: takes the lock if it is our turn, else makes sure we are in line. HF_BUSY: wait on.
  */
 static enum hf_status look(struct file_store *store, struct waiter *waiter,
@@ -237,8 +260,11 @@ static enum hf_status look(struct file_store *store, struct waiter *waiter,
     bool in_line;
     enum hf_status status;
 
-    request.deadline_ns = store->base.host->now_ns() + waiter->patience_ns;
+    request.deadline_ns = store->base.host->now_ns() + patience_of(waiter);
     status = hf__take_slot(store, &request, &bucket, &slot, err);
+    waiter->blocked = bucket.blocked;
+    if (bucket.blocked)
+        wait_blocked(store, waiter, bucket.page_no);
     if (status != HF_OK)
         return status;
     /* A stopped waiter may have been passed over, or its lock may even have lost its slot. */
@@ -316,6 +342,7 @@ static bool sleep_in_line(struct file_store *store, struct waiter *waiter,
     if (claim->wait_until_ns < until_ns)
         until_ns = claim->wait_until_ns;
     (void)hf__poll_until(fds, 3, until_ns);
+    waiter->woken = fds[0].revents != 0;
     (void)!read(waiter->turn->fd, bytes, sizeof bytes);
     store->base.host->log("waiter %llu of \"%s\" is woken by %s",
                           (unsigned long long)waiter->ticket, claim->name,
@@ -326,6 +353,12 @@ static bool sleep_in_line(struct file_store *store, struct waiter *waiter,
     return fds[2].revents != 0;
 }
 
+/* In line, a blocked bucket only means that nothing happens to the lock meanwhile. */
+static bool goes_on(const struct waiter *waiter, enum hf_status status)
+{
+    return status == HF_BUSY || (status == HF_UNREACHABLE && waiter->in_line && waiter->blocked);
+}
+
 enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err)
 {
@@ -334,18 +367,21 @@ enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *c
     enum hf_status status;
 
     waiter.patience_ns = claim->deadline_ns - store->base.host->now_ns();
-    while ((status = look(store, &waiter, claim, grant, err)) == HF_BUSY &&
+    while (goes_on(&waiter, status = look(store, &waiter, claim, grant, err)) &&
            store->base.host->now_ns() < claim->wait_until_ns) {
         bool cancelled = sleep_in_line(store, &waiter, claim);
 
         unwatch(&waiter);
         if (cancelled) {
+            waiter.blocked = false;
             status = hf__fail(err, HF_CANCELLED, "waiting for lock \"%.60s\" was cancelled",
                               claim->name);
             break;
         }
     }
     unwatch(&waiter);
+    if (waiter.blocked)
+        status = hf__guard_explain(store, waiter.blocked_no, err);
     /* While we hold the lock the FIFO stays, for the next in line to watch. */
     if (status == HF_OK && waiter.in_line)
         hf__turn_keep(store, waiter.turn, claim->owner);

@@ -36,6 +36,7 @@ enum hf_status hf__take_slot(struct file_store *store, const struct hf_claim *cl
     uint64_t hash = hf__name_hash(claim->name);
     enum hf_status linked = hf__place_check(store, err); /* also in the middle of a wait */
 
+    bucket->blocked = false;
     if (linked != HF_OK)
         return linked;
     for (int splits = 0; splits <= SPLITS_MAX; splits++) {
