@@ -49,7 +49,8 @@ struct file_store {
     bool to_look; /* makes nothing: slots_fd is -1 if there is no store yet */
     bool alone;   /* repair: dir_fd holds flock(LOCK_EX) instead            */
     bool shared;  /* ?shared=group                   */
-    gid_t gid;    /* the directory's group           */
+    uid_t uid;    /* the directory's owner           */
+    gid_t gid;    /* and group                       */
     uint64_t token_base;
     atomic_uint_fast64_t promise;         /* tokens up to here may be given */
     pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing */
@@ -78,11 +79,12 @@ static inline struct file_store *hf__file_of(struct hf_store_base *base)
 /* sys.c: pwrite until all is written; false with errno. */
 bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, size_t len, off_t at);
 
-/* dir.c: the directory, the slot file's name and header. */
-
-/* From a URL to a directory; *shared_out: ?shared=group. The caller frees *path_out. */
+/* url.c: from a URL to a directory; *shared_out: ?shared=group. The caller frees *path_out. */
 enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
                              struct hf_error *err);
+
+/* dir.c: the directory, and whether it can be trusted. */
+
 /* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd. Only
  * to look, dir_fd stays -1 if there is none. */
 enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err);

@@ -116,6 +116,7 @@ static enum hf_status check_floor(struct file_store *store, int64_t deadline_ns,
 
 enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err)
 {
+    int flags = store->to_look ? O_RDONLY | O_NONBLOCK : O_RDWR; /* should it be a FIFO */
     char name[NAME_SIZE];
     struct stat st;
     uint64_t floor;
@@ -128,7 +129,7 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
     (void)snprintf(name, sizeof name, "slots-%s", store->boot_id);
     for (int tries = 0;; tries++) {
         store->slots_fd =
-            store->sys->openat(store->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+            store->sys->openat(store->dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0);
         if (store->slots_fd >= 0)
             break;
         if (errno == ENOENT && store->to_look)
