@@ -122,6 +122,7 @@ static void waiters_keep_their_places(void **state)
 }
 
 struct waiting {
+    const char *dir;
     struct hf_store_base *base;
     int cancel_fd;
     int64_t wait_until_ns;
@@ -221,6 +222,38 @@ static void a_holder_keeps_its_lease(void **state)
     hf_close(store);
 }
 
+static void *acquire_in_thread(void *data)
+{
+    struct waiting *waiting = data;
+    struct hf_store *store = kit_open_client(waiting->dir);
+    struct hf_acquire_options options = {
+        .size = sizeof options, .ttl_ms = 60000, .wait_ms = -1, .no_keeper = true};
+    struct hf_lease *lease;
+
+    waiting->status = hf_acquire(store, NAME, &options, &lease, &waiting->err);
+    if (waiting->status == HF_OK)
+        waiting->status = hf_release(lease, &waiting->err);
+    hf_close(store);
+    return NULL;
+}
+
+/* Who comes when the bucket is blocked already cannot even draw a ticket: it comes again. */
+static void a_newcomer_waits_too(void **state)
+{
+    struct waiting waiting = {.dir = kit_dir()};
+    struct hf_store_base *base = kit_open(waiting.dir);
+    pid_t blocker = block(waiting.dir);
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, acquire_in_thread, &waiting), 0);
+    kit_sleep_ms(6500); /* longer than a single request may take */
+    unblock(blocker);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    kit_expect(waiting.status, HF_OK, &waiting.err);
+    kit_close(base);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_blocked_waiter_can_be_cancelled),
         cmocka_unit_test(the_blocker_is_named_in_the_end),
         cmocka_unit_test(a_holder_keeps_its_lease),
+        cmocka_unit_test(a_newcomer_waits_too),
     };
 
     return KIT_RUN(tests);

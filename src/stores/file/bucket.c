@@ -234,7 +234,7 @@ static bool is_idle(struct file_store *store, const struct slot *slot, int64_t n
 {
     if (slot->expires_ns > now_ns && hf__slot_held(store, slot, now_ns))
         return false;
-    return slot->head == slot->tail || hf__queue_first_live(store, slot, NULL) == slot->tail;
+    return slot->head == slot->tail || hf__ticket_first_live(store, slot, NULL) == slot->tail;
 }
 
 enum hf_status hf__bucket_vacate(struct file_store *store, struct bucket *bucket, struct slot **out,

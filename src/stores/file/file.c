@@ -136,6 +136,11 @@ static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_c
     return status;
 }
 
+static enum hf_status bad_owner(const struct hf_claim *claim, struct hf_error *err)
+{
+    return hf__fail(err, HF_INVALID, "lock \"%.60s\": malformed owner", claim->name);
+}
+
 static enum hf_status lost(struct file_store *store, const struct hf_claim *claim,
                            struct hf_grant *grant, enum hf_loss loss, struct hf_error *err)
 {
@@ -146,24 +151,23 @@ static enum hf_status lost(struct file_store *store, const struct hf_claim *clai
 }
 
 /* Does the slot (which may be NULL) tell of the hold of this owner with this token? */
-static bool is_hold(const struct slot *slot, const char *owner, uint64_t token)
+static bool is_hold(const struct slot *slot, const unsigned char *owner, uint64_t token)
 {
-    unsigned char raw[HF_OWNER_LEN / 2];
-
-    return slot != NULL && hf__hex_decode(raw, sizeof raw, owner) &&
-           memcmp(raw, slot->owner, sizeof raw) == 0 && slot->token == token;
+    return slot != NULL && slot->token == token &&
+           memcmp(owner, slot->owner, sizeof slot->owner) == 0;
 }
 
-/* Why the slot (which may be NULL) is not held by the claim's owner with that token; HF_LOSS_NONE
- * if it is. */
-static enum hf_loss why_lost(const struct slot *slot, const struct hf_claim *claim, uint64_t token,
+/* Why the slot (which may be NULL) is not held by this owner with this token; HF_LOSS_NONE if it
+ * is.
+ */
+static enum hf_loss why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,
                              int64_t now_ns)
 {
     if (slot == NULL)
         return HF_LOSS_FORGOTTEN;
     if (slot->expires_ns <= now_ns)
         return HF_LOSS_EXPIRED;
-    return is_hold(slot, claim->owner, token) ? HF_LOSS_NONE : HF_LOSS_TAKEN;
+    return is_hold(slot, owner, token) ? HF_LOSS_NONE : HF_LOSS_TAKEN;
 }
 
 static enum hf_status file_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -171,12 +175,15 @@ static enum hf_status file_renew(struct hf_store_base *base, const struct hf_cla
 {
     struct file_store *store = hf__file_of(base);
     uint64_t hash = hf__name_hash(claim->name);
+    unsigned char owner[HF_OWNER_LEN / 2];
     struct bucket bucket;
     struct slot *slot;
     enum hf_loss loss;
     int64_t now_ns;
     enum hf_status status;
 
+    if (!hf__hex_decode(owner, sizeof owner, claim->owner))
+        return bad_owner(claim, err);
     if (hf__place_check(store, NULL) != HF_OK)
         return lost(store, claim, grant, HF_LOSS_FORGOTTEN, err);
     status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
@@ -184,7 +191,7 @@ static enum hf_status file_renew(struct hf_store_base *base, const struct hf_cla
         return hf__bucket_failed(store, &bucket, status, err);
     now_ns = base->host->now_ns();
     slot = hf__bucket_find(&bucket, hash, claim->name);
-    loss = why_lost(slot, claim, claim->token, now_ns);
+    loss = why_lost(slot, owner, claim->token, now_ns);
     if (loss != HF_LOSS_NONE) {
         status = lost(store, claim, grant, loss, err);
     } else {
@@ -212,27 +219,28 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
     struct slot *slot;
     enum hf_loss loss;
     uint64_t token;
-    bool holds_on;
     int64_t now_ns;
-    enum hf_status status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
+    enum hf_status status;
 
+    if (!hf__hex_decode(owner, sizeof owner, claim->owner))
+        return bad_owner(claim, err);
+    status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
     if (status != HF_OK)
         return hf__bucket_failed(store, &bucket, status, err);
     now_ns = base->host->now_ns();
     slot = hf__bucket_find(&bucket, hash, claim->name);
     /* Who never heard its token gives back whatever it holds. */
     token = claim->token != 0 || slot == NULL ? claim->token : slot->token;
-    loss = why_lost(slot, claim, token, now_ns);
-    if (is_hold(slot, claim->owner, token)) {
+    loss = why_lost(slot, owner, token, now_ns);
+    if (is_hold(slot, owner, token)) {
         memset(slot->owner, 0, sizeof slot->owner);
         memset(slot->label, 0, sizeof slot->label);
         slot->expires_ns = 0;
         slot->client = 0;
-        status = hf__queue_pass(store, &bucket, slot, now_ns, err);
+        status = hf__ticket_pass(store, &bucket, slot, now_ns, err);
     }
     hf__bucket_unlock(store, &bucket);
-    holds_on = slot != NULL && is_hold(slot, claim->owner, slot->token); /* by another token */
-    if (!holds_on && hf__hex_decode(owner, sizeof owner, claim->owner))
+    if (slot == NULL || !is_hold(slot, owner, slot->token)) /* it may hold on by another token */
         hf__turn_release(store, owner);
     if (status == HF_OK && loss == HF_LOSS_NONE)
         hf__floor_refill(store, token);

@@ -209,26 +209,37 @@ void hf__life_close(struct file_store *store, bool forked);
 /* Removes FIFOs of the dead, now and then. */
 void hf__life_sweep(struct file_store *store);
 
-/* queue.c: tickets and their FIFOs. */
+/* ticket.c: tickets and their FIFOs. */
 
+void hf__ticket_name(char *out, uint64_t hash, uint64_t ticket); /* FIFO_NAME_SIZE bytes */
+/* Opens a ticket's FIFO for writing. -1: dead; -2: cannot tell. Unlinks that of a dead one if the
+ * bucket is locked: otherwise it may be one that its waiter is about to open. */
+int hf__ticket_open(struct file_store *store, uint64_t hash, uint64_t ticket, bool locked);
+/* Takes the tickets of the dead off the end of the line. They can be drawn again: nobody stands
+ * behind them, and so nobody watches them. Otherwise those who come and lose patience while one
+ * holds on would leave ever more to step over. The bucket is locked. Returns true if there were
+ * any. */
+bool hf__ticket_trim(struct file_store *store, struct slot *slot);
 /* The first ticket from slot->head on whose waiter lives, or slot->tail; removes dead FIFOs it
  * passes. The bucket is locked. *fd_out (may be NULL): the FIFO, open for writing, -1 if there is
  * none. */
-uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot, int *fd_out);
+uint64_t hf__ticket_first_live(struct file_store *store, const struct slot *slot, int *fd_out);
 /* How many waiters live: counted to WAITERS_COUNTED, and from there every ticket is one, so that
  * many who look at a long line do not ask every one in it. The bucket need not be locked; nothing
  * is changed. */
 #define WAITERS_COUNTED 64
-uint64_t hf__queue_count(struct file_store *store, const struct slot *slot);
+uint64_t hf__ticket_count(struct file_store *store, const struct slot *slot);
 /* Removes the FIFO queue/HASH.TICKET if its waiter is dead; leaves it if the bucket is in use. */
-void hf__queue_sweep(struct file_store *store, const char *name);
-/* Waits in line for claim->name until it is granted, the wait is over, or cancelled. */
-enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *claim,
-                              struct hf_grant *grant, struct hf_error *err);
+void hf__ticket_sweep(struct file_store *store, const char *name);
 /* After a release, a leave or a lapse: reserves the lock for the next live waiter, writes the slot,
  * wakes that waiter. The slot is not held. */
-enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
-                              int64_t now_ns, struct hf_error *err);
+enum hf_status hf__ticket_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                               int64_t now_ns, struct hf_error *err);
+
+/* queue.c: waits in line for claim->name until it is granted, the wait is over, or cancelled. */
+enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *claim,
+                              struct hf_grant *grant, struct hf_error *err);
+
 /* turn.c: the FIFOs of waiters. */
 
 /* A FIFO to wait with: one used before, or one that is still to be made. NULL: out of memory. */

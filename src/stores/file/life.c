@@ -172,7 +172,7 @@ static void sweep_folder(struct file_store *store, const char *folder, bool wait
                 (void)unlinkat(store->dir_fd, name, 0);
         } else if (waiters) {
             if (is_old(store, name))
-                hf__queue_sweep(store, name);
+                hf__ticket_sweep(store, name);
         } else {
             int alive = open_if_alive(store, name);
 

@@ -80,7 +80,7 @@ static void show(struct listing *listing, const struct slot *slot)
         .token = slot->token,
         .remaining_ms = held ? (slot->expires_ns - now_ns) / HF__NS_PER_MS : 0,
         .age_ms = held ? (now_ns - slot->taken_ns) / HF__NS_PER_MS : 0,
-        .waiters = hf__queue_count(listing->store, slot),
+        .waiters = hf__ticket_count(listing->store, slot),
         .held = held,
         .detached = held && slot->client == 0,
     };

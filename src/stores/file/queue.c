@@ -43,104 +43,6 @@ struct waiter {
     uint32_t blocked_no; /* and this is its page                  */
 };
 
-static void ticket_name(char *out, uint64_t hash, uint64_t ticket)
-{
-    (void)snprintf(out, FIFO_NAME_SIZE, "queue/%016" PRIx64 ".%" PRIu64, hash, ticket);
-}
-
-/* Opens a ticket's FIFO for writing. -1: dead; -2: cannot tell. Unlinks that of a dead one if the
- * bucket is locked: otherwise it may be one that its waiter is about to open. */
-static int open_ticket(struct file_store *store, uint64_t hash, uint64_t ticket, bool locked)
-{
-    char name[FIFO_NAME_SIZE];
-    int fd;
-
-    ticket_name(name, hash, ticket);
-    fd = openat(store->dir_fd, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0)
-        return fd;
-    if (errno != ENXIO && errno != ENOENT)
-        return -2;
-    if (errno == ENXIO && locked)
-        (void)unlinkat(store->dir_fd, name, 0);
-    return -1;
-}
-
-uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot, int *fd_out)
-{
-    if (fd_out != NULL)
-        *fd_out = -1;
-    for (uint64_t ticket = slot->head; ticket < slot->tail; ticket++) {
-        int fd = open_ticket(store, slot->hash, ticket, true);
-
-        if (fd == -1)
-            continue;
-        if (fd_out != NULL)
-            *fd_out = fd >= 0 ? fd : -1;
-        else if (fd >= 0)
-            (void)close(fd);
-        return ticket;
-    }
-    return slot->tail;
-}
-
-uint64_t hf__queue_count(struct file_store *store, const struct slot *slot)
-{
-    uint64_t counted = slot->tail - slot->head;
-    uint64_t count = 0;
-
-    if (counted > WAITERS_COUNTED) {
-        count = counted - WAITERS_COUNTED;
-        counted = WAITERS_COUNTED;
-    }
-    for (uint64_t ticket = slot->head; ticket < slot->head + counted; ticket++) {
-        int fd = open_ticket(store, slot->hash, ticket, false);
-
-        if (fd >= 0)
-            (void)close(fd);
-        if (fd != -1)
-            count++;
-    }
-    return count;
-}
-
-void hf__queue_sweep(struct file_store *store, const char *name)
-{
-    struct bucket bucket;
-    uint64_t hash;
-    uint64_t ticket;
-    int fd;
-
-    if (sscanf(name, "queue/%16" SCNx64 ".%" SCNu64, &hash, &ticket) != 2 ||
-        hf__bucket_lock(store, hash, 0, &bucket, NULL) != HF_OK)
-        return;
-    fd = open_ticket(store, hash, ticket, true);
-    if (fd >= 0)
-        (void)close(fd);
-    hf__bucket_unlock(store, &bucket);
-}
-
-enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
-                              int64_t now_ns, struct hf_error *err)
-{
-    enum hf_status status;
-    int fd = -1;
-
-    slot->claim_ns = 0;
-    if (slot->head != slot->tail) {
-        slot->head = hf__queue_first_live(store, slot, &fd);
-        if (slot->head != slot->tail)
-            slot->claim_ns = hf__time_add(now_ns, CLAIM_NS);
-    }
-    status = hf__bucket_write(store, bucket, slot, err);
-    if (fd >= 0) {
-        if (status == HF_OK)
-            hf__turn_wake(fd);
-        (void)close(fd);
-    }
-    return status;
-}
-
 /* Watches the holder, for nobody is before us. Looks again at once if there is none: whoever held
  * the lock, or had it reserved, died since we looked, and nobody is left to wake us. */
 static void watch_holder(struct file_store *store, struct waiter *waiter, const struct slot *slot,
@@ -176,7 +78,7 @@ static void choose_watch(struct file_store *store, struct waiter *waiter, const 
         now_ns + poll_ns + (int64_t)(hf__hash64(&before, sizeof before, 0) % (uint64_t)poll_ns);
     waiter->watch_fd = -1;
     while (before > slot->head) {
-        int fd = open_ticket(store, waiter->hash, --before, true);
+        int fd = hf__ticket_open(store, waiter->hash, --before, true);
 
         if (fd != -1) {
             waiter->watch_fd = fd >= 0 ? fd : -1;
@@ -213,7 +115,7 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
                         "store file:%s: too many came to wait for lock \"%.60s\": try again later",
                         store->shown, slot->name);
     waiter->ticket = slot->tail;
-    ticket_name(name, waiter->hash, waiter->ticket);
+    hf__ticket_name(name, waiter->hash, waiter->ticket);
     if (!hf__turn_place(store, waiter->turn, name))
         return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot wait for lock \"%.60s\": %s",
                         store->shown, slot->name, strerror(errno));
@@ -284,25 +186,6 @@ static enum hf_status look(struct file_store *store, struct waiter *waiter,
     return status;
 }
 
-/* Takes the tickets of the dead off the end of the line. They can be drawn again: nobody stands
- * behind them, and so nobody watches them. Otherwise those who come and lose patience while one
- * holds on would leave ever more to step over. Returns true if there were any. */
-static bool trim(struct file_store *store, struct slot *slot)
-{
-    uint64_t tail = slot->tail;
-
-    while (slot->tail > slot->head) {
-        int fd = open_ticket(store, slot->hash, slot->tail - 1, true);
-
-        if (fd >= 0)
-            (void)close(fd);
-        if (fd != -1)
-            break;
-        slot->tail--;
-    }
-    return slot->tail != tail;
-}
-
 /* Leaves the line; a turn that came at this very moment is passed on. */
 static void leave(struct file_store *store, struct waiter *waiter, const struct hf_claim *claim)
 {
@@ -320,9 +203,9 @@ static void leave(struct file_store *store, struct waiter *waiter, const struct 
     slot = hf__bucket_find(&bucket, waiter->hash, claim->name);
     if (slot != NULL && slot->head == waiter->ticket && slot->claim_ns != 0) {
         slot->head++;
-        (void)trim(store, slot);
-        (void)hf__queue_pass(store, &bucket, slot, now_ns, NULL);
-    } else if (slot != NULL && trim(store, slot)) {
+        (void)hf__ticket_trim(store, slot);
+        (void)hf__ticket_pass(store, &bucket, slot, now_ns, NULL);
+    } else if (slot != NULL && hf__ticket_trim(store, slot)) {
         (void)hf__bucket_write(store, &bucket, slot, NULL);
     }
     hf__bucket_unlock(store, &bucket);

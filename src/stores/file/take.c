@@ -83,7 +83,7 @@ enum hf_status hf__take_look(struct file_store *store, struct bucket *bucket, st
 
         if (lapsed)
             from.head++; /* the head had its chance and did not come */
-        live = hf__queue_first_live(store, &from, NULL);
+        live = hf__ticket_first_live(store, &from, NULL);
         if (live < slot->tail && live != ticket) {
             *look_out = LOOK_PASSED;
             if (!lapsed && slot->claim_ns != 0 && live == slot->head)
@@ -91,7 +91,7 @@ enum hf_status hf__take_look(struct file_store *store, struct bucket *bucket, st
             slot->expires_ns = 0;
             memset(slot->owner, 0, sizeof slot->owner);
             slot->head = live;
-            return hf__queue_pass(store, bucket, slot, now_ns, err);
+            return hf__ticket_pass(store, bucket, slot, now_ns, err);
         }
         if (ticket == 0 || live == ticket)
             slot->head = live;
