@@ -131,12 +131,16 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
     return status;
 }
 
-/* Who is in line comes back, and so tries only for a moment, unless its turn waits to be taken. */
-static int64_t patience_of(const struct waiter *waiter)
+/* Until when a look may try to lock the bucket. Who is in line comes back and so tries only for a
+ * moment, unless its turn waits to be taken or its wait is about to end. */
+static int64_t try_until_ns(struct file_store *store, const struct waiter *waiter,
+                            const struct hf_claim *claim)
 {
-    bool brief = waiter->in_line && !waiter->woken && waiter->patience_ns > TRY_NS;
+    int64_t now_ns = store->base.host->now_ns();
+    bool brief = waiter->in_line && !waiter->woken && waiter->patience_ns > TRY_NS &&
+                 hf__time_add(now_ns, TRY_NS) < claim->wait_until_ns;
 
-    return brief ? TRY_NS : waiter->patience_ns;
+    return now_ns + (brief ? TRY_NS : waiter->patience_ns);
 }
 
 /* Nothing can be seen, and so nothing watched. */
@@ -162,7 +166,7 @@ static enum hf_status look(struct file_store *store, struct waiter *waiter,
     bool in_line;
     enum hf_status status;
 
-    request.deadline_ns = store->base.host->now_ns() + patience_of(waiter);
+    request.deadline_ns = try_until_ns(store, waiter, claim);
     status = hf__take_slot(store, &request, &bucket, &slot, err);
     waiter->blocked = bucket.blocked;
     if (bucket.blocked)
