@@ -1,6 +1,8 @@
 /* test_blocked.c - a bucket that nobody can use for a while, because somebody is stopped in the
  * middle of a change or because too many want it. Nothing is decided meanwhile, so nobody may lose
- * anything by it: not its place in line, and not its lease before its time. */
+ * anything by it: not its place in line, and not its lease before its time.
+ *
+ * run: threads */
 #include "../support/faultkit.h"
 #include "stores/file/internal.h"
 

@@ -1,6 +1,8 @@
 /* test_moved.c - a store that is moved, removed or replaced under those who use it. Others who open
  * its URL find another store there: what the old users hold is worth nothing, and they must hear of
- * it by whatever they do next. */
+ * it by whatever they do next.
+ *
+ * run: threads */
 #include "../support/faultkit.h"
 #include "stores/file/internal.h"
 
