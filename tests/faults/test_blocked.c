@@ -83,16 +83,6 @@ static void unblock(pid_t pid)
     assert_int_equal(kit_wait(pid), 0);
 }
 
-static void until_in_line(struct hf_store_base *base, uint64_t count)
-{
-    int64_t until_ns = hf__now_ns() + 30 * HF__NS_PER_S;
-
-    while (kit_waiters(base, NAME) < count) {
-        assert_true(hf__now_ns() < until_ns);
-        hf__sleep_ns(200000);
-    }
-}
-
 static void waiters_keep_their_places(void **state)
 {
     enum { WAITERS = 4 };
@@ -110,7 +100,7 @@ static void waiters_keep_their_places(void **state)
     for (int i = 0; i < WAITERS; i++) {
         parts[i] = (struct part){.dir = dir, .ledger = ledger, .self = i, .wait_ms = -1};
         pids[i] = kit_spawn(stand_in_line, &parts[i]);
-        until_in_line(base, (uint64_t)i + 1);
+        kit_until_waiting(base, NAME, (uint64_t)i + 1);
     }
     blocker = block(dir);
     kit_sleep_ms(BLOCK_MS);
@@ -165,7 +155,7 @@ static struct waiting wait_blocked(int64_t wait_ms, bool cancel)
     waiting.wait_until_ns = wait_ms < 0 ? HF_NEVER : hf__now_ns() + wait_ms * HF__NS_PER_MS;
     kit_expect(kit_take(base, NAME, 60000, 0, &hold, &err), HF_OK, &err);
     assert_int_equal(pthread_create(&thread, NULL, wait_in_thread, &waiting), 0);
-    until_in_line(base, 1);
+    kit_until_waiting(base, NAME, 1);
     blocker = block(dir);
     if (cancel) {
         kit_sleep_ms(BLOCK_MS);

@@ -389,6 +389,16 @@ uint64_t kit_waiters(struct hf_store_base *base, const char *name)
     return waiters;
 }
 
+void kit_until_waiting(struct hf_store_base *base, const char *name, uint64_t count)
+{
+    int64_t until_ns = hf__now_ns() + 30 * HF__NS_PER_S;
+
+    while (kit_waiters(base, name) < count) {
+        assert_true(hf__now_ns() < until_ns);
+        hf__sleep_ns(100000);
+    }
+}
+
 void kit_expect(enum hf_status got, enum hf_status want, const struct hf_error *err)
 {
     if (got != want)
