@@ -119,7 +119,9 @@ static enum hf_status renew_own(struct zk_store *store, const struct hf_claim *c
         end_hold(store, claim);
         return zk_lost(store, claim->name, loss, grant, err);
     }
-    if (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT)
+    if (claim->ttl_ms == 0 && rc == ZK_GIVEN_UP)
+        rc = ZCONNECTIONLOSS; /* a look that found no answer has changed nothing */
+    else if (claim->ttl_ms != 0 && (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT))
         rc = ZK_GIVEN_UP; /* it had been sent */
     if (rc != ZOK)
         return zk_verdict(store, claim->name, rc, err);
