@@ -24,8 +24,10 @@ done
 all_run() { [ "$(find "$dir" -name 'runs.*' | wc -l)" -eq $jobs ]; }
 eventually 60 all_run
 ok $? 'six jobs run, with the default ttl'
-client short "$url"
-ask short acquire 1 short 5000 0 kept
+for i in 1 2 3 4; do
+    client "short$i" "$url"
+    ask "short$i" acquire 1 "short$i" 5000 0 kept
+done
 
 connections() { ss -Htn state established "dport = :$(port "$1")" | wc -l; }
 frozen=${followers[0]}
@@ -33,14 +35,18 @@ frozen=${followers[0]}
 above "$(connections "$frozen")" 0 "some of them at the follower $frozen"
 kill -STOP "$(pid "$frozen")"
 sleep 33
-ask short left 1
-above "${answer#ok }" 0 'a lease of 5 s outlives the freeze'
+for i in 1 2 3 4; do
+    ask "short$i" left 1
+    above "${answer#ok }" 0 'a lease of 5 s outlives the freeze'
+done
 : >"$dir/enough"
 for ((i = 0; i < jobs; i++)); do
     wait "${job[i]}"
     is $? 0 "job $i ends by itself: $(cat "$dir/err.$i")"
 done
 kill -CONT "$(pid "$frozen")"
-ask short release 1
-is "$answer" ok 'the lease was held to the end'
+for i in 1 2 3 4; do
+    ask "short$i" release 1
+    is "$answer" ok 'a lease was held to the end'
+done
 done_testing

@@ -217,6 +217,9 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status zk_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err);
+enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *claims,
+                             struct hf_grant *grants, enum hf_status *results, size_t count,
+                             struct hf_error *err);
 enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
 enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
