@@ -9,8 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#define SYN_SENT   2  /* in tcp_info and the kernel's tables; its name is netinet/tcp.h's */
 #define CLEARLY_MS 50 /* more than the grain of the kernel's clocks */
 
 /* "ADDRESS:PORT", without brackets. */
@@ -73,6 +75,65 @@ static bool leads_to(int fd, const char *server)
            strcmp(endpoint, server) == 0;
 }
 
+/* A line of /proc/net/tcp or tcp6: where that connection leads, if it is the one with that inode
+ * and still asks for being accepted. */
+static bool read_asking(const char *line, unsigned long long inode, struct sockaddr_storage *out)
+{
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
+    struct sockaddr_in *four = (struct sockaddr_in *)out;
+    unsigned words[4];
+    unsigned port;
+    unsigned state;
+    unsigned long long found;
+    char remote[33];
+
+    memset(out, 0, sizeof *out);
+    if (sscanf(line, "%*d: %*[0-9A-F]:%*x %32[0-9A-F]:%x %x %*x:%*x %*x:%*x %*x %*d %*d %llu",
+               remote, &port, &state, &found) != 4 ||
+        found != inode || state != SYN_SENT)
+        return false;
+    if (strlen(remote) == 8 && sscanf(remote, "%8x", &words[0]) == 1) {
+        four->sin_family = AF_INET;
+        four->sin_port = htons((in_port_t)port);
+        memcpy(&four->sin_addr, words, sizeof four->sin_addr);
+        return true;
+    }
+    if (sscanf(remote, "%8x%8x%8x%8x", &words[0], &words[1], &words[2], &words[3]) != 4)
+        return false;
+    six->sin6_family = AF_INET6;
+    six->sin6_port = htons((in_port_t)port);
+    memcpy(&six->sin6_addr, words, sizeof six->sin6_addr);
+    return true;
+}
+
+/* Does it ask that server for a connection, in vain? The kernel tells the other end of such a
+ * socket in its tables only. */
+static bool asks(int fd, const char *server)
+{
+    static const char *const tables[] = {"/proc/self/net/tcp", "/proc/self/net/tcp6"};
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    struct stat st;
+    bool found = false;
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
+        info.tcpi_state != SYN_SENT || fstat(fd, &st) != 0)
+        return false;
+    for (size_t i = 0; i < 2 && !found; i++) {
+        FILE *table = fopen(tables[i], "re");
+        struct sockaddr_storage at;
+        char endpoint[ZK_ENDPOINT_MAX];
+        char line[512];
+
+        while (table != NULL && !found && fgets(line, sizeof line, table) != NULL)
+            found = read_asking(line, st.st_ino, &at) && write_endpoint(endpoint, &at) &&
+                    strcmp(endpoint, server) == 0;
+        if (table != NULL)
+            (void)fclose(table);
+    }
+    return found;
+}
+
 bool zk_cut(zhandle_t *handle, int64_t silent_ms)
 {
     char server[ZK_ENDPOINT_MAX];
@@ -86,7 +147,7 @@ bool zk_cut(zhandle_t *handle, int64_t silent_ms)
         /* A descriptor of our own: the number may belong to something else at any moment. */
         int own = zk_fds_has(&open_now, fd) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
 
-        if (own >= 0 && leads_to(own, server) && is_silent(own, silent_ms))
+        if (own >= 0 && ((leads_to(own, server) && is_silent(own, silent_ms)) || asks(own, server)))
             cut = shutdown(own, SHUT_RDWR) == 0 || cut;
         if (own >= 0)
             (void)close(own);

@@ -4,8 +4,8 @@
  * that a server which answers nothing is noticed. A frozen server, or a connection whose state a
  * firewall has lost, looks like any other to the library for two thirds of the session's timeout:
  * no lease would outlive that. After a fraction of it the connection is ended, and the library
- * takes the session to the next host. A server that is only slow is not left again and again: the
- * patience doubles with every cut until an answer comes.
+ * takes the session to the next host. When none of them answers they may only be slow: the patience
+ * doubles with every round of the hosts, until an answer comes.
  */
 #include "stores/zookeeper/cut.h"
 #include "stores/zookeeper/zookeeper.h"
@@ -23,13 +23,13 @@ static int64_t timeout_ns(const struct zk_session *session)
 static int64_t patience_ns(const struct zk_session *session)
 {
     int64_t patience_ns = timeout_ns(session) / SHARE;
-    unsigned doublings = session->pulse.cuts < DOUBLINGS ? session->pulse.cuts : DOUBLINGS;
+    unsigned rounds = session->pulse.cuts / session->store->url.host_count;
 
     if (patience_ns < PATIENCE_MIN)
         patience_ns = PATIENCE_MIN;
     if (patience_ns > PATIENCE_MAX)
         patience_ns = PATIENCE_MAX;
-    return patience_ns << doublings;
+    return patience_ns << (rounds < DOUBLINGS ? rounds : DOUBLINGS);
 }
 
 /* In the library's thread. Every touch is answered before the handle is gone. */
