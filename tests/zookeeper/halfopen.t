@@ -5,7 +5,7 @@
 # shellcheck disable=SC2317 # what eventually calls by name
 set -u
 . "$(dirname "$0")/lib.sh"
-zk_start a minSessionTimeout=400
+zk_start a minSessionTimeout=400 maxSessionTimeout=40000
 proxy_start p1 a
 proxy_start p2 a
 
