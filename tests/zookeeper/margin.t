@@ -4,6 +4,21 @@
 # run: once
 set -u
 . "$(dirname "$0")/lib.sh"
+
+# A server that allows no session that long.
+zk_start a tickTime=500 maxSessionTimeout=1500
+client c "zookeeper://$(hosts a)"
+ask c acquire 1 short 5000 0
+like "$answer" 'HF_UNSUPPORTED*longest session, 1.5s, carries no lease at a tick of 2.0s*' \
+    'sessions that are too short for the tick are refused'
+client d "zookeeper://$(hosts a)?tick=500ms"
+ask d acquire 1 short 5000 0
+like "$answer" 'ok *' 'and not if the tick is known to be shorter'
+ask d left 1
+above 1001 "${answer#ok }" 'which makes short leases (ms)'
+gone d
+zk_stop a
+
 zk_ensemble e tickTime=2000 minSessionTimeout=100
 
 # Whether a session ends between two reports depends on when the leader began: hence several leaders.

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOMENT_MS 500 /* for which a hold of another process is answered for */
+
 static struct zk_patience patience_of(const struct hf_claim *claim)
 {
     return (struct zk_patience){.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
@@ -38,6 +40,7 @@ static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim
     struct zk_said said;
     enum hf_status status = zk_session_get(store, 0, claim->name, &patience, &session, err);
     int64_t sent_at_ns = store->base.host->now_ns();
+    uint32_t moment_ms;
     int64_t ignored;
     bool stood;
     int rc;
@@ -56,11 +59,12 @@ static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim
         return hf__fail(err, HF_UNSUPPORTED,
                         "lock \"%.60s\" in store %.80s: only the process that took it can renew it",
                         claim->name, store->url.shown);
-    /* Its session knows how long it lasts, and does not tell: a part of it is sure enough for a
-     * look, and nothing to write by. */
+    /* It is held, and only its own process knows for how long. So the promise is for a moment, and
+     * what clocks may differ by is on top of it, because that is taken off again. */
+    moment_ms = MOMENT_MS + said.ttl_ms / 100;
     grant->sent_at_ns = sent_at_ns;
     grant->ttl_ms = said.ttl_ms;
-    grant->remaining_ms = said.ttl_ms / 4;
+    grant->remaining_ms = moment_ms < said.ttl_ms / 4 ? moment_ms : said.ttl_ms / 4;
     return hf__ok(err);
 }
 
