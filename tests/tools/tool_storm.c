@@ -3,6 +3,9 @@
  *
  *   tool_storm URL HOLDS SECONDS TTL_MS [WORKERS [SEED]]
  *
+ * STORM_KILL_ODDS in the environment: at one thought of so many (12) somebody is killed. For stores
+ * that notice a death slowly, where all would stand behind the dead most of the time.
+ *
  * Each worker takes one of LOCKS locks, by turns kept by the keeper and not, reads two counters,
  * dawdles, and writes them plus one: one counter behind a fence, the other without. Meanwhile
  * workers are killed, or frozen for longer than the ttl, at random. Ends when so many holds were
@@ -36,6 +39,7 @@ enum {
     DAWDLE_MAX_MS = 12,
     LONG_WAIT_MS = 30000,
     STEP_MS = 15, /* between two thoughts of the tormentor */
+    KILL_ODDS = 12,
     NAME_MAX_BYTES = 64
 };
 
@@ -76,6 +80,7 @@ struct plan {
     uint32_t ttl_ms;
     int workers;
     uint64_t seed;
+    uint64_t kill_odds;
     char prefix[NAME_MAX_BYTES];
 };
 
@@ -351,7 +356,7 @@ static void torment(unsigned long *kills, unsigned long *freezes)
                 thaw(&referee->workers[i]);
         if (worker->thaw_ns != 0)
             continue;
-        if (below(&rng, 12) == 0) {
+        if (below(&rng, plan.kill_odds) == 0) {
             end(worker);
             start((int)(worker - referee->workers), &rng);
             (*kills)++;
@@ -393,6 +398,7 @@ static int tell(unsigned long kills, unsigned long freezes)
 
 int main(int argc, char **argv)
 {
+    const char *odds = getenv("STORM_KILL_ODDS");
     unsigned long kills = 0, freezes = 0;
     int fd;
 
@@ -406,7 +412,8 @@ int main(int argc, char **argv)
     plan.ttl_ms = (uint32_t)strtoul(argv[4], NULL, 10);
     plan.workers = argc > 5 ? atoi(argv[5]) : WORKERS_DEFAULT;
     plan.seed = argc > 6 ? strtoull(argv[6], NULL, 10) : (uint64_t)hf__wall_us();
-    if (plan.workers < 1 || plan.workers > WORKERS_MAX)
+    plan.kill_odds = odds != NULL ? strtoull(odds, NULL, 10) : KILL_ODDS;
+    if (plan.kill_odds < 1 || plan.workers < 1 || plan.workers > WORKERS_MAX)
         return 64;
     (void)snprintf(plan.prefix, sizeof plan.prefix, "storm/%d/%lld", (int)getpid(),
                    (long long)hf__wall_us());

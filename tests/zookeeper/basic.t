@@ -7,7 +7,7 @@ set -u
 java_options='-Dzookeeper.forceSync=no -Dznode.container.checkIntervalMs=500'
 zk_start a minSessionTimeout=400 maxSessionTimeout=4000
 proxy_start p a
-url=zookeeper://$(hosts p)?tick=200ms
+url="zookeeper://$(hosts p)?tick=200ms"
 children() { kazoo a "print(*(k.get_children('/holdfast/$1') if k.exists('/holdfast/$1') else []))"; }
 
 # A pair is two requests, if nobody came between. Pings and the like are few.

@@ -2,6 +2,7 @@
 # Sessions that are shorter than the leader hears of: a follower tells it only every half tick whom it has
 # heard of. There is no fault at all, so no hold may end before its holder gives it back.
 # run: once
+# shellcheck disable=SC2317 # what eventually calls by name
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -40,7 +41,7 @@ settled() {
     for i in 1 2 3; do
         [ "$(zk_mode "e$i")" = follower ] && count=$((count + 1))
     done
-    [ $count -eq 2 ]
+    [ "$count" -eq 2 ]
 }
 
 for ttl in 600 300 300; do

@@ -5,7 +5,7 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 zk_start a minSessionTimeout=400 maxSessionTimeout=80000
-url=zookeeper://$(hosts a)?tick=200ms
+url="zookeeper://$(hosts a)?tick=200ms"
 client one "$url"
 client two "$url"
 may() { # RIGHTS : of everybody, on the lock "over"

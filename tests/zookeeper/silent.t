@@ -21,7 +21,7 @@ for ((i = 0; i < jobs; i++)); do
         touch '$dir/runs.$i'; until [ -e '$dir/enough' ]; do sleep 0.2; done" 2>"$dir/err.$i" &
     job[i]=$!
 done
-all_run() { [ "$(find "$dir" -name 'runs.*' | wc -l)" -eq $jobs ]; }
+all_run() { [ "$(find "$dir" -name 'runs.*' | wc -l)" -eq "$jobs" ]; }
 eventually 60 all_run
 ok $? 'six jobs run, with the default ttl'
 for i in 1 2 3 4; do

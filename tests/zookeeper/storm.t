@@ -47,5 +47,7 @@ fault() {
     eventually 60 all_serve
     sleep 4
 }
+# A dead worker stands in the line until its session ends.
+export STORM_KILL_ODDS=300
 storm 'three servers' "zookeeper://$(hosts e1 e2 e3)/storm" 1000 900 2000 fault
 done_testing

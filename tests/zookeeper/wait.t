@@ -5,7 +5,7 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 zk_start a maxClientCnxns=4
-url=zookeeper://$(hosts a)?tick=200ms
+url="zookeeper://$(hosts a)?tick=200ms"
 
 # Four connections are all that the server allows from here.
 for i in 1 2 3 4; do

@@ -83,10 +83,11 @@ static enum hf_status refuse_session(const struct zk_attempt *a, struct hf_error
 
     (void)hf__format_duration(session, sizeof session, zoo_recv_timeout(a->session->handle));
     (void)hf__format_duration(tick, sizeof tick, a->store->url.tick_ms);
-    return hf__fail(err, HF_UNSUPPORTED,
-                    "lock \"%.60s\" in store %.60s: the server's longest session, %s, carries no "
-                    "lease at a tick of %s; raise maxSessionTimeout, or say ?tick= if it is shorter",
-                    a->claim->name, a->store->url.shown, session, tick);
+    return hf__fail(
+        err, HF_UNSUPPORTED,
+        "lock \"%.60s\" in store %.60s: the server's longest session, %s, carries no "
+        "lease at a tick of %s; raise maxSessionTimeout, or say ?tick= if it is shorter",
+        a->claim->name, a->store->url.shown, session, tick);
 }
 
 static enum hf_status join(struct zk_attempt *a, struct hf_error *err)

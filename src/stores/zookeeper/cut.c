@@ -18,15 +18,22 @@
 /* "ADDRESS:PORT", without brackets. */
 static bool write_endpoint(char out[ZK_ENDPOINT_MAX], const struct sockaddr_storage *at)
 {
-    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)at;
-    const struct sockaddr_in *four = (const struct sockaddr_in *)at;
     char address[INET6_ADDRSTRLEN];
-    const void *raw = at->ss_family == AF_INET6 ? (const void *)&six->sin6_addr
-                                                : (const void *)&four->sin_addr;
-    in_port_t port = at->ss_family == AF_INET6 ? six->sin6_port : four->sin_port;
+    struct sockaddr_in6 six;
+    struct sockaddr_in four;
+    const void *raw = &four.sin_addr;
+    in_port_t port;
 
-    if ((at->ss_family != AF_INET && at->ss_family != AF_INET6) ||
-        inet_ntop(at->ss_family, raw, address, sizeof address) == NULL)
+    memcpy(&six, at, sizeof six);
+    memcpy(&four, at, sizeof four);
+    port = four.sin_port;
+    if (at->ss_family == AF_INET6) {
+        raw = &six.sin6_addr;
+        port = six.sin6_port;
+    } else if (at->ss_family != AF_INET) {
+        return false;
+    }
+    if (inet_ntop(at->ss_family, raw, address, sizeof address) == NULL)
         return false;
     (void)snprintf(out, ZK_ENDPOINT_MAX, "%s:%u", address, (unsigned)ntohs(port));
     return true;
@@ -116,8 +123,8 @@ static bool asks(int fd, const char *server)
     struct stat st;
     bool found = false;
 
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
-        info.tcpi_state != SYN_SENT || fstat(fd, &st) != 0)
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 || info.tcpi_state != SYN_SENT ||
+        fstat(fd, &st) != 0)
         return false;
     for (size_t i = 0; i < 2 && !found; i++) {
         FILE *table = fopen(tables[i], "re");

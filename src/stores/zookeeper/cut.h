@@ -17,8 +17,9 @@
  * connect to. */
 bool zk_find_server(zhandle_t *handle, char out[ZK_ENDPOINT_MAX]);
 /* Shuts the handle's connection down if nothing has come through it for that long although
- * something is awaited, or if it is not even made. The library does not tell its descriptor: every connection of this process
- * to the same server that is as silent is shut, another session's too. False: there is none. */
+ * something is awaited, or if it is not even made. The library does not tell its descriptor: every
+ * connection of this process to the same server that is as silent is shut, another session's too.
+ * False: there is none. */
 bool zk_cut(zhandle_t *handle, int64_t silent_ms);
 
 #endif /* HF_ZOOKEEPER_CUT_H */

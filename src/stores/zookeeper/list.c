@@ -230,15 +230,17 @@ enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query,
                         .data = data,
                         .more = true};
     const char *name = query->exact ? query->name : NULL;
-    enum hf_status status = zk_session_get(store, 0, name, &l.patience, &l.session, err);
+    struct zk_session *session;
+    enum hf_status status = zk_session_get(store, 0, name, &l.patience, &session, err);
     int rc;
 
     if (status != HF_OK)
         return status;
+    l.session = session;
     rc = catch_up(&l);
     if (rc == ZOK)
         rc = query->exact ? look_at_one(&l, query->name) : look_at_all(&l, query->name);
     status = conclude(&l, name, rc, err);
-    zk_session_unref(l.session);
+    zk_session_unref(session);
     return status;
 }

@@ -41,7 +41,8 @@ static ino_t new_pipe(const struct zk_fds *before, const struct zk_fds *now, int
 {
     struct stat st;
 
-    if (!zk_fds_has(now, fd) || zk_fds_has(before, fd) || fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode))
+    if (!zk_fds_has(now, fd) || zk_fds_has(before, fd) || fstat(fd, &st) != 0 ||
+        !S_ISFIFO(st.st_mode))
         return 0;
     return st.st_ino;
 }

@@ -27,8 +27,8 @@ int64_t zk_session_id(const struct zk_session *session)
 uint32_t zk_session_lease_ms(const struct zk_session *session)
 {
     int timeout_ms = zoo_recv_timeout(session->handle);
-    uint32_t lease_ms = zk_lease_of_session(timeout_ms > 0 ? (uint32_t)timeout_ms : 0,
-                                            session->store->url.tick_ms);
+    uint32_t lease_ms =
+        zk_lease_of_session(timeout_ms > 0 ? (uint32_t)timeout_ms : 0, session->store->url.tick_ms);
 
     return lease_ms > 0 ? lease_ms : 1;
 }

@@ -171,9 +171,9 @@ static enum hf_status pick(struct zk_store *store, uint32_t ttl_ms, const char *
     pthread_mutex_unlock(&store->lock);
     if (*out != NULL)
         return HF_OK;
-    status = start(store,
-                   asked_ms != 0 ? asked_ms : zk_session_for_lease(HF_TTL_DEFAULT_MS, tick_ms),
-                   name, patience, &fresh, err);
+    status =
+        start(store, asked_ms != 0 ? asked_ms : zk_session_for_lease(HF_TTL_DEFAULT_MS, tick_ms),
+              name, patience, &fresh, err);
     if (status != HF_OK)
         return status;
     pthread_mutex_lock(&store->lock);

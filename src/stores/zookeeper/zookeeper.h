@@ -56,9 +56,9 @@ struct zk_pulse {
 struct zk_session {
     struct zk_store *store;
     zhandle_t *handle;
-    uint32_t asked_ms;  /* the session timeout that was asked for */
-    unsigned first;     /* the number of the host it tries first  */
-    int refs;           /* store->lock                            */
+    uint32_t asked_ms; /* the session timeout that was asked for */
+    unsigned first;    /* the number of the host it tries first  */
+    int refs;          /* store->lock                            */
     struct zk_pulse pulse;
     atomic_bool sealed; /* its first socket is close-on-exec */
     pthread_mutex_t lock;
