@@ -22,7 +22,14 @@ gone c4
 hear c1
 like "$answer" 'ok *' 'until a connection is free'
 ask c1 release 1
+"$hf" --store "$url" run -w 60s job -- true 2>"$dir/err" &
+job=$!
+sleep 6
+kill -0 $job
+ok $? 'a command that waits goes on waiting, too'
 gone c3
+wait $job
+is $? 0 "until it finds a connection free: $(cat "$dir/err")"
 
 # The server freezes for longer than any session lasts, and comes back.
 ask c1 acquire 1 frozen 3000 0 kept
