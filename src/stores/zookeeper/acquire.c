@@ -90,10 +90,15 @@ static enum hf_status refuse_session(const struct zk_attempt *a, struct hf_error
         a->claim->name, a->store->url.shown, session, tick);
 }
 
+/* While there is no place in the line to lose, a store that is away is told of after a request's
+ * time; libholdfast asks again if the caller waits. */
 static enum hf_status join(struct zk_attempt *a, struct hf_error *err)
 {
+    struct zk_patience soon = {.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
+                                                           a->leave_ns > 0 ? a->leave_ns : 0),
+                               .cancel_fd = a->patience.cancel_fd};
     enum hf_status status =
-        zk_session_get(a->store, a->claim->ttl_ms, a->claim->name, &a->patience, &a->session, err);
+        zk_session_get(a->store, a->claim->ttl_ms, a->claim->name, &soon, &a->session, err);
 
     if (status != HF_OK)
         return status;

@@ -27,7 +27,7 @@ enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc
     case ZK_TURNED_AWAY:
         return hf__fail(err, HF_UNREACHABLE,
                         "%s: the server ends new connections at once; has it too many from here "
-                        "(maxClientCnxns)?",
+                        "(maxClientCnxns), or no majority?",
                         about);
     case ZK_GIVEN_UP:
         return hf__fail(err, HF_UNKNOWN, "%s: no answer came in time; it may have taken effect",
