@@ -160,12 +160,14 @@ static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
     struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct rl_node *node = &store->node[index];
     struct rl_link *kept = NULL;
+    size_t count = 0;
 
-    while (node->idle != NULL) {
-        struct rl_link *link = node->idle;
+    while (node->idle != NULL || node->silent != NULL) {
+        struct rl_link **list = node->idle != NULL ? &node->idle : &node->silent;
+        struct rl_link *link = *list;
         struct rd_reply *reply;
 
-        node->idle = link->next;
+        *list = link->next;
         while (link->owed > 0 && rd_conn_receive(link->conn, &patience, &reply) == HF_OK)
             rl_link_past(link, reply);
         if (link->conn->broken) {
@@ -175,8 +177,10 @@ static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
         rl_link_return_debts(store, index, link);
         link->next = kept;
         kept = link;
+        count++;
     }
     node->idle = kept;
+    node->idle_count = count;
 }
 
 /* Releases what is to be released yet. The last chance: afterwards it is up to the ttl. */
@@ -199,14 +203,20 @@ static void settle_debts(struct rl_store *store)
         drain(store, i, store->rd.base.host->now_ns() + timeout_ns);
 }
 
-static void close_node(struct rl_node *node, bool forked)
+static void close_list(struct rl_link *list, bool forked)
 {
-    while (node->idle != NULL) {
-        struct rl_link *link = node->idle;
+    while (list != NULL) {
+        struct rl_link *link = list;
 
-        node->idle = link->next;
+        list = link->next;
         rl_link_close(link, forked);
     }
+}
+
+static void close_node(struct rl_node *node, bool forked)
+{
+    close_list(node->idle, forked);
+    close_list(node->silent, forked);
     rl_link_close(node->coming, forked);
     rd_node_close(node->node, forked);
     if (!forked)

@@ -3,6 +3,7 @@
  *   redlock.c        opening and closing
  *   redlock_node.c   one node: who it is, whether it votes, what has to be released there yet
  *   redlock_link.c   one connection to a node, from nothing to ready, without waiting
+ *   redlock_pool.c   those that wait for the next caller
  *   redlock_round.c  one request to every node at once, and the answers as they come
  *   redlock_trouble.c
  *                    what to say when too few of them are of use
@@ -39,8 +40,9 @@ struct rl_debts {
 struct rl_node {
     struct rd_node *node;
     pthread_mutex_t lock;
-    struct rl_link *idle; /* the one used last comes first */
-    size_t idle_count;
+    struct rl_link *idle;   /* the one used last comes first */
+    struct rl_link *silent; /* set aside until they speak again */
+    size_t idle_count;      /* of both */
     struct rl_link *coming; /* on its way, left by a caller that could do without it */
     unsigned failures;      /* to reach it, in a row */
     int64_t retry_at_ns;    /* it is not tried before */
@@ -99,6 +101,8 @@ struct rl_link {
     enum rl_state state;
     int64_t limit_ns; /* given up if there is no progress by then */
     int64_t used_ns;
+    int64_t asked_ns;      /* the first request after it was heard last              */
+    int64_t heard_ns;      /* the last answer                                        */
     unsigned owed;         /* answers that nobody waits for any more         */
     struct rl_debts debts; /* releases among them: they fall back to the node  */
     bool unloaded;         /* one of those answers was that the script is not known, and none
@@ -107,10 +111,8 @@ struct rl_link {
     struct rd_reply *replies[RL_MEET_MAX]; /* of a meeting */
 };
 
-/* A link of one's own, ready or on its way. NULL: the node is not tried at present; err tells. */
-struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_error *err);
-/* Gives it back, for the next one; also if it is on its way. Takes NULL. */
-void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link);
+/* A new one, on its way. NULL: out of memory. */
+struct rl_link *rl_link_begin(struct rl_store *store, unsigned index);
 void rl_link_close(struct rl_link *link, bool forked);
 /* Closes a link that is no use any more; what it owes falls back to the node. Takes NULL. */
 void rl_link_drop(struct rl_store *store, unsigned index, struct rl_link *link);
@@ -130,6 +132,13 @@ bool rl_link_load(struct rl_link *link);
 bool rl_link_send(struct rl_link *link, const struct rd_request *request);
 /* The next answer that is not owed to nobody, if it has come. False: the connection broke. */
 bool rl_link_glance(struct rl_link *link, struct rd_reply **reply);
+
+/* redlock_pool.c */
+
+/* A link of one's own, ready or on its way. NULL: the node is not tried at present; err tells. */
+struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_error *err);
+/* Gives it back, for the next one; also if it is on its way. Takes NULL. */
+void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link);
 
 /* redlock_trouble.c */
 
