@@ -105,15 +105,13 @@ static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
     met = join_nodes(&round);
     rl_round_end(&round, 0, NULL);
     store->timeout_ms = store->rd.url.node_timeout_ms;
-    if (round.troubles.worst.code == HF_INVALID ||
-        (met < hf__quorum_majority(store->count) && round.troubles.worst.code != HF_OK &&
-         round.troubles.worst.code != HF_UNREACHABLE))
-        return rd_pass(err, &round.troubles.worst);
+    rl_clocks_warn(store);
+    /* A mistake in the URL. Whatever else is wrong with a node costs its vote, and no more. */
+    for (unsigned i = 0; i < store->count; i++)
+        if (rl_node_alone(store, i, err) != HF_OK)
+            return HF_INVALID;
     if (met < hf__quorum_majority(store->count))
-        return hf__fail(err, HF_UNREACHABLE,
-                        "store %.80s: fewer than %u of %u nodes can be reached: %.90s",
-                        store->rd.url.shown, hf__quorum_majority(store->count), store->count,
-                        rl_trouble_text(store, &round.troubles));
+        return rl_too_few(store, NULL, &round.troubles, err);
     return hf__ok(err);
 }
 

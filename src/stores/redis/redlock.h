@@ -4,6 +4,7 @@
  *   redlock_node.c   one node: who it is, whether it votes, what has to be released there yet
  *   redlock_link.c   one connection to a node, from nothing to ready, without waiting
  *   redlock_pool.c   those that wait for the next caller
+ *   redlock_clock.c  how far the nodes' clocks are from each other
  *   redlock_round.c  one request to every node at once, and the answers as they come
  *   redlock_trouble.c
  *                    what to say when too few of them are of use
@@ -78,8 +79,8 @@ enum hf_status rl_node_vote(struct rl_store *store, unsigned index, char id[RD_I
  * no use any more. */
 void rl_node_met(struct rl_store *store, unsigned index, struct rd_reply *const *replies,
                  bool late);
-/* Takes in the clock that came with a grant, if there is need. False: it must not vote. */
-bool rl_node_clock(struct rl_store *store, unsigned index, int64_t clock_us, struct hf_error *err);
+/* HF_INVALID: another node is the same server under another name, and would have two votes. */
+enum hf_status rl_node_alone(struct rl_store *store, unsigned index, struct hf_error *err);
 /* The node says it does not know our scripts, or is another incarnation. */
 void rl_node_unload(struct rl_store *store, unsigned index);
 /* How reaching it went. One that cannot be reached is left alone for a while that grows. */
@@ -133,6 +134,17 @@ bool rl_link_send(struct rl_link *link, const struct rd_request *request);
 /* The next answer that is not owed to nobody, if it has come. False: the connection broke. */
 bool rl_link_glance(struct rl_link *link, struct rd_reply **reply);
 
+/* redlock_clock.c */
+
+/* How far from each other clocks must not be. */
+int64_t rl_clocks_apart_us(const struct rl_store *store);
+/* What time a node has, just now. */
+void rl_node_clock(struct rl_store *store, unsigned index, int64_t clock_us);
+/* Tells of every node whose clock is far from most others'. */
+void rl_clocks_warn(struct rl_store *store);
+/* HF_INVALID: no majority of the clocks is close together. */
+enum hf_status rl_clocks_fail(struct rl_store *store, const char *lock, struct hf_error *err);
+
 /* redlock_pool.c */
 
 /* A link of one's own, ready or on its way. NULL: the node is not tried at present; err tells. */
@@ -150,7 +162,9 @@ struct rl_troubles {
 
 /* Takes in what is wrong with one node. */
 void rl_trouble_add(struct rl_troubles *troubles, const struct hf_error *err);
-/* The worst without the store's name: the end of a sentence that has it. */
+/* A text without the store's name: the end of a sentence that has it. */
+const char *rl_without_store(const struct rl_store *store, const char *text);
+/* The worst, likewise. */
 const char *rl_trouble_text(const struct rl_store *store, const struct rl_troubles *troubles);
 /* Fewer nodes than a majority gave an answer of use. The worst if so many have to be mended that
  * the others are none, else HF_UNREACHABLE. lock: NULL if it is about none. */

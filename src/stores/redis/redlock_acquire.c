@@ -72,7 +72,8 @@ static enum hf__quorum_action ask_for_grants(struct attempt *a)
     int64_t wall_us = a->store->rd.base.host->wall_us();
 
     hf__quorum_start(&a->vote, a->store->count, a->claim->ttl_ms,
-                     wall_us > 0 ? (uint64_t)wall_us : 1, now_of(a->store));
+                     wall_us > 0 ? (uint64_t)wall_us : 1, now_of(a->store),
+                     rl_clocks_apart_us(a->store));
     for (unsigned i = 0; i < a->store->count && action == HF__QUORUM_WAIT; i++) {
         if (a->round.joined[i])
             action = ask_for_grant(a, i);
@@ -99,12 +100,8 @@ static enum hf__quorum_action on_grant(struct attempt *a, unsigned index,
     int64_t prev = rd_reply_number(rd_reply_at(reply, 1), INT64_MAX);
     bool applied = rd_reply_number(rd_reply_at(reply, 2), 0) == 1;
     int64_t clock_us = rd_reply_number(rd_reply_at(reply, 3), 0);
-    struct hf_error err;
 
-    if (!rl_node_clock(a->store, index, clock_us, &err)) {
-        rl_trouble_add(&a->round.troubles, &err);
-        return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_of(a->store));
-    }
+    rl_node_clock(a->store, index, clock_us);
     return hf__quorum_on_grant(&a->vote, index, (uint64_t)prev, applied, (uint64_t)clock_us,
                                now_of(a->store));
 }
@@ -205,6 +202,8 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
                        name, shown);
         err->retry_after_ms = a->round.retry_after_ms;
         return HF_QUARANTINE;
+    case HF__WHY_CLOCKS:
+        return rl_clocks_fail(a->store, name, err);
     case HF__WHY_UNREACHABLE:
         return rl_too_few(a->store, name, &a->round.troubles, err);
     case HF__WHY_TOKENS:
