@@ -15,8 +15,9 @@
 #include <time.h>
 
 const char *const sim_mutant_names[SIM_MUTANTS] = {
-    "sound",         "owner-reused", "resent",    "late-grant",    "raise-unchecked", "not-applied",
-    "renew-creates", "reachable",    "two-names", "votes-at-once", "clock-ignored"};
+    "sound",           "owner-reused",  "resent",        "late-grant",
+    "raise-unchecked", "not-applied",   "renew-creates", "reachable",
+    "two-names",       "votes-at-once", "clock-ignored", "clocks-apart"};
 
 static struct sim_world world; /* too large for the stack */
 
