@@ -64,12 +64,14 @@ enum hf__quorum_action hf__quorum_on_grant(struct hf__quorum *vote, unsigned ind
     return decide(vote, now_ns);
 }
 
-enum hf__quorum_action hf__quorum_on_yes(struct hf__quorum *vote, unsigned index, int64_t now_ns)
+enum hf__quorum_action hf__quorum_on_yes(struct hf__quorum *vote, unsigned index, bool exact,
+                                         int64_t now_ns)
 {
     assert(vote->kind == HF__VOTE_EXTEND && index < vote->count);
     if (vote->node[index].state != HF__NODE_ASKED)
         return HF__QUORUM_WAIT;
     vote->node[index].state = HF__NODE_GRANTED;
+    vote->node[index].applied = exact;
     return decide(vote, now_ns);
 }
 
@@ -298,6 +300,19 @@ static enum hf__quorum_action choose_token(struct hf__quorum *vote)
     return HF__QUORUM_RAISE;
 }
 
+/* A majority said yes, and the one that knows the token must be among them. If none does the token
+ * is not the hold's; unless it is one of those that did not answer. */
+static enum hf__quorum_action confirm(struct hf__quorum *vote, int64_t now_ns)
+{
+    struct tally tally = count_up(vote);
+
+    if (applied(vote) > 0)
+        return finish(vote, 0, now_ns);
+    if (tally.open > 0)
+        return HF__QUORUM_WAIT;
+    return fail_vote(vote, tally.yes == vote->count ? HF__WHY_HELD : HF__WHY_UNKNOWN);
+}
+
 /* Answers as soon as the rest of the nodes cannot change the answer, nor the reason of a failure.
  */
 static enum hf__quorum_action decide(struct hf__quorum *vote, int64_t now_ns)
@@ -310,7 +325,7 @@ static enum hf__quorum_action decide(struct hf__quorum *vote, int64_t now_ns)
     switch (vote->phase) {
     case HF__PHASE_GRANT:
         if (vote->kind == HF__VOTE_EXTEND && granted >= majority)
-            return finish(vote, 0, now_ns);
+            return confirm(vote, now_ns);
         if (vote->kind == HF__VOTE_ACQUIRE && applied(vote) >= majority)
             return finish(vote, vote->guess, now_ns);
         if (granted + asked < majority && applied(vote) + asked < majority)
@@ -344,7 +359,7 @@ bool hf__quorum_consistent(const struct hf__quorum *vote)
         return vote->kind == HF__VOTE_ACQUIRE && vote->token > 0 && raised < majority;
     case HF__PHASE_DONE:
         if (vote->kind == HF__VOTE_EXTEND)
-            return in_state(vote, HF__NODE_GRANTED) >= majority;
+            return in_state(vote, HF__NODE_GRANTED) >= majority && applied(vote) > 0;
         return vote->token > 0 && (raised >= majority || applied(vote) >= majority);
     case HF__PHASE_FAILED:
         return true;

@@ -64,8 +64,8 @@ enum hf__quorum_state {
 struct hf__quorum_node {
     enum hf__quorum_state state;
     enum hf__quorum_no no;
-    bool voted; /* it granted before the token was chosen */
-    bool applied;
+    bool voted;   /* it granted before the token was chosen */
+    bool applied; /* it has the guess as its counter; for renew: it knows the token */
     uint64_t prev;
     uint64_t clk;
     int64_t offset_us; /* its clock, less ours */
@@ -105,8 +105,11 @@ void hf__quorum_start_extend(struct hf__quorum *vote, unsigned count, uint32_t t
 /* A node granted. */
 enum hf__quorum_action hf__quorum_on_grant(struct hf__quorum *vote, unsigned node, uint64_t prev,
                                            bool applied, uint64_t clk, int64_t now_ns);
-/* A node renewed or released. */
-enum hf__quorum_action hf__quorum_on_yes(struct hf__quorum *vote, unsigned node, int64_t now_ns);
+/* A node renewed or released. exact: it knows the hold by this very token, or the token does not
+ * matter (a release). Others may have granted without hearing which token it became; any majority
+ * has one that did, so without one the token is not the hold's. */
+enum hf__quorum_action hf__quorum_on_yes(struct hf__quorum *vote, unsigned node, bool exact,
+                                         int64_t now_ns);
 /* A node raised its counter to vote->token. */
 enum hf__quorum_action hf__quorum_on_raise(struct hf__quorum *vote, unsigned node, int64_t now_ns);
 /* A node said no, failed or did not answer in time: to whatever it was asked last. */

@@ -303,12 +303,12 @@ static void on_answer(struct sim_world *world, const struct sim_event *event)
 
     if (event->op == OP_RENEW) {
         if (event->attempt == client->attempt && event->round == client->round && client->renewing)
-            renewed(
-                world, event->client,
-                event->answer.verdict == SIM_YES
-                    ? hf__quorum_on_yes(&client->renewal, event->name, client_now(world, client))
-                    : hf__quorum_on_no(&client->renewal, event->name, HF__NO_HELD,
-                                       client_now(world, client)));
+            renewed(world, event->client,
+                    event->answer.verdict == SIM_YES
+                        ? hf__quorum_on_yes(&client->renewal, event->name, event->answer.exact,
+                                            client_now(world, client))
+                        : hf__quorum_on_no(&client->renewal, event->name, HF__NO_HELD,
+                                           client_now(world, client)));
         return;
     }
     if (event->attempt != client->attempt &&

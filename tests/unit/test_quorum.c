@@ -326,11 +326,11 @@ static void renewal_needs_a_majority_of_either_kind(void **state)
 
     (void)state;
     hf__quorum_start_extend(&vote, 5, TTL, 0);
-    hf__quorum_on_yes(&vote, 0, MS);
+    hf__quorum_on_yes(&vote, 0, true, MS);
     no(&vote, 1, HF__NO_HELD);
-    hf__quorum_on_yes(&vote, 2, MS);
+    hf__quorum_on_yes(&vote, 2, true, MS);
     no(&vote, 3, HF__NO_HELD);
-    assert_int_equal(hf__quorum_on_yes(&vote, 4, MS), HF__QUORUM_DONE);
+    assert_int_equal(hf__quorum_on_yes(&vote, 4, true, MS), HF__QUORUM_DONE);
     assert_true(hf__quorum_consistent(&vote));
 
     /* Two that lost it and one that is silent: nobody may call that lost. */
@@ -355,14 +355,39 @@ static void renewal_needs_a_majority_of_either_kind(void **state)
     assert_int_equal(vote.why, HF__WHY_HELD);
 }
 
+/* Nodes that granted late hold the key and do not know the token. */
+static void a_majority_knows_the_token(void **state)
+{
+    struct hf__quorum vote;
+
+    (void)state;
+    hf__quorum_start_extend(&vote, 5, TTL, 0);
+    assert_int_equal(hf__quorum_on_yes(&vote, 0, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_yes(&vote, 1, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_yes(&vote, 2, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_yes(&vote, 3, true, MS), HF__QUORUM_DONE);
+
+    hf__quorum_start_extend(&vote, 3, TTL, 0);
+    assert_int_equal(hf__quorum_on_yes(&vote, 0, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_yes(&vote, 1, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(no(&vote, 2, HF__NO_UNREACHABLE), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_UNKNOWN);
+
+    hf__quorum_start_extend(&vote, 3, TTL, 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(hf__quorum_on_yes(&vote, i, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_yes(&vote, 2, false, MS), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_HELD); /* by another token */
+}
+
 static void release_is_never_too_late(void **state)
 {
     struct hf__quorum vote;
 
     (void)state;
     hf__quorum_start_extend(&vote, 3, 0, 0);
-    hf__quorum_on_yes(&vote, 0, INT64_MAX);
-    assert_int_equal(hf__quorum_on_yes(&vote, 1, INT64_MAX), HF__QUORUM_DONE);
+    hf__quorum_on_yes(&vote, 0, true, INT64_MAX);
+    assert_int_equal(hf__quorum_on_yes(&vote, 1, true, INT64_MAX), HF__QUORUM_DONE);
 }
 
 int main(void)
@@ -381,6 +406,7 @@ int main(void)
         cmocka_unit_test(a_raise_without_an_answer_is_unknown),
         cmocka_unit_test(votes_after_the_end_of_the_lease_are_worth_nothing),
         cmocka_unit_test(renewal_needs_a_majority_of_either_kind),
+        cmocka_unit_test(a_majority_knows_the_token),
         cmocka_unit_test(release_is_never_too_late),
     };
 

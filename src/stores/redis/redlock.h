@@ -29,6 +29,7 @@ enum {
 struct rl_debt {
     char name[HF_NAME_MAX + 1];
     char owner[HF_OWNER_LEN + 1];
+    uint64_t token;   /* 0: whatever the owner holds */
     int64_t until_ns; /* the ttl has done it by then */
 };
 
@@ -211,9 +212,9 @@ enum rl_event rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigne
 /* Gives the links back; answers that are pending are owed to nobody. At the nodes of `left`, as
  * bits, the debt is a release that was to be the last request: it is kept until it is answered. */
 void rl_round_end(struct rl_round *round, unsigned left, const struct rl_debt *debt);
-/* A release for that long. */
-struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, const char *owner,
-                             int64_t ttl_ms);
+/* A release of that owner and the claim's token, for that long. */
+struct rl_debt rl_round_debt(const struct rl_round *round, const struct hf_claim *claim,
+                             const char *owner, int64_t ttl_ms);
 /* Remembers what an error reply means; why a node said no. */
 enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const char *lock,
                                   const struct rd_reply *reply);

@@ -161,7 +161,7 @@ static unsigned take_back(struct attempt *a)
         if (!a->asked[i] || (a->vote.node[i].state == HF__NODE_NO &&
                              a->vote.node[i].no == HF__NO_HELD && a->vote.token == 0))
             continue;
-        rl_build_release(&a->round.request, &a->keys, a->owner, a->vote.token);
+        rl_build_release(&a->round.request, &a->keys, a->owner, 0);
         (void)rl_round_send(&a->round, i);
         nodes |= 1u << i;
     }
@@ -171,7 +171,7 @@ static unsigned take_back(struct attempt *a)
 /* Ends a vote that failed. */
 static void give_up(struct attempt *a)
 {
-    struct rl_debt debt = rl_round_debt(&a->round, a->claim->name, a->owner, a->claim->ttl_ms);
+    struct rl_debt debt = rl_round_debt(&a->round, a->claim, a->owner, a->claim->ttl_ms);
 
     rl_round_end(&a->round, take_back(a), &debt);
     explicit_bzero(&debt, sizeof debt);

@@ -205,7 +205,7 @@ void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link
         if (due.items[i].until_ns < now_of(store) ||
             rd_claim_keys(&store->rd, due.items[i].name, &keys, NULL) != HF_OK)
             continue;
-        rl_build_release(&request, &keys, due.items[i].owner, 0);
+        rl_build_release(&request, &keys, due.items[i].owner, due.items[i].token);
         rl_debts_add(&link->debts, &due.items[i]);
         link->owed++;
     }

@@ -187,13 +187,14 @@ enum rl_event rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigne
     }
 }
 
-struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, const char *owner,
-                             int64_t ttl_ms)
+struct rl_debt rl_round_debt(const struct rl_round *round, const struct hf_claim *claim,
+                             const char *owner, int64_t ttl_ms)
 {
-    struct rl_debt debt = {.until_ns =
+    struct rl_debt debt = {.token = claim->token,
+                           .until_ns =
                                round->store->rd.base.host->now_ns() + ttl_ms * HF__NS_PER_MS};
 
-    (void)snprintf(debt.name, sizeof debt.name, "%s", name);
+    (void)snprintf(debt.name, sizeof debt.name, "%s", claim->name);
     (void)snprintf(debt.owner, sizeof debt.owner, "%s", owner);
     return debt;
 }
