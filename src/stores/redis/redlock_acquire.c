@@ -281,23 +281,28 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
     return HF_OK;
 }
 
-/* Sleeps until the next attempt makes sense; HF_OK: try again. */
+/* Sleeps until the next attempt makes sense; HF_OK: try again. A lock that is held is waited for to
+ * the end; for anything else a while, as for a single request, and then the caller hears of it: the
+ * library knows how to go on. */
 static enum hf_status pause_after(struct attempt *a, enum hf_status status, unsigned tries,
                                   struct hf_error *err)
 {
     int64_t now_ns = now_of(a->store);
     int64_t pause_ms = PAUSE_MIN_MS << (tries < 4 ? tries : 4);
     struct rd_patience pause = {.cancel_fd = a->claim->cancel_fd};
+    int64_t end_ns = a->claim->wait_until_ns;
     uint32_t dice;
 
+    if (status != HF_BUSY && a->claim->deadline_ns < end_ns)
+        end_ns = a->claim->deadline_ns;
     if (status == HF_QUARANTINE) {
         pause_ms = err->retry_after_ms;
-        if (a->claim->wait_until_ns - now_ns < pause_ms * HF__NS_PER_MS)
+        if (end_ns - now_ns < pause_ms * HF__NS_PER_MS)
             return status;
     } else if (status != HF_BUSY && status != HF_UNREACHABLE && status != HF_UNKNOWN) {
         return status;
     }
-    if (now_ns >= a->claim->wait_until_ns)
+    if (now_ns >= end_ns)
         return status;
     if (pause_ms > PAUSE_MAX_MS && status != HF_QUARANTINE)
         pause_ms = PAUSE_MAX_MS;
