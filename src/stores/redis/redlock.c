@@ -9,6 +9,7 @@
 #define MEET_MS 1000 /* what opening may spend on one node */
 
 static void store_close(struct hf_store_base *base, bool forked);
+static uint32_t max_ttl_ms(struct hf_store_base *base);
 
 static const char *const schemes[] = {"redlock", NULL};
 
@@ -21,7 +22,16 @@ static const struct hf_store_ops ops = {
     .renew = rl_renew,
     .release = rl_release,
     .list = rl_list,
+    .max_ttl_ms = max_ttl_ms,
+    .end_quarantine = rl_end_quarantine,
 };
+
+static uint32_t max_ttl_ms(struct hf_store_base *base)
+{
+    int64_t max_ms = ((struct rl_store *)base)->rd.url.max_ttl_ms;
+
+    return max_ms < HF_TTL_MAX_MS ? (uint32_t)max_ms : HF_TTL_MAX_MS;
+}
 
 static enum hf_status check_addresses(const struct rd_url *url, struct hf_error *err)
 {

@@ -181,20 +181,16 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
 {
     const char *name = a->claim->name;
     const char *shown = a->store->rd.url.shown;
-    char left[32] = "an unknown time";
+    char time[32], left[64] = "";
 
     switch (a->vote.why) {
     case HF__WHY_HELD:
     case HF__WHY_RAISED:
+        (void)hf__format_duration(time, sizeof time, a->holder_ms);
         if (a->holder_ms > 0)
-            (void)hf__format_duration(left, sizeof left, a->holder_ms);
-        if (a->holder[0] != '\0')
-            return hf__fail(err, HF_BUSY,
-                            "lock \"%.60s\" in store %.60s is held by %.60s, for %s yet", name,
-                            shown, a->holder, left);
-        return hf__fail(err, HF_BUSY,
-                        "lock \"%.60s\" in store %.80s is held by another, for %s yet", name, shown,
-                        left);
+            (void)snprintf(left, sizeof left, ", for another %s", time);
+        return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.60s is held by %.60s%s", name,
+                        shown, a->holder[0] != '\0' ? a->holder : "another client", left);
     case HF__WHY_QUARANTINE:
         (void)hf__fail(err, HF_QUARANTINE,
                        "lock \"%.60s\" in store %.80s: too many nodes restarted and may have "
@@ -317,6 +313,18 @@ static enum hf_status pause_after(struct attempt *a, enum hf_status status, unsi
     return HF_OK;
 }
 
+static enum hf_status too_long(const struct rl_store *store, const struct hf_claim *claim,
+                               struct hf_error *err)
+{
+    char ttl[32], max[32];
+
+    (void)hf__format_duration(ttl, sizeof ttl, claim->ttl_ms);
+    (void)hf__format_duration(max, sizeof max, store->rd.url.max_ttl_ms);
+    return hf__fail(err, HF_INVALID,
+                    "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
+                    claim->name, store->rd.url.shown, ttl, max);
+}
+
 enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err)
 {
@@ -328,11 +336,7 @@ enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *cla
     if (err == NULL)
         err = &own;
     if (status == HF_OK && claim->ttl_ms > a.store->rd.url.max_ttl_ms)
-        status = hf__fail(err, HF_INVALID,
-                          "lock \"%.60s\" in store %.80s: a ttl of %u ms is above the store's "
-                          "max_ttl of %lld ms",
-                          claim->name, a.store->rd.url.shown, claim->ttl_ms,
-                          (long long)a.store->rd.url.max_ttl_ms);
+        status = too_long(a.store, claim, err);
     for (unsigned tries = 0; status == HF_OK; tries++) {
         status = try_once(&a, grant, err);
         if (status == HF_OK)
