@@ -28,6 +28,7 @@ redlock() {
 away() {
     local inside=10.9.$2.2 id
     cable "$1" "$2" || return 1
+    # shellcheck disable=SC2154 # of cables.sh
     server_wrap=$far
     server_cli="-h $inside"
     redis_start "$1" --bind "$inside" --protected-mode no

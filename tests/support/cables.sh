@@ -9,7 +9,7 @@
 #   name_addresses NAME ADDRESS.. what a name is resolved to, here and until the test ends
 #   half_open NUMBER              connections that stand are dead and nobody is told, new ones work:
 #                                 our address is another one from now on
-# shellcheck shell=bash disable=SC2034 # much here is for those who source it
+# shellcheck shell=bash disable=SC2034,SC2154 # shared with those who source it
 
 cables_enter() {
     if [ -z "${HOLDFAST_NETNS-}" ]; then

@@ -238,6 +238,7 @@ counters_end() {
 # holders NAME URL THREADS TTL_MS : threads that hold a lock each and keep it; see tool_holders.c
 # holders_lost NAME               : how many of them are lost
 holders() {
+    : >"$dir/$1.out"
     "$build/tests/tools/tool_holders" "$2" "$3" "$4" >"$dir/$1.out" 2>"$dir/$1.err" &
     client_pid[$1]=$!
     disown $!
