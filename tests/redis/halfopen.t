@@ -7,13 +7,7 @@ set -u
 cables_enter "$0" "$@"
 . "$(dirname "$0")/lib.sh"
 
-cable far 4
-server_wrap=$far
-server_cli='-h 10.9.4.2'
-redis_start far --bind 10.9.4.2 --protected-mode no
-server_wrap=
-id=$(rcli far -h 10.9.4.2 info replication | tr -d '\r' | sed -n 's/^master_replid://p')
-rcli far -h 10.9.4.2 set holdfast:inc "$id 1 1 60000" >/dev/null
+far_redis far 4
 store=redis://10.9.4.2:$(port far)
 
 holders eight "$store" 8 10000

@@ -5,13 +5,7 @@ set -u
 cables_enter "$0" "$@"
 . "$(dirname "$0")/lib.sh"
 
-cable far 4
-server_wrap=$far
-server_cli='-h 10.9.4.2'
-redis_start far --bind 10.9.4.2 --protected-mode no
-server_wrap=
-id=$(rcli far -h 10.9.4.2 info replication | tr -d '\r' | sed -n 's/^master_replid://p')
-rcli far -h 10.9.4.2 set holdfast:inc "$id 1 1 60000" >/dev/null
+far_redis far 4
 
 # A name with two addresses, the first of which swallows everything.
 black_hole 4
@@ -30,13 +24,7 @@ like "$answer" 'HF_UNREACHABLE*in time*' 'where there is nothing else it is out 
 # A redlock whose nodes are all named like that, and have less time.
 names=
 for i in 5 6 7; do
-    cable "n$i" "$i"
-    server_wrap=$far
-    server_cli="-h 10.9.$i.2"
-    redis_start "n$i" --bind "10.9.$i.2" --protected-mode no
-    server_wrap=
-    id=$(rcli "n$i" -h "10.9.$i.2" info replication | tr -d '\r' | sed -n 's/^master_replid://p')
-    rcli "n$i" -h "10.9.$i.2" set holdfast:inc "$id 1 1 60000" >/dev/null
+    far_redis "n$i" "$i"
     black_hole "$i"
     name_addresses "n$i.holdfast.test" "10.9.$i.3" "10.9.$i.2"
     names=$names,n$i.holdfast.test:$(port "n$i")

@@ -26,15 +26,6 @@ redlock() {
 
 # away NAME NUMBER [MAX_TTL_MS] : a server at the end of a cable (cables.sh), added to $url
 away() {
-    local inside=10.9.$2.2 id
-    cable "$1" "$2" || return 1
-    # shellcheck disable=SC2154 # of cables.sh
-    server_wrap=$far
-    server_cli="-h $inside"
-    redis_start "$1" --bind "$inside" --protected-mode no
-    server_wrap=
-    server_cli=
-    id=$(rcli "$1" -h "$inside" info replication | tr -d '\r' | sed -n 's/^master_replid://p')
-    rcli "$1" -h "$inside" set holdfast:inc "$id 1 1 ${3-60000}" >/dev/null
-    url="${url:+$url,}$inside:$(port "$1")"
+    far_redis "$@" || return 1
+    url="${url:+$url,}10.9.$2.2:$(port "$1")"
 }

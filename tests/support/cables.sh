@@ -4,6 +4,8 @@
 #   cables_enter "$0" "$@"        the test goes on in a network of its own, or is skipped
 #   cable NAME NUMBER             a namespace at the end of a cable: there it is 10.9.NUMBER.2, here
 #                                 we are 10.9.NUMBER.1. $far: what runs a command there
+#   far_redis NAME NUMBER [MAX_TTL_MS]
+#                                 a Redis server there that counts as met long ago; needs redis/lib.sh
 #   unplug NAME, plug NAME        the cable is pulled, and plugged in again
 #   black_hole NUMBER             10.9.NUMBER.3 swallows what is sent to it
 #   name_addresses NAME ADDRESS.. what a name is resolved to, here and until the test ends
@@ -35,6 +37,17 @@ cable() {
     $far ip link set lo up
     $far ip addr add "10.9.$2.2/24" dev eth0
     $far ip link set eth0 up
+}
+far_redis() {
+    local id
+    cable "$1" "$2" || return 1
+    server_wrap=$far
+    server_cli="-h 10.9.$2.2"
+    redis_start "$1" --bind "10.9.$2.2" --protected-mode no
+    server_wrap=
+    server_cli=
+    id=$(rcli "$1" -h "10.9.$2.2" info replication | tr -d '\r' | sed -n 's/^master_replid://p')
+    rcli "$1" -h "10.9.$2.2" set holdfast:inc "$id 1 1 ${3-60000}" >/dev/null
 }
 unplug() { nsenter -t "${client_pid[far.$1]}" -n ip link set eth0 down; }
 plug() { nsenter -t "${client_pid[far.$1]}" -n ip link set eth0 up; }
