@@ -79,7 +79,7 @@ ask app release 1
 is "$answer" ok 'releases it'
 hear app2
 like "$answer" 'ok *' 'and is handed one'
-for table in lock waiter met version; do
+for table in lock waiter met version opened; do
     PGPASSWORD=s3cret psql -XAtq -h 127.0.0.1 -p "$(port a)" -U app -d postgres \
         -c "SELECT * FROM holdfast.$table" >"$dir/out" 2>&1
     grep -q 'permission denied for table' "$dir/out"

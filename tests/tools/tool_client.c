@@ -5,7 +5,7 @@
  *   acquire LEASE NAME TTL_MS WAIT_MS [kept|detached|free]
  *   renew LEASE TTL_MS | release LEASE | leave LEASE | lost LEASE | left LEASE
  *   adopt LEASE NAME OWNER TOKEN | owner LEASE
- *   status NAME | list PREFIX|- | pairs COUNT NAME
+ *   status NAME | list PREFIX|- | pairs COUNT NAME | end_quarantine REASON
  *
  * Each is answered by one line: "ok ..." or the status and the error's text. */
 #include <holdfast.h>
@@ -159,6 +159,12 @@ static void obey(char **word, size_t count)
         }
         (void)waitpid(child, NULL, 0);
         puts("ok");
+    } else if (strcmp(word[0], "end_quarantine") == 0 && count > 1) {
+        status = hf_end_quarantine(store, word[1], &err);
+        if (status == HF_OK)
+            printf("ok %s\n", err.text);
+        else
+            say(status, &err);
     } else if (strcmp(word[0], "pairs") == 0 && count > 2) {
         pairs(word);
     } else if (strcmp(word[0], "status") == 0 || strcmp(word[0], "list") == 0) {

@@ -52,11 +52,7 @@ enum hf_status pg_acquire(struct hf_store_base *base, const struct hf_claim *cla
     if (err == NULL)
         err = &own;
     if (claim->ttl_ms > store->url.max_ttl_ms)
-        return hf__fail(
-            err, HF_INVALID,
-            "lock \"%.60s\" in store %.80s: a ttl of %u ms is above the store's max_ttl "
-            "of %lld ms",
-            claim->name, store->url.shown, claim->ttl_ms, (long long)store->url.max_ttl_ms);
+        return pg_above_max_ttl(store, claim, err);
     if (!hf__hex_decode(a.owner, sizeof a.owner, claim->owner))
         return pg_nonsense(store, claim->name, err);
     a.budget_ns = claim->deadline_ns - store->base.host->now_ns();

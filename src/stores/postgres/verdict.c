@@ -22,7 +22,8 @@ bool pg_verdict_no_wake(const char *state)
 
 bool pg_verdict_no_schema(const char *state)
 {
-    return is(state, "3F000") || is(state, "42883") || is(state, "42P01");
+    return is(state, "3F000") || is(state, "42883") || is(state, "42P01") ||
+           is(state, "42703");
 }
 
 /* libpq's own words about TLS, which have no SQLSTATE. */
@@ -65,7 +66,7 @@ enum hf_status pg_verdict_fail(const char *state, const char *why, const char *l
     if (is(state, "53300"))
         return hf__fail(err, HF_UNREACHABLE,
                         "%s: no connection is left; raise max_connections or use a pooler", about);
-    if (is(state, "55P03"))
+    if (is(state, PG_STATE_ROW_LOCKED))
         return hf__fail(err, HF_UNREACHABLE,
                         "%s: another session keeps its row locked: look for open transactions in "
                         "pg_stat_activity",
