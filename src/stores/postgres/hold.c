@@ -80,7 +80,8 @@ enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim
         grant->loss = kept.loss;
         grant->remaining_ms = kept.left_ms;
         grant->ttl_ms = kept.ttl_ms;
-        status = kept.loss == HF_LOSS_NONE ? hf__ok(err) : pg_lost(store, claim->name, kept.loss, err);
+        status =
+            kept.loss == HF_LOSS_NONE ? hf__ok(err) : pg_lost(store, claim->name, kept.loss, err);
     } else {
         status = pg_nonsense(store, claim->name, err);
     }

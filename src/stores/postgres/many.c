@@ -1,7 +1,7 @@
 /* many.c - renewing many holds with one statement.
  *
- * Each array of it is a parameter in PostgreSQL's binary form: dimensions, flags, the elements' type,
- * their number, the first index, then length and bytes of each; all numbers big-endian. */
+ * Each array of it is a parameter in PostgreSQL's binary form: dimensions, flags, the elements'
+ * type, their number, the first index, then length and bytes of each; all numbers big-endian. */
 #include "base/base.h"
 #include "stores/postgres/postgres.h"
 

@@ -22,8 +22,7 @@ bool pg_verdict_no_wake(const char *state)
 
 bool pg_verdict_no_schema(const char *state)
 {
-    return is(state, "3F000") || is(state, "42883") || is(state, "42P01") ||
-           is(state, "42703");
+    return is(state, "3F000") || is(state, "42883") || is(state, "42P01") || is(state, "42703");
 }
 
 /* libpq's own words about TLS, which have no SQLSTATE. */
