@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define THREADS 4
+#define THREADS 8
 
 static struct hf_store *store;
 static struct hf_lease **leases;

@@ -9,7 +9,7 @@
  *   guard.c     the incarnation guard
  *   call.c      one request and its answer
  *   pool.c      connections
- *   hosts.c     to which host
+ *   hosts.c     to which address
  *   row.c       what the rows of an answer say
  *   schema.c    the tables and functions, which are in scripts/
  */
@@ -42,6 +42,7 @@ struct pg_pool {
     atomic_uint first_host; /* see pg_conn_open */
     unsigned failures;      /* to connect, in a row */
     int64_t not_before_ns;  /* back-off: no new connection before */
+    struct hf_error last;   /* why not; what the last failure said */
 };
 
 struct pg_store {
@@ -74,6 +75,9 @@ enum hf_status pg_pool_take(struct pg_pool *pool, enum pg_use use, bool leave_on
                             const struct pg_patience *patience, struct pg_conn **out,
                             struct hf_error *err);
 void pg_pool_give(struct pg_pool *pool, struct pg_conn *conn);
+/* A request that was sent at that time was never answered: idle connections that have been silent
+ * since before are as dead as the one it was sent on, for all we know, and are closed. */
+void pg_pool_doubt(struct pg_pool *pool, int64_t sent_at_ns);
 
 /* call.c */
 
