@@ -45,7 +45,7 @@ sentence 'HF_DENIED*store postgres://app*@127.0.0.1*refuses the password*' 'a wr
 attempt "postgres://app@$at"
 sentence 'HF_DENIED*refuses the password, or there is none: set PGPASSFILE*' 'no password'
 attempt "postgres://nobody@$at"
-sentence 'HF_DENIED*lets us not in*' 'a role the server rejects'
+sentence 'HF_DENIED*does not let us in*' 'a role the server rejects'
 
 # no right to make the schema, no right to use it
 sql a 'REVOKE CREATE ON DATABASE postgres FROM PUBLIC'

@@ -164,6 +164,27 @@ enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct pg_p
     }
 }
 
+bool pg_conn_at_risk(const struct pg_conn *conn)
+{
+    PQconninfoOption *options;
+    const char *sslmode = NULL;
+    const char *binding = NULL;
+    bool risk;
+
+    if (!PQconnectionUsedPassword(conn->link) || PQgssEncInUse(conn->link))
+        return false;
+    options = PQconninfo(conn->link);
+    for (const PQconninfoOption *at = options; at != NULL && at->keyword != NULL; at++) {
+        if (strcmp(at->keyword, "sslmode") == 0)
+            sslmode = at->val;
+        else if (strcmp(at->keyword, "channel_binding") == 0)
+            binding = at->val;
+    }
+    risk = pg_password_at_risk(PQhostaddr(conn->link), sslmode, binding);
+    PQconninfoFree(options);
+    return risk;
+}
+
 void pg_conn_close(struct pg_conn *conn, bool forked)
 {
     int fd;

@@ -78,6 +78,8 @@ struct pg_outcome {
  * PG_LOST: no answer, PG_REFUSED: anything else. */
 enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct pg_patience *patience,
                           struct pg_conn **out, struct pg_outcome *outcome);
+/* A password went over it that may have gone to anybody; see pg_password_at_risk. */
+bool pg_conn_at_risk(const struct pg_conn *conn);
 /* Takes NULL. forked: the server must not hear of it, the connection is the parent's. */
 void pg_conn_close(struct pg_conn *conn, bool forked);
 

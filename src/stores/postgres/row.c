@@ -233,17 +233,21 @@ void pg_connect_error(const char *text, char state[PG_STATE_SIZE], char why[PG_W
     /* 'connection to server at "HOST", port N failed: why': the store's URL says where. */
     if (failed != NULL)
         line = failed + strlen("failed: ");
-    /* "FATAL:  28P01: password authentication ...\nLOCATION: ..." */
+    /* "FATAL:  28P01: password authentication ...\nLOCATION: ...", once for each host. If one of
+     * them has no room or is about to start, that is what matters: it passes. */
     for (const char *at = strstr(text, ":  "); at != NULL; at = strstr(at + 3, ":  ")) {
         const char *code = at + 3;
+        bool passes = strncmp(code, "53", 2) == 0 || strncmp(code, "57", 2) == 0;
 
-        if (strspn(code, digits) != PG_STATE_SIZE - 1 || code[PG_STATE_SIZE - 1] != ':')
+        if (strspn(code, digits) != PG_STATE_SIZE - 1 || code[PG_STATE_SIZE - 1] != ':' ||
+            (state[0] != '\0' && !passes))
             continue;
         memcpy(state, code, PG_STATE_SIZE - 1);
         state[PG_STATE_SIZE - 1] = '\0';
         line = code + PG_STATE_SIZE;
         line += strspn(line, " ");
-        break;
+        if (passes)
+            break;
     }
     pg_one_line(why, line);
 }
