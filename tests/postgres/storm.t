@@ -18,8 +18,8 @@ for standby in b c; do
 done
 
 again() { eventually 90 pg_again "$1"; } # its port may be somebody else's for a while
-promote() { # NAME
-    again "$1"
+promote() { # NAME : it may be stopped
+    [ -n "${server_pid[$1]-}" ] || again "$1"
     sql "$1" 'SELECT pg_promote()' >/dev/null
     eventually 30 says f "$1" 'SELECT pg_is_in_recovery()'
     promotions=$((promotions + 1))
