@@ -49,7 +49,7 @@ store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 	pkg-config --libs $$(cat src/stores/$(1)/packages))
 # What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.
-STORE_UNITS := redis etcd
+STORE_UNITS := redis etcd postgres
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(patsubst %,tests/unit/test_%_%,\
 	$(filter-out $(STORES),$(STORE_UNITS))),$(wildcard tests/unit/test_*.c tests/faults/test_*.c)))
 PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
