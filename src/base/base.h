@@ -29,6 +29,8 @@ int64_t hf__now_ns(void);  /* CLOCK_BOOTTIME */
 int64_t hf__wall_us(void); /* CLOCK_REALTIME; for tokens and display only */
 /* a + b, held at INT64_MAX instead of overflowing; b >= 0. */
 int64_t hf__time_add(int64_t a, int64_t b);
+/* A length of time, INT64_MAX if it is too long: whatever a user may have asked for. */
+int64_t hf__ms_to_ns(int64_t ms);
 /* poll() until deadline_ns of CLOCK_BOOTTIME (HF_NEVER: no limit), restarted after a signal.
  * Returns what poll returns; errno is EINTR never. A deadline in the past polls once. */
 int hf__poll_until(struct pollfd *fds, nfds_t count, int64_t deadline_ns);
