@@ -105,6 +105,7 @@ struct run_page {
     _Atomic int command_status;  /* as from waitpid(2), once the guard said it exited */
     _Atomic int start_errno;     /* the guard could not fork CMD: why */
     _Atomic int exec_errno;      /* CMD could not be executed: why */
+    _Atomic int stopped_by;      /* the signal of the terminal that stopped CMD last */
     _Atomic int start;           /* enum run_start: whoever decides first */
 };
 
@@ -203,9 +204,9 @@ void run_door_close(struct run_door *door);
 /* The guard: run_guard.c */
 
 /* One byte each on the socket. To the guard: these, or a signal's number to forward. */
-enum { RUN_WORD_ORDER = 100, RUN_WORD_LOST };
+enum { RUN_WORD_ORDER = 100, RUN_WORD_LOST, RUN_WORD_HANGUP };
 /* And from it. */
-enum { RUN_WORD_BEGAN = 1, RUN_WORD_EXITED, RUN_WORD_GONE };
+enum { RUN_WORD_BEGAN = 1, RUN_WORD_EXITED, RUN_WORD_STOPPED, RUN_WORD_GONE };
 
 struct run_guard {
     struct run_page *page;

@@ -1,9 +1,10 @@
 /* run_guard.c - the guard: starts CMD, reaps, and ends the tree when it is time.
  *
  * The guard must not share the supervisor's fate. It blocks every signal that can be blocked, and
- * it has a process group of its own, so that neither Ctrl-C nor a `kill` of the group reaches it.
- * It does not leave the session: a process group lives in one session, and CMD could not join the
- * terminal's foreground group from outside of it.
+ * it has a session of its own, so that neither Ctrl-C nor a `kill` of the group reaches it. It
+ * leaves the session after CMD was started: CMD could not join the terminal's group from outside.
+ * And it does leave: as long as somebody's parent is in the session, the kernel believes that there
+ * is a shell to wake a stopped job, and does not end it when the real one dies.
  *
  * A forked child of a process that may have threads: only async-signal-safe calls here. */
 #include "cli/run.h"
@@ -47,7 +48,10 @@ static int64_t end_tree(struct state *s);
 static void wait_for_something(struct state *s, int64_t until_ns);
 static void reap(struct state *s);
 static void hear(struct state *s);
+static void command_stopped(struct state *s, int number);
 static void forward(struct state *s, int number);
+static void hang_up(struct state *s);
+static void signal_command(struct state *s, int number);
 static void signal_tree(struct state *s, int number);
 static void tell(struct state *s, unsigned char word);
 static void close_lost(struct run_guard *guard);
@@ -60,13 +64,13 @@ _Noreturn void run_guard_main(struct run_guard *guard)
     sigaddset(&children, SIGCHLD);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     prctl(PR_SET_NAME, "holdfast-guard", 0, 0, 0);
-    setpgid(0, 0);
     s.children = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     s.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s.children < 0 || s.timer < 0)
         atomic_store(&s.page->start_errno, errno);
     else
         start_command(&s);
+    setsid();
     close_the_rest(&s);
     for (;;) {
         reap(&s);
@@ -199,8 +203,10 @@ static void reap(struct state *s)
 {
     int status;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (pid == s->command) {
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (pid == s->command && WIFSTOPPED(status)) {
+            command_stopped(s, WSTOPSIG(status));
+        } else if (pid == s->command) {
             s->command = 0;
             atomic_store(&s->page->command_status, status);
         }
@@ -213,6 +219,14 @@ static void reap(struct state *s)
         s->told_exit = true;
         tell(s, RUN_WORD_EXITED);
     }
+}
+
+static void command_stopped(struct state *s, int number)
+{
+    if (number != SIGTTIN && number != SIGTTOU)
+        return;
+    atomic_store(&s->page->stopped_by, number);
+    tell(s, RUN_WORD_STOPPED);
 }
 
 /* The end of the stream means that the supervisor is dead. */
@@ -228,19 +242,47 @@ static void hear(struct state *s)
     for (ssize_t i = 0; i < got; i++) {
         if (words[i] == RUN_WORD_LOST)
             close_lost(s->guard);
+        else if (words[i] == RUN_WORD_HANGUP)
+            hang_up(s);
         else if (words[i] != RUN_WORD_ORDER)
             forward(s, words[i]);
     }
 }
 
-/* It is the guard that forwards, because only who reaps can know that the number of CMD, or of its
- * group, has not been given to a stranger. */
+/* A process that is stopped would never see what is to end it. */
+static bool needs_waking(int number)
+{
+    return number == SIGTERM || number == SIGHUP || number == SIGINT || number == SIGQUIT;
+}
+
 static void forward(struct state *s, int number)
 {
     if (s->command == 0) {
         signal_tree(s, number);
         return;
     }
+    signal_command(s, number);
+    if (needs_waking(number))
+        signal_command(s, SIGCONT);
+}
+
+/* The terminal is gone. The kernel tells the leader of the session, and the foreground group when
+ * the leader ends. If the supervisor is the leader, nobody else was told; otherwise CMD was, if it
+ * is still where we put it. */
+static void hang_up(struct state *s)
+{
+    if (s->command == 0 || getsid(s->command) == getppid())
+        signal_tree(s, SIGHUP);
+    else if (getpgid(s->command) != s->guard->group)
+        forward(s, SIGHUP);
+    else
+        signal_command(s, SIGCONT);
+}
+
+/* It is the guard that forwards, because only who reaps can know that the number of CMD, or of its
+ * group, has not been given to a stranger. */
+static void signal_command(struct state *s, int number)
+{
     if (s->guard->group == 0)
         cli_kill_group(s->command, number);
     if (s->guard->group != 0 || getpgid(s->command) != s->command) /* or it went to another */
@@ -253,7 +295,7 @@ static void signal_tree(struct state *s, int number)
     struct run_tree tree;
     if (run_tree_find(&tree, s->self, NULL) || tree.count > 0) {
         run_tree_signal(&tree, number);
-        if (number == SIGTERM) /* a stopped process would never see it */
+        if (needs_waking(number))
             run_tree_signal(&tree, SIGCONT);
     } else if (s->command > 0) {
         if (s->guard->group == 0)

@@ -26,7 +26,6 @@ enum {
 
 static bool start_guard(struct run_supervisor *s);
 static void begin_guard(struct run_supervisor *s, const int link[2]);
-static bool shares_terminal(void);
 static bool note_foreign_children(struct run_foreign *foreign);
 static void arm_timer(struct run_supervisor *s);
 static void wait_for_something(struct run_supervisor *s);
@@ -37,6 +36,7 @@ static void hear_clock(struct run_supervisor *s);
 static void keep(struct run_supervisor *s, int64_t now_ns);
 static void lease_lost(struct run_supervisor *s, enum hf_loss reason);
 static void command_exited(struct run_supervisor *s);
+static void command_stopped(struct run_supervisor *s);
 static void tell(struct run_supervisor *s, int word);
 
 bool run_supervise(struct run_job *job, struct run_outcome *outcome)
@@ -47,7 +47,7 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
                                .lost_fd = -1,
                                .keep_at_ns = HF_NEVER,
                                .name_at_ns = HF_NEVER};
-    outcome->terminal = shares_terminal();
+    outcome->terminal = run_has_terminal();
     run_page_init(s.page, job->options);
     if (job->lease) {
         int64_t ttl_ns = job->options->ttl_ms * HF__NS_PER_MS;
@@ -128,18 +128,6 @@ static void begin_guard(struct run_supervisor *s, const int link[2])
                               .life_fd = job->life_fd};
     close(link[0]);
     run_guard_main(&guard);
-}
-
-/* Are we in the foreground of the terminal that we talk to? */
-static bool shares_terminal(void)
-{
-    static const int fds[] = {STDIN_FILENO, STDERR_FILENO};
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
-        pid_t group = tcgetpgrp(fds[i]);
-        if (group > 0)
-            return group == getpgrp();
-    }
-    return false;
 }
 
 /* `helper & exec holdfast run ...` leaves us with a child that is not part of the tree. False, with
@@ -239,6 +227,8 @@ static void hear_signals(struct run_supervisor *s)
             /* What the terminal sent, CMD has already, unless it was not there yet. What is left
              * after CMD may not have it. */
             tell(s, number);
+        } else if (number == SIGHUP) {
+            tell(s, RUN_WORD_HANGUP);
         }
     }
 }
@@ -256,6 +246,8 @@ static void hear_guard(struct run_supervisor *s)
             run_say_why(s);
         else if (words[i] == RUN_WORD_EXITED)
             command_exited(s);
+        else if (words[i] == RUN_WORD_STOPPED)
+            command_stopped(s);
         else if (words[i] == RUN_WORD_GONE)
             s->gone = true;
     }
@@ -360,6 +352,15 @@ static void command_exited(struct run_supervisor *s)
         s->gone = true;
         break;
     }
+}
+
+/* CMD wanted the terminal in the background. */
+static void command_stopped(struct run_supervisor *s)
+{
+    if (!s->outcome->terminal)
+        return;
+    run_stop_with_command(atomic_load(&s->page->stopped_by));
+    tell(s, SIGCONT); /* whoever woke us meant CMD as well */
 }
 
 static void tell(struct run_supervisor *s, int word)

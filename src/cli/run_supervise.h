@@ -26,6 +26,14 @@ struct run_supervisor {
 /* Tells the person why the tree is being ended, once. */
 void run_say_why(struct run_supervisor *s);
 
+/* run_terminal.c */
+
+/* Is there a terminal that controls us? */
+bool run_has_terminal(void);
+/* CMD was stopped by this signal, for it is in the background: stops us as well, so that the shell
+ * knows. Returns when we are woken, or if we are in the foreground meanwhile. */
+void run_stop_with_command(int number);
+
 /* run_standin.c */
 
 /* How long the guard may be late before the supervisor does its work. */
