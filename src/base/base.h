@@ -6,6 +6,7 @@
 #include <holdfast.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <sys/types.h>
 
 #define HF__NS_PER_MS 1000000LL
 #define HF__NS_PER_S  1000000000LL
@@ -35,6 +36,15 @@ int64_t hf__ms_to_ns(int64_t ms);
  * Returns what poll returns; errno is EINTR never. A deadline in the past polls once. */
 int hf__poll_until(struct pollfd *fds, nfds_t count, int64_t deadline_ns);
 void hf__sleep_ns(int64_t ns);
+
+/* processes: spawn.c */
+
+/* Never returns. */
+typedef void hf__child_fn(void *data);
+
+/* Starts a child in a cgroup, which calls fn. Like vfork(2): the child may be on our memory, and we
+ * wait until it is executed or ends. -1 with errno, EACCES for instance. */
+pid_t hf__spawn_into_cgroup(int cgroup_fd, hf__child_fn *fn, void *data);
 
 /* random numbers: random.c */
 

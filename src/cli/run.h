@@ -106,6 +106,8 @@ struct run_page {
     _Atomic int start_errno;     /* the guard could not fork CMD: why */
     _Atomic int exec_errno;      /* CMD could not be executed: why */
     _Atomic int stopped_by;      /* the signal of the terminal that stopped CMD last */
+    _Atomic int refused_pid;     /* of the tree, and we have no right to signal it; 0 */
+    _Atomic int misplaced;       /* CMD is not in the cgroup that was meant         */
     _Atomic int start;           /* enum run_start: whoever decides first */
 };
 
@@ -157,15 +159,49 @@ struct run_foreign {
     pid_t list[RUN_FOREIGN_MAX]; /* not in the list, nor are their descendants */
 };
 
-/* Finds all living descendants of root. foreign may be NULL. False if /proc did not tell of all:
- * there may be others than those in the list, an empty list does not mean that they are gone. */
+/* Finds all living descendants of root. foreign may be NULL. False if /proc did not tell of all, or
+ * is none of ours: there may be others than those in the list, an empty list does not mean that
+ * they are gone. */
 bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *foreign);
 /* The same from the parents in /proc/PID/stat, for kernels without the `children` files. */
 bool run_tree_find_by_stat(struct run_tree *tree, pid_t root, const struct run_foreign *foreign);
-/* Sends a signal to each. A process that is no longer where it was found is left out. */
-void run_tree_signal(const struct run_tree *tree, int number);
+/* Sends a signal to each. A process that is no longer where it was found is left out. Returns one
+ * to whom we have no right to send it (EPERM); 0: there is none. */
+pid_t run_tree_signal(const struct run_tree *tree, int number);
+/* Adds one to the list, unless it is foreign. */
+void run_tree_add(struct run_tree *tree, const struct run_foreign *foreign, pid_t pid,
+                  pid_t parent);
 /* "pid 123 (make)". */
 void run_tree_describe(char *out, size_t size, pid_t pid);
+
+/* Without /proc: run_children.c */
+
+/* Finds our own children, the dead ones too. first: the first process of the tree, so that only
+ * numbers from there on are asked for; 0: all numbers, which takes a second. */
+void run_children_find(struct run_tree *tree, const struct run_foreign *foreign, pid_t first);
+
+/* A cgroup of CMD's own: run_cgroup.c. With fd -1 there is none, and nothing happens. */
+
+enum { RUN_CGROUP_PATH_MAX = 1024 };
+
+struct run_cgroup {
+    int fd;                           /* its directory                        */
+    bool sure;                        /* run_cgroup_is_below need not look    */
+    char path[RUN_CGROUP_PATH_MAX];   /* of that                              */
+    char inside[RUN_CGROUP_PATH_MAX]; /* the cgroup that we are in ourselves  */
+};
+
+/* Makes one below our own cgroup, if we may. */
+void run_cgroup_make(struct run_cgroup *cgroup);
+/* For a child that was started in it: is the cgroup really below the one that its parent is in? */
+bool run_cgroup_is_below(const struct run_cgroup *cgroup);
+/* Ends all who are in it. False if it cannot. */
+bool run_cgroup_kill(const struct run_cgroup *cgroup);
+void run_cgroup_signal(const struct run_cgroup *cgroup, int number);
+/* Removes it. False if somebody is still in it. */
+bool run_cgroup_remove(struct run_cgroup *cgroup);
+/* Removes it, and puts whoever is in it where we are. */
+void run_cgroup_dissolve(struct run_cgroup *cgroup);
 
 /* Signals: run_signal.c */
 
@@ -206,11 +242,12 @@ void run_door_close(struct run_door *door);
 /* One byte each on the socket. To the guard: these, or a signal's number to forward. */
 enum { RUN_WORD_ORDER = 100, RUN_WORD_LOST, RUN_WORD_HANGUP };
 /* And from it. */
-enum { RUN_WORD_BEGAN = 1, RUN_WORD_EXITED, RUN_WORD_STOPPED, RUN_WORD_GONE };
+enum { RUN_WORD_BEGAN = 1, RUN_WORD_EXITED, RUN_WORD_STOPPED, RUN_WORD_REFUSED, RUN_WORD_GONE };
 
 struct run_guard {
     struct run_page *page;
     const struct run_signals *signals;
+    struct run_cgroup *cgroup;
     char **command;
     char **environment;
     pid_t group;    /* CMD joins this process group; 0: one of its own */

@@ -26,7 +26,8 @@ enum {
     ROUND_MS = 2,       /* between two rounds of KILL ...             */
     ROUNDS_QUICK = 500, /* ... so often; then some process is stuck   */
     ROUND_SLOW_MS = 50, /* in the kernel, and we can only wait for it */
-    KEPT_DESCRIPTORS = 5
+    LINGER_MS = 20,     /* how often we look for those in the cgroup who are not below us */
+    KEPT_DESCRIPTORS = 6
 };
 
 struct state {
@@ -37,11 +38,15 @@ struct state {
     int children;  /* signalfd of SIGCHLD         */
     int timer;
     int64_t armed_ns;
-    unsigned rounds; /* of KILL */
+    pid_t first;     /* CMD, also when it is reaped */
+    unsigned rounds; /* of KILL                     */
     bool told_exit;
+    bool lingering; /* no child is left, but somebody is in the cgroup */
 };
 
 static void start_command(struct state *s);
+static pid_t fork_into_cgroup(struct state *s);
+static pid_t fork_here(struct state *s);
 _Noreturn static void become_command(struct run_guard *guard, pid_t parent);
 static void close_the_rest(const struct state *s);
 static int64_t end_tree(struct state *s);
@@ -53,6 +58,7 @@ static void forward(struct state *s, int number);
 static void hang_up(struct state *s);
 static void signal_command(struct state *s, int number);
 static void signal_tree(struct state *s, int number);
+static pid_t signal_found(const struct run_tree *tree, int number);
 static void tell(struct state *s, unsigned char word);
 static void close_lost(struct run_guard *guard);
 
@@ -74,24 +80,58 @@ _Noreturn void run_guard_main(struct run_guard *guard)
     close_the_rest(&s);
     for (;;) {
         reap(&s);
-        wait_for_something(&s, end_tree(&s));
+        int64_t until_ns = end_tree(&s);
+        int64_t linger_ns = hf__now_ns() + LINGER_MS * HF__NS_PER_MS;
+        wait_for_something(&s, s.lingering && linger_ns < until_ns ? linger_ns : until_ns);
     }
+}
+
+static void start_command(struct state *s)
+{
+    pid_t pid = fork_into_cgroup(s);
+    if (pid < 0)
+        pid = fork_here(s);
+    if (pid < 0) {
+        atomic_store(&s->page->start_errno, errno);
+        return;
+    }
+    s->command = s->first = pid;
+    atomic_store(&s->page->command_pid, pid);
+}
+
+_Noreturn static void begin_in_cgroup(void *data)
+{
+    struct state *s = data;
+    if (run_cgroup_is_below(s->guard->cgroup))
+        become_command(s->guard, s->self);
+    atomic_store(&s->page->misplaced, 1);
+    _exit(EXIT_HF_INTERNAL);
+}
+
+/* -1 if there is none, or it takes nobody: without the right to move a process, for instance. */
+static pid_t fork_into_cgroup(struct state *s)
+{
+    struct run_cgroup *cgroup = s->guard->cgroup;
+    if (cgroup->fd < 0)
+        return -1;
+    pid_t pid = hf__spawn_into_cgroup(cgroup->fd, begin_in_cgroup, s);
+    if (pid > 0 && !atomic_load(&s->page->misplaced))
+        return pid;
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+    run_cgroup_remove(cgroup);
+    return -1;
 }
 
 /* vfork: CMD runs on our memory until it is executed, which saves copying the page tables. It only
  * makes system calls there and writes to the page. */
-static void start_command(struct state *s)
+static pid_t fork_here(struct state *s)
 {
     pid_t parent = s->self;
     pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     if (pid == 0)
         become_command(s->guard, parent); /* NOLINT(clang-analyzer-unix.Vfork) */
-    if (pid < 0) {
-        atomic_store(&s->page->start_errno, errno);
-        return;
-    }
-    s->command = pid;
-    atomic_store(&s->page->command_pid, pid);
+    return pid;
 }
 
 _Noreturn static void become_command(struct run_guard *guard, pid_t parent)
@@ -118,8 +158,9 @@ _Noreturn static void become_command(struct run_guard *guard, pid_t parent)
  * the one that must stay. */
 static void close_the_rest(const struct state *s)
 {
-    int keep[KEPT_DESCRIPTORS] = {s->guard->link, s->guard->lost_write, s->guard->life_fd,
-                                  s->children, s->timer};
+    int keep[KEPT_DESCRIPTORS] = {s->guard->link,    s->guard->lost_write,
+                                  s->guard->life_fd, s->children,
+                                  s->timer,          s->guard->cgroup->fd};
     unsigned from = 0;
     for (;;) {
         int next = -1; /* the smallest one to keep at or above from */
@@ -198,7 +239,8 @@ static void wait_for_something(struct state *s, int64_t until_ns)
 }
 
 /* Reaps whoever is dead; leaves when nobody is left. Orphans are adopted by us before their parent
- * can be waited for, so "no child" means that the whole tree is gone. */
+ * can be waited for, so "no child" means that the whole tree is gone; but for those who went into
+ * another PID namespace, and were adopted there. The cgroup knows of them. */
 static void reap(struct state *s)
 {
     int status;
@@ -212,8 +254,11 @@ static void reap(struct state *s)
         }
     }
     if (pid < 0 && errno == ECHILD) {
-        tell(s, RUN_WORD_GONE);
-        _exit(0);
+        if (run_cgroup_remove(s->guard->cgroup)) {
+            tell(s, RUN_WORD_GONE);
+            _exit(0);
+        }
+        s->lingering = true;
     }
     if (s->command == 0 && !s->told_exit) {
         s->told_exit = true;
@@ -289,19 +334,31 @@ static void signal_command(struct state *s, int number)
         cli_kill(s->command, number);
 }
 
-/* Where /proc tells nothing, only CMD itself and its group are in reach. */
+/* Where /proc does not tell of all, our own children can be found without it. */
 static void signal_tree(struct state *s, int number)
 {
     struct run_tree tree;
-    if (run_tree_find(&tree, s->self, NULL) || tree.count > 0) {
-        run_tree_signal(&tree, number);
-        if (needs_waking(number))
-            run_tree_signal(&tree, SIGCONT);
-    } else if (s->command > 0) {
-        if (s->guard->group == 0)
+    if (number == SIGKILL)
+        run_cgroup_kill(s->guard->cgroup);
+    bool all = run_tree_find(&tree, s->self, NULL);
+    pid_t refused = signal_found(&tree, number);
+    if (!all) {
+        run_cgroup_signal(s->guard->cgroup, number);
+        if (s->command > 0 && s->guard->group == 0)
             cli_kill_group(s->command, number);
-        cli_kill(s->command, number);
+        run_children_find(&tree, NULL, s->rounds < ROUNDS_QUICK ? s->first : 0);
+        refused = signal_found(&tree, number);
     }
+    if (refused > 0 && number == SIGKILL && atomic_exchange(&s->page->refused_pid, refused) == 0)
+        tell(s, RUN_WORD_REFUSED);
+}
+
+static pid_t signal_found(const struct run_tree *tree, int number)
+{
+    pid_t refused = run_tree_signal(tree, number);
+    if (needs_waking(number))
+        run_tree_signal(tree, SIGCONT);
+    return refused;
 }
 
 static void tell(struct state *s, unsigned char word)

@@ -91,6 +91,7 @@ static bool start_guard(struct run_supervisor *s)
                 strerror(errno));
         return false;
     }
+    run_cgroup_make(&s->cgroup);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     run_signals_watch_children(&s->job->signals);
     sigfillset(&all);
@@ -101,6 +102,7 @@ static bool start_guard(struct run_supervisor *s)
     sigprocmask(SIG_SETMASK, &mine, NULL);
     if (s->guard < 0) {
         run_say(s->job->voice, "cannot start the watchdog: %s", strerror(errno));
+        run_cgroup_remove(&s->cgroup);
         return false;
     }
     s->foreign.guard = s->guard;
@@ -119,6 +121,7 @@ static void begin_guard(struct run_supervisor *s, const int link[2])
     struct run_job *job = s->job;
     struct run_guard guard = {.page = s->page,
                               .signals = &job->signals,
+                              .cgroup = &s->cgroup,
                               .command = job->options->command,
                               .environment = job->environment,
                               .group = s->outcome->terminal ? getpgrp() : 0,
@@ -140,7 +143,7 @@ static bool note_foreign_children(struct run_foreign *foreign)
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
         return true;
     if (!run_tree_find(&tree, self, NULL))
-        return false;
+        run_children_find(&tree, NULL, 0);
     for (size_t i = 0; i < tree.count; i++) {
         if (tree.list[i].parent != self)
             continue;
@@ -246,6 +249,8 @@ static void hear_guard(struct run_supervisor *s)
             run_say_why(s);
         else if (words[i] == RUN_WORD_EXITED)
             command_exited(s);
+        else if (words[i] == RUN_WORD_REFUSED)
+            run_say_refused(s);
         else if (words[i] == RUN_WORD_STOPPED)
             command_stopped(s);
         else if (words[i] == RUN_WORD_GONE)
@@ -350,6 +355,7 @@ static void command_exited(struct run_supervisor *s)
         waitpid(s->guard, NULL, 0);
         s->guard = -1;
         s->gone = true;
+        run_cgroup_dissolve(&s->cgroup);
         break;
     }
 }

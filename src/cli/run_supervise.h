@@ -9,6 +9,7 @@ struct run_supervisor {
     struct run_page *page;
     struct run_outcome *outcome;
     struct run_foreign foreign;
+    struct run_cgroup cgroup;
     pid_t guard;
     int link;
     int timer;
@@ -18,6 +19,7 @@ struct run_supervisor {
     bool exited;        /* CMD did, but something it started is still there */
     bool said_why;
     bool said_not_kept;
+    bool said_refused;
     bool gone; /* the whole tree, or it is left alone */
 };
 
@@ -42,6 +44,8 @@ int64_t run_lag_ns(const struct run_supervisor *s);
 void run_stand_in(struct run_supervisor *s, const struct run_plan *plan, int64_t now_ns);
 /* The guard is dead: ends the tree, which is ours now. */
 void run_guard_died(struct run_supervisor *s);
+/* Says that a process of the tree cannot be ended, once. */
+void run_say_refused(struct run_supervisor *s);
 /* Says which processes CMD left behind. */
 void run_name_leftovers(struct run_supervisor *s);
 
