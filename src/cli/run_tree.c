@@ -106,6 +106,8 @@ bool run_tree_find_by_stat(struct run_tree *tree, pid_t root, const struct run_f
     size_t before;
     tree->root = root;
     tree->count = 0;
+    if (!proc_is_ours())
+        return false;
     do {
         before = tree->count;
         if (!each_number_in("/proc", visit_process, &visit))
