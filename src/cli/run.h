@@ -9,6 +9,9 @@
  * stopped the guard still has the whole tree in reach. The supervisor is a subreaper too: if the
  * guard is killed, what is left of the tree becomes the supervisor's.
  *
+ * Where there is a cgroup, the supervisor starts a spare watchdog as well when CMD has run for a
+ * while: it ends what is in the cgroup if the other two are killed or stopped together.
+ *
  * They share one page of memory with the lease's deadline, and a socket for short words. Ending the
  * tree needs neither an answer from the store nor one from the other process.
  */
@@ -107,6 +110,7 @@ struct run_page {
     _Atomic int exec_errno;      /* CMD could not be executed: why */
     _Atomic int stopped_by;      /* the signal of the terminal that stopped CMD last */
     _Atomic int refused_pid;     /* of the tree, and we have no right to signal it; 0 */
+    _Atomic int in_cgroup;       /* CMD was started in its cgroup                   */
     _Atomic int misplaced;       /* CMD is not in the cgroup that was meant         */
     _Atomic int start;           /* enum run_start: whoever decides first */
 };
@@ -252,15 +256,24 @@ struct run_guard {
     char **environment;
     pid_t group;    /* CMD joins this process group; 0: one of its own */
     int link;       /* the guard's end of the socket                   */
+    int above;      /* reads end-of-file when the hold above us ends; -1: no such pipe */
     int lost_write; /* closed when the lease is lost                   */
     int lost_read;  /* CMD inherits it; -1: none                       */
     int life_fd;    /* CMD inherits it; -1: none                       */
 };
 
+/* Closes all descriptors but these; -1 is none: run_close.c. */
+void run_close_others(const int *keep, size_t count);
 /* What the child of the supervisor does until the tree is gone. */
 _Noreturn void run_guard_main(struct run_guard *guard);
 
 /* The supervisor: run_supervise.c */
+
+/* A lock that a process above us holds. */
+struct run_held {
+    uint64_t token;
+    int lost_fd; /* its HOLDFAST_LOST_FD; -1: we did not inherit it */
+};
 
 struct run_job {
     struct run_options *options;
@@ -268,7 +281,8 @@ struct run_job {
     struct run_signals signals;
     struct run_page *page;
     struct hf_store *store;
-    struct hf_lease *lease; /* NULL: the lock is already held above us */
+    struct hf_lease *lease;      /* NULL: the lock is already held above us */
+    const struct run_held *held; /* that hold; NULL: there is none, or it is not asked for */
     char **environment;
     int lost_pipe[2]; /* -1: none, the hold above us has its own */
     int life_fd;      /* -1: the store has no crash release      */
@@ -294,12 +308,6 @@ void run_supervise_end(const struct run_job *job);
 
 /* The environment of CMD: run_env.c */
 
-/* A lock that a process above us holds. */
-struct run_held {
-    uint64_t token;
-    int lost_fd; /* its HOLDFAST_LOST_FD; -1: we did not inherit it */
-};
-
 /* Looks in HOLDFAST_HELD for a lock, and asks the store whether it is true: a daemon may carry the
  * environment of a hold that is long over. */
 bool run_held_find(struct hf_store *store, const char *name, struct run_held *held);
@@ -307,6 +315,17 @@ bool run_held_find(struct hf_store *store, const char *name, struct run_held *he
  * the job has none. NULL if memory is short. End with run_environment_clear. */
 char **run_environment(const struct run_job *job, const struct run_held *held);
 void run_environment_clear(char **environment);
+
+/* The end of the hold above us, if we have no pipe that tells: run_above.c */
+
+struct run_above;
+
+/* Watches a hold by its token. *fd reads end-of-file once it has ended; the caller closes it. NULL
+ * if memory or threads are short. */
+struct run_above *run_above_begin(struct hf_store *store, const char *name, uint64_t token,
+                                  int *fd);
+/* Takes NULL. */
+void run_above_end(struct run_above *above);
 
 /* What is said while waiting: run_wait.c */
 

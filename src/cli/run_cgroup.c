@@ -120,6 +120,18 @@ static void remove_below(int fd, const char *name, unsigned depth, void *data)
     unlinkat(parent, name, AT_REMOVEDIR);
 }
 
+/* We may be what the run above us left behind, and the last in its cgroup. */
+static void remove_above(const struct run_cgroup *cgroup)
+{
+    const char *name = strrchr(cgroup->inside, '/');
+    char path[RUN_CGROUP_PATH_MAX];
+    if (!name || strncmp(name, "/holdfast.", strlen("/holdfast.")) != 0)
+        return;
+    snprintf(path, sizeof path, "%s", cgroup->path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+}
+
 bool run_cgroup_remove(struct run_cgroup *cgroup)
 {
     if (cgroup->fd < 0)
@@ -131,6 +143,7 @@ bool run_cgroup_remove(struct run_cgroup *cgroup)
         each_below(cgroup->fd, 0, remove_below, &cgroup->fd);
         rmdir(cgroup->path);
     }
+    remove_above(cgroup);
     close(cgroup->fd);
     cgroup->fd = -1;
     return true;

@@ -27,7 +27,7 @@ enum {
     ROUNDS_QUICK = 500, /* ... so often; then some process is stuck   */
     ROUND_SLOW_MS = 50, /* in the kernel, and we can only wait for it */
     LINGER_MS = 20,     /* how often we look for those in the cgroup who are not below us */
-    KEPT_DESCRIPTORS = 6
+    KEPT_DESCRIPTORS = 7
 };
 
 struct state {
@@ -115,8 +115,10 @@ static pid_t fork_into_cgroup(struct state *s)
     if (cgroup->fd < 0)
         return -1;
     pid_t pid = hf__spawn_into_cgroup(cgroup->fd, begin_in_cgroup, s);
-    if (pid > 0 && !atomic_load(&s->page->misplaced))
+    if (pid > 0 && !atomic_load(&s->page->misplaced)) {
+        atomic_store(&s->page->in_cgroup, 1);
         return pid;
+    }
     if (pid > 0)
         waitpid(pid, NULL, 0);
     run_cgroup_remove(cgroup);
@@ -158,23 +160,10 @@ _Noreturn static void become_command(struct run_guard *guard, pid_t parent)
  * the one that must stay. */
 static void close_the_rest(const struct state *s)
 {
-    int keep[KEPT_DESCRIPTORS] = {s->guard->link,    s->guard->lost_write,
-                                  s->guard->life_fd, s->children,
-                                  s->timer,          s->guard->cgroup->fd};
-    unsigned from = 0;
-    for (;;) {
-        int next = -1; /* the smallest one to keep at or above from */
-        for (size_t i = 0; i < KEPT_DESCRIPTORS; i++) {
-            if (keep[i] >= (int)from && (next < 0 || keep[i] < next))
-                next = keep[i];
-        }
-        if (next < 0)
-            break;
-        if ((unsigned)next > from)
-            close_range(from, (unsigned)next - 1, 0);
-        from = (unsigned)next + 1;
-    }
-    close_range(from, ~0u, 0);
+    int keep[KEPT_DESCRIPTORS] = {
+        s->guard->link, s->guard->lost_write, s->guard->life_fd, s->children,
+        s->timer,       s->guard->cgroup->fd, s->guard->above};
+    run_close_others(keep, KEPT_DESCRIPTORS);
 }
 
 /* Does what the plan asks for now; returns when to look again. */
@@ -213,10 +202,11 @@ static int64_t end_tree(struct state *s)
 
 static void wait_for_something(struct state *s, int64_t until_ns)
 {
-    enum { CHILDREN, LINK, TIMER, COUNT };
+    enum { CHILDREN, LINK, TIMER, ABOVE, COUNT };
     struct pollfd fds[COUNT] = {{.fd = s->children, .events = POLLIN},
                                 {.fd = s->guard->link, .events = POLLIN},
-                                {.fd = s->timer, .events = POLLIN}};
+                                {.fd = s->timer, .events = POLLIN},
+                                {.fd = s->guard->above, .events = POLLIN}};
     struct signalfd_siginfo info;
     uint64_t ticks;
     if (until_ns != s->armed_ns) {
@@ -236,6 +226,11 @@ static void wait_for_something(struct state *s, int64_t until_ns)
         s->armed_ns = 0;
     if (fds[LINK].revents)
         hear(s);
+    if (fds[ABOVE].revents) {
+        s->guard->above = -1;
+        if (s->page->on_loss != RUN_LOSS_WARN)
+            run_page_order(s->page, RUN_LOST);
+    }
 }
 
 /* Reaps whoever is dead; leaves when nobody is left. Orphans are adopted by us before their parent

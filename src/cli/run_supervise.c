@@ -21,7 +21,8 @@ enum {
     KEEP_PART = 4,              /* of the ttl: when the keeper starts; it renews at a third */
     KEEP_AGAIN_PART = 40,       /* of the ttl: when that is tried again, if it did not work */
     LEFTOVER_PATIENCE_MS = 200, /* most of what CMD leaves behind is just about to end    */
-    LATE_CHECK_MS = 5           /* how often we look at a guard that is late              */
+    LATE_CHECK_MS = 5,          /* how often we look at a guard that is late              */
+    LOSS_SIZE = 128             /* bytes that say how a lock was lost                     */
 };
 
 static bool start_guard(struct run_supervisor *s);
@@ -34,7 +35,7 @@ static void hear_signals(struct run_supervisor *s);
 static void hear_guard(struct run_supervisor *s);
 static void hear_clock(struct run_supervisor *s);
 static void keep(struct run_supervisor *s, int64_t now_ns);
-static void lease_lost(struct run_supervisor *s, enum hf_loss reason);
+static void lease_lost(struct run_supervisor *s);
 static void command_exited(struct run_supervisor *s);
 static void command_stopped(struct run_supervisor *s);
 static void tell(struct run_supervisor *s, int word);
@@ -46,7 +47,9 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
                                .outcome = outcome,
                                .lost_fd = -1,
                                .keep_at_ns = HF_NEVER,
+                               .spare_at_ns = HF_NEVER,
                                .name_at_ns = HF_NEVER};
+    struct run_above *above = NULL;
     outcome->terminal = run_has_terminal();
     run_page_init(s.page, job->options);
     if (job->lease) {
@@ -55,10 +58,16 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
         /* By the lease's time, not by ours: the grant may have been long in coming. */
         s.keep_at_ns = atomic_load(&s.page->deadline_ns) - ttl_ns + ttl_ns / KEEP_PART;
     }
+    if (job->held)
+        s.lost_fd = job->held->lost_fd;
     if (!start_guard(&s))
         return false;
+    if (job->held && s.lost_fd < 0)
+        above = run_above_begin(job->store, job->options->name, job->held->token, &s.lost_fd);
     while (!s.gone)
         wait_for_something(&s);
+    run_above_end(above);
+    run_spare_end(&s);
     check_start(&s);
     outcome->status = atomic_load(&s.page->command_status);
     outcome->start_errno = atomic_load(&s.page->start_errno);
@@ -106,6 +115,7 @@ static bool start_guard(struct run_supervisor *s)
         return false;
     }
     s->foreign.guard = s->guard;
+    s->spare_at_ns = run_spare_at(s);
     s->link = link[0];
     close(link[1]);
     /* Only the guard has the write end: a supervisor that is stopped must not keep it open. */
@@ -126,6 +136,7 @@ static void begin_guard(struct run_supervisor *s, const int link[2])
                               .environment = job->environment,
                               .group = s->outcome->terminal ? getpgrp() : 0,
                               .link = link[1],
+                              .above = s->lost_fd,
                               .lost_read = job->lost_pipe[0],
                               .lost_write = job->lost_pipe[1],
                               .life_fd = job->life_fd};
@@ -170,7 +181,8 @@ static void arm_timer(struct run_supervisor *s)
     int64_t plan_ns = hf__time_add(began ? plan.kill_ns : plan.term_ns, run_lag_ns(s));
     if (plan_ns <= now_ns)
         plan_ns = now_ns + LATE_CHECK_MS * HF__NS_PER_MS;
-    int64_t at_ns = earlier(plan_ns, earlier(s->keep_at_ns, s->name_at_ns));
+    int64_t at_ns =
+        earlier(plan_ns, earlier(earlier(s->keep_at_ns, s->spare_at_ns), s->name_at_ns));
     struct itimerspec at = {0};
     if (at_ns != HF_NEVER) {
         at.it_value.tv_sec = at_ns / HF__NS_PER_S;
@@ -197,7 +209,7 @@ static void wait_for_something(struct run_supervisor *s)
     if (fds[SIGNALS].revents)
         hear_signals(s);
     if (fds[LOST].revents && s->lost_fd >= 0)
-        lease_lost(s, hf_lease_loss(s->job->lease));
+        lease_lost(s);
     hear_clock(s);
 }
 
@@ -264,6 +276,8 @@ static void hear_clock(struct run_supervisor *s)
     int64_t now_ns = hf__now_ns();
     if (now_ns >= s->keep_at_ns)
         keep(s, now_ns);
+    if (now_ns >= s->spare_at_ns)
+        run_spare_start(s);
     if (now_ns >= s->name_at_ns)
         run_name_leftovers(s);
     run_stand_in(s, &plan, now_ns);
@@ -278,7 +292,7 @@ static void keep(struct run_supervisor *s, int64_t now_ns)
     if (status == HF_OK) {
         s->lost_fd = hf_lease_fd(s->job->lease);
     } else if (status == HF_LOST) {
-        lease_lost(s, hf_lease_loss(s->job->lease));
+        lease_lost(s);
     } else {
         s->keep_at_ns = now_ns + s->job->options->ttl_ms * HF__NS_PER_MS / KEEP_AGAIN_PART;
         if (!s->said_not_kept)
@@ -288,22 +302,23 @@ static void keep(struct run_supervisor *s, int64_t now_ns)
     }
 }
 
-/* The keeper knows that the lease is over. */
-static void lease_lost(struct run_supervisor *s, enum hf_loss reason)
+/* The keeper knows that the lease is over, or the hold above us has ended. */
+static void lease_lost(struct run_supervisor *s)
 {
     const struct run_options *options = s->job->options;
+    char what[LOSS_SIZE] = "is no longer held above us";
+    if (s->job->lease)
+        snprintf(what, sizeof what, "was lost: %s", hf_loss_text(hf_lease_loss(s->job->lease)));
     s->lost_fd = -1;
     s->outcome->lost = true;
     if (options->on_loss == RUN_LOSS_WARN) {
-        run_say(s->job->voice,
-                "lock '%s' was lost: %s; %s goes on without it, as --on-loss=warn asks",
-                options->name, hf_loss_text(reason), options->command[0]);
+        run_say(s->job->voice, "lock '%s' %s; %s goes on without it, as --on-loss=warn asks",
+                options->name, what, options->command[0]);
         tell(s, RUN_WORD_LOST);
         return;
     }
-    if (atomic_load(&s->page->began_ns) == 0)
-        run_say(s->job->voice, "lock '%s' was lost: %s; ending %s", options->name,
-                hf_loss_text(reason), options->command[0]);
+    if (!s->said_why)
+        run_say(s->job->voice, "lock '%s' %s; ending %s", options->name, what, options->command[0]);
     s->said_why = true;
     run_page_order(s->page, RUN_LOST);
     tell(s, RUN_WORD_ORDER);
@@ -324,6 +339,11 @@ void run_say_why(struct run_supervisor *s)
                 options->command[0], text);
         break;
     case RUN_LOST:
+        if (s->job->held) {
+            s->said_why = false;
+            lease_lost(s);
+            break;
+        }
         run_say(s->job->voice,
                 "lock '%s' could not be renewed in time; ending %s before the deadline",
                 options->name, options->command[0]);

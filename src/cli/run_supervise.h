@@ -11,12 +11,14 @@ struct run_supervisor {
     struct run_foreign foreign;
     struct run_cgroup cgroup;
     pid_t guard;
+    pid_t spare; /* 0: none */
     int link;
     int timer;
-    int lost_fd;        /* readable once the keeper knows; -1: not kept yet */
-    int64_t keep_at_ns; /* HF_NEVER: kept, or nothing to keep */
-    int64_t name_at_ns; /* when to name what CMD left behind; HF_NEVER */
-    bool exited;        /* CMD did, but something it started is still there */
+    int lost_fd;         /* readable once the keeper knows, or the hold above us ends; -1: none */
+    int64_t keep_at_ns;  /* HF_NEVER: kept, or nothing to keep */
+    int64_t spare_at_ns; /* when to start the spare watchdog; HF_NEVER */
+    int64_t name_at_ns;  /* when to name what CMD left behind; HF_NEVER */
+    bool exited;         /* CMD did, but something it started is still there */
     bool said_why;
     bool said_not_kept;
     bool said_refused;
@@ -27,6 +29,13 @@ struct run_supervisor {
 
 /* Tells the person why the tree is being ended, once. */
 void run_say_why(struct run_supervisor *s);
+
+/* run_spare.c */
+
+/* When a spare watchdog is to be started, from now. */
+int64_t run_spare_at(const struct run_supervisor *s);
+void run_spare_start(struct run_supervisor *s);
+void run_spare_end(struct run_supervisor *s);
 
 /* run_terminal.c */
 
