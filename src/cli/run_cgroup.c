@@ -8,7 +8,7 @@
  * It is made below the cgroup that we are in, so it has the same limits, and whoever looks after
  * ours (systemd, say) finds it there. Where we have no right to, we do without.
  *
- * Only run_cgroup_make may be called before the guard is forked, the rest is async-signal-safe. */
+ * All but run_cgroup_make is called by forked watchdogs as well, and is async-signal-safe. */
 #include "cli/run.h"
 
 #include <dirent.h>
