@@ -12,10 +12,11 @@ unshare --mount --pid --fork true 2>/dev/null || {
     exit
 }
 
-# Who of the herd is alive, asked without /proc; each is one line.
+# Who of the herd is alive, asked without /proc; each is one line. A dead one that is not
+# reaped yet still has its number, so they are asked twice.
 cat >"$dir/survivors" <<END
 for pid in \$(cat $dir/herd); do
-    kill -0 \$pid 2>/dev/null && echo \$pid
+    kill -0 \$pid 2>/dev/null && sleep 0.5 && kill -0 \$pid 2>/dev/null && echo \$pid
 done
 true
 END
@@ -24,7 +25,7 @@ END
 cat >"$dir/both" <<END
 # A stranger: may not get a signal, whatever its number.
 sh -c 'trap "echo hit >>$dir/hit" TERM INT HUP; while [ -e $dir/go-on ]; do sleep 0.1; done' &
-$hf run --ttl 20s --grace 200ms --max-runtime 500ms job -- $herd 6 $dir/herd 2>$dir/err
+$hf run --ttl 20s --grace 200ms --max-runtime 2s job -- $herd 6 $dir/herd 2>$dir/err
 echo "max \$?"
 [ "\$(wc -l <$dir/herd)" = 7 ] && echo whole
 bash $dir/survivors
