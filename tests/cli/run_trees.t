@@ -27,7 +27,7 @@ odd_trees() { # DESCRIPTION COMMAND... : how holdfast is started
     shift
     while read -r kind count; do
         : >"$dir/tree"
-        run timeout -s KILL 40 "$@" "$hf" run --ttl 8s --grace 200ms --max-runtime 1500ms job -- \
+        run timeout -s KILL 40 "$@" "$hf" run --ttl 8s --grace 200ms --max-runtime 3s job -- \
             "$tool" "$kind" "$dir/tree"
         is "$rc/$(wc -l <"$dir/tree")/$(bash "$dir/survivors")" "124/$count/" "$what: $kind"
     done <<<"$trees"
