@@ -3,11 +3,11 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-[ "$(id -u)" = 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups true 2>/dev/null || {
+if [ "$(id -u)" != 0 ] || ! setpriv --reuid=65534 --regid=65534 --clear-groups true 2>/dev/null; then
     skip 6 'only root can try that'
     done_testing
     exit
-}
+fi
 chmod 755 "$dir"
 mkdir -m 700 "$dir/user"
 chown 65534:65534 "$dir/user"

@@ -50,6 +50,7 @@ on_terminal() { # FILE
     timeout -s KILL 40 script -qefc "$1" "$dir/screen" >/dev/null
     tr -d '\r' <"$dir/screen" >"$dir/text"
 }
+# shellcheck disable=SC2059 # the text is a format
 typed() { # WHEN_FILE TEXT... : types when the file is there
     within 10 test -e "$1" && sleep 0.3 && shift && printf "$@"
 }
