@@ -5,7 +5,7 @@
  *   acquire LEASE NAME TTL_MS WAIT_MS [kept|detached|free]
  *   renew LEASE TTL_MS | release LEASE | leave LEASE | lost LEASE | left LEASE
  *   adopt LEASE NAME OWNER TOKEN | owner LEASE
- *   status NAME | list PREFIX|- | pairs COUNT NAME
+ *   status NAME | list PREFIX|- | pairs COUNT NAME | end REASON (a quarantine)
  *
  * Each is answered by one line: "ok ..." or the status and the error's text. */
 #include <holdfast.h>
@@ -161,6 +161,9 @@ static void obey(char **word, size_t count)
         puts("ok");
     } else if (strcmp(word[0], "pairs") == 0 && count > 2) {
         pairs(word);
+    } else if (strcmp(word[0], "end") == 0 && count > 1) {
+        status = hf_end_quarantine(store, word[1], &err);
+        printf("%s %s\n", status == HF_OK ? "ok" : hf_status_name(status), err.text);
     } else if (strcmp(word[0], "status") == 0 || strcmp(word[0], "list") == 0) {
         const char *name = count > 1 && strcmp(word[1], "-") != 0 ? word[1] : "";
 

@@ -14,6 +14,8 @@
 #define LEAVE_MS       2000 /* what undoing an unanswered request may cost       */
 #define LEAVE_AGAIN_MS 500  /* the same if the undo is on its way already        */
 #define UNREACHABLE_MS 250  /* the pause before a waiting acquire tries again    */
+#define BRIEFLY_MS     100  /* the pause before a moving slot is asked for again */
+#define QUARANTINE_MS  1000 /* how often a wait looks whether it was ended       */
 
 struct attempt {
     struct rd_store *store;
@@ -22,7 +24,8 @@ struct attempt {
     unsigned slot;
     int64_t budget_ns; /* what a single request may take */
     struct rd_request request;
-    char incarnation[RD_INCARNATION_LEN + 1]; /* what the last request said */
+    struct rd_met met;    /* what the last request said of the server              */
+    bool unmet;           /* the lock has no record, and its slot may be new there  */
     bool known;           /* the server may have us in its queue, or as the holder */
     bool undone;          /* what takes it back was sent, and may arrive           */
     struct rd_node *node; /* who said busy */
@@ -63,6 +66,8 @@ static enum hf_status pause_after(struct attempt *a, enum hf_status status, stru
 
         if (left_ns / HF__NS_PER_MS < left_ms)
             return status;
+        if (left_ms > QUARANTINE_MS)
+            left_ms = QUARANTINE_MS;
         status = sleep_ms(a, left_ms > 0 ? left_ms : 1, &own);
         if (status != HF_OK)
             *err = own;
@@ -79,18 +84,22 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
                               const struct hf_claim *claim, struct hf_error *err)
 {
     enum hf_status status = rd_claim_keys(store, claim->name, &a->keys, err);
+    char ttl[32];
+    char max_ttl[32];
 
     if (status != HF_OK)
         return status;
     if (claim->ttl_ms > store->url.max_ttl_ms)
         return hf__fail(
             err, HF_INVALID,
-            "lock \"%.60s\" in store %.80s: a ttl of %u ms is above the store's max_ttl "
-            "of %lld ms",
-            claim->name, store->url.shown, claim->ttl_ms, (long long)store->url.max_ttl_ms);
+            "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
+            claim->name, store->url.shown, hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
+            hf__format_duration(max_ttl, sizeof max_ttl, store->url.max_ttl_ms));
     a->store = store;
     a->claim = claim;
     a->request = (struct rd_request){0};
+    a->met = (struct rd_met){0};
+    a->unmet = false;
     a->known = false;
     a->undone = false;
     a->node = NULL;
@@ -148,12 +157,15 @@ static void build(struct attempt *a)
     at = mempcpy(at, label, strnlen(label, HF_LABEL_MAX));
     *at = '\0';
     rd_request_clear(&a->request);
-    rd_script_begin(&a->request, RD_SCRIPT_ACQUIRE, &a->keys, 5);
+    rd_script_begin(&a->request, RD_SCRIPT_ACQUIRE, &a->keys, 6);
     rd_request_word(&a->request, claim->owner);
     rd_request_word(&a->request, ttl);
-    rd_request_word(&a->request, a->incarnation);
+    rd_request_word(&a->request, a->met.id);
     rd_request_word(&a->request, waits(a) ? "1" : "0");
     rd_request_word(&a->request, record);
+    rd_request_word(&a->request, !a->store->cluster        ? ""
+                                 : a->met.shape[0] != '\0' ? a->met.shape
+                                                           : "-");
 }
 
 /* What takes an acquire back, and leaves the queue. */
@@ -163,7 +175,7 @@ static void build_leave(void *data, struct rd_request *request)
 
     rd_script_begin(request, RD_SCRIPT_LEAVE, &a->keys, 2);
     rd_request_word(request, a->claim->owner);
-    rd_request_word(request, a->incarnation);
+    rd_request_word(request, a->met.id);
 }
 
 /* {'busy', look again in ms, pttl, token, label, kind}: who holds it. */
@@ -206,10 +218,12 @@ static enum hf_status granted(struct attempt *a, const struct rd_answer *answer,
         return rd_nonsense(a->store, a->claim->name, err);
     grant->token = token;
     grant->sent_at_ns = answer->sent_at_ns;
+    rd_vouch(a->store, a->claim->owner, token);
     return HF_OK;
 }
 
-/* What the script answered. HF_OK with no token: the incarnation was another one, ask anew. */
+/* What the script answered. HF_OK with no token: the server is not what we took it for, ask anew.
+ */
 static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
                             struct hf_grant *grant, struct hf_error *err)
 {
@@ -220,7 +234,11 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
         return busy(a, answer, err);
     }
     if (rd_reply_is(answer->reply, "new")) {
-        rd_guard_forget(answer->node, a->incarnation);
+        rd_guard_forget(answer->node, a->met.id);
+        return HF_OK;
+    }
+    if (rd_reply_is(answer->reply, "unmet")) {
+        a->unmet = true;
         return HF_OK;
     }
     if (rd_reply_is(answer->reply, "corrupt"))
@@ -228,10 +246,56 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
     return rd_nonsense(a->store, a->claim->name, err);
 }
 
-/* Asks until an incarnation that we know answers: at the second time, as a rule. */
+static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)
+{
+    return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
+                    a->claim->name, a->store->url.shown);
+}
+
+/* HF_OK: there is time for another try. */
+static enum hf_status pause_briefly(struct attempt *a, const struct rd_patience *patience,
+                                    struct hf_error *err)
+{
+    struct rd_patience pause = *patience;
+
+    pause.deadline_ns = a->store->base.host->now_ns() + BRIEFLY_MS * HF__NS_PER_MS;
+    if (rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED)
+        return cancelled(a, err);
+    if (pause.deadline_ns < patience->deadline_ns)
+        return HF_OK;
+    return hf__fail(err, HF_UNREACHABLE,
+                    "lock \"%.60s\" in store %.80s: its slot is on the move between two servers",
+                    a->claim->name, a->store->url.shown);
+}
+
+/* Finds the server, and learns of it what the request has to say. */
+static enum hf_status meet(struct attempt *a, const struct rd_patience *patience,
+                           struct rd_node **node, struct hf_error *err)
+{
+    enum hf_status status;
+    bool again = true;
+
+    for (;; again = false) {
+        status = rd_route(a->store, a->slot, patience, node, err);
+        if (status != HF_OK)
+            return status;
+        status = a->unmet ? rd_guard_meet(*node, (int)a->slot, patience, &a->met, err)
+                          : rd_guard_pass(*node, patience, &a->met, err);
+        if (status != HF_UNREACHABLE)
+            break;
+        rd_route_forget(a->store, *node);
+        /* Nothing was asked of it yet: another may have its slots by now. */
+        if (!again || !(a->met.moved || rd_route_moves(a->store)))
+            break;
+    }
+    a->unmet = false;
+    return status;
+}
+
+/* Asks until a server that is what we take it for answers: at the second time, as a rule. */
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
-    enum { TRIES_MAX = 8 };
+    enum { TRIES_MAX = 50, QUICK_MAX = 4 };
     struct rd_patience patience = request_patience(a);
 
     for (int tries = 0; tries < TRIES_MAX; tries++) {
@@ -243,13 +307,8 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
                                .data = a};
         struct rd_answer answer;
         struct rd_node *node;
-        enum hf_status status = rd_route(a->store, a->slot, &patience, &node, err);
+        enum hf_status status = meet(a, &patience, &node, err);
 
-        if (status == HF_OK) {
-            status = rd_guard_pass(node, &patience, a->incarnation, err);
-            if (status == HF_UNREACHABLE)
-                rd_route_forget(a->store, node);
-        }
         if (status != HF_OK)
             return status;
         build(a);
@@ -263,15 +322,12 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
         rd_answer_release(&answer);
         if (status != HF_OK || grant->token != 0)
             return status;
+        /* A slot on the move is asked for at two servers in turn. */
+        if (tries >= QUICK_MAX && (status = pause_briefly(a, &patience, err)) != HF_OK)
+            return status;
     }
     return hf__fail(err, HF_UNREACHABLE, "store %.150s: the server changes faster than we can ask",
                     a->store->url.shown);
-}
-
-static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)
-{
-    return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
-                    a->claim->name, a->store->url.shown);
 }
 
 static enum hf_status sleep_ms(struct attempt *a, int64_t ms, struct hf_error *err)

@@ -184,23 +184,36 @@ static void take_share(struct rd_store *store, const struct rd_node *asked,
         store->slots[slot] = (uint16_t)(index_of(store, node) + 1);
 }
 
-/* A server's own record needs a key that it serves: one in its lowest slot. */
+static void name_record(struct rd_node *node, unsigned highest, unsigned lowest)
+{
+    char tag[RD_TAG_MAX];
+    char other[RD_TAG_MAX];
+
+    rd_slot_tag(tag, highest);
+    rd_slot_tag(other, lowest);
+    pthread_mutex_lock(&node->lock);
+    (void)snprintf(node->handshake_key, sizeof node->handshake_key, "holdfast:inc:{%s}", tag);
+    (void)snprintf(node->handshake_copy, sizeof node->handshake_copy, "holdfast:inc:{%s}", other);
+    pthread_mutex_unlock(&node->lock);
+}
+
+/* A server's own record needs keys that it serves. They are in its highest slot and in its lowest:
+ * tools that move some of its slots take them from one end. */
 static void name_records(struct rd_store *store)
 {
     bool named[RD_NODES_MAX] = {false};
+    unsigned lowest[RD_NODES_MAX];
 
-    for (unsigned slot = 0; slot < RD_SLOTS; slot++) {
+    for (unsigned slot = RD_SLOTS; slot-- > 0;)
+        if (store->slots[slot] != 0)
+            lowest[store->slots[slot] - 1] = slot;
+    for (unsigned slot = RD_SLOTS; slot-- > 0;) {
         size_t known_as = store->slots[slot];
-        char tag[RD_TAG_MAX];
 
         if (known_as == 0 || named[known_as - 1])
             continue;
         named[known_as - 1] = true;
-        rd_slot_tag(tag, slot);
-        pthread_mutex_lock(&store->nodes[known_as - 1]->lock);
-        (void)snprintf(store->nodes[known_as - 1]->handshake_key,
-                       sizeof store->nodes[known_as - 1]->handshake_key, "holdfast:inc:{%s}", tag);
-        pthread_mutex_unlock(&store->nodes[known_as - 1]->lock);
+        name_record(store->nodes[known_as - 1], slot, lowest[known_as - 1]);
     }
 }
 
