@@ -41,7 +41,7 @@ complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 complete -c holdfast -n '__holdfast_is run acquire renew release status list' -a '(__holdfast_locks)' -d lock
 complete -c holdfast -n '__holdfast_is help' -a 'run acquire renew release status list repair fence trap help version'
 
-complete -c holdfast -n '__holdfast_is run acquire' -s n -l no-wait -d 'fail at once if another holds the lock'
+complete -c holdfast -n '__holdfast_is run acquire' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
 complete -c holdfast -n '__holdfast_is run acquire' -s w -l wait -x -a $durations -d 'wait so long for the lock'
 complete -c holdfast -n '__holdfast_is run acquire' -s E -l busy-exit -x -d 'exit code if another holds the lock'
 complete -c holdfast -n '__holdfast_is run acquire' -l label -x -d 'what others see as the holder'

@@ -142,6 +142,28 @@ HF_API const char *hf_version(void);
 HF_API HF_MUST_CHECK enum hf_status hf_open(const char *url, struct hf_store **out,
                                             struct hf_error *err);
 
+/* Called from the thread that waits in hf_acquire or hf_open_waiting, with no lock held, each time
+ * the store does not answer, or is in quarantine, and the wait goes on: why->code is
+ * HF_UNREACHABLE, HF_UNKNOWN or HF_QUARANTINE. Must not call into the store. */
+typedef void hf_trouble_fn(const struct hf_error *why, void *data);
+
+struct hf_open_options {
+    size_t size;     /* sizeof(struct hf_open_options)                              */
+    int64_t wait_ms; /* 0: do not wait; < 0: wait without limit                     */
+    int cancel_fd;   /* 0: none; else stop waiting when it becomes readable         */
+    hf_trouble_fn *on_trouble;
+    void *data; /* handed to it */
+};
+
+/* hf_open_waiting - open a store that may be down yet.
+ *
+ * As hf_open; but while the wait has time left, a store that answers HF_UNREACHABLE or
+ * HF_QUARANTINE is tried again, by the rule of hf_acquire. HF_CANCELLED: cancel_fd became readable
+ * between two tries. */
+HF_API HF_MUST_CHECK enum hf_status hf_open_waiting(const char *url,
+                                                    const struct hf_open_options *options,
+                                                    struct hf_store **out, struct hf_error *err);
+
 /* hf_open_to_look - open a store for hf_list and hf_inspect only.
  *
  * As hf_open, but nothing is made, neither a directory nor anything at a server: looking leaves no
@@ -207,15 +229,22 @@ struct hf_acquire_options {
     bool detached;     /* true: outlives this process, no crash release, no keeper    */
     hf_lost_fn *on_lost;
     hf_renewed_fn *on_renewed;
-    void *data; /* handed to both callbacks */
+    void *data; /* handed to all callbacks */
+    hf_trouble_fn *on_trouble;
 };
 
 /* hf_acquire - take a lock.
  *
  * name: 1 to HF_NAME_MAX bytes, no control characters. options: NULL means all defaults: no
- * waiting, ttl 30 s, kept by the keeper. Every call is a fresh attempt with a fresh owner.
- * Blocks for wait_ms and the time of a request (a few seconds when the store does not answer).
- * The caller owns *out and ends it with hf_release (or hf_leave).
+ * waiting, ttl 30 s (or less, see hf_store_max_ttl_ms), kept by the keeper. Every attempt has a
+ * fresh owner. Blocks for wait_ms and the time of a request (a few seconds when the store does not
+ * answer). The caller owns *out and ends it with hf_release (or hf_leave).
+ *
+ * A wait outlives whatever may pass before it is over. If the store cannot be reached, does not
+ * answer, or is in quarantine, what it may have granted is taken back, and after a pause (a tenth
+ * of a second at first, two seconds at the most, cut short by cancel_fd) it is asked again with a
+ * fresh owner, at the end of the queue. on_trouble hears of it. When the wait is over, the last
+ * answer is returned. Without a wait the first answer is.
  *
  * HF_OK           held; the lease is valid until its deadline
  * HF_BUSY         another holds it, and did until the wait was over; the text says who
@@ -223,8 +252,9 @@ struct hf_acquire_options {
  * HF_UNKNOWN      a reply never came: the lock may have been taken. A release was sent as well as
  *                 can be; nothing is held as far as this client is concerned
  * HF_QUARANTINE   the store is new and may have forgotten a grant; err->retry_after_ms says when
- *                 it opens. A wait covers it
- * HF_UNREACHABLE, HF_DENIED, HF_INVALID, HF_UNSUPPORTED, HF_CORRUPT, HF_NOMEM
+ *                 it opens
+ * HF_UNREACHABLE  no server answers, or it cannot serve us now
+ * HF_DENIED, HF_INVALID, HF_UNSUPPORTED, HF_CORRUPT, HF_NOMEM   waiting would not help: at once
  */
 HF_API HF_MUST_CHECK enum hf_status hf_acquire(struct hf_store *store, const char *name,
                                                const struct hf_acquire_options *options,

@@ -112,8 +112,11 @@ struct hf_store_ops {
      * owner holds it already: the same token again, or HF_BUSY, never a second token. HF_OK:
      * granted, *grant filled in. HF_BUSY: held by another to the end of the wait; the text says by
      * whom if that is known. HF_CANCELLED: cancel_fd was readable; the queue is left.
-     * HF_QUARANTINE: with err->retry_after_ms, only if waiting would not cover it.
-     * HF_UNKNOWN, HF_UNREACHABLE, HF_DENIED, HF_UNSUPPORTED, HF_CORRUPT, HF_NOMEM. */
+     * HF_QUARANTINE (with err->retry_after_ms), HF_UNREACHABLE, HF_UNKNOWN: as soon as it is known,
+     * also in the middle of a wait. While that has time left libholdfast asks again, with a fresh
+     * owner; a store needs no loop of its own for it. So what passes by itself (no connection to be
+     * had, a server that starts) is one of these three.
+     * HF_DENIED, HF_INVALID, HF_UNSUPPORTED, HF_CORRUPT, HF_NOMEM: waiting would not help. */
     enum hf_status (*acquire)(struct hf_store_base *store, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err);
 

@@ -139,7 +139,7 @@ int cli_kill_group(pid_t group, int number);
  * (nohup) stay ignored. A reader that left must not kill us with a lock in hand, so SIGPIPE is off.
  * -1 after a message. */
 int cli_catch_signals(void);
-/* The signal that came, 0 if none did. */
+/* The signal that came, 0 if none did. Async-signal-safe. */
 int cli_pending_signal(int signal_fd);
 /* Ends as the signal would have ended us, so that a shell sees the Ctrl-C and stops its script.
  * Returns 128 + number if it cannot. Async-signal-safe. */

@@ -27,10 +27,20 @@ struct request {
     bool json;
 };
 
+/* The request under way. */
+struct errand {
+    const struct cli_context *context;
+    const struct request *request;
+    int signal_fd;
+    struct run_patience patience;
+    struct run_wait wait;
+};
+
 static int read_request(struct request *request, int argc, char **argv, bool *answered);
 static int acquire(const struct cli_context *context, const struct request *request, int signal_fd);
-static enum hf_status take(struct hf_store *store, const struct request *request, int signal_fd,
-                           struct run_wait *wait, struct hf_lease **lease, struct hf_error *err);
+static int open_store(struct errand *errand);
+static int acquire_in_store(struct errand *errand);
+static enum hf_status take(struct errand *errand, struct hf_lease **lease, struct hf_error *err);
 static void default_label(char *out, size_t size);
 static bool print_lease(const struct cli_context *context, const struct hf_store *store,
                         struct hf_lease *lease, bool json);
@@ -62,8 +72,9 @@ int cmd_acquire(const struct cli_context *context, int argc, char **argv)
 static int read_request(struct request *request, int argc, char **argv, bool *answered)
 {
     const struct cli_option options[] = {
-        {'n', "no-wait", CLI_FLAG, NULL, "fail at once if another holds the lock", NULL,
-         &request->no_wait, NULL},
+        {'n', "no-wait", CLI_FLAG, NULL,
+         "fail at once if another holds the lock or the store is down", NULL, &request->no_wait,
+         NULL},
         {'w', "wait", CLI_DURATION, "DURATION", "wait so long for the lock; by default without end",
          NULL, &request->wait_ms, &request->wait_given},
         {'E', "busy-exit", CLI_NUMBER, "CODE",
@@ -97,25 +108,42 @@ static int read_request(struct request *request, int argc, char **argv, bool *an
 
 static int acquire(const struct cli_context *context, const struct request *request, int signal_fd)
 {
+    struct errand errand = {.context = context,
+                            .request = request,
+                            .signal_fd = signal_fd,
+                            .patience = run_patience_of(request->wait_ms),
+                            .wait = {.voice = run_voice_open(), .name = request->name}};
+    if (!errand.wait.voice) {
+        cli_error("out of memory");
+        return EXIT_HF_INTERNAL;
+    }
+    int exit_code = open_store(&errand);
+    if (exit_code == 0)
+        exit_code = acquire_in_store(&errand);
+    run_wait_end(&errand.wait);
+    run_voice_close(errand.wait.voice);
+    hf_close(errand.wait.store);
+    return exit_code;
+}
+
+static int acquire_in_store(struct errand *errand)
+{
+    const struct request *request = errand->request;
     int exit_code = 0;
-    struct hf_store *store = cli_open(context, &exit_code);
-    if (!store)
-        return exit_code;
-    struct run_wait wait = {.voice = run_voice_open()};
     struct hf_lease *lease;
     struct hf_error err;
-    enum hf_status status = take(store, request, signal_fd, &wait, &lease, &err);
+    enum hf_status status = take(errand, &lease, &err);
     if (status == HF_BUSY) {
         cli_fail(&err);
         exit_code = (int)request->busy_exit;
     } else if (status != HF_OK) {
         exit_code = cli_fail(&err);
-    } else if (poll(&(struct pollfd){.fd = signal_fd, .events = POLLIN}, 1, 0) > 0) {
+    } else if (poll(&(struct pollfd){.fd = errand->signal_fd, .events = POLLIN}, 1, 0) > 0) {
         /* The signal came too late to end the wait; whoever sent it does not want the lock. */
         if (hf_release(lease, &err) != HF_OK)
             cli_fail(&err);
         exit_code = EXIT_HF_BUSY;
-    } else if (!print_lease(context, store, lease, request->json)) {
+    } else if (!print_lease(errand->context, errand->wait.store, lease, request->json)) {
         /* Nobody could renew or release it. */
         cli_error("the lease could not be written to stdout (%s); '%s' is released again",
                   strerror(errno), request->name);
@@ -125,34 +153,49 @@ static int acquire(const struct cli_context *context, const struct request *requ
     } else {
         hf_leave(lease);
     }
-    run_wait_end(&wait);
-    run_voice_close(wait.voice);
-    hf_close(store);
     return exit_code;
 }
 
-/* The first try does not wait: if it succeeds, nobody needs to be told for whom we wait. */
-static enum hf_status take(struct hf_store *store, const struct request *request, int signal_fd,
-                           struct run_wait *wait, struct hf_lease **lease, struct hf_error *err)
+/* A signal comes before there is anything to give back; but what is evaluated must fail. */
+static void last_words(int number)
 {
+    char words[] = "(exit 000)\n";
+    int code = 128 + number;
+    for (char *at = strrchr(words, '0'); code > 0; code /= 10)
+        *at-- = (char)('0' + code % 10);
+    if (write(STDOUT_FILENO, words, sizeof words - 1) < 0)
+        return;
+}
+
+static int open_store(struct errand *errand)
+{
+    struct run_door door;
+    struct hf_error err;
+    run_door_open(&door, errand->signal_fd, errand->request->json ? NULL : last_words);
+    enum hf_status status = run_open_store(errand->context->store_url, &errand->patience,
+                                           errand->wait.voice, &errand->wait.store, &err);
+    run_door_close(&door);
+    return status == HF_OK ? 0 : cli_fail(&err);
+}
+
+static void trouble(const struct hf_error *why, void *data)
+{
+    run_wait_trouble(data, why);
+}
+
+static enum hf_status take(struct errand *errand, struct hf_lease **lease, struct hf_error *err)
+{
+    const struct request *request = errand->request;
     char label[HF_LABEL_MAX + 1];
     struct hf_acquire_options options = {.size = sizeof options,
                                          .ttl_ms = (uint32_t)request->ttl_ms,
                                          .label = request->label ? request->label : label,
-                                         .cancel_fd = signal_fd,
-                                         .detached = true};
-    int64_t until_ns = HF_NEVER;
-    if (request->wait_ms >= 0 && request->wait_ms < HF_NEVER / HF__NS_PER_MS)
-        until_ns = hf__time_add(hf__now_ns(), request->wait_ms * HF__NS_PER_MS);
+                                         .cancel_fd = errand->signal_fd,
+                                         .detached = true,
+                                         .on_trouble = trouble,
+                                         .data = &errand->wait};
     default_label(label, sizeof label);
-    enum hf_status status = hf_acquire(store, request->name, &options, lease, err);
-    if (request->wait_ms == 0 || (status != HF_BUSY && status != HF_QUARANTINE))
-        return status;
-    options.wait_ms = request->wait_ms;
-    run_wait_begin(wait, store, request->name, until_ns);
-    status = hf_acquire(store, request->name, &options, lease, err);
-    run_wait_hush(wait);
-    return status;
+    return run_take(&errand->wait, &errand->patience, &options, lease, err);
 }
 
 /* "host/pid/command" of the script that asks: we are gone when somebody reads it. */

@@ -40,7 +40,7 @@ static bool timing_fits(const struct run_options *options, char *why, size_t siz
 static int open_and_run(struct run_job *job, const struct cli_context *context, int *die_of);
 static int run_in_store(struct run_job *job, const struct run_held *held, int *die_of);
 static int run_under_lease(struct run_job *job, int *die_of);
-static enum hf_status take_lock(struct run_job *job, struct run_wait *wait, struct hf_error *err);
+static enum hf_status take_lock(struct run_job *job, struct hf_error *err);
 static bool fit_to_lease(struct run_job *job);
 static int not_taken(const struct run_job *job, const struct hf_error *err);
 static int run_below_hold(struct run_job *job, const struct run_held *held, int *die_of);
@@ -87,12 +87,15 @@ static int open_and_run(struct run_job *job, const struct cli_context *context, 
     struct run_door door;
     struct run_held held;
     struct hf_error err;
-    run_door_open(&door, &job->signals);
-    enum hf_status status = hf_open(context->store_url, &job->store, &err);
+    struct run_patience patience = run_patience_of(job->options->wait_ms);
+    run_door_open(&door, job->signals.fd, NULL);
+    enum hf_status status =
+        run_open_store(context->store_url, &patience, job->voice, &job->store, &err);
     bool above = status == HF_OK && run_held_find(job->store, job->options->name, &held);
     run_door_close(&door);
     if (status != HF_OK)
         return run_fail(job->voice, &err);
+    job->patience = patience;
     int exit_code = run_in_store(job, above ? &held : NULL, die_of);
     run_environment_clear(job->environment);
     hf_close(job->store);
@@ -105,8 +108,8 @@ static int read_options(struct run_options *options, int argc, char **argv, bool
     static const char *const leftover[] = {"wait", "term", "release", NULL};
     struct given given = {.busy_exit = EXIT_HF_BUSY};
     const struct cli_option table[] = {
-        {'n', "no-wait", CLI_FLAG, NULL, "fail at once if another holds the lock", NULL,
-         &given.no_wait, NULL},
+        {'n', "no-wait", CLI_FLAG, NULL,
+         "fail at once if another holds the lock or the store is down", NULL, &given.no_wait, NULL},
         {'w', "wait", CLI_DURATION, "DURATION", "wait so long for the lock; by default without end",
          NULL, &options->wait_ms, &given.wait},
         {'E', "busy-exit", CLI_NUMBER, "CODE",
@@ -227,10 +230,11 @@ static int run_in_store(struct run_job *job, const struct run_held *held, int *d
 
 static int run_under_lease(struct run_job *job, int *die_of)
 {
-    struct run_wait wait = {.voice = job->voice};
+    struct run_wait wait = {.voice = job->voice, .store = job->store, .name = job->options->name};
     struct run_outcome outcome = {.status = 0};
     struct hf_error err;
-    enum hf_status status = take_lock(job, &wait, &err);
+    job->wait = &wait;
+    enum hf_status status = take_lock(job, &err);
     bool from_kernel;
     bool ran = false;
     /* A signal that came while we waited, perhaps a moment too late to end the wait: whoever sent
@@ -261,8 +265,15 @@ static int run_under_lease(struct run_job *job, int *die_of)
 
 static void publish(struct hf_lease *lease, int64_t remaining_ms, void *data)
 {
+    struct run_job *job = data;
     (void)remaining_ms; /* is a moment old already */
-    run_page_publish(data, lease);
+    run_page_publish(job->page, lease);
+}
+
+static void trouble(const struct hf_error *why, void *data)
+{
+    struct run_job *job = data;
+    run_wait_trouble(job->wait, why);
 }
 
 /* "host/pid/command". Not the arguments: there may be a password among them. */
@@ -274,8 +285,7 @@ static void default_label(char *out, size_t size, const char *command)
     snprintf(out, size, "%s/%d/%s", host, (int)getpid(), slash && slash[1] ? slash + 1 : command);
 }
 
-/* The first try does not wait: if it succeeds, nobody needs to be told for whom we wait. */
-static enum hf_status take_lock(struct run_job *job, struct run_wait *wait, struct hf_error *err)
+static enum hf_status take_lock(struct run_job *job, struct hf_error *err)
 {
     const struct run_options *options = job->options;
     char label[HF_LABEL_MAX + 1];
@@ -285,24 +295,10 @@ static enum hf_status take_lock(struct run_job *job, struct run_wait *wait, stru
                                          .cancel_fd = job->signals.fd,
                                          .no_keeper = true,
                                          .on_renewed = publish,
-                                         .data = job->page};
-    int64_t until_ns = HF_NEVER;
+                                         .on_trouble = trouble,
+                                         .data = job};
     default_label(label, sizeof label, options->command[0]);
-    if (options->wait_ms >= 0 && options->wait_ms < HF_NEVER / HF__NS_PER_MS)
-        until_ns = hf__time_add(hf__now_ns(), options->wait_ms * HF__NS_PER_MS);
-    enum hf_status status = hf_acquire(job->store, options->name, &acquire, &job->lease, err);
-    if (options->wait_ms == 0 || (status != HF_BUSY && status != HF_QUARANTINE))
-        return status;
-    acquire.wait_ms = options->wait_ms;
-    if (until_ns != HF_NEVER) {
-        acquire.wait_ms = (until_ns - hf__now_ns()) / HF__NS_PER_MS;
-        if (acquire.wait_ms <= 0)
-            return status;
-    }
-    run_wait_begin(wait, job->store, options->name, until_ns);
-    status = hf_acquire(job->store, options->name, &acquire, &job->lease, err);
-    run_wait_hush(wait);
-    return status;
+    return run_take(job->wait, &job->patience, &acquire, &job->lease, err);
 }
 
 /* A store may grant a shorter lease than was asked for: it is then the one that ends the tree. */

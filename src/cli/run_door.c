@@ -18,13 +18,15 @@ enum {
 
 static void look(int number, siginfo_t *info, void *context);
 
-void run_door_open(struct run_door *door, struct run_signals *signals)
+void run_door_open(struct run_door *door, int signal_fd, void (*last_words)(int number))
 {
     struct sigaction action = {.sa_sigaction = look, .sa_flags = SA_SIGINFO | SA_RESTART};
     struct sigevent event = {
-        .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN, .sigev_value.sival_ptr = signals};
+        .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN, .sigev_value.sival_ptr = door};
     struct itimerspec when = {.it_value.tv_nsec = FIRST_LOOK_MS * HF__NS_PER_MS,
                               .it_interval.tv_nsec = LOOK_MS * HF__NS_PER_MS};
+    door->signal_fd = signal_fd;
+    door->last_words = last_words;
     door->watched = timer_create(CLOCK_MONOTONIC, &event, &door->timer) == 0;
     if (!door->watched)
         return;
@@ -42,11 +44,13 @@ void run_door_close(struct run_door *door)
 
 static void look(int number, siginfo_t *info, void *context)
 {
-    struct run_signals *signals = info->si_value.sival_ptr;
-    bool from_kernel;
+    const struct run_door *door = info->si_value.sival_ptr;
     int error = errno;
     (void)context;
-    if (info->si_code == SI_TIMER && run_signals_take(signals, &number, &from_kernel))
+    number = info->si_code == SI_TIMER ? cli_pending_signal(door->signal_fd) : 0;
+    if (number && door->last_words)
+        door->last_words(number);
+    if (number)
         _exit(cli_die_of(number));
     errno = error;
 }

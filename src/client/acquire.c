@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define TAKE_BACK_MS 1000 /* what ending a hold that may be ours is given, before we ask again */
+
 static enum hf_status check_options(struct hf_store *store, const char *name,
                                     const struct hf_acquire_options *given,
                                     struct hf_acquire_options *out, struct hf_error *err);
@@ -18,12 +20,11 @@ static enum hf_status bad_name(struct hf_error *err)
                     HF_NAME_MAX);
 }
 
-/* Asks the store for the lock; the lease gets its token and core if it is granted. */
+/* Asks the store for the lock once; the lease gets its token and core if it is granted. */
 static enum hf_status ask(struct hf_lease *lease, const struct hf_acquire_options *options,
-                          struct hf_error *err)
+                          int64_t wait_until_ns, struct hf_error *err)
 {
     struct hf_store *store = lease->store;
-    int64_t now_ns = hf__now_ns();
     char label[HF_LABEL_MAX + 1];
     struct hf_grant grant = {0};
     enum hf_status status;
@@ -36,16 +37,58 @@ static enum hf_status ask(struct hf_lease *lease, const struct hf_acquire_option
         .ttl_ms = options->ttl_ms,
         .detached = options->detached,
         .self_renewed = options->no_keeper,
-        .deadline_ns = now_ns + HF__REQUEST_MS * HF__NS_PER_MS,
+        .deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS,
+        .wait_until_ns = wait_until_ns,
         .cancel_fd = options->cancel_fd > 0 ? options->cancel_fd : -1,
     };
-    if (options->wait_ms < 0 || options->wait_ms > INT64_MAX / HF__NS_PER_MS)
-        claim.wait_until_ns = HF_NEVER;
-    else if (options->wait_ms > 0)
-        claim.wait_until_ns = hf__time_add(now_ns, options->wait_ms * HF__NS_PER_MS);
-
     status = store->base->ops->acquire(store->base, &claim, &grant, err);
     return status == HF_OK ? grant_lease(lease, &claim, &grant, err) : status;
+}
+
+/* Makes the lease a new attempt's. Of the old one nothing is left: what it may hold is ended as
+ * well as can be, and lasts its ttl otherwise. */
+static void begin_anew(struct hf_lease *lease, bool take_back)
+{
+    struct hf_store *store = lease->store;
+    struct hf_claim undo = hf__lease_claim(lease, 0, hf__now_ns() + TAKE_BACK_MS * HF__NS_PER_MS);
+
+    undo.token = 0; /* whatever that owner holds */
+    if (take_back)
+        (void)store->base->ops->release(store->base, &undo, NULL);
+    pthread_mutex_lock(&store->lock);
+    draw_owner(store, lease->owner);
+    pthread_mutex_unlock(&store->lock);
+    lease->token = 0;
+    lease->core = (struct hf__lease_core){0};
+}
+
+/* Asks until there is an answer, or the wait is over. */
+static enum hf_status ask_patiently(struct hf_lease *lease,
+                                    const struct hf_acquire_options *options, struct hf_error *err)
+{
+    const struct hf_open_options waiting = {
+        .cancel_fd = options->cancel_fd, .on_trouble = options->on_trouble, .data = options->data};
+    struct hf__wait wait = hf__wait_begin(options->wait_ms);
+    int64_t asked_ns = hf__now_ns();
+
+    for (;; asked_ns = hf__now_ns()) {
+        enum hf_status status, answer;
+
+        (void)hf__ok(err);
+        status = ask(lease, options, asked_ns < wait.until_ns ? wait.until_ns : 0, err);
+        if (status == HF_OK)
+            return HF_OK;
+        if (err->code != status) /* a store that found no words */
+            (void)hf__fail(err, status, "lock \"%.60s\" in store %.120s: %s", lease->name,
+                           lease->store->url, hf_status_text(status));
+        answer = status;
+        if (!hf__wait_go_on(&wait, &waiting, asked_ns, &status, err))
+            return status == answer
+                       ? status
+                       : hf__fail(err, status, "lock \"%.60s\" in store %.120s: %s while waiting",
+                                  lease->name, lease->store->url, hf_status_text(status));
+        begin_anew(lease, answer == HF_UNKNOWN);
+    }
 }
 
 enum hf_status hf_acquire(struct hf_store *store, const char *name,
@@ -53,11 +96,14 @@ enum hf_status hf_acquire(struct hf_store *store, const char *name,
                           struct hf_error *err)
 {
     struct hf_acquire_options o;
+    struct hf_error own;
     struct hf_lease *lease;
     enum hf_status status;
     bool kept;
 
     *out = NULL;
+    if (err == NULL)
+        err = &own;
     status = check_options(store, name, options, &o, err);
     if (status != HF_OK || (status = hf__store_begin_use(store, err)) != HF_OK)
         return status;
@@ -80,7 +126,7 @@ enum hf_status hf_acquire(struct hf_store *store, const char *name,
     if (status != HF_OK)
         goto discard;
 
-    status = ask(lease, &o, err);
+    status = ask_patiently(lease, &o, err);
     pthread_mutex_lock(&store->lock);
     if (status == HF_OK)
         hf__lease_publish(lease);

@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "core/keep.h"
+#include "core/wait.h"
 #include <holdfast/store.h>
 #include <pthread.h>
 
@@ -84,6 +85,15 @@ extern const struct hf_host hf__host;
 
 /* trace.c: wraps a store so that every call writes a line; on failure returns inner as it is. */
 struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner);
+
+/* waiting.c: the pauses of src/core/wait.h */
+
+/* A wait of so many milliseconds from now on, as the options of a call say it. */
+struct hf__wait hf__wait_begin(int64_t wait_ms);
+/* After a question that was asked at asked_ns and answered with status and *err: tells on_trouble
+ * (may be NULL), and sleeps. True: ask again. False: *status and *err are the caller's answer. */
+bool hf__wait_go_on(struct hf__wait *wait, const struct hf_open_options *options, int64_t asked_ns,
+                    enum hf_status *status, struct hf_error *err);
 
 /* store.c */
 

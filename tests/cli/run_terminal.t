@@ -94,9 +94,8 @@ within 10 test -s "$dir/up2"
 : >"$dir/screen"
 on_terminal "stty cols 200; $hf run -w 1m job -- echo mine" </dev/null
 screen=$(cat "$dir/screen")
-like "$screen" "waiting for 'job': held by the-holder \(token [0-9]+\) for .* left" \
-    'the live line says for whom, since when and how long still'
-like "$screen" 'giving up in (1m|[0-9.]+s)' 'and when we give up'
+like "$screen" "waiting [0-9.]+m?s of 1m.* for 'job', held .* by the-holder, ttl ends in .*, token [0-9]+" \
+    'the live line says how long we have waited and for whom, since when and how long still'
 like "$screen" $'\r\033\\[Kmine' 'the line is erased before the command writes'
 wait
 

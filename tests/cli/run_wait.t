@@ -20,9 +20,8 @@ ok $? 'and does so in time'
 run "$hf" run -w 0 job -- true
 is "$rc" 75 '-w 0 does not wait'
 run "$hf" run -w 1.5s --label me job -- true
-like "$err" "^holdfast: waiting for 'job': held by .*/sh \(token [0-9]+\)" \
-    'who waits for a second is told for whom'
-like "$err" 'giving up in' 'and for how long'
+like "$err" "^holdfast: waiting [0-9.]+m?s of 1.5s for 'job', held .*s by .*/sh, ttl .*token [0-9]+" \
+    'who waits for a second is told how long, and for whom'
 
 # A signal while waiting: die of it, leave the queue, do not run the command.
 for signal in TERM INT HUP QUIT USR1 USR2; do

@@ -16,7 +16,7 @@ is "$answer" ok 'a server in quarantine can be opened'
 ask one acquire 1 x 2000 0
 like "$answer" 'HF_QUARANTINE retry=[1-9]*' 'but grants nothing, and says for how long'
 ask one acquire 1 x 2000 1000
-like "$answer" 'HF_QUARANTINE*' 'a wait that does not cover it is refused at once'
+like "$answer" 'HF_QUARANTINE*' 'nor does a wait that is too short'
 start=$(now_ms)
 ask one acquire 1 x 3000 20000
 like "$answer" 'ok *' 'a wait covers it'

@@ -80,8 +80,11 @@ static enum hf_status answer_to(const struct fake_answer *answer, const struct h
         grant->loss = answer->loss;
     if (answer->status == HF_OK)
         return HF_OK;
-    return hf__fail(err, answer->status, "lock \"%s\" in the fake store: %s", claim->name,
-                    hf_status_text(answer->status));
+    (void)hf__fail(err, answer->status, "lock \"%s\" in the fake store: %s", claim->name,
+                   hf_status_text(answer->status));
+    if (err != NULL)
+        err->retry_after_ms = answer->retry_after_ms;
+    return answer->status;
 }
 
 static enum hf_status fake_acquire(struct hf_store_base *base, const struct hf_claim *claim,

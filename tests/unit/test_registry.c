@@ -246,6 +246,75 @@ static void opened_to_look(void **state)
     assert_int_equal(locks_in("old://h"), 0); /* a store for which opening is no more than that */
 }
 
+struct watcher {
+    unsigned troubles;
+    int cancel; /* written to at the third */
+    const char *mood;
+};
+
+static void set_mood(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void watch(const struct hf_error *why, void *data)
+{
+    struct watcher *watcher = data;
+
+    assert_int_equal(why->code, HF_UNREACHABLE);
+    if (++watcher->troubles < 3)
+        return;
+    if (watcher->cancel > 0)
+        assert_int_equal(write(watcher->cancel, "x", 1), 1);
+    else
+        set_mood(watcher->mood, "open ok\n");
+}
+
+static void a_store_that_is_down_is_waited_for(void **state)
+{
+    char mood[300], url[320];
+    struct watcher watcher = {.mood = mood};
+    struct hf_open_options options = {
+        .size = sizeof options, .wait_ms = -1, .on_trouble = watch, .data = &watcher};
+    struct hf_store *store;
+    struct hf_error err;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(setenv("HOLDFAST_STORE_PATH", plugins, 1), 0);
+    (void)snprintf(mood, sizeof mood, "%s/mood", empty);
+    (void)snprintf(url, sizeof url, "moody:%s", mood);
+    set_mood(mood, "open unreachable\n");
+    assert_int_equal(hf_open_waiting(url, &options, &store, &err), HF_OK);
+    assert_int_equal(watcher.troubles, 3);
+    hf_close(store);
+
+    set_mood(mood, "open unreachable\n");
+    assert_int_equal(pipe(ends), 0);
+    watcher = (struct watcher){.cancel = ends[1]};
+    options.cancel_fd = ends[0];
+    assert_int_equal(hf_open_waiting(url, &options, &store, &err), HF_CANCELLED);
+    assert_null(store);
+    assert_int_equal(watcher.troubles, 3);
+    close(ends[0]);
+    close(ends[1]);
+
+    watcher = (struct watcher){0};
+    options = (struct hf_open_options){.size = sizeof options, .on_trouble = watch};
+    assert_int_equal(hf_open_waiting(url, &options, &store, &err), HF_UNREACHABLE);
+    assert_int_equal(watcher.troubles, 0);
+    options.size = 0;
+    assert_int_equal(hf_open_waiting(url, &options, &store, &err), HF_INVALID);
+    assert_int_equal(hf_open_waiting(url, NULL, &store, NULL), HF_INVALID);
+    set_mood(mood, "open denied\n");
+    options = (struct hf_open_options){.size = sizeof options, .wait_ms = -1};
+    assert_int_equal(hf_open_waiting(url, &options, &store, &err), HF_DENIED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +325,7 @@ int main(void)
         cmocka_unit_test(a_plugin_is_found_on_the_path),
         cmocka_unit_test(an_older_plugin),
         cmocka_unit_test(opened_to_look),
+        cmocka_unit_test(a_store_that_is_down_is_waited_for),
     };
 
     return cmocka_run_group_tests_name("registry", tests, set_up, tear_down);
