@@ -15,7 +15,6 @@
 #define LEAVE_AGAIN_MS 500  /* the same if the undo is on its way already        */
 #define UNREACHABLE_MS 250  /* the pause before a waiting acquire tries again    */
 #define BRIEFLY_MS     100  /* the pause before a moving slot is asked for again */
-#define QUARANTINE_MS  1000 /* how often a wait looks whether it was ended       */
 
 struct attempt {
     struct rd_store *store;
@@ -47,37 +46,6 @@ static int64_t wait_left_ns(const struct attempt *a)
     int64_t now_ns = a->store->base.host->now_ns();
 
     return a->claim->wait_until_ns <= now_ns ? 0 : a->claim->wait_until_ns - now_ns;
-}
-
-/* After an attempt that was not granted: sleeps until the next one makes sense. HF_OK: try again;
- * else the answer of the whole. */
-static enum hf_status pause_after(struct attempt *a, enum hf_status status, struct hf_error *err)
-{
-    int64_t left_ns = wait_left_ns(a);
-
-    if (left_ns == 0)
-        return status;
-    switch ((int)status) {
-    case HF_BUSY:
-        return sleep_in_queue(a, err);
-    case HF_QUARANTINE: {
-        struct hf_error own;
-        int64_t left_ms = err->retry_after_ms;
-
-        if (left_ns / HF__NS_PER_MS < left_ms)
-            return status;
-        if (left_ms > QUARANTINE_MS)
-            left_ms = QUARANTINE_MS;
-        status = sleep_ms(a, left_ms > 0 ? left_ms : 1, &own);
-        if (status != HF_OK)
-            *err = own;
-        return status;
-    }
-    case HF_UNREACHABLE:
-        return sleep_ms(a, UNREACHABLE_MS, err);
-    default:
-        return status;
-    }
 }
 
 static enum hf_status prepare(struct attempt *a, struct rd_store *store,
@@ -123,10 +91,11 @@ enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *cla
         return status;
     do {
         status = try_once(&a, grant, err);
-        if (status != HF_OK && waits(&a))
-            status = pause_after(&a, status, err);
-        else
+        /* Whatever else is in the way is told at once: the caller knows whether it still has time.
+         */
+        if (status != HF_BUSY || wait_left_ns(&a) == 0)
             break;
+        status = sleep_in_queue(&a, err);
     } while (status == HF_OK);
     if (status != HF_OK && a.known)
         leave(&a);
