@@ -14,6 +14,7 @@
 #define LEAVE_MS       2000 /* what undoing an unanswered request may cost       */
 #define LEAVE_AGAIN_MS 500  /* the same if the undo is on its way already        */
 #define UNREACHABLE_MS 250  /* the pause before a waiting acquire tries again    */
+#define PLACE_MS       3000 /* how long the queue keeps a place: LEASE_MS of queue.lua */
 #define BRIEFLY_MS     100  /* the pause before a moving slot is asked for again */
 
 struct attempt {
@@ -29,6 +30,7 @@ struct attempt {
     bool undone;          /* what takes it back was sent, and may arrive           */
     struct rd_node *node; /* who said busy */
     int64_t look_ms;      /* when to look again */
+    int64_t queued_ns;    /* when the request was sent that was answered with busy */
 };
 
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err);
@@ -46,6 +48,14 @@ static int64_t wait_left_ns(const struct attempt *a)
     int64_t now_ns = a->store->base.host->now_ns();
 
     return a->claim->wait_until_ns <= now_ns ? 0 : a->claim->wait_until_ns - now_ns;
+}
+
+/* Nothing was asked, and our place in the queue is still ours: it would be a pity to lose it over a
+ * trouble that passes. Whatever lasts longer, or is of another kind, is told: the caller knows
+ * whether there is time to begin anew. */
+static bool keeps_place(const struct attempt *a)
+{
+    return a->known && a->store->base.host->now_ns() - a->queued_ns < PLACE_MS * HF__NS_PER_MS;
 }
 
 static enum hf_status prepare(struct attempt *a, struct rd_store *store,
@@ -72,6 +82,7 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
     a->undone = false;
     a->node = NULL;
     a->look_ms = 0;
+    a->queued_ns = 0;
     a->slot = rd_route_slot(store, &a->keys);
     a->budget_ns = claim->deadline_ns - store->base.host->now_ns();
     return HF_OK;
@@ -91,11 +102,14 @@ enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *cla
         return status;
     do {
         status = try_once(&a, grant, err);
-        /* Whatever else is in the way is told at once: the caller knows whether it still has time.
-         */
-        if (status != HF_BUSY || wait_left_ns(&a) == 0)
+        if (wait_left_ns(&a) == 0)
             break;
-        status = sleep_in_queue(&a, err);
+        if (status == HF_BUSY)
+            status = sleep_in_queue(&a, err);
+        else if (status == HF_UNREACHABLE && keeps_place(&a))
+            status = sleep_ms(&a, UNREACHABLE_MS, err);
+        else
+            break;
     } while (status == HF_OK);
     if (status != HF_OK && a.known)
         leave(&a);
@@ -160,6 +174,7 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
 
     hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 4)));
     a->node = answer->node;
+    a->queued_ns = answer->sent_at_ns;
     a->look_ms = rd_reply_number(rd_reply_at(reply, 1), 1000);
     if (left_ms >= 0)
         (void)hf__format_duration(left, sizeof left, left_ms);
