@@ -76,8 +76,19 @@ ask b acquire 5 "$mover" 1000 0
 like "$answer" 'ok *' 'and is granted at once there too'
 ask b release 5
 
-# a master dies with what it knew, and its slots are given to the others
+# a long reshard: once the taker has the highest epoch, only what has just come has to wait
+move_slot 104 n4 n2
 eventually 40 settled n2 20
+delayed=0
+for slot in 105 106 107 108; do
+    move_slot $slot n4 n2
+    ask a acquire 8 "$(name_in n2 $((slot - 80)))" 1000 0
+    [[ $answer == ok* ]] || delayed=$((delayed + 1))
+done
+is "$delayed" 0 'new names elsewhere on a server that is taking slots over are not delayed'
+
+# a master dies with what it knew, and its slots are given to the others
+eventually 40 settled n2 40
 ask a acquire 7 "$held" 12000 0 kept
 like "$answer" 'ok *' 'held on the third master'
 owner_valid() { ask a left 7; [ "${answer#ok }" -gt 0 ]; }

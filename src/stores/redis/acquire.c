@@ -26,6 +26,8 @@ struct attempt {
     struct rd_request request;
     struct rd_met met;    /* what the last request said of the server              */
     bool unmet;           /* the lock has no record, and its slot may be new there  */
+    struct rd_node *meet; /* who has to be met before the next request: while a slot is on the move,
+                           * not the one it is addressed to; NULL: that one         */
     bool known;           /* the server may have us in its queue, or as the holder */
     bool undone;          /* what takes it back was sent, and may arrive           */
     struct rd_node *node; /* who said busy */
@@ -78,6 +80,7 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
     a->request = (struct rd_request){0};
     a->met = (struct rd_met){0};
     a->unmet = false;
+    a->meet = NULL;
     a->known = false;
     a->undone = false;
     a->node = NULL;
@@ -219,10 +222,12 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
     }
     if (rd_reply_is(answer->reply, "new")) {
         rd_guard_forget(answer->node, a->met.id);
+        a->meet = answer->node;
         return HF_OK;
     }
     if (rd_reply_is(answer->reply, "unmet")) {
         a->unmet = true;
+        a->meet = answer->node;
         return HF_OK;
     }
     if (rd_reply_is(answer->reply, "corrupt"))
@@ -254,20 +259,23 @@ static enum hf_status pause_briefly(struct attempt *a, const struct rd_patience 
 
 /* Finds the server, and learns of it what the request has to say. */
 static enum hf_status meet(struct attempt *a, const struct rd_patience *patience,
-                           struct rd_node **node, struct hf_error *err)
+                           struct hf_error *err)
 {
-    enum hf_status status;
-    bool again = true;
+    enum hf_status status = HF_OK;
 
-    for (;; again = false) {
-        status = rd_route(a->store, a->slot, patience, node, err);
+    for (bool again = true;; again = false) {
+        struct rd_node *node = a->meet;
+
+        a->meet = NULL;
+        if (node == NULL)
+            status = rd_route(a->store, a->slot, patience, &node, err);
         if (status != HF_OK)
             return status;
-        status = a->unmet ? rd_guard_meet(*node, (int)a->slot, patience, &a->met, err)
-                          : rd_guard_pass(*node, patience, &a->met, err);
+        status = a->unmet ? rd_guard_meet(node, (int)a->slot, patience, &a->met, err)
+                          : rd_guard_pass(node, patience, &a->met, err);
         if (status != HF_UNREACHABLE)
             break;
-        rd_route_forget(a->store, *node);
+        rd_route_forget(a->store, node);
         /* Nothing was asked of it yet: another may have its slots by now. */
         if (!again || !(a->met.moved || rd_route_moves(a->store)))
             break;
@@ -290,8 +298,7 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
                                .undo = build_leave,
                                .data = a};
         struct rd_answer answer;
-        struct rd_node *node;
-        enum hf_status status = meet(a, &patience, &node, err);
+        enum hf_status status = meet(a, &patience, err);
 
         if (status != HF_OK)
             return status;
