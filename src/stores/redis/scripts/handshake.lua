@@ -30,7 +30,7 @@ if mine == 0 then
 end
 
 -- In a cluster a record can only be kept under a key, and keys move with their slots. So it stands in
--- the highest and in the lowest slot of the server: as long as one of the two stays, so does the record.
+-- two slots of the server: as long as one of the two stays, so does the record.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local records = {redis.call('GET', KEYS[1])}
