@@ -86,7 +86,7 @@ struct hf_grant {
 struct hf_query {
     const char *name;    /* a lock's name, or the prefix of names; "" is every lock */
     bool exact;          /* true: only the lock called name                         */
-    int64_t deadline_ns; /* the listing is given up at this time                    */
+    int64_t deadline_ns; /* a request without an answer is given up at this time    */
 };
 
 struct hf_fence_request; /* holdfast/fence.h */

@@ -14,8 +14,16 @@ calls() { # SERVER COMMAND
     echo "${n:-0}"
 }
 
+# knows SERVER COMMAND : of itself
+knows() { rcli "$1" command info "$2" | grep -qi "$2"; }
+
+redis_start plain
 for dialect in delex delifeq; do
-    redis_start "$dialect" --loadmodule "$dir/ifeq.so" $dialect
+    if knows plain $dialect; then
+        redis_start "$dialect"
+    else
+        redis_start "$dialect" --loadmodule "$dir/ifeq.so" $dialect
+    fi
     calm $dialect
     client "c$dialect" "$(url $dialect)"
     is "$answer" ok "a server with $dialect"
