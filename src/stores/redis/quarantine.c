@@ -77,8 +77,9 @@ static enum hf_status end_at(struct rd_node *node, const char *label, const char
     memcpy(key, node->handshake_key, sizeof key);
     memcpy(copy, node->handshake_copy, sizeof copy);
     pthread_mutex_unlock(&node->lock);
-    rd_request_command(&request, (const char *const[]){"EVALSHA", rd_scripts[RD_SCRIPT_OPEN].sha1,
-                                                       "1", key, id, copy, label, reason, NULL});
+    rd_request_command(&request,
+                       (const char *const[]){"EVALSHA", rd_scripts[RD_SCRIPT_END_QUARANTINE].sha1,
+                                             "1", key, id, copy, label, reason, NULL});
     status = rd_node_ask(node, &request, 1, patience, &reply, report);
     rd_request_release(&request);
     if (status != HF_OK)

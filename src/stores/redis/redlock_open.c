@@ -27,7 +27,7 @@ static void ask_node(struct ending *e, unsigned index)
     pthread_mutex_unlock(&node->lock);
     rd_request_command(&e->round.request,
                        (const char *const[]){"EVALSHA", rd_scripts[RD_SCRIPT_END_QUARANTINE].sha1,
-                                             "1", key, id, e->label, e->reason, NULL});
+                                             "1", key, id, "", e->label, e->reason, NULL});
     if (rl_round_send(&e->round, index))
         e->asked |= 1u << index;
 }
