@@ -172,8 +172,8 @@ redis_again fresh
 rcli fresh set other thing >/dev/null
 ask f2 acquire 2 y 2000 0
 like "$answer" 'HF_QUARANTINE*has been up for *may have forgotten a lock; it grants again in [45][0-9]s' 'the next life has a quarantine of its own'
-script_of() { sed -n "s/.*\[RD_SCRIPT_$1\] = {\"[a-z]*\", \"\([0-9a-f]*\)\",/\1/p" "$build/gen/redis.c"; }
-is "$(rcli fresh evalsha "$(script_of OPEN)" 1 holdfast:inc "master_replid:$(printf '%040d' 1)" '' me why)" new 'it is ended for the life that was meant and for no other'
+script_of() { sed -n "s/.*\[RD_SCRIPT_$1\] = {\"[a-z_]*\", \"\([0-9a-f]*\)\",/\1/p" "$build/gen/redis.c"; }
+is "$(rcli fresh evalsha "$(script_of END_QUARANTINE)" 1 holdfast:inc "master_replid:$(printf '%040d' 1)" '' me why)" new 'it is ended for the life that was meant and for no other'
 
 # who does not know the incarnation is not granted anything
 is "$(rcli fresh evalsha "$(script_of ACQUIRE)" 2 z 'holdfast:{z}:t' 0123456789abcdef0123456789abcdef 2000 '' 0 \
