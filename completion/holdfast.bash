@@ -93,7 +93,8 @@ _holdfast()
         acquire) options='--no-wait --wait --busy-exit --ttl --label --json --help' ;;
         renew) options='--ttl --help' ;;
         list) options='--json --names --help' ;;
-        status | version) options='--json --help' ;;
+        status) options='--json --held --free --help' ;;
+        version) options='--json --help' ;;
         repair) options='--above --help' ;;
         fence)
             options='--token --issuer --wait --ttl --reason --json --dialect --table --schema --resource

@@ -48,6 +48,8 @@ complete -c holdfast -n '__holdfast_is run acquire' -l label -x -d 'what others 
 complete -c holdfast -n '__holdfast_is run acquire renew' -l ttl -x -a $durations -d 'how long the lease lasts unless renewed'
 complete -c holdfast -n '__holdfast_is acquire status list fence version' -l json -d 'print JSON'
 complete -c holdfast -n '__holdfast_is list' -l names -d 'print the names only'
+complete -c holdfast -n '__holdfast_is status' -l held -d 'exit 1 if the lock is free'
+complete -c holdfast -n '__holdfast_is status' -l free -d 'exit 1 if the lock is held'
 complete -c holdfast -n '__holdfast_is repair' -l above -x -d 'let new tokens start above this one'
 
 complete -c holdfast -n '__holdfast_is run' -l grace -x -a $durations -d 'time between TERM and KILL'

@@ -59,7 +59,14 @@ void hf__hex_encode(char *out, const void *data, size_t len);
 bool hf__hex_decode(void *out, size_t len, const char *text);
 /* A lock name: 1..HF_NAME_MAX bytes, none of them a control character or DEL. */
 bool hf__name_valid(const char *name);
-/* Copies text, cut at size - 1 bytes on a UTF-8 boundary, control characters become '?'. */
+/* The bytes of the UTF-8 character at text, and its number; 0 if there is none. */
+size_t hf__utf8_read(const char *text, unsigned long *point);
+/* False for what steers a terminal or turns the order of a text around: the control characters,
+ * those above ASCII too, and the marks of direction. */
+bool hf__is_printable(unsigned long point);
+/* Copies text, cut at size - 1 bytes on a UTF-8 boundary. What is not printable or not UTF-8
+ * becomes
+ * '?', so that names and labels, which are any bytes, can be shown. */
 void hf__copy_printable(char *out, size_t size, const char *text);
 /* "250ms", "30s", "5m", "2h", "1d"; a bare number is seconds; fractions ("1.5s") are allowed.
  * False if it is none of these, is negative, or does not fit. */
@@ -112,8 +119,8 @@ void hf__url_redact(char *out, size_t size, const char *url);
 /* The same up to the hosts, for what is said about a URL that makes no sense: who knows what the
  * rest of it was meant to be. */
 void hf__url_brief(char *out, size_t size, const char *url);
-/* False if it is not certain where the password ends: it has a '/', '?' or '#' in it, or there is
- * an '@' behind the hosts that may be a part of it. */
+/* False if it is not certain where the password ends: user name or password have a '/', '?' or '#'
+ * in them, or there is an '@' behind the hosts and a colon somewhere before it. */
 bool hf__url_is_clear(const char *url);
 
 /* Passwords: password.c */

@@ -57,18 +57,64 @@ bool hf__name_valid(const char *name)
     return true;
 }
 
+/* Overlong forms, halves of surrogate pairs and values above U+10FFFF are no characters. */
+size_t hf__utf8_read(const char *text, unsigned long *point)
+{
+    static const struct {
+        unsigned char first, last, low, high; /* first byte from..to, second byte low..high */
+        size_t len;
+    } forms[] = {
+        {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    const unsigned char *at = (const unsigned char *)text;
+
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t len = forms[i].len;
+
+        if (at[0] < forms[i].first || at[0] > forms[i].last)
+            continue;
+        *point = len == 1 ? at[0] : at[0] & (0xffu >> (len + 1));
+        for (size_t k = 1; k < len; k++) {
+            if (at[k] < (k == 1 ? forms[i].low : 0x80) || at[k] > (k == 1 ? forms[i].high : 0xbf))
+                return 0;
+            *point = *point << 6 | (at[k] & 0x3f);
+        }
+        return len;
+    }
+    return 0;
+}
+
+/* The C1 controls steer a terminal as the others do. Marks of direction, and the separators of
+ * lines among them, show a text in another order than it has. */
+bool hf__is_printable(unsigned long point)
+{
+    bool control = point < 0x20 || (point >= 0x7f && point <= 0x9f);
+    bool direction = point == 0x61c || point == 0x200e || point == 0x200f ||
+                     (point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
+
+    return !control && !direction;
+}
+
 void hf__copy_printable(char *out, size_t size, const char *text)
 {
-    size_t len = strnlen(text, size);
+    size_t used = 0;
 
-    if (len >= size) {
-        len = size - 1;
-        while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
-            len--;
+    while (*text != '\0') {
+        unsigned long point = 0;
+        size_t len = hf__utf8_read(text, &point);
+        bool shown = len > 0 && hf__is_printable(point);
+
+        if (used + (shown ? len : 1) >= size)
+            break;
+        if (shown)
+            memcpy(out + used, text, len);
+        else
+            out[used] = '?';
+        used += shown ? len : 1;
+        text += len > 0 ? len : 1;
     }
-    for (size_t i = 0; i < len; i++)
-        out[i] = is_control((unsigned char)text[i]) ? '?' : text[i];
-    out[len] = '\0';
+    out[used] = '\0';
 }
 
 bool hf__parse_u64(const char *text, uint64_t *out)

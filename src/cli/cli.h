@@ -9,6 +9,7 @@
 
 /* Exit codes; those of sysexits(3) and timeout(1) where they say the same. */
 enum {
+    EXIT_HF_NO = 1, /* status: it is not as asked for */
     EXIT_HF_USAGE = 64,
     EXIT_HF_STALE = 65,
     EXIT_HF_UNAVAILABLE = 69, /* unreachable, unknown or in quarantine */

@@ -17,7 +17,7 @@ struct summary {
     uint64_t waiters;    /* of all locks together      */
 };
 
-static int lock_status(struct hf_store *store, const char *name, bool json);
+static int lock_status(struct hf_store *store, const char *name, bool json, bool *held);
 static int store_status(struct hf_store *store, bool json);
 static hf_list_fn copy_one;
 static hf_list_fn count_one;
@@ -26,9 +26,19 @@ static void print_features(unsigned features, bool json);
 int cmd_status(const struct cli_context *context, int argc, char **argv)
 {
     bool json = false;
+    bool held = false;
+    bool free = false;
     const char *name;
     const struct cli_option options[] = {
         {.name = "json", .kind = CLI_FLAG, .target = &json, .help = "print one JSON object"},
+        {.name = "held",
+         .kind = CLI_FLAG,
+         .target = &held,
+         .help = "exit 0 if the lock is held, 1 if it is free"},
+        {.name = "free",
+         .kind = CLI_FLAG,
+         .target = &free,
+         .help = "exit 0 if the lock is free, 1 if it is held"},
         {.name = NULL}};
     const struct cli_command *command = cli_find("status");
     int parsed = cli_parse_operand(command, options, argc, argv, &name);
@@ -36,17 +46,24 @@ int cmd_status(const struct cli_context *context, int argc, char **argv)
         return cli_parse_exit(parsed);
     if (name && !cli_check_name(command, name))
         return EXIT_HF_USAGE;
+    if (held && free)
+        return cli_usage_error(command, "--held and --free exclude each other");
+    if ((held || free) && !name)
+        return cli_usage_error(command, "--held and --free need the name of a lock");
 
     int exit_code = 0;
     struct hf_store *store = cli_open_to_look(context, &exit_code);
     if (!store)
         return exit_code;
-    exit_code = name ? lock_status(store, name, json) : store_status(store, json);
+    bool is_held = false;
+    exit_code = name ? lock_status(store, name, json, &is_held) : store_status(store, json);
     hf_close(store);
+    if (exit_code == EXIT_SUCCESS && ((held && !is_held) || (free && is_held)))
+        exit_code = EXIT_HF_NO;
     return exit_code;
 }
 
-static int lock_status(struct hf_store *store, const char *name, bool json)
+static int lock_status(struct hf_store *store, const char *name, bool json, bool *held)
 {
     struct copy copy = {.found = false};
     const struct hf_lock_info nobody = {.size = sizeof nobody, .name = name, .label = ""};
@@ -64,6 +81,7 @@ static int lock_status(struct hf_store *store, const char *name, bool json)
     } else {
         cli_lock_print(stdout, info);
     }
+    *held = info->held;
     cli_lock_clear(&copy.lock);
     return EXIT_SUCCESS;
 }

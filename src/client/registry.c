@@ -210,9 +210,9 @@ enum hf_status hf__registry_find(const char *url, const struct hf_store_ops **ou
     scheme[len] = '\0';
     if (!hf__url_is_clear(url))
         return hf__fail(err, HF_INVALID,
-                        "a %s: URL of which it is not clear where the password ends: in a password "
-                        "write / as %%2F, ? as %%3F, # as %%23 and @ as %%40; behind the hosts, @ "
-                        "too",
+                        "a %s: URL of which it is not clear where the password ends: in a user "
+                        "name or password write / as %%2F, ? as %%3F, # as %%23 and @ as %%40; "
+                        "behind the hosts, @ too",
                         scheme);
     if (strcmp(scheme, "file") == 0) {
         *out = &hf__file_ops;

@@ -85,6 +85,20 @@ quiet "$(tr '\0' ' ' <"/proc/$pid/cmdline")" 'fence set URL: no password in the 
 exec 9>&-
 wait "$pid"
 
+# a user name with a delimiter in it: refused, and nobody sees the password
+for user in 'us#er' 'us/er' 'us?er' 'us?a=er'; do
+    careless="tiny://$user:Zq7xWv9k@host:1"
+    for words in 'run -n job -- env' 'acquire -n job' 'list' 'fence set'; do
+        # shellcheck disable=SC2086 # words
+        run holdfast --store "$careless" $words </dev/null
+        refused 64 '' "$user: $words is refused"
+        quiet "$out$err" "$user: $words says nothing of the password"
+    done
+    run holdfast fence write "$dir/fenced" --token 5 --issuer "$careless"
+    quiet "$out$err" "$user: fence write says nothing of it"
+    quiet "$(cat "$dir/.fenced.fence")" "$user: nor does what the fence remembers"
+done
+
 # and what a fence remembers of its issuer
 holdfast fence write "$dir/file" --token 5 --issuer "$url" <<<data
 is "$?" 0 'a fenced write with an issuer'

@@ -75,7 +75,9 @@ static void labels_are_cut_between_characters(void **state)
         {4, "a\xc3\xbc", "a\xc3\xbc"},                /* room for both */
         {5, "\xf0\x9f\x94\x92x", "\xf0\x9f\x94\x92"}, /* four and no more */
         {4, "\xf0\x9f\x94\x92x", ""},
-        {3, "\x80\x80\x80\x80", ""}, /* continuation bytes only */
+        {3, "\x80\x80\x80\x80", "??"}, /* continuation bytes only */
+        {8, "a\xc3", "a?"},            /* half a character        */
+        {8, "\xe4\xf6z", "??z"},       /* Latin 1                 */
     };
 
     (void)state;
@@ -86,6 +88,32 @@ static void labels_are_cut_between_characters(void **state)
         hf__copy_printable(out, rows[i].size, rows[i].text);
         check_row(strcmp(out, rows[i].expected) == 0, i);
         check_row(out[rows[i].size] == '#', i); /* nothing written behind */
+    }
+}
+
+/* One '?' for each character that steers a terminal, or turns the order of the others around. */
+static void what_deceives_is_not_shown(void **state)
+{
+    static const char *const bad[] = {
+        "\x01",         "\x1b",         "\x7f",         "\xc2\x80",     "\xc2\x85",
+        "\xc2\x9b",     "\xc2\x9f",     "\xd8\x9c",     "\xe2\x80\x8e", "\xe2\x80\x8f",
+        "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaa", "\xe2\x80\xab", "\xe2\x80\xac",
+        "\xe2\x80\xad", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa7", "\xe2\x81\xa8",
+        "\xe2\x81\xa9"};
+    static const char *const good[] = {"\xc2\xa0",     "\xc3\xbc", "\xe2\x82\xac",
+                                       "\xe2\x80\x94", "\xd7\x90", "\xf0\x9f\x94\x92"};
+    char text[16], out[16], expected[16];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        (void)snprintf(text, sizeof text, "a%sb", bad[i]);
+        hf__copy_printable(out, sizeof out, text);
+        check_row(strcmp(out, "a?b") == 0, i);
+    }
+    for (size_t i = 0; i < COUNT(good); i++) {
+        (void)snprintf(expected, sizeof expected, "a%sb", good[i]);
+        hf__copy_printable(out, sizeof out, expected);
+        check_row(strcmp(out, expected) == 0, i);
     }
 }
 
@@ -300,6 +328,7 @@ int main(void)
         cmocka_unit_test(hex_refuses_what_is_not_hex),
         cmocka_unit_test(names),
         cmocka_unit_test(labels_are_cut_between_characters),
+        cmocka_unit_test(what_deceives_is_not_shown),
         cmocka_unit_test(numbers),
         cmocka_unit_test(durations),
         cmocka_unit_test(durations_that_are_none),
