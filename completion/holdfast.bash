@@ -95,7 +95,7 @@ _holdfast()
         list) options='--json --names --help' ;;
         status) options='--json --held --free --help' ;;
         version) options='--json --help' ;;
-        repair) options='--above --help' ;;
+        repair) options='--above --open --reason --help' ;;
         fence)
             options='--token --issuer --wait --ttl --reason --json --dialect --table --schema --resource
                 --per-row --down --last --help'

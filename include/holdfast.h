@@ -350,7 +350,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_list(struct hf_store *store, const char *
 HF_API HF_MUST_CHECK enum hf_status hf_inspect(struct hf_store *store, const char *name,
                                                hf_list_fn *fn, void *data, struct hf_error *err);
 
-/* hf_repair - make a damaged embedded store usable again, when hf_open answered HF_CORRUPT.
+/* hf_repair - make a damaged store usable again, or end a quarantine, when hf_open answered HF_CORRUPT.
  *
  * Refuses while any process has the store open. Every lease in it ends. Tokens from now on are
  * above `above` (0: no more is known), above all that can still be read from the store, and not

@@ -68,10 +68,10 @@ bool hf__is_printable(unsigned long point);
  * becomes
  * '?', so that names and labels, which are any bytes, can be shown. */
 void hf__copy_printable(char *out, size_t size, const char *text);
-/* "250ms", "30s", "5m", "2h", "1d"; a bare number is seconds; fractions ("1.5s") are allowed.
- * False if it is none of these, is negative, or does not fit. */
+/* "250ms", "30s", "5m", "2h", "1d", "1h30m"; a bare number is seconds; fractions ("1.5s") are
+ * allowed. False if it is none of these, is negative, or does not fit. */
 bool hf__parse_duration_ms(const char *text, int64_t *out_ms);
-/* "1h02m", "3m20s", "4.2s", "250ms": for people. Returns out. */
+/* "1h02m", "3m20s", "3m", "4.2s", "250ms": for people. Returns out. */
 char *hf__format_duration(char *out, size_t size, int64_t ms);
 /* Decimal digits only, no sign, no overflow. */
 bool hf__parse_u64(const char *text, uint64_t *out);

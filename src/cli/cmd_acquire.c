@@ -18,7 +18,7 @@ enum { BUSY_EXIT_MAX = 255, HOST_MAX = 64 };
 struct request {
     const char *name;
     const char *label;
-    int64_t ttl_ms;
+    int64_t ttl_ms; /* 0: what the library chooses */
     int64_t wait_ms;
     uint64_t busy_exit;
     bool no_wait;
@@ -47,8 +47,7 @@ static bool print_lease(const struct cli_context *context, const struct hf_store
 
 int cmd_acquire(const struct cli_context *context, int argc, char **argv)
 {
-    struct request request = {
-        .ttl_ms = HF_TTL_DEFAULT_MS, .wait_ms = -1, .busy_exit = EXIT_HF_BUSY};
+    struct request request = {.wait_ms = -1, .busy_exit = EXIT_HF_BUSY};
     bool answered = false;
     int number = 0;
     int exit_code = read_request(&request, argc, argv, &answered);
@@ -79,7 +78,8 @@ static int read_request(struct request *request, int argc, char **argv, bool *an
          NULL, &request->wait_ms, &request->wait_given},
         {'E', "busy-exit", CLI_NUMBER, "CODE",
          "exit code if another holds the lock; 75 if not given", NULL, &request->busy_exit, NULL},
-        {0, "ttl", CLI_DURATION, "DURATION", "how long the lease lasts unless renewed; 30s", NULL,
+        {0, "ttl", CLI_DURATION, "DURATION",
+         "how long the lease lasts unless renewed; 30s, or what the store grants", NULL,
          &request->ttl_ms, &request->ttl_given},
         {0, "label", CLI_TEXT, "TEXT", "what others see as the holder", NULL, &request->label,
          NULL},
@@ -95,7 +95,7 @@ static int read_request(struct request *request, int argc, char **argv, bool *an
         return cli_usage_error(command, "the name of the lock is missing");
     if (!cli_check_name(command, request->name))
         return EXIT_HF_USAGE;
-    if (!cli_check_ttl(command, request->ttl_ms))
+    if (request->ttl_given && !cli_check_ttl(command, request->ttl_ms))
         return EXIT_HF_USAGE;
     if (request->busy_exit > BUSY_EXIT_MAX)
         return cli_usage_error(command, "--busy-exit: an exit code is 0 to %d", BUSY_EXIT_MAX);

@@ -41,6 +41,7 @@ static int open_and_run(struct run_job *job, const struct cli_context *context, 
 static int run_in_store(struct run_job *job, const struct run_held *held, int *die_of);
 static int run_under_lease(struct run_job *job, int *die_of);
 static enum hf_status take_lock(struct run_job *job, struct hf_error *err);
+static bool fit_to_store(struct run_job *job);
 static bool fit_to_lease(struct run_job *job);
 static int not_taken(const struct run_job *job, const struct hf_error *err);
 static int run_below_hold(struct run_job *job, const struct run_held *held, int *die_of);
@@ -96,7 +97,9 @@ static int open_and_run(struct run_job *job, const struct cli_context *context, 
     if (status != HF_OK)
         return run_fail(job->voice, &err);
     job->patience = patience;
-    int exit_code = run_in_store(job, above ? &held : NULL, die_of);
+    int exit_code = EXIT_HF_USAGE;
+    if (fit_to_store(job))
+        exit_code = run_in_store(job, above ? &held : NULL, die_of);
     run_environment_clear(job->environment);
     hf_close(job->store);
     return exit_code;
@@ -116,8 +119,9 @@ static int read_options(struct run_options *options, int argc, char **argv, bool
          "exit code if another holds the lock; 75 if not given", NULL, &given.busy_exit, NULL},
         {0, "skip-ok", CLI_FLAG, NULL, "another holds the lock: say nothing and exit 0", NULL,
          &options->skip_ok, NULL},
-        {0, "ttl", CLI_DURATION, "DURATION", "how long the lease lasts unless renewed; 30s", NULL,
-         &options->ttl_ms, NULL},
+        {0, "ttl", CLI_DURATION, "DURATION",
+         "how long the lease lasts unless renewed; 30s, or what the store grants", NULL,
+         &options->ttl_ms, &options->ttl_given},
         {0, "grace", CLI_DURATION, "DURATION", "from TERM to KILL; 5s, at most a third of the ttl",
          NULL, &options->grace_ms, &options->grace_given},
         {0, "on-loss", CLI_CHOICE, "WHAT", "the lock is lost: term (default), kill, or warn",
@@ -230,7 +234,10 @@ static int run_in_store(struct run_job *job, const struct run_held *held, int *d
 
 static int run_under_lease(struct run_job *job, int *die_of)
 {
-    struct run_wait wait = {.voice = job->voice, .store = job->store, .name = job->options->name};
+    struct run_wait wait = {.voice = job->voice,
+                            .store = job->store,
+                            .name = job->options->name,
+                            .quiet = job->options->skip_ok};
     struct run_outcome outcome = {.status = 0};
     struct hf_error err;
     job->wait = &wait;
@@ -299,6 +306,22 @@ static enum hf_status take_lock(struct run_job *job, struct hf_error *err)
                                          .data = job};
     default_label(label, sizeof label, options->command[0]);
     return run_take(job->wait, &job->patience, &acquire, &job->lease, err);
+}
+
+/* The default is what the store grants, if that is less than 30 s. */
+static bool fit_to_store(struct run_job *job)
+{
+    struct run_options *options = job->options;
+    int64_t longest_ms = hf_store_max_ttl_ms(job->store);
+    char why[WHY_SIZE];
+    if (options->ttl_given || longest_ms >= options->ttl_ms)
+        return true;
+    options->ttl_ms = longest_ms;
+    choose_grace(options);
+    if (timing_fits(options, why, sizeof why))
+        return true;
+    run_say(job->voice, "lock '%s': %s", options->name, why);
+    return false;
 }
 
 /* A store may grant a shorter lease than was asked for: it is then the one that ends the tree. */

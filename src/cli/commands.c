@@ -10,7 +10,7 @@ const struct cli_command cli_commands[] = {
     {"release", "[NAME]", "give back a lock that 'acquire' took", cmd_release},
     {"status", "[options] [NAME]", "show one lock, or the store as a whole", cmd_status},
     {"list", "[options] [PREFIX]", "list the locks that are held or waited for", cmd_list},
-    {"repair", "[options]", "make a damaged embedded store usable again", cmd_repair},
+    {"repair", "[options]", "make a damaged store usable again, or end a quarantine", cmd_repair},
     {"fence", "COMMAND [ARG...]", "make a resource refuse a stale token", cmd_fence},
     {"trap", "[options]", "show on your own store why a lock alone is not enough", cmd_trap},
     {"help", "[COMMAND]", "explain holdfast or one of its commands", cmd_help},

@@ -39,6 +39,7 @@ struct run_options {
     int busy_exit;
     int on_loss;
     int leftover;
+    bool ttl_given;
     bool grace_given;
     bool skip_ok;
     bool no_reenter;
@@ -287,6 +288,7 @@ struct run_wait {
     struct run_voice *voice; /* set before run_wait_begin, as are */
     struct hf_store *store;
     const char *name;
+    bool quiet; /* off a terminal only trouble is said */
     struct run_patience patience;
     int64_t since_ns;
     bool live; /* stderr is a terminal */

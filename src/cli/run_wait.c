@@ -100,7 +100,8 @@ void run_wait_end(struct run_wait *wait)
 static void *ticker(void *data)
 {
     struct run_wait *wait = data;
-    bool go_on = pause_for(wait, wait->live ? FIRST_LIVE_MS : FIRST_PLAIN_MS);
+    bool spoken = wait->live || !wait->quiet;
+    bool go_on = spoken && pause_for(wait, wait->live ? FIRST_LIVE_MS : FIRST_PLAIN_MS);
     while (go_on) {
         struct line line = {.used = 0};
         describe(wait, &line);
