@@ -60,13 +60,14 @@ LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
-.PHONY: all help try test test-programs bench model sim lint format install clean deps FORCE
+.PHONY: all help try test test-long test-programs bench model sim lint format install clean deps FORCE
 all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 
 help:
 	@echo 'make            build $(BIN) and the library'
 	@echo 'make try        install what is missing, build, run a job under a lock'
 	@echo 'make test       install what is missing, build, run every test'
+	@echo 'make test-long  the tests that take minutes: storms'
 	@echo 'make bench      measure, side by side with the peers'
 	@echo 'make model      check the model of redlock in larger worlds (long)'
 	@echo 'make sim        simulate redlock with SEEDS=$(SEEDS) random histories'
@@ -176,6 +177,9 @@ try:
 test:
 	@scripts/deps.sh build stores test
 	@tests/run.sh
+test-long:
+	@scripts/deps.sh build stores test
+	@tests/run.sh long
 bench:
 	@scripts/deps.sh build stores test bench
 	@$(MAKE) --no-print-directory -s all $(BENCH)

@@ -4,11 +4,13 @@
 #   tests/run.sh            everything: the normal build, then under ASan+UBSan, then the threaded
 #                           programs under TSan
 #   tests/run.sh quick      the normal build only
+#   tests/run.sh long       the normal build, only what is marked as long
 #   tests/run.sh PATTERN    the normal build, only programs and .t files whose path has PATTERN in it
 #
-# What it runs it finds: the programs of the Makefile (tests/*/test_*.c) and every tests/*/*.t. Two
+# What it runs it finds: the programs of the Makefile (tests/*/test_*.c) and every tests/*/*.t. Three
 # marks in a file's text say more about it:
 #
+#   run: long      it takes minutes: only with `long`, or when it is asked for by its path
 #   run: once      it does not depend on how holdfast was built: not again under the sanitizers
 #   run: threads   a program with threads: under TSan too
 #
@@ -29,6 +31,7 @@ pattern=
 case ${1-} in
 '') ;;
 quick) mode=quick ;;
+long) mode=long ;;
 *) mode=quick pattern=$1 ;;
 esac
 
@@ -42,6 +45,10 @@ unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HO
 
 wanted() { # PATH : is it there, and asked for?
     [ -f "$1" ] || return 1
+    [ -n "$pattern" ] || {
+        if grep -q 'run: long' "$1"; then [ "$mode" = long ]; else [ "$mode" != long ]; fi
+        return
+    }
     case $1 in *"$pattern"*) return 0 ;; esac
     return 1
 }

@@ -58,7 +58,19 @@ like "$answer" '*failed: normal: tests/x/dead.t *Bad plan*' 'a file that died is
 run bad
 is "$last" '2 passed, 1 failed, 0 skipped' 'a pattern chooses'
 
-rm tests/x/bad.t tests/x/dead.t
+script slow <<'END'
+# run: long
+echo '1..1'
+echo 'ok 1 - after a while'
+END
+run quick
+is "$last" '4 passed, 2 failed, 1 skipped' 'what takes minutes is left out'
+run long
+is "$status: $last" '0: 1 passed, 0 failed, 0 skipped' 'and runs alone when it is asked for'
+run slow
+is "$last" '1 passed, 0 failed, 0 skipped' 'or by its name'
+
+rm tests/x/bad.t tests/x/dead.t tests/x/slow.t
 touch no-address,undefined
 run
 is "$status: $last" '1: 1 passed, 1 failed, 1 skipped' 'a build that failed is a failure'
