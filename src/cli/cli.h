@@ -54,6 +54,7 @@ struct cli_command {
 
 int cmd_run(const struct cli_context *context, int argc, char **argv);
 int cmd_acquire(const struct cli_context *context, int argc, char **argv);
+int cmd_keep(const struct cli_context *context, int argc, char **argv);
 int cmd_renew(const struct cli_context *context, int argc, char **argv);
 int cmd_release(const struct cli_context *context, int argc, char **argv);
 int cmd_status(const struct cli_context *context, int argc, char **argv);

@@ -1,5 +1,5 @@
-/* cmd_repair.c - holdfast repair: make a damaged store usable again, or end a quarantine, or open one that is
- * in quarantine. */
+/* cmd_repair.c - holdfast repair: make a damaged store usable again, or end a quarantine, or open
+ * one that is in quarantine. */
 #include "cli/cli.h"
 
 #include <stdlib.h>

@@ -132,6 +132,15 @@ enum run_start run_page_decide(struct run_page *page, int64_t now_ns, bool about
  * ended, the present, unless an earlier one is known. */
 void run_page_publish(struct run_page *page, const struct hf_lease *lease);
 
+/* Whether there is time for that: run_timing.c */
+
+enum { RUN_WHY_SIZE = 320 }; /* bytes of a sentence about the ttl */
+
+/* The default for the ttl, unless a grace was given. */
+void run_choose_grace(struct run_options *options);
+/* False if the ttl is too short for a renewal and the grace; *why says so in a sentence. */
+bool run_timing_fits(const struct run_options *options, char *why, size_t size);
+
 /* The tree of processes: run_tree.c. None of this allocates memory. */
 
 enum {
