@@ -41,7 +41,7 @@ export UBSAN_OPTIONS="${UBSAN_OPTIONS-}:print_stacktrace=1"
 export TSAN_OPTIONS="${TSAN_OPTIONS-}:second_deadlock_stack=1"
 # What the caller holds or prefers is none of the tests' business.
 unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_HELD \
-    HOLDFAST_LOST_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH MAKEFLAGS MAKELEVEL
+    HOLDFAST_LOST_FD HOLDFAST_STORE_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH MAKEFLAGS MAKELEVEL
 
 wanted() { # PATH : is it there, and asked for?
     [ -f "$1" ] || return 1

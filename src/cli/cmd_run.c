@@ -47,7 +47,8 @@ int cmd_run(const struct cli_context *context, int argc, char **argv)
 {
     struct run_options options = {
         .ttl_ms = HF_TTL_DEFAULT_MS, .wait_ms = -1, .busy_exit = EXIT_HF_BUSY};
-    struct run_job job = {.options = &options, .lost_pipe = {-1, -1}, .life_fd = -1};
+    struct run_job job = {
+        .options = &options, .lost_pipe = {-1, -1}, .life_fd = -1, .store_fd = -1};
     bool go_on = false;
     int die_of = 0;
     int exit_code = read_options(&options, argc, argv, &go_on);
@@ -87,6 +88,7 @@ static int open_and_run(struct run_job *job, const struct cli_context *context, 
     if (status != HF_OK)
         return run_fail(job->voice, &err);
     job->patience = patience;
+    job->store_fd = cli_store_fd_make(context->store_url, hf_store_url(job->store));
     int exit_code = EXIT_HF_USAGE;
     if (fit_to_store(job))
         exit_code = run_in_store(job, above ? &held : NULL, die_of);

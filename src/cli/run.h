@@ -255,6 +255,7 @@ struct run_job {
     char **environment;
     int lost_pipe[2]; /* -1: none, the hold above us has its own */
     int life_fd;      /* -1: the store has no crash release      */
+    int store_fd;     /* the URL for a holdfast below; -1: HOLDFAST_STORE says it all */
     pid_t guard;      /* set by run_supervise; <= 0: gone        */
 };
 
