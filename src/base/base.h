@@ -107,7 +107,8 @@ bool hf__url_encode(char *out, size_t size, const char *text);
 typedef bool hf__url_param_fn(const char *key, const char *value, void *data);
 bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data);
 /* What to say about a query that hf__url_params refused: which of the known options (the list ends
- * with NULL) is wrong, or what they are. Calls fn again. Shows nothing of the query itself. */
+ * with NULL) is wrong, or which is unknown and what they are. Calls fn again. Of the query itself
+ * it shows no more than the unknown option's name, and that only if it looks like one. */
 void hf__url_blame(char *out, size_t size, const char *query, const char *const *known,
                    hf__url_param_fn *fn, void *data);
 

@@ -257,6 +257,12 @@ static void the_wrong_option_is_named(void **state)
         {"redis://127.0.0.1:1?prefix=%zz", "escape"},
         {"etcd://127.0.0.1:1?tls=Zq7x", "tls"},
         {"etcd://127.0.0.1:1?Zq7x=1", "unknown"},
+        {"redis://127.0.0.1:1?maxttl=5s",
+         "the option \"maxttl\" is unknown; did you mean max_ttl?"},
+        {"redis://127.0.0.1:1?frobnicate=on", "the option \"frobnicate\" is unknown; known are"},
+        {"etcd://127.0.0.1:1?prefx=1", "\"prefx\" is unknown; did you mean prefix?"},
+        {"zookeeper://127.0.0.1:1?tikc=1", "\"tikc\" is unknown; known are"},
+        {"postgres://127.0.0.1:1/db?maxttl=5s", "\"maxttl\""},
         {"zookeeper://127.0.0.1:1?password_file=", "password_file"},
         {"zookeeper://127.0.0.1:1?Zq7x=1", "unknown"},
         {"postgres://127.0.0.1:1/db?max_ttl=Zq7x", "max_ttl"},
@@ -271,7 +277,8 @@ static void the_wrong_option_is_named(void **state)
         assert_int_equal(hf_open(rows[i].url, &store, &err), HF_INVALID);
         /* Not in a list of everything that there is. */
         if (strstr(err.text, rows[i].said) == NULL ||
-            (strstr(err.text, "known are") != NULL) != (strstr(rows[i].url, "?Zq7x=") != NULL))
+            (strstr(err.text, "known are") != NULL) != (strstr(rows[i].said, "known are") != NULL ||
+                                                        strstr(rows[i].url, "?Zq7x=") != NULL))
             fail_msg("%s: %s", rows[i].url, err.text);
         check_row(strstr(err.text, "Zq7x") == NULL, i);
     }

@@ -80,12 +80,43 @@ static bool has_one_at(const char *uri)
     return memchr(authority, '@', len) == memrchr(authority, '@', len);
 }
 
+static bool is_libpqs(const char *key, const char *value, void *data)
+{
+    (void)value;
+    for (const PQconninfoOption *option = data; option->keyword != NULL; option++)
+        if (strcmp(option->keyword, key) == 0)
+            return true;
+    return strcmp(key, "ssl") == 0;
+}
+
+/* True if an option of the query is neither ours nor libpq's; *why names it. */
+static bool has_unknown_option(const char *uri, char *why, size_t size)
+{
+    static const char *const known[] = {"max_ttl",
+                                        "listen",
+                                        "sslmode",
+                                        "sslrootcert",
+                                        "connect_timeout",
+                                        "application_name",
+                                        "target_session_attrs",
+                                        NULL};
+    const char *query = strchr(uri, '?');
+    PQconninfoOption *libpqs = PQconndefaults();
+    bool unknown = query != NULL && libpqs != NULL && !hf__url_params(query + 1, is_libpqs, libpqs);
+
+    if (unknown)
+        hf__url_blame(why, size, query + 1, known, is_libpqs, libpqs);
+    PQconninfoFree(libpqs);
+    return unknown;
+}
+
 /* What libpq says of a malformed URI quotes it, password and all: so it is not passed on. */
 static enum hf_status check_uri(const char *uri, const char *shown, struct hf_error *err)
 {
     char *why = NULL;
     PQconninfoOption *options = NULL;
     bool good = false;
+    char which[160];
 
     if (!hf__url_is_clear(uri) || !has_one_at(uri))
         return hf__fail(err, HF_INVALID,
@@ -96,6 +127,8 @@ static enum hf_status check_uri(const char *uri, const char *shown, struct hf_er
     PQfreemem(why);
     good = options != NULL && ports_are_good(options);
     PQconninfoFree(options);
+    if (!good && has_unknown_option(uri, which, sizeof which))
+        return hf__fail(err, HF_INVALID, "store %.80s: %s", shown, which);
     if (!good)
         return hf__fail(err, HF_INVALID,
                         "store %.120s: not a URI that libpq understands: write "
