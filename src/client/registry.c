@@ -52,7 +52,9 @@ const struct hf_host hf__host = {.size = sizeof hf__host,
                                  .wall_us = hf__wall_us,
                                  .random = hf__random,
                                  .log = host_log,
-                                 .vlog = host_vlog};
+                                 .vlog = host_vlog,
+                                 .fail = hf__fail,
+                                 .redact = hf__url_redact};
 
 static const char *plugin_of(const char *scheme)
 {

@@ -1,8 +1,6 @@
 /* guarded.c - a store that opens for those who know the password, guarded://user:Zq7xWv9k@host. */
 #include "tiny.h"
 
-#include <stdio.h>
-
 static enum hf_status open_it(const struct hf_host *host, const char *url, int64_t deadline_ns,
                               struct hf_store_base **out, struct hf_error *err);
 
@@ -20,14 +18,13 @@ static const struct hf_store_ops ops = {.size = sizeof ops,
 static enum hf_status open_it(const struct hf_host *host, const char *url, int64_t deadline_ns,
                               struct hf_store_base **out, struct hf_error *err)
 {
+    char shown[128];
+
     (void)deadline_ns;
     if (strstr(url, ":Zq7xWv9k@") != NULL)
         return tiny_open_with(&ops, host, out);
-    if (err != NULL) {
-        err->code = HF_DENIED;
-        (void)snprintf(err->text, sizeof err->text, "store guarded: wrong password");
-    }
-    return HF_DENIED;
+    host->redact(shown, sizeof shown, url);
+    return host->fail(err, HF_DENIED, "store %.100s: wrong password", shown);
 }
 
 const struct hf_store_plugin *hf_store_plugin(void)
