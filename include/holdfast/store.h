@@ -201,6 +201,12 @@ struct hf_store_ops {
     enum hf_status (*end_quarantine)(struct hf_store_base *store, const char *label,
                                      const char *reason, int64_t deadline_ns,
                                      struct hf_error *report);
+
+    /* Optional, for stores with a quarantine. Whether the store grants at this moment: HF_OK, or
+     * HF_QUARANTINE with err->retry_after_ms and the reason. Makes and changes nothing, also for a
+     * store that was opened to look. May block until deadline_ns. HF_UNKNOWN, HF_UNREACHABLE. */
+    enum hf_status (*quarantine)(struct hf_store_base *store, int64_t deadline_ns,
+                                 struct hf_error *err);
 };
 
 struct hf_store_plugin {

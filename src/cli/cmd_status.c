@@ -2,6 +2,8 @@
 #include "cli/cli.h"
 #include "cli/show.h"
 
+#include "base/base.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -22,6 +24,8 @@ static int store_status(struct hf_store *store, bool json);
 static hf_list_fn copy_one;
 static hf_list_fn count_one;
 static void print_features(unsigned features, bool json);
+static void print_quarantine(struct hf_store *store);
+static void json_quarantine(struct hf_store *store);
 
 int cmd_status(const struct cli_context *context, int argc, char **argv)
 {
@@ -80,6 +84,7 @@ static int lock_status(struct hf_store *store, const char *name, bool json, bool
         putchar('\n');
     } else {
         cli_lock_print(stdout, info);
+        print_quarantine(store);
     }
     *held = info->held;
     cli_lock_clear(&copy.lock);
@@ -97,12 +102,15 @@ static int store_status(struct hf_store *store, bool json)
         cli_json_string(stdout, hf_store_url(store));
         fputs(", \"features\": [", stdout);
         print_features(hf_store_features(store), true);
-        printf("], \"held\": %" PRIu64 ", \"waited_for\": %" PRIu64 ", \"waiters\": %" PRIu64 "}\n",
+        printf("], \"held\": %" PRIu64 ", \"waited_for\": %" PRIu64 ", \"waiters\": %" PRIu64,
                sum.held, sum.waited_for, sum.waiters);
+        json_quarantine(store);
+        puts("}");
     } else {
         printf("%s\n  features   ", hf_store_url(store));
         print_features(hf_store_features(store), false);
         printf("\n  held       %" PRIu64 "\n  waiters    %" PRIu64 "\n", sum.held, sum.waiters);
+        print_quarantine(store);
     }
     return EXIT_SUCCESS;
 }
@@ -141,4 +149,29 @@ static void print_features(unsigned features, bool json)
         printf(json ? "%s\"%s\"" : "%s%s", comma, known[i].name);
         comma = ", ";
     }
+}
+
+/* Nothing is said if the store does not say: the rest of the answer is true all the same. */
+static void print_quarantine(struct hf_store *store)
+{
+    struct hf_error why;
+    char line[CLI_LINE_MAX];
+    char left[32];
+    if (hf_quarantine(store, &why) != HF_QUARANTINE)
+        return;
+    hf__copy_printable(line, sizeof line, cli_text_of(&why));
+    printf("  quarantine for another %s: %s\n",
+           hf__format_duration(left, sizeof left, why.retry_after_ms), line);
+}
+
+static void json_quarantine(struct hf_store *store)
+{
+    struct hf_error why;
+    if (hf_quarantine(store, &why) != HF_QUARANTINE) {
+        fputs(", \"quarantine\": null", stdout);
+        return;
+    }
+    printf(", \"quarantine\": {\"remaining_ms\": %" PRId64 ", \"reason\": ", why.retry_after_ms);
+    cli_json_string(stdout, cli_text_of(&why));
+    putchar('}');
 }

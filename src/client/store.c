@@ -290,6 +290,19 @@ enum hf_status hf_repair(const char *url, uint64_t above, struct hf_error *repor
     return ops->repair(&hf__host, url, above, report);
 }
 
+enum hf_status hf_quarantine(struct hf_store *store, struct hf_error *err)
+{
+    enum hf_status status = hf__store_begin(store, err);
+
+    if (status != HF_OK)
+        return status;
+    if (HF__SLOT(store->base->ops, quarantine) != NULL)
+        status = store->base->ops->quarantine(store->base,
+                                              hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS, err);
+    hf__store_end(store);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
 enum hf_status hf_end_quarantine(struct hf_store *store, const char *reason,
                                  struct hf_error *report)
 {

@@ -34,6 +34,26 @@ for command in 'run -n --ttl 10s job -- true' 'acquire -n --ttl 10s job'; do
     refused 64 'a ttl of 10s is longer than the store grants, which is 2s' "${command%% *}: a longer one is refused"
 done
 
+# In quarantine, status says why and until when.
+mood 'acquire quarantine 47000'
+run holdfast status
+is "$rc" 0 'status of a store in quarantine'
+has "$out" 'quarantine for another 47s: store moody: its acquire is quarantine today' 'says so, why and how long'
+run holdfast status --json
+json '.quarantine.remaining_ms == 47000 and (.quarantine.reason | test("today"))' 'status --json: the same'
+run holdfast status job
+has "$out" 'quarantine for another 47s' 'status of a lock: the same'
+mood
+run holdfast status --json
+json '.quarantine == null' 'status --json of a store that is open'
+run holdfast status
+check 'status of one that is open says nothing of it' not contains "$out" quarantine
+mood 'acquire quarantine 60000'
+script -qefc "stty cols 80; timeout 2 $hf run job -- true" "$dir/screen" >/dev/null
+has "$(cat "$dir/screen")" "for 'job': quarantine for another" 'the waiting line'
+line=$(tr '\r' '\n' <"$dir/screen" | sed -n 's/^\x1b\[K\(holdfast: waiting [0-9].*\)/\1/p' | tail -n 1)
+check 'and it fits' test "${#line}" -gt 40 -a "${#line}" -le 80
+
 # The end of a quarantine, on the word of a person.
 mood 'acquire quarantine 60000'
 run holdfast repair --open

@@ -125,6 +125,16 @@ static enum hf_status moody_end_quarantine(struct hf_store_base *base, const cha
     return HF_OK;
 }
 
+static enum hf_status moody_quarantine(struct hf_store_base *base, int64_t deadline_ns,
+                                       struct hf_error *err)
+{
+    struct moody *store = (struct moody *)base;
+    long long number;
+
+    (void)deadline_ns;
+    return mood(store->path, "acquire", &number, err);
+}
+
 static enum hf_status moody_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
                                  struct hf_store_base **out, struct hf_error *err);
 
@@ -139,7 +149,8 @@ static const struct hf_store_ops ops = {.size = sizeof ops,
                                         .release = tiny_release,
                                         .list = moody_list,
                                         .max_ttl_ms = moody_max_ttl_ms,
-                                        .end_quarantine = moody_end_quarantine};
+                                        .end_quarantine = moody_end_quarantine,
+                                        .quarantine = moody_quarantine};
 
 static enum hf_status moody_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
                                  struct hf_store_base **out, struct hf_error *err)
