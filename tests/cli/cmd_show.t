@@ -114,12 +114,12 @@ json '.features | index("fair") and index("crash-release") and index("durable-to
 evil=$(printf 'x\302\233\342\200\256y')
 take "$evil" --label "me$evil"
 raw=$(printf '\302\233')
-for words in 'list' 'list x' 'status x' 'run -n' 'acquire -n'; do
+for words in 'list' 'list x' 'status' 'run -n' 'acquire -n'; do
     case $words in
     run*) run holdfast run -n "$evil" -- true ;;
-    'status x') run holdfast status "$evil" ;;
+    status) run holdfast status "$evil" ;;
     acquire*) run holdfast acquire -n "$evil" ;;
-    *) run holdfast $words ;; # shellcheck disable=SC2086
+    *) run holdfast list "${words:5}" ;;
     esac
     has "$out$err" 'x??y' "$words: shown as can be"
     check "$words: nothing else" not contains "$out$err" "$raw"
