@@ -109,6 +109,10 @@ static int check_request(struct keeping *keeping, bool no_wait, bool wait_given,
                                        "eval \"$(holdfast keep --pid $$ NAME)\" || exit");
     if (keeping->pid == 1 || keeping->pid > INT32_MAX)
         return cli_usage_error(self(), "--pid: no script has that number");
+    /* $BASHPID inside of $(...), which is over with it. */
+    if (keeping->pid == (uint64_t)getpid())
+        return cli_usage_error(self(), "--pid: %d is this command itself, not the script; take $$",
+                               (int)getpid());
     if (code > EXIT_CODE_MAX)
         return cli_usage_error(self(), "--busy-exit: an exit code is 0 to %d", EXIT_CODE_MAX);
     if (no_wait && wait_given)
