@@ -49,7 +49,7 @@ store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 	pkg-config --libs $$(cat src/stores/$(1)/packages))
 # What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.
-STORE_UNITS := redis etcd
+STORE_UNITS := redis etcd postgres
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(patsubst %,tests/unit/test_%_%,\
 	$(filter-out $(STORES),$(STORE_UNITS))),$(wildcard tests/unit/test_*.c tests/faults/test_*.c)))
 PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
@@ -60,7 +60,7 @@ LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
-.PHONY: all help try test test-long test-programs bench model sim lint format install clean deps FORCE
+.PHONY: all help try test test-long test-versions test-programs bench model sim lint format install clean deps FORCE
 all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 
 help:
@@ -69,6 +69,7 @@ help:
 	@echo 'make test       install what is missing, build, run every test'
 	@echo 'make test-long  the tests that take minutes: storms'
 	@echo 'make conform    URL=scheme://...: run the conformance suite over a store'
+	@echo 'make test-versions  the stores and fences on other versions of their servers'
 	@echo 'make bench      measure, side by side with the peers'
 	@echo 'make model      check the model of redlock in larger worlds (long)'
 	@echo 'make sim        simulate redlock with SEEDS=$(SEEDS) random histories'
@@ -185,6 +186,10 @@ test:
 test-long:
 	@scripts/deps.sh build stores test
 	@tests/run.sh long
+test-versions:
+	@scripts/deps.sh build stores test versions
+	@$(MAKE) --no-print-directory -s test-programs
+	@tests/versions/run.sh $(T)
 bench:
 	@scripts/deps.sh build stores test bench
 	@$(MAKE) --no-print-directory -s all $(BENCH)

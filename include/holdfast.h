@@ -128,8 +128,8 @@ HF_API const char *hf_version(void);
 /* hf_open - open the store that url names.
  *
  * url: "file:DIR", or another scheme whose plugin is installed. NULL or "" or "file:" means the
- * embedded store in its default directory ($HOLDFAST_DIR, else /var/lib/holdfast for root, else
- * $XDG_STATE_HOME/holdfast, else ~/.local/state/holdfast).
+ * embedded store in its default directory ($HOLDFAST_DIR, else $STATE_DIRECTORY/holdfast, else
+ * /var/lib/holdfast for root, else $XDG_STATE_HOME/holdfast, else ~/.local/state/holdfast).
  * Blocks for a few seconds at most. The caller owns *out and ends it with hf_close.
  *
  * HF_INVALID      the url is malformed

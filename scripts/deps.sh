@@ -12,6 +12,7 @@ test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh f
     postgresql postgresql-client mariadb-server mariadb-client sqlite3 spin
     pgbouncer etcd-server etcd-client curl zookeeper python3-kazoo'
 bench='libsqlite3-dev util-linux python3 python3-redis'
+versions='patchelf dpkg-dev'
 lint='clang-format clang-tidy cppcheck shellcheck mandoc'
 
 wanted=
@@ -21,9 +22,10 @@ for group in "$@"; do
     stores) wanted="$wanted $stores" ;;
     test) wanted="$wanted $test" ;;
     bench) wanted="$wanted $bench" ;;
+    versions) wanted="$wanted $versions" ;;
     lint) wanted="$wanted $lint" ;;
     *)
-        echo "deps.sh: unknown group '$group'; known are: build stores test bench lint" >&2
+        echo "deps.sh: unknown group '$group'; known are: build stores test versions bench lint" >&2
         exit 64
         ;;
     esac

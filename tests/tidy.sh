@@ -116,7 +116,7 @@ plain() {
 top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
 LICENSE Makefile README.md bench completion docs holdfast.pc.in include man scripts src tests'
 in_tests='cli conform etcd faults fence fuzz model postgres redis redlock run.sh sim support tidy.sh tools
-unit zookeeper'
+unit versions zookeeper'
 
 # places WHERE NAME... : refuses names that come on stdin and are not among these
 places() {

@@ -99,8 +99,11 @@ struct hf_grant {
 struct hf_query {
     const char *name;    /* a lock's name, or the prefix of names; "" is every lock */
     bool exact;          /* true: only the lock called name                         */
-    int64_t deadline_ns; /* the listing is given up at this time                    */
+    int64_t deadline_ns; /* a request without an answer is given up at this time    */
 };
+
+/* Called by listen: the hold of owner may be gone; owner NULL: any hold of the store may be. */
+typedef void hf_doubt_fn(const char *owner, void *data);
 
 struct hf_fence_request; /* holdfast/fence.h */
 struct hf_fence_mark;
@@ -201,6 +204,15 @@ struct hf_store_ops {
     enum hf_status (*end_quarantine)(struct hf_store_base *store, const char *label,
                                      const char *reason, int64_t deadline_ns,
                                      struct hf_error *report);
+
+    /* Optional, for engines that tell when a hold ends (a watch, a subscription, a broken link).
+     * The keeper sleeps in here, as its only caller, while none of its holds is due. Returns once
+     * wake_fd (the same in every call; it is not read) is readable, or once doubt was called for
+     * whatever was heard, with no mutex held. The keeper then renews what is in doubt, at once, and
+     * that answer alone decides: doubt without a cause costs a request. Silence proves nothing
+     * either, so holds are renewed as ever, and a store that cannot listen for now just sleeps.
+     * What is opened here is open until close. Holds that nobody keeps are not listened for. */
+    void (*listen)(struct hf_store_base *store, int wake_fd, hf_doubt_fn *doubt, void *data);
 
     /* Optional, for stores with a quarantine. Whether the store grants at this moment: HF_OK, or
      * HF_QUARANTINE with err->retry_after_ms and the reason. Makes and changes nothing, also for a

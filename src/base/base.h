@@ -6,6 +6,7 @@
 #include <holdfast.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <sys/types.h>
 
 #define HF__NS_PER_MS 1000000LL
 #define HF__NS_PER_S  1000000000LL
@@ -29,10 +30,21 @@ int64_t hf__now_ns(void);  /* CLOCK_BOOTTIME */
 int64_t hf__wall_us(void); /* CLOCK_REALTIME; for tokens and display only */
 /* a + b, held at INT64_MAX instead of overflowing; b >= 0. */
 int64_t hf__time_add(int64_t a, int64_t b);
+/* A length of time, INT64_MAX if it is too long: whatever a user may have asked for. */
+int64_t hf__ms_to_ns(int64_t ms);
 /* poll() until deadline_ns of CLOCK_BOOTTIME (HF_NEVER: no limit), restarted after a signal.
  * Returns what poll returns; errno is EINTR never. A deadline in the past polls once. */
 int hf__poll_until(struct pollfd *fds, nfds_t count, int64_t deadline_ns);
 void hf__sleep_ns(int64_t ns);
+
+/* processes: spawn.c */
+
+/* Never returns. */
+typedef void hf__child_fn(void *data);
+
+/* Starts a child in a cgroup, which calls fn. Like vfork(2): the child may be on our memory, and we
+ * wait until it is executed or ends. -1 with errno, EACCES for instance. */
+pid_t hf__spawn_into_cgroup(int cgroup_fd, hf__child_fn *fn, void *data);
 
 /* random numbers: random.c */
 

@@ -30,6 +30,13 @@ int64_t hf__time_add(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
+int64_t hf__ms_to_ns(int64_t ms)
+{
+    int64_t ns;
+
+    return __builtin_mul_overflow(ms, (int64_t)HF__NS_PER_MS, &ns) ? INT64_MAX : ns;
+}
+
 int hf__poll_until(struct pollfd *fds, nfds_t count, int64_t deadline_ns)
 {
     for (;;) {

@@ -315,13 +315,14 @@ static int not_taken(const struct run_job *job, const struct hf_error *err)
     return job->options->busy_exit;
 }
 
-/* The lock is held further up in this tree: its deadline is watched there. */
+/* The lock is held further up in this tree: its deadline is watched there, we watch the hold. */
 static int run_below_hold(struct run_job *job, const struct run_held *held, int *die_of)
 {
     struct run_outcome outcome = {.status = 0};
     close(job->lost_pipe[0]);
     close(job->lost_pipe[1]);
     job->lost_pipe[0] = job->lost_pipe[1] = -1;
+    job->held = held;
     job->environment = run_environment(job, held);
     if (!job->environment) {
         run_say(job->voice, "out of memory for the environment of %s", job->options->command[0]);

@@ -9,6 +9,9 @@
  * stopped the guard still has the whole tree in reach. The supervisor is a subreaper too: if the
  * guard is killed, what is left of the tree becomes the supervisor's.
  *
+ * Where there is a cgroup, the supervisor starts a spare watchdog as well when CMD has run for a
+ * while: it ends what is in the cgroup if the other two are killed or stopped together.
+ *
  * They share one page of memory with the lease's deadline, and a socket for short words. Ending the
  * tree needs neither an answer from the store nor one from the other process.
  */
@@ -106,6 +109,10 @@ struct run_page {
     _Atomic int command_status;  /* as from waitpid(2), once the guard said it exited */
     _Atomic int start_errno;     /* the guard could not fork CMD: why */
     _Atomic int exec_errno;      /* CMD could not be executed: why */
+    _Atomic int stopped_by;      /* the signal of the terminal that stopped CMD last */
+    _Atomic int refused_pid;     /* of the tree, and we have no right to signal it; 0 */
+    _Atomic int in_cgroup;       /* CMD was started in its cgroup                   */
+    _Atomic int misplaced;       /* CMD is not in the cgroup that was meant         */
     _Atomic int start;           /* enum run_start: whoever decides first */
 };
 
@@ -166,15 +173,49 @@ struct run_foreign {
     pid_t list[RUN_FOREIGN_MAX]; /* not in the list, nor are their descendants */
 };
 
-/* Finds all living descendants of root. foreign may be NULL. False if /proc did not tell of all:
- * there may be others than those in the list, an empty list does not mean that they are gone. */
+/* Finds all living descendants of root. foreign may be NULL. False if /proc did not tell of all, or
+ * is none of ours: there may be others than those in the list, an empty list does not mean that
+ * they are gone. */
 bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *foreign);
 /* The same from the parents in /proc/PID/stat, for kernels without the `children` files. */
 bool run_tree_find_by_stat(struct run_tree *tree, pid_t root, const struct run_foreign *foreign);
-/* Sends a signal to each. A process that is no longer where it was found is left out. */
-void run_tree_signal(const struct run_tree *tree, int number);
+/* Sends a signal to each. A process that is no longer where it was found is left out. Returns one
+ * to whom we have no right to send it (EPERM); 0: there is none. */
+pid_t run_tree_signal(const struct run_tree *tree, int number);
+/* Adds one to the list, unless it is foreign. */
+void run_tree_add(struct run_tree *tree, const struct run_foreign *foreign, pid_t pid,
+                  pid_t parent);
 /* "pid 123 (make)". */
 void run_tree_describe(char *out, size_t size, pid_t pid);
+
+/* Without /proc: run_children.c */
+
+/* Finds our own children, the dead ones too. first: the first process of the tree, so that only
+ * numbers from there on are asked for; 0: all numbers, which takes a second. */
+void run_children_find(struct run_tree *tree, const struct run_foreign *foreign, pid_t first);
+
+/* A cgroup of CMD's own: run_cgroup.c. With fd -1 there is none, and nothing happens. */
+
+enum { RUN_CGROUP_PATH_MAX = 1024 };
+
+struct run_cgroup {
+    int fd;                           /* its directory                        */
+    bool sure;                        /* run_cgroup_is_below need not look    */
+    char path[RUN_CGROUP_PATH_MAX];   /* of that                              */
+    char inside[RUN_CGROUP_PATH_MAX]; /* the cgroup that we are in ourselves  */
+};
+
+/* Makes one below our own cgroup, if we may. */
+void run_cgroup_make(struct run_cgroup *cgroup);
+/* For a child that was started in it: is the cgroup really below the one that its parent is in? */
+bool run_cgroup_is_below(const struct run_cgroup *cgroup);
+/* Ends all who are in it. False if it cannot. */
+bool run_cgroup_kill(const struct run_cgroup *cgroup);
+void run_cgroup_signal(const struct run_cgroup *cgroup, int number);
+/* Removes it. False if somebody is still in it. */
+bool run_cgroup_remove(struct run_cgroup *cgroup);
+/* Removes it, and puts whoever is in it where we are. */
+void run_cgroup_dissolve(struct run_cgroup *cgroup);
 
 /* Signals: run_signal.c */
 
@@ -216,26 +257,36 @@ void run_door_close(struct run_door *door);
 /* The guard: run_guard.c */
 
 /* One byte each on the socket. To the guard: these, or a signal's number to forward. */
-enum { RUN_WORD_ORDER = 100, RUN_WORD_LOST };
+enum { RUN_WORD_ORDER = 100, RUN_WORD_LOST, RUN_WORD_HANGUP };
 /* And from it. */
-enum { RUN_WORD_BEGAN = 1, RUN_WORD_EXITED, RUN_WORD_GONE };
+enum { RUN_WORD_BEGAN = 1, RUN_WORD_EXITED, RUN_WORD_STOPPED, RUN_WORD_REFUSED, RUN_WORD_GONE };
 
 struct run_guard {
     struct run_page *page;
     const struct run_signals *signals;
+    struct run_cgroup *cgroup;
     char **command;
     char **environment;
     pid_t group;    /* CMD joins this process group; 0: one of its own */
     int link;       /* the guard's end of the socket                   */
+    int above;      /* reads end-of-file when the hold above us ends; -1: no such pipe */
     int lost_write; /* closed when the lease is lost                   */
     int lost_read;  /* CMD inherits it; -1: none                       */
     int life_fd;    /* CMD inherits it; -1: none                       */
 };
 
+/* Closes all descriptors but these; -1 is none: run_close.c. */
+void run_close_others(const int *keep, size_t count);
 /* What the child of the supervisor does until the tree is gone. */
 _Noreturn void run_guard_main(struct run_guard *guard);
 
 /* The supervisor: run_supervise.c */
+
+/* A lock that a process above us holds. */
+struct run_held {
+    uint64_t token;
+    int lost_fd; /* its HOLDFAST_LOST_FD; -1: we did not inherit it */
+};
 
 /* How long we wait for the store and the lock, together. */
 struct run_patience {
@@ -250,8 +301,9 @@ struct run_job {
     struct run_page *page;
     struct hf_store *store;
     struct run_patience patience;
-    struct run_wait *wait;  /* what is said while the lock is wanted   */
-    struct hf_lease *lease; /* NULL: the lock is already held above us */
+    struct run_wait *wait;       /* what is said while the lock is wanted   */
+    struct hf_lease *lease;      /* NULL: the lock is already held above us */
+    const struct run_held *held; /* that hold; NULL: there is none */
     char **environment;
     int lost_pipe[2]; /* -1: none, the hold above us has its own */
     int life_fd;      /* -1: the store has no crash release      */
@@ -278,12 +330,6 @@ void run_supervise_end(const struct run_job *job);
 
 /* The environment of CMD: run_env.c */
 
-/* A lock that a process above us holds. */
-struct run_held {
-    uint64_t token;
-    int lost_fd; /* its HOLDFAST_LOST_FD; -1: we did not inherit it */
-};
-
 /* Looks in HOLDFAST_HELD for a lock, and asks the store whether it is true: a daemon may carry the
  * environment of a hold that is long over. */
 bool run_held_find(struct hf_store *store, const char *name, struct run_held *held);
@@ -291,6 +337,17 @@ bool run_held_find(struct hf_store *store, const char *name, struct run_held *he
  * the job has none. NULL if memory is short. End with run_environment_clear. */
 char **run_environment(const struct run_job *job, const struct run_held *held);
 void run_environment_clear(char **environment);
+
+/* The end of the hold above us, if we have no pipe that tells: run_above.c */
+
+struct run_above;
+
+/* Watches a hold by its token. *fd reads end-of-file once it has ended; the caller closes it. NULL
+ * if memory or threads are short. */
+struct run_above *run_above_begin(struct hf_store *store, const char *name, uint64_t token,
+                                  int *fd);
+/* Takes NULL. */
+void run_above_end(struct run_above *above);
 
 /* What is said while waiting: run_wait.c */
 

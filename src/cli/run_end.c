@@ -33,7 +33,7 @@ void run_page_init(struct run_page *page, const struct run_options *options)
     page->on_loss = (enum run_on_loss)options->on_loss;
     page->stop_at_ns = HF_NEVER;
     if (options->max_runtime_ms > 0)
-        page->stop_at_ns = hf__time_add(hf__now_ns(), options->max_runtime_ms * HF__NS_PER_MS);
+        page->stop_at_ns = hf__time_add(hf__now_ns(), hf__ms_to_ns(options->max_runtime_ms));
     atomic_store(&page->deadline_ns, HF_NEVER);
     atomic_store(&page->order_ns, HF_NEVER);
 }

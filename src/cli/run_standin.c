@@ -14,7 +14,7 @@ enum {
     ROUND_MS = 5             /* between two rounds of KILL                                      */
 };
 
-static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree, bool all_known);
+static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree);
 static bool reap_one(struct run_supervisor *s, pid_t wanted);
 
 int64_t run_lag_ns(const struct run_supervisor *s)
@@ -36,11 +36,16 @@ void run_stand_in(struct run_supervisor *s, const struct run_plan *plan, int64_t
         run_say_why(s);
     struct run_plan next = run_plan_of(s->page);
     bool enough = now_ns >= next.kill_ns;
-    run_tree_find(&tree, getpid(), &s->foreign); /* all that can be found */
+    bool all = run_tree_find(&tree, getpid(), &s->foreign);
     run_tree_signal(&tree, enough ? SIGKILL : SIGTERM);
     if (!enough)
         run_tree_signal(&tree, SIGCONT);
-    if (enough && now_ns >= next.kill_ns + s->page->margin_ns && s->guard > 0)
+    if (enough)
+        run_cgroup_kill(&s->cgroup);
+    else if (!all)
+        run_cgroup_signal(&s->cgroup, SIGTERM);
+    bool hopeless = now_ns >= next.kill_ns + s->page->margin_ns;
+    if (enough && (hopeless || !all) && atomic_load(&s->page->refused_pid) == 0 && s->guard > 0)
         cli_kill(s->guard, SIGKILL);
 }
 
@@ -59,18 +64,23 @@ void run_guard_died(struct run_supervisor *s)
     s->guard = -1;
     s->foreign.guard = 0;
     for (;;) {
-        bool all_known = run_tree_find(&tree, getpid(), &s->foreign);
-        run_tree_signal(&tree, SIGKILL);
-        if (reap_orphans(s, &tree, all_known))
+        run_cgroup_kill(&s->cgroup);
+        if (!run_tree_find(&tree, getpid(), &s->foreign))
+            run_children_find(&tree, &s->foreign, 0);
+        pid_t refused = run_tree_signal(&tree, SIGKILL);
+        if (refused > 0) {
+            atomic_store(&s->page->refused_pid, refused);
+            run_say_refused(s);
+        }
+        if (reap_orphans(s, &tree) && run_cgroup_remove(&s->cgroup))
             break;
         hf__sleep_ns(ROUND_MS * HF__NS_PER_MS);
     }
     s->gone = true;
 }
 
-/* True when none is left. Children that we had before are not ours to wait for; then only /proc can
- * tell, and what it does not tell is not gone. */
-static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree, bool all_known)
+/* True when none is left. Children that we had before are not ours to wait for. */
+static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree)
 {
     if (s->foreign.count == 0) {
         while (reap_one(s, -1))
@@ -81,7 +91,7 @@ static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree, 
         if (tree->list[i].parent == tree->root)
             reap_one(s, tree->list[i].pid);
     }
-    return all_known && tree->count == 0;
+    return tree->count == 0;
 }
 
 static bool reap_one(struct run_supervisor *s, pid_t wanted)
@@ -92,6 +102,18 @@ static bool reap_one(struct run_supervisor *s, pid_t wanted)
     if (pid > 0 && pid == atomic_load(&s->page->command_pid))
         atomic_store(&s->page->command_status, status);
     return pid > 0;
+}
+
+void run_say_refused(struct run_supervisor *s)
+{
+    char one[64];
+    pid_t pid = atomic_load(&s->page->refused_pid);
+    if (s->said_refused)
+        return;
+    s->said_refused = true;
+    run_tree_describe(one, sizeof one, pid);
+    run_say(s->job->voice,
+            "%s cannot be ended: it runs as another user, and we may not signal it (EPERM)", one);
 }
 
 void run_name_leftovers(struct run_supervisor *s)

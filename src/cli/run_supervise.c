@@ -21,12 +21,12 @@ enum {
     KEEP_PART = 4,              /* of the ttl: when the keeper starts; it renews at a third */
     KEEP_AGAIN_PART = 40,       /* of the ttl: when that is tried again, if it did not work */
     LEFTOVER_PATIENCE_MS = 200, /* most of what CMD leaves behind is just about to end    */
-    LATE_CHECK_MS = 5           /* how often we look at a guard that is late              */
+    LATE_CHECK_MS = 5,          /* how often we look at a guard that is late              */
+    LOSS_SIZE = 128             /* bytes that say how a lock was lost                     */
 };
 
 static bool start_guard(struct run_supervisor *s);
 static void begin_guard(struct run_supervisor *s, const int link[2]);
-static bool shares_terminal(void);
 static bool note_foreign_children(struct run_foreign *foreign);
 static void arm_timer(struct run_supervisor *s);
 static void wait_for_something(struct run_supervisor *s);
@@ -35,8 +35,9 @@ static void hear_signals(struct run_supervisor *s);
 static void hear_guard(struct run_supervisor *s);
 static void hear_clock(struct run_supervisor *s);
 static void keep(struct run_supervisor *s, int64_t now_ns);
-static void lease_lost(struct run_supervisor *s, enum hf_loss reason);
+static void lease_lost(struct run_supervisor *s);
 static void command_exited(struct run_supervisor *s);
+static void command_stopped(struct run_supervisor *s);
 static void tell(struct run_supervisor *s, int word);
 
 bool run_supervise(struct run_job *job, struct run_outcome *outcome)
@@ -46,8 +47,10 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
                                .outcome = outcome,
                                .lost_fd = -1,
                                .keep_at_ns = HF_NEVER,
+                               .spare_at_ns = HF_NEVER,
                                .name_at_ns = HF_NEVER};
-    outcome->terminal = shares_terminal();
+    struct run_above *above = NULL;
+    outcome->terminal = run_has_terminal();
     run_page_init(s.page, job->options);
     if (job->lease) {
         int64_t ttl_ns = job->options->ttl_ms * HF__NS_PER_MS;
@@ -55,10 +58,16 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
         /* By the lease's time, not by ours: the grant may have been long in coming. */
         s.keep_at_ns = atomic_load(&s.page->deadline_ns) - ttl_ns + ttl_ns / KEEP_PART;
     }
+    if (job->held)
+        s.lost_fd = job->held->lost_fd;
     if (!start_guard(&s))
         return false;
+    if (job->held && s.lost_fd < 0)
+        above = run_above_begin(job->store, job->options->name, job->held->token, &s.lost_fd);
     while (!s.gone)
         wait_for_something(&s);
+    run_above_end(above);
+    run_spare_end(&s);
     check_start(&s);
     outcome->status = atomic_load(&s.page->command_status);
     outcome->start_errno = atomic_load(&s.page->start_errno);
@@ -91,6 +100,7 @@ static bool start_guard(struct run_supervisor *s)
                 strerror(errno));
         return false;
     }
+    run_cgroup_make(&s->cgroup);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     run_signals_watch_children(&s->job->signals);
     sigfillset(&all);
@@ -101,9 +111,11 @@ static bool start_guard(struct run_supervisor *s)
     sigprocmask(SIG_SETMASK, &mine, NULL);
     if (s->guard < 0) {
         run_say(s->job->voice, "cannot start the watchdog: %s", strerror(errno));
+        run_cgroup_remove(&s->cgroup);
         return false;
     }
     s->foreign.guard = s->guard;
+    s->spare_at_ns = run_spare_at(s);
     s->link = link[0];
     close(link[1]);
     /* Only the guard has the write end: a supervisor that is stopped must not keep it open. */
@@ -119,27 +131,17 @@ static void begin_guard(struct run_supervisor *s, const int link[2])
     struct run_job *job = s->job;
     struct run_guard guard = {.page = s->page,
                               .signals = &job->signals,
+                              .cgroup = &s->cgroup,
                               .command = job->options->command,
                               .environment = job->environment,
                               .group = s->outcome->terminal ? getpgrp() : 0,
                               .link = link[1],
+                              .above = s->lost_fd,
                               .lost_read = job->lost_pipe[0],
                               .lost_write = job->lost_pipe[1],
                               .life_fd = job->life_fd};
     close(link[0]);
     run_guard_main(&guard);
-}
-
-/* Are we in the foreground of the terminal that we talk to? */
-static bool shares_terminal(void)
-{
-    static const int fds[] = {STDIN_FILENO, STDERR_FILENO};
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++) {
-        pid_t group = tcgetpgrp(fds[i]);
-        if (group > 0)
-            return group == getpgrp();
-    }
-    return false;
 }
 
 /* `helper & exec holdfast run ...` leaves us with a child that is not part of the tree. False, with
@@ -152,7 +154,7 @@ static bool note_foreign_children(struct run_foreign *foreign)
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
         return true;
     if (!run_tree_find(&tree, self, NULL))
-        return false;
+        run_children_find(&tree, NULL, 0);
     for (size_t i = 0; i < tree.count; i++) {
         if (tree.list[i].parent != self)
             continue;
@@ -179,7 +181,8 @@ static void arm_timer(struct run_supervisor *s)
     int64_t plan_ns = hf__time_add(began ? plan.kill_ns : plan.term_ns, run_lag_ns(s));
     if (plan_ns <= now_ns)
         plan_ns = now_ns + LATE_CHECK_MS * HF__NS_PER_MS;
-    int64_t at_ns = earlier(plan_ns, earlier(s->keep_at_ns, s->name_at_ns));
+    int64_t at_ns =
+        earlier(plan_ns, earlier(earlier(s->keep_at_ns, s->spare_at_ns), s->name_at_ns));
     struct itimerspec at = {0};
     if (at_ns != HF_NEVER) {
         at.it_value.tv_sec = at_ns / HF__NS_PER_S;
@@ -206,7 +209,7 @@ static void wait_for_something(struct run_supervisor *s)
     if (fds[SIGNALS].revents)
         hear_signals(s);
     if (fds[LOST].revents && s->lost_fd >= 0)
-        lease_lost(s, hf_lease_loss(s->job->lease));
+        lease_lost(s);
     hear_clock(s);
 }
 
@@ -239,6 +242,8 @@ static void hear_signals(struct run_supervisor *s)
             /* What the terminal sent, CMD has already, unless it was not there yet. What is left
              * after CMD may not have it. */
             tell(s, number);
+        } else if (number == SIGHUP) {
+            tell(s, RUN_WORD_HANGUP);
         }
     }
 }
@@ -256,6 +261,10 @@ static void hear_guard(struct run_supervisor *s)
             run_say_why(s);
         else if (words[i] == RUN_WORD_EXITED)
             command_exited(s);
+        else if (words[i] == RUN_WORD_REFUSED)
+            run_say_refused(s);
+        else if (words[i] == RUN_WORD_STOPPED)
+            command_stopped(s);
         else if (words[i] == RUN_WORD_GONE)
             s->gone = true;
     }
@@ -267,6 +276,8 @@ static void hear_clock(struct run_supervisor *s)
     int64_t now_ns = hf__now_ns();
     if (now_ns >= s->keep_at_ns)
         keep(s, now_ns);
+    if (now_ns >= s->spare_at_ns)
+        run_spare_start(s);
     if (now_ns >= s->name_at_ns)
         run_name_leftovers(s);
     run_stand_in(s, &plan, now_ns);
@@ -281,7 +292,7 @@ static void keep(struct run_supervisor *s, int64_t now_ns)
     if (status == HF_OK) {
         s->lost_fd = hf_lease_fd(s->job->lease);
     } else if (status == HF_LOST) {
-        lease_lost(s, hf_lease_loss(s->job->lease));
+        lease_lost(s);
     } else {
         s->keep_at_ns = now_ns + s->job->options->ttl_ms * HF__NS_PER_MS / KEEP_AGAIN_PART;
         if (!s->said_not_kept)
@@ -291,22 +302,23 @@ static void keep(struct run_supervisor *s, int64_t now_ns)
     }
 }
 
-/* The keeper knows that the lease is over. */
-static void lease_lost(struct run_supervisor *s, enum hf_loss reason)
+/* The keeper knows that the lease is over, or the hold above us has ended. */
+static void lease_lost(struct run_supervisor *s)
 {
     const struct run_options *options = s->job->options;
+    char what[LOSS_SIZE] = "is no longer held above us";
+    if (s->job->lease)
+        snprintf(what, sizeof what, "was lost: %s", hf_loss_text(hf_lease_loss(s->job->lease)));
     s->lost_fd = -1;
     s->outcome->lost = true;
     if (options->on_loss == RUN_LOSS_WARN) {
-        run_say(s->job->voice,
-                "lock '%s' was lost: %s; %s goes on without it, as --on-loss=warn asks",
-                options->name, hf_loss_text(reason), options->command[0]);
+        run_say(s->job->voice, "lock '%s' %s; %s goes on without it, as --on-loss=warn asks",
+                options->name, what, options->command[0]);
         tell(s, RUN_WORD_LOST);
         return;
     }
-    if (atomic_load(&s->page->began_ns) == 0)
-        run_say(s->job->voice, "lock '%s' was lost: %s; ending %s", options->name,
-                hf_loss_text(reason), options->command[0]);
+    if (!s->said_why)
+        run_say(s->job->voice, "lock '%s' %s; ending %s", options->name, what, options->command[0]);
     s->said_why = true;
     run_page_order(s->page, RUN_LOST);
     tell(s, RUN_WORD_ORDER);
@@ -327,6 +339,11 @@ void run_say_why(struct run_supervisor *s)
                 options->command[0], text);
         break;
     case RUN_LOST:
+        if (s->job->held) {
+            s->said_why = false;
+            lease_lost(s);
+            break;
+        }
         run_say(s->job->voice,
                 "lock '%s' could not be renewed in time; ending %s before the deadline",
                 options->name, options->command[0]);
@@ -358,8 +375,18 @@ static void command_exited(struct run_supervisor *s)
         waitpid(s->guard, NULL, 0);
         s->guard = -1;
         s->gone = true;
+        run_cgroup_dissolve(&s->cgroup);
         break;
     }
+}
+
+/* CMD wanted the terminal in the background. */
+static void command_stopped(struct run_supervisor *s)
+{
+    if (!s->outcome->terminal)
+        return;
+    run_stop_with_command(atomic_load(&s->page->stopped_by));
+    tell(s, SIGCONT); /* whoever woke us meant CMD as well */
 }
 
 static void tell(struct run_supervisor *s, int word)

@@ -38,8 +38,7 @@ struct visit {
 static bool each_number_in(const char *directory, number_fn *fn, void *data);
 static void visit_children(struct visit *visit, pid_t pid);
 static void visit_thread(pid_t thread, void *data);
-static void add_child(struct run_tree *tree, const struct run_foreign *foreign, pid_t pid,
-                      pid_t parent);
+static bool proc_is_ours(void);
 static pid_t parent_of(pid_t pid);
 static ssize_t read_small_file(const char *path, char *buf, size_t size);
 
@@ -58,6 +57,8 @@ bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *
     char path[PATH_SIZE];
     tree->root = root;
     tree->count = 0;
+    if (!proc_is_ours())
+        return false;
     snprintf(path, sizeof path, "/proc/%d/task", (int)root);
     if (!each_number_in(path, visit_thread, &visit))
         return false;
@@ -96,7 +97,7 @@ static void visit_process(pid_t pid, void *data)
             inside = true;
     }
     if (inside)
-        add_child(tree, visit->foreign, pid, parent);
+        run_tree_add(tree, visit->foreign, pid, parent);
 }
 
 bool run_tree_find_by_stat(struct run_tree *tree, pid_t root, const struct run_foreign *foreign)
@@ -105,6 +106,8 @@ bool run_tree_find_by_stat(struct run_tree *tree, pid_t root, const struct run_f
     size_t before;
     tree->root = root;
     tree->count = 0;
+    if (!proc_is_ours())
+        return false;
     do {
         before = tree->count;
         if (!each_number_in("/proc", visit_process, &visit))
@@ -114,30 +117,39 @@ bool run_tree_find_by_stat(struct run_tree *tree, pid_t root, const struct run_f
 }
 
 /* A process deep in the tree is reaped by its own parent, and its number may then be given to a
- * stranger. So the process is pinned by a descriptor first, and then asked for its parent. A child
- * of our own keeps its number until we reap it, and is reached without any descriptor. */
-void run_tree_signal(const struct run_tree *tree, int number)
+ * stranger. So the process is pinned by a descriptor first, and then asked for its parent. False
+ * with errno. */
+static bool signal_pinned(const struct run_tree *tree, const struct run_process *process,
+                          int number)
+{
+    int fd = pidfd_open(process->pid, 0);
+    if (fd < 0 && errno != ENOSYS)
+        return false;
+    pid_t parent = parent_of(process->pid);
+    int sent = -1;
+    errno = ESRCH;
+    if (parent == process->parent || parent == tree->root)
+        sent = fd >= 0 ? pidfd_send_signal(fd, number, NULL, 0) : cli_kill(process->pid, number);
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    return sent == 0;
+}
+
+/* A child of our own keeps its number until we reap it, and is reached without any descriptor. */
+pid_t run_tree_signal(const struct run_tree *tree, int number)
 {
     bool ours = tree->root == getpid();
+    pid_t refused = 0;
     for (size_t i = 0; i < tree->count; i++) {
         const struct run_process *process = &tree->list[i];
-        if (ours && process->parent == tree->root) {
-            cli_kill(process->pid, number);
-            continue;
-        }
-        int fd = pidfd_open(process->pid, 0);
-        if (fd < 0 && errno != ENOSYS)
-            continue;
-        pid_t parent = parent_of(process->pid);
-        if (parent == process->parent || parent == tree->root) {
-            if (fd >= 0)
-                pidfd_send_signal(fd, number, NULL, 0);
-            else
-                cli_kill(process->pid, number);
-        }
-        if (fd >= 0)
-            close(fd);
+        if (!(ours && process->parent == tree->root ? cli_kill(process->pid, number) == 0
+                                                    : signal_pinned(tree, process, number)) &&
+            errno == EPERM)
+            refused = process->pid;
     }
+    return refused;
 }
 
 void run_tree_describe(char *out, size_t size, pid_t pid)
@@ -176,7 +188,7 @@ static void visit_thread(pid_t thread, void *data)
             if (buf[i] >= '0' && buf[i] <= '9') {
                 number = number * 10 + (buf[i] - '0');
             } else if (number > 0) {
-                add_child(visit->tree, visit->foreign, number, visit->pid);
+                run_tree_add(visit->tree, visit->foreign, number, visit->pid);
                 number = 0;
             }
         }
@@ -186,8 +198,7 @@ static void visit_thread(pid_t thread, void *data)
     close(fd);
 }
 
-static void add_child(struct run_tree *tree, const struct run_foreign *foreign, pid_t pid,
-                      pid_t parent)
+void run_tree_add(struct run_tree *tree, const struct run_foreign *foreign, pid_t pid, pid_t parent)
 {
     if (tree->count == RUN_TREE_MAX || (foreign && pid == foreign->guard))
         return;
@@ -220,6 +231,28 @@ static bool each_number_in(const char *directory, number_fn *fn, void *data)
     close(fd);
     errno = error;
     return got == 0;
+}
+
+/* Numbers in the /proc of another PID namespace mean other processes here. It names us by all our
+ * numbers, from its own namespace down to ours: if it is ours, there is one. */
+static bool proc_is_ours(void)
+{
+    char text[CHUNK_SIZE];
+    uint64_t number;
+    ssize_t len = readlink("/proc/self", text, sizeof text - 1);
+    errno = ENOENT;
+    if (len <= 0)
+        return false;
+    text[len] = '\0';
+    if (!hf__parse_u64(text, &number) || (pid_t)number != getpid() ||
+        read_small_file("/proc/self/status", text, sizeof text) < 0)
+        return false;
+    char *numbers = strstr(text, "\nNSpid:\t");
+    if (!numbers)
+        return true; /* a kernel before 4.1 */
+    numbers += strlen("\nNSpid:\t");
+    numbers[strcspn(numbers, "\n")] = '\0';
+    return strchr(numbers, '\t') == NULL;
 }
 
 /* -1, with errno, if it cannot be read. The name in brackets may itself hold brackets and blanks.

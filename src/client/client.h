@@ -23,6 +23,7 @@ struct hf__keeper {
     bool stop;
     int wake_fd;      /* eventfd: the earliest due time changed, or stop */
     int timer_fd;     /* timerfd on CLOCK_BOOTTIME                       */
+    int either_fd;    /* epoll: one of the two is readable               */
     int64_t armed_ns; /* when the thread wakes by itself                 */
     struct hf_lease **heap;
     size_t count;
@@ -149,5 +150,7 @@ void hf__keeper_update(struct hf_lease *lease);
 void hf__keeper_remove(struct hf_lease *lease);
 /* Ends the thread, for good; drops the lock in between. */
 void hf__keeper_stop(struct hf_store *store);
+/* Closes what the thread sleeps on; no thread uses it. */
+void hf__keeper_close_fds(struct hf__keeper *keeper);
 
 #endif /* HF_CLIENT_CLIENT_H */

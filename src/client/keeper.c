@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -57,13 +59,17 @@ static void sift(struct hf__keeper *keeper, size_t at)
 static enum hf_status start(struct hf_store *store, struct hf_error *err)
 {
     struct hf__keeper *keeper = &store->keeper;
+    struct epoll_event readable = {.events = EPOLLIN};
     sigset_t all;
     sigset_t old;
     int failed;
 
     keeper->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     keeper->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (keeper->wake_fd < 0 || keeper->timer_fd < 0)
+    keeper->either_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (keeper->wake_fd < 0 || keeper->timer_fd < 0 || keeper->either_fd < 0 ||
+        epoll_ctl(keeper->either_fd, EPOLL_CTL_ADD, keeper->wake_fd, &readable) != 0 ||
+        epoll_ctl(keeper->either_fd, EPOLL_CTL_ADD, keeper->timer_fd, &readable) != 0)
         goto fail;
     keeper->armed_ns = HF_NEVER;
     /* Signals are the program's business, not the keeper's. */
@@ -76,12 +82,7 @@ static enum hf_status start(struct hf_store *store, struct hf_error *err)
     keeper->running = true;
     return HF_OK;
 fail:
-    if (keeper->wake_fd >= 0)
-        (void)close(keeper->wake_fd);
-    if (keeper->timer_fd >= 0)
-        (void)close(keeper->timer_fd);
-    keeper->wake_fd = -1;
-    keeper->timer_fd = -1;
+    hf__keeper_close_fds(keeper);
     return hf__fail(err, HF_NOMEM,
                     "store %.120s: cannot start the keeper: out of threads or descriptors",
                     store->url);
@@ -155,6 +156,17 @@ void hf__keeper_remove(struct hf_lease *lease)
     }
 }
 
+void hf__keeper_close_fds(struct hf__keeper *keeper)
+{
+    int *fds[] = {&keeper->wake_fd, &keeper->timer_fd, &keeper->either_fd};
+
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+        if (*fds[i] >= 0)
+            (void)close(*fds[i]);
+        *fds[i] = -1;
+    }
+}
+
 void hf__keeper_stop(struct hf_store *store)
 {
     struct hf__keeper *keeper = &store->keeper;
@@ -167,20 +179,38 @@ void hf__keeper_stop(struct hf_store *store)
     (void)pthread_join(keeper->thread, NULL);
     pthread_mutex_lock(&store->lock);
     keeper->running = false;
-    (void)close(keeper->wake_fd);
-    (void)close(keeper->timer_fd);
-    keeper->wake_fd = -1;
-    keeper->timer_fd = -1;
+    hf__keeper_close_fds(keeper);
     while (keeper->count > 0)
         hf__keeper_remove(keeper->heap[0]);
 }
 
-/* Sleeps until the earliest lease is due or somebody wakes us. Lock held on entry and exit. */
+/* The store heard something: these leases are due at once. */
+static void doubt(const char *owner, void *data)
+{
+    struct hf_store *store = data;
+    int64_t now_ns = hf__now_ns();
+
+    pthread_mutex_lock(&store->lock);
+    for (struct hf_lease *lease = store->leases; lease != NULL; lease = lease->next) {
+        if (lease->heap_at == HF__NOT_KEPT || (owner != NULL && strcmp(lease->owner, owner) != 0))
+            continue;
+        if (lease->due_ns > now_ns) {
+            lease->due_ns = now_ns;
+            sift(&store->keeper, lease->heap_at);
+        }
+        if (owner != NULL)
+            break;
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* Sleeps until the earliest lease is due, somebody wakes us or the store has heard something. Lock
+ * held on entry and exit. */
 static void sleep_until_due(struct hf_store *store)
 {
     struct hf__keeper *keeper = &store->keeper;
-    struct pollfd fds[2] = {{.fd = keeper->wake_fd, .events = POLLIN},
-                            {.fd = keeper->timer_fd, .events = POLLIN}};
+    struct hf_store_base *base = store->base;
+    struct pollfd either = {.fd = keeper->either_fd, .events = POLLIN};
     struct itimerspec timer = {0};
     eventfd_t ignored;
     uint64_t expirations;
@@ -194,7 +224,11 @@ static void sleep_until_due(struct hf_store *store)
     }
     (void)timerfd_settime(keeper->timer_fd, TFD_TIMER_ABSTIME, &timer, NULL);
     pthread_mutex_unlock(&store->lock);
-    (void)poll(fds, 2, -1);
+    /* cppcheck-suppress arithOperationsOnVoidPointer ; it returns void, and is no void pointer */
+    if (HF__SLOT(base->ops, listen) != NULL)
+        base->ops->listen(base, keeper->either_fd, doubt, store);
+    else
+        (void)poll(&either, 1, -1);
     (void)eventfd_read(keeper->wake_fd, &ignored);
     (void)!read(keeper->timer_fd, &expirations, sizeof expirations);
     pthread_mutex_lock(&store->lock);

@@ -83,6 +83,7 @@ enum hf_status hf__store_wrap(struct hf_store_base *base, const char *url, struc
     store->refs = 1;
     store->keeper.wake_fd = -1;
     store->keeper.timer_fd = -1;
+    store->keeper.either_fd = -1;
     *out = store;
     return hf__ok(err);
 }
@@ -95,10 +96,7 @@ void hf_close(struct hf_store *store)
         /* The parent's threads do not exist here, and its mutex may be locked for ever. The mark
          * stays, for leases that are still to be freed. */
         store->base->ops->close(store->base, true);
-        if (store->keeper.wake_fd >= 0)
-            (void)close(store->keeper.wake_fd);
-        if (store->keeper.timer_fd >= 0)
-            (void)close(store->keeper.timer_fd);
+        hf__keeper_close_fds(&store->keeper);
         free(store->keeper.heap);
         free(store);
         return;

@@ -133,6 +133,13 @@ static uint32_t trace_max_ttl_ms(struct hf_store_base *base)
     return trace->inner->ops->max_ttl_ms(trace->inner);
 }
 
+static void trace_listen(struct hf_store_base *base, int wake_fd, hf_doubt_fn *doubt, void *data)
+{
+    struct trace_store *trace = of(base);
+
+    trace->inner->ops->listen(trace->inner, wake_fd, doubt, data);
+}
+
 static enum hf_status trace_end_quarantine(struct hf_store_base *base, const char *label,
                                            const char *reason, int64_t deadline_ns,
                                            struct hf_error *report)
@@ -186,6 +193,9 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
         trace->ops.end_quarantine = trace_end_quarantine;
     if (HF__SLOT(inner->ops, quarantine) != NULL)
         trace->ops.quarantine = trace_quarantine;
+    /* cppcheck-suppress arithOperationsOnVoidPointer ; it returns void, and is no void pointer */
+    if (HF__SLOT(inner->ops, listen) != NULL)
+        trace->ops.listen = trace_listen;
     trace->base.ops = &trace->ops;
     trace->base.host = inner->host;
     return &trace->base;

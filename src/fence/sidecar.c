@@ -68,7 +68,7 @@ enum hf_status hf__fence_lock(struct hf__fence_file *file, int64_t wait_ms, stru
 {
     const struct hf__fence_io *io = file->io;
     int64_t start = hf__now_ns();
-    int64_t wait_ns = wait_ms < 0 ? 0 : (wait_ms == 0 ? HF_FENCE_WAIT_MS : wait_ms) * HF__NS_PER_MS;
+    int64_t wait_ns = wait_ms < 0 ? 0 : hf__ms_to_ns(wait_ms == 0 ? HF_FENCE_WAIT_MS : wait_ms);
 
     for (int tries = 0; tries < REOPEN_MAX; tries++) {
         struct stat mine;

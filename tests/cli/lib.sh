@@ -11,6 +11,11 @@ case $hf in /*) ;; *) hf=$PWD/$hf ;; esac
     exit 1
 }
 
+# On whoever's terminal a test is started, it behaves as without one.
+if { : </dev/tty; } 2>/dev/null && [ -z "${HOLDFAST_TEST_SESSION-}" ]; then
+    HOLDFAST_TEST_SESSION=1 exec setsid -w bash "$0" "$@"
+fi
+
 dir=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-test.XXXXXX") || exit 1
 export HOLDFAST_STORE=file:$dir/store
 unset HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_LOST_FD HOLDFAST_HELD HOLDFAST_DIR

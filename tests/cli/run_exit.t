@@ -56,6 +56,11 @@ run "$hf" run --max-runtime 200ms --grace 200ms other -- \
 is "$rc" 124 'also for a child that ignores TERM'
 run "$hf" run --max-runtime 60s other -- sh -c 'exit 3'
 is "$rc" 3 'a child that ends before is not touched'
+# Longer than 64 bits of nanoseconds: three hundred years, and as long as can be written.
+for long in 2600000h 106751991d; do
+    run "$hf" run --max-runtime "$long" -w "$long" other -- sh -c 'sleep 0.3; exit 3'
+    is "$rc" 3 "--max-runtime $long is no limit"
+done
 
 mkdir "$dir/foreign" && chmod 777 "$dir/foreign"
 run "$hf" --store "file:$dir/foreign" run -n job -- true

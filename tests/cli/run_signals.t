@@ -32,7 +32,7 @@ ok $? 'and the lock is free'
 # A child that went to another process group.
 rm -f "$dir/up"
 start "$hf" run job -- perl -e '
-    setpgrp(0, getpgrp(getppid())) or die; $SIG{TERM} = sub { exit 9 };
+    setpgrp(0, '"$(ps -o pgid= -p $$)"') or die; $SIG{TERM} = sub { exit 9 };
     system "echo up >'"$dir"'/up"; sleep 20'
 within 10 test -s "$dir/up"
 kill -TERM "$pid"

@@ -92,9 +92,13 @@ etcd_start() {
 }
 
 cluster_start() {
-    local name cluster=''
+    local name cluster='' ports at=0
+    read -ra ports <<<"$(free_ports $((2 * $#)))" # at once: no two of them are the same
     for name in "$@"; do
-        prepare "$name"
+        server_port[$name]=${ports[at]}
+        server_peer[$name]=${ports[at + 1]}
+        at=$((at + 2))
+        mkdir -p "$dir/$name"
         cluster=${cluster:+$cluster,}$name=http://127.0.0.1:${server_peer[$name]}
     done
     for name in "$@"; do

@@ -3,6 +3,7 @@
 #include "core/token.h"
 #include "stores/file/internal.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -83,7 +84,7 @@ static void two_containers(void **state)
     kit_expect(kit_take(first, "job", 60000, 0, &hold, &err), HF_OK, &err);
     for (int i = 0; i < 3; i++) {
         world(BOOT_2, hf__wall_us());
-        kit_expect(kit_try_open(dir, &second, &err), HF_UNSUPPORTED, &err);
+        kit_expect(kit_try_open_within(dir, 100, &second, &err), HF_UNSUPPORTED, &err);
         assert_non_null(strstr(err.text, "boot id"));
         world(BOOT_1, hf__wall_us());
         kit_expect(kit_renew(first, &hold, &err), HF_OK, &err);
@@ -95,13 +96,15 @@ static void two_containers(void **state)
     world(BOOT_2, hf__wall_us());
     second = kit_open(dir);
     world(BOOT_1, hf__wall_us());
-    kit_expect(kit_try_open(dir, &first, &err), HF_UNSUPPORTED, &err);
+    kit_expect(kit_try_open_within(dir, 100, &first, &err), HF_UNSUPPORTED, &err);
     kit_close(second);
 }
 
 struct race {
     const char *dir;
     const char *boot_id;
+    int start_fd; /* readable, at its end, when it is time */
+    int close_fd; /* what keeps it from ending             */
 };
 
 static void open_and_check(void *data)
@@ -134,7 +137,7 @@ static void containers_race(void **state)
 {
     (void)state;
     for (long round = 0; round < kit_rounds(60); round++) {
-        struct race race[2] = {{kit_dir(), BOOT_1}, {NULL, BOOT_2}};
+        struct race race[2] = {{.dir = kit_dir(), .boot_id = BOOT_1}, {.boot_id = BOOT_2}};
         pid_t pids[6];
         int in = 0;
 
@@ -154,6 +157,51 @@ static void containers_race(void **state)
         }
         assert_true(in > 0);
         kit_remove(race[0].dir);
+    }
+}
+
+/* Waits for the start and opens. */
+static void open_together(void *data)
+{
+    struct race *race = data;
+    struct hf_store_base *base;
+    struct hf_error err = {0};
+    char byte;
+
+    (void)close(race->close_fd);
+    kit_world = (struct kit_world){.boot_id = race->boot_id, .no_fsync = true};
+    (void)!read(race->start_fd, &byte, 1); /* until the other end is closed */
+    if (kit_try_open(race->dir, &base, &err) != HF_OK)
+        kit_die("%s", err.text);
+    (void)kit_pair(base, "job");
+}
+
+/* The machine comes up, and everything that uses the store starts in the same moment. */
+static void crowd_after_a_reboot(void **state)
+{
+    enum { CROWD = 32 };
+
+    (void)state;
+    for (long round = 0; round < kit_rounds(10); round++) {
+        struct race race = {.dir = kit_dir(), .boot_id = BOOT_2};
+        pid_t pids[CROWD];
+        int ends[2];
+        int failed = 0;
+
+        world(BOOT_1, hf__wall_us());
+        kit_close(kit_open(race.dir));
+        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        race.start_fd = ends[0];
+        race.close_fd = ends[1];
+        for (int i = 0; i < CROWD; i++) {
+            pids[i] = kit_spawn(open_together, &race);
+        }
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        for (int i = 0; i < CROWD; i++)
+            failed += kit_wait(pids[i]) != 0;
+        assert_int_equal(failed, 0);
+        assert_int_equal(kit_count(race.dir, "", "slots-"), 1);
     }
 }
 
@@ -311,13 +359,10 @@ static void boot_clock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reboot),
-        cmocka_unit_test(two_containers),
-        cmocka_unit_test(containers_race),
-        cmocka_unit_test(time_namespace),
-        cmocka_unit_test(wall_clock_anywhere),
-        cmocka_unit_test(stepping_clock),
-        cmocka_unit_test(tokens_used_up),
+        cmocka_unit_test(reboot),          cmocka_unit_test(two_containers),
+        cmocka_unit_test(containers_race), cmocka_unit_test(crowd_after_a_reboot),
+        cmocka_unit_test(time_namespace),  cmocka_unit_test(wall_clock_anywhere),
+        cmocka_unit_test(stepping_clock),  cmocka_unit_test(tokens_used_up),
         cmocka_unit_test(boot_clock),
     };
 

@@ -61,13 +61,9 @@ static void stand_in_line(void *data)
 
 static pid_t join_line(struct hf_store_base *base, struct part *part, uint64_t in_line)
 {
-    int64_t until_ns = hf__now_ns() + 30 * HF__NS_PER_S;
     pid_t pid = kit_spawn(stand_in_line, part);
 
-    while (kit_waiters(base, NAME) < in_line) {
-        assert_true(hf__now_ns() < until_ns);
-        hf__sleep_ns(100000);
-    }
+    kit_until_waiting(base, NAME, in_line);
     return pid;
 }
 

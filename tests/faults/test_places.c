@@ -226,7 +226,6 @@ static void writable_by_others(void **state)
         {0770, "", HF_DENIED},
         {0707, "", HF_DENIED},
         {0777, "", HF_DENIED},
-        {01777, "", HF_DENIED},
         {02770, "?shared=group", HF_OK},
         {0777, "?shared=group", HF_DENIED},
     };

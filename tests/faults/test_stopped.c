@@ -116,16 +116,6 @@ static void wait_and_hold(void *data)
         kit_die("%s", err.text);
 }
 
-static void in_line(struct hf_store_base *base, const char *name, uint64_t count)
-{
-    int64_t until_ns = hf__now_ns() + 20 * HF__NS_PER_S;
-
-    while (kit_waiters(base, name) < count) {
-        assert_true(hf__now_ns() < until_ns);
-        hf__sleep_ns(200000);
-    }
-}
-
 /* The first in line is stopped when its turn comes: the next one gets it, and the first one later.
  */
 static void stopped_waiter(void **state)
@@ -140,9 +130,9 @@ static void stopped_waiter(void **state)
     (void)state;
     kit_expect(kit_take(base, "queue", 60000, 0, &hold, &err), HF_OK, &err);
     pid[0] = kit_spawn(wait_and_hold, &first);
-    in_line(base, "queue", 1);
+    kit_until_waiting(base, "queue", 1);
     pid[1] = kit_spawn(wait_and_hold, &second);
-    in_line(base, "queue", 2);
+    kit_until_waiting(base, "queue", 2);
     assert_int_equal(kill(pid[0], SIGSTOP), 0);
     kit_expect(kit_drop(base, &hold, &err), HF_OK, &err);
     assert_int_equal(kit_wait(pid[1]), 0);

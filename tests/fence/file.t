@@ -196,6 +196,9 @@ within 10 grep -q held held
 put write y busy --token 6 --wait 300ms
 is "$rc$(cat busy)" 75x 'a writer that stays inside is waited for, not for ever'
 like "$err" 'another process is inside' 'and it says so'
+# Three hundred years are not no time.
+run timeout -s KILL 0.5 "$hf" fence write busy --token 6 --wait 2600000h
+is "$rc" 137 'a wait longer than the clock can count is a wait'
 put write late f --token 44
 is "$rc" 0 'other files go on'
 slow() { (sleep 1; echo slow) | "$hf" fence write spool --token 5; }

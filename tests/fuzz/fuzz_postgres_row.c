@@ -44,7 +44,9 @@ static void read_rows(const PGresult *rows)
     struct pg_acquired acquired;
     struct pg_kept kept;
     struct pg_met met;
+    struct pg_opened opened;
     enum hf_loss loss;
+    bool locked;
 
     (void)pg_row_standby(rows);
     (void)pg_row_number(rows, 0, -1);
@@ -56,14 +58,20 @@ static void read_rows(const PGresult *rows)
     if (pg_row_kept(rows, &kept))
         must(kept.left_ms >= 0 && kept.left_ms <= kept.ttl_ms && kept.ttl_ms <= HF_TTL_MAX_MS);
     if (pg_row_met(rows, &met))
-        must((met.verdict == PG_OPEN) == (met.id[0] != '\0') && strlen(met.id) < PG_ID_SIZE);
+        must((met.verdict == PG_MAX_TTL) == (met.id[0] == '\0') && strlen(met.id) < PG_ID_SIZE);
     if (pg_row_released(rows, &loss))
         must(strlen(hf_loss_text(loss)) > 0);
+    if (pg_row_opened(rows, &opened))
+        must(opened.left_ms >= 0);
+    must(pg_row_scanned(rows) >= 0);
+    must(!pg_row_kept_many(rows, PQntuples(rows), &loss, &locked));
     for (int row = 0; row < PQntuples(rows); row++) {
         char name[HF_NAME_MAX + 1];
         char label[HF_LABEL_MAX + 1];
         struct hf_lock_info info;
 
+        if (pg_row_kept_many(rows, row, &loss, &locked))
+            must(!locked || loss == HF_LOSS_NONE);
         if (pg_row_lock(rows, row, name, label, &info))
             must(strlen(info.name) <= HF_NAME_MAX && strlen(info.label) <= HF_LABEL_MAX &&
                  info.remaining_ms >= 0);

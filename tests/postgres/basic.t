@@ -21,7 +21,7 @@ for i in 1 2 3 4 5 6; do
     [ "$answer" != ok ] || opened=$((opened + 1))
 done
 is "$opened" 6 'six clients that come at once all open a server without a schema'
-is "$(sql a 'SELECT version FROM holdfast.version')" 2 'its version is on record'
+is "$(sql a 'SELECT version FROM holdfast.version')" 5 'its version is on record'
 
 # taking, showing, giving back
 ask c1 acquire 1 jobs/nightly 20000 0
@@ -82,9 +82,9 @@ is "$?" 0 'and is released by its owner'
 
 # max_ttl
 ask c1 acquire 1 long 70000 0
-like "$answer" 'HF_INVALID*above the store*max_ttl of 60000 ms*' 'a ttl above max_ttl'
+like "$answer" 'HF_INVALID*above the store*max_ttl of 1m00s*' 'a ttl above max_ttl'
 client odd "$(url a '?max_ttl=5m')"
-like "$answer" 'HF_INVALID*agreed on max_ttl=60000ms and you ask for 300000ms*' 'all clients need the same max_ttl'
+like "$answer" 'HF_INVALID*agreed on max_ttl=60s and you ask for max_ttl=300s*' 'all clients need the same max_ttl'
 
 # what a URL may say
 for bad in '?max_ttl=nonsense' '?max_ttl=2d' '?listen=maybe' '?sslmode=nonsense' '?nonsense=1'; do
@@ -111,16 +111,21 @@ sql a 'CREATE DATABASE old'
 database=old
 sed '' "$root/src/stores/postgres/scripts/001_tables.sql" | psql -XAtq -h 127.0.0.1 -p "$(port a)" \
     -U postgres -d old
-sql a 'UPDATE holdfast.version SET version = 1' \
+sql a 'UPDATE holdfast.version SET version = 2' \
+    'CREATE FUNCTION holdfast.meet(p_max_ttl_ms bigint, OUT version integer, OUT verdict text,
+        OUT id text, OUT left_ms bigint, OUT agreed_ms bigint) LANGUAGE sql AS $$
+        SELECT 2, $s$open$s$, $s$1/1$s$, 0::bigint, 0::bigint $$' \
+    'CREATE FUNCTION holdfast.list(bytea, boolean, bytea, integer) RETURNS TABLE (name text)
+        LANGUAGE sql AS $$ SELECT NULL::text $$' \
     "INSERT INTO holdfast.lock VALUES ('kept', 4000000000000000000, NULL, false, false, false, 1, now(), now(), '')"
 client m "$(url a)"
-is "$answer" ok 'a schema of version 1 is migrated'
-is "$(sql a 'SELECT version FROM holdfast.version')" 2 'to ours'
+is "$answer" ok 'a schema of version 2 is migrated'
+is "$(sql a 'SELECT version FROM holdfast.version')" 5 'to ours'
 ask m acquire 1 kept 20000 0
 is "$(token)" 4000000000000000001 'and its tokens go on'
-sql a 'UPDATE holdfast.version SET version = 3'
+sql a 'UPDATE holdfast.version SET version = 6'
 client n "$(url a)"
-like "$answer" 'HF_UNSUPPORTED*version 3*upgrade holdfast*' 'a schema of a newer client is refused'
+like "$answer" 'HF_UNSUPPORTED*version 6*upgrade holdfast*' 'a schema of a newer client is refused'
 ask m release 1
 is "$answer" ok 'who is in already may still release'
 done_testing

@@ -74,17 +74,35 @@ client h "$both"
 ask h acquire 1 new 5000 0
 like "$answer" 'HF_QUARANTINE*' 'one that cannot prove it is'
 client i "$(url s '?max_ttl=4s')"
-like "$answer" 'HF_INVALID*max_ttl=6000ms*' 'a shorter max_ttl is refused meanwhile'
+like "$answer" 'HF_INVALID*agreed on max_ttl=6s*max_ttl=4s*' 'a shorter max_ttl is refused meanwhile'
 client j "$(url s '?max_ttl=8s')"
-is "$answer" ok 'a longer one counts'
+like "$answer" 'HF_INVALID*agreed on max_ttl=6s*max_ttl=8s*' 'and a longer one just as well'
 ask h acquire 1 new 5000 0
-like "$answer" 'HF_INVALID*max_ttl=8000ms*' 'and the others have to follow'
+like "$answer" 'HF_QUARANTINE*' 'what was agreed on is as it was'
+
+# a person who knows better ends it
+ask h end drill
+like "$answer" 'ok *was ended*before its time*' 'a quarantine can be ended'
+ask h acquire 1 new 5000 0
+like "$answer" 'ok *' 'and grants are given'
+ask h release 1
+client k "$both"
+ask k acquire 1 new 5000 0
+like "$answer" 'ok *' 'to everybody'
+ask k release 1
+is "$(sql s "SELECT id = holdfast.incarnation() AND at < open_at AND role = 'postgres'
+    AND length(label) > 0 AND reason = 'drill' FROM holdfast.opened")" t \
+    'who did it, when and why is on record'
+ask h end again
+like "$answer" 'HF_INVALID*in no quarantine*' 'there is nothing to end then'
+is "$(sql s "SELECT verdict FROM holdfast.end_quarantine('1/00000001', '', '')")" new \
+    'and another life is not ended'
 
 # the old primary is not dead but frozen: its port takes connections, and nobody answers
 pg_again a
 pg_signal a STOP
 for c in 1 2; do
-    client "frozen$c" "${both/max_ttl=6s/max_ttl=8s}"
+    client "frozen$c" "$both"
     is "$answer" ok 'a frozen host is passed over'
 done
 ask frozen1 list -

@@ -90,7 +90,7 @@ sql a 'ALTER ROLE postgres CONNECTION LIMIT -1' 'CREATE ROLE few LOGIN CONNECTIO
     'GRANT USAGE ON SCHEMA holdfast TO few'
 client f1 "postgres://few@127.0.0.1:$(port a)/postgres"
 client f2 "postgres://few@127.0.0.1:$(port a)/postgres"
-like "$answer" 'HF_UNREACHABLE*no connection is left*' 'too many connections is said'
+like "$answer" 'HF_UNREACHABLE*no connection left for us*' 'too many connections is said'
 ask f1 acquire 1 few 20000 0
 like "$answer" 'ok *' 'one connection is enough'
 client f3 "$(url a)"

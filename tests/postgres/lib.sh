@@ -14,7 +14,7 @@
 unset "${!PG@}"
 export PGPASSFILE=/nonexistent PGCONNECT_TIMEOUT=20
 declare -A server_options
-pg_bin=$(find /usr/lib/postgresql/*/bin -maxdepth 0 2>/dev/null | sort -V | tail -n 1)
+pg_bin=${TEST_POSTGRES_BIN:-$(find /usr/lib/postgresql/*/bin -maxdepth 0 2>/dev/null | sort -V | tail -n 1)}
 [ -e "$build/stores/postgres.so" ] || skip_all 'the plugin is not built'
 [ -x "$pg_bin/postgres" ] || skip_all 'PostgreSQL is not installed'
 

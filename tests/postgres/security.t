@@ -45,7 +45,7 @@ sentence 'HF_DENIED*store postgres://app*@127.0.0.1*refuses the password*' 'a wr
 attempt "postgres://app@$at"
 sentence 'HF_DENIED*refuses the password, or there is none: set PGPASSFILE*' 'no password'
 attempt "postgres://nobody@$at"
-sentence 'HF_DENIED*lets us not in*' 'a role the server rejects'
+sentence 'HF_DENIED*does not let us in*' 'a role the server rejects'
 
 # no right to make the schema, no right to use it
 sql a 'REVOKE CREATE ON DATABASE postgres FROM PUBLIC'
@@ -79,7 +79,7 @@ ask app release 1
 is "$answer" ok 'releases it'
 hear app2
 like "$answer" 'ok *' 'and is handed one'
-for table in lock waiter met version; do
+for table in lock waiter met version opened; do
     PGPASSWORD=s3cret psql -XAtq -h 127.0.0.1 -p "$(port a)" -U app -d postgres \
         -c "SELECT * FROM holdfast.$table" >"$dir/out" 2>&1
     grep -q 'permission denied for table' "$dir/out"

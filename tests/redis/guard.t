@@ -143,10 +143,40 @@ redis_again m
 client e1 "$(url m '?max_ttl=4s')"
 is "$answer" ok 'after the loss of all data, one who says 4 s comes first'
 client e2 "$(url m '?max_ttl=8s')"
-is "$answer" ok 'then one who says 8 s, in time'
-start=$(now_ms)
+like "$answer" 'HF_INVALID*max_ttl=4.0s*8.0s*' 'one who says 8 s is refused, also during the quarantine'
 ask e1 acquire 1 q 1000 20000
-like "$answer" 'HF_INVALID*max_ttl*' 'the first is refused when its 4 s are over'
-ask e2 acquire 1 q 1000 20000
-like "$answer" 'ok *' 'the longest ttl counted'
+like "$answer" 'ok *' 'and keeps nobody else out'
+
+# what is said of it, and what a person may do about it
+redis_start fresh
+client f "$(url fresh '?max_ttl=50s')"
+ask f acquire 1 x 2000 0
+like "$answer" 'HF_QUARANTINE*is empty and has been up for *most often it is new*grants in [45][0-9]s*max_ttl=2s*repair --open*' 'a new server is told from one that restarted'
+client f2 "$(url fresh '?max_ttl=50s')"
+ask f2 acquire 1 x 2000 0
+like "$answer" 'HF_QUARANTINE*most often it is new*' 'also by the second who comes'
+tell f2 acquire 1 x 20000 60000
+start=$(now_ms)
+ask f end nobody-was-here
+like "$answer" 'ok *grants again*[45][0-9]s left*' 'who knows that nobody holds anything ends the quarantine'
+hear f2
+like "$answer" 'ok *' 'and whoever waits goes on'
+took=$(($(now_ms) - start))
+[ "$took" -lt 10000 ]
+ok $? "soon ($took ms)"
+like "$(rcli fresh get holdfast:inc:opened)" '1[0-9]* * */tool_client: nobody-was-here' 'it is on record: when, who and why'
+ask f end again
+like "$answer" 'HF_INVALID*no quarantine*' 'an open server has nothing to end'
+redis_stop fresh KILL
+redis_again fresh
+rcli fresh set other thing >/dev/null
+ask f2 acquire 2 y 2000 0
+like "$answer" 'HF_QUARANTINE*has been up for *may have forgotten a lock; it grants again in [45][0-9]s' 'the next life has a quarantine of its own'
+script_of() { sed -n "s/.*\[RD_SCRIPT_$1\] = {\"[a-z]*\", \"\([0-9a-f]*\)\",/\1/p" "$build/gen/redis.c"; }
+is "$(rcli fresh evalsha "$(script_of OPEN)" 1 holdfast:inc "master_replid:$(printf '%040d' 1)" '' me why)" new 'it is ended for the life that was meant and for no other'
+
+# who does not know the incarnation is not granted anything
+is "$(rcli fresh evalsha "$(script_of ACQUIRE)" 2 z 'holdfast:{z}:t' 0123456789abcdef0123456789abcdef 2000 '' 0 \
+    '2000 - 0123456789abcdef0123456789abcdef me' '')" new 'an empty incarnation is none'
+is "$(rcli fresh exists z)" 0 'and takes nothing'
 done_testing

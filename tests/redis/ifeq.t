@@ -14,8 +14,16 @@ calls() { # SERVER COMMAND
     echo "${n:-0}"
 }
 
+# knows SERVER COMMAND : of itself
+knows() { rcli "$1" command info "$2" | grep -qi "$2"; }
+
+redis_start plain
 for dialect in delex delifeq; do
-    redis_start "$dialect" --loadmodule "$dir/ifeq.so" $dialect
+    if knows plain $dialect; then
+        redis_start "$dialect"
+    else
+        redis_start "$dialect" --loadmodule "$dir/ifeq.so" $dialect
+    fi
     calm $dialect
     client "c$dialect" "$(url $dialect)"
     is "$answer" ok "a server with $dialect"
@@ -32,6 +40,22 @@ for dialect in delex delifeq; do
     is "$(rcli $dialect exists x)" 0 'it is gone'
     is "$(calls $dialect evalsha)" "$scripts" 'without a script'
     is "$(calls $dialect $dialect)" 1 "by $dialect"
+
+    # a pair of owner and token that the server did not give us goes by a script, which compares both
+    ask "c$dialect" acquire 1 pair 5000 0
+    t=$(token)
+    ask "c$dialect" owner 1
+    owner=${answer#ok }
+    ask "d$dialect" adopt 1 pair "$owner" $((t - 1))
+    like "$answer" 'HF_LOST*' 'an older token of the same owner is not taken over'
+    ask "d$dialect" adopt 1 pair "$owner" "$t"
+    like "$answer" "ok $t *" 'the right one is'
+    scripts=$(calls $dialect evalsha)
+    ask "d$dialect" release 1
+    is "$answer" ok 'released by the one who took it over'
+    is "$(calls $dialect evalsha)" "$scripts" 'without a script: the server has vouched for it'
+
+    conforms "$(url $dialect)" "all that every store promises, with $dialect"
 
     # one round trip
     proxy_start "p$dialect" $dialect

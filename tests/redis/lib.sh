@@ -69,3 +69,81 @@ calm() { # SERVER [MAX_TTL_MS]
 }
 
 url() { echo "redis://127.0.0.1:$(port "$1")${2-}"; }
+
+# cluster_start NAME... : a cluster. $cluster_shares says which slots each of them has, as in "0-99,200 -",
+# "-" for none; by default the first three share them.
+cluster_start() {
+    local name n=0 share range shares
+    read -r -a shares <<<"${cluster_shares:-0-5461 5462-10922 10923-16383}"
+    cluster=("$@")
+    for name in "$@"; do
+        redis_start "$name" --cluster-enabled yes --cluster-config-file nodes.conf --cluster-node-timeout 2000 \
+            --cluster-port "$(free_port)" --cluster-require-full-coverage no --repl-diskless-sync-delay 0 \
+            --cluster-allow-replica-migration no
+        share=${shares[n]:--}
+        n=$((n + 1))
+        rcli "$name" cluster set-config-epoch "$n" >/dev/null
+        [ "$share" != - ] || continue
+        for range in ${share//,/ }; do
+            rcli "$name" cluster addslotsrange "${range%-*}" "${range#*-}" >/dev/null
+        done
+    done
+    for name in "${@:2}"; do
+        rcli "$1" cluster meet 127.0.0.1 "$(port "$name")" "$(bus_port "$name")" >/dev/null
+    done
+    eventually 30 cluster_agrees
+}
+bus_port() { sed -n 's/.*--cluster-port \([0-9]*\) .*/\1/p' <<<"${server_options[$1]} "; }
+cluster_agrees() {
+    local name
+    for name in "${cluster[@]}"; do
+        rcli "$name" cluster info | grep -q cluster_state:ok || return 1
+        [ "$(rcli "$name" cluster nodes | grep -c connected)" = "${#cluster[@]}" ] || return 1
+    done
+}
+
+# has_slot SERVER SLOT : whether the server says that it is its own
+has_slot() {
+    rcli "$1" cluster nodes 2>/dev/null | awk -v slot="$2" '/myself,master/ { for (i = 9; i <= NF; i++) {
+        split($i, r, "-"); if ($i !~ /\[/ && slot >= r[1] && slot <= (r[2] == "" ? r[1] : r[2])) found = 1 } }
+        END { exit !found }'
+}
+
+# holder_of_slot LOCK : the server that has its slot
+holder_of_slot() {
+    local name slot
+    for name in "${cluster[@]}"; do
+        slot=${slot:-$(rcli "$name" cluster keyslot "$1" 2>/dev/null)}
+        [ -z "$slot" ] || ! has_slot "$name" "$slot" || { echo "$name" && return; }
+    done
+}
+
+# move_slot SLOT FROM TO : with its data, as redis-cli --cluster reshard does it
+move_slot() {
+    local key id name
+    id=$(rcli "$3" cluster myid)
+    rcli "$3" cluster setslot "$1" importing "$(rcli "$2" cluster myid)" >/dev/null
+    rcli "$2" cluster setslot "$1" migrating "$id" >/dev/null
+    while key=$(rcli "$2" cluster getkeysinslot "$1" 1) && [ -n "$key" ]; do
+        rcli "$2" migrate 127.0.0.1 "$(port "$3")" "$key" 0 5000 >/dev/null
+    done
+    for name in "$3" "$2" "${cluster[@]}"; do
+        rcli "$name" cluster setslot "$1" node "$id" >/dev/null 2>&1
+    done
+    eventually 10 has_slot "$3" "$1"
+}
+
+# name_in SERVER N : the N-th name whose slot the server has
+name_in() {
+    local i=0 found=0 slot own
+    own=$(rcli "$1" cluster nodes | grep myself)
+    # shellcheck disable=SC2086 # a list
+    for slot in $(rcli "$1" eval "local r = {} for i = 1, 300 do
+        r[i] = redis.call('CLUSTER', 'KEYSLOT', 'new' .. i) end return r" 0); do
+        i=$((i + 1))
+        awk -v slot="$slot" '{ for (i = 9; i <= NF; i++) { split($i, r, "-")
+            if ($i !~ /\[/ && slot >= r[1] && slot <= (r[2] == "" ? r[1] : r[2])) found = 1 } exit !found }' <<<"$own" || continue
+        found=$((found + 1))
+        [ "$found" -lt "$2" ] || { echo "new$i" && return; }
+    done
+}

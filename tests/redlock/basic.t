@@ -1,5 +1,6 @@
 #!/bin/bash
 # basic.t - the redlock store over real servers: what it refuses, what it costs, who votes.
+# shellcheck disable=SC2317 # functions that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -72,6 +73,31 @@ sleep 0.1
 [ "$(($(calls) - before))" -le 10 ]
 ok $? 'with counters ahead of the clock an acquire is two requests at most to each'
 is "$(token)" "$((third + 60000000001))" 'and its token is above them'
+ask c release 1
+
+# One whose counter is above the token holds the key all the same, and knows the token by nobody.
+rcli n5 set 'holdfast:{late}:t' "$(($(date +%s%6N) + 60000000000)) 1000 - 00 ahead" >/dev/null
+ask c acquire 1 late 10000 0
+fourth=$(token)
+all_have() { for n in n1 n2 n3 n4 n5; do [ "$(rcli "$n" exists late)" = 1 ] || return 1; done; }
+eventually 10 all_have
+ok $? 'it is granted at all five'
+rcli n5 pexpire late 5000 >/dev/null
+ask c renew 1 20000
+longer() { [ "$(rcli n5 pttl late)" -gt 10000 ]; }
+eventually 10 longer
+ok $? 'and renewed there'
+ask d status late
+like "$answer" "*held=1 token=$fourth*" 'its token is the one that was agreed on'
+ask c owner 1
+owner=${answer#ok }
+for wrong in $((fourth - 1)) $((fourth + 1)); do
+    ask d adopt 2 late "$owner" "$wrong"
+    like "$answer" 'HF_LOST*' 'the owner with another token holds nothing'
+done
+ask d adopt 2 late "$owner" "$fourth"
+like "$answer" "ok $fourth *" 'with its own it does'
+ask d leave 2
 ask c release 1
 
 # Two of five gone: still there. A restarted node has no vote.

@@ -23,3 +23,9 @@ redlock() {
     done
     echo "redlock://${list#,}$options"
 }
+
+# away NAME NUMBER [MAX_TTL_MS] : a server at the end of a cable (cables.sh), added to $url
+away() {
+    far_redis "$@" || return 1
+    url="${url:+$url,}10.9.$2.2:$(port "$1")"
+}

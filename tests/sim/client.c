@@ -76,7 +76,10 @@ static void begin(struct sim_world *world, unsigned index)
     world->attempts++;
     sim_trace(world, "client %u tries", index);
     hf__quorum_start(&client->vote, world->profile.nodes, world->profile.ttl_ms,
-                     wall_us > 0 ? (uint64_t)wall_us : 1, client_now(world, client));
+                     wall_us > 0 ? (uint64_t)wall_us : 1, client_now(world, client),
+                     world->mutant == SIM_CLOCKS_APART
+                         ? INT64_MAX
+                         : (int64_t)world->profile.max_ttl_ms * 1000 / 3);
     ask_all(world, index, OP_GRANT);
     later(world, index, EV_TIMEOUT, OP_GRANT, world->now_ns + world->profile.node_timeout_ms * MS);
 }
@@ -300,12 +303,12 @@ static void on_answer(struct sim_world *world, const struct sim_event *event)
 
     if (event->op == OP_RENEW) {
         if (event->attempt == client->attempt && event->round == client->round && client->renewing)
-            renewed(
-                world, event->client,
-                event->answer.verdict == SIM_YES
-                    ? hf__quorum_on_yes(&client->renewal, event->name, client_now(world, client))
-                    : hf__quorum_on_no(&client->renewal, event->name, HF__NO_HELD,
-                                       client_now(world, client)));
+            renewed(world, event->client,
+                    event->answer.verdict == SIM_YES
+                        ? hf__quorum_on_yes(&client->renewal, event->name, event->answer.exact,
+                                            client_now(world, client))
+                        : hf__quorum_on_no(&client->renewal, event->name, HF__NO_HELD,
+                                           client_now(world, client)));
         return;
     }
     if (event->attempt != client->attempt &&

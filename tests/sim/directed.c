@@ -22,8 +22,8 @@ static void begin(struct story *story)
 {
     for (unsigned i = 0; i < 3; i++)
         story->node[i] = (struct sim_node){.counter = 500000, .incarnation = 1};
-    hf__quorum_start(&story->b, 3, TTL_MS, 1, 0);
-    hf__quorum_start(&story->c, 3, TTL_MS, 1, 0);
+    hf__quorum_start(&story->b, 3, TTL_MS, 1, 0, INT64_MAX);
+    hf__quorum_start(&story->c, 3, TTL_MS, 1, 0, INT64_MAX);
 }
 
 /* GRANT at a node, and its answer to the client at once. */

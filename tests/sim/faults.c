@@ -1,6 +1,8 @@
 /* faults.c - which bad days a history has, and when they come. */
 #include "world.h"
 
+#define HOUR_US (3600 * 1000000LL)
+
 static bool half(struct sim_world *world)
 {
     return sim_random(world, 2) == 0;
@@ -45,6 +47,10 @@ void sim_profile_draw(struct sim_world *world)
         world->node_offset_us[i] =
             (int64_t)sim_random(world, (uint64_t)(2 * skew_us)) * 9 / 10 - skew_us * 9 / 10;
     }
+    /* A clock that is plainly wrong must do no harm, and no good either. */
+    if (sim_random(world, 4) == 0)
+        world->node_offset_us[sim_random(world, profile->nodes)] +=
+            half(world) ? HOUR_US : -HOUR_US;
     for (unsigned i = 0; i < profile->clients; i++) {
         struct sim_client *client = &world->client[i];
 

@@ -35,6 +35,7 @@ struct sim_answer sim_node_grant(struct sim_node *node, const struct sim_rules *
         out.applied = true;
     if (out.applied)
         node->counter = guess;
+    node->unsure = !out.applied;
     node->owner = owner;
     node->expires_us = wall_us + (int64_t)ttl_ms * 1000;
     return out;
@@ -49,23 +50,38 @@ struct sim_answer sim_node_raise(struct sim_node *node, const struct sim_rules *
     if (!sim_node_has(node, owner, wall_us) || (!rules->raise_unchecked && node->counter >= token))
         return answer(node, SIM_REFUSED);
     node->counter = token;
+    node->unsure = false;
     return answer(node, SIM_YES);
+}
+
+/* A token below the one the node knows is that of no hold. One above may be: the node need not have
+ * heard of it. */
+static bool is_older(const struct sim_node *node, uint64_t token)
+{
+    return token != 0 && !node->unsure && node->counter > token;
 }
 
 struct sim_answer sim_node_renew(struct sim_node *node, const struct sim_rules *rules,
-                                 uint64_t owner, uint32_t ttl_ms, int64_t wall_us)
+                                 uint64_t owner, uint64_t token, uint32_t ttl_ms, int64_t wall_us)
 {
+    struct sim_answer out;
+
     sim_node_expire(node, wall_us);
     if (node->owner != owner && !(rules->renew_creates && node->owner == 0))
         return answer(node, SIM_HELD);
+    if (node->owner == owner && is_older(node, token))
+        return answer(node, SIM_HELD);
     node->owner = owner;
     node->expires_us = wall_us + (int64_t)ttl_ms * 1000;
-    return answer(node, SIM_YES);
+    out = answer(node, SIM_YES);
+    out.exact = !node->unsure && node->counter == token;
+    return out;
 }
 
-struct sim_answer sim_node_release(struct sim_node *node, uint64_t owner, int64_t wall_us)
+struct sim_answer sim_node_release(struct sim_node *node, uint64_t owner, uint64_t token,
+                                   int64_t wall_us)
 {
-    if (!sim_node_has(node, owner, wall_us))
+    if (!sim_node_has(node, owner, wall_us) || is_older(node, token))
         return answer(node, SIM_HELD);
     node->owner = 0;
     return answer(node, SIM_YES);

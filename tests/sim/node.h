@@ -13,6 +13,7 @@ struct sim_node {
     uint64_t owner; /* 0: free */
     int64_t expires_us;
     uint64_t counter;
+    bool unsure; /* the counter has nothing to do with the owner's token */
     uint32_t incarnation;
     int64_t open_at_us; /* no votes before: quarantine */
 };
@@ -22,6 +23,7 @@ enum sim_verdict { SIM_YES, SIM_HELD, SIM_REFUSED, SIM_NEW, SIM_QUARANTINE };
 struct sim_answer {
     enum sim_verdict verdict;
     bool applied;
+    bool exact; /* renew: it knows the hold by this token */
     uint64_t prev;
     uint64_t clk;
     uint32_t incarnation;
@@ -42,8 +44,10 @@ struct sim_answer sim_node_raise(struct sim_node *node, const struct sim_rules *
                                  uint32_t incarnation, uint64_t owner, uint64_t token,
                                  int64_t wall_us);
 struct sim_answer sim_node_renew(struct sim_node *node, const struct sim_rules *rules,
-                                 uint64_t owner, uint32_t ttl_ms, int64_t wall_us);
-struct sim_answer sim_node_release(struct sim_node *node, uint64_t owner, int64_t wall_us);
+                                 uint64_t owner, uint64_t token, uint32_t ttl_ms, int64_t wall_us);
+/* token 0: whatever the owner holds. */
+struct sim_answer sim_node_release(struct sim_node *node, uint64_t owner, uint64_t token,
+                                   int64_t wall_us);
 /* Deletes the key if its time is up: a clock that goes back does not bring it back then. */
 void sim_node_expire(struct sim_node *node, int64_t wall_us);
 /* Whether that owner has the lock here now. */

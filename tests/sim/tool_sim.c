@@ -15,8 +15,9 @@
 #include <time.h>
 
 const char *const sim_mutant_names[SIM_MUTANTS] = {
-    "sound",         "owner-reused", "resent",    "late-grant",    "raise-unchecked", "not-applied",
-    "renew-creates", "reachable",    "two-names", "votes-at-once", "clock-ignored"};
+    "sound",           "owner-reused",  "resent",        "late-grant",
+    "raise-unchecked", "not-applied",   "renew-creates", "reachable",
+    "two-names",       "votes-at-once", "clock-ignored", "clocks-apart"};
 
 static struct sim_world world; /* too large for the stack */
 
@@ -55,12 +56,13 @@ static void at_node(const struct sim_event *event)
             }
             client->lost = keys < hf__quorum_majority(world.profile.nodes);
         }
-        reply.answer = sim_node_renew(node, &world.rules, event->owner, event->ttl_ms, wall_us);
+        reply.answer =
+            sim_node_renew(node, &world.rules, event->owner, event->token, event->ttl_ms, wall_us);
         if (reply.answer.verdict == SIM_YES && client->lost && event->round == client->round)
             client->after_loss |= 1u << event->name; /* a request may come twice */
         break;
     case OP_RELEASE:
-        (void)sim_node_release(node, event->owner, wall_us);
+        (void)sim_node_release(node, event->owner, event->token, wall_us);
         return;
     }
     reply.kind = EV_ANSWER;

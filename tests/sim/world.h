@@ -30,6 +30,7 @@ enum sim_mutant {
     SIM_TWO_NAMES,
     SIM_VOTES_AT_ONCE,
     SIM_CLOCK_IGNORED,
+    SIM_CLOCKS_APART,
     SIM_MUTANTS
 };
 extern const char *const sim_mutant_names[SIM_MUTANTS];

@@ -243,14 +243,20 @@ void kit_sleep_ms(int64_t ms)
         hf__sleep_ns(left_ns);
 }
 
-enum hf_status kit_try_open(const char *dir, struct hf_store_base **out, struct hf_error *err)
+enum hf_status kit_try_open_within(const char *dir, int64_t patience_ms, struct hf_store_base **out,
+                                   struct hf_error *err)
 {
     char url[600];
 
     *out = NULL;
     (void)snprintf(url, sizeof url, "file:%s", dir);
     return hf__file_open_on(&kit_sys, &kit_host, url,
-                            kit_host.now_ns() + KIT_PATIENCE_MS * HF__NS_PER_MS, out, err);
+                            kit_host.now_ns() + patience_ms * HF__NS_PER_MS, out, err);
+}
+
+enum hf_status kit_try_open(const char *dir, struct hf_store_base **out, struct hf_error *err)
+{
+    return kit_try_open_within(dir, KIT_PATIENCE_MS, out, err);
 }
 
 struct hf_store_base *kit_open(const char *dir)
@@ -381,6 +387,16 @@ uint64_t kit_waiters(struct hf_store_base *base, const char *name)
 
     (void)base->ops->list(base, &query, note_waiters, &waiters, NULL);
     return waiters;
+}
+
+void kit_until_waiting(struct hf_store_base *base, const char *name, uint64_t count)
+{
+    int64_t until_ns = hf__now_ns() + 30 * HF__NS_PER_S;
+
+    while (kit_waiters(base, name) < count) {
+        assert_true(hf__now_ns() < until_ns);
+        hf__sleep_ns(100000);
+    }
 }
 
 void kit_expect(enum hf_status got, enum hf_status want, const struct hf_error *err)

@@ -66,7 +66,8 @@ enum kit_action {
     KIT_FAIL,        /* fails with plan.error and has no effect      */
     KIT_FAIL_AFTER,  /* has its effect and fails all the same        */
     KIT_SHORT,       /* pwrite: half of it is written, no error      */
-    KIT_TORN,        /* pwrite: half of it is written, then kill -9  */
+    KIT_TORN,        /* pwrite: half of it is written, then kill -9;
+                      * pread: half of it is something else          */
     KIT_KILL_BEFORE, /* kill -9                                      */
     KIT_KILL_AFTER,
     KIT_STOP_BEFORE, /* SIGSTOP, and on it goes when continued       */
@@ -99,6 +100,8 @@ extern const struct hf__file_sys kit_sys;
 extern const struct hf_host kit_host;
 
 /* A store on kit_sys and kit_host, at the level of its table of operations. */
+enum hf_status kit_try_open_within(const char *dir, int64_t patience_ms, struct hf_store_base **out,
+                                   struct hf_error *err);
 enum hf_status kit_try_open(const char *dir, struct hf_store_base **out, struct hf_error *err);
 struct hf_store_base *kit_open(const char *dir);
 void kit_close(struct hf_store_base *base);
@@ -130,6 +133,8 @@ enum hf_status kit_drop(struct hf_store_base *base, const struct kit_hold *hold,
 uint64_t kit_pair(struct hf_store_base *base, const char *name);
 /* How many wait for a lock. */
 uint64_t kit_waiters(struct hf_store_base *base, const char *name);
+/* Waits until so many do. */
+void kit_until_waiting(struct hf_store_base *base, const char *name, uint64_t count);
 /* The status is `want`; says what it was and the text otherwise. */
 void kit_expect(enum hf_status got, enum hf_status want, const struct hf_error *err);
 

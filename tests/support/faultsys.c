@@ -55,6 +55,8 @@ static ssize_t fault_pread(int fd, void *buf, size_t len, off_t at)
     if (before(now))
         return -1;
     got = pread(fd, buf, len, at);
+    if (now && kit_plan.action == KIT_TORN && got > 0)
+        memset((char *)buf + got / 2, 0x5a, (size_t)(got - got / 2));
     return after(now) ? -1 : got;
 }
 

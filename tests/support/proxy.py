@@ -20,6 +20,8 @@ line:
   once              the next answer (or dropped request) is the last that the mode is for
   trips             how many round trips there were since the last time
   requests          how many requests of HTTP there were since the last time
+  strand            from now on nothing goes through the connections that are open, either way; new
+                    ones are as the mode says
   bytes, cuts       how many bytes went through, and how many connections chaos has cut
 """
 import random
@@ -45,7 +47,8 @@ JUNK = {
     'endless': HTTP + b'\r\n{"kvs":[' + b'{"key":"YQ=="},' * (1 << 20),
 }
 
-state = {'mode': 'pass', 'text': '', 'once': False, 'trips': 0, 'requests': 0, 'bytes': 0, 'cuts': 0}
+state = {'mode': 'pass', 'text': '', 'once': False, 'trips': 0, 'requests': 0, 'bytes': 0, 'cuts': 0,
+         'strands': 0}
 dice = random.Random(7)
 lock = threading.Lock()
 
@@ -80,6 +83,7 @@ class Pair:
         self.fell = False
         self.left = None
         with lock:
+            self.strands = state['strands']
             if state['mode'] == 'chaos':
                 self.left = int(dice.expovariate(1 / int(state['text']))) + 1
 
@@ -147,6 +151,8 @@ def serve(client, port):
                 chunk = key.fileobj.recv(65536)
                 if not chunk:
                     return
+                if pair.strands != state['strands']:
+                    continue
                 (pair.request if key.fileobj is client else pair.answer)(chunk)
     except (OSError, Over):
         pass
@@ -171,6 +177,9 @@ def main():
             if words[0] == 'mode':
                 state['mode'], state['text'] = words[1], ' '.join(words[2:])
                 state['once'] = False
+                print('ok', flush=True)
+            elif words[0] == 'strand':
+                state['strands'] += 1
                 print('ok', flush=True)
             elif words[0] == 'once':
                 state['once'] = True

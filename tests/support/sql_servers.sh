@@ -41,7 +41,7 @@ own_by_server() {
 
 pg_bin() {
     local bin
-    for bin in /usr/lib/postgresql/*/bin; do :; done
+    for bin in ${TEST_POSTGRES_BIN:-/usr/lib/postgresql/*/bin}; do :; done
     [ -x "$bin/initdb" ] && printf '%s\n' "$bin"
 }
 

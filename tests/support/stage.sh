@@ -234,3 +234,18 @@ counters_end() {
     above "$counted" 3 "$1: there was progress"
     sort "$dir"/counter.err.* | uniq -c | sort -rn | head -n 5 | sed 's/^/# /'
 }
+
+# holders NAME URL THREADS TTL_MS : threads that hold a lock each and keep it; see tool_holders.c
+# holders_lost NAME               : how many of them are lost
+holders() {
+    : >"$dir/$1.out"
+    "$build/tests/tools/tool_holders" "$2" "$3" "$4" >"$dir/$1.out" 2>"$dir/$1.err" &
+    client_pid[$1]=$!
+    disown $!
+    eventually 60 grep -q held "$dir/$1.out"
+}
+holders_lost() {
+    kill -TERM "${client_pid[$1]}"
+    eventually 20 grep -q lost "$dir/$1.out"
+    tail -n 1 "$dir/$1.out"
+}

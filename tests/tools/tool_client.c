@@ -5,7 +5,8 @@
  *   acquire LEASE NAME TTL_MS WAIT_MS [kept|detached|free]
  *   renew LEASE TTL_MS | release LEASE | leave LEASE | lost LEASE | left LEASE
  *   adopt LEASE NAME OWNER TOKEN | owner LEASE
- *   status NAME | list PREFIX|- | pairs COUNT NAME
+ *   status NAME | list PREFIX|- | pairs COUNT NAME | end REASON (a quarantine)
+ *   crowd COUNT NAME TTL_MS (takes NAME.0 and so on, kept) | held (how many of them are)
  *
  * Each is answered by one line: "ok ..." or the status and the error's text. */
 #include <holdfast.h>
@@ -17,9 +18,12 @@
 
 #define LEASES_MAX     64
 #define LINE_MAX_BYTES 4096
+#define CROWD_MAX      5000
 
 static struct hf_store *store;
 static struct hf_lease *leases[LEASES_MAX];
+static struct hf_lease *crowd[CROWD_MAX];
+static size_t crowd_count;
 
 static void say(enum hf_status status, const struct hf_error *err)
 {
@@ -108,6 +112,37 @@ static void pairs(char **word)
     printf("ok %llu\n", (unsigned long long)last);
 }
 
+static void take_crowd(char **word)
+{
+    struct hf_acquire_options options = {.size = sizeof options};
+    unsigned long count = strtoul(word[1], NULL, 10);
+    struct hf_error err;
+
+    options.ttl_ms = (uint32_t)strtoul(word[3], NULL, 10);
+    for (unsigned long i = 0; i < count && crowd_count < CROWD_MAX; i++) {
+        char name[HF_NAME_MAX + 1];
+        enum hf_status status;
+
+        (void)snprintf(name, sizeof name, "%.100s.%lu", word[2], i);
+        status = hf_acquire(store, name, &options, &crowd[crowd_count], &err);
+        if (status != HF_OK) {
+            say(status, &err);
+            return;
+        }
+        crowd_count++;
+    }
+    printf("ok %zu\n", crowd_count);
+}
+
+static void count_crowd(void)
+{
+    size_t held = 0;
+
+    for (size_t i = 0; i < crowd_count; i++)
+        held += hf_lease_loss(crowd[i]) == HF_LOSS_NONE;
+    printf("ok %zu\n", held);
+}
+
 static void on_lease(const char *verb, struct hf_lease **slot, char **word)
 {
     struct hf_lease *lease = *slot;
@@ -161,6 +196,13 @@ static void obey(char **word, size_t count)
         puts("ok");
     } else if (strcmp(word[0], "pairs") == 0 && count > 2) {
         pairs(word);
+    } else if (strcmp(word[0], "end") == 0 && count > 1) {
+        status = hf_end_quarantine(store, word[1], &err);
+        printf("%s %s\n", status == HF_OK ? "ok" : hf_status_name(status), err.text);
+    } else if (strcmp(word[0], "crowd") == 0 && count > 3) {
+        take_crowd(word);
+    } else if (strcmp(word[0], "held") == 0) {
+        count_crowd();
     } else if (strcmp(word[0], "status") == 0 || strcmp(word[0], "list") == 0) {
         const char *name = count > 1 && strcmp(word[1], "-") != 0 ? word[1] : "";
 

@@ -3,6 +3,10 @@
  *
  *   tool_storm URL HOLDS SECONDS TTL_MS [WORKERS [SEED]]
  *
+ * For stores that notice a death slowly, two variables of the environment: STORM_KILL_ODDS, at one
+ * thought of so many (12) somebody is killed, lest all stand behind the dead most of the time; and
+ * STORM_FREEZE_MS, by how much a freeze is longer than the ttl (200), lest nobody is overtaken.
+ *
  * Each worker takes one of LOCKS locks, by turns kept by the keeper and not, reads two counters,
  * dawdles, and writes them plus one: one counter behind a fence, the other without. Meanwhile
  * workers are killed, or frozen for longer than the ttl, at random. Ends when so many holds were
@@ -36,6 +40,8 @@ enum {
     DAWDLE_MAX_MS = 12,
     LONG_WAIT_MS = 30000,
     STEP_MS = 15, /* between two thoughts of the tormentor */
+    KILL_ODDS = 12,
+    FREEZE_MS = 200,
     NAME_MAX_BYTES = 64
 };
 
@@ -76,6 +82,7 @@ struct plan {
     uint32_t ttl_ms;
     int workers;
     uint64_t seed;
+    uint64_t kill_odds, freeze_ms;
     char prefix[NAME_MAX_BYTES];
 };
 
@@ -327,7 +334,8 @@ static void freeze(struct worker *worker, uint64_t *rng)
 {
     stop(worker);
     worker->thaw_ns =
-        hf__now_ns() + ((int64_t)plan.ttl_ms + 200 + below(rng, plan.ttl_ms)) * HF__NS_PER_MS;
+        hf__now_ns() +
+        ((int64_t)(plan.ttl_ms + plan.freeze_ms) + below(rng, plan.ttl_ms)) * HF__NS_PER_MS;
 }
 
 static void thaw(struct worker *worker)
@@ -351,7 +359,7 @@ static void torment(unsigned long *kills, unsigned long *freezes)
                 thaw(&referee->workers[i]);
         if (worker->thaw_ns != 0)
             continue;
-        if (below(&rng, 12) == 0) {
+        if (below(&rng, plan.kill_odds) == 0) {
             end(worker);
             start((int)(worker - referee->workers), &rng);
             (*kills)++;
@@ -391,6 +399,13 @@ static int tell(unsigned long kills, unsigned long freezes)
     return referee->overlaps != 0 || referee->disorders != 0 || fenced_lost != 0;
 }
 
+static uint64_t told(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
 int main(int argc, char **argv)
 {
     unsigned long kills = 0, freezes = 0;
@@ -406,7 +421,9 @@ int main(int argc, char **argv)
     plan.ttl_ms = (uint32_t)strtoul(argv[4], NULL, 10);
     plan.workers = argc > 5 ? atoi(argv[5]) : WORKERS_DEFAULT;
     plan.seed = argc > 6 ? strtoull(argv[6], NULL, 10) : (uint64_t)hf__wall_us();
-    if (plan.workers < 1 || plan.workers > WORKERS_MAX)
+    plan.kill_odds = told("STORM_KILL_ODDS", KILL_ODDS);
+    plan.freeze_ms = told("STORM_FREEZE_MS", FREEZE_MS);
+    if (plan.kill_odds < 1 || plan.workers < 1 || plan.workers > WORKERS_MAX)
         return 64;
     (void)snprintf(plan.prefix, sizeof plan.prefix, "storm/%d/%lld", (int)getpid(),
                    (long long)hf__wall_us());

@@ -3,10 +3,12 @@
 #include "stores/etcd/answer.h"
 #include "stores/etcd/base64.h"
 #include "stores/etcd/holds.h"
+#include "stores/etcd/listen.h"
 #include "stores/etcd/text.h"
 #include "stores/etcd/verdict.h"
 
 #include "../support/check.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,11 +212,11 @@ static void test_table(void **state)
         struct ec_hold *hold;
 
         (void)snprintf(owner, sizeof owner, "%032d", i);
-        hold = ec_hold_new(owner);
+        hold = ec_hold_new(owner, "a lock");
         if (hold == NULL)
             exit(1);
-        hold->lease = 1 + i % 2;
-        hold->until_ns = i == 500 ? 10 : 1000;
+        hold->news.lease = 1 + i % 2;
+        hold->news.until_ns = i == 500 ? 10 : 1000;
         ec_holds_add(&holds, hold);
     }
     check(holds.count == 1000 && ec_holds_find(&holds, owner) != NULL, "a thousand holds");
@@ -246,6 +248,36 @@ static void test_texts(void **state)
     check(text.cut, "what does not fit is cut and says so");
 }
 
+/* Keys one by one while they fit, then the stretch that has them all. */
+static void test_cover(void **state)
+{
+    struct ec_cover cover = {0};
+    char key[16];
+
+    (void)state;
+    for (int i = 0; i < EC_COVER_MAX; i++) {
+        int len = snprintf(key, sizeof key, "k%03d", 500 - 10 * i);
+
+        assert_false(ec_cover_has(&cover, key, (size_t)len));
+        ec_cover_add(&cover, key, (size_t)len);
+        ec_cover_add(&cover, key, (size_t)len); /* once is enough */
+        assert_true(ec_cover_has(&cover, key, (size_t)len));
+        assert_int_equal(cover.count, i + 1);
+    }
+    assert_false(cover.stretch);
+    assert_false(ec_cover_has(&cover, "k495", 4));
+    ec_cover_add(&cover, "k700", 4);
+    assert_true(cover.stretch);
+    assert_true(ec_cover_has(&cover, "k495", 4));
+    assert_true(ec_cover_has(&cover, "k350", 4));
+    assert_true(ec_cover_has(&cover, "k700", 4));
+    assert_false(ec_cover_has(&cover, "k7000", 5)); /* just behind the last */
+    assert_false(ec_cover_has(&cover, "k349", 4));
+    ec_cover_add(&cover, "k3", 2);
+    assert_true(ec_cover_has(&cover, "k349", 4));
+    assert_true(ec_cover_has(&cover, "k3", 2));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_numbers), cmocka_unit_test(test_keys),
         cmocka_unit_test(test_streams), cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_table),   cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_cover),
     };
 
     return cmocka_run_group_tests_name("etcd_pure", tests, NULL, NULL);

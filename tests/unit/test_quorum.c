@@ -13,7 +13,7 @@ static struct hf__quorum five(uint64_t guess)
 {
     struct hf__quorum vote;
 
-    hf__quorum_start(&vote, 5, TTL, guess, 0);
+    hf__quorum_start(&vote, 5, TTL, guess, 0, INT64_MAX);
     return vote;
 }
 
@@ -103,16 +103,80 @@ static void token_is_above_clocks_and_an_applied_guess(void **state)
     struct hf__quorum vote;
 
     (void)state;
-    hf__quorum_start(&vote, 3, TTL, 100, 0);
+    hf__quorum_start(&vote, 3, TTL, 100, 0, INT64_MAX);
     hf__quorum_on_grant(&vote, 0, 5, true, 10, MS);
     hf__quorum_on_grant(&vote, 1, 5, false, 10, MS);
     assert_int_equal(no(&vote, 2, HF__NO_ANSWER), HF__QUORUM_RAISE);
     assert_int_equal(vote.token, 101);
 
-    hf__quorum_start(&vote, 3, TTL, 100, 0);
+    hf__quorum_start(&vote, 3, TTL, 100, 0, INT64_MAX);
     hf__quorum_on_grant(&vote, 0, 5, false, 10, MS);
     assert_int_equal(hf__quorum_on_grant(&vote, 1, 0, false, 70, MS), HF__QUORUM_RAISE);
     assert_int_equal(vote.token, 71); /* the guess was applied nowhere */
+}
+
+#define S_US 1000000LL
+
+/* A grant without the guess, by a node whose clock says so many seconds. */
+static enum hf__quorum_action grant_at(struct hf__quorum *vote, unsigned node, uint64_t clock_s)
+{
+    enum hf__quorum_action action =
+        hf__quorum_on_grant(vote, node, 0, false, clock_s * (uint64_t)S_US, 1 * MS);
+
+    assert_true(hf__quorum_consistent(vote));
+    return action;
+}
+
+/* A clock a minute ahead must neither move the tokens nor keep the others from agreeing, wherever
+ * it stands and whenever it answers. */
+static void a_clock_of_its_own_has_no_vote(void **state)
+{
+    (void)state;
+    for (unsigned bad = 0; bad < 5; bad++)
+        for (unsigned first = 0; first < 5; first++) {
+            struct hf__quorum vote;
+            unsigned answers = 0;
+
+            hf__quorum_start(&vote, 5, TTL, 1, 0, 20 * S_US);
+            for (unsigned n = 0; n < 5 && vote.phase == HF__PHASE_GRANT; n++, answers++) {
+                unsigned node = (first + n) % 5;
+
+                (void)grant_at(&vote, node, node == bad ? 1060 : 1000 + node);
+            }
+            assert_int_equal(vote.phase, HF__PHASE_RAISE);
+            assert_true(vote.token < 1010 * (uint64_t)S_US);
+            assert_false(hf__quorum_raises(&vote, bad));
+            if (vote.node[bad].state == HF__NODE_NO)
+                assert_int_equal(vote.node[bad].no, HF__NO_CLOCK);
+            for (unsigned node = 0; node < 5; node++)
+                (void)hf__quorum_on_raise(&vote, node, MS);
+            assert_int_equal(vote.phase, HF__PHASE_DONE);
+        }
+}
+
+/* Without a majority of clocks that are close to each other there is no token. */
+static void clocks_that_do_not_agree_make_no_token(void **state)
+{
+    struct hf__quorum vote;
+
+    (void)state;
+    hf__quorum_start(&vote, 5, TTL, 1, 0, 20 * S_US);
+    for (unsigned node = 0; node < 4; node++)
+        assert_int_equal(grant_at(&vote, node, 1000 + 30 * (node / 2)), HF__QUORUM_WAIT);
+    assert_int_equal(grant_at(&vote, 4, 1060), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_CLOCKS);
+    /* With another node held elsewhere it is busy: that passes. */
+    hf__quorum_start(&vote, 3, TTL, 1, 0, 20 * S_US);
+    assert_int_equal(grant_at(&vote, 0, 1000), HF__QUORUM_WAIT);
+    assert_int_equal(grant_at(&vote, 1, 1060), HF__QUORUM_WAIT);
+    assert_int_equal(no(&vote, 2, HF__NO_HELD), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_HELD);
+    /* Silence may have agreed with one of them. */
+    hf__quorum_start(&vote, 3, TTL, 1, 0, 20 * S_US);
+    assert_int_equal(grant_at(&vote, 0, 1000), HF__QUORUM_WAIT);
+    assert_int_equal(grant_at(&vote, 1, 1060), HF__QUORUM_WAIT);
+    assert_int_equal(no(&vote, 2, HF__NO_ANSWER), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_UNKNOWN);
 }
 
 static void no_token_above_the_last(void **state)
@@ -131,7 +195,7 @@ static void a_refused_raise_fails_the_attempt(void **state)
     struct hf__quorum vote;
 
     (void)state;
-    hf__quorum_start(&vote, 3, TTL, 100, 0);
+    hf__quorum_start(&vote, 3, TTL, 100, 0, INT64_MAX);
     grant(&vote, 0, 200);
     assert_int_equal(grant(&vote, 1, 200), HF__QUORUM_RAISE);
     assert_int_equal(hf__quorum_on_raise(&vote, 0, MS), HF__QUORUM_WAIT);
@@ -262,11 +326,11 @@ static void renewal_needs_a_majority_of_either_kind(void **state)
 
     (void)state;
     hf__quorum_start_extend(&vote, 5, TTL, 0);
-    hf__quorum_on_yes(&vote, 0, MS);
+    hf__quorum_on_yes(&vote, 0, true, MS);
     no(&vote, 1, HF__NO_HELD);
-    hf__quorum_on_yes(&vote, 2, MS);
+    hf__quorum_on_yes(&vote, 2, true, MS);
     no(&vote, 3, HF__NO_HELD);
-    assert_int_equal(hf__quorum_on_yes(&vote, 4, MS), HF__QUORUM_DONE);
+    assert_int_equal(hf__quorum_on_yes(&vote, 4, true, MS), HF__QUORUM_DONE);
     assert_true(hf__quorum_consistent(&vote));
 
     /* Two that lost it and one that is silent: nobody may call that lost. */
@@ -291,14 +355,39 @@ static void renewal_needs_a_majority_of_either_kind(void **state)
     assert_int_equal(vote.why, HF__WHY_HELD);
 }
 
+/* Nodes that granted late hold the key and do not know the token. */
+static void a_majority_knows_the_token(void **state)
+{
+    struct hf__quorum vote;
+
+    (void)state;
+    hf__quorum_start_extend(&vote, 5, TTL, 0);
+    assert_int_equal(hf__quorum_on_yes(&vote, 0, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_yes(&vote, 1, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_yes(&vote, 2, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_yes(&vote, 3, true, MS), HF__QUORUM_DONE);
+
+    hf__quorum_start_extend(&vote, 3, TTL, 0);
+    assert_int_equal(hf__quorum_on_yes(&vote, 0, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_yes(&vote, 1, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(no(&vote, 2, HF__NO_UNREACHABLE), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_UNKNOWN);
+
+    hf__quorum_start_extend(&vote, 3, TTL, 0);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(hf__quorum_on_yes(&vote, i, false, MS), HF__QUORUM_WAIT);
+    assert_int_equal(hf__quorum_on_yes(&vote, 2, false, MS), HF__QUORUM_FAILED);
+    assert_int_equal(vote.why, HF__WHY_HELD); /* by another token */
+}
+
 static void release_is_never_too_late(void **state)
 {
     struct hf__quorum vote;
 
     (void)state;
     hf__quorum_start_extend(&vote, 3, 0, 0);
-    hf__quorum_on_yes(&vote, 0, INT64_MAX);
-    assert_int_equal(hf__quorum_on_yes(&vote, 1, INT64_MAX), HF__QUORUM_DONE);
+    hf__quorum_on_yes(&vote, 0, true, INT64_MAX);
+    assert_int_equal(hf__quorum_on_yes(&vote, 1, true, INT64_MAX), HF__QUORUM_DONE);
 }
 
 int main(void)
@@ -309,12 +398,15 @@ int main(void)
         cmocka_unit_test(an_answer_counts_once),
         cmocka_unit_test(guess_not_applied_makes_a_second_round),
         cmocka_unit_test(token_is_above_clocks_and_an_applied_guess),
+        cmocka_unit_test(a_clock_of_its_own_has_no_vote),
+        cmocka_unit_test(clocks_that_do_not_agree_make_no_token),
         cmocka_unit_test(no_token_above_the_last),
         cmocka_unit_test(a_refused_raise_fails_the_attempt),
         cmocka_unit_test(who_is_to_blame),
         cmocka_unit_test(a_raise_without_an_answer_is_unknown),
         cmocka_unit_test(votes_after_the_end_of_the_lease_are_worth_nothing),
         cmocka_unit_test(renewal_needs_a_majority_of_either_kind),
+        cmocka_unit_test(a_majority_knows_the_token),
         cmocka_unit_test(release_is_never_too_late),
     };
 

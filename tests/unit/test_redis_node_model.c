@@ -190,34 +190,63 @@ static void try_raise(size_t row, uint64_t owner, bool known)
     rd_reply_free(reply);
 }
 
+/* The counter, one below, one above. */
+static uint64_t a_token(void)
+{
+    return t.model.counter > 1 ? t.model.counter - 1 + draw(3) : 1;
+}
+
 static void try_renew(size_t row, uint64_t owner)
 {
     struct rd_request request = {0};
+    uint64_t token = a_token();
+    struct sim_answer expected;
     struct rd_reply *reply;
 
-    rd_script_begin(&request, RD_SCRIPT_RENEW, &t.keys, 4);
+    rd_script_begin(&request, RD_SCRIPT_REDLOCK_RENEW, &t.keys, 4);
     rd_request_word(&request, owner_text(owner));
+    rd_request_number(&request, (int64_t)token);
     rd_request_number(&request, TTL_MS);
-    rd_request_number(&request, (int64_t)t.model.counter);
-    rd_request_word(&request, "0");
+    rd_request_word(&request, draw(2) == 0 ? "0" : "1");
     reply = ask(&request);
-    check_row(
-        verdict_of(reply, SIM_HELD) ==
-            sim_node_renew(&t.model, &(struct sim_rules){0}, owner, TTL_MS, t.clock_us).verdict,
-        row);
+    expected = sim_node_renew(&t.model, &(struct sim_rules){0}, owner, token, TTL_MS, t.clock_us);
+    check_row(verdict_of(reply, SIM_HELD) == expected.verdict, row);
+    if (expected.verdict == SIM_YES)
+        check_row((rd_reply_number(reply, -1) == 1) == expected.exact, row);
+    rd_reply_free(reply);
+}
+
+static void try_look(size_t row, uint64_t owner)
+{
+    struct rd_request request = {0};
+    struct sim_node copy = t.model;
+    uint64_t token = a_token();
+    struct sim_answer expected;
+    struct rd_reply *reply;
+
+    rd_script_begin(&request, RD_SCRIPT_REDLOCK_LOOK, &t.keys, 2);
+    rd_request_word(&request, owner_text(owner));
+    rd_request_number(&request, (int64_t)token);
+    reply = ask(&request);
+    expected = sim_node_renew(&copy, &(struct sim_rules){0}, owner, token, TTL_MS, t.clock_us);
+    check_row(rd_reply_is(reply, "held") == (expected.verdict == SIM_YES), row);
+    if (expected.verdict == SIM_YES)
+        check_row((rd_reply_number(rd_reply_at(reply, 3), -1) == 1) == expected.exact, row);
     rd_reply_free(reply);
 }
 
 static void try_release(size_t row, uint64_t owner)
 {
     struct rd_request request = {0};
+    uint64_t token = draw(3) == 0 ? 0 : a_token();
     struct rd_reply *reply;
 
     rd_script_begin(&request, RD_SCRIPT_REDLOCK_RELEASE, &t.keys, 2);
     rd_request_word(&request, owner_text(owner));
-    rd_request_number(&request, (int64_t)t.model.counter);
+    rd_request_number(&request, (int64_t)token);
     reply = ask(&request);
-    check_row(verdict_of(reply, SIM_HELD) == sim_node_release(&t.model, owner, t.clock_us).verdict,
+    check_row(verdict_of(reply, SIM_HELD) ==
+                  sim_node_release(&t.model, owner, token, t.clock_us).verdict,
               row);
     rd_reply_free(reply);
 }
@@ -246,8 +275,10 @@ static void answers_like_redis(void **state)
             try_grant(row, owner, true);
         else if (op < 11)
             try_raise(row, t.model.owner != 0 && draw(4) > 0 ? t.model.owner : owner, true);
-        else if (op < 14)
+        else if (op < 13)
             try_renew(row, owner);
+        else if (op < 14)
+            try_look(row, owner);
         else if (op < 17)
             try_release(row, owner);
         else if (op == 17)

@@ -1,8 +1,10 @@
 /* test_run_tree.c - finding and signalling a tree of processes. */
 #include "../support/check.h"
 #include "cli/kill.c"
+#include "cli/run_children.c"
 #include "cli/run_tree.c"
 
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -44,15 +46,20 @@ static pid_t start_chain(void)
     return first;
 }
 
-/* Orphans come to us, so the chain is gone when we have reaped DEPTH of them. */
-static void end_chain(void)
+/* Orphans come to us, so the chain is gone when we have reaped all of them. */
+static void end_chain_of(int count)
 {
-    for (int i = 0; i < DEPTH; i++) {
+    for (int i = 0; i < count; i++) {
         int status;
         assert_true(waitpid(-1, &status, 0) > 0);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     }
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+}
+
+static void end_chain(void)
+{
+    end_chain_of(DEPTH);
 }
 
 static void both_ways_find_the_same(void **state)
@@ -165,6 +172,66 @@ static void what_cannot_be_read_is_not_empty(void **state)
     end_chain();
 }
 
+/* In a PID namespace with the /proc of the one above it. Exits with the number of what is wrong. */
+_Noreturn static void look_from_inside(void)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    pid_t first = start_chain();
+    if (run_tree_find(&tree, getpid(), NULL) || tree.count != 0)
+        _exit(1);
+    if (run_tree_find_by_stat(&tree, getpid(), NULL) || tree.count != 0)
+        _exit(2);
+    for (int left = DEPTH; left > 0; left--) {
+        run_children_find(&tree, NULL, first);
+        if (tree.count != 1 || tree.list[0].parent != getpid())
+            _exit(3);
+        run_tree_signal(&tree, SIGKILL);
+        if (waitpid(tree.list[0].pid, NULL, 0) != tree.list[0].pid)
+            _exit(4);
+    }
+    run_children_find(&tree, NULL, first);
+    _exit(tree.count == 0 ? 0 : 5);
+}
+
+static void another_namespaces_proc_is_not_believed(void **state)
+{
+    (void)state;
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (unshare(CLONE_NEWPID) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
+            _exit(77);
+        pid_t inside = fork();
+        if (inside == 0)
+            look_from_inside();
+        _exit(waitpid(inside, &status, 0) == inside && WIFEXITED(status) ? WEXITSTATUS(status) : 9);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* Also beside children from before, and whatever numbers they have. */
+static void children_are_found_without_proc(void **state)
+{
+    (void)state;
+    struct run_foreign foreign = {.count = 1};
+    foreign.list[0] = start_chain();
+    pid_t first = start_chain();
+    run_children_find(&tree, &foreign, first);
+    assert_int_equal(tree.count, 1);
+    assert_int_equal(tree.list[0].pid, first);
+    run_children_find(&tree, &foreign, 0);
+    assert_int_equal(tree.count, 1);
+    run_children_find(&tree, NULL, 0);
+    assert_int_equal(tree.count, 2);
+    assert_true(run_tree_find(&tree, getpid(), NULL));
+    run_tree_signal(&tree, SIGKILL);
+    end_chain_of(2 * DEPTH);
+}
+
 static void parents_are_read_past_odd_names(void **state)
 {
     (void)state;
@@ -187,6 +254,8 @@ int main(void)
         cmocka_unit_test(foreign_children_are_left_alone),
         cmocka_unit_test(a_process_that_is_no_descendant_is_not_signalled),
         cmocka_unit_test(what_cannot_be_read_is_not_empty),
+        cmocka_unit_test(another_namespaces_proc_is_not_believed),
+        cmocka_unit_test(children_are_found_without_proc),
         cmocka_unit_test(parents_are_read_past_odd_names),
     };
 

@@ -261,7 +261,7 @@ static void the_wrong_option_is_named(void **state)
          "the option \"maxttl\" is unknown; did you mean max_ttl?"},
         {"redis://127.0.0.1:1?frobnicate=on", "the option \"frobnicate\" is unknown; known are"},
         {"etcd://127.0.0.1:1?prefx=1", "\"prefx\" is unknown; did you mean prefix?"},
-        {"zookeeper://127.0.0.1:1?tikc=1", "\"tikc\" is unknown; known are"},
+        {"zookeeper://127.0.0.1:1?tikc=1", "\"tikc\" is unknown; did you mean tick?"},
         {"postgres://127.0.0.1:1/db?maxttl=5s", "\"maxttl\""},
         {"zookeeper://127.0.0.1:1?password_file=", "password_file"},
         {"zookeeper://127.0.0.1:1?Zq7x=1", "unknown"},

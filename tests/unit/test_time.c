@@ -39,6 +39,16 @@ static void sums_stop_at_the_end(void **state)
     assert_true(hf__time_add(INT64_MIN, INT64_MAX) == -1);
 }
 
+static void lengths_stop_at_the_end(void **state)
+{
+    (void)state;
+    assert_int_equal(hf__ms_to_ns(0), 0);
+    assert_int_equal(hf__ms_to_ns(1500), 1500000000);
+    assert_int_equal(hf__ms_to_ns(9223372036854), 9223372036854000000);
+    assert_int_equal(hf__ms_to_ns(9223372036855), INT64_MAX);
+    assert_int_equal(hf__ms_to_ns(INT64_MAX), INT64_MAX);
+}
+
 static void poll_keeps_its_deadline(void **state)
 {
     int64_t start = hf__now_ns();
@@ -119,6 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clocks_go_forward),
         cmocka_unit_test(sums_stop_at_the_end),
+        cmocka_unit_test(lengths_stop_at_the_end),
         cmocka_unit_test(poll_keeps_its_deadline),
         cmocka_unit_test(poll_is_restarted_after_a_signal),
         cmocka_unit_test(random_is_not_constant),

@@ -54,7 +54,7 @@ is $status 77 'a chroot in which we may not create: 77'
 like "$out" 'holdfast: *theirs*' 'in a sentence'
 
 for bad in 'zookeeper:/x' 'zookeeper://' 'zookeeper://h:0' 'zookeeper://h:99999' 'zookeeper://h/a/../b' \
-    'zookeeper://h?what=1' 'zookeeper://,h' 'zookeeper://:x@h' 'zookeeper://h/%zz'; do
+    'zookeeper://h?what=1' 'zookeeper://h?tick=0' 'zookeeper://h?tick=soon' 'zookeeper://,h' 'zookeeper://:x@h' 'zookeeper://h/%zz'; do
     try "$bad" run job -- true
     is $status 64 "$bad is refused"
 done

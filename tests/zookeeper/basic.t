@@ -7,7 +7,7 @@ set -u
 java_options='-Dzookeeper.forceSync=no -Dznode.container.checkIntervalMs=500'
 zk_start a minSessionTimeout=400 maxSessionTimeout=4000
 proxy_start p a
-url=zookeeper://$(hosts p)
+url="zookeeper://$(hosts p)?tick=200ms"
 children() { kazoo a "print(*(k.get_children('/holdfast/$1') if k.exists('/holdfast/$1') else []))"; }
 
 # A pair is two requests, if nobody came between. Pings and the like are few.
@@ -50,8 +50,8 @@ ok $? 'and no child stays behind'
 gone one
 
 # A stopped client: its session ends behind its back, the next in line gets the lock.
-client one "zookeeper://$(hosts a)"
-client two "zookeeper://$(hosts a)"
+client one "zookeeper://$(hosts a)?tick=200ms"
+client two "zookeeper://$(hosts a)?tick=200ms"
 ask one acquire 1 stopped 1500 0 kept
 first=$(token)
 tell two acquire 1 stopped 1500 30000

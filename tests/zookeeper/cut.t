@@ -12,7 +12,7 @@ count_bytes() {
     [ "$proxied" -gt 1000000 ]
 }
 
-counters_start 3 "zookeeper://$(hosts p)/cut" 60 2000
+counters_start 3 "zookeeper://$(hosts p)/cut?tick=200ms" 60 2000
 eventually 60 count_bytes
 ok $? "a million bytes went through ($proxied)"
 counters_stop

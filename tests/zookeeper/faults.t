@@ -33,7 +33,7 @@ find_leader() {
 }
 others() { echo e1 e2 e3 | tr ' ' '\n' | grep -v "^$1\$"; }
 
-counters_start 4 "zookeeper://$(hosts e1 e2 e3)/faults" 200 2000
+counters_start 4 "zookeeper://$(hosts e1 e2 e3)/faults?tick=200ms" 200 2000
 counts_on 'three servers'
 
 find_leader

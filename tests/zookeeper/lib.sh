@@ -53,7 +53,7 @@ zk_config() {
 zk_launch() {
     # shellcheck disable=SC2086 # lists of words
     ${server_wrap-} java -Xmx128m ${java_compiler--XX:TieredStopAtLevel=1} -XX:+UseSerialGC \
-        ${java_options--Dzookeeper.forceSync=no} -cp '/usr/share/java/*' \
+        ${java_options--Dzookeeper.forceSync=no} -cp "${TEST_ZOOKEEPER_JARS:-/usr/share/java/*}" \
         org.apache.zookeeper.server.quorum.QuorumPeerMain "$dir/$1/conf" >"$dir/$1/log" 2>&1 &
     server_pid[$1]=$!
     disown $!

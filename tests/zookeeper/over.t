@@ -5,7 +5,7 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 zk_start a minSessionTimeout=400 maxSessionTimeout=80000
-url=zookeeper://$(hosts a)
+url="zookeeper://$(hosts a)?tick=200ms"
 client one "$url"
 client two "$url"
 may() { # RIGHTS : of everybody, on the lock "over"
@@ -50,6 +50,8 @@ ask one owner 1
 owner=${answer#ok }
 ask two adopt 1 hidden "$owner" "$hidden"
 like "$answer" "ok $hidden *" 'another process finds the hold'
+left=${answer##*left=}
+above 501 "${left%% *}" 'and relies on it for a moment only (ms)'
 ask two leave 1
 kazoo a "k.set_acls('/holdfast/hidden/' + k.get_children('/holdfast/hidden')[0],
     [make_acl('world', 'anyone', write=True, delete=True, admin=True)])"

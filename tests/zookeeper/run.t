@@ -6,7 +6,7 @@ set -u
 stepping_clock
 zk_start a minSessionTimeout=400 maxSessionTimeout=4000 # leases of 3 s at most
 server_wrap=
-HOLDFAST_STORE=zookeeper://$(hosts a)
+HOLDFAST_STORE="zookeeper://$(hosts a)?tick=200ms"
 export HOLDFAST_STORE
 under() { "$hf" run --ttl 3s "$@"; }
 says() { grep -q "$1" "$2"; }

@@ -5,6 +5,7 @@
 
 #if __has_include(<zookeeper/zookeeper.h>)
 #include "stores/zookeeper/line.c"
+#include "stores/zookeeper/margin.c"
 #include "stores/zookeeper/memory.c"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-lock-"
@@ -98,9 +99,36 @@ static void check_data(void)
        "anything else is not");
 }
 
+/* Every session that is asked for carries its lease, and leaves what the leader needs. */
+static bool margin_holds(uint32_t ttl_ms, uint32_t tick_ms)
+{
+    uint32_t session_ms = zk_session_for_lease(ttl_ms, tick_ms);
+    uint32_t lease_ms = zk_lease_of_session(session_ms, tick_ms);
+
+    return lease_ms >= ttl_ms &&
+           session_ms - lease_ms >= tick_ms / 2 + tick_ms / 4 + session_ms / ZK_TOUCHES;
+}
+
+static void check_margin(void)
+{
+    static const uint32_t ticks[] = {ZK_TICK_MIN_MS, 200, 2000, 3000, ZK_TICK_MAX_MS};
+    bool good = true;
+
+    ok(zk_session_for_lease(30000, 2000) == 40000 && zk_lease_of_session(40000, 2000) == 30000,
+       "the default ttl fits the default limit");
+    for (size_t i = 0; i < sizeof ticks / sizeof *ticks; i++)
+        for (uint32_t ttl_ms = 100; ttl_ms <= HF_TTL_MAX_MS; ttl_ms += 1 + ttl_ms / 97)
+            good = good && margin_holds(ttl_ms, ticks[i]);
+    ok(good, "the margin is more than half a tick, whatever the ttl");
+    ok(zk_lease_of_session(4000, 2000) < 3000, "the shortest session by default, too");
+    ok(zk_lease_of_session(1500, 2000) == 0 && zk_lease_of_session(0, 2000) == 0,
+       "a session below the margin carries nothing");
+}
+
 int main(void)
 {
     check_sequence();
+    check_margin();
     check_order();
     check_memory();
     check_data();

@@ -63,8 +63,8 @@ static enum hf_status find_lease(struct ec_try *t, struct ec_lease *out, struct 
     enum hf_status status = HF_OK;
 
     if (ec_is_kept(t->claim))
-        return ec_lease_class(t->store, t->claim->name, t->claim->ttl_ms, false, &t->patience, out,
-                              err);
+        return ec_lease_class(t->store, t->claim->name, t->claim->ttl_ms, EC_USE_ATTEMPT,
+                              &t->patience, out, err);
     memset(&look, 0, sizeof look);
     if (was_contended(t->store) && !looks_free(t))
         status = ec_look(t->store, t->claim->name, &t->keys, 0, &t->patience, &look, err);
@@ -91,7 +91,7 @@ static enum hf_status try_now(struct ec_try *t, struct hf_grant *grant, struct h
         if (status != HF_OK)
             return status;
         status = take(t, &lease, grant, &verdict, err);
-        if (status != HF_OK && !ec_is_kept(t->claim) && status != HF_UNKNOWN)
+        if (status != HF_OK && !ec_is_kept(t->claim) && status != HF_UNKNOWN && !t->ours)
             ec_lease_drop(t->store, lease.id);
         if (verdict != EC_NO_LEASE)
             break;
@@ -116,7 +116,7 @@ enum hf_status ec_acquire(struct hf_store_base *base, const struct hf_claim *cla
 
     t.budget_ns = claim->deadline_ns - base->host->now_ns();
     ec_keys_make(&t.keys, store->url.prefix, claim->name, claim->owner);
-    t.spare = ec_hold_new(claim->owner);
+    t.spare = ec_hold_new(claim->owner, claim->name);
     if (t.spare == NULL)
         return hf__nomem(err);
     status = try_now(&t, grant, err);
@@ -134,8 +134,11 @@ static enum hf_status granted(struct ec_try *t, const struct ec_lease *lease, ui
     grant->token = token;
     grant->sent_at_ns = lease->sent_at_ns;
     if (ec_is_kept(t->claim))
-        ec_hold_note(t->store, &t->spare, t->claim->owner, false, lease->id,
-                     lease->sent_at_ns + (int64_t)t->claim->ttl_ms * HF__NS_PER_MS);
+        ec_hold_note(t->store, &t->spare, t->claim->owner,
+                     &(struct ec_hold_news){.lease = lease->id,
+                                            .until_ns = lease->sent_at_ns +
+                                                        (int64_t)t->claim->ttl_ms * HF__NS_PER_MS,
+                                            .token = token});
     return HF_OK;
 }
 
@@ -197,8 +200,10 @@ static enum hf_status take(struct ec_try *t, const struct ec_lease *lease, struc
         /* Put, and not told with which token: that can be read. */
         status = token > 0 ? granted(t, lease, token, grant) : settle(t, lease, grant, err);
     } else {
-        if (ec_answer_kv(ec_answer_part(answer.json, 0), 0, &head))
+        if (ec_answer_kv(ec_answer_part(answer.json, 0), 0, &head)) {
             ec_note_holder(t, &head);
+            t->ours = head.lease == lease->id;
+        }
         status = ec_busy(t, err);
     }
     ec_answer_release(&answer);

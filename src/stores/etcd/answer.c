@@ -128,8 +128,20 @@ bool ec_answer_deleted(const cJSON *part, struct ec_kv *out)
     return read_kv(cJSON_GetArrayItem(member(part, "prev_kvs"), 0), out);
 }
 
+/* Says which key was deleted. */
+static void tell(const struct ec_stream *stream, const cJSON *event)
+{
+    const cJSON *item = member(event, "kv");
+    struct ec_kv kv = {0};
+
+    if (!ec_base64_decode_start(kv.key, sizeof kv.key, text_of(item, "key"), &kv.key_len, &kv.cut))
+        return;
+    kv.mod_revision = (uint64_t)ec_answer_number(item, "mod_revision");
+    stream->fn(stream->data, &kv);
+}
+
 /* One message: {"result":{...}} or {"error":{...}}. */
-static enum ec_event read_event(const char *data, size_t len)
+static enum ec_event read_event(struct ec_stream *stream, const char *data, size_t len)
 {
     cJSON *message = ec_answer_parse(data, len);
     const cJSON *result = member(message, "result");
@@ -140,12 +152,17 @@ static enum ec_event read_event(const char *data, size_t len)
         ec_answer_number(result, "compact_revision") > 0) {
         out = EC_EVENT_BROKEN;
     } else {
-        if (cJSON_IsTrue(member(result, "created")))
+        if (cJSON_IsTrue(member(result, "created"))) {
             out = EC_EVENT_CREATED;
+            stream->created++;
+        }
         cJSON_ArrayForEach(event, member(result, "events"))
         {
-            if (strcmp(text_of(event, "type"), "DELETE") == 0)
-                out = EC_EVENT_DELETED;
+            if (strcmp(text_of(event, "type"), "DELETE") != 0)
+                continue;
+            out = EC_EVENT_DELETED;
+            if (stream->fn != NULL)
+                tell(stream, event);
         }
     }
     cJSON_Delete(message);
@@ -166,7 +183,7 @@ void ec_stream_feed(struct ec_stream *stream, const char *data, size_t len)
             }
             stream->line[stream->len++] = data[i];
         } else if (stream->len > 0) {
-            enum ec_event event = read_event(stream->line, stream->len);
+            enum ec_event event = read_event(stream, stream->line, stream->len);
 
             if (event > stream->event)
                 stream->event = event;

@@ -40,10 +40,16 @@ enum ec_event {
     EC_EVENT_BROKEN   /* cancelled, compacted, or no watch at all: read and begin anew */
 };
 
+typedef void ec_deleted_fn(void *data, const struct ec_kv *kv);
+
 struct ec_stream {
     char *line; /* one message, as far as it came */
     size_t len;
-    enum ec_event event; /* the strongest so far */
+    enum ec_event event; /* the strongest so far                           */
+    unsigned created;    /* how often etcd said that it watches            */
+    unsigned wanted;     /* how often it will, if somebody waits for it    */
+    ec_deleted_fn *fn;   /* NULL: nobody asks which; else called for each: */
+    void *data;          /* key and mod revision alone are filled in       */
 };
 
 /* Takes in what the server sent. Cuts it into lines and reads each. */

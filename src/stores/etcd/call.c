@@ -8,6 +8,7 @@
 
 #define CONNECT_MS     1500 /* to connect, where there are other servers to turn to   */
 #define TRY_MIN_NS     (300 * HF__NS_PER_MS)
+#define HASTY_NS       (200 * HF__NS_PER_MS) /* for one that is in a hurry, once for each server */
 #define PAUSE_NS       (50 * HF__NS_PER_MS)
 #define RESOLVE_MAX_NS (1500 * HF__NS_PER_MS) /* kept back to find out what became of a request */
 #define SIGN_INS_MAX   3                      /* per call */
@@ -20,19 +21,59 @@ static enum hf_status sign_in(struct ec_store *store, const struct ec_call *call
 struct course {
     size_t unsent; /* servers in a row that were not reached */
     unsigned signed_in;
+    size_t hasty;          /* tries that were cut short on purpose    */
+    bool silent;           /* the last one was sent, and nobody answered in time */
     enum hf_status status; /* why the last try failed */
 };
 
+/* Idle lines that were heard from last before a request that was not answered: their connections
+ * may be just as dead. Takes them out. Lock held. */
+static struct ec_line *cut_silent(struct ec_store *store)
+{
+    struct ec_line **at = &store->lines;
+    struct ec_line *silent = NULL;
+
+    while (*at != NULL) {
+        struct ec_line *line = *at;
+
+        if (line->busy || line->heard_ns > store->silent_ns) {
+            at = &line->next;
+            continue;
+        }
+        *at = line->next;
+        line->next = silent;
+        silent = line;
+    }
+    return silent;
+}
+
+/* Nobody answered a request that was sent then. */
+static void note_silence(struct ec_store *store, int64_t sent_at_ns)
+{
+    (void)pthread_mutex_lock(&store->lock);
+    if (store->silent_ns < sent_at_ns)
+        store->silent_ns = sent_at_ns;
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
 struct ec_line *ec_line_take(struct ec_store *store)
 {
+    struct ec_line *silent;
     struct ec_line *line;
 
     (void)pthread_mutex_lock(&store->lock);
+    silent = cut_silent(store);
     for (line = store->lines; line != NULL && line->busy;)
         line = line->next;
     if (line != NULL)
         line->busy = true;
     (void)pthread_mutex_unlock(&store->lock);
+    while (silent != NULL) {
+        struct ec_line *next = silent->next;
+
+        ec_line_close(silent, false);
+        silent = next;
+    }
     if (line != NULL || (line = ec_line_open(store->base.host, &store->url)) == NULL)
         return line;
     line->busy = true;
@@ -183,7 +224,7 @@ static enum ec_verdict judge(const struct ec_line *line, const cJSON *json, char
 
 /* How long this try may take. */
 static int64_t try_until_ns(const struct ec_store *store, const struct ec_call *call,
-                            int64_t now_ns)
+                            struct course *course, int64_t now_ns)
 {
     int64_t left_ns = call->patience.deadline_ns - now_ns;
     int64_t back_ns = left_ns / 3 < RESOLVE_MAX_NS ? left_ns / 3 : RESOLVE_MAX_NS;
@@ -192,7 +233,10 @@ static int64_t try_until_ns(const struct ec_store *store, const struct ec_call *
     if (!call->repeatable)
         return call->patience.deadline_ns - back_ns;
     share_ns = left_ns / (int64_t)store->url.endpoint_count;
-    if (share_ns < TRY_MIN_NS)
+    /* Once around quickly: one server that is stuck must not hold up every start. */
+    if (call->hasty && store->url.endpoint_count > 1 && course->hasty++ < store->url.endpoint_count)
+        share_ns = HASTY_NS;
+    else if (share_ns < TRY_MIN_NS)
         share_ns = TRY_MIN_NS;
     return share_ns < left_ns ? now_ns + share_ns : call->patience.deadline_ns;
 }
@@ -254,6 +298,7 @@ static bool unanswered(struct ec_store *store, const struct ec_call *call,
     if (fate == EC_NOT_SENT)
         return ++course->unsent >= store->url.endpoint_count;
     course->unsent = 0;
+    course->silent = line->code == CURLE_OPERATION_TIMEDOUT;
     if (!call->repeatable)
         course->status = HF_UNKNOWN;
     return !call->repeatable;
@@ -277,7 +322,7 @@ static bool try_once(struct ec_store *store, const struct ec_call *call, struct 
     (void)pthread_mutex_unlock(&store->lock);
     ec_where(store, endpoint, auth);
     out->sent_at_ns = store->base.host->now_ns();
-    patience.deadline_ns = try_until_ns(store, call, out->sent_at_ns);
+    patience.deadline_ns = try_until_ns(store, call, course, out->sent_at_ns);
     connect_ms = (patience.deadline_ns - out->sent_at_ns) / HF__NS_PER_MS;
     if (!alone && connect_ms > CONNECT_MS)
         connect_ms = CONNECT_MS;
@@ -290,9 +335,15 @@ static bool try_once(struct ec_store *store, const struct ec_call *call, struct 
             return true;
         if (*verdict == EC_SIGN_IN)
             return false; /* the same server, with the new token */
-    } else if (unanswered(store, call, line, fate, endpoint, course, verdict, err)) {
-        ec_turn_away(store, endpoint);
-        return true;
+    } else {
+        bool over = unanswered(store, call, line, fate, endpoint, course, verdict, err);
+
+        if (course->silent)
+            note_silence(store, out->sent_at_ns);
+        if (over) {
+            ec_turn_away(store, endpoint);
+            return true;
+        }
     }
     ec_turn_away(store, endpoint);
     if (fate == EC_ANSWERED || course->unsent == 0) {
@@ -322,6 +373,12 @@ enum hf_status ec_call(struct ec_store *store, const struct ec_call *call, struc
     if (line == NULL)
         return hf__nomem(err);
     for (int round = 0; round < ROUNDS_MAX && !over; round++) {
+        if (course.silent) { /* not on a connection of the same age */
+            ec_line_give(store, line);
+            if ((line = ec_line_take(store)) == NULL)
+                return hf__nomem(err);
+            course.silent = false;
+        }
         over = try_once(store, call, line, &course, out, verdict, err);
         if (!over && store->base.host->now_ns() >= call->patience.deadline_ns)
             over = true;

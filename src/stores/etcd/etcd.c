@@ -1,6 +1,7 @@
 /* etcd.c - the etcd store: its table of operations, opening and closing. */
 #include "stores/etcd/etcd.h"
 #include "base/base.h"
+#include "stores/etcd/listen.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ static const struct hf_store_ops ops = {
     .release = ec_release,
     .list = ec_list,
     .renew_many = ec_renew_many,
+    .listen = ec_listen,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -48,7 +50,8 @@ static enum hf_status meet(struct ec_store *store, int64_t deadline_ns, struct h
     struct ec_call call = {.path = "/v3/kv/range",
                            .body = &body,
                            .patience = {.deadline_ns = deadline_ns, .cancel_fd = -1},
-                           .repeatable = true};
+                           .repeatable = true,
+                           .hasty = true};
     struct ec_answer answer;
     enum hf_status status;
 
@@ -105,6 +108,7 @@ static void store_close(struct hf_store_base *base, bool forked)
         store->lines = line->next;
         ec_line_close(line, forked);
     }
+    ec_listener_close(store);
     ec_holds_release(&store->holds);
     if (!forked)
         (void)pthread_mutex_destroy(&store->lock);

@@ -7,7 +7,8 @@
  *   many.c     renewing many at once
  *   list.c     what is held
  *   lease.c    etcd's leases: one per ttl class, and private ones
- *   holds.c    which key of ours is on which lease
+ *   holds.c    which key of ours is on which lease; known.c the same for many threads
+ *   listen.c   hears when a key of ours is deleted; watch.c how
  *   call.c     one request and its answer, by whichever server
  *   line.c     one HTTP exchange; text.c, answer.c, record.c what is in it; verdict.c errors
  */
@@ -29,10 +30,17 @@ enum {
     EC_UNDO_MS = 3000       /* what taking back what we put may take         */
 };
 
+/* What a shared lease is for. */
+enum ec_use {
+    EC_USE_ATTEMPT, /* keys of holds that were not renewed yet */
+    EC_USE_KEPT,    /* keys of holds that were                 */
+    EC_USE_WAITING  /* keys of waiters                         */
+};
+
 /* The lease of a ttl class. */
 struct ec_class {
-    uint32_t ttl_s;     /* as asked for; 0: this entry is free   */
-    bool waiting;       /* for keys of waiters                   */
+    uint32_t ttl_s; /* as asked for; 0: this entry is free   */
+    enum ec_use use;
     int64_t id;         /* 0: has to be granted                  */
     int64_t granted_ms; /* etcd may grant more than was asked for */
     int64_t alive_ns;   /* before the last grant or keep-alive that was answered was sent */
@@ -52,6 +60,9 @@ struct ec_store {
     bool contended; /* the last try found the lock taken */
     struct ec_class classes[EC_CLASSES_MAX];
     struct ec_holds holds;
+    int64_t
+        silent_ns; /* when a request was sent, the last of those that were not answered in time */
+    struct ec_listener *listener; /* NULL: nobody listens */
 };
 
 /* call.c */
@@ -64,6 +75,7 @@ struct ec_call {
     bool repeatable; /* reads, and what may be executed twice and late without harm */
     bool signing_in; /* fetches the auth token itself */
     bool may_shrink; /* EC_TOO_LONG ends it: there is less to ask for */
+    bool hasty;      /* repeatable, and worth asking several servers soon */
 };
 
 struct ec_answer {
@@ -97,9 +109,9 @@ struct ec_lease {
 };
 
 /* The lease of the class of ttl_ms, fresh enough to promise ttl_ms from now: as a rule without any
- * request. waiting: the one for waiters, ttl_ms is ignored. */
+ * request. For waiters ttl_ms is ignored. */
 enum hf_status ec_lease_class(struct ec_store *store, const char *lock, uint32_t ttl_ms,
-                              bool waiting, const struct ec_patience *patience,
+                              enum ec_use use, const struct ec_patience *patience,
                               struct ec_lease *out, struct hf_error *err);
 /* A lease for one key alone. id 0: any. */
 enum hf_status ec_lease_private(struct ec_store *store, const char *lock, int64_t id,
@@ -126,14 +138,25 @@ void ec_lease_retire(struct ec_store *store, int64_t id);
 /* Drops the class leases that no hold is on, before the store is closed. */
 void ec_lease_end_idle(struct ec_store *store);
 
-/* The key of owner is on that lease and promised until then. *spare goes into the table if the
- * owner has no entry yet. */
-void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *owner, bool waited,
-                  int64_t lease, int64_t until_ns);
+/* known.c */
+
+/* Takes in what an answer said of the key of owner. *spare goes into the table if the owner has no
+ * entry yet. */
+void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *owner,
+                  const struct ec_hold_news *news);
 /* The lease it was on; 0: it had no entry. */
 int64_t ec_hold_forget(struct ec_store *store, const char *owner);
-/* Whether owner has an entry; *waited and *expired are what it says. */
-bool ec_hold_known(struct ec_store *store, const char *owner, bool *waited, bool *expired);
+
+/* What the table says of an owner; all zero if it has no entry. */
+struct ec_known {
+    bool waited;
+    bool expired; /* was not renewed in time    */
+    bool gone;    /* its key was heard to be deleted */
+    int64_t lease;
+    uint64_t token;
+};
+/* Whether owner has an entry. */
+bool ec_hold_known(struct ec_store *store, const char *owner, struct ec_known *out);
 
 /* acquire.c, wait.c, hold.c, many.c, list.c, keys.c */
 
@@ -145,6 +168,7 @@ struct ec_try {
     int64_t budget_ns; /* what a single request may take */
     struct ec_keys keys;
     struct ec_hold *spare;          /* for the table of holds; NULL once it is in there */
+    bool ours;                      /* this very owner holds it already */
     char holder[HF_LABEL_MAX + 64]; /* who is in the way, for the text */
 };
 

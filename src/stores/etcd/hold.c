@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RENEW_MAX_NS (5 * HF__NS_PER_S) /* one renewal; a caller with more time tries again */
-#define MOVES_MAX    3                  /* how often a key may change under us before we give up */
+#define RENEW_MAX_NS (5 * HF__NS_PER_S)    /* one renewal; a caller with more time tries again */
+#define WHY_MAX_NS   (300 * HF__NS_PER_MS) /* to find out why a hold is gone */
+#define MOVES_MAX    3 /* how often a key may change under us before we give up */
 
 static enum hf_status just_look(struct ec_store *store, const struct hf_claim *claim,
                                 struct ec_keys *keys, const struct ec_patience *patience,
@@ -21,28 +22,40 @@ static enum hf_status lost(const struct ec_store *store, const char *name, enum 
                     store->url.shown, hf_loss_text(loss));
 }
 
-/* Our key is not there, or is another's work. */
+/* Our key is not there, or is another's work. It was on that lease: if the lease is alive, somebody
+ * deleted the key. */
 static enum hf_status gone(struct ec_store *store, const struct hf_claim *claim,
-                           const struct ec_look *look, bool lease_alive, struct hf_grant *grant,
+                           const struct ec_look *look, int64_t lease, struct hf_grant *grant,
                            struct hf_error *err)
 {
-    enum hf_loss loss = lease_alive ? HF_LOSS_BROKEN : HF_LOSS_EXPIRED;
+    struct ec_patience patience = {.deadline_ns = store->base.host->now_ns() + WHY_MAX_NS,
+                                   .cancel_fd = -1};
+    enum hf_loss loss = HF_LOSS_EXPIRED;
+    int64_t sent_at_ns;
+    int64_t granted_ms;
+    int64_t left_ms;
 
     if (look->head_there && look->head.record.kind != EC_KIND_WAITING)
         loss = HF_LOSS_TAKEN;
+    else if (lease != 0 && ec_lease_left(store, claim->name, lease, &patience, &sent_at_ns,
+                                         &left_ms, &granted_ms, NULL) == HF_OK)
+        loss = HF_LOSS_BROKEN;
     return lost(store, claim->name, loss, grant, err);
 }
 
-/* The same, after a delete that found nothing: who has it now? */
+/* The same, when it is known to be gone and not yet who has it now. That is for the text only, so
+ * nobody waits for it long. */
 static enum hf_status gone_to(struct ec_store *store, const struct hf_claim *claim,
-                              struct ec_keys *keys, const struct ec_patience *patience,
-                              struct hf_grant *grant, struct hf_error *err)
+                              struct ec_keys *keys, int64_t lease, struct hf_grant *grant,
+                              struct hf_error *err)
 {
+    struct ec_patience patience = {.deadline_ns = store->base.host->now_ns() + WHY_MAX_NS,
+                                   .cancel_fd = -1};
     struct ec_look look;
 
-    if (ec_look(store, claim->name, keys, 0, patience, &look, err) != HF_OK)
+    if (ec_look(store, claim->name, keys, 0, &patience, &look, err) != HF_OK)
         memset(&look, 0, sizeof look);
-    return gone(store, claim, &look, false, grant, err);
+    return gone(store, claim, &look, lease, grant, err);
 }
 
 /* A hold on a shared lease that was not renewed in time has expired, whether or not etcd has ended
@@ -58,7 +71,7 @@ static enum hf_status end_expired(struct ec_store *store, const struct hf_claim 
     if (status != HF_OK)
         return status;
     (void)ec_hold_forget(store, claim->owner);
-    return gone_to(store, claim, keys, patience, grant, err);
+    return gone_to(store, claim, keys, 0, grant, err);
 }
 
 /* The lease that our key should be on, alive. lease->id 0: it is dead. */
@@ -70,7 +83,7 @@ static enum hf_status ready_lease(struct ec_store *store, const struct hf_claim 
     enum hf_status status;
 
     if (ec_is_kept(claim))
-        return ec_lease_class(store, claim->name, claim->ttl_ms, false, patience, lease, err);
+        return ec_lease_class(store, claim->name, claim->ttl_ms, EC_USE_KEPT, patience, lease, err);
     lease->id = ec_lease_id(claim->owner);
     status = ec_lease_keep(store, claim->name, lease->id, patience, &lease->sent_at_ns, &granted_ms,
                            err);
@@ -131,9 +144,13 @@ static enum hf_status renewed(struct ec_store *store, const struct hf_claim *cla
 
     grant->sent_at_ns = lease->sent_at_ns;
     if (ec_is_kept(claim)) {
-        spare = ec_hold_new(claim->owner);
-        ec_hold_note(store, &spare, claim->owner, waited, lease->id,
-                     lease->sent_at_ns + (int64_t)claim->ttl_ms * HF__NS_PER_MS);
+        spare = ec_hold_new(claim->owner, claim->name);
+        ec_hold_note(store, &spare, claim->owner,
+                     &(struct ec_hold_news){.waited = waited,
+                                            .lease = lease->id,
+                                            .until_ns = lease->sent_at_ns +
+                                                        (int64_t)claim->ttl_ms * HF__NS_PER_MS,
+                                            .token = claim->token});
         free(spare);
     } else {
         (void)ec_hold_forget(store, claim->owner);
@@ -149,17 +166,21 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
     struct ec_lease lease = {0};
     struct ec_keys keys;
     struct ec_look look;
+    struct ec_known known;
     enum hf_status status;
-    bool expired;
-    bool waited;
 
     if (patience.deadline_ns > base->host->now_ns() + RENEW_MAX_NS)
         patience.deadline_ns = base->host->now_ns() + RENEW_MAX_NS;
     ec_keys_make(&keys, store->url.prefix, claim->name, claim->owner);
     if (claim->ttl_ms == 0)
         return just_look(store, claim, &keys, &patience, grant, err);
-    ec_keys_use(&keys, ec_hold_known(store, claim->owner, &waited, &expired) && waited);
-    if (expired)
+    (void)ec_hold_known(store, claim->owner, &known);
+    ec_keys_use(&keys, known.waited);
+    if (known.gone && known.token == claim->token) {
+        (void)ec_hold_forget(store, claim->owner);
+        return gone_to(store, claim, &keys, known.lease, grant, err);
+    }
+    if (known.expired)
         return end_expired(store, claim, &keys, &patience, grant, err);
     status = ready_lease(store, claim, &patience, &lease, err);
     for (int i = 0; i < MOVES_MAX && status == HF_OK; i++) {
@@ -171,11 +192,10 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
         if (status != HF_OK)
             break;
         if (!look.own_there || look.own.create_revision != claim->token) {
-            int64_t was_on = ec_hold_forget(store, claim->owner);
-
-            /* Its lease lives and it is gone: somebody deleted it. */
-            return gone(store, claim, &look,
-                        lease.id != 0 && (!ec_is_kept(claim) || was_on == lease.id), grant, err);
+            if (known.token == claim->token) /* not that of a hold with another token */
+                (void)ec_hold_forget(store, claim->owner);
+            return gone(store, claim, &look, ec_is_kept(claim) ? known.lease : lease.id, grant,
+                        err);
         }
         if (look.own.lease == lease.id && lease.id != 0 && look.own.record.ttl_ms == claim->ttl_ms)
             return renewed(store, claim, ec_keys_waited(&keys), &lease, grant, err);
@@ -212,7 +232,7 @@ static enum hf_status just_look(struct ec_store *store, const struct hf_claim *c
     if (status != HF_OK)
         return status;
     if (!look.own_there || look.own.create_revision != claim->token)
-        return gone(store, claim, &look, false, grant, err);
+        return gone(store, claim, &look, 0, grant, err);
     status = ec_lease_left(store, claim->name, look.own.lease, patience, &grant->sent_at_ns,
                            &left_ms, &granted_ms, err);
     if (status == HF_LOST)
@@ -236,8 +256,7 @@ static enum hf_status settle(struct ec_store *store, const struct hf_claim *clai
     struct hf_error unknown = *err;
     struct ec_look look;
     enum hf_status status = ec_look(store, claim->name, keys, 0, patience, &look, err);
-    bool expired;
-    bool waited;
+    struct ec_known known;
 
     if (status == HF_OK && look.own_there && look.own.create_revision == claim->token) {
         *deleted = look.own;
@@ -245,8 +264,8 @@ static enum hf_status settle(struct ec_store *store, const struct hf_claim *clai
         if (status != HF_OK)
             ec_lease_retire(store, deleted->lease);
     } else if (status == HF_OK) {
-        (void)ec_hold_known(store, claim->owner, &waited, &expired);
-        if (expired)
+        (void)ec_hold_known(store, claim->owner, &known);
+        if (known.expired)
             status = HF_UNKNOWN;
     }
     *was_there = true; /* by now, or by the first request meanwhile */
@@ -264,17 +283,16 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
     struct hf_error own_err;
     struct ec_kv deleted = {.record.kind = EC_KIND_KEPT};
     struct ec_keys keys;
+    struct ec_known known;
     bool was_there = false;
-    bool expired;
-    bool waited;
-    bool shared = ec_hold_known(store, claim->owner, &waited, &expired);
+    bool shared = ec_hold_known(store, claim->owner, &known);
     enum hf_status status;
     int64_t lease;
 
     if (err == NULL)
         err = &own_err;
     ec_keys_make(&keys, store->url.prefix, claim->name, claim->owner);
-    ec_keys_use(&keys, waited);
+    ec_keys_use(&keys, known.waited);
     /* What it was tells the private lease, which has to be ended too. */
     status = ec_delete(store, claim->name, &keys, claim->token, shared, &patience, &was_there,
                        shared ? NULL : &deleted, err);
@@ -294,7 +312,7 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
     if (was_there && deleted.lease != 0 &&
         (deleted.record.kind == EC_KIND_PRIVATE || deleted.record.kind == EC_KIND_DETACHED))
         ec_lease_drop(store, deleted.lease);
-    if (!was_there || expired)
-        return gone_to(store, claim, &keys, &patience, NULL, err);
+    if (!was_there || known.expired)
+        return gone_to(store, claim, &keys, 0, NULL, err);
     return hf__ok(err);
 }

@@ -8,12 +8,15 @@
 #define FIRST_SIZE 64
 #define FORGET_NS  (600 * HF__NS_PER_S) /* how long a hold that expired is remembered as such */
 
-struct ec_hold *ec_hold_new(const char *owner)
+struct ec_hold *ec_hold_new(const char *owner, const char *name)
 {
-    struct ec_hold *hold = calloc(1, sizeof *hold);
+    size_t size = strlen(name) + 1;
+    struct ec_hold *hold = calloc(1, sizeof *hold + size);
 
-    if (hold != NULL)
-        hf__copy_printable(hold->owner, sizeof hold->owner, owner);
+    if (hold == NULL)
+        return NULL;
+    hf__copy_printable(hold->owner, sizeof hold->owner, owner);
+    memcpy(hold->name, name, size);
     return hold;
 }
 
@@ -90,11 +93,11 @@ bool ec_holds_overdue(struct ec_holds *holds, int64_t lease, int64_t now_ns)
         for (struct ec_hold **at = &holds->buckets[i]; *at != NULL;) {
             struct ec_hold *hold = *at;
 
-            if (hold->lease == lease && hold->until_ns <= now_ns) {
+            if (hold->news.lease == lease && hold->news.until_ns <= now_ns) {
                 overdue = true;
-                hold->lease = 0;
+                hold->news.lease = 0;
             }
-            if (hold->lease == 0 && hold->until_ns <= now_ns - FORGET_NS) {
+            if (hold->news.lease == 0 && hold->news.until_ns <= now_ns - FORGET_NS) {
                 *at = hold->next;
                 holds->count--;
                 free(hold);
@@ -109,9 +112,17 @@ bool ec_holds_use(const struct ec_holds *holds, int64_t lease)
 {
     for (size_t i = 0; i < holds->size; i++)
         for (const struct ec_hold *hold = holds->buckets[i]; hold != NULL; hold = hold->next)
-            if (hold->lease == lease)
+            if (hold->news.lease == lease)
                 return true;
     return false;
+}
+
+void ec_holds_each(const struct ec_holds *holds, void (*fn)(struct ec_hold *hold, void *data),
+                   void *data)
+{
+    for (size_t i = 0; i < holds->size; i++)
+        for (struct ec_hold *hold = holds->buckets[i]; hold != NULL; hold = hold->next)
+            fn(hold, data);
 }
 
 void ec_holds_release(struct ec_holds *holds)

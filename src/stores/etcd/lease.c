@@ -9,7 +9,9 @@
  * Because the lease lives for all, it must not be kept alive for a key that nobody looks after: one
  * whose hold was not renewed in time, or that a request of unknown fate may have left behind. Then
  * the lease is retired: it ends by itself, and the holds on it move to a new one when they are
- * renewed. */
+ * renewed. So that an attempt of unknown fate costs the many that are held nothing, keys are put on
+ * one lease, that of attempts, and move to another with their first renewal: nothing is ever put
+ * there that was not seen before. */
 #include "base/base.h"
 #include "stores/etcd/etcd.h"
 
@@ -122,19 +124,19 @@ static int64_t promise_from_ns(int64_t alive_ns, int64_t granted_ms, uint32_t tt
 
 /* The entry of a class, made if need be at the expense of the one unused for longest: holds on its
  * lease move when they are renewed. Lock held. */
-static struct ec_class *find_class(struct ec_store *store, uint32_t ttl_s, bool waiting)
+static struct ec_class *find_class(struct ec_store *store, uint32_t ttl_s, enum ec_use use)
 {
     struct ec_class *oldest = &store->classes[0];
 
     for (size_t i = 0; i < EC_CLASSES_MAX; i++) {
         struct ec_class *class = &store->classes[i];
 
-        if (class->ttl_s == ttl_s && class->waiting == waiting)
+        if (class->ttl_s == ttl_s && class->use == use)
             return class;
         if (class->ttl_s == 0 || (oldest->ttl_s != 0 && class->used_ns < oldest->used_ns))
             oldest = class;
     }
-    *oldest = (struct ec_class){.ttl_s = ttl_s, .waiting = waiting};
+    *oldest = (struct ec_class){.ttl_s = ttl_s, .use = use};
     return oldest;
 }
 
@@ -148,13 +150,13 @@ static bool use_class(struct ec_class *class, uint32_t ttl_ms, int64_t now_ns, s
 }
 
 /* A request for the lease was answered. */
-static void note_alive(struct ec_store *store, uint32_t ttl_s, bool waiting, int64_t id,
+static void note_alive(struct ec_store *store, uint32_t ttl_s, enum ec_use use, int64_t id,
                        int64_t sent_at_ns, int64_t granted_ms)
 {
     struct ec_class *class;
 
     (void)pthread_mutex_lock(&store->lock);
-    class = find_class(store, ttl_s, waiting);
+    class = find_class(store, ttl_s, use);
     if (class->id == id && class->alive_ns < sent_at_ns) {
         class->alive_ns = sent_at_ns;
         class->granted_ms = granted_ms;
@@ -164,8 +166,9 @@ static void note_alive(struct ec_store *store, uint32_t ttl_s, bool waiting, int
 
 /* A new lease for the class, unless another thread has just got one. */
 static enum hf_status grant_class(struct ec_store *store, const char *lock, uint32_t ttl_ms,
-                                  uint32_t ttl_s, bool waiting, const struct ec_patience *patience,
-                                  struct ec_lease *out, struct hf_error *err)
+                                  uint32_t ttl_s, enum ec_use use,
+                                  const struct ec_patience *patience, struct ec_lease *out,
+                                  struct hf_error *err)
 {
     int64_t id = random_id(store);
     struct ec_class *class;
@@ -177,7 +180,7 @@ static enum hf_status grant_class(struct ec_store *store, const char *lock, uint
     if (status != HF_OK)
         return status;
     (void)pthread_mutex_lock(&store->lock);
-    class = find_class(store, ttl_s, waiting);
+    class = find_class(store, ttl_s, use);
     if (use_class(class, ttl_ms, store->base.host->now_ns(), out)) {
         spare = true;
     } else {
@@ -193,10 +196,11 @@ static enum hf_status grant_class(struct ec_store *store, const char *lock, uint
 }
 
 enum hf_status ec_lease_class(struct ec_store *store, const char *lock, uint32_t ttl_ms,
-                              bool waiting, const struct ec_patience *patience,
+                              enum ec_use use, const struct ec_patience *patience,
                               struct ec_lease *out, struct hf_error *err)
 {
-    uint32_t ttl_s = waiting ? EC_WAIT_LEASE_S : (ttl_ms + 999) / 1000 + SLACK_S + ttl_ms / 10000;
+    uint32_t ttl_s =
+        use == EC_USE_WAITING ? EC_WAIT_LEASE_S : (ttl_ms + 999) / 1000 + SLACK_S + ttl_ms / 10000;
     int64_t now_ns = store->base.host->now_ns();
     struct ec_class *class;
     enum hf_status status;
@@ -204,10 +208,10 @@ enum hf_status ec_lease_class(struct ec_store *store, const char *lock, uint32_t
     int64_t sent_at_ns = 0;
     bool fresh;
 
-    if (waiting)
+    if (use == EC_USE_WAITING)
         ttl_ms = EC_WAIT_TTL_MS;
     (void)pthread_mutex_lock(&store->lock);
-    class = find_class(store, ttl_s, waiting);
+    class = find_class(store, ttl_s, use);
     fresh = use_class(class, ttl_ms, now_ns, out);
     /* etcd does not answer for a lease that has expired until it has ended it, which may take long
      * when its clock went back: one that may have expired is not asked for. */
@@ -222,7 +226,7 @@ enum hf_status ec_lease_class(struct ec_store *store, const char *lock, uint32_t
     if (out->id != 0) {
         status = ec_lease_keep(store, lock, out->id, patience, &sent_at_ns, &granted_ms, err);
         if (status == HF_OK) {
-            note_alive(store, ttl_s, waiting, out->id, sent_at_ns, granted_ms);
+            note_alive(store, ttl_s, use, out->id, sent_at_ns, granted_ms);
             out->sent_at_ns = sent_at_ns;
             return HF_OK;
         }
@@ -230,7 +234,7 @@ enum hf_status ec_lease_class(struct ec_store *store, const char *lock, uint32_t
             return status;
         ec_lease_retire(store, out->id);
     }
-    return grant_class(store, lock, ttl_ms, ttl_s, waiting, patience, out, err);
+    return grant_class(store, lock, ttl_ms, ttl_s, use, patience, out, err);
 }
 
 enum hf_status ec_lease_private(struct ec_store *store, const char *lock, int64_t id,
@@ -321,51 +325,4 @@ void ec_lease_end_idle(struct ec_store *store)
         if (id != 0 && !ec_holds_use(&store->holds, id))
             ec_lease_drop(store, id);
     }
-}
-
-void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *owner, bool waited,
-                  int64_t lease, int64_t until_ns)
-{
-    struct ec_hold *hold;
-
-    (void)pthread_mutex_lock(&store->lock);
-    hold = ec_holds_find(&store->holds, owner);
-    if (hold == NULL && *spare != NULL) {
-        hold = *spare;
-        *spare = NULL;
-        hold->waited = waited;
-        hold->lease = lease;
-        hold->until_ns = until_ns;
-        ec_holds_add(&store->holds, hold);
-    } else if (hold != NULL) {
-        hold->waited = waited;
-        hold->lease = lease;
-        hold->until_ns = until_ns;
-    }
-    (void)pthread_mutex_unlock(&store->lock);
-}
-
-int64_t ec_hold_forget(struct ec_store *store, const char *owner)
-{
-    struct ec_hold *hold;
-    int64_t lease;
-
-    (void)pthread_mutex_lock(&store->lock);
-    hold = ec_holds_remove(&store->holds, owner);
-    (void)pthread_mutex_unlock(&store->lock);
-    lease = hold != NULL ? hold->lease : 0;
-    free(hold);
-    return lease;
-}
-
-bool ec_hold_known(struct ec_store *store, const char *owner, bool *waited, bool *expired)
-{
-    const struct ec_hold *hold;
-
-    (void)pthread_mutex_lock(&store->lock);
-    hold = ec_holds_find(&store->holds, owner);
-    *waited = hold != NULL && hold->waited;
-    *expired = hold != NULL && hold->until_ns <= store->base.host->now_ns();
-    (void)pthread_mutex_unlock(&store->lock);
-    return hold != NULL;
 }

@@ -6,15 +6,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define POLL_MAX_MS  1000 /* libcurl counts in a clock that stops while the machine sleeps */
-#define DRAIN_MAX_MS 200  /* for an answer that nobody wants */
-#define BODY_FIRST   4096
-#define WAKE_FDS_MAX 32 /* how far from the lowest free descriptor libcurl's own may be */
+#define POLL_LONG_MS 60000
+#define DRAIN_MAX_MS 200 /* for an answer that nobody wants */
+/* Of a longer time than 600 ms libcurl keeps half for the other addresses of a name; of a shorter
+ * one the first address gets all, though nobody may be there. The request's own limit ends it
+ * anyway. */
+#define CONNECT_MIN_MS 601
+#define BODY_FIRST     4096
+#define SILENT_S       10 /* a connection whose other end says nothing to probes for so long is dead */
+#define PROBE_S        3  /* between two of these */
+#define WAKE_FDS_MAX   32 /* how far from the lowest free descriptor libcurl's own may be */
 
 static bool set_up(struct ec_line *line, const struct ec_url *url);
 static void drain(struct ec_line *line);
@@ -52,6 +61,7 @@ struct ec_line *ec_line_open(const struct hf_host *host, const struct ec_url *ur
     if (line == NULL)
         return NULL;
     line->host = host;
+    line->heard_ns = host->now_ns();
     for (size_t i = 0; i < EC_SOCKETS_MAX; i++)
         line->sockets[i] = -1;
     line->multi = multi_open();
@@ -91,9 +101,13 @@ void ec_line_close(struct ec_line *line, bool forked)
 static curl_socket_t open_socket(void *data, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct ec_line *line = data;
+    unsigned silent_ms = SILENT_S * 1000;
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 
     (void)purpose;
+    /* What is not acknowledged for that long will not be: somebody on the way has forgotten us. */
+    if (fd >= 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof silent_ms);
     for (size_t i = 0; i < EC_SOCKETS_MAX && fd >= 0; i++)
         if (line->sockets[i] < 0) {
             line->sockets[i] = fd;
@@ -164,6 +178,8 @@ static bool set_up(struct ec_line *line, const struct ec_url *url)
         curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L) == CURLE_OK &&
+        curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)PROBE_S) == CURLE_OK &&
+        curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)PROBE_S) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, line->detail) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, line) == CURLE_OK &&
@@ -263,6 +279,7 @@ bool ec_line_work(struct ec_line *line, const struct ec_patience *patience, cons
 {
     struct curl_waitfd cancel = {.fd = patience->cancel_fd, .events = CURL_WAIT_POLLIN};
     int64_t until_ns = patience->deadline_ns;
+    int64_t step_ms = until_ns == HF_NEVER ? POLL_LONG_MS : POLL_MAX_MS;
     unsigned extra = cancel.fd >= 0 ? 1 : 0;
 
     for (;;) {
@@ -280,9 +297,8 @@ bool ec_line_work(struct ec_line *line, const struct ec_patience *patience, cons
             return true;
         cancel.revents = 0;
         if (curl_multi_poll(line->multi, &cancel, extra,
-                            left_ns < POLL_MAX_MS * HF__NS_PER_MS
-                                ? (int)(left_ns / HF__NS_PER_MS) + 1
-                                : POLL_MAX_MS,
+                            left_ns < step_ms * HF__NS_PER_MS ? (int)(left_ns / HF__NS_PER_MS) + 1
+                                                              : (int)step_ms,
                             NULL) != CURLM_OK)
             return false;
         if (extra > 0 && cancel.revents != 0) {
@@ -344,14 +360,16 @@ enum ec_fate ec_line_post(struct ec_line *line, const char *endpoint, const char
     bool begun;
 
     (void)curl_easy_setopt(line->easy, CURLOPT_CONNECTTIMEOUT_MS,
-                           (long)(connect_ms > 0 ? connect_ms : 1));
+                           (long)(connect_ms > CONNECT_MIN_MS ? connect_ms : CONNECT_MIN_MS));
     begun = ec_line_begin(line, endpoint, path, json, json_len, auth, NULL, NULL);
     if (begun) {
         line->code = CURLE_OPERATION_TIMEDOUT;
         (void)ec_line_work(line, patience, NULL);
         ec_line_end(line);
     }
-    if (begun && line->code == CURLE_OK)
+    if (begun && line->code == CURLE_OK) {
+        line->heard_ns = line->host->now_ns();
         return EC_ANSWERED;
+    }
     return line->attempts == 0 ? EC_NOT_SENT : EC_NO_ANSWER;
 }

@@ -40,6 +40,7 @@ struct ec_line {
     struct curl_slist *headers;
     char auth[EC_AUTH_MAX];      /* what headers were made for */
     int sockets[EC_SOCKETS_MAX]; /* open ones, else -1 */
+    int64_t heard_ns;            /* when it was opened, or an answer came last */
     unsigned attempts;           /* of libcurl to send the request */
     bool added;
     bool draining; /* an answer is outstanding that nobody wants */
@@ -60,7 +61,7 @@ struct ec_line *ec_line_open(const struct hf_host *host, const struct ec_url *ur
 void ec_line_close(struct ec_line *line, bool forked);
 
 /* Posts a JSON text to an endpoint and collects the answer in line->body. connect_ms bounds the
- * time to connect. */
+ * time to connect, roughly. */
 enum ec_fate ec_line_post(struct ec_line *line, const char *endpoint, const char *path,
                           const char *json, size_t json_len, const char *auth,
                           const struct ec_patience *patience, int64_t connect_ms);

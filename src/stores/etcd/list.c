@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE       500  /* keys per request, at the most             */
-#define LEASES_MAX 4096 /* leases that are asked for their time left */
+#define PAGE       1000 /* keys per request, at the most             */
+#define LEASES_MAX 1024 /* leases that are asked for their time left */
 #define PAGES_MAX  100000
 #define START_MAX  4096 /* bytes of a key that a page may begin behind */
 
@@ -30,6 +30,8 @@ struct listing {
     uint64_t keys;
     struct known_lease *leases;
     size_t lease_count;
+    int64_t ask_until_ns; /* leases are not asked for any more: locks come first */
+    uint64_t shown;
 };
 
 /* Time left of a hold: that of its lease, which is longer as a rule, and at most its ttl. */
@@ -43,7 +45,8 @@ static int64_t remaining_ms(struct listing *l, const struct ec_kv *kv)
         if (l->leases[i].id == kv->lease)
             lease = &l->leases[i];
     if (lease == NULL) {
-        if (l->lease_count == LEASES_MAX || kv->lease == 0)
+        if (l->lease_count == LEASES_MAX || kv->lease == 0 ||
+            l->store->base.host->now_ns() >= l->ask_until_ns)
             return -1;
         lease = &l->leases[l->lease_count];
         lease->id = kv->lease;
@@ -83,6 +86,7 @@ static void show(struct listing *l)
     if (!waits && l->head.record.since_us > 0)
         info.age_ms =
             now_us > l->head.record.since_us ? (now_us - l->head.record.since_us) / 1000 : 0;
+    l->shown++;
     if (l->keys > 0 && !l->fn(&info, l->data))
         l->stopped = true;
     l->name[0] = '\0';
@@ -180,6 +184,8 @@ enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query,
     bool more = true;
     enum hf_status status = HF_OK;
 
+    l.ask_until_ns = base->host->now_ns();
+    l.ask_until_ns += (query->deadline_ns - l.ask_until_ns) / 4;
     l.leases = calloc(LEASES_MAX, sizeof *l.leases);
     if (l.leases == NULL)
         return hf__nomem(err);
@@ -192,5 +198,10 @@ enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query,
     if (status == HF_OK && !l.stopped)
         show(&l);
     free(l.leases);
+    if (status == HF_UNREACHABLE && l.shown > 0)
+        return hf__fail(err, status,
+                        "store %.110s: the listing took too long and ended after %llu locks; ask "
+                        "for a prefix",
+                        l.store->url.shown, (unsigned long long)l.shown);
     return status == HF_OK ? hf__ok(err) : status;
 }

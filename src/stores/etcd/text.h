@@ -7,7 +7,7 @@
 
 #include <holdfast.h>
 
-enum { EC_REQUEST_MAX = 8192 }; /* bytes of a request's body */
+enum { EC_REQUEST_MAX = 16384 }; /* bytes of a request's body */
 
 struct ec_text {
     char data[EC_REQUEST_MAX];

@@ -137,6 +137,15 @@ static enum hf_status find_place(struct ec_try *t, struct place *p, struct hf_er
                     t->claim->name, t->store->url.shown);
 }
 
+/* Our place in line is on that lease, which was alive at alive_ns. */
+static void note_place(struct ec_try *t, int64_t lease, int64_t alive_ns)
+{
+    struct ec_hold_news news = {
+        .waited = true, .lease = lease, .until_ns = alive_ns + EC_WAIT_TTL_MS * HF__NS_PER_MS};
+
+    ec_hold_note(t->store, &t->spare, t->claim->owner, &news);
+}
+
 /* Puts our key at the end of the line. */
 static enum hf_status line_up(struct ec_try *t, struct place *p, struct hf_error *err)
 {
@@ -151,7 +160,7 @@ static enum hf_status line_up(struct ec_try *t, struct place *p, struct hf_error
     enum ec_verdict verdict;
     bool there;
     enum hf_status status =
-        ec_lease_class(t->store, t->claim->name, 0, true, &patience, &lease, err);
+        ec_lease_class(t->store, t->claim->name, 0, EC_USE_WAITING, &patience, &lease, err);
 
     if (status != HF_OK)
         return status;
@@ -179,8 +188,7 @@ static enum hf_status line_up(struct ec_try *t, struct place *p, struct hf_error
     if (there) /* after all: a request that was given up has come through */
         return find_place(t, p, err);
     p->taken = true;
-    ec_hold_note(t->store, &t->spare, t->claim->owner, true, lease.id,
-                 lease.sent_at_ns + EC_WAIT_TTL_MS * HF__NS_PER_MS);
+    note_place(t, lease.id, lease.sent_at_ns);
     return HF_OK;
 }
 
@@ -196,9 +204,8 @@ static enum hf_status keep_place(struct ec_try *t, struct place *p, struct hf_er
     enum hf_status status;
 
     /* We are alive, so our key is no reason to let the lease go. */
-    ec_hold_note(t->store, &t->spare, t->claim->owner, true, p->lease,
-                 t->store->base.host->now_ns() + EC_WAIT_TTL_MS * HF__NS_PER_MS);
-    status = ec_lease_class(t->store, t->claim->name, 0, true, &patience, &lease, err);
+    note_place(t, p->lease, t->store->base.host->now_ns());
+    status = ec_lease_class(t->store, t->claim->name, 0, EC_USE_WAITING, &patience, &lease, err);
     if (status != HF_OK || lease.id == p->lease)
         return status;
     ec_value(t->store, t->claim, EC_KIND_WAITING, value);
@@ -231,8 +238,8 @@ static enum hf_status confirm(struct ec_try *t, struct place *p, struct hf_grant
     enum hf_status status;
 
     if (ec_is_kept(claim))
-        status =
-            ec_lease_class(t->store, claim->name, claim->ttl_ms, false, &patience, &lease, err);
+        status = ec_lease_class(t->store, claim->name, claim->ttl_ms, EC_USE_ATTEMPT, &patience,
+                                &lease, err);
     else
         status = ec_lease_private(t->store, claim->name, ec_lease_id(claim->owner), claim->ttl_ms,
                                   &patience, &lease, err);
@@ -269,8 +276,12 @@ static enum hf_status confirm(struct ec_try *t, struct place *p, struct hf_grant
     grant->token = p->own.create_revision;
     grant->sent_at_ns = lease.sent_at_ns;
     if (ec_is_kept(claim))
-        ec_hold_note(t->store, &t->spare, claim->owner, true, lease.id,
-                     lease.sent_at_ns + (int64_t)claim->ttl_ms * HF__NS_PER_MS);
+        ec_hold_note(t->store, &t->spare, claim->owner,
+                     &(struct ec_hold_news){.waited = true,
+                                            .lease = lease.id,
+                                            .until_ns = lease.sent_at_ns +
+                                                        (int64_t)claim->ttl_ms * HF__NS_PER_MS,
+                                            .token = grant->token});
     else
         (void)ec_hold_forget(t->store, claim->owner);
     return HF_OK;

@@ -1,4 +1,4 @@
-/* watch.c - hears when one key is deleted, through a watch stream on a connection of its own. */
+/* watch.c - hears when keys are deleted, through a watch stream on a connection of its own. */
 #include "stores/etcd/watch.h"
 #include "base/base.h"
 
@@ -10,7 +10,36 @@ static void sink(void *data, const char *bytes, size_t len)
     struct ec_watch *watch = data;
 
     ec_stream_feed(&watch->stream, bytes, len);
-    watch->stop = watch->stream.event >= EC_EVENT_DELETED;
+    watch->stop = watch->stream.event >= EC_EVENT_DELETED ||
+                  (watch->stream.wanted > 0 && watch->stream.created >= watch->stream.wanted);
+}
+
+static void add_range(struct ec_text *body, const struct ec_range *range, uint64_t from_revision)
+{
+    ec_text_add(body, "{\"create_request\":{");
+    ec_text_range(body, range);
+    ec_text_add(body, ",\"filters\":[\"NOPUT\"]");
+    if (from_revision > 0)
+        ec_text_add(body, ",\"start_revision\":\"%" PRIu64 "\"", from_revision);
+    ec_text_add(body, "}}\n");
+}
+
+static bool begin(struct ec_store *store, struct ec_watch *watch, const struct ec_text *body)
+{
+    char auth[EC_AUTH_MAX];
+    bool begun;
+
+    watch->line = body->cut ? NULL : ec_line_take(store);
+    if (watch->line == NULL)
+        return false;
+    ec_where(store, watch->endpoint, auth);
+    (void)curl_easy_setopt(watch->line->easy, CURLOPT_CONNECTTIMEOUT_MS, 2000L);
+    begun = ec_line_begin(watch->line, watch->endpoint, "/v3/watch", body->data, body->len, auth,
+                          sink, watch);
+    explicit_bzero(auth, sizeof auth);
+    if (!begun)
+        ec_watch_close(store, watch);
+    return begun;
 }
 
 bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct ec_kv *kv,
@@ -19,9 +48,7 @@ bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct 
     char start[EC_KEY_MAX + 1];
     char end[EC_KEY_MAX + 1];
     struct ec_range key = {.key = start, .key_len = kv->key_len};
-    char auth[EC_AUTH_MAX];
     struct ec_text body;
-    bool begun;
 
     memset(watch, 0, sizeof *watch);
     memcpy(start, kv->key, kv->key_len);
@@ -30,30 +57,43 @@ bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct 
         ec_prefix_range(start, &key.key_len, end, &key.end_len);
     }
     ec_text_clear(&body);
-    ec_text_add(&body, "{\"create_request\":{");
-    ec_text_range(&body, &key);
-    ec_text_add(&body, ",\"filters\":[\"NOPUT\"],\"start_revision\":\"%" PRIu64 "\"}}",
-                from_revision);
-    watch->line = ec_line_take(store);
-    if (watch->line == NULL)
-        return false;
-    ec_where(store, watch->endpoint, auth);
-    (void)curl_easy_setopt(watch->line->easy, CURLOPT_CONNECTTIMEOUT_MS, 2000L);
-    begun = ec_line_begin(watch->line, watch->endpoint, "/v3/watch", body.data, body.len, auth,
-                          sink, watch);
-    explicit_bzero(auth, sizeof auth);
-    if (!begun)
-        ec_watch_close(store, watch);
-    return begun;
+    add_range(&body, &key, from_revision);
+    return begin(store, watch, &body);
+}
+
+bool ec_watch_open_many(struct ec_store *store, struct ec_watch *watch,
+                        const struct ec_range *ranges, size_t count, uint64_t from_revision,
+                        ec_deleted_fn *fn, void *data)
+{
+    struct ec_text body;
+
+    memset(watch, 0, sizeof *watch);
+    watch->stream.fn = fn;
+    watch->stream.data = data;
+    watch->stream.wanted = (unsigned)count;
+    ec_text_clear(&body);
+    for (size_t i = 0; i < count; i++)
+        add_range(&body, &ranges[i], from_revision);
+    return begin(store, watch, &body);
 }
 
 enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct ec_patience *patience)
 {
-    bool going = ec_line_work(watch->line, patience, &watch->stop);
+    struct ec_stream *stream = &watch->stream;
 
-    if (watch->stream.event == EC_EVENT_DELETED)
+    if (!watch->over)
+        watch->over = !ec_line_work(watch->line, patience, &watch->stop);
+    if (stream->event == EC_EVENT_BROKEN || (watch->over && stream->event != EC_EVENT_DELETED))
+        return EC_HEARD_BROKEN;
+    watch->stop = false;
+    if (stream->event == EC_EVENT_DELETED) {
+        stream->event = EC_EVENT_NONE;
         return EC_HEARD_DELETED;
-    return !going || watch->stream.event == EC_EVENT_BROKEN ? EC_HEARD_BROKEN : EC_HEARD_NOTHING;
+    }
+    if (stream->wanted == 0 || stream->created < stream->wanted)
+        return EC_HEARD_NOTHING;
+    stream->wanted = 0;
+    return EC_HEARD_CREATED;
 }
 
 void ec_watch_close(struct ec_store *store, struct ec_watch *watch)

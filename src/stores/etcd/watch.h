@@ -1,18 +1,22 @@
-/* watch.h - hears when one key is deleted. */
+/* watch.h - hears when keys are deleted. */
 #ifndef HF_STORES_ETCD_WATCH_H
 #define HF_STORES_ETCD_WATCH_H
 
 #include "stores/etcd/etcd.h"
 
+enum { EC_COVER_MAX = 16 }; /* ranges of one watch */
+
 struct ec_watch {
     struct ec_line *line; /* NULL: closed */
     struct ec_stream stream;
     bool stop; /* the stream has something to say */
+    bool over; /* the server has ended it         */
     char endpoint[EC_ENDPOINT_MAX];
 };
 
 enum ec_heard {
     EC_HEARD_NOTHING, /* until the time was up or the call was cancelled */
+    EC_HEARD_CREATED, /* every range is watched from now on; once, and only if it was asked for */
     EC_HEARD_DELETED,
     EC_HEARD_BROKEN /* nothing more will come: read, and open another */
 };
@@ -21,6 +25,11 @@ enum ec_heard {
  * heard. False: it cannot be begun. Must be closed before another. */
 bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct ec_kv *kv,
                    uint64_t from_revision);
+/* The same for several ranges at once, at most EC_COVER_MAX; from_revision 0: from now on. Tells
+ * when it has begun. fn hears of every deletion. */
+bool ec_watch_open_many(struct ec_store *store, struct ec_watch *watch,
+                        const struct ec_range *ranges, size_t count, uint64_t from_revision,
+                        ec_deleted_fn *fn, void *data);
 enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct ec_patience *patience);
 void ec_watch_close(struct ec_store *store, struct ec_watch *watch);
 

@@ -2,7 +2,7 @@
  *
  * The kernel does not tell the owner of an open file description's lock to fcntl(F_OFD_GETLK), but
  * /proc/PID/fdinfo lists each lock under the descriptors that share it. Only looked at to explain a
- * failure, so its cost does not matter.
+ * failure, and given up after so much work: where thousands wait, all may want to explain the same.
  */
 #include "stores/file/internal.h"
 
@@ -12,7 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define WORK_NS (HF__NS_PER_S / 4) /* of the processor, however long that takes on a busy machine  \
+                                    */
 
 /* Reads a small file of /proc into text; false if it cannot be read. */
 static bool read_text(int dir, const char *name, char *text, size_t size)
@@ -87,16 +91,25 @@ static void describe(int proc, const char *pid, char *out, size_t size)
         (void)snprintf(out, size, "process %s", pid);
 }
 
+static int64_t work_ns(void)
+{
+    struct timespec t = {0};
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * HF__NS_PER_S + t.tv_nsec;
+}
+
 bool hf__blocker_name(int fd, off_t byte, char *out, size_t size)
 {
     struct dirent *entry;
     struct stat st;
+    int64_t until_ns = work_ns() + WORK_NS;
     bool found = false;
     DIR *proc;
 
     if (fstat(fd, &st) != 0 || (proc = opendir("/proc")) == NULL)
         return false;
-    while (!found && (entry = readdir(proc)) != NULL) {
+    while (!found && (entry = readdir(proc)) != NULL && work_ns() < until_ns) {
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
             strtol(entry->d_name, NULL, 10) == (long)getpid())
             continue;

@@ -21,7 +21,8 @@ uint64_t hf__name_hash(const char *name)
     return hash != 0 ? hash : 1; /* 0 marks an empty slot */
 }
 
-static enum hf_status damaged(struct file_store *store, uint32_t page_no, struct hf_error *err)
+enum hf_status hf__page_damaged(const struct file_store *store, uint32_t page_no,
+                                struct hf_error *err)
 {
     char what[64];
 
@@ -43,11 +44,12 @@ enum hf_status hf__page_read(struct file_store *store, uint32_t page_no, struct 
     if (got < 0)
         return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot read the slot file: %s",
                         store->shown, strerror(errno));
-    if (got != sizeof *out || !hf__sum_ok(&out->head))
-        return damaged(store, page_no, err);
+    if (got != sizeof *out || !hf__sum_ok(&out->head) || !hf__head_sound(&out->head, page_no))
+        return hf__page_damaged(store, page_no, err);
     for (int i = 0; i < SLOTS_PER_PAGE; i++)
-        if (!is_empty(&out->slots[i]) && !hf__sum_ok(&out->slots[i]))
-            return damaged(store, page_no, err);
+        if (!is_empty(&out->slots[i]) &&
+            (!hf__sum_ok(&out->slots[i]) || !hf__slot_sound(&out->slots[i])))
+            return hf__page_damaged(store, page_no, err);
     return HF_OK;
 }
 
@@ -58,6 +60,8 @@ enum hf_status hf__page_count(struct file_store *store, uint32_t *out, struct hf
     if (fstat(store->slots_fd, &st) != 0)
         return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot examine the slot file: %s",
                         store->shown, strerror(errno));
+    if (st.st_size / PAGE_SIZE >= GUARD_GROW)
+        return hf__page_damaged(store, GUARD_GROW, err); /* more than there can be */
     *out = (uint32_t)(st.st_size / PAGE_SIZE);
     return HF_OK;
 }
@@ -118,7 +122,7 @@ static uint32_t walk(struct file_store *store, uint32_t page_no, uint64_t hash)
 
         if (store->sys->pread(store->slots_fd, &head, sizeof head, offset_of(page_no)) !=
                 sizeof head ||
-            !hf__sum_ok(&head))
+            !hf__sum_ok(&head) || !hf__head_sound(&head, page_no))
             return page_no;
         next = hf__page_route(&head, page_no, hash);
         if (next == page_no)
@@ -128,8 +132,8 @@ static uint32_t walk(struct file_store *store, uint32_t page_no, uint64_t hash)
     return page_no;
 }
 
-/* Where to look first. A file that is known to have grown is walked from the root. */
-static uint32_t first_guess(struct file_store *store, uint64_t hash)
+/* A file that is known to have grown is walked from the root. */
+uint32_t hf__bucket_guess(struct file_store *store, uint64_t hash)
 {
     _Atomic(uint32_t) *hints = atomic_load(&store->hints);
     uint32_t page_no;
@@ -143,14 +147,17 @@ static uint32_t first_guess(struct file_store *store, uint64_t hash)
 enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t deadline_ns,
                                struct bucket *out, struct hf_error *err)
 {
-    uint32_t page_no = first_guess(store, hash);
+    uint32_t page_no = hf__bucket_guess(store, hash);
 
+    out->blocked = false;
     for (int steps = 0; steps <= 2 * SPLITS_MAX; steps++) {
         uint32_t next;
         enum hf_status status = hf__guard_lock(store, page_no, deadline_ns, err);
 
+        out->page_no = page_no;
+        out->blocked = status == HF_BUSY;
         if (status != HF_OK)
-            return status;
+            return out->blocked ? HF_UNREACHABLE : status;
         status = hf__page_read(store, page_no, &out->page, err);
         if (status != HF_OK) {
             hf__guard_unlock(store, page_no);
@@ -158,14 +165,19 @@ enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t 
         }
         next = hf__page_route(&out->page.head, page_no, hash);
         if (next == page_no) {
-            out->page_no = page_no;
             remember(store, hash, page_no);
             return HF_OK;
         }
         hf__guard_unlock(store, page_no);
         page_no = walk(store, next, hash);
     }
-    return damaged(store, page_no, err);
+    return hf__page_damaged(store, page_no, err);
+}
+
+enum hf_status hf__bucket_failed(struct file_store *store, const struct bucket *bucket,
+                                 enum hf_status status, struct hf_error *err)
+{
+    return bucket->blocked ? hf__guard_explain(store, bucket->page_no, err) : status;
 }
 
 void hf__bucket_unlock(struct file_store *store, const struct bucket *bucket)
@@ -222,7 +234,7 @@ static bool is_idle(struct file_store *store, const struct slot *slot, int64_t n
 {
     if (slot->expires_ns > now_ns && hf__slot_held(store, slot, now_ns))
         return false;
-    return slot->head == slot->tail || hf__queue_first_live(store, slot, NULL) == slot->tail;
+    return slot->head == slot->tail || hf__ticket_first_live(store, slot, NULL) == slot->tail;
 }
 
 enum hf_status hf__bucket_vacate(struct file_store *store, struct bucket *bucket, struct slot **out,
@@ -261,11 +273,14 @@ static enum hf_status append_page(struct file_store *store, const struct page *p
     enum hf_status status =
         hf__guard_lock(store, GUARD_GROW, store->base.host->now_ns() + HF__NS_PER_S, err);
 
+    if (status == HF_BUSY)
+        return hf__guard_explain(store, GUARD_GROW, err);
     if (status != HF_OK)
         return status;
     status = hf__page_count(store, page_no, err);
     if (status == HF_OK && *page_no <= ROOTS)
-        status = damaged(store, *page_no, err); /* cut off: a root must not become another page */
+        status = hf__page_damaged(store, *page_no,
+                                  err); /* cut off: a root must not become another page */
     if (status == HF_OK &&
         !hf__write_all(store->sys, store->slots_fd, page, sizeof *page, offset_of(*page_no)))
         status = hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot grow the slot file: %s",

@@ -29,81 +29,15 @@ static const struct {
 
 #define PARENTS_MAX 64 /* directories above the store's */
 
-static bool param(const char *key, const char *value, void *data)
-{
-    bool *shared = data;
-
-    if (strcmp(key, "shared") != 0 || strcmp(value, "group") != 0)
-        return false;
-    *shared = true;
-    return true;
-}
-
-static char *default_dir(void)
-{
-    const char *dir = secure_getenv("HOLDFAST_DIR");
-    const char *state = secure_getenv("XDG_STATE_HOME");
-    const char *home = secure_getenv("HOME");
-    char *path = NULL;
-
-    if (dir != NULL && dir[0] != '\0')
-        return strdup(dir);
-    if (geteuid() == 0)
-        return strdup("/var/lib/holdfast");
-    if (state != NULL && state[0] == '/')
-        return asprintf(&path, "%s/holdfast", state) < 0 ? NULL : path;
-    if (home != NULL && home[0] == '/')
-        return asprintf(&path, "%s/.local/state/holdfast", home) < 0 ? NULL : path;
-    return strdup("");
-}
-
-enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
-                             struct hf_error *err)
-{
-    const char *rest = hf__url_rest(url, "file");
-    size_t len;
-    char *path;
-
-    if (rest == NULL)
-        return hf__fail(err, HF_INVALID, "not a file: URL");
-    len = strcspn(rest, "?");
-    *shared_out = false;
-    if (rest[len] == '?' && !hf__url_params(rest + len + 1, param, shared_out))
-        return hf__fail(err, HF_INVALID,
-                        "the only parameter of file: is shared=group: write file:DIR?shared=group");
-    if (strncmp(rest, "//", 2) == 0 && rest[2] == '/') {
-        rest += 2; /* file:///dir is file:/dir */
-        len -= 2;
-    } else if (strncmp(rest, "//", 2) == 0) {
-        return hf__fail(err, HF_INVALID, "file: takes a directory, not a host: write file:/DIR");
-    }
-    path = len > 0 ? strndup(rest, len) : default_dir();
-    if (path == NULL)
-        return hf__nomem(err);
-    if (len > 0 && !hf__url_decode(path)) {
-        free(path);
-        return hf__fail(err, HF_INVALID,
-                        "file: a %% in the path starts no escape: write %%25 for it");
-    }
-    if (path[0] == '\0') {
-        free(path);
-        return hf__fail(err, HF_INVALID,
-                        "no place for the embedded store: set HOLDFAST_DIR, HOME or --store");
-    }
-    *path_out = path;
-    return HF_OK;
-}
-
 /* The end of a path says more than its beginning. */
-static void show_path(struct file_store *store)
+static void show_path(char out[PATH_SHOWN_MAX + 1], const char *path)
 {
-    size_t len = strlen(store->path);
+    size_t len = strlen(path);
 
     if (len <= PATH_SHOWN_MAX)
-        memcpy(store->shown, store->path, len + 1);
+        memcpy(out, path, len + 1);
     else
-        (void)snprintf(store->shown, sizeof store->shown, "...%s",
-                       store->path + len - (PATH_SHOWN_MAX - 3));
+        (void)snprintf(out, PATH_SHOWN_MAX + 1, "...%s", path + len - (PATH_SHOWN_MAX - 3));
 }
 
 enum hf_status hf__dir_damaged(const struct file_store *store, const char *what, bool ask_above,
@@ -128,17 +62,32 @@ static int make_dir(const char *path, mode_t mode)
     return mkdir(path, mode) == 0 ? chmod(path, mode) : -1;
 }
 
-/* mkdir -p; parents get the same private mode. */
-static int make_dirs(char *path, mode_t mode)
+/* The directory that could not be made is named: it may be far above. */
+static enum hf_status make_named(const struct file_store *store, const char *path, mode_t mode,
+                                 struct hf_error *err)
 {
-    for (char *at = path + 1; *at != '\0'; at++) {
+    char shown[PATH_SHOWN_MAX + 1];
+
+    if (make_dir(path, mode) == 0 || errno == EEXIST)
+        return HF_OK;
+    show_path(shown, path);
+    return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot create %s: %s", store->shown,
+                    shown, strerror(errno));
+}
+
+/* mkdir -p; parents are private too. */
+static enum hf_status make_dirs(struct file_store *store, mode_t mode, struct hf_error *err)
+{
+    enum hf_status status = HF_OK;
+
+    for (char *at = store->path + 1; *at != '\0' && status == HF_OK; at++) {
         if (*at != '/')
             continue;
         *at = '\0';
-        (void)make_dir(path, 0700);
+        status = make_named(store, store->path, 0700, err);
         *at = '/';
     }
-    return make_dir(path, mode);
+    return status == HF_OK ? make_named(store, store->path, mode, err) : status;
 }
 
 static enum hf_status check_network(const struct file_store *store, struct hf_error *err)
@@ -156,14 +105,26 @@ static enum hf_status check_network(const struct file_store *store, struct hf_er
     return HF_OK;
 }
 
+/* Root sees everything anyway. */
+static bool root_looks(const struct file_store *store)
+{
+    return store->to_look && geteuid() == 0;
+}
+
 static enum hf_status check_owner(struct file_store *store, struct hf_error *err)
 {
     struct stat st;
 
     if (fstat(store->dir_fd, &st) != 0)
         return dir_fail(store, "examine it", errno, err);
+    store->uid = st.st_uid;
     store->gid = st.st_gid;
-    if (!store->shared && st.st_uid != geteuid())
+    if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) != 0)
+        return hf__fail(err, HF_DENIED,
+                        "store file:%s: this directory is for everybody: use one of your own "
+                        "below it, such as file:%s/holdfast",
+                        store->shown, store->shown);
+    if (!store->shared && st.st_uid != geteuid() && !root_looks(store))
         return hf__fail(err, HF_DENIED,
                         "store file:%s belongs to user %ld, and we are %ld: use a directory of "
                         "your own, or ?shared=group",
@@ -205,7 +166,7 @@ static enum hf_status settle_path(struct file_store *store, struct hf_error *err
         return errno == ENOMEM ? hf__nomem(err) : dir_fail(store, "resolve the path", errno, err);
     free(store->path);
     store->path = path;
-    show_path(store);
+    show_path(store->shown, store->path);
     for (; *path != '\0' && used + 4 < sizeof encoded; path++) {
         /* Only what would be taken for something else; people read this. */
         if (strchr("%?#", *path) != NULL)
@@ -233,13 +194,14 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
     mode_t mode = store->shared ? 02770 : 0700;
     enum hf_status status;
 
-    show_path(store);
+    show_path(store->shown, store->path);
     store->dir_fd = open(store->path, flags);
     if (store->dir_fd < 0 && errno == ENOENT && store->to_look)
         return settle_path(store, err);
     if (store->dir_fd < 0 && errno == ENOENT) {
-        if (make_dirs(store->path, mode) != 0 && errno != EEXIST)
-            return dir_fail(store, "create the directory", errno, err);
+        status = make_dirs(store, mode, err);
+        if (status != HF_OK)
+            return status;
         store->dir_fd = open(store->path, flags);
         /* Behind a trailing slash the last one was made like a parent. */
         if (store->dir_fd >= 0 && store->shared)
@@ -411,5 +373,7 @@ bool hf__dir_trusts(const struct file_store *store, const struct stat *st)
         return false;
     if (store->shared)
         return st->st_gid == store->gid || st->st_uid == geteuid();
-    return st->st_uid == geteuid() && (st->st_mode & S_IWGRP) == 0;
+    if (st->st_uid != geteuid() && !(root_looks(store) && st->st_uid == store->uid))
+        return false;
+    return (st->st_mode & S_IWGRP) == 0;
 }

@@ -22,6 +22,7 @@ struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_
     store->sys = sys;
     store->dir_fd = -1;
     store->slots_fd = -1;
+    store->root_fd = -1;
     store->life_fd = -1;
     while (store->client == 0)
         host->random(&store->client, sizeof store->client);
@@ -37,6 +38,9 @@ void hf__file_free(struct file_store *store)
         (void)close(store->slots_fd);
     if (store->dir_fd >= 0)
         (void)close(store->dir_fd);
+    if (store->root_fd >= 0)
+        (void)close(store->root_fd);
+    free(store->slots_path);
     free(atomic_load(&store->hints));
     free(store->path);
     free(store->url);
@@ -100,24 +104,6 @@ static void file_close(struct hf_store_base *base, bool forked)
     hf__file_free(store);
 }
 
-enum hf_status hf__file_linked(struct file_store *store, struct hf_error *err)
-{
-    int64_t now_ns = store->base.host->now_ns();
-    struct statx st;
-
-    if (now_ns < atomic_load_explicit(&store->check_at_ns, memory_order_relaxed))
-        return HF_OK;
-    atomic_store_explicit(&store->check_at_ns, now_ns + HF__NS_PER_S, memory_order_relaxed);
-    /* Not fstat: who asks for the time of the last write makes the next one cost a journal entry.
-     */
-    if (statx(store->slots_fd, "", AT_EMPTY_PATH, STATX_NLINK, &st) == 0 && st.stx_nlink > 0)
-        return HF_OK;
-    atomic_store_explicit(&store->check_at_ns, 0, memory_order_relaxed);
-    return hf__fail(err, HF_CORRUPT,
-                    "store file:%s: the slot file was deleted while in use: open the store again",
-                    store->shown);
-}
-
 static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                    struct hf_grant *grant, struct hf_error *err)
 {
@@ -133,7 +119,7 @@ static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_c
                         store->shown, strerror(errno));
     status = hf__take_slot(store, claim, &bucket, &slot, err);
     if (status != HF_OK)
-        return status;
+        return hf__bucket_failed(store, &bucket, status, err);
     status = hf__take_look(store, &bucket, slot, claim, 0, &seen, grant, err);
     if (status == HF_OK && seen != LOOK_TAKEN)
         status = hf__busy(store, slot, claim->name, base->host->now_ns(), err);
@@ -150,6 +136,11 @@ static enum hf_status file_acquire(struct hf_store_base *base, const struct hf_c
     return status;
 }
 
+static enum hf_status bad_owner(const struct hf_claim *claim, struct hf_error *err)
+{
+    return hf__fail(err, HF_INVALID, "lock \"%.60s\": malformed owner", claim->name);
+}
+
 static enum hf_status lost(struct file_store *store, const struct hf_claim *claim,
                            struct hf_grant *grant, enum hf_loss loss, struct hf_error *err)
 {
@@ -159,16 +150,24 @@ static enum hf_status lost(struct file_store *store, const struct hf_claim *clai
                     hf_loss_text(loss));
 }
 
-/* Why the claim's owner does not hold the slot (which may be NULL); HF_LOSS_NONE if it does. */
-static enum hf_loss why_lost(const struct slot *slot, const struct hf_claim *claim, int64_t now_ns)
+/* Does the slot (which may be NULL) tell of the hold of this owner with this token? */
+static bool is_hold(const struct slot *slot, const unsigned char *owner, uint64_t token)
 {
-    unsigned char owner[HF_OWNER_LEN / 2];
+    return slot != NULL && slot->token == token &&
+           memcmp(owner, slot->owner, sizeof slot->owner) == 0;
+}
 
-    if (slot == NULL || !hf__hex_decode(owner, sizeof owner, claim->owner))
+/* Why the slot (which may be NULL) is not held by this owner with this token; HF_LOSS_NONE if it
+ * is.
+ */
+static enum hf_loss why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,
+                             int64_t now_ns)
+{
+    if (slot == NULL)
         return HF_LOSS_FORGOTTEN;
-    if (memcmp(owner, slot->owner, sizeof owner) == 0 && slot->token == claim->token)
-        return slot->expires_ns > now_ns ? HF_LOSS_NONE : HF_LOSS_EXPIRED;
-    return slot->expires_ns > now_ns ? HF_LOSS_TAKEN : HF_LOSS_EXPIRED;
+    if (slot->expires_ns <= now_ns)
+        return HF_LOSS_EXPIRED;
+    return is_hold(slot, owner, token) ? HF_LOSS_NONE : HF_LOSS_TAKEN;
 }
 
 static enum hf_status file_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -176,20 +175,23 @@ static enum hf_status file_renew(struct hf_store_base *base, const struct hf_cla
 {
     struct file_store *store = hf__file_of(base);
     uint64_t hash = hf__name_hash(claim->name);
+    unsigned char owner[HF_OWNER_LEN / 2];
     struct bucket bucket;
     struct slot *slot;
     enum hf_loss loss;
     int64_t now_ns;
     enum hf_status status;
 
-    if (hf__file_linked(store, NULL) != HF_OK)
+    if (!hf__hex_decode(owner, sizeof owner, claim->owner))
+        return bad_owner(claim, err);
+    if (hf__place_check(store, NULL) != HF_OK)
         return lost(store, claim, grant, HF_LOSS_FORGOTTEN, err);
     status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
     if (status != HF_OK)
-        return status;
+        return hf__bucket_failed(store, &bucket, status, err);
     now_ns = base->host->now_ns();
     slot = hf__bucket_find(&bucket, hash, claim->name);
-    loss = why_lost(slot, claim, now_ns);
+    loss = why_lost(slot, owner, claim->token, now_ns);
     if (loss != HF_LOSS_NONE) {
         status = lost(store, claim, grant, loss, err);
     } else {
@@ -216,27 +218,33 @@ static enum hf_status file_release(struct hf_store_base *base, const struct hf_c
     struct bucket bucket;
     struct slot *slot;
     enum hf_loss loss;
+    uint64_t token;
     int64_t now_ns;
-    enum hf_status status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
+    enum hf_status status;
 
+    if (!hf__hex_decode(owner, sizeof owner, claim->owner))
+        return bad_owner(claim, err);
+    status = hf__bucket_lock(store, hash, claim->deadline_ns, &bucket, err);
     if (status != HF_OK)
-        return status;
+        return hf__bucket_failed(store, &bucket, status, err);
     now_ns = base->host->now_ns();
     slot = hf__bucket_find(&bucket, hash, claim->name);
-    loss = why_lost(slot, claim, now_ns);
-    (void)hf__hex_decode(owner, sizeof owner, claim->owner);
-    if (slot != NULL && memcmp(slot->owner, owner, sizeof owner) == 0) {
+    /* Who never heard its token gives back whatever it holds. */
+    token = claim->token != 0 || slot == NULL ? claim->token : slot->token;
+    loss = why_lost(slot, owner, token, now_ns);
+    if (is_hold(slot, owner, token)) {
         memset(slot->owner, 0, sizeof slot->owner);
         memset(slot->label, 0, sizeof slot->label);
         slot->expires_ns = 0;
         slot->client = 0;
-        status = hf__queue_pass(store, &bucket, slot, now_ns, err);
+        status = hf__ticket_pass(store, &bucket, slot, now_ns, err);
     }
     hf__bucket_unlock(store, &bucket);
-    hf__turn_release(store, owner);
-    if (status == HF_OK)
-        hf__floor_refill(store, claim->token);
-    if (loss == HF_LOSS_NONE && hf__file_linked(store, NULL) != HF_OK)
+    if (slot == NULL || !is_hold(slot, owner, slot->token)) /* it may hold on by another token */
+        hf__turn_release(store, owner);
+    if (status == HF_OK && loss == HF_LOSS_NONE)
+        hf__floor_refill(store, token);
+    if (loss == HF_LOSS_NONE && hf__place_check(store, NULL) != HF_OK)
         loss = HF_LOSS_FORGOTTEN;
     if (status == HF_OK && loss != HF_LOSS_NONE)
         status = lost(store, claim, NULL, loss, err);

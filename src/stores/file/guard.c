@@ -33,7 +33,7 @@ static int set_lock(const struct file_store *store, uint32_t page_no, short type
     return fcntl(store->slots_fd, F_OFD_SETLK, &lock);
 }
 
-static enum hf_status give_up(struct file_store *store, uint32_t page_no, struct hf_error *err)
+enum hf_status hf__guard_explain(struct file_store *store, uint32_t page_no, struct hf_error *err)
 {
     char who[96];
 
@@ -51,7 +51,8 @@ static int try_lock(struct file_store *store, uint32_t page_no)
 {
     if (pthread_mutex_trylock(stripe_of(store, page_no)) != 0)
         return 1;
-    if (set_lock(store, page_no, F_WRLCK) == 0)
+    /* Who only looks has the file open for reading. */
+    if (set_lock(store, page_no, store->to_look ? F_RDLCK : F_WRLCK) == 0)
         return 0;
     pthread_mutex_unlock(stripe_of(store, page_no));
     return errno == EAGAIN || errno == EACCES || errno == EINTR ? 1 : -1;
@@ -73,7 +74,7 @@ enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_
         }
         left_ns = deadline_ns - store->base.host->now_ns();
         if (left_ns <= 0)
-            return give_up(store, page_no, err);
+            return HF_BUSY;
         sleep_ns = pause_ns / 2 +
                    (int64_t)(hf__hash64(&pause_ns, sizeof pause_ns, seed++) % (uint64_t)pause_ns);
         hf__sleep_ns(sleep_ns < left_ns ? sleep_ns : left_ns); /* a renewal may have little time */

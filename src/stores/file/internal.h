@@ -14,7 +14,8 @@
 #define CLAIM_NS       HF__NS_PER_S /* how long a hand-over waits for its waiter        */
 #define FIFO_NAME_SIZE 64           /* "queue/" + hash + ticket                         */
 #define HOUR_US        3600000000LL
-#define PATH_SHOWN_MAX 80 /* bytes of a path in an error's text */
+#define TICKETS_MAX    (1u << 20) /* of a waiting line, the dead in its midst included */
+#define PATH_SHOWN_MAX 80         /* bytes of a path in an error's text */
 
 /* A waiter's FIFO, kept while its owner holds the lock: the next in line watches it. */
 struct turn {
@@ -22,6 +23,14 @@ struct turn {
     unsigned char owner[HF_OWNER_LEN / 2];
     char name[FIFO_NAME_SIZE];
     int fd;
+};
+
+/* What tells one file from another, and how many names it has. */
+struct file_id {
+    uint64_t inode;
+    uint32_t major;
+    uint32_t minor;
+    uint32_t links;
 };
 
 struct file_store {
@@ -32,11 +41,16 @@ struct file_store {
     char *url;                      /* file: and the path, as another process may open it */
     int dir_fd;                     /* holds flock(LOCK_SH)            */
     int slots_fd;
-    atomic_int_fast64_t check_at_ns; /* when to ask next whether the file is still there */
+    int root_fd;                     /* where slots_path begins        */
+    char *slots_path;                /* the slot file's, from the root */
+    struct file_id slots_id;         /* and what was there at the start */
+    atomic_int_fast64_t check_at_ns; /* when to look next whether it still is */
     char boot_id[37];
     bool to_look; /* makes nothing: slots_fd is -1 if there is no store yet */
+    bool alone;   /* repair: dir_fd holds flock(LOCK_EX) instead            */
     bool shared;  /* ?shared=group                   */
-    gid_t gid;    /* the directory's group           */
+    uid_t uid;    /* the directory's owner           */
+    gid_t gid;    /* and group                       */
     uint64_t token_base;
     atomic_uint_fast64_t promise;         /* tokens up to here may be given */
     pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing */
@@ -53,6 +67,7 @@ struct file_store {
 /* A bucket that is locked and read. */
 struct bucket {
     uint32_t page_no;
+    bool blocked; /* or could not be locked in time */
     struct page page;
 };
 
@@ -64,11 +79,12 @@ static inline struct file_store *hf__file_of(struct hf_store_base *base)
 /* sys.c: pwrite until all is written; false with errno. */
 bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, size_t len, off_t at);
 
-/* dir.c: the directory, the slot file's name and header. */
-
-/* From a URL to a directory; *shared_out: ?shared=group. The caller frees *path_out. */
+/* url.c: from a URL to a directory; *shared_out: ?shared=group. The caller frees *path_out. */
 enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
                              struct hf_error *err);
+
+/* dir.c: the directory, and whether it can be trusted. */
+
 /* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd. Only
  * to look, dir_fd stays -1 if there is none. */
 enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err);
@@ -98,8 +114,9 @@ enum hf_status hf__dir_status(int error);
 /* Refuses files and FIFOs that others could have planted. */
 bool hf__dir_trusts(const struct file_store *store, const struct stat *st);
 
-/* open.c: opens or creates the slot file; dir_fd is open and locked shared. Only to look, slots_fd
- * stays -1 if there is none, and dir_fd need not be locked. */
+/* open.c: opens or creates the slot file; dir_fd is open and locked. The lock may be given up
+ * meanwhile, and is had again on HF_OK, unless store->alone. Only to look, slots_fd stays -1 if
+ * there is none, and dir_fd need not be locked. */
 enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err);
 
 /* floor.c: the durable promise about tokens. */
@@ -121,9 +138,11 @@ void hf__floor_refill(struct file_store *store, uint64_t token);
 
 #define GUARD_GROW UINT32_MAX /* instead of a page: the end of the file */
 
-/* Takes the lock of a page, trying until deadline_ns. HF_UNREACHABLE names who sits on it. */
+/* Takes the lock of a page, trying until deadline_ns. HF_BUSY, without a text: somebody has it. */
 enum hf_status hf__guard_lock(struct file_store *store, uint32_t page_no, int64_t deadline_ns,
                               struct hf_error *err);
+/* HF_UNREACHABLE, and who sits on it. Looks at every process: not for those who only try again. */
+enum hf_status hf__guard_explain(struct file_store *store, uint32_t page_no, struct hf_error *err);
 void hf__guard_unlock(struct file_store *store, uint32_t page_no);
 
 /* blocker.c: "process 12 (name, stopped)" for who holds the lock on a byte of the file; false if it
@@ -133,9 +152,15 @@ bool hf__blocker_name(int fd, off_t byte, char *out, size_t size);
 /* bucket.c: finding, reading, writing and splitting buckets. */
 
 uint64_t hf__name_hash(const char *name);
-/* Locks and reads the bucket that `hash` belongs to. Pairs with hf__bucket_unlock. */
+/* The page where to look first for a hash: the right one, or one that leads there. */
+uint32_t hf__bucket_guess(struct file_store *store, uint64_t hash);
+/* Locks and reads the bucket that `hash` belongs to. Pairs with hf__bucket_unlock. HF_UNREACHABLE
+ * with out->blocked, and no text yet: it could not be locked in time. */
 enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t deadline_ns,
                                struct bucket *out, struct hf_error *err);
+/* Passes a status of hf__bucket_lock on, with the text that a blocked bucket deserves. */
+enum hf_status hf__bucket_failed(struct file_store *store, const struct bucket *bucket,
+                                 enum hf_status status, struct hf_error *err);
 void hf__bucket_unlock(struct file_store *store, const struct bucket *bucket);
 /* The slot of a name, or NULL. */
 struct slot *hf__bucket_find(struct bucket *bucket, uint64_t hash, const char *name);
@@ -154,8 +179,18 @@ enum hf_status hf__page_count(struct file_store *store, uint32_t *out, struct hf
 /* Reads and checks a page; without its lock, a change caught in the middle looks like damage. */
 enum hf_status hf__page_read(struct file_store *store, uint32_t page_no, struct page *out,
                              struct hf_error *err);
+/* HF_CORRUPT, with the way out. */
+enum hf_status hf__page_damaged(const struct file_store *store, uint32_t page_no,
+                                struct hf_error *err);
 /* Where names with this hash live according to a page's head: the page itself or another one. */
 uint32_t hf__page_route(const struct page_head *head, uint32_t page_no, uint64_t hash);
+
+/* sound.c: what a page says makes sense. The sums are checked elsewhere. */
+bool hf__head_sound(const struct page_head *head, uint32_t page_no);
+/* Of a slot that is not empty. */
+bool hf__slot_sound(const struct slot *slot);
+/* The child is the page that holds the names with a 1 at this split of the parent. */
+bool hf__child_sound(const struct page_head *parent, uint32_t split, const struct page_head *child);
 
 /* life.c: FIFOs as signs of life. */
 
@@ -174,29 +209,46 @@ void hf__life_close(struct file_store *store, bool forked);
 /* Removes FIFOs of the dead, now and then. */
 void hf__life_sweep(struct file_store *store);
 
-/* queue.c: tickets and their FIFOs. */
+/* ticket.c: tickets and their FIFOs. */
 
+void hf__ticket_name(char *out, uint64_t hash, uint64_t ticket); /* FIFO_NAME_SIZE bytes */
+/* Opens a ticket's FIFO for writing. -1: dead; -2: cannot tell. Unlinks that of a dead one if the
+ * bucket is locked: otherwise it may be one that its waiter is about to open. */
+int hf__ticket_open(struct file_store *store, uint64_t hash, uint64_t ticket, bool locked);
+/* Takes the tickets of the dead off the end of the line. They can be drawn again: nobody stands
+ * behind them, and so nobody watches them. Otherwise those who come and lose patience while one
+ * holds on would leave ever more to step over. The bucket is locked. Returns true if there were
+ * any. */
+bool hf__ticket_trim(struct file_store *store, struct slot *slot);
 /* The first ticket from slot->head on whose waiter lives, or slot->tail; removes dead FIFOs it
  * passes. The bucket is locked. *fd_out (may be NULL): the FIFO, open for writing, -1 if there is
  * none. */
-uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot, int *fd_out);
-/* How many waiters live. The bucket need not be locked; nothing is changed. */
-uint64_t hf__queue_count(struct file_store *store, const struct slot *slot);
+uint64_t hf__ticket_first_live(struct file_store *store, const struct slot *slot, int *fd_out);
+/* How many waiters live: counted to WAITERS_COUNTED, and from there every ticket is one, so that
+ * many who look at a long line do not ask every one in it. The bucket need not be locked; nothing
+ * is changed. */
+#define WAITERS_COUNTED 64
+uint64_t hf__ticket_count(struct file_store *store, const struct slot *slot);
 /* Removes the FIFO queue/HASH.TICKET if its waiter is dead; leaves it if the bucket is in use. */
-void hf__queue_sweep(struct file_store *store, const char *name);
-/* Waits in line for claim->name until it is granted, the wait is over, or cancelled. */
-enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *claim,
-                              struct hf_grant *grant, struct hf_error *err);
+void hf__ticket_sweep(struct file_store *store, const char *name);
 /* After a release, a leave or a lapse: reserves the lock for the next live waiter, writes the slot,
  * wakes that waiter. The slot is not held. */
-enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
-                              int64_t now_ns, struct hf_error *err);
+enum hf_status hf__ticket_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                               int64_t now_ns, struct hf_error *err);
+
+/* queue.c: waits in line for claim->name until it is granted, the wait is over, or cancelled. */
+enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *claim,
+                              struct hf_grant *grant, struct hf_error *err);
+
 /* turn.c: the FIFOs of waiters. */
 
 /* A FIFO to wait with: one used before, or one that is still to be made. NULL: out of memory. */
 struct turn *hf__turn_new(struct file_store *store);
 /* Puts it in place under a ticket's name. False with errno. */
 bool hf__turn_place(struct file_store *store, struct turn *turn, const char *name);
+/* Writes the wake byte into a waiter's FIFO. Raises no signal in the caller's program if the waiter
+ * has died since its FIFO was opened. */
+void hf__turn_wake(int fd);
 /* Closes and frees it: those who watch it wake up. */
 void hf__turn_drop(struct file_store *store, struct turn *turn);
 /* Keeps it while `owner` holds the lock; released, it can be used again. */
@@ -216,7 +268,8 @@ enum look {
 enum hf_status hf__take_look(struct file_store *store, struct bucket *bucket, struct slot *slot,
                              const struct hf_claim *claim, uint64_t ticket, enum look *look_out,
                              struct hf_grant *grant, struct hf_error *err);
-/* The lock's slot in its locked bucket, made if need be; splits as often as it takes. */
+/* The lock's slot in its locked bucket, made if need be; splits as often as it takes. A blocked
+ * bucket as of hf__bucket_lock. */
 enum hf_status hf__take_slot(struct file_store *store, const struct hf_claim *claim,
                              struct bucket *bucket, struct slot **out, struct hf_error *err);
 /* True if the slot is held by a live, unexpired holder. */
@@ -231,9 +284,16 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
 enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,
                                struct hf_error *report);
 
-/* file.c: HF_CORRUPT if somebody deleted the slot file under us: what we read and write there
- * nobody else sees. Asked at most once a second, so that it costs nothing in a busy loop. */
-enum hf_status hf__file_linked(struct file_store *store, struct hf_error *err);
+/* place.c: is the store still where its URL says? */
+
+/* Remembers where the slot file is, which is open. Once per store. */
+enum hf_status hf__place_note(struct file_store *store, const char *slots_name,
+                              struct hf_error *err);
+/* HF_CORRUPT if the slot file or a directory above it was moved, removed or replaced: what we read
+ * and write there nobody else sees. Looks at most a hundred times a second. */
+enum hf_status hf__place_check(struct file_store *store, struct hf_error *err);
+
+/* file.c */
 
 /* A store struct with nothing open yet; and its end. */
 struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_host *host);

@@ -103,7 +103,8 @@ static int open_if_alive(struct file_store *store, const char *name)
     if (read(fd, &byte, 1) != 0)
         return fd;
     (void)close(fd);
-    (void)unlinkat(store->dir_fd, name, 0);
+    if (!store->to_look)
+        (void)unlinkat(store->dir_fd, name, 0);
     return -1;
 }
 
@@ -171,7 +172,7 @@ static void sweep_folder(struct file_store *store, const char *folder, bool wait
                 (void)unlinkat(store->dir_fd, name, 0);
         } else if (waiters) {
             if (is_old(store, name))
-                hf__queue_sweep(store, name);
+                hf__ticket_sweep(store, name);
         } else {
             int alive = open_if_alive(store, name);
 

@@ -1,18 +1,45 @@
-/* list.c - what is held and waited for. */
+/* list.c - what is held and waited for.
+ *
+ * Pages are read as they stand, without their locks, so that a listing disturbs nobody and nobody
+ * holds it up. Its cost is bounded: each page is read once, each client is asked once whether it
+ * lives, and a waiting line is counted to WAITERS_COUNTED and estimated from there.
+ */
 #include "stores/file/internal.h"
 
 #include <string.h>
 
-/* Reads a page as it stands. Only if a change was caught in the middle it is read under its lock.
- */
-static enum hf_status read_page(struct file_store *store, uint32_t page_no, int64_t deadline_ns,
-                                struct page *out, struct hf_error *err)
+#define TORN_TRIES 10 /* to read a page that others write */
+#define LIVES      64 /* clients whose answer is remembered */
+
+struct listing {
+    struct file_store *store;
+    const struct hf_query *query;
+    hf_list_fn *fn;
+    void *data;
+    bool more; /* fn wants to see more */
+    struct {
+        uint64_t client;
+        bool alive;
+    } lives[LIVES];
+};
+
+/* A change caught in the middle looks like damage, and is over in no time. Only what stays so is
+ * read under its lock. */
+static enum hf_status read_page(struct listing *listing, uint32_t page_no, struct page *out,
+                                struct hf_error *err)
 {
+    struct file_store *store = listing->store;
     enum hf_status status = hf__page_read(store, page_no, out, NULL);
 
-    if (status != HF_CORRUPT)
+    for (int i = 0; i < TORN_TRIES && status == HF_CORRUPT; i++) {
+        hf__sleep_ns(HF__NS_PER_MS / 10);
+        status = hf__page_read(store, page_no, out, NULL);
+    }
+    if (status == HF_OK)
         return status;
-    status = hf__guard_lock(store, page_no, deadline_ns, err);
+    status = hf__guard_lock(store, page_no, listing->query->deadline_ns, err);
+    if (status == HF_BUSY)
+        return hf__guard_explain(store, page_no, err);
     if (status != HF_OK)
         return status;
     status = hf__page_read(store, page_no, out, err);
@@ -27,90 +54,112 @@ static bool fits(const struct slot *slot, const struct hf_query *query)
     return strncmp(slot->name, query->name, strlen(query->name)) == 0;
 }
 
-/* Returns false when fn wants no more. */
-static bool show(struct file_store *store, const struct slot *slot, hf_list_fn *fn, void *data)
+/* One client may hold a million locks. */
+static bool is_alive(struct listing *listing, uint64_t client)
 {
-    int64_t now_ns = store->base.host->now_ns();
-    bool held = hf__slot_held(store, slot, now_ns);
-    uint64_t waiters = hf__queue_count(store, slot);
+    size_t at = (size_t)(client % LIVES);
+
+    if (client == 0)
+        return true; /* detached */
+    if (listing->lives[at].client != client) {
+        listing->lives[at].client = client;
+        listing->lives[at].alive = hf__life_check(listing->store, client);
+    }
+    return listing->lives[at].alive;
+}
+
+static void show(struct listing *listing, const struct slot *slot)
+{
+    int64_t now_ns = listing->store->base.host->now_ns();
+    bool held = slot->expires_ns > now_ns && is_alive(listing, slot->client);
+    char label[HF_LABEL_MAX + 1];
     struct hf_lock_info info = {
         .size = sizeof info,
         .name = slot->name,
-        .label = held ? slot->label : "",
+        .label = held ? label : "",
         .token = slot->token,
         .remaining_ms = held ? (slot->expires_ns - now_ns) / HF__NS_PER_MS : 0,
         .age_ms = held ? (now_ns - slot->taken_ns) / HF__NS_PER_MS : 0,
-        .waiters = waiters,
+        .waiters = hf__ticket_count(listing->store, slot),
         .held = held,
         .detached = held && slot->client == 0,
     };
 
-    return (!held && waiters == 0) || fn(&info, data);
+    hf__copy_printable(label, sizeof label, slot->label);
+    if (held || info.waiters > 0)
+        listing->more = listing->fn(&info, listing->data);
 }
 
 /* Shows the slots of a page that are not left-overs of a split. */
-static bool show_page(struct file_store *store, const struct page *page, uint32_t page_no,
-                      const struct hf_query *query, hf_list_fn *fn, void *data)
+static enum hf_status show_page(struct listing *listing, const struct page *page, uint32_t page_no,
+                                struct hf_error *err)
 {
-    for (int i = 0; i < SLOTS_PER_PAGE; i++) {
+    for (int i = 0; i < SLOTS_PER_PAGE && listing->more; i++) {
         const struct slot *slot = &page->slots[i];
 
-        if (slot->hash != 0 && hf__page_route(&page->head, page_no, slot->hash) == page_no &&
-            fits(slot, query) && !show(store, slot, fn, data))
-            return false;
+        if (slot->hash == 0 || hf__page_route(&page->head, page_no, slot->hash) != page_no ||
+            !fits(slot, listing->query))
+            continue;
+        if (!hf__name_valid(slot->name) || hf__name_hash(slot->name) != slot->hash)
+            return hf__page_damaged(listing->store, page_no, err);
+        show(listing, slot);
     }
-    return true;
+    return HF_OK;
 }
 
 /* Lists a page and those that were split off it. A page that nobody refers to is never seen: it is
- * what a killed splitter left behind. */
-static enum hf_status list_tree(struct file_store *store, uint32_t page_no, uint32_t level,
-                                const struct hf_query *query, hf_list_fn *fn, void *data,
-                                bool *more, struct hf_error *err)
+ * what a killed splitter left behind. Every page knows where it belongs, and so is met once. */
+static enum hf_status list_tree(struct listing *listing, uint32_t page_no,
+                                const struct page_head *parent, uint32_t split,
+                                struct hf_error *err)
 {
     struct page page;
-    enum hf_status status;
+    enum hf_status status = read_page(listing, page_no, &page, err);
 
-    if (store->base.host->now_ns() >= query->deadline_ns)
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: listing took too long", store->shown);
-    status = read_page(store, page_no, query->deadline_ns, &page, err);
-    if (status != HF_OK)
-        return status;
-    *more = show_page(store, &page, page_no, query, fn, data);
-    for (uint32_t i = level; i < page.head.depth && *more && status == HF_OK; i++)
-        status = list_tree(store, page.head.next[i], i + 1, query, fn, data, more, err);
+    if (status == HF_OK && parent != NULL && !hf__child_sound(parent, split, &page.head))
+        status = hf__page_damaged(listing->store, page_no, err);
+    if (status == HF_OK)
+        status = show_page(listing, &page, page_no, err);
+    for (uint32_t i = page.head.born; status == HF_OK && i < page.head.depth && listing->more; i++)
+        status = list_tree(listing, page.head.next[i], &page.head, i, err);
     return status;
 }
 
-static enum hf_status list_one(struct file_store *store, const struct hf_query *query,
-                               hf_list_fn *fn, void *data, struct hf_error *err)
+static enum hf_status list_one(struct listing *listing, struct hf_error *err)
 {
-    uint64_t hash = hf__name_hash(query->name);
-    struct bucket bucket;
-    enum hf_status status = hf__bucket_lock(store, hash, query->deadline_ns, &bucket, err);
+    uint64_t hash = hf__name_hash(listing->query->name);
+    uint32_t page_no = hf__bucket_guess(listing->store, hash);
+    struct page page;
 
-    if (status != HF_OK)
-        return status;
-    hf__bucket_unlock(store, &bucket); /* the copy is ours; fn may take its time */
-    (void)show_page(store, &bucket.page, bucket.page_no, query, fn, data);
-    return HF_OK;
+    for (int steps = 0; steps <= 2 * SPLITS_MAX; steps++) {
+        enum hf_status status = read_page(listing, page_no, &page, err);
+        uint32_t next;
+
+        if (status != HF_OK)
+            return status;
+        next = hf__page_route(&page.head, page_no, hash);
+        if (next == page_no)
+            return show_page(listing, &page, page_no, err);
+        page_no = next;
+    }
+    return hf__page_damaged(listing->store, page_no, err);
 }
 
 enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *query,
                              hf_list_fn *fn, void *data, struct hf_error *err)
 {
-    struct file_store *store = hf__file_of(base);
+    struct listing listing = {
+        .store = hf__file_of(base), .query = query, .fn = fn, .data = data, .more = true};
     enum hf_status status = HF_OK;
-    bool more = true;
 
-    if (store->slots_fd < 0)
+    if (listing.store->slots_fd < 0)
         return HF_OK; /* there is no store yet */
-    status = hf__file_linked(store, err);
+    status = hf__place_check(listing.store, err);
     if (status != HF_OK)
         return status;
     if (query->exact)
-        return list_one(store, query, fn, data, err);
-    for (uint32_t root = 1; root <= ROOTS && more && status == HF_OK; root++)
-        status = list_tree(store, root, 0, query, fn, data, &more, err);
+        return list_one(&listing, err);
+    for (uint32_t root = 1; root <= ROOTS && listing.more && status == HF_OK; root++)
+        status = list_tree(&listing, root, NULL, 0, err);
     return status;
 }

@@ -13,23 +13,67 @@
 #define NEW_NAME  "new-slots"
 #define NAME_SIZE 48
 
+#define PAUSE_MIN_NS 200000 /* between two tries to have the directory alone */
+#define PAUSE_MAX_NS 10000000
+#define TORN_TRIES   20 /* to read a header that others write          */
+#define CREATE_TRIES 8  /* to make a file that others discard again    */
+
 static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
 
 static enum hf_status create(struct file_store *store, const char *name, int64_t deadline_ns,
                              struct hf_error *err);
+static enum hf_status other_boot(const struct file_store *store, struct hf_error *err);
 
-static enum hf_status check_header(struct file_store *store, const char *name, struct hf_error *err)
+/* Reads the header once. HF_CORRUPT: it is damaged, or somebody was writing it. */
+static enum hf_status try_header(struct file_store *store, const char *name,
+                                 struct file_header *out, struct hf_error *err)
+{
+    ssize_t got = store->sys->pread(store->slots_fd, out, sizeof *out, 0);
+
+    if (got < 0)
+        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot read %s: %s", store->shown,
+                        name, strerror(errno));
+    if (got != sizeof *out || !hf__sum_ok(out) || memcmp(out->magic, magic, sizeof magic) != 0)
+        return hf__dir_damaged(store, "the slot file is damaged", false, err);
+    return HF_OK;
+}
+
+/* Whoever raises the promise writes the header, and a read may meet it halfway. So what looks
+ * damaged is read again with the lock of the writers held; who only looks cannot have that, and
+ * tries a few times. */
+static enum hf_status read_header(struct file_store *store, const char *name, int64_t deadline_ns,
+                                  struct file_header *out, struct hf_error *err)
+{
+    enum hf_status status = try_header(store, name, out, err);
+    int fd;
+
+    if (store->to_look) {
+        for (int i = 0; i < TORN_TRIES && status == HF_CORRUPT; i++) {
+            hf__sleep_ns(HF__NS_PER_MS);
+            status = try_header(store, name, out, err);
+        }
+        return status;
+    }
+    if (status != HF_CORRUPT)
+        return status;
+    status = hf__floor_lock(store, deadline_ns, &fd, err);
+    if (status == HF_OK) {
+        status = try_header(store, name, out, err);
+        (void)close(fd);
+    }
+    return status;
+}
+
+static enum hf_status check_header(struct file_store *store, const char *name, int64_t deadline_ns,
+                                   struct hf_error *err)
 {
     struct file_header header;
     struct stat st;
-    ssize_t got = store->sys->pread(store->slots_fd, &header, sizeof header, 0);
+    enum hf_status status = read_header(store, name, deadline_ns, &header, err);
 
-    if (got < 0 || fstat(store->slots_fd, &st) != 0)
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot read %s: %s", store->shown,
-                        name, strerror(errno));
-    if (got != sizeof header || !hf__sum_ok(&header) ||
-        memcmp(header.magic, magic, sizeof magic) != 0 ||
-        st.st_size < (off_t)PAGE_SIZE * (1 + (off_t)ROOTS))
+    if (status != HF_OK)
+        return status;
+    if (fstat(store->slots_fd, &st) != 0 || st.st_size < (off_t)PAGE_SIZE * (1 + (off_t)ROOTS))
         return hf__dir_damaged(store, "the slot file is damaged", false, err);
     if (header.version != FORMAT_VERSION || header.page_size != PAGE_SIZE)
         return hf__fail(err, HF_UNSUPPORTED,
@@ -43,6 +87,8 @@ static enum hf_status check_header(struct file_store *store, const char *name, s
                         "store file:%s is used from another time namespace, whose clock differs: "
                         "deadlines would not agree",
                         store->shown);
+    if (header.promise > HF__TOKEN_MAX || header.base > HF__TOKEN_MAX + 1)
+        return hf__dir_damaged(store, "the slot file is damaged", false, err);
     store->token_base = header.base;
     atomic_store(&store->promise, header.promise);
     return HF_OK;
@@ -70,6 +116,7 @@ static enum hf_status check_floor(struct file_store *store, int64_t deadline_ns,
 
 enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err)
 {
+    int flags = store->to_look ? O_RDONLY | O_NONBLOCK : O_RDWR; /* should it be a FIFO */
     char name[NAME_SIZE];
     struct stat st;
     uint64_t floor;
@@ -80,9 +127,9 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
                         "store file:%s: the system does not tell its boot id: is /proc mounted?",
                         store->shown);
     (void)snprintf(name, sizeof name, "slots-%s", store->boot_id);
-    for (;;) {
+    for (int tries = 0;; tries++) {
         store->slots_fd =
-            store->sys->openat(store->dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0);
+            store->sys->openat(store->dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0);
         if (store->slots_fd >= 0)
             break;
         if (errno == ENOENT && store->to_look)
@@ -90,6 +137,8 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
         if (errno != ENOENT)
             return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot open %s: %s",
                             store->shown, name, strerror(errno));
+        if (tries == CREATE_TRIES)
+            return other_boot(store, err);
         status = create(store, name, deadline_ns, err);
         if (status != HF_OK)
             return status;
@@ -98,12 +147,23 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
         return hf__fail(err, HF_DENIED,
                         "store file:%s: %s is not ours alone to write: check owner and mode",
                         store->shown, name);
-    status = check_header(store, name, err);
-    return status == HF_OK ? check_floor(store, deadline_ns, err) : status;
+    status = check_header(store, name, deadline_ns, err);
+    if (status == HF_OK)
+        status = check_floor(store, deadline_ns, err);
+    return status == HF_OK ? hf__place_note(store, name, err) : status;
+}
+
+static enum hf_status other_boot(const struct file_store *store, struct hf_error *err)
+{
+    return hf__fail(err, HF_UNSUPPORTED,
+                    "store file:%s is in use by a process with another boot id: a container with a "
+                    "boot id of its own cannot share it",
+                    store->shown);
 }
 
 /* Files of another boot are worth nothing, but somebody who disagrees about which boot this is may
- * be using them. Needs the floor's lock; takes and keeps LOCK_EX if something was discarded. */
+ * be using them: HF_BUSY. Needs the floor's lock; takes and keeps LOCK_EX if something was
+ * discarded. */
 static enum hf_status discard_others(struct file_store *store, const char *name, uint64_t floor,
                                      struct hf_error *err)
 {
@@ -115,10 +175,7 @@ static enum hf_status discard_others(struct file_store *store, const char *name,
     if (floor == 0)
         return hf__dir_damaged(store, "the token floor is missing", true, err);
     if (flock(store->dir_fd, LOCK_EX | LOCK_NB) != 0)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "store file:%s is in use by a process with another boot id: a container "
-                        "with a boot id of its own cannot share it",
-                        store->shown);
+        return HF_BUSY;
     return hf__dir_discard(store, err);
 }
 
@@ -166,8 +223,10 @@ static enum hf_status write_new(struct file_store *store, const char *name, uint
     return status;
 }
 
-static enum hf_status create(struct file_store *store, const char *name, int64_t deadline_ns,
-                             struct hf_error *err)
+/* Makes the file unless another process was faster. HF_BUSY: the directory is in use by others, and
+ * must be nobody's for a moment. */
+static enum hf_status create_once(struct file_store *store, const char *name, int64_t deadline_ns,
+                                  struct hf_error *err)
 {
     int64_t wall_us = store->base.host->wall_us();
     struct stat st;
@@ -179,7 +238,7 @@ static enum hf_status create(struct file_store *store, const char *name, int64_t
     if (status != HF_OK)
         return status;
     if (fstatat(store->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        goto out; /* another process was faster */
+        goto out;
     status = hf__floor_read(store, &floor, err);
     if (status != HF_OK)
         goto out;
@@ -195,8 +254,31 @@ static enum hf_status create(struct file_store *store, const char *name, int64_t
     status = hf__floor_write(store, promise, err);
     if (status == HF_OK)
         status = write_new(store, name, floor + 1, promise, err);
-    (void)flock(store->dir_fd, LOCK_SH);
 out:
     (void)close(lock_fd);
     return status;
+}
+
+/* After a reboot all who use the store come at once. Whoever discards what is left of the last boot
+ * needs the directory for itself, so nobody keeps it, or the floor's lock, while it waits. */
+static enum hf_status create(struct file_store *store, const char *name, int64_t deadline_ns,
+                             struct hf_error *err)
+{
+    int64_t pause_ns = PAUSE_MIN_NS;
+    enum hf_status status;
+
+    if (!store->alone)
+        (void)flock(store->dir_fd, LOCK_UN);
+    while ((status = create_once(store, name, deadline_ns, err)) == HF_BUSY &&
+           store->base.host->now_ns() < deadline_ns) {
+        hf__sleep_ns(pause_ns + (int64_t)(store->client % (uint64_t)pause_ns));
+        if (pause_ns < PAUSE_MAX_NS)
+            pause_ns *= 2;
+    }
+    if (status == HF_BUSY)
+        return other_boot(store, err);
+    if (status != HF_OK || store->alone)
+        return status;
+    (void)flock(store->dir_fd, LOCK_UN);
+    return hf__dir_lock(store, LOCK_SH, deadline_ns, err);
 }

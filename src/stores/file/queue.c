@@ -27,6 +27,8 @@
 #define POLL_NEAR_NS (1 * HF__NS_PER_S) /* the slow poll of those near the head */
 #define POLL_FAR_NS  (3 * HF__NS_PER_S) /* and of the others                    */
 #define NEAR         16                 /* how many are near                    */
+#define TRY_NS       (HF__NS_PER_S / 5) /* how long one in line tries to lock   */
+#define BLOCKED_NS   (HF__NS_PER_S / 4) /* and how soon it tries again          */
 
 struct waiter {
     uint64_t hash;
@@ -36,99 +38,30 @@ struct waiter {
     int64_t look_at_ns;  /* when to look without being woken      */
     int64_t patience_ns; /* how long a single look may take       */
     bool in_line;        /* the ticket was drawn                  */
+    bool woken;          /* by its turn                           */
+    bool blocked;        /* the last look found the bucket locked */
+    uint32_t blocked_no; /* and this is its page                  */
 };
 
-static void ticket_name(char *out, uint64_t hash, uint64_t ticket)
+/* Watches the holder, for nobody is before us. Looks again at once if there is none: whoever held
+ * the lock, or had it reserved, died since we looked, and nobody is left to wake us. */
+static void watch_holder(struct file_store *store, struct waiter *waiter, const struct slot *slot,
+                         int64_t now_ns)
 {
-    (void)snprintf(out, FIFO_NAME_SIZE, "queue/%016" PRIx64 ".%" PRIu64, hash, ticket);
-}
-
-/* Opens a ticket's FIFO for writing. -1: dead; -2: cannot tell. Unlinks that of a dead one if the
- * bucket is locked: otherwise it may be one that its waiter is about to open. */
-static int open_ticket(struct file_store *store, uint64_t hash, uint64_t ticket, bool locked)
-{
-    char name[FIFO_NAME_SIZE];
-    int fd;
-
-    ticket_name(name, hash, ticket);
-    fd = openat(store->dir_fd, name, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0)
-        return fd;
-    if (errno != ENXIO && errno != ENOENT)
-        return -2;
-    if (errno == ENXIO && locked)
-        (void)unlinkat(store->dir_fd, name, 0);
-    return -1;
-}
-
-uint64_t hf__queue_first_live(struct file_store *store, const struct slot *slot, int *fd_out)
-{
-    if (fd_out != NULL)
-        *fd_out = -1;
-    for (uint64_t ticket = slot->head; ticket < slot->tail; ticket++) {
-        int fd = open_ticket(store, slot->hash, ticket, true);
-
-        if (fd == -1)
-            continue;
-        if (fd_out != NULL)
-            *fd_out = fd >= 0 ? fd : -1;
-        else if (fd >= 0)
-            (void)close(fd);
-        return ticket;
-    }
-    return slot->tail;
-}
-
-uint64_t hf__queue_count(struct file_store *store, const struct slot *slot)
-{
-    uint64_t count = 0;
-
-    for (uint64_t ticket = slot->head; ticket < slot->tail; ticket++) {
-        int fd = open_ticket(store, slot->hash, ticket, false);
-
-        if (fd >= 0)
-            (void)close(fd);
-        if (fd != -1)
-            count++;
-    }
-    return count;
-}
-
-void hf__queue_sweep(struct file_store *store, const char *name)
-{
-    struct bucket bucket;
-    uint64_t hash;
-    uint64_t ticket;
-    int fd;
-
-    if (sscanf(name, "queue/%16" SCNx64 ".%" SCNu64, &hash, &ticket) != 2 ||
-        hf__bucket_lock(store, hash, 0, &bucket, NULL) != HF_OK)
-        return;
-    fd = open_ticket(store, hash, ticket, true);
-    if (fd >= 0)
-        (void)close(fd);
-    hf__bucket_unlock(store, &bucket);
-}
-
-enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
-                              int64_t now_ns, struct hf_error *err)
-{
-    enum hf_status status;
     int fd = -1;
 
-    slot->claim_ns = 0;
-    if (slot->head != slot->tail) {
-        slot->head = hf__queue_first_live(store, slot, &fd);
-        if (slot->head != slot->tail)
-            slot->claim_ns = now_ns + CLAIM_NS;
+    if (slot->expires_ns <= now_ns) {
+        waiter->look_at_ns = 0;
+        return;
     }
-    status = hf__bucket_write(store, bucket, slot, err);
-    if (fd >= 0) {
-        if (status == HF_OK)
-            (void)!write(fd, "!", 1);
-        (void)close(fd);
-    }
-    return status;
+    if (slot->expires_ns < waiter->look_at_ns)
+        waiter->look_at_ns = slot->expires_ns;
+    if (slot->client == 0)
+        return;
+    fd = hf__life_watch(store, slot->client);
+    waiter->watch_fd = fd >= 0 ? fd : -1;
+    if (fd == -1)
+        waiter->look_at_ns = 0;
 }
 
 /* Chooses what to watch, with the bucket locked: the next live ticket before ours, else the holder.
@@ -145,24 +78,14 @@ static void choose_watch(struct file_store *store, struct waiter *waiter, const 
         now_ns + poll_ns + (int64_t)(hf__hash64(&before, sizeof before, 0) % (uint64_t)poll_ns);
     waiter->watch_fd = -1;
     while (before > slot->head) {
-        int fd = open_ticket(store, waiter->hash, --before, true);
+        int fd = hf__ticket_open(store, waiter->hash, --before, true);
 
         if (fd != -1) {
             waiter->watch_fd = fd >= 0 ? fd : -1;
             return;
         }
     }
-    if (slot->expires_ns > now_ns) {
-        if (slot->expires_ns < waiter->look_at_ns)
-            waiter->look_at_ns = slot->expires_ns;
-        if (slot->client != 0) {
-            int fd = hf__life_watch(store, slot->client);
-
-            waiter->watch_fd = fd >= 0 ? fd : -1;
-            if (fd == -1)
-                waiter->look_at_ns = now_ns; /* died this very moment */
-        }
-    }
+    watch_holder(store, waiter, slot, now_ns);
 }
 
 static void unwatch(struct waiter *waiter)
@@ -187,8 +110,12 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
     }
     if (waiter->turn == NULL)
         return hf__nomem(err);
+    if (slot->tail - slot->head >= TICKETS_MAX)
+        return hf__fail(err, HF_UNREACHABLE,
+                        "store file:%s: too many came to wait for lock \"%.60s\": try again later",
+                        store->shown, slot->name);
     waiter->ticket = slot->tail;
-    ticket_name(name, waiter->hash, waiter->ticket);
+    hf__ticket_name(name, waiter->hash, waiter->ticket);
     if (!hf__turn_place(store, waiter->turn, name))
         return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot wait for lock \"%.60s\": %s",
                         store->shown, slot->name, strerror(errno));
@@ -204,6 +131,28 @@ static enum hf_status draw(struct file_store *store, struct waiter *waiter, stru
     return status;
 }
 
+/* Until when a look may try to lock the bucket. Who is in line comes back and so tries only for a
+ * moment, unless its turn waits to be taken or its wait is about to end. */
+static int64_t try_until_ns(struct file_store *store, const struct waiter *waiter,
+                            const struct hf_claim *claim)
+{
+    int64_t now_ns = store->base.host->now_ns();
+    bool brief = waiter->in_line && !waiter->woken && waiter->patience_ns > TRY_NS &&
+                 hf__time_add(now_ns, TRY_NS) < claim->wait_until_ns;
+
+    return now_ns + (brief ? TRY_NS : waiter->patience_ns);
+}
+
+/* Nothing can be seen, and so nothing watched. */
+static void wait_blocked(struct file_store *store, struct waiter *waiter, uint32_t page_no)
+{
+    uint64_t spread = hf__hash64(&waiter->ticket, sizeof waiter->ticket, 0);
+
+    waiter->blocked_no = page_no;
+    waiter->look_at_ns =
+        store->base.host->now_ns() + BLOCKED_NS + (int64_t)(spread % (uint64_t)BLOCKED_NS);
+}
+
 /* Looks once: takes the lock if it is our turn, else makes sure we are in line. HF_BUSY: wait on.
  */
 static enum hf_status look(struct file_store *store, struct waiter *waiter,
@@ -217,8 +166,11 @@ static enum hf_status look(struct file_store *store, struct waiter *waiter,
     bool in_line;
     enum hf_status status;
 
-    request.deadline_ns = store->base.host->now_ns() + waiter->patience_ns;
+    request.deadline_ns = try_until_ns(store, waiter, claim);
     status = hf__take_slot(store, &request, &bucket, &slot, err);
+    waiter->blocked = bucket.blocked;
+    if (bucket.blocked)
+        wait_blocked(store, waiter, bucket.page_no);
     if (status != HF_OK)
         return status;
     /* A stopped waiter may have been passed over, or its lock may even have lost its slot. */
@@ -238,25 +190,6 @@ static enum hf_status look(struct file_store *store, struct waiter *waiter,
     return status;
 }
 
-/* Takes the tickets of the dead off the end of the line. They can be drawn again: nobody stands
- * behind them, and so nobody watches them. Otherwise those who come and lose patience while one
- * holds on would leave ever more to step over. Returns true if there were any. */
-static bool trim(struct file_store *store, struct slot *slot)
-{
-    uint64_t tail = slot->tail;
-
-    while (slot->tail > slot->head) {
-        int fd = open_ticket(store, slot->hash, slot->tail - 1, true);
-
-        if (fd >= 0)
-            (void)close(fd);
-        if (fd != -1)
-            break;
-        slot->tail--;
-    }
-    return slot->tail != tail;
-}
-
 /* Leaves the line; a turn that came at this very moment is passed on. */
 static void leave(struct file_store *store, struct waiter *waiter, const struct hf_claim *claim)
 {
@@ -274,9 +207,9 @@ static void leave(struct file_store *store, struct waiter *waiter, const struct 
     slot = hf__bucket_find(&bucket, waiter->hash, claim->name);
     if (slot != NULL && slot->head == waiter->ticket && slot->claim_ns != 0) {
         slot->head++;
-        (void)trim(store, slot);
-        (void)hf__queue_pass(store, &bucket, slot, now_ns, NULL);
-    } else if (slot != NULL && trim(store, slot)) {
+        (void)hf__ticket_trim(store, slot);
+        (void)hf__ticket_pass(store, &bucket, slot, now_ns, NULL);
+    } else if (slot != NULL && hf__ticket_trim(store, slot)) {
         (void)hf__bucket_write(store, &bucket, slot, NULL);
     }
     hf__bucket_unlock(store, &bucket);
@@ -296,6 +229,7 @@ static bool sleep_in_line(struct file_store *store, struct waiter *waiter,
     if (claim->wait_until_ns < until_ns)
         until_ns = claim->wait_until_ns;
     (void)hf__poll_until(fds, 3, until_ns);
+    waiter->woken = fds[0].revents != 0;
     (void)!read(waiter->turn->fd, bytes, sizeof bytes);
     store->base.host->log("waiter %llu of \"%s\" is woken by %s",
                           (unsigned long long)waiter->ticket, claim->name,
@@ -306,6 +240,12 @@ static bool sleep_in_line(struct file_store *store, struct waiter *waiter,
     return fds[2].revents != 0;
 }
 
+/* In line, a blocked bucket only means that nothing happens to the lock meanwhile. */
+static bool goes_on(const struct waiter *waiter, enum hf_status status)
+{
+    return status == HF_BUSY || (status == HF_UNREACHABLE && waiter->in_line && waiter->blocked);
+}
+
 enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err)
 {
@@ -314,18 +254,21 @@ enum hf_status hf__queue_wait(struct file_store *store, const struct hf_claim *c
     enum hf_status status;
 
     waiter.patience_ns = claim->deadline_ns - store->base.host->now_ns();
-    while ((status = look(store, &waiter, claim, grant, err)) == HF_BUSY &&
+    while (goes_on(&waiter, status = look(store, &waiter, claim, grant, err)) &&
            store->base.host->now_ns() < claim->wait_until_ns) {
         bool cancelled = sleep_in_line(store, &waiter, claim);
 
         unwatch(&waiter);
         if (cancelled) {
+            waiter.blocked = false;
             status = hf__fail(err, HF_CANCELLED, "waiting for lock \"%.60s\" was cancelled",
                               claim->name);
             break;
         }
     }
     unwatch(&waiter);
+    if (waiter.blocked)
+        status = hf__guard_explain(store, waiter.blocked_no, err);
     /* While we hold the lock the FIFO stays, for the next in line to watch. */
     if (status == HF_OK && waiter.in_line)
         hf__turn_keep(store, waiter.turn, claim->owner);

@@ -19,8 +19,7 @@ static bool children_sound(struct file_store *store, const struct page_head *hea
     for (uint32_t i = head->born; i < head->depth; i++)
         if (head->next[i] <= ROOTS || head->next[i] >= count ||
             hf__page_read(store, head->next[i], &child, NULL) != HF_OK ||
-            child.head.born != i + 1 ||
-            child.head.prefix != (head->prefix | (uint64_t)1 << (ROOT_BITS + i)))
+            !hf__child_sound(head, i, &child.head))
             return false;
     return true;
 }
@@ -180,6 +179,7 @@ static enum hf_status repair(struct file_store *store, uint64_t above, struct hf
         status = hf__dir_lock(store, LOCK_EX, deadline_ns, report);
     if (status != HF_OK)
         return status;
+    store->alone = true;
     status = hf__slots_open(store, deadline_ns, report);
     if (status != HF_OK && status != HF_CORRUPT)
         return status;

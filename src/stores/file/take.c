@@ -18,12 +18,14 @@ enum hf_status hf__busy(struct file_store *store, const struct slot *slot, const
                         int64_t now_ns, struct hf_error *err)
 {
     char age[24];
+    char label[HF_LABEL_MAX + 1];
 
+    hf__copy_printable(label, sizeof label, slot->label[0] != '\0' ? slot->label : "another");
     if (slot->expires_ns == 0)
         return hf__fail(err, HF_BUSY, "lock \"%.60s\" in file:%s is about to go to a waiter", name,
                         store->shown);
     return hf__fail(err, HF_BUSY, "lock \"%.60s\" in file:%s is held by %s for %s (token %llu)",
-                    name, store->shown, slot->label[0] != '\0' ? slot->label : "another",
+                    name, store->shown, label,
                     hf__format_duration(age, sizeof age, (now_ns - slot->taken_ns) / HF__NS_PER_MS),
                     (unsigned long long)slot->token);
 }
@@ -32,8 +34,9 @@ enum hf_status hf__take_slot(struct file_store *store, const struct hf_claim *cl
                              struct bucket *bucket, struct slot **out, struct hf_error *err)
 {
     uint64_t hash = hf__name_hash(claim->name);
-    enum hf_status linked = hf__file_linked(store, err); /* also in the middle of a wait */
+    enum hf_status linked = hf__place_check(store, err); /* also in the middle of a wait */
 
+    bucket->blocked = false;
     if (linked != HF_OK)
         return linked;
     for (int splits = 0; splits <= SPLITS_MAX; splits++) {
@@ -80,7 +83,7 @@ enum hf_status hf__take_look(struct file_store *store, struct bucket *bucket, st
 
         if (lapsed)
             from.head++; /* the head had its chance and did not come */
-        live = hf__queue_first_live(store, &from, NULL);
+        live = hf__ticket_first_live(store, &from, NULL);
         if (live < slot->tail && live != ticket) {
             *look_out = LOOK_PASSED;
             if (!lapsed && slot->claim_ns != 0 && live == slot->head)
@@ -88,7 +91,7 @@ enum hf_status hf__take_look(struct file_store *store, struct bucket *bucket, st
             slot->expires_ns = 0;
             memset(slot->owner, 0, sizeof slot->owner);
             slot->head = live;
-            return hf__queue_pass(store, bucket, slot, now_ns, err);
+            return hf__ticket_pass(store, bucket, slot, now_ns, err);
         }
         if (ticket == 0 || live == ticket)
             slot->head = live;

@@ -7,6 +7,8 @@
  */
 #include "stores/file/internal.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +56,27 @@ bool hf__turn_place(struct file_store *store, struct turn *turn, const char *nam
     }
     (void)snprintf(turn->name, sizeof turn->name, "%s", name);
     return turn->fd >= 0;
+}
+
+void hf__turn_wake(int fd)
+{
+    const struct timespec at_once = {0};
+    sigset_t pipe_set;
+    sigset_t before;
+    sigset_t pending;
+    bool ours = true; /* a SIGPIPE that is pending afterwards */
+
+    (void)sigemptyset(&pipe_set);
+    (void)sigaddset(&pipe_set, SIGPIPE);
+    if (pthread_sigmask(SIG_BLOCK, &pipe_set, &before) != 0)
+        return; /* those behind it watch it */
+    if (sigismember(&before, SIGPIPE) == 1) {
+        (void)sigpending(&pending);
+        ours = sigismember(&pending, SIGPIPE) != 1;
+    }
+    if (write(fd, "!", 1) < 0 && errno == EPIPE && ours)
+        (void)sigtimedwait(&pipe_set, NULL, &at_once);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void hf__turn_drop(struct file_store *store, struct turn *turn)

@@ -17,7 +17,8 @@ static const struct pg_statement leave_statement = {
     "$4::integer), pg_catalog.pg_backend_pid() AS pid",
     NULL, 0};
 
-#define UNREACHABLE_MS 200  /* between two tries to reach a server, while waiting     */
+#define UNREACHABLE_MS 200  /* between two tries to reach a server, with a place in line */
+#define PLACE_MS       3000 /* how long a place in line outlives the last look; see acquire  */
 #define LEAVE_MS       1000 /* what leaving the queue may cost                        */
 #define TRIES_MAX      8    /* of asking a server that turns out to be a new incarnation */
 
@@ -25,11 +26,12 @@ struct attempt {
     struct pg_store *store;
     const struct hf_claim *claim;
     unsigned char owner[HF_OWNER_LEN / 2];
-    int64_t budget_ns;   /* what a single request may take                       */
-    struct pg_conn *ear; /* where we are woken; NULL: we look every second       */
-    bool deaf;           /* there was no ear to be had                           */
-    bool known;          /* the server may know of us, and has to be told to forget */
-    int64_t look_ms;     /* when to look again                                   */
+    int64_t budget_ns;      /* what a single request may take                       */
+    struct pg_conn *ear;    /* where we are woken; NULL: we look every second       */
+    bool deaf;              /* there was no ear to be had                           */
+    bool known;             /* the server may know of us, and has to be told to forget */
+    int64_t place_until_ns; /* so long the place in line is ours without another look; 0: none */
+    int64_t look_ms;        /* when to look again                                   */
 };
 
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err);
@@ -52,11 +54,7 @@ enum hf_status pg_acquire(struct hf_store_base *base, const struct hf_claim *cla
     if (err == NULL)
         err = &own;
     if (claim->ttl_ms > store->url.max_ttl_ms)
-        return hf__fail(
-            err, HF_INVALID,
-            "lock \"%.60s\" in store %.80s: a ttl of %u ms is above the store's max_ttl "
-            "of %lld ms",
-            claim->name, store->url.shown, claim->ttl_ms, (long long)store->url.max_ttl_ms);
+        return pg_above_max_ttl(store, claim, err);
     if (!hf__hex_decode(a.owner, sizeof a.owner, claim->owner))
         return pg_nonsense(store, claim->name, err);
     a.budget_ns = claim->deadline_ns - store->base.host->now_ns();
@@ -140,6 +138,7 @@ static enum hf_status judge(struct attempt *a, const struct pg_answer *answer, c
         break;
     case PG_BUSY:
         a->known = waits(a);
+        a->place_until_ns = answer->sent_at_ns + PLACE_MS * HF__NS_PER_MS;
         return busy(a, &said, err);
     case PG_NEW:
         pg_guard_forget(a->store, id);
@@ -235,7 +234,9 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
     return sleep_ms(a, a->look_ms, true, err);
 }
 
-/* After a try that did not get the lock: HF_OK to try again, else what to return. */
+/* After a try that did not get the lock: HF_OK to try again, else what to return. A server that
+ * cannot be reached is tried again here only as long as our place in line is worth it; after that,
+ * and in a quarantine, whoever waits begins anew. */
 static enum hf_status pause_after(struct attempt *a, enum hf_status status, struct hf_error *err)
 {
     int64_t now_ns = a->store->base.host->now_ns();
@@ -252,12 +253,9 @@ static enum hf_status pause_after(struct attempt *a, enum hf_status status, stru
     case HF_BUSY:
         next = sleep_in_queue(a, &own);
         break;
-    case HF_QUARANTINE:
-        if ((a->claim->wait_until_ns - now_ns) / HF__NS_PER_MS < err->retry_after_ms)
-            return status;
-        next = sleep_ms(a, err->retry_after_ms > 0 ? err->retry_after_ms : 1, false, &own);
-        break;
     case HF_UNREACHABLE:
+        if (now_ns >= a->place_until_ns)
+            return status;
         next = sleep_ms(a, UNREACHABLE_MS, false, &own);
         break;
     default:

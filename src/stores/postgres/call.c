@@ -106,6 +106,8 @@ static enum hf_status attempt(struct pg_store *store, const struct pg_call *call
                 conn->linger_until_ns = store->base.host->now_ns() + LINGER_MS * HF__NS_PER_MS;
             conn->broken = true;
         }
+        if (outcome.silent)
+            pg_pool_doubt(&store->main, outcome.sent_at_ns);
         break;
     }
     if (!own)

@@ -81,16 +81,21 @@ static enum pg_fate open_once(const char *uri, const struct pg_hosts *hosts,
                               const struct pg_patience *patience, struct pg_conn **out,
                               struct pg_outcome *outcome)
 {
-    /* What comes later goes over what the URI says, unless it is empty. */
-    static const char *const keys[] = {
-        "dbname", "host", "hostaddr", "port", "fallback_application_name", NULL};
-    bool chosen = hosts->count != 0;
-    const char *const values[] = {uri,
-                                  chosen ? hosts->host : "",
-                                  chosen ? hosts->hostaddr : "",
-                                  chosen ? hosts->port : "",
-                                  "holdfast",
-                                  NULL};
+    /* The URI goes over what stands before it, and what comes later over the URI, unless it is
+     * empty. A server that was cut off without a word is noticed within a lease, not within hours.
+     */
+    static const char *const keys[] = {"keepalives_idle",
+                                       "keepalives_interval",
+                                       "keepalives_count",
+                                       "tcp_user_timeout",
+                                       "dbname",
+                                       "host",
+                                       "hostaddr",
+                                       "port",
+                                       "fallback_application_name",
+                                       NULL};
+    const char *const values[] = {
+        "10", "5", "2", "10000", uri, hosts->host, hosts->hostaddr, hosts->port, "holdfast", NULL};
     struct pg_conn *conn = calloc(1, sizeof *conn);
     enum pg_fate fate = PG_UNSENT;
 
@@ -117,30 +122,67 @@ static enum pg_fate open_once(const char *uri, const struct pg_hosts *hosts,
     return fate;
 }
 
-/* libpq goes on to the next host when one refuses; when one does not answer, that is up to us. */
+/* How long the first of so many may take that are left. */
+static struct pg_patience share_of(const struct pg_patience *patience, const struct pg_hosts *hosts,
+                                   unsigned left)
+{
+    struct pg_patience share = *patience;
+    int64_t now_ns = hf__now_ns();
+
+    if (left > 1)
+        share.deadline_ns = now_ns + (patience->deadline_ns - now_ns) / left;
+    if (hosts->each_ms > 0 && now_ns + hosts->each_ms * HF__NS_PER_MS < share.deadline_ns)
+        share.deadline_ns = now_ns + hosts->each_ms * HF__NS_PER_MS;
+    return share;
+}
+
+/* libpq goes on to the next address when one refuses; when one does not answer, that is up to us.
+ */
 enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct pg_patience *patience,
                           struct pg_conn **out, struct pg_outcome *outcome)
 {
-    for (unsigned tried = 1;; tried++) {
-        unsigned begin = atomic_load(first);
-        struct pg_hosts hosts;
-        struct pg_patience share = *patience;
-        enum pg_fate fate;
+    unsigned begin = atomic_load(first);
+    struct pg_hosts hosts;
 
-        pg_hosts_init(&hosts, uri, begin);
-        if (tried < hosts.count) {
-            int64_t now_ns = hf__now_ns();
+    *out = NULL;
+    *outcome = (struct pg_outcome){0};
+    if (!pg_hosts_init(&hosts, uri, begin)) {
+        memcpy(outcome->why, hosts.why, sizeof outcome->why);
+        return PG_REFUSED;
+    }
+    for (unsigned left = hosts.count;; left--) {
+        struct pg_patience share = share_of(patience, &hosts, left);
+        enum pg_fate fate = open_once(uri, &hosts, &share, out, outcome);
 
-            share.deadline_ns =
-                now_ns + (patience->deadline_ns - now_ns) / (hosts.count - tried + 1);
-        }
-        fate = open_once(uri, &hosts, &share, out, outcome);
         if (fate != PG_LOST || hosts.count == 0)
             return fate;
-        (void)atomic_compare_exchange_strong(first, &begin, (begin + 1) % hosts.count);
-        if (tried >= hosts.count)
+        (void)atomic_compare_exchange_strong(first, &begin, begin + 1);
+        begin++;
+        if (left == 1)
             return fate;
+        pg_hosts_turn(&hosts);
     }
+}
+
+bool pg_conn_at_risk(const struct pg_conn *conn)
+{
+    PQconninfoOption *options;
+    const char *sslmode = NULL;
+    const char *binding = NULL;
+    bool risk;
+
+    if (!PQconnectionUsedPassword(conn->link) || PQgssEncInUse(conn->link))
+        return false;
+    options = PQconninfo(conn->link);
+    for (const PQconninfoOption *at = options; at != NULL && at->keyword != NULL; at++) {
+        if (strcmp(at->keyword, "sslmode") == 0)
+            sslmode = at->val;
+        else if (strcmp(at->keyword, "channel_binding") == 0)
+            binding = at->val;
+    }
+    risk = pg_password_at_risk(PQhostaddr(conn->link), sslmode, binding);
+    PQconninfoFree(options);
+    return risk;
 }
 
 void pg_conn_close(struct pg_conn *conn, bool forked)

@@ -1,6 +1,6 @@
 /* conn.h - one connection to a server, and one statement on it.
  *
- * libpq never blocks here (but for the look-up of a host's name): every wait is a poll() with a
+ * Nothing blocks here but the look-up of a host's name: every wait is a poll() with a
  * deadline and a cancel descriptor. */
 #ifndef HF_STORES_POSTGRES_CONN_H
 #define HF_STORES_POSTGRES_CONN_H
@@ -38,6 +38,7 @@ struct pg_conn {
     enum pg_route route;
     unsigned prepared;       /* bits of the statements it has */
     unsigned preparing;      /* of the one under way */
+    int64_t heard_at_ns;     /* when it was last known to be good */
     int64_t linger_until_ns; /* has to be kept open, for what was sent without waiting; else 0 */
 };
 
@@ -68,14 +69,17 @@ struct pg_outcome {
     int64_t sent_at_ns;        /* host time before it was sent                */
     char state[PG_STATE_SIZE]; /* with PG_REFUSED: the SQLSTATE               */
     char why[PG_WHY_SIZE];     /* one line, in the server's or libpq's words  */
+    bool silent;               /* with PG_LOST: nothing came in time, and nothing says why */
 };
 
-/* Connects. Of several hosts, number *first is the first to be tried; it moves on when that one
- * does not answer in its share of the time. On failure *out is NULL, and state and why of *outcome
- * are set; fate PG_CANCELLED: it was cancelled, PG_UNSENT: out of memory, PG_LOST: no answer,
- * PG_REFUSED: anything else. */
+/* Connects. Of several addresses, number *first (modulo their count) is the first to be tried; it
+ * moves on when that one does not answer in its share of the time. On failure *out is NULL, and
+ * state and why of *outcome are set; fate PG_CANCELLED: it was cancelled, PG_UNSENT: out of memory,
+ * PG_LOST: no answer, PG_REFUSED: anything else. */
 enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct pg_patience *patience,
                           struct pg_conn **out, struct pg_outcome *outcome);
+/* A password went over it that may have gone to anybody; see pg_password_at_risk. */
+bool pg_conn_at_risk(const struct pg_conn *conn);
 /* Takes NULL. forked: the server must not hear of it, the connection is the parent's. */
 void pg_conn_close(struct pg_conn *conn, bool forked);
 

@@ -152,8 +152,8 @@ static void collect(struct pg_conn *conn, struct pg_patience *patience, bool pip
         PGresult *result;
 
         if (!next_result(conn, patience, cancelled, &result)) {
-            lose(outcome, PQstatus(conn->link) != CONNECTION_OK ? "the connection was lost"
-                                                                : "no answer in time");
+            outcome->silent = PQstatus(conn->link) == CONNECTION_OK;
+            lose(outcome, outcome->silent ? "no answer in time" : "the connection was lost");
             return;
         }
         if (PQstatus(conn->link) != CONNECTION_OK) {
@@ -188,6 +188,7 @@ static void finish(struct pg_conn *conn, bool cancelled, struct pg_outcome *outc
     }
     if (cancelled && outcome->fate == PG_LOST)
         outcome->fate = PG_CANCELLED;
+    outcome->silent = outcome->silent && outcome->fate == PG_LOST;
     if (outcome->fate != PG_DONE) {
         PQclear(outcome->rows);
         outcome->rows = NULL;
@@ -251,7 +252,7 @@ void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host,
         if (PQpipelineSync(conn->link) == 1 && flush(conn, &patience, &cancelled))
             collect(conn, &patience, true, &cancelled, outcome);
         else
-            (void)snprintf(outcome->why, sizeof outcome->why, "the request could not be sent");
+            lose(outcome, "the request could not be sent");
     }
     finish(conn, cancelled, outcome);
     note_route(conn, outcome);

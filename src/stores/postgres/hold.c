@@ -30,11 +30,24 @@ static bool identify(struct pg_params *params, const struct hf_claim *claim,
     return true;
 }
 
-static enum hf_status lost(const struct pg_store *store, const char *name, enum hf_loss loss,
-                           struct hf_error *err)
+enum hf_status pg_lost(const struct pg_store *store, const char *name, enum hf_loss loss,
+                       struct hf_error *err)
 {
     return hf__fail(err, HF_LOST, "lock \"%.80s\" in store %.90s is not held any more: %s", name,
                     store->url.shown, hf_loss_text(loss));
+}
+
+enum hf_status pg_above_max_ttl(const struct pg_store *store, const struct hf_claim *claim,
+                                struct hf_error *err)
+{
+    char ttl[32];
+    char longest[32];
+
+    return hf__fail(err, HF_INVALID,
+                    "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
+                    claim->name, store->url.shown,
+                    hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
+                    hf__format_duration(longest, sizeof longest, store->url.max_ttl_ms));
 }
 
 enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -54,8 +67,7 @@ enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim
     enum hf_status status;
 
     if (claim->ttl_ms > store->url.max_ttl_ms)
-        return hf__fail(err, HF_INVALID, "lock \"%.60s\" in store %.80s: a ttl above max_ttl",
-                        claim->name, store->url.shown);
+        return pg_above_max_ttl(store, claim, err);
     if (!identify(&params, claim, &identity))
         return pg_nonsense(store, claim->name, err);
     pg_params_number(&params, claim->ttl_ms);
@@ -68,7 +80,8 @@ enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim
         grant->loss = kept.loss;
         grant->remaining_ms = kept.left_ms;
         grant->ttl_ms = kept.ttl_ms;
-        status = kept.loss == HF_LOSS_NONE ? hf__ok(err) : lost(store, claim->name, kept.loss, err);
+        status =
+            kept.loss == HF_LOSS_NONE ? hf__ok(err) : pg_lost(store, claim->name, kept.loss, err);
     } else {
         status = pg_nonsense(store, claim->name, err);
     }
@@ -125,7 +138,7 @@ enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *cla
     if (!pg_row_released(answer.rows, &loss))
         status = pg_nonsense(store, claim->name, err);
     else
-        status = loss == HF_LOSS_NONE ? hf__ok(err) : lost(store, claim->name, loss, err);
+        status = loss == HF_LOSS_NONE ? hf__ok(err) : pg_lost(store, claim->name, loss, err);
     PQclear(answer.rows);
     return status;
 }

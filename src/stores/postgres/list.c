@@ -9,7 +9,7 @@ static const struct pg_statement list_statement = {
     " FROM holdfast.list($1::pg_catalog.bytea, $2::boolean, $3::pg_catalog.bytea, $4::integer)",
     NULL, 0};
 
-#define PAGE 500 /* locks per request */
+#define PAGE 2000 /* rows that one request looks at */
 
 static void build(const struct hf_query *query, const char *after, struct pg_params *params)
 {
@@ -29,14 +29,14 @@ static enum hf_status show(const struct pg_store *store, const PGresult *rows,
 {
     int count = PQntuples(rows);
 
-    *more = count == PAGE;
+    *more = pg_row_scanned(rows) == PAGE;
     for (int row = 0; row < count; row++) {
         char label[HF_LABEL_MAX + 1];
         struct hf_lock_info info;
 
         if (!pg_row_lock(rows, row, name, label, &info))
             return pg_nonsense(store, NULL, err);
-        if (!fn(&info, data)) {
+        if ((info.held || info.waiters > 0) && !fn(&info, data)) {
             *more = false;
             break;
         }

@@ -70,6 +70,7 @@ static enum hf_status wait_turn(struct pg_pool *pool, const struct pg_patience *
                                 struct hf_error *err)
 {
     struct pg_patience pause = *patience;
+    enum hf_status status;
     int64_t not_before_ns;
 
     pthread_mutex_lock(&pool->lock);
@@ -81,21 +82,27 @@ static enum hf_status wait_turn(struct pg_pool *pool, const struct pg_patience *
         pause.deadline_ns = not_before_ns;
     if (pg_wait(-1, 0, &pause) == PG_WAIT_CANCELLED)
         return fail(pool, HF_CANCELLED, "cancelled", err);
-    if (not_before_ns > patience->deadline_ns)
-        return fail(pool, HF_UNREACHABLE, "it could not be reached a moment ago", err);
-    return HF_OK;
+    if (not_before_ns <= patience->deadline_ns)
+        return HF_OK;
+    pthread_mutex_lock(&pool->lock);
+    status = pool->last.code;
+    if (err != NULL)
+        *err = pool->last;
+    pthread_mutex_unlock(&pool->lock);
+    return status;
 }
 
-/* Remembers how connecting went. The pause doubles, and is drawn at random from its upper half so
- * that clients who lost the server together do not come back together. */
-static void note_outcome(struct pg_pool *pool, bool connected)
+/* Remembers how connecting went; failed is NULL if it did. The pause doubles, and is drawn at
+ * random from its upper half so that clients who lost the server together do not come back
+ * together. */
+static void note_outcome(struct pg_pool *pool, const struct hf_error *failed)
 {
     uint32_t dice;
     int64_t pause_ms;
 
     pool->host->random(&dice, sizeof dice);
     pthread_mutex_lock(&pool->lock);
-    if (connected) {
+    if (failed == NULL) {
         pool->failures = 0;
         pool->not_before_ns = 0;
     } else {
@@ -105,6 +112,7 @@ static void note_outcome(struct pg_pool *pool, bool connected)
             pause_ms = BACKOFF_MAX_MS;
         pause_ms = pause_ms / 2 + (int64_t)(dice % (uint32_t)(pause_ms / 2 + 1));
         pool->failures++;
+        pool->last = *failed;
         pool->not_before_ns = pool->host->now_ns() + pause_ms * HF__NS_PER_MS;
     }
     pthread_mutex_unlock(&pool->lock);
@@ -123,17 +131,27 @@ static bool count_in(struct pg_pool *pool, bool urgent)
     return room;
 }
 
+static void warn_of_risk(struct pg_pool *pool, const struct pg_conn *conn)
+{
+    if (pg_conn_at_risk(conn) && !atomic_exchange(&pool->warned, true))
+        pool->host->log("warning: store %s: a password was sent to another host without making "
+                        "sure that it is the right one; add sslmode=verify-full",
+                        pool->shown);
+}
+
 static enum hf_status connect_new(struct pg_pool *pool, const struct pg_patience *patience,
                                   struct pg_conn **out, struct hf_error *err)
 {
     struct pg_outcome outcome;
+    struct hf_error failed;
     enum hf_status status = wait_turn(pool, patience, err);
 
     if (status != HF_OK)
         return status;
     switch (pg_conn_open(pool->uri, &pool->first_host, patience, out, &outcome)) {
     case PG_DONE:
-        note_outcome(pool, true);
+        note_outcome(pool, NULL);
+        warn_of_risk(pool, *out);
         return HF_OK;
     case PG_CANCELLED:
         return fail(pool, HF_CANCELLED, "cancelled", err);
@@ -143,8 +161,11 @@ static enum hf_status connect_new(struct pg_pool *pool, const struct pg_patience
     case PG_LOST:
         break;
     }
-    note_outcome(pool, false);
-    return pg_verdict_fail(outcome.state, outcome.why, NULL, pool->shown, err);
+    status = pg_verdict_fail(outcome.state, outcome.why, NULL, pool->shown, &failed);
+    note_outcome(pool, &failed);
+    if (err != NULL)
+        *err = failed;
+    return status;
 }
 
 enum hf_status pg_pool_take(struct pg_pool *pool, enum pg_use use, bool leave_one,
@@ -191,6 +212,7 @@ void pg_pool_give(struct pg_pool *pool, struct pg_conn *conn)
         return;
     pthread_mutex_lock(&pool->lock);
     if (!conn->broken && pool->idle_count < PG_IDLE_MAX) {
+        conn->heard_at_ns = pool->host->now_ns();
         conn->next = pool->idle;
         pool->idle = conn;
         pool->idle_count++;
@@ -204,4 +226,27 @@ void pg_pool_give(struct pg_pool *pool, struct pg_conn *conn)
     }
     pthread_mutex_unlock(&pool->lock);
     close_all(conn, false);
+}
+
+void pg_pool_doubt(struct pg_pool *pool, int64_t sent_at_ns)
+{
+    struct pg_conn *dead = NULL;
+    struct pg_conn **at = &pool->idle;
+
+    pthread_mutex_lock(&pool->lock);
+    while (*at != NULL) {
+        struct pg_conn *conn = *at;
+
+        if (conn->heard_at_ns > sent_at_ns) {
+            at = &conn->next;
+            continue;
+        }
+        *at = conn->next;
+        conn->next = dead;
+        dead = conn;
+        pool->idle_count--;
+        pool->conn_count--;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    close_all(dead, false);
 }

@@ -15,6 +15,7 @@ static enum hf_status store_open_to_look(const struct hf_host *host, const char 
                                          int64_t deadline_ns, struct hf_store_base **out,
                                          struct hf_error *err);
 static void store_close(struct hf_store_base *base, bool forked);
+static uint32_t store_max_ttl_ms(struct hf_store_base *base);
 
 static const char *const schemes[] = {"postgres", "postgresql", NULL};
 
@@ -29,7 +30,10 @@ static const struct hf_store_ops ops = {
     .renew = pg_renew,
     .release = pg_release,
     .list = pg_list,
+    .renew_many = pg_renew_many,
     .open_to_look = store_open_to_look,
+    .max_ttl_ms = store_max_ttl_ms,
+    .end_quarantine = pg_end_quarantine,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -136,4 +140,9 @@ static void store_close(struct hf_store_base *base, bool forked)
     explicit_bzero(store->url.uri, sizeof store->url.uri);
     explicit_bzero(store->url.listen_uri, sizeof store->url.listen_uri);
     free(store);
+}
+
+static uint32_t store_max_ttl_ms(struct hf_store_base *base)
+{
+    return (uint32_t)((struct pg_store *)base)->url.max_ttl_ms;
 }

@@ -4,11 +4,12 @@
  *   acquire.c   taking a lock and waiting for it
  *   ear.c       being woken
  *   hold.c      renewing and releasing it
+ *   many.c      renewing many at once
  *   list.c      what is held
  *   guard.c     the incarnation guard
  *   call.c      one request and its answer
  *   pool.c      connections
- *   hosts.c     to which host
+ *   hosts.c     to which address
  *   row.c       what the rows of an answer say
  *   schema.c    the tables and functions, which are in scripts/
  */
@@ -39,8 +40,10 @@ struct pg_pool {
     size_t conn_count; /* in use and idle */
     struct pg_conn *lingering;
     atomic_uint first_host; /* see pg_conn_open */
+    atomic_bool warned;     /* of a password that may have gone to anybody */
     unsigned failures;      /* to connect, in a row */
     int64_t not_before_ns;  /* back-off: no new connection before */
+    struct hf_error last;   /* why not; what the last failure said */
 };
 
 struct pg_store {
@@ -73,6 +76,9 @@ enum hf_status pg_pool_take(struct pg_pool *pool, enum pg_use use, bool leave_on
                             const struct pg_patience *patience, struct pg_conn **out,
                             struct hf_error *err);
 void pg_pool_give(struct pg_pool *pool, struct pg_conn *conn);
+/* A request that was sent at that time was never answered: idle connections that have been silent
+ * since before are as dead as the one it was sent on, for all we know, and are closed. */
+void pg_pool_doubt(struct pg_pool *pool, int64_t sent_at_ns);
 
 /* call.c */
 
@@ -117,6 +123,9 @@ int64_t pg_left_ms(const struct pg_store *store, int64_t deadline_ns);
  * clients disagree about max_ttl. */
 enum hf_status pg_guard_pass(struct pg_store *store, const struct pg_patience *patience,
                              char id[PG_ID_SIZE], struct hf_error *err);
+/* A slot of the table. */
+enum hf_status pg_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,
+                                 int64_t deadline_ns, struct hf_error *report);
 /* The incarnation if it is known and grants, else "". */
 void pg_guard_known(struct pg_store *store, char id[PG_ID_SIZE]);
 /* The server says it is not that incarnation (any more). */
@@ -131,6 +140,8 @@ void pg_ear_give(struct pg_store *store, struct pg_conn *ear);
 
 /* verdict.c: what an SQLSTATE means. Pure. */
 
+#define PG_STATE_ROW_LOCKED "55P03" /* lock_not_available */
+
 /* The statement was rolled back for no fault of its own (a serialization failure, a deadlock, a
  * session that turned out to be shared) and may be sent once more. */
 bool pg_verdict_again(const char *state);
@@ -142,11 +153,21 @@ bool pg_verdict_no_schema(const char *state);
 enum hf_status pg_verdict_fail(const char *state, const char *why, const char *lock,
                                const char *shown, struct hf_error *err);
 
-/* acquire.c, hold.c, list.c: slots of the table */
+/* Fills *err: the claim's ttl is longer than the store grants. HF_INVALID. */
+enum hf_status pg_above_max_ttl(const struct pg_store *store, const struct hf_claim *claim,
+                                struct hf_error *err);
+/* Fills *err: the hold is none any more. HF_LOST. */
+enum hf_status pg_lost(const struct pg_store *store, const char *name, enum hf_loss loss,
+                       struct hf_error *err);
+
+/* acquire.c, hold.c, many.c, list.c: slots of the table */
 enum hf_status pg_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err);
+enum hf_status pg_renew_many(struct hf_store_base *base, const struct hf_claim *claims,
+                             struct hf_grant *grants, enum hf_status *results, size_t count,
+                             struct hf_error *err);
 enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
 enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,

@@ -18,9 +18,14 @@ static int64_t number_at(const PGresult *rows, int row, int column, int64_t othe
                : otherwise;
 }
 
+static bool row_says(const PGresult *rows, int row, int column, const char *word)
+{
+    return strcmp(text_at(rows, row, column), word) == 0;
+}
+
 static bool says(const PGresult *rows, int column, const char *word)
 {
-    return strcmp(text_at(rows, 0, column), word) == 0;
+    return row_says(rows, 0, column, word);
 }
 
 /* One row of so many columns, and the pid. */
@@ -86,13 +91,13 @@ bool pg_row_acquired(const PGresult *rows, struct pg_acquired *out)
 }
 
 /* Why a hold is none. */
-static bool loss_at(const PGresult *rows, int column, enum hf_loss *out)
+static bool loss_at(const PGresult *rows, int row, int column, enum hf_loss *out)
 {
-    if (says(rows, column, "taken"))
+    if (row_says(rows, row, column, "taken"))
         *out = HF_LOSS_TAKEN;
-    else if (says(rows, column, "expired"))
+    else if (row_says(rows, row, column, "expired"))
         *out = HF_LOSS_EXPIRED;
-    else if (says(rows, column, "forgotten"))
+    else if (row_says(rows, row, column, "forgotten"))
         *out = HF_LOSS_FORGOTTEN;
     else
         return false;
@@ -108,7 +113,7 @@ bool pg_row_kept(const PGresult *rows, struct pg_kept *out)
     if (!has_shape(rows, PG_RENEW_COUNT))
         return false;
     if (!says(rows, VERDICT, "held"))
-        return loss_at(rows, VERDICT, &out->loss);
+        return loss_at(rows, 0, VERDICT, &out->loss);
     ttl_ms = number_at(rows, 0, TTL_MS, 0);
     out->left_ms = number_at(rows, 0, LEFT_MS, 0);
     if (ttl_ms > HF_TTL_MAX_MS || out->left_ms > ttl_ms)
@@ -117,15 +122,25 @@ bool pg_row_kept(const PGresult *rows, struct pg_kept *out)
     return true;
 }
 
+bool pg_row_kept_many(const PGresult *rows, int row, enum hf_loss *loss, bool *locked)
+{
+    *loss = HF_LOSS_NONE;
+    *locked = false;
+    if (row >= PQntuples(rows) || PQnfields(rows) < 1)
+        return false;
+    *locked = row_says(rows, row, 0, "locked");
+    return *locked || row_says(rows, row, 0, "held") || loss_at(rows, row, 0, loss);
+}
+
 bool pg_row_released(const PGresult *rows, enum hf_loss *out)
 {
     *out = HF_LOSS_NONE;
-    return has_shape(rows, 1) && (says(rows, 0, "released") || loss_at(rows, 0, out));
+    return has_shape(rows, 1) && (says(rows, 0, "released") || loss_at(rows, 0, 0, out));
 }
 
 bool pg_row_met(const PGresult *rows, struct pg_met *out)
 {
-    enum { VERDICT, VERSION, ID, LEFT_MS, AGREED_MS };
+    enum { VERDICT, VERSION, ID, LEFT_MS, AGREED_MS, WHY };
     const char *id;
 
     *out = (struct pg_met){.verdict = PG_OPEN};
@@ -134,19 +149,48 @@ bool pg_row_met(const PGresult *rows, struct pg_met *out)
     out->version = number_at(rows, 0, VERSION, 0);
     out->left_ms = number_at(rows, 0, LEFT_MS, 1);
     out->agreed_ms = number_at(rows, 0, AGREED_MS, 0);
-    if (says(rows, VERDICT, "quarantine")) {
-        out->verdict = PG_QUARANTINE;
-        return out->left_ms >= 1 && out->left_ms <= HF_TTL_MAX_MS;
-    }
     if (says(rows, VERDICT, "max_ttl")) {
         out->verdict = PG_MAX_TTL;
         return true;
     }
     id = text_at(rows, 0, ID);
-    if (!says(rows, VERDICT, "open") || id[0] == '\0' || strlen(id) >= sizeof out->id)
+    if (id[0] == '\0' || strlen(id) >= sizeof out->id)
         return false;
     memcpy(out->id, id, strlen(id) + 1);
+    if (says(rows, VERDICT, "quarantine")) {
+        out->verdict = PG_QUARANTINE;
+        out->why = says(rows, WHY, "moved")   ? PG_WHY_MOVED
+                   : says(rows, WHY, "unmet") ? PG_WHY_UNMET
+                                              : PG_WHY_PROMOTED;
+        return out->left_ms >= 1 && out->left_ms <= HF_TTL_MAX_MS;
+    }
+    return says(rows, VERDICT, "open");
+}
+
+bool pg_row_opened(const PGresult *rows, struct pg_opened *out)
+{
+    enum { VERDICT, LEFT_MS };
+
+    *out = (struct pg_opened){.verdict = PG_WAS_OPENED};
+    if (!has_shape(rows, PG_OPENED_COUNT))
+        return false;
+    out->left_ms = number_at(rows, 0, LEFT_MS, 0);
+    if (says(rows, VERDICT, "open"))
+        out->verdict = PG_WAS_OPEN;
+    else if (says(rows, VERDICT, "new"))
+        out->verdict = PG_WAS_ANOTHER;
+    else
+        return says(rows, VERDICT, "opened");
     return true;
+}
+
+int64_t pg_row_scanned(const PGresult *rows)
+{
+    int last = PQntuples(rows) - 1;
+
+    return last < 0 || PQnfields(rows) != PG_LIST_COUNT
+               ? 0
+               : number_at(rows, last, PG_LIST_COUNT - 1, 0);
 }
 
 bool pg_row_lock(const PGresult *rows, int row, char name[HF_NAME_MAX + 1],
@@ -189,17 +233,21 @@ void pg_connect_error(const char *text, char state[PG_STATE_SIZE], char why[PG_W
     /* 'connection to server at "HOST", port N failed: why': the store's URL says where. */
     if (failed != NULL)
         line = failed + strlen("failed: ");
-    /* "FATAL:  28P01: password authentication ...\nLOCATION: ..." */
+    /* "FATAL:  28P01: password authentication ...\nLOCATION: ...", once for each host. If one of
+     * them has no room or is about to start, that is what matters: it passes. */
     for (const char *at = strstr(text, ":  "); at != NULL; at = strstr(at + 3, ":  ")) {
         const char *code = at + 3;
+        bool passes = strncmp(code, "53", 2) == 0 || strncmp(code, "57", 2) == 0;
 
-        if (strspn(code, digits) != PG_STATE_SIZE - 1 || code[PG_STATE_SIZE - 1] != ':')
+        if (strspn(code, digits) != PG_STATE_SIZE - 1 || code[PG_STATE_SIZE - 1] != ':' ||
+            (state[0] != '\0' && !passes))
             continue;
         memcpy(state, code, PG_STATE_SIZE - 1);
         state[PG_STATE_SIZE - 1] = '\0';
         line = code + PG_STATE_SIZE;
         line += strspn(line, " ");
-        break;
+        if (passes)
+            break;
     }
     pg_one_line(why, line);
 }

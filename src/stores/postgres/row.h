@@ -41,27 +41,43 @@ struct pg_kept {
 };
 bool pg_row_kept(const PGresult *rows, struct pg_kept *out);
 
+/* holdfast.renew_many, one row each. *locked: somebody else has the row, and nothing was done. */
+bool pg_row_kept_many(const PGresult *rows, int row, enum hf_loss *loss, bool *locked);
+
 /* holdfast.release: HF_LOSS_NONE if it was held. */
 bool pg_row_released(const PGresult *rows, enum hf_loss *out);
 
 /* holdfast.meet */
-#define PG_MEET_COLUMNS "verdict, version, id, left_ms, agreed_ms"
-enum { PG_MEET_COUNT = 5 };
+#define PG_MEET_COLUMNS "verdict, version, id, left_ms, agreed_ms, why"
+enum { PG_MEET_COUNT = 6 };
 
 struct pg_met {
     enum { PG_OPEN, PG_QUARANTINE, PG_MAX_TTL } verdict;
     int64_t version;     /* of the schema                             */
-    char id[PG_ID_SIZE]; /* open: the incarnation                     */
+    char id[PG_ID_SIZE]; /* open, quarantine: the incarnation         */
     int64_t left_ms;     /* quarantine: how long it lasts, at least 1 */
     int64_t agreed_ms;   /* max_ttl: what the others agreed on        */
+    enum { PG_WHY_PROMOTED, PG_WHY_MOVED, PG_WHY_UNMET } why; /* quarantine */
 };
 bool pg_row_met(const PGresult *rows, struct pg_met *out);
 
-/* holdfast.list */
-#define PG_LIST_COLUMNS "name, held, token, left_ms, age_ms, waiters, detached, label"
-enum { PG_LIST_COUNT = 8 };
+/* holdfast.end_quarantine */
+#define PG_OPENED_COLUMNS "verdict, left_ms"
+enum { PG_OPENED_COUNT = 2 };
 
-/* *info points to name and label then. */
+struct pg_opened {
+    enum { PG_WAS_OPENED, PG_WAS_OPEN, PG_WAS_ANOTHER } verdict;
+    int64_t left_ms; /* opened: what was left of the quarantine */
+};
+bool pg_row_opened(const PGresult *rows, struct pg_opened *out);
+
+/* holdfast.list */
+#define PG_LIST_COLUMNS "name, held, token, left_ms, age_ms, waiters, detached, label, n"
+enum { PG_LIST_COUNT = 9 };
+
+/* How many rows the server looked at for this page. */
+int64_t pg_row_scanned(const PGresult *rows);
+/* *info points to name and label then. Neither held nor waited for: only where the page ended. */
 bool pg_row_lock(const PGresult *rows, int row, char name[HF_NAME_MAX + 1],
                  char label[HF_LABEL_MAX + 1], struct hf_lock_info *info);
 

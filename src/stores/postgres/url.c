@@ -56,6 +56,46 @@ static enum hf_status take_param(struct pg_url *out, const char *param, size_t l
     return HF_OK;
 }
 
+bool pg_password_at_risk(const char *address, const char *sslmode, const char *channel_binding)
+{
+    if (address[0] == '\0' || strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0)
+        return false;
+    return (sslmode == NULL || strcmp(sslmode, "verify-full") != 0) &&
+           (channel_binding == NULL || strcmp(channel_binding, "require") != 0);
+}
+
+static bool is_option(const PQconninfoOption *options, const char *name, size_t len)
+{
+    for (; options != NULL && options->keyword != NULL; options++)
+        if (strncmp(options->keyword, name, len) == 0 && options->keyword[len] == '\0')
+            return true;
+    return len == 3 && strncmp(name, "ssl", len) == 0; /* as JDBC has it */
+}
+
+/* The name of an option that libpq does not know, if it looks like one: anything else may be part
+ * of a password. */
+static bool find_unknown(const char *uri, char *name, size_t size)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    PQconninfoOption *options = PQconndefaults();
+    const char *at = strchr(uri, '?');
+    bool found = false;
+
+    while (options != NULL && at != NULL && *at != '\0' && !found) {
+        size_t len = strspn(at + 1, letters);
+
+        if (len > 0 && len < size && at[1 + len] == '=' && !is_option(options, at + 1, len)) {
+            memcpy(name, at + 1, len);
+            name[len] = '\0';
+            found = true;
+        }
+        at += 1 + strcspn(at + 1, "&");
+    }
+    PQconninfoFree(options);
+    return found;
+}
+
 /* False for a port that is none: libpq takes it up to the moment it connects, and quotes it then.
  */
 static bool ports_are_good(const PQconninfoOption *options)
@@ -80,43 +120,13 @@ static bool has_one_at(const char *uri)
     return memchr(authority, '@', len) == memrchr(authority, '@', len);
 }
 
-static bool is_libpqs(const char *key, const char *value, void *data)
-{
-    (void)value;
-    for (const PQconninfoOption *option = data; option->keyword != NULL; option++)
-        if (strcmp(option->keyword, key) == 0)
-            return true;
-    return strcmp(key, "ssl") == 0;
-}
-
-/* True if an option of the query is neither ours nor libpq's; *why names it. */
-static bool has_unknown_option(const char *uri, char *why, size_t size)
-{
-    static const char *const known[] = {"max_ttl",
-                                        "listen",
-                                        "sslmode",
-                                        "sslrootcert",
-                                        "connect_timeout",
-                                        "application_name",
-                                        "target_session_attrs",
-                                        NULL};
-    const char *query = strchr(uri, '?');
-    PQconninfoOption *libpqs = PQconndefaults();
-    bool unknown = query != NULL && libpqs != NULL && !hf__url_params(query + 1, is_libpqs, libpqs);
-
-    if (unknown)
-        hf__url_blame(why, size, query + 1, known, is_libpqs, libpqs);
-    PQconninfoFree(libpqs);
-    return unknown;
-}
-
 /* What libpq says of a malformed URI quotes it, password and all: so it is not passed on. */
 static enum hf_status check_uri(const char *uri, const char *shown, struct hf_error *err)
 {
     char *why = NULL;
     PQconninfoOption *options = NULL;
+    char name[40];
     bool good = false;
-    char which[160];
 
     if (!hf__url_is_clear(uri) || !has_one_at(uri))
         return hf__fail(err, HF_INVALID,
@@ -127,8 +137,11 @@ static enum hf_status check_uri(const char *uri, const char *shown, struct hf_er
     PQfreemem(why);
     good = options != NULL && ports_are_good(options);
     PQconninfoFree(options);
-    if (!good && has_unknown_option(uri, which, sizeof which))
-        return hf__fail(err, HF_INVALID, "store %.80s: %s", shown, which);
+    if (!good && find_unknown(uri, name, sizeof name))
+        return hf__fail(err, HF_INVALID,
+                        "store %.120s: the option \"%s\" is unknown: ours are max_ttl and listen, "
+                        "the others libpq's",
+                        shown, name);
     if (!good)
         return hf__fail(err, HF_INVALID,
                         "store %.120s: not a URI that libpq understands: write "

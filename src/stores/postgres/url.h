@@ -25,6 +25,11 @@ struct pg_url {
     int64_t max_ttl_ms;
 };
 
+/* Whether a password that was sent to this address (numeric; "": a Unix socket) may have been sent
+ * to anybody: it is another machine, and nothing made sure that it is the right one. Values as
+ * libpq has them; NULL: not set. */
+bool pg_password_at_risk(const char *address, const char *sslmode, const char *channel_binding);
+
 /* Takes our parameters (max_ttl, listen) out of url; the rest is libpq's. HF_OK or HF_INVALID. */
 enum hf_status pg_url_parse(const char *url, struct pg_url *out, struct hf_error *err);
 

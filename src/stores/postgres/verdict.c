@@ -22,13 +22,15 @@ bool pg_verdict_no_wake(const char *state)
 
 bool pg_verdict_no_schema(const char *state)
 {
-    return is(state, "3F000") || is(state, "42883") || is(state, "42P01");
+    return is(state, "3F000") || is(state, "42883") || is(state, "42P01") || is(state, "42703");
 }
 
-/* libpq's own words about TLS, which have no SQLSTATE. */
-static bool is_about_tls(const char *why)
+/* libpq's own words about TLS, which have no SQLSTATE: what time does not mend. A connection that
+ * ended in the middle of it is none of that. */
+static bool tls_is_refused(const char *why)
 {
-    return strstr(why, "certificate") != NULL || strstr(why, "SSL") != NULL;
+    return strstr(why, "certificate") != NULL || strstr(why, "does not support SSL") != NULL ||
+           (strstr(why, "SSL error: ") != NULL && strstr(why, "eof") == NULL);
 }
 
 static enum hf_status denied(const char *state, const char *why, const char *about,
@@ -40,7 +42,7 @@ static enum hf_status denied(const char *state, const char *why, const char *abo
                         "PGPASSWORD",
                         about);
     if (is(state, "28"))
-        return hf__fail(err, HF_DENIED, "%s: the server lets us not in: %s", about, why);
+        return hf__fail(err, HF_DENIED, "%s: the server does not let us in: %s", about, why);
     return hf__fail(err, HF_DENIED,
                     "%s: %s; its owner grants it with GRANT USAGE ON SCHEMA holdfast TO the role",
                     about, why);
@@ -64,8 +66,10 @@ enum hf_status pg_verdict_fail(const char *state, const char *why, const char *l
                         about);
     if (is(state, "53300"))
         return hf__fail(err, HF_UNREACHABLE,
-                        "%s: no connection is left; raise max_connections or use a pooler", about);
-    if (is(state, "55P03"))
+                        "%s: the server has no connection left for us; raise max_connections or "
+                        "use a pooler",
+                        about);
+    if (is(state, PG_STATE_ROW_LOCKED))
         return hf__fail(err, HF_UNREACHABLE,
                         "%s: another session keeps its row locked: look for open transactions in "
                         "pg_stat_activity",
@@ -81,7 +85,7 @@ enum hf_status pg_verdict_fail(const char *state, const char *why, const char *l
         return hf__fail(err, HF_UNSUPPORTED, "%s: the server says: %s", about, why);
     if (state[0] == '\0' && is(why, "invalid "))
         return hf__fail(err, HF_INVALID, "%s: %s", about, why);
-    if (state[0] == '\0' && is_about_tls(why))
+    if (state[0] == '\0' && tls_is_refused(why))
         return hf__fail(err, HF_DENIED, "%s: %s", about, why);
     return hf__fail(err, HF_UNREACHABLE, "%s: %s", about, why);
 }

@@ -14,6 +14,8 @@
 #define LEAVE_MS       2000 /* what undoing an unanswered request may cost       */
 #define LEAVE_AGAIN_MS 500  /* the same if the undo is on its way already        */
 #define UNREACHABLE_MS 250  /* the pause before a waiting acquire tries again    */
+#define PLACE_MS       3000 /* how long the queue keeps a place: LEASE_MS of queue.lua */
+#define BRIEFLY_MS     100  /* the pause before a moving slot is asked for again */
 
 struct attempt {
     struct rd_store *store;
@@ -22,11 +24,15 @@ struct attempt {
     unsigned slot;
     int64_t budget_ns; /* what a single request may take */
     struct rd_request request;
-    char incarnation[RD_INCARNATION_LEN + 1]; /* what the last request said */
+    struct rd_met met;    /* what the last request said of the server              */
+    bool unmet;           /* the lock has no record, and its slot may be new there  */
+    struct rd_node *meet; /* who has to be met before the next request: while a slot is on the move,
+                           * not the one it is addressed to; NULL: that one         */
     bool known;           /* the server may have us in its queue, or as the holder */
     bool undone;          /* what takes it back was sent, and may arrive           */
     struct rd_node *node; /* who said busy */
     int64_t look_ms;      /* when to look again */
+    int64_t queued_ns;    /* when the request was sent that was answered with busy */
 };
 
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err);
@@ -46,55 +52,40 @@ static int64_t wait_left_ns(const struct attempt *a)
     return a->claim->wait_until_ns <= now_ns ? 0 : a->claim->wait_until_ns - now_ns;
 }
 
-/* After an attempt that was not granted: sleeps until the next one makes sense. HF_OK: try again;
- * else the answer of the whole. */
-static enum hf_status pause_after(struct attempt *a, enum hf_status status, struct hf_error *err)
+/* Nothing was asked, and our place in the queue is still ours: it would be a pity to lose it over a
+ * trouble that passes. Whatever lasts longer, or is of another kind, is told: the caller knows
+ * whether there is time to begin anew. */
+static bool keeps_place(const struct attempt *a)
 {
-    int64_t left_ns = wait_left_ns(a);
-
-    if (left_ns == 0)
-        return status;
-    switch ((int)status) {
-    case HF_BUSY:
-        return sleep_in_queue(a, err);
-    case HF_QUARANTINE: {
-        struct hf_error own;
-        int64_t left_ms = err->retry_after_ms;
-
-        if (left_ns / HF__NS_PER_MS < left_ms)
-            return status;
-        status = sleep_ms(a, left_ms > 0 ? left_ms : 1, &own);
-        if (status != HF_OK)
-            *err = own;
-        return status;
-    }
-    case HF_UNREACHABLE:
-        return sleep_ms(a, UNREACHABLE_MS, err);
-    default:
-        return status;
-    }
+    return a->known && a->store->base.host->now_ns() - a->queued_ns < PLACE_MS * HF__NS_PER_MS;
 }
 
 static enum hf_status prepare(struct attempt *a, struct rd_store *store,
                               const struct hf_claim *claim, struct hf_error *err)
 {
     enum hf_status status = rd_claim_keys(store, claim->name, &a->keys, err);
+    char ttl[32];
+    char max_ttl[32];
 
     if (status != HF_OK)
         return status;
     if (claim->ttl_ms > store->url.max_ttl_ms)
         return hf__fail(
             err, HF_INVALID,
-            "lock \"%.60s\" in store %.80s: a ttl of %u ms is above the store's max_ttl "
-            "of %lld ms",
-            claim->name, store->url.shown, claim->ttl_ms, (long long)store->url.max_ttl_ms);
+            "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
+            claim->name, store->url.shown, hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
+            hf__format_duration(max_ttl, sizeof max_ttl, store->url.max_ttl_ms));
     a->store = store;
     a->claim = claim;
     a->request = (struct rd_request){0};
+    a->met = (struct rd_met){0};
+    a->unmet = false;
+    a->meet = NULL;
     a->known = false;
     a->undone = false;
     a->node = NULL;
     a->look_ms = 0;
+    a->queued_ns = 0;
     a->slot = rd_route_slot(store, &a->keys);
     a->budget_ns = claim->deadline_ns - store->base.host->now_ns();
     return HF_OK;
@@ -114,8 +105,12 @@ enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *cla
         return status;
     do {
         status = try_once(&a, grant, err);
-        if (status != HF_OK && waits(&a))
-            status = pause_after(&a, status, err);
+        if (wait_left_ns(&a) == 0)
+            break;
+        if (status == HF_BUSY)
+            status = sleep_in_queue(&a, err);
+        else if (status == HF_UNREACHABLE && keeps_place(&a))
+            status = sleep_ms(&a, UNREACHABLE_MS, err);
         else
             break;
     } while (status == HF_OK);
@@ -148,12 +143,15 @@ static void build(struct attempt *a)
     at = mempcpy(at, label, strnlen(label, HF_LABEL_MAX));
     *at = '\0';
     rd_request_clear(&a->request);
-    rd_script_begin(&a->request, RD_SCRIPT_ACQUIRE, &a->keys, 5);
+    rd_script_begin(&a->request, RD_SCRIPT_ACQUIRE, &a->keys, 6);
     rd_request_word(&a->request, claim->owner);
     rd_request_word(&a->request, ttl);
-    rd_request_word(&a->request, a->incarnation);
+    rd_request_word(&a->request, a->met.id);
     rd_request_word(&a->request, waits(a) ? "1" : "0");
     rd_request_word(&a->request, record);
+    rd_request_word(&a->request, !a->store->cluster        ? ""
+                                 : a->met.shape[0] != '\0' ? a->met.shape
+                                                           : "-");
 }
 
 /* What takes an acquire back, and leaves the queue. */
@@ -163,7 +161,7 @@ static void build_leave(void *data, struct rd_request *request)
 
     rd_script_begin(request, RD_SCRIPT_LEAVE, &a->keys, 2);
     rd_request_word(request, a->claim->owner);
-    rd_request_word(request, a->incarnation);
+    rd_request_word(request, a->met.id);
 }
 
 /* {'busy', look again in ms, pttl, token, label, kind}: who holds it. */
@@ -179,6 +177,7 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
 
     hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 4)));
     a->node = answer->node;
+    a->queued_ns = answer->sent_at_ns;
     a->look_ms = rd_reply_number(rd_reply_at(reply, 1), 1000);
     if (left_ms >= 0)
         (void)hf__format_duration(left, sizeof left, left_ms);
@@ -206,10 +205,12 @@ static enum hf_status granted(struct attempt *a, const struct rd_answer *answer,
         return rd_nonsense(a->store, a->claim->name, err);
     grant->token = token;
     grant->sent_at_ns = answer->sent_at_ns;
+    rd_vouch(a->store, a->claim->owner, token);
     return HF_OK;
 }
 
-/* What the script answered. HF_OK with no token: the incarnation was another one, ask anew. */
+/* What the script answered. HF_OK with no token: the server is not what we took it for, ask anew.
+ */
 static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
                             struct hf_grant *grant, struct hf_error *err)
 {
@@ -220,7 +221,13 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
         return busy(a, answer, err);
     }
     if (rd_reply_is(answer->reply, "new")) {
-        rd_guard_forget(answer->node, a->incarnation);
+        rd_guard_forget(answer->node, a->met.id);
+        a->meet = answer->node;
+        return HF_OK;
+    }
+    if (rd_reply_is(answer->reply, "unmet")) {
+        a->unmet = true;
+        a->meet = answer->node;
         return HF_OK;
     }
     if (rd_reply_is(answer->reply, "corrupt"))
@@ -228,10 +235,59 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
     return rd_nonsense(a->store, a->claim->name, err);
 }
 
-/* Asks until an incarnation that we know answers: at the second time, as a rule. */
+static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)
+{
+    return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
+                    a->claim->name, a->store->url.shown);
+}
+
+/* HF_OK: there is time for another try. */
+static enum hf_status pause_briefly(struct attempt *a, const struct rd_patience *patience,
+                                    struct hf_error *err)
+{
+    struct rd_patience pause = *patience;
+
+    pause.deadline_ns = a->store->base.host->now_ns() + BRIEFLY_MS * HF__NS_PER_MS;
+    if (rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED)
+        return cancelled(a, err);
+    if (pause.deadline_ns < patience->deadline_ns)
+        return HF_OK;
+    return hf__fail(err, HF_UNREACHABLE,
+                    "lock \"%.60s\" in store %.80s: its slot is on the move between two servers",
+                    a->claim->name, a->store->url.shown);
+}
+
+/* Finds the server, and learns of it what the request has to say. */
+static enum hf_status meet(struct attempt *a, const struct rd_patience *patience,
+                           struct hf_error *err)
+{
+    enum hf_status status = HF_OK;
+
+    for (bool again = true;; again = false) {
+        struct rd_node *node = a->meet;
+
+        a->meet = NULL;
+        if (node == NULL)
+            status = rd_route(a->store, a->slot, patience, &node, err);
+        if (status != HF_OK)
+            return status;
+        status = a->unmet ? rd_guard_meet(node, (int)a->slot, patience, &a->met, err)
+                          : rd_guard_pass(node, patience, &a->met, err);
+        if (status != HF_UNREACHABLE)
+            break;
+        rd_route_forget(a->store, node);
+        /* Nothing was asked of it yet: another may have its slots by now. */
+        if (!again || !(a->met.moved || rd_route_moves(a->store)))
+            break;
+    }
+    a->unmet = false;
+    return status;
+}
+
+/* Asks until a server that is what we take it for answers: at the second time, as a rule. */
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
-    enum { TRIES_MAX = 8 };
+    enum { TRIES_MAX = 50, QUICK_MAX = 4 };
     struct rd_patience patience = request_patience(a);
 
     for (int tries = 0; tries < TRIES_MAX; tries++) {
@@ -242,14 +298,8 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
                                .undo = build_leave,
                                .data = a};
         struct rd_answer answer;
-        struct rd_node *node;
-        enum hf_status status = rd_route(a->store, a->slot, &patience, &node, err);
+        enum hf_status status = meet(a, &patience, err);
 
-        if (status == HF_OK) {
-            status = rd_guard_pass(node, &patience, a->incarnation, err);
-            if (status == HF_UNREACHABLE)
-                rd_route_forget(a->store, node);
-        }
         if (status != HF_OK)
             return status;
         build(a);
@@ -263,15 +313,12 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
         rd_answer_release(&answer);
         if (status != HF_OK || grant->token != 0)
             return status;
+        /* A slot on the move is asked for at two servers in turn. */
+        if (tries >= QUICK_MAX && (status = pause_briefly(a, &patience, err)) != HF_OK)
+            return status;
     }
     return hf__fail(err, HF_UNREACHABLE, "store %.150s: the server changes faster than we can ask",
                     a->store->url.shown);
-}
-
-static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)
-{
-    return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
-                    a->claim->name, a->store->url.shown);
 }
 
 static enum hf_status sleep_ms(struct attempt *a, int64_t ms, struct hf_error *err)

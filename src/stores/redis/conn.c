@@ -34,16 +34,22 @@ struct rd_conn *rd_conn_begin(const struct rd_address *address, const struct rd_
 /* The descriptor belongs to the dial until it is connected. */
 static bool step_dial(struct rd_conn *conn, enum hf_status *status)
 {
-    const char *reason = "";
+    struct rd_dialled now;
+    bool over;
 
     if (conn->dial == NULL)
         return true;
+    over = rd_dial_step(conn->dial, &now);
     conn->wants = POLLOUT;
-    if (!rd_dial_step(conn->dial, &conn->fd, status, &reason))
+    conn->fd = now.fd;
+    conn->look_ns = now.look_ns;
+    if (!over)
         return false;
     rd_dial_close(conn->dial);
     conn->dial = NULL;
-    (void)snprintf(conn->why, sizeof conn->why, "%s", reason);
+    conn->look_ns = HF_NEVER;
+    *status = now.status;
+    (void)snprintf(conn->why, sizeof conn->why, "%s", now.why);
     if (*status != HF_OK || conn->tls_config == NULL)
         return true;
     conn->tls = rd_tls_open(conn->tls_config, conn->fd, conn->host);
@@ -79,13 +85,13 @@ enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tl
         return HF_NOMEM;
     while (!rd_conn_step(conn, &status)) {
         struct rd_patience step = *patience;
-        int64_t look_ns = hf__now_ns() + RD_LOOKUP_STEP_MS * HF__NS_PER_MS;
         enum rd_wait wait;
 
-        if (conn->fd < 0 && look_ns < step.deadline_ns)
-            step.deadline_ns = look_ns;
+        if (conn->look_ns < step.deadline_ns)
+            step.deadline_ns = conn->look_ns;
         wait = rd_wait(conn->fd, conn->wants, &step);
-        if (wait == RD_WAIT_READY || (wait == RD_WAIT_TIMEOUT && step.deadline_ns == look_ns))
+        if (wait == RD_WAIT_READY ||
+            (wait == RD_WAIT_TIMEOUT && step.deadline_ns < patience->deadline_ns))
             continue;
         status = wait == RD_WAIT_CANCELLED ? HF_CANCELLED : HF_UNREACHABLE;
         (void)snprintf(conn->why, sizeof conn->why, "%s%s", conn->shaking ? "TLS: " : "",
@@ -128,6 +134,13 @@ static enum hf_status came_late(struct rd_conn *conn, enum hf_status status, con
     return broke(conn, status, why);
 }
 
+/* A read or write failed. The first three are how the kernel says that nobody is there any more. */
+static enum hf_status failed(struct rd_conn *conn, enum hf_status status, int error)
+{
+    conn->silent = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
+    return broke(conn, status, error == 0 ? "it closed the connection" : strerror(error));
+}
+
 static ssize_t write_some(struct rd_conn *conn, const char *data, size_t len, short *wants)
 {
     if (conn->tls != NULL)
@@ -151,6 +164,8 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
 
     if (request->failed)
         return HF_NOMEM;
+    if (!conn->broken) /* else this one only takes back what was sent before */
+        conn->sent_ns = hf__now_ns();
     while (done < request->len) {
         short wants = 0;
         ssize_t some = write_some(conn, request->data + done, request->len - done, &wants);
@@ -163,11 +178,12 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
         if (errno == EINTR)
             continue;
         if (errno != EAGAIN)
-            return broke(conn, HF_UNREACHABLE, strerror(errno));
+            return failed(conn, HF_UNREACHABLE, errno);
         wait = rd_wait(conn->fd, wants, patience);
         if (wait == RD_WAIT_CANCELLED)
             return broke(conn, HF_CANCELLED, "cancelled");
-        if (wait == RD_WAIT_TIMEOUT)
+        conn->silent = wait == RD_WAIT_TIMEOUT;
+        if (conn->silent)
             return broke(conn, HF_UNREACHABLE, "it takes no more data");
     }
     return HF_OK;
@@ -215,13 +231,14 @@ static enum hf_status read_more(struct rd_conn *conn, const struct rd_patience *
 
         if (wait == RD_WAIT_CANCELLED)
             return came_late(conn, HF_CANCELLED, "cancelled");
-        if (wait == RD_WAIT_TIMEOUT)
+        conn->silent = wait == RD_WAIT_TIMEOUT;
+        if (conn->silent)
             return came_late(conn, HF_UNKNOWN, "it did not answer in time");
         some = read_some(conn, data, sizeof data, may_block ? 0 : MSG_DONTWAIT, &wants);
         may_block = false;
     }
     if (some <= 0)
-        return broke(conn, HF_UNKNOWN, some == 0 ? "it closed the connection" : strerror(errno));
+        return failed(conn, HF_UNKNOWN, some == 0 ? 0 : errno);
     if (!rd_reader_feed(conn->reader, data, (size_t)some))
         return broke(conn, HF_UNKNOWN, rd_reader_fault(conn->reader));
     return HF_OK;
@@ -261,8 +278,7 @@ enum hf_status rd_conn_glance(struct rd_conn *conn, struct rd_reply **out)
         if (some < 0 && errno == EINTR)
             continue;
         if (some <= 0)
-            return broke(conn, HF_UNKNOWN,
-                         some == 0 ? "it closed the connection" : strerror(errno));
+            return failed(conn, HF_UNKNOWN, some == 0 ? 0 : errno);
         if (!rd_reader_feed(conn->reader, data, (size_t)some))
             return broke(conn, HF_UNKNOWN, rd_reader_fault(conn->reader));
     }

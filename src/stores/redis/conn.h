@@ -12,6 +12,7 @@
 
 struct rd_conn {
     int fd;               /* -1: a name is being looked up */
+    int64_t look_ns;      /* until it is connected: step again then at the latest */
     struct rd_dial *dial; /* until it is connected */
     const struct rd_tls_config *tls_config;
     char host[RD_HOST_MAX]; /* whom TLS must find there */
@@ -22,6 +23,8 @@ struct rd_conn {
     bool broken;
     bool late;       /* broken only because our patience ended: what is sent now may still arrive */
     bool shared;     /* with a parent process: free it, say nothing */
+    bool silent;     /* broken because nothing came: the network may have forgotten it */
+    int64_t sent_ns; /* when the last request went out */
     int64_t used_ns; /* when it was given back to the pool */
     struct rd_conn *next; /* in the pool that keeps it */
     unsigned asleep;      /* answers to wait for asleep before one is looked for awake again */
@@ -35,8 +38,8 @@ enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tl
                             size_t why_size);
 /* The same in steps, none of which waits. NULL: out of memory. */
 struct rd_conn *rd_conn_begin(const struct rd_address *address, const struct rd_tls_config *tls);
-/* False: under way; step again when fd has an event of wants, or after RD_LOOKUP_STEP_MS if fd
- * is -1. True: over, with the status that rd_conn_open would have; why tells. */
+/* False: under way; step again when fd has an event of wants, and at look_ns. True: over, with the
+ * status that rd_conn_open would have; why tells. */
 bool rd_conn_step(struct rd_conn *conn, enum hf_status *status);
 void rd_conn_close(struct rd_conn *conn); /* takes NULL */
 

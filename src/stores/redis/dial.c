@@ -15,6 +15,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define LOOK_MS       10 /* neither a name lookup nor several sockets can be had from one poll()  */
+#define HEAD_START_MS 30 /* what an address has before the next one is tried as well */
+#define KEEP_IDLE_S   15 /* a connection left alone for so long is asked for a sign of life      */
+#define KEEP_NEXT_S   5  /* and again                                                            */
+
+enum { RACE_MAX = 4 }; /* addresses tried at once; the oldest makes room */
+
 /* A name lookup under way. Freed by whoever sees its end; one that cannot be called off is left to
  * the resolver's thread, which writes into it. */
 struct lookup {
@@ -30,8 +37,9 @@ struct rd_dial {
     struct addrinfo *found, *at; /* what it found, and what is to be tried next */
     struct sockaddr_un local;
     struct addrinfo local_info; /* found, if the address is a socket file */
-    int fd;                     /* -1, or connecting to the one before at      */
-    int family;
+    int racing[RACE_MAX];       /* connecting; the oldest comes first */
+    size_t count;
+    int64_t next_ns;       /* when the next address joins in    */
     enum hf_status status; /* of the last address that failed */
     const char *why;
 };
@@ -43,7 +51,6 @@ struct rd_dial *rd_dial_open(const struct rd_address *address)
     if (dial == NULL)
         return NULL;
     dial->address = *address;
-    dial->fd = -1;
     return dial;
 }
 
@@ -55,8 +62,8 @@ void rd_dial_close(struct rd_dial *dial)
         free(dial->lookup);
     if (dial->found != NULL && dial->found != &dial->local_info)
         freeaddrinfo(dial->found);
-    if (dial->fd >= 0)
-        (void)close(dial->fd);
+    for (size_t i = 0; i < dial->count; i++)
+        (void)close(dial->racing[i]);
     free(dial);
 }
 
@@ -135,59 +142,81 @@ static bool lookup_is_over(struct rd_dial *dial)
 
 static void refuse(struct rd_dial *dial, int error)
 {
-    if (dial->fd >= 0)
-        (void)close(dial->fd);
-    dial->fd = -1;
     (void)failed(dial, error == EACCES || error == EPERM ? HF_DENIED : HF_UNREACHABLE,
                  strerror(error));
 }
 
-/* Connected; from here on only a receive that says so may block, and not for long. */
-static int finish(struct rd_dial *dial)
+static void set(int fd, int level, int option, int value)
+{
+    (void)setsockopt(fd, level, option, &value, sizeof value);
+}
+
+/* Connected; from here on only a receive that says so may block, and not for long. A peer that is
+ * gone without a word is noticed, whether we have asked it something or left it alone. */
+static void finish(int fd, bool local)
 {
     struct timeval slice = {.tv_usec = RD_SLICE_MS * 1000};
-    int fd = dial->fd;
-    int on = 1;
 
-    dial->fd = -1;
     (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice);
-    if (dial->family != AF_UNIX) {
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    }
+    if (local)
+        return;
+    set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, RD_UNHEARD_MS);
+    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_S);
+    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_NEXT_S);
+    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
+static int leave_race(struct rd_dial *dial, size_t index)
+{
+    int fd = dial->racing[index];
+
+    dial->count--;
+    memmove(dial->racing + index, dial->racing + index + 1,
+            (dial->count - index) * sizeof *dial->racing);
     return fd;
 }
 
-/* Whether the socket that is connecting is connected; if it failed there is none any more. */
-static bool is_connected(struct rd_dial *dial)
+/* The socket that is connected, no longer ours; or -1. Those that failed are out of the race. */
+static int winner(struct rd_dial *dial)
 {
-    struct pollfd fds = {.fd = dial->fd, .events = POLLOUT};
-    int error = 0;
-    socklen_t len = sizeof error;
+    for (size_t i = 0; i < dial->count;) {
+        struct pollfd fds = {.fd = dial->racing[i], .events = POLLOUT};
+        int error = 0;
+        socklen_t len = sizeof error;
 
-    if (poll(&fds, 1, 0) == 0)
-        return false;
-    (void)getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &len);
-    if (error != 0)
+        if (poll(&fds, 1, 0) == 0) {
+            i++;
+            continue;
+        }
+        (void)getsockopt(fds.fd, SOL_SOCKET, SO_ERROR, &error, &len);
+        (void)leave_race(dial, i);
+        if (error == 0)
+            return fds.fd;
+        (void)close(fds.fd);
         refuse(dial, error);
-    return error == 0;
+    }
+    return -1;
 }
 
-/* The next address. True: connected at once. */
-static bool connect_next(struct rd_dial *dial)
+/* Begins with the next address. */
+static void connect_next(struct rd_dial *dial, int64_t now_ns)
 {
     const struct addrinfo *to = dial->at;
+    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     dial->at = to->ai_next;
-    dial->family = to->ai_family;
-    dial->fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (dial->fd < 0 || connect(dial->fd, to->ai_addr, to->ai_addrlen) != 0) {
-        if (dial->fd < 0 || errno != EINPROGRESS)
-            refuse(dial, errno);
-        return false;
+    dial->next_ns = now_ns + HEAD_START_MS * HF__NS_PER_MS;
+    if (fd < 0 || (connect(fd, to->ai_addr, to->ai_addrlen) != 0 && errno != EINPROGRESS)) {
+        refuse(dial, errno);
+        if (fd >= 0)
+            (void)close(fd);
+        return;
     }
-    return true;
+    if (dial->count == RACE_MAX)
+        (void)close(leave_race(dial, 0));
+    dial->racing[dial->count++] = fd;
 }
 
 /* Finds the addresses. True: they are known, or it failed. */
@@ -205,29 +234,36 @@ static bool find(struct rd_dial *dial)
     return true;
 }
 
-bool rd_dial_step(struct rd_dial *dial, int *fd, enum hf_status *status, const char **why)
+/* When to step again, unless poll tells: it watches the one that began last. */
+static int64_t look_ns_of(const struct rd_dial *dial, int64_t now_ns)
 {
-    *fd = -1;
+    int64_t look_ns = dial->count > 1 ? now_ns + LOOK_MS * HF__NS_PER_MS : HF_NEVER;
+
+    return dial->at != NULL && dial->next_ns < look_ns ? dial->next_ns : look_ns;
+}
+
+bool rd_dial_step(struct rd_dial *dial, struct rd_dialled *out)
+{
+    int64_t now_ns = hf__now_ns();
+
+    *out = (struct rd_dialled){.fd = -1, .look_ns = now_ns + LOOK_MS * HF__NS_PER_MS, .why = ""};
     if (!find(dial))
         return false;
-    for (;;) {
-        bool connected = dial->fd >= 0 ? is_connected(dial) : false;
-
-        if (!connected && dial->fd < 0 && dial->at != NULL)
-            connected = connect_next(dial);
-        if (connected) {
-            *fd = finish(dial);
-            *status = HF_OK;
-            return true;
-        }
-        if (dial->fd >= 0) {
-            *fd = dial->fd;
-            return false;
-        }
-        if (dial->at == NULL)
-            break;
+    do {
+        if (dial->at != NULL && (dial->count == 0 || now_ns >= dial->next_ns))
+            connect_next(dial, now_ns);
+        out->fd = winner(dial);
+    } while (out->fd < 0 && dial->count == 0 && dial->at != NULL);
+    if (out->fd >= 0) {
+        finish(out->fd, dial->address.host[0] == '/');
+        return true;
     }
-    *status = dial->why != NULL ? dial->status : HF_UNREACHABLE;
-    *why = dial->why != NULL ? dial->why : "it has no address";
+    if (dial->count > 0) {
+        out->fd = dial->racing[dial->count - 1];
+        out->look_ns = look_ns_of(dial, now_ns);
+        return false;
+    }
+    out->status = dial->why != NULL ? dial->status : HF_UNREACHABLE;
+    out->why = dial->why != NULL ? dial->why : "it has no address";
     return true;
 }

@@ -1,12 +1,16 @@
-/* dial.h - a connection on its way: its name looked up, its addresses tried in turn. Nothing is
- * waited for here, so that one caller may be on the way to several servers at once. */
+/* dial.h - a connection on its way: its name looked up, its addresses tried one after the other.
+ * One that does not answer soon is not given up but joined by the next, and whichever answers first
+ * is taken: an address that swallows everything costs a moment. Nothing is waited for here, so that
+ * one caller may be on the way to several servers at once. */
 #ifndef HF_STORES_REDIS_DIAL_H
 #define HF_STORES_REDIS_DIAL_H
 
 #include "stores/redis/net.h"
+#include <holdfast/store.h>
 
-/* A name lookup cannot be waited for with poll(): look again after so long. */
-enum { RD_LOOKUP_STEP_MS = 10 };
+/* A lost connection is an error of its socket after so long, also while nobody waits for an answer:
+ * as long as libholdfast lets a single request take. */
+enum { RD_UNHEARD_MS = 5000 };
 
 struct rd_dial;
 
@@ -14,10 +18,17 @@ struct rd_dial;
 struct rd_dial *rd_dial_open(const struct rd_address *address);
 void rd_dial_close(struct rd_dial *dial); /* takes NULL */
 
-/* Goes on as far as it can. False: it is under way; step again when *fd is ready for writing, or
- * after RD_LOOKUP_STEP_MS if *fd is -1. True: it is over. HF_OK: *fd is connected, close-on-exec
- * and the caller's. HF_UNREACHABLE, HF_DENIED (a socket file we may not use), HF_NOMEM: *why is
- * the reason as the end of a sentence. */
-bool rd_dial_step(struct rd_dial *dial, int *fd, enum hf_status *status, const char **why);
+/* How it stands after a step. */
+struct rd_dialled {
+    int fd;          /* on its way: the one to poll for writing, or -1; over: connected      */
+    int64_t look_ns; /* on its way: step again then at the latest, HF_NEVER: poll will tell  */
+    enum hf_status status; /* over: HF_OK, HF_UNREACHABLE, HF_DENIED (a socket file we may not
+                            * use), HF_NOMEM */
+    const char *why; /* the reason, as the end of a sentence                                 */
+};
+
+/* Goes on as far as it can. False: it is on its way. True: it is over, and with HF_OK out->fd is
+ * connected, close-on-exec and the caller's. */
+bool rd_dial_step(struct rd_dial *dial, struct rd_dialled *out);
 
 #endif /* HF_STORES_REDIS_DIAL_H */

@@ -10,31 +10,45 @@
 /* The handshake and what rides along: which commands the server has besides. */
 enum { REPLY_HANDSHAKE, REPLY_COMMANDS, REPLY_PROBE };
 
-#define LOADING_PAUSE_MS 50 /* before asking again while the server reads its data */
+#define LOADING_PAUSE_MS 50   /* before asking again while the server reads its data */
+#define MEET_MS          1000 /* what meeting one more server may take               */
 
 /* What became of one handshake. */
-enum outcome { OUTCOME_FINAL, OUTCOME_NO_SCRIPT, OUTCOME_LOADING };
+enum outcome { OUTCOME_FINAL, OUTCOME_NO_SCRIPT, OUTCOME_LOADING, OUTCOME_MOVED };
 
-void rd_guard_ask(struct rd_node *node, struct rd_request *request)
+/* slot: of a lock without a record, or -1. */
+static void ask(struct rd_node *node, int slot, struct rd_request *request)
 {
     char key[sizeof node->handshake_key];
+    char copy[sizeof node->handshake_copy];
     char probe[sizeof key + 8];
 
     pthread_mutex_lock(&node->lock);
     memcpy(key, node->handshake_key, sizeof key);
+    memcpy(copy, node->handshake_copy, sizeof copy);
     pthread_mutex_unlock(&node->lock);
     (void)snprintf(probe, sizeof probe, "%s:probe", key);
-    rd_request_begin(request, 5);
+    rd_request_begin(request, 7);
     rd_request_word(request, "EVALSHA");
     rd_request_word(request, rd_scripts[RD_SCRIPT_HANDSHAKE].sha1);
     rd_request_word(request, "1");
     rd_request_word(request, key);
     rd_request_number(request, node->url->to_look ? 0 : node->url->max_ttl_ms);
+    rd_request_word(request, copy);
+    if (slot >= 0)
+        rd_request_number(request, slot);
+    else
+        rd_request_word(request, "");
     rd_request_command(request, (const char *const[]){"COMMAND", "INFO", "delex", "delifeq", NULL});
     /* COMMAND INFO does not tell a command's options. On a key that does not exist this changes
      * nothing: it is nil where IFEQ is known and a syntax error elsewhere. */
     rd_request_command(request,
                        (const char *const[]){"SET", probe, "x", "IFEQ", "x", "PX", "1", NULL});
+}
+
+void rd_guard_ask(struct rd_node *node, struct rd_request *request)
+{
+    ask(node, -1, request);
 }
 
 enum hf_status rd_guard_load(struct rd_node *node, const struct rd_patience *patience,
@@ -57,15 +71,26 @@ enum hf_status rd_guard_load(struct rd_node *node, const struct rd_patience *pat
     return status;
 }
 
-static void note_commands(struct rd_node *node, const struct rd_reply *commands,
-                          const struct rd_reply *probe)
+static struct rd_skills skills_of(const struct rd_reply *commands, const struct rd_reply *probe)
 {
-    node->delete_kind = RD_DELETE_SCRIPT;
+    struct rd_skills skills = {.delete_kind = RD_DELETE_SCRIPT,
+                               .set_ifeq = probe->type == RD_REPLY_NIL};
+
     if (rd_reply_at(commands, 1)->type == RD_REPLY_ARRAY)
-        node->delete_kind = RD_DELETE_DELIFEQ;
+        skills.delete_kind = RD_DELETE_DELIFEQ;
     if (rd_reply_at(commands, 0)->type == RD_REPLY_ARRAY)
-        node->delete_kind = RD_DELETE_DELEX;
-    node->set_ifeq = probe->type == RD_REPLY_NIL;
+        skills.delete_kind = RD_DELETE_DELEX;
+    return skills;
+}
+
+struct rd_skills rd_guard_skills(struct rd_node *node)
+{
+    struct rd_skills skills;
+
+    pthread_mutex_lock(&node->lock);
+    skills = node->skills;
+    pthread_mutex_unlock(&node->lock);
+    return skills;
 }
 
 static void warn_of_eviction(const struct rd_node *node, const char *policy)
@@ -76,58 +101,86 @@ static void warn_of_eviction(const struct rd_node *node, const char *policy)
                         node->url->shown, policy);
 }
 
-/* Takes the answer in. Node's lock held. */
-static enum hf_status take_in(struct rd_node *node, struct rd_reply *const *replies,
+/* An answer that is neither open nor quarantine. */
+static enum hf_status refused(const struct rd_node *node, const struct rd_reply *answer,
                               struct hf_error *err)
 {
-    const struct rd_reply *answer = replies[REPLY_HANDSHAKE];
     const char *shown = node->url->shown;
-    bool open = rd_reply_is(answer, "open");
-    const char *id = rd_reply_text(rd_reply_at(answer, 1));
-    int64_t left_ms;
-    int len;
+    char agreed[32];
+    char asked[32];
 
     if (answer->type == RD_REPLY_ERROR)
         return rd_verdict_fail(answer->text, NULL, shown, err);
     if (rd_reply_is(answer, "replica"))
         return rd_verdict_fail("READONLY", NULL, shown, err);
-    if (rd_reply_is(answer, "max_ttl"))
-        return hf__fail(
-            err, HF_INVALID,
-            "store %.130s: its clients agreed on max_ttl=%sms and you ask for %lldms; all "
-            "need the same (see holdfast-redis(7) for how to change it)",
-            shown, id, (long long)node->url->max_ttl_ms);
-    if (!open && !rd_reply_is(answer, "quarantine"))
+    if (!rd_reply_is(answer, "max_ttl"))
         return hf__fail(err, HF_CORRUPT, "store %.150s: the key %s is damaged; delete it", shown,
                         node->handshake_key);
-    note_commands(node, replies[REPLY_COMMANDS], replies[REPLY_PROBE]);
-    warn_of_eviction(node, rd_reply_text(rd_reply_at(answer, open ? 2 : 3)));
-    len = snprintf(node->incarnation, sizeof node->incarnation, "master_replid:%s", id);
+    (void)hf__format_duration(agreed, sizeof agreed, rd_reply_number(rd_reply_at(answer, 1), 0));
+    (void)hf__format_duration(asked, sizeof asked, node->url->max_ttl_ms);
+    return hf__fail(err, HF_INVALID,
+                    "store %.120s: its clients agreed on max_ttl=%s and you ask for %s; all need "
+                    "the same (holdfast-redis(7) says how to change it)",
+                    shown, agreed, asked);
+}
+
+/* Takes in what an open server said of its slots. */
+static void take_shape(struct rd_node *node, const struct rd_reply *answer, struct rd_met *out)
+{
+    const char *shape = rd_reply_text(rd_reply_at(answer, 3));
+    bool all = strcmp(rd_reply_text(rd_reply_at(answer, 4)), "all") == 0;
+
+    (void)snprintf(out->shape, sizeof out->shape, "%s", shape);
+    (void)snprintf(node->shape, sizeof node->shape, "%s", all ? shape : "");
+}
+
+/* Takes the answer in: what is said in *out is what this answer said, whatever others hear
+ * meanwhile. Node's lock held. */
+static enum hf_status take_in(struct rd_node *node, struct rd_reply *const *replies,
+                              struct rd_met *out, struct hf_error *err)
+{
+    const struct rd_reply *answer = replies[REPLY_HANDSHAKE];
+    bool open = rd_reply_is(answer, "open");
+    char id[RD_INCARNATION_LEN + 1];
+    int len;
+
+    if (!open && !rd_reply_is(answer, "quarantine"))
+        return refused(node, answer, err);
+    node->skills = skills_of(replies[REPLY_COMMANDS], replies[REPLY_PROBE]);
+    warn_of_eviction(node, rd_reply_text(rd_reply_at(answer, 2)));
+    len = snprintf(id, sizeof id, "master_replid:%s", rd_reply_text(rd_reply_at(answer, 1)));
     if (len != RD_INCARNATION_LEN)
         return hf__fail(err, HF_UNSUPPORTED, "store %.150s: the server has no replication id",
-                        shown);
-    node->open = open;
-    if (open)
-        return hf__ok(err);
-    left_ms = rd_reply_number(rd_reply_at(answer, 2), 1);
-    (void)hf__fail(err, HF_QUARANTINE,
-                   "store %.120s: the server restarted or was promoted and may have forgotten who "
-                   "holds what; it grants again in %lld ms",
-                   shown, (long long)left_ms);
-    if (err != NULL)
-        err->retry_after_ms = left_ms;
-    return HF_QUARANTINE;
+                        node->url->shown);
+    memcpy(node->incarnation, id, sizeof id);
+    /* If only locks without a record have to wait, the others go on. */
+    node->open = open || strcmp(rd_reply_text(rd_reply_at(answer, 4)), "slots") == 0;
+    node->shape[0] = '\0';
+    out->first = strcmp(rd_reply_text(rd_reply_at(answer, 6)), "first") == 0;
+    if (!open)
+        return rd_quarantine_fail(node, answer, err);
+    memcpy(out->id, id, sizeof id);
+    take_shape(node, answer, out);
+    return hf__ok(err);
+}
+
+static enum hf_status hear(struct rd_node *node, struct rd_reply *const *replies,
+                           struct rd_met *out, struct hf_error *err)
+{
+    enum hf_status status;
+
+    pthread_mutex_lock(&node->lock);
+    status = take_in(node, replies, out, err);
+    pthread_mutex_unlock(&node->lock);
+    return status;
 }
 
 enum hf_status rd_guard_hear(struct rd_node *node, struct rd_reply *const *replies,
                              struct hf_error *err)
 {
-    enum hf_status status;
+    struct rd_met met = {0};
 
-    pthread_mutex_lock(&node->lock);
-    status = take_in(node, replies, err);
-    pthread_mutex_unlock(&node->lock);
-    return status;
+    return hear(node, replies, &met, err);
 }
 
 static enum outcome outcome_of(const struct rd_reply *answer)
@@ -139,61 +192,112 @@ static enum outcome outcome_of(const struct rd_reply *answer)
         return OUTCOME_NO_SCRIPT;
     case RD_LOADING:
         return OUTCOME_LOADING;
+    case RD_MOVED:
+    case RD_ASK:
+        return OUTCOME_MOVED;
     default:
         return OUTCOME_FINAL;
     }
 }
 
-static enum hf_status shake_hands(struct rd_node *node, const struct rd_patience *patience,
-                                  enum outcome *outcome, struct hf_error *err)
+static enum hf_status shake_hands(struct rd_node *node, int slot,
+                                  const struct rd_patience *patience, enum outcome *outcome,
+                                  struct rd_met *out, struct hf_error *err)
 {
     struct rd_request request = {0};
     struct rd_reply *replies[RD_GUARD_REPLIES];
     enum hf_status status;
 
-    rd_guard_ask(node, &request);
+    ask(node, slot, &request);
     status = rd_node_ask(node, &request, RD_GUARD_REPLIES, patience, replies, err);
     rd_request_release(&request);
     if (status != HF_OK)
         return status;
     *outcome = outcome_of(replies[REPLY_HANDSHAKE]);
-    status = rd_guard_hear(node, replies, err);
+    status = hear(node, replies, out, err);
     for (size_t i = 0; i < RD_GUARD_REPLIES; i++)
         rd_reply_free(replies[i]);
     return status;
 }
 
-enum hf_status rd_guard_pass(struct rd_node *node, const struct rd_patience *patience,
-                             char id[RD_INCARNATION_LEN + 1], struct hf_error *err)
+/* The record's first place is in a slot that is leaving, or has left: tries the other one. */
+static bool try_other_place(struct rd_node *node)
+{
+    char key[sizeof node->handshake_key];
+    bool another;
+
+    pthread_mutex_lock(&node->lock);
+    another = strcmp(node->handshake_key, node->handshake_copy) != 0;
+    memcpy(key, node->handshake_key, sizeof key);
+    memcpy(node->handshake_key, node->handshake_copy, sizeof key);
+    memcpy(node->handshake_copy, key, sizeof key);
+    pthread_mutex_unlock(&node->lock);
+    return another;
+}
+
+enum hf_status rd_guard_meet(struct rd_node *node, int slot, const struct rd_patience *patience,
+                             struct rd_met *out, struct hf_error *err)
 {
     enum hf_status status;
     bool loaded = false;
+    bool turned = false;
 
-    rd_guard_known(node, id);
-    if (id[0] != '\0')
-        return HF_OK;
     for (;;) {
         enum outcome outcome = OUTCOME_FINAL;
         struct rd_patience pause = *patience;
 
-        status = shake_hands(node, patience, &outcome, err);
+        *out = (struct rd_met){0};
+        status = shake_hands(node, slot, patience, &outcome, out, err);
+        out->moved = outcome == OUTCOME_MOVED;
         if (outcome == OUTCOME_FINAL || (outcome == OUTCOME_NO_SCRIPT && loaded))
-            break;
-        if (outcome == OUTCOME_NO_SCRIPT) {
+            return status;
+        if (outcome == OUTCOME_MOVED) {
+            if (turned || !try_other_place(node))
+                return status;
+            turned = true;
+        } else if (outcome == OUTCOME_NO_SCRIPT) {
             loaded = true;
             status = rd_guard_load(node, patience, err);
             if (status != HF_OK)
-                break;
-            continue;
+                return status;
+        } else {
+            pause.deadline_ns = node->host->now_ns() + LOADING_PAUSE_MS * HF__NS_PER_MS;
+            if (pause.deadline_ns >= patience->deadline_ns ||
+                rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED)
+                return status;
         }
-        pause.deadline_ns = node->host->now_ns() + LOADING_PAUSE_MS * HF__NS_PER_MS;
-        if (pause.deadline_ns >= patience->deadline_ns ||
-            rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED)
-            break;
     }
-    if (status == HF_OK)
-        rd_guard_known(node, id);
-    return status;
+}
+
+enum hf_status rd_guard_pass(struct rd_node *node, const struct rd_patience *patience,
+                             struct rd_met *out, struct hf_error *err)
+{
+    *out = (struct rd_met){0};
+    pthread_mutex_lock(&node->lock);
+    if (node->open) {
+        memcpy(out->id, node->incarnation, sizeof out->id);
+        memcpy(out->shape, node->shape, sizeof out->shape);
+    }
+    pthread_mutex_unlock(&node->lock);
+    return out->id[0] != '\0' ? HF_OK : rd_guard_meet(node, -1, patience, out, err);
+}
+
+void rd_guard_meet_all(struct rd_store *store, const struct rd_patience *patience)
+{
+    struct rd_node *nodes[RD_NODES_MAX];
+    size_t count;
+
+    if (rd_route_all(store, patience, nodes, &count, NULL) != HF_OK)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        struct rd_patience brief = *patience;
+        int64_t limit_ns = store->base.host->now_ns() + MEET_MS * HF__NS_PER_MS;
+        struct rd_met met;
+
+        if (limit_ns < brief.deadline_ns)
+            brief.deadline_ns = limit_ns;
+        (void)rd_guard_pass(nodes[i], &brief, &met, NULL);
+    }
 }
 
 void rd_guard_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1])

@@ -47,12 +47,19 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
         grant->sent_at_ns = answer.sent_at_ns;
         grant->remaining_ms = rd_reply_number(rd_reply_at(answer.reply, 1), 0);
         grant->ttl_ms = ttl_ms > 0 && ttl_ms <= HF_TTL_MAX_MS ? (uint32_t)ttl_ms : 0;
+        rd_vouch(store, claim->owner, claim->token);
         status = hf__ok(err);
     } else {
         status = rd_lost(store, claim->name, answer.reply, grant, err);
     }
     rd_answer_release(&answer);
     return status;
+}
+
+/* Whether this may be done without a script, which would compare the token as well. */
+static bool plainly(struct rd_store *store, struct rd_node *node, const struct hf_claim *claim)
+{
+    return rd_guard_skills(node).set_ifeq && !claim->detached && rd_vouched(store, claim);
 }
 
 /* "SET key owner IFEQ owner PX ttl" */
@@ -120,7 +127,7 @@ enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim
         return hf__fail(err, HF_INVALID, "lock \"%.60s\" in store %.80s: a ttl above max_ttl",
                         claim->name, store->url.shown);
     node = likely_node(store, &keys, claim);
-    if (node != NULL && node->set_ifeq && !claim->detached &&
+    if (node != NULL && plainly(store, node, claim) &&
         renew_plainly(store, claim, &keys, grant, &status, err))
         return status == HF_OK ? hf__ok(err) : status;
 
@@ -139,14 +146,14 @@ enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim
 }
 
 /* The pipeline for the claims of one server: those with node_of[i] == node. */
-static void build_renewals(const struct rd_node *node, const struct hf_claim *claims,
-                           const struct rd_keys *keys, struct rd_node *const *node_of, size_t count,
-                           struct rd_request *request)
+static void build_renewals(struct rd_store *store, struct rd_node *node,
+                           const struct hf_claim *claims, const struct rd_keys *keys,
+                           struct rd_node *const *node_of, size_t count, struct rd_request *request)
 {
     for (size_t i = 0; i < count; i++) {
         if (node_of[i] != node)
             continue;
-        if (node->set_ifeq && !claims[i].detached)
+        if (plainly(store, node, &claims[i]))
             plain_renewal(request, &claims[i], &keys[i]);
         else
             scripted_renewal(request, &claims[i], &keys[i]);
@@ -181,7 +188,7 @@ static void renew_at(struct hf_store_base *base, struct rd_node *node,
     for (size_t i = 1; i < count; i++)
         if (claims[i].deadline_ns < patience.deadline_ns)
             patience.deadline_ns = claims[i].deadline_ns;
-    build_renewals(node, claims, keys, node_of, count, &request);
+    build_renewals((struct rd_store *)base, node, claims, keys, node_of, count, &request);
     status = rd_node_take(node, true, &patience, &conn, err);
     sent_at_ns = base->host->now_ns();
     if (status == HF_OK && (status = rd_conn_send(conn, &request, &patience)) != HF_OK)
@@ -292,14 +299,16 @@ enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *cla
     struct rd_call call;
     struct rd_keys keys;
     struct rd_node *node;
+    enum rd_delete kind;
     char id[RD_INCARNATION_LEN + 1] = "";
     enum hf_status status = rd_claim_keys(store, claim->name, &keys, err);
 
     if (status != HF_OK)
         return status;
     node = likely_node(store, &keys, claim);
-    if (node != NULL && node->delete_kind != RD_DELETE_SCRIPT &&
-        release_plainly(store, claim, &keys, node->delete_kind, &status, err))
+    kind = node != NULL ? rd_guard_skills(node).delete_kind : RD_DELETE_SCRIPT;
+    if (kind != RD_DELETE_SCRIPT && rd_vouched(store, claim) &&
+        release_plainly(store, claim, &keys, kind, &status, err))
         return status == HF_OK ? hf__ok(err) : status;
 
     call = urgent_call(store, claim, &keys, &request);

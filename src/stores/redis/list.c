@@ -13,6 +13,7 @@ struct listing {
     struct rd_store *store;
     const struct hf_query *query;
     struct rd_patience patience;
+    int64_t hurry_ns; /* from then on no more pauses */
     hf_list_fn *fn;
     void *data;
     bool stopped;
@@ -104,8 +105,20 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
     return HF_OK;
 }
 
+/* A server walks over all its keys for us. So that others have it at least half of the time, we
+ * pause for as long as a step took; once half of our own time is over, to get done comes first. */
+static void leave_room(const struct listing *l, int64_t step_ns)
+{
+    int64_t now_ns = l->store->base.host->now_ns();
+    struct rd_patience pause = {.deadline_ns = now_ns + step_ns, .cancel_fd = -1};
+
+    if (pause.deadline_ns < l->hurry_ns)
+        (void)rd_wait(-1, 0, &pause);
+}
+
 static enum hf_status list_node(struct listing *l, struct rd_node *node, struct hf_error *err)
 {
+    const struct hf_host *host = l->store->base.host;
     char pattern[2 * RD_KEY_MAX + 32];
     char cursor[RD_CURSOR_MAX] = "0";
     enum hf_status status;
@@ -113,12 +126,14 @@ static enum hf_status list_node(struct listing *l, struct rd_node *node, struct 
     rd_keys_pattern(pattern, sizeof pattern, l->store->url.prefix, l->query->name);
     do {
         struct rd_reply *reply;
+        int64_t start_ns = host->now_ns();
 
         status = rd_scan(node, pattern, cursor, &l->patience, &reply, err);
         if (status != HF_OK)
             return status;
         status = list_page(l, node, rd_reply_at(reply, 1), err);
         rd_reply_free(reply);
+        leave_room(l, host->now_ns() - start_ns);
     } while (status == HF_OK && !l->stopped && strcmp(cursor, "0") != 0);
     return status;
 }
@@ -137,6 +152,8 @@ enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query,
 
     if (query->exact)
         return list_one(&l, err);
+    l.hurry_ns = base->host->now_ns();
+    l.hurry_ns += (query->deadline_ns - l.hurry_ns) / 2;
     status = rd_route_all(l.store, &l.patience, nodes, &count, err);
     for (size_t i = 0; i < count && status == HF_OK && !l.stopped; i++) {
         status = list_node(&l, nodes[i], err);

@@ -176,10 +176,52 @@ enum hf_status rd_node_take(struct rd_node *node, bool urgent, const struct rd_p
     return HF_OK;
 }
 
+/* The idle connections that were used last before the time. Node's lock held. */
+static struct rd_conn *pick_older(struct rd_node *node, int64_t than_ns)
+{
+    struct rd_conn **at = &node->idle;
+    struct rd_conn *older = NULL;
+
+    while (*at != NULL) {
+        struct rd_conn *conn = *at;
+
+        if (conn->used_ns >= than_ns) {
+            at = &conn->next;
+            continue;
+        }
+        *at = conn->next;
+        conn->next = older;
+        older = conn;
+        node->idle_count--;
+        node->conn_count--;
+    }
+    return older;
+}
+
+/* A request was met with silence. What swallowed it (a firewall that lost its state, a machine that
+ * is gone) may have swallowed every connection from before: each of them would cost one more
+ * request all of its time. */
+static void drop_older(struct rd_node *node, int64_t than_ns)
+{
+    struct rd_conn *older;
+
+    pthread_mutex_lock(&node->lock);
+    older = pick_older(node, than_ns);
+    pthread_mutex_unlock(&node->lock);
+    while (older != NULL) {
+        struct rd_conn *conn = older;
+
+        older = conn->next;
+        rd_conn_close(conn);
+    }
+}
+
 void rd_node_give(struct rd_node *node, struct rd_conn *conn)
 {
     if (conn == NULL)
         return;
+    if (conn->silent)
+        drop_older(node, conn->sent_ns);
     conn->used_ns = node->host->now_ns();
     pthread_mutex_lock(&node->lock);
     if (!conn->broken && node->idle_count < RD_IDLE_MAX) {

@@ -12,6 +12,7 @@ static enum hf_status store_open_to_look(const struct hf_host *host, const char 
                                          int64_t deadline_ns, struct hf_store_base **out,
                                          struct hf_error *err);
 static void store_close(struct hf_store_base *base, bool forked);
+static uint32_t store_max_ttl_ms(struct hf_store_base *base);
 
 static const char *const schemes[] = {"redis",          "rediss",  "redis+unix",
                                       "redis+sentinel", "redlock", NULL};
@@ -29,6 +30,8 @@ static const struct hf_store_ops ops = {
     .renew_many = rd_renew_many,
     .fence = rd_fence,
     .open_to_look = store_open_to_look,
+    .max_ttl_ms = store_max_ttl_ms,
+    .end_quarantine = rd_end_quarantine,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -43,14 +46,16 @@ const struct hf_store_plugin *hf_store_plugin(void)
 static enum hf_status meet(struct rd_store *store, const struct rd_patience *patience,
                            struct hf_error *err)
 {
-    char id[RD_INCARNATION_LEN + 1];
+    struct rd_met met = {0};
     struct rd_node *node;
     enum hf_status status = rd_route_learn(store, patience, err);
 
     if (status == HF_OK)
         status = rd_route(store, 0, patience, &node, err);
     if (status == HF_OK)
-        status = rd_guard_pass(node, patience, id, err);
+        status = rd_guard_pass(node, patience, &met, err);
+    if (met.first && !store->url.to_look)
+        rd_guard_meet_all(store, patience);
     return status == HF_QUARANTINE ? hf__ok(err) : status;
 }
 
@@ -116,7 +121,15 @@ static void store_close(struct hf_store_base *base, bool forked)
     if (!forked)
         (void)pthread_mutex_destroy(&store->lock);
     explicit_bzero(&store->url, sizeof store->url);
+    explicit_bzero(store->vouched, sizeof store->vouched);
     free(store);
+}
+
+static uint32_t store_max_ttl_ms(struct hf_store_base *base)
+{
+    int64_t max_ttl_ms = ((struct rd_store *)base)->url.max_ttl_ms;
+
+    return max_ttl_ms < HF_TTL_MAX_MS ? (uint32_t)max_ttl_ms : HF_TTL_MAX_MS;
 }
 
 enum hf_status rd_claim_keys(const struct rd_store *store, const char *name, struct rd_keys *out,

@@ -5,7 +5,8 @@
  *   hold.c     renewing and releasing it
  *   list.c     what is held
  *   fence.c    fenced keys
- *   guard.c    the incarnation guard
+ *   guard.c    the incarnation guard; quarantine.c says what it means, and ends it by hand
+ *   vouched.c  whose token is known to be whose
  *   call.c     one request and its answer, wherever the key may live
  *   route.c    which server that is: fixed, by cluster slot, or by the sentinels
  *   pool.c     connections to one server
@@ -20,15 +21,21 @@
 #include <pthread.h>
 
 enum {
-    RD_NODES_MAX = 256,     /* servers of a cluster, or masters the sentinels named over time */
-    RD_IDLE_MAX = 32,       /* connections kept for later, per server                         */
-    RD_CONNS_MAX = 1000,    /* connections in use at once, per server, by acquires            */
-    RD_CONNS_SPARE = 24,    /* more of them, for renewals and releases only                   */
-    RD_INCARNATION_LEN = 54 /* "master_replid:" and 40 hex digits, as INFO shows it           */
+    RD_NODES_MAX = 256,      /* servers of a cluster, or masters the sentinels named over time */
+    RD_IDLE_MAX = 32,        /* connections kept for later, per server                         */
+    RD_CONNS_MAX = 1000,     /* connections in use at once, per server, by acquires            */
+    RD_VOUCHED_MAX = 1024,   /* pairs of owner and token that are remembered                   */
+    RD_CONNS_SPARE = 24,     /* more of them, for renewals and releases only                   */
+    RD_INCARNATION_LEN = 54, /* "master_replid:" and 40 hex digits, as INFO shows it           */
+    RD_SHAPE_LEN = 40        /* SHA-1 of what a server of a cluster is responsible for, in hex    */
 };
 
 /* What a server knows besides scripts. */
 enum rd_delete { RD_DELETE_SCRIPT, RD_DELETE_DELEX, RD_DELETE_DELIFEQ };
+struct rd_skills {
+    enum rd_delete delete_kind;
+    bool set_ifeq;
+};
 
 /* One server. Lives as long as its store. */
 struct rd_node {
@@ -47,9 +54,16 @@ struct rd_node {
     /* The incarnation we have met, and whether it grants. */
     char incarnation[RD_INCARNATION_LEN + 1]; /* "" until a handshake */
     bool open;
-    enum rd_delete delete_kind;
-    bool set_ifeq;
-    char handshake_key[64];
+    char shape[RD_SHAPE_LEN + 1]; /* of a cluster's server: settled for all its slots; "" if not */
+    struct rd_skills skills;
+    char handshake_key[64];  /* where the server's record stands                            */
+    char handshake_copy[64]; /* and where else, in a cluster; else ""                       */
+};
+
+/* An owner and its token, from the server's own mouth. */
+struct rd_vouched {
+    char owner[HF_OWNER_LEN];
+    uint64_t token; /* 0: a free place */
 };
 
 struct rd_store {
@@ -63,6 +77,7 @@ struct rd_store {
     struct rd_node *master;   /* unless a cluster; NULL: the sentinels have to be asked */
     bool cluster;             /* set before open returns, never changed */
     uint16_t slots[RD_SLOTS]; /* cluster: index into nodes, plus 1; 0: not known */
+    struct rd_vouched vouched[RD_VOUCHED_MAX]; /* by hash of the owner; the later one stays */
 };
 
 /* What a request was answered with. */
@@ -146,10 +161,28 @@ enum hf_status rd_call(struct rd_store *store, const struct rd_call *call, struc
 
 /* guard.c */
 
-/* Learns which incarnation the server is, if it is not known. HF_OK: id is filled in, it grants.
+/* What a handshake said. */
+struct rd_met {
+    char id[RD_INCARNATION_LEN + 1]; /* the incarnation; "" unless it grants                     */
+    char shape[RD_SHAPE_LEN + 1];    /* in a cluster what is settled there, or "-"; else ""      */
+    bool first;                      /* in a cluster: nobody had met this server                 */
+    bool moved; /* with HF_UNREACHABLE: its record's slot is elsewhere now, look for the slots anew
+                 */
+};
+
+/* Learns which incarnation the server is, if it is not known. HF_OK: *out is filled in, it grants.
  * HF_QUARANTINE: with err->retry_after_ms. HF_INVALID: clients disagree about max_ttl. */
 enum hf_status rd_guard_pass(struct rd_node *node, const struct rd_patience *patience,
-                             char id[RD_INCARNATION_LEN + 1], struct hf_error *err);
+                             struct rd_met *out, struct hf_error *err);
+/* The same for a lock without a record in a slot of a cluster: asks whatever is known already, and
+ * answers HF_QUARANTINE also if only locks without a record have to wait. slot -1: none. */
+enum hf_status rd_guard_meet(struct rd_node *node, int slot, const struct rd_patience *patience,
+                             struct rd_met *out, struct hf_error *err);
+/* After the first meeting with one server of a cluster: meets the others too, so that all begin to
+ * be settled together, and not each when its turn comes. */
+void rd_guard_meet_all(struct rd_store *store, const struct rd_patience *patience);
+/* What the server knows besides scripts, as far as it was asked. */
+struct rd_skills rd_guard_skills(struct rd_node *node);
 /* The same for one who waits elsewhere: writes the question, and takes its RD_GUARD_REPLIES in. */
 enum { RD_GUARD_REPLIES = 3 };
 void rd_guard_ask(struct rd_node *node, struct rd_request *request);
@@ -162,6 +195,22 @@ enum hf_status rd_guard_load(struct rd_node *node, const struct rd_patience *pat
 void rd_guard_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1]);
 /* The server says it is not that incarnation (any more). */
 void rd_guard_forget(struct rd_node *node, const char *id);
+
+/* vouched.c */
+
+/* The server says that this owner holds with this token. */
+void rd_vouch(struct rd_store *store, const char *owner, uint64_t token);
+/* Whether it said so of the claim's owner and token. False may also mean that it was long ago. */
+bool rd_vouched(struct rd_store *store, const struct hf_claim *claim);
+
+/* quarantine.c */
+
+/* HF_QUARANTINE, why and until when, from {'quarantine', ...}. */
+enum hf_status rd_quarantine_fail(const struct rd_node *node, const struct rd_reply *answer,
+                                  struct hf_error *err);
+/* A slot of the table. */
+enum hf_status rd_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,
+                                 int64_t deadline_ns, struct hf_error *report);
 
 /* acquire.c, list.c, hold.c: slots of the table */
 enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *claim,

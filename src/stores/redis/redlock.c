@@ -9,6 +9,7 @@
 #define MEET_MS 1000 /* what opening may spend on one node */
 
 static void store_close(struct hf_store_base *base, bool forked);
+static uint32_t max_ttl_ms(struct hf_store_base *base);
 
 static const char *const schemes[] = {"redlock", NULL};
 
@@ -21,7 +22,16 @@ static const struct hf_store_ops ops = {
     .renew = rl_renew,
     .release = rl_release,
     .list = rl_list,
+    .max_ttl_ms = max_ttl_ms,
+    .end_quarantine = rl_end_quarantine,
 };
+
+static uint32_t max_ttl_ms(struct hf_store_base *base)
+{
+    int64_t max_ms = ((struct rl_store *)base)->rd.url.max_ttl_ms;
+
+    return max_ms < HF_TTL_MAX_MS ? (uint32_t)max_ms : HF_TTL_MAX_MS;
+}
 
 static enum hf_status check_addresses(const struct rd_url *url, struct hf_error *err)
 {
@@ -105,15 +115,13 @@ static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
     met = join_nodes(&round);
     rl_round_end(&round, 0, NULL);
     store->timeout_ms = store->rd.url.node_timeout_ms;
-    if (round.troubles.worst.code == HF_INVALID ||
-        (met < hf__quorum_majority(store->count) && round.troubles.worst.code != HF_OK &&
-         round.troubles.worst.code != HF_UNREACHABLE))
-        return rd_pass(err, &round.troubles.worst);
+    rl_clocks_warn(store);
+    /* A mistake in the URL. Whatever else is wrong with a node costs its vote, and no more. */
+    for (unsigned i = 0; i < store->count; i++)
+        if (rl_node_alone(store, i, err) != HF_OK)
+            return HF_INVALID;
     if (met < hf__quorum_majority(store->count))
-        return hf__fail(err, HF_UNREACHABLE,
-                        "store %.80s: fewer than %u of %u nodes can be reached: %.90s",
-                        store->rd.url.shown, hf__quorum_majority(store->count), store->count,
-                        rl_trouble_text(store, &round.troubles));
+        return rl_too_few(store, NULL, &round.troubles, err);
     return hf__ok(err);
 }
 
@@ -160,12 +168,14 @@ static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
     struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct rl_node *node = &store->node[index];
     struct rl_link *kept = NULL;
+    size_t count = 0;
 
-    while (node->idle != NULL) {
-        struct rl_link *link = node->idle;
+    while (node->idle != NULL || node->silent != NULL) {
+        struct rl_link **list = node->idle != NULL ? &node->idle : &node->silent;
+        struct rl_link *link = *list;
         struct rd_reply *reply;
 
-        node->idle = link->next;
+        *list = link->next;
         while (link->owed > 0 && rd_conn_receive(link->conn, &patience, &reply) == HF_OK)
             rl_link_past(link, reply);
         if (link->conn->broken) {
@@ -175,8 +185,10 @@ static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
         rl_link_return_debts(store, index, link);
         link->next = kept;
         kept = link;
+        count++;
     }
     node->idle = kept;
+    node->idle_count = count;
 }
 
 /* Releases what is to be released yet. The last chance: afterwards it is up to the ttl. */
@@ -199,14 +211,20 @@ static void settle_debts(struct rl_store *store)
         drain(store, i, store->rd.base.host->now_ns() + timeout_ns);
 }
 
-static void close_node(struct rl_node *node, bool forked)
+static void close_list(struct rl_link *list, bool forked)
 {
-    while (node->idle != NULL) {
-        struct rl_link *link = node->idle;
+    while (list != NULL) {
+        struct rl_link *link = list;
 
-        node->idle = link->next;
+        list = link->next;
         rl_link_close(link, forked);
     }
+}
+
+static void close_node(struct rl_node *node, bool forked)
+{
+    close_list(node->idle, forked);
+    close_list(node->silent, forked);
     rl_link_close(node->coming, forked);
     rd_node_close(node->node, forked);
     if (!forked)

@@ -3,12 +3,15 @@
  *   redlock.c        opening and closing
  *   redlock_node.c   one node: who it is, whether it votes, what has to be released there yet
  *   redlock_link.c   one connection to a node, from nothing to ready, without waiting
+ *   redlock_pool.c   those that wait for the next caller
+ *   redlock_clock.c  how far the nodes' clocks are from each other
  *   redlock_round.c  one request to every node at once, and the answers as they come
  *   redlock_trouble.c
  *                    what to say when too few of them are of use
  *   redlock_acquire.c, redlock_hold.c
  *                    acquire; renew and release: src/core/quorum.c decides, these ask
  *   redlock_list.c   what a majority of the nodes says is held
+ *   redlock_open.c   ending a quarantine by hand
  */
 #ifndef HF_STORES_REDIS_REDLOCK_H
 #define HF_STORES_REDIS_REDLOCK_H
@@ -27,6 +30,7 @@ enum {
 struct rl_debt {
     char name[HF_NAME_MAX + 1];
     char owner[HF_OWNER_LEN + 1];
+    uint64_t token;   /* 0: whatever the owner holds */
     int64_t until_ns; /* the ttl has done it by then */
 };
 
@@ -39,8 +43,9 @@ struct rl_debts {
 struct rl_node {
     struct rd_node *node;
     pthread_mutex_t lock;
-    struct rl_link *idle; /* the one used last comes first */
-    size_t idle_count;
+    struct rl_link *idle;   /* the one used last comes first */
+    struct rl_link *silent; /* set aside until they speak again */
+    size_t idle_count;      /* of both */
     struct rl_link *coming; /* on its way, left by a caller that could do without it */
     unsigned failures;      /* to reach it, in a row */
     int64_t retry_at_ns;    /* it is not tried before */
@@ -76,8 +81,8 @@ enum hf_status rl_node_vote(struct rl_store *store, unsigned index, char id[RD_I
  * no use any more. */
 void rl_node_met(struct rl_store *store, unsigned index, struct rd_reply *const *replies,
                  bool late);
-/* Takes in the clock that came with a grant, if there is need. False: it must not vote. */
-bool rl_node_clock(struct rl_store *store, unsigned index, int64_t clock_us, struct hf_error *err);
+/* HF_INVALID: another node is the same server under another name, and would have two votes. */
+enum hf_status rl_node_alone(struct rl_store *store, unsigned index, struct hf_error *err);
 /* The node says it does not know our scripts, or is another incarnation. */
 void rl_node_unload(struct rl_store *store, unsigned index);
 /* How reaching it went. One that cannot be reached is left alone for a while that grows. */
@@ -99,6 +104,8 @@ struct rl_link {
     enum rl_state state;
     int64_t limit_ns; /* given up if there is no progress by then */
     int64_t used_ns;
+    int64_t asked_ns;      /* the first request after it was heard last              */
+    int64_t heard_ns;      /* the last answer                                        */
     unsigned owed;         /* answers that nobody waits for any more         */
     struct rl_debts debts; /* releases among them: they fall back to the node  */
     bool unloaded;         /* one of those answers was that the script is not known, and none
@@ -107,10 +114,8 @@ struct rl_link {
     struct rd_reply *replies[RL_MEET_MAX]; /* of a meeting */
 };
 
-/* A link of one's own, ready or on its way. NULL: the node is not tried at present; err tells. */
-struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_error *err);
-/* Gives it back, for the next one; also if it is on its way. Takes NULL. */
-void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link);
+/* A new one, on its way. NULL: out of memory. */
+struct rl_link *rl_link_begin(struct rl_store *store, unsigned index);
 void rl_link_close(struct rl_link *link, bool forked);
 /* Closes a link that is no use any more; what it owes falls back to the node. Takes NULL. */
 void rl_link_drop(struct rl_store *store, unsigned index, struct rl_link *link);
@@ -131,6 +136,24 @@ bool rl_link_send(struct rl_link *link, const struct rd_request *request);
 /* The next answer that is not owed to nobody, if it has come. False: the connection broke. */
 bool rl_link_glance(struct rl_link *link, struct rd_reply **reply);
 
+/* redlock_clock.c */
+
+/* How far from each other clocks must not be. */
+int64_t rl_clocks_apart_us(const struct rl_store *store);
+/* What time a node has, just now. */
+void rl_node_clock(struct rl_store *store, unsigned index, int64_t clock_us);
+/* Tells of every node whose clock is far from most others'. */
+void rl_clocks_warn(struct rl_store *store);
+/* HF_INVALID: no majority of the clocks is close together. */
+enum hf_status rl_clocks_fail(struct rl_store *store, const char *lock, struct hf_error *err);
+
+/* redlock_pool.c */
+
+/* A link of one's own, ready or on its way. NULL: the node is not tried at present; err tells. */
+struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_error *err);
+/* Gives it back, for the next one; also if it is on its way. Takes NULL. */
+void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link);
+
 /* redlock_trouble.c */
 
 /* What is wrong with the nodes. */
@@ -141,7 +164,9 @@ struct rl_troubles {
 
 /* Takes in what is wrong with one node. */
 void rl_trouble_add(struct rl_troubles *troubles, const struct hf_error *err);
-/* The worst without the store's name: the end of a sentence that has it. */
+/* A text without the store's name: the end of a sentence that has it. */
+const char *rl_without_store(const struct rl_store *store, const char *text);
+/* The worst, likewise. */
 const char *rl_trouble_text(const struct rl_store *store, const struct rl_troubles *troubles);
 /* Fewer nodes than a majority gave an answer of use. The worst if so many have to be mended that
  * the others are none, else HF_UNREACHABLE. lock: NULL if it is about none. */
@@ -188,9 +213,9 @@ enum rl_event rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigne
 /* Gives the links back; answers that are pending are owed to nobody. At the nodes of `left`, as
  * bits, the debt is a release that was to be the last request: it is kept until it is answered. */
 void rl_round_end(struct rl_round *round, unsigned left, const struct rl_debt *debt);
-/* A release for that long. */
-struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, const char *owner,
-                             int64_t ttl_ms);
+/* A release of that owner and the claim's token, for that long. */
+struct rl_debt rl_round_debt(const struct rl_round *round, const struct hf_claim *claim,
+                             const char *owner, int64_t ttl_ms);
 /* Remembers what an error reply means; why a node said no. */
 enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const char *lock,
                                   const struct rd_reply *reply);
@@ -211,6 +236,9 @@ enum hf_status rl_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err);
 enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
+/* redlock_open.c: likewise */
+enum hf_status rl_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,
+                                 int64_t deadline_ns, struct hf_error *report);
 /* Writes the request that ends a hold at one node. */
 void rl_build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
                       uint64_t token);

@@ -72,7 +72,8 @@ static enum hf__quorum_action ask_for_grants(struct attempt *a)
     int64_t wall_us = a->store->rd.base.host->wall_us();
 
     hf__quorum_start(&a->vote, a->store->count, a->claim->ttl_ms,
-                     wall_us > 0 ? (uint64_t)wall_us : 1, now_of(a->store));
+                     wall_us > 0 ? (uint64_t)wall_us : 1, now_of(a->store),
+                     rl_clocks_apart_us(a->store));
     for (unsigned i = 0; i < a->store->count && action == HF__QUORUM_WAIT; i++) {
         if (a->round.joined[i])
             action = ask_for_grant(a, i);
@@ -99,12 +100,8 @@ static enum hf__quorum_action on_grant(struct attempt *a, unsigned index,
     int64_t prev = rd_reply_number(rd_reply_at(reply, 1), INT64_MAX);
     bool applied = rd_reply_number(rd_reply_at(reply, 2), 0) == 1;
     int64_t clock_us = rd_reply_number(rd_reply_at(reply, 3), 0);
-    struct hf_error err;
 
-    if (!rl_node_clock(a->store, index, clock_us, &err)) {
-        rl_trouble_add(&a->round.troubles, &err);
-        return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_of(a->store));
-    }
+    rl_node_clock(a->store, index, clock_us);
     return hf__quorum_on_grant(&a->vote, index, (uint64_t)prev, applied, (uint64_t)clock_us,
                                now_of(a->store));
 }
@@ -164,7 +161,7 @@ static unsigned take_back(struct attempt *a)
         if (!a->asked[i] || (a->vote.node[i].state == HF__NODE_NO &&
                              a->vote.node[i].no == HF__NO_HELD && a->vote.token == 0))
             continue;
-        rl_build_release(&a->round.request, &a->keys, a->owner, a->vote.token);
+        rl_build_release(&a->round.request, &a->keys, a->owner, 0);
         (void)rl_round_send(&a->round, i);
         nodes |= 1u << i;
     }
@@ -174,7 +171,7 @@ static unsigned take_back(struct attempt *a)
 /* Ends a vote that failed. */
 static void give_up(struct attempt *a)
 {
-    struct rl_debt debt = rl_round_debt(&a->round, a->claim->name, a->owner, a->claim->ttl_ms);
+    struct rl_debt debt = rl_round_debt(&a->round, a->claim, a->owner, a->claim->ttl_ms);
 
     rl_round_end(&a->round, take_back(a), &debt);
     explicit_bzero(&debt, sizeof debt);
@@ -184,20 +181,16 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
 {
     const char *name = a->claim->name;
     const char *shown = a->store->rd.url.shown;
-    char left[32] = "an unknown time";
+    char time[32], left[64] = "";
 
     switch (a->vote.why) {
     case HF__WHY_HELD:
     case HF__WHY_RAISED:
+        (void)hf__format_duration(time, sizeof time, a->holder_ms);
         if (a->holder_ms > 0)
-            (void)hf__format_duration(left, sizeof left, a->holder_ms);
-        if (a->holder[0] != '\0')
-            return hf__fail(err, HF_BUSY,
-                            "lock \"%.60s\" in store %.60s is held by %.60s, for %s yet", name,
-                            shown, a->holder, left);
-        return hf__fail(err, HF_BUSY,
-                        "lock \"%.60s\" in store %.80s is held by another, for %s yet", name, shown,
-                        left);
+            (void)snprintf(left, sizeof left, ", for another %s", time);
+        return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.60s is held by %.60s%s", name,
+                        shown, a->holder[0] != '\0' ? a->holder : "another client", left);
     case HF__WHY_QUARANTINE:
         (void)hf__fail(err, HF_QUARANTINE,
                        "lock \"%.60s\" in store %.80s: too many nodes restarted and may have "
@@ -205,6 +198,8 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
                        name, shown);
         err->retry_after_ms = a->round.retry_after_ms;
         return HF_QUARANTINE;
+    case HF__WHY_CLOCKS:
+        return rl_clocks_fail(a->store, name, err);
     case HF__WHY_UNREACHABLE:
         return rl_too_few(a->store, name, &a->round.troubles, err);
     case HF__WHY_TOKENS:
@@ -282,23 +277,28 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
     return HF_OK;
 }
 
-/* Sleeps until the next attempt makes sense; HF_OK: try again. */
+/* Sleeps until the next attempt makes sense; HF_OK: try again. A lock that is held is waited for to
+ * the end; for anything else a while, as for a single request, and then the caller hears of it: the
+ * library knows how to go on. */
 static enum hf_status pause_after(struct attempt *a, enum hf_status status, unsigned tries,
                                   struct hf_error *err)
 {
     int64_t now_ns = now_of(a->store);
     int64_t pause_ms = PAUSE_MIN_MS << (tries < 4 ? tries : 4);
     struct rd_patience pause = {.cancel_fd = a->claim->cancel_fd};
+    int64_t end_ns = a->claim->wait_until_ns;
     uint32_t dice;
 
+    if (status != HF_BUSY && a->claim->deadline_ns < end_ns)
+        end_ns = a->claim->deadline_ns;
     if (status == HF_QUARANTINE) {
         pause_ms = err->retry_after_ms;
-        if (a->claim->wait_until_ns - now_ns < pause_ms * HF__NS_PER_MS)
+        if (end_ns - now_ns < pause_ms * HF__NS_PER_MS)
             return status;
     } else if (status != HF_BUSY && status != HF_UNREACHABLE && status != HF_UNKNOWN) {
         return status;
     }
-    if (now_ns >= a->claim->wait_until_ns)
+    if (now_ns >= end_ns)
         return status;
     if (pause_ms > PAUSE_MAX_MS && status != HF_QUARANTINE)
         pause_ms = PAUSE_MAX_MS;
@@ -313,6 +313,18 @@ static enum hf_status pause_after(struct attempt *a, enum hf_status status, unsi
     return HF_OK;
 }
 
+static enum hf_status too_long(const struct rl_store *store, const struct hf_claim *claim,
+                               struct hf_error *err)
+{
+    char ttl[32], max[32];
+
+    (void)hf__format_duration(ttl, sizeof ttl, claim->ttl_ms);
+    (void)hf__format_duration(max, sizeof max, store->rd.url.max_ttl_ms);
+    return hf__fail(err, HF_INVALID,
+                    "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
+                    claim->name, store->rd.url.shown, ttl, max);
+}
+
 enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err)
 {
@@ -324,11 +336,7 @@ enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *cla
     if (err == NULL)
         err = &own;
     if (status == HF_OK && claim->ttl_ms > a.store->rd.url.max_ttl_ms)
-        status = hf__fail(err, HF_INVALID,
-                          "lock \"%.60s\" in store %.80s: a ttl of %u ms is above the store's "
-                          "max_ttl of %lld ms",
-                          claim->name, a.store->rd.url.shown, claim->ttl_ms,
-                          (long long)a.store->rd.url.max_ttl_ms);
+        status = too_long(a.store, claim, err);
     for (unsigned tries = 0; status == HF_OK; tries++) {
         status = try_once(&a, grant, err);
         if (status == HF_OK)

@@ -28,8 +28,7 @@ struct poll_of_all {
     enum hf_loss loss;
     int64_t remaining_ms[HF__QUORUM_NODES_MAX]; /* of those that hold it, in order */
     unsigned held;
-    uint32_t ttl_ms;  /* on record */
-    bool token_found; /* a node has the claim's token as its counter */
+    uint32_t ttl_ms; /* on record */
 };
 
 static void build_question(struct poll_of_all *p)
@@ -40,13 +39,13 @@ static void build_question(struct poll_of_all *p)
         rl_build_release(request, &p->keys, p->claim->owner, p->claim->token);
         return;
     }
-    rd_script_begin(request, p->script, &p->keys, p->script == RD_SCRIPT_RENEW ? 4 : 2);
+    rd_script_begin(request, p->script, &p->keys, p->script == RD_SCRIPT_REDLOCK_RENEW ? 4 : 2);
     rd_request_word(request, p->claim->owner);
-    if (p->script == RD_SCRIPT_RENEW)
-        rd_request_number(request, p->claim->ttl_ms);
     rd_request_number(request, (int64_t)p->claim->token);
-    if (p->script == RD_SCRIPT_RENEW)
+    if (p->script == RD_SCRIPT_REDLOCK_RENEW) {
+        rd_request_number(request, p->claim->ttl_ms);
         rd_request_word(request, p->claim->detached ? "1" : "0");
+    }
 }
 
 static void note_loss(struct poll_of_all *p, const char *why)
@@ -57,16 +56,13 @@ static void note_loss(struct poll_of_all *p, const char *why)
         p->loss = strcmp(why, "forgotten") == 0 ? HF_LOSS_FORGOTTEN : HF_LOSS_EXPIRED;
 }
 
-/* {'held', pttl, ttl, counter}: kept in falling order, so that the Q-th is how long a majority
+/* {'held', pttl, ttl, known}: kept in falling order, so that the Q-th is how long a majority
  * holds. */
 static void note_held(struct poll_of_all *p, const struct rd_reply *reply)
 {
     int64_t left_ms = rd_reply_number(rd_reply_at(reply, 1), 0);
     int64_t ttl_ms = rd_reply_number(rd_reply_at(reply, 2), 0);
     unsigned at = p->held++;
-
-    p->token_found =
-        p->token_found || rd_reply_number(rd_reply_at(reply, 3), 0) == (int64_t)p->claim->token;
 
     for (; at > 0 && p->remaining_ms[at - 1] < left_ms; at--)
         p->remaining_ms[at] = p->remaining_ms[at - 1];
@@ -80,10 +76,13 @@ static enum hf__quorum_action on_word(struct poll_of_all *p, unsigned index,
 {
     int64_t now_ns = now_of(p->store);
 
-    if (rd_reply_is(reply, "held"))
+    if (rd_reply_is(reply, "held")) {
         note_held(p, reply);
-    if (rd_reply_is(reply, "held") || reply->type == RD_REPLY_INTEGER)
-        return hf__quorum_on_yes(&p->vote, index, now_ns);
+        return hf__quorum_on_yes(&p->vote, index, rd_reply_number(rd_reply_at(reply, 3), 0) == 1,
+                                 now_ns);
+    }
+    if (reply->type == RD_REPLY_INTEGER)
+        return hf__quorum_on_yes(&p->vote, index, rd_reply_number(reply, 0) == 1, now_ns);
     if (rd_reply_is(reply, "lost")) {
         note_loss(p, rd_reply_text(rd_reply_at(reply, 1)));
         return hf__quorum_on_no(&p->vote, index, HF__NO_HELD, now_ns);
@@ -138,7 +137,7 @@ static void end_poll(struct poll_of_all *p)
         rl_round_end(&p->round, 0, NULL);
         return;
     }
-    debt = rl_round_debt(&p->round, p->claim->name, p->claim->owner, p->store->rd.url.max_ttl_ms);
+    debt = rl_round_debt(&p->round, p->claim, p->claim->owner, p->store->rd.url.max_ttl_ms);
     rl_round_end(&p->round, (1u << p->store->count) - 1, &debt);
     explicit_bzero(&debt, sizeof debt);
 }
@@ -151,7 +150,8 @@ static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
 
     rl_round_begin(&p->round, p->store, false);
     hf__quorum_start_extend(&p->vote, p->store->count,
-                            p->script == RD_SCRIPT_RENEW ? p->claim->ttl_ms : 0, now_of(p->store));
+                            p->script == RD_SCRIPT_REDLOCK_RENEW ? p->claim->ttl_ms : 0,
+                            now_of(p->store));
     /* To all, even if the answer is clear before the last is sent. */
     for (unsigned i = 0; i < p->store->count; i++) {
         enum hf__quorum_action now = HF__QUORUM_WAIT;
@@ -187,7 +187,8 @@ enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim
 {
     struct poll_of_all p = {.store = (struct rl_store *)base,
                             .claim = claim,
-                            .script = claim->ttl_ms > 0 ? RD_SCRIPT_RENEW : RD_SCRIPT_REDLOCK_LOOK};
+                            .script = claim->ttl_ms > 0 ? RD_SCRIPT_REDLOCK_RENEW
+                                                        : RD_SCRIPT_REDLOCK_LOOK};
     enum hf_status status = rd_claim_keys(&p.store->rd, claim->name, &p.keys, err);
 
     if (status == HF_OK && claim->ttl_ms > p.store->rd.url.max_ttl_ms)
@@ -195,19 +196,14 @@ enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim
                         claim->name, p.store->rd.url.shown);
     if (status == HF_OK)
         status = ask_all(&p, err);
-    /* A majority took the token as its counter, and any other majority meets it. */
-    if (status == HF_OK && p.script == RD_SCRIPT_REDLOCK_LOOK && !p.token_found) {
-        p.loss = HF_LOSS_TAKEN;
-        status = hf__fail(err, HF_LOST, "lock \"%.60s\" in store %.80s has another token",
-                          claim->name, p.store->rd.url.shown);
-    }
     if (status == HF_OK) {
         grant->sent_at_ns = p.vote.sent_at_ns;
         grant->ttl_ms = p.script == RD_SCRIPT_REDLOCK_LOOK ? p.ttl_ms : 0;
         if (p.script == RD_SCRIPT_REDLOCK_LOOK)
             grant->remaining_ms = p.remaining_ms[hf__quorum_majority(p.vote.count) - 1];
     } else if (status == HF_LOST) {
-        grant->loss = p.loss;
+        /* Held by the owner everywhere, and nowhere with this token. */
+        grant->loss = p.loss != HF_LOSS_NONE ? p.loss : HF_LOSS_TAKEN;
     }
     return status;
 }

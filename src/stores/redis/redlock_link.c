@@ -11,17 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRUST_NS (10 * HF__NS_PER_MS) /* a link used so lately is not looked at again */
-#define SEND_MS  5   /* what a full socket may cost; requests are small                   */
-#define COME_MS  100 /* what connecting may take at the least, and meeting likewise       */
+#define SEND_MS 5   /* what a full socket may cost; requests are small                   */
+#define COME_MS 100 /* what connecting may take at the least, and meeting likewise       */
 
 /* What is asked besides: INFO server, TIME. */
 enum { IDENTITY_REPLIES = 2 };
 
 static const enum rd_script_id scripts[] = {
-    RD_SCRIPT_HANDSHAKE,    RD_SCRIPT_REDLOCK_GRANT, RD_SCRIPT_REDLOCK_LIST,
-    RD_SCRIPT_REDLOCK_LOOK, RD_SCRIPT_REDLOCK_RAISE, RD_SCRIPT_REDLOCK_RELEASE,
-    RD_SCRIPT_RENEW,
+    RD_SCRIPT_HANDSHAKE,       RD_SCRIPT_END_QUARANTINE, RD_SCRIPT_REDLOCK_GRANT,
+    RD_SCRIPT_REDLOCK_LIST,    RD_SCRIPT_REDLOCK_LOOK,   RD_SCRIPT_REDLOCK_RAISE,
+    RD_SCRIPT_REDLOCK_RELEASE, RD_SCRIPT_REDLOCK_RENEW,
 };
 enum { SCRIPTS = sizeof scripts / sizeof *scripts };
 
@@ -80,7 +79,7 @@ static void set_limit(const struct rl_store *store, struct rl_link *link)
     link->limit_ns = now_of(store) + come_ms * HF__NS_PER_MS;
 }
 
-static struct rl_link *begin(struct rl_store *store, unsigned index)
+struct rl_link *rl_link_begin(struct rl_store *store, unsigned index)
 {
     const struct rd_node *node = store->node[index].node;
     struct rl_link *link = calloc(1, sizeof *link);
@@ -96,88 +95,13 @@ static struct rl_link *begin(struct rl_store *store, unsigned index)
     return link;
 }
 
-/* The first of the idle ones, or the one on its way. */
-static struct rl_link *take_kept(struct rl_node *node, bool *too_soon, int64_t now_ns)
-{
-    struct rl_link *link;
-
-    pthread_mutex_lock(&node->lock);
-    link = node->idle;
-    if (link != NULL) {
-        node->idle = link->next;
-        node->idle_count--;
-    } else {
-        link = node->coming;
-        node->coming = NULL;
-    }
-    *too_soon = now_ns < node->retry_at_ns;
-    pthread_mutex_unlock(&node->lock);
-    return link;
-}
-
-/* Reads what is owed, as far as it is there. False: the link is no use any more. */
-static bool is_good(struct rl_link *link, int64_t now_ns)
-{
-    struct rd_reply *reply;
-
-    if (link->owed > RL_OWED_MAX)
-        return false;
-    if (link->state != RL_READY || now_ns - link->used_ns < TRUST_NS)
-        return true;
-    if (!rl_link_glance(link, &reply))
-        return false;
-    rd_reply_free(reply);
-    return reply == NULL; /* else an answer to nothing */
-}
-
-struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_error *err)
-{
-    struct rl_node *node = &store->node[index];
-    int64_t now_ns = now_of(store);
-    struct rl_link *link;
-    bool too_soon;
-
-    while ((link = take_kept(node, &too_soon, now_ns)) != NULL) {
-        if (is_good(link, now_ns))
-            return link;
-        rl_link_drop(store, index, link);
-    }
-    if (too_soon) {
-        (void)rd_node_fail(node->node, HF_UNREACHABLE, "it could not be reached a moment ago", err);
-        return NULL;
-    }
-    link = begin(store, index);
-    if (link == NULL)
-        (void)hf__nomem(err);
-    return link;
-}
-
-void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link)
-{
-    struct rl_node *node = &store->node[index];
-
-    if (link == NULL)
-        return;
-    link->used_ns = now_of(store);
-    pthread_mutex_lock(&node->lock);
-    if (link->state == RL_READY && !link->conn->broken && node->idle_count < RD_IDLE_MAX) {
-        link->next = node->idle;
-        node->idle = link;
-        node->idle_count++;
-        link = NULL;
-    } else if (link->state != RL_READY && !link->conn->broken && node->coming == NULL) {
-        node->coming = link;
-        link = NULL;
-    }
-    pthread_mutex_unlock(&node->lock);
-    rl_link_drop(store, index, link);
-}
-
 bool rl_link_send(struct rl_link *link, const struct rd_request *request)
 {
-    struct rd_patience soon = {.deadline_ns = hf__now_ns() + SEND_MS * HF__NS_PER_MS,
-                               .cancel_fd = -1};
+    int64_t now_ns = hf__now_ns();
+    struct rd_patience soon = {.deadline_ns = now_ns + SEND_MS * HF__NS_PER_MS, .cancel_fd = -1};
 
+    if (link->heard_ns >= link->asked_ns)
+        link->asked_ns = now_ns;
     return !link->conn->broken && rd_conn_send(link->conn, request, &soon) == HF_OK;
 }
 
@@ -188,6 +112,8 @@ bool rl_link_glance(struct rl_link *link, struct rd_reply **reply)
             *reply = NULL;
             return false;
         }
+        if (*reply != NULL)
+            link->heard_ns = hf__now_ns();
         if (*reply == NULL || link->owed == 0)
             return true;
         rl_link_past(link, *reply);

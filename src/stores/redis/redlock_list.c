@@ -100,8 +100,8 @@ static void take_word(struct word *word, const struct rd_reply *reply)
     hf__copy_printable(word->label, sizeof word->label, rd_reply_text(rd_reply_at(reply, 4)));
 }
 
-/* Shows the lock if one owner has a majority. Its token is the highest that one of its nodes has:
- * the others may not have raised their counter yet, none can be above. */
+/* Shows the lock if one owner has a majority. Its token is the highest that one of its nodes knows
+ * it by: the others may not have raised their counter yet, none can be above. */
 static bool show(const struct rl_store *store, const char *name, const struct word *words,
                  unsigned count, hf_list_fn *fn, void *data)
 {

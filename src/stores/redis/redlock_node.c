@@ -36,13 +36,15 @@ enum hf_status rl_node_vote(struct rl_store *store, unsigned index, char id[RD_I
     return status == HF_OK && id[0] == '\0' ? HF_UNKNOWN : status;
 }
 
-/* The same server behind two names would have two votes. */
-static enum hf_status check_identity(struct rl_store *store, unsigned index, const char *run_id,
-                                     struct hf_error *err)
+enum hf_status rl_node_alone(struct rl_store *store, unsigned index, struct hf_error *err)
 {
     const struct rd_address *mine = &store->node[index].node->address;
+    char run_id[RL_RUN_ID_MAX];
 
-    for (unsigned i = 0; i < store->count; i++) {
+    pthread_mutex_lock(&store->node[index].lock);
+    memcpy(run_id, store->node[index].run_id, sizeof run_id);
+    pthread_mutex_unlock(&store->node[index].lock);
+    for (unsigned i = 0; i < store->count && run_id[0] != '\0'; i++) {
         struct rl_node *other = &store->node[i];
         const struct rd_address *its = &other->node->address;
         bool same;
@@ -61,42 +63,6 @@ static enum hf_status check_identity(struct rl_store *store, unsigned index, con
     return HF_OK;
 }
 
-/* After a node forgot its counter, the order of tokens rests on clocks that are less than max_ttl/3
- * apart. */
-static enum hf_status check_clock(struct rl_store *store, unsigned index, int64_t clock_us,
-                                  struct hf_error *err)
-{
-    struct rl_node *node = &store->node[index];
-    int64_t limit_us = store->rd.url.max_ttl_ms * 1000 / 3;
-    int64_t offset_us = clock_us - now_of(store) / 1000;
-    unsigned near = 0, far = 0;
-
-    pthread_mutex_lock(&node->lock);
-    node->offset_us = offset_us;
-    node->clock_known = true;
-    pthread_mutex_unlock(&node->lock);
-    for (unsigned i = 0; i < store->count; i++) {
-        struct rl_node *other = &store->node[i];
-        int64_t apart_us;
-        bool known;
-
-        if (i == index)
-            continue;
-        pthread_mutex_lock(&other->lock);
-        known = other->clock_known;
-        apart_us = other->offset_us - offset_us;
-        pthread_mutex_unlock(&other->lock);
-        near += known && apart_us < limit_us && apart_us > -limit_us;
-        far += known && (apart_us >= limit_us || apart_us <= -limit_us);
-    }
-    if (far <= near)
-        return HF_OK;
-    return hf__fail(
-        err, HF_INVALID,
-        "store %.80s: the clock of %.40s:%u is more than max_ttl/3 off; it gets no vote",
-        store->rd.url.shown, node->node->address.host, node->node->address.port);
-}
-
 /* Who it is and what time it has, from INFO server and TIME. */
 static enum hf_status identify(struct rl_store *store, unsigned index,
                                struct rd_reply *const *replies, bool late, struct hf_error *err)
@@ -105,19 +71,23 @@ static enum hf_status identify(struct rl_store *store, unsigned index,
     const char *at = strstr(rd_reply_text(replies[0]), "run_id:");
     int64_t clock_us = rd_reply_number(rd_reply_at(replies[1], 0), 0) * 1000000 +
                        rd_reply_number(rd_reply_at(replies[1], 1), 0);
-    char run_id[RL_RUN_ID_MAX];
-    enum hf_status status;
 
     if (at == NULL)
         return hf__fail(err, HF_UNSUPPORTED, "store %.120s: %.40s:%u does not tell its run_id",
                         store->rd.url.shown, node->node->address.host, node->node->address.port);
-    (void)snprintf(run_id, sizeof run_id, "%.*s", (int)strcspn(at + 7, "\r\n"), at + 7);
     pthread_mutex_lock(&node->lock);
-    memcpy(node->run_id, run_id, sizeof run_id);
-    node->clock_known = false;
+    (void)snprintf(node->run_id, sizeof node->run_id, "%.*s", (int)strcspn(at + 7, "\r\n"), at + 7);
     pthread_mutex_unlock(&node->lock);
-    status = check_identity(store, index, run_id, err);
-    return status == HF_OK && !late ? check_clock(store, index, clock_us, err) : status;
+    if (!late)
+        rl_node_clock(store, index, clock_us);
+    return rl_node_alone(store, index, err);
+}
+
+/* A node that somebody has to mend is told of once, not with every question. */
+static bool is_news(const struct hf_error *before, const struct hf_error *now)
+{
+    return now->code != HF_OK && now->code != HF_QUARANTINE && now->code != HF_UNREACHABLE &&
+           strcmp(before->text, now->text) != 0;
 }
 
 static void set_verdict(struct rl_store *store, unsigned index, const struct hf_error *no)
@@ -125,14 +95,29 @@ static void set_verdict(struct rl_store *store, unsigned index, const struct hf_
     struct rl_node *node = &store->node[index];
     int64_t pause_ms = no->code == HF_OK ? 0 : ASK_AGAIN_MS;
     int64_t now_ns = now_of(store);
+    bool news;
 
     if (no->code == HF_QUARANTINE && no->retry_after_ms < pause_ms)
         pause_ms = no->retry_after_ms > 0 ? no->retry_after_ms : 1;
     pthread_mutex_lock(&node->lock);
+    news = is_news(&node->no, no);
     node->no = *no;
     node->ask_at_ns = now_ns + pause_ms * HF__NS_PER_MS;
     node->open_at_ns = now_ns + no->retry_after_ms * HF__NS_PER_MS;
     pthread_mutex_unlock(&node->lock);
+    if (news)
+        store->rd.base.host->log("%s; it has no vote", no->text);
+}
+
+/* What is said of a server is said of this node: the store's name does not tell which. */
+static void name_node(const struct rl_store *store, unsigned index, struct hf_error *err)
+{
+    const struct rd_address *address = &store->node[index].node->address;
+    struct hf_error said = *err;
+
+    (void)hf__fail(err, said.code, "store %.80s: node %.40s:%u: %.110s", store->rd.url.shown,
+                   address->host, address->port, rl_without_store(store, said.text));
+    err->retry_after_ms = said.retry_after_ms;
 }
 
 void rl_node_met(struct rl_store *store, unsigned index, struct rd_reply *const *replies, bool late)
@@ -140,24 +125,11 @@ void rl_node_met(struct rl_store *store, unsigned index, struct rd_reply *const 
     struct rd_node *node = store->node[index].node;
     struct hf_error err = {0}, stranger = {0};
 
-    (void)rd_guard_hear(node, replies, &err);
+    if (rd_guard_hear(node, replies, &err) != HF_OK)
+        name_node(store, index, &err);
     if (identify(store, index, replies + RD_GUARD_REPLIES, late, &stranger) != HF_OK)
         err = stranger;
     set_verdict(store, index, &err);
-}
-
-bool rl_node_clock(struct rl_store *store, unsigned index, int64_t clock_us, struct hf_error *err)
-{
-    struct rl_node *node = &store->node[index];
-    bool known;
-
-    pthread_mutex_lock(&node->lock);
-    known = node->clock_known;
-    pthread_mutex_unlock(&node->lock);
-    if (known || check_clock(store, index, clock_us, err) == HF_OK)
-        return true;
-    set_verdict(store, index, err);
-    return false;
 }
 
 void rl_node_unload(struct rl_store *store, unsigned index)
@@ -233,7 +205,7 @@ void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link
         if (due.items[i].until_ns < now_of(store) ||
             rd_claim_keys(&store->rd, due.items[i].name, &keys, NULL) != HF_OK)
             continue;
-        rl_build_release(&request, &keys, due.items[i].owner, 0);
+        rl_build_release(&request, &keys, due.items[i].owner, due.items[i].token);
         rl_debts_add(&link->debts, &due.items[i]);
         link->owed++;
     }

@@ -139,7 +139,6 @@ static bool visit(struct rl_round *round, unsigned index, bool sure, struct rd_r
 static nfds_t gather(const struct rl_round *round, struct pollfd *fds, unsigned *who,
                      int64_t *deadline_ns)
 {
-    int64_t look_ns = hf__now_ns() + RD_LOOKUP_STEP_MS * HF__NS_PER_MS;
     nfds_t count = 0;
 
     for (unsigned i = 0; i < round->store->count; i++) {
@@ -148,8 +147,8 @@ static nfds_t gather(const struct rl_round *round, struct pollfd *fds, unsigned 
 
         if (!coming && round->pending[i] == 0)
             continue;
-        if (link->conn->fd < 0 && look_ns < *deadline_ns)
-            *deadline_ns = look_ns;
+        if (link->state == RL_CONNECTING && link->conn->look_ns < *deadline_ns)
+            *deadline_ns = link->conn->look_ns;
         who[count] = i;
         fds[count++] =
             (struct pollfd){.fd = link->conn->fd,
@@ -188,13 +187,14 @@ enum rl_event rl_round_next(struct rl_round *round, int64_t deadline_ns, unsigne
     }
 }
 
-struct rl_debt rl_round_debt(const struct rl_round *round, const char *name, const char *owner,
-                             int64_t ttl_ms)
+struct rl_debt rl_round_debt(const struct rl_round *round, const struct hf_claim *claim,
+                             const char *owner, int64_t ttl_ms)
 {
-    struct rl_debt debt = {.until_ns =
+    struct rl_debt debt = {.token = claim->token,
+                           .until_ns =
                                round->store->rd.base.host->now_ns() + ttl_ms * HF__NS_PER_MS};
 
-    (void)snprintf(debt.name, sizeof debt.name, "%s", name);
+    (void)snprintf(debt.name, sizeof debt.name, "%s", claim->name);
     (void)snprintf(debt.owner, sizeof debt.owner, "%s", owner);
     return debt;
 }

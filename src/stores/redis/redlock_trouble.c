@@ -7,10 +7,19 @@
 /* What somebody has to mend comes before what may pass. */
 static unsigned weight(enum hf_status status)
 {
-    return status == HF_INVALID   ? 4
-           : status == HF_DENIED  ? 3
-           : status == HF_CORRUPT ? 2
-                                  : status != HF_OK;
+    switch ((int)status) {
+    case HF_OK:
+        return 0;
+    case HF_INVALID:
+        return 4;
+    case HF_DENIED:
+        return 3;
+    case HF_CORRUPT:
+    case HF_UNSUPPORTED:
+        return 2;
+    default:
+        return 1;
+    }
 }
 
 void rl_trouble_add(struct rl_troubles *troubles, const struct hf_error *err)
@@ -20,20 +29,24 @@ void rl_trouble_add(struct rl_troubles *troubles, const struct hf_error *err)
         troubles->worst = *err;
 }
 
-const char *rl_trouble_text(const struct rl_store *store, const struct rl_troubles *troubles)
+const char *rl_without_store(const struct rl_store *store, const char *text)
 {
     static const char start[] = "store ";
     const char *shown = store->rd.url.shown;
-    const char *text = troubles->worst.text;
     size_t len = strlen(shown);
 
-    if (troubles->worst.code == HF_OK)
-        return "they did not answer in time";
     if (strncmp(text, start, sizeof start - 1) == 0 &&
         strncmp(text + sizeof start - 1, shown, len) == 0 &&
         strncmp(text + sizeof start - 1 + len, ": ", 2) == 0)
         text += sizeof start - 1 + len + 2;
     return text;
+}
+
+const char *rl_trouble_text(const struct rl_store *store, const struct rl_troubles *troubles)
+{
+    if (troubles->worst.code == HF_OK)
+        return "they did not answer in time";
+    return rl_without_store(store, troubles->worst.text);
 }
 
 enum hf_status rl_too_few(const struct rl_store *store, const char *lock,

@@ -184,23 +184,37 @@ static void take_share(struct rd_store *store, const struct rd_node *asked,
         store->slots[slot] = (uint16_t)(index_of(store, node) + 1);
 }
 
-/* A server's own record needs a key that it serves: one in its lowest slot. */
+static void name_record(struct rd_node *node, unsigned slot, unsigned other_slot)
+{
+    char tag[RD_TAG_MAX];
+    char other[RD_TAG_MAX];
+
+    rd_slot_tag(tag, slot);
+    rd_slot_tag(other, other_slot);
+    pthread_mutex_lock(&node->lock);
+    (void)snprintf(node->handshake_key, sizeof node->handshake_key, "holdfast:inc:{%s}", tag);
+    (void)snprintf(node->handshake_copy, sizeof node->handshake_copy, "holdfast:inc:{%s}", other);
+    pthread_mutex_unlock(&node->lock);
+}
+
+/* A server's own record needs keys that it serves. They are in the first two of its slots, in an
+ * order of all slots that is the same for everybody and has nothing to do with their numbers: a
+ * move of some slots, from whichever end, hardly ever changes both. */
 static void name_records(struct rd_store *store)
 {
-    bool named[RD_NODES_MAX] = {false};
+    enum { STRIDE = 40503 }; /* odd: every slot comes once */
+    unsigned first[RD_NODES_MAX];
+    unsigned found[RD_NODES_MAX] = {0};
 
-    for (unsigned slot = 0; slot < RD_SLOTS; slot++) {
+    for (unsigned i = 0; i < RD_SLOTS; i++) {
+        unsigned slot = i * STRIDE % RD_SLOTS;
         size_t known_as = store->slots[slot];
-        char tag[RD_TAG_MAX];
 
-        if (known_as == 0 || named[known_as - 1])
+        if (known_as == 0 || found[known_as - 1] == 2)
             continue;
-        named[known_as - 1] = true;
-        rd_slot_tag(tag, slot);
-        pthread_mutex_lock(&store->nodes[known_as - 1]->lock);
-        (void)snprintf(store->nodes[known_as - 1]->handshake_key,
-                       sizeof store->nodes[known_as - 1]->handshake_key, "holdfast:inc:{%s}", tag);
-        pthread_mutex_unlock(&store->nodes[known_as - 1]->lock);
+        if (found[known_as - 1]++ == 0)
+            first[known_as - 1] = slot;
+        name_record(store->nodes[known_as - 1], first[known_as - 1], slot);
     }
 }
 

@@ -14,6 +14,7 @@ struct rd_script {
 /* Generated; in alphabetical order of their file names. */
 enum rd_script_id {
     RD_SCRIPT_ACQUIRE,
+    RD_SCRIPT_END_QUARANTINE,
     RD_SCRIPT_FENCE,
     RD_SCRIPT_HANDSHAKE,
     RD_SCRIPT_LEAVE,
@@ -24,6 +25,7 @@ enum rd_script_id {
     RD_SCRIPT_REDLOCK_LOOK,
     RD_SCRIPT_REDLOCK_RAISE,
     RD_SCRIPT_REDLOCK_RELEASE,
+    RD_SCRIPT_REDLOCK_RENEW,
     RD_SCRIPT_RELEASE,
     RD_SCRIPT_RENEW,
     RD_SCRIPT_COUNT

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+static bool holds_already(const struct zk_attempt *a);
 static void draw_owner(struct zk_attempt *a);
 static enum hf_status join(struct zk_attempt *a, struct hf_error *err);
 static int take_turn(struct zk_attempt *a);
@@ -21,6 +22,9 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
         return hf__fail(err, HF_UNSUPPORTED,
                         "lock \"%.60s\" in store %.80s: a ZooKeeper lock ends with its process; "
                         "detached leases cannot be had",
+                        claim->name, a.store->url.shown);
+    if (holds_already(&a))
+        return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.80s is held by this very owner",
                         claim->name, a.store->url.shown);
     a.patience.deadline_ns = claim->deadline_ns;
     if (claim->wait_until_ns > a.patience.deadline_ns)
@@ -49,6 +53,17 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
     return status;
 }
 
+/* An owner holds once: a second child of its would be a second token. */
+static bool holds_already(const struct zk_attempt *a)
+{
+    struct zk_hold hold;
+
+    if (!zk_holds_find(a->store, a->claim, &hold))
+        return false;
+    zk_session_unref(hold.session);
+    return true;
+}
+
 /* The child of a session that has ended may still be seen for a moment. It must not be taken for
  * the one of the next session. */
 static void draw_owner(struct zk_attempt *a)
@@ -60,21 +75,59 @@ static void draw_owner(struct zk_attempt *a)
     explicit_bzero(raw, sizeof raw);
 }
 
+/* The leader hears of sessions less often than this one lasts. */
+static enum hf_status refuse_session(const struct zk_attempt *a, struct hf_error *err)
+{
+    char session[16];
+    char tick[16];
+
+    (void)hf__format_duration(session, sizeof session, zoo_recv_timeout(a->session->handle));
+    (void)hf__format_duration(tick, sizeof tick, a->store->url.tick_ms);
+    return hf__fail(
+        err, HF_UNSUPPORTED,
+        "lock \"%.60s\" in store %.60s: the server's longest session, %s, carries no "
+        "lease at a tick of %s; raise maxSessionTimeout, or say ?tick= if it is shorter",
+        a->claim->name, a->store->url.shown, session, tick);
+}
+
+/* While there is no place in the line to lose, a store that is away is told of after a request's
+ * time; libholdfast asks again if the caller waits. */
 static enum hf_status join(struct zk_attempt *a, struct hf_error *err)
 {
+    struct zk_patience soon = {.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
+                                                           a->leave_ns > 0 ? a->leave_ns : 0),
+                               .cancel_fd = a->patience.cancel_fd};
     enum hf_status status =
-        zk_session_get(a->store, a->claim->ttl_ms, a->claim->name, &a->patience, &a->session, err);
+        zk_session_get(a->store, a->claim->ttl_ms, a->claim->name, &soon, &a->session, err);
 
     if (status != HF_OK)
         return status;
     a->in_line = false;
     zk_fit_lease(a);
+    if (a->lease_ms < a->claim->ttl_ms && a->lease_ms < HF_TTL_MIN_MS)
+        status = refuse_session(a, err);
+    if (status != HF_OK) {
+        zk_session_unref(a->session);
+        return status;
+    }
     if (a->lease_ms < a->claim->ttl_ms)
         a->store->base.host->log("lock \"%s\": the server's longest session allows leases of %u "
                                  "ms, not of %u ms",
                                  a->claim->name, a->lease_ms, a->claim->ttl_ms);
     zk_data_make(a->data, a->lease_ms, 0, a->claim->label);
     return HF_OK;
+}
+
+/* Where the own child stands in the line, by its whole name. */
+static size_t own_place(const struct zk_attempt *a)
+{
+    const char *child = strrchr(a->path, '/');
+    size_t place = 0;
+
+    while (place < a->line.count &&
+           (child == NULL || strcmp(a->line.at[place].name, child + 1) != 0))
+        place++;
+    return place;
 }
 
 /* What to do next, until the line says that it is our turn. */
@@ -89,7 +142,7 @@ static int take_turn(struct zk_attempt *a)
             rc = zk_settle(a);
         if (rc != ZOK && rc != ZNONODE)
             return rc;
-        place = rc == ZOK ? zk_line_find(&a->line, a->owner) : a->line.count;
+        place = rc == ZOK ? own_place(a) : a->line.count;
         if (rc == ZNONODE || place == a->line.count) {
             /* It was not made, or is gone again: that is proved, so it may be made once more. */
             a->in_line = false;

@@ -1,7 +1,10 @@
 /* hold.c - renewing and releasing. */
 #include "stores/zookeeper/zookeeper.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#define MOMENT_MS 500 /* for which a hold of another process is answered for */
 
 static struct zk_patience patience_of(const struct hf_claim *claim)
 {
@@ -37,6 +40,7 @@ static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim
     struct zk_said said;
     enum hf_status status = zk_session_get(store, 0, claim->name, &patience, &session, err);
     int64_t sent_at_ns = store->base.host->now_ns();
+    uint32_t moment_ms;
     int64_t ignored;
     bool stood;
     int rc;
@@ -55,11 +59,12 @@ static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim
         return hf__fail(err, HF_UNSUPPORTED,
                         "lock \"%.60s\" in store %.80s: only the process that took it can renew it",
                         claim->name, store->url.shown);
-    /* Its session knows how long it lasts, and does not tell: a part of it is sure enough for a
-     * look, and nothing to write by. */
+    /* It is held, and only its own process knows for how long. So the promise is for a moment, and
+     * what clocks may differ by is on top of it, because that is taken off again. */
+    moment_ms = MOMENT_MS + said.ttl_ms / 100;
     grant->sent_at_ns = sent_at_ns;
     grant->ttl_ms = said.ttl_ms;
-    grant->remaining_ms = said.ttl_ms / 4;
+    grant->remaining_ms = moment_ms < said.ttl_ms / 4 ? moment_ms : said.ttl_ms / 4;
     return hf__ok(err);
 }
 
@@ -75,91 +80,171 @@ static void end_hold(struct zk_store *store, const struct hf_claim *claim)
     zk_session_unref(hold.session);
 }
 
-/* A write that changes nothing: only a quorum can answer it, and only while the child is there. */
-static int write_own(const struct zk_hold *hold, bool write, const struct zk_patience *patience,
-                     int64_t *sent_at_ns)
-{
-    struct zk_request *request = zk_request_new();
-    int rc = ZK_NOMEM;
-
-    if (request == NULL)
-        return rc;
-    *sent_at_ns = hold->session->store->base.host->now_ns();
-    rc = write ? zk_send_set(hold->session->handle, request, hold->path, hold->data)
-               : zk_send_get(hold->session->handle, request, hold->path, NULL, NULL);
-    if (rc == ZOK)
-        rc = zk_request_wait(request, patience);
-    if (rc == ZOK && (request->stat.ephemeralOwner != zk_session_id(hold->session) ||
-                      (uint64_t)request->stat.czxid != hold->token))
-        rc = ZNONODE;
-    zk_request_unref(request);
-    return rc;
-}
-
-static enum hf_status renew_own(struct zk_store *store, const struct hf_claim *claim,
-                                const struct zk_hold *hold, struct hf_grant *grant,
-                                struct hf_error *err)
-{
-    struct zk_patience patience = patience_of(claim);
-    uint32_t lease_ms = hold->lease_ms;
+/* One renewal on its way. */
+struct renewal {
+    struct zk_hold hold;
+    struct zk_request *request;
     int64_t sent_at_ns;
-    enum hf_status status = zk_session_connected(hold->session, claim->name, &patience, err);
-    int rc;
+};
 
-    if (status == HF_LOST) {
+/* Whether it need not be sent at all: HF_OK, or what is wrong with it. */
+static enum hf_status check(struct zk_store *store, const struct hf_claim *claim,
+                            const struct zk_hold *hold, struct hf_grant *grant,
+                            struct hf_error *err)
+{
+    if (store->base.host->now_ns() >= hold->end_ns || zk_session_dead(hold->session)) {
         end_hold(store, claim);
         return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
     }
-    if (status != HF_OK)
-        return status;
-    rc = write_own(hold, claim->ttl_ms != 0, &patience, &sent_at_ns);
-    if (rc == ZNONODE || zk_session_dead(hold->session)) {
+    if (claim->ttl_ms != 0 && claim->ttl_ms != hold->claimed_ms && claim->ttl_ms != hold->lease_ms)
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "lock \"%.60s\" in store %.80s: a ZooKeeper session keeps its timeout, so "
+                        "the ttl stays %u ms",
+                        claim->name, store->url.shown, hold->lease_ms);
+    return HF_OK;
+}
+
+/* A write that changes nothing: only a quorum can answer it, and only while the child is there. A
+ * look is a read. Returns a ZooKeeper code. */
+static int send_own(struct renewal *r, bool write)
+{
+    zhandle_t *handle = r->hold.session->handle;
+
+    r->request = zk_request_new();
+    if (r->request == NULL)
+        return ZK_NOMEM;
+    r->sent_at_ns = r->hold.session->store->base.host->now_ns();
+    return write ? zk_send_set(handle, r->request, r->hold.path, r->hold.data)
+                 : zk_send_get(handle, r->request, r->hold.path, NULL, NULL);
+}
+
+static int hear_own(const struct renewal *r, const struct zk_patience *patience)
+{
+    int rc = zk_request_wait(r->request, patience);
+
+    if (rc == ZOK && (r->request->stat.ephemeralOwner != zk_session_id(r->hold.session) ||
+                      (uint64_t)r->request->stat.czxid != r->hold.token))
+        rc = ZNONODE;
+    return rc;
+}
+
+/* What the code rc of a request about the own child means for the hold. */
+static enum hf_status conclude(struct zk_store *store, const struct hf_claim *claim,
+                               const struct renewal *r, int rc, struct hf_grant *grant,
+                               struct hf_error *err)
+{
+    uint32_t lease_ms = r->hold.lease_ms;
+    uint32_t most_ms = zk_session_lease_ms(r->hold.session);
+
+    if (rc == ZNONODE || zk_session_dead(r->hold.session)) {
         enum hf_loss loss = rc == ZNONODE ? HF_LOSS_BROKEN : HF_LOSS_EXPIRED;
 
         end_hold(store, claim);
         return zk_lost(store, claim->name, loss, grant, err);
     }
-    if (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT)
+    if (claim->ttl_ms == 0 && rc == ZK_GIVEN_UP)
+        rc = ZCONNECTIONLOSS; /* a look that found no answer has changed nothing */
+    else if (claim->ttl_ms != 0 && (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT))
         rc = ZK_GIVEN_UP; /* it had been sent */
     if (rc != ZOK)
         return zk_verdict(store, claim->name, rc, err);
-    grant->sent_at_ns = sent_at_ns;
-    /* Another server may have negotiated a shorter session when the connection was lost. */
-    if (zk_session_lease_ms(hold->session) < lease_ms)
-        lease_ms = zk_session_lease_ms(hold->session);
+    if (most_ms < lease_ms) /* another server may have made the session shorter meanwhile */
+        lease_ms = most_ms;
+    grant->sent_at_ns = r->sent_at_ns;
     grant->ttl_ms = lease_ms;
-    grant->remaining_ms = (hold->end_ns - sent_at_ns) / HF__NS_PER_MS;
-    if (claim->ttl_ms == 0 ? sent_at_ns < hold->end_ns
-                           : zk_holds_extend(store, hold, sent_at_ns, lease_ms))
+    grant->remaining_ms = (r->hold.end_ns - r->sent_at_ns) / HF__NS_PER_MS;
+    if (claim->ttl_ms == 0 ? r->sent_at_ns < r->hold.end_ns
+                           : zk_holds_extend(store, &r->hold, r->sent_at_ns, lease_ms))
         return hf__ok(err);
     end_hold(store, claim);
     return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
+}
+
+static enum hf_status renew_own(struct zk_store *store, const struct hf_claim *claim,
+                                struct renewal *r, struct hf_grant *grant, struct hf_error *err)
+{
+    struct zk_patience patience = patience_of(claim);
+    enum hf_status status = zk_session_connected(r->hold.session, claim->name, &patience, err);
+    int rc;
+
+    if (status != HF_OK && status != HF_LOST)
+        return status;
+    rc = status == HF_LOST ? ZSESSIONEXPIRED : send_own(r, claim->ttl_ms != 0);
+    if (rc == ZOK)
+        rc = hear_own(r, &patience);
+    zk_request_unref(r->request);
+    return conclude(store, claim, r, rc, grant, err);
 }
 
 enum hf_status zk_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err)
 {
     struct zk_store *store = (struct zk_store *)base;
-    struct zk_hold hold;
+    struct renewal r = {0};
     enum hf_status status;
 
-    if (!zk_holds_find(store, claim, &hold))
+    if (!zk_holds_find(store, claim, &r.hold))
         return look_at_line(store, claim, grant, err);
-    if (base->host->now_ns() >= hold.end_ns) {
-        end_hold(store, claim);
-        status = zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
-    } else if (claim->ttl_ms != 0 && claim->ttl_ms != hold.claimed_ms &&
-               claim->ttl_ms != hold.lease_ms) {
-        status =
-            hf__fail(err, HF_UNSUPPORTED,
-                     "lock \"%.60s\" in store %.80s: a ZooKeeper session keeps its timeout, so the "
-                     "ttl stays %u ms",
-                     claim->name, store->url.shown, hold.lease_ms);
-    } else {
-        status = renew_own(store, claim, &hold, grant, err);
-    }
-    zk_session_unref(hold.session);
+    status = check(store, claim, &r.hold, grant, err);
+    if (status == HF_OK)
+        status = renew_own(store, claim, &r, grant, err);
+    zk_session_unref(r.hold.session);
     return status;
+}
+
+/* Sends the renewal without waiting for anything, not for a connection either: a session that has
+ * none would hold up the renewals of the others, and this one is tried again soon. */
+static enum hf_status begin(struct zk_store *store, const struct hf_claim *claim, struct renewal *r,
+                            struct hf_grant *grant, struct hf_error *err)
+{
+    enum hf_status status;
+    int rc = ZCONNECTIONLOSS;
+
+    if (!zk_holds_find(store, claim, &r->hold)) /* its time was over */
+        return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
+    status = check(store, claim, &r->hold, grant, err);
+    if (status == HF_OK && zoo_state(r->hold.session->handle) == ZOO_CONNECTED_STATE)
+        rc = send_own(r, true);
+    if (status == HF_OK && rc != ZOK)
+        status = zk_verdict(store, claim->name, rc, err);
+    if (status != HF_OK)
+        zk_session_unref(r->hold.session);
+    return status;
+}
+
+enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *claims,
+                             struct hf_grant *grants, enum hf_status *results, size_t count,
+                             struct hf_error *err)
+{
+    struct zk_store *store = (struct zk_store *)base;
+    struct renewal *renewals = calloc(count, sizeof *renewals);
+    enum hf_status first = HF_OK; /* that is not HF_OK: err is about it */
+
+    for (size_t i = 0; i < count; i++) {
+        struct hf_error *about = first == HF_OK ? err : NULL;
+
+        results[i] = renewals != NULL ? begin(store, &claims[i], &renewals[i], &grants[i], about)
+                                      : hf__nomem(about);
+        first = first == HF_OK ? results[i] : first;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct zk_patience patience = patience_of(&claims[i]);
+
+        if (results[i] == HF_OK) {
+            int rc = hear_own(&renewals[i], &patience);
+
+            results[i] = conclude(store, &claims[i], &renewals[i], rc, &grants[i],
+                                  first == HF_OK ? err : NULL);
+            zk_session_unref(renewals[i].hold.session);
+            first = first == HF_OK ? results[i] : first;
+        }
+        if (renewals != NULL)
+            zk_request_unref(renewals[i].request);
+    }
+    if (renewals != NULL)
+        explicit_bzero(renewals, count * sizeof *renewals);
+    free(renewals);
+    return first;
 }
 
 /* Whether the child of a delete that was not answered is still there: then it was not executed, and

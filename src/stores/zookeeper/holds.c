@@ -9,12 +9,18 @@ static struct zk_hold **bucket(struct zk_store *store, const char *owner)
     return &store->holds[hf__hash64(owner, strlen(owner), 0) % ZK_BUCKETS];
 }
 
+/* With token 0, whatever the owner holds of that name. */
+static bool fits(const struct zk_hold *hold, const struct hf_claim *claim)
+{
+    return strcmp(hold->owner, claim->owner) == 0 && strcmp(hold->name, claim->name) == 0 &&
+           (claim->token == 0 || hold->token == claim->token);
+}
+
 static struct zk_hold **find(struct zk_store *store, const struct hf_claim *claim)
 {
     struct zk_hold **at = bucket(store, claim->owner);
 
-    while (*at != NULL && (strcmp((*at)->owner, claim->owner) != 0 ||
-                           strcmp((*at)->name, claim->name) != 0 || (*at)->token != claim->token))
+    while (*at != NULL && !fits(*at, claim))
         at = &(*at)->next;
     return at;
 }
@@ -23,14 +29,13 @@ bool zk_holds_add(struct zk_store *store, const struct zk_hold *hold)
 {
     struct zk_hold *copy = malloc(sizeof *copy);
     struct zk_hold **at = bucket(store, hold->owner);
-    int64_t touch_ns = store->base.host->now_ns() + zk_reaper_touch_ns(hold->session);
     bool runs;
 
     if (copy == NULL)
         return false;
     *copy = *hold;
     pthread_mutex_lock(&store->lock);
-    runs = zk_reaper_start(store, hold->end_ns < touch_ns ? hold->end_ns : touch_ns);
+    runs = zk_reaper_start(store, hold->end_ns);
     if (runs) {
         copy->next = *at;
         *at = copy;

@@ -33,6 +33,18 @@ static void describe(const struct zk_store *store, const struct zk_entry *first,
     hf__copy_printable(label, HF_LABEL_MAX + 1, text);
 }
 
+/* A listing under way. */
+struct listing {
+    struct zk_session *session;
+    struct zk_patience patience;
+    hf_list_fn *fn;
+    void *data;
+    bool more;                    /* what fn said                         */
+    size_t shown;                 /* how often it was called              */
+    size_t hidden;                /* locks that we may not look at        */
+    char denied[HF_NAME_MAX + 1]; /* the first of them                    */
+};
+
 /* What became of a look at a lock, so far. */
 struct look {
     char name[HF_NAME_MAX + 1];
@@ -41,27 +53,35 @@ struct look {
     struct zk_line line;
 };
 
-static int ask_first(struct zk_session *session, struct look *look,
-                     const struct zk_patience *patience)
+/* A lock that we may not look at is no reason to keep the others back. */
+static void hide(struct listing *l, const struct look *look)
 {
-    int rc = zk_request_wait(look->children, patience);
+    if (l->hidden++ == 0)
+        memcpy(l->denied, look->name, sizeof l->denied);
+}
+
+static int ask_first(struct listing *l, struct look *look)
+{
+    int rc = zk_request_wait(look->children, &l->patience);
 
     if (rc == ZOK)
-        rc = zk_order_line(session, look->name, &look->children->names, patience, &look->line);
-    if (rc == ZNONODE) /* no container: nobody is there */
+        rc = zk_order_line(l->session, look->name, &look->children->names, &l->patience,
+                           &look->line);
+    if (rc == ZNOAUTH)
+        hide(l, look);
+    if (rc == ZNONODE || rc == ZNOAUTH) /* no container: nobody is there */
         rc = ZOK;
     if (rc != ZOK || look->line.count == 0)
         return rc;
     look->first = zk_request_new();
     return look->first != NULL
-               ? zk_ask_child(session, look->name, look->line.at[0].name, look->first)
+               ? zk_ask_child(l->session, look->name, look->line.at[0].name, look->first)
                : ZK_NOMEM;
 }
 
-/* *more is what fn said. */
-static int show(struct zk_store *store, const struct look *look, const struct zk_patience *patience,
-                hf_list_fn *fn, void *data, bool *more)
+static int show(struct listing *l, const struct look *look)
 {
+    struct zk_store *store = l->session->store;
     struct hf_lock_info info = {
         .size = sizeof info, .name = look->name, .label = "", .remaining_ms = -1, .age_ms = -1};
     const struct zk_entry *first = look->line.at;
@@ -72,34 +92,40 @@ static int show(struct zk_store *store, const struct look *look, const struct zk
 
     if (look->first == NULL)
         return ZOK;
-    rc = zk_hear_child(look->first, patience, text, &stat);
+    rc = zk_hear_child(look->first, &l->patience, text, &stat);
     if (rc == ZNONODE) /* released just now; whoever is next shows at the next look */
         return ZOK;
-    if (rc != ZOK)
+    if (rc != ZOK && rc != ZNOAUTH)
         return rc;
     info.waiters = look->line.count - 1;
-    if (zk_holds_judge(store, look->name, first->name, &stat, &info.remaining_ms) != ZK_OVER)
+    if (rc == ZNOAUTH) { /* somebody is there, who does not say more */
+        info.held = true;
+        info.foreign = true;
+    } else if (zk_holds_judge(store, look->name, first->name, &stat, &info.remaining_ms) !=
+               ZK_OVER) {
         describe(store, first, &stat, text, label, &info);
-    if (info.held || info.waiters > 0)
-        *more = fn(&info, data);
+    }
+    if (info.held || info.waiters > 0) {
+        l->shown++;
+        l->more = l->fn(&info, l->data);
+    }
     return ZOK;
 }
 
 /* Looks at so many locks at once, in two round trips. Returns a ZooKeeper code. */
-static int look_at(struct zk_session *session, struct look *looks, size_t count,
-                   const struct zk_patience *patience, hf_list_fn *fn, void *data, bool *more)
+static int look_at(struct listing *l, struct look *looks, size_t count)
 {
     int rc = ZOK;
 
     for (size_t i = 0; rc == ZOK && i < count; i++) {
         looks[i].children = zk_request_new();
-        rc = looks[i].children != NULL ? zk_ask_line(session, looks[i].name, looks[i].children)
+        rc = looks[i].children != NULL ? zk_ask_line(l->session, looks[i].name, looks[i].children)
                                        : ZK_NOMEM;
     }
     for (size_t i = 0; rc == ZOK && i < count; i++)
-        rc = ask_first(session, &looks[i], patience);
-    for (size_t i = 0; rc == ZOK && *more && i < count; i++)
-        rc = show(session->store, &looks[i], patience, fn, data, more);
+        rc = ask_first(l, &looks[i]);
+    for (size_t i = 0; rc == ZOK && l->more && i < count; i++)
+        rc = show(l, &looks[i]);
     for (size_t i = 0; i < count; i++) {
         zk_request_unref(looks[i].children);
         zk_request_unref(looks[i].first);
@@ -109,14 +135,12 @@ static int look_at(struct zk_session *session, struct look *looks, size_t count,
     return rc;
 }
 
-static int look_at_one(struct zk_session *session, const char *name,
-                       const struct zk_patience *patience, hf_list_fn *fn, void *data)
+static int look_at_one(struct listing *l, const char *name)
 {
     struct look look = {0};
-    bool more = true;
 
     (void)snprintf(look.name, sizeof look.name, "%s", name);
-    return look_at(session, &look, 1, patience, fn, data, &more);
+    return look_at(l, &look, 1);
 }
 
 /* The name of the lock that a node is for. False: it is for none, because we write names in one way
@@ -133,26 +157,25 @@ static bool name_of(const struct zk_store *store, const char *node, char name[HF
     return true;
 }
 
-static int look_at_all(struct zk_session *session, const char *prefix,
-                       const struct zk_patience *patience, hf_list_fn *fn, void *data)
+static int look_at_all(struct listing *l, const char *prefix)
 {
+    struct zk_store *store = l->session->store;
     struct zk_request *request = zk_request_new();
     struct look looks[TOGETHER] = {0};
     size_t count = 0;
-    bool more = true;
     int rc = ZK_NOMEM;
 
     if (request == NULL)
         return rc;
-    rc = zk_send_children(session->handle, request, session->store->url.root);
+    rc = zk_send_children(l->session->handle, request, store->url.root);
     if (rc == ZOK)
-        rc = zk_request_wait(request, patience);
-    for (size_t i = 0; rc == ZOK && more && i < request->names.count; i++) {
-        if (name_of(session->store, request->names.at[i], looks[count].name) &&
+        rc = zk_request_wait(request, &l->patience);
+    for (size_t i = 0; rc == ZOK && l->more && i < request->names.count; i++) {
+        if (name_of(store, request->names.at[i], looks[count].name) &&
             strncmp(looks[count].name, prefix, strlen(prefix)) == 0)
             count++;
         if (count == TOGETHER || (count > 0 && i + 1 == request->names.count)) {
-            rc = look_at(session, looks, count, patience, fn, data, &more);
+            rc = look_at(l, looks, count);
             count = 0;
         }
     }
@@ -160,23 +183,64 @@ static int look_at_all(struct zk_session *session, const char *prefix,
     return rc == ZNONODE ? ZOK : rc; /* no root yet: no locks */
 }
 
+/* From here on the server of this connection knows what any server knew before the call. */
+static int catch_up(struct listing *l)
+{
+    struct zk_request *sync = zk_request_new();
+    int rc = ZK_NOMEM;
+
+    if (sync != NULL) {
+        rc = zk_send_sync(l->session->handle, sync, "/");
+        if (rc == ZOK)
+            rc = zk_request_wait(sync, &l->patience);
+    }
+    zk_request_unref(sync);
+    return rc;
+}
+
+static enum hf_status conclude(const struct listing *l, const char *name, int rc,
+                               struct hf_error *err)
+{
+    const struct zk_store *store = l->session->store;
+
+    if (rc == ZK_GIVEN_UP && l->shown > 0)
+        return hf__fail(err, HF_UNREACHABLE,
+                        "store %.120s: the listing was not done in time; these are the first %zu "
+                        "locks, ask for fewer by a prefix",
+                        store->url.shown, l->shown);
+    /* A reading that found no answer has changed nothing. */
+    if (rc == ZOK && l->hidden > 0 && name == NULL)
+        return hf__fail(err, HF_DENIED,
+                        "store %.100s: %zu locks are not for this user, \"%.60s\" for example; the "
+                        "others are listed",
+                        store->url.shown, l->hidden, l->denied);
+    if (rc == ZOK && l->hidden > 0)
+        rc = ZNOAUTH;
+    if (rc == ZOK)
+        return hf__ok(err);
+    return zk_verdict(store, name, rc == ZK_GIVEN_UP ? ZCONNECTIONLOSS : rc, err);
+}
+
 enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err)
 {
     struct zk_store *store = (struct zk_store *)base;
-    struct zk_patience patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1};
+    struct listing l = {.patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
+                        .fn = fn,
+                        .data = data,
+                        .more = true};
     const char *name = query->exact ? query->name : NULL;
     struct zk_session *session;
-    enum hf_status status = zk_session_get(store, 0, name, &patience, &session, err);
+    enum hf_status status = zk_session_get(store, 0, name, &l.patience, &session, err);
     int rc;
 
     if (status != HF_OK)
         return status;
-    rc = query->exact ? look_at_one(session, query->name, &patience, fn, data)
-                      : look_at_all(session, query->name, &patience, fn, data);
-    zk_session_unref(session);
+    l.session = session;
+    rc = catch_up(&l);
     if (rc == ZOK)
-        return hf__ok(err);
-    /* A reading that found no answer has changed nothing. */
-    return zk_verdict(store, name, rc == ZK_GIVEN_UP ? ZCONNECTIONLOSS : rc, err);
+        rc = query->exact ? look_at_one(&l, query->name) : look_at_all(&l, query->name);
+    status = conclude(&l, name, rc, err);
+    zk_session_unref(session);
+    return status;
 }

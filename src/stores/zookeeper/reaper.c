@@ -2,8 +2,8 @@
  *
  * The library keeps a session alive while the process runs. So a lease that was not renewed would
  * never end; this thread deletes its child when its time is over. It deletes orphans, the
- * children of attempts that were given up without an answer, and it keeps followers reminded of
- * sessions that hold something (see session.c).
+ * children of attempts that were given up without an answer, and it feels every session's pulse
+ * (pulse.c), which nothing may hold up for long.
  */
 #include "stores/zookeeper/zookeeper.h"
 
@@ -14,7 +14,7 @@
 
 #define RETRY_NS   (200 * HF__NS_PER_MS) /* between two looks at an orphan */
 #define REQUEST_NS HF__NS_PER_S          /* for one of the reaper's requests */
-#define TOUCHES    12                    /* in one session timeout */
+#define SHORT_NS   (100 * HF__NS_PER_MS) /* for it, when a pulse is due sooner */
 
 static void *reaper_main(void *data);
 
@@ -25,11 +25,6 @@ bool zk_reaper_start(struct zk_store *store, int64_t at_ns)
     else if (at_ns < store->reaper_next_ns)
         (void)eventfd_write(store->reaper_fd, 1);
     return store->reaper_runs;
-}
-
-int64_t zk_reaper_touch_ns(const struct zk_session *session)
-{
-    return (int64_t)zoo_recv_timeout(session->handle) * HF__NS_PER_MS / TOUCHES;
 }
 
 void zk_reaper_stop(struct zk_store *store)
@@ -98,42 +93,52 @@ static int64_t collect(struct zk_store *store, int64_t now_ns)
     return next_ns;
 }
 
-/* True if the orphan is gone for sure. */
-static bool reap(struct zk_orphan *orphan)
+/* Until when a request may be waited for, if the pulse is due at next_ns. What is given up is
+ * executed all the same, and found done at the next look. */
+static struct zk_patience patience_until(const struct zk_store *store, int64_t next_ns)
+{
+    int64_t now_ns = store->base.host->now_ns();
+
+    if (next_ns > now_ns + REQUEST_NS)
+        next_ns = now_ns + REQUEST_NS;
+    if (next_ns < now_ns + SHORT_NS)
+        next_ns = now_ns + SHORT_NS;
+    return (struct zk_patience){.deadline_ns = next_ns, .cancel_fd = -1};
+}
+
+/* ZOK: the orphan is gone for sure. ZK_GIVEN_UP: its session's server does not answer. */
+static int reap(struct zk_orphan *orphan, const struct zk_patience *patience)
 {
     struct zk_session *session = orphan->session;
-    struct zk_patience patience = {.deadline_ns = session->store->base.host->now_ns() + REQUEST_NS,
-                                   .cancel_fd = -1};
     char path[ZK_PATH_MAX + ZK_CHILD_MAX];
     struct zk_line line;
     size_t place;
-    bool gone = false;
+    int rc;
 
     if (zk_session_dead(session))
-        return true;
-    if (zoo_state(session->handle) != ZOO_CONNECTED_STATE ||
-        zk_read_line(session, orphan->name, true, &patience, &line) != ZOK)
-        return false;
-    place = zk_line_find(&line, orphan->owner);
-    if (place == line.count) {
-        gone = true;
-    } else if (zk_lock_path(session->store, orphan->name, path)) {
+        return ZOK;
+    if (zoo_state(session->handle) != ZOO_CONNECTED_STATE)
+        return ZCONNECTIONLOSS;
+    rc = zk_read_line(session, orphan->name, true, patience, &line);
+    place = rc == ZOK ? zk_line_find(&line, orphan->owner) : 0;
+    if (rc == ZOK && place < line.count && zk_lock_path(session->store, orphan->name, path)) {
         size_t used = strlen(path);
-        int rc;
 
         (void)snprintf(path + used, sizeof path - used, "/%s", line.at[place].name);
-        rc = zk_delete(session, path, &patience);
-        gone = rc == ZOK || rc == ZNONODE;
+        rc = zk_delete(session, path, patience);
     }
     zk_line_release(&line);
-    return gone;
+    return rc == ZNONODE ? ZOK : rc;
 }
 
-/* All orphans once; those that resist go back. Returns whether any did. */
-static bool reap_all(struct zk_store *store)
+/* All orphans once; those that resist go back. Returns whether any did. When a server does not
+ * answer the rest has to wait for the next round: the pulse does not. */
+static bool reap_all(struct zk_store *store, int64_t next_ns)
 {
+    struct zk_patience patience = patience_until(store, next_ns);
     struct zk_orphan *list;
     bool resisted = false;
+    int rc = ZOK;
 
     pthread_mutex_lock(&store->lock);
     list = store->orphans;
@@ -143,7 +148,9 @@ static bool reap_all(struct zk_store *store)
         struct zk_orphan *orphan = list;
 
         list = orphan->next;
-        if (reap(orphan)) {
+        if (rc != ZK_GIVEN_UP)
+            rc = reap(orphan, &patience);
+        if (rc == ZOK) {
             zk_session_unref(orphan->session);
             free(orphan);
             continue;
@@ -157,33 +164,6 @@ static bool reap_all(struct zk_store *store)
     return resisted;
 }
 
-static void ignore_stat(int rc, const struct Stat *stat, const void *data)
-{
-    (void)rc;
-    (void)stat;
-    (void)data;
-}
-
-/* A small read in every session that holds something; lock held, nothing is waited for. */
-static int64_t touch(struct zk_store *store, int64_t now_ns)
-{
-    int64_t next_ns = HF_NEVER;
-
-    for (struct zk_session *at = store->sessions; at != NULL; at = at->next) {
-        int64_t every_ns = zk_reaper_touch_ns(at);
-
-        if (at->refs == 1 || zoo_state(at->handle) != ZOO_CONNECTED_STATE || every_ns <= 0)
-            continue;
-        if (now_ns - at->touched_ns >= every_ns) {
-            (void)zoo_aexists(at->handle, store->url.root, 0, ignore_stat, NULL);
-            at->touched_ns = now_ns;
-        }
-        if (at->touched_ns + every_ns < next_ns)
-            next_ns = at->touched_ns + every_ns;
-    }
-    return next_ns;
-}
-
 static void *reaper_main(void *data)
 {
     struct zk_store *store = data;
@@ -192,22 +172,21 @@ static void *reaper_main(void *data)
     while (!stop) {
         struct pollfd fd = {.fd = store->reaper_fd, .events = POLLIN};
         int64_t now_ns = store->base.host->now_ns();
-        int64_t touch_ns;
+        int64_t pulse_ns = zk_pulse_all(store, now_ns);
         int64_t next_ns;
         bool orphans;
         eventfd_t ignored;
 
         pthread_mutex_lock(&store->lock);
         next_ns = collect(store, now_ns);
-        touch_ns = touch(store, now_ns);
-        next_ns = touch_ns < next_ns ? touch_ns : next_ns;
+        next_ns = pulse_ns < next_ns ? pulse_ns : next_ns;
         store->reaper_next_ns = next_ns;
         orphans = store->orphans != NULL;
         stop = store->reaper_stop;
         pthread_mutex_unlock(&store->lock);
         if (stop)
             break;
-        if (orphans && reap_all(store) && now_ns + RETRY_NS < next_ns)
+        if (orphans && reap_all(store, next_ns) && now_ns + RETRY_NS < next_ns)
             next_ns = now_ns + RETRY_NS;
         (void)hf__poll_until(&fd, 1, next_ns);
         (void)eventfd_read(store->reaper_fd, &ignored);

@@ -16,7 +16,8 @@
 enum {
     ZK_GIVEN_UP = -1001, /* no answer before the deadline: it may still take effect */
     ZK_CANCELLED = -1002,
-    ZK_NOMEM = -1003
+    ZK_NOMEM = -1003,
+    ZK_TURNED_AWAY = -1005 /* the server ends every new connection */
 };
 
 struct zk_names {

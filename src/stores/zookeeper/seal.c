@@ -23,7 +23,7 @@ void zk_fds_note(struct zk_fds *out)
     (void)closedir(dir);
 }
 
-static bool is_open(const struct zk_fds *fds, int fd)
+bool zk_fds_has(const struct zk_fds *fds, int fd)
 {
     return (fds->bits[fd / 64] >> fd % 64 & 1) != 0;
 }
@@ -41,7 +41,8 @@ static ino_t new_pipe(const struct zk_fds *before, const struct zk_fds *now, int
 {
     struct stat st;
 
-    if (!is_open(now, fd) || is_open(before, fd) || fstat(fd, &st) != 0 || !S_ISFIFO(st.st_mode))
+    if (!zk_fds_has(now, fd) || zk_fds_has(before, fd) || fstat(fd, &st) != 0 ||
+        !S_ISFIFO(st.st_mode))
         return 0;
     return st.st_ino;
 }
@@ -75,7 +76,7 @@ void zk_seal_socket(zhandle_t *handle)
     for (int fd = 0; fd < ZK_FDS_MAX; fd++) {
         socklen_t len = sizeof other;
 
-        if (is_open(&now, fd) && getpeername(fd, (struct sockaddr *)&other, &len) == 0 &&
+        if (zk_fds_has(&now, fd) && getpeername(fd, (struct sockaddr *)&other, &len) == 0 &&
             len == peer_len && memcmp(&other, &peer, len) == 0)
             seal(fd);
     }

@@ -6,6 +6,7 @@
 #ifndef HF_ZOOKEEPER_SEAL_H
 #define HF_ZOOKEEPER_SEAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <zookeeper/zookeeper.h>
 
@@ -17,6 +18,7 @@ struct zk_fds {
 
 /* All that are open now. */
 void zk_fds_note(struct zk_fds *out);
+bool zk_fds_has(const struct zk_fds *fds, int fd);
 /* Seals the pipes that were not open before and have a non-blocking end. */
 void zk_seal_pipes(const struct zk_fds *before);
 /* Seals the socket of a connected handle. */

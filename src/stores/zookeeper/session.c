@@ -1,10 +1,4 @@
-/* session.c - one session, and who listens to it.
- *
- * The lease is three quarters of the session's timeout. The last quarter is for a server that did
- * not tell the leader in time that it had heard of us: a follower reports that every half tick,
- * and one that dies in between never does. The reaper sends something every twelfth of the
- * timeout, so that what was reported last is never much older than that.
- */
+/* session.c - one session, and who listens to it. How long a lease may rely on it: margin.h. */
 #include "stores/zookeeper/seal.h"
 #include "stores/zookeeper/zookeeper.h"
 
@@ -33,8 +27,10 @@ int64_t zk_session_id(const struct zk_session *session)
 uint32_t zk_session_lease_ms(const struct zk_session *session)
 {
     int timeout_ms = zoo_recv_timeout(session->handle);
+    uint32_t lease_ms =
+        zk_lease_of_session(timeout_ms > 0 ? (uint32_t)timeout_ms : 0, session->store->url.tick_ms);
 
-    return timeout_ms >= 4 ? (uint32_t)timeout_ms / 4 * 3 : 1;
+    return lease_ms > 0 ? lease_ms : 1;
 }
 
 void zk_session_destroy(struct zk_session *session)
@@ -128,6 +124,8 @@ static void on_event(zhandle_t *handle, int type, int state, const char *path, v
 
     if (type == ZOO_SESSION_EVENT && state == ZOO_CONNECTED_STATE)
         zk_seal_socket(handle);
+    if (type == ZOO_SESSION_EVENT) /* its pulse is the reaper's business */
+        (void)eventfd_write(session->store->reaper_fd, 1);
     pthread_mutex_lock(&session->lock);
     for (struct zk_listener *at = session->listeners; at != NULL; at = at->next)
         if (type == ZOO_SESSION_EVENT || (path != NULL && strcmp(path, at->path) == 0))

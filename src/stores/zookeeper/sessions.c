@@ -1,6 +1,7 @@
 /* sessions.c - which session a caller gets: one per session timeout in use, made where it is
  * missing.
  */
+#include "stores/zookeeper/probe.h"
 #include "stores/zookeeper/seal.h"
 #include "stores/zookeeper/zookeeper.h"
 
@@ -15,11 +16,6 @@
 static void on_log(const char *message)
 {
     (void)message;
-}
-
-static uint32_t timeout_for(uint32_t ttl_ms)
-{
-    return (ttl_ms + 2) / 3 * 4;
 }
 
 /* The library takes no credentials in the moment between two hosts, when it has no connection at
@@ -164,7 +160,8 @@ static enum hf_status pick(struct zk_store *store, uint32_t ttl_ms, const char *
                            const struct zk_patience *patience, struct zk_session **out,
                            struct hf_error *err)
 {
-    uint32_t asked_ms = ttl_ms != 0 ? timeout_for(ttl_ms) : 0;
+    uint32_t tick_ms = store->url.tick_ms;
+    uint32_t asked_ms = ttl_ms != 0 ? zk_session_for_lease(ttl_ms, tick_ms) : 0;
     struct zk_session *pruned;
     struct zk_session *fresh = NULL;
     enum hf_status status;
@@ -174,8 +171,9 @@ static enum hf_status pick(struct zk_store *store, uint32_t ttl_ms, const char *
     pthread_mutex_unlock(&store->lock);
     if (*out != NULL)
         return HF_OK;
-    status = start(store, asked_ms != 0 ? asked_ms : timeout_for(HF_TTL_DEFAULT_MS), name, patience,
-                   &fresh, err);
+    status =
+        start(store, asked_ms != 0 ? asked_ms : zk_session_for_lease(HF_TTL_DEFAULT_MS, tick_ms),
+              name, patience, &fresh, err);
     if (status != HF_OK)
         return status;
     pthread_mutex_lock(&store->lock);
@@ -186,6 +184,8 @@ static enum hf_status pick(struct zk_store *store, uint32_t ttl_ms, const char *
         store->sessions = fresh;
         *out = fresh;
         fresh = NULL;
+        /* Without it the session is heard of less often; every hold asks for it once more. */
+        (void)zk_reaper_start(store, 0);
     }
     pthread_mutex_unlock(&store->lock);
     drop(pruned);
@@ -255,6 +255,8 @@ enum hf_status zk_session_get(struct zk_store *store, uint32_t ttl_ms, const cha
                 zk_seal_socket((*out)->handle);
             return HF_OK;
         }
+        if (status == HF_UNREACHABLE && zk_turned_away((*out)->handle))
+            status = zk_verdict(store, name, ZK_TURNED_AWAY, err);
         zk_session_unref(*out);
         if (status != HF_LOST) /* it has ended meanwhile: another one */
             return status;

@@ -1,4 +1,4 @@
-/* url.c - zookeeper://[USER[:PASSWORD]@]HOST[:PORT][,...][/CHROOT][?password_file=...] */
+/* url.c - zookeeper://[USER[:PASSWORD]@]HOST[:PORT][,...][/CHROOT][?password_file=...&tick=...] */
 #include "stores/zookeeper/url.h"
 #include "base/base.h"
 
@@ -17,6 +17,7 @@ enum hf_status zk_url_parse(const char *text, struct zk_url *out, struct hf_erro
     enum hf_status status;
 
     memset(out, 0, sizeof *out);
+    out->tick_ms = ZK_TICK_DEFAULT_MS;
     hf__url_brief(out->shown, sizeof out->shown, text);
     if (rest == NULL || strncmp(rest, "//", 2) != 0)
         return hf__fail(err, HF_INVALID,
@@ -89,6 +90,16 @@ struct options {
     bool tls;
 };
 
+static bool set_tick(struct zk_url *url, const char *value)
+{
+    int64_t ms;
+
+    if (!hf__parse_duration_ms(value, &ms) || ms < ZK_TICK_MIN_MS || ms > ZK_TICK_MAX_MS)
+        return false;
+    url->tick_ms = (uint32_t)ms;
+    return true;
+}
+
 static bool set_option(const char *key, const char *value, void *data)
 {
     struct options *options = data;
@@ -99,6 +110,8 @@ static bool set_option(const char *key, const char *value, void *data)
         options->tls = options->tls || strcmp(value, "off") != 0;
         return true;
     }
+    if (strcmp(key, "tick") == 0)
+        return set_tick(options->url, value);
     if (strcmp(key, "password_file") != 0 || len == 0 || len >= sizeof options->url->password_file)
         return false;
     memcpy(options->url->password_file, value, len + 1);
@@ -107,7 +120,7 @@ static bool set_option(const char *key, const char *value, void *data)
 
 static enum hf_status parse_rest(char *rest, struct zk_url *url, struct hf_error *err)
 {
-    static const char *const known[] = {"password_file", NULL};
+    static const char *const known[] = {"password_file", "tick", NULL};
     char *query = strchr(rest, '?');
     char why[192];
     char *path;

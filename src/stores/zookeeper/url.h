@@ -2,6 +2,7 @@
 #ifndef HF_ZOOKEEPER_URL_H
 #define HF_ZOOKEEPER_URL_H
 
+#include "stores/zookeeper/margin.h"
 #include <holdfast.h>
 
 #define ZK_TEXT_MAX          1024
@@ -18,6 +19,7 @@ struct zk_url {
     char password[ZK_SECRET_MAX];
     char password_file[ZK_TEXT_MAX];
     bool has_password;
+    uint32_t tick_ms; /* the servers' tickTime */
 };
 
 /* HF_INVALID; HF_UNSUPPORTED for what the client library cannot do. */

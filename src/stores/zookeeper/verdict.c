@@ -24,6 +24,11 @@ enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc
         return hf__fail(err, HF_UNREACHABLE,
                         "%s: no server answers; do the hosts run, and have they a majority?",
                         about);
+    case ZK_TURNED_AWAY:
+        return hf__fail(err, HF_UNREACHABLE,
+                        "%s: the server ends new connections at once; has it too many from here "
+                        "(maxClientCnxns), or no majority?",
+                        about);
     case ZK_GIVEN_UP:
         return hf__fail(err, HF_UNKNOWN, "%s: no answer came in time; it may have taken effect",
                         about);

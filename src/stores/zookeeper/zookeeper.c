@@ -22,6 +22,7 @@ static const struct hf_store_ops ops = {
     .renew = zk_renew,
     .release = zk_release,
     .list = zk_list,
+    .renew_many = zk_renew_many,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

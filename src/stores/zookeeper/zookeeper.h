@@ -43,13 +43,23 @@ struct zk_listener {
     struct zk_listener *next;
 };
 
+/* What is heard of a session's server (pulse.c). Everything else is the reaper's alone. */
+struct zk_pulse {
+    atomic_int unanswered;    /* touches                                             */
+    _Atomic int64_t heard_ns; /* the last answer to one                              */
+    int64_t touched_ns;       /* the last one                                        */
+    int64_t quiet_ns;         /* since when an answer, or a connection, is waited for */
+    int64_t cut_ns;           /* the last time its connection was ended for that      */
+    unsigned cuts;            /* since an answer was heard                            */
+};
+
 struct zk_session {
     struct zk_store *store;
     zhandle_t *handle;
-    uint32_t asked_ms;  /* the session timeout that was asked for */
-    unsigned first;     /* the number of the host it tries first  */
-    int refs;           /* store->lock                            */
-    int64_t touched_ns; /* reaper only: the last request of its own */
+    uint32_t asked_ms; /* the session timeout that was asked for */
+    unsigned first;    /* the number of the host it tries first  */
+    int refs;          /* store->lock                            */
+    struct zk_pulse pulse;
     atomic_bool sealed; /* its first socket is close-on-exec */
     pthread_mutex_t lock;
     struct zk_listener *listeners;
@@ -119,8 +129,7 @@ enum hf_status zk_session_connected(struct zk_session *session, const char *name
                                     const struct zk_patience *patience, struct hf_error *err);
 bool zk_session_dead(const struct zk_session *session);
 int64_t zk_session_id(const struct zk_session *session);
-/* The longest lease that the session can carry: its timeout less a margin, because a leader may
- * learn late, or never, that a follower has heard of us. Never 0, which would mean the whole ttl.
+/* The longest lease that the session can carry (margin.h). Never 0, which would mean the whole ttl.
  */
 uint32_t zk_session_lease_ms(const struct zk_session *session);
 void zk_session_ref(struct zk_session *session);   /* store->lock held */
@@ -191,11 +200,15 @@ bool zk_recall(struct zk_store *store, const char *name, struct zk_memory *out);
 /* Does the new child, by its name and czxid, stand alone? */
 bool zk_stands_alone(const struct zk_memory *memory, int32_t sequence, uint64_t token);
 
+/* pulse.c: the reaper's round of all sessions */
+
+/* Says something in every session that is due, and leaves servers that do not answer. Returns when
+ * it wants to be called again. Takes store->lock. */
+int64_t zk_pulse_all(struct zk_store *store, int64_t now_ns);
+
 /* reaper.c */
 /* Has it run, and look at things at that time at the latest. store->lock held; true if it runs. */
 bool zk_reaper_start(struct zk_store *store, int64_t at_ns);
-/* How often it sends something in a session that holds something. */
-int64_t zk_reaper_touch_ns(const struct zk_session *session);
 void zk_reaper_stop(struct zk_store *store);
 /* Have the child of owner deleted as soon as the session allows. */
 void zk_orphan(struct zk_session *session, const char *name, const char *owner);
@@ -204,6 +217,9 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status zk_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err);
+enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *claims,
+                             struct hf_grant *grants, enum hf_status *results, size_t count,
+                             struct hf_error *err);
 enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
 enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,

@@ -1,20 +1,16 @@
 -- Take the lock, or confirm a hand-over, or queue.
 -- KEYS  1 lock  2 record: "token ttl flags owner label", with a 'q' before it if somebody may wait
 -- ARGV  1 owner  2 ttl in ms  3 'master_replid:ID', the incarnation  4 '1' to queue when busy
---       5 "ttl flags owner label"
--- Answers the token, {'busy', look again in ms, pttl, token, label, kind}, {'new'}, {'replica'}
--- or {'corrupt', 'record' or 'clock'}.
+--       5 "ttl flags owner label"  6 '' unless in a cluster: the shape() that is known to be settled
+-- Answers the token, {'busy', look again in ms, pttl, token, label, kind}, {'new'}, {'replica'},
+-- {'unmet'} or {'corrupt', 'record' or 'clock'}.
+-- include lib/guard.lua
 local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not exact
-local call = redis.call
 local owner, ttl = ARGV[1], ARGV[2]
 
--- What guard() and clock_us() do, written out: this is the path that everybody takes.
-local info = call('INFO', 'replication')
-if not string.find(info, 'role:master', 1, true) then
-    return {'replica'}
-end
-if not string.find(info, ARGV[3], 1, true) then
-    return {'new'}
+local changed = guard(ARGV[3])
+if changed then
+    return {changed}
 end
 local time = call('TIME')
 local token = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
@@ -24,7 +20,7 @@ if call('SET', KEYS[1], owner, 'NX', 'PX', ttl) then
     local old = call('SET', KEYS[2], token .. ' ' .. ARGV[5], 'GET')
     -- From 2001 to 2255 tokens have 16 digits; between two of those the order as text is their order.
     if #token == 16 and token < '9007199254740991' and
-        (not old or old < token and select(2, string.find(old, '^%d+ ')) == 17) then
+        (old and old < token and select(2, find(old, '^%d+ ')) == 17 or not old and ARGV[6] == '') then
         return token
     end
     -- Not so common after all: as if it had not been.
@@ -37,7 +33,7 @@ if call('SET', KEYS[1], owner, 'NX', 'PX', ttl) then
 end
 
 -- include lib/keys.lua
--- include lib/guard.lua
+-- include lib/shape.lua
 -- include lib/queue.lua
 local now = tonumber(token)
 local record = call('GET', RECORD)
@@ -52,7 +48,17 @@ token = format('%.0f', math.max(last + 1, now))
 
 local holder = call('GET', KEYS[1])
 local head = live_head(now)
+if holder == owner and record and match(record, '^q?%d+ %d+ %S+ (%x+) ') == owner then
+    -- An owner holds once: whoever asks a second time is told the same.
+    call('PEXPIRE', KEYS[1], ttl)
+    return format('%.0f', last)
+end
 if holder == owner or (not holder and (not head or head == owner)) then
+    -- A slot that came with its data brought the records of its locks. Of a lock without one, a server
+    -- of a cluster can know nothing if it took the slot over without the data.
+    if last == 0 and ARGV[6] ~= '' and redis.sha1hex(shape()) ~= ARGV[6] then
+        return {'unmet'}
+    end
     call('SET', KEYS[1], owner, 'PX', ttl)
     leave_queue(owner)
     local waited_for = call('EXISTS', QUEUE) == 1 and 'q' or ''

@@ -32,5 +32,7 @@ end
 if guess > prev and guess < TOKEN_END and guess <= now + window and guess >= now - window then
     return {'granted', prev, 1, now}
 end
-call('SET', KEYS[2], format('%.0f', prev) .. string.sub(ARGV[6], #ARGV[4] + 1))
+-- 'u': the counter is not what this owner's token will be.
+local rest = string.gsub(string.sub(ARGV[6], #ARGV[4] + 1), '^( %d+ %S+)', '%1u')
+call('SET', KEYS[2], format('%.0f', prev) .. rest)
 return {'granted', prev, 0, now}

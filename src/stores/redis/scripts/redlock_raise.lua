@@ -12,5 +12,6 @@ local counter = record and tonumber(match(record, '^q?(%d+)'))
 if not counter or counter >= tonumber(ARGV[2]) then
     return {'refused'}
 end
-call('SET', KEYS[2], (string.gsub(record, '^q?%d+', ARGV[2])))
+-- From here on the counter is the owner's token, whatever it was before.
+call('SET', KEYS[2], (string.gsub(record, '^q?%d+( %d+ [^ u]*)u?', ARGV[2] .. '%1')))
 return 1

@@ -1,9 +1,14 @@
 -- End a hold at one node of a redlock. Nobody queues there, so nothing is passed on.
 -- KEYS  1 lock  2 record
--- ARGV  1 owner  2 token
+-- ARGV  1 owner  2 token; 0: whatever the owner holds
 -- Answers 1, or {'lost', why}.
-if redis.call('GET', KEYS[1]) == ARGV[1] then
+-- include lib/redlock_hold.lua
+local known = hold_of(ARGV[1], ARGV[2])
+if known then
     return redis.call('DEL', KEYS[1])
+end
+if known == false then
+    return {'lost', 'taken'}
 end
 -- include lib/keys.lua
 -- include lib/loss.lua

@@ -1,102 +1,19 @@
--- Version 2: the functions. A client calls one of them per request, and nothing else. They run with
--- their creator's rights, so that a role that may use the schema can take locks and cannot read owners.
+-- Version 5: the functions about locks; see the file before this one.
 
--- One life of the data: which cluster, and on which timeline it writes. A promoted standby and a
--- restored backup write on a new timeline. Fails on a standby. Written so that the planner puts the
--- expression in the place of the call.
-CREATE FUNCTION holdfast.incarnation() RETURNS text
-LANGUAGE sql VOLATILE AS $$
-    SELECT (pg_control_system()).system_identifier || '/'
-        || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
-$$;
+DROP FUNCTION IF EXISTS holdfast.list(bytea, boolean, bytea, integer);
 
 -- For this transaction: how durable it is to be, and how long the lock of a row may keep it. That the wait
 -- for a standby was given up is said by a warning alone, which a role's settings may keep from us.
-CREATE FUNCTION holdfast.set_up(p_synchronous text, p_patience_ms integer) RETURNS text
+CREATE OR REPLACE FUNCTION holdfast.set_up(p_synchronous text, p_patience_ms integer) RETURNS text
 LANGUAGE sql VOLATILE AS $$
     SELECT set_config('synchronous_commit', p_synchronous, true)
         || set_config('lock_timeout', p_patience_ms::text, true)
         || set_config('client_min_messages', 'warning', true)
 $$;
 
--- Meets the server: which life is it, and may it grant?
--- 'open'; 'quarantine' with left_ms; 'max_ttl' with the one agreed on; 'standby'.
-CREATE FUNCTION holdfast.meet(
-    p_max_ttl_ms bigint,
-    OUT version integer, OUT verdict text, OUT id text, OUT left_ms bigint, OUT agreed_ms bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-    met  holdfast.met;
-    now  timestamptz;
-    span interval := p_max_ttl_ms * interval '1 millisecond';
-    last record;
-    met_id text;
-BEGIN
-    SELECT v.version INTO version FROM holdfast.version AS v;
-    IF pg_is_in_recovery() THEN
-        verdict := 'standby';
-        RETURN;
-    END IF;
-    id := holdfast.incarnation();
-    SELECT * INTO met FROM holdfast.met;
-    now := clock_timestamp();
-    IF met.id = id AND met.max_ttl_ms = p_max_ttl_ms AND met.open_at <= now THEN
-        verdict := 'open';
-        RETURN;
-    END IF;
-
-    LOCK TABLE holdfast.met IN SHARE ROW EXCLUSIVE MODE;
-    SELECT * INTO met FROM holdfast.met;
-    now := clock_timestamp();
-    IF met.id IS DISTINCT FROM id THEN
-        -- A life we have not met. It may have forgotten what was granted within max_ttl before it
-        -- began. A timeline begins no later than its last checkpoint, whose time is cut to whole
-        -- seconds; the first timeline follows upon nothing that could have been forgotten. Another
-        -- cluster's data may have been in use elsewhere until now, however long this one has been up.
-        IF met.max_ttl_ms <> p_max_ttl_ms THEN
-            verdict := 'max_ttl';
-            agreed_ms := met.max_ttl_ms;
-            RETURN;
-        END IF;
-        SELECT c.timeline_id, c.checkpoint_time INTO last FROM pg_control_checkpoint() AS c;
-        met_id := met.id;
-        met.id := id;
-        met.since := now;
-        IF right(id, 8) = lpad(upper(to_hex(last.timeline_id)), 8, '0')
-                AND coalesce(split_part(met_id, '/', 1) = split_part(id, '/', 1), true) THEN
-            met.since := least(now, last.checkpoint_time + interval '1 second');
-        END IF;
-        met.open_at := met.since + span;
-        IF right(id, 8) = '00000001' AND met.max_ttl_ms IS NULL THEN
-            met.open_at := met.since;
-        END IF;
-    ELSIF met.max_ttl_ms <> p_max_ttl_ms THEN
-        -- Until the server opens, the longest ttl counts; after that, all have to agree.
-        IF met.open_at <= now OR p_max_ttl_ms < met.max_ttl_ms THEN
-            verdict := 'max_ttl';
-            agreed_ms := met.max_ttl_ms;
-            RETURN;
-        END IF;
-        met.open_at := met.since + span;
-    END IF;
-    -- The server's clock went back. No grant lives longer than this.
-    IF met.open_at > now + span THEN
-        met.since := now;
-        met.open_at := now + span;
-    END IF;
-    PERFORM set_config('synchronous_commit', 'on', true);
-    INSERT INTO holdfast.met VALUES (true, met.id, met.since, met.open_at, p_max_ttl_ms)
-    ON CONFLICT (one) DO UPDATE SET id = excluded.id, since = excluded.since,
-        open_at = excluded.open_at, max_ttl_ms = excluded.max_ttl_ms;
-    left_ms := ceil(extract(epoch FROM met.open_at - now) * 1000);
-    verdict := CASE WHEN met.open_at > now THEN 'quarantine' ELSE 'open' END;
-END
-$$;
-
 -- Gives a free lock to the first live waiter, for a second in which it has to confirm, and wakes
 -- that one alone; or makes it free. The caller has locked the lock's row.
-CREATE FUNCTION holdfast.pass_on(p_name bytea) RETURNS void
+CREATE OR REPLACE FUNCTION holdfast.pass_on(p_name bytea) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     now  timestamptz := clock_timestamp();
@@ -124,11 +41,11 @@ END
 $$;
 
 -- Why a hold is none: judged by what the lock's row says.
-CREATE FUNCTION holdfast.loss(p_lock holdfast.lock, p_token bigint) RETURNS text
+CREATE OR REPLACE FUNCTION holdfast.loss(p_lock holdfast.lock, p_token bigint) RETURNS text
 LANGUAGE sql VOLATILE AS $$
     SELECT CASE
         WHEN p_lock.token IS NULL OR p_lock.token < p_token THEN 'forgotten'
-        WHEN p_lock.token > p_token THEN 'taken'
+        WHEN p_lock.token > p_token AND p_token > 0 THEN 'taken'
         WHEN p_lock.owner IS NOT NULL AND p_lock.expires > clock_timestamp() THEN 'taken'
         ELSE 'expired'
     END
@@ -137,7 +54,7 @@ $$;
 -- Takes the lock, or confirms a hand-over, or queues.
 -- 'granted' with the token; 'busy' with when to look again and who holds it ('held', or 'handed' to
 -- the next in line, or 'queued': free, but others came first); 'new' life; 'standby'.
-CREATE FUNCTION holdfast.acquire(
+CREATE OR REPLACE FUNCTION holdfast.acquire(
     p_name bytea, p_owner bytea, p_ttl_ms integer, p_label bytea, p_detached boolean, p_id text,
     p_channel text,        -- NULL: do not queue
     p_patience_ms integer, -- how long a lock of a row may keep us
@@ -156,7 +73,7 @@ BEGIN
         verdict := 'standby';
         RETURN;
     END IF;
-    IF p_id IS DISTINCT FROM holdfast.incarnation() THEN
+    IF NOT holdfast.grants(p_id, p_ttl_ms) THEN
         verdict := 'new';
         RETURN;
     END IF;
@@ -200,7 +117,17 @@ BEGIN
     ORDER BY w.ticket LIMIT 1;
     free := it.owner IS NULL OR it.expires <= now;
 
-    IF it.owner = p_owner OR (free AND (head.owner IS NULL OR head.owner = p_owner)) THEN
+    IF it.owner = p_owner AND NOT it.handed AND NOT free THEN
+        -- One owner, one hold: the same token, and the time that this request asks for.
+        UPDATE holdfast.lock AS l
+        SET expires = now + p_ttl_ms * interval '1 millisecond', ttl_ms = p_ttl_ms
+        WHERE l.name = p_name;
+        token := it.token;
+        verdict := 'granted';
+        RETURN;
+    END IF;
+    IF (it.owner = p_owner AND it.handed)
+            OR (free AND (head.owner IS NULL OR head.owner = p_owner)) THEN
         DELETE FROM holdfast.waiter AS w WHERE w.owner = p_owner;
         UPDATE holdfast.lock AS l
         SET token = greatest(l.token + 1, (extract(epoch FROM now) * 1000000)::bigint),
@@ -254,7 +181,7 @@ $$;
 
 -- Extends a hold; with a ttl of 0 only looks. Never creates.
 -- 'held' (with what is left of it, if it was a look), or 'taken', 'expired', 'forgotten', 'standby'.
-CREATE FUNCTION holdfast.renew(
+CREATE OR REPLACE FUNCTION holdfast.renew(
     p_name bytea, p_owner bytea, p_token bigint, p_ttl_ms integer, p_patience_ms integer,
     OUT verdict text, OUT left_ms bigint, OUT ttl_ms integer)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -291,9 +218,48 @@ BEGIN
 END
 $$;
 
--- Ends a hold and passes the lock on, unless this life of the server may have forgotten a holder.
+-- Extends many holds at once, the n-th of each array being one. A row that somebody else has locked is
+-- passed over, so that one does not hold up the others. Rows in the order of the arrays: 'held', 'locked',
+-- or why it is held no more; or a single row, 'standby'.
+CREATE OR REPLACE FUNCTION holdfast.renew_many(
+    p_names bytea[], p_owners bytea[], p_tokens bigint[], p_ttls_ms integer[], p_patience_ms integer)
+RETURNS TABLE (verdict text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    it   holdfast.lock;
+    done text;
+BEGIN
+    IF pg_is_in_recovery() THEN
+        verdict := 'standby';
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    done := holdfast.set_up('on', p_patience_ms);
+    FOR n IN 1 .. cardinality(p_names) LOOP
+        SELECT * INTO it FROM holdfast.lock AS l WHERE l.name = p_names[n]
+        FOR NO KEY UPDATE SKIP LOCKED;
+        IF NOT FOUND AND EXISTS (SELECT FROM holdfast.lock AS l WHERE l.name = p_names[n]) THEN
+            verdict := 'locked';
+        ELSIF it.owner = p_owners[n] AND it.token = p_tokens[n] AND NOT it.handed
+                AND it.expires > clock_timestamp() THEN
+            UPDATE holdfast.lock AS l
+            SET expires = clock_timestamp() + p_ttls_ms[n] * interval '1 millisecond',
+                ttl_ms = p_ttls_ms[n]
+            WHERE l.name = p_names[n];
+            verdict := 'held';
+        ELSE
+            verdict := holdfast.loss(it, p_tokens[n]);
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+-- Ends a hold and passes the lock on, unless this life of the server may have forgotten a holder. A token
+-- of 0: whatever the owner has of it, its place in the line too.
 -- 'released', or 'taken', 'expired', 'forgotten', 'standby'.
-CREATE FUNCTION holdfast.release(
+CREATE OR REPLACE FUNCTION holdfast.release(
     p_name bytea, p_owner bytea, p_token bigint, p_id text, p_patience_ms integer,
     OUT verdict text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -309,7 +275,8 @@ BEGIN
     END IF;
     done := holdfast.set_up('on', p_patience_ms);
     UPDATE holdfast.lock AS l SET owner = NULL
-    WHERE l.name = p_name AND l.owner = p_owner AND NOT l.handed AND NOT l.queued
+    WHERE l.name = p_name AND l.owner = p_owner AND (l.token = p_token OR p_token = 0)
+        AND NOT l.handed AND NOT l.queued
     RETURNING l.expires > clock_timestamp() INTO held;
     IF FOUND THEN
         verdict := CASE WHEN held THEN 'released' ELSE 'expired' END;
@@ -317,12 +284,15 @@ BEGIN
     END IF;
 
     SELECT * INTO it FROM holdfast.lock AS l WHERE l.name = p_name FOR UPDATE;
-    IF it.owner = p_owner AND NOT it.handed THEN
-        held := it.expires > clock_timestamp();
-        IF p_id = holdfast.incarnation() THEN
+    IF p_token = 0 THEN
+        DELETE FROM holdfast.waiter AS w WHERE w.owner = p_owner;
+    END IF;
+    IF it.owner = p_owner AND (p_token = 0 OR (it.token = p_token AND NOT it.handed)) THEN
+        held := it.expires > clock_timestamp() AND NOT it.handed;
+        IF holdfast.grants(p_id, 0) THEN
             PERFORM holdfast.pass_on(p_name);
         ELSE
-            UPDATE holdfast.lock AS l SET owner = NULL WHERE l.name = p_name;
+            UPDATE holdfast.lock AS l SET owner = NULL, handed = false WHERE l.name = p_name;
         END IF;
         verdict := CASE WHEN held THEN 'released' ELSE 'expired' END;
         RETURN;
@@ -333,7 +303,7 @@ $$;
 
 -- Leaves the queue, gives back what was handed over or granted meanwhile, and sees that a free lock
 -- finds its next owner. Also what follows a request that was never answered.
-CREATE FUNCTION holdfast.leave(
+CREATE OR REPLACE FUNCTION holdfast.leave(
     p_name bytea, p_owner bytea, p_id text, p_patience_ms integer, OUT verdict text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
@@ -354,38 +324,44 @@ BEGIN
     ELSIF it.owner IS NOT NULL AND it.expires > clock_timestamp() THEN
         RETURN;
     END IF;
-    IF it.queued AND p_id = holdfast.incarnation() THEN
+    IF it.queued AND holdfast.grants(p_id, 0) THEN
         PERFORM holdfast.pass_on(p_name);
     END IF;
 END
 $$;
 
--- What is held or waited for, by name, from p_after (exclusive) on, at most p_limit rows.
-CREATE FUNCTION holdfast.list(p_prefix bytea, p_exact boolean, p_after bytea, p_limit integer)
+-- What is held or waited for, by name, among the p_scan rows from p_after (exclusive) on: so a page costs
+-- the same however many locks are free. The last of them is shown in any case; n tells how many there were.
+CREATE OR REPLACE FUNCTION holdfast.list(
+    p_prefix bytea, p_exact boolean, p_after bytea, p_scan integer)
 RETURNS TABLE (name text, held boolean, token bigint, left_ms bigint, age_ms bigint,
-               waiters bigint, detached boolean, label text)
+               waiters bigint, detached boolean, label text, n bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(l.name, 'hex'), h.held, l.token,
         least(l.ttl_ms, greatest(0, (extract(epoch FROM l.expires - h.now) * 1000)::bigint)),
         greatest(0, (extract(epoch FROM h.now - l.taken) * 1000)::bigint),
-        w.waiters, l.detached, encode(l.label, 'hex')
-    FROM holdfast.lock AS l
+        w.waiters, l.detached, encode(l.label, 'hex'), l.n
+    FROM (
+        SELECT r.*, row_number() OVER () AS n
+        FROM (
+            SELECT * FROM holdfast.lock AS l
+            -- A range of the index. No name is longer than 200 bytes.
+            WHERE l.name >= coalesce(p_after, p_prefix) AND l.name IS DISTINCT FROM p_after
+                AND l.name <= CASE WHEN p_exact THEN p_prefix
+                                   ELSE p_prefix || decode(repeat('ff', 200), 'hex') END
+            ORDER BY l.name LIMIT p_scan) AS r) AS l
     CROSS JOIN LATERAL (
         SELECT clock_timestamp() AS now,
             l.owner IS NOT NULL AND NOT l.handed AND l.expires > clock_timestamp() AS held) AS h
     CROSS JOIN LATERAL (
         SELECT count(*) AS waiters FROM holdfast.waiter AS w
         WHERE l.queued AND w.lock = l.name AND w.alive_until > clock_timestamp()) AS w
-    -- A range of the index. No name is longer than 200 bytes.
-    WHERE l.name >= coalesce(p_after, p_prefix) AND l.name IS DISTINCT FROM p_after
-        AND l.name <= CASE WHEN p_exact THEN p_prefix
-                           ELSE p_prefix || decode(repeat('ff', 200), 'hex') END
-        AND (h.held OR w.waiters > 0)
-    ORDER BY l.name LIMIT p_limit
+    WHERE h.held OR w.waiters > 0 OR l.n = p_scan
+    ORDER BY l.name
 $$;
 
 -- Forgets waiters that died in front of locks nobody asks for any more.
-CREATE FUNCTION holdfast.sweep() RETURNS bigint
+CREATE OR REPLACE FUNCTION holdfast.sweep() RETURNS bigint
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     WITH dead AS (
         SELECT w.ctid FROM holdfast.waiter AS w

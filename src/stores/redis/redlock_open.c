@@ -1,0 +1,111 @@
+/* redlock_open.c - ending a quarantine by hand, at every node that is in one. */
+#include "stores/redis/redlock.h"
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ANSWER_MS 1000 /* what one node may take: nobody is in a hurry here */
+
+struct ending {
+    struct rl_store *store;
+    const char *label, *reason;
+    struct rl_round round;
+    unsigned asked, opened, open; /* nodes, as bits */
+};
+
+/* To the life that was met last over this connection, or any. */
+static void ask_node(struct ending *e, unsigned index)
+{
+    struct rd_node *node = e->store->node[index].node;
+    char id[RD_INCARNATION_LEN + 1];
+    char key[sizeof node->handshake_key];
+
+    pthread_mutex_lock(&node->lock);
+    memcpy(id, node->incarnation, sizeof id);
+    memcpy(key, node->handshake_key, sizeof key);
+    pthread_mutex_unlock(&node->lock);
+    rd_request_command(&e->round.request,
+                       (const char *const[]){"EVALSHA", rd_scripts[RD_SCRIPT_END_QUARANTINE].sha1,
+                                             "1", key, id, "", e->label, e->reason, NULL});
+    if (rl_round_send(&e->round, index))
+        e->asked |= 1u << index;
+}
+
+static void take_answer(struct ending *e, unsigned index, const struct rd_reply *reply)
+{
+    if (rd_reply_is(reply, "opened"))
+        e->opened |= 1u << index;
+    else if (rd_reply_is(reply, "open"))
+        e->open |= 1u << index;
+    else
+        (void)rl_round_error(&e->round, index, "", reply);
+    rl_node_unload(e->store, index); /* whatever it is now has to be asked for */
+}
+
+static void ask_all(struct ending *e, int64_t deadline_ns)
+{
+    struct rd_reply *reply;
+    enum rl_event event;
+    unsigned index;
+
+    rl_round_begin(&e->round, e->store, false);
+    for (unsigned i = 0; i < e->store->count; i++)
+        if (e->round.joined[i])
+            ask_node(e, i);
+    while ((event = rl_round_next(&e->round, deadline_ns, &index, &reply)) != RL_SILENCE) {
+        if (event == RL_JOINED || event == RL_AGAIN)
+            ask_node(e, index);
+        else if (event == RL_ANSWER)
+            take_answer(e, index, reply);
+        rd_reply_free(reply);
+    }
+    rl_round_end(&e->round, 0, NULL);
+}
+
+/* "h1:p1, h2:p2", as many as there is room for. */
+static unsigned name_nodes(const struct ending *e, unsigned nodes, char *out, size_t size)
+{
+    unsigned count = 0;
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (unsigned i = 0; i < e->store->count; i++) {
+        const struct rd_address *address = &e->store->node[i].node->address;
+
+        if ((nodes & 1u << i) == 0)
+            continue;
+        if (len < size)
+            len += (size_t)snprintf(out + len, size - len, "%s%s:%u", count > 0 ? ", " : "",
+                                    address->host, address->port);
+        count++;
+    }
+    return count;
+}
+
+enum hf_status rl_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,
+                                 int64_t deadline_ns, struct hf_error *report)
+{
+    struct ending e = {.store = (struct rl_store *)base, .label = label, .reason = reason};
+    int64_t end_ns = base->host->now_ns() + ANSWER_MS * HF__NS_PER_MS;
+    const char *shown = e.store->rd.url.shown;
+    unsigned opened, answered;
+    char names[120];
+
+    ask_all(&e, end_ns < deadline_ns ? end_ns : deadline_ns);
+    opened = name_nodes(&e, e.opened, names, sizeof names);
+    answered = opened + name_nodes(&e, e.open, (char[2]){0}, 2);
+    if (answered < hf__quorum_majority(e.store->count))
+        return hf__fail(report, e.asked != 0 ? HF_UNKNOWN : HF_UNREACHABLE,
+                        "store %.60s: %u of %u nodes answered, and it takes %u; %s%.80s", shown,
+                        answered, e.store->count, hf__quorum_majority(e.store->count),
+                        opened > 0 ? "ended at " : "ended nowhere: ",
+                        opened > 0 ? names : rl_trouble_text(e.store, &e.round.troubles));
+    if (opened == 0)
+        return hf__fail(report, HF_INVALID, "store %.120s: no node that answered is in quarantine",
+                        shown);
+    (void)hf__fail(report, HF_OK,
+                   "store %.60s: %u of %u nodes answered, and these grant again: %.110s", shown,
+                   answered, e.store->count, names);
+    return HF_OK;
+}

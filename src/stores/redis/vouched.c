@@ -1,0 +1,38 @@
+/* vouched.c - pairs of owner and token that the server itself has told us.
+ *
+ * A hold is an owner with a token. The bare commands of newer servers compare the owner only, which
+ * is enough for a pair from here: an owner is drawn anew for every attempt, and the acquire script
+ * tells an owner that asks again the token it has. So an owner holds once, and if the key names
+ * this owner now, it is by the very grant that this token came from. Any other pair goes by a
+ * script, which compares both. */
+#include "stores/redis/redis.h"
+#include "base/base.h"
+
+#include <string.h>
+
+static struct rd_vouched *place(struct rd_store *store, const char *owner)
+{
+    return &store->vouched[hf__hash64(owner, HF_OWNER_LEN, 0) % RD_VOUCHED_MAX];
+}
+
+void rd_vouch(struct rd_store *store, const char *owner, uint64_t token)
+{
+    struct rd_vouched *pair = place(store, owner);
+
+    pthread_mutex_lock(&store->lock);
+    memcpy(pair->owner, owner, HF_OWNER_LEN);
+    pair->token = token;
+    pthread_mutex_unlock(&store->lock);
+}
+
+bool rd_vouched(struct rd_store *store, const struct hf_claim *claim)
+{
+    const struct rd_vouched *pair = place(store, claim->owner);
+    bool known;
+
+    pthread_mutex_lock(&store->lock);
+    known = claim->token != 0 && pair->token == claim->token &&
+            memcmp(pair->owner, claim->owner, HF_OWNER_LEN) == 0;
+    pthread_mutex_unlock(&store->lock);
+    return known;
+}

@@ -1,0 +1,191 @@
+/* tool_tree.c - trees of processes that are hard to end.
+ *
+ *   tool_tree KIND FILE
+ *
+ * Each process adds its number to FILE as a line, and then stays, ignoring TERM, for two minutes at
+ * most. tests/cli/run_trees.t says what the kinds are for. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    BRANCHES = 3,
+    THREADS = 4,
+    STAY_S = 120,
+    BOMBS = 20,
+    GENERATIONS = 4000,
+    MOMENT_US = 300000
+};
+
+static int out;
+
+static void note(void)
+{
+    dprintf(out, "%d\n", (int)getpid());
+}
+
+_Noreturn static void stay(void)
+{
+    alarm(STAY_S);
+    signal(SIGTERM, SIG_IGN);
+    note();
+    for (;;)
+        pause();
+}
+
+static void branch_out(void)
+{
+    for (int i = 0; i < BRANCHES; i++) {
+        if (fork() == 0) {
+            setsid();
+            stay();
+        }
+    }
+}
+
+static void *branch_in_thread(void *data)
+{
+    branch_out();
+    pause();
+    return data;
+}
+
+static void threads(void)
+{
+    pthread_t thread;
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&thread, NULL, branch_in_thread, NULL);
+}
+
+/* Closes what it inherited, the descriptor of the crash release too. */
+static void close_all(void)
+{
+    dup2(out, STDIN_FILENO);
+    out = STDIN_FILENO;
+    close_range(1, ~0u, 0);
+    branch_out();
+}
+
+static void undumpable(void)
+{
+    prctl(PR_SET_DUMPABLE, 0);
+    branch_out();
+}
+
+static void traced(void)
+{
+    for (int i = 0; i < BRANCHES; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            ptrace(PTRACE_TRACEME, 0, 0, 0);
+            raise(SIGSTOP);
+            stay();
+        }
+        waitpid(pid, NULL, 0);
+        dprintf(out, "%d\n", (int)pid);
+    }
+}
+
+/* The parent sleeps in the kernel until its child ends. */
+static void borrowed(void)
+{
+    for (int i = 0; i < BRANCHES; i++) {
+        if (fork() == 0) {
+            note();
+            if (vfork() == 0) /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+                stay();       /* NOLINT(clang-analyzer-unix.Vfork) */
+            _exit(0);
+        }
+    }
+}
+
+static void subreaper(void)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    for (int i = 0; i < BRANCHES; i++) {
+        if (fork() == 0) {
+            if (fork() != 0)
+                _exit(0);
+            stay();
+        }
+    }
+}
+
+/* A bounded number of them, always on the run: each starts its successor and ends. */
+static void fleeing(void)
+{
+    for (int i = 0; i < BOMBS; i++) {
+        if (fork() != 0)
+            continue;
+        signal(SIGTERM, SIG_IGN);
+        for (int g = 0; g < GENERATIONS; g++) {
+            pid_t pid = fork();
+            if (pid > 0)
+                _exit(0);
+            if (g % 2)
+                setsid();
+            usleep(500);
+        }
+        _exit(0);
+    }
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int parent = 0;
+    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strrchr(text, ')'))
+        sscanf(strrchr(text, ')') + 4, "%d", &parent);
+    return parent;
+}
+
+/* Against both watchers at once, when they have settled. */
+static void strike(int number)
+{
+    pid_t guard = getppid();
+    pid_t supervisor = parent_of(guard);
+    branch_out();
+    usleep(MOMENT_US);
+    kill(supervisor, SIGSTOP);
+    kill(guard, number);
+    kill(supervisor, number);
+}
+
+static void kill_both(void)
+{
+    strike(SIGKILL);
+}
+
+static void stop_both(void)
+{
+    strike(SIGSTOP);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*start)(void);
+    } kinds[] = {{"threads", threads}, {"close-all", close_all}, {"undumpable", undumpable},
+                 {"traced", traced},   {"borrowed", borrowed},   {"subreaper", subreaper},
+                 {"fleeing", fleeing}, {"kill-both", kill_both}, {"stop-both", stop_both}};
+    if (argc != 3)
+        return 64;
+    out = open(argv[2], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    signal(SIGTERM, SIG_IGN);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(argv[1], kinds[i].name) == 0) {
+            kinds[i].start();
+            stay();
+        }
+    }
+    return 64;
+}
