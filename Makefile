@@ -68,6 +68,7 @@ help:
 	@echo 'make try        install what is missing, build, run a job under a lock'
 	@echo 'make test       install what is missing, build, run every test'
 	@echo 'make test-long  the tests that take minutes: storms'
+	@echo 'make conform    URL=scheme://...: run the conformance suite over a store'
 	@echo 'make test-versions  the stores and fences on other versions of their servers'
 	@echo 'make bench      measure, side by side with the peers'
 	@echo 'make model      check the model of redlock in larger worlds (long)'
@@ -168,6 +169,10 @@ $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 $(BENCH): CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
+
+# For authors of stores; see include/holdfast/store.h.
+conform: $(BUILD)/tests/conform/conform
+	@$< '$(URL)'
 
 deps:
 	@scripts/deps.sh build

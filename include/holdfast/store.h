@@ -4,7 +4,13 @@
  * loads it when a URL of one of its schemes is opened: from the folders of $HOLDFAST_STORE_PATH
  * (absolute paths with a colon between two; others are passed over), then from the folder holdfast/
  * beside the file that the library was loaded from. The built-in file: store implements the same
- * table, and the conformance suite (tests/conform) runs over every store.
+ * table. The conformance suite runs over every store, also over yours: in the source tree of
+ * holdfast, with HOLDFAST_STORE_PATH naming the folder of your plugin and a server to talk to,
+ *
+ *     make conform URL=yours://localhost
+ *
+ * tells which of the promises below it keeps (TAP; CONFORM_TTL_MS is the shortest ttl that means
+ * something in your store, 1000 if it is not set). It takes names of its own and leaves no lock.
  *
  * libholdfast does the rest: it checks names and ttls, draws owners, keeps deadlines, renews in
  * the background and decides when a lease is lost. A store only talks to its engine:
@@ -46,6 +52,13 @@ struct hf_host {
     /* A line for the person who switched tracing on. No newline at the end, no secrets. */
     void (*log)(const char *format, ...) __attribute__((format(printf, 1, 2)));
     void (*vlog)(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+    /* Fills *err (NULL: nobody wants to know) and returns code, so that a slot can write
+     * `return host->fail(err, HF_BUSY, "lock \"%s\" is held by %s", ...)`. The text is cut at
+     * HF_ERROR_TEXT_SIZE. retry_after_ms becomes 0: with HF_QUARANTINE set it after the call. */
+    enum hf_status (*fail)(struct hf_error *err, enum hf_status code, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+    /* Copies a URL without its password, cut at size: what may be shown of it. */
+    void (*redact)(char *out, size_t size, const char *url);
 };
 
 /* What an implementation embeds as its first member. open fills both. */
@@ -200,6 +213,12 @@ struct hf_store_ops {
      * either, so holds are renewed as ever, and a store that cannot listen for now just sleeps.
      * What is opened here is open until close. Holds that nobody keeps are not listened for. */
     void (*listen)(struct hf_store_base *store, int wake_fd, hf_doubt_fn *doubt, void *data);
+
+    /* Optional, for stores with a quarantine. Whether the store grants at this moment: HF_OK, or
+     * HF_QUARANTINE with err->retry_after_ms and the reason. Makes and changes nothing, also for a
+     * store that was opened to look. May block until deadline_ns. HF_UNKNOWN, HF_UNREACHABLE. */
+    enum hf_status (*quarantine)(struct hf_store_base *store, int64_t deadline_ns,
+                                 struct hf_error *err);
 };
 
 struct hf_store_plugin {

@@ -71,12 +71,19 @@ void hf__hex_encode(char *out, const void *data, size_t len);
 bool hf__hex_decode(void *out, size_t len, const char *text);
 /* A lock name: 1..HF_NAME_MAX bytes, none of them a control character or DEL. */
 bool hf__name_valid(const char *name);
-/* Copies text, cut at size - 1 bytes on a UTF-8 boundary, control characters become '?'. */
+/* The bytes of the UTF-8 character at text, and its number; 0 if there is none. */
+size_t hf__utf8_read(const char *text, unsigned long *point);
+/* False for what steers a terminal or turns the order of a text around: the control characters,
+ * those above ASCII too, and the marks of direction. */
+bool hf__is_printable(unsigned long point);
+/* Copies text, cut at size - 1 bytes on a UTF-8 boundary. What is not printable or not UTF-8
+ * becomes
+ * '?', so that names and labels, which are any bytes, can be shown. */
 void hf__copy_printable(char *out, size_t size, const char *text);
-/* "250ms", "30s", "5m", "2h", "1d"; a bare number is seconds; fractions ("1.5s") are allowed.
- * False if it is none of these, is negative, or does not fit. */
+/* "250ms", "30s", "5m", "2h", "1d", "1h30m"; a bare number is seconds; fractions ("1.5s") are
+ * allowed. False if it is none of these, is negative, or does not fit. */
 bool hf__parse_duration_ms(const char *text, int64_t *out_ms);
-/* "1h02m", "3m20s", "4.2s", "250ms": for people. Returns out. */
+/* "1h02m", "3m20s", "3m", "4.2s", "250ms": for people. Returns out. */
 char *hf__format_duration(char *out, size_t size, int64_t ms);
 /* Decimal digits only, no sign, no overflow. */
 bool hf__parse_u64(const char *text, uint64_t *out);
@@ -112,7 +119,8 @@ bool hf__url_encode(char *out, size_t size, const char *text);
 typedef bool hf__url_param_fn(const char *key, const char *value, void *data);
 bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data);
 /* What to say about a query that hf__url_params refused: which of the known options (the list ends
- * with NULL) is wrong, or what they are. Calls fn again. Shows nothing of the query itself. */
+ * with NULL) is wrong, or which is unknown and what they are. Calls fn again. Of the query itself
+ * it shows no more than the unknown option's name, and that only if it looks like one. */
 void hf__url_blame(char *out, size_t size, const char *query, const char *const *known,
                    hf__url_param_fn *fn, void *data);
 
@@ -124,8 +132,8 @@ void hf__url_redact(char *out, size_t size, const char *url);
 /* The same up to the hosts, for what is said about a URL that makes no sense: who knows what the
  * rest of it was meant to be. */
 void hf__url_brief(char *out, size_t size, const char *url);
-/* False if it is not certain where the password ends: it has a '/', '?' or '#' in it, or there is
- * an '@' behind the hosts that may be a part of it. */
+/* False if it is not certain where the password ends: user name or password have a '/', '?' or '#'
+ * in them, or there is an '@' behind the hosts and a colon somewhere before it. */
 bool hf__url_is_clear(const char *url);
 
 /* Passwords: password.c */

@@ -9,6 +9,7 @@
 
 /* Exit codes; those of sysexits(3) and timeout(1) where they say the same. */
 enum {
+    EXIT_HF_NO = 1, /* status: it is not as asked for */
     EXIT_HF_USAGE = 64,
     EXIT_HF_STALE = 65,
     EXIT_HF_UNAVAILABLE = 69, /* unreachable, unknown or in quarantine */
@@ -53,6 +54,7 @@ struct cli_command {
 
 int cmd_run(const struct cli_context *context, int argc, char **argv);
 int cmd_acquire(const struct cli_context *context, int argc, char **argv);
+int cmd_keep(const struct cli_context *context, int argc, char **argv);
 int cmd_renew(const struct cli_context *context, int argc, char **argv);
 int cmd_release(const struct cli_context *context, int argc, char **argv);
 int cmd_status(const struct cli_context *context, int argc, char **argv);
@@ -90,6 +92,16 @@ int cli_parse_operand(const struct cli_command *command, const struct cli_option
  * was started with, for as long as it runs. One that is too long is cut, and too long still. */
 enum { CLI_URL_SIZE = 1025 };
 void cli_take_url(char out[CLI_URL_SIZE], char *word);
+
+/* The store's URL for a holdfast below, with its password: store_fd.c */
+
+/* A descriptor for CMD to inherit; -1: url has no password (or there is no memory). shown is what
+ * CMD gets as HOLDFAST_STORE. */
+int cli_store_fd_make(const char *url, const char *shown);
+/* The URL that a holdfast above handed down together with shown. NONE: there is no such thing, or
+ * it is about another store. CLOSED: there was, but its descriptor did not come down to us. */
+enum cli_store_fd { CLI_STORE_FD_NONE, CLI_STORE_FD_READ, CLI_STORE_FD_CLOSED };
+enum cli_store_fd cli_store_fd_read(const char *shown, char out[CLI_URL_SIZE]);
 
 /* The candidate (the list ends with NULL) that word is a slip of, or NULL. */
 const char *cli_suggest(const char *word, const char *const *candidates);

@@ -172,6 +172,8 @@ static enum hf_status check_options(struct hf_store *store, const char *name,
         return hf__fail(err, HF_INVALID,
                         "lock \"%.60s\": a ttl is at least %d ms and at most a day", name,
                         HF_TTL_MIN_MS);
+    if (out->ttl_ms > hf_store_max_ttl_ms(store))
+        return hf__ttl_too_long(store, name, out->ttl_ms, err);
     if (out->detached && (store->base->ops->features & HF_FEATURE_DETACHED) == 0)
         return hf__fail(err, HF_UNSUPPORTED, "lock \"%.60s\": store %.120s has no detached leases",
                         name, store->url);

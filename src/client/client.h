@@ -109,6 +109,10 @@ void hf__store_end(struct hf_store *store);
 /* Drops a reference, with the lock held; unlocks, and frees the store with the last one. */
 void hf__store_unref(struct hf_store *store);
 
+/* HF_INVALID: a ttl above hf_store_max_ttl_ms. */
+enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, uint32_t ttl_ms,
+                                struct hf_error *err);
+
 /* lease.c: the parts of a lease's life that acquire.c and keeper.c share. */
 
 /* A lease that is not granted yet and not in the store's list. */

@@ -222,6 +222,19 @@ uint32_t hf_store_max_ttl_ms(const struct hf_store *store)
     return max_ttl_ms != NULL ? max_ttl_ms(store->base) : HF_TTL_MAX_MS;
 }
 
+enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, uint32_t ttl_ms,
+                                struct hf_error *err)
+{
+    char asked[32], longest[32];
+
+    (void)hf__format_duration(asked, sizeof asked, ttl_ms);
+    (void)hf__format_duration(longest, sizeof longest, hf_store_max_ttl_ms(store));
+    return hf__fail(err, HF_INVALID,
+                    "lock \"%.60s\" in store %.80s: a ttl of %s is longer than the store grants, "
+                    "which is %s (its max_ttl)",
+                    name, store->url, asked, longest);
+}
+
 int hf_store_life_fd(struct hf_store *store)
 {
     int (*life_fd)(struct hf_store_base *) = HF__SLOT(store->base->ops, life_fd);
@@ -273,6 +286,19 @@ enum hf_status hf_repair(const char *url, uint64_t above, struct hf_error *repor
     if (HF__SLOT(ops, repair) == NULL)
         return hf__fail(report, HF_UNSUPPORTED, "this kind of store has nothing to repair");
     return ops->repair(&hf__host, url, above, report);
+}
+
+enum hf_status hf_quarantine(struct hf_store *store, struct hf_error *err)
+{
+    enum hf_status status = hf__store_begin(store, err);
+
+    if (status != HF_OK)
+        return status;
+    if (HF__SLOT(store->base->ops, quarantine) != NULL)
+        status = store->base->ops->quarantine(store->base,
+                                              hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS, err);
+    hf__store_end(store);
+    return status == HF_OK ? hf__ok(err) : status;
 }
 
 enum hf_status hf_end_quarantine(struct hf_store *store, const char *reason,
