@@ -2,7 +2,7 @@
  */
 #include "../support/check.h"
 #include "base/base.h"
-#include "stores/redis/conn.h"
+#include "stores/redis/wire/conn.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

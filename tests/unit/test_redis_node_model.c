@@ -4,7 +4,7 @@
 
 #include "../support/check.h"
 #include "base/base.h"
-#include "stores/redis/conn.h"
+#include "stores/redis/wire/conn.h"
 #include "stores/redis/script.h"
 
 #include <arpa/inet.h>

@@ -6,7 +6,7 @@
  * expired. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* call.c - one request and its answer, wherever the key may live. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* list.c - what is held, by whom, for how long, and who waits. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* quarantine.c - what is said of a server that grants nothing yet, and ending that by hand. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,20 +1,25 @@
 /* redis.h - the store and its servers, as the parts of the plugin know them.
  *
- *   redis.c    the table of operations: open, close
- *   acquire.c  taking a lock and waiting for it
- *   hold.c     renewing and releasing it
- *   list.c     what is held
- *   fence.c    fenced keys
- *   guard.c    the incarnation guard; quarantine.c says what it means, and ends it by hand
- *   vouched.c  whose token is known to be whose
- *   call.c     one request and its answer, wherever the key may live
- *   route.c    which server that is: fixed, by cluster slot, or by the sentinels
- *   pool.c     connections to one server
+ *   store.c        the table of operations: open, close
+ *   acquire.c      taking a lock and waiting for it
+ *   hold.c         renewing and releasing it
+ *   list.c         what is held
+ *   url.c          what the URL says
+ *   errors.c       what an answer means, and what is said about it
+ *   fence.c        fenced keys
+ *   incarnation.c  whether a server is still the one that granted; quarantine.c says what that
+ *                  means, and ends it by hand
+ *   vouched.c      whose token is known to be whose
+ *   call.c         one request and its answer, wherever the key may live
+ *   route.c        which server that is: fixed, by cluster slot, or by the sentinels
+ *   keys.c script.c  what a lock is called there, and the scripts that work on it
+ *   wire/          connections to one server, TLS, requests and replies
+ *   redlock/       the store redlock: on top of these servers
  */
 #ifndef HF_STORES_REDIS_REDIS_H
 #define HF_STORES_REDIS_REDIS_H
 
-#include "stores/redis/conn.h"
+#include "stores/redis/wire/conn.h"
 #include "stores/redis/keys.h"
 #include "stores/redis/script.h"
 #include <holdfast/store.h>
@@ -88,7 +93,7 @@ struct rd_answer {
     struct rd_node *node;    /* who answered */
 };
 
-/* pool.c */
+/* wire/pool.c */
 
 struct rd_node *rd_node_open(const struct rd_store *store, const struct rd_address *address);
 /* forked: the connections belong to the parent process, nothing is said on them. */
@@ -108,7 +113,7 @@ enum hf_status rd_node_ask(struct rd_node *node, const struct rd_request *reques
 enum hf_status rd_node_fail(const struct rd_node *node, enum hf_status status, const char *why,
                             struct hf_error *err);
 
-/* auth.c: what a new connection says first: who we are, which database. */
+/* wire/auth.c: what a new connection says first: who we are, which database. */
 enum hf_status rd_greet(const struct rd_node *node, struct rd_conn *conn,
                         const struct rd_patience *patience, struct hf_error *err);
 
@@ -159,7 +164,7 @@ struct rd_call {
 enum hf_status rd_call(struct rd_store *store, const struct rd_call *call, struct rd_answer *out,
                        bool *undone, struct hf_error *err);
 
-/* guard.c */
+/* incarnation.c */
 
 /* What a handshake said. */
 struct rd_met {

@@ -1,7 +1,7 @@
 /* route.c - which server has a key: a fixed one, one of a cluster, or whom the sentinels name. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <stdio.h>
 #include <string.h>

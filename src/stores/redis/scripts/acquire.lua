@@ -4,7 +4,7 @@
 --       5 "ttl flags owner label"  6 '' unless in a cluster: the shape() that is known to be settled
 -- Answers the token, {'busy', look again in ms, pttl, token, label, kind}, {'new'}, {'replica'},
 -- {'unmet'} or {'corrupt', 'record' or 'clock'}.
--- include lib/guard.lua
+-- include lib/incarnation.lua
 local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not exact
 local owner, ttl = ARGV[1], ARGV[2]
 

@@ -1,6 +1,6 @@
 /* net.h - waiting for sockets, with a deadline and a cancel fd. */
-#ifndef HF_STORES_REDIS_NET_H
-#define HF_STORES_REDIS_NET_H
+#ifndef HF_STORES_REDIS_WIRE_NET_H
+#define HF_STORES_REDIS_WIRE_NET_H
 
 #include "stores/redis/url.h"
 
@@ -19,4 +19,4 @@ enum rd_wait rd_wait(int fd, short events, const struct rd_patience *patience);
  * where there is time and nothing to cancel. Everything else passes MSG_DONTWAIT. */
 enum { RD_SLICE_MS = 20 };
 
-#endif /* HF_STORES_REDIS_NET_H */
+#endif /* HF_STORES_REDIS_WIRE_NET_H */

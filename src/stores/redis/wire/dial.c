@@ -1,5 +1,5 @@
 /* dial.c - a connection on its way. */
-#include "stores/redis/dial.h"
+#include "stores/redis/wire/dial.h"
 #include "base/base.h"
 
 #include <errno.h>

@@ -1,12 +1,12 @@
-/* redlock_link.c - one connection to a node, from nothing to ready. Nothing here waits: whoever has
+/* link.c - one connection to a node, from nothing to ready. Nothing here waits: whoever has
  * a link on its way polls its descriptor beside those of the other nodes.
  *
  * A link may owe answers that nobody waits for any more: those of a node that was slower than the
  * majority. Requests and answers keep their order, so whoever takes the link next sends behind
  * them, and the answers owed are read past. */
-#include "stores/redis/redlock.h"
+#include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * hiredis' reader does the parsing; the tree is ours, with a limit on everything a server can
  * choose: depth, number of items, bytes. */
-#ifndef HF_STORES_REDIS_REPLY_H
-#define HF_STORES_REDIS_REPLY_H
+#ifndef HF_STORES_REDIS_WIRE_REPLY_H
+#define HF_STORES_REDIS_WIRE_REPLY_H
 
 #include <holdfast.h>
 
@@ -55,4 +55,4 @@ bool rd_reply_is(const struct rd_reply *reply, const char *word);
 /* The number of an INTEGER or of decimal digits in a STRING; `otherwise` for everything else. */
 int64_t rd_reply_number(const struct rd_reply *reply, int64_t otherwise);
 
-#endif /* HF_STORES_REDIS_REPLY_H */
+#endif /* HF_STORES_REDIS_WIRE_REPLY_H */

@@ -1,5 +1,5 @@
-/* redlock_open.c - telling of a quarantine, and ending it by hand at every node that is in one. */
-#include "stores/redis/redlock.h"
+/* quarantine.c - telling of a quarantine, and ending it by hand at every node that is in one. */
+#include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
 
 #include <stdio.h>

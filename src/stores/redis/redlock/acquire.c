@@ -1,7 +1,7 @@
-/* redlock_acquire.c - taking a lock at a majority of the nodes.
+/* acquire.c - taking a lock at a majority of the nodes.
  *
  * src/core/quorum.c decides; here the requests are written and the answers read. */
-#include "stores/redis/redlock.h"
+#include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* auth.c - what a new connection says first. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* redlock_trouble.c - what to say when too few nodes are of use. */
-#include "stores/redis/redlock.h"
+/* errors.c - what to say when too few nodes are of use. */
+#include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
 
 #include <string.h>

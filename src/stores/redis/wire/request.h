@@ -1,6 +1,6 @@
 /* request.h - writing commands the way Redis reads them. */
-#ifndef HF_STORES_REDIS_REQUEST_H
-#define HF_STORES_REDIS_REQUEST_H
+#ifndef HF_STORES_REDIS_WIRE_REQUEST_H
+#define HF_STORES_REDIS_WIRE_REQUEST_H
 
 #include <holdfast.h>
 
@@ -26,4 +26,4 @@ void rd_request_number(struct rd_request *request, int64_t number);
 /* A whole command of plain words; the list ends with NULL. */
 void rd_request_command(struct rd_request *request, const char *const *words);
 
-#endif /* HF_STORES_REDIS_REQUEST_H */
+#endif /* HF_STORES_REDIS_WIRE_REQUEST_H */

@@ -1,5 +1,5 @@
-/* redlock_node.c - one node of a redlock: who it is, whether it votes, what is owed to it. */
-#include "stores/redis/redlock.h"
+/* node.c - one node of a redlock: who it is, whether it votes, what is owed to it. */
+#include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
 
 #include <stdio.h>

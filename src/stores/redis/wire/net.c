@@ -1,5 +1,5 @@
 /* net.c - waiting with a deadline and a cancel fd. */
-#include "stores/redis/net.h"
+#include "stores/redis/wire/net.h"
 #include "base/base.h"
 
 enum rd_wait rd_wait(int fd, short events, const struct rd_patience *patience)

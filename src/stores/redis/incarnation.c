@@ -1,8 +1,8 @@
-/* guard.c - the incarnation guard, our side of it. The decisions are in scripts/handshake.lua,
- * where the server's clock and replication id are. */
+/* incarnation.c - the incarnation guard, our side of it. The decisions are in
+ * scripts/handshake.lua, where the server's clock and replication id are. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,20 +1,20 @@
 /* redlock.h - one lock over N independent masters.
  *
- *   redlock.c        opening and closing
- *   redlock_node.c   one node: who it is, whether it votes, what has to be released there yet
- *   redlock_link.c   one connection to a node, from nothing to ready, without waiting
- *   redlock_pool.c   those that wait for the next caller
- *   redlock_clock.c  how far the nodes' clocks are from each other
- *   redlock_round.c  one request to every node at once, and the answers as they come
- *   redlock_trouble.c
- *                    what to say when too few of them are of use
- *   redlock_acquire.c, redlock_hold.c
- *                    acquire; renew and release: src/core/quorum.c decides, these ask
- *   redlock_list.c   what a majority of the nodes says is held
- *   redlock_open.c   telling of a quarantine, and ending it by hand
+ *   store.c            opening and closing
+ *   acquire.c, hold.c  acquire; renew and release: src/core/quorum.c decides, these ask
+ *   list.c             what a majority of the nodes says is held
+ *   errors.c           what to say when too few nodes are of use
+ *   quarantine.c       telling of a quarantine, and ending it by hand
+ *   round.c            one request to every node at once, and the answers as they come
+ *   pool.c             the links that wait for the next caller
+ *   link.c             one connection to a node, from nothing to ready, without waiting
+ *   node.c             one node: who it is, whether it votes, what has to be released there yet
+ *   clock.c            how far the nodes' clocks are from each other
+ *
+ * Each calls those below it and is not called by them.
  */
-#ifndef HF_STORES_REDIS_REDLOCK_H
-#define HF_STORES_REDIS_REDLOCK_H
+#ifndef HF_STORES_REDIS_REDLOCK_REDLOCK_H
+#define HF_STORES_REDIS_REDLOCK_REDLOCK_H
 
 #include "core/quorum.h"
 #include "stores/redis/redis.h"
@@ -65,13 +65,13 @@ struct rl_store {
     int64_t timeout_ms; /* what a round may wait for one node */
 };
 
-/* redlock.c */
+/* store.c */
 enum hf_status rl_open(const struct hf_host *host, const char *url, bool to_look,
                        int64_t deadline_ns, struct hf_store_base **out, struct hf_error *err);
 
 struct rl_link;
 
-/* redlock_node.c */
+/* node.c */
 
 /* Whether the node votes, as far as we know. HF_OK: id is its incarnation. HF_UNKNOWN: it has to be
  * met. The rest, with its text: HF_QUARANTINE with err->retry_after_ms, HF_INVALID and others. */
@@ -94,7 +94,7 @@ void rl_debts_add(struct rl_debts *debts, const struct rl_debt *debt);
 /* Sends what is owed over a link that is ready. */
 void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link);
 
-/* redlock_link.c */
+/* link.c */
 
 /* One connection to a node, and how far it has come. */
 enum rl_state { RL_CONNECTING, RL_MEETING, RL_READY };
@@ -136,7 +136,7 @@ bool rl_link_send(struct rl_link *link, const struct rd_request *request);
 /* The next answer that is not owed to nobody, if it has come. False: the connection broke. */
 bool rl_link_glance(struct rl_link *link, struct rd_reply **reply);
 
-/* redlock_clock.c */
+/* clock.c */
 
 /* How far from each other clocks must not be. */
 int64_t rl_clocks_apart_us(const struct rl_store *store);
@@ -147,14 +147,14 @@ void rl_clocks_warn(struct rl_store *store);
 /* HF_INVALID: no majority of the clocks is close together. */
 enum hf_status rl_clocks_fail(struct rl_store *store, const char *lock, struct hf_error *err);
 
-/* redlock_pool.c */
+/* pool.c */
 
 /* A link of one's own, ready or on its way. NULL: the node is not tried at present; err tells. */
 struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_error *err);
 /* Gives it back, for the next one; also if it is on its way. Takes NULL. */
 void rl_link_give(struct rl_store *store, unsigned index, struct rl_link *link);
 
-/* redlock_trouble.c */
+/* errors.c */
 
 /* What is wrong with the nodes. */
 struct rl_troubles {
@@ -173,7 +173,7 @@ const char *rl_trouble_text(const struct rl_store *store, const struct rl_troubl
 enum hf_status rl_too_few(const struct rl_store *store, const char *lock,
                           const struct rl_troubles *troubles, struct hf_error *err);
 
-/* redlock_round.c */
+/* round.c */
 
 enum rl_event {
     RL_ANSWER,  /* with a reply                                       */
@@ -227,7 +227,7 @@ enum hf__quorum_action rl_round_time_out(const struct rl_round *round, struct hf
 /* How long to wait for the answers to what is sent now. */
 int64_t rl_round_deadline(const struct rl_round *round, int64_t limit_ns);
 
-/* redlock_acquire.c, redlock_hold.c, redlock_list.c: slots of the table */
+/* acquire.c, hold.c, list.c: slots of the table */
 enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -236,7 +236,7 @@ enum hf_status rl_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err);
 enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
-/* redlock_open.c: likewise */
+/* quarantine.c: likewise */
 enum hf_status rl_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err);
 enum hf_status rl_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,
                                  int64_t deadline_ns, struct hf_error *report);
@@ -244,4 +244,4 @@ enum hf_status rl_end_quarantine(struct hf_store_base *base, const char *label, 
 void rl_build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
                       uint64_t token);
 
-#endif /* HF_STORES_REDIS_REDLOCK_H */
+#endif /* HF_STORES_REDIS_REDLOCK_REDLOCK_H */

@@ -1,5 +1,5 @@
-/* redlock.c - the redlock store: opening and closing. */
-#include "stores/redis/redlock.h"
+/* store.c - the redlock store: opening and closing. */
+#include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
 
 #include <stdio.h>

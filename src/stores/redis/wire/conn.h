@@ -2,13 +2,13 @@
  *
  * The status tells whether the server may have acted: HF_UNREACHABLE means it cannot have seen the
  * whole request, HF_UNKNOWN that it may have. A connection that failed is broken for good. */
-#ifndef HF_STORES_REDIS_CONN_H
-#define HF_STORES_REDIS_CONN_H
+#ifndef HF_STORES_REDIS_WIRE_CONN_H
+#define HF_STORES_REDIS_WIRE_CONN_H
 
-#include "stores/redis/dial.h"
-#include "stores/redis/reply.h"
-#include "stores/redis/request.h"
-#include "stores/redis/tls.h"
+#include "stores/redis/wire/dial.h"
+#include "stores/redis/wire/reply.h"
+#include "stores/redis/wire/request.h"
+#include "stores/redis/wire/tls.h"
 
 struct rd_conn {
     int fd;               /* -1: a name is being looked up */
@@ -55,4 +55,4 @@ enum hf_status rd_conn_glance(struct rd_conn *conn, struct rd_reply **out);
 /* Whether a connection that was left alone is still fit for use: nothing came, nothing ended. */
 bool rd_conn_is_quiet(struct rd_conn *conn);
 
-#endif /* HF_STORES_REDIS_CONN_H */
+#endif /* HF_STORES_REDIS_WIRE_CONN_H */

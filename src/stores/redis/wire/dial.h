@@ -2,10 +2,10 @@
  * One that does not answer soon is not given up but joined by the next, and whichever answers first
  * is taken: an address that swallows everything costs a moment. Nothing is waited for here, so that
  * one caller may be on the way to several servers at once. */
-#ifndef HF_STORES_REDIS_DIAL_H
-#define HF_STORES_REDIS_DIAL_H
+#ifndef HF_STORES_REDIS_WIRE_DIAL_H
+#define HF_STORES_REDIS_WIRE_DIAL_H
 
-#include "stores/redis/net.h"
+#include "stores/redis/wire/net.h"
 #include <holdfast/store.h>
 
 /* A lost connection is an error of its socket after so long, also while nobody waits for an answer:
@@ -31,4 +31,4 @@ struct rd_dialled {
  * connected, close-on-exec and the caller's. */
 bool rd_dial_step(struct rd_dial *dial, struct rd_dialled *out);
 
-#endif /* HF_STORES_REDIS_DIAL_H */
+#endif /* HF_STORES_REDIS_WIRE_DIAL_H */

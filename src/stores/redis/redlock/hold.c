@@ -1,5 +1,5 @@
-/* redlock_hold.c - renewing, looking at and releasing a lock at a majority of the nodes. */
-#include "stores/redis/redlock.h"
+/* hold.c - renewing, looking at and releasing a lock at a majority of the nodes. */
+#include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* tls.c - TLS over a non-blocking socket, by OpenSSL. */
-#include "stores/redis/tls.h"
+#include "stores/redis/wire/tls.h"
 #include "base/base.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* conn.c - one connection to a Redis server. */
-#include "stores/redis/conn.h"
+#include "stores/redis/wire/conn.h"
 #include "base/base.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* tls.h - TLS over a non-blocking socket, by OpenSSL. SIGPIPE is never raised. */
-#ifndef HF_STORES_REDIS_TLS_H
-#define HF_STORES_REDIS_TLS_H
+#ifndef HF_STORES_REDIS_WIRE_TLS_H
+#define HF_STORES_REDIS_WIRE_TLS_H
 
-#include "stores/redis/net.h"
+#include "stores/redis/wire/net.h"
 #include <sys/types.h>
 
 struct rd_tls_config; /* certificates and rules; shared by the connections of a store */
@@ -29,4 +29,4 @@ void rd_tls_close(struct rd_tls *tls, bool silent);
 ssize_t rd_tls_read(struct rd_tls *tls, char *buf, size_t len, short *wants);
 ssize_t rd_tls_write(struct rd_tls *tls, const char *buf, size_t len, short *wants);
 
-#endif /* HF_STORES_REDIS_TLS_H */
+#endif /* HF_STORES_REDIS_WIRE_TLS_H */

@@ -1,7 +1,7 @@
-/* redis.c - the Redis store: its table of operations, opening and closing. */
+/* store.c - the Redis store: its table of operations, opening and closing. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/redlock.h"
+#include "stores/redis/redlock/redlock.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* redlock_list.c - what a majority of the nodes says is held. */
-#include "stores/redis/redlock.h"
+/* list.c - what a majority of the nodes says is held. */
+#include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
 
 #include <stdlib.h>

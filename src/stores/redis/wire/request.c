@@ -1,5 +1,5 @@
 /* request.c - writing commands the way Redis reads them. */
-#include "stores/redis/request.h"
+#include "stores/redis/wire/request.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* verdict.c - what an error reply means. */
-#include "stores/redis/verdict.h"
+/* errors.c - what an error reply means. */
+#include "stores/redis/errors.h"
 #include "base/base.h"
 #include "stores/redis/script.h"
 

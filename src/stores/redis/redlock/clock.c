@@ -1,7 +1,7 @@
-/* redlock_clock.c - how far the clocks of the nodes are from each other. Which of them count is
+/* clock.c - how far the clocks of the nodes are from each other. Which of them count is
  * decided by src/core/quorum.c, vote by vote; here they are remembered so that people can be told.
  */
-#include "stores/redis/redlock.h"
+#include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
 
 #include <stdio.h>

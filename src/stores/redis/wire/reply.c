@@ -1,5 +1,5 @@
 /* reply.c - a tree of replies on top of hiredis' reader. */
-#include "stores/redis/reply.h"
+#include "stores/redis/wire/reply.h"
 
 #include <errno.h>
 #include <hiredis/read.h>

@@ -1,7 +1,7 @@
-/* redlock_round.c - one request to every node at once, and the answers as they come. */
-#include "stores/redis/redlock.h"
+/* round.c - one request to every node at once, and the answers as they come. */
+#include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <stdio.h>
 #include <string.h>

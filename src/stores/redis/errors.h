@@ -1,9 +1,9 @@
-/* verdict.h - what an error reply means. Pure.
+/* errors.h - what an error reply means. Pure.
  *
  * Each of these is an answer, so the server did not silently act: those marked (again) prove that
  * the request was not executed and may be sent once more. */
-#ifndef HF_STORES_REDIS_VERDICT_H
-#define HF_STORES_REDIS_VERDICT_H
+#ifndef HF_STORES_REDIS_ERRORS_H
+#define HF_STORES_REDIS_ERRORS_H
 
 #include "stores/redis/url.h"
 
@@ -39,4 +39,4 @@ void rd_verdict_quote(char out[RD_QUOTE_MAX], const char *error);
 enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *store,
                                struct hf_error *err);
 
-#endif /* HF_STORES_REDIS_VERDICT_H */
+#endif /* HF_STORES_REDIS_ERRORS_H */
