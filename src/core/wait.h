@@ -52,11 +52,13 @@ struct hf__wait_step hf__wait_answered(struct hf__wait *wait, const struct hf__w
 
 /* A store's attempt that waits. */
 struct hf__wait_place {
-    int64_t wait_until_ns; /* the claim's                                                     */
-    int64_t ours_until_ns; /* so long the place in the queue outlives our silence; 0: there is none.
-                            * Set it whenever the store confirms the place                    */
-    bool settles; /* an unanswered request is settled by this store itself: by reading, or by
-                   * taking it back and going on with a fresh owner                  */
+    int64_t wait_until_ns; /* the claim's */
+    /* So long the place in the queue outlives our silence; 0: there is none, INT64_MAX: it lasts as
+     * long as we do. Set it whenever the store confirms the place. */
+    int64_t ours_until_ns;
+    /* This store settles an unanswered request itself: by reading, or by taking it back and going
+     * on with a fresh owner. */
+    bool settles;
     struct hf__backoff backoff;
 };
 void hf__wait_place_init(struct hf__wait_place *place, int64_t wait_until_ns);
