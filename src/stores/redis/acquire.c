@@ -221,7 +221,7 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
         return busy(a, answer, err);
     }
     if (rd_reply_is(answer->reply, "new")) {
-        rd_guard_forget(answer->node, a->met.id);
+        rd_incarnation_forget(answer->node, a->met.id);
         a->meet = answer->node;
         return HF_OK;
     }
@@ -271,8 +271,8 @@ static enum hf_status meet(struct attempt *a, const struct rd_patience *patience
             status = rd_route(a->store, a->slot, patience, &node, err);
         if (status != HF_OK)
             return status;
-        status = a->unmet ? rd_guard_meet(node, (int)a->slot, patience, &a->met, err)
-                          : rd_guard_pass(node, patience, &a->met, err);
+        status = a->unmet ? rd_incarnation_meet(node, (int)a->slot, patience, &a->met, err)
+                          : rd_incarnation_pass(node, patience, &a->met, err);
         if (status != HF_UNREACHABLE)
             break;
         rd_route_forget(a->store, node);

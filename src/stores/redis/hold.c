@@ -59,7 +59,7 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
 /* Whether this may be done without a script, which would compare the token as well. */
 static bool plainly(struct rd_store *store, struct rd_node *node, const struct hf_claim *claim)
 {
-    return rd_guard_skills(node).set_ifeq && !claim->detached && rd_vouched(store, claim);
+    return rd_incarnation_skills(node).set_ifeq && !claim->detached && rd_vouched(store, claim);
 }
 
 /* "SET key owner IFEQ owner PX ttl" */
@@ -251,7 +251,7 @@ static void pass_on(struct rd_store *store, const struct hf_claim *claim,
     char id[RD_INCARNATION_LEN + 1];
     struct rd_answer answer;
 
-    rd_guard_known(node, id);
+    rd_incarnation_known(node, id);
     rd_script_begin(&request, RD_SCRIPT_LEAVE, keys, 2);
     rd_request_word(&request, claim->owner);
     rd_request_word(&request, id);
@@ -306,14 +306,14 @@ enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *cla
     if (status != HF_OK)
         return status;
     node = likely_node(store, &keys, claim);
-    kind = node != NULL ? rd_guard_skills(node).delete_kind : RD_DELETE_SCRIPT;
+    kind = node != NULL ? rd_incarnation_skills(node).delete_kind : RD_DELETE_SCRIPT;
     if (kind != RD_DELETE_SCRIPT && rd_vouched(store, claim) &&
         release_plainly(store, claim, &keys, kind, &status, err))
         return status == HF_OK ? hf__ok(err) : status;
 
     call = urgent_call(store, claim, &keys, &request);
     if (node != NULL)
-        rd_guard_known(node, id);
+        rd_incarnation_known(node, id);
     rd_script_begin(&request, RD_SCRIPT_RELEASE, &keys, 3);
     rd_request_word(&request, claim->owner);
     rd_request_number(&request, (int64_t)claim->token);

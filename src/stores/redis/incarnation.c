@@ -1,4 +1,4 @@
-/* incarnation.c - the incarnation guard, our side of it. The decisions are in
+/* incarnation.c - whether a server is still the one that granted: our side of it. The decisions are in
  * scripts/handshake.lua, where the server's clock and replication id are. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
@@ -54,20 +54,20 @@ static void ask(struct rd_node *node, int slot, struct rd_request *request)
                        (const char *const[]){"SET", probe, "x", "IFEQ", "x", "PX", "1", NULL});
 }
 
-void rd_guard_inquire(struct rd_node *node, struct rd_request *request)
+void rd_incarnation_inquire(struct rd_node *node, struct rd_request *request)
 {
     char key[sizeof node->handshake_key];
 
     ask_who(node, -1, true, request, key);
 }
 
-void rd_guard_ask(struct rd_node *node, struct rd_request *request)
+void rd_incarnation_ask(struct rd_node *node, struct rd_request *request)
 {
     ask(node, -1, request);
 }
 
-enum hf_status rd_guard_load(struct rd_node *node, const struct rd_patience *patience,
-                             struct hf_error *err)
+enum hf_status rd_node_load(struct rd_node *node, const struct rd_patience *patience,
+                            struct hf_error *err)
 {
     struct rd_request request = {0};
     struct rd_reply *replies[RD_SCRIPT_COUNT];
@@ -98,7 +98,7 @@ static struct rd_skills skills_of(const struct rd_reply *commands, const struct 
     return skills;
 }
 
-struct rd_skills rd_guard_skills(struct rd_node *node)
+struct rd_skills rd_incarnation_skills(struct rd_node *node)
 {
     struct rd_skills skills;
 
@@ -139,8 +139,8 @@ static enum hf_status refused(const struct rd_node *node, const struct rd_reply 
                     shown, agreed, asked);
 }
 
-enum hf_status rd_guard_judge(const struct rd_node *node, const struct rd_reply *answer,
-                              struct hf_error *err)
+enum hf_status rd_incarnation_judge(const struct rd_node *node, const struct rd_reply *answer,
+                                    struct hf_error *err)
 {
     if (rd_reply_is(answer, "open"))
         return hf__ok(err);
@@ -200,8 +200,8 @@ static enum hf_status hear(struct rd_node *node, struct rd_reply *const *replies
     return status;
 }
 
-enum hf_status rd_guard_hear(struct rd_node *node, struct rd_reply *const *replies,
-                             struct hf_error *err)
+enum hf_status rd_incarnation_hear(struct rd_node *node, struct rd_reply *const *replies,
+                                   struct hf_error *err)
 {
     struct rd_met met = {0};
 
@@ -230,17 +230,17 @@ static enum hf_status shake_hands(struct rd_node *node, int slot,
                                   struct rd_met *out, struct hf_error *err)
 {
     struct rd_request request = {0};
-    struct rd_reply *replies[RD_GUARD_REPLIES];
+    struct rd_reply *replies[RD_MEETING_REPLIES];
     enum hf_status status;
 
     ask(node, slot, &request);
-    status = rd_node_ask(node, &request, RD_GUARD_REPLIES, patience, replies, err);
+    status = rd_node_ask(node, &request, RD_MEETING_REPLIES, patience, replies, err);
     rd_request_release(&request);
     if (status != HF_OK)
         return status;
     *outcome = outcome_of(replies[REPLY_HANDSHAKE]);
     status = hear(node, replies, out, err);
-    for (size_t i = 0; i < RD_GUARD_REPLIES; i++)
+    for (size_t i = 0; i < RD_MEETING_REPLIES; i++)
         rd_reply_free(replies[i]);
     return status;
 }
@@ -260,8 +260,9 @@ static bool try_other_place(struct rd_node *node)
     return another;
 }
 
-enum hf_status rd_guard_meet(struct rd_node *node, int slot, const struct rd_patience *patience,
-                             struct rd_met *out, struct hf_error *err)
+enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
+                                   const struct rd_patience *patience, struct rd_met *out,
+                                   struct hf_error *err)
 {
     enum hf_status status;
     bool loaded = false;
@@ -282,7 +283,7 @@ enum hf_status rd_guard_meet(struct rd_node *node, int slot, const struct rd_pat
             turned = true;
         } else if (outcome == OUTCOME_NO_SCRIPT) {
             loaded = true;
-            status = rd_guard_load(node, patience, err);
+            status = rd_node_load(node, patience, err);
             if (status != HF_OK)
                 return status;
         } else {
@@ -294,8 +295,8 @@ enum hf_status rd_guard_meet(struct rd_node *node, int slot, const struct rd_pat
     }
 }
 
-enum hf_status rd_guard_pass(struct rd_node *node, const struct rd_patience *patience,
-                             struct rd_met *out, struct hf_error *err)
+enum hf_status rd_incarnation_pass(struct rd_node *node, const struct rd_patience *patience,
+                                   struct rd_met *out, struct hf_error *err)
 {
     *out = (struct rd_met){0};
     pthread_mutex_lock(&node->lock);
@@ -304,10 +305,10 @@ enum hf_status rd_guard_pass(struct rd_node *node, const struct rd_patience *pat
         memcpy(out->shape, node->shape, sizeof out->shape);
     }
     pthread_mutex_unlock(&node->lock);
-    return out->id[0] != '\0' ? HF_OK : rd_guard_meet(node, -1, patience, out, err);
+    return out->id[0] != '\0' ? HF_OK : rd_incarnation_meet(node, -1, patience, out, err);
 }
 
-void rd_guard_meet_all(struct rd_store *store, const struct rd_patience *patience)
+void rd_incarnation_meet_all(struct rd_store *store, const struct rd_patience *patience)
 {
     struct rd_node *nodes[RD_NODES_MAX];
     size_t count;
@@ -321,11 +322,11 @@ void rd_guard_meet_all(struct rd_store *store, const struct rd_patience *patienc
 
         if (limit_ns < brief.deadline_ns)
             brief.deadline_ns = limit_ns;
-        (void)rd_guard_pass(nodes[i], &brief, &met, NULL);
+        (void)rd_incarnation_pass(nodes[i], &brief, &met, NULL);
     }
 }
 
-void rd_guard_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1])
+void rd_incarnation_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1])
 {
     pthread_mutex_lock(&node->lock);
     if (node->open)
@@ -335,7 +336,7 @@ void rd_guard_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1])
     pthread_mutex_unlock(&node->lock);
 }
 
-void rd_guard_forget(struct rd_node *node, const char *id)
+void rd_incarnation_forget(struct rd_node *node, const char *id)
 {
     pthread_mutex_lock(&node->lock);
     if (strcmp(node->incarnation, id) == 0)

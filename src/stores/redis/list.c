@@ -239,7 +239,7 @@ static enum hf_status ask_page(struct rd_node *node, const struct rd_request *re
         return status;
     for (size_t i = 0; i < count; i++)
         rd_reply_free(replies[i]);
-    status = rd_guard_load(node, patience, err);
+    status = rd_node_load(node, patience, err);
     return status == HF_OK ? rd_node_ask(node, request, count, patience, replies, err) : status;
 }
 

@@ -53,19 +53,19 @@ static enum hf_status inquire(struct rd_node *node, const struct rd_patience *pa
     struct rd_reply *reply = NULL;
     enum hf_status status;
 
-    rd_guard_inquire(node, &request);
+    rd_incarnation_inquire(node, &request);
     status = rd_node_ask(node, &request, 1, patience, &reply, err);
     if (status == HF_OK && reply->type == RD_REPLY_ERROR &&
         rd_verdict(reply->text) == RD_NOSCRIPT) {
         rd_reply_free(reply);
-        status = rd_guard_load(node, patience, err);
+        status = rd_node_load(node, patience, err);
         if (status == HF_OK)
             status = rd_node_ask(node, &request, 1, patience, &reply, err);
     }
     rd_request_release(&request);
     if (status != HF_OK)
         return status;
-    status = rd_guard_judge(node, reply, err);
+    status = rd_incarnation_judge(node, reply, err);
     rd_reply_free(reply);
     return status;
 }
@@ -143,15 +143,15 @@ static enum hf_status meet_and_end(struct rd_node *node, const char *label, cons
                                    struct hf_error *report)
 {
     struct rd_met met;
-    enum hf_status status = rd_guard_meet(node, -1, patience, &met, report);
+    enum hf_status status = rd_incarnation_meet(node, -1, patience, &met, report);
 
     if (status != HF_OK && status != HF_QUARANTINE)
         return status;
-    status = rd_guard_load(node, patience, report);
+    status = rd_node_load(node, patience, report);
     if (status == HF_OK)
         status = end_at(node, label, reason, patience, left_ms, report);
     if (status == HF_OK)
-        status = rd_guard_meet(node, -1, patience, &met, report);
+        status = rd_incarnation_meet(node, -1, patience, &met, report);
     return status;
 }
 

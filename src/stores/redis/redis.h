@@ -76,7 +76,7 @@ struct rd_store {
     struct rd_url url;
     struct rd_tls_config *tls;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* for what follows */
     struct rd_node *nodes[RD_NODES_MAX];
     size_t node_count;
     struct rd_node *master;   /* unless a cluster; NULL: the sentinels have to be asked */
@@ -177,34 +177,35 @@ struct rd_met {
 
 /* Learns which incarnation the server is, if it is not known. HF_OK: *out is filled in, it grants.
  * HF_QUARANTINE: with err->retry_after_ms. HF_INVALID: clients disagree about max_ttl. */
-enum hf_status rd_guard_pass(struct rd_node *node, const struct rd_patience *patience,
-                             struct rd_met *out, struct hf_error *err);
+enum hf_status rd_incarnation_pass(struct rd_node *node, const struct rd_patience *patience,
+                                   struct rd_met *out, struct hf_error *err);
 /* The same for a lock without a record in a slot of a cluster: asks whatever is known already, and
  * answers HF_QUARANTINE also if only locks without a record have to wait. slot -1: none. */
-enum hf_status rd_guard_meet(struct rd_node *node, int slot, const struct rd_patience *patience,
-                             struct rd_met *out, struct hf_error *err);
+enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
+                                   const struct rd_patience *patience, struct rd_met *out,
+                                   struct hf_error *err);
 /* After the first meeting with one server of a cluster: meets the others too, so that all begin to
  * be settled together, and not each when its turn comes. */
-void rd_guard_meet_all(struct rd_store *store, const struct rd_patience *patience);
+void rd_incarnation_meet_all(struct rd_store *store, const struct rd_patience *patience);
 /* What the server knows besides scripts, as far as it was asked. */
-struct rd_skills rd_guard_skills(struct rd_node *node);
-/* The same for one who waits elsewhere: writes the question, and takes its RD_GUARD_REPLIES in. */
-enum { RD_GUARD_REPLIES = 3 };
-void rd_guard_ask(struct rd_node *node, struct rd_request *request);
-enum hf_status rd_guard_hear(struct rd_node *node, struct rd_reply *const *replies,
-                             struct hf_error *err);
+struct rd_skills rd_incarnation_skills(struct rd_node *node);
+/* The same for one who waits elsewhere: writes the question, and takes its RD_MEETING_REPLIES in. */
+enum { RD_MEETING_REPLIES = 3 };
+void rd_incarnation_ask(struct rd_node *node, struct rd_request *request);
+enum hf_status rd_incarnation_hear(struct rd_node *node, struct rd_reply *const *replies,
+                                   struct hf_error *err);
 /* Whether it grants, for somebody who only reads: writes the question, which leaves no trace there,
  * and judges the one answer, which leaves none here. HF_OK, HF_QUARANTINE and the rest. */
-void rd_guard_inquire(struct rd_node *node, struct rd_request *request);
-enum hf_status rd_guard_judge(const struct rd_node *node, const struct rd_reply *answer,
-                              struct hf_error *err);
+void rd_incarnation_inquire(struct rd_node *node, struct rd_request *request);
+enum hf_status rd_incarnation_judge(const struct rd_node *node, const struct rd_reply *answer,
+                                    struct hf_error *err);
 /* Loads the scripts: HF_OK, or what is in the way. */
-enum hf_status rd_guard_load(struct rd_node *node, const struct rd_patience *patience,
-                             struct hf_error *err);
+enum hf_status rd_node_load(struct rd_node *node, const struct rd_patience *patience,
+                            struct hf_error *err);
 /* The incarnation if it is known and grants, else "". */
-void rd_guard_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1]);
+void rd_incarnation_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1]);
 /* The server says it is not that incarnation (any more). */
-void rd_guard_forget(struct rd_node *node, const char *id);
+void rd_incarnation_forget(struct rd_node *node, const char *id);
 
 /* vouched.c */
 

@@ -55,9 +55,9 @@ static enum hf_status meet(struct rd_store *store, const struct rd_patience *pat
     if (status == HF_OK)
         status = rd_route(store, 0, patience, &node, err);
     if (status == HF_OK)
-        status = rd_guard_pass(node, patience, &met, err);
+        status = rd_incarnation_pass(node, patience, &met, err);
     if (met.first && !store->url.to_look)
-        rd_guard_meet_all(store, patience);
+        rd_incarnation_meet_all(store, patience);
     if (status == HF_QUARANTINE || (status == HF_CORRUPT && store->url.to_look))
         return hf__ok(err);
     return status;

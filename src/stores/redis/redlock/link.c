@@ -170,10 +170,10 @@ static void meet(struct rl_store *store, unsigned index, struct rl_link *link, b
     if (greets)
         build_greeting(&store->rd.url, link, &request);
     build_scripts(&request);
-    rd_guard_ask(store->node[index].node, &request);
+    rd_incarnation_ask(store->node[index].node, &request);
     rd_request_command(&request, (const char *const[]){"INFO", "server", NULL});
     rd_request_command(&request, (const char *const[]){"TIME", NULL});
-    link->expected += SCRIPTS + RD_GUARD_REPLIES + IDENTITY_REPLIES;
+    link->expected += SCRIPTS + RD_MEETING_REPLIES + IDENTITY_REPLIES;
     if (!rl_link_send(link, &request))
         link->conn->broken = true;
     rd_request_clear(&request); /* it may have the password */
@@ -185,7 +185,7 @@ void rl_link_meet(struct rl_store *store, unsigned index, struct rl_link *link)
     meet(store, index, link, false);
 }
 
-/* What the answers before the guard's are worth: only errors matter. */
+/* What the answers before the handshake's are worth: only errors matter. */
 static enum hf_status hear_greeting(const struct rd_node *node, const struct rl_link *link,
                                     unsigned count, struct hf_error *err)
 {
@@ -206,7 +206,7 @@ static enum hf_status hear_greeting(const struct rd_node *node, const struct rl_
 static bool conclude(struct rl_store *store, unsigned index, struct rl_link *link,
                      struct hf_error *err)
 {
-    unsigned greeting = link->expected - RD_GUARD_REPLIES - IDENTITY_REPLIES;
+    unsigned greeting = link->expected - RD_MEETING_REPLIES - IDENTITY_REPLIES;
     bool welcome = hear_greeting(store->node[index].node, link, greeting, err) == HF_OK;
 
     if (welcome)

@@ -22,7 +22,7 @@ enum hf_status rl_node_vote(struct rl_store *store, unsigned index, char id[RD_I
     int64_t now_ns = now_of(store);
     enum hf_status status = HF_UNKNOWN;
 
-    rd_guard_known(node->node, id);
+    rd_incarnation_known(node->node, id);
     pthread_mutex_lock(&node->lock);
     if (now_ns < node->ask_at_ns) {
         status = node->no.code;
@@ -125,9 +125,9 @@ void rl_node_met(struct rl_store *store, unsigned index, struct rd_reply *const 
     struct rd_node *node = store->node[index].node;
     struct hf_error err = {0}, stranger = {0};
 
-    if (rd_guard_hear(node, replies, &err) != HF_OK)
+    if (rd_incarnation_hear(node, replies, &err) != HF_OK)
         name_node(store, index, &err);
-    if (identify(store, index, replies + RD_GUARD_REPLIES, late, &stranger) != HF_OK)
+    if (identify(store, index, replies + RD_MEETING_REPLIES, late, &stranger) != HF_OK)
         err = stranger;
     set_verdict(store, index, &err);
 }
@@ -140,9 +140,9 @@ void rl_node_unload(struct rl_store *store, unsigned index)
     pthread_mutex_lock(&node->lock);
     node->ask_at_ns = 0;
     pthread_mutex_unlock(&node->lock);
-    rd_guard_known(node->node, id);
+    rd_incarnation_known(node->node, id);
     if (id[0] != '\0')
-        rd_guard_forget(node->node, id);
+        rd_incarnation_forget(node->node, id);
 }
 
 void rl_node_reached(struct rl_store *store, unsigned index, bool reached)

@@ -25,7 +25,7 @@ struct ending {
 
 static void inquire_at(struct inquiry *q, unsigned index)
 {
-    rd_guard_inquire(q->store->node[index].node, &q->round.request);
+    rd_incarnation_inquire(q->store->node[index].node, &q->round.request);
     (void)rl_round_send(&q->round, index);
 }
 
@@ -34,7 +34,7 @@ static void hear_inquiry(struct inquiry *q, unsigned index, const struct rd_repl
     struct hf_error said;
     unsigned at = q->waiting;
 
-    switch ((int)rd_guard_judge(q->store->node[index].node, reply, &said)) {
+    switch ((int)rd_incarnation_judge(q->store->node[index].node, reply, &said)) {
     case HF_OK:
         q->votes++;
         return;

@@ -39,7 +39,7 @@ struct rl_debts {
     size_t count;
 };
 
-/* One node, in addition to what rd_node knows. The lock guards everything below it. */
+/* One node, in addition to what rd_node knows. The lock is for everything below it. */
 struct rl_node {
     struct rd_node *node;
     pthread_mutex_t lock;
@@ -77,7 +77,7 @@ struct rl_link;
  * met. The rest, with its text: HF_QUARANTINE with err->retry_after_ms, HF_INVALID and others. */
 enum hf_status rl_node_vote(struct rl_store *store, unsigned index, char id[RD_INCARNATION_LEN + 1],
                             struct hf_error *err);
-/* Takes in what it answered when it was met: the guard's replies, INFO server, TIME. late: TIME is
+/* Takes in what it answered when it was met: the handshake's replies, INFO server, TIME. late: TIME is
  * no use any more. */
 void rl_node_met(struct rl_store *store, unsigned index, struct rd_reply *const *replies,
                  bool late);

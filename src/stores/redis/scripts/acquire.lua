@@ -8,7 +8,7 @@
 local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not exact
 local owner, ttl = ARGV[1], ARGV[2]
 
-local changed = guard(ARGV[3])
+local changed = check_incarnation(ARGV[3])
 if changed then
     return {changed}
 end

@@ -6,7 +6,7 @@
 -- include lib/incarnation.lua
 local LOG_MAX = 4096 -- bytes of what is kept about earlier ones
 
-local changed = guard(ARGV[1])
+local changed = check_incarnation(ARGV[1])
 if changed then
     return {changed}
 end

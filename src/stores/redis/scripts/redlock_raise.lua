@@ -3,7 +3,7 @@
 -- ARGV  1 owner  2 token  3 incarnation
 -- Answers 1, {'refused'}, {'new'} or {'replica'}.
 -- include lib/incarnation.lua
-local changed = guard(ARGV[3])
+local changed = check_incarnation(ARGV[3])
 if changed then
     return {changed}
 end

@@ -52,7 +52,7 @@ end
 
 -- After the lock became free: to the next one, unless this server may have forgotten a holder.
 local function pass_on(id)
-    if guard(id) then
+    if check_incarnation(id) then
         return
     end
     local now = clock_us()
