@@ -1,11 +1,12 @@
 /* acquire.c - taking a lock, and waiting for it.
  *
  * One request takes a free lock. Otherwise the same request puts us into the queue, and we sleep in
- * a blocking pop until the one before us hands over, or until it is time to look again; then the
- * same request once more, which confirms a hand-over, keeps our place, or takes a lock that
+ * a blocking pop until the one before us hands over, or until it is time to ask again; then the
+ * same request once more, which confirms a hand-over, stays in the queue, or takes a lock that
  * expired. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
+#include "core/wait.h"
 #include "stores/redis/errors.h"
 
 #include <stdio.h>
@@ -13,8 +14,7 @@
 
 #define LEAVE_MS       2000 /* what undoing an unanswered request may cost       */
 #define LEAVE_AGAIN_MS 500  /* the same if the undo is on its way already        */
-#define UNREACHABLE_MS 250  /* the pause before a waiting acquire tries again    */
-#define PLACE_MS       3000 /* how long the queue keeps a place: LEASE_MS of queue.lua */
+#define QUEUE_MS       3000 /* how long the queue keeps a silent waiter: LEASE_MS of queue.lua */
 #define BRIEFLY_MS     100  /* the pause before a moving slot is asked for again */
 
 struct attempt {
@@ -31,13 +31,13 @@ struct attempt {
     bool known;           /* the server may have us in its queue, or as the holder */
     bool undone;          /* what takes it back was sent, and may arrive           */
     struct rd_node *node; /* who said busy */
-    int64_t look_ms;      /* when to look again */
-    int64_t queued_ns;    /* when the request was sent that was answered with busy */
+    int64_t again_ns;     /* when to ask again, if nobody wakes us */
+    struct hf__wait_place queue;
 };
 
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err);
-static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err);
-static enum hf_status sleep_ms(struct attempt *a, int64_t ms, struct hf_error *err);
+static enum hf_status sleep_in_queue(struct attempt *a, int64_t until_ns, struct hf_error *err);
+static enum hf_status pause_until(struct attempt *a, int64_t until_ns, struct hf_error *err);
 static void leave(struct attempt *a);
 
 static bool waits(const struct attempt *a)
@@ -45,19 +45,12 @@ static bool waits(const struct attempt *a)
     return a->claim->wait_until_ns != 0;
 }
 
-static int64_t wait_left_ns(const struct attempt *a)
+static uint32_t dice_of(const struct attempt *a)
 {
-    int64_t now_ns = a->store->base.host->now_ns();
+    uint32_t dice;
 
-    return a->claim->wait_until_ns <= now_ns ? 0 : a->claim->wait_until_ns - now_ns;
-}
-
-/* Nothing was asked, and our place in the queue is still ours: it would be a pity to lose it over a
- * trouble that passes. Whatever lasts longer, or is of another kind, is told: the caller knows
- * whether there is time to begin anew. */
-static bool keeps_place(const struct attempt *a)
-{
-    return a->known && a->store->base.host->now_ns() - a->queued_ns < PLACE_MS * HF__NS_PER_MS;
+    a->store->base.host->random(&dice, sizeof dice);
+    return dice;
 }
 
 static enum hf_status prepare(struct attempt *a, struct rd_store *store,
@@ -84,11 +77,26 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
     a->known = false;
     a->undone = false;
     a->node = NULL;
-    a->look_ms = 0;
-    a->queued_ns = 0;
+    a->again_ns = 0;
+    hf__wait_place_init(&a->queue, claim->wait_until_ns);
     a->slot = rd_route_slot(store, &a->keys);
     a->budget_ns = claim->deadline_ns - store->base.host->now_ns();
     return HF_OK;
+}
+
+/* Whether to ask again after that answer, once it is time; else *status is the last word. */
+static bool waits_on(struct attempt *a, enum hf_status *status, struct hf_error *err)
+{
+    struct hf__wait_answer answer = {
+        .status = *status, .retry_after_ms = err->retry_after_ms, .look_ns = a->again_ns};
+    struct hf__wait_step step =
+        hf__wait_queued(&a->queue, &answer, a->store->base.host->now_ns(), dice_of(a));
+
+    if (step.next == HF__WAIT_RETURN)
+        return false;
+    *status = step.next == HF__WAIT_SLEEP ? sleep_in_queue(a, step.until_ns, err)
+                                          : pause_until(a, step.until_ns, err);
+    return *status == HF_OK;
 }
 
 enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *claim,
@@ -105,26 +113,18 @@ enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *cla
         return status;
     do {
         status = try_once(&a, grant, err);
-        if (wait_left_ns(&a) == 0)
-            break;
-        if (status == HF_BUSY)
-            status = sleep_in_queue(&a, err);
-        else if (status == HF_UNREACHABLE && keeps_place(&a))
-            status = sleep_ms(&a, UNREACHABLE_MS, err);
-        else
-            break;
-    } while (status == HF_OK);
+    } while (status != HF_OK && waits_on(&a, &status, err));
     if (status != HF_OK && a.known)
         leave(&a);
     rd_request_release(&a.request);
     return status == HF_OK ? hf__ok(err) : status;
 }
 
-static struct rd_patience request_patience(const struct attempt *a)
+static struct hf__patience request_patience(const struct attempt *a)
 {
-    return (struct rd_patience){.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
-                                                            a->budget_ns > 0 ? a->budget_ns : 0),
-                                .cancel_fd = waits(a) ? a->claim->cancel_fd : -1};
+    return (struct hf__patience){.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
+                                                             a->budget_ns > 0 ? a->budget_ns : 0),
+                                 .cancel_fd = waits(a) ? a->claim->cancel_fd : -1};
 }
 
 static void build(struct attempt *a)
@@ -164,7 +164,7 @@ static void build_leave(void *data, struct rd_request *request)
     rd_request_word(request, a->met.id);
 }
 
-/* {'busy', look again in ms, pttl, token, label, kind}: who holds it. */
+/* {'busy', ask again in ms, pttl, token, label, kind}: who holds it. */
 static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, struct hf_error *err)
 {
     const struct rd_reply *reply = answer->reply;
@@ -177,8 +177,9 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
 
     hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 4)));
     a->node = answer->node;
-    a->queued_ns = answer->sent_at_ns;
-    a->look_ms = rd_reply_number(rd_reply_at(reply, 1), 1000);
+    a->queue.ours_until_ns = hf__time_add(answer->sent_at_ns, QUEUE_MS * HF__NS_PER_MS);
+    a->again_ns = hf__time_add(a->store->base.host->now_ns(),
+                               rd_reply_number(rd_reply_at(reply, 1), 1000) * HF__NS_PER_MS);
     if (left_ms >= 0)
         (void)hf__format_duration(left, sizeof left, left_ms);
     if (strcmp(kind, "ours") == 0)
@@ -186,9 +187,10 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
                         "lock \"%.60s\" in store %.60s is held by %.60s (token %s), for %s yet",
                         name, shown, label, rd_reply_text(rd_reply_at(reply, 3)), left);
     if (strcmp(kind, "waiter") == 0)
-        return hf__fail(err, HF_BUSY,
-                        "lock \"%.60s\" in store %.80s is just being handed to the next in line",
-                        name, shown);
+        return hf__fail(
+            err, HF_BUSY,
+            "lock \"%.60s\" in store %.80s is just being handed to the next in the queue", name,
+            shown);
     return hf__fail(
         err, HF_BUSY,
         "lock \"%.60s\" in store %.80s is held by a client that is not holdfast, for %s "
@@ -242,23 +244,26 @@ static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)
 }
 
 /* HF_OK: there is time for another try. */
-static enum hf_status pause_briefly(struct attempt *a, const struct rd_patience *patience,
+static enum hf_status pause_briefly(struct attempt *a, const struct hf__patience *patience,
                                     struct hf_error *err)
 {
-    struct rd_patience pause = *patience;
+    int64_t until_ns = a->store->base.host->now_ns() + BRIEFLY_MS * HF__NS_PER_MS;
 
-    pause.deadline_ns = a->store->base.host->now_ns() + BRIEFLY_MS * HF__NS_PER_MS;
-    if (rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED)
-        return cancelled(a, err);
-    if (pause.deadline_ns < patience->deadline_ns)
+    switch (hf__patience_pause(patience, until_ns)) {
+    case HF__WAITED_READY:
         return HF_OK;
+    case HF__WAITED_CANCELLED:
+        return cancelled(a, err);
+    case HF__WAITED_TIMEOUT:
+        break;
+    }
     return hf__fail(err, HF_UNREACHABLE,
                     "lock \"%.60s\" in store %.80s: its slot is on the move between two servers",
                     a->claim->name, a->store->url.shown);
 }
 
 /* Finds the server, and learns of it what the request has to say. */
-static enum hf_status meet(struct attempt *a, const struct rd_patience *patience,
+static enum hf_status meet(struct attempt *a, const struct hf__patience *patience,
                            struct hf_error *err)
 {
     enum hf_status status = HF_OK;
@@ -288,7 +293,7 @@ static enum hf_status meet(struct attempt *a, const struct rd_patience *patience
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
     enum { TRIES_MAX = 50, QUICK_MAX = 4 };
-    struct rd_patience patience = request_patience(a);
+    struct hf__patience patience = request_patience(a);
 
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         struct rd_call call = {.lock = a->claim->name,
@@ -321,22 +326,22 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
                     a->store->url.shown);
 }
 
-static enum hf_status sleep_ms(struct attempt *a, int64_t ms, struct hf_error *err)
+static enum hf_status pause_until(struct attempt *a, int64_t until_ns, struct hf_error *err)
 {
-    int64_t until_ns = a->store->base.host->now_ns() + ms * HF__NS_PER_MS;
-    struct rd_patience pause = {.cancel_fd = a->claim->cancel_fd};
+    struct hf__patience patience = {.deadline_ns = a->claim->wait_until_ns,
+                                    .cancel_fd = a->claim->cancel_fd};
 
-    pause.deadline_ns = until_ns < a->claim->wait_until_ns ? until_ns : a->claim->wait_until_ns;
-    return rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED ? cancelled(a, err) : HF_OK;
+    return hf__patience_pause(&patience, until_ns) == HF__WAITED_CANCELLED ? cancelled(a, err)
+                                                                           : HF_OK;
 }
 
-/* Sleeps until somebody hands over, it is time to look, or the wait is over. */
-static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
+/* Sleeps until somebody hands over, or until it is time to ask again. */
+static enum hf_status sleep_in_queue(struct attempt *a, int64_t until_ns, struct hf_error *err)
 {
-    int64_t left_ns = wait_left_ns(a);
-    int64_t sleep_for_ms = a->look_ms > 0 ? a->look_ms : 1;
+    int64_t left_ns = until_ns - a->store->base.host->now_ns();
+    int64_t sleep_for_ms = left_ns > 0 ? left_ns / HF__NS_PER_MS + 1 : 1;
     struct rd_request request = {0};
-    struct rd_patience patience = request_patience(a);
+    struct hf__patience patience = request_patience(a);
     struct rd_reply *reply = NULL;
     struct rd_conn *conn;
     char wake[RD_SIDE_MAX];
@@ -344,8 +349,6 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
     enum hf_status status;
 
     rd_keys_wake(wake, &a->keys, a->claim->owner);
-    if (left_ns / HF__NS_PER_MS < sleep_for_ms)
-        sleep_for_ms = left_ns / HF__NS_PER_MS + 1;
     patience.deadline_ns = hf__time_add(patience.deadline_ns, sleep_for_ms * HF__NS_PER_MS);
     (void)snprintf(seconds, sizeof seconds, "%lld.%03lld", (long long)(sleep_for_ms / 1000),
                    (long long)(sleep_for_ms % 1000));
@@ -367,7 +370,9 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
              rd_verdict(reply->text) == RD_NOPERM)
         status = rd_verdict_fail(reply->text, a->claim->name, a->store->url.shown, err);
     else if (status != HF_OK || reply->type == RD_REPLY_ERROR)
-        status = sleep_ms(a, UNREACHABLE_MS, err);
+        status = pause_until(
+            a, hf__backoff_failed(&a->queue.backoff, a->store->base.host->now_ns(), dice_of(a)),
+            err);
     rd_reply_free(reply);
     return status;
 }
@@ -383,11 +388,10 @@ static void leave(struct attempt *a)
                            .urgent = true,
                            .patience = request_patience(a),
                            .request = &a->request};
-    int64_t limit_ns = a->store->base.host->now_ns() + limit_ms * HF__NS_PER_MS;
     struct rd_answer answer;
 
-    if (limit_ns < call.patience.deadline_ns)
-        call.patience.deadline_ns = limit_ns;
+    call.patience = hf__patience_until(&call.patience,
+                                       a->store->base.host->now_ns() + limit_ms * HF__NS_PER_MS);
     call.patience.cancel_fd = -1;
     rd_request_clear(&a->request);
     build_leave(a, &a->request);

@@ -24,7 +24,7 @@ enum next { NEXT_DONE, NEXT_AGAIN, NEXT_FAIL };
 
 /* Loads all scripts at once; what one of them was refused with takes the place of *reply. */
 static bool load_scripts(struct rd_node *node, struct rd_conn *conn,
-                         const struct rd_patience *patience, struct rd_reply **reply)
+                         const struct hf__patience *patience, struct rd_reply **reply)
 {
     struct rd_request request = {0};
     enum hf_status status;
@@ -56,8 +56,8 @@ static bool load_scripts(struct rd_node *node, struct rd_conn *conn,
  * the same way, where it cannot overtake; then an orderly end, so that the server reads both. */
 static bool send_undo(const struct rd_call *call, struct rd_conn *conn)
 {
-    struct rd_patience soon = {.deadline_ns = hf__now_ns() + UNDO_SEND_MS * HF__NS_PER_MS,
-                               .cancel_fd = -1};
+    struct hf__patience soon = {.deadline_ns = hf__now_ns() + UNDO_SEND_MS * HF__NS_PER_MS,
+                                .cancel_fd = -1};
     struct rd_request request = {0};
     bool sent;
 
@@ -118,11 +118,10 @@ static enum hf_status exchange(const struct rd_call *call, struct rd_node *node,
 static enum next pause_and_retry(const struct rd_call *call)
 {
     int64_t end_ns = hf__now_ns() + PAUSE_MS * HF__NS_PER_MS;
-    struct rd_patience pause = {.deadline_ns = end_ns, .cancel_fd = call->patience.cancel_fd};
 
-    if (end_ns >= call->patience.deadline_ns || rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED)
+    if (end_ns >= call->patience.deadline_ns)
         return NEXT_FAIL;
-    return NEXT_AGAIN;
+    return hf__patience_pause(&call->patience, end_ns) == HF__WAITED_READY ? NEXT_AGAIN : NEXT_FAIL;
 }
 
 /* The server to ask instead, after MOVED or ASK. */

@@ -19,7 +19,7 @@ static struct rd_call urgent_call(struct rd_store *store, const struct hf_claim 
 static struct rd_node *likely_node(struct rd_store *store, const struct rd_keys *keys,
                                    const struct hf_claim *claim)
 {
-    struct rd_patience patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
     struct rd_node *node;
 
     return rd_route(store, rd_route_slot(store, keys), &patience, &node, NULL) == HF_OK ? node
@@ -179,7 +179,7 @@ static void renew_at(struct hf_store_base *base, struct rd_node *node,
                      struct rd_node **node_of, struct hf_grant *grants, enum hf_status *results,
                      size_t count, struct hf_error *err)
 {
-    struct rd_patience patience = {.deadline_ns = claims[0].deadline_ns, .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = claims[0].deadline_ns, .cancel_fd = -1};
     struct rd_request request = {0};
     struct rd_conn *conn = NULL;
     int64_t sent_at_ns;
@@ -222,7 +222,7 @@ enum hf_status rd_renew_many(struct hf_store_base *base, const struct hf_claim *
     enum hf_status status = HF_OK;
 
     for (size_t i = 0; i < count; i++) {
-        struct rd_patience patience = {.deadline_ns = claims[i].deadline_ns, .cancel_fd = -1};
+        struct hf__patience patience = {.deadline_ns = claims[i].deadline_ns, .cancel_fd = -1};
 
         results[i] = keys == NULL || node_of == NULL
                          ? hf__nomem(err)

@@ -66,7 +66,7 @@ void rd_incarnation_ask(struct rd_node *node, struct rd_request *request)
     ask(node, -1, request);
 }
 
-enum hf_status rd_node_load(struct rd_node *node, const struct rd_patience *patience,
+enum hf_status rd_node_load(struct rd_node *node, const struct hf__patience *patience,
                             struct hf_error *err)
 {
     struct rd_request request = {0};
@@ -226,7 +226,7 @@ static enum outcome outcome_of(const struct rd_reply *answer)
 }
 
 static enum hf_status shake_hands(struct rd_node *node, int slot,
-                                  const struct rd_patience *patience, enum outcome *outcome,
+                                  const struct hf__patience *patience, enum outcome *outcome,
                                   struct rd_met *out, struct hf_error *err)
 {
     struct rd_request request = {0};
@@ -261,7 +261,7 @@ static bool try_other_place(struct rd_node *node)
 }
 
 enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
-                                   const struct rd_patience *patience, struct rd_met *out,
+                                   const struct hf__patience *patience, struct rd_met *out,
                                    struct hf_error *err)
 {
     enum hf_status status;
@@ -270,7 +270,6 @@ enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
 
     for (;;) {
         enum outcome outcome = OUTCOME_FINAL;
-        struct rd_patience pause = *patience;
 
         *out = (struct rd_met){0};
         status = shake_hands(node, slot, patience, &outcome, out, err);
@@ -287,15 +286,16 @@ enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
             if (status != HF_OK)
                 return status;
         } else {
-            pause.deadline_ns = node->host->now_ns() + LOADING_PAUSE_MS * HF__NS_PER_MS;
-            if (pause.deadline_ns >= patience->deadline_ns ||
-                rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED)
+            int64_t again_ns = node->host->now_ns() + LOADING_PAUSE_MS * HF__NS_PER_MS;
+
+            if (again_ns >= patience->deadline_ns ||
+                hf__patience_pause(patience, again_ns) != HF__WAITED_READY)
                 return status;
         }
     }
 }
 
-enum hf_status rd_incarnation_pass(struct rd_node *node, const struct rd_patience *patience,
+enum hf_status rd_incarnation_pass(struct rd_node *node, const struct hf__patience *patience,
                                    struct rd_met *out, struct hf_error *err)
 {
     *out = (struct rd_met){0};
@@ -308,7 +308,7 @@ enum hf_status rd_incarnation_pass(struct rd_node *node, const struct rd_patienc
     return out->id[0] != '\0' ? HF_OK : rd_incarnation_meet(node, -1, patience, out, err);
 }
 
-void rd_incarnation_meet_all(struct rd_store *store, const struct rd_patience *patience)
+void rd_incarnation_meet_all(struct rd_store *store, const struct hf__patience *patience)
 {
     struct rd_node *nodes[RD_NODES_MAX];
     size_t count;
@@ -316,12 +316,10 @@ void rd_incarnation_meet_all(struct rd_store *store, const struct rd_patience *p
     if (rd_route_all(store, patience, nodes, &count, NULL) != HF_OK)
         return;
     for (size_t i = 0; i < count; i++) {
-        struct rd_patience brief = *patience;
-        int64_t limit_ns = store->base.host->now_ns() + MEET_MS * HF__NS_PER_MS;
+        struct hf__patience brief =
+            hf__patience_until(patience, store->base.host->now_ns() + MEET_MS * HF__NS_PER_MS);
         struct rd_met met;
 
-        if (limit_ns < brief.deadline_ns)
-            brief.deadline_ns = limit_ns;
         (void)rd_incarnation_pass(nodes[i], &brief, &met, NULL);
     }
 }

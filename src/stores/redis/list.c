@@ -12,7 +12,7 @@
 struct listing {
     struct rd_store *store;
     const struct hf_query *query;
-    struct rd_patience patience;
+    struct hf__patience patience;
     int64_t hurry_ns; /* from then on no more pauses */
     hf_list_fn *fn;
     void *data;
@@ -72,7 +72,7 @@ static enum hf_status list_one(struct listing *l, struct hf_error *err)
 }
 
 enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD_CURSOR_MAX],
-                       const struct rd_patience *patience, struct rd_reply **reply,
+                       const struct hf__patience *patience, struct rd_reply **reply,
                        struct hf_error *err)
 {
     struct rd_request request = {0};
@@ -110,10 +110,9 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
 static void leave_room(const struct listing *l, int64_t step_ns)
 {
     int64_t now_ns = l->store->base.host->now_ns();
-    struct rd_patience pause = {.deadline_ns = now_ns + step_ns, .cancel_fd = -1};
 
-    if (pause.deadline_ns < l->hurry_ns)
-        (void)rd_wait(-1, 0, &pause);
+    if (now_ns + step_ns < l->hurry_ns)
+        (void)hf__patience_pause(&l->patience, now_ns + step_ns);
 }
 
 static enum hf_status list_node(struct listing *l, struct rd_node *node, struct hf_error *err)
@@ -229,7 +228,7 @@ static size_t pick(struct listing *l, const struct rd_reply *keys, struct rd_req
 
 /* Asks about count locks at once; a second time if the server has forgotten the script. */
 static enum hf_status ask_page(struct rd_node *node, const struct rd_request *request, size_t count,
-                               const struct rd_patience *patience, struct rd_reply **replies,
+                               const struct hf__patience *patience, struct rd_reply **replies,
                                struct hf_error *err)
 {
     enum hf_status status = rd_node_ask(node, request, count, patience, replies, err);

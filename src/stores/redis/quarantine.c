@@ -46,7 +46,7 @@ enum hf_status rd_quarantine_fail(const struct rd_node *node, const struct rd_re
 
 /* Asks one server. A script that it has forgotten is loaded: that changes nothing of what it knows.
  */
-static enum hf_status inquire(struct rd_node *node, const struct rd_patience *patience,
+static enum hf_status inquire(struct rd_node *node, const struct hf__patience *patience,
                               struct hf_error *err)
 {
     struct rd_request request = {0};
@@ -74,7 +74,7 @@ static enum hf_status inquire(struct rd_node *node, const struct rd_patience *pa
 enum hf_status rd_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err)
 {
     struct rd_store *store = (struct rd_store *)base;
-    struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct rd_node *nodes[RD_NODES_MAX];
     struct hf_error last = {0}, said;
     size_t count = 0;
@@ -110,7 +110,7 @@ static enum hf_status judge(const struct rd_node *node, const struct rd_reply *r
 
 /* Ends the quarantine of the life that *met tells of. *left_ms: what was left of it; 0: none. */
 static enum hf_status end_at(struct rd_node *node, const char *label, const char *reason,
-                             const struct rd_patience *patience, int64_t *left_ms,
+                             const struct hf__patience *patience, int64_t *left_ms,
                              struct hf_error *report)
 {
     struct rd_request request = {0};
@@ -139,7 +139,7 @@ static enum hf_status end_at(struct rd_node *node, const char *label, const char
 
 /* The handshake first: it tells which life is meant, and loads the scripts. */
 static enum hf_status meet_and_end(struct rd_node *node, const char *label, const char *reason,
-                                   const struct rd_patience *patience, int64_t *left_ms,
+                                   const struct hf__patience *patience, int64_t *left_ms,
                                    struct hf_error *report)
 {
     struct rd_met met;
@@ -159,7 +159,7 @@ enum hf_status rd_end_quarantine(struct hf_store_base *base, const char *label, 
                                  int64_t deadline_ns, struct hf_error *report)
 {
     struct rd_store *store = (struct rd_store *)base;
-    struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct rd_node *nodes[RD_NODES_MAX];
     int64_t longest_ms = 0;
     size_t count = 0;

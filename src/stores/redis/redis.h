@@ -19,6 +19,7 @@
 #ifndef HF_STORES_REDIS_REDIS_H
 #define HF_STORES_REDIS_REDIS_H
 
+#include "base/backoff.h"
 #include "stores/redis/wire/conn.h"
 #include "stores/redis/keys.h"
 #include "stores/redis/script.h"
@@ -52,9 +53,8 @@ struct rd_node {
     pthread_mutex_t lock;
     struct rd_conn *idle;
     size_t idle_count;
-    size_t conn_count;     /* in use and idle */
-    unsigned failures;     /* to connect, in a row */
-    int64_t not_before_ns; /* back-off: no new connection before */
+    size_t conn_count;          /* in use and idle */
+    struct hf__backoff backoff; /* of new connections */
 
     /* The incarnation we have met, and whether it grants. */
     char incarnation[RD_INCARNATION_LEN + 1]; /* "" until a handshake */
@@ -100,14 +100,14 @@ struct rd_node *rd_node_open(const struct rd_store *store, const struct rd_addre
 void rd_node_close(struct rd_node *node, bool forked);
 /* A connection of one's own, from the pool or new; ends with rd_node_give. urgent: a renewal or
  * release, which must not wait for acquires. HF_OK or what rd_conn_open answers, with a text. */
-enum hf_status rd_node_take(struct rd_node *node, bool urgent, const struct rd_patience *patience,
+enum hf_status rd_node_take(struct rd_node *node, bool urgent, const struct hf__patience *patience,
                             struct rd_conn **out, struct hf_error *err);
 void rd_node_give(struct rd_node *node, struct rd_conn *conn);
 /* Takes a connection, sends the request and collects count replies into an array of its own, all
  * on one server and with no second try. HF_OK, or HF_UNREACHABLE even if the server may have acted:
  * for requests that change nothing one cares about. */
 enum hf_status rd_node_ask(struct rd_node *node, const struct rd_request *request, size_t count,
-                           const struct rd_patience *patience, struct rd_reply **replies,
+                           const struct hf__patience *patience, struct rd_reply **replies,
                            struct hf_error *err);
 /* "store URL (host:port): " and so on, for errors of one server. */
 enum hf_status rd_node_fail(const struct rd_node *node, enum hf_status status, const char *why,
@@ -115,12 +115,12 @@ enum hf_status rd_node_fail(const struct rd_node *node, enum hf_status status, c
 
 /* wire/auth.c: what a new connection says first: who we are, which database. */
 enum hf_status rd_greet(const struct rd_node *node, struct rd_conn *conn,
-                        const struct rd_patience *patience, struct hf_error *err);
+                        const struct hf__patience *patience, struct hf_error *err);
 
 /* route.c */
 
 /* The server for a slot. HF_OK, HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM. */
-enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct rd_patience *patience,
+enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct hf__patience *patience,
                         struct rd_node **out, struct hf_error *err);
 /* The slot of a lock; 0 where there is no cluster and it does not matter. */
 unsigned rd_route_slot(const struct rd_store *store, const struct rd_keys *keys);
@@ -133,10 +133,10 @@ void rd_route_forget(struct rd_store *store, const struct rd_node *node);
 /* Whether a key or the master may turn up at another server. */
 bool rd_route_moves(struct rd_store *store);
 /* Finds out whether the first server belongs to a cluster, and what the cluster looks like. */
-enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *patience,
+enum hf_status rd_route_learn(struct rd_store *store, const struct hf__patience *patience,
                               struct hf_error *err);
 /* The servers to be asked for a complete listing. HF_OK, or what rd_route answers. */
-enum hf_status rd_route_all(struct rd_store *store, const struct rd_patience *patience,
+enum hf_status rd_route_all(struct rd_store *store, const struct hf__patience *patience,
                             struct rd_node *out[RD_NODES_MAX], size_t *count, struct hf_error *err);
 
 /* call.c */
@@ -148,7 +148,7 @@ struct rd_call {
     const char *lock; /* for error texts */
     unsigned slot;
     bool urgent;
-    struct rd_patience patience;
+    struct hf__patience patience;
     const struct rd_request *request;
     bool two; /* the request is two commands; the first decides */
     /* Writes what takes the request back; NULL: nothing does. Sent right behind it, on the same
@@ -177,16 +177,16 @@ struct rd_met {
 
 /* Learns which incarnation the server is, if it is not known. HF_OK: *out is filled in, it grants.
  * HF_QUARANTINE: with err->retry_after_ms. HF_INVALID: clients disagree about max_ttl. */
-enum hf_status rd_incarnation_pass(struct rd_node *node, const struct rd_patience *patience,
+enum hf_status rd_incarnation_pass(struct rd_node *node, const struct hf__patience *patience,
                                    struct rd_met *out, struct hf_error *err);
 /* The same for a lock without a record in a slot of a cluster: asks whatever is known already, and
  * answers HF_QUARANTINE also if only locks without a record have to wait. slot -1: none. */
 enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
-                                   const struct rd_patience *patience, struct rd_met *out,
+                                   const struct hf__patience *patience, struct rd_met *out,
                                    struct hf_error *err);
 /* After the first meeting with one server of a cluster: meets the others too, so that all begin to
  * be settled together, and not each when its turn comes. */
-void rd_incarnation_meet_all(struct rd_store *store, const struct rd_patience *patience);
+void rd_incarnation_meet_all(struct rd_store *store, const struct hf__patience *patience);
 /* What the server knows besides scripts, as far as it was asked. */
 struct rd_skills rd_incarnation_skills(struct rd_node *node);
 /* The same for one who waits elsewhere: writes the question, and takes its RD_MEETING_REPLIES in. */
@@ -200,7 +200,7 @@ void rd_incarnation_inquire(struct rd_node *node, struct rd_request *request);
 enum hf_status rd_incarnation_judge(const struct rd_node *node, const struct rd_reply *answer,
                                     struct hf_error *err);
 /* Loads the scripts: HF_OK, or what is in the way. */
-enum hf_status rd_node_load(struct rd_node *node, const struct rd_patience *patience,
+enum hf_status rd_node_load(struct rd_node *node, const struct hf__patience *patience,
                             struct hf_error *err);
 /* The incarnation if it is known and grants, else "". */
 void rd_incarnation_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1]);
@@ -242,7 +242,7 @@ enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query,
  * HF_DENIED and others, with a text. */
 enum { RD_CURSOR_MAX = 24 };
 enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD_CURSOR_MAX],
-                       const struct rd_patience *patience, struct rd_reply **reply,
+                       const struct hf__patience *patience, struct rd_reply **reply,
                        struct hf_error *err);
 
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,

@@ -8,10 +8,10 @@
 
 #define SENTINEL_MS 1000 /* what one sentinel may take to answer */
 
-static enum hf_status ask_sentinels(struct rd_store *store, const struct rd_patience *patience,
+static enum hf_status ask_sentinels(struct rd_store *store, const struct hf__patience *patience,
                                     struct rd_node **out, struct hf_error *err);
 static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
-                                  const struct rd_patience *patience, struct hf_error *err);
+                                  const struct hf__patience *patience, struct hf_error *err);
 
 static struct rd_node *node_at(struct rd_store *store, const struct rd_address *address)
 {
@@ -80,7 +80,7 @@ bool rd_route_moves(struct rd_store *store)
 }
 
 /* Asks one server of the cluster after the other who has what. */
-static enum hf_status learn_cluster(struct rd_store *store, const struct rd_patience *patience,
+static enum hf_status learn_cluster(struct rd_store *store, const struct hf__patience *patience,
                                     struct hf_error *err)
 {
     enum hf_status status = HF_UNREACHABLE;
@@ -90,11 +90,10 @@ static enum hf_status learn_cluster(struct rd_store *store, const struct rd_pati
     count = store->node_count;
     pthread_mutex_unlock(&store->lock);
     for (size_t i = 0; i < count; i++) {
-        struct rd_patience brief = *patience;
-        int64_t limit_ns = hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS;
+        struct hf__patience brief = *patience;
 
-        if (i + 1 < count && limit_ns < brief.deadline_ns)
-            brief.deadline_ns = limit_ns;
+        if (i + 1 < count)
+            brief = hf__patience_until(patience, hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS);
         status = learn_slots(store, store->nodes[i], &brief, err);
         if (status == HF_OK || status == HF_CANCELLED)
             break;
@@ -102,7 +101,7 @@ static enum hf_status learn_cluster(struct rd_store *store, const struct rd_pati
     return status;
 }
 
-enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct rd_patience *patience,
+enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct hf__patience *patience,
                         struct rd_node **out, struct hf_error *err)
 {
     enum hf_status status;
@@ -137,7 +136,7 @@ static bool knows_all_slots(struct rd_store *store)
     return slot == RD_SLOTS;
 }
 
-enum hf_status rd_route_all(struct rd_store *store, const struct rd_patience *patience,
+enum hf_status rd_route_all(struct rd_store *store, const struct hf__patience *patience,
                             struct rd_node *out[RD_NODES_MAX], size_t *count, struct hf_error *err)
 {
     enum hf_status status = HF_OK;
@@ -227,7 +226,7 @@ static enum hf_status refused(const struct rd_node *node, const char *error, str
 }
 
 static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
-                                  const struct rd_patience *patience, struct hf_error *err)
+                                  const struct hf__patience *patience, struct hf_error *err)
 {
     struct rd_request request = {0};
     struct rd_reply *reply;
@@ -249,7 +248,7 @@ static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
     return status;
 }
 
-enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *patience,
+enum hf_status rd_route_learn(struct rd_store *store, const struct hf__patience *patience,
                               struct hf_error *err)
 {
     struct rd_request request = {0};
@@ -271,7 +270,7 @@ enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *
 
 /* One command, one answer, which the caller frees. */
 static enum hf_status ask_once(struct rd_conn *conn, const char *const *words,
-                               const struct rd_patience *patience, struct rd_reply **out)
+                               const struct hf__patience *patience, struct rd_reply **out)
 {
     struct rd_request request = {0};
     enum hf_status status;
@@ -284,7 +283,7 @@ static enum hf_status ask_once(struct rd_conn *conn, const char *const *words,
 
 /* What sentinels want before they answer anything, if they want it: a password. */
 static enum hf_status greet_sentinel(const struct rd_url *url, struct rd_conn *conn,
-                                     const struct rd_patience *patience, char why[RD_QUOTE_MAX])
+                                     const struct hf__patience *patience, char why[RD_QUOTE_MAX])
 {
     const char *user = url->sentinel_user[0] != '\0' ? url->sentinel_user : "default";
     struct rd_reply *reply;
@@ -306,7 +305,7 @@ static enum hf_status greet_sentinel(const struct rd_url *url, struct rd_conn *c
 
 /* The master by the word of one sentinel. */
 static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_address *sentinel,
-                                   const struct rd_patience *patience, struct rd_address *out,
+                                   const struct hf__patience *patience, struct rd_address *out,
                                    struct hf_error *err)
 {
     struct rd_reply *reply = NULL;
@@ -348,18 +347,16 @@ static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_addre
     return status;
 }
 
-static enum hf_status ask_sentinels(struct rd_store *store, const struct rd_patience *patience,
+static enum hf_status ask_sentinels(struct rd_store *store, const struct hf__patience *patience,
                                     struct rd_node **out, struct hf_error *err)
 {
     enum hf_status status = HF_UNREACHABLE;
     struct rd_address address = {0};
 
     for (size_t i = 0; i < store->url.address_count; i++) {
-        struct rd_patience brief = *patience;
-        int64_t limit_ns = hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS;
+        struct hf__patience brief =
+            hf__patience_until(patience, hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS);
 
-        if (limit_ns < brief.deadline_ns)
-            brief.deadline_ns = limit_ns;
         status = ask_sentinel(store, &store->url.addresses[i], &brief, &address, err);
         if (status == HF_CANCELLED)
             return status;

@@ -45,7 +45,7 @@ const struct hf_store_plugin *hf_store_plugin(void)
 /* Meets the server, so that a wrong password is told now and the first acquire is one round trip.
  * One in quarantine is open all the same: renewals, releases and listings go on. A damaged record
  * keeps nobody from reading. */
-static enum hf_status meet(struct rd_store *store, const struct rd_patience *patience,
+static enum hf_status meet(struct rd_store *store, const struct hf__patience *patience,
                            struct hf_error *err)
 {
     struct rd_met met = {0};
@@ -67,7 +67,7 @@ static enum hf_status open_store(const struct hf_host *host, const char *url, bo
                                  int64_t deadline_ns, struct hf_store_base **out,
                                  struct hf_error *err)
 {
-    struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct rd_store *store;
     enum hf_status status;
 

@@ -3,13 +3,14 @@
  * src/core/quorum.c decides; here the requests are written and the answers read. */
 #include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
+#include "core/wait.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define WINDOW_MAX_US 10000000LL /* how far a guess may be from a node's clock; and max_ttl/6 */
-#define PAUSE_MIN_MS  8          /* between two attempts of a waiting acquire, before jitter  */
-#define DOUBLINGS     4
+#define PAUSE_MIN_MS  12         /* between the first two attempts of a waiting acquire       */
+#define PAUSE_MAX_MS  192        /* and between later ones                                    */
 
 /* One attempt, with an owner of its own. */
 struct attempt {
@@ -22,6 +23,10 @@ struct attempt {
     bool asked[HF__QUORUM_NODES_MAX]; /* GRANT was sent */
     char holder[HF_LABEL_MAX + 1];    /* what the nodes say of who has it */
     int64_t holder_ms;
+    struct hf__wait_place wait;
+    struct hf__backoff
+        tries; /* at a lock that is held: so that clients which split the nodes between
+                               * them do not do so again */
 };
 
 static int64_t now_of(const struct rl_store *store)
@@ -277,33 +282,39 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
     return HF_OK;
 }
 
-/* Sleeps until the next attempt makes sense; HF_OK: try again. A lock that is held is waited for to
- * the end; for anything else a while, as for a single request, and then the caller hears of it: the
- * library knows how to go on. */
-static enum hf_status pause_after(struct attempt *a, enum hf_status status, unsigned tries,
-                                  struct hf_error *err)
+/* Whether to try again, once it is time; else *status is the last word. A lock that is held is
+ * waited for to the end. There is no queue that could be lost, so of anything else the library
+ * hears at once, and goes on. */
+static bool waits_on(struct attempt *a, enum hf_status *status, struct hf_error *err)
 {
+    struct hf__wait_answer answer = {.status = *status, .retry_after_ms = err->retry_after_ms};
+    struct hf__patience patience = {.deadline_ns = a->claim->wait_until_ns,
+                                    .cancel_fd = a->claim->cancel_fd};
     int64_t now_ns = now_of(a->store);
-    int64_t pause_ms = PAUSE_MIN_MS << (tries < DOUBLINGS ? tries : DOUBLINGS);
-    struct rd_patience pause = {.cancel_fd = a->claim->cancel_fd};
-    int64_t end_ns = a->claim->wait_until_ns;
+    struct hf__wait_step step;
     uint32_t dice;
 
-    if (status != HF_BUSY && a->claim->deadline_ns < end_ns)
-        end_ns = a->claim->deadline_ns;
-    if (status != HF_BUSY && status != HF_UNREACHABLE && status != HF_UNKNOWN)
-        return status;
-    if (now_ns >= end_ns)
-        return status;
-    /* Jitter, so that clients which split the nodes between them do not do so again. */
     a->store->rd.base.host->random(&dice, sizeof dice);
-    pause.deadline_ns = now_ns + (pause_ms / 2 + dice % (pause_ms + 1)) * HF__NS_PER_MS;
-    if (pause.deadline_ns > a->claim->wait_until_ns)
-        pause.deadline_ns = a->claim->wait_until_ns;
-    if (rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED)
-        return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled",
-                        a->claim->name, a->store->rd.url.shown);
-    return HF_OK;
+    if (*status == HF_BUSY)
+        answer.look_ns = hf__backoff_failed(&a->tries, now_ns, dice);
+    step = hf__wait_queued(&a->wait, &answer, now_ns, dice);
+    if (step.next == HF__WAIT_RETURN)
+        return false;
+    if (hf__patience_pause(&patience, step.until_ns) != HF__WAITED_CANCELLED)
+        return true;
+    *status = hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
+                       a->claim->name, a->store->rd.url.shown);
+    return false;
+}
+
+/* What an earlier attempt has under way must never be taken for the next one's. */
+static void draw_owner(struct attempt *a, struct hf_grant *grant)
+{
+    unsigned char raw[HF_OWNER_LEN / 2];
+
+    a->store->rd.base.host->random(raw, sizeof raw);
+    hf__hex_encode(grant->owner, raw, sizeof raw);
+    a->owner = grant->owner;
 }
 
 static enum hf_status too_long(const struct rl_store *store, const struct hf_claim *claim,
@@ -321,31 +332,30 @@ static enum hf_status too_long(const struct rl_store *store, const struct hf_cla
 enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err)
 {
-    struct attempt a = {.store = (struct rl_store *)base, .claim = claim, .owner = claim->owner};
+    struct attempt a = {.store = (struct rl_store *)base,
+                        .claim = claim,
+                        .owner = claim->owner,
+                        .tries = {.first_ns = PAUSE_MIN_MS * HF__NS_PER_MS,
+                                  .most_ns = PAUSE_MAX_MS * HF__NS_PER_MS}};
     struct hf_error own;
-    bool fresh = false; /* a node had to be met anew: that is no failure yet */
+    bool met_anew = false; /* a node had to be met again: that is no failure yet */
     enum hf_status status = rd_claim_keys(&a.store->rd, claim->name, &a.keys, err);
 
     if (err == NULL)
         err = &own;
     if (status == HF_OK && claim->ttl_ms > a.store->rd.url.max_ttl_ms)
         status = too_long(a.store, claim, err);
-    for (unsigned tries = 0; status == HF_OK; tries++) {
+    if (status != HF_OK)
+        return status;
+    hf__wait_place_init(&a.wait, claim->wait_until_ns);
+    for (;;) {
         status = try_once(&a, grant, err);
         if (status == HF_OK)
-            break;
-        if (status == HF_QUARANTINE && err->retry_after_ms <= 1 && !fresh)
-            fresh = true, status = HF_OK;
-        else if (claim->wait_until_ns != 0)
-            status = pause_after(&a, status, tries, err);
-        /* What an earlier attempt has under way must never be taken for this one's. */
-        if (status == HF_OK) {
-            unsigned char raw[HF_OWNER_LEN / 2];
-
-            base->host->random(raw, sizeof raw);
-            hf__hex_encode(grant->owner, raw, sizeof raw);
-            a.owner = grant->owner;
-        }
+            return hf__ok(err);
+        if (status == HF_QUARANTINE && err->retry_after_ms <= 1 && !met_anew)
+            met_anew = true;
+        else if (!waits_on(&a, &status, err))
+            return status;
+        draw_owner(&a, grant);
     }
-    return status == HF_OK ? hf__ok(err) : status;
 }

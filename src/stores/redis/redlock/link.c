@@ -98,7 +98,7 @@ struct rl_link *rl_link_begin(struct rl_store *store, unsigned index)
 bool rl_link_send(struct rl_link *link, const struct rd_request *request)
 {
     int64_t now_ns = hf__now_ns();
-    struct rd_patience soon = {.deadline_ns = now_ns + SEND_MS * HF__NS_PER_MS, .cancel_fd = -1};
+    struct hf__patience soon = {.deadline_ns = now_ns + SEND_MS * HF__NS_PER_MS, .cancel_fd = -1};
 
     if (link->heard_ns >= link->asked_ns)
         link->asked_ns = now_ns;

@@ -71,7 +71,7 @@ static enum hf_status scan_node(struct rl_store *store, unsigned index,
     rd_keys_pattern(pattern, sizeof pattern, store->rd.url.prefix, query->name);
     do {
         int64_t end_ns = store->rd.base.host->now_ns() + PAGE_MS * HF__NS_PER_MS;
-        struct rd_patience patience = {
+        struct hf__patience patience = {
             .deadline_ns = end_ns < query->deadline_ns ? end_ns : query->deadline_ns,
             .cancel_fd = -1};
         struct rd_reply *reply;

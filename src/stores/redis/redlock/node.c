@@ -5,10 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define RETRY_MIN_MS    50 /* the pause after a node could not be reached */
-#define RETRY_MAX_MS    2000
-#define RETRY_DOUBLINGS 5
-#define ASK_AGAIN_MS    1000 /* a node that does not vote is asked why so often */
+#define ASK_AGAIN_MS 1000 /* a node that does not vote is asked why so often */
 
 static int64_t now_of(const struct rl_store *store)
 {
@@ -148,19 +145,14 @@ void rl_node_unload(struct rl_store *store, unsigned index)
 void rl_node_reached(struct rl_store *store, unsigned index, bool reached)
 {
     struct rl_node *node = &store->node[index];
-    unsigned doublings;
-    int64_t pause_ms;
     uint32_t dice;
 
     store->rd.base.host->random(&dice, sizeof dice);
     pthread_mutex_lock(&node->lock);
-    doublings = node->failures < RETRY_DOUBLINGS ? node->failures : RETRY_DOUBLINGS;
-    pause_ms = (int64_t)RETRY_MIN_MS << doublings;
-    if (pause_ms > RETRY_MAX_MS)
-        pause_ms = RETRY_MAX_MS;
-    pause_ms = pause_ms / 2 + dice % (pause_ms / 2 + 1);
-    node->failures = reached ? 0 : node->failures + 1;
-    node->retry_at_ns = reached ? 0 : now_of(store) + pause_ms * HF__NS_PER_MS;
+    if (reached)
+        hf__backoff_worked(&node->backoff);
+    else
+        (void)hf__backoff_failed(&node->backoff, now_of(store), dice);
     pthread_mutex_unlock(&node->lock);
 }
 

@@ -166,7 +166,7 @@ struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_e
     if (link != NULL)
         return link;
     pthread_mutex_lock(&node->lock);
-    too_soon = now_ns < node->retry_at_ns;
+    too_soon = now_ns < node->backoff.not_before_ns;
     pthread_mutex_unlock(&node->lock);
     if (too_soon) {
         (void)rd_node_fail(node->node, HF_UNREACHABLE, "it could not be reached a moment ago", err);

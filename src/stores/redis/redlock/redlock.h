@@ -43,15 +43,14 @@ struct rl_debts {
 struct rl_node {
     struct rd_node *node;
     pthread_mutex_t lock;
-    struct rl_link *idle;   /* the one used last comes first */
-    struct rl_link *silent; /* set aside until they speak again */
-    size_t idle_count;      /* of both */
-    struct rl_link *coming; /* on its way, left by a caller that could do without it */
-    unsigned failures;      /* to reach it, in a row */
-    int64_t retry_at_ns;    /* it is not tried before */
-    struct hf_error no;     /* code HF_OK, or why it does not vote */
-    int64_t ask_at_ns;      /* and when to ask again; 0: it has to be met */
-    int64_t open_at_ns;     /* the end of its quarantine */
+    struct rl_link *idle;       /* the one used last comes first */
+    struct rl_link *silent;     /* set aside until they speak again */
+    size_t idle_count;          /* of both */
+    struct rl_link *coming;     /* on its way, left by a caller that could do without it */
+    struct hf__backoff backoff; /* of new links */
+    struct hf_error no;         /* code HF_OK, or why it does not vote */
+    int64_t ask_at_ns;          /* and when to ask again; 0: it has to be met */
+    int64_t open_at_ns;         /* the end of its quarantine */
     char run_id[RL_RUN_ID_MAX];
     bool clock_known;
     int64_t offset_us;     /* its clock, less our CLOCK_BOOTTIME */

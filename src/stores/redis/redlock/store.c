@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEET_MS 1000 /* what opening may spend on one node */
+#define MEET_MS      1000 /* what opening may spend on one node */
+#define RETRY_MIN_MS 50   /* the pause after a node could not be reached */
+#define RETRY_MAX_MS 2000 /* and after many times */
 
 static void store_close(struct hf_store_base *base, bool forked);
 static uint32_t max_ttl_ms(struct hf_store_base *base);
@@ -65,6 +67,8 @@ static enum hf_status add_nodes(struct rl_store *store, struct hf_error *err)
     for (size_t i = 0; i < store->rd.url.address_count; i++) {
         struct rl_node *node = &store->node[store->count];
 
+        node->backoff = (struct hf__backoff){.first_ns = RETRY_MIN_MS * HF__NS_PER_MS,
+                                             .most_ns = RETRY_MAX_MS * HF__NS_PER_MS};
         node->node = rd_node_open(&store->rd, &store->rd.url.addresses[i]);
         if (node->node == NULL)
             return hf__nomem(err);
@@ -166,7 +170,7 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, bool to_look
  * owed. A release that is not done by then falls back to the node. */
 static void drain(struct rl_store *store, unsigned index, int64_t deadline_ns)
 {
-    struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct rl_node *node = &store->node[index];
     struct rl_link *kept = NULL;
     size_t count = 0;

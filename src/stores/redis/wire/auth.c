@@ -7,7 +7,7 @@
 
 /* One command, one answer; *refused gets the text of an error reply, cut. */
 static enum hf_status say(const struct rd_node *node, struct rd_conn *conn,
-                          const struct rd_request *request, const struct rd_patience *patience,
+                          const struct rd_request *request, const struct hf__patience *patience,
                           char *refused, size_t size, struct hf_error *err)
 {
     struct rd_reply *reply;
@@ -27,7 +27,7 @@ static enum hf_status say(const struct rd_node *node, struct rd_conn *conn,
 }
 
 static enum hf_status authenticate(const struct rd_node *node, struct rd_conn *conn,
-                                   struct rd_request *request, const struct rd_patience *patience,
+                                   struct rd_request *request, const struct hf__patience *patience,
                                    char *refused, size_t size, struct hf_error *err)
 {
     const struct rd_url *url = node->url;
@@ -51,7 +51,7 @@ static enum hf_status authenticate(const struct rd_node *node, struct rd_conn *c
 }
 
 enum hf_status rd_greet(const struct rd_node *node, struct rd_conn *conn,
-                        const struct rd_patience *patience, struct hf_error *err)
+                        const struct hf__patience *patience, struct hf_error *err)
 {
     struct rd_request request = {0};
     char refused[160] = "";

@@ -74,7 +74,7 @@ bool rd_conn_step(struct rd_conn *conn, enum hf_status *status)
 }
 
 enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tls_config *tls,
-                            const struct rd_patience *patience, struct rd_conn **out, char *why,
+                            const struct hf__patience *patience, struct rd_conn **out, char *why,
                             size_t why_size)
 {
     struct rd_conn *conn = rd_conn_begin(address, tls);
@@ -84,20 +84,16 @@ enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tl
     if (conn == NULL)
         return HF_NOMEM;
     while (!rd_conn_step(conn, &status)) {
-        struct rd_patience step = *patience;
-        enum rd_wait wait;
-
-        if (conn->look_ns < step.deadline_ns)
-            step.deadline_ns = conn->look_ns;
-        wait = rd_wait(conn->fd, conn->wants, &step);
-        if (wait == RD_WAIT_READY ||
-            (wait == RD_WAIT_TIMEOUT && step.deadline_ns < patience->deadline_ns))
+        struct hf__patience step = hf__patience_until(patience, conn->look_ns);
+        enum hf__waited wait = hf__patience_wait(&step, conn->fd, conn->wants);
+        if (wait == HF__WAITED_READY ||
+            (wait == HF__WAITED_TIMEOUT && step.deadline_ns < patience->deadline_ns))
             continue;
-        status = wait == RD_WAIT_CANCELLED ? HF_CANCELLED : HF_UNREACHABLE;
+        status = wait == HF__WAITED_CANCELLED ? HF_CANCELLED : HF_UNREACHABLE;
         (void)snprintf(conn->why, sizeof conn->why, "%s%s", conn->shaking ? "TLS: " : "",
-                       wait == RD_WAIT_CANCELLED ? "cancelled"
-                       : conn->fd < 0            ? "its name was not resolved in time"
-                                                 : "it did not answer in time");
+                       wait == HF__WAITED_CANCELLED ? "cancelled"
+                       : conn->fd < 0               ? "its name was not resolved in time"
+                                                    : "it did not answer in time");
         break;
     }
     if (status == HF_OK) {
@@ -158,7 +154,7 @@ static ssize_t read_some(struct rd_conn *conn, char *data, size_t len, int flags
 }
 
 enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *request,
-                            const struct rd_patience *patience)
+                            const struct hf__patience *patience)
 {
     size_t done = 0;
 
@@ -169,7 +165,7 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
     while (done < request->len) {
         short wants = 0;
         ssize_t some = write_some(conn, request->data + done, request->len - done, &wants);
-        enum rd_wait wait;
+        enum hf__waited wait;
 
         if (some >= 0) {
             done += (size_t)some;
@@ -179,10 +175,10 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
             continue;
         if (errno != EAGAIN)
             return failed(conn, HF_UNREACHABLE, errno);
-        wait = rd_wait(conn->fd, wants, patience);
-        if (wait == RD_WAIT_CANCELLED)
+        wait = hf__patience_wait(patience, conn->fd, wants);
+        if (wait == HF__WAITED_CANCELLED)
             return broke(conn, HF_CANCELLED, "cancelled");
-        conn->silent = wait == RD_WAIT_TIMEOUT;
+        conn->silent = wait == HF__WAITED_TIMEOUT;
         if (conn->silent)
             return broke(conn, HF_UNREACHABLE, "it takes no more data");
     }
@@ -216,7 +212,7 @@ static ssize_t read_awake(struct rd_conn *conn, char *data, size_t len, int64_t 
 }
 
 /* Waits for bytes and hands them to the reader. */
-static enum hf_status read_more(struct rd_conn *conn, const struct rd_patience *patience)
+static enum hf_status read_more(struct rd_conn *conn, const struct hf__patience *patience)
 {
     char data[READ_BYTES];
     int64_t start_ns = hf__now_ns();
@@ -227,11 +223,12 @@ static enum hf_status read_more(struct rd_conn *conn, const struct rd_patience *
     ssize_t some = read_awake(conn, data, sizeof data, start_ns, &wants);
 
     while (some < 0 && (errno == EAGAIN || errno == EINTR)) {
-        enum rd_wait wait = may_block ? RD_WAIT_READY : rd_wait(conn->fd, wants, patience);
+        enum hf__waited wait =
+            may_block ? HF__WAITED_READY : hf__patience_wait(patience, conn->fd, wants);
 
-        if (wait == RD_WAIT_CANCELLED)
+        if (wait == HF__WAITED_CANCELLED)
             return came_late(conn, HF_CANCELLED, "cancelled");
-        conn->silent = wait == RD_WAIT_TIMEOUT;
+        conn->silent = wait == HF__WAITED_TIMEOUT;
         if (conn->silent)
             return came_late(conn, HF_UNKNOWN, "it did not answer in time");
         some = read_some(conn, data, sizeof data, may_block ? 0 : MSG_DONTWAIT, &wants);
@@ -244,7 +241,7 @@ static enum hf_status read_more(struct rd_conn *conn, const struct rd_patience *
     return HF_OK;
 }
 
-enum hf_status rd_conn_receive(struct rd_conn *conn, const struct rd_patience *patience,
+enum hf_status rd_conn_receive(struct rd_conn *conn, const struct hf__patience *patience,
                                struct rd_reply **out)
 {
     for (;;) {

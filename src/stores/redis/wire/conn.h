@@ -34,7 +34,7 @@ struct rd_conn {
 /* Connects and, with a config, shakes hands. HF_OK, HF_UNREACHABLE, HF_DENIED, HF_CANCELLED,
  * HF_NOMEM; on failure *why is filled in. */
 enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tls_config *tls,
-                            const struct rd_patience *patience, struct rd_conn **out, char *why,
+                            const struct hf__patience *patience, struct rd_conn **out, char *why,
                             size_t why_size);
 /* The same in steps, none of which waits. NULL: out of memory. */
 struct rd_conn *rd_conn_begin(const struct rd_address *address, const struct rd_tls_config *tls);
@@ -45,10 +45,10 @@ void rd_conn_close(struct rd_conn *conn); /* takes NULL */
 
 /* HF_OK, HF_UNREACHABLE, HF_CANCELLED (part of it may be sent), HF_NOMEM. */
 enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *request,
-                            const struct rd_patience *patience);
+                            const struct hf__patience *patience);
 /* The next reply, which the caller frees; an error reply is a reply. HF_OK, HF_UNKNOWN,
  * HF_CANCELLED (the reply may still come, so the connection is broken). */
-enum hf_status rd_conn_receive(struct rd_conn *conn, const struct rd_patience *patience,
+enum hf_status rd_conn_receive(struct rd_conn *conn, const struct hf__patience *patience,
                                struct rd_reply **out);
 /* The next reply if it is there already, else NULL: waits for nothing. HF_OK, HF_UNKNOWN. */
 enum hf_status rd_conn_glance(struct rd_conn *conn, struct rd_reply **out);

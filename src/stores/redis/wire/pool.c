@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BACKOFF_MIN_MS    50   /* after the first failure to connect         */
-#define BACKOFF_MAX_MS    2000 /* the longest pause between two tries        */
-#define BACKOFF_DOUBLINGS 6
-#define TRUST_NS          (10 * HF__NS_PER_MS) /* a connection used so lately is not looked at again */
+#define BACKOFF_MIN_MS 50                   /* after the first failure to connect         */
+#define BACKOFF_MAX_MS 2000                 /* the longest pause between two tries        */
+#define TRUST_NS       (10 * HF__NS_PER_MS) /* a connection used so lately is not checked again */
 
 struct rd_node *rd_node_open(const struct rd_store *store, const struct rd_address *address)
 {
@@ -24,6 +23,8 @@ struct rd_node *rd_node_open(const struct rd_store *store, const struct rd_addre
     node->url = &store->url;
     node->tls = store->tls;
     node->host = store->base.host;
+    node->backoff = (struct hf__backoff){.first_ns = BACKOFF_MIN_MS * HF__NS_PER_MS,
+                                         .most_ns = BACKOFF_MAX_MS * HF__NS_PER_MS};
     (void)snprintf(node->handshake_key, sizeof node->handshake_key, "holdfast:inc");
     if (pthread_mutex_init(&node->lock, NULL) != 0) {
         free(node);
@@ -79,47 +80,38 @@ static struct rd_conn *take_idle(struct rd_node *node)
 }
 
 /* Waits out the back-off. */
-static enum hf_status wait_turn(struct rd_node *node, const struct rd_patience *patience,
+static enum hf_status wait_turn(struct rd_node *node, const struct hf__patience *patience,
                                 struct hf_error *err)
 {
-    struct rd_patience pause = *patience;
     int64_t not_before_ns;
 
     pthread_mutex_lock(&node->lock);
-    not_before_ns = node->not_before_ns;
+    not_before_ns = node->backoff.not_before_ns;
     pthread_mutex_unlock(&node->lock);
     if (not_before_ns <= node->host->now_ns())
         return HF_OK;
-    if (not_before_ns < pause.deadline_ns)
-        pause.deadline_ns = not_before_ns;
-    if (rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED)
+    switch (hf__patience_pause(patience, not_before_ns)) {
+    case HF__WAITED_READY:
+        return HF_OK;
+    case HF__WAITED_CANCELLED:
         return rd_node_fail(node, HF_CANCELLED, "cancelled", err);
-    if (not_before_ns > patience->deadline_ns)
-        return rd_node_fail(node, HF_UNREACHABLE, "it could not be reached a moment ago", err);
-    return HF_OK;
+    case HF__WAITED_TIMEOUT:
+        break;
+    }
+    return rd_node_fail(node, HF_UNREACHABLE, "it could not be reached a moment ago", err);
 }
 
-/* Remembers how connecting went. The pause doubles, and is drawn at random from its upper half so
- * that clients who lost the server together do not come back together. */
+/* Remembers how connecting went. */
 static void note_outcome(struct rd_node *node, bool connected)
 {
     uint32_t dice;
-    int64_t pause_ms;
 
     node->host->random(&dice, sizeof dice);
     pthread_mutex_lock(&node->lock);
-    if (connected) {
-        node->failures = 0;
-        node->not_before_ns = 0;
-    } else {
-        pause_ms = (int64_t)BACKOFF_MIN_MS
-                   << (node->failures < BACKOFF_DOUBLINGS ? node->failures : BACKOFF_DOUBLINGS);
-        if (pause_ms > BACKOFF_MAX_MS)
-            pause_ms = BACKOFF_MAX_MS;
-        pause_ms = pause_ms / 2 + (int64_t)(dice % (uint32_t)(pause_ms / 2 + 1));
-        node->failures++;
-        node->not_before_ns = node->host->now_ns() + pause_ms * HF__NS_PER_MS;
-    }
+    if (connected)
+        hf__backoff_worked(&node->backoff);
+    else
+        (void)hf__backoff_failed(&node->backoff, node->host->now_ns(), dice);
     pthread_mutex_unlock(&node->lock);
 }
 
@@ -143,7 +135,7 @@ static void count_out(struct rd_node *node)
     pthread_mutex_unlock(&node->lock);
 }
 
-enum hf_status rd_node_take(struct rd_node *node, bool urgent, const struct rd_patience *patience,
+enum hf_status rd_node_take(struct rd_node *node, bool urgent, const struct hf__patience *patience,
                             struct rd_conn **out, struct hf_error *err)
 {
     struct rd_conn *conn = take_idle(node);
@@ -237,7 +229,7 @@ void rd_node_give(struct rd_node *node, struct rd_conn *conn)
 }
 
 enum hf_status rd_node_ask(struct rd_node *node, const struct rd_request *request, size_t count,
-                           const struct rd_patience *patience, struct rd_reply **replies,
+                           const struct hf__patience *patience, struct rd_reply **replies,
                            struct hf_error *err)
 {
     struct rd_conn *conn;

@@ -2,7 +2,7 @@
 #ifndef HF_STORES_REDIS_WIRE_TLS_H
 #define HF_STORES_REDIS_WIRE_TLS_H
 
-#include "stores/redis/wire/net.h"
+#include "stores/redis/url.h"
 #include <sys/types.h>
 
 struct rd_tls_config; /* certificates and rules; shared by the connections of a store */
