@@ -56,18 +56,19 @@ static uint32_t dice_of(const struct attempt *a)
 static enum hf_status prepare(struct attempt *a, struct rd_store *store,
                               const struct hf_claim *claim, struct hf_error *err)
 {
-    enum hf_status status = rd_claim_keys(store, claim->name, &a->keys, err);
+    enum hf_status status = rd_claim_keys(&store->setup.url, claim->name, &a->keys, err);
     char ttl[32];
     char max_ttl[32];
 
     if (status != HF_OK)
         return status;
-    if (claim->ttl_ms > store->url.max_ttl_ms)
+    if (claim->ttl_ms > store->setup.url.max_ttl_ms)
         return hf__fail(
             err, HF_INVALID,
             "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
-            claim->name, store->url.shown, hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
-            hf__format_duration(max_ttl, sizeof max_ttl, store->url.max_ttl_ms));
+            claim->name, store->setup.url.shown,
+            hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
+            hf__format_duration(max_ttl, sizeof max_ttl, store->setup.url.max_ttl_ms));
     a->store = store;
     a->claim = claim;
     a->request = (struct rd_request){0};
@@ -171,7 +172,7 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
     const char *kind = rd_reply_text(rd_reply_at(reply, 5));
     int64_t left_ms = rd_reply_number(rd_reply_at(reply, 2), -1);
     const char *name = a->claim->name;
-    const char *shown = a->store->url.shown;
+    const char *shown = a->store->setup.url.shown;
     char label[HF_LABEL_MAX + 1];
     char left[32] = "an unknown time";
 
@@ -204,7 +205,7 @@ static enum hf_status granted(struct attempt *a, const struct rd_answer *answer,
     uint64_t token;
 
     if (!hf__parse_u64(answer->reply->text, &token) || token == 0 || token > INT64_MAX)
-        return rd_nonsense(a->store, a->claim->name, err);
+        return rd_nonsense(&a->store->setup.url, a->claim->name, err);
     grant->token = token;
     grant->sent_at_ns = answer->sent_at_ns;
     rd_vouch(a->store, a->claim->owner, token);
@@ -233,14 +234,14 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
         return HF_OK;
     }
     if (rd_reply_is(answer->reply, "corrupt"))
-        return rd_corrupt(a->store, a->claim->name, &a->keys, answer->reply, err);
-    return rd_nonsense(a->store, a->claim->name, err);
+        return rd_corrupt(&a->store->setup.url, a->claim->name, &a->keys, answer->reply, err);
+    return rd_nonsense(&a->store->setup.url, a->claim->name, err);
 }
 
 static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)
 {
     return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
-                    a->claim->name, a->store->url.shown);
+                    a->claim->name, a->store->setup.url.shown);
 }
 
 /* HF_OK: there is time for another try. */
@@ -259,7 +260,7 @@ static enum hf_status pause_briefly(struct attempt *a, const struct hf__patience
     }
     return hf__fail(err, HF_UNREACHABLE,
                     "lock \"%.60s\" in store %.80s: its slot is on the move between two servers",
-                    a->claim->name, a->store->url.shown);
+                    a->claim->name, a->store->setup.url.shown);
 }
 
 /* Finds the server, and learns of it what the request has to say. */
@@ -323,7 +324,7 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
             return status;
     }
     return hf__fail(err, HF_UNREACHABLE, "store %.150s: the server changes faster than we can ask",
-                    a->store->url.shown);
+                    a->store->setup.url.shown);
 }
 
 static enum hf_status pause_until(struct attempt *a, int64_t until_ns, struct hf_error *err)
@@ -353,7 +354,7 @@ static enum hf_status sleep_in_queue(struct attempt *a, int64_t until_ns, struct
     (void)snprintf(seconds, sizeof seconds, "%lld.%03lld", (long long)(sleep_for_ms / 1000),
                    (long long)(sleep_for_ms % 1000));
     rd_request_command(&request, (const char *const[]){"BLPOP", wake, seconds, NULL});
-    status = rd_node_take(a->node, false, &patience, &conn, err);
+    status = rd_pool_take(&a->node->pool, false, &patience, &conn, err);
     if (status == HF_OK) {
         conn->asleep++; /* this answer takes its time */
         status = rd_conn_send(conn, &request, &patience);
@@ -361,14 +362,14 @@ static enum hf_status sleep_in_queue(struct attempt *a, int64_t until_ns, struct
             status = rd_conn_receive(conn, &patience, &reply);
         if (status == HF_OK && reply->type == RD_REPLY_ARRAY)
             a->store->base.host->log("redis: woken for lock \"%s\"", a->claim->name);
-        rd_node_give(a->node, conn);
+        rd_pool_give(&a->node->pool, conn);
     }
     rd_request_release(&request);
     if (status == HF_CANCELLED)
         status = cancelled(a, err);
     else if (status == HF_OK && reply->type == RD_REPLY_ERROR &&
              rd_verdict(reply->text) == RD_NOPERM)
-        status = rd_verdict_fail(reply->text, a->claim->name, a->store->url.shown, err);
+        status = rd_verdict_fail(reply->text, a->claim->name, a->store->setup.url.shown, err);
     else if (status != HF_OK || reply->type == RD_REPLY_ERROR)
         status = pause_until(
             a, hf__backoff_failed(&a->queue.backoff, a->store->base.host->now_ns(), dice_of(a)),

@@ -30,8 +30,8 @@ static bool load_scripts(struct rd_node *node, struct rd_conn *conn,
     enum hf_status status;
     bool loaded = true;
 
-    node->host->log("redis: loading the scripts into %s:%u", node->address.host,
-                    node->address.port);
+    node->pool.setup->host->log("redis: loading the scripts into %s:%u", node->pool.address.host,
+                                node->pool.address.port);
     rd_script_load_all(&request);
     status = rd_conn_send(conn, &request, patience);
     rd_request_release(&request);
@@ -86,12 +86,12 @@ static enum hf_status exchange(const struct rd_call *call, struct rd_node *node,
         status = rd_conn_send(conn, &ask, &call->patience);
         rd_request_release(&ask);
     }
-    out->sent_at_ns = node->host->now_ns();
+    out->sent_at_ns = node->pool.setup->host->now_ns();
     out->node = node;
     if (status == HF_OK)
         status = rd_conn_send(conn, call->request, &call->patience);
     if (status != HF_OK) {
-        (void)rd_node_fail(node, status, conn->why, err);
+        (void)rd_pool_fail(&node->pool, status, conn->why, err);
         return status;
     }
     if (asking)
@@ -110,7 +110,7 @@ static enum hf_status exchange(const struct rd_call *call, struct rd_node *node,
         return hf__fail(err, status,
                         "lock \"%.60s\" in store %.80s: no answer: %s; it may have "
                         "taken effect",
-                        call->lock, node->url->shown, conn->why);
+                        call->lock, node->pool.setup->url.shown, conn->why);
     }
     return HF_OK;
 }
@@ -135,7 +135,7 @@ static struct rd_node *redirected(struct rd_store *store, const char *error,
     if (!rd_verdict_address(error, &address, &slot))
         return NULL;
     if (address.host[0] == '\0')
-        memcpy(address.host, from->address.host, sizeof address.host);
+        memcpy(address.host, from->pool.address.host, sizeof address.host);
     node = rd_route_node(store, &address);
     if (node != NULL && moved)
         rd_route_moved(store, slot, node);
@@ -198,7 +198,7 @@ static enum next attempt(struct rd_store *store, const struct rd_call *call,
     *detour = NULL;
     if (!asking && (*status = rd_route(store, call->slot, &call->patience, &node, err)) != HF_OK)
         return NEXT_DONE;
-    *status = rd_node_take(node, call->urgent, &call->patience, &conn, err);
+    *status = rd_pool_take(&node->pool, call->urgent, &call->patience, &conn, err);
     if (*status != HF_OK) {
         rd_route_forget(store, node);
         return *status == HF_UNREACHABLE && rd_route_moves(store) ? pause_and_retry(call)
@@ -207,17 +207,17 @@ static enum next attempt(struct rd_store *store, const struct rd_call *call,
     *status = exchange(call, node, conn, asking, out, undone, err);
     if (*status != HF_OK) {
         rd_route_forget(store, node);
-        rd_node_give(node, conn);
+        rd_pool_give(&node->pool, conn);
         return NEXT_DONE;
     }
     next = judge(store, call, conn, out, detour);
     if (next != NEXT_DONE) {
         const char *error = out->reply->type == RD_REPLY_ERROR ? out->reply->text : "READONLY";
 
-        *status = rd_verdict_fail(error, call->lock, store->url.shown, err);
+        *status = rd_verdict_fail(error, call->lock, store->setup.url.shown, err);
         rd_answer_release(out);
     }
-    rd_node_give(node, conn);
+    rd_pool_give(&node->pool, conn);
     return next;
 }
 

@@ -218,3 +218,57 @@ enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *
     }
     return hf__fail(err, HF_UNSUPPORTED, "%s: the server says: %s", about, quote);
 }
+
+enum hf_status rd_lost(const struct rd_url *url, const char *name, const struct rd_reply *reply,
+                       struct hf_grant *grant, struct hf_error *err)
+{
+    static const struct {
+        const char *word;
+        enum hf_loss loss;
+    } reasons[] = {
+        {"taken", HF_LOSS_TAKEN}, {"expired", HF_LOSS_EXPIRED}, {"forgotten", HF_LOSS_FORGOTTEN}};
+    const char *word = rd_reply_text(rd_reply_at(reply, 1));
+
+    if (rd_reply_is(reply, "lost"))
+        for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+            if (strcmp(reasons[i].word, word) == 0) {
+                if (grant != NULL)
+                    grant->loss = reasons[i].loss;
+                return hf__fail(
+                    err, HF_LOST, "lock \"%.60s\" in store %.80s is not held any more: %s", name,
+                    url->shown,
+                    reasons[i].loss == HF_LOSS_TAKEN     ? "another owner has it"
+                    : reasons[i].loss == HF_LOSS_EXPIRED ? "it expired"
+                                                         : "the server has forgotten it");
+            }
+    return rd_nonsense(url, name, err);
+}
+
+enum hf_status rd_corrupt(const struct rd_url *url, const char *name, const struct rd_keys *keys,
+                          const struct rd_reply *reply, struct hf_error *err)
+{
+    if (strcmp(rd_reply_text(rd_reply_at(reply, 1)), "clock") == 0)
+        return hf__fail(err, HF_CORRUPT,
+                        "lock \"%.60s\" in store %.80s: the server's clock is beyond the year "
+                        "2255, where tokens end; set it right",
+                        name, url->shown);
+    return hf__fail(err, HF_CORRUPT,
+                    "lock \"%.60s\" in store %.80s: the key %.60s does not hold a token; delete "
+                    "it, after a look at the fence",
+                    name, url->shown, keys->record);
+}
+
+enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said)
+{
+    if (err != NULL)
+        *err = *said;
+    return said->code;
+}
+
+enum hf_status rd_nonsense(const struct rd_url *url, const char *name, struct hf_error *err)
+{
+    return hf__fail(
+        err, HF_CORRUPT,
+        "lock \"%.60s\" in store %.80s: the server's answer makes no sense; is it Redis?", name,
+        url->shown);
+}

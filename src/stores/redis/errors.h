@@ -5,7 +5,9 @@
 #ifndef HF_STORES_REDIS_ERRORS_H
 #define HF_STORES_REDIS_ERRORS_H
 
-#include "stores/redis/url.h"
+#include "stores/redis/keys.h"
+#include "stores/redis/wire/reply.h"
+#include <holdfast/store.h>
 
 enum rd_verdict {
     RD_NOSCRIPT,    /* (again) the script has to be loaded first          */
@@ -38,5 +40,16 @@ void rd_verdict_quote(char out[RD_QUOTE_MAX], const char *error);
 /* Fills *err for a request about the lock (NULL: none) that was answered so; returns its status. */
 enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *store,
                                struct hf_error *err);
+
+/* HF_LOST with its text and grant->loss (grant may be NULL), from {'lost', why}. */
+enum hf_status rd_lost(const struct rd_url *url, const char *name, const struct rd_reply *reply,
+                       struct hf_grant *grant, struct hf_error *err);
+/* HF_CORRUPT with its text, from {'corrupt', 'record' or 'clock'}: no token follows. */
+enum hf_status rd_corrupt(const struct rd_url *url, const char *name, const struct rd_keys *keys,
+                          const struct rd_reply *reply, struct hf_error *err);
+/* Passes on what was said, HF_OK too; err may be NULL. */
+enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said);
+/* An answer that makes no sense. */
+enum hf_status rd_nonsense(const struct rd_url *url, const char *name, struct hf_error *err);
 
 #endif /* HF_STORES_REDIS_ERRORS_H */

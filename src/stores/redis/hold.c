@@ -50,7 +50,7 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
         rd_vouch(store, claim->owner, claim->token);
         status = hf__ok(err);
     } else {
-        status = rd_lost(store, claim->name, answer.reply, grant, err);
+        status = rd_lost(&store->setup.url, claim->name, answer.reply, grant, err);
     }
     rd_answer_release(&answer);
     return status;
@@ -117,15 +117,15 @@ enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim
     struct rd_call call;
     struct rd_keys keys;
     struct rd_node *node;
-    enum hf_status status = rd_claim_keys(store, claim->name, &keys, err);
+    enum hf_status status = rd_claim_keys(&store->setup.url, claim->name, &keys, err);
 
     if (status != HF_OK)
         return status;
     if (claim->ttl_ms == 0)
         return look(store, claim, &keys, grant, err);
-    if (claim->ttl_ms > store->url.max_ttl_ms)
+    if (claim->ttl_ms > store->setup.url.max_ttl_ms)
         return hf__fail(err, HF_INVALID, "lock \"%.60s\" in store %.80s: a ttl above max_ttl",
-                        claim->name, store->url.shown);
+                        claim->name, store->setup.url.shown);
     node = likely_node(store, &keys, claim);
     if (node != NULL && plainly(store, node, claim) &&
         renew_plainly(store, claim, &keys, grant, &status, err))
@@ -140,7 +140,7 @@ enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim
     grant->sent_at_ns = answer.sent_at_ns;
     status = rd_reply_number(answer.reply, 0) == 1
                  ? hf__ok(err)
-                 : rd_lost(store, claim->name, answer.reply, grant, err);
+                 : rd_lost(&store->setup.url, claim->name, answer.reply, grant, err);
     rd_answer_release(&answer);
     return status;
 }
@@ -169,7 +169,7 @@ static enum hf_status take_renewal(struct hf_store_base *base, const struct hf_c
     if (rd_reply_number(reply, 0) == 1 || rd_reply_is(reply, "OK"))
         return HF_OK;
     if (rd_reply_is(reply, "lost"))
-        return rd_lost((struct rd_store *)base, claim->name, reply, grant, err);
+        return rd_lost(&((struct rd_store *)base)->setup.url, claim->name, reply, grant, err);
     return rd_renew(base, claim, grant, err);
 }
 
@@ -189,17 +189,17 @@ static void renew_at(struct hf_store_base *base, struct rd_node *node,
         if (claims[i].deadline_ns < patience.deadline_ns)
             patience.deadline_ns = claims[i].deadline_ns;
     build_renewals((struct rd_store *)base, node, claims, keys, node_of, count, &request);
-    status = rd_node_take(node, true, &patience, &conn, err);
+    status = rd_pool_take(&node->pool, true, &patience, &conn, err);
     sent_at_ns = base->host->now_ns();
     if (status == HF_OK && (status = rd_conn_send(conn, &request, &patience)) != HF_OK)
-        (void)rd_node_fail(node, status, conn->why, err);
+        (void)rd_pool_fail(&node->pool, status, conn->why, err);
     for (size_t i = 0; i < count; i++) {
         struct rd_reply *reply = NULL;
 
         if (node_of[i] != node)
             continue;
         if (status == HF_OK && (status = rd_conn_receive(conn, &patience, &reply)) != HF_OK)
-            (void)rd_node_fail(node, status, conn->why, err);
+            (void)rd_pool_fail(&node->pool, status, conn->why, err);
         grants[i].sent_at_ns = sent_at_ns;
         results[i] =
             status != HF_OK ? status : take_renewal(base, &claims[i], reply, &grants[i], err);
@@ -208,7 +208,7 @@ static void renew_at(struct hf_store_base *base, struct rd_node *node,
     }
     if (status != HF_OK)
         rd_route_forget((struct rd_store *)base, node);
-    rd_node_give(node, conn);
+    rd_pool_give(&node->pool, conn);
     rd_request_release(&request);
 }
 
@@ -226,7 +226,7 @@ enum hf_status rd_renew_many(struct hf_store_base *base, const struct hf_claim *
 
         results[i] = keys == NULL || node_of == NULL
                          ? hf__nomem(err)
-                         : rd_claim_keys(store, claims[i].name, &keys[i], err);
+                         : rd_claim_keys(&store->setup.url, claims[i].name, &keys[i], err);
         if (results[i] == HF_OK)
             results[i] =
                 rd_route(store, rd_route_slot(store, &keys[i]), &patience, &node_of[i], err);
@@ -301,7 +301,7 @@ enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *cla
     struct rd_node *node;
     enum rd_delete kind;
     char id[RD_INCARNATION_LEN + 1] = "";
-    enum hf_status status = rd_claim_keys(store, claim->name, &keys, err);
+    enum hf_status status = rd_claim_keys(&store->setup.url, claim->name, &keys, err);
 
     if (status != HF_OK)
         return status;
@@ -324,7 +324,7 @@ enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *cla
         return status;
     status = rd_reply_number(answer.reply, 0) == 1
                  ? hf__ok(err)
-                 : rd_lost(store, claim->name, answer.reply, NULL, err);
+                 : rd_lost(&store->setup.url, claim->name, answer.reply, NULL, err);
     rd_answer_release(&answer);
     return status;
 }

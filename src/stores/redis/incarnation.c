@@ -31,7 +31,7 @@ static void ask_who(struct rd_node *node, int slot, bool reads, struct rd_reques
     rd_request_word(request, rd_scripts[RD_SCRIPT_HANDSHAKE].sha1);
     rd_request_word(request, "1");
     rd_request_word(request, key);
-    rd_request_number(request, node->url->max_ttl_ms);
+    rd_request_number(request, node->pool.setup->url.max_ttl_ms);
     rd_request_word(request, copy);
     if (slot >= 0)
         rd_request_number(request, slot);
@@ -45,7 +45,7 @@ static void ask(struct rd_node *node, int slot, struct rd_request *request)
     char key[sizeof node->handshake_key];
     char probe[sizeof key + 8];
 
-    ask_who(node, slot, node->url->to_look, request, key);
+    ask_who(node, slot, node->pool.setup->readonly, request, key);
     (void)snprintf(probe, sizeof probe, "%s:probe", key);
     rd_request_command(request, (const char *const[]){"COMMAND", "INFO", "delex", "delifeq", NULL});
     /* COMMAND INFO does not tell a command's options. On a key that does not exist this changes
@@ -64,26 +64,6 @@ void rd_incarnation_inquire(struct rd_node *node, struct rd_request *request)
 void rd_incarnation_ask(struct rd_node *node, struct rd_request *request)
 {
     ask(node, -1, request);
-}
-
-enum hf_status rd_node_load(struct rd_node *node, const struct hf__patience *patience,
-                            struct hf_error *err)
-{
-    struct rd_request request = {0};
-    struct rd_reply *replies[RD_SCRIPT_COUNT];
-    enum hf_status status;
-
-    rd_script_load_all(&request);
-    status = rd_node_ask(node, &request, RD_SCRIPT_COUNT, patience, replies, err);
-    rd_request_release(&request);
-    if (status != HF_OK)
-        return status;
-    for (size_t i = 0; i < RD_SCRIPT_COUNT; i++) {
-        if (replies[i]->type == RD_REPLY_ERROR && status == HF_OK)
-            status = rd_verdict_fail(replies[i]->text, NULL, node->url->shown, err);
-        rd_reply_free(replies[i]);
-    }
-    return status;
 }
 
 static struct rd_skills skills_of(const struct rd_reply *commands, const struct rd_reply *probe)
@@ -111,16 +91,17 @@ struct rd_skills rd_incarnation_skills(struct rd_node *node)
 static void warn_of_eviction(const struct rd_node *node, const char *policy)
 {
     if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0)
-        node->host->log("store %s: maxmemory-policy %s may evict locks and their tokens; "
-                        "noeviction is the safe one",
-                        node->url->shown, policy);
+        node->pool.setup->host->log(
+            "store %s: maxmemory-policy %s may evict locks and their tokens; "
+            "noeviction is the safe one",
+            node->pool.setup->url.shown, policy);
 }
 
 /* An answer that is neither open nor quarantine. */
 static enum hf_status refused(const struct rd_node *node, const struct rd_reply *answer,
                               struct hf_error *err)
 {
-    const char *shown = node->url->shown;
+    const char *shown = node->pool.setup->url.shown;
     char agreed[32];
     char asked[32];
 
@@ -132,7 +113,7 @@ static enum hf_status refused(const struct rd_node *node, const struct rd_reply 
         return hf__fail(err, HF_CORRUPT, "store %.150s: the key %s is damaged; delete it", shown,
                         node->handshake_key);
     (void)hf__format_duration(agreed, sizeof agreed, rd_reply_number(rd_reply_at(answer, 1), 0));
-    (void)hf__format_duration(asked, sizeof asked, node->url->max_ttl_ms);
+    (void)hf__format_duration(asked, sizeof asked, node->pool.setup->url.max_ttl_ms);
     return hf__fail(err, HF_INVALID,
                     "store %.120s: its clients agreed on max_ttl=%s and you ask for %s; all need "
                     "the same (holdfast-redis(7) says how to change it)",
@@ -176,7 +157,7 @@ static enum hf_status take_in(struct rd_node *node, struct rd_reply *const *repl
     len = snprintf(id, sizeof id, "master_replid:%s", rd_reply_text(rd_reply_at(answer, 1)));
     if (len != RD_INCARNATION_LEN)
         return hf__fail(err, HF_UNSUPPORTED, "store %.150s: the server has no replication id",
-                        node->url->shown);
+                        node->pool.setup->url.shown);
     memcpy(node->incarnation, id, sizeof id);
     /* If only locks without a record have to wait, the others go on. */
     node->open = open || strcmp(rd_reply_text(rd_reply_at(answer, 4)), "slots") == 0;
@@ -234,7 +215,7 @@ static enum hf_status shake_hands(struct rd_node *node, int slot,
     enum hf_status status;
 
     ask(node, slot, &request);
-    status = rd_node_ask(node, &request, RD_MEETING_REPLIES, patience, replies, err);
+    status = rd_pool_ask(&node->pool, &request, RD_MEETING_REPLIES, patience, replies, err);
     rd_request_release(&request);
     if (status != HF_OK)
         return status;
@@ -286,7 +267,7 @@ enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
             if (status != HF_OK)
                 return status;
         } else {
-            int64_t again_ns = node->host->now_ns() + LOADING_PAUSE_MS * HF__NS_PER_MS;
+            int64_t again_ns = node->pool.setup->host->now_ns() + LOADING_PAUSE_MS * HF__NS_PER_MS;
 
             if (again_ns >= patience->deadline_ns ||
                 hf__patience_pause(patience, again_ns) != HF__WAITED_READY)

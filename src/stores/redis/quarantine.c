@@ -12,7 +12,7 @@ enum hf_status rd_quarantine_fail(const struct rd_node *node, const struct rd_re
 {
     const char *why = rd_reply_text(rd_reply_at(answer, 4));
     int64_t left_ms = rd_reply_number(rd_reply_at(answer, 3), 1);
-    const char *shown = node->url->shown;
+    const char *shown = node->pool.setup->url.shown;
     char left[32];
     char age[32];
 
@@ -54,13 +54,13 @@ static enum hf_status inquire(struct rd_node *node, const struct hf__patience *p
     enum hf_status status;
 
     rd_incarnation_inquire(node, &request);
-    status = rd_node_ask(node, &request, 1, patience, &reply, err);
+    status = rd_pool_ask(&node->pool, &request, 1, patience, &reply, err);
     if (status == HF_OK && reply->type == RD_REPLY_ERROR &&
         rd_verdict(reply->text) == RD_NOSCRIPT) {
         rd_reply_free(reply);
         status = rd_node_load(node, patience, err);
         if (status == HF_OK)
-            status = rd_node_ask(node, &request, 1, patience, &reply, err);
+            status = rd_pool_ask(&node->pool, &request, 1, patience, &reply, err);
     }
     rd_request_release(&request);
     if (status != HF_OK)
@@ -96,14 +96,14 @@ static enum hf_status judge(const struct rd_node *node, const struct rd_reply *r
                             int64_t *left_ms, struct hf_error *report)
 {
     if (reply->type == RD_REPLY_ERROR)
-        return rd_verdict_fail(reply->text, NULL, node->url->shown, report);
+        return rd_verdict_fail(reply->text, NULL, node->pool.setup->url.shown, report);
     if (rd_reply_is(reply, "replica"))
-        return rd_verdict_fail("READONLY", NULL, node->url->shown, report);
+        return rd_verdict_fail("READONLY", NULL, node->pool.setup->url.shown, report);
     if (rd_reply_is(reply, "new"))
         return hf__fail(report, HF_UNREACHABLE,
                         "store %.120s: the server restarted or was promoted just now, which began "
                         "another quarantine; look again",
-                        node->url->shown);
+                        node->pool.setup->url.shown);
     *left_ms = rd_reply_is(reply, "opened") ? rd_reply_number(rd_reply_at(reply, 1), 1) : 0;
     return HF_OK;
 }
@@ -128,7 +128,7 @@ static enum hf_status end_at(struct rd_node *node, const char *label, const char
     rd_request_command(&request,
                        (const char *const[]){"EVALSHA", rd_scripts[RD_SCRIPT_END_QUARANTINE].sha1,
                                              "1", key, id, copy, label, reason, NULL});
-    status = rd_node_ask(node, &request, 1, patience, &reply, report);
+    status = rd_pool_ask(&node->pool, &request, 1, patience, &reply, report);
     rd_request_release(&request);
     if (status != HF_OK)
         return status;
@@ -177,9 +177,9 @@ enum hf_status rd_end_quarantine(struct hf_store_base *base, const char *label, 
         return status;
     if (longest_ms == 0)
         return hf__fail(report, HF_INVALID, "store %.150s is open: there is no quarantine to end",
-                        store->url.shown);
+                        store->setup.url.shown);
     (void)hf__format_duration(left, sizeof left, longest_ms);
     (void)hf__fail(report, HF_OK, "store %.120s grants again; the quarantine had %s left",
-                   store->url.shown, left);
+                   store->setup.url.shown, left);
     return HF_OK;
 }

@@ -12,26 +12,24 @@
  *   vouched.c      whose token is known to be whose
  *   call.c         one request and its answer, wherever the key may live
  *   route.c        which server that is: fixed, by cluster slot, or by the sentinels
- *   keys.c script.c  what a lock is called there, and the scripts that work on it
+ *   node.c         one server; keys.c, script.c: what a lock is called there, and the scripts
+ *                  that work on it
  *   wire/          connections to one server, TLS, requests and replies
  *   redlock/       the store redlock: on top of these servers
  */
 #ifndef HF_STORES_REDIS_REDIS_H
 #define HF_STORES_REDIS_REDIS_H
 
-#include "base/backoff.h"
-#include "stores/redis/wire/conn.h"
+#include "stores/redis/errors.h"
 #include "stores/redis/keys.h"
 #include "stores/redis/script.h"
+#include "stores/redis/wire/pool.h"
 #include <holdfast/store.h>
 #include <pthread.h>
 
 enum {
     RD_NODES_MAX = 256,      /* servers of a cluster, or masters the sentinels named over time */
-    RD_IDLE_MAX = 32,        /* connections kept for later, per server                         */
-    RD_CONNS_MAX = 1000,     /* connections in use at once, per server, by acquires            */
     RD_VOUCHED_MAX = 1024,   /* pairs of owner and token that are remembered                   */
-    RD_CONNS_SPARE = 24,     /* more of them, for renewals and releases only                   */
     RD_INCARNATION_LEN = 54, /* "master_replid:" and 40 hex digits, as INFO shows it           */
     RD_SHAPE_LEN = 40        /* SHA-1 of what a server of a cluster is responsible for, in hex    */
 };
@@ -45,16 +43,8 @@ struct rd_skills {
 
 /* One server. Lives as long as its store. */
 struct rd_node {
-    struct rd_address address;
-    const struct rd_url *url;
-    const struct rd_tls_config *tls;
-    const struct hf_host *host;
-
-    pthread_mutex_t lock;
-    struct rd_conn *idle;
-    size_t idle_count;
-    size_t conn_count;          /* in use and idle */
-    struct hf__backoff backoff; /* of new connections */
+    struct rd_pool pool;  /* how it is reached */
+    pthread_mutex_t lock; /* for what follows  */
 
     /* The incarnation we have met, and whether it grants. */
     char incarnation[RD_INCARNATION_LEN + 1]; /* "" until a handshake */
@@ -73,8 +63,7 @@ struct rd_vouched {
 
 struct rd_store {
     struct hf_store_base base;
-    struct rd_url url;
-    struct rd_tls_config *tls;
+    struct rd_setup setup;
 
     pthread_mutex_t lock; /* for what follows */
     struct rd_node *nodes[RD_NODES_MAX];
@@ -93,29 +82,13 @@ struct rd_answer {
     struct rd_node *node;    /* who answered */
 };
 
-/* wire/pool.c */
+/* node.c */
 
-struct rd_node *rd_node_open(const struct rd_store *store, const struct rd_address *address);
-/* forked: the connections belong to the parent process, nothing is said on them. */
-void rd_node_close(struct rd_node *node, bool forked);
-/* A connection of one's own, from the pool or new; ends with rd_node_give. urgent: a renewal or
- * release, which must not wait for acquires. HF_OK or what rd_conn_open answers, with a text. */
-enum hf_status rd_node_take(struct rd_node *node, bool urgent, const struct hf__patience *patience,
-                            struct rd_conn **out, struct hf_error *err);
-void rd_node_give(struct rd_node *node, struct rd_conn *conn);
-/* Takes a connection, sends the request and collects count replies into an array of its own, all
- * on one server and with no second try. HF_OK, or HF_UNREACHABLE even if the server may have acted:
- * for requests that change nothing one cares about. */
-enum hf_status rd_node_ask(struct rd_node *node, const struct rd_request *request, size_t count,
-                           const struct hf__patience *patience, struct rd_reply **replies,
-                           struct hf_error *err);
-/* "store URL (host:port): " and so on, for errors of one server. */
-enum hf_status rd_node_fail(const struct rd_node *node, enum hf_status status, const char *why,
+struct rd_node *rd_node_open(const struct rd_setup *setup, const struct rd_address *address);
+void rd_node_close(struct rd_node *node, bool forked); /* forked: as rd_pool_release */
+/* Loads the scripts: HF_OK, or what is in the way. */
+enum hf_status rd_node_load(struct rd_node *node, const struct hf__patience *patience,
                             struct hf_error *err);
-
-/* wire/auth.c: what a new connection says first: who we are, which database. */
-enum hf_status rd_greet(const struct rd_node *node, struct rd_conn *conn,
-                        const struct hf__patience *patience, struct hf_error *err);
 
 /* route.c */
 
@@ -199,9 +172,6 @@ enum hf_status rd_incarnation_hear(struct rd_node *node, struct rd_reply *const 
 void rd_incarnation_inquire(struct rd_node *node, struct rd_request *request);
 enum hf_status rd_incarnation_judge(const struct rd_node *node, const struct rd_reply *answer,
                                     struct hf_error *err);
-/* Loads the scripts: HF_OK, or what is in the way. */
-enum hf_status rd_node_load(struct rd_node *node, const struct hf__patience *patience,
-                            struct hf_error *err);
 /* The incarnation if it is known and grants, else "". */
 void rd_incarnation_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1]);
 /* The server says it is not that incarnation (any more). */
@@ -247,20 +217,5 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
 
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
                         struct hf_fence_mark *mark, struct hf_error *err);
-
-/* The keys of a lock, or HF_INVALID. */
-enum hf_status rd_claim_keys(const struct rd_store *store, const char *name, struct rd_keys *out,
-                             struct hf_error *err);
-/* HF_LOST with its text and grant->loss (grant may be NULL), from {'lost', why}. */
-enum hf_status rd_lost(const struct rd_store *store, const char *name, const struct rd_reply *reply,
-                       struct hf_grant *grant, struct hf_error *err);
-/* HF_CORRUPT with its text, from {'corrupt', 'record' or 'clock'}: no token follows. */
-enum hf_status rd_corrupt(const struct rd_store *store, const char *name,
-                          const struct rd_keys *keys, const struct rd_reply *reply,
-                          struct hf_error *err);
-/* Passes on what was said, HF_OK too; err may be NULL. */
-enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said);
-/* An answer that makes no sense. */
-enum hf_status rd_nonsense(const struct rd_store *store, const char *name, struct hf_error *err);
 
 #endif /* HF_STORES_REDIS_REDIS_H */

@@ -18,11 +18,11 @@ static struct rd_node *node_at(struct rd_store *store, const struct rd_address *
     struct rd_node *node;
 
     for (size_t i = 0; i < store->node_count; i++)
-        if (rd_address_equal(&store->nodes[i]->address, address))
+        if (rd_address_equal(&store->nodes[i]->pool.address, address))
             return store->nodes[i];
     if (store->node_count == RD_NODES_MAX)
         return NULL;
-    node = rd_node_open(store, address);
+    node = rd_node_open(&store->setup, address);
     if (node != NULL)
         store->nodes[store->node_count++] = node;
     return node;
@@ -68,7 +68,7 @@ void rd_route_forget(struct rd_store *store, const struct rd_node *node)
         for (size_t slot = 0; slot < RD_SLOTS; slot++)
             if (store->slots[slot] == known_as)
                 store->slots[slot] = 0;
-    } else if (store->url.kind == RD_SENTINEL && store->master == node) {
+    } else if (store->setup.url.kind == RD_SENTINEL && store->master == node) {
         store->master = NULL;
     }
     pthread_mutex_unlock(&store->lock);
@@ -76,7 +76,7 @@ void rd_route_forget(struct rd_store *store, const struct rd_node *node)
 
 bool rd_route_moves(struct rd_store *store)
 {
-    return store->cluster || store->url.kind == RD_SENTINEL;
+    return store->cluster || store->setup.url.kind == RD_SENTINEL;
 }
 
 /* Asks one server of the cluster after the other who has what. */
@@ -174,7 +174,7 @@ static void take_share(struct rd_store *store, const struct rd_node *asked,
     struct rd_node *node;
 
     if (host[0] == '\0' || host[0] == '?')
-        host = asked->address.host;
+        host = asked->pool.address.host;
     if (first < 0 || last < first || last >= RD_SLOTS || port <= 0 || port > 65535 ||
         snprintf(address.host, sizeof address.host, "%s", host) >= (int)sizeof address.host ||
         (node = node_at(store, &address)) == NULL)
@@ -222,7 +222,7 @@ static enum hf_status refused(const struct rd_node *node, const char *error, str
     char quote[RD_QUOTE_MAX];
 
     rd_verdict_quote(quote, error);
-    return rd_node_fail(node, HF_UNREACHABLE, quote, err);
+    return rd_pool_fail(&node->pool, HF_UNREACHABLE, quote, err);
 }
 
 static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
@@ -233,7 +233,7 @@ static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
     enum hf_status status;
 
     rd_request_command(&request, (const char *const[]){"CLUSTER", "SLOTS", NULL});
-    status = rd_node_ask(node, &request, 1, patience, &reply, err);
+    status = rd_pool_ask(&node->pool, &request, 1, patience, &reply, err);
     rd_request_release(&request);
     if (status != HF_OK)
         return status;
@@ -256,10 +256,10 @@ enum hf_status rd_route_learn(struct rd_store *store, const struct hf__patience 
     struct rd_node *node;
     enum hf_status status = rd_route(store, 0, patience, &node, err);
 
-    if (status != HF_OK || store->url.kind == RD_SENTINEL)
+    if (status != HF_OK || store->setup.url.kind == RD_SENTINEL)
         return status;
     rd_request_command(&request, (const char *const[]){"INFO", "cluster", NULL});
-    status = rd_node_ask(node, &request, 1, patience, &reply, err);
+    status = rd_pool_ask(&node->pool, &request, 1, patience, &reply, err);
     rd_request_release(&request);
     if (status != HF_OK)
         return status;
@@ -311,15 +311,16 @@ static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_addre
     struct rd_reply *reply = NULL;
     struct rd_conn *conn = NULL;
     char why[160] = "";
-    enum hf_status status = rd_conn_open(sentinel, store->tls, patience, &conn, why, sizeof why);
+    enum hf_status status =
+        rd_conn_open(sentinel, store->setup.tls, patience, &conn, why, sizeof why);
 
     if (status == HF_OK)
-        status = greet_sentinel(&store->url, conn, patience, why);
+        status = greet_sentinel(&store->setup.url, conn, patience, why);
     if (status == HF_OK)
-        status = ask_once(
-            conn,
-            (const char *const[]){"SENTINEL", "get-master-addr-by-name", store->url.master, NULL},
-            patience, &reply);
+        status = ask_once(conn,
+                          (const char *const[]){"SENTINEL", "get-master-addr-by-name",
+                                                store->setup.url.master, NULL},
+                          patience, &reply);
     if (status != HF_OK && conn != NULL && why[0] == '\0')
         hf__copy_printable(why, sizeof why, conn->why);
     if (status == HF_OK && reply->type == RD_REPLY_ERROR) {
@@ -339,8 +340,8 @@ static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_addre
     } else {
         if (status == HF_UNKNOWN)
             status = HF_UNREACHABLE;
-        (void)hf__fail(err, status, "store %.140s: sentinel %.40s:%u: %.60s", store->url.shown,
-                       sentinel->host, sentinel->port, why);
+        (void)hf__fail(err, status, "store %.140s: sentinel %.40s:%u: %.60s",
+                       store->setup.url.shown, sentinel->host, sentinel->port, why);
     }
     rd_reply_free(reply);
     rd_conn_close(conn);
@@ -353,11 +354,11 @@ static enum hf_status ask_sentinels(struct rd_store *store, const struct hf__pat
     enum hf_status status = HF_UNREACHABLE;
     struct rd_address address = {0};
 
-    for (size_t i = 0; i < store->url.address_count; i++) {
+    for (size_t i = 0; i < store->setup.url.address_count; i++) {
         struct hf__patience brief =
             hf__patience_until(patience, hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS);
 
-        status = ask_sentinel(store, &store->url.addresses[i], &brief, &address, err);
+        status = ask_sentinel(store, &store->setup.url.addresses[i], &brief, &address, err);
         if (status == HF_CANCELLED)
             return status;
         if (status != HF_OK || address.host[0] == '\0' || address.port == 0)

@@ -8,9 +8,9 @@
 
 static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
                                  struct hf_store_base **out, struct hf_error *err);
-static enum hf_status store_open_to_look(const struct hf_host *host, const char *url,
-                                         int64_t deadline_ns, struct hf_store_base **out,
-                                         struct hf_error *err);
+static enum hf_status store_open_readonly(const struct hf_host *host, const char *url,
+                                          int64_t deadline_ns, struct hf_store_base **out,
+                                          struct hf_error *err);
 static void store_close(struct hf_store_base *base, bool forked);
 static uint32_t store_max_ttl_ms(struct hf_store_base *base);
 
@@ -29,7 +29,7 @@ static const struct hf_store_ops ops = {
     .list = rd_list,
     .renew_many = rd_renew_many,
     .fence = rd_fence,
-    .open_to_look = store_open_to_look,
+    .open_to_look = store_open_readonly,
     .max_ttl_ms = store_max_ttl_ms,
     .end_quarantine = rd_end_quarantine,
     .quarantine = rd_quarantine,
@@ -56,14 +56,14 @@ static enum hf_status meet(struct rd_store *store, const struct hf__patience *pa
         status = rd_route(store, 0, patience, &node, err);
     if (status == HF_OK)
         status = rd_incarnation_pass(node, patience, &met, err);
-    if (met.first && !store->url.to_look)
+    if (met.first && !store->setup.readonly)
         rd_incarnation_meet_all(store, patience);
-    if (status == HF_QUARANTINE || (status == HF_CORRUPT && store->url.to_look))
+    if (status == HF_QUARANTINE || (status == HF_CORRUPT && store->setup.readonly))
         return hf__ok(err);
     return status;
 }
 
-static enum hf_status open_store(const struct hf_host *host, const char *url, bool to_look,
+static enum hf_status open_store(const struct hf_host *host, const char *url, bool readonly,
                                  int64_t deadline_ns, struct hf_store_base **out,
                                  struct hf_error *err)
 {
@@ -72,7 +72,7 @@ static enum hf_status open_store(const struct hf_host *host, const char *url, bo
     enum hf_status status;
 
     if (hf__url_rest(url, "redlock") != NULL)
-        return rl_open(host, url, to_look, deadline_ns, out, err);
+        return rl_open(host, url, readonly, deadline_ns, out, err);
     store = calloc(1, sizeof *store);
     if (store == NULL)
         return hf__nomem(err);
@@ -81,14 +81,10 @@ static enum hf_status open_store(const struct hf_host *host, const char *url, bo
         free(store);
         return hf__nomem(err);
     }
-    status = rd_url_parse(url, &store->url, err);
-    store->url.to_look = to_look;
-    if (status == HF_OK)
-        status = rd_url_find_password(&store->url, err);
-    if (status == HF_OK && store->url.tls)
-        status = rd_tls_config_open(&store->url, &store->tls, err);
-    if (status == HF_OK && store->url.kind == RD_DIRECT) {
-        store->master = rd_route_node(store, &store->url.addresses[0]);
+    store->setup.readonly = readonly;
+    status = rd_setup_init(&store->setup, host, url, err);
+    if (status == HF_OK && store->setup.url.kind == RD_DIRECT) {
+        store->master = rd_route_node(store, &store->setup.url.addresses[0]);
         if (store->master == NULL)
             status = hf__nomem(err);
     }
@@ -108,9 +104,9 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
     return open_store(host, url, false, deadline_ns, out, err);
 }
 
-static enum hf_status store_open_to_look(const struct hf_host *host, const char *url,
-                                         int64_t deadline_ns, struct hf_store_base **out,
-                                         struct hf_error *err)
+static enum hf_status store_open_readonly(const struct hf_host *host, const char *url,
+                                          int64_t deadline_ns, struct hf_store_base **out,
+                                          struct hf_error *err)
 {
     return open_store(host, url, true, deadline_ns, out, err);
 }
@@ -121,83 +117,16 @@ static void store_close(struct hf_store_base *base, bool forked)
 
     for (size_t i = 0; i < store->node_count; i++)
         rd_node_close(store->nodes[i], forked);
-    rd_tls_config_close(store->tls);
     if (!forked)
         (void)pthread_mutex_destroy(&store->lock);
-    explicit_bzero(&store->url, sizeof store->url);
+    rd_setup_release(&store->setup);
     explicit_bzero(store->vouched, sizeof store->vouched);
     free(store);
 }
 
 static uint32_t store_max_ttl_ms(struct hf_store_base *base)
 {
-    int64_t max_ttl_ms = ((struct rd_store *)base)->url.max_ttl_ms;
+    int64_t max_ttl_ms = ((struct rd_store *)base)->setup.url.max_ttl_ms;
 
     return max_ttl_ms < HF_TTL_MAX_MS ? (uint32_t)max_ttl_ms : HF_TTL_MAX_MS;
-}
-
-enum hf_status rd_claim_keys(const struct rd_store *store, const char *name, struct rd_keys *out,
-                             struct hf_error *err)
-{
-    const char *why;
-
-    if (!rd_keys_make(out, store->url.prefix, name, &why))
-        return hf__fail(err, HF_INVALID, "lock \"%.60s\" in store %.80s: %s", name,
-                        store->url.shown, why);
-    return HF_OK;
-}
-
-enum hf_status rd_lost(const struct rd_store *store, const char *name, const struct rd_reply *reply,
-                       struct hf_grant *grant, struct hf_error *err)
-{
-    static const struct {
-        const char *word;
-        enum hf_loss loss;
-    } reasons[] = {
-        {"taken", HF_LOSS_TAKEN}, {"expired", HF_LOSS_EXPIRED}, {"forgotten", HF_LOSS_FORGOTTEN}};
-    const char *word = rd_reply_text(rd_reply_at(reply, 1));
-
-    if (rd_reply_is(reply, "lost"))
-        for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-            if (strcmp(reasons[i].word, word) == 0) {
-                if (grant != NULL)
-                    grant->loss = reasons[i].loss;
-                return hf__fail(
-                    err, HF_LOST, "lock \"%.60s\" in store %.80s is not held any more: %s", name,
-                    store->url.shown,
-                    reasons[i].loss == HF_LOSS_TAKEN     ? "another owner has it"
-                    : reasons[i].loss == HF_LOSS_EXPIRED ? "it expired"
-                                                         : "the server has forgotten it");
-            }
-    return rd_nonsense(store, name, err);
-}
-
-enum hf_status rd_corrupt(const struct rd_store *store, const char *name,
-                          const struct rd_keys *keys, const struct rd_reply *reply,
-                          struct hf_error *err)
-{
-    if (strcmp(rd_reply_text(rd_reply_at(reply, 1)), "clock") == 0)
-        return hf__fail(err, HF_CORRUPT,
-                        "lock \"%.60s\" in store %.80s: the server's clock is beyond the year "
-                        "2255, where tokens end; set it right",
-                        name, store->url.shown);
-    return hf__fail(err, HF_CORRUPT,
-                    "lock \"%.60s\" in store %.80s: the key %.60s does not hold a token; delete "
-                    "it, after a look at the fence",
-                    name, store->url.shown, keys->record);
-}
-
-enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said)
-{
-    if (err != NULL)
-        *err = *said;
-    return said->code;
-}
-
-enum hf_status rd_nonsense(const struct rd_store *store, const char *name, struct hf_error *err)
-{
-    return hf__fail(
-        err, HF_CORRUPT,
-        "lock \"%.60s\" in store %.80s: the server's answer makes no sense; is it Redis?", name,
-        store->url.shown);
 }

@@ -31,13 +31,13 @@ struct attempt {
 
 static int64_t now_of(const struct rl_store *store)
 {
-    return store->rd.base.host->now_ns();
+    return store->base.host->now_ns();
 }
 
 static void build_grant(struct attempt *a, unsigned index)
 {
     const struct hf_claim *claim = a->claim;
-    int64_t window_us = a->store->rd.url.max_ttl_ms * 1000 / 6;
+    int64_t window_us = a->store->setup.url.max_ttl_ms * 1000 / 6;
     char record[HF_LABEL_MAX + HF_OWNER_LEN + 64];
 
     (void)snprintf(record, sizeof record, "%llu %u %c %s %s", (unsigned long long)a->vote.guess,
@@ -74,7 +74,7 @@ static enum hf__quorum_action ask_for_grant(struct attempt *a, unsigned index)
 static enum hf__quorum_action ask_for_grants(struct attempt *a)
 {
     enum hf__quorum_action action = HF__QUORUM_WAIT;
-    int64_t wall_us = a->store->rd.base.host->wall_us();
+    int64_t wall_us = a->store->base.host->wall_us();
 
     hf__quorum_start(&a->vote, a->store->count, a->claim->ttl_ms,
                      wall_us > 0 ? (uint64_t)wall_us : 1, now_of(a->store),
@@ -126,7 +126,7 @@ static enum hf__quorum_action on_answer(struct attempt *a, unsigned index,
     if (rd_reply_is(reply, "corrupt")) {
         struct hf_error err;
 
-        (void)rd_corrupt(&a->store->rd, a->claim->name, &a->keys, reply, &err);
+        (void)rd_corrupt(&a->store->setup.url, a->claim->name, &a->keys, reply, &err);
         rl_trouble_add(&a->round.troubles, &err);
         return hf__quorum_on_no(&a->vote, index, HF__NO_UNREACHABLE, now_ns);
     }
@@ -185,7 +185,7 @@ static void give_up(struct attempt *a)
 static enum hf_status explain(struct attempt *a, struct hf_error *err)
 {
     const char *name = a->claim->name;
-    const char *shown = a->store->rd.url.shown;
+    const char *shown = a->store->setup.url.shown;
     char time[32], left[64] = "";
 
     switch (a->vote.why) {
@@ -294,7 +294,7 @@ static bool waits_on(struct attempt *a, enum hf_status *status, struct hf_error 
     struct hf__wait_step step;
     uint32_t dice;
 
-    a->store->rd.base.host->random(&dice, sizeof dice);
+    a->store->base.host->random(&dice, sizeof dice);
     if (*status == HF_BUSY)
         answer.look_ns = hf__backoff_failed(&a->tries, now_ns, dice);
     step = hf__wait_queued(&a->wait, &answer, now_ns, dice);
@@ -303,7 +303,7 @@ static bool waits_on(struct attempt *a, enum hf_status *status, struct hf_error 
     if (hf__patience_pause(&patience, step.until_ns) != HF__WAITED_CANCELLED)
         return true;
     *status = hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
-                       a->claim->name, a->store->rd.url.shown);
+                       a->claim->name, a->store->setup.url.shown);
     return false;
 }
 
@@ -312,7 +312,7 @@ static void draw_owner(struct attempt *a, struct hf_grant *grant)
 {
     unsigned char raw[HF_OWNER_LEN / 2];
 
-    a->store->rd.base.host->random(raw, sizeof raw);
+    a->store->base.host->random(raw, sizeof raw);
     hf__hex_encode(grant->owner, raw, sizeof raw);
     a->owner = grant->owner;
 }
@@ -323,10 +323,10 @@ static enum hf_status too_long(const struct rl_store *store, const struct hf_cla
     char ttl[32], max[32];
 
     (void)hf__format_duration(ttl, sizeof ttl, claim->ttl_ms);
-    (void)hf__format_duration(max, sizeof max, store->rd.url.max_ttl_ms);
+    (void)hf__format_duration(max, sizeof max, store->setup.url.max_ttl_ms);
     return hf__fail(err, HF_INVALID,
                     "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
-                    claim->name, store->rd.url.shown, ttl, max);
+                    claim->name, store->setup.url.shown, ttl, max);
 }
 
 enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *claim,
@@ -339,11 +339,11 @@ enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *cla
                                   .most_ns = PAUSE_MAX_MS * HF__NS_PER_MS}};
     struct hf_error own;
     bool met_anew = false; /* a node had to be met again: that is no failure yet */
-    enum hf_status status = rd_claim_keys(&a.store->rd, claim->name, &a.keys, err);
+    enum hf_status status = rd_claim_keys(&a.store->setup.url, claim->name, &a.keys, err);
 
     if (err == NULL)
         err = &own;
-    if (status == HF_OK && claim->ttl_ms > a.store->rd.url.max_ttl_ms)
+    if (status == HF_OK && claim->ttl_ms > a.store->setup.url.max_ttl_ms)
         status = too_long(a.store, claim, err);
     if (status != HF_OK)
         return status;

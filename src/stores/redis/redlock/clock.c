@@ -11,13 +11,13 @@
 int64_t rl_clocks_apart_us(const struct rl_store *store)
 {
     /* After a node forgot its counter, the order of tokens rests on clocks that are closer. */
-    return store->rd.url.max_ttl_ms * US_PER_MS / 3;
+    return store->setup.url.max_ttl_ms * US_PER_MS / 3;
 }
 
 void rl_node_clock(struct rl_store *store, unsigned index, int64_t clock_us)
 {
     struct rl_node *node = &store->node[index];
-    int64_t offset_us = clock_us - store->rd.base.host->now_ns() / 1000;
+    int64_t offset_us = clock_us - store->base.host->now_ns() / 1000;
 
     pthread_mutex_lock(&node->lock);
     node->offset_us = offset_us;
@@ -63,13 +63,13 @@ void rl_clocks_warn(struct rl_store *store)
     int64_t ahead_us = 0;
 
     for (unsigned i = 0; (i = find_off(store, i, &ahead_us)) < store->count; i++) {
-        const struct rd_address *address = &store->node[i].node->address;
+        const struct rd_address *address = &store->node[i].node->pool.address;
         char apart[64];
 
         describe(apart, sizeof apart, ahead_us);
-        store->rd.base.host->log("store %s: the clock of node %s:%u is %s the others'; it has no "
-                                 "vote where clocks matter",
-                                 store->rd.url.shown, address->host, address->port, apart);
+        store->base.host->log("store %s: the clock of node %s:%u is %s the others'; it has no "
+                              "vote where clocks matter",
+                              store->setup.url.shown, address->host, address->port, apart);
     }
 }
 
@@ -86,6 +86,6 @@ enum hf_status rl_clocks_fail(struct rl_store *store, const char *lock, struct h
     return hf__fail(err, HF_INVALID,
                     "lock \"%.40s\" in store %.60s: no majority of the nodes' clocks is within "
                     "max_ttl/3; that of %.40s:%u is %s others",
-                    lock, store->rd.url.shown, store->node[off].node->address.host,
-                    store->node[off].node->address.port, apart);
+                    lock, store->setup.url.shown, store->node[off].node->pool.address.host,
+                    store->node[off].node->pool.address.port, apart);
 }

@@ -6,7 +6,7 @@
 
 static int64_t now_of(const struct rl_store *store)
 {
-    return store->rd.base.host->now_ns();
+    return store->base.host->now_ns();
 }
 
 void rl_build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
@@ -137,14 +137,14 @@ static void end_poll(struct poll_of_all *p)
         rl_round_end(&p->round, 0, NULL);
         return;
     }
-    debt = rl_round_debt(&p->round, p->claim, p->claim->owner, p->store->rd.url.max_ttl_ms);
+    debt = rl_round_debt(&p->round, p->claim, p->claim->owner, p->store->setup.url.max_ttl_ms);
     rl_round_end(&p->round, (1u << p->store->count) - 1, &debt);
     explicit_bzero(&debt, sizeof debt);
 }
 
 static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
 {
-    const char *shown = p->store->rd.url.shown;
+    const char *shown = p->store->setup.url.shown;
     enum hf__quorum_action action = HF__QUORUM_WAIT;
     int64_t deadline_ns;
 
@@ -189,11 +189,11 @@ enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim
                             .claim = claim,
                             .script = claim->ttl_ms > 0 ? RD_SCRIPT_REDLOCK_RENEW
                                                         : RD_SCRIPT_REDLOCK_LOOK};
-    enum hf_status status = rd_claim_keys(&p.store->rd, claim->name, &p.keys, err);
+    enum hf_status status = rd_claim_keys(&p.store->setup.url, claim->name, &p.keys, err);
 
-    if (status == HF_OK && claim->ttl_ms > p.store->rd.url.max_ttl_ms)
+    if (status == HF_OK && claim->ttl_ms > p.store->setup.url.max_ttl_ms)
         return hf__fail(err, HF_INVALID, "lock \"%.60s\" in store %.80s: a ttl above max_ttl",
-                        claim->name, p.store->rd.url.shown);
+                        claim->name, p.store->setup.url.shown);
     if (status == HF_OK)
         status = ask_all(&p, err);
     if (status == HF_OK) {
@@ -213,7 +213,7 @@ enum hf_status rl_release(struct hf_store_base *base, const struct hf_claim *cla
 {
     struct poll_of_all p = {
         .store = (struct rl_store *)base, .claim = claim, .script = RD_SCRIPT_REDLOCK_RELEASE};
-    enum hf_status status = rd_claim_keys(&p.store->rd, claim->name, &p.keys, err);
+    enum hf_status status = rd_claim_keys(&p.store->setup.url, claim->name, &p.keys, err);
 
     return status == HF_OK ? ask_all(&p, err) : status;
 }

@@ -26,7 +26,7 @@ enum { SCRIPTS = sizeof scripts / sizeof *scripts };
 
 static int64_t now_of(const struct rl_store *store)
 {
-    return store->rd.base.host->now_ns();
+    return store->base.host->now_ns();
 }
 
 static void forget_replies(struct rl_link *link)
@@ -86,7 +86,7 @@ struct rl_link *rl_link_begin(struct rl_store *store, unsigned index)
 
     if (link == NULL)
         return NULL;
-    link->conn = rd_conn_begin(&node->address, node->tls);
+    link->conn = rd_conn_begin(&node->pool.address, node->pool.setup->tls);
     if (link->conn == NULL) {
         free(link);
         return NULL;
@@ -168,7 +168,7 @@ static void meet(struct rl_store *store, unsigned index, struct rl_link *link, b
     set_limit(store, link);
     link->state = RL_MEETING;
     if (greets)
-        build_greeting(&store->rd.url, link, &request);
+        build_greeting(&store->setup.url, link, &request);
     build_scripts(&request);
     rd_incarnation_ask(store->node[index].node, &request);
     rd_request_command(&request, (const char *const[]){"INFO", "server", NULL});
@@ -197,7 +197,7 @@ static enum hf_status hear_greeting(const struct rd_node *node, const struct rl_
         /* "invalid password" had no word of its own once. */
         if (rd_verdict(text) == RD_OTHER_ERROR && strstr(text, "password") != NULL)
             text = "NOAUTH";
-        return rd_verdict_fail(text, NULL, node->url->shown, err);
+        return rd_verdict_fail(text, NULL, node->pool.setup->url.shown, err);
     }
     return HF_OK;
 }
@@ -237,7 +237,7 @@ static bool give_up(struct rl_store *store, unsigned index, struct rl_link *link
     link->conn->broken = true;
     rl_node_reached(store, index, false);
     if (status != HF_OK)
-        (void)rd_node_fail(store->node[index].node, status, link->conn->why, err);
+        (void)rd_pool_fail(&store->node[index].node->pool, status, link->conn->why, err);
     return true;
 }
 

@@ -68,9 +68,9 @@ static enum hf_status scan_node(struct rl_store *store, unsigned index,
     char cursor[RD_CURSOR_MAX] = "0";
     enum hf_status status;
 
-    rd_keys_pattern(pattern, sizeof pattern, store->rd.url.prefix, query->name);
+    rd_keys_pattern(pattern, sizeof pattern, store->setup.url.prefix, query->name);
     do {
-        int64_t end_ns = store->rd.base.host->now_ns() + PAGE_MS * HF__NS_PER_MS;
+        int64_t end_ns = store->base.host->now_ns() + PAGE_MS * HF__NS_PER_MS;
         struct hf__patience patience = {
             .deadline_ns = end_ns < query->deadline_ns ? end_ns : query->deadline_ns,
             .cancel_fd = -1};
@@ -79,7 +79,7 @@ static enum hf_status scan_node(struct rl_store *store, unsigned index,
         status = rd_scan(store->node[index].node, pattern, cursor, &patience, &reply, err);
         if (status != HF_OK)
             return status;
-        if (!add_page(names, store->rd.url.prefix, query->name, rd_reply_at(reply, 1)))
+        if (!add_page(names, store->setup.url.prefix, query->name, rd_reply_at(reply, 1)))
             status = hf__nomem(err);
         rd_reply_free(reply);
     } while (status == HF_OK && strcmp(cursor, "0") != 0);
@@ -164,7 +164,7 @@ static enum hf_status look_at(struct rl_store *store, const char *name,
     unsigned index, count = 0;
     int64_t deadline_ns;
     enum rl_event event;
-    enum hf_status status = rd_claim_keys(&store->rd, name, &keys, err);
+    enum hf_status status = rd_claim_keys(&store->setup.url, name, &keys, err);
 
     if (status != HF_OK)
         return status;

@@ -9,7 +9,7 @@
 
 static int64_t now_of(const struct rl_store *store)
 {
-    return store->rd.base.host->now_ns();
+    return store->base.host->now_ns();
 }
 
 enum hf_status rl_node_vote(struct rl_store *store, unsigned index, char id[RD_INCARNATION_LEN + 1],
@@ -35,7 +35,7 @@ enum hf_status rl_node_vote(struct rl_store *store, unsigned index, char id[RD_I
 
 enum hf_status rl_node_alone(struct rl_store *store, unsigned index, struct hf_error *err)
 {
-    const struct rd_address *mine = &store->node[index].node->address;
+    const struct rd_address *mine = &store->node[index].node->pool.address;
     char run_id[RL_RUN_ID_MAX];
 
     pthread_mutex_lock(&store->node[index].lock);
@@ -43,7 +43,7 @@ enum hf_status rl_node_alone(struct rl_store *store, unsigned index, struct hf_e
     pthread_mutex_unlock(&store->node[index].lock);
     for (unsigned i = 0; i < store->count && run_id[0] != '\0'; i++) {
         struct rl_node *other = &store->node[i];
-        const struct rd_address *its = &other->node->address;
+        const struct rd_address *its = &other->node->pool.address;
         bool same;
 
         if (i == index)
@@ -55,7 +55,7 @@ enum hf_status rl_node_alone(struct rl_store *store, unsigned index, struct hf_e
             return hf__fail(err, HF_INVALID,
                             "store %.80s: %.40s:%u and %.40s:%u are one server; a redlock needs "
                             "independent ones",
-                            store->rd.url.shown, its->host, its->port, mine->host, mine->port);
+                            store->setup.url.shown, its->host, its->port, mine->host, mine->port);
     }
     return HF_OK;
 }
@@ -71,7 +71,8 @@ static enum hf_status identify(struct rl_store *store, unsigned index,
 
     if (at == NULL)
         return hf__fail(err, HF_UNSUPPORTED, "store %.120s: %.40s:%u does not tell its run_id",
-                        store->rd.url.shown, node->node->address.host, node->node->address.port);
+                        store->setup.url.shown, node->node->pool.address.host,
+                        node->node->pool.address.port);
     pthread_mutex_lock(&node->lock);
     (void)snprintf(node->run_id, sizeof node->run_id, "%.*s", (int)strcspn(at + 7, "\r\n"), at + 7);
     pthread_mutex_unlock(&node->lock);
@@ -103,16 +104,16 @@ static void set_verdict(struct rl_store *store, unsigned index, const struct hf_
     node->open_at_ns = now_ns + no->retry_after_ms * HF__NS_PER_MS;
     pthread_mutex_unlock(&node->lock);
     if (news)
-        store->rd.base.host->log("%s; it has no vote", no->text);
+        store->base.host->log("%s; it has no vote", no->text);
 }
 
 /* What is said of a server is said of this node: the store's name does not tell which. */
 static void name_node(const struct rl_store *store, unsigned index, struct hf_error *err)
 {
-    const struct rd_address *address = &store->node[index].node->address;
+    const struct rd_address *address = &store->node[index].node->pool.address;
     struct hf_error said = *err;
 
-    (void)hf__fail(err, said.code, "store %.80s: node %.40s:%u: %.110s", store->rd.url.shown,
+    (void)hf__fail(err, said.code, "store %.80s: node %.40s:%u: %.110s", store->setup.url.shown,
                    address->host, address->port, rl_without_store(store, said.text));
     err->retry_after_ms = said.retry_after_ms;
 }
@@ -147,7 +148,7 @@ void rl_node_reached(struct rl_store *store, unsigned index, bool reached)
     struct rl_node *node = &store->node[index];
     uint32_t dice;
 
-    store->rd.base.host->random(&dice, sizeof dice);
+    store->base.host->random(&dice, sizeof dice);
     pthread_mutex_lock(&node->lock);
     if (reached)
         hf__backoff_worked(&node->backoff);
@@ -195,7 +196,7 @@ void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link
         struct rd_keys keys;
 
         if (due.items[i].until_ns < now_of(store) ||
-            rd_claim_keys(&store->rd, due.items[i].name, &keys, NULL) != HF_OK)
+            rd_claim_keys(&store->setup.url, due.items[i].name, &keys, NULL) != HF_OK)
             continue;
         rl_build_release(&request, &keys, due.items[i].owner, due.items[i].token);
         rl_debts_add(&link->debts, &due.items[i]);

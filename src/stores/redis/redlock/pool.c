@@ -13,7 +13,7 @@ enum health { SOUND, SILENT, USELESS };
 
 static int64_t now_of(const struct rl_store *store)
 {
-    return store->rd.base.host->now_ns();
+    return store->base.host->now_ns();
 }
 
 /* How long it has said nothing although it owes something. */
@@ -169,7 +169,8 @@ struct rl_link *rl_link_take(struct rl_store *store, unsigned index, struct hf_e
     too_soon = now_ns < node->backoff.not_before_ns;
     pthread_mutex_unlock(&node->lock);
     if (too_soon) {
-        (void)rd_node_fail(node->node, HF_UNREACHABLE, "it could not be reached a moment ago", err);
+        (void)rd_pool_fail(&node->node->pool, HF_UNREACHABLE,
+                           "it could not be reached a moment ago", err);
         return NULL;
     }
     link = rl_link_begin(store, index);

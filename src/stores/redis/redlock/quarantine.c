@@ -85,7 +85,7 @@ enum hf_status rl_quarantine(struct hf_store_base *base, int64_t deadline_ns, st
     (void)hf__fail(err, HF_QUARANTINE,
                    "store %.100s: %u of %u nodes are new or have restarted, and may have forgotten "
                    "a lock; a majority grants in %s",
-                   q.store->rd.url.shown, q.waiting, q.store->count,
+                   q.store->setup.url.shown, q.waiting, q.store->count,
                    hf__format_duration(left, sizeof left, q.left_ms[majority - q.votes - 1]));
     if (err != NULL)
         err->retry_after_ms = q.left_ms[majority - q.votes - 1];
@@ -149,7 +149,7 @@ static unsigned name_nodes(const struct ending *e, unsigned nodes, char *out, si
 
     out[0] = '\0';
     for (unsigned i = 0; i < e->store->count; i++) {
-        const struct rd_address *address = &e->store->node[i].node->address;
+        const struct rd_address *address = &e->store->node[i].node->pool.address;
 
         if ((nodes & 1u << i) == 0)
             continue;
@@ -166,7 +166,7 @@ enum hf_status rl_end_quarantine(struct hf_store_base *base, const char *label, 
 {
     struct ending e = {.store = (struct rl_store *)base, .label = label, .reason = reason};
     int64_t end_ns = base->host->now_ns() + ANSWER_MS * HF__NS_PER_MS;
-    const char *shown = e.store->rd.url.shown;
+    const char *shown = e.store->setup.url.shown;
     unsigned opened, answered;
     char names[120];
 

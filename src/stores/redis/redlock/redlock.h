@@ -58,14 +58,15 @@ struct rl_node {
 };
 
 struct rl_store {
-    struct rd_store rd; /* first: URL, TLS, and the nodes' rd_node */
+    struct hf_store_base base;
+    struct rd_setup setup;
     struct rl_node node[HF__QUORUM_NODES_MAX];
     unsigned count;
     int64_t timeout_ms; /* what a round may wait for one node */
 };
 
 /* store.c */
-enum hf_status rl_open(const struct hf_host *host, const char *url, bool to_look,
+enum hf_status rl_open(const struct hf_host *host, const char *url, bool readonly,
                        int64_t deadline_ns, struct hf_store_base **out, struct hf_error *err);
 
 struct rl_link;

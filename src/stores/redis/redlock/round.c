@@ -191,8 +191,7 @@ struct rl_debt rl_round_debt(const struct rl_round *round, const struct hf_claim
                              const char *owner, int64_t ttl_ms)
 {
     struct rl_debt debt = {.token = claim->token,
-                           .until_ns =
-                               round->store->rd.base.host->now_ns() + ttl_ms * HF__NS_PER_MS};
+                           .until_ns = round->store->base.host->now_ns() + ttl_ms * HF__NS_PER_MS};
 
     (void)snprintf(debt.name, sizeof debt.name, "%s", claim->name);
     (void)snprintf(debt.owner, sizeof debt.owner, "%s", owner);
@@ -228,7 +227,7 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
         if (round->retry_after_ms == 0)
             round->retry_after_ms = 1; /* it has to be asked who it is: at once */
         if (text[0] != '\0') {
-            (void)rd_verdict_fail(text, lock, round->store->rd.url.shown, &err);
+            (void)rd_verdict_fail(text, lock, round->store->setup.url.shown, &err);
             rl_trouble_add(&round->troubles, &err);
         }
         return HF__NO_QUARANTINE;
@@ -236,9 +235,9 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
     if (rd_reply_is(reply, "replica"))
         text = "READONLY";
     if (text[0] != '\0')
-        (void)rd_verdict_fail(text, lock, round->store->rd.url.shown, &err);
+        (void)rd_verdict_fail(text, lock, round->store->setup.url.shown, &err);
     else
-        (void)rd_nonsense(&round->store->rd, lock, &err);
+        (void)rd_nonsense(&round->store->setup.url, lock, &err);
     rl_trouble_add(&round->troubles, &err);
     return HF__NO_UNREACHABLE;
 }
@@ -250,8 +249,7 @@ enum hf__quorum_no rl_round_missing(const struct rl_round *round, unsigned index
 
 int64_t rl_round_deadline(const struct rl_round *round, int64_t limit_ns)
 {
-    int64_t end_ns =
-        round->store->rd.base.host->now_ns() + round->store->timeout_ms * HF__NS_PER_MS;
+    int64_t end_ns = round->store->base.host->now_ns() + round->store->timeout_ms * HF__NS_PER_MS;
 
     return end_ns < limit_ns ? end_ns : limit_ns;
 }
@@ -263,6 +261,6 @@ enum hf__quorum_action rl_round_time_out(const struct rl_round *round, struct hf
     for (unsigned i = 0; i < vote->count && action == HF__QUORUM_WAIT; i++)
         action = hf__quorum_on_no(vote, i,
                                   rl_round_coming(round, i) ? HF__NO_UNREACHABLE : HF__NO_ANSWER,
-                                  round->store->rd.base.host->now_ns());
+                                  round->store->base.host->now_ns());
     return action;
 }

@@ -31,7 +31,7 @@ static const struct hf_store_ops ops = {
 
 static uint32_t max_ttl_ms(struct hf_store_base *base)
 {
-    int64_t max_ms = ((struct rl_store *)base)->rd.url.max_ttl_ms;
+    int64_t max_ms = ((struct rl_store *)base)->setup.url.max_ttl_ms;
 
     return max_ms < HF_TTL_MAX_MS ? (uint32_t)max_ms : HF_TTL_MAX_MS;
 }
@@ -64,12 +64,12 @@ static void shorten(struct rd_url *url)
 
 static enum hf_status add_nodes(struct rl_store *store, struct hf_error *err)
 {
-    for (size_t i = 0; i < store->rd.url.address_count; i++) {
+    for (size_t i = 0; i < store->setup.url.address_count; i++) {
         struct rl_node *node = &store->node[store->count];
 
         node->backoff = (struct hf__backoff){.first_ns = RETRY_MIN_MS * HF__NS_PER_MS,
                                              .most_ns = RETRY_MAX_MS * HF__NS_PER_MS};
-        node->node = rd_node_open(&store->rd, &store->rd.url.addresses[i]);
+        node->node = rd_node_open(&store->setup, &store->setup.url.addresses[i]);
         if (node->node == NULL)
             return hf__nomem(err);
         if (pthread_mutex_init(&node->lock, NULL) != 0) {
@@ -87,9 +87,9 @@ static enum hf_status add_nodes(struct rl_store *store, struct hf_error *err)
 static unsigned join_nodes(struct rl_round *round)
 {
     struct rl_store *store = round->store;
-    int64_t now_ns = store->rd.base.host->now_ns();
+    int64_t now_ns = store->base.host->now_ns();
     int64_t end_ns = now_ns + store->timeout_ms * HF__NS_PER_MS;
-    int64_t soon_ns = now_ns + store->rd.url.node_timeout_ms * HF__NS_PER_MS;
+    int64_t soon_ns = now_ns + store->setup.url.node_timeout_ms * HF__NS_PER_MS;
 
     for (;;) {
         struct rd_reply *reply;
@@ -113,13 +113,13 @@ static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
     struct rl_round round;
     unsigned met;
 
-    store->timeout_ms = store->rd.url.node_timeout_ms;
+    store->timeout_ms = store->setup.url.node_timeout_ms;
     if (store->timeout_ms < MEET_MS)
         store->timeout_ms = MEET_MS;
     rl_round_begin(&round, store, true);
     met = join_nodes(&round);
     rl_round_end(&round, 0, NULL);
-    store->timeout_ms = store->rd.url.node_timeout_ms;
+    store->timeout_ms = store->setup.url.node_timeout_ms;
     rl_clocks_warn(store);
     /* A mistake in the URL. Whatever else is wrong with a node costs its vote, and no more. */
     for (unsigned i = 0; i < store->count; i++)
@@ -130,7 +130,7 @@ static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
     return hf__ok(err);
 }
 
-enum hf_status rl_open(const struct hf_host *host, const char *url, bool to_look,
+enum hf_status rl_open(const struct hf_host *host, const char *url, bool readonly,
                        int64_t deadline_ns, struct hf_store_base **out, struct hf_error *err)
 {
     struct rl_store *store = calloc(1, sizeof *store);
@@ -139,30 +139,22 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, bool to_look
     (void)deadline_ns; /* each node has its own */
     if (store == NULL)
         return hf__nomem(err);
-    store->rd.base = (struct hf_store_base){.ops = &ops, .host = host};
-    if (pthread_mutex_init(&store->rd.lock, NULL) != 0) {
-        free(store);
-        return hf__nomem(err);
-    }
-    status = rd_url_parse(url, &store->rd.url, err);
-    store->rd.url.to_look = to_look;
+    store->base = (struct hf_store_base){.ops = &ops, .host = host};
+    store->setup.readonly = readonly;
+    status = rd_setup_init(&store->setup, host, url, err);
     if (status == HF_OK)
-        status = check_addresses(&store->rd.url, err);
+        status = check_addresses(&store->setup.url, err);
     if (status == HF_OK)
-        shorten(&store->rd.url);
-    if (status == HF_OK)
-        status = rd_url_find_password(&store->rd.url, err);
-    if (status == HF_OK && store->rd.url.tls)
-        status = rd_tls_config_open(&store->rd.url, &store->rd.tls, err);
+        shorten(&store->setup.url);
     if (status == HF_OK)
         status = add_nodes(store, err);
     if (status == HF_OK)
         status = meet_nodes(store, err);
     if (status != HF_OK) {
-        store_close(&store->rd.base, false);
+        store_close(&store->base, false);
         return status;
     }
-    *out = &store->rd.base;
+    *out = &store->base;
     return hf__ok(err);
 }
 
@@ -204,7 +196,7 @@ static void settle_debts(struct rl_store *store)
     size_t debts = 0;
 
     for (unsigned i = 0; i < store->count; i++) {
-        drain(store, i, store->rd.base.host->now_ns() + timeout_ns);
+        drain(store, i, store->base.host->now_ns() + timeout_ns);
         debts += store->node[i].debts.count;
     }
     if (debts == 0)
@@ -213,7 +205,7 @@ static void settle_debts(struct rl_store *store)
     (void)join_nodes(&round);
     rl_round_end(&round, 0, NULL);
     for (unsigned i = 0; i < store->count; i++)
-        drain(store, i, store->rd.base.host->now_ns() + timeout_ns);
+        drain(store, i, store->base.host->now_ns() + timeout_ns);
 }
 
 static void close_list(struct rl_link *list, bool forked)
@@ -245,9 +237,6 @@ static void store_close(struct hf_store_base *base, bool forked)
         settle_debts(store);
     for (unsigned i = 0; i < store->count; i++)
         close_node(&store->node[i], forked);
-    rd_tls_config_close(store->rd.tls);
-    if (!forked)
-        (void)pthread_mutex_destroy(&store->rd.lock);
-    explicit_bzero(&store->rd.url, sizeof store->rd.url);
+    rd_setup_release(&store->setup);
     free(store);
 }
