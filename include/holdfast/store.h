@@ -69,19 +69,18 @@ struct hf_store_base {
 
 /* One attempt to take, extend or end a hold. Strings live for the call only. */
 struct hf_claim {
-    const char *name;    /* checked: 1..HF_NAME_MAX bytes, no control characters          */
-    const char *owner;   /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire    */
-    uint64_t token;      /* renew, release: what the grant said; acquire: 0; release: 0 if the
+    const char *name;      /* checked: 1..HF_NAME_MAX bytes, no control characters          */
+    const char *owner;     /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire    */
+    uint64_t token;        /* renew, release: what the grant said; acquire: 0; release: 0 if the
                           * answer never came                                             */
-    const char *label;   /* acquire only; at most HF_LABEL_MAX bytes, no control characters */
-    uint32_t ttl_ms;     /* acquire: HF_TTL_MIN_MS..MAX; renew: likewise, or 0 = only look  */
-    bool detached;       /* belongs to no process: no crash release                        */
-    bool self_renewed;   /* no keeper will renew it together with others                   */
-    int64_t deadline_ns; /* a single request is given up at this time                      */
-    int64_t
-        wait_until_ns; /* acquire: 0 = do not wait, HF_NEVER = without limit. When a wait
+    const char *label;     /* acquire only; at most HF_LABEL_MAX bytes, no control characters */
+    uint32_t ttl_ms;       /* acquire: HF_TTL_MIN_MS..MAX; renew: likewise, or 0 = only look  */
+    bool detached;         /* belongs to no process: no crash release                        */
+    bool self_renewed;     /* no keeper will renew it together with others                   */
+    int64_t deadline_ns;   /* a single request is given up at this time                      */
+    int64_t wait_until_ns; /* acquire: 0 = do not wait, HF_NEVER = without limit. When a wait
                         * ends, the store has until deadline_ns - start more to leave the queue */
-    int cancel_fd;     /* acquire: -1, or stop waiting once it is readable                */
+    int cancel_fd;         /* acquire: -1, or stop waiting once it is readable                */
 };
 
 /* What the engine answered. The caller passes it zeroed. */
@@ -190,8 +189,9 @@ struct hf_store_ops {
     /* Optional. As open, for somebody who calls list and close only: makes and changes nothing in
      * the engine. A store that is not there yet is opened all the same, and list finds nothing.
      * Without this slot open serves: right where opening makes nothing anyway. */
-    enum hf_status (*open_to_look)(const struct hf_host *host, const char *url, int64_t deadline_ns,
-                                   struct hf_store_base **out, struct hf_error *err);
+    enum hf_status (*open_readonly)(const struct hf_host *host, const char *url,
+                                    int64_t deadline_ns, struct hf_store_base **out,
+                                    struct hf_error *err);
 
     /* Optional. The longest ttl that this store grants; never blocks. Without this slot it is
      * HF_TTL_MAX_MS. A claim above it is HF_INVALID. */
@@ -216,7 +216,7 @@ struct hf_store_ops {
 
     /* Optional, for stores with a quarantine. Whether the store grants at this moment: HF_OK, or
      * HF_QUARANTINE with err->retry_after_ms and the reason. Makes and changes nothing, also for a
-     * store that was opened to look. May block until deadline_ns. HF_UNKNOWN, HF_UNREACHABLE. */
+     * store that was opened read-only. May block until deadline_ns. HF_UNKNOWN, HF_UNREACHABLE. */
     enum hf_status (*quarantine)(struct hf_store_base *store, int64_t deadline_ns,
                                  struct hf_error *err);
 };

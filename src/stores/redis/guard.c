@@ -33,7 +33,7 @@ static void ask(struct rd_node *node, int slot, struct rd_request *request)
     rd_request_word(request, rd_scripts[RD_SCRIPT_HANDSHAKE].sha1);
     rd_request_word(request, "1");
     rd_request_word(request, key);
-    rd_request_number(request, node->url->to_look ? 0 : node->url->max_ttl_ms);
+    rd_request_number(request, node->url->readonly ? 0 : node->url->max_ttl_ms);
     rd_request_word(request, copy);
     if (slot >= 0)
         rd_request_number(request, slot);
