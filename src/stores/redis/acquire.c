@@ -57,18 +57,12 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
                               const struct hf_claim *claim, struct hf_error *err)
 {
     enum hf_status status = rd_claim_keys(&store->setup.url, claim->name, &a->keys, err);
-    char ttl[32];
-    char max_ttl[32];
 
     if (status != HF_OK)
         return status;
-    if (claim->ttl_ms > store->setup.url.max_ttl_ms)
-        return hf__fail(
-            err, HF_INVALID,
-            "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
-            claim->name, store->setup.url.shown,
-            hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
-            hf__format_duration(max_ttl, sizeof max_ttl, store->setup.url.max_ttl_ms));
+    status = rd_check_ttl(&store->setup.url, claim, err);
+    if (status != HF_OK)
+        return status;
     a->store = store;
     a->claim = claim;
     a->request = (struct rd_request){0};
@@ -174,7 +168,7 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
     const char *name = a->claim->name;
     const char *shown = a->store->setup.url.shown;
     char label[HF_LABEL_MAX + 1];
-    char left[32] = "an unknown time";
+    char left[32] = "unknown time";
 
     hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 4)));
     a->node = answer->node;
@@ -184,19 +178,14 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
     if (left_ms >= 0)
         (void)hf__format_duration(left, sizeof left, left_ms);
     if (strcmp(kind, "ours") == 0)
-        return hf__fail(err, HF_BUSY,
-                        "lock \"%.60s\" in store %.60s is held by %.60s (token %s), for %s yet",
-                        name, shown, label, rd_reply_text(rd_reply_at(reply, 3)), left);
+        return hf__fail_lock(err, HF_BUSY, name, shown,
+                             " is held by %.60s (token %s), for another %s", label,
+                             rd_reply_text(rd_reply_at(reply, 3)), left);
     if (strcmp(kind, "waiter") == 0)
-        return hf__fail(
-            err, HF_BUSY,
-            "lock \"%.60s\" in store %.80s is just being handed to the next in the queue", name,
-            shown);
-    return hf__fail(
-        err, HF_BUSY,
-        "lock \"%.60s\" in store %.80s is held by a client that is not holdfast, for %s "
-        "yet",
-        name, shown, left);
+        return hf__fail_lock(err, HF_BUSY, name, shown,
+                             " is just being handed to the next in the queue");
+    return hf__fail_lock(err, HF_BUSY, name, shown,
+                         " is held by a client that is not holdfast, for another %s", left);
 }
 
 static enum hf_status granted(struct attempt *a, const struct rd_answer *answer,
@@ -240,8 +229,8 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
 
 static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)
 {
-    return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
-                    a->claim->name, a->store->setup.url.shown);
+    return hf__fail_lock(err, HF_CANCELLED, a->claim->name, a->store->setup.url.shown,
+                         ": cancelled while waiting");
 }
 
 /* HF_OK: there is time for another try. */
@@ -258,9 +247,8 @@ static enum hf_status pause_briefly(struct attempt *a, const struct hf__patience
     case HF__WAITED_TIMEOUT:
         break;
     }
-    return hf__fail(err, HF_UNREACHABLE,
-                    "lock \"%.60s\" in store %.80s: its slot is on the move between two servers",
-                    a->claim->name, a->store->setup.url.shown);
+    return hf__fail_lock(err, HF_UNREACHABLE, a->claim->name, a->store->setup.url.shown,
+                         ": its slot is on the move between two servers");
 }
 
 /* Finds the server, and learns of it what the request has to say. */
@@ -323,8 +311,8 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
         if (tries >= QUICK_MAX && (status = pause_briefly(a, &patience, err)) != HF_OK)
             return status;
     }
-    return hf__fail(err, HF_UNREACHABLE, "store %.150s: the server changes faster than we can ask",
-                    a->store->setup.url.shown);
+    return hf__fail_lock(err, HF_UNREACHABLE, NULL, a->store->setup.url.shown,
+                         ": the server changes faster than we can ask");
 }
 
 static enum hf_status pause_until(struct attempt *a, int64_t until_ns, struct hf_error *err)

@@ -141,82 +141,85 @@ static void missing_rule(char *out, size_t size, const char *error)
         out[0] = '+';
 }
 
-static enum hf_status fail_permission(const char *error, const char *about, struct hf_error *err)
+static enum hf_status fail_permission(const char *error, const char *lock, const char *store,
+                                      struct hf_error *err)
 {
     char rule[80];
 
     missing_rule(rule, sizeof rule, error);
     if (rule[0] != '\0')
-        return hf__fail(err, HF_DENIED,
-                        "%s: the user lacks the ACL rule %s (see holdfast-redis(7))", about, rule);
-    return hf__fail(err, HF_DENIED,
-                    "%s: the user lacks ACL rules for what the scripts do; holdfast-redis(7) lists "
-                    "them",
-                    about);
+        return hf__fail_lock(err, HF_DENIED, lock, store,
+                             ": the user lacks the ACL rule %s (see holdfast-redis(7))", rule);
+    return hf__fail_lock(err, HF_DENIED, lock, store,
+                         ": the user lacks ACL rules for what the scripts do; holdfast-redis(7) "
+                         "lists them");
 }
+
+/* What is told of each; what ends with a colon is followed by the server's own words. */
+static const struct {
+    enum hf_status status;
+    const char *sentence;
+} meanings[] = {
+    [RD_NOSCRIPT] = {HF_UNSUPPORTED, "the server says:"},
+    [RD_MOVED] = {HF_UNREACHABLE, "the cluster does not serve this key now:"},
+    [RD_ASK] = {HF_UNREACHABLE, "the cluster does not serve this key now:"},
+    [RD_TRYAGAIN] = {HF_UNREACHABLE, "the cluster does not serve this key now:"},
+    [RD_LOADING] = {HF_UNREACHABLE, "the server is loading its data; try again later"},
+    [RD_READONLY] = {HF_UNREACHABLE, "the server is a read-only replica; give the master's "
+                                     "address, or the sentinels' with redis+sentinel://"},
+    [RD_BUSY_SCRIPT] = {HF_UNREACHABLE,
+                        "the server is busy with another script (SCRIPT KILL ends it)"},
+    [RD_OOM] = {HF_UNREACHABLE, "the server is out of memory; raise maxmemory or free some"},
+    [RD_MISCONF] = {HF_UNREACHABLE,
+                    "the server refuses writes because it cannot save its data; see its log"},
+    [RD_NOREPLICAS] = {HF_UNREACHABLE, "the server has fewer replicas than min-replicas-to-write"},
+    [RD_DOWN] = {HF_UNREACHABLE, "the cluster does not serve this key now:"},
+    [RD_NOPERM] = {HF_DENIED, "the user lacks ACL rules:"},
+    [RD_NOAUTH] = {HF_DENIED, "wrong or missing user or password; set it in the URL, "
+                              "in " RD_PASSWORD_VARIABLE " or with password_file="},
+    [RD_WRONGTYPE] = {HF_CORRUPT,
+                      "one of its keys holds something that is no lock; choose another prefix"},
+    [RD_CROWDED] = {HF_UNREACHABLE,
+                    "the server has as many clients as it takes; see its maxclients"},
+    [RD_PROTECTED] = {HF_DENIED, "the server says:"},
+    [RD_OTHER_ERROR] = {HF_UNSUPPORTED, "the server says:"},
+};
 
 enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *store,
                                struct hf_error *err)
 {
-    char about[160];
+    enum rd_verdict verdict = rd_verdict(error);
+    const char *sentence = meanings[verdict].sentence;
     char quote[RD_QUOTE_MAX];
 
+    if (verdict == RD_NOPERM)
+        return fail_permission(error, lock, store, err);
+    if (sentence[strlen(sentence) - 1] != ':')
+        return hf__fail_lock(err, meanings[verdict].status, lock, store, ": %s", sentence);
     rd_verdict_quote(quote, error);
-    if (lock != NULL)
-        (void)snprintf(about, sizeof about, "lock \"%.60s\" in store %.80s", lock, store);
-    else
-        (void)snprintf(about, sizeof about, "store %.140s", store);
-    switch (rd_verdict(error)) {
-    case RD_NOAUTH:
-        return hf__fail(
-            err, HF_DENIED,
-            "%s: wrong or missing user or password; set it in the URL, in " RD_PASSWORD_VARIABLE
-            " or with password_file=",
-            about);
-    case RD_NOPERM:
-        return fail_permission(error, about, err);
-    case RD_LOADING:
-        return hf__fail(err, HF_UNREACHABLE, "%s: the server is loading its data; try again later",
-                        about);
-    case RD_READONLY:
-        return hf__fail(err, HF_UNREACHABLE,
-                        "%s: the server is a read-only replica; give the master's address, or the "
-                        "sentinels' with redis+sentinel://",
-                        about);
-    case RD_BUSY_SCRIPT:
-        return hf__fail(err, HF_UNREACHABLE,
-                        "%s: the server is busy with another script (SCRIPT KILL ends it)", about);
-    case RD_OOM:
-        return hf__fail(err, HF_UNREACHABLE,
-                        "%s: the server is out of memory; raise maxmemory or free some", about);
-    case RD_MISCONF:
-        return hf__fail(
-            err, HF_UNREACHABLE,
-            "%s: the server refuses writes because it cannot save its data; see its log", about);
-    case RD_NOREPLICAS:
-        return hf__fail(err, HF_UNREACHABLE,
-                        "%s: the server has fewer replicas than min-replicas-to-write", about);
-    case RD_DOWN:
-    case RD_TRYAGAIN:
-    case RD_MOVED:
-    case RD_ASK:
-        return hf__fail(err, HF_UNREACHABLE, "%s: the cluster does not serve this key now: %s",
-                        about, quote);
-    case RD_WRONGTYPE:
-        return hf__fail(
-            err, HF_CORRUPT,
-            "%s: one of its keys holds something that is no lock; choose another prefix", about);
-    case RD_CROWDED:
-        return hf__fail(err, HF_UNREACHABLE,
-                        "%s: the server has as many clients as it takes; see its maxclients",
-                        about);
-    case RD_PROTECTED:
-        return hf__fail(err, HF_DENIED, "%s: the server says: %s", about, quote);
-    case RD_NOSCRIPT:
-    case RD_OTHER_ERROR:
-        break;
-    }
-    return hf__fail(err, HF_UNSUPPORTED, "%s: the server says: %s", about, quote);
+    return hf__fail_lock(err, meanings[verdict].status, lock, store, ": %s %s", sentence, quote);
+}
+
+enum hf_status rd_greeting_refused(const char *error, const char *store, struct hf_error *err)
+{
+    /* "invalid password" had no word of its own once. */
+    if (rd_verdict(error) == RD_OTHER_ERROR && strstr(error, "password") != NULL)
+        error = "NOAUTH";
+    return rd_verdict_fail(error, NULL, store, err);
+}
+
+enum hf_status rd_check_ttl(const struct rd_url *url, const struct hf_claim *claim,
+                            struct hf_error *err)
+{
+    char ttl[32];
+    char max_ttl[32];
+
+    if (claim->ttl_ms <= url->max_ttl_ms)
+        return HF_OK;
+    return hf__fail_lock(err, HF_INVALID, claim->name, url->shown,
+                         ": a ttl of %s is above the store's max_ttl of %s",
+                         hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
+                         hf__format_duration(max_ttl, sizeof max_ttl, url->max_ttl_ms));
 }
 
 enum hf_status rd_lost(const struct rd_url *url, const char *name, const struct rd_reply *reply,
@@ -225,22 +228,20 @@ enum hf_status rd_lost(const struct rd_url *url, const char *name, const struct 
     static const struct {
         const char *word;
         enum hf_loss loss;
-    } reasons[] = {
-        {"taken", HF_LOSS_TAKEN}, {"expired", HF_LOSS_EXPIRED}, {"forgotten", HF_LOSS_FORGOTTEN}};
-    const char *word = rd_reply_text(rd_reply_at(reply, 1));
+        const char *sentence;
+    } reasons[] = {{"taken", HF_LOSS_TAKEN, "another owner has it"},
+                   {"expired", HF_LOSS_EXPIRED, "it expired"},
+                   {"forgotten", HF_LOSS_FORGOTTEN, "the server has forgotten it"}};
+    const char *word = rd_reply_is(reply, "lost") ? rd_reply_text(rd_reply_at(reply, 1)) : "";
 
-    if (rd_reply_is(reply, "lost"))
-        for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-            if (strcmp(reasons[i].word, word) == 0) {
-                if (grant != NULL)
-                    grant->loss = reasons[i].loss;
-                return hf__fail(
-                    err, HF_LOST, "lock \"%.60s\" in store %.80s is not held any more: %s", name,
-                    url->shown,
-                    reasons[i].loss == HF_LOSS_TAKEN     ? "another owner has it"
-                    : reasons[i].loss == HF_LOSS_EXPIRED ? "it expired"
-                                                         : "the server has forgotten it");
-            }
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+        if (strcmp(reasons[i].word, word) != 0)
+            continue;
+        if (grant != NULL)
+            grant->loss = reasons[i].loss;
+        return hf__fail_lock(err, HF_LOST, name, url->shown, " is not held any more: %s",
+                             reasons[i].sentence);
+    }
     return rd_nonsense(url, name, err);
 }
 
@@ -248,14 +249,13 @@ enum hf_status rd_corrupt(const struct rd_url *url, const char *name, const stru
                           const struct rd_reply *reply, struct hf_error *err)
 {
     if (strcmp(rd_reply_text(rd_reply_at(reply, 1)), "clock") == 0)
-        return hf__fail(err, HF_CORRUPT,
-                        "lock \"%.60s\" in store %.80s: the server's clock is beyond the year "
-                        "2255, where tokens end; set it right",
-                        name, url->shown);
-    return hf__fail(err, HF_CORRUPT,
-                    "lock \"%.60s\" in store %.80s: the key %.60s does not hold a token; delete "
-                    "it, after a look at the fence",
-                    name, url->shown, keys->record);
+        return hf__fail_lock(err, HF_CORRUPT, name, url->shown,
+                             ": the server's clock is beyond the year 2255, where tokens end; "
+                             "set it right");
+    return hf__fail_lock(err, HF_CORRUPT, name, url->shown,
+                         ": the key %.60s does not hold a token; check the fence, then "
+                         "delete it",
+                         keys->record);
 }
 
 enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said)
@@ -267,8 +267,6 @@ enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said)
 
 enum hf_status rd_nonsense(const struct rd_url *url, const char *name, struct hf_error *err)
 {
-    return hf__fail(
-        err, HF_CORRUPT,
-        "lock \"%.60s\" in store %.80s: the server's answer makes no sense; is it Redis?", name,
-        url->shown);
+    return hf__fail_lock(err, HF_CORRUPT, name, url->shown,
+                         ": the server's answer makes no sense; is it Redis?");
 }

@@ -41,6 +41,11 @@ void rd_verdict_quote(char out[RD_QUOTE_MAX], const char *error);
 enum hf_status rd_verdict_fail(const char *error, const char *lock, const char *store,
                                struct hf_error *err);
 
+/* The same for an answer to AUTH or SELECT. */
+enum hf_status rd_greeting_refused(const char *error, const char *store, struct hf_error *err);
+/* HF_OK, or HF_INVALID: the claim's ttl is above max_ttl. */
+enum hf_status rd_check_ttl(const struct rd_url *url, const struct hf_claim *claim,
+                            struct hf_error *err);
 /* HF_LOST with its text and grant->loss (grant may be NULL), from {'lost', why}. */
 enum hf_status rd_lost(const struct rd_url *url, const char *name, const struct rd_reply *reply,
                        struct hf_grant *grant, struct hf_error *err);

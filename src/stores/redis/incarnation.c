@@ -110,14 +110,14 @@ static enum hf_status refused(const struct rd_node *node, const struct rd_reply 
     if (rd_reply_is(answer, "replica"))
         return rd_verdict_fail("READONLY", NULL, shown, err);
     if (!rd_reply_is(answer, "max_ttl"))
-        return hf__fail(err, HF_CORRUPT, "store %.150s: the key %s is damaged; delete it", shown,
-                        node->handshake_key);
+        return hf__fail_lock(err, HF_CORRUPT, NULL, shown, ": the key %s is damaged; delete it",
+                             node->handshake_key);
     (void)hf__format_duration(agreed, sizeof agreed, rd_reply_number(rd_reply_at(answer, 1), 0));
     (void)hf__format_duration(asked, sizeof asked, node->pool.setup->url.max_ttl_ms);
-    return hf__fail(err, HF_INVALID,
-                    "store %.120s: its clients agreed on max_ttl=%s and you ask for %s; all need "
-                    "the same (holdfast-redis(7) says how to change it)",
-                    shown, agreed, asked);
+    return hf__fail_lock(err, HF_INVALID, NULL, shown,
+                         ": its clients agreed on max_ttl=%s and you ask for %s; all need "
+                         "the same (holdfast-redis(7) says how to change it)",
+                         agreed, asked);
 }
 
 enum hf_status rd_incarnation_judge(const struct rd_node *node, const struct rd_reply *answer,
@@ -156,8 +156,8 @@ static enum hf_status take_in(struct rd_node *node, struct rd_reply *const *repl
     warn_of_eviction(node, rd_reply_text(rd_reply_at(answer, 2)));
     len = snprintf(id, sizeof id, "master_replid:%s", rd_reply_text(rd_reply_at(answer, 1)));
     if (len != RD_INCARNATION_LEN)
-        return hf__fail(err, HF_UNSUPPORTED, "store %.150s: the server has no replication id",
-                        node->pool.setup->url.shown);
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, node->pool.setup->url.shown,
+                             ": the server has no replication id");
     memcpy(node->incarnation, id, sizeof id);
     /* If only locks without a record have to wait, the others go on. */
     node->open = open || strcmp(rd_reply_text(rd_reply_at(answer, 4)), "slots") == 0;

@@ -170,7 +170,6 @@ enum hf_status rd_claim_keys(const struct rd_url *url, const char *name, struct 
     const char *why;
 
     if (!rd_keys_make(out, url->prefix, name, &why))
-        return hf__fail(err, HF_INVALID, "lock \"%.60s\" in store %.80s: %s", name, url->shown,
-                        why);
+        return hf__fail_lock(err, HF_INVALID, name, url->shown, ": %s", why);
     return HF_OK;
 }

@@ -58,7 +58,7 @@ struct rd_node {
 /* An owner and its token, from the server's own mouth. */
 struct rd_vouched {
     char owner[HF_OWNER_LEN];
-    uint64_t token; /* 0: a free place */
+    uint64_t token; /* 0: free */
 };
 
 struct rd_store {

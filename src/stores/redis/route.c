@@ -340,8 +340,8 @@ static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_addre
     } else {
         if (status == HF_UNKNOWN)
             status = HF_UNREACHABLE;
-        (void)hf__fail(err, status, "store %.140s: sentinel %.40s:%u: %.60s",
-                       store->setup.url.shown, sentinel->host, sentinel->port, why);
+        (void)hf__fail_lock(err, status, NULL, store->setup.url.shown, ": sentinel %.40s:%u: %.60s",
+                            sentinel->host, sentinel->port, why);
     }
     rd_reply_free(reply);
     rd_conn_close(conn);

@@ -194,13 +194,11 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
         (void)hf__format_duration(time, sizeof time, a->holder_ms);
         if (a->holder_ms > 0)
             (void)snprintf(left, sizeof left, ", for another %s", time);
-        return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.60s is held by %.60s%s", name,
-                        shown, a->holder[0] != '\0' ? a->holder : "another client", left);
+        return hf__fail_lock(err, HF_BUSY, name, shown, " is held by %.60s%s",
+                             a->holder[0] != '\0' ? a->holder : "another client", left);
     case HF__WHY_QUARANTINE:
-        (void)hf__fail(err, HF_QUARANTINE,
-                       "lock \"%.60s\" in store %.80s: too many nodes restarted and may have "
-                       "forgotten who holds what",
-                       name, shown);
+        (void)hf__fail_lock(err, HF_QUARANTINE, name, shown,
+                            ": too many nodes restarted and may have forgotten who holds what");
         err->retry_after_ms = a->round.retry_after_ms;
         return HF_QUARANTINE;
     case HF__WHY_CLOCKS:
@@ -208,17 +206,15 @@ static enum hf_status explain(struct attempt *a, struct hf_error *err)
     case HF__WHY_UNREACHABLE:
         return rl_too_few(a->store, name, &a->round.troubles, err);
     case HF__WHY_TOKENS:
-        return hf__fail(err, HF_CORRUPT,
-                        "lock \"%.60s\" in store %.80s: a node's token record is damaged", name,
-                        shown);
+        return hf__fail_lock(err, HF_CORRUPT, name, shown, ": a node's token record is damaged");
     case HF__WHY_UNKNOWN:
     case HF__WHY_LATE:
         break;
     }
-    return hf__fail(err, HF_UNKNOWN,
-                    "lock \"%.60s\" in store %.80s: too few of %u nodes answered in time; what was "
-                    "granted is being released",
-                    name, shown, a->vote.count);
+    return hf__fail_lock(err, HF_UNKNOWN, name, shown,
+                         ": too few of %u nodes answered in time; what was granted is being "
+                         "released",
+                         a->vote.count);
 }
 
 static enum hf__quorum_action on_event(struct attempt *a, enum rl_event event, unsigned index,
@@ -302,8 +298,8 @@ static bool waits_on(struct attempt *a, enum hf_status *status, struct hf_error 
         return false;
     if (hf__patience_pause(&patience, step.until_ns) != HF__WAITED_CANCELLED)
         return true;
-    *status = hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
-                       a->claim->name, a->store->setup.url.shown);
+    *status = hf__fail_lock(err, HF_CANCELLED, a->claim->name, a->store->setup.url.shown,
+                            ": cancelled while waiting");
     return false;
 }
 
@@ -315,18 +311,6 @@ static void draw_owner(struct attempt *a, struct hf_grant *grant)
     a->store->base.host->random(raw, sizeof raw);
     hf__hex_encode(grant->owner, raw, sizeof raw);
     a->owner = grant->owner;
-}
-
-static enum hf_status too_long(const struct rl_store *store, const struct hf_claim *claim,
-                               struct hf_error *err)
-{
-    char ttl[32], max[32];
-
-    (void)hf__format_duration(ttl, sizeof ttl, claim->ttl_ms);
-    (void)hf__format_duration(max, sizeof max, store->setup.url.max_ttl_ms);
-    return hf__fail(err, HF_INVALID,
-                    "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
-                    claim->name, store->setup.url.shown, ttl, max);
 }
 
 enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *claim,
@@ -343,8 +327,8 @@ enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *cla
 
     if (err == NULL)
         err = &own;
-    if (status == HF_OK && claim->ttl_ms > a.store->setup.url.max_ttl_ms)
-        status = too_long(a.store, claim, err);
+    if (status == HF_OK)
+        status = rd_check_ttl(&a.store->setup.url, claim, err);
     if (status != HF_OK)
         return status;
     hf__wait_place_init(&a.wait, claim->wait_until_ns);

@@ -83,9 +83,9 @@ enum hf_status rl_clocks_fail(struct rl_store *store, const char *lock, struct h
         off = 0; /* it has been set since */
     else
         describe(apart, sizeof apart, ahead_us);
-    return hf__fail(err, HF_INVALID,
-                    "lock \"%.40s\" in store %.60s: no majority of the nodes' clocks is within "
-                    "max_ttl/3; that of %.40s:%u is %s others",
-                    lock, store->setup.url.shown, store->node[off].node->pool.address.host,
-                    store->node[off].node->pool.address.port, apart);
+    return hf__fail_lock(err, HF_INVALID, lock, store->setup.url.shown,
+                         ": no majority of the nodes' clocks is within "
+                         "max_ttl/3; that of %.40s:%u is %s others",
+                         store->node[off].node->pool.address.host,
+                         store->node[off].node->pool.address.port, apart);
 }

@@ -57,11 +57,7 @@ enum hf_status rl_too_few(const struct rl_store *store, const char *lock,
 
     if (troubles->to_mend > store->count - majority)
         return rd_pass(err, &troubles->worst);
-    if (lock == NULL)
-        return hf__fail(err, HF_UNREACHABLE,
-                        "store %.80s: fewer than %u of %u nodes answered: %.90s", shown, majority,
-                        store->count, rl_trouble_text(store, troubles));
-    return hf__fail(err, HF_UNREACHABLE,
-                    "lock \"%.50s\" in store %.60s: fewer than %u of %u nodes answered: %.80s",
-                    lock, shown, majority, store->count, rl_trouble_text(store, troubles));
+    return hf__fail_lock(err, HF_UNREACHABLE, lock, shown,
+                         ": fewer than %u of %u nodes answered: %.80s", majority, store->count,
+                         rl_trouble_text(store, troubles));
 }

@@ -9,14 +9,6 @@ static int64_t now_of(const struct rl_store *store)
     return store->base.host->now_ns();
 }
 
-void rl_build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
-                      uint64_t token)
-{
-    rd_script_begin(request, RD_SCRIPT_REDLOCK_RELEASE, keys, 2);
-    rd_request_word(request, owner);
-    rd_request_number(request, (int64_t)token);
-}
-
 /* Renewal, look and release: the same question to all, until a majority agrees. */
 struct poll_of_all {
     struct rl_store *store;
@@ -170,16 +162,14 @@ static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
     if (action == HF__QUORUM_DONE)
         return hf__ok(err);
     if (p->vote.why == HF__WHY_HELD)
-        return hf__fail(err, HF_LOST,
-                        "lock \"%.60s\" in store %.80s is not held any more by a majority of the "
-                        "nodes",
-                        p->claim->name, shown);
+        return hf__fail_lock(err, HF_LOST, p->claim->name, shown,
+                             " is not held any more by a majority of the nodes");
     if (p->vote.why != HF__WHY_UNKNOWN)
         return rl_too_few(p->store, p->claim->name, &p->round.troubles, err);
-    return hf__fail(err, HF_UNKNOWN,
-                    "lock \"%.50s\" in store %.60s: fewer than %u of %u nodes answered: %.80s",
-                    p->claim->name, shown, hf__quorum_majority(p->vote.count), p->vote.count,
-                    rl_trouble_text(p->store, &p->round.troubles));
+    return hf__fail_lock(err, HF_UNKNOWN, p->claim->name, shown,
+                         ": fewer than %u of %u nodes answered: %.80s",
+                         hf__quorum_majority(p->vote.count), p->vote.count,
+                         rl_trouble_text(p->store, &p->round.troubles));
 }
 
 enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -191,9 +181,8 @@ enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim
                                                         : RD_SCRIPT_REDLOCK_LOOK};
     enum hf_status status = rd_claim_keys(&p.store->setup.url, claim->name, &p.keys, err);
 
-    if (status == HF_OK && claim->ttl_ms > p.store->setup.url.max_ttl_ms)
-        return hf__fail(err, HF_INVALID, "lock \"%.60s\" in store %.80s: a ttl above max_ttl",
-                        claim->name, p.store->setup.url.shown);
+    if (status == HF_OK)
+        status = rd_check_ttl(&p.store->setup.url, claim, err);
     if (status == HF_OK)
         status = ask_all(&p, err);
     if (status == HF_OK) {

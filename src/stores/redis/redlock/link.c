@@ -120,6 +120,14 @@ bool rl_link_glance(struct rl_link *link, struct rd_reply **reply)
     }
 }
 
+void rl_build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
+                      uint64_t token)
+{
+    rd_script_begin(request, RD_SCRIPT_REDLOCK_RELEASE, keys, 2);
+    rd_request_word(request, owner);
+    rd_request_number(request, (int64_t)token);
+}
+
 static void build_scripts(struct rd_request *request)
 {
     for (size_t i = 0; i < SCRIPTS; i++)
@@ -190,14 +198,8 @@ static enum hf_status hear_greeting(const struct rd_node *node, const struct rl_
                                     unsigned count, struct hf_error *err)
 {
     for (unsigned i = 0; i < count; i++) {
-        const char *text = link->replies[i]->text;
-
-        if (link->replies[i]->type != RD_REPLY_ERROR)
-            continue;
-        /* "invalid password" had no word of its own once. */
-        if (rd_verdict(text) == RD_OTHER_ERROR && strstr(text, "password") != NULL)
-            text = "NOAUTH";
-        return rd_verdict_fail(text, NULL, node->pool.setup->url.shown, err);
+        if (link->replies[i]->type == RD_REPLY_ERROR)
+            return rd_greeting_refused(link->replies[i]->text, node->pool.setup->url.shown, err);
     }
     return HF_OK;
 }
@@ -264,4 +266,42 @@ bool rl_link_step(struct rl_store *store, unsigned index, struct rl_link *link,
         return give_up(store, index, link, HF_UNREACHABLE, err);
     }
     return link->state == RL_READY;
+}
+
+/* Writes a release for each debt that its ttl has not settled, and takes it over. */
+static void take_over(struct rl_store *store, struct rl_link *link, const struct rl_debts *due,
+                      struct rd_request *request)
+{
+    for (size_t i = 0; i < due->count; i++) {
+        struct rd_keys keys;
+
+        if (due->items[i].until_ns < now_of(store) ||
+            rd_claim_keys(&store->setup.url, due->items[i].name, &keys, NULL) != HF_OK)
+            continue;
+        rl_build_release(request, &keys, due->items[i].owner, due->items[i].token);
+        rl_debts_add(&link->debts, &due->items[i]);
+        link->owed++;
+    }
+}
+
+void rl_link_settle(struct rl_store *store, unsigned index, struct rl_link *link)
+{
+    struct rd_request request = {0};
+    struct rl_debts due;
+
+    if (link->unloaded) {
+        /* Also for what is asked next: a node that always answers last is never seen to lack it. */
+        rl_link_return_debts(store, index, link);
+        link->conn->broken = !rl_link_load(link);
+        link->unloaded = false;
+    }
+    rl_node_take_debts(store, index, &due);
+    if (due.count == 0)
+        return;
+    take_over(store, link, &due, &request);
+    if (!rl_link_send(link, &request))
+        link->conn->broken = true; /* and what it owes falls back */
+    rd_request_clear(&request);
+    rd_request_release(&request);
+    explicit_bzero(&due, sizeof due);
 }

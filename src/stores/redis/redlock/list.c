@@ -14,6 +14,15 @@ struct names {
     size_t count, capacity;
 };
 
+/* A listing under way. */
+struct listing {
+    struct rl_store *store;
+    const struct hf_query *query;
+    hf_list_fn *fn;
+    void *data;
+    bool stopped; /* fn wants no more */
+};
+
 /* What one node said. */
 struct word {
     char owner[HF_OWNER_LEN + 1];
@@ -102,8 +111,8 @@ static void take_word(struct word *word, const struct rd_reply *reply)
 
 /* Shows the lock if one owner has a majority. Its token is the highest that one of its nodes knows
  * it by: the others may not have raised their counter yet, none can be above. */
-static bool show(const struct rl_store *store, const char *name, const struct word *words,
-                 unsigned count, hf_list_fn *fn, void *data)
+static bool show(const struct listing *l, const char *name, const struct word *words,
+                 unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         struct hf_lock_info info = {.size = sizeof info, .name = name, .held = true};
@@ -123,8 +132,8 @@ static bool show(const struct rl_store *store, const char *name, const struct wo
                 info.remaining_ms = words[j].left_ms;
         }
         info.foreign = info.label == NULL || info.label[0] == '\0';
-        if (votes >= hf__quorum_majority(store->count))
-            return fn(&info, data);
+        if (votes >= hf__quorum_majority(l->store->count))
+            return l->fn(&info, l->data);
     }
     return true;
 }
@@ -152,11 +161,10 @@ static void ask_node(struct rl_round *round, unsigned index, const struct rd_key
     (void)rl_round_send(round, index);
 }
 
-/* Asks all nodes about one lock. HF_OK and *stop if fn wants no more. */
-static enum hf_status look_at(struct rl_store *store, const char *name,
-                              const struct hf_query *query, hf_list_fn *fn, void *data, bool *stop,
-                              struct hf_error *err)
+/* Asks all nodes about one lock, and shows it. */
+static enum hf_status inspect(struct listing *l, const char *name, struct hf_error *err)
 {
+    struct rl_store *store = l->store;
     struct word words[HF__QUORUM_NODES_MAX];
     struct rl_round round;
     struct rd_keys keys;
@@ -172,7 +180,7 @@ static enum hf_status look_at(struct rl_store *store, const char *name,
     for (unsigned i = 0; i < store->count; i++)
         if (round.joined[i])
             ask_node(&round, i, &keys);
-    deadline_ns = rl_round_deadline(&round, query->deadline_ns);
+    deadline_ns = rl_round_deadline(&round, l->query->deadline_ns);
     while (!settled(store, words, count) &&
            (event = rl_round_next(&round, deadline_ns, &index, &reply)) != RL_SILENCE) {
         if (event == RL_JOINED || event == RL_AGAIN)
@@ -186,40 +194,47 @@ static enum hf_status look_at(struct rl_store *store, const char *name,
     rl_round_end(&round, 0, NULL);
     if (count < hf__quorum_majority(store->count))
         return rl_too_few(store, name, &round.troubles, err);
-    *stop = !show(store, name, words, count, fn, data);
+    l->stopped = !show(l, name, words, count);
     return hf__ok(err);
+}
+
+/* What a majority of the nodes has to tell. */
+static enum hf_status scan_nodes(struct listing *l, struct names *names, struct hf_error *err)
+{
+    struct rl_troubles troubles = {0};
+    unsigned answered = 0;
+
+    for (unsigned i = 0; i < l->store->count; i++) {
+        struct hf_error one = {0};
+
+        if (scan_node(l->store, i, l->query, names, &one) == HF_OK)
+            answered++;
+        else
+            rl_trouble_add(&troubles, &one);
+    }
+    if (answered < hf__quorum_majority(l->store->count))
+        return rl_too_few(l->store, NULL, &troubles, err);
+    return HF_OK;
 }
 
 enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err)
 {
-    struct rl_store *store = (struct rl_store *)base;
+    struct listing l = {.store = (struct rl_store *)base, .query = query, .fn = fn, .data = data};
     struct names names = {0};
-    enum hf_status status = HF_OK;
-    struct rl_troubles troubles = {0};
     struct hf_error bad = {0}, own;
-    unsigned answered = 0;
-    bool stop = false;
+    enum hf_status status;
 
     if (err == NULL)
         err = &own;
     if (query->exact)
-        return look_at(store, query->name, query, fn, data, &stop, err);
-    for (unsigned i = 0; i < store->count; i++) {
-        struct hf_error one = {0};
-
-        if (scan_node(store, i, query, &names, &one) == HF_OK)
-            answered++;
-        else
-            rl_trouble_add(&troubles, &one);
-    }
-    if (answered < hf__quorum_majority(store->count))
-        status = rl_too_few(store, NULL, &troubles, err);
+        return inspect(&l, query->name, err);
+    status = scan_nodes(&l, &names, err);
     if (names.count > 0)
         qsort(names.items, names.count, sizeof *names.items, by_text);
-    for (size_t i = 0; i < names.count && status == HF_OK && !stop; i++) {
+    for (size_t i = 0; i < names.count && status == HF_OK && !l.stopped; i++) {
         if (i == 0 || strcmp(names.items[i], names.items[i - 1]) != 0)
-            status = look_at(store, names.items[i], query, fn, data, &stop, err);
+            status = inspect(&l, names.items[i], err);
         if (status == HF_CORRUPT) {
             /* The others are shown all the same. */
             bad = *err;

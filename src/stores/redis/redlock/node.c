@@ -52,10 +52,10 @@ enum hf_status rl_node_alone(struct rl_store *store, unsigned index, struct hf_e
         same = strcmp(other->run_id, run_id) == 0;
         pthread_mutex_unlock(&other->lock);
         if (same)
-            return hf__fail(err, HF_INVALID,
-                            "store %.80s: %.40s:%u and %.40s:%u are one server; a redlock needs "
-                            "independent ones",
-                            store->setup.url.shown, its->host, its->port, mine->host, mine->port);
+            return hf__fail_lock(err, HF_INVALID, NULL, store->setup.url.shown,
+                                 ": %.40s:%u and %.40s:%u are one server; a redlock needs "
+                                 "independent ones",
+                                 its->host, its->port, mine->host, mine->port);
     }
     return HF_OK;
 }
@@ -70,9 +70,9 @@ static enum hf_status identify(struct rl_store *store, unsigned index,
                        rd_reply_number(rd_reply_at(replies[1], 1), 0);
 
     if (at == NULL)
-        return hf__fail(err, HF_UNSUPPORTED, "store %.120s: %.40s:%u does not tell its run_id",
-                        store->setup.url.shown, node->node->pool.address.host,
-                        node->node->pool.address.port);
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->setup.url.shown,
+                             ": %.40s:%u does not tell its run_id", node->node->pool.address.host,
+                             node->node->pool.address.port);
     pthread_mutex_lock(&node->lock);
     (void)snprintf(node->run_id, sizeof node->run_id, "%.*s", (int)strcspn(at + 7, "\r\n"), at + 7);
     pthread_mutex_unlock(&node->lock);
@@ -113,8 +113,8 @@ static void name_node(const struct rl_store *store, unsigned index, struct hf_er
     const struct rd_address *address = &store->node[index].node->pool.address;
     struct hf_error said = *err;
 
-    (void)hf__fail(err, said.code, "store %.80s: node %.40s:%u: %.110s", store->setup.url.shown,
-                   address->host, address->port, rl_without_store(store, said.text));
+    (void)hf__fail_lock(err, said.code, NULL, store->setup.url.shown, ": node %.40s:%u: %.110s",
+                        address->host, address->port, rl_without_store(store, said.text));
     err->retry_after_ms = said.retry_after_ms;
 }
 
@@ -173,38 +173,13 @@ void rl_node_owe(struct rl_store *store, unsigned index, const struct rl_debt *d
     pthread_mutex_unlock(&node->lock);
 }
 
-void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link)
+void rl_node_take_debts(struct rl_store *store, unsigned index, struct rl_debts *out)
 {
     struct rl_node *node = &store->node[index];
-    struct rd_request request = {0};
-    struct rl_debts due;
 
-    if (link->unloaded) {
-        /* Also for what is asked next: a node that always answers last is never seen to lack it. */
-        rl_link_return_debts(store, index, link);
-        link->conn->broken = !rl_link_load(link);
-        link->unloaded = false;
-    }
     pthread_mutex_lock(&node->lock);
-    due.count = node->debts.count;
-    memcpy(due.items, node->debts.items, due.count * sizeof *due.items);
+    out->count = node->debts.count;
+    memcpy(out->items, node->debts.items, out->count * sizeof *out->items);
     node->debts.count = 0;
     pthread_mutex_unlock(&node->lock);
-    if (due.count == 0)
-        return;
-    for (size_t i = 0; i < due.count; i++) {
-        struct rd_keys keys;
-
-        if (due.items[i].until_ns < now_of(store) ||
-            rd_claim_keys(&store->setup.url, due.items[i].name, &keys, NULL) != HF_OK)
-            continue;
-        rl_build_release(&request, &keys, due.items[i].owner, due.items[i].token);
-        rl_debts_add(&link->debts, &due.items[i]);
-        link->owed++;
-    }
-    if (!rl_link_send(link, &request))
-        link->conn->broken = true; /* and what it owes falls back */
-    rd_request_clear(&request);
-    rd_request_release(&request);
-    explicit_bzero(&due, sizeof due);
 }

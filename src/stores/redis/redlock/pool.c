@@ -7,7 +7,7 @@
 #include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
 
-#define TRUST_NS (10 * HF__NS_PER_MS) /* a link used so lately is not looked at again */
+#define TRUST_NS (10 * HF__NS_PER_MS) /* a link used so lately is not checked again */
 
 enum health { SOUND, SILENT, USELESS };
 
@@ -25,7 +25,7 @@ static int64_t silence_ns(const struct rl_link *link, int64_t now_ns)
 }
 
 /* Reads what is owed, as far as it is there. */
-static enum health look_at(const struct rl_store *store, struct rl_link *link, int64_t now_ns)
+static enum health check(const struct rl_store *store, struct rl_link *link, int64_t now_ns)
 {
     struct rd_reply *reply;
     int64_t quiet_ns;
@@ -114,7 +114,7 @@ static struct rl_link *take_idle(struct rl_store *store, unsigned index, int64_t
     struct rl_link *link;
 
     while ((link = pop(node, &node->idle)) != NULL) {
-        enum health health = look_at(store, link, now_ns);
+        enum health health = check(store, link, now_ns);
 
         if (health == SOUND)
             return link;
@@ -133,7 +133,7 @@ static struct rl_link *take_woken(struct rl_store *store, unsigned index, int64_
     struct rl_link *still = NULL, *woken = NULL, *link;
 
     while (woken == NULL && (link = pop(node, &node->silent)) != NULL) {
-        enum health health = look_at(store, link, now_ns);
+        enum health health = check(store, link, now_ns);
 
         if (health == SOUND) {
             woken = link;

@@ -82,11 +82,11 @@ enum hf_status rl_quarantine(struct hf_store_base *base, int64_t deadline_ns, st
         return hf__ok(err);
     if (q.votes + q.waiting < majority)
         return rl_too_few(q.store, NULL, &q.round.troubles, err);
-    (void)hf__fail(err, HF_QUARANTINE,
-                   "store %.100s: %u of %u nodes are new or have restarted, and may have forgotten "
-                   "a lock; a majority grants in %s",
-                   q.store->setup.url.shown, q.waiting, q.store->count,
-                   hf__format_duration(left, sizeof left, q.left_ms[majority - q.votes - 1]));
+    (void)hf__fail_lock(err, HF_QUARANTINE, NULL, q.store->setup.url.shown,
+                        ": %u of %u nodes are new or have restarted, and may have forgotten "
+                        "a lock; a majority grants in %s",
+                        q.waiting, q.store->count,
+                        hf__format_duration(left, sizeof left, q.left_ms[majority - q.votes - 1]));
     if (err != NULL)
         err->retry_after_ms = q.left_ms[majority - q.votes - 1];
     return HF_QUARANTINE;
@@ -174,16 +174,16 @@ enum hf_status rl_end_quarantine(struct hf_store_base *base, const char *label, 
     opened = name_nodes(&e, e.opened, names, sizeof names);
     answered = opened + name_nodes(&e, e.open, (char[2]){0}, 2);
     if (answered < hf__quorum_majority(e.store->count))
-        return hf__fail(report, e.asked != 0 ? HF_UNKNOWN : HF_UNREACHABLE,
-                        "store %.60s: %u of %u nodes answered, and it takes %u; %s%.80s", shown,
-                        answered, e.store->count, hf__quorum_majority(e.store->count),
-                        opened > 0 ? "ended at " : "ended nowhere: ",
-                        opened > 0 ? names : rl_trouble_text(e.store, &e.round.troubles));
+        return hf__fail_lock(report, e.asked != 0 ? HF_UNKNOWN : HF_UNREACHABLE, NULL, shown,
+                             ": %u of %u nodes answered, and it takes %u; %s%.80s", answered,
+                             e.store->count, hf__quorum_majority(e.store->count),
+                             opened > 0 ? "ended at " : "ended nowhere: ",
+                             opened > 0 ? names : rl_trouble_text(e.store, &e.round.troubles));
     if (opened == 0)
-        return hf__fail(report, HF_INVALID, "store %.120s: no node that answered is in quarantine",
-                        shown);
-    (void)hf__fail(report, HF_OK,
-                   "store %.60s: %u of %u nodes answered, and these grant again: %.110s", shown,
-                   answered, e.store->count, names);
+        return hf__fail_lock(report, HF_INVALID, NULL, shown,
+                             ": no node that answered is in quarantine");
+    (void)hf__fail_lock(report, HF_OK, NULL, shown,
+                        ": %u of %u nodes answered, and these grant again: %.110s", answered,
+                        e.store->count, names);
     return HF_OK;
 }

@@ -69,8 +69,6 @@ struct rl_store {
 enum hf_status rl_open(const struct hf_host *host, const char *url, bool readonly,
                        int64_t deadline_ns, struct hf_store_base **out, struct hf_error *err);
 
-struct rl_link;
-
 /* node.c */
 
 /* Whether the node votes, as far as we know. HF_OK: id is its incarnation. HF_UNKNOWN: it has to be
@@ -91,8 +89,8 @@ void rl_node_reached(struct rl_store *store, unsigned index, bool reached);
 void rl_node_owe(struct rl_store *store, unsigned index, const struct rl_debt *debt);
 /* Adds one; the oldest is dropped for want of room: its ttl ends first, more or less. */
 void rl_debts_add(struct rl_debts *debts, const struct rl_debt *debt);
-/* Sends what is owed over a link that is ready. */
-void rl_node_settle(struct rl_store *store, unsigned index, struct rl_link *link);
+/* Hands over what is owed; the node forgets it. */
+void rl_node_take_debts(struct rl_store *store, unsigned index, struct rl_debts *out);
 
 /* link.c */
 
@@ -131,6 +129,11 @@ bool rl_link_step(struct rl_store *store, unsigned index, struct rl_link *link,
 /* Sends our scripts once more, to a node that forgot them; nobody waits for the answers. False: the
  * connection broke. */
 bool rl_link_load(struct rl_link *link);
+/* Sends what is owed to the node, over a link that is ready. */
+void rl_link_settle(struct rl_store *store, unsigned index, struct rl_link *link);
+/* Writes the request that ends a hold at one node. */
+void rl_build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
+                      uint64_t token);
 /* False: the connection broke. */
 bool rl_link_send(struct rl_link *link, const struct rd_request *request);
 /* The next answer that is not owed to nobody, if it has come. False: the connection broke. */
@@ -240,8 +243,5 @@ enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query,
 enum hf_status rl_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err);
 enum hf_status rl_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,
                                  int64_t deadline_ns, struct hf_error *report);
-/* Writes the request that ends a hold at one node. */
-void rl_build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
-                      uint64_t token);
 
 #endif /* HF_STORES_REDIS_REDLOCK_REDLOCK_H */

@@ -25,7 +25,7 @@ static void admit(struct rl_round *round, unsigned index)
     enum hf_status status = HF_OK;
 
     /* What is owed goes first: a key left there may be in our own way. */
-    rl_node_settle(round->store, index, round->link[index]);
+    rl_link_settle(round->store, index, round->link[index]);
     if (round->votes)
         status = rl_node_vote(round->store, index, round->id[index], &err);
     if (status == HF_UNKNOWN)
@@ -95,8 +95,8 @@ static bool reload(struct rl_round *round, unsigned index, const struct rd_reply
 }
 
 /* An answer that has come already, or the news that none will. */
-static bool look(struct rl_round *round, unsigned index, struct rd_reply **reply,
-                 enum rl_event *event)
+static bool take_news(struct rl_round *round, unsigned index, struct rd_reply **reply,
+                      enum rl_event *event)
 {
     if (!rl_link_glance(round->link[index], reply)) {
         round->pending[index] = 0;
@@ -132,7 +132,7 @@ static bool visit(struct rl_round *round, unsigned index, bool sure, struct rd_r
     conn = round->link[index]->conn;
     /* TLS, and what was read along with an earlier answer, does not show in poll. */
     return (sure || conn->tls != NULL || rd_reader_pending(conn->reader)) &&
-           look(round, index, reply, event);
+           take_news(round, index, reply, event);
 }
 
 /* What to wait for. *deadline_ns comes nearer where poll cannot tell. */
@@ -147,8 +147,8 @@ static nfds_t gather(const struct rl_round *round, struct pollfd *fds, unsigned 
 
         if (!coming && round->pending[i] == 0)
             continue;
-        if (link->state == RL_CONNECTING && link->conn->look_ns < *deadline_ns)
-            *deadline_ns = link->conn->look_ns;
+        if (link->state == RL_CONNECTING && link->conn->step_ns < *deadline_ns)
+            *deadline_ns = link->conn->step_ns;
         who[count] = i;
         fds[count++] =
             (struct pollfd){.fd = link->conn->fd,

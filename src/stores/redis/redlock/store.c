@@ -40,15 +40,15 @@ static enum hf_status check_addresses(const struct rd_url *url, struct hf_error 
 {
     if (url->address_count < HF__QUORUM_NODES_MIN || url->address_count > HF__QUORUM_NODES_MAX ||
         url->address_count % 2 == 0)
-        return hf__fail(
-            err, HF_INVALID,
-            "store %.120s: a redlock has an odd number of nodes, %d to %d; here are %zu",
-            url->shown, HF__QUORUM_NODES_MIN, HF__QUORUM_NODES_MAX, url->address_count);
+        return hf__fail_lock(err, HF_INVALID, NULL, url->shown,
+                             ": a redlock has an odd number of nodes, %d to %d; here are %zu",
+                             HF__QUORUM_NODES_MIN, HF__QUORUM_NODES_MAX, url->address_count);
     for (size_t i = 0; i < url->address_count; i++)
         for (size_t j = 0; j < i; j++)
             if (rd_address_equal(&url->addresses[i], &url->addresses[j]))
-                return hf__fail(err, HF_INVALID, "store %.120s: %.60s:%u is listed twice",
-                                url->shown, url->addresses[i].host, url->addresses[i].port);
+                return hf__fail_lock(err, HF_INVALID, NULL, url->shown,
+                                     ": %.60s:%u is listed twice", url->addresses[i].host,
+                                     url->addresses[i].port);
     return HF_OK;
 }
 

@@ -42,12 +42,12 @@ static bool step_dial(struct rd_conn *conn, enum hf_status *status)
     over = rd_dial_step(conn->dial, &now);
     conn->wants = POLLOUT;
     conn->fd = now.fd;
-    conn->look_ns = now.look_ns;
+    conn->step_ns = now.step_ns;
     if (!over)
         return false;
     rd_dial_close(conn->dial);
     conn->dial = NULL;
-    conn->look_ns = HF_NEVER;
+    conn->step_ns = HF_NEVER;
     *status = now.status;
     (void)snprintf(conn->why, sizeof conn->why, "%s", now.why);
     if (*status != HF_OK || conn->tls_config == NULL)
@@ -84,7 +84,7 @@ enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tl
     if (conn == NULL)
         return HF_NOMEM;
     while (!rd_conn_step(conn, &status)) {
-        struct hf__patience step = hf__patience_until(patience, conn->look_ns);
+        struct hf__patience step = hf__patience_until(patience, conn->step_ns);
         enum hf__waited wait = hf__patience_wait(&step, conn->fd, conn->wants);
         if (wait == HF__WAITED_READY ||
             (wait == HF__WAITED_TIMEOUT && step.deadline_ns < patience->deadline_ns))

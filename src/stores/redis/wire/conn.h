@@ -12,7 +12,7 @@
 
 struct rd_conn {
     int fd;               /* -1: a name is being looked up */
-    int64_t look_ns;      /* until it is connected: step again then at the latest */
+    int64_t step_ns;      /* until it is connected: step again then at the latest */
     struct rd_dial *dial; /* until it is connected */
     const struct rd_tls_config *tls_config;
     char host[RD_HOST_MAX]; /* whom TLS must find there */
@@ -38,7 +38,7 @@ enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tl
                             size_t why_size);
 /* The same in steps, none of which waits. NULL: out of memory. */
 struct rd_conn *rd_conn_begin(const struct rd_address *address, const struct rd_tls_config *tls);
-/* False: under way; step again when fd has an event of wants, and at look_ns. True: over, with the
+/* False: under way; step again when fd has an event of wants, and at step_ns. True: over, with the
  * status that rd_conn_open would have; why tells. */
 bool rd_conn_step(struct rd_conn *conn, enum hf_status *status);
 void rd_conn_close(struct rd_conn *conn); /* takes NULL */

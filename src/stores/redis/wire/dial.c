@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define LOOK_MS       10 /* neither a name lookup nor several sockets can be had from one poll()  */
+#define STEP_MS       10 /* neither a name lookup nor several sockets can be had from one poll()  */
 #define HEAD_START_MS 30 /* what an address has before the next one is tried as well */
 #define KEEP_IDLE_S   15 /* a connection left alone for so long is asked for a sign of life      */
 #define KEEP_NEXT_S   5  /* and again                                                            */
@@ -235,18 +235,18 @@ static bool find(struct rd_dial *dial)
 }
 
 /* When to step again, unless poll tells: it watches the one that began last. */
-static int64_t look_ns_of(const struct rd_dial *dial, int64_t now_ns)
+static int64_t step_ns_of(const struct rd_dial *dial, int64_t now_ns)
 {
-    int64_t look_ns = dial->count > 1 ? now_ns + LOOK_MS * HF__NS_PER_MS : HF_NEVER;
+    int64_t step_ns = dial->count > 1 ? now_ns + STEP_MS * HF__NS_PER_MS : HF_NEVER;
 
-    return dial->at != NULL && dial->next_ns < look_ns ? dial->next_ns : look_ns;
+    return dial->at != NULL && dial->next_ns < step_ns ? dial->next_ns : step_ns;
 }
 
 bool rd_dial_step(struct rd_dial *dial, struct rd_dialled *out)
 {
     int64_t now_ns = hf__now_ns();
 
-    *out = (struct rd_dialled){.fd = -1, .look_ns = now_ns + LOOK_MS * HF__NS_PER_MS, .why = ""};
+    *out = (struct rd_dialled){.fd = -1, .step_ns = now_ns + STEP_MS * HF__NS_PER_MS, .why = ""};
     if (!find(dial))
         return false;
     do {
@@ -260,7 +260,7 @@ bool rd_dial_step(struct rd_dial *dial, struct rd_dialled *out)
     }
     if (dial->count > 0) {
         out->fd = dial->racing[dial->count - 1];
-        out->look_ns = look_ns_of(dial, now_ns);
+        out->step_ns = step_ns_of(dial, now_ns);
         return false;
     }
     out->status = dial->why != NULL ? dial->status : HF_UNREACHABLE;

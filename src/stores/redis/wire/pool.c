@@ -42,9 +42,9 @@ enum hf_status rd_pool_fail(const struct rd_pool *pool, enum hf_status status, c
     if (status == HF_NOMEM)
         return hf__nomem(err);
     if (pool->address.host[0] == '/' || pool->setup->url.kind == RD_DIRECT)
-        return hf__fail(err, status, "store %.160s: %s", pool->setup->url.shown, why);
-    return hf__fail(err, status, "store %.140s: server %.40s:%u: %s", pool->setup->url.shown,
-                    pool->address.host, pool->address.port, why);
+        return hf__fail_lock(err, status, NULL, pool->setup->url.shown, ": %s", why);
+    return hf__fail_lock(err, status, NULL, pool->setup->url.shown, ": server %.40s:%u: %s",
+                         pool->address.host, pool->address.port, why);
 }
 
 /* An idle connection that is still good, or NULL. */
