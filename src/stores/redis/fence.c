@@ -92,7 +92,7 @@ enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_reques
     /* The key is the caller's own: the prefix is for locks. */
     if (!rd_keys_make(&keys, "", request->key, &why))
         return hf__fail(err, HF_INVALID, "key \"%.60s\" in store %.80s: %s", request->key,
-                        store->setup.url.shown, why);
+                        store->setup.url.parts.shown, why);
     call.slot = rd_route_slot(store, &keys);
     build(&words, request, &keys);
     status = rd_call(store, &call, &answer, NULL, err);
