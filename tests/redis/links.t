@@ -1,5 +1,5 @@
 #!/bin/bash
-# halfopen.t - a firewall has lost its state: connections that stand are dead and nobody is told, new
+# links.t - a firewall has lost its state: connections that stand are dead and nobody is told, new
 # ones work. No lease is lost then.
 # run: threads
 set -u

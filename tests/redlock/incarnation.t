@@ -1,5 +1,5 @@
 #!/bin/bash
-# quarantine.t - nodes that are new or have restarted, and a person who knows that nobody holds anything.
+# incarnation.t - nodes that are new or have restarted, and a person who knows that nobody holds anything.
 # run: once
 # shellcheck disable=SC2317 # functions that eventually uses by name
 set -u

@@ -1,5 +1,5 @@
 #!/bin/bash
-# waits.t - a wait outlives what passes: no majority for a while, nodes that restart and may not vote.
+# wait.t - a wait outlives what passes: no majority for a while, nodes that restart and may not vote.
 # run: once
 # shellcheck disable=SC2317 # functions that eventually uses by name
 set -u
