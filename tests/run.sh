@@ -29,7 +29,7 @@ trap 'exit 130' INT TERM HUP
 jobs=$(nproc 2>/dev/null || echo 2)
 # Tests wait for servers and clocks much more than they compute.
 tests_at_once=${TESTS_AT_ONCE:-$((4 * jobs))}
-no_server='tests/unit/* tests/file/* tests/faults/* tests/cli/* tests/tools/* tests/conform/file.t'
+no_server='tests/unit/* tests/file/* tests/faults/* tests/cli/* tests/tools/tree.t tests/conform/file.t'
 mode=
 case ${1-} in
 all | quick | check | long)
@@ -48,6 +48,7 @@ export TSAN_OPTIONS="${TSAN_OPTIONS-}:second_deadlock_stack=1"
 unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_HELD \
     HOLDFAST_LOST_FD HOLDFAST_STORE_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH STATE_DIRECTORY MAKEFLAGS MAKELEVEL
 [ "$mode" != long ] || export HOLDFAST_LONG=1
+[ "$mode" != check ] || export FUZZ_RUNS="${FUZZ_RUNS:-20000}" # a tenth
 
 MARK_LINES=12 # a mark further down is a word of the test itself
 marked() { # PATH MARK
