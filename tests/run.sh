@@ -122,10 +122,10 @@ build_goals() { # PHASE
     fi
 }
 
-# Runs one test, "PHASE/PATH". A test never runs in two builds at the same time: it may look for what its
-# own processes left behind. What it says on stderr is kept for the list of failures: many run at once,
-# and on the screen nobody could tell whose words they are. What nohup(1) or a shell's "&" ignored for us
-# is not ignored for a test.
+# Runs one test, "PHASE/PATH". A script never runs in two builds at the same time: it may look for what
+# processes of its kind left behind. What a test says on stderr is kept for the list of failures: many run
+# at once, and on the screen nobody could tell whose words they are. What nohup(1) or a shell's "&" ignored
+# for us is not ignored for a test.
 cat >"$work/one" <<'EOF'
 phase=${1%%/*}
 path=${1#*/}
@@ -133,7 +133,7 @@ BUILD=build
 [ "$phase" = normal ] || BUILD=build/$phase
 HOLDFAST=$PWD/$BUILD/holdfast
 export BUILD HOLDFAST
-key=$(echo "${path#"$BUILD/"}" | tr / _)
+key=$(echo "$path" | tr / _) # of a script; a program has the name of its build in it
 exec flock -o "$RUN_WORK/locks/$key" \
     perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT); exec @ARGV or die' "./$path" \
     2>"$RUN_WORK/words/$(echo "$1" | tr / _)"
