@@ -1,5 +1,5 @@
-/* client.c - a client of the simulation: takes the lock, adds one to both resources, gives it back.
- */
+/* client.c - a client of the simulation: takes the lock, adds one to both resources, gives it
+ * back. */
 #include "world.h"
 
 #include <string.h>
