@@ -44,8 +44,9 @@ enum rd_verdict rd_verdict(const char *error)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strlen(words[i].word) == len && memcmp(words[i].word, error, len) == 0)
             return words[i].verdict;
-    /* What an ACL refuses inside a script was no NOPERM at first. */
-    if (strstr(error, "can't run this command or subcommand") != NULL ||
+    /* What an ACL refuses inside a script is a NOPERM in some versions only. */
+    if (strstr(error, "ACL failure in script") != NULL ||
+        strstr(error, "can't run this command or subcommand") != NULL ||
         strstr(error, "can't access at least one of the keys") != NULL)
         return RD_NOPERM;
     if (strstr(error, "max number of clients") != NULL)
