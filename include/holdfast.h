@@ -21,16 +21,17 @@
  *
  * Rules that hold for every call:
  *   - Functions that can fail return an enum hf_status, and fill *err if err is not NULL. On HF_OK
- *     the error is cleared. Out-parameters are set to NULL on failure.
+ *     the error is cleared (opening a store may leave a warning in its text). Out-parameters are
+ *     set to NULL on failure.
  *   - A store and a lease may be used from several threads at once, but a lease must not be used
  *     by one thread while another releases it.
  *   - A store belongs to the process that opened it. After fork() the child must open its own:
- * every call on the parent's store or leases is refused with HF_INVALID, and hf_close, hf_release
- * and hf_leave only free memory there.
+ *     every call on the parent's store or leases is refused with HF_INVALID, and hf_close,
+ *     hf_release and hf_leave only free memory there.
  *   - Opening one store twice in a process gives two independent clients that exclude each other.
  *   - Strings passed in are copied. Strings handed out live as long as the handle they came from.
  *   - All descriptors are close-on-exec. No signal handler is installed, and SIGPIPE is never
- * raised.
+ *     raised.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H

@@ -162,7 +162,7 @@ enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
 void rd_incarnation_meet_all(struct rd_store *store, const struct hf__patience *patience);
 /* What the server knows besides scripts, as far as it was asked. */
 struct rd_skills rd_incarnation_skills(struct rd_node *node);
-/* The same for one who waits elsewhere: writes the question, and takes its RD_MEETING_REPLIES in. */
+/* The same for one who waits elsewhere: writes the question, takes its RD_MEETING_REPLIES in. */
 enum { RD_MEETING_REPLIES = 3 };
 void rd_incarnation_ask(struct rd_node *node, struct rd_request *request);
 enum hf_status rd_incarnation_hear(struct rd_node *node, struct rd_reply *const *replies,
