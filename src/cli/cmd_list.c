@@ -19,6 +19,9 @@ struct listing {
 
 static hf_list_fn collect;
 static int by_name(const void *a, const void *b);
+static void print(const struct listing *listing, bool json, bool names);
+static void say_none(const struct hf_store *store, const char *prefix);
+static int too_many(void);
 static void print_names(const struct listing *listing);
 static void print_json(const struct listing *listing);
 static void listing_release(struct listing *listing);
@@ -47,34 +50,50 @@ int cmd_list(const struct cli_context *context, int argc, char **argv)
     if (!store)
         return exit_code;
     struct listing listing = {.locks = NULL};
-    struct cli_shown shown;
     struct hf_error err;
-    if (hf_list(store, prefix, collect, &listing, &err) != HF_OK) {
-        exit_code = cli_fail(&err);
-        goto out;
-    }
-    if (listing.full) {
-        cli_error("too many locks for one listing; give a PREFIX");
-        exit_code = EXIT_HF_INTERNAL;
-        goto out;
-    }
+    enum hf_status status = hf_list(store, prefix, collect, &listing, &err);
+    bool broken_off = status != HF_OK || listing.full;
     if (listing.count > 1)
         qsort(listing.locks, listing.count, sizeof *listing.locks, by_name);
+    if (listing.count > 0 || (json && !broken_off))
+        print(&listing, json, names);
+    else if (!broken_off && !names)
+        say_none(store, prefix);
+    if (status != HF_OK)
+        exit_code = cli_fail(&err);
+    else if (listing.full)
+        exit_code = too_many();
+    listing_release(&listing);
+    hf_close(store);
+    return exit_code;
+}
+
+/* What was collected before a listing broke off is true as well. */
+static void print(const struct listing *listing, bool json, bool names)
+{
     if (json)
-        print_json(&listing);
+        print_json(listing);
     else if (names)
-        print_names(&listing);
-    else if (listing.count > 0)
-        cli_locks_print(stdout, listing.locks, listing.count);
-    else if (prefix && prefix[0])
+        print_names(listing);
+    else
+        cli_locks_print(stdout, listing->locks, listing->count);
+    fflush(stdout);
+}
+
+static void say_none(const struct hf_store *store, const char *prefix)
+{
+    struct cli_shown shown;
+    if (prefix && prefix[0])
         cli_error("no lock whose name starts with '%s' is held or waited for in %s",
                   cli_shown(&shown, prefix), hf_store_url(store));
     else
         cli_error("no lock is held or waited for in %s", hf_store_url(store));
-out:
-    listing_release(&listing);
-    hf_close(store);
-    return exit_code;
+}
+
+static int too_many(void)
+{
+    cli_error("too many locks for one listing; give a PREFIX");
+    return EXIT_HF_INTERNAL;
 }
 
 static bool collect(const struct hf_lock_info *info, void *data)
