@@ -146,7 +146,7 @@ for bad in 0 1 999999999 -1 x; do
     run holdfast keep --pid="$bad" taken
     is "$rc" 64 "--pid=$bad is refused"
 done
-run bash -c "exec $hf keep --pid \$BASHPID taken"
+run bash -c "exec $hf keep --pid \$BASHPID own"
 refused 64 'this command itself' 'its own number is refused: the lock would be free at once'
 run holdfast keep --ttl 3s --grace 2s --pid $$ taken
 refused 64 'too short' 'a grace that leaves no time'

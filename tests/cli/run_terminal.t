@@ -72,7 +72,11 @@ cat >"$dir/ctrl-z" <<END
 set -m
 $hf run job -- sh -c 'echo \$\$ >$dir/pid; while [ ! -e $dir/go ]; do sleep 0.05; done; echo through'
 echo "stopped \$?"
-grep -q '^State:.*T' /proc/\$(cat $dir/pid)/status && echo 'child stopped'
+# The kernel tells the whole group at once, but each stops only when it is its turn to run.
+for i in \$(seq 500); do
+    grep -q '^State:.*T' /proc/\$(cat $dir/pid)/status && echo 'child stopped' && break
+    sleep 0.02
+done
 touch $dir/go
 fg
 echo "ended \$?"
