@@ -1,8 +1,8 @@
 /* cmd_acquire.c - holdfast acquire: take a detached lease and hand it to the shell. */
-#include "cli/eval.h"
+#include "cli/say/eval.h"
 
 #include "base/base.h"
-#include "cli/run.h"
+#include "cli/take/take.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* cmd_list.c - holdfast list: the locks that are held or waited for. */
 #include "cli/cli.h"
-#include "cli/show.h"
+#include "cli/say/show.h"
 
 #include "base/base.h"
 

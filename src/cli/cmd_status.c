@@ -1,6 +1,6 @@
 /* cmd_status.c - holdfast status: one lock in detail, or the store as a whole. */
 #include "cli/cli.h"
-#include "cli/show.h"
+#include "cli/say/show.h"
 
 #include "base/base.h"
 

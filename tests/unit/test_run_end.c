@@ -1,6 +1,6 @@
 /* test_run_end.c - when `holdfast run` ends the tree: the plan, without any clock or process. */
 #include "../support/check.h"
-#include "cli/run_end.c"
+#include "cli/run/end.c"
 
 #include <string.h>
 

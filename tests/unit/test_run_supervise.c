@@ -2,7 +2,7 @@
  *
  * kill(2) is the test's: a mistake here would be a signal to every process of the machine. */
 #include "../support/check.h"
-#include "cli/run_supervise.c"
+#include "cli/run/supervise.c"
 
 static pid_t reached; /* whom the last kill was for; 0: there was none */
 

@@ -1,8 +1,8 @@
 /* test_run_tree.c - finding and signalling a tree of processes. */
 #include "../support/check.h"
 #include "cli/kill.c"
-#include "cli/run_children.c"
-#include "cli/run_tree.c"
+#include "cli/run/children.c"
+#include "cli/run/tree.c"
 
 #include <sched.h>
 #include <sys/prctl.h>

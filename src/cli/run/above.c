@@ -1,0 +1,94 @@
+/* above.c - how a nested run hears that the hold above it has ended.
+ *
+ * The watchdog above closes HOLDFAST_LOST_FD. Whoever started us may have closed ours, though, as
+ * many programs close what they do not know: then we look in the store now and then. */
+#include "cli/run/run.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 1000 };
+
+struct run_above {
+    struct run_bell bell; /* rings for stop */
+    pthread_t thread;
+    struct hf_store *store;
+    const char *name;
+    uint64_t token;
+    int heard; /* the write end of what run_above_begin returned */
+    bool stop;
+};
+
+struct look {
+    uint64_t token;
+    bool held;
+};
+
+static void *watch(void *data);
+
+struct run_above *run_above_begin(struct hf_store *store, const char *name, uint64_t token, int *fd)
+{
+    struct run_above *above = calloc(1, sizeof *above);
+    int ends[2];
+    if (!above || pipe2(ends, O_CLOEXEC) < 0) {
+        free(above);
+        return NULL;
+    }
+    run_bell_init(&above->bell);
+    above->store = store;
+    above->name = name;
+    above->token = token;
+    above->heard = ends[1];
+    *fd = ends[0];
+    if (run_thread_start(&above->thread, watch, above))
+        return above;
+    close(ends[0]);
+    close(ends[1]);
+    run_bell_clear(&above->bell);
+    free(above);
+    return NULL;
+}
+
+void run_above_end(struct run_above *above)
+{
+    if (!above)
+        return;
+    pthread_mutex_lock(&above->bell.lock);
+    above->stop = true;
+    pthread_cond_broadcast(&above->bell.change);
+    pthread_mutex_unlock(&above->bell.lock);
+    pthread_join(above->thread, NULL);
+    run_bell_clear(&above->bell);
+    free(above);
+}
+
+static bool compare(const struct hf_lock_info *info, void *data)
+{
+    struct look *look = data;
+    look->held = info->held && info->token == look->token;
+    return false;
+}
+
+/* A store that does not answer tells nothing: who holds the lock knows what to do about that. */
+static void *watch(void *data)
+{
+    struct run_above *above = data;
+    struct look look = {.token = above->token, .held = true};
+    pthread_mutex_lock(&above->bell.lock);
+    while (!above->stop && look.held) {
+        struct timespec next = run_bell_time(LOOK_MS);
+        while (!above->stop && run_bell_wait(&above->bell, &next))
+            continue;
+        if (above->stop)
+            break;
+        pthread_mutex_unlock(&above->bell.lock);
+        look.held = false;
+        if (hf_inspect(above->store, above->name, compare, &look, NULL) != HF_OK)
+            look.held = true;
+        pthread_mutex_lock(&above->bell.lock);
+    }
+    pthread_mutex_unlock(&above->bell.lock);
+    close(above->heard);
+    return NULL;
+}

@@ -1,0 +1,56 @@
+/* door.c - a signal that comes while the store is being opened.
+ *
+ * A name server or a server that does not answer holds us up for seconds, in code that knows
+ * nothing of our signals. There is nothing to give back yet, so whoever is told to end ends: a
+ * timer looks for the signal now and then. A thread would look better, but cost every run more than
+ * all that the embedded store does. */
+#include "cli/take/take.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum {
+    FIRST_LOOK_MS = 200, /* most stores are open by then */
+    LOOK_MS = 100
+};
+
+static void look(int number, siginfo_t *info, void *context);
+
+void run_door_open(struct run_door *door, int signal_fd, void (*last_words)(int number))
+{
+    struct sigaction action = {.sa_sigaction = look, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigevent event = {
+        .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN, .sigev_value.sival_ptr = door};
+    struct itimerspec when = {.it_value.tv_nsec = FIRST_LOOK_MS * HF__NS_PER_MS,
+                              .it_interval.tv_nsec = LOOK_MS * HF__NS_PER_MS};
+    door->signal_fd = signal_fd;
+    door->last_words = last_words;
+    door->watched = timer_create(CLOCK_MONOTONIC, &event, &door->timer) == 0;
+    if (!door->watched)
+        return;
+    sigaction(SIGRTMIN, &action, &door->before);
+    timer_settime(door->timer, 0, &when, NULL);
+}
+
+void run_door_close(struct run_door *door)
+{
+    if (!door->watched)
+        return;
+    timer_delete(door->timer);
+    sigaction(SIGRTMIN, &door->before, NULL);
+}
+
+static void look(int number, siginfo_t *info, void *context)
+{
+    const struct run_door *door = info->si_value.sival_ptr;
+    int error = errno;
+    (void)context;
+    number = info->si_code == SI_TIMER ? cli_pending_signal(door->signal_fd) : 0;
+    if (number && door->last_words)
+        door->last_words(number);
+    if (number)
+        _exit(cli_die_of(number));
+    errno = error;
+}
