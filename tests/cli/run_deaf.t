@@ -40,7 +40,7 @@ ends 5 123 'a lost lock'
 # The watchdog is killed, and we have to end the tree ourselves.
 start "$hf" run --ttl 20s job -- "$herd" 3 "$dir/herd" 2>&8
 within 20 lines "$dir/herd" 4
-kill -KILL "$(guard_of "$pid")"
+kill -KILL "$(watchdog_of "$pid")"
 # shellcheck disable=SC2046
 within 5 dead $(cat "$dir/herd")
 ok $? 'watchdog killed: the tree ends'

@@ -87,13 +87,13 @@ done
 : >"$dir/herd"
 cat >"$dir/frozen" <<END
 mount -t tmpfs none /sys/fs/cgroup
-$hf run --ttl 4s --grace 200ms --max-runtime 1s job -- sh -c 'echo \$PPID >$dir/guard
+$hf run --ttl 4s --grace 200ms --max-runtime 1s job -- sh -c 'echo \$PPID >$dir/watchdog
     exec $herd 3 $dir/herd' 2>/dev/null &
 for i in \$(seq 500); do
     [ "\$(wc -l <$dir/herd)" = 4 ] && break
     sleep 0.02
 done
-$(dirname "$herd")/freeze.pl \$(cat $dir/guard) 20 >$dir/freezer &
+$(dirname "$herd")/freeze.pl \$(cat $dir/watchdog) 20 >$dir/freezer &
 freezer=\$!
 wait %1
 echo "rc \$?"

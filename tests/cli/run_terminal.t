@@ -9,7 +9,7 @@ on_terminal() { # COMMAND
     script -qefc "$1" "$dir/screen" >/dev/null
 }
 
-has_guard_below() { # is the watchdog there?
+has_watchdog_below() { # is the watchdog there?
     grep -q PR_SET_NAME "$dir/trace"
 }
 
@@ -48,7 +48,7 @@ ok $? 'the lock is free after Ctrl-C'
 
 # Ctrl-C while the command is not there yet. vfork: it is about to be.
 if strace -f -o /dev/null true 2>/dev/null; then
-    (within 10 has_guard_below && sleep 0.3 && printf '\003' && sleep 3) |
+    (within 10 has_watchdog_below && sleep 0.3 && printf '\003' && sleep 3) |
         ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" on_terminal "
             strace -f -qq -o $dir/trace -e trace=prctl,?vfork -e inject=?vfork:delay_enter=1500000 \
             $hf run job -- sleep 20"

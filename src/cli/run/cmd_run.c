@@ -1,6 +1,6 @@
 /* cmd_run.c - holdfast run: a command under a lock.
  *
- * The story: take the lock (or find that a process above us holds it), start CMD under a guard,
+ * The story: take the lock (or find that a process above us holds it), start CMD under a watchdog,
  * keep the lease until the whole tree is gone, give the lock back. run.h shows the processes. */
 #include "cli/run/run.h"
 
@@ -368,7 +368,7 @@ static int exit_code_of(const struct run_job *job, const struct run_outcome *out
         return EXIT_HF_LOST;
     if (outcome->cause == RUN_MAX_RUNTIME)
         return EXIT_HF_MAX_RUNTIME;
-    if (outcome->guard_died)
+    if (outcome->watchdog_died)
         return EXIT_HF_INTERNAL;
     if (WIFEXITED(outcome->status))
         return WEXITSTATUS(outcome->status);

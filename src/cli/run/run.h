@@ -1,13 +1,13 @@
 /* run.h - how the parts of `holdfast run` fit together.
  *
  *     supervisor   the process the user started: has the store and the lease, forwards signals
- *      `- guard    its child, the watchdog: starts CMD, ends the tree when nobody else would
- *          `- CMD  the tree: everything that descends from the guard
+ *      `- watchdog its child: starts CMD, ends the tree when nobody else would
+ *          `- CMD  the tree: everything that descends from the watchdog
  *
- * The guard, not the supervisor, is the parent of CMD and a subreaper. So whatever CMD starts stays
- * below the guard, however often it forks or calls setsid, and when the supervisor is killed or
- * stopped the guard still has the whole tree in reach. The supervisor is a subreaper too: if the
- * guard is killed, what is left of the tree becomes the supervisor's.
+ * The watchdog, not the supervisor, is the parent of CMD and a subreaper. So whatever CMD starts
+ * stays below the watchdog, however often it forks or calls setsid, and when the supervisor is
+ * killed or stopped the watchdog still has the whole tree in reach. The supervisor is a subreaper
+ * too: if the watchdog is killed, what is left of the tree becomes the supervisor's.
  *
  * Where there is a cgroup, the supervisor starts a spare watchdog as well when CMD has run for a
  * while: it ends what is in the cgroup if the other two are killed or stopped together.
@@ -56,9 +56,9 @@ enum run_cause { RUN_NOT_ENDING, RUN_LOST, RUN_MAX_RUNTIME, RUN_LEFTOVERS, RUN_O
 /* Whether CMD is executed. */
 enum run_start { RUN_START_OPEN, RUN_STARTED, RUN_START_REFUSED };
 
-/* What the supervisor and the guard share. All times are CLOCK_BOOTTIME in nanoseconds. */
+/* What the supervisor and the watchdog share. All times are CLOCK_BOOTTIME in nanoseconds. */
 struct run_page {
-    /* Set before the guard starts, and constant from then on. */
+    /* Set before the watchdog starts, and constant from then on. */
     int64_t grace_ns;
     int64_t margin_ns;
     int64_t stop_at_ns; /* --max-runtime; HF_NEVER: none */
@@ -70,8 +70,8 @@ struct run_page {
     _Atomic int64_t began_ns;    /* the ending began; 0: not yet. Whoever sets it sends TERM */
     _Atomic int cause;           /* set right after began_ns */
     _Atomic int command_pid;     /* 0: not started yet */
-    _Atomic int command_status;  /* as from waitpid(2), once the guard said it exited */
-    _Atomic int start_errno;     /* the guard could not fork CMD: why */
+    _Atomic int command_status;  /* as from waitpid(2), once the watchdog said it exited */
+    _Atomic int start_errno;     /* the watchdog could not fork CMD: why */
     _Atomic int exec_errno;      /* CMD could not be executed: why */
     _Atomic int stopped_by;      /* the signal of the terminal that stopped CMD last */
     _Atomic int refused_pid;     /* of the tree, and we have no right to signal it; 0 */
@@ -116,7 +116,7 @@ bool run_timing_fits(const struct run_options *options, char *why, size_t size);
 
 enum {
     RUN_TREE_MAX = 4096,  /* processes looked at in one round; more are met in the next */
-    RUN_FOREIGN_MAX = 128 /* children we had before we started the guard                */
+    RUN_FOREIGN_MAX = 128 /* children we had before we started the watchdog                */
 };
 
 struct run_process {
@@ -132,7 +132,7 @@ struct run_tree {
 
 /* What a walk leaves alone. */
 struct run_foreign {
-    pid_t guard; /* not in the list, but its descendants are; 0: none */
+    pid_t watchdog; /* not in the list, but its descendants are; 0: none */
     size_t count;
     pid_t list[RUN_FOREIGN_MAX]; /* not in the list, nor are their descendants */
 };
@@ -202,21 +202,21 @@ void run_signals_watch_children(struct run_signals *signals);
 /* Puts everything back to what we inherited, for CMD. Async-signal-safe. */
 void run_signals_restore(const struct run_signals *signals);
 
-/* The guard: guard.c */
+/* The watchdog: watchdog.c */
 
-/* One byte each on the socket. To the guard: these, or a signal's number to forward. */
+/* One byte each on the socket. To the watchdog: these, or a signal's number to forward. */
 enum { RUN_WORD_ORDER = 100, RUN_WORD_LOST, RUN_WORD_HANGUP };
 /* And from it. */
 enum { RUN_WORD_BEGAN = 1, RUN_WORD_EXITED, RUN_WORD_STOPPED, RUN_WORD_REFUSED, RUN_WORD_GONE };
 
-struct run_guard {
+struct run_watchdog {
     struct run_page *page;
     const struct run_signals *signals;
     struct run_cgroup *cgroup;
     char **command;
     char **environment;
     pid_t group;    /* CMD joins this process group; 0: one of its own */
-    int link;       /* the guard's end of the socket                   */
+    int link;       /* the watchdog's end of the socket                   */
     int above;      /* reads end-of-file when the hold above us ends; -1: no such pipe */
     int lost_write; /* closed when the lease is lost                   */
     int lost_read;  /* CMD inherits it; -1: none                       */
@@ -226,7 +226,7 @@ struct run_guard {
 /* Closes all descriptors but these; -1 is none: close.c. */
 void run_close_others(const int *keep, size_t count);
 /* What the child of the supervisor does until the tree is gone. */
-_Noreturn void run_guard_main(struct run_guard *guard);
+_Noreturn void run_watchdog_main(struct run_watchdog *watchdog);
 
 /* The supervisor: supervise.c */
 
@@ -250,7 +250,7 @@ struct run_job {
     int lost_pipe[2]; /* -1: none, the hold above us has its own */
     int life_fd;      /* -1: the store has no crash release      */
     int store_fd;     /* the URL for a holdfast below; -1: HOLDFAST_STORE says it all */
-    pid_t guard;      /* set by run_supervise; <= 0: gone        */
+    pid_t watchdog;   /* set by run_supervise; <= 0: gone        */
 };
 
 /* How it went. */
@@ -259,15 +259,15 @@ struct run_outcome {
     int start_errno;
     int exec_errno;
     enum run_cause cause;
-    bool lost;       /* the lease was, or could not be kept */
-    bool guard_died; /* the tree was ended because of that  */
-    bool terminal;   /* CMD shared our process group        */
+    bool lost;          /* the lease was, or could not be kept */
+    bool watchdog_died; /* the tree was ended because of that  */
+    bool terminal;      /* CMD shared our process group        */
 };
 
 /* Runs CMD, and returns when the whole tree is gone (or left alone, as --leftover says). False
  * after a message if it could not be started. */
 bool run_supervise(struct run_job *job, struct run_outcome *outcome);
-/* Reaps the guard. Separate, so that it can end while the lock is being released. */
+/* Reaps the watchdog. Separate, so that it can end while the lock is being released. */
 void run_supervise_end(const struct run_job *job);
 
 /* The environment of CMD: env.c */

@@ -1,4 +1,4 @@
-/* spare.c - the spare watchdog: ends the tree if the supervisor and the guard are both killed,
+/* spare.c - the spare watchdog: ends the tree if the supervisor and the watchdog are both killed,
  * or both stopped.
  *
  * That takes a cgroup, because nobody but a parent can reach a tree otherwise. Most commands are
@@ -34,7 +34,8 @@ void run_spare_start(struct run_supervisor *s)
     sigset_t all, mine;
     pid_t self = getpid();
     s->spare_at_ns = HF_NEVER;
-    if (!atomic_load(&s->page->in_cgroup) || s->guard <= 0 || s->foreign.count == RUN_FOREIGN_MAX)
+    if (!atomic_load(&s->page->in_cgroup) || s->watchdog <= 0 ||
+        s->foreign.count == RUN_FOREIGN_MAX)
         return;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &mine);
@@ -68,7 +69,7 @@ static int pause_ms(const struct run_supervisor *s, int64_t now_ns)
 _Noreturn static void watch(struct run_supervisor *s, pid_t supervisor)
 {
     struct pollfd lives[2] = {{.fd = pidfd_open(supervisor, 0), .events = POLLIN},
-                              {.fd = pidfd_open(s->guard, 0), .events = POLLIN}};
+                              {.fd = pidfd_open(s->watchdog, 0), .events = POLLIN}};
     setsid();
     prctl(PR_SET_NAME, "holdfast-spare", 0, 0, 0);
     run_close_others((int[]){lives[0].fd, lives[1].fd, s->cgroup.fd}, 3);
@@ -83,7 +84,7 @@ _Noreturn static void watch(struct run_supervisor *s, pid_t supervisor)
         bool alone = lives[0].fd < 0 && lives[1].fd < 0;
         if (late || alone)
             run_cgroup_kill(&s->cgroup);
-        if (late && lives[1].fd >= 0) /* a guard that is late is a guard that was stopped */
+        if (late && lives[1].fd >= 0) /* a watchdog that is late is a watchdog that was stopped */
             pidfd_send_signal(lives[1].fd, SIGCONT, NULL, 0);
         if (alone && run_cgroup_remove(&s->cgroup))
             _exit(0);

@@ -1,4 +1,4 @@
-/* standin.c - what the supervisor does itself: the work of a guard that is late or dead, and
+/* standin.c - what the supervisor does itself: the work of a watchdog that is late or dead, and
  * naming what CMD left behind. */
 #include "cli/run/supervise.h"
 
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-    LAG_PART = 4,            /* of the margin: how long the guard may be late before we step in */
+    LAG_PART = 4, /* of the margin: how long the watchdog may be late before we step in */
     LEFTOVER_NAMED_MAX = 10, /* processes named on stderr                                       */
     ROUND_MS = 5             /* between two rounds of KILL                                      */
 };
@@ -22,8 +22,8 @@ int64_t run_lag_ns(const struct run_supervisor *s)
     return s->page->margin_ns / LAG_PART;
 }
 
-/* Does the guard's work if the guard is late. If nothing helps by the deadline, the guard goes too:
- * its tree becomes ours, and we can reap it. */
+/* Does the watchdog's work if the watchdog is late. If nothing helps by the deadline, the
+ * watchdog goes too: its tree becomes ours, and we can reap it. */
 void run_stand_in(struct run_supervisor *s, const struct run_plan *plan, int64_t now_ns)
 {
     struct run_tree tree;
@@ -45,24 +45,24 @@ void run_stand_in(struct run_supervisor *s, const struct run_plan *plan, int64_t
     else if (!all)
         run_cgroup_signal(&s->cgroup, SIGTERM);
     bool hopeless = now_ns >= next.kill_ns + s->page->margin_ns;
-    if (enough && (hopeless || !all) && atomic_load(&s->page->refused_pid) == 0 && s->guard > 0)
-        cli_kill(s->guard, SIGKILL);
+    if (enough && (hopeless || !all) && atomic_load(&s->page->refused_pid) == 0 && s->watchdog > 0)
+        cli_kill(s->watchdog, SIGKILL);
 }
 
-/* The socket closes a moment before the guard's children become ours, so wait for its end first.
+/* The socket closes a moment before the watchdog's children become ours, so wait for its end first.
  * CMD had SIGKILL from the kernel when its parent died; the rest gets it from us. */
-void run_guard_died(struct run_supervisor *s)
+void run_watchdog_died(struct run_supervisor *s)
 {
     struct run_tree tree;
     close(s->link);
     s->link = -1;
-    s->outcome->guard_died = true;
+    s->outcome->watchdog_died = true;
     if (atomic_load(&s->page->start) != RUN_START_REFUSED)
         run_say(s->job->voice, "the watchdog died; ending %s", s->job->options->command[0]);
-    if (s->guard > 0)
-        waitpid(s->guard, NULL, 0);
-    s->guard = -1;
-    s->foreign.guard = 0;
+    if (s->watchdog > 0)
+        waitpid(s->watchdog, NULL, 0);
+    s->watchdog = -1;
+    s->foreign.watchdog = 0;
     for (;;) {
         run_cgroup_kill(&s->cgroup);
         if (!run_tree_find(&tree, getpid(), &s->foreign))
@@ -122,7 +122,7 @@ void run_name_leftovers(struct run_supervisor *s)
     char names[512] = "";
     size_t used = 0;
     s->name_at_ns = HF_NEVER;
-    if (!run_tree_find(&tree, s->guard, NULL) || tree.count == 0)
+    if (!run_tree_find(&tree, s->watchdog, NULL) || tree.count == 0)
         return;
     size_t shown = tree.count < LEFTOVER_NAMED_MAX ? tree.count : LEFTOVER_NAMED_MAX;
     for (size_t i = 0; i < shown; i++) {

@@ -1,7 +1,7 @@
-/* supervise.c - the supervisor: starts the guard, keeps the lease, forwards signals.
+/* supervise.c - the supervisor: starts the watchdog, keeps the lease, forwards signals.
  *
- * The guard ends the tree. The supervisor only says why, and stands in when the guard does not act
- * (it may be stopped) or is dead. */
+ * The watchdog ends the tree. The supervisor only says why, and stands in when the watchdog does
+ * not act (it may be stopped) or is dead. */
 #include "cli/run/supervise.h"
 
 #include "base/base.h"
@@ -21,18 +21,18 @@ enum {
     KEEP_PART = 4,              /* of the ttl: when the keeper starts; it renews at a third */
     KEEP_AGAIN_PART = 40,       /* of the ttl: when that is tried again, if it did not work */
     LEFTOVER_PATIENCE_MS = 200, /* most of what CMD leaves behind is just about to end    */
-    LATE_CHECK_MS = 5,          /* how often we look at a guard that is late              */
+    LATE_CHECK_MS = 5,          /* how often we look at a watchdog that is late              */
     LOSS_SIZE = 128             /* bytes that say how a lock was lost                     */
 };
 
-static bool start_guard(struct run_supervisor *s);
-static void begin_guard(struct run_supervisor *s, const int link[2]);
+static bool start_watchdog(struct run_supervisor *s);
+static void begin_watchdog(struct run_supervisor *s, const int link[2]);
 static bool note_foreign_children(struct run_foreign *foreign);
 static void arm_timer(struct run_supervisor *s);
 static void wait_for_something(struct run_supervisor *s);
 static void check_start(struct run_supervisor *s);
 static void hear_signals(struct run_supervisor *s);
-static void hear_guard(struct run_supervisor *s);
+static void hear_watchdog(struct run_supervisor *s);
 static void hear_clock(struct run_supervisor *s);
 static void keep(struct run_supervisor *s, int64_t now_ns);
 static void lease_lost(struct run_supervisor *s);
@@ -60,7 +60,7 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
     }
     if (job->held)
         s.lost_fd = job->held->lost_fd;
-    if (!start_guard(&s))
+    if (!start_watchdog(&s))
         return false;
     if (job->held && s.lost_fd < 0)
         above = run_above_begin(job->store, job->options->name, job->held->token, &s.lost_fd);
@@ -75,18 +75,18 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
     outcome->cause = (enum run_cause)atomic_load(&s.page->cause);
     if (outcome->cause == RUN_LOST)
         outcome->lost = true;
-    job->guard = s.guard;
+    job->watchdog = s.watchdog;
     return true;
 }
 
 void run_supervise_end(const struct run_job *job)
 {
     /* It has nothing left to do. SIGKILL, because it may be stopped. */
-    if (job->guard > 0 && cli_kill(job->guard, SIGKILL) == 0)
-        waitpid(job->guard, NULL, 0);
+    if (job->watchdog > 0 && cli_kill(job->watchdog, SIGKILL) == 0)
+        waitpid(job->watchdog, NULL, 0);
 }
 
-static bool start_guard(struct run_supervisor *s)
+static bool start_watchdog(struct run_supervisor *s)
 {
     int link[2];
     sigset_t all, mine;
@@ -105,20 +105,20 @@ static bool start_guard(struct run_supervisor *s)
     run_signals_watch_children(&s->job->signals);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &mine);
-    s->guard = fork();
-    if (s->guard == 0)
-        begin_guard(s, link);
+    s->watchdog = fork();
+    if (s->watchdog == 0)
+        begin_watchdog(s, link);
     sigprocmask(SIG_SETMASK, &mine, NULL);
-    if (s->guard < 0) {
+    if (s->watchdog < 0) {
         run_say(s->job->voice, "cannot start the watchdog: %s", strerror(errno));
         run_cgroup_remove(&s->cgroup);
         return false;
     }
-    s->foreign.guard = s->guard;
+    s->foreign.watchdog = s->watchdog;
     s->spare_at_ns = run_spare_at(s);
     s->link = link[0];
     close(link[1]);
-    /* Only the guard has the write end: a supervisor that is stopped must not keep it open. */
+    /* Only the watchdog has the write end: a supervisor that is stopped must not keep it open. */
     for (int i = 0; i < 2; i++) {
         if (s->job->lost_pipe[i] >= 0)
             close(s->job->lost_pipe[i]);
@@ -126,22 +126,22 @@ static bool start_guard(struct run_supervisor *s)
     return true;
 }
 
-static void begin_guard(struct run_supervisor *s, const int link[2])
+static void begin_watchdog(struct run_supervisor *s, const int link[2])
 {
     struct run_job *job = s->job;
-    struct run_guard guard = {.page = s->page,
-                              .signals = &job->signals,
-                              .cgroup = &s->cgroup,
-                              .command = job->options->command,
-                              .environment = job->environment,
-                              .group = s->outcome->terminal ? getpgrp() : 0,
-                              .link = link[1],
-                              .above = s->lost_fd,
-                              .lost_read = job->lost_pipe[0],
-                              .lost_write = job->lost_pipe[1],
-                              .life_fd = job->life_fd};
+    struct run_watchdog watchdog = {.page = s->page,
+                                    .signals = &job->signals,
+                                    .cgroup = &s->cgroup,
+                                    .command = job->options->command,
+                                    .environment = job->environment,
+                                    .group = s->outcome->terminal ? getpgrp() : 0,
+                                    .link = link[1],
+                                    .above = s->lost_fd,
+                                    .lost_read = job->lost_pipe[0],
+                                    .lost_write = job->lost_pipe[1],
+                                    .life_fd = job->life_fd};
     close(link[0]);
-    run_guard_main(&guard);
+    run_watchdog_main(&watchdog);
 }
 
 /* `helper & exec holdfast run ...` leaves us with a child that is not part of the tree. False, with
@@ -172,7 +172,7 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Wakes us for the keeper, for the names, and for the plan if the guard does not follow it. */
+/* Wakes us for the keeper, for the names, and for the plan if the watchdog does not follow it. */
 static void arm_timer(struct run_supervisor *s)
 {
     struct run_plan plan = run_plan_of(s->page);
@@ -193,7 +193,7 @@ static void arm_timer(struct run_supervisor *s)
 
 static void wait_for_something(struct run_supervisor *s)
 {
-    enum { SIGNALS, GUARD, TIMER, LOST, COUNT };
+    enum { SIGNALS, WATCHDOG, TIMER, LOST, COUNT };
     struct pollfd fds[COUNT] = {{.fd = s->job->signals.fd, .events = POLLIN},
                                 {.fd = s->link, .events = POLLIN},
                                 {.fd = s->timer, .events = POLLIN},
@@ -202,8 +202,8 @@ static void wait_for_something(struct run_supervisor *s)
     while (poll(fds, COUNT, -1) < 0 && errno == EINTR)
         continue;
     check_start(s);
-    if (fds[GUARD].revents)
-        hear_guard(s);
+    if (fds[WATCHDOG].revents)
+        hear_watchdog(s);
     if (s->gone)
         return;
     if (fds[SIGNALS].revents)
@@ -235,8 +235,8 @@ static void hear_signals(struct run_supervisor *s)
             /* A watchdog that somebody stopped is of no use. If it died, the socket tells, and its
              * number is ours to use until all that it said was read: it is not reaped here. */
             siginfo_t info = {.si_pid = 0};
-            if (waitid(P_PID, (id_t)s->guard, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0)
-                cli_kill(s->guard, SIGCONT);
+            if (waitid(P_PID, (id_t)s->watchdog, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0)
+                cli_kill(s->watchdog, SIGCONT);
         } else if (!(from_kernel && s->outcome->terminal) || s->exited ||
                    atomic_load(&s->page->start) == RUN_START_OPEN) {
             /* What the terminal sent, CMD has already, unless it was not there yet. What is left
@@ -248,12 +248,12 @@ static void hear_signals(struct run_supervisor *s)
     }
 }
 
-static void hear_guard(struct run_supervisor *s)
+static void hear_watchdog(struct run_supervisor *s)
 {
     unsigned char words[WORDS_MAX];
     ssize_t got = recv(s->link, words, sizeof words, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-        run_guard_died(s);
+        run_watchdog_died(s);
         return;
     }
     for (ssize_t i = 0; i < got && !s->gone; i++) {
@@ -370,10 +370,10 @@ static void command_exited(struct run_supervisor *s)
     case RUN_LEFTOVER_RELEASE:
         if (atomic_load(&s->page->began_ns) != 0)
             break;
-        /* Without the guard nobody ends them any more. */
-        cli_kill(s->guard, SIGKILL);
-        waitpid(s->guard, NULL, 0);
-        s->guard = -1;
+        /* Without the watchdog nobody ends them any more. */
+        cli_kill(s->watchdog, SIGKILL);
+        waitpid(s->watchdog, NULL, 0);
+        s->watchdog = -1;
         s->gone = true;
         run_cgroup_dissolve(&s->cgroup);
         break;

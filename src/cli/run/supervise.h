@@ -10,7 +10,7 @@ struct run_supervisor {
     struct run_outcome *outcome;
     struct run_foreign foreign;
     struct run_cgroup cgroup;
-    pid_t guard;
+    pid_t watchdog;
     pid_t spare; /* 0: none */
     int link;
     int timer;
@@ -47,12 +47,12 @@ void run_stop_with_command(int number);
 
 /* standin.c */
 
-/* How long the guard may be late before the supervisor does its work. */
+/* How long the watchdog may be late before the supervisor does its work. */
 int64_t run_lag_ns(const struct run_supervisor *s);
-/* Does what the plan asks for, if the guard is late. */
+/* Does what the plan asks for, if the watchdog is late. */
 void run_stand_in(struct run_supervisor *s, const struct run_plan *plan, int64_t now_ns);
-/* The guard is dead: ends the tree, which is ours now. */
-void run_guard_died(struct run_supervisor *s);
+/* The watchdog is dead: ends the tree, which is ours now. */
+void run_watchdog_died(struct run_supervisor *s);
 /* Says that a process of the tree cannot be ended, once. */
 void run_say_refused(struct run_supervisor *s);
 /* Says which processes CMD left behind. */

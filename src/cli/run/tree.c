@@ -5,7 +5,7 @@
  * the walk until waitpid(2) says that there is no child left. That answer is exact, because orphans
  * come to the root, which is a subreaper.
  *
- * No memory is allocated here: the guard is a forked child. */
+ * No memory is allocated here: the watchdog is a forked child. */
 #include "cli/run/run.h"
 
 #include "base/base.h"
@@ -49,8 +49,8 @@ static bool is_gone(int error)
     return error == ENOENT || error == ESRCH;
 }
 
-/* The tree's list is also the queue of those whose children are still to be read. The guard, which
- * is not listed, is looked at right after the root. */
+/* The tree's list is also the queue of those whose children are still to be read. The watchdog,
+ * which is not listed, is looked at right after the root. */
 bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *foreign)
 {
     struct visit visit = {.tree = tree, .foreign = foreign, .pid = root};
@@ -64,8 +64,8 @@ bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *
         return false;
     if (visit.no_children_files)
         return run_tree_find_by_stat(tree, root, foreign);
-    if (foreign && foreign->guard > 0)
-        visit_children(&visit, foreign->guard);
+    if (foreign && foreign->watchdog > 0)
+        visit_children(&visit, foreign->watchdog);
     for (size_t i = 0; i < tree->count; i++)
         visit_children(&visit, tree->list[i].pid);
     return !visit.blind;
@@ -88,8 +88,8 @@ static void visit_process(pid_t pid, void *data)
     pid_t parent = parent_of(pid);
     if (parent < 0 && !is_gone(errno))
         visit->blind = true;
-    bool inside = parent == tree->root ||
-                  (visit->foreign && visit->foreign->guard > 0 && parent == visit->foreign->guard);
+    bool inside = parent == tree->root || (visit->foreign && visit->foreign->watchdog > 0 &&
+                                           parent == visit->foreign->watchdog);
     for (size_t i = 0; i < tree->count; i++) {
         if (tree->list[i].pid == pid)
             return;
@@ -200,7 +200,7 @@ static void visit_thread(pid_t thread, void *data)
 
 void run_tree_add(struct run_tree *tree, const struct run_foreign *foreign, pid_t pid, pid_t parent)
 {
-    if (tree->count == RUN_TREE_MAX || (foreign && pid == foreign->guard))
+    if (tree->count == RUN_TREE_MAX || (foreign && pid == foreign->watchdog))
         return;
     for (size_t i = 0; foreign && i < foreign->count; i++) {
         if (foreign->list[i] == pid)

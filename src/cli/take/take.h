@@ -1,5 +1,5 @@
-/* take.h - taking a lock for a command: wait for the store, then for the lock, within one limit, and
- * say meanwhile for whom, or for what. */
+/* take.h - taking a lock for a command: wait for the store, then for the lock, within one limit,
+ * and say meanwhile for whom, or for what. */
 #ifndef HF_CLI_TAKE_TAKE_H
 #define HF_CLI_TAKE_TAKE_H
 

@@ -11,7 +11,7 @@ start_herd() { # OPTION...
     start "$hf" run "$@" job -- "$herd" "$size" "$dir/herd" 2>/dev/null
     holder=$pid
     within 20 lines "$dir/herd" $((size + 1))
-    guard=$(guard_of "$holder")
+    watchdog=$(watchdog_of "$holder")
 }
 
 # Prints who of the herd is alive; zombies are not.
@@ -43,17 +43,17 @@ kill -KILL "$holder"
 next_holder 'supervisor killed'
 [ $((SECONDS - before)) -lt 15 ]
 ok $? 'supervisor killed: the lock is free long before its ttl'
-within 5 dead "$guard"
+within 5 dead "$watchdog"
 ok $? 'supervisor killed: the watchdog is gone, too'
 
 start_herd --ttl 20s
-kill -KILL "$guard"
+kill -KILL "$watchdog"
 next_holder 'watchdog killed'
 ended "$holder"
 is "$rc" 125 'watchdog killed: 125'
 
 start_herd --ttl 3s --grace 200ms
-kill -STOP "$guard"
+kill -STOP "$watchdog"
 kill -TERM "$holder"
 sleep 0.2
 kill -STOP "$holder"
@@ -73,14 +73,14 @@ is "$(wc -l <"$dir/herd")" 101 'a hundred processes: there were so many'
 # A watchdog that is frozen by other means cannot be woken: the supervisor does its work.
 size=8
 start_herd --ttl 4s --grace 200ms --max-runtime 1500ms
-start "$(dirname "$0")/helpers/freeze.pl" "$guard" 60 >"$dir/frozen" 2>&1
+start "$(dirname "$0")/helpers/freeze.pl" "$watchdog" 60 >"$dir/frozen" 2>&1
 freezer=$pid
 within 5 test -s "$dir/frozen"
 if grep -q '^frozen' "$dir/frozen"; then
     ended "$holder"
     is "$rc" 124 'watchdog frozen: the supervisor ends the tree'
     # shellcheck disable=SC2046
-    dead $(cat "$dir/herd") "$guard"
+    dead $(cat "$dir/herd") "$watchdog"
     ok $? 'watchdog frozen: all are dead'
 else
     kill -KILL "$holder"
@@ -95,10 +95,10 @@ start sh -c "sleep 60 & exec $hf run --ttl 60s job -- $herd $size $dir/herd" 2>"
 holder=$pid
 within 20 lines "$dir/herd" $((size + 1))
 stranger=$(pgrep -P "$holder" -x sleep)
-guard=$(pgrep -P "$holder" -x holdfast-guard)
+watchdog=$(pgrep -P "$holder" -x holdfast-watch)
 started="$started $stranger"
 prlimit --pid "$holder" --nofile=3:
-kill -KILL "$guard"
+kill -KILL "$watchdog"
 sleep 0.5
 alive "$holder" && ! is_free job
 ok $? 'tree unreadable: the lock stays held while it is'
@@ -115,10 +115,10 @@ ok $? 'tree unreadable, then readable: the child from before is not'
 size=1
 start_herd --ttl 20s --grace 200ms
 for signal in TERM INT HUP QUIT USR1 ALRM PIPE TSTP; do
-    kill -"$signal" "$guard"
+    kill -"$signal" "$watchdog"
 done
 sleep 0.2
-alive "$guard" && ! is_free job
+alive "$watchdog" && ! is_free job
 ok $? 'the watchdog ignores signals'
 kill -KILL "$holder"
 next_holder 'after that'

@@ -1,7 +1,7 @@
-/* guard.c - the guard: starts CMD, reaps, and ends the tree when it is time.
+/* watchdog.c - the watchdog: starts CMD, reaps, and ends the tree when it is time.
  *
- * The guard must not share the supervisor's fate. It blocks every signal that can be blocked, and
- * it has a session of its own, so that neither Ctrl-C nor a `kill` of the group reaches it. It
+ * The watchdog must not share the supervisor's fate. It blocks every signal that can be blocked,
+ * and it has a session of its own, so that neither Ctrl-C nor a `kill` of the group reaches it. It
  * leaves the session after CMD was started: CMD could not join the terminal's group from outside.
  * And it does leave: as long as somebody's parent is in the session, the kernel believes that there
  * is a shell to wake a stopped job, and does not end it when the real one dies.
@@ -31,7 +31,7 @@ enum {
 };
 
 struct state {
-    struct run_guard *guard;
+    struct run_watchdog *watchdog;
     struct run_page *page;
     pid_t self;
     pid_t command; /* 0: reaped, or never started */
@@ -47,7 +47,7 @@ struct state {
 static void start_command(struct state *s);
 static pid_t fork_into_cgroup(struct state *s);
 static pid_t fork_here(struct state *s);
-_Noreturn static void become_command(struct run_guard *guard, pid_t parent);
+_Noreturn static void become_command(struct run_watchdog *watchdog, pid_t parent);
 static void close_the_rest(const struct state *s);
 static int64_t end_tree(struct state *s);
 static void wait_for_something(struct state *s, int64_t until_ns);
@@ -60,16 +60,16 @@ static void signal_command(struct state *s, int number);
 static void signal_tree(struct state *s, int number);
 static pid_t signal_found(const struct run_tree *tree, int number);
 static void tell(struct state *s, unsigned char word);
-static void close_lost(struct run_guard *guard);
+static void close_lost(struct run_watchdog *watchdog);
 
-_Noreturn void run_guard_main(struct run_guard *guard)
+_Noreturn void run_watchdog_main(struct run_watchdog *watchdog)
 {
-    struct state s = {.guard = guard, .page = guard->page, .self = getpid()};
+    struct state s = {.watchdog = watchdog, .page = watchdog->page, .self = getpid()};
     sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    prctl(PR_SET_NAME, "holdfast-guard", 0, 0, 0);
+    prctl(PR_SET_NAME, "holdfast-watch", 0, 0, 0);
     s.children = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     s.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s.children < 0 || s.timer < 0)
@@ -102,8 +102,8 @@ static void start_command(struct state *s)
 _Noreturn static void begin_in_cgroup(void *data)
 {
     struct state *s = data;
-    if (run_cgroup_is_below(s->guard->cgroup))
-        become_command(s->guard, s->self);
+    if (run_cgroup_is_below(s->watchdog->cgroup))
+        become_command(s->watchdog, s->self);
     atomic_store(&s->page->misplaced, 1);
     _exit(EXIT_HF_INTERNAL);
 }
@@ -111,7 +111,7 @@ _Noreturn static void begin_in_cgroup(void *data)
 /* -1 if there is none, or it takes nobody: without the right to move a process, for instance. */
 static pid_t fork_into_cgroup(struct state *s)
 {
-    struct run_cgroup *cgroup = s->guard->cgroup;
+    struct run_cgroup *cgroup = s->watchdog->cgroup;
     if (cgroup->fd < 0)
         return -1;
     pid_t pid = hf__spawn_into_cgroup(cgroup->fd, begin_in_cgroup, s);
@@ -132,26 +132,26 @@ static pid_t fork_here(struct state *s)
     pid_t parent = s->self;
     pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
     if (pid == 0)
-        become_command(s->guard, parent); /* NOLINT(clang-analyzer-unix.Vfork) */
+        become_command(s->watchdog, parent); /* NOLINT(clang-analyzer-unix.Vfork) */
     return pid;
 }
 
-_Noreturn static void become_command(struct run_guard *guard, pid_t parent)
+_Noreturn static void become_command(struct run_watchdog *watchdog, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    /* The guard may have died before the line above took effect. */
+    /* The watchdog may have died before the line above took effect. */
     if (getppid() != parent)
         _exit(EXIT_HF_INTERNAL);
-    setpgid(0, guard->group);
-    if (guard->lost_read >= 0)
-        fcntl(guard->lost_read, F_SETFD, 0);
-    if (guard->life_fd >= 0)
-        fcntl(guard->life_fd, F_SETFD, 0);
-    run_signals_restore(guard->signals);
-    if (run_page_decide(guard->page, hf__now_ns(), true) == RUN_START_REFUSED)
+    setpgid(0, watchdog->group);
+    if (watchdog->lost_read >= 0)
+        fcntl(watchdog->lost_read, F_SETFD, 0);
+    if (watchdog->life_fd >= 0)
+        fcntl(watchdog->life_fd, F_SETFD, 0);
+    run_signals_restore(watchdog->signals);
+    if (run_page_decide(watchdog->page, hf__now_ns(), true) == RUN_START_REFUSED)
         _exit(EXIT_HF_LOST);
-    execvpe(guard->command[0], guard->command, guard->environment);
-    atomic_store(&guard->page->exec_errno, errno);
+    execvpe(watchdog->command[0], watchdog->command, watchdog->environment);
+    atomic_store(&watchdog->page->exec_errno, errno);
     _exit(EXIT_HF_NOT_FOUND);
 }
 
@@ -161,8 +161,8 @@ _Noreturn static void become_command(struct run_guard *guard, pid_t parent)
 static void close_the_rest(const struct state *s)
 {
     int keep[KEPT_DESCRIPTORS] = {
-        s->guard->link, s->guard->lost_write, s->guard->life_fd, s->children,
-        s->timer,       s->guard->cgroup->fd, s->guard->above};
+        s->watchdog->link, s->watchdog->lost_write, s->watchdog->life_fd, s->children,
+        s->timer,          s->watchdog->cgroup->fd, s->watchdog->above};
     run_close_others(keep, KEPT_DESCRIPTORS);
 }
 
@@ -174,16 +174,16 @@ static int64_t end_tree(struct state *s)
     if (atomic_load(&s->page->began_ns) == 0) {
         /* With --on-loss warn nothing ends, but the descriptor still tells of the loss. */
         if (now_ns >= atomic_load(&s->page->deadline_ns))
-            close_lost(s->guard);
+            close_lost(s->watchdog);
         if (now_ns < plan.term_ns) {
             int64_t deadline_ns = atomic_load(&s->page->deadline_ns);
-            bool told = s->guard->lost_write < 0;
+            bool told = s->watchdog->lost_write < 0;
             return told || plan.term_ns < deadline_ns ? plan.term_ns : deadline_ns;
         }
         if (run_page_begin(s->page, &plan, now_ns)) {
             tell(s, RUN_WORD_BEGAN);
             if (plan.cause == RUN_LOST || plan.cause == RUN_ORPHANED)
-                close_lost(s->guard);
+                close_lost(s->watchdog);
             plan = run_plan_of(s->page);
             if (now_ns < plan.kill_ns)
                 signal_tree(s, SIGTERM);
@@ -193,7 +193,7 @@ static int64_t end_tree(struct state *s)
     }
     if (now_ns < plan.kill_ns)
         return plan.kill_ns;
-    close_lost(s->guard);
+    close_lost(s->watchdog);
     signal_tree(s, SIGKILL);
     s->rounds++;
     int64_t pause_ms = s->rounds < ROUNDS_QUICK ? ROUND_MS : ROUND_SLOW_MS;
@@ -204,9 +204,9 @@ static void wait_for_something(struct state *s, int64_t until_ns)
 {
     enum { CHILDREN, LINK, TIMER, ABOVE, COUNT };
     struct pollfd fds[COUNT] = {{.fd = s->children, .events = POLLIN},
-                                {.fd = s->guard->link, .events = POLLIN},
+                                {.fd = s->watchdog->link, .events = POLLIN},
                                 {.fd = s->timer, .events = POLLIN},
-                                {.fd = s->guard->above, .events = POLLIN}};
+                                {.fd = s->watchdog->above, .events = POLLIN}};
     struct signalfd_siginfo info;
     uint64_t ticks;
     if (until_ns != s->armed_ns) {
@@ -227,7 +227,7 @@ static void wait_for_something(struct state *s, int64_t until_ns)
     if (fds[LINK].revents)
         hear(s);
     if (fds[ABOVE].revents) {
-        s->guard->above = -1;
+        s->watchdog->above = -1;
         if (s->page->on_loss != RUN_LOSS_WARN)
             run_page_order(s->page, RUN_LOST);
     }
@@ -249,7 +249,7 @@ static void reap(struct state *s)
         }
     }
     if (pid < 0 && errno == ECHILD) {
-        if (run_cgroup_remove(s->guard->cgroup)) {
+        if (run_cgroup_remove(s->watchdog->cgroup)) {
             tell(s, RUN_WORD_GONE);
             _exit(0);
         }
@@ -273,15 +273,15 @@ static void command_stopped(struct state *s, int number)
 static void hear(struct state *s)
 {
     unsigned char words[WORDS_MAX];
-    ssize_t got = recv(s->guard->link, words, sizeof words, MSG_DONTWAIT);
+    ssize_t got = recv(s->watchdog->link, words, sizeof words, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-        close(s->guard->link);
-        s->guard->link = -1;
+        close(s->watchdog->link);
+        s->watchdog->link = -1;
         run_page_order(s->page, RUN_ORPHANED);
     }
     for (ssize_t i = 0; i < got; i++) {
         if (words[i] == RUN_WORD_LOST)
-            close_lost(s->guard);
+            close_lost(s->watchdog);
         else if (words[i] == RUN_WORD_HANGUP)
             hang_up(s);
         else if (words[i] != RUN_WORD_ORDER)
@@ -313,19 +313,19 @@ static void hang_up(struct state *s)
 {
     if (s->command == 0 || getsid(s->command) == getppid())
         signal_tree(s, SIGHUP);
-    else if (getpgid(s->command) != s->guard->group)
+    else if (getpgid(s->command) != s->watchdog->group)
         forward(s, SIGHUP);
     else
         signal_command(s, SIGCONT);
 }
 
-/* It is the guard that forwards, because only who reaps can know that the number of CMD, or of its
- * group, has not been given to a stranger. */
+/* It is the watchdog that forwards, because only who reaps can know that the number of CMD, or
+ * of its group, has not been given to a stranger. */
 static void signal_command(struct state *s, int number)
 {
-    if (s->guard->group == 0)
+    if (s->watchdog->group == 0)
         cli_kill_group(s->command, number);
-    if (s->guard->group != 0 || getpgid(s->command) != s->command) /* or it went to another */
+    if (s->watchdog->group != 0 || getpgid(s->command) != s->command) /* or it went to another */
         cli_kill(s->command, number);
 }
 
@@ -334,12 +334,12 @@ static void signal_tree(struct state *s, int number)
 {
     struct run_tree tree;
     if (number == SIGKILL)
-        run_cgroup_kill(s->guard->cgroup);
+        run_cgroup_kill(s->watchdog->cgroup);
     bool all = run_tree_find(&tree, s->self, NULL);
     pid_t refused = signal_found(&tree, number);
     if (!all) {
-        run_cgroup_signal(s->guard->cgroup, number);
-        if (s->command > 0 && s->guard->group == 0)
+        run_cgroup_signal(s->watchdog->cgroup, number);
+        if (s->command > 0 && s->watchdog->group == 0)
             cli_kill_group(s->command, number);
         run_children_find(&tree, NULL, s->rounds < ROUNDS_QUICK ? s->first : 0);
         refused = signal_found(&tree, number);
@@ -358,13 +358,13 @@ static pid_t signal_found(const struct run_tree *tree, int number)
 
 static void tell(struct state *s, unsigned char word)
 {
-    if (s->guard->link >= 0)
-        send(s->guard->link, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (s->watchdog->link >= 0)
+        send(s->watchdog->link, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void close_lost(struct run_guard *guard)
+static void close_lost(struct run_watchdog *watchdog)
 {
-    if (guard->lost_write >= 0)
-        close(guard->lost_write);
-    guard->lost_write = -1;
+    if (watchdog->lost_write >= 0)
+        close(watchdog->lost_write);
+    watchdog->lost_write = -1;
 }
