@@ -108,8 +108,8 @@ static int acquire(const struct cli_context *context, const struct request *requ
                             .request = request,
                             .signal_fd = signal_fd,
                             .patience = run_patience_of(request->wait_ms),
-                            .wait = {.voice = run_voice_open(), .name = request->name}};
-    if (!errand.wait.voice) {
+                            .wait = {.writer = cli_stderr_open(), .name = request->name}};
+    if (!errand.wait.writer) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }
@@ -117,7 +117,7 @@ static int acquire(const struct cli_context *context, const struct request *requ
     if (exit_code == 0)
         exit_code = acquire_in_store(&errand);
     run_wait_end(&errand.wait);
-    run_voice_close(errand.wait.voice);
+    cli_stderr_close(errand.wait.writer);
     hf_close(errand.wait.store);
     return exit_code;
 }
@@ -158,7 +158,7 @@ static int open_store(struct errand *errand)
     struct hf_error err;
     run_door_open(&door, errand->signal_fd, errand->request->json ? NULL : cli_eval_fails);
     enum hf_status status = run_open_store(errand->context->store_url, &errand->patience,
-                                           errand->wait.voice, &errand->wait.store, &err);
+                                           errand->wait.writer, &errand->wait.store, &err);
     run_door_close(&door);
     return status == HF_OK ? 0 : cli_fail(&err);
 }

@@ -28,8 +28,8 @@ static struct run_supervisor bereaved(void)
     int link[2];
     siginfo_t info;
     outcome = (struct run_outcome){.status = 0};
-    job.voice = run_voice_open();
-    assert_non_null(job.voice);
+    job.writer = cli_stderr_open();
+    assert_non_null(job.writer);
     reached = 0;
     assert_true(run_signals_begin(&job.signals));
     run_signals_watch_children(&job.signals);
@@ -49,7 +49,7 @@ static void clean_up(struct run_supervisor *s)
         close(s->link);
     close(watchdogs_end);
     close(job.signals.fd);
-    run_voice_close(job.voice);
+    cli_stderr_close(job.writer);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
 }

@@ -237,7 +237,7 @@ static enum hf_status open_store(struct keeping *keeping, struct hf_error *err)
     struct run_door door;
     run_door_open(&door, keeping->signal_fd, NULL);
     enum hf_status status = run_open_store(keeping->context->store_url, &keeping->patience,
-                                           keeping->wait.voice, &keeping->wait.store, err);
+                                           keeping->wait.writer, &keeping->wait.store, err);
     run_door_close(&door);
     return status;
 }
@@ -264,8 +264,8 @@ static int take_and_keep(struct keeping *keeping)
 {
     struct hf_error err;
     keeping->patience = run_patience_of(keeping->options.wait_ms);
-    keeping->wait = (struct run_wait){.voice = run_voice_open(), .name = keeping->options.name};
-    if (!keeping->wait.voice) {
+    keeping->wait = (struct run_wait){.writer = cli_stderr_open(), .name = keeping->options.name};
+    if (!keeping->wait.writer) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }
@@ -280,8 +280,8 @@ static int take_and_keep(struct keeping *keeping)
     if (status == HF_OK)
         exit_code = hand_over(keeping);
     else if (!number)
-        run_say(keeping->wait.voice, "%s", cli_text_of(&err));
-    run_voice_close(keeping->wait.voice);
+        cli_stderr_say(keeping->wait.writer, "%s", cli_text_of(&err));
+    cli_stderr_close(keeping->wait.writer);
     hf_close(keeping->wait.store);
     return exit_code;
 }

@@ -64,13 +64,13 @@ int cmd_run(const struct cli_context *context, int argc, char **argv)
         cli_error("cannot share memory or open a pipe: %s", strerror(errno));
         return EXIT_HF_INTERNAL;
     }
-    job.voice = run_voice_open();
-    if (!job.voice) {
+    job.writer = cli_stderr_open();
+    if (!job.writer) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }
     exit_code = open_and_run(&job, context, &die_of);
-    run_voice_close(job.voice);
+    cli_stderr_close(job.writer);
     return die_of ? cli_die_of(die_of) : exit_code;
 }
 
@@ -82,11 +82,11 @@ static int open_and_run(struct run_job *job, const struct cli_context *context, 
     struct run_patience patience = run_patience_of(job->options->wait_ms);
     run_door_open(&door, job->signals.fd, NULL);
     enum hf_status status =
-        run_open_store(context->store_url, &patience, job->voice, &job->store, &err);
+        run_open_store(context->store_url, &patience, job->writer, &job->store, &err);
     bool above = status == HF_OK && run_held_find(job->store, job->options->name, &held);
     run_door_close(&door);
     if (status != HF_OK)
-        return run_fail(job->voice, &err);
+        return cli_stderr_fail(job->writer, &err);
     job->patience = patience;
     job->store_fd = cli_store_fd_make(context->store_url, hf_store_url(job->store));
     int exit_code = EXIT_HF_USAGE;
@@ -188,15 +188,15 @@ static int run_in_store(struct run_job *job, const struct run_held *held, int *d
     if (!job->options->no_reenter)
         return run_below_hold(job, held, die_of);
     if (!job->options->skip_ok)
-        run_say(job->voice,
-                "lock '%s' is held by a process above this one, and --no-reenter is given",
-                job->options->name);
+        cli_stderr_say(job->writer,
+                       "lock '%s' is held by a process above this one, and --no-reenter is given",
+                       job->options->name);
     return job->options->busy_exit;
 }
 
 static int run_under_lease(struct run_job *job, int *die_of)
 {
-    struct run_wait wait = {.voice = job->voice,
+    struct run_wait wait = {.writer = job->writer,
                             .store = job->store,
                             .name = job->options->name,
                             .quiet = job->options->skip_ok};
@@ -223,7 +223,8 @@ static int run_under_lease(struct run_job *job, int *die_of)
     job->life_fd = hf_store_life_fd(job->store);
     job->environment = run_environment(job, NULL);
     if (!job->environment)
-        run_say(job->voice, "out of memory for the environment of %s", job->options->command[0]);
+        cli_stderr_say(job->writer, "out of memory for the environment of %s",
+                       job->options->command[0]);
     else
         ran = run_supervise(job, &outcome);
     give_back(job, &outcome);
@@ -282,7 +283,7 @@ static bool fit_to_store(struct run_job *job)
     run_choose_grace(options);
     if (run_timing_fits(options, why, sizeof why))
         return true;
-    run_say(job->voice, "lock '%s': %s", options->name, why);
+    cli_stderr_say(job->writer, "lock '%s': %s", options->name, why);
     return false;
 }
 
@@ -296,22 +297,22 @@ static bool fit_to_lease(struct run_job *job)
         return true;
     hf__format_duration(granted, sizeof granted, granted_ms);
     hf__format_duration(asked, sizeof asked, options->ttl_ms);
-    run_say(job->voice, "lock '%s': the store grants a lease of %s, not of %s", options->name,
-            granted, asked);
+    cli_stderr_say(job->writer, "lock '%s': the store grants a lease of %s, not of %s",
+                   options->name, granted, asked);
     options->ttl_ms = granted_ms;
     run_choose_grace(options);
     if (run_timing_fits(options, why, sizeof why))
         return true;
-    run_say(job->voice, "%s", why);
+    cli_stderr_say(job->writer, "%s", why);
     return false;
 }
 
 static int not_taken(const struct run_job *job, const struct hf_error *err)
 {
     if (err->code != HF_BUSY)
-        return run_fail(job->voice, err);
+        return cli_stderr_fail(job->writer, err);
     if (!job->options->skip_ok)
-        run_fail(job->voice, err);
+        cli_stderr_fail(job->writer, err);
     return job->options->busy_exit;
 }
 
@@ -325,7 +326,8 @@ static int run_below_hold(struct run_job *job, const struct run_held *held, int 
     job->held = held;
     job->environment = run_environment(job, held);
     if (!job->environment) {
-        run_say(job->voice, "out of memory for the environment of %s", job->options->command[0]);
+        cli_stderr_say(job->writer, "out of memory for the environment of %s",
+                       job->options->command[0]);
         return EXIT_HF_INTERNAL;
     }
     if (!run_supervise(job, &outcome))
@@ -342,11 +344,12 @@ static void give_back(struct run_job *job, struct run_outcome *outcome)
     job->lease = NULL;
     if (status == HF_LOST) {
         if (!outcome->lost)
-            run_say(job->voice, "%s", err.text);
+            cli_stderr_say(job->writer, "%s", err.text);
         outcome->lost = true;
     } else if (status != HF_OK) {
-        run_say(job->voice, "lock '%s' could not be released, it is free when its ttl ends: %s",
-                job->options->name, err.text);
+        cli_stderr_say(job->writer,
+                       "lock '%s' could not be released, it is free when its ttl ends: %s",
+                       job->options->name, err.text);
     }
 }
 
@@ -354,14 +357,14 @@ static int exit_code_of(const struct run_job *job, const struct run_outcome *out
 {
     const char *command = job->options->command[0];
     if (outcome->start_errno) {
-        run_say(job->voice, "cannot start a process for %s: %s", command,
-                strerror(outcome->start_errno));
+        cli_stderr_say(job->writer, "cannot start a process for %s: %s", command,
+                       strerror(outcome->start_errno));
         return EXIT_HF_INTERNAL;
     }
     if (outcome->exec_errno) {
         bool missing = outcome->exec_errno == ENOENT || outcome->exec_errno == ENOTDIR;
-        run_say(job->voice, "%s: %s", command,
-                missing ? "command not found" : strerror(outcome->exec_errno));
+        cli_stderr_say(job->writer, "%s: %s", command,
+                       missing ? "command not found" : strerror(outcome->exec_errno));
         return missing ? EXIT_HF_NOT_FOUND : EXIT_HF_CANNOT_EXEC;
     }
     if (outcome->lost)

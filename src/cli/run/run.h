@@ -19,7 +19,7 @@
 #define HF_CLI_RUN_RUN_H
 
 #include "cli/cli.h"
-#include "cli/say/voice.h"
+#include "cli/say/stderr.h"
 #include "cli/take/take.h"
 
 #include <holdfast/store.h>
@@ -238,7 +238,7 @@ struct run_held {
 
 struct run_job {
     struct run_options *options;
-    struct run_voice *voice;
+    struct cli_stderr *writer;
     struct run_signals signals;
     struct run_page *page;
     struct hf_store *store;

@@ -58,7 +58,7 @@ void run_watchdog_died(struct run_supervisor *s)
     s->link = -1;
     s->outcome->watchdog_died = true;
     if (atomic_load(&s->page->start) != RUN_START_REFUSED)
-        run_say(s->job->voice, "the watchdog died; ending %s", s->job->options->command[0]);
+        cli_stderr_say(s->job->writer, "the watchdog died; ending %s", s->job->options->command[0]);
     if (s->watchdog > 0)
         waitpid(s->watchdog, NULL, 0);
     s->watchdog = -1;
@@ -112,8 +112,9 @@ void run_say_refused(struct run_supervisor *s)
         return;
     s->said_refused = true;
     run_tree_describe(one, sizeof one, pid);
-    run_say(s->job->voice,
-            "%s cannot be ended: it runs as another user, and we may not signal it (EPERM)", one);
+    cli_stderr_say(s->job->writer,
+                   "%s cannot be ended: it runs as another user, and we may not signal it (EPERM)",
+                   one);
 }
 
 void run_name_leftovers(struct run_supervisor *s)
@@ -133,8 +134,9 @@ void run_name_leftovers(struct run_supervisor *s)
             break;
         used += (size_t)len;
     }
-    run_say(s->job->voice,
-            "%s ended but left %s%s running; lock '%s' stays held until %s gone (see --leftover)",
-            s->job->options->command[0], names, shown < tree.count ? " and more" : "",
-            s->job->options->name, tree.count == 1 ? "it is" : "they are");
+    cli_stderr_say(
+        s->job->writer,
+        "%s ended but left %s%s running; lock '%s' stays held until %s gone (see --leftover)",
+        s->job->options->command[0], names, shown < tree.count ? " and more" : "",
+        s->job->options->name, tree.count == 1 ? "it is" : "they are");
 }

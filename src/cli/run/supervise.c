@@ -92,12 +92,12 @@ static bool start_watchdog(struct run_supervisor *s)
     sigset_t all, mine;
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s->timer < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
-        run_say(s->job->voice, "cannot start the watchdog: %s", strerror(errno));
+        cli_stderr_say(s->job->writer, "cannot start the watchdog: %s", strerror(errno));
         return false;
     }
     if (!note_foreign_children(&s->foreign)) {
-        run_say(s->job->voice, "cannot tell which processes are children from before: %s",
-                strerror(errno));
+        cli_stderr_say(s->job->writer, "cannot tell which processes are children from before: %s",
+                       strerror(errno));
         return false;
     }
     run_cgroup_make(&s->cgroup);
@@ -110,7 +110,7 @@ static bool start_watchdog(struct run_supervisor *s)
         begin_watchdog(s, link);
     sigprocmask(SIG_SETMASK, &mine, NULL);
     if (s->watchdog < 0) {
-        run_say(s->job->voice, "cannot start the watchdog: %s", strerror(errno));
+        cli_stderr_say(s->job->writer, "cannot start the watchdog: %s", strerror(errno));
         run_cgroup_remove(&s->cgroup);
         return false;
     }
@@ -222,8 +222,8 @@ static void check_start(struct run_supervisor *s)
     s->said_why = true;
     s->outcome->lost = true;
     s->keep_at_ns = HF_NEVER;
-    run_say(s->job->voice, "lock '%s' ended before %s could be started", s->job->options->name,
-            s->job->options->command[0]);
+    cli_stderr_say(s->job->writer, "lock '%s' ended before %s could be started",
+                   s->job->options->name, s->job->options->command[0]);
 }
 
 static void hear_signals(struct run_supervisor *s)
@@ -296,8 +296,8 @@ static void keep(struct run_supervisor *s, int64_t now_ns)
     } else {
         s->keep_at_ns = now_ns + s->job->options->ttl_ms * HF__NS_PER_MS / KEEP_AGAIN_PART;
         if (!s->said_not_kept)
-            run_say(s->job->voice, "lock '%s' cannot be kept yet: %s", s->job->options->name,
-                    err.text);
+            cli_stderr_say(s->job->writer, "lock '%s' cannot be kept yet: %s",
+                           s->job->options->name, err.text);
         s->said_not_kept = true;
     }
 }
@@ -312,13 +312,15 @@ static void lease_lost(struct run_supervisor *s)
     s->lost_fd = -1;
     s->outcome->lost = true;
     if (options->on_loss == RUN_LOSS_WARN) {
-        run_say(s->job->voice, "lock '%s' %s; %s goes on without it, as --on-loss=warn asks",
-                options->name, what, options->command[0]);
+        cli_stderr_say(s->job->writer,
+                       "lock '%s' %s; %s goes on without it, as --on-loss=warn asks", options->name,
+                       what, options->command[0]);
         tell(s, RUN_WORD_LOST);
         return;
     }
     if (!s->said_why)
-        run_say(s->job->voice, "lock '%s' %s; ending %s", options->name, what, options->command[0]);
+        cli_stderr_say(s->job->writer, "lock '%s' %s; ending %s", options->name, what,
+                       options->command[0]);
     s->said_why = true;
     run_page_order(s->page, RUN_LOST);
     tell(s, RUN_WORD_ORDER);
@@ -335,8 +337,8 @@ void run_say_why(struct run_supervisor *s)
     switch ((enum run_cause)atomic_load(&s->page->cause)) {
     case RUN_MAX_RUNTIME:
         hf__format_duration(text, sizeof text, options->max_runtime_ms);
-        run_say(s->job->voice, "%s ran for %s, longer than --max-runtime allows; ending it",
-                options->command[0], text);
+        cli_stderr_say(s->job->writer, "%s ran for %s, longer than --max-runtime allows; ending it",
+                       options->command[0], text);
         break;
     case RUN_LOST:
         if (s->job->held) {
@@ -344,9 +346,9 @@ void run_say_why(struct run_supervisor *s)
             lease_lost(s);
             break;
         }
-        run_say(s->job->voice,
-                "lock '%s' could not be renewed in time; ending %s before the deadline",
-                options->name, options->command[0]);
+        cli_stderr_say(s->job->writer,
+                       "lock '%s' could not be renewed in time; ending %s before the deadline",
+                       options->name, options->command[0]);
         break;
     case RUN_NOT_ENDING:
     case RUN_LEFTOVERS:

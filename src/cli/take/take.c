@@ -19,23 +19,23 @@ struct run_patience run_patience_of(int64_t wait_ms)
     return patience;
 }
 
-void run_say_trouble(struct run_voice *voice, const struct run_patience *patience,
+void run_say_trouble(struct cli_stderr *writer, const struct run_patience *patience,
                      const struct hf_error *err)
 {
     char left[32];
     if (patience->until_ns == HF_NEVER) {
-        run_say(voice, "%s; waiting without limit (-w DURATION sets one, -n does not wait)",
-                cli_text_of(err));
+        cli_stderr_say(writer, "%s; waiting without limit (-w DURATION sets one, -n does not wait)",
+                       cli_text_of(err));
         return;
     }
     int64_t left_ms = (patience->until_ns - hf__now_ns()) / HF__NS_PER_MS;
     hf__format_duration(left, sizeof left, left_ms > 0 ? left_ms : 0);
-    run_say(voice, "%s; waiting for at most %s", cli_text_of(err), left);
+    cli_stderr_say(writer, "%s; waiting for at most %s", cli_text_of(err), left);
 }
 
 struct opening {
     const struct run_patience *patience;
-    struct run_voice *voice;
+    struct cli_stderr *writer;
     enum hf_status said;
 };
 
@@ -44,15 +44,16 @@ static void opening_trouble(const struct hf_error *why, void *data)
 {
     struct opening *opening = data;
     if (opening->said != why->code)
-        run_say_trouble(opening->voice, opening->patience, why);
+        run_say_trouble(opening->writer, opening->patience, why);
     opening->said = why->code;
 }
 
 /* Signals are looked for by whoever called us, see door.c. */
 enum hf_status run_open_store(const char *url, const struct run_patience *patience,
-                              struct run_voice *voice, struct hf_store **out, struct hf_error *err)
+                              struct cli_stderr *writer, struct hf_store **out,
+                              struct hf_error *err)
 {
-    struct opening opening = {.patience = patience, .voice = voice, .said = HF_OK};
+    struct opening opening = {.patience = patience, .writer = writer, .said = HF_OK};
     struct hf_open_options options = {.size = sizeof options,
                                       .wait_ms = patience->wait_ms,
                                       .on_trouble = opening_trouble,

@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/say/thread.h"
-#include "cli/say/voice.h"
+#include "cli/say/stderr.h"
 
 #include <holdfast/store.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ void run_door_close(struct run_door *door);
 /* What is said while waiting: wait.c */
 
 struct run_wait {
-    struct run_voice *voice; /* set before run_wait_begin, as are */
+    struct cli_stderr *writer; /* set before run_wait_begin, as are */
     struct hf_store *store;
     const char *name;
     bool quiet; /* off a terminal only trouble is said */
@@ -52,7 +52,7 @@ struct run_wait {
     struct run_bell bell;
 };
 
-/* Starts to say for whom we wait, with the voice that *wait has; NULL: nothing is said. */
+/* Starts to say for whom we wait, with the stderr writer that *wait has; NULL: nothing is said. */
 void run_wait_begin(struct run_wait *wait, const struct run_patience *patience);
 /* Says why the store does not serve us, unless that is known already. */
 void run_wait_trouble(struct run_wait *wait, const struct hf_error *why);
@@ -67,14 +67,15 @@ void run_wait_end(struct run_wait *wait);
 struct run_patience run_patience_of(int64_t wait_ms);
 /* As hf_open, but a store that is down, or in quarantine, is asked again until the limit. */
 enum hf_status run_open_store(const char *url, const struct run_patience *patience,
-                              struct run_voice *voice, struct hf_store **out, struct hf_error *err);
+                              struct cli_stderr *writer, struct hf_store **out,
+                              struct hf_error *err);
 /* Takes the lock of wait, and says for whom we wait meanwhile. Sets wait_ms of the options;
  * on_trouble and cancel_fd are the caller's. run_wait_end has to follow. */
 enum hf_status run_take(struct run_wait *wait, const struct run_patience *patience,
                         struct hf_acquire_options *options, struct hf_lease **out,
                         struct hf_error *err);
 /* "WHY; waiting for at most 10s". */
-void run_say_trouble(struct run_voice *voice, const struct run_patience *patience,
+void run_say_trouble(struct cli_stderr *writer, const struct run_patience *patience,
                      const struct hf_error *err);
 
 #endif /* HF_CLI_TAKE_TAKE_H */

@@ -41,7 +41,7 @@ static void cut_to_terminal(char *text);
 
 void run_wait_begin(struct run_wait *wait, const struct run_patience *patience)
 {
-    if (!wait->voice)
+    if (!wait->writer)
         return;
     wait->patience = *patience;
     wait->since_ns = hf__now_ns();
@@ -66,8 +66,8 @@ void run_wait_trouble(struct run_wait *wait, const struct hf_error *why)
                                  : HF_NEVER;
     if (news && !wait->stop) {
         if (wait->painted)
-            run_voice_put(wait->voice, ERASE);
-        run_say_trouble(wait->voice, &wait->patience, why);
+            cli_stderr_put(wait->writer, ERASE);
+        run_say_trouble(wait->writer, &wait->patience, why);
     }
     pthread_mutex_unlock(&wait->bell.lock);
 }
@@ -79,8 +79,8 @@ void run_wait_hush(struct run_wait *wait)
     pthread_mutex_lock(&wait->bell.lock);
     wait->stop = true;
     if (wait->painted) {
-        run_voice_put(wait->voice, ERASE);
-        run_voice_flush(wait->voice, ERASE_MS);
+        cli_stderr_put(wait->writer, ERASE);
+        cli_stderr_flush(wait->writer, ERASE_MS);
     }
     wait->painted = false;
     pthread_cond_signal(&wait->bell.change);
@@ -202,10 +202,10 @@ static void show(struct run_wait *wait, const char *text)
     } else if (wait->live) {
         hf__copy_printable(line + prefix, sizeof line - prefix, text);
         cut_to_terminal(line + strlen(ERASE));
-        run_voice_put(wait->voice, line);
+        cli_stderr_put(wait->writer, line);
         wait->painted = true;
     } else {
-        run_say(wait->voice, "%s", text);
+        cli_stderr_say(wait->writer, "%s", text);
     }
     pthread_mutex_unlock(&wait->bell.lock);
 }
