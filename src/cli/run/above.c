@@ -11,7 +11,7 @@
 enum { LOOK_MS = 1000 };
 
 struct run_above {
-    struct run_bell bell; /* rings for stop */
+    struct cli_condition condition; /* of stop */
     pthread_t thread;
     struct hf_store *store;
     const char *name;
@@ -35,17 +35,17 @@ struct run_above *run_above_begin(struct hf_store *store, const char *name, uint
         free(above);
         return NULL;
     }
-    run_bell_init(&above->bell);
+    cli_condition_init(&above->condition);
     above->store = store;
     above->name = name;
     above->token = token;
     above->heard = ends[1];
     *fd = ends[0];
-    if (run_thread_start(&above->thread, watch, above))
+    if (cli_thread_start(&above->thread, watch, above))
         return above;
     close(ends[0]);
     close(ends[1]);
-    run_bell_clear(&above->bell);
+    cli_condition_clear(&above->condition);
     free(above);
     return NULL;
 }
@@ -54,12 +54,12 @@ void run_above_end(struct run_above *above)
 {
     if (!above)
         return;
-    pthread_mutex_lock(&above->bell.lock);
+    pthread_mutex_lock(&above->condition.lock);
     above->stop = true;
-    pthread_cond_broadcast(&above->bell.change);
-    pthread_mutex_unlock(&above->bell.lock);
+    pthread_cond_broadcast(&above->condition.change);
+    pthread_mutex_unlock(&above->condition.lock);
     pthread_join(above->thread, NULL);
-    run_bell_clear(&above->bell);
+    cli_condition_clear(&above->condition);
     free(above);
 }
 
@@ -75,20 +75,20 @@ static void *watch(void *data)
 {
     struct run_above *above = data;
     struct look look = {.token = above->token, .held = true};
-    pthread_mutex_lock(&above->bell.lock);
+    pthread_mutex_lock(&above->condition.lock);
     while (!above->stop && look.held) {
-        struct timespec next = run_bell_time(LOOK_MS);
-        while (!above->stop && run_bell_wait(&above->bell, &next))
+        struct timespec next = cli_condition_time(LOOK_MS);
+        while (!above->stop && cli_condition_wait(&above->condition, &next))
             continue;
         if (above->stop)
             break;
-        pthread_mutex_unlock(&above->bell.lock);
+        pthread_mutex_unlock(&above->condition.lock);
         look.held = false;
         if (hf_inspect(above->store, above->name, compare, &look, NULL) != HF_OK)
             look.held = true;
-        pthread_mutex_lock(&above->bell.lock);
+        pthread_mutex_lock(&above->condition.lock);
     }
-    pthread_mutex_unlock(&above->bell.lock);
+    pthread_mutex_unlock(&above->condition.lock);
     close(above->heard);
     return NULL;
 }

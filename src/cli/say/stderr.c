@@ -20,7 +20,7 @@ enum {
 };
 
 struct cli_stderr {
-    struct run_bell bell; /* rings for unsaid_len and closing */
+    struct cli_condition condition; /* of unsaid_len and closing */
     pthread_t thread;
     bool running;
     bool closing;
@@ -35,7 +35,7 @@ struct cli_stderr *cli_stderr_open(void)
 {
     struct cli_stderr *writer = calloc(1, sizeof *writer);
     if (writer)
-        run_bell_init(&writer->bell);
+        cli_condition_init(&writer->condition);
     return writer;
 }
 
@@ -45,16 +45,16 @@ void cli_stderr_close(struct cli_stderr *writer)
     if (!writer)
         return;
     cli_stderr_flush(writer, LAST_PATIENCE_MS);
-    pthread_mutex_lock(&writer->bell.lock);
+    pthread_mutex_lock(&writer->condition.lock);
     bool silent = writer->unsaid_len == 0;
     writer->closing = true;
-    pthread_cond_broadcast(&writer->bell.change);
-    pthread_mutex_unlock(&writer->bell.lock);
+    pthread_cond_broadcast(&writer->condition.change);
+    pthread_mutex_unlock(&writer->condition.lock);
     if (!silent)
         return;
     if (writer->running)
         pthread_join(writer->thread, NULL);
-    run_bell_clear(&writer->bell);
+    cli_condition_clear(&writer->condition);
     free(writer);
 }
 
@@ -77,9 +77,9 @@ int cli_stderr_fail(struct cli_stderr *writer, const struct hf_error *err)
 void cli_stderr_put(struct cli_stderr *writer, const char *text)
 {
     size_t len = strlen(text);
-    pthread_mutex_lock(&writer->bell.lock);
+    pthread_mutex_lock(&writer->condition.lock);
     if (!writer->running)
-        writer->running = run_thread_start(&writer->thread, writer_main, writer);
+        writer->running = cli_thread_start(&writer->thread, writer_main, writer);
     if (!writer->running) {
         /* Better than nothing: somebody may be faster than the poll, and fill the pipe. */
         if (poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, 0) > 0)
@@ -87,40 +87,40 @@ void cli_stderr_put(struct cli_stderr *writer, const char *text)
     } else if (len <= UNSAID_MAX - writer->unsaid_len) {
         memcpy(writer->unsaid + writer->unsaid_len, text, len);
         writer->unsaid_len += len;
-        pthread_cond_broadcast(&writer->bell.change);
+        pthread_cond_broadcast(&writer->condition.change);
     }
-    pthread_mutex_unlock(&writer->bell.lock);
+    pthread_mutex_unlock(&writer->condition.lock);
 }
 
 void cli_stderr_flush(struct cli_stderr *writer, int64_t patience_ms)
 {
-    struct timespec until = run_bell_time(patience_ms);
-    pthread_mutex_lock(&writer->bell.lock);
-    while (writer->unsaid_len > 0 && run_bell_wait(&writer->bell, &until))
+    struct timespec until = cli_condition_time(patience_ms);
+    pthread_mutex_lock(&writer->condition.lock);
+    while (writer->unsaid_len > 0 && cli_condition_wait(&writer->condition, &until))
         continue;
-    pthread_mutex_unlock(&writer->bell.lock);
+    pthread_mutex_unlock(&writer->condition.lock);
 }
 
 static void *writer_main(void *data)
 {
     struct cli_stderr *writer = data;
     char text[UNSAID_MAX];
-    pthread_mutex_lock(&writer->bell.lock);
+    pthread_mutex_lock(&writer->condition.lock);
     for (;;) {
         while (writer->unsaid_len == 0 && !writer->closing)
-            pthread_cond_wait(&writer->bell.change, &writer->bell.lock);
+            pthread_cond_wait(&writer->condition.change, &writer->condition.lock);
         if (writer->unsaid_len == 0)
             break;
         size_t len = writer->unsaid_len;
         memcpy(text, writer->unsaid, len);
-        pthread_mutex_unlock(&writer->bell.lock);
+        pthread_mutex_unlock(&writer->condition.lock);
         size_t said = write_some(text, len);
-        pthread_mutex_lock(&writer->bell.lock);
+        pthread_mutex_lock(&writer->condition.lock);
         writer->unsaid_len -= said;
         memmove(writer->unsaid, writer->unsaid + said, writer->unsaid_len);
-        pthread_cond_broadcast(&writer->bell.change);
+        pthread_cond_broadcast(&writer->condition.change);
     }
-    pthread_mutex_unlock(&writer->bell.lock);
+    pthread_mutex_unlock(&writer->condition.lock);
     return NULL;
 }
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* Signals are the main thread's. */
-bool run_thread_start(pthread_t *thread, void *(*fn)(void *), void *data)
+bool cli_thread_start(pthread_t *thread, void *(*fn)(void *), void *data)
 {
     sigset_t all, mine;
     sigfillset(&all);
@@ -19,23 +19,23 @@ bool run_thread_start(pthread_t *thread, void *(*fn)(void *), void *data)
     return started;
 }
 
-void run_bell_init(struct run_bell *bell)
+void cli_condition_init(struct cli_condition *condition)
 {
     pthread_condattr_t attributes;
-    pthread_mutex_init(&bell->lock, NULL);
+    pthread_mutex_init(&condition->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&bell->change, &attributes);
+    pthread_cond_init(&condition->change, &attributes);
     pthread_condattr_destroy(&attributes);
 }
 
-void run_bell_clear(struct run_bell *bell)
+void cli_condition_clear(struct cli_condition *condition)
 {
-    pthread_cond_destroy(&bell->change);
-    pthread_mutex_destroy(&bell->lock);
+    pthread_cond_destroy(&condition->change);
+    pthread_mutex_destroy(&condition->lock);
 }
 
-struct timespec run_bell_time(int64_t ms)
+struct timespec cli_condition_time(int64_t ms)
 {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
@@ -48,7 +48,7 @@ struct timespec run_bell_time(int64_t ms)
     return at;
 }
 
-bool run_bell_wait(struct run_bell *bell, const struct timespec *until)
+bool cli_condition_wait(struct cli_condition *condition, const struct timespec *until)
 {
-    return pthread_cond_timedwait(&bell->change, &bell->lock, until) != ETIMEDOUT;
+    return pthread_cond_timedwait(&condition->change, &condition->lock, until) != ETIMEDOUT;
 }

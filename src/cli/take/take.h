@@ -49,7 +49,7 @@ struct run_wait {
     enum hf_status trouble; /* HF_OK: none */
     int64_t trouble_until_ns;
     pthread_t thread;
-    struct run_bell bell;
+    struct cli_condition condition;
 };
 
 /* Starts to say for whom we wait, with the stderr writer that *wait has; NULL: nothing is said. */

@@ -46,11 +46,11 @@ void run_wait_begin(struct run_wait *wait, const struct run_patience *patience)
     wait->patience = *patience;
     wait->since_ns = hf__now_ns();
     wait->live = isatty(STDERR_FILENO) == 1;
-    run_bell_init(&wait->bell);
+    cli_condition_init(&wait->condition);
     /* Without this thread there is no line, and that is all. */
-    wait->running = run_thread_start(&wait->thread, ticker, wait);
+    wait->running = cli_thread_start(&wait->thread, ticker, wait);
     if (!wait->running)
-        run_bell_clear(&wait->bell);
+        cli_condition_clear(&wait->condition);
 }
 
 void run_wait_trouble(struct run_wait *wait, const struct hf_error *why)
@@ -58,7 +58,7 @@ void run_wait_trouble(struct run_wait *wait, const struct hf_error *why)
     int64_t lasts_ms = why->code == HF_QUARANTINE ? why->retry_after_ms : TROUBLE_MS;
     if (!wait->running)
         return;
-    pthread_mutex_lock(&wait->bell.lock);
+    pthread_mutex_lock(&wait->condition.lock);
     bool news = wait->trouble != why->code;
     wait->trouble = why->code;
     wait->trouble_until_ns = lasts_ms < HF_NEVER / HF__NS_PER_MS
@@ -69,22 +69,22 @@ void run_wait_trouble(struct run_wait *wait, const struct hf_error *why)
             cli_stderr_put(wait->writer, ERASE);
         run_say_trouble(wait->writer, &wait->patience, why);
     }
-    pthread_mutex_unlock(&wait->bell.lock);
+    pthread_mutex_unlock(&wait->condition.lock);
 }
 
 void run_wait_hush(struct run_wait *wait)
 {
     if (!wait->running)
         return;
-    pthread_mutex_lock(&wait->bell.lock);
+    pthread_mutex_lock(&wait->condition.lock);
     wait->stop = true;
     if (wait->painted) {
         cli_stderr_put(wait->writer, ERASE);
         cli_stderr_flush(wait->writer, ERASE_MS);
     }
     wait->painted = false;
-    pthread_cond_signal(&wait->bell.change);
-    pthread_mutex_unlock(&wait->bell.lock);
+    pthread_cond_signal(&wait->condition.change);
+    pthread_mutex_unlock(&wait->condition.lock);
 }
 
 void run_wait_end(struct run_wait *wait)
@@ -93,7 +93,7 @@ void run_wait_end(struct run_wait *wait)
         return;
     run_wait_hush(wait);
     pthread_join(wait->thread, NULL);
-    run_bell_clear(&wait->bell);
+    cli_condition_clear(&wait->condition);
     wait->running = false;
 }
 
@@ -114,12 +114,12 @@ static void *ticker(void *data)
 /* False if it is time to stop. */
 static bool pause_for(struct run_wait *wait, int64_t ms)
 {
-    struct timespec until = run_bell_time(ms);
-    pthread_mutex_lock(&wait->bell.lock);
-    while (!wait->stop && run_bell_wait(&wait->bell, &until))
+    struct timespec until = cli_condition_time(ms);
+    pthread_mutex_lock(&wait->condition.lock);
+    while (!wait->stop && cli_condition_wait(&wait->condition, &until))
         continue;
     bool go_on = !wait->stop;
-    pthread_mutex_unlock(&wait->bell.lock);
+    pthread_mutex_unlock(&wait->condition.lock);
     return go_on;
 }
 
@@ -132,12 +132,12 @@ static void add_duration(struct line *line, const char *before, int64_t ms)
 /* What is the matter with the store, HF_OK: nothing that we know of. */
 static enum hf_status trouble_now(struct run_wait *wait, int64_t now_ns, int64_t *left_ms)
 {
-    pthread_mutex_lock(&wait->bell.lock);
+    pthread_mutex_lock(&wait->condition.lock);
     *left_ms = (wait->trouble_until_ns - now_ns) / HF__NS_PER_MS;
     if (now_ns >= wait->trouble_until_ns)
         wait->trouble = HF_OK;
     enum hf_status trouble = wait->trouble;
-    pthread_mutex_unlock(&wait->bell.lock);
+    pthread_mutex_unlock(&wait->condition.lock);
     return trouble;
 }
 
@@ -196,7 +196,7 @@ static void show(struct run_wait *wait, const char *text)
 {
     char line[LINE_SIZE + sizeof ERASE] = ERASE "holdfast: ";
     size_t prefix = strlen(line);
-    pthread_mutex_lock(&wait->bell.lock);
+    pthread_mutex_lock(&wait->condition.lock);
     if (wait->stop) {
         /* The wait is over, and the terminal is CMD's. */
     } else if (wait->live) {
@@ -207,7 +207,7 @@ static void show(struct run_wait *wait, const char *text)
     } else {
         cli_stderr_say(wait->writer, "%s", text);
     }
-    pthread_mutex_unlock(&wait->bell.lock);
+    pthread_mutex_unlock(&wait->condition.lock);
 }
 
 /* A line that wraps could not be repainted. */
