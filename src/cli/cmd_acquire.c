@@ -154,12 +154,12 @@ static int acquire_in_store(struct errand *errand)
 
 static int open_store(struct errand *errand)
 {
-    struct run_door door;
+    struct cli_startup startup;
     struct hf_error err;
-    run_door_open(&door, errand->signal_fd, errand->request->json ? NULL : cli_eval_fails);
+    cli_startup_begin(&startup, errand->signal_fd, errand->request->json ? NULL : cli_eval_fails);
     enum hf_status status = run_open_store(errand->context->store_url, &errand->patience,
                                            errand->wait.writer, &errand->wait.store, &err);
-    run_door_close(&door);
+    cli_startup_end(&startup);
     return status == HF_OK ? 0 : cli_fail(&err);
 }
 

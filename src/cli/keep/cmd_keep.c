@@ -234,11 +234,11 @@ static void publish(struct hf_lease *lease, int64_t remaining_ms, void *data)
 
 static enum hf_status open_store(struct keeping *keeping, struct hf_error *err)
 {
-    struct run_door door;
-    run_door_open(&door, keeping->signal_fd, NULL);
+    struct cli_startup startup;
+    cli_startup_begin(&startup, keeping->signal_fd, NULL);
     enum hf_status status = run_open_store(keeping->context->store_url, &keeping->patience,
                                            keeping->wait.writer, &keeping->wait.store, err);
-    run_door_close(&door);
+    cli_startup_end(&startup);
     return status;
 }
 

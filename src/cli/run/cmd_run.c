@@ -76,15 +76,15 @@ int cmd_run(const struct cli_context *context, int argc, char **argv)
 
 static int open_and_run(struct run_job *job, const struct cli_context *context, int *die_of)
 {
-    struct run_door door;
+    struct cli_startup startup;
     struct run_held held;
     struct hf_error err;
     struct run_patience patience = run_patience_of(job->options->wait_ms);
-    run_door_open(&door, job->signals.fd, NULL);
+    cli_startup_begin(&startup, job->signals.fd, NULL);
     enum hf_status status =
         run_open_store(context->store_url, &patience, job->writer, &job->store, &err);
     bool above = status == HF_OK && run_held_find(job->store, job->options->name, &held);
-    run_door_close(&door);
+    cli_startup_end(&startup);
     if (status != HF_OK)
         return cli_stderr_fail(job->writer, &err);
     job->patience = patience;

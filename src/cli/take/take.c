@@ -48,7 +48,7 @@ static void opening_trouble(const struct hf_error *why, void *data)
     opening->said = why->code;
 }
 
-/* Signals are looked for by whoever called us, see door.c. */
+/* Signals are looked for by whoever called us, see startup_signals.c. */
 enum hf_status run_open_store(const char *url, const struct run_patience *patience,
                               struct cli_stderr *writer, struct hf_store **out,
                               struct hf_error *err)

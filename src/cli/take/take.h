@@ -17,9 +17,9 @@ struct run_patience {
     int64_t until_ns; /* 0: no wait at all; HF_NEVER: without limit */
 };
 
-/* While the store is being opened: door.c */
+/* While the store is being opened: startup_signals.c */
 
-struct run_door {
+struct cli_startup {
     timer_t timer;
     struct sigaction before; /* of the timer's signal */
     int signal_fd;
@@ -28,10 +28,10 @@ struct run_door {
 };
 
 /* From here on we die of a signal at once, however long the main thread is held up. last_words (may
- * be NULL) is called before, and has to be async-signal-safe. The door must not be moved. */
-void run_door_open(struct run_door *door, int signal_fd, void (*last_words)(int number));
+ * be NULL) is called before, and has to be async-signal-safe. The struct must not be moved. */
+void cli_startup_begin(struct cli_startup *startup, int signal_fd, void (*last_words)(int number));
 /* From here on signals wait to be taken. Call it before there is anything to give back. */
-void run_door_close(struct run_door *door);
+void cli_startup_end(struct cli_startup *startup);
 
 /* What is said while waiting: wait.c */
 

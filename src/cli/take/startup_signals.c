@@ -1,4 +1,4 @@
-/* door.c - a signal that comes while the store is being opened.
+/* startup_signals.c - a signal that comes while the store is being opened.
  *
  * A name server or a server that does not answer holds us up for seconds, in code that knows
  * nothing of our signals. There is nothing to give back yet, so whoever is told to end ends: a
@@ -18,38 +18,38 @@ enum {
 
 static void look(int number, siginfo_t *info, void *context);
 
-void run_door_open(struct run_door *door, int signal_fd, void (*last_words)(int number))
+void cli_startup_begin(struct cli_startup *startup, int signal_fd, void (*last_words)(int number))
 {
     struct sigaction action = {.sa_sigaction = look, .sa_flags = SA_SIGINFO | SA_RESTART};
     struct sigevent event = {
-        .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN, .sigev_value.sival_ptr = door};
+        .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN, .sigev_value.sival_ptr = startup};
     struct itimerspec when = {.it_value.tv_nsec = FIRST_LOOK_MS * HF__NS_PER_MS,
                               .it_interval.tv_nsec = LOOK_MS * HF__NS_PER_MS};
-    door->signal_fd = signal_fd;
-    door->last_words = last_words;
-    door->watched = timer_create(CLOCK_MONOTONIC, &event, &door->timer) == 0;
-    if (!door->watched)
+    startup->signal_fd = signal_fd;
+    startup->last_words = last_words;
+    startup->watched = timer_create(CLOCK_MONOTONIC, &event, &startup->timer) == 0;
+    if (!startup->watched)
         return;
-    sigaction(SIGRTMIN, &action, &door->before);
-    timer_settime(door->timer, 0, &when, NULL);
+    sigaction(SIGRTMIN, &action, &startup->before);
+    timer_settime(startup->timer, 0, &when, NULL);
 }
 
-void run_door_close(struct run_door *door)
+void cli_startup_end(struct cli_startup *startup)
 {
-    if (!door->watched)
+    if (!startup->watched)
         return;
-    timer_delete(door->timer);
-    sigaction(SIGRTMIN, &door->before, NULL);
+    timer_delete(startup->timer);
+    sigaction(SIGRTMIN, &startup->before, NULL);
 }
 
 static void look(int number, siginfo_t *info, void *context)
 {
-    const struct run_door *door = info->si_value.sival_ptr;
+    const struct cli_startup *startup = info->si_value.sival_ptr;
     int error = errno;
     (void)context;
-    number = info->si_code == SI_TIMER ? cli_pending_signal(door->signal_fd) : 0;
-    if (number && door->last_words)
-        door->last_words(number);
+    number = info->si_code == SI_TIMER ? cli_pending_signal(startup->signal_fd) : 0;
+    if (number && startup->last_words)
+        startup->last_words(number);
     if (number)
         _exit(cli_die_of(number));
     errno = error;
