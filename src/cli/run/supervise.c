@@ -1,6 +1,6 @@
 /* supervise.c - the supervisor: starts the watchdog, keeps the lease, forwards signals.
  *
- * The watchdog ends the tree. The supervisor only says why, and stands in when the watchdog does
+ * The watchdog ends the tree. The supervisor only says why, and takes over when the watchdog does
  * not act (it may be stopped) or is dead. */
 #include "cli/run/supervise.h"
 
@@ -280,7 +280,7 @@ static void hear_clock(struct run_supervisor *s)
         run_spare_start(s);
     if (now_ns >= s->name_at_ns)
         run_name_leftovers(s);
-    run_stand_in(s, &plan, now_ns);
+    run_take_over(s, &plan, now_ns);
 }
 
 /* Memory or threads that are short now may be there in a moment, and there is time for that. */

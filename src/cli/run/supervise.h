@@ -45,12 +45,12 @@ bool run_has_terminal(void);
  * knows. Returns when we are woken, or if we are in the foreground meanwhile. */
 void run_stop_with_command(int number);
 
-/* standin.c */
+/* takeover.c */
 
 /* How long the watchdog may be late before the supervisor does its work. */
 int64_t run_lag_ns(const struct run_supervisor *s);
 /* Does what the plan asks for, if the watchdog is late. */
-void run_stand_in(struct run_supervisor *s, const struct run_plan *plan, int64_t now_ns);
+void run_take_over(struct run_supervisor *s, const struct run_plan *plan, int64_t now_ns);
 /* The watchdog is dead: ends the tree, which is ours now. */
 void run_watchdog_died(struct run_supervisor *s);
 /* Says that a process of the tree cannot be ended, once. */

@@ -1,4 +1,4 @@
-/* standin.c - what the supervisor does itself: the work of a watchdog that is late or dead, and
+/* takeover.c - what the supervisor does itself: the work of a watchdog that is late or dead, and
  * naming what CMD left behind. */
 #include "cli/run/supervise.h"
 
@@ -24,7 +24,7 @@ int64_t run_lag_ns(const struct run_supervisor *s)
 
 /* Does the watchdog's work if the watchdog is late. If nothing helps by the deadline, the
  * watchdog goes too: its tree becomes ours, and we can reap it. */
-void run_stand_in(struct run_supervisor *s, const struct run_plan *plan, int64_t now_ns)
+void run_take_over(struct run_supervisor *s, const struct run_plan *plan, int64_t now_ns)
 {
     struct run_tree tree;
     int64_t late_ns = now_ns - run_lag_ns(s);
