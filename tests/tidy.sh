@@ -29,7 +29,7 @@ layers() {
         src/fence/*) allowed='base core fence' ;;
         # Whoever speaks, below whoever takes a lock, below who runs something under it.
         src/cli/say/*) allowed='base cli cli/say' ;;
-        src/cli/take/*) allowed='base cli cli/say cli/take' ;;
+        src/cli/take/*) allowed='base core cli cli/say cli/take' ;;
         src/cli/run/*) allowed='base core cli cli/say cli/take cli/run' ;;
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
         src/cli/fence/*) allowed='base cli cli/say cli/fence' ;;

@@ -25,11 +25,17 @@ static const char stores[] =
     "'man holdfast-redis' and so on, for file, etcd, zookeeper and postgres, tell the\n"
     "rest.\n";
 
-int cmd_help(const struct cli_context *context, int argc, char **argv)
+static int help_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_help = {"help", "[COMMAND | stores]",
+                                         "explain holdfast, one of its commands, or the stores",
+                                         help_main};
+
+static int help_main(const struct cli_context *context, int argc, char **argv)
 {
     const struct cli_option options[] = {{.name = NULL}};
     const char *about;
-    const struct cli_command *command = cli_find("help");
+    const struct cli_command *command = &command_help;
     int parsed = cli_parse_operand(command, options, argc, argv, &about);
     if (parsed < 0)
         return cli_parse_exit(parsed);

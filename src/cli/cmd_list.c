@@ -26,7 +26,12 @@ static void print_names(const struct listing *listing);
 static void print_json(const struct listing *listing);
 static void listing_release(struct listing *listing);
 
-int cmd_list(const struct cli_context *context, int argc, char **argv)
+static int list_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_list = {"list", "[options] [PREFIX]",
+                                         "list the locks that are held or waited for", list_main};
+
+static int list_main(const struct cli_context *context, int argc, char **argv)
 {
     bool json = false;
     bool names = false;
@@ -38,7 +43,7 @@ int cmd_list(const struct cli_context *context, int argc, char **argv)
          .target = &names,
          .help = "print the names only, one on a line"},
         {.name = NULL}};
-    const struct cli_command *command = cli_find("list");
+    const struct cli_command *command = &command_list;
     int parsed = cli_parse_operand(command, options, argc, argv, &prefix);
     if (parsed < 0)
         return cli_parse_exit(parsed);

@@ -7,7 +7,12 @@
 
 static int end_quarantine(const struct cli_context *context, const char *reason);
 
-int cmd_repair(const struct cli_context *context, int argc, char **argv)
+static int repair_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_repair = {
+    "repair", "[options]", "make a damaged store usable again, or end a quarantine", repair_main};
+
+static int repair_main(const struct cli_context *context, int argc, char **argv)
 {
     uint64_t above = 0;
     bool above_given = false;
@@ -31,7 +36,7 @@ int cmd_repair(const struct cli_context *context, int argc, char **argv)
          .target = &reason,
          .help = "with --open: how you know that; kept by the store"},
         {.name = NULL}};
-    const struct cli_command *command = cli_find("repair");
+    const struct cli_command *command = &command_repair;
     int parsed = cli_parse_operand(command, options, argc, argv, &operand);
     if (parsed < 0)
         return cli_parse_exit(parsed);

@@ -14,39 +14,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_CODE_MAX = 255, SIGNAL_EXIT_BASE = 128 };
-
-/* The words as they were given, before they are put together. */
-struct given {
-    bool no_wait;
-    bool wait;
-    bool max_runtime;
-    uint64_t busy_exit;
-};
+enum { SIGNAL_EXIT_BASE = 128 };
 
 static int read_options(struct run_options *options, int argc, char **argv, bool *go_on);
 static int find_command(struct run_options *options, int argc, char **argv, int first, bool dashes);
-static int check_options(struct run_options *options, struct given *given);
+static int check_options(struct run_options *options);
 static int open_and_run(struct run_job *job, const struct cli_context *context, int *die_of);
-static int run_in_store(struct run_job *job, const struct run_held *held, int *die_of);
+static void find_hold(struct take *take);
+static int run_in_store(struct run_job *job, int *die_of);
 static int run_under_lease(struct run_job *job, int *die_of);
-static enum hf_status take_lock(struct run_job *job, struct hf_error *err);
+static enum hf_status take_the_lock(struct run_job *job, struct hf_error *err);
 static bool fit_to_store(struct run_job *job);
 static bool fit_to_lease(struct run_job *job);
 static int not_taken(const struct run_job *job, const struct hf_error *err);
-static int run_below_hold(struct run_job *job, const struct run_held *held, int *die_of);
+static int run_below_hold(struct run_job *job, int *die_of);
 static void give_back(struct run_job *job, struct run_outcome *outcome);
 static int exit_code_of(const struct run_job *job, const struct run_outcome *outcome, int *die_of);
 
-static const struct cli_command *self(void)
+static int run_main(const struct cli_context *context, int argc, char **argv)
 {
-    return cli_find("run");
-}
-
-int cmd_run(const struct cli_context *context, int argc, char **argv)
-{
-    struct run_options options = {
-        .ttl_ms = HF_TTL_DEFAULT_MS, .wait_ms = -1, .busy_exit = EXIT_HF_BUSY};
+    struct run_options options = {.take = TAKE_DEFAULTS};
     struct run_job job = {
         .options = &options, .lost_pipe = {-1, -1}, .life_fd = -1, .store_fd = -1};
     bool go_on = false;
@@ -74,69 +61,64 @@ int cmd_run(const struct cli_context *context, int argc, char **argv)
     return die_of ? cli_die_of(die_of) : exit_code;
 }
 
+const struct cli_command command_run = {"run", "[options] NAME -- CMD [ARG...]",
+                                        "run a command while holding a lock", run_main};
+
 static int open_and_run(struct run_job *job, const struct cli_context *context, int *die_of)
 {
-    struct cli_startup startup;
-    struct run_held held;
+    const struct run_options *options = job->options;
     struct hf_error err;
-    struct run_patience patience = run_patience_of(job->options->wait_ms);
-    cli_startup_begin(&startup, job->signals.fd, NULL);
-    enum hf_status status =
-        run_open_store(context->store_url, &patience, job->writer, &job->store, &err);
-    bool above = status == HF_OK && run_held_find(job->store, job->options->name, &held);
-    cli_startup_end(&startup);
-    if (status != HF_OK)
+    job->take = (struct take){.writer = job->writer,
+                              .name = options->name,
+                              .label = options->take.label,
+                              .label_pid = getpid(),
+                              .label_cmd = options->command[0],
+                              .signal_fd = job->signals.fd,
+                              .quiet = options->skip_ok,
+                              .on_open = find_hold,
+                              .data = job};
+    if (take_open(&job->take, context->store_url, options->take.wait_ms, &err) != HF_OK)
         return cli_stderr_fail(job->writer, &err);
-    job->patience = patience;
+    job->store = job->take.store;
     job->store_fd = cli_store_fd_make(context->store_url, hf_store_url(job->store));
     int exit_code = EXIT_HF_USAGE;
     if (fit_to_store(job))
-        exit_code = run_in_store(job, above ? &held : NULL, die_of);
+        exit_code = run_in_store(job, die_of);
     run_environment_clear(job->environment);
     hf_close(job->store);
     return exit_code;
 }
 
+static void find_hold(struct take *take)
+{
+    struct run_job *job = take->data;
+    if (run_held_find(take->store, take->name, &job->hold))
+        job->held = &job->hold;
+}
+
 static int read_options(struct run_options *options, int argc, char **argv, bool *go_on)
 {
-    static const char *const on_loss[] = {"term", "kill", "warn", NULL};
     static const char *const leftover[] = {"wait", "term", "release", NULL};
-    struct given given = {.busy_exit = EXIT_HF_BUSY};
     const struct cli_option table[] = {
-        {'n', "no-wait", CLI_FLAG, NULL,
-         "fail at once if another holds the lock or the store is down", NULL, &given.no_wait, NULL},
-        {'w', "wait", CLI_DURATION, "DURATION", "wait so long for the lock; by default without end",
-         NULL, &options->wait_ms, &given.wait},
-        {'E', "busy-exit", CLI_NUMBER, "CODE",
-         "exit code if another holds the lock; 75 if not given", NULL, &given.busy_exit, NULL},
-        {0, "skip-ok", CLI_FLAG, NULL, "another holds the lock: say nothing and exit 0", NULL,
+        TAKE_OPTIONS(&options->take),
+        {0, "skip-ok", CLI_FLAG, NULL, "if another holds the lock: say nothing and exit 0", NULL,
          &options->skip_ok, NULL},
-        {0, "ttl", CLI_DURATION, "DURATION",
-         "how long the lease lasts unless renewed; 30s, or what the store grants", NULL,
-         &options->ttl_ms, &options->ttl_given},
-        {0, "grace", CLI_DURATION, "DURATION", "from TERM to KILL; 5s, at most a third of the ttl",
-         NULL, &options->grace_ms, &options->grace_given},
-        {0, "on-loss", CLI_CHOICE, "WHAT", "the lock is lost: term (default), kill, or warn",
-         on_loss, &options->on_loss, NULL},
+        RUN_ENDING_OPTIONS(options),
         {0, "leftover", CLI_CHOICE, "WHAT",
-         "processes that CMD left behind: wait (default), term, or release", leftover,
+         "processes that CMD left behind: wait (default), term or release", leftover,
          &options->leftover, NULL},
         {0, "max-runtime", CLI_DURATION, "DURATION", "end CMD after this time, exit 124", NULL,
-         &options->max_runtime_ms, &given.max_runtime},
-        {0, "no-reenter", CLI_FLAG, NULL, "refuse if a process above us holds the lock", NULL,
+         &options->max_runtime_ms, &options->max_runtime_given},
+        {0, "no-reenter", CLI_FLAG, NULL, "refuse if a process above this one holds the lock", NULL,
          &options->no_reenter, NULL},
-        {0, "label", CLI_TEXT, "TEXT", "what others see as the holder; host/pid/CMD", NULL,
-         &options->label, NULL},
         {.name = NULL}};
     bool dashes = false;
-    int first = cli_parse(self(), table, argc, argv, &dashes);
+    int first = cli_parse(&command_run, table, argc, argv, &dashes);
     if (first < 0)
         return cli_parse_exit(first);
     int bad = find_command(options, argc, argv, first, dashes);
     if (!bad)
-        bad = check_options(options, &given);
-    if (!bad && given.max_runtime && options->max_runtime_ms == 0)
-        bad = cli_usage_error(self(), "--max-runtime: must be more than 0");
+        bad = check_options(options);
     *go_on = !bad;
     return bad;
 }
@@ -148,75 +130,68 @@ static int find_command(struct run_options *options, int argc, char **argv, int 
     bool again = first + 1 < argc && strcmp(argv[first + 1], "--") == 0;
     struct cli_shown shown;
     if (first >= argc || strcmp(argv[first], "--") == 0 || (dashes && !again))
-        return cli_usage_error(self(), "the name of the lock is missing");
+        return cli_usage_error(&command_run, "the name of the lock is missing");
     options->name = argv[first];
     if (first + 1 >= argc)
-        return cli_usage_error(self(), "'%s' is the lock; after it come '--' and the command",
+        return cli_usage_error(&command_run, "'%s' is the lock; after it come '--' and the command",
                                cli_shown(&shown, options->name));
     if (!again)
         return cli_usage_error(
-            self(), "'--' is missing before '%s'; options go before the name of the lock",
+            &command_run, "'--' is missing before '%s'; options go before the name of the lock",
             cli_shown(&shown, argv[first + 1]));
     if (first + 2 >= argc || argv[first + 2][0] == '\0')
-        return cli_usage_error(self(), "the command is missing after '--'");
+        return cli_usage_error(&command_run, "the command is missing after '--'");
     options->command = argv + first + 2;
     return 0;
 }
 
-static int check_options(struct run_options *options, struct given *given)
+static int check_options(struct run_options *options)
 {
     char why[RUN_WHY_SIZE];
-    if (!cli_check_name(self(), options->name) || !cli_check_ttl(self(), options->ttl_ms))
-        return EXIT_HF_USAGE;
-    if (given->busy_exit > EXIT_CODE_MAX)
-        return cli_usage_error(self(), "--busy-exit: an exit code is 0 to %d", EXIT_CODE_MAX);
-    options->busy_exit = options->skip_ok ? 0 : (int)given->busy_exit;
-    if (given->no_wait && given->wait)
-        return cli_usage_error(self(), "--no-wait and --wait exclude each other");
-    if (given->no_wait)
-        options->wait_ms = 0;
+    int bad = take_check(&command_run, options->name, &options->take);
+    if (bad)
+        return bad;
+    if (options->skip_ok)
+        options->take.busy_exit = 0;
     run_choose_grace(options);
     if (options->grace_ms > HF_TTL_MAX_MS)
-        return cli_usage_error(self(), "--grace: at most a day");
-    return run_timing_fits(options, why, sizeof why) ? 0 : cli_usage_error(self(), "%s", why);
+        return cli_usage_error(&command_run, "--grace: at most 1d");
+    if (options->max_runtime_given && options->max_runtime_ms == 0)
+        return cli_usage_error(&command_run, "--max-runtime: must be more than 0");
+    return run_timing_fits(options, why, sizeof why) ? 0 : cli_usage_error(&command_run, "%s", why);
 }
 
-static int run_in_store(struct run_job *job, const struct run_held *held, int *die_of)
+static int run_in_store(struct run_job *job, int *die_of)
 {
-    if (!held)
+    if (!job->held)
         return run_under_lease(job, die_of);
     if (!job->options->no_reenter)
-        return run_below_hold(job, held, die_of);
+        return run_below_hold(job, die_of);
     if (!job->options->skip_ok)
         cli_stderr_say(job->writer,
                        "lock '%s' is held by a process above this one, and --no-reenter is given",
                        job->options->name);
-    return job->options->busy_exit;
+    return (int)job->options->take.busy_exit;
 }
 
 static int run_under_lease(struct run_job *job, int *die_of)
 {
-    struct run_wait wait = {.writer = job->writer,
-                            .store = job->store,
-                            .name = job->options->name,
-                            .quiet = job->options->skip_ok};
     struct run_outcome outcome = {.status = 0};
     struct hf_error err;
-    job->wait = &wait;
-    enum hf_status status = take_lock(job, &err);
+    enum hf_status status = take_the_lock(job, &err);
     bool from_kernel;
     bool ran = false;
     /* A signal that came while we waited, perhaps a moment too late to end the wait: whoever sent
      * it does not want CMD to run. We die of it. */
     bool stop = run_signals_take(&job->signals, die_of, &from_kernel);
     if (status != HF_OK || stop) {
-        run_wait_end(&wait);
+        take_end(&job->take);
         if (status == HF_OK)
             give_back(job, &outcome);
         return stop ? SIGNAL_EXIT_BASE + *die_of : not_taken(job, &err);
     }
     if (!fit_to_lease(job)) {
-        run_wait_end(&wait);
+        take_end(&job->take);
         give_back(job, &outcome);
         return EXIT_HF_USAGE;
     }
@@ -229,46 +204,22 @@ static int run_under_lease(struct run_job *job, int *die_of)
         ran = run_supervise(job, &outcome);
     give_back(job, &outcome);
     run_supervise_end(job);
-    run_wait_end(&wait);
+    take_end(&job->take);
     return ran ? exit_code_of(job, &outcome, die_of) : EXIT_HF_INTERNAL;
 }
 
-static void publish(struct hf_lease *lease, int64_t remaining_ms, void *data)
+static void publish(struct hf_lease *lease, void *data)
 {
     struct run_job *job = data;
-    (void)remaining_ms; /* is a moment old already */
     run_page_publish(job->page, lease);
 }
 
-static void trouble(const struct hf_error *why, void *data)
+static enum hf_status take_the_lock(struct run_job *job, struct hf_error *err)
 {
-    struct run_job *job = data;
-    run_wait_trouble(job->wait, why);
-}
-
-/* "host/pid/command". Not the arguments: there may be a password among them. */
-static void default_label(char *out, size_t size, const char *command)
-{
-    char host[65] = "localhost";
-    const char *slash = strrchr(command, '/');
-    gethostname(host, sizeof host - 1);
-    snprintf(out, size, "%s/%d/%s", host, (int)getpid(), slash && slash[1] ? slash + 1 : command);
-}
-
-static enum hf_status take_lock(struct run_job *job, struct hf_error *err)
-{
-    const struct run_options *options = job->options;
-    char label[HF_LABEL_MAX + 1];
-    struct hf_acquire_options acquire = {.size = sizeof acquire,
-                                         .ttl_ms = (uint32_t)options->ttl_ms,
-                                         .label = options->label ? options->label : label,
-                                         .cancel_fd = job->signals.fd,
-                                         .no_keeper = true,
-                                         .on_renewed = publish,
-                                         .on_trouble = trouble,
-                                         .data = job};
-    default_label(label, sizeof label, options->command[0]);
-    return run_take(job->wait, &job->patience, &acquire, &job->lease, err);
+    struct hf_acquire_options acquire = {
+        .size = sizeof acquire, .ttl_ms = (uint32_t)job->options->take.ttl_ms, .no_keeper = true};
+    job->take.on_renewed = publish;
+    return take_lock(&job->take, &acquire, &job->lease, err);
 }
 
 /* The default is what the store grants, if that is less than 30 s. */
@@ -277,9 +228,9 @@ static bool fit_to_store(struct run_job *job)
     struct run_options *options = job->options;
     int64_t longest_ms = hf_store_max_ttl_ms(job->store);
     char why[RUN_WHY_SIZE];
-    if (options->ttl_given || longest_ms >= options->ttl_ms)
+    if (options->take.ttl_given || longest_ms >= options->take.ttl_ms)
         return true;
-    options->ttl_ms = longest_ms;
+    options->take.ttl_ms = longest_ms;
     run_choose_grace(options);
     if (run_timing_fits(options, why, sizeof why))
         return true;
@@ -293,13 +244,13 @@ static bool fit_to_lease(struct run_job *job)
     struct run_options *options = job->options;
     int64_t granted_ms = hf_lease_ttl_ms(job->lease);
     char granted[32], asked[32], why[RUN_WHY_SIZE];
-    if (granted_ms >= options->ttl_ms)
+    if (granted_ms >= options->take.ttl_ms)
         return true;
     hf__format_duration(granted, sizeof granted, granted_ms);
-    hf__format_duration(asked, sizeof asked, options->ttl_ms);
+    hf__format_duration(asked, sizeof asked, options->take.ttl_ms);
     cli_stderr_say(job->writer, "lock '%s': the store grants a lease of %s, not of %s",
                    options->name, granted, asked);
-    options->ttl_ms = granted_ms;
+    options->take.ttl_ms = granted_ms;
     run_choose_grace(options);
     if (run_timing_fits(options, why, sizeof why))
         return true;
@@ -313,18 +264,17 @@ static int not_taken(const struct run_job *job, const struct hf_error *err)
         return cli_stderr_fail(job->writer, err);
     if (!job->options->skip_ok)
         cli_stderr_fail(job->writer, err);
-    return job->options->busy_exit;
+    return (int)job->options->take.busy_exit;
 }
 
 /* The lock is held further up in this tree: its deadline is watched there, we watch the hold. */
-static int run_below_hold(struct run_job *job, const struct run_held *held, int *die_of)
+static int run_below_hold(struct run_job *job, int *die_of)
 {
     struct run_outcome outcome = {.status = 0};
     close(job->lost_pipe[0]);
     close(job->lost_pipe[1]);
     job->lost_pipe[0] = job->lost_pipe[1] = -1;
-    job->held = held;
-    job->environment = run_environment(job, held);
+    job->environment = run_environment(job, job->held);
     if (!job->environment) {
         cli_stderr_say(job->writer, "out of memory for the environment of %s",
                        job->options->command[0]);

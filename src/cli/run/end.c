@@ -19,6 +19,8 @@ static int64_t kill_limit(const struct run_page *page, int64_t deadline_ns);
 static int64_t grace_for(const struct run_page *page, enum run_cause cause);
 static int64_t lease_term(const struct run_page *page, int64_t deadline_ns);
 
+const char *const run_on_loss_words[] = {"term", "kill", "warn", NULL};
+
 int64_t run_margin_ns(int64_t ttl_ms)
 {
     int64_t part_ns = ttl_ms * HF__NS_PER_MS / MARGIN_PART;
@@ -29,7 +31,7 @@ int64_t run_margin_ns(int64_t ttl_ms)
 void run_page_init(struct run_page *page, const struct run_options *options)
 {
     page->grace_ns = options->grace_ms * HF__NS_PER_MS;
-    page->margin_ns = run_margin_ns(options->ttl_ms);
+    page->margin_ns = run_margin_ns(options->take.ttl_ms);
     page->on_loss = (enum run_on_loss)options->on_loss;
     page->stop_at_ns = HF_NEVER;
     if (options->max_runtime_ms > 0)

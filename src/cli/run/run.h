@@ -32,23 +32,36 @@ enum run_on_loss { RUN_LOSS_TERM, RUN_LOSS_KILL, RUN_LOSS_WARN };
 enum run_leftover { RUN_LEFTOVER_WAIT, RUN_LEFTOVER_TERM, RUN_LEFTOVER_RELEASE };
 
 struct run_options {
+    struct take_options take; /* ttl_ms, once the lock is taken: as it was granted */
     const char *name;
     char **command; /* CMD and its arguments, ends with NULL */
-    const char *label;
-    int64_t ttl_ms;  /* once the lock is taken: as it was granted */
-    int64_t wait_ms; /* < 0: without limit */
     int64_t grace_ms;
     int64_t max_runtime_ms; /* 0: none */
-    int busy_exit;
     int on_loss;
     int leftover;
-    bool ttl_given;
     bool grace_given;
+    bool max_runtime_given;
     bool skip_ok;
     bool no_reenter;
 };
 
 /* When to end the tree: end.c */
+
+/* What run and keep have in their tables about it. */
+extern const char *const run_on_loss_words[];
+#define RUN_ENDING_OPTIONS(options)                                                                \
+    {0,                                                                                            \
+     "grace",                                                                                      \
+     CLI_DURATION,                                                                                 \
+     "DURATION",                                                                                   \
+     "from TERM to KILL; default: 5s, at most a third of the ttl",                                 \
+     NULL,                                                                                         \
+     &(options)->grace_ms,                                                                         \
+     &(options)->grace_given},                                                                     \
+    {                                                                                              \
+        0, "on-loss", CLI_CHOICE, "WHAT", "if the lock is lost: term (default), kill or warn",     \
+            run_on_loss_words, &(options)->on_loss, NULL                                           \
+    }
 
 /* Why the tree is being ended. */
 enum run_cause { RUN_NOT_ENDING, RUN_LOST, RUN_MAX_RUNTIME, RUN_LEFTOVERS, RUN_ORPHANED };
@@ -107,6 +120,8 @@ void run_page_publish(struct run_page *page, const struct hf_lease *lease);
 
 enum { RUN_WHY_SIZE = 320 }; /* bytes of a sentence about the ttl */
 
+/* How long after a renewal the next one is due. */
+int64_t run_renew_ns(int64_t ttl_ms);
 /* The default for the ttl, unless a grace was given. */
 void run_choose_grace(struct run_options *options);
 /* False if the ttl is too short for a renewal and the grace; *why says so in a sentence. */
@@ -242,10 +257,10 @@ struct run_job {
     struct run_signals signals;
     struct run_page *page;
     struct hf_store *store;
-    struct run_patience patience;
-    struct run_wait *wait;       /* what is said while the lock is wanted   */
+    struct take take;
     struct hf_lease *lease;      /* NULL: the lock is already held above us */
     const struct run_held *held; /* that hold; NULL: there is none */
+    struct run_held hold;        /* what held points to             */
     char **environment;
     int lost_pipe[2]; /* -1: none, the hold above us has its own */
     int life_fd;      /* -1: the store has no crash release      */

@@ -5,6 +5,7 @@
 #include "cli/run/supervise.h"
 
 #include "base/base.h"
+#include "core/lease.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,9 +18,9 @@
 #include <unistd.h>
 
 enum {
-    WORDS_MAX = 16,             /* read from the socket at once                           */
-    KEEP_PART = 4,              /* of the ttl: when the keeper starts; it renews at a third */
-    KEEP_AGAIN_PART = 40,       /* of the ttl: when that is tried again, if it did not work */
+    WORDS_MAX = 16,       /* read from the socket at once                           */
+    KEEP_EARLY_PART = 4,  /* of the time to the first renewal: so much sooner the keeper starts */
+    KEEP_AGAIN_PART = 40, /* of the ttl: when that is tried again, if it did not work */
     LEFTOVER_PATIENCE_MS = 200, /* most of what CMD leaves behind is just about to end    */
     LATE_CHECK_MS = 5,          /* how often we look at a watchdog that is late              */
     LOSS_SIZE = 128             /* bytes that say how a lock was lost                     */
@@ -40,6 +41,14 @@ static void command_exited(struct run_supervisor *s);
 static void command_stopped(struct run_supervisor *s);
 static void tell(struct run_supervisor *s, int word);
 
+/* By the lease's time, not by ours: the grant may have been long in coming. */
+static int64_t keep_at_ns(const struct run_page *page, int64_t ttl_ms)
+{
+    int64_t lasts_ns = hf__deadline_ns(0, (uint32_t)ttl_ms);
+    int64_t renew_ns = run_renew_ns(ttl_ms);
+    return atomic_load(&page->deadline_ns) - lasts_ns + renew_ns - renew_ns / KEEP_EARLY_PART;
+}
+
 bool run_supervise(struct run_job *job, struct run_outcome *outcome)
 {
     struct run_supervisor s = {.job = job,
@@ -53,10 +62,8 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
     outcome->terminal = run_has_terminal();
     run_page_init(s.page, job->options);
     if (job->lease) {
-        int64_t ttl_ns = job->options->ttl_ms * HF__NS_PER_MS;
         run_page_publish(s.page, job->lease);
-        /* By the lease's time, not by ours: the grant may have been long in coming. */
-        s.keep_at_ns = atomic_load(&s.page->deadline_ns) - ttl_ns + ttl_ns / KEEP_PART;
+        s.keep_at_ns = keep_at_ns(s.page, job->options->take.ttl_ms);
     }
     if (job->held)
         s.lost_fd = job->held->lost_fd;
@@ -294,7 +301,7 @@ static void keep(struct run_supervisor *s, int64_t now_ns)
     } else if (status == HF_LOST) {
         lease_lost(s);
     } else {
-        s->keep_at_ns = now_ns + s->job->options->ttl_ms * HF__NS_PER_MS / KEEP_AGAIN_PART;
+        s->keep_at_ns = now_ns + s->job->options->take.ttl_ms * HF__NS_PER_MS / KEEP_AGAIN_PART;
         if (!s->said_not_kept)
             cli_stderr_say(s->job->writer, "lock '%s' cannot be kept yet: %s",
                            s->job->options->name, err.text);

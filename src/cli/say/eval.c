@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HOST_MAX = 64 };
-
 void cli_export(const char *variable, const char *text)
 {
     printf("export %s='", variable);
@@ -55,21 +53,4 @@ void cli_eval_fails(int number)
         *at-- = (char)('0' + code % 10);
     if (write(STDOUT_FILENO, words, sizeof words - 1) < 0)
         return;
-}
-
-void cli_label_of(char *out, size_t size, pid_t pid)
-{
-    char host[HOST_MAX + 1] = "localhost";
-    char path[32];
-    char command[32] = "";
-    gethostname(host, sizeof host - 1);
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (file) {
-        if (!fgets(command, sizeof command, file))
-            command[0] = '\0';
-        fclose(file);
-    }
-    command[strcspn(command, "\n")] = '\0';
-    snprintf(out, size, "%s/%d/%s", host, (int)pid, command[0] ? command : "?");
 }

@@ -12,7 +12,5 @@ void cli_export_lease(const struct cli_context *context, const struct hf_store *
                       const struct hf_lease *lease);
 /* A line that fails with 128 + number. Async-signal-safe. */
 void cli_eval_fails(int number);
-/* "host/pid/command" of the script that asks: we are gone when somebody reads it. */
-void cli_label_of(char *out, size_t size, pid_t pid);
 
 #endif /* HF_CLI_EVAL_H */

@@ -18,7 +18,7 @@ enum {
 
 static void look(int number, siginfo_t *info, void *context);
 
-void cli_startup_begin(struct cli_startup *startup, int signal_fd, void (*last_words)(int number))
+void take_startup_begin(struct take_startup *startup, int signal_fd, void (*last_words)(int number))
 {
     struct sigaction action = {.sa_sigaction = look, .sa_flags = SA_SIGINFO | SA_RESTART};
     struct sigevent event = {
@@ -34,7 +34,7 @@ void cli_startup_begin(struct cli_startup *startup, int signal_fd, void (*last_w
     timer_settime(startup->timer, 0, &when, NULL);
 }
 
-void cli_startup_end(struct cli_startup *startup)
+void take_startup_end(struct take_startup *startup)
 {
     if (!startup->watched)
         return;
@@ -44,7 +44,7 @@ void cli_startup_end(struct cli_startup *startup)
 
 static void look(int number, siginfo_t *info, void *context)
 {
-    const struct cli_startup *startup = info->si_value.sival_ptr;
+    const struct take_startup *startup = info->si_value.sival_ptr;
     int error = errno;
     (void)context;
     number = info->si_code == SI_TIMER ? cli_pending_signal(startup->signal_fd) : 0;

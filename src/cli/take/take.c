@@ -5,88 +5,121 @@
 #include "cli/take/take.h"
 
 #include "base/base.h"
+#include "core/wait.h"
 
-static bool goes_on(const struct run_patience *patience, enum hf_status status);
+#include <string.h>
+#include <unistd.h>
 
-struct run_patience run_patience_of(int64_t wait_ms)
-{
-    int64_t now_ns = hf__now_ns();
-    struct run_patience patience = {.wait_ms = wait_ms, .until_ns = HF_NEVER};
-    if (wait_ms == 0)
-        patience.until_ns = 0;
-    else if (wait_ms > 0 && wait_ms < HF_NEVER / HF__NS_PER_MS)
-        patience.until_ns = hf__time_add(now_ns, wait_ms * HF__NS_PER_MS);
-    return patience;
-}
+enum { HOST_MAX = 64, COMMAND_MAX = 31 };
 
-void run_say_trouble(struct cli_stderr *writer, const struct run_patience *patience,
-                     const struct hf_error *err)
-{
-    char left[32];
-    if (patience->until_ns == HF_NEVER) {
-        cli_stderr_say(writer, "%s; waiting without limit (-w DURATION sets one, -n does not wait)",
-                       cli_text_of(err));
-        return;
-    }
-    int64_t left_ms = (patience->until_ns - hf__now_ns()) / HF__NS_PER_MS;
-    hf__format_duration(left, sizeof left, left_ms > 0 ? left_ms : 0);
-    cli_stderr_say(writer, "%s; waiting for at most %s", cli_text_of(err), left);
-}
-
-struct opening {
-    const struct run_patience *patience;
-    struct cli_stderr *writer;
-    enum hf_status said;
-};
+static void begin_limit(struct take *take, int64_t wait_ms);
+static bool goes_on(const struct take *take, enum hf_status status);
+static void describe_us(const struct take *take, char *out, size_t size);
 
 /* Once for each kind of trouble. */
 static void opening_trouble(const struct hf_error *why, void *data)
 {
-    struct opening *opening = data;
-    if (opening->said != why->code)
-        run_say_trouble(opening->writer, opening->patience, why);
-    opening->said = why->code;
+    struct take *take = data;
+    if (take->trouble != why->code)
+        take_say_trouble(take, why);
+    take->trouble = why->code;
 }
 
-/* Signals are looked for by whoever called us, see startup_signals.c. */
-enum hf_status run_open_store(const char *url, const struct run_patience *patience,
-                              struct cli_stderr *writer, struct hf_store **out,
-                              struct hf_error *err)
+enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, struct hf_error *err)
 {
-    struct opening opening = {.patience = patience, .writer = writer, .said = HF_OK};
-    struct hf_open_options options = {.size = sizeof options,
-                                      .wait_ms = patience->wait_ms,
-                                      .on_trouble = opening_trouble,
-                                      .data = &opening};
-    return hf_open_waiting(url, &options, out, err);
-}
-
-/* The first try does not wait: if it succeeds, nobody needs to be told for whom we wait. */
-enum hf_status run_take(struct run_wait *wait, const struct run_patience *patience,
-                        struct hf_acquire_options *options, struct hf_lease **out,
-                        struct hf_error *err)
-{
-    options->wait_ms = 0;
-    enum hf_status status = hf_acquire(wait->store, wait->name, options, out, err);
-    if (!goes_on(patience, status))
-        return status;
-    options->wait_ms = -1;
-    if (patience->until_ns != HF_NEVER) {
-        options->wait_ms = (patience->until_ns - hf__now_ns()) / HF__NS_PER_MS;
-        if (options->wait_ms <= 0)
-            return status;
-    }
-    run_wait_begin(wait, patience);
-    if (status != HF_BUSY)
-        run_wait_trouble(wait, err);
-    status = hf_acquire(wait->store, wait->name, options, out, err);
-    run_wait_hush(wait);
+    struct take_startup startup;
+    struct hf_open_options options = {
+        .size = sizeof options, .wait_ms = wait_ms, .on_trouble = opening_trouble, .data = take};
+    begin_limit(take, wait_ms);
+    take_startup_begin(&startup, take->signal_fd, take->last_words);
+    enum hf_status status = hf_open_waiting(url, &options, &take->store, err);
+    if (status == HF_OK && take->on_open)
+        take->on_open(take);
+    take_startup_end(&startup);
+    take->trouble = HF_OK;
     return status;
 }
 
-static bool goes_on(const struct run_patience *patience, enum hf_status status)
+static void begin_limit(struct take *take, int64_t wait_ms)
 {
-    bool may_pass = status == HF_BUSY || status == HF_UNREACHABLE || status == HF_UNKNOWN ||
-                    status == HF_QUARANTINE;
-    return may_pass && patience->until_ns != 0;
+    take->wait_ms = wait_ms;
+    take->until_ns = HF_NEVER;
+    if (wait_ms == 0)
+        take->until_ns = 0;
+    else if (wait_ms > 0)
+        take->until_ns = hf__time_add(hf__now_ns(), hf__ms_to_ns(wait_ms));
+}
+
+static void trouble(const struct hf_error *why, void *data)
+{
+    take_tell_trouble(data, why);
+}
+
+static void renewed(struct hf_lease *lease, int64_t remaining_ms, void *data)
+{
+    struct take *take = data;
+    (void)remaining_ms; /* is a moment old already */
+    take->on_renewed(lease, take->data);
+}
+
+/* The first try does not wait: if it succeeds, nobody needs to be told for whom we wait. */
+enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
+                         struct hf_lease **out, struct hf_error *err)
+{
+    char label[HF_LABEL_MAX + 1];
+    describe_us(take, label, sizeof label);
+    options->label = take->label ? take->label : label;
+    options->cancel_fd = take->signal_fd;
+    options->on_trouble = trouble;
+    options->on_renewed = take->on_renewed ? renewed : NULL;
+    options->data = take;
+    options->wait_ms = 0;
+    enum hf_status status = hf_acquire(take->store, take->name, options, out, err);
+    if (!goes_on(take, status))
+        return status;
+    options->wait_ms = -1;
+    if (take->until_ns != HF_NEVER) {
+        options->wait_ms = (take->until_ns - hf__now_ns()) / HF__NS_PER_MS;
+        if (options->wait_ms <= 0)
+            return status;
+    }
+    take_tell_begin(take);
+    if (status != HF_BUSY)
+        take_tell_trouble(take, err);
+    status = hf_acquire(take->store, take->name, options, out, err);
+    take_tell_hush(take);
+    return status;
+}
+
+static bool goes_on(const struct take *take, enum hf_status status)
+{
+    bool may_pass = status == HF_BUSY || hf__wait_may_pass(status);
+    return may_pass && take->until_ns != 0;
+}
+
+static void find_command(char *out, size_t size, pid_t pid)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (file && !fgets(out, (int)size, file))
+        out[0] = '\0';
+    if (file)
+        fclose(file);
+    out[strcspn(out, "\n")] = '\0';
+}
+
+/* "host/pid/command". Not the arguments: there may be a password among them. */
+static void describe_us(const struct take *take, char *out, size_t size)
+{
+    char host[HOST_MAX + 1] = "localhost";
+    char found[COMMAND_MAX + 1] = "";
+    const char *command = take->label_cmd ? take->label_cmd : found;
+    const char *slash = strrchr(command, '/');
+    gethostname(host, sizeof host - 1);
+    if (!take->label_cmd)
+        find_command(found, sizeof found, take->label_pid);
+    if (slash && slash[1])
+        command = slash + 1;
+    snprintf(out, size, "%s/%d/%s", host, (int)take->label_pid, command[0] ? command : "?");
 }

@@ -174,9 +174,14 @@ static void fit_to_store(struct trap_stage *stage)
     hf_close(store);
 }
 
-int cmd_trap(const struct cli_context *context, int argc, char **argv)
+static int trap_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_trap = {
+    "trap", "[options]", "show on your own store why a lock alone is not enough", trap_main};
+
+static int trap_main(const struct cli_context *context, int argc, char **argv)
 {
-    const struct cli_command *command = cli_find("trap");
+    const struct cli_command *command = &command_trap;
     struct trap_stage stage = {.url = context->store_url, .ttl_ms = TTL_DEFAULT_MS};
     char own_url[CLI_URL_SIZE];
     bool has_url = false;

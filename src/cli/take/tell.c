@@ -1,4 +1,4 @@
-/* wait.c - says for whom we wait, or for what.
+/* tell.c - says for whom we take, or for what.
  *
  * On a terminal a line that is repainted every second and erased in the end; elsewhere one plain
  * line if the wait is not over after a second. A thread of its own asks the store, because the main
@@ -32,94 +32,107 @@ struct line {
 };
 
 static void *ticker(void *data);
-static bool pause_for(struct run_wait *wait, int64_t ms);
-static void describe(struct run_wait *wait, struct line *line);
+static bool pause_for(struct take *take, int64_t ms);
+static void describe(struct take *take, struct line *line);
 static bool describe_holder(const struct hf_lock_info *info, void *data);
 static void add(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void show(struct run_wait *wait, const char *text);
+static void show(struct take *take, const char *text);
 static void cut_to_terminal(char *text);
 
-void run_wait_begin(struct run_wait *wait, const struct run_patience *patience)
+void take_tell_begin(struct take *take)
 {
-    if (!wait->writer)
+    if (!take->writer)
         return;
-    wait->patience = *patience;
-    wait->since_ns = hf__now_ns();
-    wait->live = isatty(STDERR_FILENO) == 1;
-    cli_condition_init(&wait->condition);
+    take->since_ns = hf__now_ns();
+    take->live = isatty(STDERR_FILENO) == 1;
+    cli_condition_init(&take->condition);
     /* Without this thread there is no line, and that is all. */
-    wait->running = cli_thread_start(&wait->thread, ticker, wait);
-    if (!wait->running)
-        cli_condition_clear(&wait->condition);
+    take->running = cli_thread_start(&take->thread, ticker, take);
+    if (!take->running)
+        cli_condition_clear(&take->condition);
 }
 
-void run_wait_trouble(struct run_wait *wait, const struct hf_error *why)
+void take_tell_trouble(struct take *take, const struct hf_error *why)
 {
     int64_t lasts_ms = why->code == HF_QUARANTINE ? why->retry_after_ms : TROUBLE_MS;
-    if (!wait->running)
+    if (!take->running)
         return;
-    pthread_mutex_lock(&wait->condition.lock);
-    bool news = wait->trouble != why->code;
-    wait->trouble = why->code;
-    wait->trouble_until_ns = lasts_ms < HF_NEVER / HF__NS_PER_MS
+    pthread_mutex_lock(&take->condition.lock);
+    bool news = take->trouble != why->code;
+    take->trouble = why->code;
+    take->trouble_until_ns = lasts_ms < HF_NEVER / HF__NS_PER_MS
                                  ? hf__time_add(hf__now_ns(), lasts_ms * HF__NS_PER_MS)
                                  : HF_NEVER;
-    if (news && !wait->stop) {
-        if (wait->painted)
-            cli_stderr_put(wait->writer, ERASE);
-        run_say_trouble(wait->writer, &wait->patience, why);
+    if (news && !take->stop) {
+        if (take->painted)
+            cli_stderr_put(take->writer, ERASE);
+        take_say_trouble(take, why);
     }
-    pthread_mutex_unlock(&wait->condition.lock);
+    pthread_mutex_unlock(&take->condition.lock);
 }
 
-void run_wait_hush(struct run_wait *wait)
+void take_tell_hush(struct take *take)
 {
-    if (!wait->running)
+    if (!take->running)
         return;
-    pthread_mutex_lock(&wait->condition.lock);
-    wait->stop = true;
-    if (wait->painted) {
-        cli_stderr_put(wait->writer, ERASE);
-        cli_stderr_flush(wait->writer, ERASE_MS);
+    pthread_mutex_lock(&take->condition.lock);
+    take->stop = true;
+    if (take->painted) {
+        cli_stderr_put(take->writer, ERASE);
+        cli_stderr_flush(take->writer, ERASE_MS);
     }
-    wait->painted = false;
-    pthread_cond_signal(&wait->condition.change);
-    pthread_mutex_unlock(&wait->condition.lock);
+    take->painted = false;
+    pthread_cond_signal(&take->condition.change);
+    pthread_mutex_unlock(&take->condition.lock);
 }
 
-void run_wait_end(struct run_wait *wait)
+void take_end(struct take *take)
 {
-    if (!wait->running)
+    if (!take->running)
         return;
-    run_wait_hush(wait);
-    pthread_join(wait->thread, NULL);
-    cli_condition_clear(&wait->condition);
-    wait->running = false;
+    take_tell_hush(take);
+    pthread_join(take->thread, NULL);
+    cli_condition_clear(&take->condition);
+    take->running = false;
+}
+
+void take_say_trouble(const struct take *take, const struct hf_error *why)
+{
+    char left[32];
+    if (take->until_ns == HF_NEVER) {
+        cli_stderr_say(take->writer,
+                       "%s; waiting without limit (-w DURATION sets one, -n does not wait)",
+                       cli_text_of(why));
+        return;
+    }
+    int64_t left_ms = (take->until_ns - hf__now_ns()) / HF__NS_PER_MS;
+    hf__format_duration(left, sizeof left, left_ms > 0 ? left_ms : 0);
+    cli_stderr_say(take->writer, "%s; waiting for at most %s", cli_text_of(why), left);
 }
 
 static void *ticker(void *data)
 {
-    struct run_wait *wait = data;
-    bool spoken = wait->live || !wait->quiet;
-    bool go_on = spoken && pause_for(wait, wait->live ? FIRST_LIVE_MS : FIRST_PLAIN_MS);
+    struct take *take = data;
+    bool spoken = take->live || !take->quiet;
+    bool go_on = spoken && pause_for(take, take->live ? FIRST_LIVE_MS : FIRST_PLAIN_MS);
     while (go_on) {
         struct line line = {.used = 0};
-        describe(wait, &line);
-        show(wait, line.text);
-        go_on = wait->live && pause_for(wait, REPAINT_MS);
+        describe(take, &line);
+        show(take, line.text);
+        go_on = take->live && pause_for(take, REPAINT_MS);
     }
     return NULL;
 }
 
 /* False if it is time to stop. */
-static bool pause_for(struct run_wait *wait, int64_t ms)
+static bool pause_for(struct take *take, int64_t ms)
 {
     struct timespec until = cli_condition_time(ms);
-    pthread_mutex_lock(&wait->condition.lock);
-    while (!wait->stop && cli_condition_wait(&wait->condition, &until))
+    pthread_mutex_lock(&take->condition.lock);
+    while (!take->stop && cli_condition_wait(&take->condition, &until))
         continue;
-    bool go_on = !wait->stop;
-    pthread_mutex_unlock(&wait->condition.lock);
+    bool go_on = !take->stop;
+    pthread_mutex_unlock(&take->condition.lock);
     return go_on;
 }
 
@@ -130,34 +143,34 @@ static void add_duration(struct line *line, const char *before, int64_t ms)
 }
 
 /* What is the matter with the store, HF_OK: nothing that we know of. */
-static enum hf_status trouble_now(struct run_wait *wait, int64_t now_ns, int64_t *left_ms)
+static enum hf_status trouble_now(struct take *take, int64_t now_ns, int64_t *left_ms)
 {
-    pthread_mutex_lock(&wait->condition.lock);
-    *left_ms = (wait->trouble_until_ns - now_ns) / HF__NS_PER_MS;
-    if (now_ns >= wait->trouble_until_ns)
-        wait->trouble = HF_OK;
-    enum hf_status trouble = wait->trouble;
-    pthread_mutex_unlock(&wait->condition.lock);
+    pthread_mutex_lock(&take->condition.lock);
+    *left_ms = (take->trouble_until_ns - now_ns) / HF__NS_PER_MS;
+    if (now_ns >= take->trouble_until_ns)
+        take->trouble = HF_OK;
+    enum hf_status trouble = take->trouble;
+    pthread_mutex_unlock(&take->condition.lock);
     return trouble;
 }
 
 /* "waiting 12s of 1m for 'job', held 3m20s by LABEL ..." */
-static void describe(struct run_wait *wait, struct line *line)
+static void describe(struct take *take, struct line *line)
 {
     char name[NAME_SHOWN + 1];
     int64_t now_ns = hf__now_ns();
     int64_t left_ms;
-    hf__copy_printable(name, sizeof name, wait->name);
-    add_duration(line, "waiting ", (now_ns - wait->since_ns) / HF__NS_PER_MS / 1000 * 1000);
-    if (wait->patience.until_ns != HF_NEVER)
-        add_duration(line, " of ", wait->patience.wait_ms);
-    add(line, " for '%s%s'", name, strlen(wait->name) > strlen(name) ? "..." : "");
-    enum hf_status trouble = trouble_now(wait, now_ns, &left_ms);
+    hf__copy_printable(name, sizeof name, take->name);
+    add_duration(line, "waiting ", (now_ns - take->since_ns) / HF__NS_PER_MS / 1000 * 1000);
+    if (take->until_ns != HF_NEVER)
+        add_duration(line, " of ", take->wait_ms);
+    add(line, " for '%s%s'", name, strlen(take->name) > strlen(name) ? "..." : "");
+    enum hf_status trouble = trouble_now(take, now_ns, &left_ms);
     if (trouble == HF_QUARANTINE)
         add_duration(line, ": quarantine for another ", left_ms);
     else if (trouble != HF_OK)
         add(line, ": the store does not answer");
-    else if (hf_inspect(wait->store, wait->name, describe_holder, line, NULL) != HF_OK)
+    else if (hf_inspect(take->store, take->name, describe_holder, line, NULL) != HF_OK)
         add(line, ", the store does not say who holds it");
 }
 
@@ -192,22 +205,22 @@ static void add(struct line *line, const char *format, ...)
         line->used = sizeof line->text - 1;
 }
 
-static void show(struct run_wait *wait, const char *text)
+static void show(struct take *take, const char *text)
 {
     char line[LINE_SIZE + sizeof ERASE] = ERASE "holdfast: ";
     size_t prefix = strlen(line);
-    pthread_mutex_lock(&wait->condition.lock);
-    if (wait->stop) {
+    pthread_mutex_lock(&take->condition.lock);
+    if (take->stop) {
         /* The wait is over, and the terminal is CMD's. */
-    } else if (wait->live) {
+    } else if (take->live) {
         hf__copy_printable(line + prefix, sizeof line - prefix, text);
         cut_to_terminal(line + strlen(ERASE));
-        cli_stderr_put(wait->writer, line);
-        wait->painted = true;
+        cli_stderr_put(take->writer, line);
+        take->painted = true;
     } else {
-        cli_stderr_say(wait->writer, "%s", text);
+        cli_stderr_say(take->writer, "%s", text);
     }
-    pthread_mutex_unlock(&wait->condition.lock);
+    pthread_mutex_unlock(&take->condition.lock);
 }
 
 /* A line that wraps could not be repainted. */
