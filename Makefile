@@ -154,7 +154,7 @@ $(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc cal
 # The supervisor of `run`, which the test includes, with its other parts; kill is the test's.
 RUN_SUPERVISE = $(BUILD)/tests/unit/test_run_supervise
 $(RUN_SUPERVISE): $(call obj,$(filter-out %/supervise.c %/cmd_run.c,$(wildcard src/cli/run/*.c \
-	src/cli/say/*.c src/cli/take/*.c) src/cli/kill.c src/cli/signals.c))
+	src/cli/say/*.c src/cli/take/*.c) $(addprefix src/cli/,check.c kill.c signals.c)))
 $(RUN_SUPERVISE): LDFLAGS += $(LIB_A) -Wl,--wrap=kill
 
 $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o

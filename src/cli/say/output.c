@@ -88,69 +88,6 @@ int cli_one_too_many(const struct cli_command *command, const char *word)
     return cli_usage_error(command, "one word too many: '%s'", cli_shown(&shown, word));
 }
 
-void cli_take_url(char out[CLI_URL_SIZE], char *word)
-{
-    char shown[CLI_URL_SIZE];
-    size_t len = strlen(word);
-    _Static_assert(CLI_URL_SIZE == HF__URL_MAX + 1, "one byte more than a URL may have");
-    snprintf(out, CLI_URL_SIZE, "%s", word);
-    hf__url_redact(shown, sizeof shown, out);
-    explicit_bzero(word, len);
-    memcpy(word, shown, strlen(shown) < len ? strlen(shown) : len);
-}
-
-static struct hf_store *opened(enum hf_status status, struct hf_store *store,
-                               const struct hf_error *err, int *exit_code)
-{
-    if (status != HF_OK)
-        *exit_code = cli_fail(err);
-    return status == HF_OK ? store : NULL;
-}
-
-struct hf_store *cli_open(const struct cli_context *context, int *exit_code)
-{
-    struct hf_store *store = NULL;
-    struct hf_error err;
-    enum hf_status status = hf_open(context->store_url, &store, &err);
-    return opened(status, store, &err, exit_code);
-}
-
-struct hf_store *cli_open_readonly(const struct cli_context *context, int *exit_code)
-{
-    struct hf_store *store = NULL;
-    struct hf_error err;
-    enum hf_status status = hf_open_readonly(context->store_url, &store, &err);
-    return opened(status, store, &err, exit_code);
-}
-
-bool cli_check_name(const struct cli_command *command, const char *name)
-{
-    size_t len = strlen(name);
-    if (hf__name_valid(name))
-        return true;
-    if (len == 0)
-        cli_usage_error(command, "the name of the lock is empty");
-    else if (len > HF_NAME_MAX)
-        cli_usage_error(command, "the name of the lock has %zu bytes; at most %d are allowed", len,
-                        HF_NAME_MAX);
-    else
-        cli_usage_error(command, "the name of the lock has a control character in it");
-    return false;
-}
-
-bool cli_check_ttl(const struct cli_command *command, int64_t ttl_ms)
-{
-    char given[32];
-    hf__format_duration(given, sizeof given, ttl_ms);
-    if (ttl_ms < HF_TTL_MIN_MS)
-        cli_usage_error(command, "--ttl: %s is too short; the shortest is 100ms", given);
-    else if (ttl_ms > HF_TTL_MAX_MS)
-        cli_usage_error(command, "--ttl: %s is too long; the longest is 24h", given);
-    else
-        return true;
-    return false;
-}
-
 void cli_json_string(FILE *out, const char *text)
 {
     fputc('"', out);

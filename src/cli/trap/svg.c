@@ -25,6 +25,12 @@ enum {
 
 enum lane { LANE_WORKER_1, LANE_WORKER_2, LANE_LOCK, LANE_ACCOUNT, LANES };
 
+/* Of the time axis. */
+struct span {
+    int from;
+    int to;
+};
+
 struct pen {
     FILE *out;
     const struct trap_run *run;
@@ -141,14 +147,14 @@ static int lane_y(const struct pen *pen, enum lane lane)
     return pen->top + LANE_TOP + (int)lane * LANE;
 }
 
-static void bar(const struct pen *pen, enum lane lane, int from, int to, const char *class,
+static void bar(const struct pen *pen, enum lane lane, struct span span, const char *class,
                 int text_x, const char *text)
 {
     int y = lane_y(pen, lane);
 
     fprintf(pen->out,
             "  <rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", class,
-            from, y - BAR / 2, to - from, BAR);
+            span.from, y - BAR / 2, span.to - span.from, BAR);
     draw_text(pen->out, text_x, y + 4, "note mid strong", text);
 }
 
@@ -236,12 +242,12 @@ static void draw_lock(const struct pen *pen)
 
     (void)snprintf(text, sizeof text, "worker 1, token %s",
                    trap_short_token(token, run->token_1, run->token_2));
-    bar(pen, LANE_LOCK, step_x(TRAP_TAKES_1), step_x(TRAP_EXPIRES), "bar1",
+    bar(pen, LANE_LOCK, (struct span){step_x(TRAP_TAKES_1), step_x(TRAP_EXPIRES)}, "bar1",
         (step_x(TRAP_TAKES_1) + step_x(TRAP_EXPIRES)) / 2, text);
     (void)snprintf(text, sizeof text, "worker 2, token %s",
                    trap_short_token(token, run->token_2, run->token_1));
     /* Between the arrows that cross it. */
-    bar(pen, LANE_LOCK, step_x(TRAP_TAKES_2), RIGHT - 10, "bar2",
+    bar(pen, LANE_LOCK, (struct span){step_x(TRAP_TAKES_2), RIGHT - 10}, "bar2",
         (step_x(TRAP_WRITES_2) + step_x(TRAP_WRITES_1)) / 2, text);
 }
 
@@ -254,14 +260,16 @@ static void draw_account(const struct pen *pen)
     char text[64];
 
     (void)snprintf(text, sizeof text, "%ld", run->read_1);
-    bar(pen, LANE_ACCOUNT, LEFT + 18, write_2 - 2, "calm", (LEFT + 18 + write_2) / 2, text);
+    bar(pen, LANE_ACCOUNT, (struct span){LEFT + 18, write_2 - 2}, "calm", (LEFT + 18 + write_2) / 2,
+        text);
     (void)snprintf(text, sizeof text, "%ld", run->read_2 + TRAP_DEPOSIT_2);
-    bar(pen, LANE_ACCOUNT, write_2 + 2, run->refused ? RIGHT - 10 : write_1 - 2, "bar2",
-        (write_2 + write_1) / 2, text);
+    bar(pen, LANE_ACCOUNT, (struct span){write_2 + 2, run->refused ? RIGHT - 10 : write_1 - 2},
+        "bar2", (write_2 + write_1) / 2, text);
     arrow(pen, write_2, lane_y(pen, LANE_WORKER_2) + 7, y - BAR / 2 - 3, "line2", "a2");
     if (!run->refused) {
         (void)snprintf(text, sizeof text, "%ld", run->final_balance);
-        bar(pen, LANE_ACCOUNT, write_1 + 2, RIGHT - 10, "wrong", (write_1 + RIGHT - 10) / 2, text);
+        bar(pen, LANE_ACCOUNT, (struct span){write_1 + 2, RIGHT - 10}, "wrong",
+            (write_1 + RIGHT - 10) / 2, text);
     }
 }
 
