@@ -84,9 +84,11 @@ static void traced(void)
     for (int i = 0; i < BRANCHES; i++) {
         pid_t pid = fork();
         if (pid == 0) {
+            alarm(STAY_S);
             ptrace(PTRACE_TRACEME, 0, 0, 0);
             raise(SIGSTOP);
-            stay();
+            for (;;) /* its tracer may be killed before it is */
+                pause();
         }
         waitpid(pid, NULL, 0);
         dprintf(out, "%d\n", (int)pid);
