@@ -121,7 +121,7 @@ static int hand_over(struct errand *errand, struct hf_lease *lease)
         hf_leave(lease);
         return 0;
     } else {
-        cli_error("the lease could not be written to stdout (%s); '%s' is released again",
+        cli_error("the lease could not be written to stdout (%s); lock \"%s\" is released again",
                   strerror(errno), errand->request->name);
         exit_code = EXIT_HF_INTERNAL;
     }

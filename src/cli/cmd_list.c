@@ -41,7 +41,7 @@ static int list_main(const struct cli_context *context, int argc, char **argv)
         {.name = "names",
          .kind = CLI_FLAG,
          .target = &names,
-         .help = "print the names only, one on a line"},
+         .help = "print only the names, one per line"},
         {.name = NULL}};
     const struct cli_command *command = &command_list;
     int parsed = cli_parse_operand(command, options, argc, argv, &prefix);
@@ -89,7 +89,7 @@ static void say_none(const struct hf_store *store, const char *prefix)
 {
     struct cli_shown shown;
     if (prefix && prefix[0])
-        cli_error("no lock whose name starts with '%s' is held or waited for in %s",
+        cli_error("no lock whose name starts with \"%s\" is held or waited for in %s",
                   cli_shown(&shown, prefix), hf_store_url(store));
     else
         cli_error("no lock is held or waited for in %s", hf_store_url(store));

@@ -6,7 +6,7 @@
 static int release_main(const struct cli_context *context, int argc, char **argv);
 
 const struct cli_command command_release = {"release", "[NAME]",
-                                            "give back a lock that 'acquire' took", release_main};
+                                            "give back a lock taken with acquire", release_main};
 
 static int release_main(const struct cli_context *context, int argc, char **argv)
 {

@@ -6,7 +6,7 @@
 static int renew_main(const struct cli_context *context, int argc, char **argv);
 
 const struct cli_command command_renew = {"renew", "[options] [NAME]",
-                                          "extend a lease that 'acquire' took", renew_main};
+                                          "extend a lease taken with acquire", renew_main};
 
 static int renew_main(const struct cli_context *context, int argc, char **argv)
 {
@@ -19,7 +19,7 @@ static int renew_main(const struct cli_context *context, int argc, char **argv)
          .argument = "DURATION",
          .target = &ttl_ms,
          .given = &ttl_given,
-         .help = "how long it lasts from now on; by default as long as before"},
+         .help = "how long it lasts from now; default: as long as before"},
         {.name = NULL}};
     const struct cli_command *command = &command_renew;
     int parsed = cli_parse_operand(command, options, argc, argv, &name);

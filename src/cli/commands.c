@@ -27,8 +27,9 @@ int cli_unknown_command(const struct cli_command *asked_by, const char *word)
     const char *near = cli_suggest(word, names);
     word = cli_shown(&shown, word);
     if (near)
-        return cli_usage_error(asked_by, "unknown command '%s'; did you mean '%s'?", word, near);
-    return cli_usage_error(asked_by, "unknown command '%s'; 'holdfast help' lists them", word);
+        return cli_usage_error(asked_by, "unknown command \"%s\"; did you mean \"%s\"?", word,
+                               near);
+    return cli_usage_error(asked_by, "unknown command \"%s\"; \"holdfast help\" lists them", word);
 }
 
 void cli_print_overview(FILE *out)
@@ -43,13 +44,13 @@ void cli_print_overview(FILE *out)
         fprintf(out, "  %-9s %s\n", (*command)->name, (*command)->summary);
     fputs("\n"
           "options:\n"
-          "      --store URL  where the locks live, such as file:/var/lib/jobs; the default is\n"
-          "                   $HOLDFAST_STORE, else the embedded store of this user\n"
+          "      --store URL  where the locks live, such as file:/var/lib/jobs; default:\n"
+          "                   $HOLDFAST_STORE, or else this user's embedded store\n"
           "  -h, --help       show this help\n"
           "  -V, --version    print the version\n"
           "\n"
           "Try: holdfast run nightly -- sh -c 'echo my token is $HOLDFAST_TOKEN'\n"
-          "'holdfast help COMMAND' shows a command's options, 'holdfast help stores' where\n"
-          "locks can live, 'man holdfast' the whole.\n",
+          "See \"holdfast help COMMAND\" for a command's options, \"holdfast help stores\" for\n"
+          "where locks can live, and \"man holdfast\" for everything else.\n",
           out);
 }

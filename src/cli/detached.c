@@ -52,8 +52,8 @@ static bool read_ticket(struct ticket *ticket, const struct cli_command *command
     ticket->token = 0;
 
     if (!ticket->owner && ticket->name && token)
-        cli_error("HOLDFAST_OWNER is not set: '%s' was not taken with 'acquire' here "
-                  "('run' renews and releases its lock by itself)",
+        cli_error("HOLDFAST_OWNER is not set: \"%s\" was not taken with \"acquire\" here "
+                  "(\"run\" renews and releases its lock by itself)",
                   ticket->name);
     else if (!ticket->name || !token || !ticket->owner)
         cli_error("%s is not set: take the lock with: eval \"$(holdfast acquire NAME)\"",
@@ -61,11 +61,11 @@ static bool read_ticket(struct ticket *ticket, const struct cli_command *command
                   : !token      ? "HOLDFAST_TOKEN"
                                 : "HOLDFAST_OWNER");
     else if (name && strcmp(name, ticket->name) != 0)
-        cli_error("the lock taken here is '%s' (HOLDFAST_NAME), not '%s'", ticket->name, name);
+        cli_error("the lock taken here is \"%s\" (HOLDFAST_NAME), not \"%s\"", ticket->name, name);
     else if (!hf__parse_u64(token, &ticket->token) || ticket->token == 0)
-        cli_error("HOLDFAST_TOKEN is not a token: it has to be what 'acquire' printed");
+        cli_error("HOLDFAST_TOKEN is not a token: it must be what \"acquire\" printed");
     else if (!hf__hex_decode(owner, sizeof owner, ticket->owner))
-        cli_error("HOLDFAST_OWNER is not an owner: it has to be what 'acquire' printed");
+        cli_error("HOLDFAST_OWNER is not an owner: it must be what \"acquire\" printed");
     else
         return cli_check_name(command, ticket->name);
     return false;

@@ -52,6 +52,8 @@ listed=$(plain "$root/man/holdfast.1" | sed -n '/^\.SH COMMANDS/,/^\.SH [^C]/p')
 for command in $commands; do
     has "$(tr '\n' ' ' <<<"$listed")" "holdfast-$command (1) $(summary_of "$command")" \
         "holdfast(1): $command with the same summary"
+    has "$(cat "$root/completion/_holdfast")" "'$command:$(summary_of "$command")'" "zsh: $command, the same"
+    has "$(cat "$root/completion/holdfast.fish")" "-a $command -d '$(summary_of "$command")'" "fish: $command, the same"
 done
 
 # completions

@@ -61,7 +61,7 @@ is "$out" "b/10
 b/2" 'list with a prefix'
 run holdfast list nothing
 is "$rc$out" 0 'a prefix that fits none'
-has "$err" "starts with 'nothing'" 'it does not say that nothing is held'
+has "$err" "starts with \"nothing\"" 'it does not say that nothing is held'
 run holdfast list --names --json
 refused 64 'exclude each other' '--names with --json'
 

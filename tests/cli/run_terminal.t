@@ -98,7 +98,7 @@ within 10 test -s "$dir/up2"
 : >"$dir/screen"
 on_terminal "stty cols 200; $hf run -w 1m job -- echo mine" </dev/null
 screen=$(cat "$dir/screen")
-like "$screen" "waiting [0-9.]+m?s of 1m.* for 'job', held .* by the-holder, ttl ends in .*, token [0-9]+" \
+like "$screen" "waiting [0-9.]+m?s of 1m.* for \"job\", held .* by the-holder, ttl ends in .*, token [0-9]+" \
     'the live line says how long we have waited and for whom, since when and how long still'
 like "$screen" $'\r\033\\[Kmine' 'the line is erased before the command writes'
 wait

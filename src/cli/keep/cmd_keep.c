@@ -252,7 +252,7 @@ static bool fit_to_lease(struct keeping *keeping)
     options->take.ttl_ms = hf_lease_ttl_ms(keeping->watch.lease);
     run_choose_grace(options);
     if (!run_timing_fits(options, why, sizeof why)) {
-        cli_error("lock '%s': %s", options->name, why);
+        cli_error("lock \"%s\": %s", options->name, why);
         return false;
     }
     keeping->watch.page->plan.grace_ns = options->grace_ms * HF__NS_PER_MS;
@@ -269,7 +269,7 @@ static bool print_lease(const struct keeping *keeping)
     cli_export("HOLDFAST_KEEPER", number);
     if (fflush(stdout) == 0 && !ferror(stdout))
         return true;
-    cli_error("the lease could not be written to stdout (%s); '%s' is released again",
+    cli_error("the lease could not be written to stdout (%s); lock \"%s\" is released again",
               strerror(errno), keeping->options.name);
     return false;
 }
@@ -318,7 +318,7 @@ static int keep(struct keeping *keeping)
     atomic_store(&keeping->watch.page->done, 1);
     enum hf_status status = hf_release(keeping->watch.lease, &err);
     if (status != HF_OK && status != HF_LOST)
-        cli_error("lock '%s' could not be released, it is free when its ttl ends: %s",
+        cli_error("lock \"%s\" could not be released; it will be free when its ttl ends: %s",
                   keeping->options.name, err.text);
     return cli_exit_code(status);
 }

@@ -54,18 +54,19 @@ static void say(const struct keep_watch *watch, enum run_cause cause, const char
     char script[64];
     run_tree_describe(script, sizeof script, watch->script);
     if (cause == RUN_ORPHANED)
-        cli_error("the keeper of '%s' is gone%s%s", watch->name, consequence,
+        cli_error("the keeper of lock \"%s\" is gone%s%s", watch->name, consequence,
                   consequence[0] ? script : "");
     else
-        cli_error("lock '%s' is lost: %s%s%s", watch->name, reason_of(watch, cause), consequence,
+        cli_error("lock \"%s\" is lost: %s%s%s", watch->name, reason_of(watch, cause), consequence,
                   consequence[0] ? script : "");
 }
 
 /* The ending begins. A stopped script hears TERM only when it goes on. */
 static void begin(const struct keep_watch *watch, enum run_cause cause)
 {
-    static const char *const consequences[] = {
-        [RUN_LOSS_TERM] = "; TERM to ", [RUN_LOSS_KILL] = "; KILL to ", [RUN_LOSS_WARN] = ""};
+    static const char *const consequences[] = {[RUN_LOSS_TERM] = "; sending TERM to ",
+                                               [RUN_LOSS_KILL] = "; sending KILL to ",
+                                               [RUN_LOSS_WARN] = ""};
     enum run_on_loss on_loss = watch->page->plan.on_loss;
     if (on_loss == RUN_LOSS_TERM) {
         send_signal(watch, SIGTERM);

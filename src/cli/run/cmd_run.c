@@ -133,14 +133,15 @@ static int find_command(struct run_options *options, int argc, char **argv, int 
         return cli_usage_error(&command_run, "the name of the lock is missing");
     options->name = argv[first];
     if (first + 1 >= argc)
-        return cli_usage_error(&command_run, "'%s' is the lock; after it come '--' and the command",
-                               cli_shown(&shown, options->name));
+        return cli_usage_error(
+            &command_run, "\"%s\" is the name of the lock; put \"--\" and the command after it",
+            cli_shown(&shown, options->name));
     if (!again)
         return cli_usage_error(
-            &command_run, "'--' is missing before '%s'; options go before the name of the lock",
+            &command_run, "\"--\" is missing before \"%s\"; options go before the name of the lock",
             cli_shown(&shown, argv[first + 1]));
     if (first + 2 >= argc || argv[first + 2][0] == '\0')
-        return cli_usage_error(&command_run, "the command is missing after '--'");
+        return cli_usage_error(&command_run, "the command is missing after \"--\"");
     options->command = argv + first + 2;
     return 0;
 }
@@ -169,7 +170,7 @@ static int run_in_store(struct run_job *job, int *die_of)
         return run_below_hold(job, die_of);
     if (!job->options->skip_ok)
         cli_stderr_say(job->writer,
-                       "lock '%s' is held by a process above this one, and --no-reenter is given",
+                       "lock \"%s\" is held by a process above this one, and --no-reenter is given",
                        job->options->name);
     return (int)job->options->take.busy_exit;
 }
@@ -234,7 +235,7 @@ static bool fit_to_store(struct run_job *job)
     run_choose_grace(options);
     if (run_timing_fits(options, why, sizeof why))
         return true;
-    cli_stderr_say(job->writer, "lock '%s': %s", options->name, why);
+    cli_stderr_say(job->writer, "lock \"%s\": %s", options->name, why);
     return false;
 }
 
@@ -248,7 +249,7 @@ static bool fit_to_lease(struct run_job *job)
         return true;
     hf__format_duration(granted, sizeof granted, granted_ms);
     hf__format_duration(asked, sizeof asked, options->take.ttl_ms);
-    cli_stderr_say(job->writer, "lock '%s': the store grants a lease of %s, not of %s",
+    cli_stderr_say(job->writer, "lock \"%s\": the store grants a lease of %s, not of %s",
                    options->name, granted, asked);
     options->take.ttl_ms = granted_ms;
     run_choose_grace(options);
@@ -298,7 +299,7 @@ static void give_back(struct run_job *job, struct run_outcome *outcome)
         outcome->lost = true;
     } else if (status != HF_OK) {
         cli_stderr_say(job->writer,
-                       "lock '%s' could not be released, it is free when its ttl ends: %s",
+                       "lock \"%s\" could not be released; it will be free when its ttl ends: %s",
                        job->options->name, err.text);
     }
 }

@@ -103,7 +103,7 @@ static bool start_watchdog(struct run_supervisor *s)
         return false;
     }
     if (!note_foreign_children(&s->foreign)) {
-        cli_stderr_say(s->job->writer, "cannot tell which processes are children from before: %s",
+        cli_stderr_say(s->job->writer, "cannot tell which children are from before: %s",
                        strerror(errno));
         return false;
     }
@@ -229,7 +229,7 @@ static void check_start(struct run_supervisor *s)
     s->said_why = true;
     s->outcome->lost = true;
     s->keep_at_ns = HF_NEVER;
-    cli_stderr_say(s->job->writer, "lock '%s' ended before %s could be started",
+    cli_stderr_say(s->job->writer, "lock \"%s\" expired before %s could be started",
                    s->job->options->name, s->job->options->command[0]);
 }
 
@@ -303,7 +303,7 @@ static void keep(struct run_supervisor *s, int64_t now_ns)
     } else {
         s->keep_at_ns = now_ns + s->job->options->take.ttl_ms * HF__NS_PER_MS / KEEP_AGAIN_PART;
         if (!s->said_not_kept)
-            cli_stderr_say(s->job->writer, "lock '%s' cannot be kept yet: %s",
+            cli_stderr_say(s->job->writer, "lock \"%s\" cannot be renewed yet: %s",
                            s->job->options->name, err.text);
         s->said_not_kept = true;
     }
@@ -313,20 +313,19 @@ static void keep(struct run_supervisor *s, int64_t now_ns)
 static void lease_lost(struct run_supervisor *s)
 {
     const struct run_options *options = s->job->options;
-    char what[LOSS_SIZE] = "is no longer held above us";
+    char what[LOSS_SIZE] = "is no longer held by the process above";
     if (s->job->lease)
         snprintf(what, sizeof what, "was lost: %s", hf_loss_text(hf_lease_loss(s->job->lease)));
     s->lost_fd = -1;
     s->outcome->lost = true;
     if (options->on_loss == RUN_LOSS_WARN) {
-        cli_stderr_say(s->job->writer,
-                       "lock '%s' %s; %s goes on without it, as --on-loss=warn asks", options->name,
-                       what, options->command[0]);
+        cli_stderr_say(s->job->writer, "lock \"%s\" %s; %s continues without it (--on-loss warn)",
+                       options->name, what, options->command[0]);
         tell(s, RUN_WORD_LOST);
         return;
     }
     if (!s->said_why)
-        cli_stderr_say(s->job->writer, "lock '%s' %s; ending %s", options->name, what,
+        cli_stderr_say(s->job->writer, "lock \"%s\" %s; ending %s", options->name, what,
                        options->command[0]);
     s->said_why = true;
     run_page_order(s->page, RUN_LOST);
@@ -344,7 +343,8 @@ void run_say_why(struct run_supervisor *s)
     switch ((enum run_cause)atomic_load(&s->page->cause)) {
     case RUN_MAX_RUNTIME:
         hf__format_duration(text, sizeof text, options->max_runtime_ms);
-        cli_stderr_say(s->job->writer, "%s ran for %s, longer than --max-runtime allows; ending it",
+        cli_stderr_say(s->job->writer,
+                       "%s has run for %s, as long as --max-runtime allows; ending it",
                        options->command[0], text);
         break;
     case RUN_LOST:
@@ -354,7 +354,7 @@ void run_say_why(struct run_supervisor *s)
             break;
         }
         cli_stderr_say(s->job->writer,
-                       "lock '%s' could not be renewed in time; ending %s before the deadline",
+                       "lock \"%s\" could not be renewed in time; ending %s before the deadline",
                        options->name, options->command[0]);
         break;
     case RUN_NOT_ENDING:

@@ -113,7 +113,7 @@ void run_say_refused(struct run_supervisor *s)
     s->said_refused = true;
     run_tree_describe(one, sizeof one, pid);
     cli_stderr_say(s->job->writer,
-                   "%s cannot be ended: it runs as another user, and we may not signal it (EPERM)",
+                   "%s cannot be ended: it runs as another user, and may not be signalled (EPERM)",
                    one);
 }
 
@@ -136,7 +136,7 @@ void run_name_leftovers(struct run_supervisor *s)
     }
     cli_stderr_say(
         s->job->writer,
-        "%s ended but left %s%s running; lock '%s' stays held until %s gone (see --leftover)",
+        "%s ended but left %s%s running; lock \"%s\" stays held until %s gone (see --leftover)",
         s->job->options->command[0], names, shown < tree.count ? " and more" : "",
         s->job->options->name, tree.count == 1 ? "it is" : "they are");
 }

@@ -41,7 +41,7 @@ bool run_timing_fits(const struct run_options *options, char *why, size_t size)
     snprintf(
         why, size,
         "a ttl of %s is too short: it is renewed every %s, the grace is %s, and %s is kept for "
-        "KILL and clock drift; take a longer --ttl or a shorter --grace",
+        "KILL and clock drift; use a longer --ttl or a shorter --grace",
         ttl, renew, grace, rest);
     return false;
 }

@@ -85,7 +85,7 @@ const char *cli_shown(struct cli_shown *out, const char *word)
 int cli_one_too_many(const struct cli_command *command, const char *word)
 {
     struct cli_shown shown;
-    return cli_usage_error(command, "one word too many: '%s'", cli_shown(&shown, word));
+    return cli_usage_error(command, "unexpected word \"%s\"", cli_shown(&shown, word));
 }
 
 void cli_json_string(FILE *out, const char *text)

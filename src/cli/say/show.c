@@ -61,11 +61,11 @@ void cli_lock_print(FILE *out, const struct hf_lock_info *info)
     hf__copy_printable(label, sizeof label, info->label);
     fprintf(out, "%s: %s\n", name, info->held ? "held" : "free");
     if (info->held) {
-        fprintf(out, "  label      %s\n", label[0] ? label : "not known");
+        fprintf(out, "  label      %s\n", label[0] ? label : "unknown");
         if (info->token)
             fprintf(out, "  token      %" PRIu64 "\n", info->token);
         fprintf(out, "  age        %s\n", duration(text, info->age_ms));
-        fprintf(out, "  remaining  %s, unless it is renewed\n", duration(text, info->remaining_ms));
+        fprintf(out, "  remaining  %s unless renewed\n", duration(text, info->remaining_ms));
         if (info->detached)
             fputs("  detached   belongs to no process\n", out);
         if (info->foreign)

@@ -164,7 +164,7 @@ static void describe(struct take *take, struct line *line)
     add_duration(line, "waiting ", (now_ns - take->since_ns) / HF__NS_PER_MS / 1000 * 1000);
     if (take->until_ns != HF_NEVER)
         add_duration(line, " of ", take->wait_ms);
-    add(line, " for '%s%s'", name, strlen(take->name) > strlen(name) ? "..." : "");
+    add(line, " for \"%s%s\"", name, strlen(take->name) > strlen(name) ? "..." : "");
     enum hf_status trouble = trouble_now(take, now_ns, &left_ms);
     if (trouble == HF_QUARANTINE)
         add_duration(line, ": quarantine for another ", left_ms);
@@ -183,7 +183,7 @@ static bool describe_holder(const struct hf_lock_info *info, void *data)
     if (info->age_ms >= 0)
         add_duration(line, "", info->age_ms);
     add(line, "%sby %s", info->age_ms >= 0 ? " " : "",
-        info->label[0] ? info->label : "somebody unknown");
+        info->label[0] ? info->label : "an unknown holder");
     if (info->remaining_ms >= 0)
         add_duration(line, ", ttl ends in ", info->remaining_ms);
     if (info->token)

@@ -81,7 +81,7 @@ static bool build_stage(struct trap_stage *stage)
     (void)snprintf(stage->dir, sizeof stage->dir, "%s/holdfast-trap-XXXXXX",
                    tmp != NULL && tmp[0] == '/' ? tmp : "/tmp");
     if (mkdtemp(stage->dir) == NULL) {
-        cli_error("cannot make a folder %s: %s", stage->dir, strerror(errno));
+        cli_error("cannot create the folder %s: %s", stage->dir, strerror(errno));
         return false;
     }
     (void)snprintf(stage->account, sizeof stage->account, "%s/account", stage->dir);
@@ -189,12 +189,12 @@ static int trap_main(const struct cli_context *context, int argc, char **argv)
     const char *path = NULL;
     FILE *svg = NULL;
     const struct cli_option options[] = {
-        {0, "store", CLI_URL, "URL", "the store to try it on; default: as for every command", NULL,
+        {0, "store", CLI_URL, "URL", "the store to try it on; default: as for all commands", NULL,
          own_url, &has_url},
         {0, "ttl", CLI_DURATION, "DURATION",
-         "of the workers' leases; default: 1s, or what the store grants", NULL, &stage.ttl_ms,
+         "ttl of the workers' leases; default: 1s, or what the store grants", NULL, &stage.ttl_ms,
          &ttl_given},
-        {0, "svg", CLI_TEXT, "FILE", "draw what happened, too", NULL, &path, NULL},
+        {0, "svg", CLI_TEXT, "FILE", "also draw what happened", NULL, &path, NULL},
         {.name = NULL}};
     int first = cli_parse(command, options, argc, argv, NULL);
     int exit_code;
