@@ -1,14 +1,14 @@
 /* above.c - how a nested run hears that the hold above it has ended.
  *
  * The watchdog above closes HOLDFAST_LOST_FD. Whoever started us may have closed ours, though, as
- * many programs close what they do not know: then we look in the store now and then. */
+ * many programs close what they do not know: then we inspect the lock in the store now and then. */
 #include "cli/run/run.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LOOK_MS = 1000 };
+enum { INSPECT_MS = 1000 };
 
 struct run_above {
     struct cli_condition condition; /* of stop */
@@ -20,7 +20,7 @@ struct run_above {
     bool stop;
 };
 
-struct look {
+struct inspection {
     uint64_t token;
     bool held;
 };
@@ -65,8 +65,8 @@ void run_above_end(struct run_above *above)
 
 static bool compare(const struct hf_lock_info *info, void *data)
 {
-    struct look *look = data;
-    look->held = info->held && info->token == look->token;
+    struct inspection *seen = data;
+    seen->held = info->held && info->token == seen->token;
     return false;
 }
 
@@ -74,18 +74,18 @@ static bool compare(const struct hf_lock_info *info, void *data)
 static void *watch(void *data)
 {
     struct run_above *above = data;
-    struct look look = {.token = above->token, .held = true};
+    struct inspection seen = {.token = above->token, .held = true};
     pthread_mutex_lock(&above->condition.lock);
-    while (!above->stop && look.held) {
-        struct timespec next = cli_condition_time(LOOK_MS);
+    while (!above->stop && seen.held) {
+        struct timespec next = cli_condition_time(INSPECT_MS);
         while (!above->stop && cli_condition_wait(&above->condition, &next))
             continue;
         if (above->stop)
             break;
         pthread_mutex_unlock(&above->condition.lock);
-        look.held = false;
-        if (hf_inspect(above->store, above->name, compare, &look, NULL) != HF_OK)
-            look.held = true;
+        seen.held = false;
+        if (hf_inspect(above->store, above->name, compare, &seen, NULL) != HF_OK)
+            seen.held = true;
         pthread_mutex_lock(&above->condition.lock);
     }
     pthread_mutex_unlock(&above->condition.lock);

@@ -17,9 +17,9 @@
 
 enum {
     SPARE_AFTER_MS = 100,
-    LAGS = 2,          /* the supervisor comes after one lag, then we do              */
-    LOOK_MS = 20,      /* between two looks at the plan, when its time is near ...    */
-    LOOK_MAX_MS = 1000 /* ... and at most, because it may have changed                */
+    LAGS = 2,           /* the supervisor comes after one lag, then we do              */
+    CHECK_MS = 20,      /* between two checks of the plan, when its time is near ...    */
+    CHECK_MAX_MS = 1000 /* ... and at most, because it may have changed                */
 };
 
 _Noreturn static void watch(struct run_supervisor *s, pid_t supervisor);
@@ -56,14 +56,14 @@ void run_spare_end(struct run_supervisor *s)
     s->spare = 0;
 }
 
-/* When to look again; the plan may change meanwhile. */
+/* When to check again; the plan may change meanwhile. */
 static int pause_ms(const struct run_supervisor *s, int64_t now_ns)
 {
     int64_t due_ns = hf__time_add(run_plan_of(s->page).kill_ns, LAGS * run_lag_ns(s));
     int64_t left_ms = (due_ns - now_ns) / HF__NS_PER_MS;
-    if (left_ms > LOOK_MAX_MS)
-        return LOOK_MAX_MS;
-    return left_ms < LOOK_MS ? LOOK_MS : (int)left_ms;
+    if (left_ms > CHECK_MAX_MS)
+        return CHECK_MAX_MS;
+    return left_ms < CHECK_MS ? CHECK_MS : (int)left_ms;
 }
 
 _Noreturn static void watch(struct run_supervisor *s, pid_t supervisor)
@@ -88,7 +88,7 @@ _Noreturn static void watch(struct run_supervisor *s, pid_t supervisor)
             pidfd_send_signal(lives[1].fd, SIGCONT, NULL, 0);
         if (alone && run_cgroup_remove(&s->cgroup))
             _exit(0);
-        poll(lives, 2, alone ? LOOK_MS : pause_ms(s, now_ns));
+        poll(lives, 2, alone ? CHECK_MS : pause_ms(s, now_ns));
         for (int i = 0; i < 2; i++) {
             if (lives[i].revents)
                 lives[i].fd = -1;

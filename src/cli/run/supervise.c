@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 enum {
-    WORDS_MAX = 16,       /* read from the socket at once                           */
-    KEEP_EARLY_PART = 4,  /* of the time to the first renewal: so much sooner the keeper starts */
-    KEEP_AGAIN_PART = 40, /* of the ttl: when that is tried again, if it did not work */
-    LEFTOVER_PATIENCE_MS = 200, /* most of what CMD leaves behind is just about to end    */
-    LATE_CHECK_MS = 5,          /* how often we look at a watchdog that is late              */
-    LOSS_SIZE = 128             /* bytes that say how a lock was lost                     */
+    WORDS_MAX = 16,         /* read from the socket at once                           */
+    KEEP_EARLY_PART = 4,    /* of the time to the first renewal: so much sooner the keeper starts */
+    KEEP_AGAIN_PART = 40,   /* of the ttl: when that is tried again, if it did not work */
+    LEFTOVER_NAME_MS = 200, /* most of what CMD leaves behind is just about to end    */
+    LATE_CHECK_MS = 5,      /* how often we look at a watchdog that is late              */
+    LOSS_SIZE = 128         /* bytes that say how a lock was lost                     */
 };
 
 static bool start_watchdog(struct run_supervisor *s);
@@ -370,7 +370,7 @@ static void command_exited(struct run_supervisor *s)
     s->exited = true;
     switch ((enum run_leftover)s->job->options->leftover) {
     case RUN_LEFTOVER_WAIT:
-        s->name_at_ns = hf__now_ns() + LEFTOVER_PATIENCE_MS * HF__NS_PER_MS;
+        s->name_at_ns = hf__now_ns() + LEFTOVER_NAME_MS * HF__NS_PER_MS;
         break;
     case RUN_LEFTOVER_TERM:
         run_page_order(s->page, RUN_LEFTOVERS);

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum {
-    UNSAID_MAX = 4096,      /* bytes; what a pipe takes in one piece. More is dropped         */
-    LAST_PATIENCE_MS = 1000 /* for whoever reads, when there is nothing left to do but to end */
+    UNSAID_MAX = 4096,   /* bytes; what a pipe takes in one piece. More is dropped         */
+    LAST_FLUSH_MS = 1000 /* for whoever reads, when there is nothing left to do but to end */
 };
 
 struct cli_stderr {
@@ -44,7 +44,7 @@ void cli_stderr_close(struct cli_stderr *writer)
 {
     if (!writer)
         return;
-    cli_stderr_flush(writer, LAST_PATIENCE_MS);
+    cli_stderr_flush(writer, LAST_FLUSH_MS);
     pthread_mutex_lock(&writer->condition.lock);
     bool silent = writer->unsaid_len == 0;
     writer->closing = true;
@@ -92,9 +92,9 @@ void cli_stderr_put(struct cli_stderr *writer, const char *text)
     pthread_mutex_unlock(&writer->condition.lock);
 }
 
-void cli_stderr_flush(struct cli_stderr *writer, int64_t patience_ms)
+void cli_stderr_flush(struct cli_stderr *writer, int64_t limit_ms)
 {
-    struct timespec until = cli_condition_time(patience_ms);
+    struct timespec until = cli_condition_time(limit_ms);
     pthread_mutex_lock(&writer->condition.lock);
     while (writer->unsaid_len > 0 && cli_condition_wait(&writer->condition, &until))
         continue;

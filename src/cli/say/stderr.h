@@ -19,6 +19,6 @@ int cli_stderr_fail(struct cli_stderr *writer, const struct hf_error *err);
 /* The same for a text as it is. */
 void cli_stderr_put(struct cli_stderr *writer, const char *text);
 /* Waits until everything is said, but no longer than this. */
-void cli_stderr_flush(struct cli_stderr *writer, int64_t patience_ms);
+void cli_stderr_flush(struct cli_stderr *writer, int64_t limit_ms);
 
 #endif /* HF_CLI_SAY_STDERR_H */

@@ -2,7 +2,7 @@
  *
  * A name server or a server that does not answer holds us up for seconds, in code that knows
  * nothing of our signals. There is nothing to give back yet, so whoever is told to end ends: a
- * timer looks for the signal now and then. A thread would look better, but cost every run more than
+ * timer checks for the signal now and then. A thread would be nicer, but cost every run more than
  * all that the embedded store does. */
 #include "cli/take/take.h"
 
@@ -12,19 +12,19 @@
 #include <unistd.h>
 
 enum {
-    FIRST_LOOK_MS = 200, /* most stores are open by then */
-    LOOK_MS = 100
+    FIRST_CHECK_MS = 200, /* most stores are open by then */
+    CHECK_MS = 100
 };
 
-static void look(int number, siginfo_t *info, void *context);
+static void check_signal(int number, siginfo_t *info, void *context);
 
 void take_startup_begin(struct take_startup *startup, int signal_fd, void (*last_words)(int number))
 {
-    struct sigaction action = {.sa_sigaction = look, .sa_flags = SA_SIGINFO | SA_RESTART};
+    struct sigaction action = {.sa_sigaction = check_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
     struct sigevent event = {
         .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN, .sigev_value.sival_ptr = startup};
-    struct itimerspec when = {.it_value.tv_nsec = FIRST_LOOK_MS * HF__NS_PER_MS,
-                              .it_interval.tv_nsec = LOOK_MS * HF__NS_PER_MS};
+    struct itimerspec when = {.it_value.tv_nsec = FIRST_CHECK_MS * HF__NS_PER_MS,
+                              .it_interval.tv_nsec = CHECK_MS * HF__NS_PER_MS};
     startup->signal_fd = signal_fd;
     startup->last_words = last_words;
     startup->watched = timer_create(CLOCK_MONOTONIC, &event, &startup->timer) == 0;
@@ -42,7 +42,7 @@ void take_startup_end(struct take_startup *startup)
     sigaction(SIGRTMIN, &startup->before, NULL);
 }
 
-static void look(int number, siginfo_t *info, void *context)
+static void check_signal(int number, siginfo_t *info, void *context)
 {
     const struct take_startup *startup = info->si_value.sival_ptr;
     int error = errno;

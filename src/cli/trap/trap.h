@@ -10,7 +10,8 @@ enum { TRAP_START = 100, TRAP_DEPOSIT_1 = 10, TRAP_DEPOSIT_2 = 20 }; /* the acco
 
 enum {
     TRAP_PATH_SIZE = 4096,
-    TRAP_PATIENCE_MS = 20000 /* how much longer than the ttl worker 2 waits, and we for a worker */
+    TRAP_EXTRA_WAIT_MS =
+        20000 /* how much longer than the ttl worker 2 waits, and we for a worker */
 };
 
 struct trap_stage {

@@ -57,7 +57,7 @@ static enum hf_status take(struct hands *hands, struct trap_answer *answer, stru
 {
     struct hf_acquire_options options = {.size = sizeof options,
                                          .ttl_ms = (uint32_t)hands->stage->ttl_ms,
-                                         .wait_ms = hands->stage->ttl_ms + TRAP_PATIENCE_MS};
+                                         .wait_ms = hands->stage->ttl_ms + TRAP_EXTRA_WAIT_MS};
     enum hf_status status = hf_open(hands->stage->url, &hands->store, err);
 
     if (status == HF_OK)
@@ -77,7 +77,8 @@ static struct hf_fence_pass show_token(const struct hands *hands)
 }
 
 /* Enters the fence before the first read, and looks at the lease after it: still valid. */
-static enum hf_status look(struct hands *hands, struct trap_answer *answer, struct hf_error *err)
+static enum hf_status enter_and_read(struct hands *hands, struct trap_answer *answer,
+                                     struct hf_error *err)
 {
     struct hf_fence_pass pass = show_token(hands);
     enum hf_status status = HF_OK;
@@ -114,7 +115,7 @@ static void work(const struct trap_stage *stage, long deposit, int orders, int a
         if (order == TRAP_ORDER_TAKE)
             answer.status = take(&hands, &answer, &err);
         else if (order == TRAP_ORDER_READ)
-            answer.status = look(&hands, &answer, &err);
+            answer.status = enter_and_read(&hands, &answer, &err);
         else
             answer.status = put(&hands, &err);
         memcpy(answer.text, err.text, sizeof answer.text);
@@ -180,11 +181,11 @@ enum hf_status trap_tell(const struct trap_stage *stage, struct trap_worker *wor
     enum { ANSWER, STOP, COUNT };
     struct pollfd fds[COUNT] = {[ANSWER] = {.fd = worker->answers, .events = POLLIN},
                                 [STOP] = {.fd = stage->stop_fd, .events = POLLIN}};
-    int64_t patience_ms = stage->ttl_ms + 2 * TRAP_PATIENCE_MS;
+    int64_t limit_ms = stage->ttl_ms + 2 * TRAP_EXTRA_WAIT_MS;
     char byte = (char)order;
 
     if (write(worker->orders, &byte, 1) == 1 &&
-        hf__poll_until(fds, COUNT, hf__now_ns() + patience_ms * HF__NS_PER_MS) > 0) {
+        hf__poll_until(fds, COUNT, hf__now_ns() + limit_ms * HF__NS_PER_MS) > 0) {
         if (fds[STOP].revents != 0)
             return hf__fail(err, HF_CANCELLED, "told to stop");
         if (read(worker->answers, answer, sizeof *answer) == (ssize_t)sizeof *answer) {
