@@ -33,6 +33,8 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
     begin_limit(take, wait_ms);
     take_startup_begin(&startup, take->signal_fd, take->last_words);
     enum hf_status status = hf_open_waiting(url, &options, &take->store, err);
+    if (status == HF_OK && err->text[0] != '\0')
+        cli_stderr_say(take->writer, "warning: %s", err->text);
     if (status == HF_OK && take->on_open)
         take->on_open(take);
     take_startup_end(&startup);
