@@ -26,23 +26,23 @@ struct course {
     enum hf_status status; /* why the last try failed */
 };
 
-/* Idle lines that were heard from last before a request that was not answered: their connections
+/* Idle handles that were heard from last before a request that was not answered: their connections
  * may be just as dead. Takes them out. Lock held. */
-static struct ec_line *cut_silent(struct ec_store *store)
+static struct ec_http *cut_silent(struct ec_store *store)
 {
-    struct ec_line **at = &store->lines;
-    struct ec_line *silent = NULL;
+    struct ec_http **at = &store->http;
+    struct ec_http *silent = NULL;
 
     while (*at != NULL) {
-        struct ec_line *line = *at;
+        struct ec_http *http = *at;
 
-        if (line->busy || line->heard_ns > store->silent_ns) {
-            at = &line->next;
+        if (http->busy || http->heard_ns > store->silent_ns) {
+            at = &http->next;
             continue;
         }
-        *at = line->next;
-        line->next = silent;
-        silent = line;
+        *at = http->next;
+        http->next = silent;
+        silent = http;
     }
     return silent;
 }
@@ -56,55 +56,55 @@ static void note_silence(struct ec_store *store, int64_t sent_at_ns)
     (void)pthread_mutex_unlock(&store->lock);
 }
 
-struct ec_line *ec_line_take(struct ec_store *store)
+struct ec_http *ec_http_take(struct ec_store *store)
 {
-    struct ec_line *silent;
-    struct ec_line *line;
+    struct ec_http *silent;
+    struct ec_http *http;
 
     (void)pthread_mutex_lock(&store->lock);
     silent = cut_silent(store);
-    for (line = store->lines; line != NULL && line->busy;)
-        line = line->next;
-    if (line != NULL)
-        line->busy = true;
+    for (http = store->http; http != NULL && http->busy;)
+        http = http->next;
+    if (http != NULL)
+        http->busy = true;
     (void)pthread_mutex_unlock(&store->lock);
     while (silent != NULL) {
-        struct ec_line *next = silent->next;
+        struct ec_http *next = silent->next;
 
-        ec_line_close(silent, false);
+        ec_http_close(silent, false);
         silent = next;
     }
-    if (line != NULL || (line = ec_line_open(store->base.host, &store->url)) == NULL)
-        return line;
-    line->busy = true;
+    if (http != NULL || (http = ec_http_open(store->base.host, &store->url)) == NULL)
+        return http;
+    http->busy = true;
     (void)pthread_mutex_lock(&store->lock);
-    line->next = store->lines;
-    store->lines = line;
+    http->next = store->http;
+    store->http = http;
     (void)pthread_mutex_unlock(&store->lock);
-    return line;
+    return http;
 }
 
-void ec_line_give(struct ec_store *store, struct ec_line *line)
+void ec_http_give(struct ec_store *store, struct ec_http *http)
 {
-    struct ec_line **at = &store->lines;
+    struct ec_http **at = &store->http;
     size_t idle = 0;
     bool drop;
 
-    if (!line->draining)
-        ec_line_end(line);
+    if (!http->draining)
+        ec_http_end(http);
     (void)pthread_mutex_lock(&store->lock);
-    for (const struct ec_line *other = store->lines; other != NULL; other = other->next)
+    for (const struct ec_http *other = store->http; other != NULL; other = other->next)
         idle += !other->busy;
-    drop = idle >= EC_IDLE_LINES_MAX;
+    drop = idle >= EC_IDLE_HTTP_MAX;
     if (drop) {
-        while (*at != line)
+        while (*at != http)
             at = &(*at)->next;
-        *at = line->next;
+        *at = http->next;
     }
-    line->busy = false;
+    http->busy = false;
     (void)pthread_mutex_unlock(&store->lock);
     if (drop)
-        ec_line_close(line, false);
+        ec_http_close(http, false);
 }
 
 void ec_where(struct ec_store *store, char endpoint[EC_ENDPOINT_MAX], char auth[EC_AUTH_MAX])
@@ -147,19 +147,19 @@ static enum hf_status fail_about(const struct ec_store *store, const struct ec_c
 
 /* What libcurl could not do, for a person. */
 static enum hf_status explain_failure(const struct ec_store *store, const struct ec_call *call,
-                                      const struct ec_line *line, const char *endpoint,
+                                      const struct ec_http *http, const char *endpoint,
                                       struct hf_error *err)
 {
-    const char *detail = line->detail[0] != '\0' ? line->detail : curl_easy_strerror(line->code);
+    const char *detail = http->detail[0] != '\0' ? http->detail : curl_easy_strerror(http->code);
     bool alert = strstr(detail, " alert ") != NULL; /* of TLS; a host's name has no spaces */
     char what[200];
 
-    if (line->code == CURLE_PEER_FAILED_VERIFICATION)
+    if (http->code == CURLE_PEER_FAILED_VERIFICATION)
         (void)snprintf(what, sizeof what,
                        "the server's certificate is not to be trusted: %.80s; "
                        "check the host name and ca=",
                        detail);
-    else if (line->code == CURLE_SSL_CERTPROBLEM || line->code == CURLE_SSL_CACERT_BADFILE)
+    else if (http->code == CURLE_SSL_CERTPROBLEM || http->code == CURLE_SSL_CACERT_BADFILE)
         (void)snprintf(what, sizeof what,
                        "a certificate or key of ours is of no use: %.80s; check "
                        "ca=, cert= and key=",
@@ -169,12 +169,12 @@ static enum hf_status explain_failure(const struct ec_store *store, const struct
                        "the server refuses our certificate (%.70s); check cert= "
                        "and key=",
                        detail);
-    else if (line->code == CURLE_SSL_CONNECT_ERROR)
+    else if (http->code == CURLE_SSL_CONNECT_ERROR)
         (void)snprintf(what, sizeof what, "no TLS with %.60s: %.80s", endpoint, detail);
     else
         (void)snprintf(what, sizeof what, "no answer from %.60s: %.80s", endpoint, detail);
-    if (line->code == CURLE_PEER_FAILED_VERIFICATION || line->code == CURLE_SSL_CERTPROBLEM ||
-        line->code == CURLE_SSL_CACERT_BADFILE || alert)
+    if (http->code == CURLE_PEER_FAILED_VERIFICATION || http->code == CURLE_SSL_CERTPROBLEM ||
+        http->code == CURLE_SSL_CACERT_BADFILE || alert)
         return fail_about(store, call, HF_DENIED, what, err);
     return fail_about(store, call, HF_UNREACHABLE, what, err);
 }
@@ -197,7 +197,7 @@ static bool same_cluster(struct ec_store *store, const cJSON *json)
 }
 
 /* {"error":..., "message":..., "code":N}, or inside {"error":{...}} for streams. */
-static enum ec_verdict judge(const struct ec_line *line, const cJSON *json, char *message,
+static enum ec_verdict judge(const struct ec_http *http, const cJSON *json, char *message,
                              size_t size)
 {
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(json, "error");
@@ -209,17 +209,17 @@ static enum ec_verdict judge(const struct ec_line *line, const cJSON *json, char
         code = ec_answer_number(where, "grpc_code");
     if (json == NULL) {
         char raw[160];
-        size_t len = line->len < sizeof raw - 1 ? line->len : sizeof raw - 1;
+        size_t len = http->len < sizeof raw - 1 ? http->len : sizeof raw - 1;
 
         if (len > 0)
-            memcpy(raw, line->body, len);
+            memcpy(raw, http->body, len);
         raw[len] = '\0';
         raw[strcspn(raw, "\r\n")] = '\0';
         hf__copy_printable(message, size, raw[0] != '\0' ? raw : "an answer that is no JSON");
     } else {
         hf__copy_printable(message, size, text != NULL ? text : error != NULL ? "an error" : "");
     }
-    return ec_verdict(line->http_status, code, message);
+    return ec_verdict(http->http_status, code, message);
 }
 
 /* How long this try may take. */
@@ -242,14 +242,14 @@ static int64_t try_until_ns(const struct ec_store *store, const struct ec_call *
 }
 
 /* One answered try. True: the call is over, with *status. */
-static bool answered(struct ec_store *store, const struct ec_call *call, struct ec_line *line,
+static bool answered(struct ec_store *store, const struct ec_call *call, struct ec_http *http,
                      struct course *course, unsigned serial, struct ec_answer *out,
                      enum ec_verdict *verdict, struct hf_error *err)
 {
     char message[160];
-    cJSON *json = ec_answer_parse(line->body, line->len);
+    cJSON *json = ec_answer_parse(http->body, http->len);
 
-    *verdict = judge(line, json, message, sizeof message);
+    *verdict = judge(http, json, message, sizeof message);
     if (*verdict == EC_FINE && !ec_answer_is_etcd(json)) {
         *verdict = EC_UNSURE;
         hf__copy_printable(message, sizeof message, "an answer that is not etcd's");
@@ -280,14 +280,14 @@ static bool answered(struct ec_store *store, const struct ec_call *call, struct 
 
 /* One try that was not answered. True: the call is over. */
 static bool unanswered(struct ec_store *store, const struct ec_call *call,
-                       const struct ec_line *line, enum ec_fate fate, const char *endpoint,
+                       const struct ec_http *http, enum ec_fate fate, const char *endpoint,
                        struct course *course, enum ec_verdict *verdict, struct hf_error *err)
 {
-    course->status = explain_failure(store, call, line, endpoint, err);
-    *verdict = line->code == CURLE_WRITE_ERROR ? EC_TOO_LONG : EC_UNSURE;
+    course->status = explain_failure(store, call, http, endpoint, err);
+    *verdict = http->code == CURLE_WRITE_ERROR ? EC_TOO_LONG : EC_UNSURE;
     if (*verdict == EC_TOO_LONG && call->may_shrink)
         return true;
-    if (line->cancelled) {
+    if (http->cancelled) {
         course->status = fail_about(store, call, HF_CANCELLED, "cancelled", err);
         if (fate == EC_NO_ANSWER && !call->repeatable)
             course->status = HF_UNKNOWN;
@@ -298,14 +298,14 @@ static bool unanswered(struct ec_store *store, const struct ec_call *call,
     if (fate == EC_NOT_SENT)
         return ++course->unsent >= store->url.endpoint_count;
     course->unsent = 0;
-    course->silent = line->code == CURLE_OPERATION_TIMEDOUT;
+    course->silent = http->code == CURLE_OPERATION_TIMEDOUT;
     if (!call->repeatable)
         course->status = HF_UNKNOWN;
     return !call->repeatable;
 }
 
 /* One try at one server. True: the call is over. */
-static bool try_once(struct ec_store *store, const struct ec_call *call, struct ec_line *line,
+static bool try_once(struct ec_store *store, const struct ec_call *call, struct ec_http *http,
                      struct course *course, struct ec_answer *out, enum ec_verdict *verdict,
                      struct hf_error *err)
 {
@@ -326,17 +326,22 @@ static bool try_once(struct ec_store *store, const struct ec_call *call, struct 
     connect_ms = (patience.deadline_ns - out->sent_at_ns) / HF__NS_PER_MS;
     if (!alone && connect_ms > CONNECT_MS)
         connect_ms = CONNECT_MS;
-    fate = ec_line_post(line, endpoint, call->path, call->body->data, call->body->len, auth,
+    fate = ec_http_post(http,
+                        &(struct ec_post){.endpoint = endpoint,
+                                          .path = call->path,
+                                          .json = call->body->data,
+                                          .json_len = call->body->len,
+                                          .auth = auth},
                         &patience, connect_ms);
     explicit_bzero(auth, sizeof auth);
     if (fate == EC_ANSWERED) {
         course->unsent = 0;
-        if (answered(store, call, line, course, serial, out, verdict, err))
+        if (answered(store, call, http, course, serial, out, verdict, err))
             return true;
         if (*verdict == EC_SIGN_IN)
             return false; /* the same server, with the new token */
     } else {
-        bool over = unanswered(store, call, line, fate, endpoint, course, verdict, err);
+        bool over = unanswered(store, call, http, fate, endpoint, course, verdict, err);
 
         if (course->silent)
             note_silence(store, out->sent_at_ns);
@@ -360,7 +365,7 @@ enum hf_status ec_call(struct ec_store *store, const struct ec_call *call, struc
 {
     struct course course = {.status = HF_UNREACHABLE};
     enum ec_verdict ignored = EC_UNSURE;
-    struct ec_line *line;
+    struct ec_http *http;
     bool over = false;
 
     if (verdict == NULL)
@@ -369,21 +374,21 @@ enum hf_status ec_call(struct ec_store *store, const struct ec_call *call, struc
     out->json = NULL;
     if (call->body->cut)
         return fail_about(store, call, HF_INVALID, "the request is too long", err);
-    line = ec_line_take(store);
-    if (line == NULL)
+    http = ec_http_take(store);
+    if (http == NULL)
         return hf__nomem(err);
     for (int round = 0; round < ROUNDS_MAX && !over; round++) {
         if (course.silent) { /* not on a connection of the same age */
-            ec_line_give(store, line);
-            if ((line = ec_line_take(store)) == NULL)
+            ec_http_give(store, http);
+            if ((http = ec_http_take(store)) == NULL)
                 return hf__nomem(err);
             course.silent = false;
         }
-        over = try_once(store, call, line, &course, out, verdict, err);
+        over = try_once(store, call, http, &course, out, verdict, err);
         if (!over && store->base.host->now_ns() >= call->patience.deadline_ns)
             over = true;
     }
-    ec_line_give(store, line);
+    ec_http_give(store, http);
     if (course.status == HF_OK && out->json == NULL) /* signed in, and then time was up */
         course.status = fail_about(store, call, HF_UNREACHABLE, "etcd did not answer in time", err);
     if (course.status == HF_UNKNOWN)

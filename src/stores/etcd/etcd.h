@@ -10,24 +10,24 @@
  *   holds.c    which key of ours is on which lease; known.c the same for many threads
  *   listen.c   hears when a key of ours is deleted; watch.c how
  *   call.c     one request and its answer, by whichever server
- *   line.c     one HTTP exchange; text.c, answer.c, record.c what is in it; verdict.c errors
+ *   http.c     one HTTP exchange; text.c, answer.c, record.c what is in it; verdict.c errors
  */
 #ifndef HF_STORES_ETCD_ETCD_H
 #define HF_STORES_ETCD_ETCD_H
 
 #include "stores/etcd/answer.h"
 #include "stores/etcd/holds.h"
-#include "stores/etcd/line.h"
+#include "stores/etcd/http.h"
 #include "stores/etcd/text.h"
 #include "stores/etcd/verdict.h"
 #include <pthread.h>
 
 enum {
-    EC_CLASSES_MAX = 32,    /* ttl classes with a lease at a time            */
-    EC_IDLE_LINES_MAX = 16, /* lines kept for later                          */
-    EC_WAIT_LEASE_S = 5,    /* the ttl of the lease that waiters' keys are on */
-    EC_WAIT_TTL_MS = 3500,  /* the part of it that a waiter may count on     */
-    EC_UNDO_MS = 3000       /* what taking back what we put may take         */
+    EC_CLASSES_MAX = 32,   /* ttl classes with a lease at a time            */
+    EC_IDLE_HTTP_MAX = 16, /* handles kept for later                        */
+    EC_WAIT_LEASE_S = 5,   /* the ttl of the lease that waiters' keys are on */
+    EC_WAIT_TTL_MS = 3500, /* the part of it that a waiter may count on     */
+    EC_UNDO_MS = 3000      /* what taking back what we put may take         */
 };
 
 /* What a shared lease is for. */
@@ -52,7 +52,7 @@ struct ec_store {
     struct ec_url url;
 
     pthread_mutex_t lock; /* guards what follows; never held across a request */
-    struct ec_line *lines;
+    struct ec_http *http;
     size_t at; /* the endpoint to ask */
     char auth[EC_AUTH_MAX];
     unsigned auth_serial; /* counts tokens, so that two threads do not both fetch one */
@@ -92,8 +92,8 @@ enum hf_status ec_call(struct ec_store *store, const struct ec_call *call, struc
                        enum ec_verdict *verdict, struct hf_error *err);
 void ec_answer_release(struct ec_answer *answer);
 
-struct ec_line *ec_line_take(struct ec_store *store);
-void ec_line_give(struct ec_store *store, struct ec_line *line);
+struct ec_http *ec_http_take(struct ec_store *store);
+void ec_http_give(struct ec_store *store, struct ec_http *http);
 /* Copies the current endpoint and auth token for a watch. */
 void ec_where(struct ec_store *store, char endpoint[EC_ENDPOINT_MAX], char auth[EC_AUTH_MAX]);
 /* That endpoint did not do: the next one, if it is still the current. */

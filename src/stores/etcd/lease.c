@@ -296,16 +296,19 @@ void ec_lease_drop(struct ec_store *store, int64_t id)
     char endpoint[EC_ENDPOINT_MAX];
     char auth[EC_AUTH_MAX];
     struct ec_text body;
-    struct ec_line *line = ec_line_take(store);
+    struct ec_post post = {
+        .endpoint = endpoint, .path = "/v3/lease/revoke", .json = body.data, .auth = auth};
+    struct ec_http *http = ec_http_take(store);
 
-    if (line == NULL)
+    if (http == NULL)
         return;
     ec_text_clear(&body);
     ec_text_add(&body, "{\"ID\":\"%" PRId64 "\"}", id);
     ec_where(store, endpoint, auth);
-    ec_line_send(line, endpoint, "/v3/lease/revoke", body.data, body.len, auth, DROP_MS);
+    post.json_len = body.len;
+    ec_http_send(http, &post, DROP_MS);
     explicit_bzero(auth, sizeof auth);
-    ec_line_give(store, line);
+    ec_http_give(store, http);
 }
 
 void ec_lease_retire(struct ec_store *store, int64_t id)

@@ -53,7 +53,7 @@ static struct ec_listener *listener_open(void)
     return NULL;
 }
 
-/* The line of its watch is the store's, and closed with the others. */
+/* The HTTP handle of its watch is the store's, and closed with the others. */
 void ec_listener_close(struct ec_store *store)
 {
     if (store->listener != NULL)
@@ -221,7 +221,7 @@ static size_t ranges_of(const struct ec_cover *cover, struct ec_range *out, char
 
 static void end_watch(struct ec_store *store, struct ec_listener *l)
 {
-    if (l->watch.line != NULL)
+    if (l->watch.http != NULL)
         ec_watch_close(store, &l->watch);
     l->standing = false;
 }
@@ -318,7 +318,7 @@ static bool wait_for_news(struct ec_store *store, struct ec_listener *l)
     eventfd_t ignored;
     bool standing = l->standing;
 
-    if (l->watch.line != NULL)
+    if (l->watch.http != NULL)
         heard = ec_watch_listen(&l->watch, &patience);
     else
         (void)hf__poll_until(&either, 1, l->open_ns);
@@ -343,7 +343,7 @@ static void follow(struct ec_store *store, struct ec_listener *l)
     char endpoint[EC_ENDPOINT_MAX];
     char auth[EC_AUTH_MAX];
 
-    if (l->watch.line == NULL)
+    if (l->watch.http == NULL)
         return;
     ec_where(store, endpoint, auth);
     explicit_bzero(auth, sizeof auth);

@@ -74,7 +74,7 @@ enum hf_status ec_wait(struct ec_try *t, struct hf_grant *grant, struct hf_error
         else
             status = stand(t, &p, grant, err);
     }
-    if (p.watch.line != NULL)
+    if (p.watch.http != NULL)
         ec_watch_close(t->store, &p.watch);
     return status == HF_OK ? HF_OK : leave(t, &p, status, err);
 }
@@ -95,9 +95,9 @@ static void note_line(struct ec_try *t, struct place *p, const struct ec_look *l
     p->own = look->own;
     p->lease = look->own.lease;
     p->first = !look->before_there;
-    if (!same && p->watch.line != NULL)
+    if (!same && p->watch.http != NULL)
         ec_watch_close(t->store, &p->watch);
-    if (!same || p->watch.line == NULL)
+    if (!same || p->watch.http == NULL)
         p->seen = look->revision;
     p->before = look->before;
 }
@@ -299,7 +299,7 @@ static void listen_for_end(struct ec_try *t, struct place *p)
         patience.deadline_ns = t->claim->wait_until_ns;
     if (patience.deadline_ns > p->look_ns)
         patience.deadline_ns = p->look_ns;
-    if (p->watch.line != NULL || ec_watch_open(t->store, &p->watch, &p->before, p->seen + 1))
+    if (p->watch.http != NULL || ec_watch_open(t->store, &p->watch, &p->before, p->seen + 1))
         heard = ec_watch_listen(&p->watch, &patience);
     if (heard == EC_HEARD_NOTHING)
         return;
@@ -310,7 +310,7 @@ static void listen_for_end(struct ec_try *t, struct place *p)
         ec_turn_away(t->store, p->watch.endpoint);
         pause_for(t);
     }
-    if (p->watch.line != NULL)
+    if (p->watch.http != NULL)
         ec_watch_close(t->store, &p->watch);
 }
 
