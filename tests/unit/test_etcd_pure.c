@@ -3,9 +3,9 @@
 #include "stores/etcd/answer.h"
 #include "stores/etcd/base64.h"
 #include "stores/etcd/holds.h"
-#include "stores/etcd/listen.h"
+#include "stores/etcd/listener.h"
 #include "stores/etcd/text.h"
-#include "stores/etcd/verdict.h"
+#include "stores/etcd/errors.h"
 
 #include "../support/check.h"
 #include <stdio.h>
@@ -133,7 +133,7 @@ static void test_keys(void **state)
                      "p/a\x1f"
                      "0123",
                      8) == 0 &&
-              keys.line_len == 4 && memcmp(keys.line_end, "p/a ", 4) == 0,
+              keys.queue_len == 4 && memcmp(keys.queue_end, "p/a ", 4) == 0,
           "the keys of a lock");
     memcpy(kv.key, keys.own, keys.own_len);
     kv.key_len = keys.own_len;

@@ -83,6 +83,9 @@ bool ec_http_begin(struct ec_http *http, const struct ec_post *post, ec_sink_fn 
 /* Works on it until *stop is set by the sink (true), or the answer ended (false), or time is up or
  * the call cancelled (true). */
 bool ec_http_work(struct ec_http *http, const struct ec_patience *patience, const bool *stop);
+/* Why the last request was not answered, for a person. HF_DENIED: certificates; HF_UNREACHABLE. */
+enum hf_status ec_http_explain(const struct ec_http *http, const char *endpoint, char *out,
+                               size_t size);
 /* Ends whatever is under way. */
 void ec_http_end(struct ec_http *http);
 

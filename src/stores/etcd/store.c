@@ -1,7 +1,7 @@
-/* etcd.c - the etcd store: its table of operations, opening and closing. */
+/* store.c - the etcd store: its table of operations, opening and closing. */
 #include "stores/etcd/etcd.h"
 #include "base/base.h"
-#include "stores/etcd/listen.h"
+#include "stores/etcd/listener.h"
 
 #include <stdlib.h>
 #include <string.h>

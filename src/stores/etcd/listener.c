@@ -1,5 +1,5 @@
-/* listen.c - hears when a key of ours is deleted. All but what says "Lock held" is the keeper's. */
-#include "stores/etcd/listen.h"
+/* listener.c - hears when a key of ours is deleted. All but what says "Lock held" is the keeper's. */
+#include "stores/etcd/listener.h"
 #include "base/base.h"
 
 #include <stdlib.h>
