@@ -11,27 +11,27 @@ static struct zk_patience patience_of(const struct hf_claim *claim)
     return (struct zk_patience){.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
 }
 
-/* Reads the child of the claim, if it is the first in line: ZOK; ZNONODE: it is not. *stood tells
- * whether there is anybody in line. */
+/* Reads the child of the claim, if it is the first: ZOK; ZNONODE: it is not. *stood tells
+ * whether there is anybody at all. */
 static int read_first(struct zk_session *session, const struct hf_claim *claim, char *data,
                       struct Stat *stat, bool *stood)
 {
     struct zk_patience patience = patience_of(claim);
-    struct zk_line line;
-    int rc = zk_read_line(session, claim->name, true, &patience, &line);
+    struct zk_queue queue;
+    int rc = zk_read_queue(session, claim->name, true, &patience, &queue);
 
-    *stood = line.count > 0;
-    if (rc == ZOK && (line.count == 0 || zk_line_find(&line, claim->owner) != 0))
+    *stood = queue.count > 0;
+    if (rc == ZOK && (queue.count == 0 || zk_queue_find(&queue, claim->owner) != 0))
         rc = ZNONODE;
     if (rc == ZOK)
-        rc = zk_read_child(session, claim->name, line.at[0].name, &patience, data, stat);
-    zk_line_release(&line);
+        rc = zk_read_child(session, claim->name, queue.at[0].name, &patience, data, stat);
+    zk_queue_release(&queue);
     return rc;
 }
 
 /* A hold that is not in our table: another process's, or none. */
-static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim *claim,
-                                   struct hf_grant *grant, struct hf_error *err)
+static enum hf_status inspect(struct zk_store *store, const struct hf_claim *claim,
+                              struct hf_grant *grant, struct hf_error *err)
 {
     struct zk_patience patience = patience_of(claim);
     struct zk_session *session;
@@ -184,7 +184,7 @@ enum hf_status zk_renew(struct hf_store_base *base, const struct hf_claim *claim
     enum hf_status status;
 
     if (!zk_holds_find(store, claim, &r.hold))
-        return look_at_line(store, claim, grant, err);
+        return inspect(store, claim, grant, err);
     status = check(store, claim, &r.hold, grant, err);
     if (status == HF_OK)
         status = renew_own(store, claim, &r, grant, err);
@@ -249,14 +249,14 @@ enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *
 
 /* Whether the child of a delete that was not answered is still there: then it was not executed, and
  * will not be, because the leader refuses what the old connection still had in its pipes. */
-static int look_for_own(const struct zk_hold *hold, const struct zk_patience *patience)
+static int read_own(const struct zk_hold *hold, const struct zk_patience *patience)
 {
-    struct zk_line line;
-    int rc = zk_read_line(hold->session, hold->name, true, patience, &line);
+    struct zk_queue queue;
+    int rc = zk_read_queue(hold->session, hold->name, true, patience, &queue);
 
-    if (rc == ZOK && zk_line_find(&line, hold->owner) == line.count)
+    if (rc == ZOK && zk_queue_find(&queue, hold->owner) == queue.count)
         rc = ZNONODE;
-    zk_line_release(&line);
+    zk_queue_release(&queue);
     return rc;
 }
 
@@ -274,7 +274,7 @@ static int delete_own(const struct zk_hold *hold, const struct zk_patience *pati
         if (status != HF_OK)
             return asked ? ZK_GIVEN_UP : ZCONNECTIONLOSS;
         if (asked)
-            rc = look_for_own(hold, patience);
+            rc = read_own(hold, patience);
         if (rc == ZNONODE)
             return ZOK; /* by the request that was not answered */
         if (rc == ZOK)
@@ -300,7 +300,7 @@ enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *cla
     late = base->host->now_ns() >= hold.end_ns;
     rc = delete_own(&hold, &patience);
     if (rc == ZOK)
-        zk_remember(store, &hold);
+        zk_last_release_note(store, &hold);
     if (rc == ZOK && !late)
         status = hf__ok(err);
     else if (late || rc == ZNONODE || zk_session_dead(hold.session))

@@ -77,7 +77,7 @@ int zk_delete(struct zk_session *session, const char *path, const struct zk_pati
     return rc;
 }
 
-int zk_ask_line(struct zk_session *session, const char *name, struct zk_request *request)
+int zk_ask_queue(struct zk_session *session, const char *name, struct zk_request *request)
 {
     char path[ZK_PATH_MAX];
 
@@ -123,10 +123,10 @@ int zk_read_child(struct zk_session *session, const char *name, const char *chil
     return rc;
 }
 
-int zk_order_line(struct zk_session *session, const char *name, const struct zk_names *names,
-                  const struct zk_patience *patience, struct zk_line *out)
+int zk_order_queue(struct zk_session *session, const char *name, const struct zk_names *names,
+                   const struct zk_patience *patience, struct zk_queue *out)
 {
-    if (names->count > ZK_CONTENDERS_MAX || !zk_line_init(out, names))
+    if (names->count > ZK_CONTENDERS_MAX || !zk_queue_init(out, names))
         return ZK_NOMEM;
     if (!out->unsure)
         return ZOK;
@@ -137,24 +137,24 @@ int zk_order_line(struct zk_session *session, const char *name, const struct zk_
         if (rc == ZNONODE)
             continue;
         if (rc != ZOK) {
-            zk_line_release(out);
+            zk_queue_release(out);
             return rc;
         }
         out->at[i].czxid = stat.czxid;
     }
-    zk_line_sort_czxid(out);
+    zk_queue_sort_czxid(out);
     return ZOK;
 }
 
-int zk_read_line(struct zk_session *session, const char *name, bool synced,
-                 const struct zk_patience *patience, struct zk_line *out)
+int zk_read_queue(struct zk_session *session, const char *name, bool synced,
+                  const struct zk_patience *patience, struct zk_queue *out)
 {
     struct zk_request *sync = synced ? zk_request_new() : NULL;
     struct zk_request *children = zk_request_new();
     char path[ZK_PATH_MAX];
     int rc = ZOK;
 
-    *out = (struct zk_line){0};
+    *out = (struct zk_queue){0};
     if (children == NULL || (synced && sync == NULL))
         rc = ZK_NOMEM;
     else if (!zk_lock_path(session->store, name, path))
@@ -168,7 +168,7 @@ int zk_read_line(struct zk_session *session, const char *name, bool synced,
     if (rc == ZOK)
         rc = zk_request_wait(children, patience);
     if (rc == ZOK)
-        rc = zk_order_line(session, name, &children->names, patience, out);
+        rc = zk_order_queue(session, name, &children->names, patience, out);
     if (rc == ZNONODE) /* no container: nobody is there */
         rc = ZOK;
     zk_request_unref(sync);

@@ -1,5 +1,5 @@
 /* session.c - one session, and who listens to it. How long a lease may rely on it: margin.h. */
-#include "stores/zookeeper/seal.h"
+#include "stores/zookeeper/cloexec.h"
 #include "stores/zookeeper/zookeeper.h"
 
 #include <stdlib.h>
@@ -123,7 +123,7 @@ static void on_event(zhandle_t *handle, int type, int state, const char *path, v
     struct zk_session *session = context;
 
     if (type == ZOO_SESSION_EVENT && state == ZOO_CONNECTED_STATE)
-        zk_seal_socket(handle);
+        zk_cloexec_socket(handle);
     if (type == ZOO_SESSION_EVENT) /* its pulse is the reaper's business */
         (void)eventfd_write(session->store->reaper_fd, 1);
     pthread_mutex_lock(&session->lock);

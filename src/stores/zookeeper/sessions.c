@@ -2,7 +2,7 @@
  * missing.
  */
 #include "stores/zookeeper/probe.h"
-#include "stores/zookeeper/seal.h"
+#include "stores/zookeeper/cloexec.h"
 #include "stores/zookeeper/zookeeper.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ static enum hf_status start(struct zk_store *store, uint32_t asked_ms, const cha
                         "store %.120s: none of its hosts has an address; are the names right?",
                         store->url.shown);
     }
-    zk_seal_pipes(&before);
+    zk_cloexec_pipes(&before);
     /* Otherwise it asks for the hosts' addresses whenever it wakes: slow, and whoever forks at that
      * moment has a child in which getaddrinfo(3) never returns. */
     (void)zoo_set_servers_resolution_delay(session->handle, -1);
@@ -251,8 +251,8 @@ enum hf_status zk_session_get(struct zk_store *store, uint32_t ttl_ms, const cha
         }
         if (status == HF_OK) {
             /* The event may come later than the connection; whoever forks next must not wait. */
-            if (!atomic_exchange(&(*out)->sealed, true))
-                zk_seal_socket((*out)->handle);
+            if (!atomic_exchange(&(*out)->cloexec, true))
+                zk_cloexec_socket((*out)->handle);
             return HF_OK;
         }
         if (status == HF_UNREACHABLE && zk_turned_away((*out)->handle))

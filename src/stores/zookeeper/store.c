@@ -1,4 +1,4 @@
-/* zookeeper.c - the ZooKeeper store: its table of operations, opening and closing. */
+/* store.c - the ZooKeeper store: its table of operations, opening and closing. */
 #include "stores/zookeeper/zookeeper.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ const struct hf_store_plugin *hf_store_plugin(void)
     return &plugin;
 }
 
-/* Connects, and looks at the root, so that a wrong password is told now. */
+/* Connects, and found at the root, so that a wrong password is told now. */
 static enum hf_status meet(struct zk_store *store, const struct zk_patience *patience,
                            struct hf_error *err)
 {
