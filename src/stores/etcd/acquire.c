@@ -109,7 +109,7 @@ static enum hf_status try_now(struct ec_attempt *a, struct hf_grant *grant)
             break;
         /* The lease was ended behind our back. Nothing was put; a new one will do. */
         ec_lease_retire(a->store, lease.id);
-        status = ec_fail(a->claim->name, a->store->url.shown, HF_UNREACHABLE,
+        status = ec_fail(a->claim->name, a->store->url.common.shown, HF_UNREACHABLE,
                          "etcd ends our leases at once", a->err);
     }
     return status;
@@ -167,10 +167,10 @@ static enum hf_status settle(struct ec_attempt *a, const struct ec_lease *lease,
     struct ec_deletion deletion = {.keys = &a->keys, .for_good = true};
     struct ec_inspection found;
 
-    request.patience = (struct ec_patience){.deadline_ns = a->claim->deadline_ns, .cancel_fd = -1};
+    request.patience = (struct hf__patience){.deadline_ns = a->claim->deadline_ns, .cancel_fd = -1};
     request.err = &ignored;
-    if (!ec_cancelled(&a->patience) && ec_inspect(&request, &a->keys, 0, &found) == HF_OK &&
-        found.own_there && found.head_there &&
+    if (!hf__patience_cancelled(&a->patience) &&
+        ec_inspect(&request, &a->keys, 0, &found) == HF_OK && found.own_there && found.head_there &&
         found.head.create_revision == found.own.create_revision) {
         ec_attempt_granted(a, lease, found.own.create_revision, grant);
         return HF_OK;
@@ -180,7 +180,7 @@ static enum hf_status settle(struct ec_attempt *a, const struct ec_lease *lease,
         ec_lease_revoke(a->store, lease->id, &request.patience);
     else
         (void)ec_delete(&request, &deletion);
-    return ec_perhaps_taken(a->claim->name, a->store->url.shown, a->err);
+    return ec_perhaps_taken(a->claim->name, a->store->url.common.shown, a->err);
 }
 
 /* What the transaction did. */
@@ -244,7 +244,6 @@ void ec_note_holder(struct ec_attempt *a, const struct ec_kv *kv)
 
 enum hf_status ec_busy(const struct ec_attempt *a)
 {
-    return hf__fail(a->err, HF_BUSY, "lock \"%.60s\" in store %.70s is held by %.100s",
-                    a->claim->name, a->store->url.shown,
-                    a->holder[0] != '\0' ? a->holder : "another");
+    return hf__fail_lock(a->err, HF_BUSY, a->claim->name, a->store->url.common.shown,
+                         " is held by %.100s", a->holder[0] != '\0' ? a->holder : "another");
 }

@@ -6,13 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONNECT_MS     1500 /* to connect, where there are other servers to turn to   */
-#define ROUND_MIN_NS   (300 * HF__NS_PER_MS)
-#define HASTY_NS       (200 * HF__NS_PER_MS) /* for one that is in a hurry, once for each server */
-#define PAUSE_NS       (50 * HF__NS_PER_MS)
-#define RESOLVE_MAX_NS (1500 * HF__NS_PER_MS) /* kept back to find out what became of a request */
-#define SIGN_INS_MAX   3                      /* per call */
-#define ROUNDS_MAX     1000                   /* requests per call */
+#define CONNECT_MS 1500 /* to connect, where there are other servers to turn to   */
+/* And where there are none. The first address of a name gets half of it: one behind which nobody is
+ * must leave time for the other. */
+#define CONNECT_ALONE_MS 3000
+#define ROUND_MIN_NS     (300 * HF__NS_PER_MS)
+#define HASTY_NS         (200 * HF__NS_PER_MS) /* for one in a hurry, once per server */
+#define PAUSE_NS         (50 * HF__NS_PER_MS)
+#define RESOLVE_MAX_NS   (1500 * HF__NS_PER_MS) /* kept back to find out what became of a request */
+#define SIGN_INS_MAX     3                      /* per call */
+#define ROUNDS_MAX       1000                   /* requests per call */
 
 /* A call under way. In each round one server is asked. */
 struct course {
@@ -33,13 +36,6 @@ struct course {
 
 static enum hf_status sign_in(struct course *course);
 
-bool ec_cancelled(const struct ec_patience *patience)
-{
-    struct pollfd cancel = {.fd = patience->cancel_fd, .events = POLLIN};
-
-    return patience->cancel_fd >= 0 && poll(&cancel, 1, 0) > 0;
-}
-
 void ec_answer_release(struct ec_answer *answer)
 {
     cJSON_Delete(answer->json);
@@ -48,7 +44,7 @@ void ec_answer_release(struct ec_answer *answer)
 
 static enum hf_status fail(struct course *course, enum hf_status status, const char *what)
 {
-    return ec_fail(course->call->lock, course->store->url.shown, status, what, course->err);
+    return ec_fail(course->call->lock, course->store->url.common.shown, status, what, course->err);
 }
 
 /* All servers have to be of one cluster, else two clients could hold one lock. */
@@ -98,7 +94,7 @@ static enum ec_verdict judge(const struct ec_http *http, const cJSON *json, char
 static int64_t round_until_ns(struct course *course, int64_t now_ns)
 {
     const struct ec_call *call = course->call;
-    size_t servers = course->store->url.endpoint_count;
+    size_t servers = course->store->url.common.host_count;
     int64_t left_ns = call->patience.deadline_ns - now_ns;
     int64_t back_ns = left_ns / 3 < RESOLVE_MAX_NS ? left_ns / 3 : RESOLVE_MAX_NS;
     int64_t share_ns;
@@ -145,13 +141,13 @@ static bool answered(struct course *course)
         return true;
     }
     cJSON_Delete(json);
-    if (course->verdict == EC_SIGN_IN && store->url.user[0] != '\0' && !call->signing_in &&
+    if (course->verdict == EC_SIGN_IN && store->url.common.user[0] != '\0' && !call->signing_in &&
         course->signed_in++ < SIGN_INS_MAX) {
         course->status = sign_in(course);
         return course->status != HF_OK;
     }
     course->status =
-        ec_verdict_fail(course->verdict, message, call->lock, store->url.shown, course->err);
+        ec_verdict_fail(course->verdict, message, call->lock, store->url.common.shown, course->err);
     if (course->verdict == EC_UNSURE && !call->repeatable)
         course->status = HF_UNKNOWN;
     return course->verdict != EC_LATER && !(course->verdict == EC_UNSURE && call->repeatable);
@@ -177,7 +173,7 @@ static bool unanswered(struct course *course, enum ec_fate fate)
     if (course->status == HF_DENIED)
         return true;
     if (fate == EC_NOT_SENT)
-        return ++course->unsent >= course->store->url.endpoint_count;
+        return ++course->unsent >= course->store->url.common.host_count;
     course->unsent = 0;
     course->silent = http->code == CURLE_OPERATION_TIMEDOUT;
     if (unknown)
@@ -195,7 +191,8 @@ static enum ec_fate post(struct course *course)
                            .json = call->body->data,
                            .json_len = call->body->len,
                            .auth = auth};
-    struct ec_patience patience = call->patience;
+    struct hf__patience patience = call->patience;
+    int64_t most_ms = store->url.common.host_count > 1 ? CONNECT_MS : CONNECT_ALONE_MS;
     int64_t sent_at_ns;
     int64_t connect_ms;
     enum ec_fate fate;
@@ -207,8 +204,8 @@ static enum ec_fate post(struct course *course)
     sent_at_ns = course->out->sent_at_ns = store->base.host->now_ns();
     patience.deadline_ns = round_until_ns(course, sent_at_ns);
     connect_ms = (patience.deadline_ns - sent_at_ns) / HF__NS_PER_MS;
-    if (store->url.endpoint_count > 1 && connect_ms > CONNECT_MS)
-        connect_ms = CONNECT_MS;
+    if (connect_ms > most_ms)
+        connect_ms = most_ms;
     fate = ec_http_post(course->http, &post, &patience, connect_ms);
     explicit_bzero(auth, sizeof auth);
     return fate;
@@ -234,11 +231,8 @@ static bool ask_one(struct course *course)
             ec_http_silent(store, course->out->sent_at_ns);
     }
     ec_turn_away(store, course->endpoint);
-    if (!over && (fate == EC_ANSWERED || course->unsent == 0)) {
-        struct pollfd cancel = {.fd = course->call->patience.cancel_fd, .events = POLLIN};
-
-        (void)hf__poll_until(&cancel, 1, store->base.host->now_ns() + PAUSE_NS);
-    }
+    if (!over && (fate == EC_ANSWERED || course->unsent == 0))
+        (void)hf__patience_pause(&course->call->patience, store->base.host->now_ns() + PAUSE_NS);
     return over;
 }
 
@@ -329,9 +323,9 @@ static enum hf_status sign_in(struct course *course)
         return hf__ok(course->err);
     ec_text_clear(&body);
     ec_text_add(&body, "{\"name\":");
-    ec_text_string(&body, store->url.user);
+    ec_text_string(&body, store->url.common.user);
     ec_text_add(&body, ",\"password\":");
-    ec_text_string(&body, store->url.password);
+    ec_text_string(&body, store->url.common.password);
     ec_text_add(&body, "}");
     status = ec_call(store, &ask, &answer, &verdict, course->err);
     explicit_bzero(&body, sizeof body);

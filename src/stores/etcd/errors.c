@@ -98,9 +98,7 @@ enum ec_verdict ec_verdict(long http_status, int64_t code, const char *message)
 enum hf_status ec_fail(const char *lock, const char *store, enum hf_status status, const char *what,
                        struct hf_error *err)
 {
-    if (lock != NULL)
-        return hf__fail(err, status, "lock \"%.50s\" in store %.70s: %s", lock, store, what);
-    return hf__fail(err, status, "store %.110s: %s", store, what);
+    return hf__fail_lock(err, status, lock, store, ": %s", what);
 }
 
 enum hf_status ec_verdict_fail(enum ec_verdict verdict, const char *message, const char *lock,
@@ -130,6 +128,5 @@ enum hf_status ec_perhaps_taken(const char *lock, const char *store, struct hf_e
 
 enum hf_status ec_lost(const char *lock, const char *store, enum hf_loss loss, struct hf_error *err)
 {
-    return hf__fail(err, HF_LOST, "lock \"%.60s\" in store %.80s was lost: %s", lock, store,
-                    hf_loss_text(loss));
+    return hf__fail_lock(err, HF_LOST, lock, store, " was lost: %s", hf_loss_text(loss));
 }

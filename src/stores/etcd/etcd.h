@@ -77,7 +77,7 @@ struct ec_call {
     const char *lock; /* for error texts; NULL: none */
     const char *path;
     const struct ec_text *body;
-    struct ec_patience patience;
+    struct hf__patience patience;
     bool repeatable; /* reads, and what may be executed twice and late without harm */
     bool signing_in; /* fetches the auth token itself */
     bool may_shrink; /* EC_TOO_LONG ends it: there is less to ask for */
@@ -97,7 +97,6 @@ struct ec_answer {
 enum hf_status ec_call(struct ec_store *store, const struct ec_call *call, struct ec_answer *out,
                        enum ec_verdict *verdict, struct hf_error *err);
 void ec_answer_release(struct ec_answer *answer);
-bool ec_cancelled(const struct ec_patience *patience);
 
 /* pool.c */
 
@@ -116,7 +115,7 @@ void ec_turn_away(struct ec_store *store, const char *endpoint);
 struct ec_request {
     struct ec_store *store;
     const char *lock; /* for error texts; NULL: none */
-    struct ec_patience patience;
+    struct hf__patience patience;
     struct hf_error *err;
 };
 
@@ -145,7 +144,7 @@ enum hf_status ec_lease_left(const struct ec_request *request, int64_t id, struc
  * lease ends with its ttl. */
 void ec_lease_drop(struct ec_store *store, int64_t id);
 /* Ends a lease and what is on it, as well as can be. */
-void ec_lease_revoke(struct ec_store *store, int64_t id, const struct ec_patience *patience);
+void ec_lease_revoke(struct ec_store *store, int64_t id, const struct hf__patience *patience);
 /* No key is put on it and nobody keeps it alive from now on: holds move to a new one with their
  * next renewal, and whatever else is on it ends with it. */
 void ec_lease_retire(struct ec_store *store, int64_t id);
@@ -179,7 +178,7 @@ struct ec_attempt {
     struct ec_store *store;
     const struct hf_claim *claim;
     struct hf_error *err;
-    struct ec_patience patience;
+    struct hf__patience patience;
     int64_t budget_ns; /* what a single request may take */
     struct ec_keys keys;
     struct ec_hold *spare;          /* for the table of holds; NULL once it is in there */

@@ -43,7 +43,7 @@ static enum hf_status lost(struct work *w, enum hf_loss loss)
 {
     if (w->grant != NULL)
         w->grant->loss = loss;
-    return ec_lost(w->claim->name, w->store->url.shown, loss, w->request.err);
+    return ec_lost(w->claim->name, w->store->url.common.shown, loss, w->request.err);
 }
 
 /* The same requests, for a reason that nobody waits for long. */
@@ -142,7 +142,7 @@ static enum hf_status change_lease(struct work *w, bool *moved)
     status = ec_move(&w->request, &to);
     if (to.verdict == EC_NO_LEASE) {
         ec_lease_retire(w->store, w->lease.id);
-        return ec_fail(claim->name, w->store->url.shown, HF_UNREACHABLE,
+        return ec_fail(claim->name, w->store->url.common.shown, HF_UNREACHABLE,
                        "its new lease was ended at once; try again", w->request.err);
     }
     if (status == HF_OK && to.moved && own->record.kind != EC_KIND_KEPT && own->lease != 0)
@@ -254,8 +254,8 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
     }
     if (status != HF_OK || done)
         return status;
-    return ec_fail(claim->name, w.store->url.shown, HF_UNKNOWN, "its key changes all the time",
-                   err);
+    return ec_fail(claim->name, w.store->url.common.shown, HF_UNKNOWN,
+                   "its key changes all the time", err);
 }
 
 static enum hf_status look(struct work *w)

@@ -13,15 +13,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define POLL_MAX_MS  1000 /* libcurl counts in a clock that stops while the machine sleeps */
-#define POLL_LONG_MS 60000
-#define DRAIN_MAX_MS 200 /* for an answer that nobody wants */
+#define POLL_MAX_MS     1000 /* libcurl counts in a clock that stops while the machine sleeps */
+#define POLL_LONG_MS    60000
+#define POLL_CONNECT_MS 50  /* libcurl goes to a name's next address only when it is called again */
+#define DRAIN_MAX_MS    200 /* for an answer that nobody wants */
 /* Of a longer time than 600 ms libcurl keeps half for the other addresses of a name; of a shorter
  * one the first address gets all, though nobody may be there. The request's own limit ends it
  * anyway. */
 #define CONNECT_MIN_MS 601
 #define BODY_FIRST     4096
-#define SILENT_S       10 /* a connection whose other end says nothing to probes for so long is dead */
+#define SILENT_S       10 /* a connection whose other end is silent for so long, probed, is dead */
 #define PROBE_S        3  /* between two of these */
 #define WAKE_FDS_MAX   32 /* how far from the lowest free descriptor libcurl's own may be */
 
@@ -275,7 +276,7 @@ static bool finished(struct ec_http *http)
     return false;
 }
 
-bool ec_http_work(struct ec_http *http, const struct ec_patience *patience, const bool *stop)
+bool ec_http_work(struct ec_http *http, const struct hf__patience *patience, const bool *stop)
 {
     struct curl_waitfd cancel = {.fd = patience->cancel_fd, .events = CURL_WAIT_POLLIN};
     int64_t until_ns = patience->deadline_ns;
@@ -283,6 +284,7 @@ bool ec_http_work(struct ec_http *http, const struct ec_patience *patience, cons
     unsigned extra = cancel.fd >= 0 ? 1 : 0;
 
     for (;;) {
+        int64_t poll_ms = http->sends == 0 ? POLL_CONNECT_MS : step_ms;
         int64_t left_ns;
         int running;
 
@@ -297,8 +299,8 @@ bool ec_http_work(struct ec_http *http, const struct ec_patience *patience, cons
             return true;
         cancel.revents = 0;
         if (curl_multi_poll(http->multi, &cancel, extra,
-                            left_ns < step_ms * HF__NS_PER_MS ? (int)(left_ns / HF__NS_PER_MS) + 1
-                                                              : (int)step_ms,
+                            left_ns < poll_ms * HF__NS_PER_MS ? (int)(left_ns / HF__NS_PER_MS) + 1
+                                                              : (int)poll_ms,
                             NULL) != CURLM_OK)
             return false;
         if (extra > 0 && cancel.revents != 0) {
@@ -343,7 +345,7 @@ void ec_http_send(struct ec_http *http, const struct ec_post *post, int64_t limi
 /* The answer that ec_http_send did not wait for. */
 static void drain(struct ec_http *http)
 {
-    struct ec_patience patience = {
+    struct hf__patience patience = {
         .deadline_ns = http->host->now_ns() + DRAIN_MAX_MS * HF__NS_PER_MS, .cancel_fd = -1};
 
     if (http->draining)
@@ -353,7 +355,7 @@ static void drain(struct ec_http *http)
 }
 
 enum ec_fate ec_http_post(struct ec_http *http, const struct ec_post *post,
-                          const struct ec_patience *patience, int64_t connect_ms)
+                          const struct hf__patience *patience, int64_t connect_ms)
 {
     bool begun;
 

@@ -6,6 +6,7 @@
 #ifndef HF_STORES_ETCD_HTTP_H
 #define HF_STORES_ETCD_HTTP_H
 
+#include "base/patience.h"
 #include "stores/etcd/url.h"
 #include <curl/curl.h>
 #include <holdfast/store.h>
@@ -15,12 +16,6 @@ enum {
     EC_AUTH_MAX = 2048,      /* bytes of an auth token                    */
     EC_SOCKETS_MAX = 8,      /* connections that a handle keeps           */
     EC_CANCEL_GRACE_MS = 200 /* what a request under way gets after cancel */
-};
-
-/* Until when a call may take, and what ends it before. */
-struct ec_patience {
-    int64_t deadline_ns;
-    int cancel_fd; /* -1: none */
 };
 
 enum ec_fate {
@@ -72,7 +67,7 @@ void ec_http_close(struct ec_http *http, bool forked);
 /* Sends a request and collects the answer in http->body. connect_ms bounds the
  * time to connect, roughly. */
 enum ec_fate ec_http_post(struct ec_http *http, const struct ec_post *post,
-                          const struct ec_patience *patience, int64_t connect_ms);
+                          const struct hf__patience *patience, int64_t connect_ms);
 
 /* Sends a request and does not wait for the answer: it is waited for, and thrown away, when the
  * handle is used next. */
@@ -82,7 +77,7 @@ void ec_http_send(struct ec_http *http, const struct ec_post *post, int64_t limi
 bool ec_http_begin(struct ec_http *http, const struct ec_post *post, ec_sink_fn *sink, void *data);
 /* Works on it until *stop is set by the sink (true), or the answer ended (false), or time is up or
  * the call cancelled (true). */
-bool ec_http_work(struct ec_http *http, const struct ec_patience *patience, const bool *stop);
+bool ec_http_work(struct ec_http *http, const struct hf__patience *patience, const bool *stop);
 /* Why the last request was not answered, for a person. HF_DENIED: certificates; HF_UNREACHABLE. */
 enum hf_status ec_http_explain(const struct ec_http *http, const char *endpoint, char *out,
                                size_t size);

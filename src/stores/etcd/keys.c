@@ -99,7 +99,7 @@ enum hf_status ec_inspect(const struct ec_request *request, struct ec_keys *keys
     if (status != HF_OK)
         return status;
     if (!read_inspection(answer.json, keys, out))
-        status = ec_nonsense(request->lock, request->store->url.shown, request->err);
+        status = ec_nonsense(request->lock, request->store->url.common.shown, request->err);
     ec_answer_release(&answer);
     return status;
 }
@@ -131,7 +131,7 @@ enum hf_status ec_delete(const struct ec_request *request, struct ec_deletion *d
     deletion->was_there = ec_answer_succeeded(answer.json);
     if (deletion->was_there && deletion->deleted != NULL &&
         !ec_answer_deleted(ec_answer_part(answer.json, 0), deletion->deleted))
-        status = ec_nonsense(request->lock, request->store->url.shown, request->err);
+        status = ec_nonsense(request->lock, request->store->url.common.shown, request->err);
     ec_answer_release(&answer);
     return status;
 }

@@ -89,7 +89,7 @@ enum hf_status ec_lease_keep(const struct ec_request *request, int64_t id, struc
 static enum hf_status grant(const struct ec_request *request, int64_t id, int64_t ttl_s,
                             struct ec_life *out)
 {
-    const char *shown = request->store->url.shown;
+    const char *shown = request->store->url.common.shown;
     struct ec_text body;
     struct ec_answer answer;
     enum ec_verdict verdict;
@@ -274,7 +274,7 @@ enum hf_status ec_lease_left(const struct ec_request *request, int64_t id, struc
     return HF_OK;
 }
 
-void ec_lease_revoke(struct ec_store *store, int64_t id, const struct ec_patience *patience)
+void ec_lease_revoke(struct ec_store *store, int64_t id, const struct hf__patience *patience)
 {
     struct ec_text body;
     struct ec_call call = {.path = "/v3/lease/revoke", .body = &body, .patience = *patience};

@@ -166,7 +166,7 @@ static enum hf_status list_page(struct listing *l, struct hf_error *err)
         if (ec_answer_kv(answer.json, i, &kv))
             take_key(l, &kv);
     if (l->more && !next_start(l, answer.json))
-        status = ec_nonsense(NULL, l->store->url.shown, err);
+        status = ec_nonsense(NULL, l->store->url.common.shown, err);
     ec_answer_release(&answer);
     return status;
 }
@@ -200,9 +200,9 @@ enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query,
         show(&l);
     free(l.leases);
     if (status == HF_UNREACHABLE && l.shown > 0)
-        return hf__fail(err, status,
-                        "store %.110s: the listing took too long and ended after %llu locks; ask "
-                        "for a prefix",
-                        l.store->url.shown, (unsigned long long)l.shown);
+        return hf__fail_lock(err, status, NULL, l.store->url.common.shown,
+                             ": the listing took too long and ended after %llu locks; ask for a "
+                             "prefix",
+                             (unsigned long long)l.shown);
     return status == HF_OK ? hf__ok(err) : status;
 }

@@ -96,6 +96,6 @@ void ec_turn_away(struct ec_store *store, const char *endpoint)
 {
     (void)pthread_mutex_lock(&store->lock);
     if (strcmp(store->url.endpoints[store->at], endpoint) == 0)
-        store->at = (store->at + 1) % store->url.endpoint_count;
+        store->at = (store->at + 1) % store->url.common.host_count;
     (void)pthread_mutex_unlock(&store->lock);
 }

@@ -31,7 +31,7 @@ struct row {
     bool gone[KEYS_MAX]; /* heard to be */
     enum state states[KEYS_MAX];
     struct ec_lease lease;
-    struct ec_patience patience;
+    struct hf__patience patience;
     cJSON *seen;    /* the answer that has their keys; NULL: the server takes no such request */
     size_t singles; /* renewed on their own so far */
     enum hf_status status;
@@ -81,7 +81,7 @@ static void ask_for_keys(struct row *row, struct ec_text *body)
 
 static void set_patience(struct row *row)
 {
-    row->patience = (struct ec_patience){
+    row->patience = (struct hf__patience){
         .deadline_ns = hf__time_add(row->store->base.host->now_ns(), RENEW_MAX_NS),
         .cancel_fd = -1};
     for (size_t i = 0; i < row->count; i++)
@@ -188,7 +188,8 @@ static void lose(struct row *row, size_t i)
     if (row->seen != NULL && ec_answer_kv(ec_answer_part(row->seen, i), 0, &kv))
         row->grants[i].loss = HF_LOSS_TAKEN;
     (void)ec_hold_forget(row->store, claim->owner);
-    failed(row, i, ec_lost(claim->name, row->store->url.shown, row->grants[i].loss, &err), &err);
+    failed(row, i, ec_lost(claim->name, row->store->url.common.shown, row->grants[i].loss, &err),
+           &err);
 }
 
 /* The key of a hold that has to move, and its value there. */

@@ -66,22 +66,21 @@ bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct 
 }
 
 bool ec_watch_open_many(struct ec_store *store, struct ec_watch *watch,
-                        const struct ec_range *ranges, size_t count, uint64_t from_revision,
-                        ec_deleted_fn *fn, void *data)
+                        const struct ec_watch_plan *plan, ec_deleted_fn *fn, void *data)
 {
     struct ec_text body;
 
     memset(watch, 0, sizeof *watch);
     watch->stream.fn = fn;
     watch->stream.data = data;
-    watch->stream.wanted = (unsigned)count;
+    watch->stream.wanted = (unsigned)plan->count;
     ec_text_clear(&body);
-    for (size_t i = 0; i < count; i++)
-        add_range(&body, &ranges[i], from_revision);
+    for (size_t i = 0; i < plan->count; i++)
+        add_range(&body, &plan->ranges[i], plan->from_revision);
     return begin(store, watch, &body);
 }
 
-enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct ec_patience *patience)
+enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct hf__patience *patience)
 {
     struct ec_stream *stream = &watch->stream;
 

@@ -19,13 +19,12 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
     bool again;
 
     if (claim->detached)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "lock \"%.60s\" in store %.80s: a ZooKeeper lock ends with its process; "
-                        "detached leases cannot be had",
-                        claim->name, a.store->url.shown);
+        return hf__fail_lock(err, HF_UNSUPPORTED, claim->name, a.store->url.common.shown,
+                             ": a ZooKeeper lock ends with its process; detached leases cannot be "
+                             "had");
     if (holds_already(&a))
-        return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.80s is held by this very owner",
-                        claim->name, a.store->url.shown);
+        return hf__fail_lock(err, HF_BUSY, claim->name, a.store->url.common.shown,
+                             " is held by this very owner");
     a.patience.deadline_ns = claim->deadline_ns;
     if (claim->wait_until_ns > a.patience.deadline_ns)
         a.patience.deadline_ns = claim->wait_until_ns;
@@ -83,20 +82,19 @@ static enum hf_status refuse_session(const struct zk_attempt *a, struct hf_error
 
     (void)hf__format_duration(session, sizeof session, zoo_recv_timeout(a->session->handle));
     (void)hf__format_duration(tick, sizeof tick, a->store->url.tick_ms);
-    return hf__fail(
-        err, HF_UNSUPPORTED,
-        "lock \"%.60s\" in store %.60s: the server's longest session, %s, carries no "
-        "lease at a tick of %s; raise maxSessionTimeout, or say ?tick= if it is shorter",
-        a->claim->name, a->store->url.shown, session, tick);
+    return hf__fail_lock(err, HF_UNSUPPORTED, a->claim->name, a->store->url.common.shown,
+                         ": the server's longest session, %s, carries no lease at a tick of %s; "
+                         "raise maxSessionTimeout, or say ?tick= if it is shorter",
+                         session, tick);
 }
 
 /* While there is no place in the queue to lose, a store that is away is told of after a request's
  * time; libholdfast asks again if the caller waits. */
 static enum hf_status join(struct zk_attempt *a, struct hf_error *err)
 {
-    struct zk_patience soon = {.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
-                                                           a->leave_ns > 0 ? a->leave_ns : 0),
-                               .cancel_fd = a->patience.cancel_fd};
+    struct hf__patience soon = {.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
+                                                            a->leave_ns > 0 ? a->leave_ns : 0),
+                                .cancel_fd = a->patience.cancel_fd};
     enum hf_status status =
         zk_session_get(a->store, a->claim->ttl_ms, a->claim->name, &soon, &a->session, err);
 
@@ -186,29 +184,26 @@ static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, str
     return hf__ok(err);
 }
 
-static struct zk_patience leaving(const struct zk_attempt *a)
+static struct hf__patience leaving(const struct zk_attempt *a)
 {
     int64_t now_ns = a->store->base.host->now_ns();
 
-    return (struct zk_patience){.deadline_ns =
-                                    a->leave_ns > 0 ? hf__time_add(now_ns, a->leave_ns) : now_ns,
-                                .cancel_fd = -1};
+    return (struct hf__patience){.deadline_ns =
+                                     a->leave_ns > 0 ? hf__time_add(now_ns, a->leave_ns) : now_ns,
+                                 .cancel_fd = -1};
 }
 
 static enum hf_status give_up(struct zk_attempt *a, int rc, struct hf_error *err)
 {
     const char *name = a->claim->name;
     bool left = leave(a);
-    struct zk_patience patience = leaving(a);
+    struct hf__patience patience = leaving(a);
 
     if (rc != ZK_WAIT_OVER)
         return zk_verdict(a->store, name, rc, err);
     if (!left)
-        return hf__fail(
-            err, HF_UNKNOWN,
-            "lock \"%.60s\" in store %.80s: the connection is lost; we were in the queue "
-            "and may hold it now",
-            name, a->store->url.shown);
+        return hf__fail_lock(err, HF_UNKNOWN, name, a->store->url.common.shown,
+                             ": the connection is lost; we were in the queue and may hold it now");
     zk_queue_release(&a->queue);
     (void)zk_read_queue(a->session, name, false, &patience, &a->queue);
     return zk_busy(a->session, name, &a->queue, &patience, err);
@@ -217,7 +212,7 @@ static enum hf_status give_up(struct zk_attempt *a, int rc, struct hf_error *err
 /* True if the own child is certainly not there (any more). Otherwise the reaper sees to it. */
 static bool leave(struct zk_attempt *a)
 {
-    struct zk_patience patience = leaving(a);
+    struct hf__patience patience = leaving(a);
     int rc = ZCONNECTIONLOSS;
 
     if (!a->in_queue)

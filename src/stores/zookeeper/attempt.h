@@ -10,8 +10,8 @@ struct zk_attempt {
     struct zk_store *store;
     const struct hf_claim *claim;
     struct zk_session *session;
-    struct zk_patience patience; /* until the wait is over and a request has had its time */
-    int64_t leave_ns;            /* how much more may be spent on leaving the queue          */
+    struct hf__patience patience; /* until the wait is over and a request has had its time */
+    int64_t leave_ns;             /* how much more may be spent on leaving the queue          */
     uint32_t lease_ms;
     char owner[HF_OWNER_LEN + 1]; /* the claim's; in another session a fresh one */
     bool in_queue;                /* the own child may exist                                     */

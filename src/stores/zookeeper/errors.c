@@ -3,15 +3,6 @@
 
 #include <string.h>
 
-/* "lock "x" in store y" or "store y" */
-static void subject(char *out, size_t size, const struct zk_store *store, const char *name)
-{
-    if (name != NULL)
-        (void)snprintf(out, size, "lock \"%.60s\" in store %.80s", name, store->url.shown);
-    else
-        (void)snprintf(out, size, "store %.120s", store->url.shown);
-}
-
 /* What a code of the library, or of ours, is to a person. */
 static const struct {
     int rc;
@@ -39,34 +30,34 @@ static const struct {
 enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc,
                           struct hf_error *err)
 {
-    char about[200];
+    const char *shown = store->url.common.shown;
 
-    subject(about, sizeof about, store, name);
     if (rc == ZK_NOMEM)
         return hf__nomem(err);
     if (rc == ZNOAUTH || rc == ZINVALIDACL)
-        return hf__fail(err, HF_DENIED, "%s: %s", about,
-                        store->url.user[0] != '\0' ? "its nodes are not for this user and password"
-                                                   : "its nodes want a user and a password");
+        return hf__fail_lock(err, HF_DENIED, name, shown, ": %s",
+                             store->url.common.user[0] != '\0'
+                                 ? "its nodes are not for this user and password"
+                                 : "its nodes want a user and a password");
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
         if (sentences[i].rc == rc)
-            return hf__fail(err, sentences[i].status, "%s: %s", about, sentences[i].sentence);
-    return hf__fail(err, HF_UNREACHABLE, "%s: the server refuses: %s", about, zerror(rc));
+            return hf__fail_lock(err, sentences[i].status, name, shown, ": %s",
+                                 sentences[i].sentence);
+    return hf__fail_lock(err, HF_UNREACHABLE, name, shown, ": the server refuses: %s", zerror(rc));
 }
 
 enum hf_status zk_busy(struct zk_session *session, const char *name, const struct zk_queue *queue,
-                       const struct zk_patience *patience, struct hf_error *err)
+                       const struct hf__patience *patience, struct hf_error *err)
 {
-    const char *shown = session->store->url.shown;
+    const char *shown = session->store->url.common.shown;
     char data[ZK_DATA_MAX] = "";
     struct zk_said said;
 
     if (queue->count > 0 &&
         zk_read_child(session, name, queue->at[0].name, patience, data, NULL) == ZOK &&
         zk_data_parse(data, &said) && said.label[0] != '\0')
-        return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.60s is held by %.100s", name,
-                        shown, said.label);
-    return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.80s is held by another", name, shown);
+        return hf__fail_lock(err, HF_BUSY, name, shown, " is held by %.100s", said.label);
+    return hf__fail_lock(err, HF_BUSY, name, shown, " is held by another");
 }
 
 enum hf_status zk_lost(const struct zk_store *store, const char *name, enum hf_loss loss,
@@ -74,6 +65,6 @@ enum hf_status zk_lost(const struct zk_store *store, const char *name, enum hf_l
 {
     if (grant != NULL)
         grant->loss = loss;
-    return hf__fail(err, HF_LOST, "lock \"%.60s\" in store %.80s is not held any more: %s", name,
-                    store->url.shown, hf_loss_text(loss));
+    return hf__fail_lock(err, HF_LOST, name, store->url.common.shown, " is not held any more: %s",
+                         hf_loss_text(loss));
 }

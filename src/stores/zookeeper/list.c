@@ -36,7 +36,7 @@ static void describe(const struct zk_store *store, const struct zk_entry *first,
 /* A listing under way. */
 struct listing {
     struct zk_session *session;
-    struct zk_patience patience;
+    struct hf__patience patience;
     hf_list_fn *fn;
     void *data;
     bool more;                    /* what fn said                         */
@@ -204,16 +204,16 @@ static enum hf_status conclude(const struct listing *l, const char *name, int rc
     const struct zk_store *store = l->session->store;
 
     if (rc == ZK_GIVEN_UP && l->shown > 0)
-        return hf__fail(err, HF_UNREACHABLE,
-                        "store %.120s: the listing was not done in time; these are the first %zu "
-                        "locks, ask for fewer by a prefix",
-                        store->url.shown, l->shown);
+        return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->url.common.shown,
+                             ": the listing took too long and ended after %zu locks; ask for a "
+                             "prefix",
+                             l->shown);
     /* A reading that found no answer has changed nothing. */
     if (rc == ZOK && l->hidden > 0 && name == NULL)
-        return hf__fail(err, HF_DENIED,
-                        "store %.100s: %zu locks are not for this user, \"%.60s\" for example; the "
-                        "others are listed",
-                        store->url.shown, l->hidden, l->denied);
+        return hf__fail_lock(err, HF_DENIED, NULL, store->url.common.shown,
+                             ": %zu locks are not for this user, \"%.60s\" for example; the others "
+                             "are listed",
+                             l->hidden, l->denied);
     if (rc == ZOK && l->hidden > 0)
         rc = ZNOAUTH;
     if (rc == ZOK)

@@ -21,11 +21,11 @@ bool zk_lock_path(const struct zk_store *store, const char *name, char out[ZK_PA
 /* Whoever has no credentials shares with everybody; with credentials, with nobody else. */
 const struct ACL_vector *zk_acl(const struct zk_store *store)
 {
-    return store->url.user[0] != '\0' ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+    return store->url.common.user[0] != '\0' ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
 }
 
 static int create(struct zk_session *session, const char *path, int mode,
-                  const struct zk_patience *patience)
+                  const struct hf__patience *patience)
 {
     struct zk_request *request = zk_request_new();
     int rc = ZK_NOMEM;
@@ -39,7 +39,8 @@ static int create(struct zk_session *session, const char *path, int mode,
     return rc == ZNODEEXISTS ? ZOK : rc;
 }
 
-int zk_make_parent(struct zk_session *session, const char *name, const struct zk_patience *patience)
+int zk_make_parent(struct zk_session *session, const char *name,
+                   const struct hf__patience *patience)
 {
     char path[ZK_PATH_MAX];
     bool denied = false;
@@ -63,7 +64,7 @@ int zk_make_parent(struct zk_session *session, const char *name, const struct zk
     return rc == ZNONODE && denied ? ZNOAUTH : rc;
 }
 
-int zk_delete(struct zk_session *session, const char *path, const struct zk_patience *patience)
+int zk_delete(struct zk_session *session, const char *path, const struct hf__patience *patience)
 {
     struct zk_request *request = zk_request_new();
     int rc = ZK_NOMEM;
@@ -99,7 +100,7 @@ int zk_ask_child(struct zk_session *session, const char *name, const char *child
     return zk_send_get(session->handle, request, path, NULL, NULL);
 }
 
-int zk_hear_child(struct zk_request *request, const struct zk_patience *patience,
+int zk_hear_child(struct zk_request *request, const struct hf__patience *patience,
                   char out_data[ZK_DATA_MAX], struct Stat *stat)
 {
     int rc = zk_request_wait(request, patience);
@@ -112,7 +113,8 @@ int zk_hear_child(struct zk_request *request, const struct zk_patience *patience
 }
 
 int zk_read_child(struct zk_session *session, const char *name, const char *child,
-                  const struct zk_patience *patience, char out_data[ZK_DATA_MAX], struct Stat *stat)
+                  const struct hf__patience *patience, char out_data[ZK_DATA_MAX],
+                  struct Stat *stat)
 {
     struct zk_request *request = zk_request_new();
     int rc = request != NULL ? zk_ask_child(session, name, child, request) : ZK_NOMEM;
@@ -124,7 +126,7 @@ int zk_read_child(struct zk_session *session, const char *name, const char *chil
 }
 
 int zk_order_queue(struct zk_session *session, const char *name, const struct zk_names *names,
-                   const struct zk_patience *patience, struct zk_queue *out)
+                   const struct hf__patience *patience, struct zk_queue *out)
 {
     if (names->count > ZK_CONTENDERS_MAX || !zk_queue_init(out, names))
         return ZK_NOMEM;
@@ -147,7 +149,7 @@ int zk_order_queue(struct zk_session *session, const char *name, const struct zk
 }
 
 int zk_read_queue(struct zk_session *session, const char *name, bool synced,
-                  const struct zk_patience *patience, struct zk_queue *out)
+                  const struct hf__patience *patience, struct zk_queue *out)
 {
     struct zk_request *sync = synced ? zk_request_new() : NULL;
     struct zk_request *children = zk_request_new();

@@ -23,7 +23,7 @@ static int64_t timeout_ns(const struct zk_session *session)
 static int64_t patience_ns(const struct zk_session *session)
 {
     int64_t patience_ns = timeout_ns(session) / SHARE;
-    unsigned rounds = session->pulse.cuts / session->store->url.host_count;
+    unsigned rounds = session->pulse.cuts / session->store->url.common.host_count;
 
     if (patience_ns < PATIENCE_MIN)
         patience_ns = PATIENCE_MIN;
@@ -118,7 +118,7 @@ int64_t zk_pulse_all(struct zk_store *store, int64_t now_ns)
             return next_ns;
         if (zk_cut(silent->handle, PATIENCE_MIN / HF__NS_PER_MS))
             store->base.host->log("store %s: a server does not answer; going to the next one",
-                                  store->url.shown);
+                                  store->url.common.shown);
         zk_session_unref(silent);
     }
 }

@@ -95,7 +95,7 @@ static int64_t collect(struct zk_store *store, int64_t now_ns)
 
 /* Until when a request may be waited for, if the pulse is due at next_ns. What is given up is
  * executed all the same, and found done at the next found. */
-static struct zk_patience patience_until(const struct zk_store *store, int64_t next_ns)
+static struct hf__patience patience_until(const struct zk_store *store, int64_t next_ns)
 {
     int64_t now_ns = store->base.host->now_ns();
 
@@ -103,11 +103,11 @@ static struct zk_patience patience_until(const struct zk_store *store, int64_t n
         next_ns = now_ns + REQUEST_NS;
     if (next_ns < now_ns + SHORT_NS)
         next_ns = now_ns + SHORT_NS;
-    return (struct zk_patience){.deadline_ns = next_ns, .cancel_fd = -1};
+    return (struct hf__patience){.deadline_ns = next_ns, .cancel_fd = -1};
 }
 
 /* ZOK: the orphan is gone for sure. ZK_GIVEN_UP: its session's server does not answer. */
-static int reap(struct zk_orphan *orphan, const struct zk_patience *patience)
+static int reap(struct zk_orphan *orphan, const struct hf__patience *patience)
 {
     struct zk_session *session = orphan->session;
     char path[ZK_PATH_MAX + ZK_CHILD_MAX];
@@ -135,7 +135,7 @@ static int reap(struct zk_orphan *orphan, const struct zk_patience *patience)
  * answer the rest has to wait for the next round: the pulse does not. */
 static bool reap_all(struct zk_store *store, int64_t next_ns)
 {
-    struct zk_patience patience = patience_until(store, next_ns);
+    struct hf__patience patience = patience_until(store, next_ns);
     struct zk_orphan *list;
     bool resisted = false;
     int rc = ZOK;

@@ -25,14 +25,12 @@ static int sleep_in_queue(struct zk_attempt *a, const struct zk_listener *listen
 {
     int64_t now_ns = a->store->base.host->now_ns();
     int64_t until_ns = hf__time_add(now_ns, ZK_POLL_NS);
-    struct pollfd fds[2] = {{.fd = listener->fd, .events = POLLIN},
-                            {.fd = a->claim->cancel_fd, .events = POLLIN}};
+    struct hf__patience patience = {.deadline_ns = a->claim->wait_until_ns,
+                                    .cancel_fd = a->claim->cancel_fd};
     eventfd_t ignored;
 
-    if (until_ns > a->claim->wait_until_ns)
-        until_ns = a->claim->wait_until_ns;
-    (void)hf__poll_until(fds, a->claim->cancel_fd >= 0 ? 2 : 1, until_ns);
-    if (a->claim->cancel_fd >= 0 && fds[1].revents != 0)
+    patience = hf__patience_until(&patience, until_ns);
+    if (hf__patience_wait(&patience, listener->fd, POLLIN) == HF__WAITED_CANCELLED)
         return ZK_CANCELLED;
     (void)eventfd_read(listener->fd, &ignored);
     if (zk_session_dead(a->session))

@@ -16,6 +16,7 @@
 #define HF_ZOOKEEPER_ZOOKEEPER_H
 
 #include "base/base.h"
+#include "base/patience.h"
 #include "stores/zookeeper/queue.h"
 #include "stores/zookeeper/request.h"
 #include "stores/zookeeper/url.h"
@@ -29,12 +30,6 @@
 #define ZK_POLL_NS        (5 * HF__NS_PER_S) /* the slow poll behind every watch      */
 #define ZK_TRIES_MAX      16                 /* makings of a parent that vanishes     */
 #define ZK_CONTENDERS_MAX 100000             /* children of a lock that are read */
-
-/* Until when a call may take, and what ends it before. */
-struct zk_patience {
-    int64_t deadline_ns;
-    int cancel_fd; /* -1: none */
-};
 
 /* Somebody who wants to hear of a session's state, and of the end of one node. */
 struct zk_listener {
@@ -116,7 +111,7 @@ struct zk_store {
 /* A connected session for leases of ttl_ms, with a reference for the caller. Waits for the
  * connection. HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM. */
 enum hf_status zk_session_get(struct zk_store *store, uint32_t ttl_ms, const char *name,
-                              const struct zk_patience *patience, struct zk_session **out,
+                              const struct hf__patience *patience, struct zk_session **out,
                               struct hf_error *err);
 void zk_sessions_close(struct zk_store *store, bool forked);
 
@@ -126,7 +121,7 @@ void zk_sessions_close(struct zk_store *store, bool forked);
 void zk_session_destroy(struct zk_session *session);
 /* Waits until it is connected again; HF_LOST if it has ended. */
 enum hf_status zk_session_connected(struct zk_session *session, const char *name,
-                                    const struct zk_patience *patience, struct hf_error *err);
+                                    const struct hf__patience *patience, struct hf_error *err);
 bool zk_session_dead(const struct zk_session *session);
 int64_t zk_session_id(const struct zk_session *session);
 /* The longest lease that the session can carry (margin.h). Never 0, which would mean the whole ttl.
@@ -145,31 +140,31 @@ bool zk_lock_path(const struct zk_store *store, const char *name, char out[ZK_PA
 const struct ACL_vector *zk_acl(const struct zk_store *store);
 /* Makes the container of the lock and whatever is missing above it. Returns a ZooKeeper code. */
 int zk_make_parent(struct zk_session *session, const char *name,
-                   const struct zk_patience *patience);
+                   const struct hf__patience *patience);
 /* The children in order. With synced true the answer is not older than the call. */
 int zk_read_queue(struct zk_session *session, const char *name, bool synced,
-                  const struct zk_patience *patience, struct zk_queue *out);
+                  const struct hf__patience *patience, struct zk_queue *out);
 /* The order of names that are read already; asks for czxids where the numbers do not tell. */
 int zk_order_queue(struct zk_session *session, const char *name, const struct zk_names *names,
-                   const struct zk_patience *patience, struct zk_queue *out);
+                   const struct hf__patience *patience, struct zk_queue *out);
 /* What a child says and its Stat; out_data may be NULL. */
 int zk_read_child(struct zk_session *session, const char *name, const char *child,
-                  const struct zk_patience *patience, char out_data[ZK_DATA_MAX],
+                  const struct hf__patience *patience, char out_data[ZK_DATA_MAX],
                   struct Stat *stat);
 /* The halves of the two, for many at once: ask sends, and the answer is waited for by
  * zk_request_wait or zk_hear_child. */
 int zk_ask_queue(struct zk_session *session, const char *name, struct zk_request *request);
 int zk_ask_child(struct zk_session *session, const char *name, const char *child,
                  struct zk_request *request);
-int zk_hear_child(struct zk_request *request, const struct zk_patience *patience,
+int zk_hear_child(struct zk_request *request, const struct hf__patience *patience,
                   char out_data[ZK_DATA_MAX], struct Stat *stat);
-int zk_delete(struct zk_session *session, const char *path, const struct zk_patience *patience);
+int zk_delete(struct zk_session *session, const char *path, const struct hf__patience *patience);
 
 /* errors.c: what a code of the library means */
 enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc,
                           struct hf_error *err);
 enum hf_status zk_busy(struct zk_session *session, const char *name, const struct zk_queue *queue,
-                       const struct zk_patience *patience, struct hf_error *err);
+                       const struct hf__patience *patience, struct hf_error *err);
 enum hf_status zk_lost(const struct zk_store *store, const char *name, enum hf_loss loss,
                        struct hf_grant *grant, struct hf_error *err);
 
