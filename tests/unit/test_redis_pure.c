@@ -1,10 +1,10 @@
 /* What the Redis store decides without a server: URLs, keys, slots, verdicts, replies. */
 #include "stores/redis/keys.h"
-#include "stores/redis/reply.h"
-#include "stores/redis/request.h"
+#include "stores/redis/wire/reply.h"
+#include "stores/redis/wire/request.h"
 #include "stores/redis/script.h"
 #include "stores/redis/url.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -218,6 +218,12 @@ static void test_verdict(void **state)
                                      "x", "redis://h", &err),
                      HF_DENIED);
     assert_non_null(strstr(err.text, "+evalsha"));
+    assert_int_equal(
+        rd_verdict_fail("ERR ACL failure in script: User u has no permissions to run the "
+                        "'set' command script: abc, on @user_script:9.",
+                        "x", "redis://h", &err),
+        HF_DENIED);
+    assert_non_null(strstr(err.text, "+set"));
     (void)snprintf(text, sizeof text,
                    "NOPERM The user executing the script can't run this command or subcommand "
                    "script: %s, on @user_script:%d.",
