@@ -1,5 +1,5 @@
-/* line.c - the order of a lock's children. */
-#include "stores/zookeeper/line.h"
+/* queue.c - the order of a lock's children. */
+#include "stores/zookeeper/queue.h"
 #include "base/base.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ static bool has_owner(const char *name)
     return hf__hex_decode(raw, sizeof raw, owner);
 }
 
-/* By czxid where it is known. Sequence numbers are compared as they are: a line in which they
+/* By czxid where it is known. Sequence numbers are compared as they are: a queue in which they
  * may have wrapped around is unsure and gets its czxids first. */
 static int compare(const void *a, const void *b)
 {
@@ -57,71 +57,71 @@ static int compare(const void *a, const void *b)
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
-bool zk_line_init(struct zk_line *line, const struct zk_names *names)
+bool zk_queue_init(struct zk_queue *queue, const struct zk_names *names)
 {
-    *line = (struct zk_line){0};
-    line->at = calloc(names->count > 0 ? names->count : 1, sizeof *line->at);
-    if (line->at == NULL)
+    *queue = (struct zk_queue){0};
+    queue->at = calloc(names->count > 0 ? names->count : 1, sizeof *queue->at);
+    if (queue->at == NULL)
         return false;
     for (size_t i = 0; i < names->count; i++) {
-        struct zk_entry *entry = &line->at[line->count];
+        struct zk_entry *entry = &queue->at[queue->count];
 
         if (strlen(names->at[i]) >= sizeof entry->name ||
             !zk_sequence(names->at[i], &entry->sequence))
             continue;
         memcpy(entry->name, names->at[i], strlen(names->at[i]) + 1);
         entry->foreign = !has_owner(entry->name);
-        line->count++;
+        queue->count++;
     }
-    qsort(line->at, line->count, sizeof *line->at, compare);
+    qsort(queue->at, queue->count, sizeof *queue->at, compare);
     /* The counter of a parent ends at INT32_MAX: servers go on with negative numbers, or give the
      * last one again and again, as the version at hand has it. */
-    for (size_t i = 0; i < line->count; i++)
-        if (line->at[i].sequence < 0 || line->at[i].sequence == INT32_MAX ||
-            (i > 0 && line->at[i].sequence == line->at[i - 1].sequence))
-            line->unsure = true;
+    for (size_t i = 0; i < queue->count; i++)
+        if (queue->at[i].sequence < 0 || queue->at[i].sequence == INT32_MAX ||
+            (i > 0 && queue->at[i].sequence == queue->at[i - 1].sequence))
+            queue->unsure = true;
     return true;
 }
 
-bool zk_line_init_alone(struct zk_line *line, const char *name)
+bool zk_queue_init_alone(struct zk_queue *queue, const char *name)
 {
     char *copy = strdup(name);
     struct zk_names names = {.at = &copy, .count = 1};
-    bool good = copy != NULL && zk_line_init(line, &names) && line->count == 1;
+    bool good = copy != NULL && zk_queue_init(queue, &names) && queue->count == 1;
 
     free(copy);
     if (!good)
-        zk_line_release(line);
+        zk_queue_release(queue);
     return good;
 }
 
-void zk_line_release(struct zk_line *line)
+void zk_queue_release(struct zk_queue *queue)
 {
-    free(line->at);
-    *line = (struct zk_line){0};
+    free(queue->at);
+    *queue = (struct zk_queue){0};
 }
 
-void zk_line_sort_czxid(struct zk_line *line)
+void zk_queue_sort_czxid(struct zk_queue *queue)
 {
     size_t kept = 0;
 
-    for (size_t i = 0; i < line->count; i++)
-        if (line->at[i].czxid != 0) {
+    for (size_t i = 0; i < queue->count; i++)
+        if (queue->at[i].czxid != 0) {
             if (kept != i)
-                line->at[kept] = line->at[i];
+                queue->at[kept] = queue->at[i];
             kept++;
         }
-    line->count = kept;
-    line->unsure = false;
-    qsort(line->at, line->count, sizeof *line->at, compare);
+    queue->count = kept;
+    queue->unsure = false;
+    qsort(queue->at, queue->count, sizeof *queue->at, compare);
 }
 
-size_t zk_line_find(const struct zk_line *line, const char *owner)
+size_t zk_queue_find(const struct zk_queue *queue, const char *owner)
 {
-    for (size_t i = 0; i < line->count; i++)
-        if (!line->at[i].foreign && strncmp(line->at[i].name, owner, HF_OWNER_LEN) == 0)
+    for (size_t i = 0; i < queue->count; i++)
+        if (!queue->at[i].foreign && strncmp(queue->at[i].name, owner, HF_OWNER_LEN) == 0)
             return i;
-    return line->count;
+    return queue->count;
 }
 
 void zk_data_make(char out[ZK_DATA_MAX], uint32_t ttl_ms, int64_t waited_ms, const char *label)

@@ -1,12 +1,12 @@
-/* tool_line.c - what the ZooKeeper store decides without a server. Speaks TAP. */
+/* tool_queue.c - what the ZooKeeper store decides without a server. Speaks TAP. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #if __has_include(<zookeeper/zookeeper.h>)
-#include "stores/zookeeper/line.c"
+#include "stores/zookeeper/queue.c"
 #include "stores/zookeeper/margin.c"
-#include "stores/zookeeper/memory.c"
+#include "stores/zookeeper/last_release.c"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-lock-"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb-lock-"
@@ -48,39 +48,39 @@ static void check_order(void)
 {
     char *names[] = {B "0000000010", A "0000000009", "no-contender", "x__lock__0000000011"};
     char *wrapped[] = {A "2147483647", B "-2147483648"};
-    struct zk_line line;
+    struct zk_queue queue;
 
-    ok(zk_line_init(&line, &(struct zk_names){names, 4}) && line.count == 3 && !line.unsure,
+    ok(zk_queue_init(&queue, &(struct zk_names){names, 4}) && queue.count == 3 && !queue.unsure,
        "contenders are taken, others left");
-    ok(strcmp(line.at[0].name, names[1]) == 0 && strcmp(line.at[1].name, names[0]) == 0,
+    ok(strcmp(queue.at[0].name, names[1]) == 0 && strcmp(queue.at[1].name, names[0]) == 0,
        "by number, not by name");
-    ok(line.at[2].foreign && !line.at[0].foreign, "another recipe's is foreign");
-    ok(zk_line_find(&line, "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb") == 1, "an owner is found");
-    ok(zk_line_find(&line, "cccccccccccccccccccccccccccccccc") == 3, "or not");
-    zk_line_release(&line);
-    ok(zk_line_init(&line, &(struct zk_names){wrapped, 2}) && line.unsure,
+    ok(queue.at[2].foreign && !queue.at[0].foreign, "another recipe's is foreign");
+    ok(zk_queue_find(&queue, "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb") == 1, "an owner is found");
+    ok(zk_queue_find(&queue, "cccccccccccccccccccccccccccccccc") == 3, "or not");
+    zk_queue_release(&queue);
+    ok(zk_queue_init(&queue, &(struct zk_names){wrapped, 2}) && queue.unsure,
        "numbers that wrapped around are not relied on");
     for (size_t i = 0; i < 2; i++)
-        line.at[i].czxid = strcmp(line.at[i].name, wrapped[0]) == 0 ? 5 : 6;
-    zk_line_sort_czxid(&line);
-    ok(line.count == 2 && strcmp(line.at[0].name, wrapped[0]) == 0, "but the czxid is");
-    line.at[0].czxid = 0;
-    zk_line_sort_czxid(&line);
-    ok(line.count == 1 && strcmp(line.at[0].name, wrapped[1]) == 0, "what has none is gone");
-    zk_line_release(&line);
+        queue.at[i].czxid = strcmp(queue.at[i].name, wrapped[0]) == 0 ? 5 : 6;
+    zk_queue_sort_czxid(&queue);
+    ok(queue.count == 2 && strcmp(queue.at[0].name, wrapped[0]) == 0, "but the czxid is");
+    queue.at[0].czxid = 0;
+    zk_queue_sort_czxid(&queue);
+    ok(queue.count == 1 && strcmp(queue.at[0].name, wrapped[1]) == 0, "what has none is gone");
+    zk_queue_release(&queue);
 }
 
 static void check_memory(void)
 {
-    struct zk_memory memory = {.name = "x", .sequence = 100, .token = 1000};
+    struct zk_last_release last = {.name = "x", .sequence = 100, .token = 1000};
 
-    ok(zk_stands_alone(&memory, 101, 1002), "the next number, soon after: alone");
-    ok(zk_stands_alone(&memory, 101, 1100), "as long as nobody could have made so many");
-    ok(!zk_stands_alone(&memory, 101, 1101), "not when the parent could have been made anew");
-    ok(!zk_stands_alone(&memory, 102, 1003), "not when another came between");
-    ok(!zk_stands_alone(&memory, 101, (1ull << 32) + 1), "not across an election");
-    memory.sequence = INT32_MAX - 1;
-    ok(!zk_stands_alone(&memory, INT32_MAX, 1002), "not where numbers end");
+    ok(zk_stands_alone(&last, 101, 1002), "the next number, soon after: alone");
+    ok(zk_stands_alone(&last, 101, 1100), "as long as nobody could have made so many");
+    ok(!zk_stands_alone(&last, 101, 1101), "not when the parent could have been made anew");
+    ok(!zk_stands_alone(&last, 102, 1003), "not when another came between");
+    ok(!zk_stands_alone(&last, 101, (1ull << 32) + 1), "not across an election");
+    last.sequence = INT32_MAX - 1;
+    ok(!zk_stands_alone(&last, INT32_MAX, 1002), "not where numbers end");
 }
 
 static void check_data(void)

@@ -1,6 +1,6 @@
-/* verdict.h - what an error of etcd means. */
-#ifndef HF_STORES_ETCD_VERDICT_H
-#define HF_STORES_ETCD_VERDICT_H
+/* errors.h - what an error of etcd means, in a status and a sentence. Pure. */
+#ifndef HF_STORES_ETCD_ERRORS_H
+#define HF_STORES_ETCD_ERRORS_H
 
 #include <holdfast.h>
 
@@ -25,8 +25,19 @@ enum ec_verdict {
 /* From the HTTP status, the gRPC code and the message of an answer; code 0 means none. */
 enum ec_verdict ec_verdict(long http_status, int64_t code, const char *message);
 
-/* The error for a person. lock may be NULL. */
+/* The error for a person: `lock "X" in store Y: WHAT`. Of store, the URL as it may be shown; lock
+ * may be NULL. */
+enum hf_status ec_fail(const char *lock, const char *store, enum hf_status status, const char *what,
+                       struct hf_error *err);
+/* The same for a verdict on an answer, which had that message. */
 enum hf_status ec_verdict_fail(enum ec_verdict verdict, const char *message, const char *lock,
                                const char *store, struct hf_error *err);
+/* An answer that etcd would not give. */
+enum hf_status ec_nonsense(const char *lock, const char *store, struct hf_error *err);
+/* A hold that is over: HF_LOST. */
+enum hf_status ec_lost(const char *lock, const char *store, enum hf_loss loss,
+                       struct hf_error *err);
+/* An attempt whose fate is not known: HF_UNKNOWN. */
+enum hf_status ec_perhaps_taken(const char *lock, const char *store, struct hf_error *err);
 
-#endif /* HF_STORES_ETCD_VERDICT_H */
+#endif /* HF_STORES_ETCD_ERRORS_H */

@@ -1,4 +1,4 @@
-/* zookeeper.c - the ZooKeeper store: its table of operations, opening and closing. */
+/* store.c - the ZooKeeper store: its table of operations, opening and closing. */
 #include "stores/zookeeper/zookeeper.h"
 
 #include <stdlib.h>
@@ -32,8 +32,8 @@ const struct hf_store_plugin *hf_store_plugin(void)
     return &plugin;
 }
 
-/* Connects, and looks at the root, so that a wrong password is told now. */
-static enum hf_status meet(struct zk_store *store, const struct zk_patience *patience,
+/* Connects, and found at the root, so that a wrong password is told now. */
+static enum hf_status meet(struct zk_store *store, const struct hf__patience *patience,
                            struct hf_error *err)
 {
     struct zk_session *session;
@@ -59,7 +59,7 @@ static enum hf_status meet(struct zk_store *store, const struct zk_patience *pat
 static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
                                  struct hf_store_base **out, struct hf_error *err)
 {
-    struct zk_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct zk_store *store = calloc(1, sizeof *store);
     enum hf_status status;
 

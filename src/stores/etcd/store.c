@@ -1,7 +1,7 @@
-/* etcd.c - the etcd store: its table of operations, opening and closing. */
+/* store.c - the etcd store: its table of operations, opening and closing. */
 #include "stores/etcd/etcd.h"
 #include "base/base.h"
-#include "stores/etcd/listen.h"
+#include "stores/etcd/listener.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,11 +102,11 @@ static void store_close(struct hf_store_base *base, bool forked)
 
     if (!forked)
         ec_lease_end_idle(store);
-    while (store->lines != NULL) {
-        struct ec_line *line = store->lines;
+    while (store->http != NULL) {
+        struct ec_http *http = store->http;
 
-        store->lines = line->next;
-        ec_line_close(line, forked);
+        store->http = http->next;
+        ec_http_close(http, forked);
     }
     ec_listener_close(store);
     ec_holds_release(&store->holds);

@@ -1,12 +1,12 @@
-/* listen.h - hears when a key of ours is deleted, whoever does it.
+/* listener.h - hears when a key of ours is deleted, whoever does it.
  *
  * One watch for all holds of a client that are kept. Up to EC_COVER_MAX of them are watched key by
  * key; of more than that, the stretch from the first to the last, and what others do there is heard
  * and passed over. Holds that end at once are not worth a watch, so a new one is covered a moment
  * later. A watch that breaks is opened anew, and then every hold is in doubt once, because nothing
  * is known of the time between. */
-#ifndef HF_STORES_ETCD_LISTEN_H
-#define HF_STORES_ETCD_LISTEN_H
+#ifndef HF_STORES_ETCD_LISTENER_H
+#define HF_STORES_ETCD_LISTENER_H
 
 #include "stores/etcd/watch.h"
 
@@ -33,4 +33,4 @@ void ec_listener_alert(struct ec_store *store);
 /* See struct hf_store_ops. */
 void ec_listen(struct hf_store_base *base, int wake_fd, hf_doubt_fn *doubt, void *data);
 
-#endif /* HF_STORES_ETCD_LISTEN_H */
+#endif /* HF_STORES_ETCD_LISTENER_H */

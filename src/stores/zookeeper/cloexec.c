@@ -1,5 +1,5 @@
-/* seal.c - close-on-exec for the library's descriptors. */
-#include "stores/zookeeper/seal.h"
+/* cloexec.c - close-on-exec for the library's descriptors. */
+#include "stores/zookeeper/cloexec.h"
 #include "base/base.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ bool zk_fds_has(const struct zk_fds *fds, int fd)
     return (fds->bits[fd / 64] >> fd % 64 & 1) != 0;
 }
 
-static void seal(int fd)
+static void set_cloexec(int fd)
 {
     int flags = fcntl(fd, F_GETFD);
 
@@ -47,7 +47,7 @@ static ino_t new_pipe(const struct zk_fds *before, const struct zk_fds *now, int
     return st.st_ino;
 }
 
-void zk_seal_pipes(const struct zk_fds *before)
+void zk_cloexec_pipes(const struct zk_fds *before)
 {
     struct zk_fds now;
 
@@ -59,11 +59,11 @@ void zk_seal_pipes(const struct zk_fds *before)
             continue;
         for (int end = 0; end < ZK_FDS_MAX; end++)
             if (new_pipe(before, &now, end) == pipe)
-                seal(end);
+                set_cloexec(end);
     }
 }
 
-void zk_seal_socket(zhandle_t *handle)
+void zk_cloexec_socket(zhandle_t *handle)
 {
     struct sockaddr_storage peer = {0};
     struct sockaddr_storage other;
@@ -78,6 +78,6 @@ void zk_seal_socket(zhandle_t *handle)
 
         if (zk_fds_has(&now, fd) && getpeername(fd, (struct sockaddr *)&other, &len) == 0 &&
             len == peer_len && memcmp(&other, &peer, len) == 0)
-            seal(fd);
+            set_cloexec(fd);
     }
 }

@@ -1,5 +1,7 @@
-/* listen.c - hears when a key of ours is deleted. All but what says "Lock held" is the keeper's. */
-#include "stores/etcd/listen.h"
+/* listener.c - hears when a key of ours is deleted. All but what says "Lock held" is the
+ * keeper's. */
+#include "stores/etcd/listener.h"
+#include "base/backoff.h"
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -8,18 +10,18 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define SETTLE_NS (200 * HF__NS_PER_MS) /* a hold that is over by then is not watched */
-#define RETRY_NS  HF__NS_PER_S          /* after a watch that broke; twice that after the next */
-#define RETRY_MAX 4                     /* how often it is doubled                    */
-#define NAMED_MAX 8 /* losses told one by one; of more, all holds are in doubt */
+#define SETTLE_NS    (200 * HF__NS_PER_MS) /* a hold that is over by then is not watched */
+#define RETRY_NS     HF__NS_PER_S          /* after a watch that broke, and longer after the next */
+#define RETRY_MAX_NS (16 * HF__NS_PER_S)
+#define NAMED_MAX    8 /* losses told one by one; of more, all holds are in doubt */
 
 struct ec_listener {
     int news_fd;   /* eventfd: there is a hold that is not watched       */
     int either_fd; /* epoll: that one, or the keeper's wake_fd           */
     struct ec_watch watch;
-    bool standing;     /* etcd has said that it watches              */
-    unsigned failures; /* watches in a row that broke before that    */
-    int64_t open_ns;   /* when to open a watch, or another; HF_NEVER */
+    bool standing;              /* etcd has said that it watches              */
+    struct hf__backoff backoff; /* after watches that broke before that       */
+    int64_t open_ns;            /* when to open a watch, or another; HF_NEVER */
 
     /* guarded by the store's lock */
     bool alerted; /* news_fd was written, and not yet acted on */
@@ -44,6 +46,7 @@ static struct ec_listener *listener_open(void)
 
     if (l == NULL)
         return NULL;
+    l->backoff = (struct hf__backoff){.first_ns = RETRY_NS, .most_ns = RETRY_MAX_NS};
     l->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     l->either_fd = epoll_create1(EPOLL_CLOEXEC);
     if (l->news_fd >= 0 && l->either_fd >= 0 &&
@@ -53,7 +56,7 @@ static struct ec_listener *listener_open(void)
     return NULL;
 }
 
-/* The line of its watch is the store's, and closed with the others. */
+/* The HTTP handle of its watch is the store's, and closed with the others. */
 void ec_listener_close(struct ec_store *store)
 {
     if (store->listener != NULL)
@@ -221,18 +224,17 @@ static size_t ranges_of(const struct ec_cover *cover, struct ec_range *out, char
 
 static void end_watch(struct ec_store *store, struct ec_listener *l)
 {
-    if (l->watch.line != NULL)
+    if (l->watch.http != NULL)
         ec_watch_close(store, &l->watch);
     l->standing = false;
 }
 
 static int64_t retry_ns(const struct ec_store *store, struct ec_listener *l)
 {
-    int64_t pause_ns = RETRY_NS << l->failures;
+    uint32_t dice;
 
-    if (l->failures < RETRY_MAX)
-        l->failures++;
-    return store->base.host->now_ns() + pause_ns;
+    store->base.host->random(&dice, sizeof dice);
+    return hf__backoff_failed(&l->backoff, store->base.host->now_ns(), dice);
 }
 
 /* Opens a watch over all that is held now; none if there is nothing. A stretch stays, so that it
@@ -241,7 +243,7 @@ static void open_watch(struct ec_store *store, struct ec_listener *l)
 {
     struct ec_cover cover = {0};
     struct survey survey = {.store = store, .cover = &cover};
-    struct ec_range ranges[EC_COVER_MAX];
+    struct ec_watch_plan plan;
     char end[EC_KEY_MAX + 1];
 
     end_watch(store, l);
@@ -258,8 +260,9 @@ static void open_watch(struct ec_store *store, struct ec_listener *l)
     if (survey.oldest == 0)
         return;
     /* Of the first one nothing can be missed: it begins where the oldest hold did. */
-    if (!ec_watch_open_many(store, &l->watch, ranges, ranges_of(&cover, ranges, end),
-                            survey.again ? 0 : survey.oldest + 1, on_deleted, store))
+    plan.from_revision = survey.again ? 0 : survey.oldest + 1;
+    plan.count = ranges_of(&cover, plan.ranges, end);
+    if (!ec_watch_open_many(store, &l->watch, &plan, on_deleted, store))
         l->open_ns = retry_ns(store, l);
     else if (!survey.again)
         l->watch.stream.wanted = 0;
@@ -312,13 +315,13 @@ static bool readable(int fd)
  * every hold is in doubt. */
 static bool wait_for_news(struct ec_store *store, struct ec_listener *l)
 {
-    struct ec_patience patience = {.deadline_ns = l->open_ns, .cancel_fd = l->either_fd};
+    struct hf__patience patience = {.deadline_ns = l->open_ns, .cancel_fd = l->either_fd};
     struct pollfd either = {.fd = l->either_fd, .events = POLLIN};
     enum ec_heard heard = EC_HEARD_NOTHING;
     eventfd_t ignored;
     bool standing = l->standing;
 
-    if (l->watch.line != NULL)
+    if (l->watch.http != NULL)
         heard = ec_watch_listen(&l->watch, &patience);
     else
         (void)hf__poll_until(&either, 1, l->open_ns);
@@ -332,7 +335,7 @@ static bool wait_for_news(struct ec_store *store, struct ec_listener *l)
     }
     if (l->watch.stream.created > 0) {
         l->standing = true;
-        l->failures = 0;
+        hf__backoff_worked(&l->backoff);
     }
     return heard == EC_HEARD_CREATED;
 }
@@ -343,7 +346,7 @@ static void follow(struct ec_store *store, struct ec_listener *l)
     char endpoint[EC_ENDPOINT_MAX];
     char auth[EC_AUTH_MAX];
 
-    if (l->watch.line == NULL)
+    if (l->watch.http == NULL)
         return;
     ec_where(store, endpoint, auth);
     explicit_bzero(auth, sizeof auth);

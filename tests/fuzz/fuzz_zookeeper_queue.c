@@ -1,6 +1,6 @@
-/* fuzz_zookeeper_line.c - whatever names and data the children of a lock may have. The lines of the
- * input are the children's names, and each is read as data too. Built by fuzz.sh. */
-#include "stores/zookeeper/line.h"
+/* fuzz_zookeeper_queue.c - whatever names and data the children of a lock may have. The lines of
+ * the input are the children's names, and each is read as data too. Built by fuzz.sh. */
+#include "stores/zookeeper/queue.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,23 +29,23 @@ static void check_data(const char *text)
     check(said.waited_ms == INT64_MAX && strncmp(said.label, text, strlen(said.label)) == 0);
 }
 
-static void check_line(struct zk_line *line, size_t most)
+static void check_line(struct zk_queue *queue, size_t most)
 {
-    check(line->count <= most);
-    for (size_t i = 0; i < line->count; i++) {
-        struct zk_entry *entry = &line->at[i];
+    check(queue->count <= most);
+    for (size_t i = 0; i < queue->count; i++) {
+        struct zk_entry *entry = &queue->at[i];
         char owner[HF_OWNER_LEN + 1] = "";
 
-        check(i == 0 || line->at[i - 1].sequence <= entry->sequence);
-        check(line->unsure || (entry->sequence >= 0 && entry->sequence < INT32_MAX));
+        check(i == 0 || queue->at[i - 1].sequence <= entry->sequence);
+        check(queue->unsure || (entry->sequence >= 0 && entry->sequence < INT32_MAX));
         memcpy(owner, entry->name, HF_OWNER_LEN);
         if (!entry->foreign)
-            check(zk_line_find(line, owner) <= i);
+            check(zk_queue_find(queue, owner) <= i);
         entry->czxid = (int64_t)(entry->name[0] & 7); /* some are gone */
     }
-    zk_line_sort_czxid(line);
-    for (size_t i = 0; i < line->count; i++)
-        check(line->at[i].czxid != 0 && (i == 0 || line->at[i - 1].czxid <= line->at[i].czxid));
+    zk_queue_sort_czxid(queue);
+    for (size_t i = 0; i < queue->count; i++)
+        check(queue->at[i].czxid != 0 && (i == 0 || queue->at[i - 1].czxid <= queue->at[i].czxid));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = malloc(size + 1);
     char *names[NAMES_MAX];
     struct zk_names all = {.at = names};
-    struct zk_line line;
+    struct zk_queue queue;
     char *rest = text;
 
     if (text == NULL)
@@ -64,9 +64,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         names[all.count++] = strsep(&rest, "\n");
     for (size_t i = 0; i < all.count; i++)
         check_data(names[i]);
-    check(zk_line_init(&line, &all));
-    check_line(&line, all.count);
-    zk_line_release(&line);
+    check(zk_queue_init(&queue, &all));
+    check_line(&queue, all.count);
+    zk_queue_release(&queue);
     free(text);
     return 0;
 }

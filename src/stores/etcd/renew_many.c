@@ -1,14 +1,14 @@
-/* many.c - renewing many holds at once: the lease that they share is kept alive, and their keys are
- * read in one go. Those that are on another lease are put on it, again in one go. A hold that is
- * not as it should be is renewed on its own, which finds out why. */
+/* renew_many.c - renewing many holds at once: the lease that they share is kept alive, and their
+ * keys are read in one go. Those that are on another lease are put on it, again in one go. A hold
+ * that is not as it should be is renewed on its own, which finds out why. */
 #include "base/base.h"
 #include "stores/etcd/base64.h"
 #include "stores/etcd/etcd.h"
 
 #include <string.h>
 
-#define LOOKS_MAX    100                /* keys in one transaction; etcd allows 128 by default */
-#define LOOK_ROOM    (2 * EC_KEY_MAX)   /* what one more key may add to a request              */
+#define KEYS_MAX     100                /* keys in one transaction; etcd allows 128 by default */
+#define KEY_ROOM     (2 * EC_KEY_MAX)   /* what one more key may add to a request              */
 #define MOVE_EXTRA   160                /* what a compare or a put has besides key and value   */
 #define SINGLES_MAX  8                  /* renewed on their own in one row                   */
 #define RENEW_MAX_NS (5 * HF__NS_PER_S) /* as for a single one                               */
@@ -27,11 +27,11 @@ struct row {
     struct hf_grant *grants;
     enum hf_status *results;
     size_t count;
-    bool waited[LOOKS_MAX];
-    bool gone[LOOKS_MAX]; /* heard to be */
-    enum state states[LOOKS_MAX];
+    bool waited[KEYS_MAX];
+    bool gone[KEYS_MAX]; /* heard to be */
+    enum state states[KEYS_MAX];
     struct ec_lease lease;
-    struct ec_patience patience;
+    struct hf__patience patience;
     cJSON *seen;    /* the answer that has their keys; NULL: the server takes no such request */
     size_t singles; /* renewed on their own so far */
     enum hf_status status;
@@ -66,7 +66,7 @@ static void ask_for_keys(struct row *row, struct ec_text *body)
 
     ec_txn_begin(body);
     ec_txn_then(body);
-    while (count < row->count && count < LOOKS_MAX && sizeof body->data - body->len > LOOK_ROOM) {
+    while (count < row->count && count < KEYS_MAX && sizeof body->data - body->len > KEY_ROOM) {
         struct ec_keys keys;
         struct ec_range own;
 
@@ -81,7 +81,7 @@ static void ask_for_keys(struct row *row, struct ec_text *body)
 
 static void set_patience(struct row *row)
 {
-    row->patience = (struct ec_patience){
+    row->patience = (struct hf__patience){
         .deadline_ns = hf__time_add(row->store->base.host->now_ns(), RENEW_MAX_NS),
         .cancel_fd = -1};
     for (size_t i = 0; i < row->count; i++)
@@ -95,17 +95,17 @@ static enum hf_status read_row(struct row *row, const struct ec_text *body)
     const struct hf_claim *first = &row->claims[0];
     struct ec_call call = {
         .lock = first->name, .path = "/v3/kv/txn", .body = body, .repeatable = true};
+    struct ec_request request = {.store = row->store, .lock = first->name, .err = row->err};
     struct ec_answer answer = {0};
     enum ec_verdict verdict;
     enum hf_status status;
 
     set_patience(row);
-    /* First the lease, then the look: a key seen on it has all of its new life before it. */
-    status = ec_lease_class(row->store, first->name, first->ttl_ms, EC_USE_KEPT, &row->patience,
-                            &row->lease, row->err);
+    /* First the lease, then the key: one seen on it has all of its new life before it. */
+    request.patience = call.patience = row->patience;
+    status = ec_lease_class(&request, first->ttl_ms, EC_USE_KEPT, &row->lease);
     if (status != HF_OK)
         return status;
-    call.patience = row->patience;
     status = ec_call(row->store, &call, &answer, &verdict, row->err);
     row->seen = answer.json;
     return verdict == EC_REFUSED ? HF_OK : status;
@@ -157,7 +157,7 @@ static bool unanswered(enum hf_status status)
 }
 
 /* On its own. Once nobody answers, the others are not asked for either: they have time left, and
- * whoever is behind them in line for the keeper may not. */
+ * whoever the keeper comes to after them may not. */
 static void renew_single(struct row *row, size_t i)
 {
     struct hf_error err = *row->err;
@@ -173,7 +173,7 @@ static void renew_single(struct row *row, size_t i)
         failed(row, i, status, &err);
 }
 
-/* Not there, as a look has shown. Why is found out for the first few only. */
+/* Not there, as was read. Why is found out for the first few only. */
 static void lose(struct row *row, size_t i)
 {
     const struct hf_claim *claim = &row->claims[i];
@@ -188,9 +188,7 @@ static void lose(struct row *row, size_t i)
     if (row->seen != NULL && ec_answer_kv(ec_answer_part(row->seen, i), 0, &kv))
         row->grants[i].loss = HF_LOSS_TAKEN;
     (void)ec_hold_forget(row->store, claim->owner);
-    failed(row, i,
-           hf__fail(&err, HF_LOST, "lock \"%.60s\" in store %.80s was lost: %s", claim->name,
-                    row->store->url.shown, hf_loss_text(row->grants[i].loss)),
+    failed(row, i, ec_lost(claim->name, row->store->url.common.shown, row->grants[i].loss, &err),
            &err);
 }
 

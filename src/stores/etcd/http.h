@@ -1,11 +1,12 @@
-/* line.h - one line to the servers: a libcurl handle with the connections it keeps.
+/* http.h - one libcurl handle, with the connections to the servers that it keeps.
  *
- * A line is used by one thread at a time. It never sends a request twice: libcurl repeats one by
+ * A handle is used by one thread at a time. It never sends a request twice: libcurl repeats one by
  * itself when a kept connection turns out to be dead, and that is refused here, because the first
  * copy may have been executed. */
-#ifndef HF_STORES_ETCD_LINE_H
-#define HF_STORES_ETCD_LINE_H
+#ifndef HF_STORES_ETCD_HTTP_H
+#define HF_STORES_ETCD_HTTP_H
 
+#include "base/patience.h"
 #include "stores/etcd/url.h"
 #include <curl/curl.h>
 #include <holdfast/store.h>
@@ -13,14 +14,8 @@
 enum {
     EC_BODY_MAX = 8 << 20,   /* bytes of an answer                        */
     EC_AUTH_MAX = 2048,      /* bytes of an auth token                    */
-    EC_SOCKETS_MAX = 8,      /* connections that a line keeps             */
+    EC_SOCKETS_MAX = 8,      /* connections that a handle keeps           */
     EC_CANCEL_GRACE_MS = 200 /* what a request under way gets after cancel */
-};
-
-/* Until when a call may take, and what ends it before. */
-struct ec_patience {
-    int64_t deadline_ns;
-    int cancel_fd; /* -1: none */
 };
 
 enum ec_fate {
@@ -31,8 +26,8 @@ enum ec_fate {
 
 typedef void ec_sink_fn(void *data, const char *bytes, size_t len);
 
-struct ec_line {
-    struct ec_line *next; /* of the store's lines */
+struct ec_http {
+    struct ec_http *next; /* of the store's */
     bool busy;
     const struct hf_host *host;
     CURLM *multi;
@@ -41,7 +36,7 @@ struct ec_line {
     char auth[EC_AUTH_MAX];      /* what headers were made for */
     int sockets[EC_SOCKETS_MAX]; /* open ones, else -1 */
     int64_t heard_ns;            /* when it was opened, or an answer came last */
-    unsigned attempts;           /* of libcurl to send the request */
+    unsigned sends;              /* of the request, by libcurl */
     bool added;
     bool draining; /* an answer is outstanding that nobody wants */
     char *body;
@@ -55,29 +50,38 @@ struct ec_line {
     char detail[CURL_ERROR_SIZE];
 };
 
-/* NULL: out of memory or descriptors. */
-struct ec_line *ec_line_open(const struct hf_host *host, const struct ec_url *url);
-/* forked: the sockets are shared with the parent, nothing is said on them. */
-void ec_line_close(struct ec_line *line, bool forked);
+/* A request: JSON for a path of an endpoint. All of it is the caller's. */
+struct ec_post {
+    const char *endpoint;
+    const char *path;
+    const char *json;
+    size_t json_len;
+    const char *auth; /* "": none */
+};
 
-/* Posts a JSON text to an endpoint and collects the answer in line->body. connect_ms bounds the
+/* NULL: out of memory or descriptors. */
+struct ec_http *ec_http_open(const struct hf_host *host, const struct ec_url *url);
+/* forked: the sockets are shared with the parent, nothing is said on them. */
+void ec_http_close(struct ec_http *http, bool forked);
+
+/* Sends a request and collects the answer in http->body. connect_ms bounds the
  * time to connect, roughly. */
-enum ec_fate ec_line_post(struct ec_line *line, const char *endpoint, const char *path,
-                          const char *json, size_t json_len, const char *auth,
-                          const struct ec_patience *patience, int64_t connect_ms);
+enum ec_fate ec_http_post(struct ec_http *http, const struct ec_post *post,
+                          const struct hf__patience *patience, int64_t connect_ms);
 
 /* Sends a request and does not wait for the answer: it is waited for, and thrown away, when the
- * line is used next. */
-void ec_line_send(struct ec_line *line, const char *endpoint, const char *path, const char *json,
-                  size_t json_len, const char *auth, int64_t limit_ms);
+ * handle is used next. */
+void ec_http_send(struct ec_http *http, const struct ec_post *post, int64_t limit_ms);
 
 /* The same for an answer that does not end: begins it; what comes goes to sink. */
-bool ec_line_begin(struct ec_line *line, const char *endpoint, const char *path, const char *json,
-                   size_t json_len, const char *auth, ec_sink_fn *sink, void *data);
+bool ec_http_begin(struct ec_http *http, const struct ec_post *post, ec_sink_fn *sink, void *data);
 /* Works on it until *stop is set by the sink (true), or the answer ended (false), or time is up or
  * the call cancelled (true). */
-bool ec_line_work(struct ec_line *line, const struct ec_patience *patience, const bool *stop);
+bool ec_http_work(struct ec_http *http, const struct hf__patience *patience, const bool *stop);
+/* Why the last request was not answered, for a person. HF_DENIED: certificates; HF_UNREACHABLE. */
+enum hf_status ec_http_explain(const struct ec_http *http, const char *endpoint, char *out,
+                               size_t size);
 /* Ends whatever is under way. */
-void ec_line_end(struct ec_line *line);
+void ec_http_end(struct ec_http *http);
 
-#endif /* HF_STORES_ETCD_LINE_H */
+#endif /* HF_STORES_ETCD_HTTP_H */
