@@ -44,7 +44,7 @@ STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages
 STORES += $(foreach dir,$(patsubst %/libs,%,$(wildcard src/stores/*/libs)),$(if $(shell \
 	$(CC) -shared $$(cat $(dir)/libs) -o /dev/null 2>/dev/null && echo yes),$(notdir $(dir))))
 STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
-store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
+store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(if $(wildcard \
 	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 	pkg-config --libs $$(cat src/stores/$(1)/packages))

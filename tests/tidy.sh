@@ -23,8 +23,9 @@ layers() {
         src/client/registry.c) allowed='base core client stores/file' ;; # the built-in store
         src/client/*) allowed='base core client' ;;
         src/stores/*)
-            own=${file#src/}
-            allowed="base core ${own%/*}"
+            own=${file#src/stores/}
+            own=stores/${own%%/*} # and what lies in its own subfolders
+            allowed="base core $own $(cd src && find "$own" -mindepth 1 -type d | tr '\n' ' ')"
             ;;
         src/fence/*) allowed='base core fence' ;;
         src/cli/*) allowed='base cli' ;;

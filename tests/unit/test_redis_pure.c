@@ -1,10 +1,10 @@
 /* What the Redis store decides without a server: URLs, keys, slots, verdicts, replies. */
 #include "stores/redis/keys.h"
-#include "stores/redis/reply.h"
-#include "stores/redis/request.h"
+#include "stores/redis/wire/reply.h"
+#include "stores/redis/wire/request.h"
 #include "stores/redis/script.h"
 #include "stores/redis/url.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
