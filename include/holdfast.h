@@ -132,6 +132,8 @@ HF_API const char *hf_version(void);
  * /var/lib/holdfast for root, else $XDG_STATE_HOME/holdfast, else ~/.local/state/holdfast).
  * Blocks for a few seconds at most. The caller owns *out and ends it with hf_close.
  *
+ * HF_OK           if err->text is not empty, it is a warning worth showing, about a password that
+ *                 may have gone to anybody for instance
  * HF_INVALID      the url is malformed
  * HF_UNSUPPORTED  no plugin for the scheme, a network file system, another time namespace
  * HF_DENIED       directory, file or server refuse us, or are not safe to use

@@ -125,7 +125,9 @@ struct hf_store_ops {
 
     /* Required. Open the store that url names (its scheme is one of schemes) and set *out.
      * host stays valid until after close. May block until deadline_ns.
-     * Returns what hf_open documents. On failure *out is untouched and nothing is left behind. */
+     * Returns what hf_open documents. On failure *out is untouched and nothing is left behind.
+     * HF_OK with err->code HF_OK and a text is a warning, which the user is shown:
+     * `return host->fail(err, HF_OK, "store %s: ...", ...)`. */
     enum hf_status (*open)(const struct hf_host *host, const char *url, int64_t deadline_ns,
                            struct hf_store_base **out, struct hf_error *err);
 

@@ -104,6 +104,8 @@ static struct hf_store *opened(enum hf_status status, struct hf_store *store,
 {
     if (status != HF_OK)
         *exit_code = cli_fail(err);
+    else if (err->text[0] != '\0')
+        cli_error("warning: %s", err->text);
     return status == HF_OK ? store : NULL;
 }
 
