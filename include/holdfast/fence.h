@@ -169,10 +169,14 @@ struct hf_fence_sql {
     enum hf_fence_dialect dialect;
     const char *table;    /* one identifier, quoted for you, whatever is in it */
     const char *schema;   /* PostgreSQL: the table's schema; NULL: found by search_path */
-    const char *resource; /* what enter() is called with; NULL: the table's name */
+    const char *resource; /* what enter() is called with; NULL: the table's name, in PostgreSQL
+                           * with its schema: public.orders */
     bool per_row;         /* guard UPDATE of existing rows only, by a column fence_token */
     bool down;            /* the reverse */
     bool last;            /* with down: no other table is fenced, remove what they share */
+    const char *key_column; /* fence per key: a holder of key K writes rows whose column says K */
+    bool no_transaction;    /* no BEGIN and COMMIT, for tools that run it in a transaction       */
+    bool json;              /* a JSON array with one statement per item, no client's commands    */
 };
 
 /* hf_fence_sql - the migration that puts a table behind a fence. Never blocks.
