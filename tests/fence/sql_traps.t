@@ -13,12 +13,17 @@ ask mariadb "CREATE TABLE auto (v INT) ENGINE = InnoDB; INSERT INTO auto VALUES 
 fence sql --dialect mariadb --table auto | sql mariadb
 ask mariadb "CREATE TRIGGER watch AFTER UPDATE ON holdfast_fence FOR EACH ROW
     INSERT INTO seen (token) VALUES (NEW.token);"
-for offset in 0 1; do
-    for n in $(seq 1500); do
-        echo "CALL holdfast_enter('auto', $((n * 2 + (RANDOM % 400) - 200 + 300 + offset)));"
-    done | maria -f app >/dev/null 2>&1 &
+sessions=
+for seed in 1 2 3; do
+    awk -v seed=$seed 'BEGIN { srand(seed); for (n = 1; n <= 3000; n++)
+        printf "CALL holdfast_enter(\047auto\047, %d);\n", n * 5 + int(rand() * 20) + 1 }' >"$SQL_DIR/calls.$seed"
 done
-wait %1 %2 2>/dev/null
+for seed in 1 2 3; do
+    maria -f app <"$SQL_DIR/calls.$seed" >/dev/null 2>&1 &
+    sessions="$sessions $!"
+done
+# shellcheck disable=SC2086 # they are words
+wait $sessions
 ask mariadb "SELECT count(*) FROM seen a JOIN seen b ON b.n = (SELECT min(n) FROM seen WHERE n > a.n)
     WHERE b.token < a.token;"
 is "$out" 0 'mariadb: enter in autocommit never lowers a mark'
@@ -61,10 +66,10 @@ for d in postgres mariadb; do
     frozen=$!
     exec 8>"$SQL_DIR/words"
     case $d in
-    postgres) echo "SET idle_in_transaction_session_timeout = '3s';" >&8 quick="SET holdfast.enter_wait = '500ms';" ;;
-    mariadb) echo "SET idle_write_transaction_timeout = 3;" >&8 quick="SET @holdfast_enter_wait = 1;" ;;
+    postgres) frozen_limit="SET idle_in_transaction_session_timeout = '3s';" quick="SET holdfast.enter_wait = '500ms';" ;;
+    mariadb) frozen_limit="SET idle_write_transaction_timeout = 3;" quick="SET @holdfast_enter_wait = 1;" ;;
     esac
-    { enter_sql "$d" orders 60; echo "UPDATE orders SET n = 60; SELECT 'entered';"; } >&8
+    { echo "$frozen_limit"; enter_sql "$d" orders 60; echo "UPDATE orders SET n = 60; SELECT 'entered';"; } >&8
     within 20 grep -q entered "$SQL_DIR/answer"
     ask "$d" "$quick $(enter_sql "$d" orders 61)"
     like "$err" ZHF06 "$d: the next holder hears that one is inside and does not end"
