@@ -24,8 +24,8 @@ const struct cli_command fence_commands[] = {
     [SET] = {"fence set", "[options] URL KEY", "set a fenced key to what stdin says", fence_set},
     [DEL] = {"fence del", "[options] URL KEY", "delete a fenced key", fence_del},
     [SCRIPT] = {"fence script", "", "print the Redis script, for other clients", fence_script},
-    [WRITE] = {"fence write", "[options] FILE", "replace a fenced file by what stdin says",
-               fence_write},
+    [WRITE] = {"fence write", "[options] FILE [-- CMD [ARG...]]",
+               "replace a fenced file by what CMD prints, or stdin says", fence_write},
     [APPEND] = {"fence append", "[options] FILE", "add what stdin says to a fenced file",
                 fence_append},
     [ENTER] = {"fence enter", "[options] FILE | URL KEY", "raise the fence before the first read",
@@ -60,13 +60,16 @@ static void print_overview(void)
          "      --table T            sql: the table, as it is called: quoting is done here\n"
          "      --schema S           sql: its schema (postgres)\n"
          "      --resource R         sql: its name in enter(); default: the table's\n"
+         "      --key-column C       sql: fence per key, one lock per value of this column\n"
          "      --per-row            sql: a column fence_token instead; guards UPDATE only\n"
          "      --down               sql: print the reverse\n"
          "      --last               sql: with --down, remove what fenced tables share, too\n"
+         "      --no-transaction     sql: no BEGIN and COMMIT, for tools that have their own\n"
+         "      --statements json    sql: one statement per item, for tools\n"
          "  -h, --help               show this help\n"
          "\n"
          "Inside a job the token is known, so this is enough:\n"
-         "  holdfast run nightly -- sh -c 'make-report | holdfast fence write report.txt'\n"
+         "  holdfast run nightly -- holdfast fence write report.txt -- make-report\n"
          "'man holdfast-fence' tells the rest.");
 }
 
@@ -111,6 +114,10 @@ int fence_parse(const struct cli_command *command, const struct cli_option *opti
         if (first < 0)
             return cli_parse_exit(first) + 1;
         at += first;
+        if (at < argc && dashes && words->takes_command && words->count > 0) {
+            words->command = argv + at + (strcmp(argv[at], "--") == 0 ? 1 : 0);
+            break;
+        }
         if (at >= argc)
             break;
         if (words->count == FENCE_OPERANDS_MAX)
@@ -217,13 +224,15 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
 
 static int fence_write(const struct cli_context *context, int argc, char **argv)
 {
-    struct fence_words words = {.count = 0};
+    struct fence_words words = {.takes_command = true};
     struct hf_fence_pass pass;
     struct hf_error err;
     int over = parse_file(&fence_commands[WRITE], context, argc, argv, 1, &words, &pass);
 
     if (over != 0)
         return over - 1;
+    if (words.command != NULL && words.command[0] != NULL)
+        return fence_produce(words.operands[0], &pass, words.command);
     if (hf_fence_write_fd(words.operands[0], &pass, STDIN_FILENO, &err) != HF_OK)
         return cli_fail(&err);
     return 0;

@@ -17,6 +17,8 @@ struct fence_words {
     bool token_given;
     const char *issuer;
     char issuer_text[HF_FENCE_ISSUER_MAX * 4];
+    bool takes_command; /* what follows "--" behind an operand is a command */
+    char **command;     /* ends with NULL; NULL if there is none            */
 };
 
 /* Reads options wherever they stand between the operands. Returns 0, or the exit code plus 1 if the
@@ -31,6 +33,9 @@ bool fence_defaults(const struct cli_command *command, const struct cli_context 
 
 /* Reads standard input to its end, up to max bytes. NULL after a message; exit in *exit_code. */
 char *fence_read_stdin(size_t max, size_t *len, int *exit_code);
+
+/* fence_produce.c: replaces file by what the command prints, if it succeeds. The exit code. */
+int fence_produce(const char *file, const struct hf_fence_pass *pass, char **command);
 
 /* Sub-commands that live in files of their own. */
 int fence_sql(const struct cli_context *context, int argc, char **argv);
