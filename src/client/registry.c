@@ -52,7 +52,9 @@ const struct hf_host hf__host = {.size = sizeof hf__host,
                                  .wall_us = hf__wall_us,
                                  .random = hf__random,
                                  .log = host_log,
-                                 .vlog = host_vlog};
+                                 .vlog = host_vlog,
+                                 .fail = hf__fail,
+                                 .redact = hf__url_redact};
 
 static const char *plugin_of(const char *scheme)
 {
@@ -210,9 +212,9 @@ enum hf_status hf__registry_find(const char *url, const struct hf_store_ops **ou
     scheme[len] = '\0';
     if (!hf__url_is_clear(url))
         return hf__fail(err, HF_INVALID,
-                        "a %s: URL of which it is not clear where the password ends: in a password "
-                        "write / as %%2F, ? as %%3F, # as %%23 and @ as %%40; behind the hosts, @ "
-                        "too",
+                        "a %s: URL of which it is not clear where the password ends: in a user "
+                        "name or password write / as %%2F, ? as %%3F, # as %%23 and @ as %%40; "
+                        "behind the hosts, @ too",
                         scheme);
     if (strcmp(scheme, "file") == 0) {
         *out = &hf__file_ops;
