@@ -51,7 +51,7 @@ static void print_overview(void)
         printf("  %-7s %s\n", c->name + strlen("fence "), c->summary);
     puts("\noptions, where they make sense:\n"
          "  -t, --token N            the fencing token; default: $HOLDFAST_TOKEN\n"
-         "      --issuer TEXT        who issued it; default: the store's url\n"
+         "      --issuer TEXT        who issued it; default: the store of the locks\n"
          "  -w, --wait DURATION      how long to wait for another writer; default: 30s\n"
          "      --ttl DURATION       set: the key expires after it\n"
          "      --reason TEXT        reset: why; required, and kept\n"
@@ -131,6 +131,23 @@ int fence_parse(const struct cli_command *command, const struct cli_option *opti
     return 0;
 }
 
+/* A store that cannot be asked now is known by its url only; one that can never tell goes by it. */
+static void find_issuer(const char *url, struct fence_words *words)
+{
+    struct hf_store *store;
+    enum hf_status status;
+
+    hf__url_redact(words->issuer_url, sizeof words->issuer_url, url);
+    if (hf_open(url, &store, NULL) != HF_OK)
+        return;
+    status = hf_store_identity(store, words->identity, NULL);
+    hf_close(store);
+    if (status == HF_OK)
+        words->issuer = words->identity;
+    else if (status == HF_UNSUPPORTED)
+        words->issuer = words->issuer_url;
+}
+
 bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
                     struct fence_words *words)
 {
@@ -146,10 +163,8 @@ bool fence_defaults(const struct cli_command *command, const struct cli_context 
             return false;
         }
     }
-    if (words->issuer == NULL && context->store_url != NULL && context->store_url[0] != '\0') {
-        hf__url_redact(words->issuer_text, sizeof words->issuer_text, context->store_url);
-        words->issuer = words->issuer_text;
-    }
+    if (words->issuer == NULL && context->store_url != NULL && context->store_url[0] != '\0')
+        find_issuer(context->store_url, words);
     return true;
 }
 
@@ -200,7 +215,7 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
     const struct cli_option options[] = {
         {'t', "token", CLI_NUMBER, "N", "the fencing token; default: $HOLDFAST_TOKEN", NULL,
          &words->token, &words->token_given},
-        {0, "issuer", CLI_TEXT, "TEXT", "who issued it; default: the store's url", NULL,
+        {0, "issuer", CLI_TEXT, "TEXT", "who issued it; default: the store of the locks", NULL,
          &words->issuer, NULL},
         {'w', "wait", CLI_DURATION, "DURATION", "how long to wait for another writer; default: 30s",
          NULL, &wait_ms, NULL},
@@ -218,6 +233,7 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
     *pass = (struct hf_fence_pass){.size = sizeof *pass,
                                    .token = words->token,
                                    .issuer = words->issuer,
+                                   .issuer_url = words->issuer_url,
                                    .wait_ms = wait_ms > 0 ? wait_ms : -1};
     return 0;
 }

@@ -16,7 +16,8 @@ struct fence_words {
     uint64_t token;
     bool token_given;
     const char *issuer;
-    char issuer_text[HF_FENCE_ISSUER_MAX * 4];
+    char identity[HF_IDENTITY_SIZE];
+    char issuer_url[HF_FENCE_ISSUER_MAX * 4];
     bool takes_command; /* what follows "--" behind an operand is a command */
     char **command;     /* ends with NULL; NULL if there is none            */
 };
@@ -26,8 +27,8 @@ struct fence_words {
 int fence_parse(const struct cli_command *command, const struct cli_option *options, int argc,
                 char **argv, struct fence_words *words);
 
-/* Fills in token and issuer where they were not given: $HOLDFAST_TOKEN and the store's url.
- * False after a usage error. */
+/* Fills in token and issuer where they were not given: $HOLDFAST_TOKEN, and who the store of the
+ * locks is, as far as that can be learned from it. False after a usage error. */
 bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
                     struct fence_words *words);
 

@@ -137,12 +137,12 @@ enum hf_status hf__fence_pass(struct hf__fence_file *file, const struct hf_fence
     bool save;
     enum hf_status status;
 
-    hf__fence_issuer(issuer, pass->issuer);
     status = hf__fence_lock(file, pass->wait_ms, err);
     if (status == HF_OK)
         status = hf__fence_load(file, err);
     if (status != HF_OK)
         return status;
+    hf__fence_settle(&file->record.mark, pass->issuer, hf__fence_url(pass), issuer);
     verdict = hf_fence_decide(&file->record.mark, pass->token, issuer, hf__wall_us());
     status = hf_fence_refuse(verdict, &file->record.mark, pass, file->path, err);
     if (status != HF_OK)

@@ -45,7 +45,7 @@ is "$rc$(cat g)" 65biggest 'and so are the largest two'
 printf 'from run' | HOLDFAST_STORE=file:$dir/store "$hf" run job -- "$hf" fence write h
 is "$?$(cat h)" '0from run' 'inside run the token is known'
 run "$hf" fence show h --json
-like "$out" '^\{"token": [0-9]{16}, "admitted_at": "20.*Z", "issuer": "file:' 'and so is the issuer'
+like "$out" '^\{"token": [0-9]{16}, "admitted_at": "20.*Z", "issuer": "id:file:' 'and so is the issuer'
 HOLDFAST_TOKEN=12 put write late h
 is "$rc" 65 'HOLDFAST_TOKEN from elsewhere is judged as well'
 HOLDFAST_TOKEN=abc put write late h

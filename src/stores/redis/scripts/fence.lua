@@ -9,6 +9,7 @@
 -- ARGV[4]  set: the value; reset: the reason
 -- ARGV[5]  set: milliseconds until the key expires, "0": never
 -- ARGV[6]  "array": refusals come as arrays of the words below, not as errors; may be left out
+-- ARGV[7]  the url of that store: for marks that name their issuer by it; may be left out
 --
 -- Answers OK; or an error: "STALE token seconds issuer" (that token was admitted, at that time),
 -- "FOREIGN issuer" (the mark follows that store's tokens), "BADTOKEN token", "BADOP op",
@@ -58,6 +59,14 @@ if op == 'reset' or redis.call('HGET', mark_key, 'is') ~= token .. ' ' .. issuer
         redis.call('HSET', mark_key, 'token', token, 'issuer', issuer, 'at', now,
             'is', token .. ' ' .. issuer)
         return redis.status_reply('OK')
+    end
+    local url = ARGV[7] or ''
+    if url ~= '' and follows ~= '' and string.sub(follows, 1, 3) ~= 'id:' then
+        if issuer == '' then
+            issuer = url
+        elseif string.sub(issuer, 1, 3) == 'id:' and follows == url then
+            follows = ''
+        end
     end
     if issuer ~= '' and follows ~= '' and issuer ~= follows then
         return refuse('FOREIGN', follows)
