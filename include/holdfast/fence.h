@@ -169,13 +169,13 @@ enum hf_fence_dialect { HF_FENCE_POSTGRES, HF_FENCE_SQLITE, HF_FENCE_MARIADB };
 struct hf_fence_sql {
     size_t size; /* sizeof(struct hf_fence_sql) */
     enum hf_fence_dialect dialect;
-    const char *table;    /* one identifier, quoted for you, whatever is in it */
-    const char *schema;   /* PostgreSQL: the table's schema; NULL: found by search_path */
-    const char *resource; /* what enter() is called with; NULL: the table's name, in PostgreSQL
+    const char *table;      /* one identifier, quoted for you, whatever is in it */
+    const char *schema;     /* PostgreSQL: the table's schema; NULL: found by search_path */
+    const char *resource;   /* what enter() is called with; NULL: the table's name, in PostgreSQL
                            * with its schema: public.orders */
-    bool per_row;         /* guard UPDATE of existing rows only, by a column fence_token */
-    bool down;            /* the reverse */
-    bool last;            /* with down: no other table is fenced, remove what they share */
+    bool per_row;           /* guard UPDATE of existing rows only, by a column fence_token */
+    bool down;              /* the reverse */
+    bool last;              /* with down: no other table is fenced, remove what they share */
     const char *key_column; /* fence per key: a holder of key K writes rows whose column says K */
     bool no_transaction;    /* no BEGIN and COMMIT, for tools that run it in a transaction       */
     bool json;              /* a JSON array with one statement per item, no client's commands    */
@@ -198,9 +198,9 @@ struct hf_fence_request {
     const char *issuer; /* as in struct hf_fence_pass */
     const void *value;  /* SET: the new value */
     size_t value_len;
-    uint32_t ttl_ms;     /* SET: the key expires after it; 0: never. The mark does not expire */
-    const char *reason;  /* RESET_KEY: required, recorded */
-    int64_t deadline_ns; /* filled in by hf_fence_key */
+    uint32_t ttl_ms;        /* SET: the key expires after it; 0: never. The mark does not expire */
+    const char *reason;     /* RESET_KEY: required, recorded */
+    int64_t deadline_ns;    /* filled in by hf_fence_key */
     const char *issuer_url; /* as in struct hf_fence_pass */
 };
 

@@ -63,8 +63,10 @@ enum hf_status hf_fence_key(struct hf_store *store, const struct hf_fence_reques
     status = ops->fence(store->base, &checked, &mark, err);
     hf__store_end(store);
     if (status == HF_STALE || (status == HF_INVALID && mark.issuer[0] != '\0')) {
-        struct hf_fence_pass pass = {
-            .size = sizeof pass, .token = checked.token, .issuer = checked.issuer, .issuer_url = url};
+        struct hf_fence_pass pass = {.size = sizeof pass,
+                                     .token = checked.token,
+                                     .issuer = checked.issuer,
+                                     .issuer_url = url};
 
         return hf_fence_refuse(status == HF_STALE ? HF_FENCE_STALE : HF_FENCE_FOREIGN, &mark, &pass,
                                checked.key, err);

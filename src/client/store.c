@@ -221,8 +221,7 @@ enum hf_status hf_store_identity(struct hf_store *store, char out[HF_IDENTITY_SI
     status = hf__store_begin_use(store, err);
     if (status != HF_OK)
         return status;
-    status =
-        ops->identity(store->base, out, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS, err);
+    status = ops->identity(store->base, out, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS, err);
     hf__store_end(store);
     return status;
 }

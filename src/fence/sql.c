@@ -26,7 +26,7 @@ enum {
 };
 
 #define SECTION "-- @section "
-#define GO "-- @go\n"
+#define GO      "-- @go\n"
 
 struct dialect {
     const char *name;
@@ -37,8 +37,11 @@ struct dialect {
     bool short_triggers; /* trigger names are limited: hash the table's name   */
 };
 
+/* Three files, one text: the shared part goes on from the first to the second. */
 static const char postgres_sql[] =
 #include "fence/postgres.inc"
+#include "fence/postgres_install.inc"
+#include "fence/postgres_row.inc"
     ;
 static const char sqlite_sql[] =
 #include "fence/sqlite.inc"
@@ -78,8 +81,8 @@ struct printer {
     char key_column_text[TABLE_SIZE];
     char *out;
     size_t used;
-    bool in_json;      /* inside a JSON string */
-    bool had_item;     /* and not the first    */
+    bool in_json;  /* inside a JSON string */
+    bool had_item; /* and not the first    */
     bool overflow;
 };
 
@@ -367,7 +370,6 @@ static void print_sections(struct printer *p)
         {"up-begin", !what->down && alone},
         {"row-schema", !what->down && what->per_row},
         {"up-shared", !what->down && !what->per_row},
-        {"up-shared-install", !what->down && !what->per_row},
         {what->key_column != NULL ? "up-key-table" : "up-table", !what->down && !what->per_row},
         {"row-table", !what->down && what->per_row},
         {what->per_row ? "down-end" : "up-end", !what->down && alone},
