@@ -27,7 +27,8 @@ layers() {
             allowed="base core ${own%/*}"
             ;;
         src/fence/*) allowed='base core fence' ;;
-        src/cli/*) allowed='base cli' ;;
+        src/idem/*) allowed='base idem' ;;
+        src/cli/*) allowed='base cli idem' ;;
         *) continue ;;
         esac
         sed -n 's/^ *# *include *"\([^"]*\)".*/\1/p' "$file" | while IFS= read -r header; do
@@ -115,7 +116,7 @@ plain() {
 # What belongs at the top of the tree and in tests/. Whatever else lies there was left behind.
 top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
 LICENSE Makefile README.md bench completion docs holdfast.pc.in include man scripts src tests'
-in_tests='cli conform etcd faults fence fuzz model postgres redis redlock run.sh sim support tidy.sh tools
+in_tests='cli conform etcd faults fence fuzz idem model postgres redis redlock run.sh sim support tidy.sh tools
 unit versions zookeeper'
 
 # places WHERE NAME... : refuses names that come on stdin and are not among these

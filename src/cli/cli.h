@@ -59,6 +59,7 @@ int cmd_status(const struct cli_context *context, int argc, char **argv);
 int cmd_list(const struct cli_context *context, int argc, char **argv);
 int cmd_repair(const struct cli_context *context, int argc, char **argv);
 int cmd_fence(const struct cli_context *context, int argc, char **argv);
+int cmd_idem(const struct cli_context *context, int argc, char **argv);
 int cmd_trap(const struct cli_context *context, int argc, char **argv);
 int cmd_help(const struct cli_context *context, int argc, char **argv);
 int cmd_version(const struct cli_context *context, int argc, char **argv);

@@ -12,6 +12,7 @@ const struct cli_command cli_commands[] = {
     {"list", "[options] [PREFIX]", "list the locks that are held or waited for", cmd_list},
     {"repair", "[options]", "make a damaged embedded store usable again", cmd_repair},
     {"fence", "COMMAND [ARG...]", "make a resource refuse a stale token", cmd_fence},
+    {"idem", "sql --dialect D [options]", "make a retry harmless: idempotency keys in SQL", cmd_idem},
     {"trap", "[options]", "show on your own store why a lock alone is not enough", cmd_trap},
     {"help", "[COMMAND]", "explain holdfast or one of its commands", cmd_help},
     {"version", "[options]", "print the version", cmd_version},
