@@ -10,7 +10,11 @@ stores='libhiredis-dev libssl-dev libcurl4-openssl-dev libcjson-dev libpq-dev li
 test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base
     redis-server redis-tools faketime openssl python3 clang libclang-rt-14-dev
     postgresql postgresql-client mariadb-server mariadb-client sqlite3 spin
-    pgbouncer etcd-server etcd-client curl zookeeper python3-kazoo'
+    pgbouncer etcd-server etcd-client curl zookeeper python3-kazoo
+    python3-psycopg2 python3-pymysql golang-go golang-github-lib-pq-dev default-jdk-headless
+    libpostgresql-jdbc-java'
+# Where there is npm, node may not be Debian's, and does not go with its packages; a test takes it from npm.
+command -v npm >/dev/null 2>&1 || test="$test nodejs node-pg"
 bench='libsqlite3-dev util-linux python3 python3-redis'
 versions='patchelf dpkg-dev'
 lint='clang-format clang-tidy cppcheck shellcheck mandoc'

@@ -7,6 +7,7 @@ set -u
 # shellcheck source=tests/idem/idem.sh
 . "$(dirname "$0")/idem.sh"
 page=$root/docs/http.md
+kept=$root/build/http # what takes long to make: Go's cache, npm's packages
 PGPORT=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 export PGPORT
 pg_start listen_addresses=127.0.0.1 port="$PGPORT" || { echo "Bail out! no database"; exit 1; }
@@ -47,7 +48,7 @@ build_server() { # LANGUAGE : a command that starts it, in $server
         ;;
     go)
         { cat "$root/tests/idem/http/head.go"; block go; cat "$root/tests/idem/http/server.go"; } >"$dir/go/server.go"
-        (cd "$dir/go" && GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE=${GOCACHE:-$dir/go/cache} GOFLAGS=-p=2 \
+        (cd "$dir/go" && GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE=$kept/go GOFLAGS=-p=2 \
             go build -o server server.go) || return 1
         server=("$dir/go/server")
         ;;
@@ -63,8 +64,9 @@ build_server() { # LANGUAGE : a command that starts it, in $server
 node_pg() {
     node_modules=/usr/share/nodejs
     [ ! -d "$node_modules/pg" ] || return 0
-    node_modules=$dir/node/node_modules
-    (cd "$dir/node" && npm install --silent --no-audit --no-fund pg@8.8.0) >"$dir/npm" 2>&1
+    node_modules=$kept/node/node_modules
+    [ ! -d "$node_modules/pg" ] || return 0
+    mkdir -p "$kept/node" && (cd "$kept/node" && npm install --silent --no-audit --no-fund --prefix . pg@8.8.0)
 }
 
 post() { # PATH BODY [HEADER...] : the status in $code, the body in $body, Retry-After in $again
@@ -103,11 +105,14 @@ contract() { # LANGUAGE
     post /orders declined 'Idempotency-Key: 3'
     is "$code $body" '402 the card was declined' "$l: a refusal that was finished is replayed"
     before=$(count)
-    curl -s -m 60 -o "$dir/slow" -H 'Authorization: anna' -H 'Idempotency-Key: 4' --data-raw slow "$url/orders" &
+    hold_up
+    curl -s -m 60 -o "$dir/slow" -H 'Authorization: anna' -H 'Idempotency-Key: 4' --data-raw slow \
+        "$url/orders" 8>&- &
     slow=$!
-    within 30 claimed
+    within 30 lock_is f
     post /orders slow 'Idempotency-Key: 4'
     is "$code $again" '409 1' "$l: running: again in a second"
+    exec 8>&-
     wait "$slow"
     post /orders slow 'Idempotency-Key: 4'
     is "$code $body" "201 $(cat "$dir/slow")" "$l: then it is done"
@@ -133,8 +138,18 @@ contract() { # LANGUAGE
     is "$code" 200 "$l: after a reset"
 }
 
-claimed() { # a transaction is at work on a slow order
-    [ "$(pg <<<"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted;")" -gt 0 ]
+# A slow order waits for a lock of ours, until descriptor 8 is closed.
+hold_up() {
+    mkfifo "$dir/words"
+    pg <"$dir/words" >/dev/null &
+    exec 8>"$dir/words"
+    rm "$dir/words"
+    echo 'BEGIN; SELECT pg_advisory_xact_lock(4711);' >&8
+    within 30 lock_is t
+}
+
+lock_is() { # t (granted) or f (waited for)
+    [ "$(pg <<<"SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711 AND granted = '$1';")" = 1 ]
 }
 
 # A worker: takes the lock, waits until it may go on, and sends its POST with the token it has.

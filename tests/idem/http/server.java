@@ -7,7 +7,8 @@ static Reply orders(Connection db, String body) throws Exception {
         throw new IllegalStateException("boom");
     }
     if (body.equals("declined")) return new Reply(402, "the card was declined".getBytes());
-    if (body.equals("slow")) Thread.sleep(3000);
+    if (body.equals("slow")) // until the test lets go
+        db.createStatement().execute("SELECT pg_advisory_xact_lock(4711)");
     PreparedStatement insert = db.prepareStatement(
             "INSERT INTO orders VALUES (?) RETURNING 'order ' || (SELECT count(*) + 1 FROM orders)");
     insert.setString(1, body);

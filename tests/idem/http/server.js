@@ -5,7 +5,6 @@ const http = require('node:http');
 const { Pool } = require('pg');
 
 const pool = new Pool({ connectionString: process.env.DSN_URL });
-const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 async function orders(db, body) {
     if (body === 'boom') {
@@ -13,7 +12,7 @@ async function orders(db, body) {
         throw new Error('boom');
     }
     if (body === 'declined') return [402, 'the card was declined'];
-    if (body === 'slow') await pause(3000);
+    if (body === 'slow') await db.query('SELECT pg_advisory_xact_lock(4711)'); // until the test lets go
     const told = await db.query(
         "INSERT INTO orders VALUES ($1) RETURNING 'order ' || (SELECT count(*) + 1 FROM orders) AS told", [body]);
     return [201, told.rows[0].told];
