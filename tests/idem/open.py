@@ -127,6 +127,18 @@ def attempts(d):
     equal(b.start("t", "k2")[0], "running", f"{d}: the lease counts from the call, not from BEGIN")
 
 
+def purging(d):
+    owner, client = Client(d), impatient(d)
+    once(client, "old", "k", lambda mine: None)
+    owner.begin()
+    owner.purge(0)
+    client.begin()
+    ok(client.claim("old", "k")[0] in ("done", "running"), f"{d}: a claim does not wait for an open purge")
+    equal(client.claim("old", "other")[0], "new", f"{d}: and other keys do not mind it")
+    client.rollback()
+    owner.rollback()
+
+
 def holder(d, level=""):
     """A process that has claimed; what it says later can be read."""
     ready_r, ready_w = os.pipe()
@@ -310,6 +322,7 @@ for dialect in ("postgres", "mariadb", "sqlite"):
         sqlite_waits()
     else:
         attempts(dialect)
+        purging(dialect)
         death(dialect)
     with_the_fence(dialect)
 pooled()

@@ -62,7 +62,8 @@ CREATE SEQUENCE IF NOT EXISTS holdfast_idem_attempt ENGINE = InnoDB COMMENT = 'h
 
 DELIMITER //
 
--- Arguments come as LONGBLOB: a shorter type would cut them without a word, and two keys could become one.
+-- Says what is wrong with arguments; the calls that are in a hurry look first themselves. They come as LONGBLOB: a
+-- shorter type would cut them without a word, and two keys could become one.
 CREATE OR REPLACE PROCEDURE holdfast_idem_check_key(
     IN the_scope LONGBLOB, IN the_key LONGBLOB, IN the_fingerprint LONGBLOB)
 SQL SECURITY DEFINER NO SQL
@@ -113,7 +114,11 @@ BEGIN
     IF @@autocommit = 1 AND @@in_transaction = 0 THEN
         SIGNAL SQLSTATE 'ZHF15' SET MESSAGE_TEXT = 'ZHF15 claim within a transaction: START TRANSACTION first';
     END IF;
-    CALL holdfast_idem_check_key(the_scope, the_key, the_fingerprint);
+    IF NOT COALESCE(LENGTH(the_scope) BETWEEN 1 AND 255 AND LENGTH(the_key) BETWEEN 1 AND 255
+                    AND LENGTH(the_fingerprint) <= 64 AND LOCATE(X'00', the_scope) = 0
+                    AND LOCATE(X'00', the_key) = 0, FALSE) THEN
+        CALL holdfast_idem_check_key(the_scope, the_key, the_fingerprint);
+    END IF;
     SET @holdfast_idem = COALESCE(@holdfast_idem, UUID());
     SET STATEMENT innodb_lock_wait_timeout = 0 FOR
         INSERT INTO holdfast_idem (scope, `key`, fingerprint, claimed)
@@ -143,7 +148,9 @@ BEGIN
     -- As text: a variable that is the number 0 would equal many texts.
     DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT @holdfast_idem;
 
-    CALL holdfast_idem_check_answer(the_status, the_answer);
+    IF the_status IS NULL OR LENGTH(the_answer) > 1048576 THEN
+        CALL holdfast_idem_check_answer(the_status, the_answer);
+    END IF;
     IF @@autocommit = 0 OR @@in_transaction = 1 THEN
         UPDATE holdfast_idem
            SET claimed = NULL, status = the_status, answer = the_answer, finished_at = UTC_TIMESTAMP(6)

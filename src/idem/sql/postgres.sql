@@ -111,9 +111,10 @@ END
 $holdfast$;
 REVOKE ALL ON FUNCTION @SCHEMA@.check_answer(integer, bytea) FROM PUBLIC;
 
--- Reads first: otherwise replays of a finished key would take the lock from each other and say 'running'.
--- A row with claimed is of this very transaction: no other can commit one. No scan of the whole table,
--- whatever statistics say: they may be of the day on which it had one row, and plans are kept.
+-- Reads first: otherwise replays of a finished key would take the lock from each other and say 'running', and
+-- an INSERT would wait for an open purge. A row with claimed is of this very transaction: no other can
+-- commit one. No scan of the whole table, whatever statistics say: they may be of the day on which it had
+-- one row, and plans are kept.
 CREATE OR REPLACE FUNCTION @SCHEMA@.claim(scope text, key text, fingerprint text,
     OUT state text, OUT status integer, OUT answer bytea)
 LANGUAGE plpgsql SECURITY DEFINER

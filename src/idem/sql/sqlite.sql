@@ -36,13 +36,11 @@ CREATE TABLE IF NOT EXISTS holdfast_idem (
                 REFERENCES holdfast_idem_nothing (id) DEFERRABLE INITIALLY DEFERRED,
     attempt     INTEGER, -- started, not claimed
     leased_till INTEGER, -- of that attempt; milliseconds since 1970, as all times here
+    finished_at INTEGER, -- no index: it would cost each finish more than it saves a purge
     status      INTEGER,
     answer      BLOB,
-    finished_at INTEGER,
     PRIMARY KEY (scope, key)
 );
-CREATE INDEX IF NOT EXISTS holdfast_idem_finished ON holdfast_idem (finished_at)
-    WHERE finished_at IS NOT NULL;
 
 -- Never counted per key: that would start again after a purge, and an old attempt could finish a new one.
 CREATE TABLE IF NOT EXISTS holdfast_idem_attempt (last INTEGER NOT NULL);
@@ -106,13 +104,11 @@ BEGIN
      WHERE typeof(NEW.status) <> 'integer';
     SELECT RAISE(ABORT, 'holdfast invalid: an answer has at most 1 MiB')
      WHERE length(CAST(NEW.answer AS BLOB)) > 1048576;
-    SELECT RAISE(ABORT, 'holdfast not claimed: not in this transaction')
-     WHERE NOT EXISTS (SELECT 1 FROM holdfast_idem
-                        WHERE scope = NEW.scope AND key = NEW.key AND claimed IS NOT NULL);
     UPDATE holdfast_idem
        SET claimed = NULL, status = NEW.status, answer = NEW.answer,
            finished_at = CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
      WHERE scope = NEW.scope AND key = NEW.key AND claimed IS NOT NULL;
+    SELECT RAISE(ABORT, 'holdfast not claimed: not in this transaction') WHERE changes() = 0;
 END;
 
 -- For an effect elsewhere: start, commit, the effect, finish_attempt, commit. The lease, in seconds, is
