@@ -40,16 +40,17 @@ TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/to
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
 STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
 	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
-# Or a file `libs`, for a library that pkg-config does not know: what the linker must find for it.
+# Or a file `libs`, for a library that pkg-config does not know: what the linker must find for it; it may
+# be empty.
 STORES += $(foreach dir,$(patsubst %/libs,%,$(wildcard src/stores/*/libs)),$(if $(shell \
-	$(CC) -shared $$(cat $(dir)/libs) -o /dev/null 2>/dev/null && echo yes),$(notdir $(dir))))
+	$(CC) -shared -xc /dev/null -xnone $$(cat $(dir)/libs) -o /dev/null 2>/dev/null && echo yes),$(notdir $(dir))))
 STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
-store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
+store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(if $(wildcard \
 	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 	pkg-config --libs $$(cat src/stores/$(1)/packages))
 # What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.
-STORE_UNITS := redis etcd postgres
+STORE_UNITS := $(notdir $(patsubst %/,%,$(dir $(wildcard src/stores/*/packages src/stores/*/libs))))
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(patsubst %,tests/unit/test_%_%,\
 	$(filter-out $(STORES),$(STORE_UNITS))),$(wildcard tests/unit/test_*.c tests/faults/test_*.c)))
 PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
@@ -60,14 +61,16 @@ LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
-.PHONY: all help try test test-long test-versions test-programs bench model sim lint format install clean deps FORCE
+.PHONY: all help try check test test-long test-versions test-programs bench model sim lint format install clean deps FORCE
 all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 
 help:
 	@echo 'make            build $(BIN) and the library'
 	@echo 'make try        install what is missing, build, run a job under a lock'
-	@echo 'make test       install what is missing, build, run every test'
-	@echo 'make test-long  the tests that take minutes: storms'
+	@echo 'make check      the tests that need no server, in a minute'
+	@echo 'make test       install what is missing, build, run every test; T=redis: one folder of tests/'
+	@echo 'make test-long  the tests that take minutes: storms, writers, many random histories'
+	@echo 'make conform    URL=scheme://...: run the conformance suite over a store'
 	@echo 'make test-versions  the stores and fences on other versions of their servers'
 	@echo 'make bench      measure, side by side with the peers'
 	@echo 'make model      check the model of redlock in larger worlds (long)'
@@ -173,28 +176,35 @@ $(BENCH): CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
 
+# For authors of stores; see include/holdfast/store.h.
+conform: $(BUILD)/tests/conform/conform
+	@HOLDFAST_STORE_PATH="$${HOLDFAST_STORE_PATH:+$$HOLDFAST_STORE_PATH:}$(abspath $(BUILD)/stores)" $< '$(URL)'
+
 deps:
 	@scripts/deps.sh build
 try: 
 	@scripts/deps.sh build
 	@$(MAKE) --no-print-directory -s all
 	@scripts/try.sh $(BIN)
+check:
+	@scripts/deps.sh build stores check
+	@tests/run.sh check $(T)
 test:
-	@scripts/deps.sh build stores test
-	@tests/run.sh
+	@scripts/deps.sh build stores check test
+	@tests/run.sh $(T)
 test-long:
-	@scripts/deps.sh build stores test
-	@tests/run.sh long
+	@scripts/deps.sh build stores check test
+	@tests/run.sh long $(T)
 test-versions:
-	@scripts/deps.sh build stores test versions
+	@scripts/deps.sh build stores check test versions
 	@$(MAKE) --no-print-directory -s test-programs
 	@tests/versions/run.sh $(T)
 bench:
-	@scripts/deps.sh build stores test bench
+	@scripts/deps.sh build stores check test bench
 	@$(MAKE) --no-print-directory -s all $(BENCH)
 	@bench/run.sh
 model:
-	@scripts/deps.sh build test
+	@scripts/deps.sh build check test
 	@tests/model/run.sh full
 SEEDS ?= 1000000
 sim: $(BUILD)/tests/sim/tool_sim

@@ -22,7 +22,7 @@ _holdfast_scan()
                 ;;
             --store=*) store=("${words[i]}") ;;
             --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
-                --leftover | --label | --above | --token | -t | --issuer | --reason | --dialect | -d | \
+                --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
                 --table | --schema | --resource | --keep | --statements | --svg)
                 ((i++))
                 ;;
@@ -54,7 +54,7 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run acquire renew release status list repair fence idem trap help version'
+    local commands='run acquire keep renew release status list repair fence idem trap help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
@@ -71,14 +71,14 @@ _holdfast()
         --on-loss) options='term kill warn' ;;
         --leftover) options='wait term release' ;;
         --ttl | --wait | -w | --grace | --max-runtime | --keep) options='1s 10s 30s 1m 5m 1h' ;;
-        --store) options='file:' ;;
+        --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://' ;;
         --dialect | -d) options='postgres sqlite mariadb' ;;
         --statements) options='text json' ;;
         --svg)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
-        --busy-exit | -E | --label | --above | --token | -t | --issuer | --reason | --table | --schema | \
+        --busy-exit | -E | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --table | --schema | \
             --resource) return ;;
     esac
     if [[ -n $options ]]; then
@@ -92,10 +92,12 @@ _holdfast()
                 --leftover --no-reenter --label --help'
             ;;
         acquire) options='--no-wait --wait --busy-exit --ttl --label --json --help' ;;
+        keep) options='--pid --no-wait --wait --busy-exit --ttl --grace --on-loss --label --help' ;;
         renew) options='--ttl --help' ;;
         list) options='--json --names --help' ;;
-        status | version) options='--json --help' ;;
-        repair) options='--above --help' ;;
+        status) options='--json --held --free --help' ;;
+        version) options='--json --help' ;;
+        repair) options='--above --open --reason --help' ;;
         fence)
             options='--token --issuer --wait --ttl --reason --json --dialect --table --schema --resource
                 --per-row --down --last --help'
@@ -107,9 +109,11 @@ _holdfast()
     if [[ $cur == -* ]]; then
         # shellcheck disable=SC2086 # a list of words
         _holdfast_offer "$(printf '%s\n' $options)"
-    elif [[ -z $command || $command == help ]]; then
+    elif [[ -z $command ]]; then
         _holdfast_offer "${commands// /$'\n'}"
-    elif [[ $command =~ ^(run|acquire|renew|release|status|list)$ ]] && ((operands == 0)); then
+    elif [[ $command == help ]]; then
+        _holdfast_offer "${commands// /$'\n'}"$'\nstores'
+    elif [[ $command =~ ^(run|acquire|keep|renew|release|status|list)$ ]] && ((operands == 0)); then
         _holdfast_offer "$(timeout 2 holdfast "${store[@]}" list --names -- "$cur" 2>/dev/null |
             head -n 500)"
     elif [[ $command == fence ]] && ((operands == 0)); then

@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run acquire renew release status list repair fence idem trap help version
+    not __fish_seen_subcommand_from run acquire keep renew release status list repair fence idem trap help version
 end
 
 function __holdfast_is
@@ -20,39 +20,46 @@ function __holdfast_is
 end
 
 set -l durations '1s 10s 30s 1m 5m 1h'
+set -l stores 'file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://'
 
 complete -c holdfast -f
-complete -c holdfast -n __holdfast_no_command -l store -x -a 'file:' -d 'where the locks live'
+complete -c holdfast -n __holdfast_no_command -l store -x -a $stores -d 'where the locks live'
 complete -c holdfast -s h -l help -d 'show help'
 complete -c holdfast -n __holdfast_no_command -s V -l version -d 'print the version'
 
 complete -c holdfast -n __holdfast_no_command -a run -d 'run a command while holding a lock'
 complete -c holdfast -n __holdfast_no_command -a acquire -d 'take a lock and print what renews and releases it'
+complete -c holdfast -n __holdfast_no_command -a keep -d 'take a lock for a script and renew it until the script ends'
 complete -c holdfast -n __holdfast_no_command -a renew -d 'extend a lease that acquire took'
 complete -c holdfast -n __holdfast_no_command -a release -d 'give back a lock that acquire took'
 complete -c holdfast -n __holdfast_no_command -a status -d 'show one lock, or the store as a whole'
 complete -c holdfast -n __holdfast_no_command -a list -d 'list the locks that are held or waited for'
-complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged embedded store usable again'
+complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged store usable again, or end a quarantine'
 complete -c holdfast -n __holdfast_no_command -a fence -d 'make a resource refuse a stale token'
 complete -c holdfast -n __holdfast_no_command -a idem -d 'make a retry harmless: idempotency keys in SQL'
 complete -c holdfast -n __holdfast_no_command -a trap -d 'show on your own store why a lock alone is not enough'
-complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast or one of its commands'
+complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one of its commands, or the stores'
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
-complete -c holdfast -n '__holdfast_is run acquire renew release status list' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run acquire renew release status list repair fence idem trap help version'
+complete -c holdfast -n '__holdfast_is run acquire keep renew release status list' -a '(__holdfast_locks)' -d lock
+complete -c holdfast -n '__holdfast_is help' -a 'run acquire keep renew release status list repair fence idem trap help version stores'
 
-complete -c holdfast -n '__holdfast_is run acquire' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
-complete -c holdfast -n '__holdfast_is run acquire' -s w -l wait -x -a $durations -d 'wait so long for the lock'
-complete -c holdfast -n '__holdfast_is run acquire' -s E -l busy-exit -x -d 'exit code if another holds the lock'
-complete -c holdfast -n '__holdfast_is run acquire' -l label -x -d 'what others see as the holder'
-complete -c holdfast -n '__holdfast_is run acquire renew' -l ttl -x -a $durations -d 'how long the lease lasts unless renewed'
+complete -c holdfast -n '__holdfast_is run acquire keep' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
+complete -c holdfast -n '__holdfast_is run acquire keep' -s w -l wait -x -a $durations -d 'wait so long for the lock'
+complete -c holdfast -n '__holdfast_is run acquire keep' -s E -l busy-exit -x -d 'exit code if another holds the lock'
+complete -c holdfast -n '__holdfast_is run acquire keep' -l label -x -d 'what others see as the holder'
+complete -c holdfast -n '__holdfast_is run acquire keep renew' -l ttl -x -a $durations -d 'how long the lease lasts unless renewed'
 complete -c holdfast -n '__holdfast_is acquire status list fence version' -l json -d 'print JSON'
 complete -c holdfast -n '__holdfast_is list' -l names -d 'print the names only'
+complete -c holdfast -n '__holdfast_is status' -l held -d 'exit 1 if the lock is free'
+complete -c holdfast -n '__holdfast_is status' -l free -d 'exit 1 if the lock is held'
 complete -c holdfast -n '__holdfast_is repair' -l above -x -d 'let new tokens start above this one'
+complete -c holdfast -n '__holdfast_is repair' -l open -d 'end the quarantine'
+complete -c holdfast -n '__holdfast_is repair' -l reason -x -d 'how you know that nobody holds anything'
 
-complete -c holdfast -n '__holdfast_is run' -l grace -x -a $durations -d 'time between TERM and KILL'
-complete -c holdfast -n '__holdfast_is run' -l on-loss -x -a 'term kill warn' -d 'what happens when the lock is lost'
+complete -c holdfast -n '__holdfast_is keep' -s p -l pid -x -a '(__fish_complete_pids)' -d 'the script for which the lock is kept'
+complete -c holdfast -n '__holdfast_is run keep' -l grace -x -a $durations -d 'time between TERM and KILL'
+complete -c holdfast -n '__holdfast_is run keep' -l on-loss -x -a 'term kill warn' -d 'what happens when the lock is lost'
 complete -c holdfast -n '__holdfast_is run' -l max-runtime -x -a $durations -d 'end the command after this time'
 complete -c holdfast -n '__holdfast_is run' -l skip-ok -d 'exit 0 if another holds the lock'
 complete -c holdfast -n '__holdfast_is run' -l leftover -x -a 'wait term release' -d 'what happens to processes left behind'
@@ -80,6 +87,6 @@ complete -c holdfast -n '__holdfast_is idem' -l keep -x -a $durations -d 'what p
 complete -c holdfast -n '__holdfast_is idem' -l down -d 'print the reverse'
 complete -c holdfast -n '__holdfast_is idem' -l no-transaction -d 'without BEGIN and COMMIT'
 complete -c holdfast -n '__holdfast_is idem' -l statements -x -a 'text json' -d 'as a text, or a list'
-complete -c holdfast -n '__holdfast_is trap' -l store -x -a 'file:' -d 'the store to try it on'
+complete -c holdfast -n '__holdfast_is trap' -l store -x -a $stores -d 'the store to try it on'
 complete -c holdfast -n '__holdfast_is trap' -l ttl -x -a $durations -d 'of the leases'
 complete -c holdfast -n '__holdfast_is trap' -l svg -r -F -d 'draw what happened'

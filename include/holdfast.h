@@ -132,6 +132,8 @@ HF_API const char *hf_version(void);
  * /var/lib/holdfast for root, else $XDG_STATE_HOME/holdfast, else ~/.local/state/holdfast).
  * Blocks for a few seconds at most. The caller owns *out and ends it with hf_close.
  *
+ * HF_OK           if err->text is not empty, it is a warning worth showing, about a password that
+ *                 may have gone to anybody for instance
  * HF_INVALID      the url is malformed
  * HF_UNSUPPORTED  no plugin for the scheme, a network file system, another time namespace
  * HF_DENIED       directory, file or server refuse us, or are not safe to use
@@ -164,7 +166,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_open_waiting(const char *url,
                                                     const struct hf_open_options *options,
                                                     struct hf_store **out, struct hf_error *err);
 
-/* hf_open_to_look - open a store for hf_list and hf_inspect only.
+/* hf_open_readonly - open a store for hf_list and hf_inspect only.
  *
  * As hf_open, but nothing is made, neither a directory nor anything at a server: looking leaves no
  * trace, and no other user of the store notices. A store that is not there yet opens, and nothing
@@ -172,8 +174,8 @@ HF_API HF_MUST_CHECK enum hf_status hf_open_waiting(const char *url,
  * change the store (hf_acquire, hf_adopt, hf_fence_key) is refused with HF_INVALID, and
  * hf_store_life_fd is -1. Ends with hf_close.
  */
-HF_API HF_MUST_CHECK enum hf_status hf_open_to_look(const char *url, struct hf_store **out,
-                                                    struct hf_error *err);
+HF_API HF_MUST_CHECK enum hf_status hf_open_readonly(const char *url, struct hf_store **out,
+                                                     struct hf_error *err);
 
 /* hf_close - close a store and free it; takes NULL.
  *
@@ -350,7 +352,8 @@ HF_API HF_MUST_CHECK enum hf_status hf_list(struct hf_store *store, const char *
 HF_API HF_MUST_CHECK enum hf_status hf_inspect(struct hf_store *store, const char *name,
                                                hf_list_fn *fn, void *data, struct hf_error *err);
 
-/* hf_repair - make a damaged embedded store usable again, when hf_open answered HF_CORRUPT.
+/* hf_repair - make a damaged store usable again, or end a quarantine, when hf_open answered
+ * HF_CORRUPT.
  *
  * Refuses while any process has the store open. Every lease in it ends. Tokens from now on are
  * above `above` (0: no more is known), above all that can still be read from the store, and not
@@ -359,6 +362,11 @@ HF_API HF_MUST_CHECK enum hf_status hf_inspect(struct hf_store *store, const cha
  * 0. HF_BUSY, HF_UNSUPPORTED, HF_DENIED. */
 HF_API HF_MUST_CHECK enum hf_status hf_repair(const char *url, uint64_t above,
                                               struct hf_error *report);
+
+/* hf_quarantine - whether the store grants at this moment. HF_OK, also if it knows no quarantine;
+ * HF_QUARANTINE: err->retry_after_ms says for how long it does not, the text why. Changes nothing.
+ * HF_UNREACHABLE, HF_UNKNOWN, HF_INVALID. */
+HF_API HF_MUST_CHECK enum hf_status hf_quarantine(struct hf_store *store, struct hf_error *err);
 
 /* hf_end_quarantine - open a store that is in quarantine, on the word of a person who knows that
  * nobody holds a lock that the store has forgotten.

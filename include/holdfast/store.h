@@ -4,7 +4,13 @@
  * loads it when a URL of one of its schemes is opened: from the folders of $HOLDFAST_STORE_PATH
  * (absolute paths with a colon between two; others are passed over), then from the folder holdfast/
  * beside the file that the library was loaded from. The built-in file: store implements the same
- * table, and the conformance suite (tests/conform) runs over every store.
+ * table. The conformance suite runs over every store, also over yours: in the source tree of
+ * holdfast, with HOLDFAST_STORE_PATH naming the folder of your plugin and a server to talk to,
+ *
+ *     make conform URL=yours://localhost
+ *
+ * tells which of the promises below it keeps (TAP; CONFORM_TTL_MS is the shortest ttl that means
+ * something in your store, 1000 if it is not set). It takes names of its own and leaves no lock.
  *
  * libholdfast does the rest: it checks names and ttls, draws owners, keeps deadlines, renews in
  * the background and decides when a lease is lost. A store only talks to its engine:
@@ -46,6 +52,13 @@ struct hf_host {
     /* A line for the person who switched tracing on. No newline at the end, no secrets. */
     void (*log)(const char *format, ...) __attribute__((format(printf, 1, 2)));
     void (*vlog)(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+    /* Fills *err (NULL: nobody wants to know) and returns code, so that a slot can write
+     * `return host->fail(err, HF_BUSY, "lock \"%s\" is held by %s", ...)`. The text is cut at
+     * HF_ERROR_TEXT_SIZE. retry_after_ms becomes 0: with HF_QUARANTINE set it after the call. */
+    enum hf_status (*fail)(struct hf_error *err, enum hf_status code, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+    /* Copies a URL without its password, cut at size: what may be shown of it. */
+    void (*redact)(char *out, size_t size, const char *url);
 };
 
 /* What an implementation embeds as its first member. open fills both. */
@@ -54,33 +67,43 @@ struct hf_store_base {
     const struct hf_host *host;
 };
 
+/* Who renews a hold. */
+enum hf_kept {
+    HF_KEPT_NOW,   /* the keeper, together with others                                          */
+    HF_KEPT_LATER, /* the caller, who may hand it over to the keeper (hf_keep) at any time: from then
+                    * on claims say HF_KEPT_NOW                                                 */
+    HF_KEPT_NEVER  /* whoever knows its owner: it is detached                                   */
+};
+
 /* One attempt to take, extend or end a hold. Strings live for the call only. */
 struct hf_claim {
-    const char *name;    /* checked: 1..HF_NAME_MAX bytes, no control characters          */
-    const char *owner;   /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire    */
-    uint64_t token;      /* renew, release: what the grant said; acquire: 0; release: 0 if the
-                          * answer never came                                             */
+    const char *name;  /* checked: 1..HF_NAME_MAX bytes, no control characters            */
+    const char *owner; /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire     */
+    /* renew: what the grant said; release: likewise, or 0 if the answer never came; acquire: 0. */
+    uint64_t token;
     const char *label;   /* acquire only; at most HF_LABEL_MAX bytes, no control characters */
     uint32_t ttl_ms;     /* acquire: HF_TTL_MIN_MS..MAX; renew: likewise, or 0 = only look  */
-    bool detached;       /* belongs to no process: no crash release                        */
-    bool self_renewed;   /* no keeper will renew it together with others                   */
-    int64_t deadline_ns; /* a single request is given up at this time                      */
-    int64_t
-        wait_until_ns; /* acquire: 0 = do not wait, HF_NEVER = without limit. When a wait
-                        * ends, the store has until deadline_ns - start more to leave the queue */
-    int cancel_fd;     /* acquire: -1, or stop waiting once it is readable                */
+    bool detached;       /* belongs to no process: no crash release                         */
+    enum hf_kept kept;   /* acquire, renew                                                   */
+    int64_t deadline_ns; /* a single request is given up at this time */
+    /* acquire: 0 = do not wait, HF_NEVER = without limit. When a wait ends, the store has as long
+     * to leave the queue as a single request has: deadline_ns less the time of the call. */
+    int64_t wait_until_ns;
+    int cancel_fd; /* acquire: -1, or stop waiting once it is readable */
 };
 
 /* What the engine answered. The caller passes it zeroed. */
 struct hf_grant {
-    uint64_t token;       /* acquire: the fencing token, 1..2^63-1                           */
-    int64_t sent_at_ns;   /* host time before the request that granted, confirmed or renewed */
-    uint32_t ttl_ms;      /* what the engine granted from sent_at_ns on; at most the claim's.
-                           * 0 means as claimed. A renew that only looked: the ttl on record  */
-    int64_t remaining_ms; /* a renew that only looked: validity left at sent_at_ns           */
-    enum hf_loss loss;    /* with HF_LOST: why                                               */
-    char owner[HF_OWNER_LEN + 1]; /* acquire: the owner it was granted to, if the store drew a fresh
-                                   * one for a second attempt; "" means the claim's              */
+    uint64_t token;     /* acquire: the fencing token, 1..2^63-1                           */
+    int64_t sent_at_ns; /* host time before the request that granted, confirmed or renewed */
+    /* What the engine granted from sent_at_ns on; at most the claim's, and 0 means as claimed. A
+     * renew that only looked: the ttl on record. */
+    uint32_t ttl_ms;
+    int64_t remaining_ms; /* a renew that only looked: validity left at sent_at_ns */
+    enum hf_loss loss;    /* with HF_LOST: why                                     */
+    /* acquire: the owner it was granted to, if the store drew a fresh one for a second attempt; ""
+     * means the claim's. */
+    char owner[HF_OWNER_LEN + 1];
 };
 
 struct hf_query {
@@ -102,7 +125,9 @@ struct hf_store_ops {
 
     /* Required. Open the store that url names (its scheme is one of schemes) and set *out.
      * host stays valid until after close. May block until deadline_ns.
-     * Returns what hf_open documents. On failure *out is untouched and nothing is left behind. */
+     * Returns what hf_open documents. On failure *out is untouched and nothing is left behind.
+     * HF_OK with err->code HF_OK and a text is a warning, which the user is shown:
+     * `return host->fail(err, HF_OK, "store %s: ...", ...)`. */
     enum hf_status (*open)(const struct hf_host *host, const char *url, int64_t deadline_ns,
                            struct hf_store_base **out, struct hf_error *err);
 
@@ -177,8 +202,9 @@ struct hf_store_ops {
     /* Optional. As open, for somebody who calls list and close only: makes and changes nothing in
      * the engine. A store that is not there yet is opened all the same, and list finds nothing.
      * Without this slot open serves: right where opening makes nothing anyway. */
-    enum hf_status (*open_to_look)(const struct hf_host *host, const char *url, int64_t deadline_ns,
-                                   struct hf_store_base **out, struct hf_error *err);
+    enum hf_status (*open_readonly)(const struct hf_host *host, const char *url,
+                                    int64_t deadline_ns, struct hf_store_base **out,
+                                    struct hf_error *err);
 
     /* Optional. The longest ttl that this store grants; never blocks. Without this slot it is
      * HF_TTL_MAX_MS. A claim above it is HF_INVALID. */
@@ -200,6 +226,12 @@ struct hf_store_ops {
      * either, so holds are renewed as ever, and a store that cannot listen for now just sleeps.
      * What is opened here is open until close. Holds that nobody keeps are not listened for. */
     void (*listen)(struct hf_store_base *store, int wake_fd, hf_doubt_fn *doubt, void *data);
+
+    /* Optional, for stores with a quarantine. Whether the store grants at this moment: HF_OK, or
+     * HF_QUARANTINE with err->retry_after_ms and the reason. Makes and changes nothing, also for a
+     * store that was opened read-only. May block until deadline_ns. HF_UNKNOWN, HF_UNREACHABLE. */
+    enum hf_status (*quarantine)(struct hf_store_base *store, int64_t deadline_ns,
+                                 struct hf_error *err);
 };
 
 struct hf_store_plugin {

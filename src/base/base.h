@@ -3,6 +3,8 @@
 #ifndef HF_BASE_BASE_H
 #define HF_BASE_BASE_H
 
+#include "base/url.h"
+
 #include <holdfast.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -19,7 +21,14 @@ enum hf_status hf__fail(struct hf_error *err, enum hf_status code, const char *f
     __attribute__((format(printf, 3, 4)));
 enum hf_status hf__vfail(struct hf_error *err, enum hf_status code, const char *format,
                          va_list args) __attribute__((format(printf, 3, 0)));
-/* Out of memory, said about `what`. */
+/* The same about a lock: `lock "NAME" in store SHOWN`, and right behind it what the format says, so
+ * it begins with ": " or with " is held by ...". Without a lock (NULL or "") it is `store SHOWN`.
+ * shown is the store's URL without its password. What the format says is never cut to make room for
+ * long names and URLs: those are. */
+enum hf_status hf__fail_lock(struct hf_error *err, enum hf_status code, const char *lock,
+                             const char *shown, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* Out of memory. */
 enum hf_status hf__nomem(struct hf_error *err);
 /* Clears *err (if not NULL) and returns HF_OK. */
 enum hf_status hf__ok(struct hf_error *err);
@@ -71,12 +80,19 @@ void hf__hex_encode(char *out, const void *data, size_t len);
 bool hf__hex_decode(void *out, size_t len, const char *text);
 /* A lock name: 1..HF_NAME_MAX bytes, none of them a control character or DEL. */
 bool hf__name_valid(const char *name);
-/* Copies text, cut at size - 1 bytes on a UTF-8 boundary, control characters become '?'. */
+/* The bytes of the UTF-8 character at text, and its number; 0 if there is none. */
+size_t hf__utf8_read(const char *text, unsigned long *point);
+/* False for what steers a terminal or turns the order of a text around: the control characters,
+ * those above ASCII too, and the marks of direction. */
+bool hf__is_printable(unsigned long point);
+/* Copies text, cut at size - 1 bytes on a UTF-8 boundary. What is not printable or not UTF-8
+ * becomes
+ * '?', so that names and labels, which are any bytes, can be shown. */
 void hf__copy_printable(char *out, size_t size, const char *text);
-/* "250ms", "30s", "5m", "2h", "1d"; a bare number is seconds; fractions ("1.5s") are allowed.
- * False if it is none of these, is negative, or does not fit. */
+/* "250ms", "30s", "5m", "2h", "1d", "1h30m"; a bare number is seconds; fractions ("1.5s") are
+ * allowed. False if it is none of these, is negative, or does not fit. */
 bool hf__parse_duration_ms(const char *text, int64_t *out_ms);
-/* "1h02m", "3m20s", "4.2s", "250ms": for people. Returns out. */
+/* "1h02m", "3m20s", "3m", "4.2s", "250ms": for people. Returns out. */
 char *hf__format_duration(char *out, size_t size, int64_t ms);
 /* Decimal digits only, no sign, no overflow. */
 bool hf__parse_u64(const char *text, uint64_t *out);
@@ -85,48 +101,6 @@ uint64_t hf__hash64(const void *data, size_t len, uint64_t seed);
 /* How many single-character edits (swap of neighbours included) part a from b; for "did you mean".
  */
 size_t hf__edit_distance(const char *a, const char *b);
-
-/* URLs: url.c */
-
-#define HF__URL_MAX 1024 /* bytes of a store's URL, with the NUL */
-
-/* Points at the text after "scheme:", or NULL if url has another scheme or none. */
-const char *hf__url_rest(const char *url, const char *scheme);
-/* The scheme's length, 0 if url does not start with one ([a-z][a-z0-9+.-]*:). */
-size_t hf__url_scheme_len(const char *url);
-/* Percent-decodes in place. False for a malformed escape or an escaped NUL. */
-bool hf__url_decode(char *text);
-/* Copies len bytes of text, percent-decoded. False if they do not fit, or as hf__url_decode. */
-bool hf__url_copy(char *out, size_t size, const char *text, size_t len);
-/* "host", "host:port" or "[::1]:port", the host without its brackets; port stays as it is if the
- * text has none. False if it is none of these or does not fit. */
-bool hf__url_host(const char *text, size_t len, char *host, size_t size, unsigned *port);
-/* "user", "user:password" or ":password", decoded, each with room for size bytes. False if one does
- * not fit, or as hf__url_decode. */
-bool hf__url_user(const char *text, size_t len, char *user, char *password, size_t size,
-                  bool *has_password);
-/* Percent-encodes everything but unreserved characters; false if it does not fit. */
-bool hf__url_encode(char *out, size_t size, const char *text);
-/* Calls fn(key, value, data) for each "key=value" of a query string (without '?'), decoded. Stops
- * and returns false when fn does, or on a malformed escape. Keys and values of up to 1 KiB. */
-typedef bool hf__url_param_fn(const char *key, const char *value, void *data);
-bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data);
-/* What to say about a query that hf__url_params refused: which of the known options (the list ends
- * with NULL) is wrong, or what they are. Calls fn again. Shows nothing of the query itself. */
-void hf__url_blame(char *out, size_t size, const char *query, const char *const *known,
-                   hf__url_param_fn *fn, void *data);
-
-/* URLs in texts: redact.c */
-
-/* Writes url without the password of its authority and without values of query parameters whose
- * name speaks of a password; cut at size. */
-void hf__url_redact(char *out, size_t size, const char *url);
-/* The same up to the hosts, for what is said about a URL that makes no sense: who knows what the
- * rest of it was meant to be. */
-void hf__url_brief(char *out, size_t size, const char *url);
-/* False if it is not certain where the password ends: it has a '/', '?' or '#' in it, or there is
- * an '@' behind the hosts that may be a part of it. */
-bool hf__url_is_clear(const char *url);
 
 /* Passwords: password.c */
 

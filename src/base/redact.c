@@ -59,16 +59,16 @@ static bool hosts_are_plain(const char *hosts, const char *end)
     return true;
 }
 
-/* Behind "scheme://", or behind "scheme:" if the slashes were forgotten; NULL if there is no such
- * thing. A scheme in capitals opens no store, but its password is one all the same. */
-static const char *find_authority(const char *url)
+/* The length of what stands for a scheme: also in capitals, which opens no store, but its password
+ * is one all the same. 0: there is none. */
+static size_t scheme_len(const char *url)
 {
-    size_t scheme = hf__url_scheme_len(url);
-    const char *mark = scheme > 0 ? url + scheme : strstr(url, "://");
+    size_t len = hf__url_scheme_len(url);
+    const char *mark = strstr(url, "://");
 
-    if (mark == NULL || (mark[1] == '/' && mark[2] != '/'))
-        return NULL;
-    return mark + (mark[1] == '/' ? 3 : 1);
+    if (len == 0 && mark != NULL && strcspn(url, "/?#@") > (size_t)(mark - url))
+        len = (size_t)(mark - url);
+    return len;
 }
 
 /* The first colon of an authority that is not inside of an address in brackets. */
@@ -84,15 +84,6 @@ static const char *first_colon(const char *authority, const char *end)
     return memchr(authority, ':', (size_t)(end - authority));
 }
 
-/* An '@' in the query that is not in the value of a parameter, as in "1234?rest@host". */
-static bool at_is_bare(const char *query, const char *at)
-{
-    const char *param = memrchr(query, '&', (size_t)(at - query));
-
-    param = param != NULL ? param : query;
-    return memchr(param, '=', (size_t)(at - param)) == NULL;
-}
-
 /* What has to be hidden of the part before the query. */
 struct secret {
     const char *from; /* NULL: nothing */
@@ -100,45 +91,69 @@ struct secret {
     bool clear; /* where it ends is beyond doubt */
 };
 
-/* A password may hold an unescaped '/', '#' or '?', and then the '@' stands behind what looks like
- * the end of the hosts: prefer hiding too much. What stands where a port should and is none may be
- * a password without its host. */
-static struct secret find_secret(const char *authority)
+/* From the colon to the last '@'. Behind a '?' the '@' may itself stand in the middle of a
+ * password: then to the end. */
+static struct secret doubtful(const char *colon, const char *at)
+{
+    const char *query = memchr(colon, '?', (size_t)(at - colon));
+
+    return (struct secret){.from = colon, .to = query != NULL ? at + strlen(at) : at};
+}
+
+/* User names and passwords may hold an unescaped '/', '?' or '#', and then the '@' stands behind
+ * what looks like the end of the hosts. So whatever has a colon and an '@' behind it is hidden,
+ * wherever that is: prefer hiding too much. What stands where a port should and is
+ * none may be a password without its host. */
+static struct secret find_in_authority(const char *authority)
 {
     const char *end = authority + strcspn(authority, "/?#");
-    const char *query = authority + strcspn(authority, "?");
-    const char *at = memrchr(authority, '@', (size_t)(end - authority));
-    const char *colon = first_colon(authority, end);
-    const char *late = memrchr(end, '@', (size_t)(query - end));
-    const char *later = strrchr(query, '@');
-    bool plain = hosts_are_plain(at != NULL ? at + 1 : authority, end);
-    bool password = colon != NULL && at != NULL && colon < at;
+    const char *at = strrchr(authority, '@');
+    bool late = at != NULL && at > end;
+    const char *colon =
+        late ? memchr(authority, ':', (size_t)(at - authority)) : first_colon(authority, end);
 
     if (colon == NULL)
         return (struct secret){.clear = true};
-    if (later != NULL && (!plain || password || at_is_bare(query, later)))
-        late = later;
-    if (late != NULL)
-        return (struct secret){.from = colon, .to = late};
-    if (!plain)
+    if (late)
+        return doubtful(colon, at);
+    if (!hosts_are_plain(at != NULL ? at + 1 : authority, end))
         return (struct secret){.from = colon, .to = colon + strlen(colon), .clear = true};
-    if (password)
+    if (at != NULL && colon < at)
         return (struct secret){.from = colon, .to = at, .clear = true};
     return (struct secret){.clear = true};
 }
 
+/* Where the slashes are forgotten, or all of the scheme, what looks like one may be the user. */
+static struct secret find_secret(const char *url)
+{
+    size_t scheme = scheme_len(url);
+    const char *rest = scheme > 0 ? url + scheme + 1 : url;
+    const char *at = strrchr(rest, '@');
+    const char *colon = scheme > 0 ? url + scheme : strchr(url, ':');
+
+    if (scheme > 0 && strncmp(rest, "//", 2) == 0)
+        return find_in_authority(rest + 2);
+    if (scheme == 4 && strncmp(url, "file", scheme) == 0) {
+        if (rest[0] == '/') /* a path, whatever is in it */
+            return (struct secret){.clear = true};
+        colon = strchr(rest, ':');
+    }
+    if (at == NULL && scheme > 0)
+        return find_in_authority(rest);
+    if (at == NULL || colon == NULL || colon > at)
+        return (struct secret){.clear = true};
+    return doubtful(colon, at);
+}
+
 bool hf__url_is_clear(const char *url)
 {
-    const char *authority = find_authority(url);
-
-    return authority == NULL || find_secret(authority).clear;
+    return find_secret(url).clear;
 }
 
 /* A value may be an escaped URL, with a password of its own. What cannot be read is hidden. */
 static bool value_is_secret(const char *value, size_t len)
 {
     char url[VALUE_MAX];
-    const char *authority;
 
     if (len >= sizeof url)
         return true;
@@ -146,9 +161,8 @@ static bool value_is_secret(const char *value, size_t len)
     url[len] = '\0';
     if (!hf__url_decode(url))
         return true;
-    authority = strstr(url, "://") != NULL ? find_authority(url) : NULL;
-    return authority != NULL &&
-           (find_secret(authority).from != NULL || strcasestr(url, "password=") != NULL);
+    return strstr(url, "://") != NULL &&
+           (find_secret(url).from != NULL || strcasestr(url, "password=") != NULL);
 }
 
 static void redact_query(char *out, size_t size, size_t *used, const char *query)
@@ -179,19 +193,15 @@ static void redact_query(char *out, size_t size, size_t *used, const char *query
 
 void hf__url_redact(char *out, size_t size, const char *url)
 {
-    size_t used = 0;
-    const char *authority = find_authority(url);
+    struct secret secret = find_secret(url);
     const char *rest = url;
     const char *query;
+    size_t used = 0;
 
     out[0] = '\0';
-    if (authority != NULL) {
-        struct secret secret = find_secret(authority);
-
-        if (secret.from != NULL) {
-            append(out, size, &used, url, (size_t)(secret.from - url));
-            rest = secret.to;
-        }
+    if (secret.from != NULL) {
+        append(out, size, &used, url, (size_t)(secret.from - url));
+        rest = secret.to;
     }
     query = rest + strcspn(rest, "?");
     append(out, size, &used, rest, (size_t)(query - rest));
@@ -204,12 +214,13 @@ void hf__url_redact(char *out, size_t size, const char *url)
 void hf__url_brief(char *out, size_t size, const char *url)
 {
     size_t scheme = hf__url_scheme_len(url);
-    const char *rest;
+    size_t used = 0;
 
     hf__url_redact(out, size, url);
-    if (scheme + 1 >= size)
-        return;
-    rest = out + scheme + (scheme > 0 ? 1 : 0);
-    rest += strncmp(rest, "//", 2) == 0 ? 2 + strcspn(rest + 2, "/?#") : 0;
-    out[rest - out] = '\0';
+    if (scheme > 0 && strncmp(url + scheme, "://", 3) == 0 && scheme + 3 < size) {
+        out[scheme + 3 + strcspn(out + scheme + 3, "/?#")] = '\0';
+    } else {
+        out[0] = '\0';
+        append(out, size, &used, url, scheme > 0 ? scheme + 1 : 0);
+    }
 }

@@ -57,18 +57,64 @@ bool hf__name_valid(const char *name)
     return true;
 }
 
+/* Overlong forms, halves of surrogate pairs and values above U+10FFFF are no characters. */
+size_t hf__utf8_read(const char *text, unsigned long *point)
+{
+    static const struct {
+        unsigned char first, last, low, high; /* first byte from..to, second byte low..high */
+        size_t len;
+    } forms[] = {
+        {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
+    const unsigned char *at = (const unsigned char *)text;
+
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t len = forms[i].len;
+
+        if (at[0] < forms[i].first || at[0] > forms[i].last)
+            continue;
+        *point = len == 1 ? at[0] : at[0] & (0xffu >> (len + 1));
+        for (size_t k = 1; k < len; k++) {
+            if (at[k] < (k == 1 ? forms[i].low : 0x80) || at[k] > (k == 1 ? forms[i].high : 0xbf))
+                return 0;
+            *point = *point << 6 | (at[k] & 0x3f);
+        }
+        return len;
+    }
+    return 0;
+}
+
+/* The C1 controls steer a terminal as the others do. Marks of direction, and the separators of
+ * lines among them, show a text in another order than it has. */
+bool hf__is_printable(unsigned long point)
+{
+    bool control = point < 0x20 || (point >= 0x7f && point <= 0x9f);
+    bool direction = point == 0x61c || point == 0x200e || point == 0x200f ||
+                     (point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
+
+    return !control && !direction;
+}
+
 void hf__copy_printable(char *out, size_t size, const char *text)
 {
-    size_t len = strnlen(text, size);
+    size_t used = 0;
 
-    if (len >= size) {
-        len = size - 1;
-        while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
-            len--;
+    while (*text != '\0') {
+        unsigned long point = 0;
+        size_t len = hf__utf8_read(text, &point);
+        bool shown = len > 0 && hf__is_printable(point);
+
+        if (used + (shown ? len : 1) >= size)
+            break;
+        if (shown)
+            memcpy(out + used, text, len);
+        else
+            out[used] = '?';
+        used += shown ? len : 1;
+        text += len > 0 ? len : 1;
     }
-    for (size_t i = 0; i < len; i++)
-        out[i] = is_control((unsigned char)text[i]) ? '?' : text[i];
-    out[len] = '\0';
+    out[used] = '\0';
 }
 
 bool hf__parse_u64(const char *text, uint64_t *out)
@@ -115,27 +161,54 @@ static const char *parse_thousandths(const char *text, int64_t *out)
     return text;
 }
 
-bool hf__parse_duration_ms(const char *text, int64_t *out_ms)
+/* The unit at text, in milliseconds; *end is behind it. 0 if there is none. */
+static int64_t parse_unit(const char *text, const char **end)
 {
     static const struct {
         const char *suffix;
         int64_t ms;
-    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
-    int64_t thousandths;
-    int64_t scaled;
-    const char *suffix = parse_thousandths(text, &thousandths);
+    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
 
-    if (suffix == NULL)
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(suffix, units[i].suffix) != 0)
-            continue;
-        if (__builtin_mul_overflow(thousandths, units[i].ms, &scaled))
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strncmp(text, units[i].suffix, strlen(units[i].suffix)) == 0) {
+            *end = text + strlen(units[i].suffix);
+            return units[i].ms;
+        }
+    return 0;
+}
+
+/* The largest unit first, as in "1h30m". */
+bool hf__parse_duration_ms(const char *text, int64_t *out_ms)
+{
+    int64_t sum_ms = 0;
+    int64_t last_ms = INT64_MAX;
+
+    do {
+        int64_t thousandths, scaled;
+        const char *suffix = parse_thousandths(text, &thousandths);
+        int64_t unit_ms = suffix != NULL ? parse_unit(suffix, &text) : 0;
+
+        if (suffix != NULL && *suffix == '\0' && last_ms == INT64_MAX) {
+            unit_ms = 1000; /* a bare number */
+            text = suffix;
+        }
+        if (unit_ms == 0 || unit_ms >= last_ms ||
+            __builtin_mul_overflow(thousandths, unit_ms, &scaled) ||
+            __builtin_add_overflow(sum_ms, scaled / 1000, &sum_ms))
             return false;
-        *out_ms = scaled / 1000;
-        return true;
-    }
-    return false;
+        last_ms = unit_ms;
+    } while (*text != '\0');
+    *out_ms = sum_ms;
+    return true;
+}
+
+/* "3m20s", and "3m" without the rest if that is 0. */
+static void format_two(char *out, size_t size, const int64_t parts[2], const char units[2])
+{
+    int len = snprintf(out, size, "%lld%c", (long long)parts[0], units[0]);
+
+    if (parts[1] != 0 && len > 0 && (size_t)len < size)
+        (void)snprintf(out + len, size - (size_t)len, "%02lld%c", (long long)parts[1], units[1]);
 }
 
 char *hf__format_duration(char *out, size_t size, int64_t ms)
@@ -146,18 +219,16 @@ char *hf__format_duration(char *out, size_t size, int64_t ms)
         (void)snprintf(out, size, "?");
     else if (ms < 1000)
         (void)snprintf(out, size, "%lldms", (long long)ms);
-    else if (ms < 10000)
+    else if (ms < 10000 && ms % 1000 >= 100)
         (void)snprintf(out, size, "%lld.%llds", (long long)s, (long long)(ms % 1000 / 100));
     else if (s < 60)
         (void)snprintf(out, size, "%llds", (long long)s);
     else if (s < 3600)
-        (void)snprintf(out, size, "%lldm%02llds", (long long)(s / 60), (long long)(s % 60));
+        format_two(out, size, (int64_t[]){s / 60, s % 60}, "ms");
     else if (s < 86400)
-        (void)snprintf(out, size, "%lldh%02lldm", (long long)(s / 3600),
-                       (long long)(s % 3600 / 60));
+        format_two(out, size, (int64_t[]){s / 3600, s % 3600 / 60}, "hm");
     else
-        (void)snprintf(out, size, "%lldd%02lldh", (long long)(s / 86400),
-                       (long long)(s % 86400 / 3600));
+        format_two(out, size, (int64_t[]){s / 86400, s % 86400 / 3600}, "dh");
     return out;
 }
 

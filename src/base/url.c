@@ -1,10 +1,8 @@
-/* url.c - taking URLs apart. */
+/* url.c - the pieces of URLs. */
 #include "base/base.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define PARAM_MAX 1024 /* bytes of a key or a value */
 
 size_t hf__url_scheme_len(const char *url)
 {
@@ -120,63 +118,4 @@ bool hf__url_encode(char *out, size_t size, const char *text)
         return false;
     out[used] = '\0';
     return true;
-}
-
-bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data)
-{
-    while (*query != '\0') {
-        size_t len = strcspn(query, "&");
-        size_t key_len = strcspn(query, "=&");
-        size_t value_len = key_len < len ? len - key_len - 1 : 0;
-        char key[PARAM_MAX];
-        char value[PARAM_MAX];
-
-        if (key_len >= sizeof key || value_len >= sizeof value)
-            return false;
-        memcpy(key, query, key_len);
-        key[key_len] = '\0';
-        memcpy(value, query + len - value_len, value_len);
-        value[value_len] = '\0';
-        if (len > 0 && (!hf__url_decode(key) || !hf__url_decode(value) || !fn(key, value, data)))
-            return false;
-        query += len + (query[len] == '&');
-    }
-    return true;
-}
-
-struct blame {
-    hf__url_param_fn *fn;
-    void *data;
-    const char *const *known;
-    bool refused;
-    const char *wrong; /* refused, and one of the known */
-};
-
-static bool look_for_blame(const char *key, const char *value, void *data)
-{
-    struct blame *blame = data;
-
-    blame->refused = !blame->fn(key, value, blame->data);
-    for (size_t i = 0; blame->refused && blame->known[i] != NULL; i++)
-        if (strcmp(key, blame->known[i]) == 0)
-            blame->wrong = blame->known[i];
-    return !blame->refused;
-}
-
-void hf__url_blame(char *out, size_t size, const char *query, const char *const *known,
-                   hf__url_param_fn *fn, void *data)
-{
-    struct blame blame = {.fn = fn, .data = data, .known = known};
-    size_t used;
-
-    if (hf__url_params(query, look_for_blame, &blame) || !blame.refused) {
-        (void)snprintf(out, size, "an option is too long, or a %% starts no escape");
-    } else if (blame.wrong != NULL) {
-        (void)snprintf(out, size, "the option %s has a wrong value, or no place in this URL",
-                       blame.wrong);
-    } else {
-        used = (size_t)snprintf(out, size, "an option is unknown; known are");
-        for (size_t i = 0; known[i] != NULL && used < size; i++)
-            used += (size_t)snprintf(out + used, size - used, "%s %s", i > 0 ? "," : "", known[i]);
-    }
 }

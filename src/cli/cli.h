@@ -9,6 +9,7 @@
 
 /* Exit codes; those of sysexits(3) and timeout(1) where they say the same. */
 enum {
+    EXIT_HF_NO = 1, /* status: it is not as asked for */
     EXIT_HF_USAGE = 64,
     EXIT_HF_STALE = 65,
     EXIT_HF_UNAVAILABLE = 69, /* unreachable, unknown or in quarantine */
@@ -53,6 +54,7 @@ struct cli_command {
 
 int cmd_run(const struct cli_context *context, int argc, char **argv);
 int cmd_acquire(const struct cli_context *context, int argc, char **argv);
+int cmd_keep(const struct cli_context *context, int argc, char **argv);
 int cmd_renew(const struct cli_context *context, int argc, char **argv);
 int cmd_release(const struct cli_context *context, int argc, char **argv);
 int cmd_status(const struct cli_context *context, int argc, char **argv);
@@ -92,6 +94,16 @@ int cli_parse_operand(const struct cli_command *command, const struct cli_option
 enum { CLI_URL_SIZE = 1025 };
 void cli_take_url(char out[CLI_URL_SIZE], char *word);
 
+/* The store's URL for a holdfast below, with its password: store_fd.c */
+
+/* A descriptor for CMD to inherit; -1: url has no password (or there is no memory). shown is what
+ * CMD gets as HOLDFAST_STORE. */
+int cli_store_fd_make(const char *url, const char *shown);
+/* The URL that a holdfast above handed down together with shown. NONE: there is no such thing, or
+ * it is about another store. CLOSED: there was, but its descriptor did not come down to us. */
+enum cli_store_fd { CLI_STORE_FD_NONE, CLI_STORE_FD_READ, CLI_STORE_FD_CLOSED };
+enum cli_store_fd cli_store_fd_read(const char *shown, char out[CLI_URL_SIZE]);
+
 /* The candidate (the list ends with NULL) that word is a slip of, or NULL. */
 const char *cli_suggest(const char *word, const char *const *candidates);
 enum { CLI_SUGGEST_MAX = 32 }; /* commands, and options of a command, that are suggested */
@@ -124,8 +136,8 @@ const char *cli_text_of(const struct hf_error *err);
 
 /* Opens the store of the context; on failure says why and puts the exit code in *exit_code. */
 struct hf_store *cli_open(const struct cli_context *context, int *exit_code);
-/* The same to look at it, for commands that must not make a store. */
-struct hf_store *cli_open_to_look(const struct cli_context *context, int *exit_code);
+/* The same read-only, for commands that must not make a store. */
+struct hf_store *cli_open_readonly(const struct cli_context *context, int *exit_code);
 /* The command of that name, or NULL. */
 const struct cli_command *cli_find(const char *name);
 /* Checks a lock name, says what is wrong with it; false: exit EXIT_HF_USAGE. */

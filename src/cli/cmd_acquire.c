@@ -1,8 +1,5 @@
-/* cmd_acquire.c - holdfast acquire: take a detached lease and hand it to the shell.
- *
- * What it prints is meant for eval. eval of nothing succeeds, so a failure prints a line too, one
- * that makes the eval fail: otherwise a script would go on without the lock. */
-#include "cli/cli.h"
+/* cmd_acquire.c - holdfast acquire: take a detached lease and hand it to the shell. */
+#include "cli/eval.h"
 
 #include "base/base.h"
 #include "cli/run.h"
@@ -13,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BUSY_EXIT_MAX = 255, HOST_MAX = 64 };
+enum { BUSY_EXIT_MAX = 255 };
 
 struct request {
     const char *name;
     const char *label;
-    int64_t ttl_ms;
+    int64_t ttl_ms; /* 0: what the library chooses */
     int64_t wait_ms;
     uint64_t busy_exit;
     bool no_wait;
@@ -41,14 +38,12 @@ static int acquire(const struct cli_context *context, const struct request *requ
 static int open_store(struct errand *errand);
 static int acquire_in_store(struct errand *errand);
 static enum hf_status take(struct errand *errand, struct hf_lease **lease, struct hf_error *err);
-static void default_label(char *out, size_t size);
 static bool print_lease(const struct cli_context *context, const struct hf_store *store,
                         struct hf_lease *lease, bool json);
 
 int cmd_acquire(const struct cli_context *context, int argc, char **argv)
 {
-    struct request request = {
-        .ttl_ms = HF_TTL_DEFAULT_MS, .wait_ms = -1, .busy_exit = EXIT_HF_BUSY};
+    struct request request = {.wait_ms = -1, .busy_exit = EXIT_HF_BUSY};
     bool answered = false;
     int number = 0;
     int exit_code = read_request(&request, argc, argv, &answered);
@@ -79,7 +74,8 @@ static int read_request(struct request *request, int argc, char **argv, bool *an
          NULL, &request->wait_ms, &request->wait_given},
         {'E', "busy-exit", CLI_NUMBER, "CODE",
          "exit code if another holds the lock; 75 if not given", NULL, &request->busy_exit, NULL},
-        {0, "ttl", CLI_DURATION, "DURATION", "how long the lease lasts unless renewed; 30s", NULL,
+        {0, "ttl", CLI_DURATION, "DURATION",
+         "how long the lease lasts unless renewed; 30s, or what the store grants", NULL,
          &request->ttl_ms, &request->ttl_given},
         {0, "label", CLI_TEXT, "TEXT", "what others see as the holder", NULL, &request->label,
          NULL},
@@ -95,7 +91,7 @@ static int read_request(struct request *request, int argc, char **argv, bool *an
         return cli_usage_error(command, "the name of the lock is missing");
     if (!cli_check_name(command, request->name))
         return EXIT_HF_USAGE;
-    if (!cli_check_ttl(command, request->ttl_ms))
+    if (request->ttl_given && !cli_check_ttl(command, request->ttl_ms))
         return EXIT_HF_USAGE;
     if (request->busy_exit > BUSY_EXIT_MAX)
         return cli_usage_error(command, "--busy-exit: an exit code is 0 to %d", BUSY_EXIT_MAX);
@@ -156,22 +152,11 @@ static int acquire_in_store(struct errand *errand)
     return exit_code;
 }
 
-/* A signal comes before there is anything to give back; but what is evaluated must fail. */
-static void last_words(int number)
-{
-    char words[] = "(exit 000)\n";
-    int code = 128 + number;
-    for (char *at = strrchr(words, '0'); code > 0; code /= 10)
-        *at-- = (char)('0' + code % 10);
-    if (write(STDOUT_FILENO, words, sizeof words - 1) < 0)
-        return;
-}
-
 static int open_store(struct errand *errand)
 {
     struct run_door door;
     struct hf_error err;
-    run_door_open(&door, errand->signal_fd, errand->request->json ? NULL : last_words);
+    run_door_open(&door, errand->signal_fd, errand->request->json ? NULL : cli_eval_fails);
     enum hf_status status = run_open_store(errand->context->store_url, &errand->patience,
                                            errand->wait.voice, &errand->wait.store, &err);
     run_door_close(&door);
@@ -194,50 +179,8 @@ static enum hf_status take(struct errand *errand, struct hf_lease **lease, struc
                                          .detached = true,
                                          .on_trouble = trouble,
                                          .data = &errand->wait};
-    default_label(label, sizeof label);
+    cli_label_of(label, sizeof label, getppid());
     return run_take(&errand->wait, &errand->patience, &options, lease, err);
-}
-
-/* "host/pid/command" of the script that asks: we are gone when somebody reads it. */
-static void default_label(char *out, size_t size)
-{
-    char host[HOST_MAX + 1] = "localhost";
-    char path[32];
-    char command[32] = "";
-    gethostname(host, sizeof host - 1);
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)getppid());
-    FILE *file = fopen(path, "re");
-    if (file) {
-        if (!fgets(command, sizeof command, file))
-            command[0] = '\0';
-        fclose(file);
-    }
-    command[strcspn(command, "\n")] = '\0';
-    snprintf(out, size, "%s/%d/%s", host, (int)getppid(), command[0] ? command : "?");
-}
-
-/* 'text' for the shell. */
-static void print_export(const char *variable, const char *text)
-{
-    printf("export %s='", variable);
-    for (; *text; text++) {
-        if (*text == '\'')
-            fputs("'\\''", stdout);
-        else
-            putchar(*text);
-    }
-    puts("'");
-}
-
-/* Is the store's URL in the environment already, with a password that we would take away? */
-static bool environment_knows_more(const struct cli_context *context)
-{
-    const char *known = secure_getenv("HOLDFAST_STORE");
-    char shown[1024];
-    if (!known || !context->store_url || strcmp(known, context->store_url) != 0)
-        return false;
-    hf__url_redact(shown, sizeof shown, known);
-    return strcmp(known, shown) != 0;
 }
 
 static bool print_lease(const struct cli_context *context, const struct hf_store *store,
@@ -253,11 +196,8 @@ static bool print_lease(const struct cli_context *context, const struct hf_store
         printf(", \"ttl_ms\": %" PRIu32 ", \"remaining_ms\": %" PRId64 "}\n",
                hf_lease_ttl_ms(lease), hf_lease_remaining_ms(lease));
     } else {
-        print_export("HOLDFAST_NAME", hf_lease_name(lease));
-        print_export("HOLDFAST_TOKEN", token);
-        print_export("HOLDFAST_OWNER", hf_lease_owner(lease));
-        if (!environment_knows_more(context))
-            print_export("HOLDFAST_STORE", hf_store_url(store));
+        cli_export_lease(context, store, lease);
+        cli_export("HOLDFAST_OWNER", hf_lease_owner(lease));
     }
     return fflush(stdout) == 0 && !ferror(stdout);
 }

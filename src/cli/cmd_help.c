@@ -1,7 +1,29 @@
-/* cmd_help.c - holdfast help: the overview, or the options of one command. */
+/* cmd_help.c - holdfast help: the overview, the stores, or the options of one command. */
 #include "cli/cli.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+static const char stores[] =
+    "A store is where locks live: --store URL, or $HOLDFAST_STORE. Whoever is to be\n"
+    "kept apart names the same one.\n"
+    "\n"
+    "  file:DIR            a directory: for processes of one machine. The default,\n"
+    "                      without a server; a killed job's lock is free at once\n"
+    "  redis://HOST:6379   for several machines with a Redis: fast, many locks. After\n"
+    "                      a restart it grants nothing for a minute. Also rediss:\n"
+    "                      (TLS), redis+unix:, redis+sentinel:, and a cluster\n"
+    "  redlock://H1,H2,H3  a majority of independent Redis masters: one may die\n"
+    "  etcd://H1,H2,H3     for several machines with an etcd: the cluster outlives a\n"
+    "                      member, and forgets nothing\n"
+    "  zookeeper://H1,H2   the same, with a ZooKeeper; no 'acquire' there\n"
+    "  postgres://HOST/DB  for several machines with a PostgreSQL: no further server,\n"
+    "                      and locks are rows that you can look at\n"
+    "\n"
+    "Passwords: user:password@ in the URL, or ?password_file=FILE.\n"
+    "Try: holdfast --store redis://localhost status\n"
+    "'man holdfast-redis' and so on, for file, etcd, zookeeper and postgres, tell the\n"
+    "rest.\n";
 
 int cmd_help(const struct cli_context *context, int argc, char **argv)
 {
@@ -13,6 +35,10 @@ int cmd_help(const struct cli_context *context, int argc, char **argv)
         return cli_parse_exit(parsed);
     if (!about) {
         cli_print_overview(stdout);
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(about, "stores") == 0) {
+        fputs(stores, stdout);
         return EXIT_SUCCESS;
     }
     const struct cli_command *subject = cli_find(about);

@@ -2,8 +2,11 @@
 #include "cli/cli.h"
 #include "cli/show.h"
 
+#include "base/base.h"
+
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LIST_MAX = 20 * 1000 * 1000 }; /* locks in one listing */
 
@@ -16,6 +19,7 @@ struct listing {
 
 static hf_list_fn collect;
 static int by_name(const void *a, const void *b);
+static void print_names(const struct listing *listing);
 static void print_json(const struct listing *listing);
 static void listing_release(struct listing *listing);
 
@@ -39,10 +43,11 @@ int cmd_list(const struct cli_context *context, int argc, char **argv)
         return cli_usage_error(command, "--json and --names exclude each other");
 
     int exit_code = 0;
-    struct hf_store *store = cli_open_to_look(context, &exit_code);
+    struct hf_store *store = cli_open_readonly(context, &exit_code);
     if (!store)
         return exit_code;
     struct listing listing = {.locks = NULL};
+    struct cli_shown shown;
     struct hf_error err;
     if (hf_list(store, prefix, collect, &listing, &err) != HF_OK) {
         exit_code = cli_fail(&err);
@@ -58,10 +63,12 @@ int cmd_list(const struct cli_context *context, int argc, char **argv)
     if (json)
         print_json(&listing);
     else if (names)
-        for (size_t i = 0; i < listing.count; i++)
-            puts(listing.locks[i].info.name);
+        print_names(&listing);
     else if (listing.count > 0)
         cli_locks_print(stdout, listing.locks, listing.count);
+    else if (prefix && prefix[0])
+        cli_error("no lock whose name starts with '%s' is held or waited for in %s",
+                  cli_shown(&shown, prefix), hf_store_url(store));
     else
         cli_error("no lock is held or waited for in %s", hf_store_url(store));
 out:
@@ -98,6 +105,18 @@ static int by_name(const void *a, const void *b)
     const struct cli_lock *left = a;
     const struct cli_lock *right = b;
     return strcmp(left->info.name, right->info.name);
+}
+
+/* As they are, for other programs; a terminal gets what it can bear. */
+static void print_names(const struct listing *listing)
+{
+    char shown[HF_NAME_MAX + 1];
+    bool terminal = isatty(STDOUT_FILENO) == 1;
+    for (size_t i = 0; i < listing->count; i++) {
+        const char *name = listing->locks[i].info.name;
+        hf__copy_printable(shown, sizeof shown, name);
+        puts(terminal ? shown : name);
+    }
 }
 
 static void print_json(const struct listing *listing)

@@ -14,15 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    EXIT_CODE_MAX = 255,
-    GRACE_DEFAULT_MS = 5000, /* or a third of the ttl if that is less */
-    DRIFT_PART = 100,        /* what a deadline takes off the ttl for clocks that run apart: */
-    DRIFT_EXTRA_MS = 2,      /* ttl/100 + 2 ms */
-    RENEW_PART = 3,          /* the keeper renews after this part of the ttl */
-    SIGNAL_EXIT_BASE = 128,
-    WHY_SIZE = 320 /* bytes of a sentence about the ttl */
-};
+enum { EXIT_CODE_MAX = 255, SIGNAL_EXIT_BASE = 128 };
 
 /* The words as they were given, before they are put together. */
 struct given {
@@ -35,12 +27,11 @@ struct given {
 static int read_options(struct run_options *options, int argc, char **argv, bool *go_on);
 static int find_command(struct run_options *options, int argc, char **argv, int first, bool dashes);
 static int check_options(struct run_options *options, struct given *given);
-static void choose_grace(struct run_options *options);
-static bool timing_fits(const struct run_options *options, char *why, size_t size);
 static int open_and_run(struct run_job *job, const struct cli_context *context, int *die_of);
 static int run_in_store(struct run_job *job, const struct run_held *held, int *die_of);
 static int run_under_lease(struct run_job *job, int *die_of);
 static enum hf_status take_lock(struct run_job *job, struct hf_error *err);
+static bool fit_to_store(struct run_job *job);
 static bool fit_to_lease(struct run_job *job);
 static int not_taken(const struct run_job *job, const struct hf_error *err);
 static int run_below_hold(struct run_job *job, const struct run_held *held, int *die_of);
@@ -56,7 +47,8 @@ int cmd_run(const struct cli_context *context, int argc, char **argv)
 {
     struct run_options options = {
         .ttl_ms = HF_TTL_DEFAULT_MS, .wait_ms = -1, .busy_exit = EXIT_HF_BUSY};
-    struct run_job job = {.options = &options, .lost_pipe = {-1, -1}, .life_fd = -1};
+    struct run_job job = {
+        .options = &options, .lost_pipe = {-1, -1}, .life_fd = -1, .store_fd = -1};
     bool go_on = false;
     int die_of = 0;
     int exit_code = read_options(&options, argc, argv, &go_on);
@@ -96,7 +88,10 @@ static int open_and_run(struct run_job *job, const struct cli_context *context, 
     if (status != HF_OK)
         return run_fail(job->voice, &err);
     job->patience = patience;
-    int exit_code = run_in_store(job, above ? &held : NULL, die_of);
+    job->store_fd = cli_store_fd_make(context->store_url, hf_store_url(job->store));
+    int exit_code = EXIT_HF_USAGE;
+    if (fit_to_store(job))
+        exit_code = run_in_store(job, above ? &held : NULL, die_of);
     run_environment_clear(job->environment);
     hf_close(job->store);
     return exit_code;
@@ -116,8 +111,9 @@ static int read_options(struct run_options *options, int argc, char **argv, bool
          "exit code if another holds the lock; 75 if not given", NULL, &given.busy_exit, NULL},
         {0, "skip-ok", CLI_FLAG, NULL, "another holds the lock: say nothing and exit 0", NULL,
          &options->skip_ok, NULL},
-        {0, "ttl", CLI_DURATION, "DURATION", "how long the lease lasts unless renewed; 30s", NULL,
-         &options->ttl_ms, NULL},
+        {0, "ttl", CLI_DURATION, "DURATION",
+         "how long the lease lasts unless renewed; 30s, or what the store grants", NULL,
+         &options->ttl_ms, &options->ttl_given},
         {0, "grace", CLI_DURATION, "DURATION", "from TERM to KILL; 5s, at most a third of the ttl",
          NULL, &options->grace_ms, &options->grace_given},
         {0, "on-loss", CLI_CHOICE, "WHAT", "the lock is lost: term (default), kill, or warn",
@@ -169,7 +165,7 @@ static int find_command(struct run_options *options, int argc, char **argv, int 
 
 static int check_options(struct run_options *options, struct given *given)
 {
-    char why[WHY_SIZE];
+    char why[RUN_WHY_SIZE];
     if (!cli_check_name(self(), options->name) || !cli_check_ttl(self(), options->ttl_ms))
         return EXIT_HF_USAGE;
     if (given->busy_exit > EXIT_CODE_MAX)
@@ -179,40 +175,10 @@ static int check_options(struct run_options *options, struct given *given)
         return cli_usage_error(self(), "--no-wait and --wait exclude each other");
     if (given->no_wait)
         options->wait_ms = 0;
-    choose_grace(options);
+    run_choose_grace(options);
     if (options->grace_ms > HF_TTL_MAX_MS)
         return cli_usage_error(self(), "--grace: at most a day");
-    return timing_fits(options, why, sizeof why) ? 0 : cli_usage_error(self(), "%s", why);
-}
-
-static void choose_grace(struct run_options *options)
-{
-    int64_t third_ms = options->ttl_ms / RENEW_PART;
-    if (!options->grace_given)
-        options->grace_ms = third_ms < GRACE_DEFAULT_MS ? third_ms : GRACE_DEFAULT_MS;
-}
-
-/* A renewal that fails once is tried again; there must be time for that before TERM is due. */
-static bool timing_fits(const struct run_options *options, char *why, size_t size)
-{
-    int64_t ttl_ms = options->ttl_ms;
-    int64_t renew_ms = ttl_ms / RENEW_PART;
-    int64_t margin_ms = run_margin_ns(ttl_ms) / HF__NS_PER_MS;
-    int64_t drift_ms = ttl_ms / DRIFT_PART + DRIFT_EXTRA_MS;
-    int64_t needed_ms = renew_ms + options->grace_ms + margin_ms + drift_ms;
-    char ttl[32], renew[32], grace[32], rest[32];
-    if (options->on_loss != RUN_LOSS_TERM || needed_ms < ttl_ms)
-        return true;
-    hf__format_duration(ttl, sizeof ttl, ttl_ms);
-    hf__format_duration(renew, sizeof renew, renew_ms);
-    hf__format_duration(grace, sizeof grace, options->grace_ms);
-    hf__format_duration(rest, sizeof rest, margin_ms + drift_ms);
-    snprintf(
-        why, size,
-        "a ttl of %s is too short: it is renewed every %s, the grace is %s, and %s is kept for "
-        "KILL and clock drift; take a longer --ttl or a shorter --grace",
-        ttl, renew, grace, rest);
-    return false;
+    return run_timing_fits(options, why, sizeof why) ? 0 : cli_usage_error(self(), "%s", why);
 }
 
 static int run_in_store(struct run_job *job, const struct run_held *held, int *die_of)
@@ -230,7 +196,10 @@ static int run_in_store(struct run_job *job, const struct run_held *held, int *d
 
 static int run_under_lease(struct run_job *job, int *die_of)
 {
-    struct run_wait wait = {.voice = job->voice, .store = job->store, .name = job->options->name};
+    struct run_wait wait = {.voice = job->voice,
+                            .store = job->store,
+                            .name = job->options->name,
+                            .quiet = job->options->skip_ok};
     struct run_outcome outcome = {.status = 0};
     struct hf_error err;
     job->wait = &wait;
@@ -301,12 +270,28 @@ static enum hf_status take_lock(struct run_job *job, struct hf_error *err)
     return run_take(job->wait, &job->patience, &acquire, &job->lease, err);
 }
 
+/* The default is what the store grants, if that is less than 30 s. */
+static bool fit_to_store(struct run_job *job)
+{
+    struct run_options *options = job->options;
+    int64_t longest_ms = hf_store_max_ttl_ms(job->store);
+    char why[RUN_WHY_SIZE];
+    if (options->ttl_given || longest_ms >= options->ttl_ms)
+        return true;
+    options->ttl_ms = longest_ms;
+    run_choose_grace(options);
+    if (run_timing_fits(options, why, sizeof why))
+        return true;
+    run_say(job->voice, "lock '%s': %s", options->name, why);
+    return false;
+}
+
 /* A store may grant a shorter lease than was asked for: it is then the one that ends the tree. */
 static bool fit_to_lease(struct run_job *job)
 {
     struct run_options *options = job->options;
     int64_t granted_ms = hf_lease_ttl_ms(job->lease);
-    char granted[32], asked[32], why[WHY_SIZE];
+    char granted[32], asked[32], why[RUN_WHY_SIZE];
     if (granted_ms >= options->ttl_ms)
         return true;
     hf__format_duration(granted, sizeof granted, granted_ms);
@@ -314,8 +299,8 @@ static bool fit_to_lease(struct run_job *job)
     run_say(job->voice, "lock '%s': the store grants a lease of %s, not of %s", options->name,
             granted, asked);
     options->ttl_ms = granted_ms;
-    choose_grace(options);
-    if (timing_fits(options, why, sizeof why))
+    run_choose_grace(options);
+    if (run_timing_fits(options, why, sizeof why))
         return true;
     run_say(job->voice, "%s", why);
     return false;

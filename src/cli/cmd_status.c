@@ -2,6 +2,8 @@
 #include "cli/cli.h"
 #include "cli/show.h"
 
+#include "base/base.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -17,18 +19,30 @@ struct summary {
     uint64_t waiters;    /* of all locks together      */
 };
 
-static int lock_status(struct hf_store *store, const char *name, bool json);
+static int lock_status(struct hf_store *store, const char *name, bool json, bool *held);
 static int store_status(struct hf_store *store, bool json);
 static hf_list_fn copy_one;
 static hf_list_fn count_one;
 static void print_features(unsigned features, bool json);
+static void print_quarantine(struct hf_store *store);
+static void json_quarantine(struct hf_store *store);
 
 int cmd_status(const struct cli_context *context, int argc, char **argv)
 {
     bool json = false;
+    bool held = false;
+    bool free = false;
     const char *name;
     const struct cli_option options[] = {
         {.name = "json", .kind = CLI_FLAG, .target = &json, .help = "print one JSON object"},
+        {.name = "held",
+         .kind = CLI_FLAG,
+         .target = &held,
+         .help = "exit 0 if the lock is held, 1 if it is free"},
+        {.name = "free",
+         .kind = CLI_FLAG,
+         .target = &free,
+         .help = "exit 0 if the lock is free, 1 if it is held"},
         {.name = NULL}};
     const struct cli_command *command = cli_find("status");
     int parsed = cli_parse_operand(command, options, argc, argv, &name);
@@ -36,17 +50,24 @@ int cmd_status(const struct cli_context *context, int argc, char **argv)
         return cli_parse_exit(parsed);
     if (name && !cli_check_name(command, name))
         return EXIT_HF_USAGE;
+    if (held && free)
+        return cli_usage_error(command, "--held and --free exclude each other");
+    if ((held || free) && !name)
+        return cli_usage_error(command, "--held and --free need the name of a lock");
 
     int exit_code = 0;
-    struct hf_store *store = cli_open_to_look(context, &exit_code);
+    struct hf_store *store = cli_open_readonly(context, &exit_code);
     if (!store)
         return exit_code;
-    exit_code = name ? lock_status(store, name, json) : store_status(store, json);
+    bool is_held = false;
+    exit_code = name ? lock_status(store, name, json, &is_held) : store_status(store, json);
     hf_close(store);
+    if (exit_code == EXIT_SUCCESS && ((held && !is_held) || (free && is_held)))
+        exit_code = EXIT_HF_NO;
     return exit_code;
 }
 
-static int lock_status(struct hf_store *store, const char *name, bool json)
+static int lock_status(struct hf_store *store, const char *name, bool json, bool *held)
 {
     struct copy copy = {.found = false};
     const struct hf_lock_info nobody = {.size = sizeof nobody, .name = name, .label = ""};
@@ -63,7 +84,9 @@ static int lock_status(struct hf_store *store, const char *name, bool json)
         putchar('\n');
     } else {
         cli_lock_print(stdout, info);
+        print_quarantine(store);
     }
+    *held = info->held;
     cli_lock_clear(&copy.lock);
     return EXIT_SUCCESS;
 }
@@ -79,12 +102,15 @@ static int store_status(struct hf_store *store, bool json)
         cli_json_string(stdout, hf_store_url(store));
         fputs(", \"features\": [", stdout);
         print_features(hf_store_features(store), true);
-        printf("], \"held\": %" PRIu64 ", \"waited_for\": %" PRIu64 ", \"waiters\": %" PRIu64 "}\n",
+        printf("], \"held\": %" PRIu64 ", \"waited_for\": %" PRIu64 ", \"waiters\": %" PRIu64,
                sum.held, sum.waited_for, sum.waiters);
+        json_quarantine(store);
+        puts("}");
     } else {
         printf("%s\n  features   ", hf_store_url(store));
         print_features(hf_store_features(store), false);
         printf("\n  held       %" PRIu64 "\n  waiters    %" PRIu64 "\n", sum.held, sum.waiters);
+        print_quarantine(store);
     }
     return EXIT_SUCCESS;
 }
@@ -123,4 +149,29 @@ static void print_features(unsigned features, bool json)
         printf(json ? "%s\"%s\"" : "%s%s", comma, known[i].name);
         comma = ", ";
     }
+}
+
+/* Nothing is said if the store does not say: the rest of the answer is true all the same. */
+static void print_quarantine(struct hf_store *store)
+{
+    struct hf_error why;
+    char line[CLI_LINE_MAX];
+    char left[32];
+    if (hf_quarantine(store, &why) != HF_QUARANTINE)
+        return;
+    hf__copy_printable(line, sizeof line, cli_text_of(&why));
+    printf("  quarantine for another %s: %s\n",
+           hf__format_duration(left, sizeof left, why.retry_after_ms), line);
+}
+
+static void json_quarantine(struct hf_store *store)
+{
+    struct hf_error why;
+    if (hf_quarantine(store, &why) != HF_QUARANTINE) {
+        fputs(", \"quarantine\": null", stdout);
+        return;
+    }
+    printf(", \"quarantine\": {\"remaining_ms\": %" PRId64 ", \"reason\": ", why.retry_after_ms);
+    cli_json_string(stdout, cli_text_of(&why));
+    putchar('}');
 }

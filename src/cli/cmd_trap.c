@@ -162,19 +162,33 @@ static int play_both(const struct trap_stage *stage, FILE *svg)
     return trap_sprung(&runs[0]) && trap_sprung(&runs[1]) ? 0 : TRAP_FAILED;
 }
 
+/* What is wrong with a store, the workers will say. */
+static void fit_to_store(struct trap_stage *stage)
+{
+    struct hf_store *store;
+
+    if (hf_open_readonly(stage->url, &store, NULL) != HF_OK)
+        return;
+    if (hf_store_max_ttl_ms(store) < stage->ttl_ms)
+        stage->ttl_ms = hf_store_max_ttl_ms(store);
+    hf_close(store);
+}
+
 int cmd_trap(const struct cli_context *context, int argc, char **argv)
 {
     const struct cli_command *command = cli_find("trap");
     struct trap_stage stage = {.url = context->store_url, .ttl_ms = TTL_DEFAULT_MS};
     char own_url[CLI_URL_SIZE];
     bool has_url = false;
+    bool ttl_given = false;
     const char *path = NULL;
     FILE *svg = NULL;
     const struct cli_option options[] = {
         {0, "store", CLI_URL, "URL", "the store to try it on; default: as for every command", NULL,
          own_url, &has_url},
-        {0, "ttl", CLI_DURATION, "DURATION", "of the workers' leases; default: 1s", NULL,
-         &stage.ttl_ms, NULL},
+        {0, "ttl", CLI_DURATION, "DURATION",
+         "of the workers' leases; default: 1s, or what the store grants", NULL, &stage.ttl_ms,
+         &ttl_given},
         {0, "svg", CLI_TEXT, "FILE", "draw what happened, too", NULL, &path, NULL},
         {.name = NULL}};
     int first = cli_parse(command, options, argc, argv, NULL);
@@ -196,6 +210,8 @@ int cmd_trap(const struct cli_context *context, int argc, char **argv)
         cli_error("cannot write %s: %s", path, strerror(errno));
         return EXIT_HF_UNAVAILABLE;
     }
+    if (!ttl_given)
+        fit_to_store(&stage);
     stage.stop_fd = cli_catch_signals();
     exit_code = stage.stop_fd >= 0 ? play_both(&stage, svg) : EXIT_HF_INTERNAL;
     if (svg != NULL)

@@ -6,16 +6,19 @@
 const struct cli_command cli_commands[] = {
     {"run", "[options] NAME -- CMD [ARG...]", "run a command while holding a lock", cmd_run},
     {"acquire", "[options] NAME", "take a lock and print what renews and releases it", cmd_acquire},
+    {"keep", "[options] NAME", "take a lock for a script and renew it until the script ends",
+     cmd_keep},
     {"renew", "[options] [NAME]", "extend a lease that 'acquire' took", cmd_renew},
     {"release", "[NAME]", "give back a lock that 'acquire' took", cmd_release},
     {"status", "[options] [NAME]", "show one lock, or the store as a whole", cmd_status},
     {"list", "[options] [PREFIX]", "list the locks that are held or waited for", cmd_list},
-    {"repair", "[options]", "make a damaged embedded store usable again", cmd_repair},
+    {"repair", "[options]", "make a damaged store usable again, or end a quarantine", cmd_repair},
     {"fence", "COMMAND [ARG...]", "make a resource refuse a stale token", cmd_fence},
     {"idem", "sql --dialect D [options]", "make a retry harmless: idempotency keys in SQL",
      cmd_idem},
     {"trap", "[options]", "show on your own store why a lock alone is not enough", cmd_trap},
-    {"help", "[COMMAND]", "explain holdfast or one of its commands", cmd_help},
+    {"help", "[COMMAND | stores]", "explain holdfast, one of its commands, or the stores",
+     cmd_help},
     {"version", "[options]", "print the version", cmd_version},
     {NULL, NULL, NULL, NULL}};
 
@@ -62,6 +65,7 @@ void cli_print_overview(FILE *out)
           "  -V, --version    print the version\n"
           "\n"
           "Try: holdfast run nightly -- sh -c 'echo my token is $HOLDFAST_TOKEN'\n"
-          "'holdfast help COMMAND' shows a command's options, 'man holdfast' the whole.\n",
+          "'holdfast help COMMAND' shows a command's options, 'holdfast help stores' where\n"
+          "locks can live, 'man holdfast' the whole.\n",
           out);
 }

@@ -39,7 +39,10 @@ int main(int argc, char **argv)
         cli_print_overview(stderr);
         return EXIT_HF_USAGE;
     }
-    if (has_url)
+    enum cli_store_fd above = CLI_STORE_FD_NONE;
+    if (!has_url)
+        above = cli_store_fd_read(from_environment, url);
+    if (has_url || above == CLI_STORE_FD_READ)
         context.store_url = url;
     if (context.store_url && context.store_url[0] == '\0')
         context.store_url = NULL;
@@ -47,7 +50,11 @@ int main(int argc, char **argv)
     const struct cli_command *command = cli_find(argv[first]);
     if (!command)
         return cli_unknown_command(&program, argv[first]);
-    return finish_output(command->main(&context, argc - first, argv + first));
+    int exit_code = finish_output(command->main(&context, argc - first, argv + first));
+    if (exit_code == EXIT_HF_DENIED && above == CLI_STORE_FD_CLOSED)
+        cli_error("the password was handed down on descriptor $HOLDFAST_STORE_FD, which is closed "
+                  "here: set HOLDFAST_STORE again, or name a ?password_file=FILE in it");
+    return exit_code;
 }
 
 /* If we were started with descriptor 0, 1 or 2 closed, the next file opened would get its number,

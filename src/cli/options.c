@@ -157,7 +157,7 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
     struct cli_shown shown;
     const char *value = cli_shown(&shown, given);
     if (option->kind == CLI_DURATION) {
-        cli_usage_error(p->command, "--%s: '%s' is not a duration such as 250ms, 30s, 5m or 2h",
+        cli_usage_error(p->command, "--%s: '%s' is not a duration such as 250ms, 30s, 5m or 1h30m",
                         option->name, value);
     } else if (option->kind == CLI_NUMBER) {
         cli_usage_error(p->command, "--%s: '%s' is not a whole number", option->name, value);

@@ -8,7 +8,6 @@
 enum { MESSAGE_MAX = CLI_LINE_MAX - sizeof "holdfast: \n" + 1 }; /* bytes; the rest is cut */
 
 static void say(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
-static size_t utf8_length(const unsigned char *text);
 
 int cli_exit_code(enum hf_status status)
 {
@@ -105,6 +104,8 @@ static struct hf_store *opened(enum hf_status status, struct hf_store *store,
 {
     if (status != HF_OK)
         *exit_code = cli_fail(err);
+    else if (err->text[0] != '\0')
+        cli_error("warning: %s", err->text);
     return status == HF_OK ? store : NULL;
 }
 
@@ -116,11 +117,11 @@ struct hf_store *cli_open(const struct cli_context *context, int *exit_code)
     return opened(status, store, &err, exit_code);
 }
 
-struct hf_store *cli_open_to_look(const struct cli_context *context, int *exit_code)
+struct hf_store *cli_open_readonly(const struct cli_context *context, int *exit_code)
 {
     struct hf_store *store = NULL;
     struct hf_error err;
-    enum hf_status status = hf_open_to_look(context->store_url, &store, &err);
+    enum hf_status status = hf_open_readonly(context->store_url, &store, &err);
     return opened(status, store, &err, exit_code);
 }
 
@@ -154,19 +155,19 @@ bool cli_check_ttl(const struct cli_command *command, int64_t ttl_ms)
 
 void cli_json_string(FILE *out, const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
     fputc('"', out);
-    while (*at) {
-        size_t len = utf8_length(at);
-        if (*at == '"' || *at == '\\')
-            fprintf(out, "\\%c", *at);
-        else if (*at < 0x20 || *at == 0x7f)
-            fprintf(out, "\\u%04x", *at);
+    while (*text) {
+        unsigned long point;
+        size_t len = hf__utf8_read(text, &point);
+        if (*text == '"' || *text == '\\')
+            fprintf(out, "\\%c", *text);
         else if (len == 0)
             fputs("\xef\xbf\xbd", out);
+        else if (!hf__is_printable(point))
+            fprintf(out, "\\u%04lx", point);
         else
-            fwrite(at, 1, len, out);
-        at += len ? len : 1;
+            fwrite(text, 1, len, out);
+        text += len ? len : 1;
     }
     fputc('"', out);
 }
@@ -177,29 +178,4 @@ static void say(const char *format, va_list args)
     char line[CLI_LINE_MAX];
     cli_format_line(line, sizeof line, format, args);
     fputs(line, stderr);
-}
-
-/* The bytes of the UTF-8 character at text, 0 if there is none: also for overlong forms, halves of
- * surrogate pairs and values above U+10FFFF, which JSON parsers refuse. */
-static size_t utf8_length(const unsigned char *text)
-{
-    static const struct {
-        unsigned char first, last, low, high; /* first byte from..to, second byte low..high */
-        size_t len;
-    } forms[] = {
-        {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (text[0] < forms[i].first || text[0] > forms[i].last)
-            continue;
-        if (forms[i].len > 1 && (text[1] < forms[i].low || text[1] > forms[i].high))
-            return 0;
-        for (size_t k = 2; k < forms[i].len; k++) {
-            if (text[k] < 0x80 || text[k] > 0xbf)
-                return 0;
-        }
-        return forms[i].len;
-    }
-    return 0;
 }

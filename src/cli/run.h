@@ -42,6 +42,7 @@ struct run_options {
     int busy_exit;
     int on_loss;
     int leftover;
+    bool ttl_given;
     bool grace_given;
     bool skip_ok;
     bool no_reenter;
@@ -137,6 +138,15 @@ enum run_start run_page_decide(struct run_page *page, int64_t now_ns, bool about
 /* Publishes the deadline of a lease, never a later one than the true one; of a lease that has
  * ended, the present, unless an earlier one is known. */
 void run_page_publish(struct run_page *page, const struct hf_lease *lease);
+
+/* Whether there is time for that: run_timing.c */
+
+enum { RUN_WHY_SIZE = 320 }; /* bytes of a sentence about the ttl */
+
+/* The default for the ttl, unless a grace was given. */
+void run_choose_grace(struct run_options *options);
+/* False if the ttl is too short for a renewal and the grace; *why says so in a sentence. */
+bool run_timing_fits(const struct run_options *options, char *why, size_t size);
 
 /* The tree of processes: run_tree.c. None of this allocates memory. */
 
@@ -297,6 +307,7 @@ struct run_job {
     char **environment;
     int lost_pipe[2]; /* -1: none, the hold above us has its own */
     int life_fd;      /* -1: the store has no crash release      */
+    int store_fd;     /* the URL for a holdfast below; -1: HOLDFAST_STORE says it all */
     pid_t guard;      /* set by run_supervise; <= 0: gone        */
 };
 
@@ -344,6 +355,7 @@ struct run_wait {
     struct run_voice *voice; /* set before run_wait_begin, as are */
     struct hf_store *store;
     const char *name;
+    bool quiet; /* off a terminal only trouble is said */
     struct run_patience patience;
     int64_t since_ns;
     bool live; /* stderr is a terminal */

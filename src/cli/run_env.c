@@ -35,7 +35,8 @@ struct entry {
 
 /* Ours to set, or to take away. An owner belongs to a detached lease of another name. */
 static const char *const ours[] = {"HOLDFAST_NAME",    "HOLDFAST_TOKEN", "HOLDFAST_STORE",
-                                   "HOLDFAST_LOST_FD", "HOLDFAST_HELD",  "HOLDFAST_OWNER"};
+                                   "HOLDFAST_LOST_FD", "HOLDFAST_HELD",  "HOLDFAST_STORE_FD",
+                                   "HOLDFAST_OWNER"};
 
 static bool next_entry(const char **list, struct entry *entry);
 static int inherited_pipe(const struct entry *entry);
@@ -68,7 +69,7 @@ bool run_held_find(struct hf_store *store, const char *name, struct run_held *he
 char **run_environment(const struct run_job *job, const struct run_held *held)
 {
     char token[24];
-    char lost_fd[12];
+    char lost_fd[12], store_fd[12];
     int fd = job->lease ? job->lost_pipe[0] : held->lost_fd;
     size_t count = 0;
     while (environ[count])
@@ -84,8 +85,10 @@ char **run_environment(const struct run_job *job, const struct run_held *held)
     snprintf(token, sizeof token, "%" PRIu64,
              job->lease ? hf_lease_token(job->lease) : held->token);
     snprintf(lost_fd, sizeof lost_fd, "%d", fd);
-    const char *const values[] = {job->options->name, token, hf_store_url(job->store),
-                                  fd >= 0 ? lost_fd : NULL, list};
+    snprintf(store_fd, sizeof store_fd, "%d", job->store_fd);
+    const char *const values[] = {
+        job->options->name,       token, hf_store_url(job->store),
+        fd >= 0 ? lost_fd : NULL, list,  job->store_fd >= 0 ? store_fd : NULL};
     for (size_t i = 0; good && i < sizeof values / sizeof values[0]; i++) {
         if (values[i])
             good = (out[count++] = assign(ours[i], values[i])) != NULL;

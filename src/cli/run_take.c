@@ -57,7 +57,10 @@ enum hf_status run_open_store(const char *url, const struct run_patience *patien
                                       .wait_ms = patience->wait_ms,
                                       .on_trouble = opening_trouble,
                                       .data = &opening};
-    return hf_open_waiting(url, &options, out, err);
+    enum hf_status status = hf_open_waiting(url, &options, out, err);
+    if (status == HF_OK && err->text[0] != '\0')
+        run_say(voice, "warning: %s", err->text);
+    return status;
 }
 
 /* The first try does not wait: if it succeeds, nobody needs to be told for whom we wait. */

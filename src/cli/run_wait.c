@@ -100,7 +100,8 @@ void run_wait_end(struct run_wait *wait)
 static void *ticker(void *data)
 {
     struct run_wait *wait = data;
-    bool go_on = pause_for(wait, wait->live ? FIRST_LIVE_MS : FIRST_PLAIN_MS);
+    bool spoken = wait->live || !wait->quiet;
+    bool go_on = spoken && pause_for(wait, wait->live ? FIRST_LIVE_MS : FIRST_PLAIN_MS);
     while (go_on) {
         struct line line = {.used = 0};
         describe(wait, &line);
@@ -153,7 +154,7 @@ static void describe(struct run_wait *wait, struct line *line)
     add(line, " for '%s%s'", name, strlen(wait->name) > strlen(name) ? "..." : "");
     enum hf_status trouble = trouble_now(wait, now_ns, &left_ms);
     if (trouble == HF_QUARANTINE)
-        add_duration(line, ": the store grants nothing for another ", left_ms);
+        add_duration(line, ": quarantine for another ", left_ms);
     else if (trouble != HF_OK)
         add(line, ": the store does not answer");
     else if (hf_inspect(wait->store, wait->name, describe_holder, line, NULL) != HF_OK)

@@ -14,32 +14,40 @@ const char *hf_version(void)
     return HF_VERSION_STRING;
 }
 
-static enum hf_status open_store(const char *url, bool to_look, struct hf_store **out,
+static enum hf_status open_store(const char *url, bool readonly, struct hf_store **out,
                                  struct hf_error *err)
 {
     const struct hf_store_ops *ops;
     struct hf_store_base *base;
+    char warning[HF_ERROR_TEXT_SIZE];
+    struct hf_error own;
     enum hf_status status;
 
     *out = NULL;
+    if (err == NULL)
+        err = &own;
     if (url == NULL || url[0] == '\0')
         url = "file:";
     status = hf__registry_find(url, &ops, err);
     if (status != HF_OK)
         return status;
-    if (to_look && HF__SLOT(ops, open_to_look) != NULL)
-        status = ops->open_to_look(&hf__host, url, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS,
-                                   &base, err);
+    (void)hf__ok(err);
+    if (readonly && HF__SLOT(ops, open_readonly) != NULL)
+        status = ops->open_readonly(&hf__host, url, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS,
+                                    &base, err);
     else
         status = hf__registry_open(url, &base, err);
     if (status != HF_OK)
         return status;
+    /* A text with another code is what is left of a try that failed before this one. */
+    hf__copy_printable(warning, sizeof warning, err->code == HF_OK ? err->text : "");
     if (secure_getenv("HOLDFAST_TRACE") != NULL)
         base = hf__trace_wrap(base);
     status = hf__store_wrap(base, url, out, err);
-    if (status == HF_OK)
-        (*out)->to_look = to_look;
-    return status;
+    if (status != HF_OK)
+        return status;
+    (*out)->readonly = readonly;
+    return hf__fail(err, HF_OK, "%s", warning);
 }
 
 enum hf_status hf_open(const char *url, struct hf_store **out, struct hf_error *err)
@@ -47,7 +55,7 @@ enum hf_status hf_open(const char *url, struct hf_store **out, struct hf_error *
     return open_store(url, false, out, err);
 }
 
-enum hf_status hf_open_to_look(const char *url, struct hf_store **out, struct hf_error *err)
+enum hf_status hf_open_readonly(const char *url, struct hf_store **out, struct hf_error *err)
 {
     return open_store(url, true, out, err);
 }
@@ -175,24 +183,23 @@ enum hf_status hf__store_begin(struct hf_store *store, struct hf_error *err)
     bool closed;
 
     if (hf__forked(&store->mark))
-        return hf__fail(err, HF_INVALID,
-                        "store %.120s was opened by process %ld: open it again after fork",
-                        store->url, (long)store->mark.pid);
+        return hf__fail_lock(err, HF_INVALID, NULL, store->url,
+                             " was opened by process %ld: open it again after fork",
+                             (long)store->mark.pid);
     pthread_mutex_lock(&store->lock);
     closed = store->closed;
     if (!closed)
         store->calls++;
     pthread_mutex_unlock(&store->lock);
     if (closed)
-        return hf__fail(err, HF_INVALID, "store %.120s is closed", store->url);
+        return hf__fail_lock(err, HF_INVALID, NULL, store->url, " is closed");
     return HF_OK;
 }
 
 enum hf_status hf__store_begin_use(struct hf_store *store, struct hf_error *err)
 {
-    if (store->to_look)
-        return hf__fail(err, HF_INVALID, "store %.150s was opened to look, and for nothing else",
-                        store->url);
+    if (store->readonly)
+        return hf__fail_lock(err, HF_INVALID, NULL, store->url, " was opened read-only");
     return hf__store_begin(store, err);
 }
 
@@ -222,11 +229,29 @@ uint32_t hf_store_max_ttl_ms(const struct hf_store *store)
     return max_ttl_ms != NULL ? max_ttl_ms(store->base) : HF_TTL_MAX_MS;
 }
 
+enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, uint32_t ttl_ms,
+                                struct hf_error *err)
+{
+    char asked[32], longest[32];
+
+    (void)hf__format_duration(asked, sizeof asked, ttl_ms);
+    (void)hf__format_duration(longest, sizeof longest, hf_store_max_ttl_ms(store));
+    return hf__fail_lock(err, HF_INVALID, name, store->url,
+                         ": a ttl of %s is longer than the store grants, which is %s (its max_ttl)",
+                         asked, longest);
+}
+
+enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err)
+{
+    return hf__fail_lock(err, HF_INVALID, name, store->url,
+                         ": a ttl is at least %dms and at most a day", HF_TTL_MIN_MS);
+}
+
 int hf_store_life_fd(struct hf_store *store)
 {
     int (*life_fd)(struct hf_store_base *) = HF__SLOT(store->base->ops, life_fd);
 
-    if (hf__forked(&store->mark) || store->to_look || life_fd == NULL)
+    if (hf__forked(&store->mark) || store->readonly || life_fd == NULL)
         return -1;
     return life_fd(store->base);
 }
@@ -275,6 +300,19 @@ enum hf_status hf_repair(const char *url, uint64_t above, struct hf_error *repor
     return ops->repair(&hf__host, url, above, report);
 }
 
+enum hf_status hf_quarantine(struct hf_store *store, struct hf_error *err)
+{
+    enum hf_status status = hf__store_begin(store, err);
+
+    if (status != HF_OK)
+        return status;
+    if (HF__SLOT(store->base->ops, quarantine) != NULL)
+        status = store->base->ops->quarantine(store->base,
+                                              hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS, err);
+    hf__store_end(store);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
 enum hf_status hf_end_quarantine(struct hf_store *store, const char *reason,
                                  struct hf_error *report)
 {
@@ -285,7 +323,7 @@ enum hf_status hf_end_quarantine(struct hf_store *store, const char *reason,
         return hf__fail(report, HF_INVALID, "to end a quarantine takes a reason of 1 to %d bytes",
                         HF_LABEL_MAX);
     if (HF__SLOT(store->base->ops, end_quarantine) == NULL)
-        return hf__fail(report, HF_UNSUPPORTED, "store %.120s knows no quarantine", store->url);
+        return hf__fail_lock(report, HF_UNSUPPORTED, NULL, store->url, " knows no quarantine");
     if ((status = hf__store_begin_use(store, report)) != HF_OK)
         return status;
     hf__copy_printable(said, sizeof said, reason);

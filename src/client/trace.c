@@ -153,6 +153,17 @@ static enum hf_status trace_end_quarantine(struct hf_store_base *base, const cha
     return status;
 }
 
+static enum hf_status trace_quarantine(struct hf_store_base *base, int64_t deadline_ns,
+                                       struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->quarantine(trace->inner, deadline_ns, err);
+
+    say(trace, "quarantine", "", status, start_ns, err);
+    return status;
+}
+
 struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
 {
     struct trace_store *trace = calloc(1, sizeof *trace);
@@ -180,6 +191,8 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
         trace->ops.max_ttl_ms = trace_max_ttl_ms;
     if (HF__SLOT(inner->ops, end_quarantine) != NULL)
         trace->ops.end_quarantine = trace_end_quarantine;
+    if (HF__SLOT(inner->ops, quarantine) != NULL)
+        trace->ops.quarantine = trace_quarantine;
     /* cppcheck-suppress arithOperationsOnVoidPointer ; it returns void, and is no void pointer */
     if (HF__SLOT(inner->ops, listen) != NULL)
         trace->ops.listen = trace_listen;

@@ -84,6 +84,26 @@ is "$(bash_offers "holdfast --store file:$dir/none status ")" '' 'of the store t
 is "$(fish_offers 'holdfast status ')" 'job:nightly one' 'fish offers the names of locks'
 is "$(bash_offers 'holdfast run --on-loss ')" $'term\nkill\nwarn' 'bash offers choices'
 
+# stores
+schemes=$(holdfast --store nosuch://h list 2>&1 | sed -n 's/.*known are //p' | tr -d ,)
+check 'there are schemes' test "$(wc -w <<<"$schemes")" -ge 9
+run holdfast help stores
+is "$rc" 0 'help stores'
+for scheme in $schemes; do
+    has "$out" "$scheme:" "help stores: $scheme"
+    has "$(plain "$root/man/holdfast.1")" "$scheme:" "holdfast(1): $scheme"
+    has "$(bash_offers 'holdfast --store ')" "$scheme:" "bash offers --store $scheme:"
+    has "$(fish_offers 'holdfast --store ')" "$scheme:" "fish offers --store $scheme:"
+    check "zsh knows --store $scheme:" grep -q "compadd.* $scheme:" "$root/completion/_holdfast"
+done
+is "$(awk 'length > 80' "$dir/out")" '' 'help stores fits a terminal'
+for page in "$root"/man/holdfast-*.7; do
+    name=$(basename "$page" .7)
+    check "holdfast(1) names $name(7)" \
+        sh -c "sed -n '/SH SEE ALSO/,\$p' '$root/man/holdfast.1' | grep -q '${name//-/\\\\-} (7)'"
+done
+has "$(cat "$root/man/holdfast.1")" HOLDFAST_TRACE 'holdfast(1) names HOLDFAST_TRACE'
+
 # man pages
 check 'the pages are well formed' test -z "$(for page in "$root"/man/*.[1-8]; do
     groff -man -Tutf8 -ww -z "$page" 2>&1

@@ -61,6 +61,7 @@ is "$out" "b/10
 b/2" 'list with a prefix'
 run holdfast list nothing
 is "$rc$out" 0 'a prefix that fits none'
+has "$err" "starts with 'nothing'" 'it does not say that nothing is held'
 run holdfast list --names --json
 refused 64 'exclude each other' '--names with --json'
 
@@ -84,11 +85,51 @@ json '.name == "b/2" and .held and .label == "second label"' 'status --json'
 json 'keys == ["age_ms","detached","foreign","held","label","name","remaining_ms","token","waiters"]' \
     'status --json: the keys that the man page promises'
 
+# for monitoring
+run holdfast status --held a
+is "$rc" 0 'status --held of a held lock: 0'
+has "$out" 'a: held' 'and it is shown'
+run holdfast status --free a
+is "$rc" 1 'status --free of a held lock: 1'
+run holdfast status --free nobodys --json
+is "$rc" 0 'status --free of a free lock: 0'
+json '.held == false' 'and it is shown'
+run holdfast status --held nobodys
+is "$rc" 1 'status --held of a free lock: 1'
+run holdfast --store "file:$dir/out" status --held a
+is "$rc" 69 'nobody knows: 69, not 1'
+run holdfast status --held
+refused 64 'name' '--held without a name'
+run holdfast status --held --free a
+refused 64 'exclude each other' '--held with --free'
+
 # the store as a whole
 run holdfast status
 has "$out" "file:$dir/store" 'status without a name: the store'
 run holdfast status --json
 json '.held == 6 and .waiters == 0 and .waited_for == 0' 'counts'
 json '.features | index("fair") and index("crash-release") and index("durable-tokens")' 'features'
+
+# what steers a terminal, or turns a text around, reaches none
+evil=$(printf 'x\302\233\342\200\256y')
+take "$evil" --label "me$evil"
+raw=$(printf '\302\233')
+for words in 'list' 'list x' 'status' 'run -n' 'acquire -n'; do
+    case $words in
+    run*) run holdfast run -n "$evil" -- true ;;
+    status) run holdfast status "$evil" ;;
+    acquire*) run holdfast acquire -n "$evil" ;;
+    *) run holdfast list "${words:5}" ;;
+    esac
+    has "$out$err" 'x??y' "$words: shown as can be"
+    check "$words: nothing else" not contains "$out$err" "$raw"
+done
+run holdfast list --json x
+json ".[0].name == \"x\\u009b\\u202ey\"" 'list --json: whole'
+check 'list --json: escaped' not contains "$out" "$raw"
+run holdfast list --names x
+is "$out" "$evil" 'list --names: as it is, for other programs'
+script -qefc "$hf list --names x" "$dir/screen" >/dev/null
+has "$(cat "$dir/screen")" 'x??y' 'list --names on a terminal: as can be shown'
 
 done_testing

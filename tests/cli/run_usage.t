@@ -27,7 +27,7 @@ usage 'exit code' 'an exit code that is none' -E 256 job -- touch "$dir/ran"
 usage 'too short' 'a ttl of 0' --ttl 0 job -- touch "$dir/ran"
 usage 'too short' 'a ttl below 100ms' --ttl 99ms job -- touch "$dir/ran"
 usage 'too long' 'a ttl of more than a day' --ttl 25h job -- touch "$dir/ran"
-usage 'a ttl of 3.0?s is too short.*grace is 2.0?s' 'a grace that leaves no time to renew' \
+usage 'a ttl of 3s is too short.*grace is 2s' 'a grace that leaves no time to renew' \
     --ttl 3s --grace 2s job -- touch "$dir/ran"
 usage 'more than 0' 'no runtime at all' --max-runtime 0 job -- touch "$dir/ran"
 usage 'on-loss' 'an unknown choice' --on-loss shrug job -- touch "$dir/ran"

@@ -23,6 +23,9 @@ run "$hf" run -w 1.5s --label me job -- true
 like "$err" "^holdfast: waiting [0-9.]+m?s of 1.5s for 'job', held .*s by .*/sh, ttl .*token [0-9]+" \
     'who waits for a second is told how long, and for whom'
 
+run "$hf" run -w 1.5s --skip-ok job -- true
+is "$rc:$err" 0: '--skip-ok -w: nothing is said off a terminal'
+
 # A signal while waiting: die of it, leave the queue, do not run the command.
 for signal in TERM INT HUP QUIT USR1 USR2; do
     start env --default-signal="$signal" "$hf" run job -- touch "$dir/ran" 2>/dev/null

@@ -53,6 +53,31 @@ HOLDFAST_STORE=$url run holdfast run job -- env
 has "$out" 'HOLDFAST_HELD=' 'the same from the environment'
 quiet "$out$err" 'which does not go on to CMD'
 
+# a holdfast below: it has the password, and nobody sees it
+guarded=guarded://user:Zq7xWv9k@host
+run holdfast --store "$guarded" run outer -- "$hf" run inner -- env
+is "$rc" 0 'a run inside of a run: the password is there'
+quiet "$out$err" 'and is not to be seen'
+HOLDFAST_STORE=$guarded run holdfast run outer -- "$hf" run inner -- "$hf" status
+is "$rc" 0 'two deep, from the environment'
+run holdfast --store "$guarded" run outer -- sh -c "eval \"\$($hf acquire -n inner)\" && $hf list"
+is "$rc" 0 'acquire, and what comes after it'
+run holdfast --store "$guarded" run outer -- "$hf" --store guarded://user@host list
+is "$rc" 77 'a --store of its own is taken as it is'
+run holdfast --store "$guarded" run outer -- env HOLDFAST_STORE=guarded://other@host "$hf" list
+is "$rc" 77 'so is another HOLDFAST_STORE'
+run holdfast --store "$guarded" run outer -- bash -c "eval \"exec \$HOLDFAST_STORE_FD>&-\"; $hf list"
+is "$rc" 77 'where the descriptor was closed it is gone'
+has "$err" 'HOLDFAST_STORE' 'and the way out is named'
+run holdfast --store "$guarded" run outer -- bash -c "eval \"exec \$HOLDFAST_STORE_FD</dev/null\"; $hf list"
+is "$rc" 77 'another file there is not believed'
+echo 'guarded://user@host
+guarded://user:Zq7xWv9k@host' >"$dir/forged"
+HOLDFAST_STORE=guarded://user@host HOLDFAST_STORE_FD=7 run holdfast list 7<"$dir/forged"
+is "$rc" 77 'nor is a file that anybody could have written'
+run holdfast --store tiny://host run outer -- env
+check 'no password, no descriptor' not contains "$out" HOLDFAST_STORE_FD
+
 # what is printed
 export HOLDFAST_TRACE=1
 for words in 'list' 'list --json' 'status' 'status --json' 'status job --json' 'repair' \
@@ -84,6 +109,20 @@ within 3 sh -c "! tr '\0' ' ' </proc/$pid/cmdline | grep -Eq '$pieces'"
 quiet "$(tr '\0' ' ' <"/proc/$pid/cmdline")" 'fence set URL: no password in the command line'
 exec 9>&-
 wait "$pid"
+
+# a user name with a delimiter in it: refused, and nobody sees the password
+for user in 'us#er' 'us/er' 'us?er' 'us?a=er'; do
+    careless="tiny://$user:Zq7xWv9k@host:1"
+    for words in 'run -n job -- env' 'acquire -n job' 'list' 'fence set'; do
+        # shellcheck disable=SC2086 # words
+        run holdfast --store "$careless" $words </dev/null
+        refused 64 '' "$user: $words is refused"
+        quiet "$out$err" "$user: $words says nothing of the password"
+    done
+    run holdfast fence write "$dir/fenced" --token 5 --issuer "$careless"
+    quiet "$out$err" "$user: fence write says nothing of it"
+    quiet "$(cat "$dir/.fenced.fence")" "$user: nor does what the fence remembers"
+done
 
 # and what a fence remembers of its issuer
 holdfast fence write "$dir/file" --token 5 --issuer "$url" <<<data

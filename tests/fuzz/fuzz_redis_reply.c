@@ -1,6 +1,6 @@
 /* fuzz_redis_reply.c - anything a server may send, in pieces. Built by fuzz.sh. */
-#include "stores/redis/reply.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/wire/reply.h"
+#include "stores/redis/errors.h"
 
 #include <string.h>
 

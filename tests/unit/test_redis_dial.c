@@ -2,7 +2,7 @@
  */
 #include "../support/check.h"
 #include "base/base.h"
-#include "stores/redis/conn.h"
+#include "stores/redis/wire/conn.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -35,8 +35,8 @@ static int option(int fd, int level, int name)
 /* Sent data that is not acknowledged, and silence that nobody listens to, end the connection. */
 static void a_peer_that_vanished_is_noticed(void **state)
 {
-    struct rd_patience patience = {.deadline_ns = hf__now_ns() + 10 * HF__NS_PER_S,
-                                   .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = hf__now_ns() + 10 * HF__NS_PER_S,
+                                    .cancel_fd = -1};
     struct rd_address address;
     struct rd_conn *conn;
     char why[160];

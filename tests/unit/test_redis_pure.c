@@ -1,10 +1,10 @@
 /* What the Redis store decides without a server: URLs, keys, slots, verdicts, replies. */
 #include "stores/redis/keys.h"
-#include "stores/redis/reply.h"
-#include "stores/redis/request.h"
+#include "stores/redis/wire/reply.h"
+#include "stores/redis/wire/request.h"
 #include "stores/redis/script.h"
 #include "stores/redis/url.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -174,6 +174,18 @@ static void test_slots(void **state)
     }
 }
 
+/* The line of a script that has the text, counted from 1. */
+static int line_of(const struct rd_script *script, const char *text)
+{
+    const char *at = strstr(script->text, text);
+    int line = 1;
+
+    assert_non_null(at);
+    while (at-- > script->text)
+        line += *at == '\n';
+    return line;
+}
+
 static void test_verdict(void **state)
 {
     struct rd_address address;
@@ -206,10 +218,17 @@ static void test_verdict(void **state)
                                      "x", "redis://h", &err),
                      HF_DENIED);
     assert_non_null(strstr(err.text, "+evalsha"));
+    assert_int_equal(
+        rd_verdict_fail("ERR ACL failure in script: User u has no permissions to run the "
+                        "'set' command script: abc, on @user_script:9.",
+                        "x", "redis://h", &err),
+        HF_DENIED);
+    assert_non_null(strstr(err.text, "+set"));
     (void)snprintf(text, sizeof text,
                    "NOPERM The user executing the script can't run this command or subcommand "
-                   "script: %s, on @user_script:6.",
-                   rd_scripts[RD_SCRIPT_RENEW].sha1);
+                   "script: %s, on @user_script:%d.",
+                   rd_scripts[RD_SCRIPT_RENEW].sha1,
+                   line_of(&rd_scripts[RD_SCRIPT_RENEW], "'PEXPIRE'"));
     assert_int_equal(rd_verdict_fail(text, "x", "redis://h", &err), HF_DENIED);
     assert_non_null(strstr(err.text, "+pexpire"));
 }

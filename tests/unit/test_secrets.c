@@ -157,6 +157,91 @@ static void no_piece_of_a_password(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* The user, and the password, with each character of a keyboard in each place: whatever a URL's
+ * delimiters make of it. */
+static int try_user(const char *scheme, const char *user, const char *password)
+{
+    static const char *const rests[] = {"@127.0.0.1:1",
+                                        "@127.0.0.1:1/0?prefix=a",
+                                        "@[::1]:1/x",
+                                        "@h1:1,h2:2,h3:3?max_ttl=5s",
+                                        "@",
+                                        "@/run/nobody.sock"};
+    static const char *const slashes[] = {"//", "/", ""};
+    char url[300], text[300];
+    int bad = 0;
+
+    for (size_t i = 0; i < COUNT(rests) * COUNT(slashes); i++) {
+        const char *form = slashes[i % COUNT(slashes)];
+
+        (void)snprintf(url, sizeof url, "%s%s%s:%s%s", scheme, form, user, password,
+                       rests[i / COUNT(slashes)]);
+        if (strncmp(url, "file:/", 6) == 0 && url[6] != '/')
+            continue; /* a path */
+        hf__url_redact(text, sizeof text, url);
+        bad += check_text("redaction", url, text, password);
+        hf__url_brief(text, sizeof text, url);
+        bad += check_text("brief", url, text, password);
+        hf__fence_issuer(text, url);
+        bad += check_text("issuer", url, text, password);
+        /* The password of one that is clear is where the last '@' says: stores read it so. */
+        if (hf__url_is_clear(url) && form[0] == '/' && form[1] == '/' &&
+            strcspn(url + strlen(scheme) + 2, "/?#") < strlen(user) + 1 + strlen(password)) {
+            print_error("is clear: %s\n", url);
+            bad++;
+        }
+    }
+    return bad;
+}
+
+static void no_delimiter_in_a_user_name_shows_the_password(void **state)
+{
+    static const char *const some[] = {"redis:", "REDIS:", "postgres:", "file:", "nobody:", ""};
+    static const char delimiters[] = "/?#@&=%[],;";
+    char user[32], password[32];
+    int bad = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(some); i++) {
+        for (char c = ' '; c <= '~'; c++) {
+            const char *const forms[] = {"us%cer", "%cuser", "user%c", "us%c%cer"};
+
+            if (c == ':') /* ends a user name */
+                continue;
+            for (size_t j = 0; j < COUNT(forms); j++) {
+                (void)snprintf(user, sizeof user, forms[j], c, c);
+                bad += try_user(some[i], user, "Zq7xWv9k");
+            }
+            for (const char *d = delimiters; *d != '\0'; d++) {
+                (void)snprintf(user, sizeof user, "u%cs%ce=r", c, *d);
+                (void)snprintf(password, sizeof password, "Zq7x%cWv9k%cJp3m", *d, c);
+                bad += try_user(some[i], user, password);
+                bad += try_user(some[i], "user", password);
+                bad += try_user(some[i], "", password);
+            }
+        }
+    }
+    assert_int_equal(bad, 0);
+}
+
+/* The same where it is opened: refused before anybody connects, without a word of it. */
+static void such_a_user_name_is_refused(void **state)
+{
+    static const char *const users[] = {"us#er", "us/er", "us?er", "us?a=er", "#", "/", "?"};
+    char url[128];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(schemes); i++)
+        for (size_t j = 0; j < COUNT(users); j++) {
+            struct hf_store *store;
+            struct hf_error err = {0};
+
+            (void)snprintf(url, sizeof url, "%s://%s:Zq7xWv9k@127.0.0.1:1", schemes[i], users[j]);
+            assert_int_equal(hf_open(url, &store, &err), HF_INVALID);
+            assert_int_equal(check_text("error", url, err.text, "Zq7xWv9k"), 0);
+        }
+}
+
 /* Without its value, and only if it is an option at all. */
 static void the_wrong_option_is_named(void **state)
 {
@@ -172,6 +257,12 @@ static void the_wrong_option_is_named(void **state)
         {"redis://127.0.0.1:1?prefix=%zz", "escape"},
         {"etcd://127.0.0.1:1?tls=Zq7x", "tls"},
         {"etcd://127.0.0.1:1?Zq7x=1", "unknown"},
+        {"redis://127.0.0.1:1?maxttl=5s",
+         "the option \"maxttl\" is unknown; did you mean max_ttl?"},
+        {"redis://127.0.0.1:1?frobnicate=on", "the option \"frobnicate\" is unknown; known are"},
+        {"etcd://127.0.0.1:1?prefx=1", "\"prefx\" is unknown; did you mean prefix?"},
+        {"zookeeper://127.0.0.1:1?tikc=1", "\"tikc\" is unknown; did you mean tick?"},
+        {"postgres://127.0.0.1:1/db?maxttl=5s", "\"maxttl\""},
         {"zookeeper://127.0.0.1:1?password_file=", "password_file"},
         {"zookeeper://127.0.0.1:1?Zq7x=1", "unknown"},
         {"postgres://127.0.0.1:1/db?max_ttl=Zq7x", "max_ttl"},
@@ -186,7 +277,8 @@ static void the_wrong_option_is_named(void **state)
         assert_int_equal(hf_open(rows[i].url, &store, &err), HF_INVALID);
         /* Not in a list of everything that there is. */
         if (strstr(err.text, rows[i].said) == NULL ||
-            (strstr(err.text, "known are") != NULL) != (strstr(rows[i].url, "?Zq7x=") != NULL))
+            (strstr(err.text, "known are") != NULL) != (strstr(rows[i].said, "known are") != NULL ||
+                                                        strstr(rows[i].url, "?Zq7x=") != NULL))
             fail_msg("%s: %s", rows[i].url, err.text);
         check_row(strstr(err.text, "Zq7x") == NULL, i);
     }
@@ -194,8 +286,10 @@ static void the_wrong_option_is_named(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_piece_of_a_password),
-                                       cmocka_unit_test(the_wrong_option_is_named)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_piece_of_a_password),
+        cmocka_unit_test(no_delimiter_in_a_user_name_shows_the_password),
+        cmocka_unit_test(such_a_user_name_is_refused), cmocka_unit_test(the_wrong_option_is_named)};
     const char *build = getenv("BUILD");
     char stores[256];
     char *path;

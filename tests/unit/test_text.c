@@ -75,7 +75,9 @@ static void labels_are_cut_between_characters(void **state)
         {4, "a\xc3\xbc", "a\xc3\xbc"},                /* room for both */
         {5, "\xf0\x9f\x94\x92x", "\xf0\x9f\x94\x92"}, /* four and no more */
         {4, "\xf0\x9f\x94\x92x", ""},
-        {3, "\x80\x80\x80\x80", ""}, /* continuation bytes only */
+        {3, "\x80\x80\x80\x80", "??"}, /* continuation bytes only */
+        {8, "a\xc3", "a?"},            /* half a character        */
+        {8, "\xe4\xf6z", "??z"},       /* Latin 1                 */
     };
 
     (void)state;
@@ -86,6 +88,32 @@ static void labels_are_cut_between_characters(void **state)
         hf__copy_printable(out, rows[i].size, rows[i].text);
         check_row(strcmp(out, rows[i].expected) == 0, i);
         check_row(out[rows[i].size] == '#', i); /* nothing written behind */
+    }
+}
+
+/* One '?' for each character that steers a terminal, or turns the order of the others around. */
+static void what_deceives_is_not_shown(void **state)
+{
+    static const char *const bad[] = {
+        "\x01",         "\x1b",         "\x7f",         "\xc2\x80",     "\xc2\x85",
+        "\xc2\x9b",     "\xc2\x9f",     "\xd8\x9c",     "\xe2\x80\x8e", "\xe2\x80\x8f",
+        "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaa", "\xe2\x80\xab", "\xe2\x80\xac",
+        "\xe2\x80\xad", "\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x81\xa7", "\xe2\x81\xa8",
+        "\xe2\x81\xa9"};
+    static const char *const good[] = {"\xc2\xa0",     "\xc3\xbc", "\xe2\x82\xac",
+                                       "\xe2\x80\x94", "\xd7\x90", "\xf0\x9f\x94\x92"};
+    char text[16], out[16], expected[16];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        (void)snprintf(text, sizeof text, "a%sb", bad[i]);
+        hf__copy_printable(out, sizeof out, text);
+        check_row(strcmp(out, "a?b") == 0, i);
+    }
+    for (size_t i = 0; i < COUNT(good); i++) {
+        (void)snprintf(expected, sizeof expected, "a%sb", good[i]);
+        hf__copy_printable(out, sizeof out, expected);
+        check_row(strcmp(out, expected) == 0, i);
     }
 }
 
@@ -134,6 +162,11 @@ static void durations(void **state)
         {"9223372036854775ms", 9223372036854775},
         {"9223372036854s", 9223372036854000},
         {"106751991d", 106751991LL * 86400000},
+        {"1h30m", 5400000},
+        {"1m30s", 90000},
+        {"1d2h3m4s5ms", 93784005},
+        {"1m0s", 60000},
+        {"1m1.5s", 61500},
     };
 
     (void)state;
@@ -149,11 +182,11 @@ static void durations_that_are_none(void **state)
 {
     static const char *const bad[] = {
         "", " ", "s", "ms", "-1", "-1s", "+1s", "1 s", "1s ", " 1s", "1S", "1sec", "1min", "1.s",
-        ".5s", "1..5s", "1,5s", "0x1", "1e3", "1h30m", "inf", "nan", "1w", "1.5.", "1m s", "\x31\n",
-        "1us",
+        ".5s", "1..5s", "1,5s", "0x1", "1e3", "1h30", "30m1h", "1m2m", "1ms2s", "1h 30m", "1h-30m",
+        "1h30mx", "inf", "nan", "1w", "1.5.", "1m s", "\x31\n", "1us",
         /* too large for the milliseconds of 64 bits, in each unit */
         "99999999999999999999", "9223372036854775808ms", "9223372036854776s", "153722867280913m",
-        "2562047788016h", "106751991168d", "9223372036854775807d"};
+        "2562047788016h", "106751991168d", "9223372036854775807d", "106751991167d24h"};
     int64_t ms = -7;
 
     (void)state;
@@ -167,11 +200,25 @@ static void durations_for_people(void **state)
     static const struct {
         int64_t ms;
         const char *text;
-    } rows[] = {{0, "0ms"},         {999, "999ms"},       {1000, "1.0s"},
-                {9999, "9.9s"},     {10000, "10s"},       {59999, "59s"},
-                {60000, "1m00s"},   {200000, "3m20s"},    {3599999, "59m59s"},
-                {3720000, "1h02m"}, {86399999, "23h59m"}, {86400000, "1d00h"},
-                {-1, "?"},          {INT64_MIN, "?"},     {INT64_MAX, "106751991167d07h"}};
+    } rows[] = {{0, "0ms"},
+                {999, "999ms"},
+                {1000, "1s"},
+                {1500, "1.5s"},
+                {5040, "5s"},
+                {9999, "9.9s"},
+                {10000, "10s"},
+                {59999, "59s"},
+                {60000, "1m"},
+                {7200000, "2h"},
+                {601000, "10m01s"},
+                {200000, "3m20s"},
+                {3599999, "59m59s"},
+                {3720000, "1h02m"},
+                {86399999, "23h59m"},
+                {86400000, "1d"},
+                {-1, "?"},
+                {INT64_MIN, "?"},
+                {INT64_MAX, "106751991167d07h"}};
     char out[32];
     char tiny[4];
 
@@ -300,6 +347,7 @@ int main(void)
         cmocka_unit_test(hex_refuses_what_is_not_hex),
         cmocka_unit_test(names),
         cmocka_unit_test(labels_are_cut_between_characters),
+        cmocka_unit_test(what_deceives_is_not_shown),
         cmocka_unit_test(numbers),
         cmocka_unit_test(durations),
         cmocka_unit_test(durations_that_are_none),

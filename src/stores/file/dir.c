@@ -108,7 +108,7 @@ static enum hf_status check_network(const struct file_store *store, struct hf_er
 /* Root sees everything anyway. */
 static bool root_looks(const struct file_store *store)
 {
-    return store->to_look && geteuid() == 0;
+    return store->readonly && geteuid() == 0;
 }
 
 static enum hf_status check_owner(struct file_store *store, struct hf_error *err)
@@ -196,7 +196,7 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
 
     show_path(store->shown, store->path);
     store->dir_fd = open(store->path, flags);
-    if (store->dir_fd < 0 && errno == ENOENT && store->to_look)
+    if (store->dir_fd < 0 && errno == ENOENT && store->readonly)
         return settle_path(store, err);
     if (store->dir_fd < 0 && errno == ENOENT) {
         status = make_dirs(store, mode, err);

@@ -59,7 +59,7 @@ static enum hf_status open_store(struct file_store *store, const char *url, int6
         status = hf__dir_open(store, err);
     /* Who looks keeps nobody from repairing the store, or from discarding what is of another boot.
      */
-    if (status == HF_OK && !store->to_look)
+    if (status == HF_OK && !store->readonly)
         status = hf__dir_lock(store, LOCK_SH, deadline_ns, err);
     if (status == HF_OK && store->dir_fd >= 0)
         status = hf__slots_open(store, deadline_ns, err);
@@ -78,14 +78,14 @@ enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_
     return open_store(hf__file_new(sys, host), url, deadline_ns, out, err);
 }
 
-static enum hf_status file_open_to_look(const struct hf_host *host, const char *url,
-                                        int64_t deadline_ns, struct hf_store_base **out,
-                                        struct hf_error *err)
+static enum hf_status file_open_readonly(const struct hf_host *host, const char *url,
+                                         int64_t deadline_ns, struct hf_store_base **out,
+                                         struct hf_error *err)
 {
     struct file_store *store = hf__file_new(&hf__file_sys_real, host);
 
     if (store != NULL)
-        store->to_look = true;
+        store->readonly = true;
     return open_store(store, url, deadline_ns, out, err);
 }
 
@@ -277,5 +277,5 @@ const struct hf_store_ops hf__file_ops = {
     .life_fd = file_life_fd,
     .url = file_url,
     .repair = hf__file_repair,
-    .open_to_look = file_open_to_look,
+    .open_readonly = file_open_readonly,
 };

@@ -52,7 +52,7 @@ static int try_lock(struct file_store *store, uint32_t page_no)
     if (pthread_mutex_trylock(stripe_of(store, page_no)) != 0)
         return 1;
     /* Who only looks has the file open for reading. */
-    if (set_lock(store, page_no, store->to_look ? F_RDLCK : F_WRLCK) == 0)
+    if (set_lock(store, page_no, store->readonly ? F_RDLCK : F_WRLCK) == 0)
         return 0;
     pthread_mutex_unlock(stripe_of(store, page_no));
     return errno == EAGAIN || errno == EACCES || errno == EINTR ? 1 : -1;

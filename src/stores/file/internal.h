@@ -46,11 +46,11 @@ struct file_store {
     struct file_id slots_id;         /* and what was there at the start */
     atomic_int_fast64_t check_at_ns; /* when to look next whether it still is */
     char boot_id[37];
-    bool to_look; /* makes nothing: slots_fd is -1 if there is no store yet */
-    bool alone;   /* repair: dir_fd holds flock(LOCK_EX) instead            */
-    bool shared;  /* ?shared=group                   */
-    uid_t uid;    /* the directory's owner           */
-    gid_t gid;    /* and group                       */
+    bool readonly; /* makes nothing: slots_fd is -1 if there is no store yet */
+    bool alone;    /* repair: dir_fd holds flock(LOCK_EX) instead            */
+    bool shared;   /* ?shared=group                   */
+    uid_t uid;     /* the directory's owner           */
+    gid_t gid;     /* and group                       */
     uint64_t token_base;
     atomic_uint_fast64_t promise;         /* tokens up to here may be given */
     pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing */
@@ -86,7 +86,7 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
 /* dir.c: the directory, and whether it can be trusted. */
 
 /* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd. Only
- * to look, dir_fd stays -1 if there is none. */
+ * to read, dir_fd stays -1 if there is none. */
 enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err);
 /* fsync of the directories above, as far as we may read them: a directory whose own name is lost
  * with the power takes the floor with it. */
@@ -115,7 +115,7 @@ enum hf_status hf__dir_status(int error);
 bool hf__dir_trusts(const struct file_store *store, const struct stat *st);
 
 /* open.c: opens or creates the slot file; dir_fd is open and locked. The lock may be given up
- * meanwhile, and is had again on HF_OK, unless store->alone. Only to look, slots_fd stays -1 if
+ * meanwhile, and is had again on HF_OK, unless store->alone. Read-only, slots_fd stays -1 if
  * there is none, and dir_fd need not be locked. */
 enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err);
 

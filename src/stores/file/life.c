@@ -103,7 +103,7 @@ static int open_if_alive(struct file_store *store, const char *name)
     if (read(fd, &byte, 1) != 0)
         return fd;
     (void)close(fd);
-    if (!store->to_look)
+    if (!store->readonly)
         (void)unlinkat(store->dir_fd, name, 0);
     return -1;
 }

@@ -47,7 +47,7 @@ static enum hf_status read_header(struct file_store *store, const char *name, in
     enum hf_status status = try_header(store, name, out, err);
     int fd;
 
-    if (store->to_look) {
+    if (store->readonly) {
         for (int i = 0; i < TORN_TRIES && status == HF_CORRUPT; i++) {
             hf__sleep_ns(HF__NS_PER_MS);
             status = try_header(store, name, out, err);
@@ -102,7 +102,7 @@ static enum hf_status check_floor(struct file_store *store, int64_t deadline_ns,
     int fd;
     enum hf_status status = hf__floor_read(store, &floor, err);
 
-    if (status != HF_OK || floor >= atomic_load(&store->promise) || store->to_look)
+    if (status != HF_OK || floor >= atomic_load(&store->promise) || store->readonly)
         return status;
     status = hf__floor_lock(store, deadline_ns, &fd, err);
     if (status != HF_OK)
@@ -116,7 +116,7 @@ static enum hf_status check_floor(struct file_store *store, int64_t deadline_ns,
 
 enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err)
 {
-    int flags = store->to_look ? O_RDONLY | O_NONBLOCK : O_RDWR; /* should it be a FIFO */
+    int flags = store->readonly ? O_RDONLY | O_NONBLOCK : O_RDWR; /* should it be a FIFO */
     char name[NAME_SIZE];
     struct stat st;
     uint64_t floor;
@@ -132,7 +132,7 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
             store->sys->openat(store->dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0);
         if (store->slots_fd >= 0)
             break;
-        if (errno == ENOENT && store->to_look)
+        if (errno == ENOENT && store->readonly)
             return hf__floor_read(store, &floor, err); /* damage is worth telling */
         if (errno != ENOENT)
             return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot open %s: %s",

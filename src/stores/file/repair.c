@@ -169,9 +169,9 @@ static enum hf_status repair(struct file_store *store, uint64_t above, struct hf
     enum hf_status status;
 
     /* Nothing is known of one that is not there; with a token to begin above it can be made. */
-    store->to_look = above == 0;
+    store->readonly = above == 0;
     status = hf__dir_open(store, report);
-    store->to_look = false;
+    store->readonly = false;
     if (status == HF_OK && store->dir_fd < 0)
         return hf__fail(report, HF_INVALID, "there is no store file:%s, and nothing to repair",
                         store->shown);

@@ -46,15 +46,15 @@ enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_erro
     else if ((rest = hf__url_rest(text, "redis+unix")) == NULL)
         rest = hf__url_rest(text, "redis");
     if (rest == NULL || strncmp(rest, "//", 2) != 0)
-        return hf__fail(err, HF_INVALID, "store %s: write redis://HOST:PORT", out->shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, out->shown, ": write redis://HOST:PORT");
     if (strlen(rest) >= sizeof copy)
-        return hf__fail(err, HF_INVALID, "store %s: the URL is too long", out->shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, out->shown, ": the URL is too long");
     memcpy(copy, rest, strlen(rest) + 1);
     status = parse_rest(copy + 2, out, err);
     if (status == HF_OK && out->address_count == 1 && out->addresses[0].host[0] != '/' &&
         hf__url_rest(text, "redis+unix") != NULL)
-        status =
-            hf__fail(err, HF_INVALID, "store %s: write redis+unix:///PATH/OF/SOCKET", out->shown);
+        status = hf__fail_lock(err, HF_INVALID, NULL, out->shown,
+                               ": write redis+unix:///PATH/OF/SOCKET");
     explicit_bzero(copy, sizeof copy);
     if (status == HF_OK)
         hf__url_redact(out->shown, sizeof out->shown, text);
@@ -145,25 +145,23 @@ static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error
         *query++ = '\0';
     path = rest + strcspn(rest, "/");
     if (!copy_text(hosts, sizeof hosts, rest, (size_t)(path - rest)))
-        return hf__fail(err, HF_INVALID, "store %s: too many hosts", url->shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, url->shown, ": too many hosts");
     at = strrchr(hosts, '@');
     if (at != NULL && !hf__url_user(hosts, (size_t)(at - hosts), url->user, url->password,
                                     sizeof url->user, &url->has_password))
-        return hf__fail(err, HF_INVALID,
-                        "store %s: user or password too long, or a %% that starts no escape",
-                        url->shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, url->shown,
+                             ": user or password too long, or a %% that starts no escape");
     if (!parse_path(url, at != NULL ? at + 1 : hosts, path))
-        return hf__fail(err, HF_INVALID,
-                        "store %s: write redis://HOST:PORT/DB, redis+unix:///PATH or "
-                        "redis+sentinel://HOST:PORT,HOST:PORT/MASTER, "
-                        "redlock://HOST:PORT,HOST:PORT,HOST:PORT",
-                        url->shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, url->shown,
+                             ": write redis://HOST:PORT/DB, redis+unix:///PATH or "
+                             "redis+sentinel://HOST:PORT,HOST:PORT/MASTER, "
+                             "redlock://HOST:PORT,HOST:PORT,HOST:PORT");
     if (query != NULL && !hf__url_params(query, set_option, url)) {
         hf__url_blame(why, sizeof why, query, options, set_option, url);
-        return hf__fail(err, HF_INVALID, "store %.80s: %s", url->shown, why);
+        return hf__fail_lock(err, HF_INVALID, NULL, url->shown, ": %s", why);
     }
     if ((url->cert[0] == '\0') != (url->key[0] == '\0'))
-        return hf__fail(err, HF_INVALID, "store %s: cert= and key= go together", url->shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, url->shown, ": cert= and key= go together");
     explicit_bzero(hosts, sizeof hosts);
     return hf__ok(err);
 }

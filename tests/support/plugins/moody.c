@@ -18,9 +18,13 @@ static enum hf_status named(const char *word)
     static const struct {
         const char *word;
         enum hf_status status;
-    } known[] = {{"ok", HF_OK},           {"busy", HF_BUSY},
-                 {"unknown", HF_UNKNOWN}, {"unreachable", HF_UNREACHABLE},
-                 {"denied", HF_DENIED},   {"quarantine", HF_QUARANTINE}};
+    } known[] = {{"ok", HF_OK},
+                 {"busy", HF_BUSY},
+                 {"lost", HF_LOST},
+                 {"unknown", HF_UNKNOWN},
+                 {"unreachable", HF_UNREACHABLE},
+                 {"denied", HF_DENIED},
+                 {"quarantine", HF_QUARANTINE}};
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].word, word) == 0)
@@ -70,6 +74,17 @@ static enum hf_status moody_acquire(struct hf_store_base *base, const struct hf_
     return status == HF_OK ? tiny_acquire(base, claim, grant, err) : status;
 }
 
+static enum hf_status moody_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                                  struct hf_grant *grant, struct hf_error *err)
+{
+    struct moody *store = (struct moody *)base;
+    long long number;
+    enum hf_status status = mood(store->path, "renew", &number, err);
+
+    grant->loss = HF_LOSS_TAKEN;
+    return status == HF_OK ? tiny_renew(base, claim, grant, err) : status;
+}
+
 static enum hf_status moody_list(struct hf_store_base *base, const struct hf_query *query,
                                  hf_list_fn *fn, void *data, struct hf_error *err)
 {
@@ -110,6 +125,16 @@ static enum hf_status moody_end_quarantine(struct hf_store_base *base, const cha
     return HF_OK;
 }
 
+static enum hf_status moody_quarantine(struct hf_store_base *base, int64_t deadline_ns,
+                                       struct hf_error *err)
+{
+    struct moody *store = (struct moody *)base;
+    long long number;
+
+    (void)deadline_ns;
+    return mood(store->path, "acquire", &number, err);
+}
+
 static enum hf_status moody_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
                                  struct hf_store_base **out, struct hf_error *err);
 
@@ -120,11 +145,12 @@ static const struct hf_store_ops ops = {.size = sizeof ops,
                                         .open = moody_open,
                                         .close = tiny_close,
                                         .acquire = moody_acquire,
-                                        .renew = tiny_renew,
+                                        .renew = moody_renew,
                                         .release = tiny_release,
                                         .list = moody_list,
                                         .max_ttl_ms = moody_max_ttl_ms,
-                                        .end_quarantine = moody_end_quarantine};
+                                        .end_quarantine = moody_end_quarantine,
+                                        .quarantine = moody_quarantine};
 
 static enum hf_status moody_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
                                  struct hf_store_base **out, struct hf_error *err)
