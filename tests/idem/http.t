@@ -194,6 +194,10 @@ for language in python node go java; do
     pg <<<"SELECT holdfast_fence.reset('account', '', 'test') \g /dev/null"
     is "$(springs /account)" '412 200' "$language: the trap: the late POST is refused"
     is "$(pg <<<'SELECT v FROM account;')" 34 "$language: and nothing is written"
+    block curl >"$dir/client.sh"
+    is "$(cd "$dir" && LOGIN=anna KEY=client HOLDFAST_TOKEN=9223372036854775807 URL=$url bash -u client.sh)" 200 \
+        "$language: the client of the page"
+    is "$(pg <<<'SELECT v FROM account;')" 100 "$language: which writes"
     is "$(springs /unchecked)" '200 200' "$language: without the check it is not"
     is "$(pg <<<'SELECT v FROM plain;')" 33 "$language: and the late write is the last one"
     kill "$service"
