@@ -35,7 +35,7 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
 LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/fence/*.c src/stores/file/*.c)
-CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c)
+CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c src/idem/*.c)
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
 STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
@@ -87,11 +87,15 @@ $(BUILD)/obj/%.o: %.c Makefile
 # Texts that are compiled in, as C string literals.
 $(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+$(BUILD)/gen/idem/%.inc: src/idem/sql/%.sql
+	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 $(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
 	postgres_row.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
+IDEM_INC := $(addprefix $(BUILD)/gen/idem/,postgres.inc sqlite.inc mariadb.inc)
+$(BUILD)/obj/src/idem/sql.o: $(IDEM_INC)
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
 
 $(LIB_A): $(call obj,$(LIB_SRC))
@@ -206,7 +210,7 @@ model:
 SEEDS ?= 1000000
 sim: $(BUILD)/tests/sim/tool_sim
 	$< --seeds $(SEEDS) --first $$(date +%s)000000
-lint: $(SQL_INC) $(BUILD)/gen/client/fence.inc
+lint: $(SQL_INC) $(IDEM_INC) $(BUILD)/gen/client/fence.inc
 	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:

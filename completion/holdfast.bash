@@ -23,7 +23,7 @@ _holdfast_scan()
             --store=*) store=("${words[i]}") ;;
             --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
                 --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
-                --table | --schema | --resource | --svg)
+                --table | --schema | --resource | --keep | --statements | --svg)
                 ((i++))
                 ;;
             --)
@@ -54,7 +54,7 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run acquire keep renew release status list repair fence trap help version'
+    local commands='run acquire keep renew release status list repair fence idem trap help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
@@ -70,9 +70,10 @@ _holdfast()
     case $prev in
         --on-loss) options='term kill warn' ;;
         --leftover) options='wait term release' ;;
-        --ttl | --wait | -w | --grace | --max-runtime) options='1s 10s 30s 1m 5m 1h' ;;
+        --ttl | --wait | -w | --grace | --max-runtime | --keep) options='1s 10s 30s 1m 5m 1h' ;;
         --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://' ;;
         --dialect | -d) options='postgres sqlite mariadb' ;;
+        --statements) options='text json' ;;
         --svg)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
@@ -101,6 +102,7 @@ _holdfast()
             options='--token --issuer --wait --ttl --reason --json --dialect --table --schema --resource
                 --key-column --per-row --down --last --no-transaction --statements --help'
             ;;
+        idem) options='--dialect --schema --keep --down --no-transaction --statements --help' ;;
         trap) options='--store --ttl --svg --help' ;;
         release | help) options='--help' ;;
     esac
@@ -116,6 +118,8 @@ _holdfast()
             head -n 500)"
     elif [[ $command == fence ]] && ((operands == 0)); then
         _holdfast_offer $'sql\nset\ndel\nscript\nwrite\nappend\nenter\nreset\nshow'
+    elif [[ $command == idem ]] && ((operands == 0)); then
+        _holdfast_offer sql
     elif [[ $command == fence ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     elif [[ $command == run ]]; then

@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run acquire keep renew release status list repair fence trap help version
+    not __fish_seen_subcommand_from run acquire keep renew release status list repair fence idem trap help version
 end
 
 function __holdfast_is
@@ -36,12 +36,13 @@ complete -c holdfast -n __holdfast_no_command -a status -d 'show one lock, or th
 complete -c holdfast -n __holdfast_no_command -a list -d 'list the locks that are held or waited for'
 complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged store usable again, or end a quarantine'
 complete -c holdfast -n __holdfast_no_command -a fence -d 'make a resource refuse a stale token'
+complete -c holdfast -n __holdfast_no_command -a idem -d 'make a retry harmless: idempotency keys in SQL'
 complete -c holdfast -n __holdfast_no_command -a trap -d 'show on your own store why a lock alone is not enough'
 complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one of its commands, or the stores'
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
 complete -c holdfast -n '__holdfast_is run acquire keep renew release status list' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run acquire keep renew release status list repair fence trap help version stores'
+complete -c holdfast -n '__holdfast_is help' -a 'run acquire keep renew release status list repair fence idem trap help version stores'
 
 complete -c holdfast -n '__holdfast_is run acquire keep' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
 complete -c holdfast -n '__holdfast_is run acquire keep' -s w -l wait -x -a $durations -d 'wait at most this long'
@@ -82,6 +83,13 @@ complete -c holdfast -n '__holdfast_is fence' -l statements -x -a 'text json' -d
 complete -c holdfast -n '__holdfast_is fence' -l per-row -d 'guard UPDATE only, by a column'
 complete -c holdfast -n '__holdfast_is fence' -l down -d 'print the reverse'
 complete -c holdfast -n '__holdfast_is fence' -l last -d 'remove what fenced tables share, too'
+complete -c holdfast -n '__holdfast_is idem; and not __fish_seen_subcommand_from sql' -a sql
+complete -c holdfast -n '__holdfast_is idem' -s d -l dialect -x -a 'postgres sqlite mariadb' -d 'of SQL'
+complete -c holdfast -n '__holdfast_is idem' -l schema -x -d 'where to put it'
+complete -c holdfast -n '__holdfast_is idem' -l keep -x -a $durations -d 'what purge keeps unless told'
+complete -c holdfast -n '__holdfast_is idem' -l down -d 'print the reverse'
+complete -c holdfast -n '__holdfast_is idem' -l no-transaction -d 'without BEGIN and COMMIT'
+complete -c holdfast -n '__holdfast_is idem' -l statements -x -a 'text json' -d 'as a text, or a list'
 complete -c holdfast -n '__holdfast_is trap' -l store -x -a $stores -d 'the store to try it on'
 complete -c holdfast -n '__holdfast_is trap' -l ttl -x -a $durations -d 'of the leases'
 complete -c holdfast -n '__holdfast_is trap' -l svg -r -F -d 'draw what happened'

@@ -28,6 +28,7 @@ layers() {
             allowed="base core $own $(cd src && find "$own" -mindepth 1 -type d | tr '\n' ' ')"
             ;;
         src/fence/*) allowed='base core fence' ;;
+        src/idem/*) allowed='base idem' ;;
         # Whoever speaks, below whoever takes a lock, below who runs something under it.
         src/cli/say/*) allowed='base cli cli/say' ;;
         src/cli/take/*) allowed='base core cli cli/say cli/take' ;;
@@ -35,7 +36,7 @@ layers() {
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
         src/cli/fence/*) allowed='base cli cli/say cli/fence' ;;
         src/cli/trap/*) allowed='base cli cli/say cli/trap' ;;
-        src/cli/*) allowed='base cli cli/say cli/take' ;;
+        src/cli/*) allowed='base cli cli/say cli/take idem' ;;
         *) continue ;;
         esac
         sed -n 's/^ *# *include *"\([^"]*\)".*/\1/p' "$file" | while IFS= read -r header; do
@@ -150,7 +151,7 @@ plain() {
 # What belongs at the top of the tree and in tests/. Whatever else lies there was left behind.
 top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
 LICENSE Makefile README.md bench completion docs holdfast.pc.in include man scripts src tests'
-in_tests='cli conform etcd faults fence fuzz model postgres redis redlock run.sh sim support tidy.sh tools
+in_tests='cli conform etcd faults fence fuzz idem model postgres redis redlock run.sh sim support tidy.sh tools
 unit versions zookeeper'
 
 # places WHERE NAME... : refuses names that come on stdin and are not among these

@@ -1,0 +1,88 @@
+/* cmd_idem.c - `holdfast idem`: idempotency keys in the user's own database. */
+#include "cli/migration.h"
+#include "idem/idem.h"
+
+#include <string.h>
+
+static int idem_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_idem = {"idem", "sql --dialect D [options]",
+                                         "make a retry harmless: idempotency keys in SQL",
+                                         idem_main};
+static const struct cli_command sql_command = {
+    "idem sql", "--dialect D [options]", "print the migration that makes idempotency keys", NULL};
+
+static int idem_sql(int argc, char **argv)
+{
+    struct hf__idem_sql what = {.keep_ms = HF__IDEM_KEEP_MS};
+    struct cli_migration how = {.no_transaction = false};
+    int dialect = 0;
+    bool dialect_given = false;
+    const char *operand;
+    struct hf_error err;
+    char *text;
+    const struct cli_option options[] = {
+        {'d', "dialect", CLI_CHOICE, "D", "postgres, sqlite or mariadb", cli_dialects, &dialect,
+         &dialect_given},
+        {0, "schema", CLI_TEXT, "S", "where to put it (postgres); default: holdfast_idem", NULL,
+         &what.schema, NULL},
+        {0, "keep", CLI_DURATION, "DURATION", "what purge keeps unless told; default: 24h", NULL,
+         &what.keep_ms, NULL},
+        {0, "down", CLI_FLAG, NULL, "print the reverse", NULL, &what.down, NULL},
+        {0, "no-transaction", CLI_FLAG, NULL, "without BEGIN and COMMIT: the tool has its own",
+         NULL, &how.no_transaction, NULL},
+        {0, "statements", CLI_CHOICE, "text|json", "json: a list of them, for migration tools",
+         cli_statements, &how.statements, NULL},
+        {.name = NULL}};
+    int parsed = cli_parse_operand(&sql_command, options, argc, argv, &operand);
+
+    if (parsed != 0)
+        return cli_parse_exit(parsed);
+    if (operand != NULL)
+        return cli_one_too_many(&sql_command, operand);
+    if (!dialect_given)
+        return cli_usage_error(&sql_command, "--dialect is required");
+    if (what.keep_ms < 1)
+        return cli_usage_error(&sql_command, "--keep: what is finished is kept for a while");
+    what.dialect = (enum hf__dialect)dialect;
+    if (hf__idem_sql(&what, &text, &err) != HF_OK)
+        return cli_fail(&err);
+    return cli_print_migration(&how, text);
+}
+
+static void print_overview(void)
+{
+    puts("usage: holdfast idem sql --dialect D [options]\n"
+         "\n"
+         "Prints the SQL that makes a retry harmless: a key that comes twice has one effect.\n"
+         "\n"
+         "options:\n"
+         "  -d, --dialect D            postgres, sqlite or mariadb\n"
+         "      --schema S             where to put it (postgres); default: holdfast_idem\n"
+         "      --keep DURATION        what purge keeps unless told; default: 24h\n"
+         "      --down                 print the reverse\n"
+         "      --no-transaction       without BEGIN and COMMIT: the tool has its own\n"
+         "      --statements text|json json: a list of them, for migration tools\n"
+         "  -h, --help                 show this help\n"
+         "\n"
+         "Try: holdfast idem sql --dialect sqlite | sqlite3 -bail app.db\n"
+         "See 'man holdfast-idem'.");
+}
+
+static int idem_main(const struct cli_context *context, int argc, char **argv)
+{
+    const struct cli_command *command = &command_idem;
+    struct cli_shown shown;
+
+    (void)context;
+    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        print_overview();
+        return 0;
+    }
+    if (argc < 2)
+        return cli_usage_error(command, "which one? There is 'holdfast idem sql'");
+    if (strcmp(argv[1], "sql") != 0)
+        return cli_usage_error(command, "unknown idem command '%s'; there is 'holdfast idem sql'",
+                               cli_shown(&shown, argv[1]));
+    return idem_sql(argc - 1, argv + 1);
+}

@@ -1,0 +1,20 @@
+/* migration.h - how commands print an SQL migration: for a client, or for a migration tool. */
+#ifndef HF_CLI_MIGRATION_H
+#define HF_CLI_MIGRATION_H
+
+#include "cli/cli.h"
+
+/* How it is printed, as the options say. */
+struct cli_migration {
+    bool no_transaction; /* without BEGIN and COMMIT: the tool has its own */
+    int statements;      /* CLI_STATEMENTS_...: index into cli_statements */
+};
+
+enum { CLI_STATEMENTS_TEXT, CLI_STATEMENTS_JSON };
+extern const char *const cli_statements[]; /* the choices of --statements */
+extern const char *const cli_dialects[];   /* and of --dialect, in the order of enum hf__dialect */
+
+/* Prints text, the words of a migration, on stdout; frees it. Returns the exit code. */
+int cli_print_migration(const struct cli_migration *how, char *text);
+
+#endif /* HF_CLI_MIGRATION_H */

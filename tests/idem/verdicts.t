@@ -1,0 +1,9 @@
+#!/bin/bash
+# What the idempotency keys say, in each database: verdicts, mistakes, savepoints, roles, bad input, and the
+# migration itself.
+# (run: once)
+set -u
+# shellcheck source=tests/idem/idem.sh
+. "$(dirname "$0")/idem.sh"
+start_databases || { echo "Bail out! no databases"; exit 1; }
+run_python verdicts.py
