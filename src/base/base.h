@@ -51,8 +51,8 @@ void hf__sleep_ns(int64_t ns);
 /* Never returns. */
 typedef void hf__child_fn(void *data);
 
-/* Starts a child in a cgroup, which calls fn. Like vfork(2): the child may be on our memory, and we
- * wait until it is executed or ends. -1 with errno, EACCES for instance. */
+/* Starts a child in a cgroup, which calls fn. A copy of us, as after fork(2), but we
+ * wait until it is executed or ends, as after vfork(2). -1 with errno, EACCES for instance. */
 pid_t hf__spawn_into_cgroup(int cgroup_fd, hf__child_fn *fn, void *data);
 
 /* random numbers: random.c */

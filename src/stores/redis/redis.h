@@ -84,7 +84,7 @@ struct rd_answer {
 
 /* node.c */
 
-struct rd_node *rd_node_open(const struct rd_setup *setup, const struct rd_address *address);
+struct rd_node *rd_node_open(const struct rd_setup *setup, const struct hf__address *address);
 void rd_node_close(struct rd_node *node, bool forked); /* forked: as rd_pool_release */
 /* Loads the scripts: HF_OK, or what is in the way. */
 enum hf_status rd_node_load(struct rd_node *node, const struct hf__patience *patience,
@@ -98,7 +98,7 @@ enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct hf__
 /* The slot of a lock; 0 where there is no cluster and it does not matter. */
 unsigned rd_route_slot(const struct rd_store *store, const struct rd_keys *keys);
 /* The server at an address, made if need be; NULL: too many, or out of memory. */
-struct rd_node *rd_route_node(struct rd_store *store, const struct rd_address *address);
+struct rd_node *rd_route_node(struct rd_store *store, const struct hf__address *address);
 /* From now on, that server has the slot. */
 void rd_route_moved(struct rd_store *store, unsigned slot, struct rd_node *node);
 /* node turned out to be no master, or is gone: ask again next time. */
@@ -215,6 +215,8 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
                        const struct hf__patience *patience, struct rd_reply **reply,
                        struct hf_error *err);
 
+enum hf_status rd_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
+                           int64_t deadline_ns, struct hf_error *err);
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
                         struct hf_fence_mark *mark, struct hf_error *err);
 
