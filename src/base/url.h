@@ -123,11 +123,6 @@ bool hf__url_encode(char *out, size_t size, const char *text);
  * and returns false when fn does, or on a malformed escape. Keys and values of up to 1 KiB. */
 typedef bool hf__url_param_fn(const char *key, const char *value, void *data);
 bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data);
-/* What to say about a query that hf__url_params refused: which of the known options (the list ends
- * with NULL) is wrong, or which is unknown and what they are. Calls fn again. Of the query itself
- * it shows no more than the unknown option's name, and that only if it looks like one. */
-void hf__url_blame(char *out, size_t size, const char *query, const char *const *known,
-                   hf__url_param_fn *fn, void *data);
 
 /* URLs in texts: redact.c */
 

@@ -29,7 +29,7 @@ static enum hf_status ask(struct hf_lease *lease, const struct hf_acquire_option
     struct hf_grant grant = {0};
     enum hf_status status;
 
-    hf__copy_printable(label, sizeof label, options->label ? options->label : store->label);
+    hf__copy_printable(label, sizeof label, options->label != NULL ? options->label : store->label);
     struct hf_claim claim = {
         .name = lease->name,
         .owner = lease->owner,
