@@ -1,5 +1,5 @@
-/* incarnation.c - whether a server is still the one that granted: our side of it. The decisions are in
- * scripts/handshake.lua, where the server's clock and replication id are. */
+/* incarnation.c - whether a server is still the one that granted: our side of it. The decisions are
+ * in scripts/handshake.lua, where the server's clock and replication id are. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
 #include "stores/redis/errors.h"

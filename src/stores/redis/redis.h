@@ -162,7 +162,7 @@ enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
 void rd_incarnation_meet_all(struct rd_store *store, const struct hf__patience *patience);
 /* What the server knows besides scripts, as far as it was asked. */
 struct rd_skills rd_incarnation_skills(struct rd_node *node);
-/* The same for one who waits elsewhere: writes the question, and takes its RD_MEETING_REPLIES in. */
+/* The same for one who waits elsewhere: writes the question, takes its RD_MEETING_REPLIES in. */
 enum { RD_MEETING_REPLIES = 3 };
 void rd_incarnation_ask(struct rd_node *node, struct rd_request *request);
 enum hf_status rd_incarnation_hear(struct rd_node *node, struct rd_reply *const *replies,
@@ -215,6 +215,8 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
                        const struct hf__patience *patience, struct rd_reply **reply,
                        struct hf_error *err);
 
+enum hf_status rd_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
+                           int64_t deadline_ns, struct hf_error *err);
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
                         struct hf_fence_mark *mark, struct hf_error *err);
 
