@@ -3,6 +3,7 @@
 #include "base/base.h"
 #include "stores/redis/errors.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -154,7 +155,10 @@ static enum next judge(struct trip *trip, struct rd_conn *conn)
     struct rd_store *store = trip->store;
     const struct rd_call *call = trip->call;
     struct rd_answer *answer = trip->out;
-    const char *error = answer->reply->text;
+    const char *error;
+
+    assert(answer->reply != NULL);
+    error = answer->reply->text;
 
     /* A script on a replica says so itself, before it would hit the read-only wall. */
     if (answer->reply->type == RD_REPLY_ARRAY && rd_reply_is(answer->reply, "replica"))

@@ -6,7 +6,7 @@
  *   list.c         what is held
  *   url.c          what the URL says
  *   errors.c       what an answer means, and what is said about it
- *   fence.c        fenced keys
+ *   fence.c        fenced keys; identity.c: who the store is
  *   incarnation.c  whether a server is still the one that granted; quarantine.c says what that
  *                  means, and ends it by hand
  *   vouched.c      whose token is known to be whose
