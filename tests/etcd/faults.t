@@ -1,5 +1,6 @@
 #!/bin/bash
 # Bad days of a server and of the way to it.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 

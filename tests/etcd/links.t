@@ -1,6 +1,7 @@
 #!/bin/bash
 # Connections that are dead without anybody having said so, addresses behind which nobody is, servers
 # that take a connection and say nothing.
+# run: first
 # run: once
 # shellcheck disable=SC2034,SC2154,SC2317 # functions and variables that eventually uses
 set -u

@@ -186,6 +186,11 @@ struct ec_attempt {
     char holder[HF_LABEL_MAX + 64]; /* who is in the way, for the text */
 };
 
+/* etcd.c: a first request, which any user of the store may make. */
+enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_answer *answer,
+                       struct hf_error *err);
+enum hf_status ec_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
+                           int64_t deadline_ns, struct hf_error *err);
 enum hf_status ec_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim,

@@ -25,6 +25,7 @@ static const struct hf_store_ops ops = {
     .list = ec_list,
     .renew_many = ec_renew_many,
     .listen = ec_listen,
+    .identity = ec_identity,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -41,7 +42,8 @@ static void start_curl(void)
 
 /* Reads under the prefix, so that a wrong password and a missing permission are told now. Any
  * server may answer for itself: it is not yet about locks. */
-static enum hf_status meet(struct ec_store *store, int64_t deadline_ns, struct hf_error *err)
+enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_answer *answer,
+                       struct hf_error *err)
 {
     char start[EC_PREFIX_MAX];
     char end[EC_PREFIX_MAX];
@@ -52,8 +54,6 @@ static enum hf_status meet(struct ec_store *store, int64_t deadline_ns, struct h
                            .patience = {.deadline_ns = deadline_ns, .cancel_fd = -1},
                            .repeatable = true,
                            .hasty = true};
-    struct ec_answer answer;
-    enum hf_status status;
 
     memcpy(start, store->url.prefix, sizeof start);
     range.key_len = strlen(start);
@@ -62,10 +62,7 @@ static enum hf_status meet(struct ec_store *store, int64_t deadline_ns, struct h
     ec_text_add(&body, "{");
     ec_text_range(&body, &range);
     ec_text_add(&body, ",\"limit\":\"1\",\"keys_only\":true,\"serializable\":true}");
-    status = ec_call(store, &call, &answer, NULL, err);
-    if (status == HF_OK)
-        ec_answer_release(&answer);
-    return status;
+    return ec_call(store, &call, answer, NULL, err);
 }
 
 static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
@@ -73,6 +70,7 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT; /* libcurl's own state is global */
     struct ec_store *store = calloc(1, sizeof *store);
+    struct ec_answer answer;
     enum hf_status status;
 
     if (store == NULL)
@@ -87,11 +85,12 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
     if (status == HF_OK)
         status = ec_url_find_secrets(&store->url, err);
     if (status == HF_OK)
-        status = meet(store, deadline_ns, err);
+        status = ec_meet(store, deadline_ns, &answer, err);
     if (status != HF_OK) {
         store_close(&store->base, false);
         return status;
     }
+    ec_answer_release(&answer);
     *out = &store->base;
     return hf__ok(err);
 }

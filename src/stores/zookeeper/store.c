@@ -22,6 +22,7 @@ static const struct hf_store_ops ops = {
     .renew = zk_renew,
     .release = zk_release,
     .list = zk_list,
+    .identity = zk_identity,
     .renew_many = zk_renew_many,
 };
 
