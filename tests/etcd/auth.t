@@ -30,7 +30,7 @@ for turn in disable enable; do
     ask c renew 3 9000
     is "$answer" ok "$turn: and renewed"
     ask d release 1
-    is "$answer" ok "$turn: and released to the next in line"
+    is "$answer" ok "$turn: and released to the next in the queue"
     hear w
     like "$answer" 'ok *' "$turn: who has it"
     ask w release 1

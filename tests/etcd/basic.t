@@ -125,7 +125,7 @@ done
 ctl a put holdfast/stranger 1 >/dev/null
 ctl a put $'holdfast/odd\x1fsomebody' hello >/dev/null
 ask two acquire 9 odd 5000 0
-like "$answer" 'HF_BUSY*not holdfast*' "a foreign key in a lock's line is respected"
+like "$answer" 'HF_BUSY*not holdfast*' "a foreign key in a lock's queue is respected"
 ask two list -
 like "$answer" 'ok \[odd held=1 *foreign=1*' 'and shows as foreign; what is no lock does not show'
 client three "$(url a '?prefix=app%2Flocks%2F')"

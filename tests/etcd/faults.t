@@ -5,7 +5,7 @@ set -u
 . "$(dirname "$0")/lib.sh"
 
 etcd_start a --quota-backend-bytes 16777216
-client k "$(url a)" # a client with a good line, to look on
+client k "$(url a)" # a client with a good connection, to look on
 proxy_start p a
 client c "$(url p)"
 is "$answer" ok 'a client behind the proxy'
@@ -82,16 +82,16 @@ proxy p once
 hear c
 like "$answer" 'HF_BUSY*' 'the wait is over'
 ask k status u
-like "$answer" '*waiters=0*' 'out of the line, though the connection was cut'
+like "$answer" '*waiters=0*' 'out of the queue, though the connection was cut'
 ask k release 1
 
-# so is the place in line that was asked for: what becomes of it is seen, and the wait goes on
+# so is the place in the queue that was asked for: what becomes of it is seen, and the wait goes on
 ask k acquire 1 v 30000 0
 proxy p mode drop '(?s)^(?!.*range_end).*request_put'
 proxy p once
 tell c acquire 1 v 9000 30000 kept
 eventually 10 eval 'ask k status v; [[ $answer == *waiters=1* ]]'
-ok $? 'it stands in line, though the connection was cut'
+ok $? 'it is in the queue, though the connection was cut'
 ask k release 1
 hear c
 like "$answer" 'ok *' 'and has its turn'

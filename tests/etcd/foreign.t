@@ -46,11 +46,11 @@ ask c release 1
 ask c release 2
 ctl a del --prefix holdfast/big >/dev/null
 
-# a long key in the line of a lock, first
+# a long key in the queue of a lock, first
 name=$'holdfast/x\x1f'
 put "$name$(long 5000 o)"
 ask c acquire 1 x 9000 0
-like "$answer" 'HF_BUSY*not holdfast*' 'a long key in a line is respected'
+like "$answer" 'HF_BUSY*not holdfast*' 'a long key in a queue is respected'
 ask c acquire 1 x 9000 700
 like "$answer" 'HF_BUSY*not holdfast*' 'who waits for it is told busy in the end'
 tell c acquire 1 x 9000 30000

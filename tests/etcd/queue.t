@@ -39,20 +39,21 @@ for c in 1 2 3; do
     hear "w$c"
     like "$answer" 'ok *' "w$c has it"
     above "$(token)" "$last" 'its token is above the last'
-    is $(($(events) - before)) 1 'one client was woken'
+    # A holder that is kept for a while hears of the end of its own key too.
+    above 3 $(($(events) - before)) 'the next one was woken, and none of the others'
     last=$(token)
     holder=w$c
 done
 ask w3 left 1
 above "${answer#ok }" 18000 'the deadline counts from the confirmation, not from the first request'
 ask w3 release 1
-is "$(keys a)" 0 'nothing stays of the line'
+is "$(keys a)" 0 'nothing stays of the queue'
 
 # the wait ends
 ask h acquire 1 x 20000 0
 ask w1 acquire 1 x 20000 400
 like "$answer" 'HF_BUSY*held by*' 'a wait that ends without the lock: busy, and by whom'
-is "$(keys a)" 1 'it has left the line'
+is "$(keys a)" 1 'it has left the queue'
 
 # killed waiters: the first and one in the middle
 for c in 1 2 3; do
@@ -63,7 +64,7 @@ gone w1
 gone w2
 ask h release 1
 hear w3
-like "$answer" 'ok *' 'killed waiters do not block the line'
+like "$answer" 'ok *' 'killed waiters do not block the queue'
 ask w3 release 1
 
 # a killed holder
@@ -76,7 +77,7 @@ hear w3
 like "$answer" 'ok *' "a crashed holder's lock goes on when its ttl ends"
 ask w3 release 1
 
-# a waiter that is stopped for longer than its place in line lasts
+# a waiter that is stopped for longer than its place in the queue lasts
 ask h acquire 1 x 60000 0
 tell w3 acquire 1 x 20000 60000
 eventually 10 waiting 1
@@ -88,7 +89,7 @@ tell w4 acquire 1 x 20000 60000
 eventually 10 waiting 1
 kill -CONT "${client_pid[w3]}"
 eventually 20 waiting 2
-ok $? 'and stands in line again, at its end'
+ok $? 'and is in the queue again, at its end'
 ask h release 1
 hear w4
 like "$answer" 'ok *' 'the other is first'

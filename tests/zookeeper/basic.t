@@ -49,7 +49,7 @@ eventually 30 gone_from mute
 ok $? 'and no child stays behind'
 gone one
 
-# A stopped client: its session ends behind its back, the next in line gets the lock.
+# A stopped client: its session ends behind its back, the next in the queue gets the lock.
 client one "zookeeper://$(hosts a)?tick=200ms"
 client two "zookeeper://$(hosts a)?tick=200ms"
 ask one acquire 1 stopped 1500 0 kept
@@ -85,7 +85,7 @@ ask one acquire 1 pair 3000 0
 above "$(token)" "$last" 'and can be taken again'
 ask one release 1
 
-# What a listing shows: the age counts from the turn, not from the place in the line.
+# What a listing shows: the age counts from the turn, not from its coming.
 ask one acquire 1 seen 3000 0 kept
 tell two acquire 1 seen 3000 30000 kept
 silent two

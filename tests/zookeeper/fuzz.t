@@ -7,8 +7,8 @@ set -u
 fuzz_build "$root/tests/fuzz/fuzz_zookeeper_queue.c" "$root/src/stores/zookeeper/queue.c" \
     "$root"/src/base/{error,text}.c
 owner=00112233445566778899aabbccddeeff
-printf '%s-lock-0000000007\n_c_uuid-lock-0000000006\nx__lock__0000000011\n' $owner | seed line
+printf '%s-lock-0000000007\n_c_uuid-lock-0000000006\nx__lock__0000000011\n' $owner | seed queue
 printf '%s-lock-2147483647\n%s-lock--2147483648\n' $owner $owner | seed wrapped
 printf '1 30000 0 host/1/job\n1 99999999999 0 x\n2 5 x' | seed data
-fuzz_run 512 'no child breaks the line'
+fuzz_run 512 'no child breaks the queue'
 done_testing

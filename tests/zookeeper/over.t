@@ -80,7 +80,7 @@ tell three acquire 1 ghost 10000 60000
 eventually 10 eval 'ask one status ghost; [[ $answer == *waiters=2* ]]'
 kill -CONT "${client_pid[two]}"
 eventually 10 eval 'ask one status ghost; [[ $answer == *waiters=3* ]]'
-ok $? 'it comes back into the line'
+ok $? 'it comes back into the queue'
 ask one release 1
 sleep 1
 silent two

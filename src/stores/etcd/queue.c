@@ -238,6 +238,7 @@ static enum hf_status confirm(struct ec_queue *q)
 static enum hf_status step(struct ec_queue *q)
 {
     q->asked_ns = q->attempt->store->base.host->now_ns();
+    assert(q->state < EC_HOLDING);
     switch (q->state) {
     case EC_OUTSIDE:
     case EC_UNCERTAIN:
