@@ -111,6 +111,7 @@ code() {
         lines++
         if (index($0, "\t")) breach("a tab")
         if ($0 ~ /[ \r]$/) breach("white space at the end of the line")
+        if (length($0) > 100) breach("more than 100 columns")
         text = bare($0)
         if (match(text, /(^|[^A-Za-z0-9_.>])(strcpy|strcat|strncpy|sprintf|vsprintf|gets|strtok|atoi|atol|atoll|system|popen|signal|rand|srand|random|time|usleep|sleep|alarm|alloca|tmpnam|mktemp|getwd|setjmp|longjmp|localtime|gmtime|ctime|asctime)[ ]*\(/))
             breach("not used here: " substr(text, RSTART, RLENGTH))
