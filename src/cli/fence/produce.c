@@ -1,7 +1,7 @@
-/* fence_produce.c - `holdfast fence write FILE -- CMD`: publishes only what a command that
- * succeeded has printed. In a pipeline the reader cannot tell a producer that failed from one that
- * is done. */
-#include "cli/fence.h"
+/* produce.c - `holdfast fence write FILE -- CMD`: publishes only what a command that succeeded
+ * has printed. In a pipeline the reader cannot tell a producer that failed from one that is
+ * done. */
+#include "cli/fence/fence.h"
 
 #include <errno.h>
 #include <fcntl.h>

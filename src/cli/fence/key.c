@@ -1,5 +1,5 @@
-/* fence_key.c - `holdfast fence set` and its like: fenced keys of a store that holds data. */
-#include "cli/fence.h"
+/* key.c - `holdfast fence set` and its like: fenced keys of a store that holds data. */
+#include "cli/fence/fence.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
-/* cmd_fence.c - `holdfast fence`: the check at the resource. Files here; keys in fence_key.c, SQL
- * in fence_sql.c. */
-#include "cli/fence.h"
+/* cmd_fence.c - `holdfast fence`: the check at the resource. Files here; keys in key.c, SQL
+ * in sql.c. */
+#include "cli/fence/fence.h"
 
 #include "base/base.h"
 

@@ -35,7 +35,7 @@ bool fence_defaults(const struct cli_command *command, const struct cli_context 
 /* Reads standard input to its end, up to max bytes. NULL after a message; exit in *exit_code. */
 char *fence_read_stdin(size_t max, size_t *len, int *exit_code);
 
-/* fence_produce.c: replaces file by what the command prints, if it succeeds. The exit code. */
+/* produce.c: replaces file by what the command prints, if it succeeds. The exit code. */
 int fence_produce(const char *file, const struct hf_fence_pass *pass, char **command);
 
 /* Sub-commands that live in files of their own. */

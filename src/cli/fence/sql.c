@@ -1,5 +1,5 @@
-/* fence_sql.c - `holdfast fence sql`: the migration that fences a table. */
-#include "cli/fence.h"
+/* sql.c - `holdfast fence sql`: the migration that fences a table. */
+#include "cli/fence/fence.h"
 
 #include <stdlib.h>
 
