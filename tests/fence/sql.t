@@ -1,6 +1,7 @@
 #!/bin/bash
 # The SQL fence against real PostgreSQL, SQLite and MariaDB: tokens, names, roles, resets, crashes.
 # (run: once)
+# run: first
 # shellcheck disable=SC2119 # arguments are for those who want to say more
 set -u
 # shellcheck source=tests/fence/fence.sh

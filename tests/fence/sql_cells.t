@@ -1,6 +1,7 @@
 #!/bin/bash
 # Every cell of the tables in docs/fencing.md, executed: what the page says is what the databases do.
 # (run: once)
+# run: first
 # shellcheck disable=SC2119 # arguments are for those who want to say more
 set -u
 # shellcheck source=tests/fence/fence.sh

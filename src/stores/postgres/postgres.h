@@ -40,7 +40,7 @@ struct pg_pool {
     size_t conn_count; /* in use and idle */
     struct pg_conn *lingering;
     atomic_uint first_host; /* see pg_conn_open */
-    atomic_bool warned;     /* of a password that may have gone to anybody */
+    atomic_bool at_risk;    /* a password may have gone to anybody */
     unsigned failures;      /* to connect, in a row */
     int64_t not_before_ns;  /* back-off: no new connection before */
     struct hf_error last;   /* why not; what the last failure said */
