@@ -28,8 +28,8 @@ enum hf_status zk_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE
     if (rc == ZOK)
         rc = zk_request_wait(get, &patience);
     if (rc == ZNONODE || (rc == ZOK && get->stat.ctime == 0))
-        status = hf__fail(err, HF_UNKNOWN, "store %.120s: no lock was taken here yet",
-                          store->url.common.shown);
+        status = hf__fail_lock(err, HF_UNKNOWN, NULL, store->url.common.shown,
+                               ": no lock was taken here yet");
     else if (rc != ZOK) /* a reading that found no answer has changed nothing */
         status = zk_verdict(store, NULL, rc == ZK_GIVEN_UP ? ZCONNECTIONLOSS : rc, err);
     else
