@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 port=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-sql() { psql -h 127.0.0.1 -p "$port" -U owner -d postgres -X -q -At -v ON_ERROR_STOP=1 "$@"; }
+sql() { psql -h 127.0.0.1 -p "$port" -U owner -d postgres -X -q -At -v ON_ERROR_STOP=1; }
 
 sql <<'SQL'
 CREATE TABLE own_plain (id INT PRIMARY KEY, v INT) WITH (fillfactor = 50);

@@ -68,7 +68,7 @@ $token = $argv[1];
 try {
 END
         block php
-        echo 'echo "done\n"; } catch (PDOException $error) { echo $error->getCode(), "\n"; }'
+        echo 'echo "done"; } catch (PDOException $error) { echo $error->getCode(); }'
         ;;
     java) cat <<'END'
 import java.sql.*;

@@ -231,7 +231,7 @@ is "$(cat made)" stdin 'the command reads standard input'
 "$hf" fence write made --token 5 -- head -c 3000000 /dev/zero
 is "$(stat -c %s made)" 3000000 'of any size'
 run "$hf" fence write made --token 5 -- sh -c '(sleep 0.5; echo late) & echo early'
-is "$rc$(cat made | tr '\n' ,)" 0early,late, 'what it left behind is waited for, as in a pipeline'
+is "$rc$(tr '\n' , <made)" 0early,late, 'what it left behind is waited for, as in a pipeline'
 
 # ---- somebody else is inside ----
 put write x busy --token 5

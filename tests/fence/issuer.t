@@ -25,8 +25,13 @@ is "$rc" 0 'also when it was moved'
 by "file:$dir/another" 99
 is "$rc" 64 'another directory is another store'
 like "$(cat err)" "fence reset --token $token'" 'and the remedy for the same store keeps the mark'
-for n in $(seq 20); do HOLDFAST_STORE=file:$dir/race "$hf" fence write "r$n" --token 5 <<<x & done 2>err
-wait $(jobs -p) 2>/dev/null
+crowd=
+for n in $(seq 20); do
+    HOLDFAST_STORE=file:$dir/race "$hf" fence write "r$n" --token 5 <<<x 2>>err &
+    crowd="$crowd $!"
+done
+# shellcheck disable=SC2086 # they are words
+wait $crowd
 is "$(for n in $(seq 20); do "$hf" fence show "r$n" --json | jq -r .issuer; done | sort -u | wc -l)" 1 'twenty that come first agree'
 is "$(find race -name 'identity.*' | wc -l)" 0 'and leave nothing behind'
 printf short >another/identity

@@ -1,5 +1,5 @@
 # identity.sh - a store is the same whatever its URL looks like, as its fences see it. Sourced after stage.sh.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # dir and hf are of stage.sh
 
 write_by() { # URL TOKEN : a fenced file, by the tokens of that store
     answer=$(cd "$dir" && HOLDFAST_STORE=$1 "$hf" fence write issued --token "$2" <<<"by $2" 2>&1)

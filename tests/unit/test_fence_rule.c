@@ -196,6 +196,35 @@ static void newest_record(void **state)
     assert_true(unsettled);
 }
 
+/* A mark that names a URL, and passes that know the store by it, by its identity, or by both. */
+static void urls_and_identities(void **state)
+{
+    static const struct {
+        const char *mark, *issuer, *url, *judged, *left;
+    } cases[] = {
+        {"etcd://a", "id:etcd:1", "etcd://a", "id:etcd:1", ""},
+        {"etcd://a", "id:etcd:1", "etcd://b", "id:etcd:1", "etcd://a"},
+        {"etcd://a", "id:etcd:1", NULL, "id:etcd:1", "etcd://a"},
+        {"etcd://a", NULL, "etcd://b", "etcd://b", "etcd://a"},
+        {"etcd://a", "etcd://b", "etcd://a", "etcd://b", "etcd://a"},
+        {"id:etcd:1", NULL, "etcd://a", "", "id:etcd:1"},
+        {"id:etcd:1", "id:etcd:2", "etcd://a", "id:etcd:2", "id:etcd:1"},
+        {"", NULL, "etcd://a", "", ""},
+        {"", "id:etcd:1", "etcd://a", "id:etcd:1", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hf_fence_mark mark = mark_of(5, cases[i].mark);
+        char judged[HF_FENCE_ISSUER_MAX + 1];
+
+        hf__fence_settle(&mark, cases[i].issuer, cases[i].url, judged);
+        assert_string_equal(judged, cases[i].judged);
+        assert_string_equal(mark.issuer, cases[i].left);
+        assert_int_equal(mark.token, 5);
+    }
+}
+
 static void long_issuers(void **state)
 {
     char longer[400];
@@ -224,9 +253,9 @@ static void sql_names(void **state)
         const char *table;
         const char *expect;
     } cases[] = {
-        {HF_FENCE_POSTGRES, "a\"b", "ON \"a\"\"b\""},
-        {HF_FENCE_POSTGRES, "a'b", "holdfast_fence.guard('a''b', 'holdfast.e_"},
-        {HF_FENCE_POSTGRES, "a\\'b", "holdfast_fence.guard(E'a\\\\''b', 'holdfast.e_"},
+        {HF_FENCE_POSTGRES, "a\"b", "install('\"a\"\"b\"', NULL, NULL)"},
+        {HF_FENCE_POSTGRES, "a'b", "install('\"a''b\"', NULL, NULL)"},
+        {HF_FENCE_POSTGRES, "a\\'b", "install(E'\"a\\\\''b\"', NULL, NULL)"},
         {HF_FENCE_SQLITE, "a\"b",
          "CREATE TRIGGER \"holdfast_insert_a\"\"b\" BEFORE INSERT ON \"a\"\"b\""},
         {HF_FENCE_MARIADB, "a`b", "ON `a``b`"},
@@ -265,9 +294,13 @@ static void sql_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decides),       cmocka_unit_test(never_falls),
-        cmocka_unit_test(own_storage),   cmocka_unit_test(record_round_trip),
-        cmocka_unit_test(newest_record), cmocka_unit_test(long_issuers),
+        cmocka_unit_test(decides),
+        cmocka_unit_test(never_falls),
+        cmocka_unit_test(own_storage),
+        cmocka_unit_test(record_round_trip),
+        cmocka_unit_test(newest_record),
+        cmocka_unit_test(long_issuers),
+        cmocka_unit_test(urls_and_identities),
         cmocka_unit_test(sql_names),
     };
 
