@@ -35,7 +35,7 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
 LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/fence/*.c src/stores/file/*.c)
-CLI_SRC := $(wildcard src/cli/*.c)
+CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c)
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
 STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
@@ -89,7 +89,8 @@ $(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 $(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc sqlite.inc mariadb.inc)
+SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
+	postgres_row.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
 
@@ -155,8 +156,8 @@ $(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc cal
 
 # The supervisor of `run`, which the test includes, with its other parts; kill is the test's.
 RUN_SUPERVISE = $(BUILD)/tests/unit/test_run_supervise
-$(RUN_SUPERVISE): $(call obj,$(filter-out %/run_supervise.c,$(wildcard src/cli/run_*.c) \
-	src/cli/output.c src/cli/kill.c src/cli/signals.c))
+$(RUN_SUPERVISE): $(call obj,$(filter-out %/supervise.c %/cmd_run.c,$(wildcard src/cli/run/*.c \
+	src/cli/say/*.c src/cli/take/*.c) $(addprefix src/cli/,check.c kill.c signals.c)))
 $(RUN_SUPERVISE): LDFLAGS += $(LIB_A) -Wl,--wrap=kill
 
 $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o

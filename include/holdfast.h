@@ -21,16 +21,17 @@
  *
  * Rules that hold for every call:
  *   - Functions that can fail return an enum hf_status, and fill *err if err is not NULL. On HF_OK
- *     the error is cleared. Out-parameters are set to NULL on failure.
+ *     the error is cleared (opening a store may leave a warning in its text). Out-parameters are
+ *     set to NULL on failure.
  *   - A store and a lease may be used from several threads at once, but a lease must not be used
  *     by one thread while another releases it.
  *   - A store belongs to the process that opened it. After fork() the child must open its own:
- * every call on the parent's store or leases is refused with HF_INVALID, and hf_close, hf_release
- * and hf_leave only free memory there.
+ *     every call on the parent's store or leases is refused with HF_INVALID, and hf_close,
+ *     hf_release and hf_leave only free memory there.
  *   - Opening one store twice in a process gives two independent clients that exclude each other.
  *   - Strings passed in are copied. Strings handed out live as long as the handle they came from.
  *   - All descriptors are close-on-exec. No signal handler is installed, and SIGPIPE is never
- * raised.
+ *     raised.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -203,6 +204,21 @@ HF_API unsigned hf_store_features(const struct hf_store *store);
 /* The longest ttl that the store grants: HF_TTL_MAX_MS, or less where the store's URL or its server
  * says so. A lease that is taken without a ttl gets the smaller of HF_TTL_DEFAULT_MS and this. */
 HF_API uint32_t hf_store_max_ttl_ms(const struct hf_store *store);
+
+/* hf_store_identity - who the store is, as opposed to how its URL was typed: the cluster, database,
+ * node or directory behind it. What fences remember as the issuer of their tokens. Changes when the
+ * data it is kept in is lost; a copy of the engine's data has the same one. Blocks for a few seconds
+ * at most; no other call waits for it.
+ *
+ * HF_OK           out is a text of at most HF_IDENTITY_SIZE - 1 bytes
+ * HF_UNSUPPORTED  the store cannot tell
+ * HF_UNKNOWN      there is nothing yet to tell it by: it was never used
+ * HF_UNREACHABLE, HF_DENIED, HF_NOMEM
+ */
+enum { HF_IDENTITY_SIZE = 128 };
+HF_API HF_MUST_CHECK enum hf_status hf_store_identity(struct hf_store *store,
+                                                      char out[HF_IDENTITY_SIZE],
+                                                      struct hf_error *err);
 
 /* hf_store_life_fd - the descriptor that stands for this client's life, or -1.
  *

@@ -69,10 +69,11 @@ struct hf_store_base {
 
 /* Who renews a hold. */
 enum hf_kept {
-    HF_KEPT_NOW,   /* the keeper, together with others                                          */
-    HF_KEPT_LATER, /* the caller, who may hand it over to the keeper (hf_keep) at any time: from then
-                    * on claims say HF_KEPT_NOW                                                 */
-    HF_KEPT_NEVER  /* whoever knows its owner: it is detached                                   */
+    HF_KEPT_NOW, /* the keeper, together with others */
+    /* The caller, who may hand it over to the keeper (hf_keep) at any time: from then on claims say
+     * HF_KEPT_NOW. */
+    HF_KEPT_LATER,
+    HF_KEPT_NEVER /* whoever knows its owner: it is detached */
 };
 
 /* One attempt to take, extend or end a hold. Strings live for the call only. */
@@ -171,9 +172,9 @@ struct hf_store_ops {
     /* Optional, with HF_FEATURE_CRASH_RELEASE. See hf_store_life_fd. */
     int (*life_fd)(struct hf_store_base *store);
 
-    /* Optional. The URL by which any other process opens this very store: defaults filled in, paths
-     * absolute, no password. Lives as long as the store. Without it the URL given to open serves.
-     */
+    /* Optional. The URL by which any other process opens this very store: defaults filled in,
+     * paths absolute, no password. Lives as long as the store. Without it the URL given to open
+     * serves. */
     const char *(*url)(struct hf_store_base *store);
 
     /* Optional. Make a damaged store usable again; tokens from now on are above `above` and above
@@ -232,6 +233,14 @@ struct hf_store_ops {
      * store that was opened read-only. May block until deadline_ns. HF_UNKNOWN, HF_UNREACHABLE. */
     enum hf_status (*quarantine)(struct hf_store_base *store, int64_t deadline_ns,
                                  struct hf_error *err);
+
+    /* Optional. Who the store is, whatever URL leads to it, as hf_store_identity documents it: a
+     * text that starts with "id:" and the store's kind, the same for every client, another one for
+     * another engine or another part of it. What it rests on may be made here. May block until
+     * deadline_ns. HF_OK. HF_UNKNOWN: there is nothing yet to tell it by. HF_UNREACHABLE,
+     * HF_DENIED, HF_CORRUPT, HF_NOMEM. */
+    enum hf_status (*identity)(struct hf_store_base *store, char out[HF_IDENTITY_SIZE],
+                               int64_t deadline_ns, struct hf_error *err);
 };
 
 struct hf_store_plugin {

@@ -22,8 +22,8 @@ enum {
 };
 
 /* The system calls of the fence, so that tests can stop it before each of them and can take the
- * power away from a simulated disk. All return >= 0, or -errno; none blocks but sync and sleep_ns.
- */
+ * power away from a simulated disk. All return >= 0, or -errno; none blocks but sync and
+ * sleep_ns. */
 struct hf__fence_io {
     int (*open_dir)(const struct hf__fence_io *io, const char *path);
     int (*open)(const struct hf__fence_io *io, int dir, const char *name, int flags, mode_t mode);
@@ -119,6 +119,8 @@ enum hf_status hf__fence_recover(struct hf__fence_file *file, struct hf_error *e
 
 /* admit.c */
 
+/* pass->issuer_url, if the caller's struct is so new. */
+const char *hf__fence_url(const struct hf_fence_pass *pass);
 /* "2026-11-15T21:40:02Z"; "an unknown time" for 0. */
 void hf__fence_time(char *out, size_t size, int64_t wall_us);
 

@@ -64,7 +64,7 @@ redis_history() { # KEY
 
 for d in postgres sqlite mariadb; do
     make_tables "$d"
-    fence sql --dialect "$d" --table counter | sql "$d"
+    fence sql --dialect "$d" --table counter --resource counter | sql "$d"
     fence sql --dialect "$d" --table history --resource counter | sql "$d"
 done
 at_once fenced "$seconds"

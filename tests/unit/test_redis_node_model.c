@@ -72,7 +72,7 @@ static struct rd_reply *command(const char *const *words)
 static bool connected(void)
 {
     struct hf__patience patience = {.deadline_ns = hf__now_ns() + HF__NS_PER_S, .cancel_fd = -1};
-    struct rd_address address = {.host = "127.0.0.1", .port = t.port};
+    struct hf__address address = {.host = "127.0.0.1", .port = t.port};
     char why[160];
 
     return t.conn != NULL ||

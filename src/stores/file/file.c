@@ -278,4 +278,5 @@ const struct hf_store_ops hf__file_ops = {
     .url = file_url,
     .repair = hf__file_repair,
     .open_readonly = file_open_readonly,
+    .identity = hf__file_identity,
 };

@@ -279,6 +279,10 @@ enum hf_status hf__busy(struct file_store *store, const struct slot *slot, const
                         int64_t now_ns, struct hf_error *err);
 
 /* list.c, repair.c: slots of the ops table. */
+/* identity.c */
+enum hf_status hf__file_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
+                                 int64_t deadline_ns, struct hf_error *err);
+
 enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *query,
                              hf_list_fn *fn, void *data, struct hf_error *err);
 enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,

@@ -34,6 +34,7 @@ static const struct hf_store_ops ops = {
     .open_readonly = store_open_readonly,
     .max_ttl_ms = store_max_ttl_ms,
     .end_quarantine = pg_end_quarantine,
+    .identity = pg_identity,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

@@ -166,7 +166,7 @@ static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, st
     const char *kind = rd_reply_text(rd_reply_at(reply, 5));
     int64_t left_ms = rd_reply_number(rd_reply_at(reply, 2), -1);
     const char *name = a->claim->name;
-    const char *shown = a->store->setup.url.shown;
+    const char *shown = a->store->setup.url.parts.shown;
     char label[HF_LABEL_MAX + 1];
     char left[32] = "unknown time";
 
@@ -229,7 +229,7 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
 
 static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)
 {
-    return hf__fail_lock(err, HF_CANCELLED, a->claim->name, a->store->setup.url.shown,
+    return hf__fail_lock(err, HF_CANCELLED, a->claim->name, a->store->setup.url.parts.shown,
                          ": cancelled while waiting");
 }
 
@@ -247,7 +247,7 @@ static enum hf_status pause_briefly(struct attempt *a, const struct hf__patience
     case HF__WAITED_TIMEOUT:
         break;
     }
-    return hf__fail_lock(err, HF_UNREACHABLE, a->claim->name, a->store->setup.url.shown,
+    return hf__fail_lock(err, HF_UNREACHABLE, a->claim->name, a->store->setup.url.parts.shown,
                          ": its slot is on the move between two servers");
 }
 
@@ -311,7 +311,7 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
         if (tries >= QUICK_MAX && (status = pause_briefly(a, &patience, err)) != HF_OK)
             return status;
     }
-    return hf__fail_lock(err, HF_UNREACHABLE, NULL, a->store->setup.url.shown,
+    return hf__fail_lock(err, HF_UNREACHABLE, NULL, a->store->setup.url.parts.shown,
                          ": the server changes faster than we can ask");
 }
 
@@ -357,7 +357,7 @@ static enum hf_status sleep_in_queue(struct attempt *a, int64_t until_ns, struct
         status = cancelled(a, err);
     else if (status == HF_OK && reply->type == RD_REPLY_ERROR &&
              rd_verdict(reply->text) == RD_NOPERM)
-        status = rd_verdict_fail(reply->text, a->claim->name, a->store->setup.url.shown, err);
+        status = rd_verdict_fail(reply->text, a->claim->name, a->store->setup.url.parts.shown, err);
     else if (status != HF_OK || reply->type == RD_REPLY_ERROR)
         status = pause_until(
             a, hf__backoff_failed(&a->queue.backoff, a->store->base.host->now_ns(), dice_of(a)),

@@ -115,7 +115,7 @@ static enum hf_status exchange(struct trip *trip, struct rd_node *node, struct r
     if (status != HF_OK) {
         trip->undone = send_undo(call, conn);
         rd_answer_release(out);
-        return hf__fail_lock(err, status, call->lock, node->pool.setup->url.shown,
+        return hf__fail_lock(err, status, call->lock, node->pool.setup->url.parts.shown,
                              ": no answer: %s; it may have taken effect", conn->why);
     }
     return HF_OK;
@@ -134,7 +134,7 @@ static enum next pause_and_retry(const struct rd_call *call)
 static struct rd_node *redirected(struct rd_store *store, const char *error,
                                   const struct rd_node *from, bool moved)
 {
-    struct rd_address address;
+    struct hf__address address;
     struct rd_node *node;
     unsigned slot;
 
@@ -222,7 +222,7 @@ static enum next try_once(struct trip *trip, enum hf_status *status, struct hf_e
         const struct rd_reply *reply = trip->out->reply;
         const char *error = reply->type == RD_REPLY_ERROR ? reply->text : "READONLY";
 
-        *status = rd_verdict_fail(error, call->lock, store->setup.url.shown, err);
+        *status = rd_verdict_fail(error, call->lock, store->setup.url.parts.shown, err);
         rd_answer_release(trip->out);
     }
     rd_pool_give(&node->pool, conn);

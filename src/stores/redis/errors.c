@@ -54,7 +54,7 @@ enum rd_verdict rd_verdict(const char *error)
     return RD_OTHER_ERROR;
 }
 
-bool rd_verdict_address(const char *error, struct rd_address *out, unsigned *slot)
+bool rd_verdict_address(const char *error, struct hf__address *out, unsigned *slot)
 {
     const char *at = strchr(error, ' ');
     const char *colon;
@@ -217,7 +217,7 @@ enum hf_status rd_check_ttl(const struct rd_url *url, const struct hf_claim *cla
 
     if (claim->ttl_ms <= url->max_ttl_ms)
         return HF_OK;
-    return hf__fail_lock(err, HF_INVALID, claim->name, url->shown,
+    return hf__fail_lock(err, HF_INVALID, claim->name, url->parts.shown,
                          ": a ttl of %s is above the store's max_ttl of %s",
                          hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
                          hf__format_duration(max_ttl, sizeof max_ttl, url->max_ttl_ms));
@@ -240,7 +240,7 @@ enum hf_status rd_lost(const struct rd_url *url, const char *name, const struct 
             continue;
         if (grant != NULL)
             grant->loss = reasons[i].loss;
-        return hf__fail_lock(err, HF_LOST, name, url->shown, " is not held any more: %s",
+        return hf__fail_lock(err, HF_LOST, name, url->parts.shown, " is not held any more: %s",
                              reasons[i].sentence);
     }
     return rd_nonsense(url, name, err);
@@ -250,10 +250,10 @@ enum hf_status rd_corrupt(const struct rd_url *url, const char *name, const stru
                           const struct rd_reply *reply, struct hf_error *err)
 {
     if (strcmp(rd_reply_text(rd_reply_at(reply, 1)), "clock") == 0)
-        return hf__fail_lock(err, HF_CORRUPT, name, url->shown,
+        return hf__fail_lock(err, HF_CORRUPT, name, url->parts.shown,
                              ": the server's clock is beyond the year 2255, where tokens end; "
                              "set it right");
-    return hf__fail_lock(err, HF_CORRUPT, name, url->shown,
+    return hf__fail_lock(err, HF_CORRUPT, name, url->parts.shown,
                          ": the key %.60s does not hold a token; check the fence, then "
                          "delete it",
                          keys->record);
@@ -268,6 +268,6 @@ enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said)
 
 enum hf_status rd_nonsense(const struct rd_url *url, const char *name, struct hf_error *err)
 {
-    return hf__fail_lock(err, HF_CORRUPT, name, url->shown,
+    return hf__fail_lock(err, HF_CORRUPT, name, url->parts.shown,
                          ": the server's answer makes no sense; is it Redis?");
 }

@@ -32,7 +32,7 @@ enum rd_verdict {
 enum rd_verdict rd_verdict(const char *error);
 /* The server named by a MOVED or ASK error; *slot as it says. An empty host means the one we asked.
  */
-bool rd_verdict_address(const char *error, struct rd_address *out, unsigned *slot);
+bool rd_verdict_address(const char *error, struct hf__address *out, unsigned *slot);
 /* The server's own words, fit for a terminal, without the arguments that it may quote: a password
  * or an owner could be among them. */
 enum { RD_QUOTE_MAX = 111 };

@@ -1,5 +1,5 @@
-/* incarnation.c - whether a server is still the one that granted: our side of it. The decisions are in
- * scripts/handshake.lua, where the server's clock and replication id are. */
+/* incarnation.c - whether a server is still the one that granted: our side of it. The decisions are
+ * in scripts/handshake.lua, where the server's clock and replication id are. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
 #include "stores/redis/errors.h"
@@ -94,14 +94,14 @@ static void warn_of_eviction(const struct rd_node *node, const char *policy)
         node->pool.setup->host->log(
             "store %s: maxmemory-policy %s may evict locks and their tokens; "
             "noeviction is the safe one",
-            node->pool.setup->url.shown, policy);
+            node->pool.setup->url.parts.shown, policy);
 }
 
 /* An answer that is neither open nor quarantine. */
 static enum hf_status refused(const struct rd_node *node, const struct rd_reply *answer,
                               struct hf_error *err)
 {
-    const char *shown = node->pool.setup->url.shown;
+    const char *shown = node->pool.setup->url.parts.shown;
     char agreed[32];
     char asked[32];
 
@@ -156,7 +156,7 @@ static enum hf_status take_in(struct rd_node *node, struct rd_reply *const *repl
     warn_of_eviction(node, rd_reply_text(rd_reply_at(answer, 2)));
     len = snprintf(id, sizeof id, "master_replid:%s", rd_reply_text(rd_reply_at(answer, 1)));
     if (len != RD_INCARNATION_LEN)
-        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, node->pool.setup->url.shown,
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, node->pool.setup->url.parts.shown,
                              ": the server has no replication id");
     memcpy(node->incarnation, id, sizeof id);
     /* If only locks without a record have to wait, the others go on. */

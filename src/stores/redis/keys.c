@@ -170,6 +170,6 @@ enum hf_status rd_claim_keys(const struct rd_url *url, const char *name, struct 
     const char *why;
 
     if (!rd_keys_make(out, url->prefix, name, &why))
-        return hf__fail_lock(err, HF_INVALID, name, url->shown, ": %s", why);
+        return hf__fail_lock(err, HF_INVALID, name, url->parts.shown, ": %s", why);
     return HF_OK;
 }

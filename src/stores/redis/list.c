@@ -92,7 +92,7 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
         return status;
     next = rd_reply_text(rd_reply_at(*reply, 0));
     if ((*reply)->type == RD_REPLY_ERROR)
-        status = rd_verdict_fail((*reply)->text, NULL, node->pool.setup->url.shown, err);
+        status = rd_verdict_fail((*reply)->text, NULL, node->pool.setup->url.parts.shown, err);
     else if (rd_reply_at(*reply, 1)->type != RD_REPLY_ARRAY || next[0] == '\0' ||
              next[strspn(next, "0123456789")] != '\0' || strlen(next) >= RD_CURSOR_MAX)
         status = rd_pool_fail(&node->pool, HF_CORRUPT,
@@ -253,7 +253,7 @@ static enum hf_status take_word(struct listing *l, const char *name, const struc
         show(l, name, reply);
         return HF_OK;
     }
-    if (rd_verdict_fail(reply->text, name, l->store->setup.url.shown, &one) == HF_CORRUPT) {
+    if (rd_verdict_fail(reply->text, name, l->store->setup.url.parts.shown, &one) == HF_CORRUPT) {
         l->bad = one;
         return HF_OK;
     }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-struct rd_node *rd_node_open(const struct rd_setup *setup, const struct rd_address *address)
+struct rd_node *rd_node_open(const struct rd_setup *setup, const struct hf__address *address)
 {
     struct rd_node *node = calloc(1, sizeof *node);
 
@@ -45,7 +45,8 @@ enum hf_status rd_node_load(struct rd_node *node, const struct hf__patience *pat
         return status;
     for (size_t i = 0; i < RD_SCRIPT_COUNT; i++) {
         if (replies[i]->type == RD_REPLY_ERROR && status == HF_OK)
-            status = rd_verdict_fail(replies[i]->text, NULL, node->pool.setup->url.shown, err);
+            status =
+                rd_verdict_fail(replies[i]->text, NULL, node->pool.setup->url.parts.shown, err);
         rd_reply_free(replies[i]);
     }
     return status;

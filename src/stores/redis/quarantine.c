@@ -39,7 +39,7 @@ enum hf_status rd_quarantine_fail(const struct rd_node *node, const struct rd_re
     (void)hf__format_duration(left, sizeof left, left_ms);
     if (reasons[i].tells_age)
         (void)hf__format_duration(age, sizeof age, rd_reply_number(rd_reply_at(answer, 5), 0));
-    (void)hf__fail_lock(err, HF_QUARANTINE, NULL, node->pool.setup->url.shown, ": %s%s%s%s%s",
+    (void)hf__fail_lock(err, HF_QUARANTINE, NULL, node->pool.setup->url.parts.shown, ": %s%s%s%s%s",
                         reasons[i].sentence, age, reasons[i].then, left, reasons[i].end);
     if (err != NULL)
         err->retry_after_ms = left_ms;
@@ -98,11 +98,11 @@ static enum hf_status judge(const struct rd_node *node, const struct rd_reply *r
                             int64_t *left_ms, struct hf_error *report)
 {
     if (reply->type == RD_REPLY_ERROR)
-        return rd_verdict_fail(reply->text, NULL, node->pool.setup->url.shown, report);
+        return rd_verdict_fail(reply->text, NULL, node->pool.setup->url.parts.shown, report);
     if (rd_reply_is(reply, "replica"))
-        return rd_verdict_fail("READONLY", NULL, node->pool.setup->url.shown, report);
+        return rd_verdict_fail("READONLY", NULL, node->pool.setup->url.parts.shown, report);
     if (rd_reply_is(reply, "new"))
-        return hf__fail_lock(report, HF_UNREACHABLE, NULL, node->pool.setup->url.shown,
+        return hf__fail_lock(report, HF_UNREACHABLE, NULL, node->pool.setup->url.parts.shown,
                              ": the server restarted or was promoted just now, which began "
                              "another quarantine; ask again");
     *left_ms = rd_reply_is(reply, "opened") ? rd_reply_number(rd_reply_at(reply, 1), 1) : 0;
@@ -179,9 +179,9 @@ enum hf_status rd_end_quarantine(struct hf_store_base *base, const char *label, 
     if (status != HF_OK)
         return status;
     if (e.left_ms == 0)
-        return hf__fail_lock(report, HF_INVALID, NULL, store->setup.url.shown,
+        return hf__fail_lock(report, HF_INVALID, NULL, store->setup.url.parts.shown,
                              " is open: there is no quarantine to end");
-    return hf__fail_lock(report, HF_OK, NULL, store->setup.url.shown,
+    return hf__fail_lock(report, HF_OK, NULL, store->setup.url.parts.shown,
                          " grants again; the quarantine had %s left",
                          hf__format_duration(left, sizeof left, e.left_ms));
 }

@@ -84,7 +84,7 @@ struct rd_answer {
 
 /* node.c */
 
-struct rd_node *rd_node_open(const struct rd_setup *setup, const struct rd_address *address);
+struct rd_node *rd_node_open(const struct rd_setup *setup, const struct hf__address *address);
 void rd_node_close(struct rd_node *node, bool forked); /* forked: as rd_pool_release */
 /* Loads the scripts: HF_OK, or what is in the way. */
 enum hf_status rd_node_load(struct rd_node *node, const struct hf__patience *patience,
@@ -98,7 +98,7 @@ enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct hf__
 /* The slot of a lock; 0 where there is no cluster and it does not matter. */
 unsigned rd_route_slot(const struct rd_store *store, const struct rd_keys *keys);
 /* The server at an address, made if need be; NULL: too many, or out of memory. */
-struct rd_node *rd_route_node(struct rd_store *store, const struct rd_address *address);
+struct rd_node *rd_route_node(struct rd_store *store, const struct hf__address *address);
 /* From now on, that server has the slot. */
 void rd_route_moved(struct rd_store *store, unsigned slot, struct rd_node *node);
 /* node turned out to be no master, or is gone: ask again next time. */
@@ -162,7 +162,7 @@ enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
 void rd_incarnation_meet_all(struct rd_store *store, const struct hf__patience *patience);
 /* What the server knows besides scripts, as far as it was asked. */
 struct rd_skills rd_incarnation_skills(struct rd_node *node);
-/* The same for one who waits elsewhere: writes the question, and takes its RD_MEETING_REPLIES in. */
+/* The same for one who waits elsewhere: writes the question, takes its RD_MEETING_REPLIES in. */
 enum { RD_MEETING_REPLIES = 3 };
 void rd_incarnation_ask(struct rd_node *node, struct rd_request *request);
 enum hf_status rd_incarnation_hear(struct rd_node *node, struct rd_reply *const *replies,
@@ -215,6 +215,8 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
                        const struct hf__patience *patience, struct rd_reply **reply,
                        struct hf_error *err);
 
+enum hf_status rd_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
+                           int64_t deadline_ns, struct hf_error *err);
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
                         struct hf_fence_mark *mark, struct hf_error *err);
 

@@ -13,12 +13,12 @@ static enum hf_status ask_sentinels(struct rd_store *store, const struct hf__pat
 static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
                                   const struct hf__patience *patience, struct hf_error *err);
 
-static struct rd_node *node_at(struct rd_store *store, const struct rd_address *address)
+static struct rd_node *node_at(struct rd_store *store, const struct hf__address *address)
 {
     struct rd_node *node;
 
     for (size_t i = 0; i < store->node_count; i++)
-        if (rd_address_equal(&store->nodes[i]->pool.address, address))
+        if (hf__address_equal(&store->nodes[i]->pool.address, address))
             return store->nodes[i];
     if (store->node_count == RD_NODES_MAX)
         return NULL;
@@ -28,7 +28,7 @@ static struct rd_node *node_at(struct rd_store *store, const struct rd_address *
     return node;
 }
 
-struct rd_node *rd_route_node(struct rd_store *store, const struct rd_address *address)
+struct rd_node *rd_route_node(struct rd_store *store, const struct hf__address *address)
 {
     struct rd_node *node;
 
@@ -170,7 +170,7 @@ static void take_share(struct rd_store *store, const struct rd_node *asked,
     const struct rd_reply *master = rd_reply_at(share, 2);
     const char *host = rd_reply_text(rd_reply_at(master, 0));
     int64_t port = rd_reply_number(rd_reply_at(master, 1), 0);
-    struct rd_address address = {.port = (unsigned)port};
+    struct hf__address address = {.port = (unsigned)port};
     struct rd_node *node;
 
     if (host[0] == '\0' || host[0] == '?')
@@ -304,8 +304,8 @@ static enum hf_status greet_sentinel(const struct rd_url *url, struct rd_conn *c
 }
 
 /* The master by the word of one sentinel. */
-static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_address *sentinel,
-                                   const struct hf__patience *patience, struct rd_address *out,
+static enum hf_status ask_sentinel(struct rd_store *store, const struct hf__address *sentinel,
+                                   const struct hf__patience *patience, struct hf__address *out,
                                    struct hf_error *err)
 {
     struct rd_reply *reply = NULL;
@@ -340,8 +340,8 @@ static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_addre
     } else {
         if (status == HF_UNKNOWN)
             status = HF_UNREACHABLE;
-        (void)hf__fail_lock(err, status, NULL, store->setup.url.shown, ": sentinel %.40s:%u: %.60s",
-                            sentinel->host, sentinel->port, why);
+        (void)hf__fail_lock(err, status, NULL, store->setup.url.parts.shown,
+                            ": sentinel %.40s:%u: %.60s", sentinel->host, sentinel->port, why);
     }
     rd_reply_free(reply);
     rd_conn_close(conn);
@@ -352,13 +352,13 @@ static enum hf_status ask_sentinels(struct rd_store *store, const struct hf__pat
                                     struct rd_node **out, struct hf_error *err)
 {
     enum hf_status status = HF_UNREACHABLE;
-    struct rd_address address = {0};
+    struct hf__address address = {0};
 
-    for (size_t i = 0; i < store->setup.url.address_count; i++) {
+    for (size_t i = 0; i < store->setup.url.parts.host_count; i++) {
         struct hf__patience brief =
             hf__patience_until(patience, hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS);
 
-        status = ask_sentinel(store, &store->setup.url.addresses[i], &brief, &address, err);
+        status = ask_sentinel(store, &store->setup.url.parts.hosts[i], &brief, &address, err);
         if (status == HF_CANCELLED)
             return status;
         if (status != HF_OK || address.host[0] == '\0' || address.port == 0)

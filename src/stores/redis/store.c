@@ -29,6 +29,7 @@ static const struct hf_store_ops ops = {
     .list = rd_list,
     .renew_many = rd_renew_many,
     .fence = rd_fence,
+    .identity = rd_identity,
     .open_readonly = store_open_readonly,
     .max_ttl_ms = store_max_ttl_ms,
     .end_quarantine = rd_end_quarantine,
@@ -84,7 +85,7 @@ static enum hf_status open_store(const struct hf_host *host, const char *url, bo
     store->setup.readonly = readonly;
     status = rd_setup_init(&store->setup, host, url, err);
     if (status == HF_OK && store->setup.url.kind == RD_DIRECT) {
-        store->master = rd_route_node(store, &store->setup.url.addresses[0]);
+        store->master = rd_route_node(store, &store->setup.url.parts.hosts[0]);
         if (store->master == NULL)
             status = hf__nomem(err);
     }

@@ -1,5 +1,5 @@
-/* wary.c - a store that opens, but not without a word: wary://hint. wary://leftover forgets to clear
- * what an earlier try of its own said. */
+/* wary.c - a store that opens, but not without a word: wary://hint. wary://leftover forgets to
+ * clear what an earlier try of its own said. */
 #include "tiny.h"
 
 static enum hf_status open_it(const struct hf_host *host, const char *url, int64_t deadline_ns,

@@ -185,7 +185,7 @@ static void give_up(struct attempt *a)
 static enum hf_status explain(struct attempt *a, struct hf_error *err)
 {
     const char *name = a->claim->name;
-    const char *shown = a->store->setup.url.shown;
+    const char *shown = a->store->setup.url.parts.shown;
     char time[32], left[64] = "";
 
     switch (a->vote.why) {
@@ -298,7 +298,7 @@ static bool waits_on(struct attempt *a, enum hf_status *status, struct hf_error 
         return false;
     if (hf__patience_pause(&patience, step.until_ns) != HF__WAITED_CANCELLED)
         return true;
-    *status = hf__fail_lock(err, HF_CANCELLED, a->claim->name, a->store->setup.url.shown,
+    *status = hf__fail_lock(err, HF_CANCELLED, a->claim->name, a->store->setup.url.parts.shown,
                             ": cancelled while waiting");
     return false;
 }

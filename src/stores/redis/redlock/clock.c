@@ -63,13 +63,13 @@ void rl_clocks_warn(struct rl_store *store)
     int64_t ahead_us = 0;
 
     for (unsigned i = 0; (i = find_off(store, i, &ahead_us)) < store->count; i++) {
-        const struct rd_address *address = &store->node[i].node->pool.address;
+        const struct hf__address *address = &store->node[i].node->pool.address;
         char apart[64];
 
         describe(apart, sizeof apart, ahead_us);
         store->base.host->log("store %s: the clock of node %s:%u is %s the others'; it has no "
                               "vote where clocks matter",
-                              store->setup.url.shown, address->host, address->port, apart);
+                              store->setup.url.parts.shown, address->host, address->port, apart);
     }
 }
 
@@ -83,7 +83,7 @@ enum hf_status rl_clocks_fail(struct rl_store *store, const char *lock, struct h
         off = 0; /* it has been set since */
     else
         describe(apart, sizeof apart, ahead_us);
-    return hf__fail_lock(err, HF_INVALID, lock, store->setup.url.shown,
+    return hf__fail_lock(err, HF_INVALID, lock, store->setup.url.parts.shown,
                          ": no majority of the nodes' clocks is within "
                          "max_ttl/3; that of %.40s:%u is %s others",
                          store->node[off].node->pool.address.host,

@@ -32,7 +32,7 @@ void rl_trouble_add(struct rl_troubles *troubles, const struct hf_error *err)
 const char *rl_without_store(const struct rl_store *store, const char *text)
 {
     static const char start[] = "store ";
-    const char *shown = store->setup.url.shown;
+    const char *shown = store->setup.url.parts.shown;
     size_t len = strlen(shown);
 
     if (strncmp(text, start, sizeof start - 1) == 0 &&
@@ -53,7 +53,7 @@ enum hf_status rl_too_few(const struct rl_store *store, const char *lock,
                           const struct rl_troubles *troubles, struct hf_error *err)
 {
     unsigned majority = hf__quorum_majority(store->count);
-    const char *shown = store->setup.url.shown;
+    const char *shown = store->setup.url.parts.shown;
 
     if (troubles->to_mend > store->count - majority)
         return rd_pass(err, &troubles->worst);

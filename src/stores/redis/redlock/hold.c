@@ -136,7 +136,7 @@ static void end_poll(struct poll_of_all *p)
 
 static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
 {
-    const char *shown = p->store->setup.url.shown;
+    const char *shown = p->store->setup.url.parts.shown;
     enum hf__quorum_action action = HF__QUORUM_WAIT;
     int64_t deadline_ns;
 

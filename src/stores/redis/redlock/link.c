@@ -151,12 +151,12 @@ bool rl_link_load(struct rl_link *link)
 static void build_greeting(const struct rd_url *url, struct rl_link *link,
                            struct rd_request *request)
 {
-    if (url->has_password || url->user[0] != '\0') {
-        if (url->user[0] != '\0')
-            rd_request_command(request,
-                               (const char *const[]){"AUTH", url->user, url->password, NULL});
+    if (url->parts.has_password || url->parts.user[0] != '\0') {
+        if (url->parts.user[0] != '\0')
+            rd_request_command(
+                request, (const char *const[]){"AUTH", url->parts.user, url->parts.password, NULL});
         else
-            rd_request_command(request, (const char *const[]){"AUTH", url->password, NULL});
+            rd_request_command(request, (const char *const[]){"AUTH", url->parts.password, NULL});
         link->expected++;
     }
     if (url->db != 0) {
@@ -199,7 +199,8 @@ static enum hf_status hear_greeting(const struct rd_node *node, const struct rl_
 {
     for (unsigned i = 0; i < count; i++) {
         if (link->replies[i]->type == RD_REPLY_ERROR)
-            return rd_greeting_refused(link->replies[i]->text, node->pool.setup->url.shown, err);
+            return rd_greeting_refused(link->replies[i]->text, node->pool.setup->url.parts.shown,
+                                       err);
     }
     return HF_OK;
 }

@@ -35,7 +35,7 @@ enum hf_status rl_node_vote(struct rl_store *store, unsigned index, char id[RD_I
 
 enum hf_status rl_node_alone(struct rl_store *store, unsigned index, struct hf_error *err)
 {
-    const struct rd_address *mine = &store->node[index].node->pool.address;
+    const struct hf__address *mine = &store->node[index].node->pool.address;
     char run_id[RL_RUN_ID_MAX];
 
     pthread_mutex_lock(&store->node[index].lock);
@@ -43,7 +43,7 @@ enum hf_status rl_node_alone(struct rl_store *store, unsigned index, struct hf_e
     pthread_mutex_unlock(&store->node[index].lock);
     for (unsigned i = 0; i < store->count && run_id[0] != '\0'; i++) {
         struct rl_node *other = &store->node[i];
-        const struct rd_address *its = &other->node->pool.address;
+        const struct hf__address *its = &other->node->pool.address;
         bool same;
 
         if (i == index)
@@ -52,7 +52,7 @@ enum hf_status rl_node_alone(struct rl_store *store, unsigned index, struct hf_e
         same = strcmp(other->run_id, run_id) == 0;
         pthread_mutex_unlock(&other->lock);
         if (same)
-            return hf__fail_lock(err, HF_INVALID, NULL, store->setup.url.shown,
+            return hf__fail_lock(err, HF_INVALID, NULL, store->setup.url.parts.shown,
                                  ": %.40s:%u and %.40s:%u are one server; a redlock needs "
                                  "independent ones",
                                  its->host, its->port, mine->host, mine->port);
@@ -70,7 +70,7 @@ static enum hf_status identify(struct rl_store *store, unsigned index,
                        rd_reply_number(rd_reply_at(replies[1], 1), 0);
 
     if (at == NULL)
-        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->setup.url.shown,
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->setup.url.parts.shown,
                              ": %.40s:%u does not tell its run_id", node->node->pool.address.host,
                              node->node->pool.address.port);
     pthread_mutex_lock(&node->lock);
@@ -110,11 +110,12 @@ static void set_verdict(struct rl_store *store, unsigned index, const struct hf_
 /* What is said of a server is said of this node: the store's name does not tell which. */
 static void name_node(const struct rl_store *store, unsigned index, struct hf_error *err)
 {
-    const struct rd_address *address = &store->node[index].node->pool.address;
+    const struct hf__address *address = &store->node[index].node->pool.address;
     struct hf_error said = *err;
 
-    (void)hf__fail_lock(err, said.code, NULL, store->setup.url.shown, ": node %.40s:%u: %.110s",
-                        address->host, address->port, rl_without_store(store, said.text));
+    (void)hf__fail_lock(err, said.code, NULL, store->setup.url.parts.shown,
+                        ": node %.40s:%u: %.110s", address->host, address->port,
+                        rl_without_store(store, said.text));
     err->retry_after_ms = said.retry_after_ms;
 }
 

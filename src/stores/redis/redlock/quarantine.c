@@ -82,7 +82,7 @@ enum hf_status rl_quarantine(struct hf_store_base *base, int64_t deadline_ns, st
         return hf__ok(err);
     if (q.votes + q.waiting < majority)
         return rl_too_few(q.store, NULL, &q.round.troubles, err);
-    (void)hf__fail_lock(err, HF_QUARANTINE, NULL, q.store->setup.url.shown,
+    (void)hf__fail_lock(err, HF_QUARANTINE, NULL, q.store->setup.url.parts.shown,
                         ": %u of %u nodes are new or have restarted, and may have forgotten "
                         "a lock; a majority grants in %s",
                         q.waiting, q.store->count,
@@ -149,7 +149,7 @@ static unsigned name_nodes(const struct ending *e, unsigned nodes, char *out, si
 
     out[0] = '\0';
     for (unsigned i = 0; i < e->store->count; i++) {
-        const struct rd_address *address = &e->store->node[i].node->pool.address;
+        const struct hf__address *address = &e->store->node[i].node->pool.address;
 
         if ((nodes & 1u << i) == 0)
             continue;
@@ -166,7 +166,7 @@ enum hf_status rl_end_quarantine(struct hf_store_base *base, const char *label, 
 {
     struct ending e = {.store = (struct rl_store *)base, .label = label, .reason = reason};
     int64_t end_ns = base->host->now_ns() + ANSWER_MS * HF__NS_PER_MS;
-    const char *shown = e.store->setup.url.shown;
+    const char *shown = e.store->setup.url.parts.shown;
     unsigned opened, answered;
     char names[120];
 

@@ -75,8 +75,8 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, bool readonl
  * met. The rest, with its text: HF_QUARANTINE with err->retry_after_ms, HF_INVALID and others. */
 enum hf_status rl_node_vote(struct rl_store *store, unsigned index, char id[RD_INCARNATION_LEN + 1],
                             struct hf_error *err);
-/* Takes in what it answered when it was met: the handshake's replies, INFO server, TIME. late: TIME is
- * no use any more. */
+/* Takes in what it answered when it was met: the handshake's replies, INFO server, TIME. late: TIME
+ * is no use any more. */
 void rl_node_met(struct rl_store *store, unsigned index, struct rd_reply *const *replies,
                  bool late);
 /* HF_INVALID: another node is the same server under another name, and would have two votes. */

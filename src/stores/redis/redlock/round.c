@@ -227,7 +227,7 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
         if (round->retry_after_ms == 0)
             round->retry_after_ms = 1; /* it has to be asked who it is: at once */
         if (text[0] != '\0') {
-            (void)rd_verdict_fail(text, lock, round->store->setup.url.shown, &err);
+            (void)rd_verdict_fail(text, lock, round->store->setup.url.parts.shown, &err);
             rl_trouble_add(&round->troubles, &err);
         }
         return HF__NO_QUARANTINE;
@@ -235,7 +235,7 @@ enum hf__quorum_no rl_round_error(struct rl_round *round, unsigned index, const 
     if (rd_reply_is(reply, "replica"))
         text = "READONLY";
     if (text[0] != '\0')
-        (void)rd_verdict_fail(text, lock, round->store->setup.url.shown, &err);
+        (void)rd_verdict_fail(text, lock, round->store->setup.url.parts.shown, &err);
     else
         (void)rd_nonsense(&round->store->setup.url, lock, &err);
     rl_trouble_add(&round->troubles, &err);

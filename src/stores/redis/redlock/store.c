@@ -38,17 +38,17 @@ static uint32_t max_ttl_ms(struct hf_store_base *base)
 
 static enum hf_status check_addresses(const struct rd_url *url, struct hf_error *err)
 {
-    if (url->address_count < HF__QUORUM_NODES_MIN || url->address_count > HF__QUORUM_NODES_MAX ||
-        url->address_count % 2 == 0)
-        return hf__fail_lock(err, HF_INVALID, NULL, url->shown,
-                             ": a redlock has an odd number of nodes, %d to %d; here are %zu",
-                             HF__QUORUM_NODES_MIN, HF__QUORUM_NODES_MAX, url->address_count);
-    for (size_t i = 0; i < url->address_count; i++)
+    if (url->parts.host_count < HF__QUORUM_NODES_MIN ||
+        url->parts.host_count > HF__QUORUM_NODES_MAX || url->parts.host_count % 2 == 0)
+        return hf__fail_lock(err, HF_INVALID, NULL, url->parts.shown,
+                             ": a redlock has an odd number of nodes, %d to %d; here are %u",
+                             HF__QUORUM_NODES_MIN, HF__QUORUM_NODES_MAX, url->parts.host_count);
+    for (size_t i = 0; i < url->parts.host_count; i++)
         for (size_t j = 0; j < i; j++)
-            if (rd_address_equal(&url->addresses[i], &url->addresses[j]))
-                return hf__fail_lock(err, HF_INVALID, NULL, url->shown,
-                                     ": %.60s:%u is listed twice", url->addresses[i].host,
-                                     url->addresses[i].port);
+            if (hf__address_equal(&url->parts.hosts[i], &url->parts.hosts[j]))
+                return hf__fail_lock(err, HF_INVALID, NULL, url->parts.shown,
+                                     ": %.60s:%u is listed twice", url->parts.hosts[i].host,
+                                     url->parts.hosts[i].port);
     return HF_OK;
 }
 
@@ -56,20 +56,20 @@ static enum hf_status check_addresses(const struct rd_url *url, struct hf_error 
  * and what is wrong besides. */
 static void shorten(struct rd_url *url)
 {
-    const struct rd_address *first = &url->addresses[0];
+    const struct hf__address *first = &url->parts.hosts[0];
 
-    (void)snprintf(url->shown, sizeof url->shown, "redlock://%.60s:%u,(%zu more)", first->host,
-                   first->port, url->address_count - 1);
+    (void)snprintf(url->parts.shown, sizeof url->parts.shown, "redlock://%.60s:%u,(%u more)",
+                   first->host, first->port, url->parts.host_count - 1);
 }
 
 static enum hf_status add_nodes(struct rl_store *store, struct hf_error *err)
 {
-    for (size_t i = 0; i < store->setup.url.address_count; i++) {
+    for (size_t i = 0; i < store->setup.url.parts.host_count; i++) {
         struct rl_node *node = &store->node[store->count];
 
         node->backoff = (struct hf__backoff){.first_ns = RETRY_MIN_MS * HF__NS_PER_MS,
                                              .most_ns = RETRY_MAX_MS * HF__NS_PER_MS};
-        node->node = rd_node_open(&store->setup, &store->setup.url.addresses[i]);
+        node->node = rd_node_open(&store->setup, &store->setup.url.parts.hosts[i]);
         if (node->node == NULL)
             return hf__nomem(err);
         if (pthread_mutex_init(&node->lock, NULL) != 0) {

@@ -37,19 +37,20 @@ static enum hf_status say(struct greeting *g, struct hf_error *err)
 static enum hf_status authenticate(struct greeting *g, struct hf_error *err)
 {
     const struct rd_url *url = &g->pool->setup->url;
-    const char *user = url->user[0] != '\0' ? url->user : "default";
+    const char *user = url->parts.user[0] != '\0' ? url->parts.user : "default";
     enum hf_status status;
 
-    rd_request_command(&g->request,
-                       (const char *const[]){"HELLO", "2", "AUTH", user, url->password, NULL});
+    rd_request_command(
+        &g->request, (const char *const[]){"HELLO", "2", "AUTH", user, url->parts.password, NULL});
     status = say(g, err);
     if (status != HF_OK || g->refused[0] == '\0' || rd_verdict(g->refused) == RD_NOAUTH)
         return status;
     /* A server before version 6, or a proxy: the older word for it. */
-    if (url->user[0] != '\0')
-        rd_request_command(&g->request, (const char *const[]){"AUTH", user, url->password, NULL});
+    if (url->parts.user[0] != '\0')
+        rd_request_command(&g->request,
+                           (const char *const[]){"AUTH", user, url->parts.password, NULL});
     else
-        rd_request_command(&g->request, (const char *const[]){"AUTH", url->password, NULL});
+        rd_request_command(&g->request, (const char *const[]){"AUTH", url->parts.password, NULL});
     return say(g, err);
 }
 
@@ -60,7 +61,7 @@ enum hf_status rd_greet(const struct rd_pool *pool, struct rd_conn *conn,
     struct greeting g = {.pool = pool, .conn = conn, .patience = patience};
     enum hf_status status = HF_OK;
 
-    if (url->has_password || url->user[0] != '\0')
+    if (url->parts.has_password || url->parts.user[0] != '\0')
         status = authenticate(&g, err);
     if (status == HF_OK && g.refused[0] == '\0' && url->db != 0) {
         rd_request_begin(&g.request, 2);
@@ -71,5 +72,5 @@ enum hf_status rd_greet(const struct rd_pool *pool, struct rd_conn *conn,
     rd_request_release(&g.request);
     if (status != HF_OK || g.refused[0] == '\0')
         return status;
-    return rd_greeting_refused(g.refused, url->shown, err);
+    return rd_greeting_refused(g.refused, url->parts.shown, err);
 }

@@ -13,7 +13,7 @@
 #define AWAKE_NS   150000 /* how long an answer is looked for awake                */
 #define ASLEEP_MAX 16     /* answers waited for asleep after one that came later   */
 
-struct rd_conn *rd_conn_begin(const struct rd_address *address, const struct rd_tls_config *tls)
+struct rd_conn *rd_conn_begin(const struct hf__address *address, const struct rd_tls_config *tls)
 {
     struct rd_conn *conn = calloc(1, sizeof *conn);
 
@@ -73,7 +73,7 @@ bool rd_conn_step(struct rd_conn *conn, enum hf_status *status)
     return true;
 }
 
-enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tls_config *tls,
+enum hf_status rd_conn_open(const struct hf__address *address, const struct rd_tls_config *tls,
                             const struct hf__patience *patience, struct rd_conn **out, char *why,
                             size_t why_size)
 {

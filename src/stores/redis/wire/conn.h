@@ -15,10 +15,10 @@ struct rd_conn {
     int64_t step_ns;      /* until it is connected: step again then at the latest */
     struct rd_dial *dial; /* until it is connected */
     const struct rd_tls_config *tls_config;
-    char host[RD_HOST_MAX]; /* whom TLS must find there */
-    bool shaking;           /* TLS is under way */
-    short wants;            /* what to poll for until the next step */
-    struct rd_tls *tls;     /* NULL: plain */
+    char host[HF__HOST_MAX]; /* whom TLS must find there */
+    bool shaking;            /* TLS is under way */
+    short wants;             /* what to poll for until the next step */
+    struct rd_tls *tls;      /* NULL: plain */
     struct rd_reader *reader;
     bool broken;
     bool late;       /* broken only because our patience ended: what is sent now may still arrive */
@@ -33,11 +33,11 @@ struct rd_conn {
 
 /* Connects and, with a config, shakes hands. HF_OK, HF_UNREACHABLE, HF_DENIED, HF_CANCELLED,
  * HF_NOMEM; on failure *why is filled in. */
-enum hf_status rd_conn_open(const struct rd_address *address, const struct rd_tls_config *tls,
+enum hf_status rd_conn_open(const struct hf__address *address, const struct rd_tls_config *tls,
                             const struct hf__patience *patience, struct rd_conn **out, char *why,
                             size_t why_size);
 /* The same in steps, none of which waits. NULL: out of memory. */
-struct rd_conn *rd_conn_begin(const struct rd_address *address, const struct rd_tls_config *tls);
+struct rd_conn *rd_conn_begin(const struct hf__address *address, const struct rd_tls_config *tls);
 /* False: under way; step again when fd has an event of wants, and at step_ns. True: over, with the
  * status that rd_conn_open would have; why tells. */
 bool rd_conn_step(struct rd_conn *conn, enum hf_status *status);

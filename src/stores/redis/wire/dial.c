@@ -25,14 +25,14 @@ enum { RACE_MAX = 4 }; /* addresses tried at once; the oldest makes room */
 /* A name lookup under way. Freed by whoever sees its end; one that cannot be called off is left to
  * the resolver's thread, which writes into it. */
 struct lookup {
-    char host[RD_HOST_MAX];
+    char host[HF__HOST_MAX];
     char port[8];
     struct addrinfo hints;
     struct gaicb request;
 };
 
 struct rd_dial {
-    struct rd_address address;
+    struct hf__address address;
     struct lookup *lookup;       /* NULL: not begun, or over                    */
     struct addrinfo *found, *at; /* what it found, and what is to be tried next */
     struct sockaddr_un local;
@@ -44,7 +44,7 @@ struct rd_dial {
     const char *why;
 };
 
-struct rd_dial *rd_dial_open(const struct rd_address *address)
+struct rd_dial *rd_dial_open(const struct hf__address *address)
 {
     struct rd_dial *dial = calloc(1, sizeof *dial);
 

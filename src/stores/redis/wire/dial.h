@@ -20,7 +20,7 @@ enum { RD_SLICE_MS = 20 };
 struct rd_dial;
 
 /* NULL: out of memory. */
-struct rd_dial *rd_dial_open(const struct rd_address *address);
+struct rd_dial *rd_dial_open(const struct hf__address *address);
 void rd_dial_close(struct rd_dial *dial); /* takes NULL */
 
 /* How it stands after a step. */

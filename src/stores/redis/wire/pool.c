@@ -14,7 +14,7 @@
 #define TRUST_NS       (10 * HF__NS_PER_MS) /* a connection used so lately is not checked again */
 
 bool rd_pool_init(struct rd_pool *pool, const struct rd_setup *setup,
-                  const struct rd_address *address)
+                  const struct hf__address *address)
 {
     *pool = (struct rd_pool){.address = *address,
                              .setup = setup,
@@ -42,8 +42,8 @@ enum hf_status rd_pool_fail(const struct rd_pool *pool, enum hf_status status, c
     if (status == HF_NOMEM)
         return hf__nomem(err);
     if (pool->address.host[0] == '/' || pool->setup->url.kind == RD_DIRECT)
-        return hf__fail_lock(err, status, NULL, pool->setup->url.shown, ": %s", why);
-    return hf__fail_lock(err, status, NULL, pool->setup->url.shown, ": server %.40s:%u: %s",
+        return hf__fail_lock(err, status, NULL, pool->setup->url.parts.shown, ": %s", why);
+    return hf__fail_lock(err, status, NULL, pool->setup->url.parts.shown, ": server %.40s:%u: %s",
                          pool->address.host, pool->address.port, why);
 }
 

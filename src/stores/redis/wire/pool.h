@@ -29,7 +29,7 @@ enum hf_status rd_setup_init(struct rd_setup *setup, const struct hf_host *host,
 void rd_setup_release(struct rd_setup *setup);
 
 struct rd_pool {
-    struct rd_address address;
+    struct hf__address address;
     const struct rd_setup *setup;
     pthread_mutex_t lock; /* for what follows */
     struct rd_conn *idle;
@@ -40,7 +40,7 @@ struct rd_pool {
 
 /* False: out of memory. */
 bool rd_pool_init(struct rd_pool *pool, const struct rd_setup *setup,
-                  const struct rd_address *address);
+                  const struct hf__address *address);
 /* forked: the connections belong to the parent process, nothing is said on them. */
 void rd_pool_release(struct rd_pool *pool, bool forked);
 /* A connection of one's own, from the pool or new; ends with rd_pool_give. urgent: a renewal or

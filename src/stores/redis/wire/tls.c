@@ -54,7 +54,7 @@ enum hf_status rd_tls_config_open(const struct rd_url *url, struct rd_tls_config
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_verify(config->context, url->verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
     if (!load_files(config->context, url, &what))
-        status = hf__fail_lock(err, HF_INVALID, NULL, url->shown, ": cannot use %s: %s", what,
+        status = hf__fail_lock(err, HF_INVALID, NULL, url->parts.shown, ": cannot use %s: %s", what,
                                openssl_reason());
 out:
     ERR_clear_error();
