@@ -207,8 +207,8 @@ HF_API uint32_t hf_store_max_ttl_ms(const struct hf_store *store);
 
 /* hf_store_identity - who the store is, as opposed to how its URL was typed: the cluster, database,
  * node or directory behind it. What fences remember as the issuer of their tokens. Changes when the
- * data it is kept in is lost; a copy of the engine's data has the same one. Blocks for a few seconds
- * at most; no other call waits for it.
+ * data it is kept in is lost; a copy of the engine's data has the same one. Blocks for a few
+ * seconds at most; no other call waits for it.
  *
  * HF_OK           out is a text of at most HF_IDENTITY_SIZE - 1 bytes
  * HF_UNSUPPORTED  the store cannot tell

@@ -17,9 +17,9 @@
  *
  * Tokens of different stores cannot be compared. So a mark remembers its issuer, the store that
  * issued the token, as a short text: hf_store_identity, or the store's url without its password
- * (one that has it loses it). A mark that names a url takes on the identity when both come. A token of another issuer is refused with HF_INVALID until someone decides, with
- * hf_fence_reset and a reason, that the old tokens are over. An issuer that is not said ("" or
- * NULL) fits every mark.
+ * (one that has it loses it). A mark that names a url takes on the identity when both come. A token
+ * of another issuer is refused with HF_INVALID until someone decides, with hf_fence_reset and a
+ * reason, that the old tokens are over. An issuer that is not said ("" or NULL) fits every mark.
  *
  * Every call may be used from several threads. None touches a lock or needs a lease.
  */

@@ -1,7 +1,7 @@
 /* spawn.c - clone3(2), which the C library has no function for.
  *
- * The child is a copy, as with fork(2). Borrowing the parent's memory instead would take a stack and
- * a few lines of assembly for each processor, and saves 3 % of a `holdfast run` of nothing. */
+ * The child is a copy, as with fork(2). Borrowing the parent's memory instead would take a stack
+ * and a few lines of assembly for each processor, and saves 3 % of a `holdfast run` of nothing. */
 #include "base/base.h"
 
 #include <linux/sched.h>

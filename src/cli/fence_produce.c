@@ -1,5 +1,6 @@
-/* fence_produce.c - `holdfast fence write FILE -- CMD`: publishes only what a command that succeeded
- * has printed. In a pipeline the reader cannot tell a producer that failed from one that is done. */
+/* fence_produce.c - `holdfast fence write FILE -- CMD`: publishes only what a command that
+ * succeeded has printed. In a pipeline the reader cannot tell a producer that failed from one that
+ * is done. */
 #include "cli/fence.h"
 
 #include <errno.h>

@@ -235,8 +235,8 @@ static enum hf_status open_sidecar(struct hf__fence_file *file, int *out, struct
     return status;
 }
 
-/* In a directory that a group may write, the group raises the mark, whatever the umask of the member
- * that came first. */
+/* In a directory that a group may write, the group raises the mark, whatever the umask of the
+ * member that came first. */
 static int share_with_group(struct hf__fence_file *file, int fd)
 {
     struct stat dir;

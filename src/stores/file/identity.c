@@ -1,5 +1,5 @@
-/* identity.c - who a directory is: a random text kept in it, which a reboot, a bind mount and another
- * path do not change. */
+/* identity.c - who a directory is: a random text kept in it, which a reboot, a bind mount and
+ * another path do not change. */
 #include "stores/file/internal.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* identity.c - who a PostgreSQL is: the cluster's system identifier, and the database in it. A standby
- * and a server that was promoted have the same. */
+/* identity.c - who a PostgreSQL is: the cluster's system identifier, and the database in it. A
+ * standby and a server that was promoted have the same. */
 #include "base/base.h"
 #include "stores/postgres/postgres.h"
 

@@ -1,5 +1,5 @@
-/* identity.c - who a Redis is: a random text kept beside the locks. It is lost with the data, and what
- * comes after that is another store. */
+/* identity.c - who a Redis is: a random text kept beside the locks. It is lost with the data, and
+ * what comes after that is another store. */
 #include "base/base.h"
 #include "stores/redis/redis.h"
 

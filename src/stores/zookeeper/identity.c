@@ -1,5 +1,5 @@
-/* identity.c - who a ZooKeeper is: the node that its locks live below, by when it was made. A second
- * ensemble would have to make one in the same transaction number and millisecond. */
+/* identity.c - who a ZooKeeper is: the node that its locks live below, by when it was made. A
+ * second ensemble would have to make one in the same transaction number and millisecond. */
 #include "base/base.h"
 #include "stores/zookeeper/zookeeper.h"
 
