@@ -19,8 +19,8 @@ enum hf_status ec_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE
         return status;
     cluster = ec_answer_cluster(answer.json);
     if (cluster[0] == '\0')
-        status =
-            hf__fail(err, HF_UNKNOWN, "store %.120s does not name its cluster", store->url.shown);
+        status = hf__fail_lock(err, HF_UNKNOWN, NULL, store->url.common.shown,
+                               ": it does not name its cluster");
     else
         (void)snprintf(out, HF_IDENTITY_SIZE, "id:etcd:%.40s:%016llx", cluster,
                        (unsigned long long)hf__hash64(store->url.prefix, strlen(store->url.prefix),

@@ -52,7 +52,7 @@ enum hf_status rd_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE
     if (status != HF_OK)
         return status;
     if (strlen(is) != sizeof is - 1)
-        return rd_nonsense(store, IDENTITY_KEY, err);
+        return rd_nonsense(&store->setup.url, IDENTITY_KEY, err);
     (void)snprintf(out, HF_IDENTITY_SIZE, "id:redis:%s", is);
     return hf__ok(err);
 }

@@ -10,7 +10,7 @@ enum hf_status zk_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE
                            int64_t deadline_ns, struct hf_error *err)
 {
     struct zk_store *store = (struct zk_store *)base;
-    const struct zk_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    const struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     const char *root = store->url.root[0] != '\0' ? store->url.root : "/";
     struct zk_request *get = zk_request_new();
     struct zk_session *session;
@@ -28,8 +28,8 @@ enum hf_status zk_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE
     if (rc == ZOK)
         rc = zk_request_wait(get, &patience);
     if (rc == ZNONODE || (rc == ZOK && get->stat.ctime == 0))
-        status =
-            hf__fail(err, HF_UNKNOWN, "store %.120s: no lock was taken here yet", store->url.shown);
+        status = hf__fail_lock(err, HF_UNKNOWN, NULL, store->url.common.shown,
+                               ": no lock was taken here yet");
     else if (rc != ZOK) /* a reading that found no answer has changed nothing */
         status = zk_verdict(store, NULL, rc == ZK_GIVEN_UP ? ZCONNECTIONLOSS : rc, err);
     else
