@@ -2,8 +2,8 @@
 # run.sh [NAME...] - the tests of a store or a fence against other versions of its server.
 #
 # Fetches the servers of tests/versions/servers (or those named), runs the conformance suite, the store's
-# own tests and the fence's against each, names what could not be had, and writes the table of
-# docs/versions.md: with all servers only, so that no row is lost.
+# own tests and the fence's against each, names what could not be had, and writes their rows of the table in
+# docs/versions.md.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-versions.XXXXXX") || exit 1
@@ -29,7 +29,7 @@ own_version() { # KIND : of this machine's server
     case $1 in
     redis) redis-server --version ;;
     etcd) etcd --version ;;
-    zookeeper) basename "$(readlink -f /usr/share/java/zookeeper.jar)" .jar ;;
+    zookeeper) dpkg-query -W -f '${Package} ${Version}\n' zookeeper ;;
     postgres) "$(find /usr/lib/postgresql/*/bin -maxdepth 0 | sort -V | tail -n 1)/postgres" --version ;;
     mariadb) mariadbd --version ;;
     esac
@@ -85,9 +85,13 @@ while read -r name suite kind packages; do
     fi
 done <"$work/servers"
 
+# A row of a server that was tested now takes the place of its old one.
 if [ $# -eq 0 ]; then
     { sed '/^| server/q' docs/versions.md && echo '|---|---|' && cat "$work/table"; } >"$work/page"
-    cp "$work/page" docs/versions.md
+else
+    awk -F ' [|] ' 'NR == FNR { new[$1] = $0; next } $1 in new { $0 = new[$1]; delete new[$1] } { print }
+        END { for (name in new) print new[name] }' "$work/table" docs/versions.md >"$work/page"
 fi
+cp "$work/page" docs/versions.md
 echo "$passed passed, $failed failed, $missing skipped"
 [ "$failed" -eq 0 ] && [ "$missing" -eq 0 ]
