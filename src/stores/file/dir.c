@@ -314,9 +314,19 @@ enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err)
 
 enum hf_status hf__dir_status(int error)
 {
-    /* ELOOP: a link where a file should be. */
-    return error == EACCES || error == EPERM || error == EROFS || error == ELOOP ? HF_DENIED
-                                                                                 : HF_UNREACHABLE;
+    static const struct {
+        int error;
+        enum hf_status status;
+    } known[] = {
+        {EACCES, HF_DENIED},   {EPERM, HF_DENIED},
+        {EROFS, HF_DENIED},    {ELOOP, HF_DENIED}, /* a link where a file should be */
+        {ENOTDIR, HF_INVALID}, {ENAMETOOLONG, HF_INVALID},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (known[i].error == error)
+            return known[i].status;
+    return HF_UNREACHABLE;
 }
 
 /* A name that nobody else uses, for what is not in place yet. */

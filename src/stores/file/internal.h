@@ -109,7 +109,8 @@ mode_t hf__dir_mode(const struct file_store *store);
 int hf__dir_create(struct file_store *store, const char *name);
 /* The same for a folder. */
 void hf__dir_make_folder(struct file_store *store, const char *name);
-/* What an errno means for the caller: HF_DENIED or HF_UNREACHABLE. */
+/* What an errno means for the caller: HF_DENIED, HF_INVALID (a path that leads nowhere, however
+ * long one waits) or HF_UNREACHABLE. */
 enum hf_status hf__dir_status(int error);
 /* Refuses files and FIFOs that others could have planted. */
 bool hf__dir_trusts(const struct file_store *store, const struct stat *st);

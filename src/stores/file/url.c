@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool param(const char *key, const char *value, void *data)
+static const char *const options[] = {"shared", NULL};
+
+static bool set_option(const char *key, const char *value, void *data)
 {
     bool *shared = data;
 
@@ -58,6 +60,7 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
                              struct hf_error *err)
 {
     const char *rest = hf__url_rest(url, "file");
+    char why[120];
     size_t len;
     char *path;
 
@@ -65,9 +68,10 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
         return hf__fail(err, HF_INVALID, "not a file: URL");
     len = strcspn(rest, "?");
     *shared_out = false;
-    if (rest[len] == '?' && !hf__url_params(rest + len + 1, param, shared_out))
-        return hf__fail(err, HF_INVALID,
-                        "the only parameter of file: is shared=group: write file:DIR?shared=group");
+    if (rest[len] == '?' && !hf__url_params(rest + len + 1, set_option, shared_out)) {
+        hf__url_blame(why, sizeof why, rest + len + 1, options, set_option, shared_out);
+        return hf__fail(err, HF_INVALID, "%s: write file:DIR or file:DIR?shared=group", why);
+    }
     if (strncmp(rest, "//", 2) == 0 && rest[2] == '/') {
         rest += 2; /* file:///dir is file:/dir */
         len -= 2;
