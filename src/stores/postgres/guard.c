@@ -13,13 +13,18 @@ static const struct pg_statement meet_statement = {
     "SELECT " PG_MEET_COLUMNS ", pg_catalog.pg_backend_pid() AS pid FROM holdfast.meet($1::bigint)",
     NULL, 0};
 
+static const struct pg_statement quarantine_statement = {
+    "SELECT " PG_MEET_COLUMNS
+    ", pg_catalog.pg_backend_pid() AS pid FROM holdfast.quarantine($1::bigint)",
+    NULL, 0};
+
 static const struct pg_statement open_statement = {
     "SELECT " PG_OPENED_COLUMNS ", pg_catalog.pg_backend_pid() AS pid FROM "
     "holdfast.end_quarantine($1::pg_catalog.text, $2::pg_catalog.bytea, $3::pg_catalog.bytea)",
     NULL, 0};
 
-static enum hf_status quarantine(const struct pg_store *store, const struct pg_met *met,
-                                 struct hf_error *err)
+static enum hf_status fail_closed(const struct pg_store *store, const struct pg_met *met,
+                                  struct hf_error *err)
 {
     static const char *const why[] = {
         [PG_WHY_PROMOTED] = "the server was promoted or restored",
@@ -66,7 +71,7 @@ static enum hf_status take_in(struct pg_store *store, const struct pg_met *met,
     if (met->verdict == PG_MAX_TTL)
         return disagree(store, met, err);
     if (met->verdict == PG_QUARANTINE)
-        return quarantine(store, met, err);
+        return fail_closed(store, met, err);
     pthread_mutex_lock(&store->lock);
     memcpy(store->id, met->id, sizeof store->id);
     pthread_mutex_unlock(&store->lock);
@@ -143,6 +148,40 @@ enum hf_status pg_guard_pass(struct pg_store *store, const struct pg_patience *p
     status = introduce(store, patience, &met, err);
     if (status == HF_OK)
         memcpy(id, met.id, sizeof met.id);
+    return status;
+}
+
+/* A schema that is not there, or that the next client to take a lock brings up to date, is left as
+ * it is: who only looks changes nothing. */
+enum hf_status pg_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err)
+{
+    struct pg_store *store = (struct pg_store *)base;
+    struct pg_params params = {0};
+    struct pg_call call = {.statement = &quarantine_statement,
+                           .params = &params,
+                           .patience = {.deadline_ns = deadline_ns, .cancel_fd = -1},
+                           .use = PG_USE_ACQUIRE,
+                           .only_looks = true};
+    struct pg_answer answer;
+    struct pg_met met;
+    enum hf_status status;
+
+    if (store->absent)
+        return hf__ok(err);
+    pg_params_number(&params, store->url.max_ttl_ms);
+    status = pg_call(store, &call, &answer, err);
+    if (pg_verdict_no_schema(answer.state))
+        return hf__fail(err, HF_UNSUPPORTED,
+                        "store %.120s: its schema is older than this client, which cannot tell "
+                        "whether it is in quarantine",
+                        store->url.shown);
+    if (status != HF_OK)
+        return status;
+    if (!pg_row_met(answer.rows, &met))
+        status = pg_nonsense(store, NULL, err);
+    else
+        status = met.verdict == PG_QUARANTINE ? fail_closed(store, &met, err) : hf__ok(err);
+    PQclear(answer.rows);
     return status;
 }
 

@@ -34,6 +34,7 @@ static const struct hf_store_ops ops = {
     .open_to_look = store_open_to_look,
     .max_ttl_ms = store_max_ttl_ms,
     .end_quarantine = pg_end_quarantine,
+    .quarantine = pg_quarantine,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

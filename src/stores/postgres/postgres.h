@@ -123,7 +123,8 @@ int64_t pg_left_ms(const struct pg_store *store, int64_t deadline_ns);
  * clients disagree about max_ttl. */
 enum hf_status pg_guard_pass(struct pg_store *store, const struct pg_patience *patience,
                              char id[PG_ID_SIZE], struct hf_error *err);
-/* A slot of the table. */
+/* Slots of the table. */
+enum hf_status pg_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err);
 enum hf_status pg_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,
                                  int64_t deadline_ns, struct hf_error *report);
 /* The incarnation if it is known and grants, else "". */

@@ -1,5 +1,5 @@
 -- Version 3: why the server grants nothing yet, and who opened it before its time. Version 2 was an
--- earlier set of the functions, which versions 4 and 5 replace.
+-- earlier set of the functions, which versions 5 and 6 replace, as was version 4.
 
 ALTER TABLE holdfast.met ADD COLUMN why text NOT NULL DEFAULT '';
 
