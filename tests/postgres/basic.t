@@ -82,7 +82,7 @@ is "$?" 0 'and is released by its owner'
 
 # max_ttl
 ask c1 acquire 1 long 70000 0
-like "$answer" 'HF_INVALID*above the store*max_ttl of 1m00s*' 'a ttl above max_ttl'
+like "$answer" 'HF_INVALID*a ttl of 1m10s is longer than the store grants*' 'a ttl above max_ttl'
 client odd "$(url a '?max_ttl=5m')"
 like "$answer" 'HF_INVALID*agreed on max_ttl=60s and you ask for max_ttl=300s*' 'all clients need the same max_ttl'
 
@@ -123,9 +123,15 @@ is "$answer" ok 'a schema of version 2 is migrated'
 is "$(sql a 'SELECT version FROM holdfast.version')" 6 'to ours'
 ask m acquire 1 kept 20000 0
 is "$(token)" 4000000000000000001 'and its tokens go on'
-sql a 'UPDATE holdfast.version SET version = 6'
+sql a 'UPDATE holdfast.version SET version = 5' 'DROP FUNCTION holdfast.quarantine' \
+    'CREATE OR REPLACE FUNCTION holdfast.grants(p_id text, p_ttl_ms integer) RETURNS boolean
+        LANGUAGE sql AS $$ SELECT false $$'
+client five "$(url a)"
+ask five acquire 1 five 20000 0
+like "$answer" 'ok *' 'a schema of version 5 gets the functions of version 6'
+sql a 'UPDATE holdfast.version SET version = 7'
 client n "$(url a)"
-like "$answer" 'HF_UNSUPPORTED*version 6*upgrade holdfast*' 'a schema of a newer client is refused'
+like "$answer" 'HF_UNSUPPORTED*version 7*upgrade holdfast*' 'a schema of a newer client is refused'
 ask m release 1
 is "$answer" ok 'who is in already may still release'
 done_testing

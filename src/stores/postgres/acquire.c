@@ -17,8 +17,8 @@ static const struct pg_statement leave_statement = {
     "$4::integer), pg_catalog.pg_backend_pid() AS pid",
     NULL, 0};
 
-#define UNREACHABLE_MS 200  /* between two tries to reach a server, with a place in line */
-#define PLACE_MS       3000 /* how long a place in line outlives the last look; see acquire  */
+#define UNREACHABLE_MS 200  /* between two tries to reach a server, while we are queued */
+#define QUEUED_MS      3000 /* how long the queue keeps us after a request; see holdfast.acquire */
 #define LEAVE_MS       1000 /* what leaving the queue may cost                        */
 #define TRIES_MAX      8    /* of asking a server that turns out to be a new incarnation */
 
@@ -26,12 +26,12 @@ struct attempt {
     struct pg_store *store;
     const struct hf_claim *claim;
     unsigned char owner[HF_OWNER_LEN / 2];
-    int64_t budget_ns;      /* what a single request may take                       */
-    struct pg_conn *ear;    /* where we are woken; NULL: we look every second       */
-    bool deaf;              /* there was no ear to be had                           */
-    bool known;             /* the server may know of us, and has to be told to forget */
-    int64_t place_until_ns; /* so long the place in line is ours without another look; 0: none */
-    int64_t look_ms;        /* when to look again                                   */
+    int64_t budget_ns;        /* what a single request may take                       */
+    struct pg_conn *listener; /* where we are woken; NULL: we ask every second        */
+    bool polls;               /* there was no listener to be had                      */
+    bool known;               /* the server may know of us, and has to be told to forget */
+    int64_t queued_until_ns;  /* the queue keeps us so long without another request; 0: not in it */
+    int64_t retry_ms;         /* when to ask again                                    */
 };
 
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err);
@@ -68,7 +68,7 @@ enum hf_status pg_acquire(struct hf_store_base *base, const struct hf_claim *cla
         atomic_fetch_add(&store->holds, 1);
     else if (a.known)
         leave(&a);
-    pg_ear_give(store, a.ear);
+    pg_listener_give(store, a.listener);
     return status == HF_OK ? hf__ok(err) : status;
 }
 
@@ -99,7 +99,7 @@ static void build(const struct attempt *a, const char *id, const struct pg_patie
     pg_params_bytes(params, label, strlen(label));
     pg_params_text(params, claim->detached ? "t" : "f");
     pg_params_text(params, id);
-    pg_params_text(params, !waits(a) ? NULL : a->ear != NULL ? a->ear->channel : "");
+    pg_params_text(params, !waits(a) ? NULL : a->listener != NULL ? a->listener->channel : "");
     pg_params_number(params, pg_left_ms(a->store, patience->deadline_ns));
 }
 
@@ -110,15 +110,16 @@ static enum hf_status busy(struct attempt *a, const struct pg_acquired *said, st
     const char *shown = a->store->url.shown;
     char left[32];
 
-    a->look_ms = said->look_ms;
+    a->retry_ms = said->retry_ms;
     if (!said->held)
-        return hf__fail(err, HF_BUSY,
-                        "lock \"%.60s\" in store %.80s is just being handed to the next in line",
-                        name, shown);
+        return hf__fail(
+            err, HF_BUSY,
+            "lock \"%.60s\" in store %.80s is just being handed to the next in the queue", name,
+            shown);
     (void)hf__format_duration(left, sizeof left, said->left_ms);
     return hf__fail(err, HF_BUSY,
-                    "lock \"%.60s\" in store %.60s is held by %.60s (token %llu), for %s yet", name,
-                    shown, said->label, (unsigned long long)said->token, left);
+                    "lock \"%.60s\" in store %.60s is held by %.60s (token %llu), for another %s",
+                    name, shown, said->label, (unsigned long long)said->token, left);
 }
 
 /* What the server answered. HF_OK with no token: the incarnation was another one, ask anew. */
@@ -138,10 +139,10 @@ static enum hf_status judge(struct attempt *a, const struct pg_answer *answer, c
         break;
     case PG_BUSY:
         a->known = waits(a);
-        a->place_until_ns = answer->sent_at_ns + PLACE_MS * HF__NS_PER_MS;
+        a->queued_until_ns = answer->sent_at_ns + QUEUED_MS * HF__NS_PER_MS;
         return busy(a, &said, err);
     case PG_NEW:
-        pg_guard_forget(a->store, id);
+        pg_incarnation_forget(a->store, id);
         break;
     }
     return HF_OK;
@@ -151,7 +152,7 @@ static enum hf_status judge(struct attempt *a, const struct pg_answer *answer, c
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
     struct pg_patience patience = request_patience(a);
-    bool on_ear = a->ear != NULL && a->store->url.listen != PG_LISTEN_URL;
+    bool on_listener = a->listener != NULL && a->store->url.listen != PG_LISTEN_URL;
 
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         struct pg_params params = {0};
@@ -161,12 +162,12 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
                                .params = &params,
                                .patience = patience,
                                .use = PG_USE_ACQUIRE,
-                               .conn = on_ear ? a->ear : NULL,
+                               .conn = on_listener ? a->listener : NULL,
                                .undo_statement = &leave_statement,
                                .undo = &undo};
         struct pg_answer answer;
         char id[PG_ID_SIZE];
-        enum hf_status status = pg_guard_pass(a->store, &patience, id, err);
+        enum hf_status status = pg_incarnation_meet(a->store, &patience, id, err);
 
         if (status != HF_OK)
             return status;
@@ -201,16 +202,16 @@ static enum hf_status sleep_ms(struct attempt *a, int64_t ms, bool listening, st
     struct pg_patience pause = {.cancel_fd = a->claim->cancel_fd};
 
     pause.deadline_ns = until_ns < a->claim->wait_until_ns ? until_ns : a->claim->wait_until_ns;
-    if (listening && a->ear != NULL) {
-        switch ((int)pg_conn_listen(a->ear, &pause)) {
+    if (listening && a->listener != NULL) {
+        switch ((int)pg_conn_listen(a->listener, &pause)) {
         case HF_CANCELLED:
             return cancelled(a, err);
         case HF_OK:
             a->store->base.host->log("postgres: woken for lock \"%s\"", a->claim->name);
             return HF_OK;
         case HF_UNREACHABLE:
-            pg_ear_give(a->store, a->ear);
-            a->ear = NULL;
+            pg_listener_give(a->store, a->listener);
+            a->listener = NULL;
             return HF_OK;
         default:
             return HF_OK;
@@ -219,23 +220,23 @@ static enum hf_status sleep_ms(struct attempt *a, int64_t ms, bool listening, st
     return pg_wait(-1, 0, &pause) == PG_WAIT_CANCELLED ? cancelled(a, err) : HF_OK;
 }
 
-/* Queued. The first time, an ear is sought and the lock looked at once more: what was handed over
- * before we listened, nobody tells us. */
+/* Queued. The first time, a listener is sought and the lock asked for once more: what was handed
+ * over before we listened, nobody tells us. */
 static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
 {
-    if (a->ear == NULL && !a->deaf) {
+    if (a->listener == NULL && !a->polls) {
         struct pg_patience patience = request_patience(a);
 
-        a->ear = pg_ear_take(a->store, &patience);
-        a->deaf = a->ear == NULL;
-        if (a->ear != NULL)
+        a->listener = pg_listener_take(a->store, &patience);
+        a->polls = a->listener == NULL;
+        if (a->listener != NULL)
             return HF_OK;
     }
-    return sleep_ms(a, a->look_ms, true, err);
+    return sleep_ms(a, a->retry_ms, true, err);
 }
 
 /* After a try that did not get the lock: HF_OK to try again, else what to return. A server that
- * cannot be reached is tried again here only as long as our place in line is worth it; after that,
+ * cannot be reached is tried again here only as long as the queue keeps us; after that,
  * and in a quarantine, whoever waits begins anew. */
 static enum hf_status pause_after(struct attempt *a, enum hf_status status, struct hf_error *err)
 {
@@ -245,16 +246,16 @@ static enum hf_status pause_after(struct attempt *a, enum hf_status status, stru
 
     if (now_ns >= a->claim->wait_until_ns)
         return status;
-    if (a->ear != NULL && a->ear->broken) {
-        pg_ear_give(a->store, a->ear);
-        a->ear = NULL;
+    if (a->listener != NULL && a->listener->broken) {
+        pg_listener_give(a->store, a->listener);
+        a->listener = NULL;
     }
     switch ((int)status) {
     case HF_BUSY:
         next = sleep_in_queue(a, &own);
         break;
     case HF_UNREACHABLE:
-        if (now_ns >= a->place_until_ns)
+        if (now_ns >= a->queued_until_ns)
             return status;
         next = sleep_ms(a, UNREACHABLE_MS, false, &own);
         break;
@@ -284,7 +285,7 @@ static void leave(struct attempt *a)
     if (limit_ns < call.patience.deadline_ns)
         call.patience.deadline_ns = limit_ns;
     call.patience.cancel_fd = -1;
-    pg_guard_known(a->store, id);
+    pg_incarnation_known(a->store, id);
     build_leave(a, id, &params);
     build_leave(a, "", &quiet);
     if (pg_call(a->store, &call, &answer, NULL) == HF_OK)

@@ -161,7 +161,7 @@ static enum hf_status connect_new(struct pg_pool *pool, const struct pg_patience
     case PG_LOST:
         break;
     }
-    status = pg_verdict_fail(outcome.state, outcome.why, NULL, pool->shown, &failed);
+    status = pg_error_fail(outcome.state, outcome.why, NULL, pool->shown, &failed);
     note_outcome(pool, &failed);
     if (err != NULL)
         *err = failed;

@@ -29,7 +29,7 @@ static enum hf_status fail(const struct pg_outcome *outcome, const char *shown,
             "store once",
             shown, outcome->why);
     if (outcome->fate == PG_REFUSED)
-        return pg_verdict_fail(outcome->state, outcome->why, NULL, shown, err);
+        return pg_error_fail(outcome->state, outcome->why, NULL, shown, err);
     return hf__fail(err, HF_UNREACHABLE, "store %.100s: the schema could not be made: %s", shown,
                     outcome->why);
 }

@@ -11,9 +11,9 @@
 
 static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
                                  struct hf_store_base **out, struct hf_error *err);
-static enum hf_status store_open_to_look(const struct hf_host *host, const char *url,
-                                         int64_t deadline_ns, struct hf_store_base **out,
-                                         struct hf_error *err);
+static enum hf_status store_open_readonly(const struct hf_host *host, const char *url,
+                                          int64_t deadline_ns, struct hf_store_base **out,
+                                          struct hf_error *err);
 static void store_close(struct hf_store_base *base, bool forked);
 static uint32_t store_max_ttl_ms(struct hf_store_base *base);
 
@@ -31,7 +31,7 @@ static const struct hf_store_ops ops = {
     .release = pg_release,
     .list = pg_list,
     .renew_many = pg_renew_many,
-    .open_to_look = store_open_to_look,
+    .open_to_look = store_open_readonly,
     .max_ttl_ms = store_max_ttl_ms,
     .end_quarantine = pg_end_quarantine,
     .quarantine = pg_quarantine,
@@ -62,8 +62,8 @@ static void sweep(struct pg_store *store, const struct pg_patience *patience)
 
 /* Meets the server, so that a wrong password is told now and the first acquire is one round trip.
  * One in quarantine is open all the same: renewals, releases and listings go on. */
-static enum hf_status meet(struct pg_store *store, bool to_look, const struct pg_patience *patience,
-                           struct hf_error *err)
+static enum hf_status meet(struct pg_store *store, bool readonly,
+                           const struct pg_patience *patience, struct hf_error *err)
 {
     struct pg_conn *conn;
     char id[PG_ID_SIZE];
@@ -74,23 +74,23 @@ static enum hf_status meet(struct pg_store *store, bool to_look, const struct pg
     if (status != HF_OK)
         return status;
     version = PQserverVersion(conn->link);
-    if (to_look)
+    if (readonly)
         status = pg_schema_exists(conn, patience, store->url.shown, &there, err);
     pg_pool_give(&store->main, conn);
     if (version < SERVER_MIN)
         return hf__fail(err, HF_UNSUPPORTED, "store %.150s: needs PostgreSQL %d or later",
                         store->url.shown, SERVER_MIN / 10000);
-    if (to_look) {
+    if (readonly) {
         store->absent = !there;
         return status;
     }
-    status = pg_guard_pass(store, patience, id, err);
+    status = pg_incarnation_meet(store, patience, id, err);
     if (status == HF_OK)
         sweep(store, patience);
     return status == HF_QUARANTINE ? hf__ok(err) : status;
 }
 
-static enum hf_status open_store(const struct hf_host *host, const char *url, bool to_look,
+static enum hf_status open_store(const struct hf_host *host, const char *url, bool readonly,
                                  int64_t deadline_ns, struct hf_store_base **out,
                                  struct hf_error *err)
 {
@@ -108,7 +108,7 @@ static enum hf_status open_store(const struct hf_host *host, const char *url, bo
     pg_pool_init(&store->listen, host, store->url.listen_uri, store->url.shown);
     status = pg_url_parse(url, &store->url, err);
     if (status == HF_OK)
-        status = meet(store, to_look, &patience, err);
+        status = meet(store, readonly, &patience, err);
     if (status != HF_OK) {
         store_close(&store->base, false);
         return status;
@@ -123,9 +123,9 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
     return open_store(host, url, false, deadline_ns, out, err);
 }
 
-static enum hf_status store_open_to_look(const struct hf_host *host, const char *url,
-                                         int64_t deadline_ns, struct hf_store_base **out,
-                                         struct hf_error *err)
+static enum hf_status store_open_readonly(const struct hf_host *host, const char *url,
+                                          int64_t deadline_ns, struct hf_store_base **out,
+                                          struct hf_error *err)
 {
     return open_store(host, url, true, deadline_ns, out, err);
 }

@@ -1,4 +1,4 @@
-/* ear.c - connections on which waiters are woken.
+/* listener.c - connections on which waiters are woken.
  *
  * A connection listens on a channel of its own, drawn at random when it is first used so and kept
  * as long as it lives: the waiter's row names it, and a release notifies nobody else. */
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct pg_pool *ear_pool(struct pg_store *store)
+static struct pg_pool *listener_pool(struct pg_store *store)
 {
     return store->url.listen == PG_LISTEN_URL ? &store->listen : &store->main;
 }
@@ -26,7 +26,7 @@ static bool is_direct(struct pg_store *store, struct pg_conn *conn,
         PQclear(outcome.rows);
     }
     if (conn->route == PG_ROUTE_POOLED)
-        store->base.host->log("postgres: a pooler is in between: waiting looks every second");
+        store->base.host->log("postgres: a pooler is in between: waiters ask every second");
     return conn->route == PG_ROUTE_DIRECT;
 }
 
@@ -57,29 +57,29 @@ static bool listens(struct pg_store *store, struct pg_conn *conn,
     return true;
 }
 
-struct pg_conn *pg_ear_take(struct pg_store *store, const struct pg_patience *patience)
+struct pg_conn *pg_listener_take(struct pg_store *store, const struct pg_patience *patience)
 {
-    struct pg_pool *pool = ear_pool(store);
+    struct pg_pool *pool = listener_pool(store);
     struct pg_conn *conn;
 
     if (store->url.listen == PG_LISTEN_OFF)
         return NULL;
-    if (atomic_fetch_add(&store->ears, 1) >= PG_EARS_MAX ||
-        pg_pool_take(pool, PG_USE_EAR, atomic_load(&store->holds) > 0, patience, &conn, NULL) !=
-            HF_OK) {
-        atomic_fetch_sub(&store->ears, 1);
+    if (atomic_fetch_add(&store->listeners, 1) >= PG_LISTENERS_MAX ||
+        pg_pool_take(pool, PG_USE_LISTENER, atomic_load(&store->holds) > 0, patience, &conn,
+                     NULL) != HF_OK) {
+        atomic_fetch_sub(&store->listeners, 1);
         return NULL;
     }
     if (listens(store, conn, patience))
         return conn;
-    pg_ear_give(store, conn);
+    pg_listener_give(store, conn);
     return NULL;
 }
 
-void pg_ear_give(struct pg_store *store, struct pg_conn *ear)
+void pg_listener_give(struct pg_store *store, struct pg_conn *listener)
 {
-    if (ear == NULL)
+    if (listener == NULL)
         return;
-    pg_pool_give(ear_pool(store), ear);
-    atomic_fetch_sub(&store->ears, 1);
+    pg_pool_give(listener_pool(store), listener);
+    atomic_fetch_sub(&store->listeners, 1);
 }

@@ -100,7 +100,7 @@ static enum hf_status take_in(const struct pg_store *store, const struct pg_answ
     if (!pg_row_kept_many(answer->rows, row, &grant->loss, &locked))
         return pg_nonsense(store, claim->name, err);
     if (locked)
-        return pg_verdict_fail(PG_STATE_ROW_LOCKED, "", claim->name, store->url.shown, err);
+        return pg_error_fail(PG_STATE_ROW_LOCKED, "", claim->name, store->url.shown, err);
     return grant->loss == HF_LOSS_NONE ? HF_OK : pg_lost(store, claim->name, grant->loss, err);
 }
 
