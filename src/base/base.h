@@ -19,7 +19,14 @@ enum hf_status hf__fail(struct hf_error *err, enum hf_status code, const char *f
     __attribute__((format(printf, 3, 4)));
 enum hf_status hf__vfail(struct hf_error *err, enum hf_status code, const char *format,
                          va_list args) __attribute__((format(printf, 3, 0)));
-/* Out of memory, said about `what`. */
+/* The same about a lock: `lock "NAME" in store SHOWN`, and right behind it what the format says, so
+ * it begins with ": " or with " is held by ...". Without a lock (NULL or "") it is `store SHOWN`.
+ * shown is the store's URL without its password. What the format says is never cut to make room for
+ * long names and URLs: those are. */
+enum hf_status hf__fail_lock(struct hf_error *err, enum hf_status code, const char *lock,
+                             const char *shown, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* Out of memory. */
 enum hf_status hf__nomem(struct hf_error *err);
 /* Clears *err (if not NULL) and returns HF_OK. */
 enum hf_status hf__ok(struct hf_error *err);

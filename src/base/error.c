@@ -25,6 +25,46 @@ enum hf_status hf__fail(struct hf_error *err, enum hf_status code, const char *f
     return code;
 }
 
+/* The room that a lock's name and a store's URL share: each has a half, and what the other leaves of
+ * its own. */
+static void share(size_t room, size_t *a, size_t *b)
+{
+    size_t half = room / 2;
+
+    if (*a + *b <= room)
+        return;
+    if (*a < half)
+        *b = room - *a;
+    else if (*b < half)
+        *a = room - *b;
+    else
+        *a = *b = half;
+}
+
+enum hf_status hf__fail_lock(struct hf_error *err, enum hf_status code, const char *lock,
+                             const char *shown, const char *format, ...)
+{
+    char what[HF_ERROR_TEXT_SIZE];
+    char name[HF_ERROR_TEXT_SIZE];
+    char store[HF_ERROR_TEXT_SIZE];
+    bool named = lock != NULL && lock[0] != '\0';
+    size_t name_len = named ? strlen(lock) : 0;
+    size_t store_len = strlen(shown);
+    size_t taken;
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    taken = strlen(what) + strlen(named ? "lock \"\" in store " : "store ");
+    share(taken < sizeof what ? sizeof what - 1 - taken : 0, &name_len, &store_len);
+    hf__copy_printable(name, name_len + 1, named ? lock : "");
+    hf__copy_printable(store, store_len + 1, shown);
+    if (named)
+        return hf__fail(err, code, "lock \"%s\" in store %s%s", name, store, what);
+    return hf__fail(err, code, "store %s%s", store, what);
+}
+
 enum hf_status hf__nomem(struct hf_error *err)
 {
     return hf__fail(err, HF_NOMEM, "out of memory");

@@ -79,14 +79,13 @@ static enum hf_status ask_patiently(struct hf_lease *lease,
         if (status == HF_OK)
             return HF_OK;
         if (err->code != status) /* a store that found no words */
-            (void)hf__fail(err, status, "lock \"%.60s\" in store %.120s: %s", lease->name,
-                           lease->store->url, hf_status_text(status));
+            (void)hf__fail_lock(err, status, lease->name, lease->store->url, ": %s",
+                                hf_status_text(status));
         answer = status;
         if (!hf__wait_go_on(&wait, &waiting, asked_ns, &status, err))
-            return status == answer
-                       ? status
-                       : hf__fail(err, status, "lock \"%.60s\" in store %.120s: %s while waiting",
-                                  lease->name, lease->store->url, hf_status_text(status));
+            return status == answer ? status
+                                    : hf__fail_lock(err, status, lease->name, lease->store->url,
+                                                    ": %s while waiting", hf_status_text(status));
         begin_anew(lease, answer == HF_UNKNOWN);
     }
 }
@@ -169,14 +168,12 @@ static enum hf_status check_options(struct hf_store *store, const char *name,
             out->ttl_ms = HF_TTL_DEFAULT_MS;
     }
     if (out->ttl_ms < HF_TTL_MIN_MS || out->ttl_ms > HF_TTL_MAX_MS)
-        return hf__fail(err, HF_INVALID,
-                        "lock \"%.60s\": a ttl is at least %d ms and at most a day", name,
-                        HF_TTL_MIN_MS);
+        return hf__bad_ttl(store, name, err);
     if (out->ttl_ms > hf_store_max_ttl_ms(store))
         return hf__ttl_too_long(store, name, out->ttl_ms, err);
     if (out->detached && (store->base->ops->features & HF_FEATURE_DETACHED) == 0)
-        return hf__fail(err, HF_UNSUPPORTED, "lock \"%.60s\": store %.120s has no detached leases",
-                        name, store->url);
+        return hf__fail_lock(err, HF_UNSUPPORTED, name, store->url,
+                             ": this store has no detached leases");
     return HF_OK;
 }
 
@@ -213,13 +210,10 @@ static enum hf_status grant_lease(struct hf_lease *lease, const struct hf_claim 
     undo = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
     (void)store->base->ops->release(store->base, &undo, NULL);
     if (lease->core.state == HF__LEASE_HELD)
-        return hf__fail(err, HF_CORRUPT,
-                        "lock \"%.60s\": store %.120s granted a token out of range", lease->name,
-                        store->url);
-    return hf__fail(
-        err, HF_UNKNOWN,
-        "lock \"%.60s\": store %.120s granted it, but the answer came after the deadline",
-        lease->name, store->url);
+        return hf__fail_lock(err, HF_CORRUPT, lease->name, store->url,
+                             " was granted with a token out of range");
+    return hf__fail_lock(err, HF_UNKNOWN, lease->name, store->url,
+                         " was granted, but the answer came after the deadline");
 }
 
 enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *owner, uint64_t token,
@@ -235,9 +229,8 @@ enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *ow
     if (name == NULL || !hf__name_valid(name))
         return bad_name(err);
     if (owner == NULL || !hf__hex_decode(raw, sizeof raw, owner) || token == 0 || token > INT64_MAX)
-        return hf__fail(err, HF_INVALID,
-                        "lock \"%.60s\": an owner is %d hex digits, a token is not 0", name,
-                        HF_OWNER_LEN);
+        return hf__fail_lock(err, HF_INVALID, name, store->url,
+                             ": an owner is %d hex digits, a token is not 0", HF_OWNER_LEN);
     if ((status = hf__store_begin_use(store, err)) != HF_OK)
         return status;
     lease = hf__lease_new(store, name);
@@ -259,8 +252,7 @@ enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *ow
             grant.ttl_ms = HF_TTL_MIN_MS;
         hf__lease_adopted(&lease->core, grant.sent_at_ns, grant.ttl_ms, grant.remaining_ms);
         if (!hf__lease_tick(&lease->core, hf__now_ns()))
-            status = hf__fail(err, HF_LOST, "lock \"%.60s\" in store %.120s: the lease has expired",
-                              name, store->url);
+            status = hf__fail_lock(err, HF_LOST, name, store->url, ": the lease has expired");
     }
     if (status != HF_OK) {
         hf__lease_discard(lease);

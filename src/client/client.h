@@ -112,6 +112,8 @@ void hf__store_unref(struct hf_store *store);
 /* HF_INVALID: a ttl above hf_store_max_ttl_ms. */
 enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, uint32_t ttl_ms,
                                 struct hf_error *err);
+/* HF_INVALID: a ttl that is none. */
+enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err);
 
 /* lease.c: the parts of a lease's life that acquire.c and keeper.c share. */
 

@@ -44,10 +44,8 @@ enum hf_status hf_fence_key(struct hf_store *store, const struct hf_fence_reques
     if (status != HF_OK)
         return status;
     if (HF__SLOT(ops, fence) == NULL)
-        return hf__fail(
-            err, HF_UNSUPPORTED,
-            "store %.120s holds locks only: fence a file, a table or a Redis key instead",
-            store->url);
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->url,
+                             " holds locks only: fence a file, a table or a Redis key instead");
     hf__fence_issuer(issuer, request->issuer);
     hf__copy_printable(reason, sizeof reason, request->reason != NULL ? request->reason : "");
     checked.issuer = issuer;

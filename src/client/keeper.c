@@ -83,9 +83,8 @@ static enum hf_status start(struct hf_store *store, struct hf_error *err)
     return HF_OK;
 fail:
     hf__keeper_close_fds(keeper);
-    return hf__fail(err, HF_NOMEM,
-                    "store %.120s: cannot start the keeper: out of threads or descriptors",
-                    store->url);
+    return hf__fail_lock(err, HF_NOMEM, NULL, store->url,
+                         ": cannot start the keeper: out of threads or descriptors");
 }
 
 enum hf_status hf__keeper_reserve(struct hf_store *store, struct hf_error *err)
@@ -94,7 +93,7 @@ enum hf_status hf__keeper_reserve(struct hf_store *store, struct hf_error *err)
     enum hf_status status;
 
     if (keeper->stop)
-        return hf__fail(err, HF_LOST, "store %.120s is being closed", store->url);
+        return hf__fail_lock(err, HF_LOST, NULL, store->url, " is being closed");
     if (keeper->count + keeper->reserved == keeper->capacity) {
         size_t capacity = keeper->capacity > 0 ? 2 * keeper->capacity : 8;
         struct hf_lease **heap = realloc(keeper->heap, capacity * sizeof *heap);

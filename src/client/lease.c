@@ -173,8 +173,8 @@ bool hf__lease_notify(struct hf_lease *lease)
 
 static enum hf_status lost(const struct hf_lease *lease, struct hf_error *err)
 {
-    return hf__fail(err, HF_LOST, "lock \"%.60s\" in store %.120s was lost: %s", lease->name,
-                    lease->store->url, hf_loss_text(lease->core.loss));
+    return hf__fail_lock(err, HF_LOST, lease->name, lease->store->url, " was lost: %s",
+                         hf_loss_text(lease->core.loss));
 }
 
 void hf__lease_answered(struct hf_lease *lease, uint32_t ttl_ms, int64_t before_ns,
@@ -245,12 +245,10 @@ enum hf_status hf_renew(struct hf_lease *lease, uint32_t ttl_ms, struct hf_error
     enum hf_status status;
 
     if (forked(lease))
-        return hf__fail(err, HF_INVALID, "lock \"%.60s\": a lease is not for forked children",
-                        lease->name);
+        return hf__fail_lock(err, HF_INVALID, lease->name, lease->store->url,
+                             ": a lease is not for forked children");
     if (ttl_ms != 0 && (ttl_ms < HF_TTL_MIN_MS || ttl_ms > HF_TTL_MAX_MS))
-        return hf__fail(err, HF_INVALID,
-                        "lock \"%.60s\": a ttl is at least %d ms and at most a day", lease->name,
-                        HF_TTL_MIN_MS);
+        return hf__bad_ttl(lease->store, lease->name, err);
     if ((status = take_lease(lease, err)) != HF_OK)
         return status;
     status = hf__lease_renew_once(lease, ttl_ms != 0 ? ttl_ms : lease->core.ttl_ms,
@@ -266,11 +264,11 @@ enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err)
     enum hf_status status;
 
     if (forked(lease))
-        return hf__fail(err, HF_INVALID, "lock \"%.60s\": a lease is not for forked children",
-                        lease->name);
+        return hf__fail_lock(err, HF_INVALID, lease->name, lease->store->url,
+                             ": a lease is not for forked children");
     if (lease->detached)
-        return hf__fail(err, HF_INVALID, "lock \"%.60s\": a detached lease has no keeper",
-                        lease->name);
+        return hf__fail_lock(err, HF_INVALID, lease->name, lease->store->url,
+                             ": a detached lease has no keeper");
     if ((status = take_lease(lease, err)) != HF_OK)
         return status;
     if (lease->heap_at == HF__NOT_KEPT) {

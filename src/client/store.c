@@ -175,24 +175,23 @@ enum hf_status hf__store_begin(struct hf_store *store, struct hf_error *err)
     bool closed;
 
     if (hf__forked(&store->mark))
-        return hf__fail(err, HF_INVALID,
-                        "store %.120s was opened by process %ld: open it again after fork",
-                        store->url, (long)store->mark.pid);
+        return hf__fail_lock(err, HF_INVALID, NULL, store->url,
+                             " was opened by process %ld: open it again after fork",
+                             (long)store->mark.pid);
     pthread_mutex_lock(&store->lock);
     closed = store->closed;
     if (!closed)
         store->calls++;
     pthread_mutex_unlock(&store->lock);
     if (closed)
-        return hf__fail(err, HF_INVALID, "store %.120s is closed", store->url);
+        return hf__fail_lock(err, HF_INVALID, NULL, store->url, " is closed");
     return HF_OK;
 }
 
 enum hf_status hf__store_begin_use(struct hf_store *store, struct hf_error *err)
 {
     if (store->to_look)
-        return hf__fail(err, HF_INVALID, "store %.150s was opened to look, and for nothing else",
-                        store->url);
+        return hf__fail_lock(err, HF_INVALID, NULL, store->url, " was opened read-only");
     return hf__store_begin(store, err);
 }
 
@@ -229,10 +228,15 @@ enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, 
 
     (void)hf__format_duration(asked, sizeof asked, ttl_ms);
     (void)hf__format_duration(longest, sizeof longest, hf_store_max_ttl_ms(store));
-    return hf__fail(err, HF_INVALID,
-                    "lock \"%.60s\" in store %.80s: a ttl of %s is longer than the store grants, "
-                    "which is %s (its max_ttl)",
-                    name, store->url, asked, longest);
+    return hf__fail_lock(err, HF_INVALID, name, store->url,
+                         ": a ttl of %s is longer than the store grants, which is %s (its max_ttl)",
+                         asked, longest);
+}
+
+enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err)
+{
+    return hf__fail_lock(err, HF_INVALID, name, store->url,
+                         ": a ttl is at least %dms and at most a day", HF_TTL_MIN_MS);
 }
 
 int hf_store_life_fd(struct hf_store *store)
@@ -311,7 +315,7 @@ enum hf_status hf_end_quarantine(struct hf_store *store, const char *reason,
         return hf__fail(report, HF_INVALID, "to end a quarantine takes a reason of 1 to %d bytes",
                         HF_LABEL_MAX);
     if (HF__SLOT(store->base->ops, end_quarantine) == NULL)
-        return hf__fail(report, HF_UNSUPPORTED, "store %.120s knows no quarantine", store->url);
+        return hf__fail_lock(report, HF_UNSUPPORTED, NULL, store->url, " knows no quarantine");
     if ((status = hf__store_begin_use(store, report)) != HF_OK)
         return status;
     hf__copy_printable(said, sizeof said, reason);

@@ -1,36 +1,41 @@
 /* waiting.c - the pauses of a caller who waits for a store, and opening one that may be down. */
+#include "base/patience.h"
 #include "client/client.h"
 
 #include <string.h>
 
 struct hf__wait hf__wait_begin(int64_t wait_ms)
 {
-    struct hf__wait wait = {.until_ns = 0};
+    struct hf__wait wait;
+    int64_t until_ns = 0;
 
-    if (wait_ms < 0 || wait_ms > INT64_MAX / HF__NS_PER_MS)
-        wait.until_ns = HF_NEVER;
+    if (wait_ms < 0)
+        until_ns = HF_NEVER;
     else if (wait_ms > 0)
-        wait.until_ns = hf__time_add(hf__now_ns(), wait_ms * HF__NS_PER_MS);
+        until_ns = hf__time_add(hf__now_ns(), hf__ms_to_ns(wait_ms));
+    hf__wait_init(&wait, until_ns);
     return wait;
 }
 
 bool hf__wait_go_on(struct hf__wait *wait, const struct hf_open_options *options, int64_t asked_ns,
                     enum hf_status *status, struct hf_error *err)
 {
-    struct pollfd cancel = {.fd = options->cancel_fd > 0 ? options->cancel_fd : -1,
-                            .events = POLLIN};
+    const struct hf__patience patience = {
+        .deadline_ns = HF_NEVER, .cancel_fd = options->cancel_fd > 0 ? options->cancel_fd : -1};
+    const struct hf__wait_answer answer = {
+        .status = *status, .retry_after_ms = err->retry_after_ms, .asked_ns = asked_ns};
     struct hf__wait_step step;
     uint32_t dice;
 
     if (!hf__wait_may_pass(*status))
         return false;
     hf__random(&dice, sizeof dice);
-    step = hf__wait_answered(wait, *status, err->retry_after_ms, asked_ns, hf__now_ns(), dice);
-    if (!step.again)
+    step = hf__wait_answered(wait, &answer, hf__now_ns(), dice);
+    if (step.next == HF__WAIT_RETURN)
         return false;
     if (options->on_trouble != NULL)
         options->on_trouble(err, options->data);
-    if (hf__poll_until(&cancel, 1, step.resume_ns) <= 0)
+    if (hf__patience_pause(&patience, step.until_ns) != HF__WAITED_CANCELLED)
         return true;
     *status = HF_CANCELLED;
     return false;

@@ -1,53 +1,96 @@
-/* wait.c - what a caller who waits does about an answer that is no answer. */
+/* wait.c - how a wait for a lock goes on after each answer. */
 #include "core/wait.h"
 
 #define NS_PER_MS      1000000LL
-#define PAUSE_FIRST_MS 100  /* after the first miss; doubled with each that follows             */
-#define PAUSE_MAX_MS   2000 /* and no longer than this                                           */
-#define DOUBLINGS_MAX  5    /* 100 ms * 2^5 is above the longest pause                           */
-#define LOOK_MS        2000 /* a quarantine is looked at so often: an operator may end it         */
-#define LATE_MS        50   /* how long after the end of a quarantine the last of a crowd asks    */
-#define CALM_MS        10000 /* a store that kept us so long had answered in between              */
+#define PAUSE_FIRST_MS 100   /* after the first attempt that failed; then doubled               */
+#define PAUSE_MOST_MS  2000  /* and no longer than this                                         */
+#define PLACE_FIRST_MS 100   /* the same within an attempt: the place in the queue lasts seconds */
+#define PLACE_MOST_MS  400   /* only, and is to be kept                                         */
+#define LOOK_MS        2000  /* a quarantine is looked at so often: an operator may end it      */
+#define LATE_MS        50    /* how long after the end of a quarantine the last of a crowd asks */
+#define CALM_MS        10000 /* a store that kept us so long had answered in between            */
+#define DAY_MS         86400000LL
 
 bool hf__wait_may_pass(enum hf_status status)
 {
     return status == HF_UNREACHABLE || status == HF_UNKNOWN || status == HF_QUARANTINE;
 }
 
-/* Between half of the longest pause at this point and all of it. */
-static int64_t pause_after_miss_ms(unsigned misses, uint32_t dice)
+void hf__wait_init(struct hf__wait *wait, int64_t until_ns)
 {
-    int64_t most_ms = (int64_t)PAUSE_FIRST_MS << (misses < DOUBLINGS_MAX ? misses : DOUBLINGS_MAX);
-
-    if (most_ms > PAUSE_MAX_MS)
-        most_ms = PAUSE_MAX_MS;
-    return most_ms / 2 + (int64_t)dice % (most_ms / 2 + 1);
+    *wait = (struct hf__wait){
+        .until_ns = until_ns,
+        .backoff = {.first_ns = PAUSE_FIRST_MS * NS_PER_MS, .most_ns = PAUSE_MOST_MS * NS_PER_MS}};
 }
 
-/* Right after its end, if that is near; else now and then. */
-static int64_t pause_in_quarantine_ms(int64_t retry_after_ms, uint32_t dice)
+void hf__wait_place_init(struct hf__wait_place *place, int64_t wait_until_ns)
 {
-    if (retry_after_ms > LOOK_MS)
-        return LOOK_MS / 2 + (int64_t)dice % (LOOK_MS / 2 + 1);
-    return (retry_after_ms > 0 ? retry_after_ms : 0) + 1 + (int64_t)dice % LATE_MS;
+    *place = (struct hf__wait_place){
+        .wait_until_ns = wait_until_ns,
+        .backoff = {.first_ns = PLACE_FIRST_MS * NS_PER_MS, .most_ns = PLACE_MOST_MS * NS_PER_MS}};
 }
 
-struct hf__wait_step hf__wait_answered(struct hf__wait *wait, enum hf_status status,
-                                       int64_t retry_after_ms, int64_t asked_ns, int64_t now_ns,
-                                       uint32_t dice)
+/* now_ns + ms, held at until_ns. */
+static int64_t after_ms(int64_t now_ns, int64_t ms, int64_t until_ns)
 {
-    struct hf__wait_step step = {.again = hf__wait_may_pass(status) && now_ns < wait->until_ns};
+    return ms < (until_ns - now_ns) / NS_PER_MS ? now_ns + ms * NS_PER_MS : until_ns;
+}
+
+/* When the last of a crowd should ask: a little after the end, and not all at once. */
+static int64_t quarantine_ms(int64_t retry_after_ms, uint32_t dice)
+{
+    int64_t end_ms = retry_after_ms < 0 ? 0 : retry_after_ms > DAY_MS ? DAY_MS : retry_after_ms;
+
+    return end_ms + 1 + (int64_t)dice % LATE_MS;
+}
+
+static struct hf__wait_step step(enum hf__wait_next next, int64_t at_ns, int64_t until_ns)
+{
+    return (struct hf__wait_step){.next = next, .until_ns = at_ns < until_ns ? at_ns : until_ns};
+}
+
+struct hf__wait_step hf__wait_answered(struct hf__wait *wait, const struct hf__wait_answer *answer,
+                                       int64_t now_ns, uint32_t dice)
+{
     int64_t pause_ms;
 
-    if (!step.again)
-        return step;
-    if (status == HF_QUARANTINE || now_ns - asked_ns >= CALM_MS * NS_PER_MS)
-        wait->misses = 0;
-    if (status == HF_QUARANTINE)
-        pause_ms = pause_in_quarantine_ms(retry_after_ms, dice);
+    if (!hf__wait_may_pass(answer->status) || now_ns >= wait->until_ns)
+        return (struct hf__wait_step){.next = HF__WAIT_RETURN};
+    if (answer->status == HF_QUARANTINE || now_ns - answer->asked_ns >= CALM_MS * NS_PER_MS)
+        hf__backoff_worked(&wait->backoff);
+    if (answer->status != HF_QUARANTINE)
+        return step(HF__WAIT_PAUSE, hf__backoff_failed(&wait->backoff, now_ns, dice),
+                    wait->until_ns);
+    /* Right after its end, if that is near; else now and then. */
+    if (answer->retry_after_ms > LOOK_MS)
+        pause_ms = LOOK_MS / 2 + (int64_t)dice % (LOOK_MS / 2 + 1);
     else
-        pause_ms = pause_after_miss_ms(wait->misses++, dice);
-    step.resume_ns = wait->until_ns - now_ns > pause_ms * NS_PER_MS ? now_ns + pause_ms * NS_PER_MS
-                                                                    : wait->until_ns;
-    return step;
+        pause_ms = quarantine_ms(answer->retry_after_ms, dice);
+    return step(HF__WAIT_PAUSE, after_ms(now_ns, pause_ms, wait->until_ns), wait->until_ns);
+}
+
+struct hf__wait_step hf__wait_queued(struct hf__wait_place *place,
+                                     const struct hf__wait_answer *answer, int64_t now_ns,
+                                     uint32_t dice)
+{
+    const struct hf__wait_step over = {.next = HF__WAIT_RETURN};
+    int64_t end_ns;
+
+    if (now_ns >= place->wait_until_ns)
+        return over;
+    if (answer->status == HF_BUSY) {
+        hf__backoff_worked(&place->backoff);
+        return step(HF__WAIT_SLEEP, answer->look_ns > now_ns ? answer->look_ns : now_ns,
+                    place->wait_until_ns);
+    }
+    if (!hf__wait_may_pass(answer->status) || now_ns >= place->ours_until_ns ||
+        (answer->status == HF_UNKNOWN && !place->settles))
+        return over;
+    if (answer->status != HF_QUARANTINE)
+        return step(HF__WAIT_PAUSE, hf__backoff_failed(&place->backoff, now_ns, dice),
+                    place->wait_until_ns);
+    end_ns = after_ms(now_ns, quarantine_ms(answer->retry_after_ms, dice), INT64_MAX);
+    if (end_ns >= place->ours_until_ns)
+        return over;
+    return step(HF__WAIT_PAUSE, end_ns, place->wait_until_ns);
 }

@@ -1,33 +1,74 @@
-/* wait.h - what a caller who waits does about an answer that is no answer: the store was not
- * reached, it may have granted, or it is in quarantine. As long as the wait has time left, it asks
- * again after a pause. One rule for every store, and for opening one.
+/* wait.h - how a wait for a lock goes on after each answer. One rule for every store.
  *
- * Pure, as lease.h is: src/client/waiting.c has the clock and the dice.
+ * Two loops turn while a caller waits, and each asks here what to do next:
+ *
+ *   - A store's acquire is one attempt, with one owner. It stays in the queue while another holds
+ *     the lock, and for as long as its place in the queue outlives a trouble: hf__wait_queued.
+ *   - The library's loop begins a new attempt, with a fresh owner, after whatever a store could not
+ *     wait out: hf__wait_answered. Opening a store is waited for by the same rule.
+ *
+ * Pure, as lease.h is: who asks has the clock and the dice.
  */
 #ifndef HF_CORE_WAIT_H
 #define HF_CORE_WAIT_H
 
+#include "base/backoff.h"
 #include <holdfast.h>
 
-/* A wait, from the first question to the last. Starts with until_ns alone filled in. */
-struct hf__wait {
-    int64_t until_ns; /* 0: no wait at all; INT64_MAX: without limit                  */
-    unsigned misses;  /* questions in a row that went unanswered: the pauses grow by them */
+/* What became of a question. */
+struct hf__wait_answer {
+    enum hf_status status;
+    int64_t retry_after_ms; /* with HF_QUARANTINE: when it is over                        */
+    int64_t asked_ns;       /* when the question was asked                                */
+    int64_t look_ns;        /* with HF_BUSY, in a queue: when to ask again at the latest  */
+};
+
+enum hf__wait_next {
+    HF__WAIT_RETURN, /* that answer is the caller's; who is in a queue leaves it             */
+    HF__WAIT_SLEEP,  /* in the queue, until woken or until_ns; then ask again                */
+    HF__WAIT_PAUSE   /* until until_ns, there is nobody to be woken by; then ask again       */
 };
 
 struct hf__wait_step {
-    bool again;        /* false: that answer is the caller's                        */
-    int64_t resume_ns; /* when to ask again; never after the end of the wait         */
+    enum hf__wait_next next;
+    int64_t until_ns; /* never after the end of the wait */
 };
 
 /* Whether status is something that may pass by itself: unreachable, unknown, quarantine. */
 bool hf__wait_may_pass(enum hf_status status);
 
-/* What to do at now_ns about a question that was asked at asked_ns and answered with status (and
- * retry_after_ms). dice: a random number, so that those who were thrown out together do not come
- * back together. */
-struct hf__wait_step hf__wait_answered(struct hf__wait *wait, enum hf_status status,
-                                       int64_t retry_after_ms, int64_t asked_ns, int64_t now_ns,
-                                       uint32_t dice);
+/* The library's wait, from the first attempt to the last. */
+struct hf__wait {
+    int64_t until_ns; /* 0: no wait at all; INT64_MAX: without limit */
+    struct hf__backoff backoff;
+};
+void hf__wait_init(struct hf__wait *wait, int64_t until_ns);
+
+/* What to do at now_ns about an attempt, or a try to open a store, that was answered so. dice: a
+ * random number, so that those who were thrown out together do not come back together. Never
+ * HF__WAIT_SLEEP. */
+struct hf__wait_step hf__wait_answered(struct hf__wait *wait, const struct hf__wait_answer *answer,
+                                       int64_t now_ns, uint32_t dice);
+
+/* A store's attempt that waits. */
+struct hf__wait_place {
+    int64_t wait_until_ns; /* the claim's */
+    /* So long the place in the queue outlives our silence; 0: there is none, INT64_MAX: it lasts as
+     * long as we do. Set it whenever the store confirms the place. */
+    int64_t ours_until_ns;
+    /* This store settles an unanswered request itself: by reading, or by taking it back and going
+     * on with a fresh owner. */
+    bool settles;
+    struct hf__backoff backoff;
+};
+void hf__wait_place_init(struct hf__wait_place *place, int64_t wait_until_ns);
+
+/* What to do at now_ns about a request of an attempt that waits, answered so. The place in the
+ * queue is kept over a trouble that passes while it is ours: over a store that is not reached; over
+ * an answer that never came if the store settles it; over a quarantine that ends in that time.
+ * Whatever lasts longer is the caller's to hear: the library begins anew. */
+struct hf__wait_step hf__wait_queued(struct hf__wait_place *place,
+                                     const struct hf__wait_answer *answer, int64_t now_ns,
+                                     uint32_t dice);
 
 #endif /* HF_CORE_WAIT_H */

@@ -143,18 +143,23 @@ redis_again m
 client e1 "$(url m '?max_ttl=4s')"
 is "$answer" ok 'after the loss of all data, one who says 4 s comes first'
 client e2 "$(url m '?max_ttl=8s')"
-like "$answer" 'HF_INVALID*max_ttl=4.0s*8.0s*' 'one who says 8 s is refused, also during the quarantine'
+like "$answer" 'HF_INVALID*max_ttl=4s*8s*' 'one who says 8 s is refused, also during the quarantine'
 ask e1 acquire 1 q 1000 20000
 like "$answer" 'ok *' 'and keeps nobody else out'
 
 # what is said of it, and what a person may do about it
 redis_start fresh
+answer=$("$hf" --store "$(url fresh '?max_ttl=50s')" status x 2>&1)
+like "$answer" 'x: free*quarantine for another [45][0-9]s: *most often it is new*' 'status tells of it'
+is "$(rcli fresh dbsize)" 0 'and leaves no trace'
 client f "$(url fresh '?max_ttl=50s')"
 ask f acquire 1 x 2000 0
 like "$answer" 'HF_QUARANTINE*is empty and has been up for *most often it is new*grants in [45][0-9]s*max_ttl=2s*repair --open*' 'a new server is told from one that restarted'
 client f2 "$(url fresh '?max_ttl=50s')"
 ask f2 acquire 1 x 2000 0
 like "$answer" 'HF_QUARANTINE*most often it is new*' 'also by the second who comes'
+answer=$("$hf" --store "$(url fresh '?max_ttl=2s')" status --json 2>&1)
+like "$answer" '*"quarantine": {"remaining_ms": [45][0-9][0-9][0-9][0-9], "reason": "*most often it is new*' 'who only looks goes by the max_ttl on record'
 tell f2 acquire 1 x 20000 60000
 start=$(now_ms)
 ask f end nobody-was-here
@@ -167,6 +172,7 @@ ok $? "soon ($took ms)"
 like "$(rcli fresh get holdfast:inc:opened)" '1[0-9]* * */tool_client: nobody-was-here' 'it is on record: when, who and why'
 ask f end again
 like "$answer" 'HF_INVALID*no quarantine*' 'an open server has nothing to end'
+like "$("$hf" --store "$(url fresh)" status --json 2>&1)" '*"quarantine": null*' 'and status tells of none'
 redis_stop fresh KILL
 redis_again fresh
 rcli fresh set other thing >/dev/null

@@ -7,6 +7,9 @@ set -u
 
 for n in n1 n2 n3 n4 n5; do redis_start "$n"; done
 url=$(redlock '?node_timeout=1s')
+answer=$("$hf" --store "$url" status x 2>&1)
+like "$answer" 'x: free*quarantine for another * 5 of 5 nodes*' 'status tells of new nodes'
+is "$(for n in n1 n2 n3 n4 n5; do rcli $n dbsize; done | sort -u)" 0 'and leaves no trace'
 client c "$url"
 client d "$url"
 is "$answer" ok 'five new nodes open'
@@ -25,6 +28,8 @@ is "$(rcli n1 get holdfast:inc | awk '{ print $1, $4 }')" "$(awk '{ print $1, $4
 ask c end again
 like "$answer" 'HF_INVALID*quarantine*' 'there is nothing more to end'
 
+like "$("$hf" --store "$url" status --json 2>&1)" '*"quarantine": null*' 'status tells of none'
+
 # It is that incarnation's quarantine: another one has its own. Two restarted, and one is away.
 redis_stop n1 KILL
 redis_again n1
@@ -34,6 +39,7 @@ redis_stop n3 KILL
 quarantined() { ask d acquire 1 z 10000 0 && [[ $answer == HF_QUARANTINE* ]]; }
 eventually 10 quarantined
 ok $? 'two restarted, one away: no majority'
+like "$("$hf" --store "$url" status --json 2>&1)" '*"remaining_ms": [1-6]*2 of 5 nodes*' 'status says how many'
 ended() { ask c end 'they_were_rebooted' && [[ $answer == ok* ]]; }
 eventually 10 ended
 like "$answer" "ok *: 127.0.0.1:$(port n1), 127.0.0.1:$(port n2)" 'it ends at those that were in one'
@@ -56,5 +62,15 @@ client f "$(redlock '?max_ttl=2s&node_timeout=1s' n3 n4 n5)"
 ask f acquire 1 w 0 0
 like "$answer" 'ok *' 'without a ttl it is max_ttl'
 ask f acquire 2 v 30000 0
-like "$answer" 'HF_INVALID*a ttl of 30s*max_ttl of 2*s' 'a longer one is refused'
+like "$answer" 'HF_INVALID*a ttl of 30s*2s*max_ttl*' 'a longer one is refused'
+
+# The store says at once that nobody votes, and leaves the waiting to the library.
+for n in n3 n4 n5; do
+    redis_stop "$n" KILL
+    redis_again "$n"
+done
+HOLDFAST_TRACE=1 "$hf" --store "$(redlock '?max_ttl=4s&node_timeout=1s' n3 n4 n5)" run -w 60s --ttl 1s q -- true 2>"$dir/trace"
+is "$?" 0 'a wait covers a quarantine'
+[ "$(grep -c 'acquire .*HF_QUARANTINE' "$dir/trace")" -ge 2 ]
+ok $? 'during which it asks now and then'
 done_testing

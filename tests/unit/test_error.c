@@ -48,6 +48,52 @@ static void long_texts_are_cut(void **state)
     assert_memory_equal(box.behind, "########", 8);
 }
 
+static void a_lock_and_its_store_are_named(void **state)
+{
+    struct hf_error err;
+
+    (void)state;
+    assert_int_equal(
+        hf__fail_lock(&err, HF_BUSY, "nightly", "redis://h", " is held by %s, for %s", "me", "3s"),
+        HF_BUSY);
+    assert_int_equal(err.code, HF_BUSY);
+    assert_string_equal(err.text, "lock \"nightly\" in store redis://h is held by me, for 3s");
+    (void)hf__fail_lock(&err, HF_UNREACHABLE, NULL, "redis://h", ": no answer");
+    assert_string_equal(err.text, "store redis://h: no answer");
+    (void)hf__fail_lock(&err, HF_UNKNOWN, "", "redis://h", ": %s", err.text); /* of itself */
+    assert_string_equal(err.text, "store redis://h: store redis://h: no answer");
+    (void)hf__fail_lock(&err, HF_DENIED, "a\033[2Jb", "file:/\r", ": no");
+    assert_string_equal(err.text, "lock \"a?[2Jb\" in store file:/?: no");
+    assert_int_equal(hf__fail_lock(NULL, HF_LOST, "x", "y", ": z"), HF_LOST);
+}
+
+/* What to do about it stands at the end: that is what must not be cut. */
+static void long_names_and_urls_make_room(void **state)
+{
+    struct hf_error err;
+    char name[256], url[1000];
+    size_t name_len[] = {5, 255, 255, 5, 150};
+    size_t url_len[] = {5, 5, 999, 999, 150};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(name_len); i++) {
+        memset(name, 'n', name_len[i]);
+        memset(url, 'u', url_len[i]);
+        name[name_len[i]] = url[url_len[i]] = '\0';
+        (void)hf__fail_lock(&err, HF_CORRUPT, name, url, ": what to do");
+        check_row(strstr(err.text, ": what to do") != NULL, i);
+        check_row(strspn(err.text + 6, "n") >= (name_len[i] < 100 ? name_len[i] : 100), i);
+        check_row(strspn(strstr(err.text, "store ") + 6, "u") >=
+                      (url_len[i] < 100 ? url_len[i] : 100),
+                  i);
+        check_row(name_len[i] + url_len[i] < 250 || strlen(err.text) >= HF_ERROR_TEXT_SIZE - 3, i);
+    }
+    memset(url, 'w', sizeof url - 1); /* words that leave no room */
+    url[sizeof url - 1] = '\0';
+    (void)hf__fail_lock(&err, HF_CORRUPT, "name", "store", ": %s", url);
+    assert_int_equal(strlen(err.text), HF_ERROR_TEXT_SIZE - 1);
+}
+
 static void every_status_has_words(void **state)
 {
     static const enum hf_status all[] = {
@@ -105,9 +151,14 @@ static void numbers_do_not_move(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(filled_and_cleared),   cmocka_unit_test(null_is_fine),
-        cmocka_unit_test(long_texts_are_cut),   cmocka_unit_test(every_status_has_words),
-        cmocka_unit_test(every_loss_has_words), cmocka_unit_test(numbers_do_not_move),
+        cmocka_unit_test(filled_and_cleared),
+        cmocka_unit_test(null_is_fine),
+        cmocka_unit_test(long_texts_are_cut),
+        cmocka_unit_test(every_status_has_words),
+        cmocka_unit_test(every_loss_has_words),
+        cmocka_unit_test(numbers_do_not_move),
+        cmocka_unit_test(a_lock_and_its_store_are_named),
+        cmocka_unit_test(long_names_and_urls_make_room),
     };
 
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);

@@ -174,6 +174,18 @@ static void test_slots(void **state)
     }
 }
 
+/* The line of a script that has the text, counted from 1. */
+static int line_of(const struct rd_script *script, const char *text)
+{
+    const char *at = strstr(script->text, text);
+    int line = 1;
+
+    assert_non_null(at);
+    while (at-- > script->text)
+        line += *at == '\n';
+    return line;
+}
+
 static void test_verdict(void **state)
 {
     struct rd_address address;
@@ -208,8 +220,9 @@ static void test_verdict(void **state)
     assert_non_null(strstr(err.text, "+evalsha"));
     (void)snprintf(text, sizeof text,
                    "NOPERM The user executing the script can't run this command or subcommand "
-                   "script: %s, on @user_script:6.",
-                   rd_scripts[RD_SCRIPT_RENEW].sha1);
+                   "script: %s, on @user_script:%d.",
+                   rd_scripts[RD_SCRIPT_RENEW].sha1,
+                   line_of(&rd_scripts[RD_SCRIPT_RENEW], "'PEXPIRE'"));
     assert_int_equal(rd_verdict_fail(text, "x", "redis://h", &err), HF_DENIED);
     assert_non_null(strstr(err.text, "+pexpire"));
 }

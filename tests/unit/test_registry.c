@@ -205,7 +205,7 @@ static int locks_in(const char *url)
     assert_int_equal(hf_list(store, NULL, count_one, &count, &err), HF_OK);
     assert_int_equal(hf_inspect(store, "free", count_one, &count, &err), HF_OK);
     assert_int_equal(hf_acquire(store, "job", NULL, &lease, &err), HF_INVALID);
-    assert_non_null(strstr(err.text, "to look"));
+    assert_non_null(strstr(err.text, "read-only"));
     assert_null(lease);
     assert_int_equal(hf_adopt(store, "job", "0123456789abcdef0123456789abcdef", 1, &lease, &err),
                      HF_INVALID);

@@ -16,34 +16,49 @@ enum { REPLY_HANDSHAKE, REPLY_COMMANDS, REPLY_PROBE };
 /* What became of one handshake. */
 enum outcome { OUTCOME_FINAL, OUTCOME_NO_SCRIPT, OUTCOME_LOADING, OUTCOME_MOVED };
 
-/* slot: of a lock without a record, or -1. */
-static void ask(struct rd_node *node, int slot, struct rd_request *request)
+/* slot: of a lock without a record, or -1. reads: leaves no trace. key: where the record is. */
+static void ask_who(struct rd_node *node, int slot, bool reads, struct rd_request *request,
+                    char key[sizeof node->handshake_key])
 {
-    char key[sizeof node->handshake_key];
     char copy[sizeof node->handshake_copy];
-    char probe[sizeof key + 8];
 
     pthread_mutex_lock(&node->lock);
-    memcpy(key, node->handshake_key, sizeof key);
+    memcpy(key, node->handshake_key, sizeof node->handshake_key);
     memcpy(copy, node->handshake_copy, sizeof copy);
     pthread_mutex_unlock(&node->lock);
-    (void)snprintf(probe, sizeof probe, "%s:probe", key);
-    rd_request_begin(request, 7);
+    rd_request_begin(request, 8);
     rd_request_word(request, "EVALSHA");
     rd_request_word(request, rd_scripts[RD_SCRIPT_HANDSHAKE].sha1);
     rd_request_word(request, "1");
     rd_request_word(request, key);
-    rd_request_number(request, node->url->to_look ? 0 : node->url->max_ttl_ms);
+    rd_request_number(request, node->url->max_ttl_ms);
     rd_request_word(request, copy);
     if (slot >= 0)
         rd_request_number(request, slot);
     else
         rd_request_word(request, "");
+    rd_request_word(request, reads ? "1" : "0");
+}
+
+static void ask(struct rd_node *node, int slot, struct rd_request *request)
+{
+    char key[sizeof node->handshake_key];
+    char probe[sizeof key + 8];
+
+    ask_who(node, slot, node->url->to_look, request, key);
+    (void)snprintf(probe, sizeof probe, "%s:probe", key);
     rd_request_command(request, (const char *const[]){"COMMAND", "INFO", "delex", "delifeq", NULL});
     /* COMMAND INFO does not tell a command's options. On a key that does not exist this changes
      * nothing: it is nil where IFEQ is known and a syntax error elsewhere. */
     rd_request_command(request,
                        (const char *const[]){"SET", probe, "x", "IFEQ", "x", "PX", "1", NULL});
+}
+
+void rd_guard_inquire(struct rd_node *node, struct rd_request *request)
+{
+    char key[sizeof node->handshake_key];
+
+    ask_who(node, -1, true, request, key);
 }
 
 void rd_guard_ask(struct rd_node *node, struct rd_request *request)
@@ -122,6 +137,16 @@ static enum hf_status refused(const struct rd_node *node, const struct rd_reply 
                     "store %.120s: its clients agreed on max_ttl=%s and you ask for %s; all need "
                     "the same (holdfast-redis(7) says how to change it)",
                     shown, agreed, asked);
+}
+
+enum hf_status rd_guard_judge(const struct rd_node *node, const struct rd_reply *answer,
+                              struct hf_error *err)
+{
+    if (rd_reply_is(answer, "open"))
+        return hf__ok(err);
+    if (rd_reply_is(answer, "quarantine"))
+        return rd_quarantine_fail(node, answer, err);
+    return refused(node, answer, err);
 }
 
 /* Takes in what an open server said of its slots. */

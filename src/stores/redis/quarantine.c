@@ -44,6 +44,54 @@ enum hf_status rd_quarantine_fail(const struct rd_node *node, const struct rd_re
     return HF_QUARANTINE;
 }
 
+/* Asks one server. A script that it has forgotten is loaded: that changes nothing of what it knows.
+ */
+static enum hf_status inquire(struct rd_node *node, const struct rd_patience *patience,
+                              struct hf_error *err)
+{
+    struct rd_request request = {0};
+    struct rd_reply *reply = NULL;
+    enum hf_status status;
+
+    rd_guard_inquire(node, &request);
+    status = rd_node_ask(node, &request, 1, patience, &reply, err);
+    if (status == HF_OK && reply->type == RD_REPLY_ERROR &&
+        rd_verdict(reply->text) == RD_NOSCRIPT) {
+        rd_reply_free(reply);
+        status = rd_guard_load(node, patience, err);
+        if (status == HF_OK)
+            status = rd_node_ask(node, &request, 1, patience, &reply, err);
+    }
+    rd_request_release(&request);
+    if (status != HF_OK)
+        return status;
+    status = rd_guard_judge(node, reply, err);
+    rd_reply_free(reply);
+    return status;
+}
+
+/* Of several servers the one that grants last is told of. */
+enum hf_status rd_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err)
+{
+    struct rd_store *store = (struct rd_store *)base;
+    struct rd_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct rd_node *nodes[RD_NODES_MAX];
+    struct hf_error last = {0}, said;
+    size_t count = 0;
+    enum hf_status status = rd_route_all(store, &patience, nodes, &count, err);
+
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; i < count; i++) {
+        status = inquire(nodes[i], &patience, &said);
+        if (status != HF_OK && status != HF_QUARANTINE)
+            return rd_pass(err, &said);
+        if (status == HF_QUARANTINE && said.retry_after_ms > last.retry_after_ms)
+            last = said;
+    }
+    return rd_pass(err, &last);
+}
+
 static enum hf_status judge(const struct rd_node *node, const struct rd_reply *reply,
                             int64_t *left_ms, struct hf_error *report)
 {

@@ -32,6 +32,7 @@ static const struct hf_store_ops ops = {
     .open_to_look = store_open_to_look,
     .max_ttl_ms = store_max_ttl_ms,
     .end_quarantine = rd_end_quarantine,
+    .quarantine = rd_quarantine,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -42,7 +43,8 @@ const struct hf_store_plugin *hf_store_plugin(void)
 }
 
 /* Meets the server, so that a wrong password is told now and the first acquire is one round trip.
- * One in quarantine is open all the same: renewals, releases and listings go on. */
+ * One in quarantine is open all the same: renewals, releases and listings go on. A damaged record
+ * keeps nobody from reading. */
 static enum hf_status meet(struct rd_store *store, const struct rd_patience *patience,
                            struct hf_error *err)
 {
@@ -56,7 +58,9 @@ static enum hf_status meet(struct rd_store *store, const struct rd_patience *pat
         status = rd_guard_pass(node, patience, &met, err);
     if (met.first && !store->url.to_look)
         rd_guard_meet_all(store, patience);
-    return status == HF_QUARANTINE ? hf__ok(err) : status;
+    if (status == HF_QUARANTINE || (status == HF_CORRUPT && store->url.to_look))
+        return hf__ok(err);
+    return status;
 }
 
 static enum hf_status open_store(const struct hf_host *host, const char *url, bool to_look,

@@ -188,6 +188,11 @@ enum { RD_GUARD_REPLIES = 3 };
 void rd_guard_ask(struct rd_node *node, struct rd_request *request);
 enum hf_status rd_guard_hear(struct rd_node *node, struct rd_reply *const *replies,
                              struct hf_error *err);
+/* Whether it grants, for somebody who only reads: writes the question, which leaves no trace there,
+ * and judges the one answer, which leaves none here. HF_OK, HF_QUARANTINE and the rest. */
+void rd_guard_inquire(struct rd_node *node, struct rd_request *request);
+enum hf_status rd_guard_judge(const struct rd_node *node, const struct rd_reply *answer,
+                              struct hf_error *err);
 /* Loads the scripts: HF_OK, or what is in the way. */
 enum hf_status rd_guard_load(struct rd_node *node, const struct rd_patience *patience,
                              struct hf_error *err);
@@ -208,7 +213,8 @@ bool rd_vouched(struct rd_store *store, const struct hf_claim *claim);
 /* HF_QUARANTINE, why and until when, from {'quarantine', ...}. */
 enum hf_status rd_quarantine_fail(const struct rd_node *node, const struct rd_reply *answer,
                                   struct hf_error *err);
-/* A slot of the table. */
+/* Slots of the table. */
+enum hf_status rd_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err);
 enum hf_status rd_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,
                                  int64_t deadline_ns, struct hf_error *report);
 

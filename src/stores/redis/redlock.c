@@ -24,6 +24,7 @@ static const struct hf_store_ops ops = {
     .list = rl_list,
     .max_ttl_ms = max_ttl_ms,
     .end_quarantine = rl_end_quarantine,
+    .quarantine = rl_quarantine,
 };
 
 static uint32_t max_ttl_ms(struct hf_store_base *base)

@@ -11,7 +11,7 @@
  *   redlock_acquire.c, redlock_hold.c
  *                    acquire; renew and release: src/core/quorum.c decides, these ask
  *   redlock_list.c   what a majority of the nodes says is held
- *   redlock_open.c   ending a quarantine by hand
+ *   redlock_open.c   telling of a quarantine, and ending it by hand
  */
 #ifndef HF_STORES_REDIS_REDLOCK_H
 #define HF_STORES_REDIS_REDLOCK_H
@@ -237,6 +237,7 @@ enum hf_status rl_release(struct hf_store_base *base, const struct hf_claim *cla
 enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
 /* redlock_open.c: likewise */
+enum hf_status rl_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err);
 enum hf_status rl_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,
                                  int64_t deadline_ns, struct hf_error *report);
 /* Writes the request that ends a hold at one node. */

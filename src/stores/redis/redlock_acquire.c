@@ -9,7 +9,7 @@
 
 #define WINDOW_MAX_US 10000000LL /* how far a guess may be from a node's clock; and max_ttl/6 */
 #define PAUSE_MIN_MS  8          /* between two attempts of a waiting acquire, before jitter  */
-#define PAUSE_MAX_MS  128
+#define DOUBLINGS     4
 
 /* One attempt, with an owner of its own. */
 struct attempt {
@@ -284,24 +284,17 @@ static enum hf_status pause_after(struct attempt *a, enum hf_status status, unsi
                                   struct hf_error *err)
 {
     int64_t now_ns = now_of(a->store);
-    int64_t pause_ms = PAUSE_MIN_MS << (tries < 4 ? tries : 4);
+    int64_t pause_ms = PAUSE_MIN_MS << (tries < DOUBLINGS ? tries : DOUBLINGS);
     struct rd_patience pause = {.cancel_fd = a->claim->cancel_fd};
     int64_t end_ns = a->claim->wait_until_ns;
     uint32_t dice;
 
     if (status != HF_BUSY && a->claim->deadline_ns < end_ns)
         end_ns = a->claim->deadline_ns;
-    if (status == HF_QUARANTINE) {
-        pause_ms = err->retry_after_ms;
-        if (end_ns - now_ns < pause_ms * HF__NS_PER_MS)
-            return status;
-    } else if (status != HF_BUSY && status != HF_UNREACHABLE && status != HF_UNKNOWN) {
+    if (status != HF_BUSY && status != HF_UNREACHABLE && status != HF_UNKNOWN)
         return status;
-    }
     if (now_ns >= end_ns)
         return status;
-    if (pause_ms > PAUSE_MAX_MS && status != HF_QUARANTINE)
-        pause_ms = PAUSE_MAX_MS;
     /* Jitter, so that clients which split the nodes between them do not do so again. */
     a->store->rd.base.host->random(&dice, sizeof dice);
     pause.deadline_ns = now_ns + (pause_ms / 2 + dice % (pause_ms + 1)) * HF__NS_PER_MS;

@@ -1,4 +1,4 @@
-/* redlock_open.c - ending a quarantine by hand, at every node that is in one. */
+/* redlock_open.c - telling of a quarantine, and ending it by hand at every node that is in one. */
 #include "stores/redis/redlock.h"
 #include "base/base.h"
 
@@ -7,12 +7,90 @@
 
 #define ANSWER_MS 1000 /* what one node may take: nobody is in a hurry here */
 
+/* Who votes, and who will when. */
+struct inquiry {
+    struct rl_store *store;
+    struct rl_round round;
+    unsigned votes;
+    int64_t left_ms[HF__QUORUM_NODES_MAX]; /* of the nodes in quarantine, in rising order */
+    unsigned waiting;
+};
+
 struct ending {
     struct rl_store *store;
     const char *label, *reason;
     struct rl_round round;
     unsigned asked, opened, open; /* nodes, as bits */
 };
+
+static void inquire_at(struct inquiry *q, unsigned index)
+{
+    rd_guard_inquire(q->store->node[index].node, &q->round.request);
+    (void)rl_round_send(&q->round, index);
+}
+
+static void hear_inquiry(struct inquiry *q, unsigned index, const struct rd_reply *reply)
+{
+    struct hf_error said;
+    unsigned at = q->waiting;
+
+    switch ((int)rd_guard_judge(q->store->node[index].node, reply, &said)) {
+    case HF_OK:
+        q->votes++;
+        return;
+    case HF_QUARANTINE:
+        for (; at > 0 && q->left_ms[at - 1] > said.retry_after_ms; at--)
+            q->left_ms[at] = q->left_ms[at - 1];
+        q->left_ms[at] = said.retry_after_ms;
+        q->waiting++;
+        return;
+    default:
+        rl_trouble_add(&q->round.troubles, &said);
+    }
+}
+
+static void inquire_everywhere(struct inquiry *q, int64_t deadline_ns)
+{
+    struct rd_reply *reply;
+    enum rl_event event;
+    unsigned index;
+
+    rl_round_begin(&q->round, q->store, false);
+    for (unsigned i = 0; i < q->store->count; i++)
+        if (q->round.joined[i])
+            inquire_at(q, i);
+    while ((event = rl_round_next(&q->round, deadline_ns, &index, &reply)) != RL_SILENCE) {
+        if (event == RL_JOINED || event == RL_AGAIN)
+            inquire_at(q, index);
+        else if (event == RL_ANSWER)
+            hear_inquiry(q, index, reply);
+        rd_reply_free(reply);
+    }
+    rl_round_end(&q->round, 0, NULL);
+}
+
+/* The store grants as soon as a majority votes. */
+enum hf_status rl_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err)
+{
+    struct inquiry q = {.store = (struct rl_store *)base};
+    int64_t end_ns = base->host->now_ns() + ANSWER_MS * HF__NS_PER_MS;
+    unsigned majority = hf__quorum_majority(q.store->count);
+    char left[32];
+
+    inquire_everywhere(&q, end_ns < deadline_ns ? end_ns : deadline_ns);
+    if (q.votes >= majority)
+        return hf__ok(err);
+    if (q.votes + q.waiting < majority)
+        return rl_too_few(q.store, NULL, &q.round.troubles, err);
+    (void)hf__fail(err, HF_QUARANTINE,
+                   "store %.100s: %u of %u nodes are new or have restarted, and may have forgotten "
+                   "a lock; a majority grants in %s",
+                   q.store->rd.url.shown, q.waiting, q.store->count,
+                   hf__format_duration(left, sizeof left, q.left_ms[majority - q.votes - 1]));
+    if (err != NULL)
+        err->retry_after_ms = q.left_ms[majority - q.votes - 1];
+    return HF_QUARANTINE;
+}
 
 /* To the life that was met last over this connection, or any. */
 static void ask_node(struct ending *e, unsigned index)

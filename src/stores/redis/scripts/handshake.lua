@@ -1,12 +1,14 @@
 -- Meet a server: which incarnation is it, and may it grant?
 -- KEYS  1 the server's record: "id open_at since max_ttl [new]", times in ms of the server's clock; in
 --         a cluster then a line "time shape" for each shape() that was seen within max_ttl
--- ARGV  1 max_ttl in ms; 0 for somebody who only looks: nothing is put on record
+-- ARGV  1 max_ttl in ms
 --       2 in a cluster the second place of the record, else ''
 --       3 in a cluster the slot of a lock without a record, '' if it is not about one
+--       4 '1' for somebody who only reads: nothing is put on record, and the max_ttl there is believed
 -- Answers {'open', id, policy, shape, 'all', '', 'first'} or
--- {'quarantine', id, policy, ms left, why, uptime in ms, 'first'} with why = 'new', 'restarted', 'promoted' or 'slots' (locks without a record only), {'max_ttl', the one
--- on record}, {'replica'} or {'corrupt'}. shape: the hash of what is settled for the slot, for all slots
+-- {'quarantine', id, policy, ms left, why, uptime in ms, 'first'} with why = 'new', 'restarted',
+-- 'promoted' or 'slots' (locks without a record only), {'max_ttl', the one on record}, {'replica'} or
+-- {'corrupt'}. shape: the hash of what is settled for the slot, for all slots
 -- if 'all' is not ''. 'first' is '' if the server has met us before.
 -- include lib/shape.lua
 local KEEP_MS = 2592000000 -- a record that stayed behind in a slot that moved goes after 30 days
@@ -16,7 +18,7 @@ local function field(text, name)
     return string.match(text, name .. ':([^\r\n]*)')
 end
 
-local mine, copy, slot = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local mine, copy, slot, reads = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
 local info = redis.call('INFO', 'replication')
 if field(info, 'role') ~= 'master' then
     return {'replica'}
@@ -24,10 +26,6 @@ end
 local id = field(info, 'master_replid')
 local memory = redis.call('INFO', 'memory')
 local policy = field(memory, 'maxmemory') ~= '0' and field(memory, 'maxmemory_policy') or 'noeviction'
-
-if mine == 0 then
-    return {'open', id, policy, '', '', '', ''}
-end
 
 -- In a cluster a record can only be kept under a key, and keys move with their slots. So it stands in
 -- two slots of the server: as long as one of the two stays, so does the record.
@@ -53,9 +51,10 @@ end
 
 -- An agreed value is not changed from outside: whoever comes with another one is refused, also while the
 -- server is in quarantine, and others are not kept waiting for it.
-if agreed and agreed ~= mine then
+if agreed and agreed ~= mine and not reads then
     return {'max_ttl', string.format('%.0f', agreed)}
 end
+mine = agreed or mine
 local uptime = tonumber(field(redis.call('INFO', 'server'), 'uptime_in_seconds')) * 1000
 local promoted = not string.match(field(info, 'master_replid2'), '^0+$')
 local save = false
@@ -76,7 +75,7 @@ end
 -- that came and went between two looks shows by the epoch.
 local live, shapes = '', {}
 local settled_at, all = now, true
-if copy ~= '' then
+if copy ~= '' and not reads then
     live = shape()
     if seen == id then
         for at, text in string.gmatch(record, '\n(%d+) ([^\n]*)') do
@@ -119,7 +118,7 @@ if copy ~= '' then
     end
     save = save or records[1] ~= records[2] or redis.call('PTTL', KEYS[1]) < KEEP_MS / 2
 end
-if save then
+if save and not reads then
     local text = string.format('%s %.0f %.0f %.0f%s', id, open_at, since, mine, new)
     for _, seen_shape in ipairs(shapes) do
         text = text .. string.format('\n%.0f %s', seen_shape[1], seen_shape[2])
