@@ -1,7 +1,6 @@
 /* call.c - one request and its answer. */
 #include "base/base.h"
 #include "stores/postgres/postgres.h"
-#include "stores/postgres/wire.h"
 
 #include <string.h>
 
@@ -19,14 +18,12 @@ int64_t pg_left_ms(const struct pg_store *store, int64_t deadline_ns)
 /* A short pause, so that those who collided do not collide again. False: there is no time. */
 static bool pause_before_retry(const struct pg_store *store, const struct pg_call *call)
 {
-    struct pg_patience pause = {.cancel_fd = call->patience.cancel_fd};
     uint8_t dice;
 
     store->base.host->random(&dice, sizeof dice);
-    pause.deadline_ns =
-        store->base.host->now_ns() + dice % PAUSE_MAX_MS * HF__NS_PER_MS + HF__NS_PER_MS / 4;
-    return pause.deadline_ns < call->patience.deadline_ns &&
-           pg_wait(-1, 0, &pause) != PG_WAIT_CANCELLED;
+    return hf__patience_pause(&call->patience, store->base.host->now_ns() +
+                                                   dice % PAUSE_MAX_MS * HF__NS_PER_MS +
+                                                   HF__NS_PER_MS / 4) == HF__WAITED_READY;
 }
 
 /* What a standby answers is no answer. */
@@ -62,12 +59,12 @@ static enum hf_status send_once(struct pg_store *store, const struct pg_call *ca
         status = accept(store, call, &outcome, out, err);
         break;
     case PG_REFUSED:
-        *again = pg_error_passes(outcome.state);
+        *again = pg_error_again(outcome.state);
         memcpy(out->state, outcome.state, sizeof out->state);
         status = pg_error_fail(outcome.state, outcome.why, call->lock, store->url.shown, err);
         break;
     case PG_UNSENT:
-        status = hf__fail(err, HF_UNREACHABLE, "store %.120s: %s", store->url.shown, outcome.why);
+        status = hf__fail_lock(err, HF_UNREACHABLE, NULL, store->url.shown, ": %s", outcome.why);
         break;
     case PG_LOST:
     case PG_CANCELLED:

@@ -2,7 +2,6 @@
 #include "base/base.h"
 #include "stores/postgres/postgres.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* What an SQLSTATE that starts so means. The first that fits counts. */
@@ -41,7 +40,7 @@ static bool is(const char *state, const char *wanted)
     return strncmp(state, wanted, strlen(wanted)) == 0;
 }
 
-bool pg_error_passes(const char *state)
+bool pg_error_again(const char *state)
 {
     return is(state, "40001") || is(state, "40P01") || is(state, "26000") || is(state, "42P05");
 }
@@ -71,18 +70,12 @@ static enum hf_status status_of_libpq(const char *why)
 enum hf_status pg_error_fail(const char *state, const char *why, const char *lock,
                              const char *shown, struct hf_error *err)
 {
-    char about[160];
-
-    if (lock != NULL)
-        (void)snprintf(about, sizeof about, "lock \"%.50s\" in store %.70s", lock, shown);
-    else
-        (void)snprintf(about, sizeof about, "store %.110s", shown);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (is(state, rules[i].state))
-            return hf__fail(err, rules[i].status, "%s: %s%s%s", about, rules[i].before,
-                            rules[i].why ? why : "", rules[i].after);
-    return hf__fail(err, state[0] == '\0' ? status_of_libpq(why) : HF_UNREACHABLE, "%s: %s", about,
-                    why);
+            return hf__fail_lock(err, rules[i].status, lock, shown, ": %s%s%s", rules[i].before,
+                                 rules[i].why ? why : "", rules[i].after);
+    return hf__fail_lock(err, state[0] == '\0' ? status_of_libpq(why) : HF_UNREACHABLE, lock, shown,
+                         ": %s", why);
 }
 
 enum hf_status pg_no_answer(const struct pg_store *store, const struct pg_call *call,
@@ -90,27 +83,22 @@ enum hf_status pg_no_answer(const struct pg_store *store, const struct pg_call *
 {
     if (call->only_reads && status == HF_UNKNOWN)
         status = HF_UNREACHABLE;
-    if (call->lock == NULL)
-        return hf__fail(err, status, "store %.120s: no answer: %s", store->url.shown, why);
-    return hf__fail(err, status, "lock \"%.60s\" in store %.80s: no answer: %s%s", call->lock,
-                    store->url.shown, why, call->only_reads ? "" : "; it may have taken effect");
+    return hf__fail_lock(err, status, call->lock, store->url.shown, ": no answer: %s%s", why,
+                         call->lock == NULL || call->only_reads ? ""
+                                                                : "; it may have taken effect");
 }
 
 enum hf_status pg_nonsense(const struct pg_store *store, const char *lock, struct hf_error *err)
 {
-    static const char what[] = "an answer that makes no sense; is the schema holdfast ours?";
-
-    if (lock == NULL)
-        return hf__fail(err, HF_CORRUPT, "store %.120s: %s", store->url.shown, what);
-    return hf__fail(err, HF_CORRUPT, "lock \"%.60s\" in store %.80s: %s", lock, store->url.shown,
-                    what);
+    return hf__fail_lock(err, HF_CORRUPT, lock, store->url.shown,
+                         ": an answer that makes no sense; is the schema holdfast ours?");
 }
 
 enum hf_status pg_lost(const struct pg_store *store, const char *name, enum hf_loss loss,
                        struct hf_error *err)
 {
-    return hf__fail(err, HF_LOST, "lock \"%.80s\" in store %.90s is not held any more: %s", name,
-                    store->url.shown, hf_loss_text(loss));
+    return hf__fail_lock(err, HF_LOST, name, store->url.shown, " is not held any more: %s",
+                         hf_loss_text(loss));
 }
 
 enum hf_status pg_above_max_ttl(const struct pg_store *store, const struct hf_claim *claim,
@@ -119,9 +107,8 @@ enum hf_status pg_above_max_ttl(const struct pg_store *store, const struct hf_cl
     char ttl[32];
     char longest[32];
 
-    return hf__fail(err, HF_INVALID,
-                    "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
-                    claim->name, store->url.shown,
-                    hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
-                    hf__format_duration(longest, sizeof longest, store->url.max_ttl_ms));
+    return hf__fail_lock(err, HF_INVALID, claim->name, store->url.shown,
+                         ": a ttl of %s is above the store's max_ttl of %s",
+                         hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
+                         hf__format_duration(longest, sizeof longest, store->url.max_ttl_ms));
 }

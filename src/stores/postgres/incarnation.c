@@ -27,11 +27,11 @@ static enum hf_status disagree(const struct pg_store *store, const struct pg_met
     char theirs[32];
     char ours[32];
 
-    return hf__fail(err, HF_INVALID,
-                    "store %.100s: its clients agreed on max_ttl=%s and you ask for max_ttl=%s; "
-                    "all need the same, see holdfast-postgres(7)",
-                    store->url.shown, max_ttl_text(theirs, met->agreed_ms),
-                    max_ttl_text(ours, store->url.max_ttl_ms));
+    return hf__fail_lock(err, HF_INVALID, NULL, store->url.shown,
+                         ": its clients agreed on max_ttl=%s and you ask for max_ttl=%s; "
+                         "all need the same, see holdfast-postgres(7)",
+                         max_ttl_text(theirs, met->agreed_ms),
+                         max_ttl_text(ours, store->url.max_ttl_ms));
 }
 
 static enum hf_status take_in(struct pg_store *store, const struct pg_met *met,
@@ -50,7 +50,7 @@ static enum hf_status take_in(struct pg_store *store, const struct pg_met *met,
 }
 
 /* One handshake. *stale: the schema is not there, or old. */
-static enum hf_status meet(struct pg_store *store, const struct pg_patience *patience,
+static enum hf_status meet(struct pg_store *store, const struct hf__patience *patience,
                            struct pg_met *met, bool *stale, struct hf_error *err)
 {
     struct pg_params params = {0};
@@ -79,7 +79,7 @@ static enum hf_status meet(struct pg_store *store, const struct pg_patience *pat
     return status;
 }
 
-static enum hf_status migrate(struct pg_store *store, const struct pg_patience *patience,
+static enum hf_status migrate(struct pg_store *store, const struct hf__patience *patience,
                               struct hf_error *err)
 {
     struct pg_conn *conn;
@@ -92,7 +92,7 @@ static enum hf_status migrate(struct pg_store *store, const struct pg_patience *
     return status;
 }
 
-enum hf_status pg_incarnation_ask(struct pg_store *store, const struct pg_patience *patience,
+enum hf_status pg_incarnation_ask(struct pg_store *store, const struct hf__patience *patience,
                                   struct pg_met *met, struct hf_error *err)
 {
     bool stale;
@@ -106,7 +106,7 @@ enum hf_status pg_incarnation_ask(struct pg_store *store, const struct pg_patien
     return status;
 }
 
-enum hf_status pg_incarnation_meet(struct pg_store *store, const struct pg_patience *patience,
+enum hf_status pg_incarnation_meet(struct pg_store *store, const struct hf__patience *patience,
                                    char id[PG_ID_SIZE], struct hf_error *err)
 {
     struct pg_met met;

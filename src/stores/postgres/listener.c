@@ -15,7 +15,7 @@ static struct pg_pool *listener_pool(struct pg_store *store)
 
 /* What a pooled server is told to listen to does not reach us. */
 static bool is_direct(struct pg_store *store, struct pg_conn *conn,
-                      const struct pg_patience *patience)
+                      const struct hf__patience *patience)
 {
     static const struct pg_statement who = {"SELECT pg_catalog.pg_backend_pid() AS pid", NULL, 0};
     struct pg_params none = {0};
@@ -31,7 +31,7 @@ static bool is_direct(struct pg_store *store, struct pg_conn *conn,
 }
 
 static bool listens(struct pg_store *store, struct pg_conn *conn,
-                    const struct pg_patience *patience)
+                    const struct hf__patience *patience)
 {
     char sql[PG_CHANNEL_SIZE + 16];
     char name[PG_CHANNEL_SIZE];
@@ -57,7 +57,7 @@ static bool listens(struct pg_store *store, struct pg_conn *conn,
     return true;
 }
 
-struct pg_conn *pg_listener_take(struct pg_store *store, const struct pg_patience *patience)
+struct pg_conn *pg_listener_take(struct pg_store *store, const struct hf__patience *patience)
 {
     struct pg_pool *pool = listener_pool(store);
     struct pg_conn *conn;

@@ -21,6 +21,7 @@
 #ifndef HF_STORES_POSTGRES_POSTGRES_H
 #define HF_STORES_POSTGRES_POSTGRES_H
 
+#include "base/backoff.h"
 #include "stores/postgres/conn.h"
 #include "stores/postgres/url.h"
 #include <pthread.h>
@@ -44,11 +45,10 @@ struct pg_pool {
     size_t idle_count;
     size_t conn_count; /* in use and idle */
     struct pg_conn *lingering;
-    atomic_uint first_host; /* see pg_conn_open */
-    atomic_bool warned;     /* of a password that may have gone to anybody */
-    unsigned failures;      /* to connect, in a row */
-    int64_t not_before_ns;  /* back-off: no new connection before */
-    struct hf_error last;   /* why not; what the last failure said */
+    atomic_uint first_host;     /* see pg_conn_open */
+    atomic_bool warned;         /* of a password that may have gone to anybody */
+    struct hf__backoff backoff; /* of connecting */
+    struct hf_error last;       /* what the last failure said */
 };
 
 struct pg_store {
@@ -78,7 +78,7 @@ void pg_pool_release(struct pg_pool *pool, bool forked);
 /* A connection of one's own, from the pool or new; ends with pg_pool_give. leave_one: not the last
  * idle one. HF_OK, HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM, with a text. */
 enum hf_status pg_pool_take(struct pg_pool *pool, enum pg_use use, bool leave_one,
-                            const struct pg_patience *patience, struct pg_conn **out,
+                            const struct hf__patience *patience, struct pg_conn **out,
                             struct hf_error *err);
 void pg_pool_give(struct pg_pool *pool, struct pg_conn *conn);
 /* A request that was sent at that time was never answered: idle connections that have been silent
@@ -91,7 +91,7 @@ struct pg_call {
     const char *lock; /* for error texts; NULL: about the store */
     const struct pg_statement *statement;
     const struct pg_params *params;
-    struct pg_patience patience;
+    struct hf__patience patience;
     /* The same request, such that it wakes nobody: sent instead where the server cannot notify.
      * NULL: there is none. */
     const struct pg_params *quiet;
@@ -124,10 +124,10 @@ int64_t pg_left_ms(const struct pg_store *store, int64_t deadline_ns);
 /* Learns which incarnation the server is, if it is not known, and makes the schema if it is not
  * there. HF_OK: id is filled in, it grants. HF_QUARANTINE: with err->retry_after_ms. HF_INVALID:
  * clients disagree about max_ttl. */
-enum hf_status pg_incarnation_meet(struct pg_store *store, const struct pg_patience *patience,
+enum hf_status pg_incarnation_meet(struct pg_store *store, const struct hf__patience *patience,
                                    char id[PG_ID_SIZE], struct hf_error *err);
 /* The same, known or not; also with HF_QUARANTINE *met is what the server said of itself. */
-enum hf_status pg_incarnation_ask(struct pg_store *store, const struct pg_patience *patience,
+enum hf_status pg_incarnation_ask(struct pg_store *store, const struct hf__patience *patience,
                                   struct pg_met *met, struct hf_error *err);
 /* The incarnation if it is known and grants, else "". */
 void pg_incarnation_known(struct pg_store *store, char id[PG_ID_SIZE]);
@@ -148,7 +148,7 @@ enum hf_status pg_end_quarantine(struct hf_store_base *base, const char *label, 
 
 /* A connection on which a waiter of ours is woken; NULL if there is none to be had, and never an
  * error: there is the poll. Ends with pg_listener_give. */
-struct pg_conn *pg_listener_take(struct pg_store *store, const struct pg_patience *patience);
+struct pg_conn *pg_listener_take(struct pg_store *store, const struct hf__patience *patience);
 void pg_listener_give(struct pg_store *store, struct pg_conn *listener);
 
 /* errors.c: what went wrong, in words; what an SQLSTATE means. Pure. */
@@ -158,7 +158,7 @@ void pg_listener_give(struct pg_store *store, struct pg_conn *listener);
 
 /* The statement was rolled back for no fault of its own (a serialization failure, a deadlock, a
  * session that turned out to be shared) and may be sent once more. */
-bool pg_error_passes(const char *state);
+bool pg_error_again(const char *state);
 /* It was rolled back because whom it wakes cannot be notified. */
 bool pg_error_no_wake(const char *state);
 /* There is no schema, or an old one. */

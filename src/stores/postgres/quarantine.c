@@ -24,10 +24,9 @@ enum hf_status pg_quarantine_fail(const struct pg_store *store, const struct pg_
     };
     char left[32];
 
-    (void)hf__fail(err, HF_QUARANTINE,
-                   "store %.90s: %s; it may have forgotten who holds what, and grants again in %s",
-                   store->url.shown, why[met->why],
-                   hf__format_duration(left, sizeof left, met->left_ms));
+    (void)hf__fail_lock(err, HF_QUARANTINE, NULL, store->url.shown,
+                        ": %s; it may have forgotten who holds what, and grants again in %s",
+                        why[met->why], hf__format_duration(left, sizeof left, met->left_ms));
     if (err != NULL)
         err->retry_after_ms = met->left_ms;
     return HF_QUARANTINE;
@@ -53,10 +52,9 @@ enum hf_status pg_quarantine(struct hf_store_base *base, int64_t deadline_ns, st
     pg_params_number(&params, store->url.max_ttl_ms);
     status = pg_call(store, &call, &answer, err);
     if (pg_error_no_schema(answer.state))
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "store %.120s: its schema is older than this client, which cannot tell "
-                        "whether it is in quarantine",
-                        store->url.shown);
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->url.shown,
+                             ": its schema is older than this client, which cannot tell "
+                             "whether it is in quarantine");
     if (status != HF_OK)
         return status;
     if (!pg_row_met(answer.rows, &met))
@@ -75,19 +73,17 @@ static enum hf_status report_opened(const struct pg_store *store, const struct p
     switch (opened->verdict) {
     case PG_WAS_OPENED:
         (void)hf__format_duration(left, sizeof left, opened->left_ms);
-        return hf__fail(report, HF_OK,
-                        "store %.100s: the quarantine of incarnation %s was ended %s before its "
-                        "time",
-                        store->url.shown, id, left);
+        return hf__fail_lock(report, HF_OK, NULL, store->url.shown,
+                             ": the quarantine of incarnation %s was ended %s before its "
+                             "time",
+                             id, left);
     case PG_WAS_OPEN:
-        return hf__fail(report, HF_INVALID, "store %.150s is in no quarantine", store->url.shown);
+        return hf__fail_lock(report, HF_INVALID, NULL, store->url.shown, " is in no quarantine");
     case PG_WAS_ANOTHER:
         break;
     }
-    return hf__fail(
-        report, HF_UNREACHABLE,
-        "store %.100s: the server has changed meanwhile; check again before you open it",
-        store->url.shown);
+    return hf__fail_lock(report, HF_UNREACHABLE, NULL, store->url.shown,
+                         ": the server has changed meanwhile; check again before you open it");
 }
 
 /* Of the incarnation that is there when we ask, and of no other: that one is told to the server
@@ -97,7 +93,7 @@ enum hf_status pg_end_quarantine(struct hf_store_base *base, const char *label, 
 {
     struct pg_store *store = (struct pg_store *)base;
     struct pg_params params = {0};
-    struct pg_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct pg_call call = {.statement = &open_statement,
                            .params = &params,
                            .patience = patience,

@@ -45,7 +45,7 @@ const struct hf_store_plugin *hf_store_plugin(void)
 }
 
 /* Now and then, what dead waiters left behind is removed. Nothing depends on it. */
-static void sweep(struct pg_store *store, const struct pg_patience *patience)
+static void sweep(struct pg_store *store, const struct hf__patience *patience)
 {
     static const struct pg_statement statement = {
         "SELECT holdfast.sweep(), pg_catalog.pg_backend_pid() AS pid", NULL, 0};
@@ -63,7 +63,7 @@ static void sweep(struct pg_store *store, const struct pg_patience *patience)
 /* Meets the server, so that a wrong password is told now and the first acquire is one round trip.
  * One in quarantine is open all the same: renewals, releases and listings go on. */
 static enum hf_status meet(struct pg_store *store, bool readonly,
-                           const struct pg_patience *patience, struct hf_error *err)
+                           const struct hf__patience *patience, struct hf_error *err)
 {
     struct pg_conn *conn;
     char id[PG_ID_SIZE];
@@ -78,8 +78,8 @@ static enum hf_status meet(struct pg_store *store, bool readonly,
         status = pg_schema_exists(conn, patience, store->url.shown, &there, err);
     pg_pool_give(&store->main, conn);
     if (version < SERVER_MIN)
-        return hf__fail(err, HF_UNSUPPORTED, "store %.150s: needs PostgreSQL %d or later",
-                        store->url.shown, SERVER_MIN / 10000);
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->url.shown,
+                             ": needs PostgreSQL %d or later", SERVER_MIN / 10000);
     if (readonly) {
         store->absent = !there;
         return status;
@@ -94,7 +94,7 @@ static enum hf_status open_store(const struct hf_host *host, const char *url, bo
                                  int64_t deadline_ns, struct hf_store_base **out,
                                  struct hf_error *err)
 {
-    struct pg_patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct pg_store *store = calloc(1, sizeof *store);
     enum hf_status status;
 

@@ -10,9 +10,8 @@ static enum hf_status set_max_ttl(struct pg_url *out, const char *value, struct 
     int64_t ms;
 
     if (!hf__parse_duration_ms(value, &ms) || ms < HF_TTL_MIN_MS || ms > HF_TTL_MAX_MS)
-        return hf__fail(err, HF_INVALID,
-                        "store %.150s: max_ttl is a duration of 100ms to 1d, such as max_ttl=60s",
-                        out->shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, out->shown,
+                             ": max_ttl is a duration of 100ms to 1d, such as max_ttl=60s");
     out->max_ttl_ms = ms;
     return HF_OK;
 }
@@ -24,10 +23,9 @@ static enum hf_status set_listen(struct pg_url *out, const char *value, struct h
         return HF_OK;
     }
     if (hf__url_rest(value, "postgres") == NULL && hf__url_rest(value, "postgresql") == NULL)
-        return hf__fail(err, HF_INVALID,
-                        "store %.130s: listen is off, or the escaped postgres:// URL of a direct "
-                        "connection",
-                        out->shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, out->shown,
+                             ": listen is off, or the escaped postgres:// URL of a direct "
+                             "connection");
     out->listen = PG_LISTEN_URL;
     (void)snprintf(out->listen_uri, sizeof out->listen_uri, "%s", value);
     return HF_OK;
@@ -48,7 +46,7 @@ static enum hf_status take_param(struct pg_url *out, const char *param, size_t l
         *value++ = '\0';
         if (strcmp(text, "max_ttl") == 0 || strcmp(text, "listen") == 0) {
             if (!hf__url_decode(value))
-                return hf__fail(err, HF_INVALID, "store %.150s: a malformed %% escape", out->shown);
+                return hf__fail_lock(err, HF_INVALID, NULL, out->shown, ": a malformed %% escape");
             return text[0] == 'm' ? set_max_ttl(out, value, err) : set_listen(out, value, err);
         }
     }
@@ -129,24 +127,22 @@ static enum hf_status check_uri(const char *uri, const char *shown, struct hf_er
     bool good = false;
 
     if (!hf__url_is_clear(uri) || !has_one_at(uri))
-        return hf__fail(err, HF_INVALID,
-                        "store %.100s: in a user or password write @ as %%40, / as %%2F, ? as %%3F "
-                        "and # as %%23",
-                        shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, shown,
+                             ": in a user or password write @ as %%40, / as %%2F, ? as %%3F "
+                             "and # as %%23");
     options = PQconninfoParse(uri, &why);
     PQfreemem(why);
     good = options != NULL && ports_are_good(options);
     PQconninfoFree(options);
     if (!good && find_unknown(uri, name, sizeof name))
-        return hf__fail(err, HF_INVALID,
-                        "store %.120s: the option \"%s\" is unknown: ours are max_ttl and listen, "
-                        "the others libpq's",
-                        shown, name);
+        return hf__fail_lock(err, HF_INVALID, NULL, shown,
+                             ": the option \"%s\" is unknown: ours are max_ttl and listen, "
+                             "the others libpq's",
+                             name);
     if (!good)
-        return hf__fail(err, HF_INVALID,
-                        "store %.120s: not a URI that libpq understands: write "
-                        "postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full",
-                        shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, shown,
+                             ": not a URI that libpq understands: write "
+                             "postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full");
     return HF_OK;
 }
 
