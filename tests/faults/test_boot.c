@@ -1,11 +1,13 @@
 /* test_boot.c - reboots, containers that disagree about them, and clocks that lie. */
 #include "../support/faultkit.h"
 #include "core/token.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
+#include "stores/file/floor.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -3,11 +3,13 @@
  * Each scenario is run once per call: a child is killed at the n-th one, for all n. The wall clock
  * stands still at 1, so that the order of tokens can come from nothing but what the store keeps. */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
+#include "stores/file/floor.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

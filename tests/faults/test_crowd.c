@@ -1,11 +1,13 @@
 /* test_crowd.c - what it costs to look at a crowd: at a long line of waiters, at a client with many
  * locks, at a bucket in which somebody is stopped. */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
+#include "stores/file/ticket.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -45,12 +47,12 @@ static void a_long_line_is_estimated(void **state)
     (void)state;
     kit_expect(kit_take(base, NAME, 60000, 0, &hold, &err), HF_OK, &err);
     for (uint64_t tail = DEAD; tail <= LINE; tail += LINE - DEAD) {
-        kit_expect(hf__bucket_lock(hf__file_of(base), hash, HF_NEVER, &bucket, NULL), HF_OK, NULL);
-        slot = hf__bucket_find(&bucket, hash, NAME);
+        kit_expect(hf__page_lock(hf__file_of(base), hash, HF_NEVER, &bucket, NULL), HF_OK, NULL);
+        slot = hf__slot_find(&bucket, hash, NAME);
         assert_non_null(slot);
         slot->tail = slot->head + tail;
-        kit_expect(hf__bucket_write(hf__file_of(base), &bucket, slot, &err), HF_OK, &err);
-        hf__bucket_unlock(hf__file_of(base), &bucket);
+        kit_expect(hf__page_write(hf__file_of(base), &bucket, slot, &err), HF_OK, &err);
+        hf__page_unlock(hf__file_of(base), &bucket);
         assert_int_equal(kit_waiters(base, NAME),
                          tail > WAITERS_COUNTED ? tail - WAITERS_COUNTED : 0);
     }

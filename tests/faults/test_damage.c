@@ -3,12 +3,14 @@
  * Damage is refused with the sentence that names the way out; the way out works, and tokens go on
  * above all that was seen before. The wall clock stands at 1, so that it cannot help. */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
+#include "stores/file/floor.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
  *
  * What needs root is skipped without it. */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
 
 #include <fcntl.h>
 #include <grp.h>

@@ -1,6 +1,6 @@
 /* test_growth.c - many locks: all kept, all found, at a bounded price; and slots used again. */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * are such as no program of ours would write. All of it is damage, and refused as such. The fuzzer
  * (fuzz.t) looks for what is forgotten here. */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
 
 #include <fcntl.h>
 #include <stdio.h>

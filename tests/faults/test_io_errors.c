@@ -1,11 +1,13 @@
 /* test_io_errors.c - the N-th call to the system fails, for all N: a clear status, nothing leaked,
  * no token that goes back, and a store that works when the fault is over. */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
+#include "stores/file/floor.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CROWD 8

@@ -1,11 +1,14 @@
 /* test_line.c - the waiting line under fire: dead and stopped waiters, releasers that die before
  * the wake-up, long lines, and crowds that come and leave. */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
+#include "stores/file/sweep.h"
+#include "stores/file/floor.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -166,11 +169,11 @@ static uint64_t tickets(struct hf_store_base *base)
     struct slot *slot;
     uint64_t count;
 
-    kit_expect(hf__bucket_lock(hf__file_of(base), hash, HF_NEVER, &bucket, NULL), HF_OK, NULL);
-    slot = hf__bucket_find(&bucket, hash, NAME);
+    kit_expect(hf__page_lock(hf__file_of(base), hash, HF_NEVER, &bucket, NULL), HF_OK, NULL);
+    slot = hf__slot_find(&bucket, hash, NAME);
     assert_non_null(slot);
     count = slot->tail - slot->head;
-    hf__bucket_unlock(hf__file_of(base), &bucket);
+    hf__page_unlock(hf__file_of(base), &bucket);
     return count;
 }
 
@@ -315,7 +318,7 @@ static void sweep_takes_the_dead_only(void **state)
     (void)kit_wait(pids[0]);
     kit_world.wall_fake = true;
     kit_world.wall_us = hf__wall_us() + 2 * HOUR_US;
-    hf__life_sweep(hf__file_of(base));
+    hf__sweep(hf__file_of(base));
     kit_world.wall_fake = false;
     assert_int_equal(kit_count(living.dir, "queue", ""), 1);
     assert_int_equal(kit_waiters(base, NAME), 1);

@@ -4,7 +4,7 @@
  *
  * run: threads */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
 
 #include <fcntl.h>
 #include <pthread.h>

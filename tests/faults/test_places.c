@@ -4,7 +4,8 @@
  * What needs root is skipped without it. Mounts are made in a namespace of their own, so nothing is
  * left behind. Network file systems cannot be mounted here: their refusal is not tested. */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
+#include "stores/file/floor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -6,12 +6,14 @@
  * garbage. Then the machine boots, its clock back in 1970, and the next token must be above every
  * one that was given before. */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
+#include "stores/file/floor.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,10 +1,12 @@
 /* test_stopped.c - processes that are stopped: holding a lock, waiting for one, and in the very
  * middle of a change of the store. */
 #include "../support/storm.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
+#include "stores/file/floor.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

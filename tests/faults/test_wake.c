@@ -1,7 +1,7 @@
 /* test_wake.c - deaths in the instant of a hand-over: between the choice of the next waiter and the
  * byte that wakes it, and between the reservation and the look of the one behind. */
 #include "../support/faultkit.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,13 +5,15 @@
  * nobody else sees. No descriptor tells, so the way from the root is walked again: by one system
  * call, and so seldom that it costs nothing in a busy loop.
  */
-#include "stores/file/internal.h"
+#include "stores/file/place.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
-#define CHECK_NS (10 * HF__NS_PER_MS) /* between two looks */
+#define CHECK_NS (10 * HF__NS_PER_MS) /* between two checks */
 
 /* The inode only: who asks for the time of the last write makes the next one cost a journal entry.
  */
@@ -70,8 +72,7 @@ enum hf_status hf__place_check(struct file_store *store, struct hf_error *err)
     if (in_place(store))
         return HF_OK;
     atomic_store_explicit(&store->check_at_ns, 0, memory_order_relaxed);
-    return hf__fail(err, HF_CORRUPT,
-                    "store file:%s was moved, removed or replaced while in use: open the store "
-                    "again",
-                    store->shown);
+    return hf__fail_lock(err, HF_CORRUPT, NULL, store->shown,
+                         " was moved, removed or replaced while in use: open the store "
+                         "again");
 }

@@ -1,5 +1,6 @@
 /* url.c - from a URL to the directory of an embedded store. */
-#include "stores/file/internal.h"
+#include "stores/file/url.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +57,7 @@ static char *default_dir(void)
     return path != NULL || nomem ? path : strdup("");
 }
 
-enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
-                             struct hf_error *err)
+enum hf_status hf__url_dir(const char *url, char **path_out, bool *shared_out, struct hf_error *err)
 {
     const char *rest = hf__url_rest(url, "file");
     char why[120];

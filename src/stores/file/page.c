@@ -1,12 +1,17 @@
-/* bucket.c - finding a name's bucket, changing one of its slots, splitting it when it is full. */
-#include "stores/file/internal.h"
+/* page.c - finding a name's page, changing one of its blocks, splitting it when it is full. */
+#include "stores/file/page.h"
+#include "base/base.h"
+#include "stores/file/byte_lock.h"
+#include "stores/file/errors.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define NAME_SEED 0x6e616d65u
+#define HINT_BITS 18 /* of a hash, whose page a client remembers */
 #define HINT_MASK ((1u << HINT_BITS) - 1)
 
 static off_t offset_of(uint32_t page_no)
@@ -27,7 +32,7 @@ enum hf_status hf__page_damaged(const struct file_store *store, uint32_t page_no
     char what[64];
 
     (void)snprintf(what, sizeof what, "page %u of the slot file is damaged", page_no);
-    return hf__dir_damaged(store, what, false, err);
+    return hf__error_damaged(store, what, false, err);
 }
 
 /* Never written. What else may be in such a slot is not looked at, and is gone when it is taken. */
@@ -42,8 +47,8 @@ enum hf_status hf__page_read(struct file_store *store, uint32_t page_no, struct 
     ssize_t got = store->sys->pread(store->slots_fd, out, sizeof *out, offset_of(page_no));
 
     if (got < 0)
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot read the slot file: %s",
-                        store->shown, strerror(errno));
+        return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
+                             ": cannot read the slot file: %s", strerror(errno));
     if (got != sizeof *out || !hf__sum_ok(&out->head) || !hf__head_sound(&out->head, page_no))
         return hf__page_damaged(store, page_no, err);
     for (int i = 0; i < SLOTS_PER_PAGE; i++)
@@ -58,10 +63,10 @@ enum hf_status hf__page_count(struct file_store *store, uint32_t *out, struct hf
     struct stat st;
 
     if (fstat(store->slots_fd, &st) != 0)
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot examine the slot file: %s",
-                        store->shown, strerror(errno));
-    if (st.st_size / PAGE_SIZE >= GUARD_GROW)
-        return hf__page_damaged(store, GUARD_GROW, err); /* more than there can be */
+        return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
+                             ": cannot examine the slot file: %s", strerror(errno));
+    if (st.st_size / PAGE_SIZE >= PAGE_NONE)
+        return hf__page_damaged(store, PAGE_NONE, err); /* more than there can be */
     *out = (uint32_t)(st.st_size / PAGE_SIZE);
     return HF_OK;
 }
@@ -133,7 +138,7 @@ static uint32_t walk(struct file_store *store, uint32_t page_no, uint64_t hash)
 }
 
 /* A file that is known to have grown is walked from the root. */
-uint32_t hf__bucket_guess(struct file_store *store, uint64_t hash)
+uint32_t hf__page_guess(struct file_store *store, uint64_t hash)
 {
     _Atomic(uint32_t) *hints = atomic_load(&store->hints);
     uint32_t page_no;
@@ -144,15 +149,15 @@ uint32_t hf__bucket_guess(struct file_store *store, uint64_t hash)
     return page_no != 0 ? page_no : walk(store, root_of(hash), hash);
 }
 
-enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t deadline_ns,
-                               struct bucket *out, struct hf_error *err)
+enum hf_status hf__page_lock(struct file_store *store, uint64_t hash, int64_t deadline_ns,
+                             struct bucket *out, struct hf_error *err)
 {
-    uint32_t page_no = hf__bucket_guess(store, hash);
+    uint32_t page_no = hf__page_guess(store, hash);
 
     out->blocked = false;
     for (int steps = 0; steps <= 2 * SPLITS_MAX; steps++) {
         uint32_t next;
-        enum hf_status status = hf__guard_lock(store, page_no, deadline_ns, err);
+        enum hf_status status = hf__byte_lock(store, page_no, deadline_ns, err);
 
         out->page_no = page_no;
         out->blocked = status == HF_BUSY;
@@ -160,7 +165,7 @@ enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t 
             return out->blocked ? HF_UNREACHABLE : status;
         status = hf__page_read(store, page_no, &out->page, err);
         if (status != HF_OK) {
-            hf__guard_unlock(store, page_no);
+            hf__byte_unlock(store, page_no);
             return status;
         }
         next = hf__page_route(&out->page.head, page_no, hash);
@@ -168,37 +173,26 @@ enum hf_status hf__bucket_lock(struct file_store *store, uint64_t hash, int64_t 
             remember(store, hash, page_no);
             return HF_OK;
         }
-        hf__guard_unlock(store, page_no);
+        hf__byte_unlock(store, page_no);
         page_no = walk(store, next, hash);
     }
     return hf__page_damaged(store, page_no, err);
 }
 
-enum hf_status hf__bucket_failed(struct file_store *store, const struct bucket *bucket,
-                                 enum hf_status status, struct hf_error *err)
+enum hf_status hf__page_failed(struct file_store *store, const struct bucket *bucket,
+                               enum hf_status status, struct hf_error *err)
 {
-    return bucket->blocked ? hf__guard_explain(store, bucket->page_no, err) : status;
+    return bucket->blocked ? hf__byte_lock_explain(store, bucket->page_no, err) : status;
 }
 
-void hf__bucket_unlock(struct file_store *store, const struct bucket *bucket)
+void hf__page_unlock(struct file_store *store, const struct bucket *bucket)
 {
-    hf__guard_unlock(store, bucket->page_no);
-}
-
-struct slot *hf__bucket_find(struct bucket *bucket, uint64_t hash, const char *name)
-{
-    for (int i = 0; i < SLOTS_PER_PAGE; i++) {
-        struct slot *slot = &bucket->page.slots[i];
-
-        if (slot->hash == hash && strncmp(slot->name, name, sizeof slot->name) == 0)
-            return slot;
-    }
-    return NULL;
+    hf__byte_unlock(store, bucket->page_no);
 }
 
 /* Writes one block of a page that lies in memory. */
-static enum hf_status write_block(struct file_store *store, struct bucket *bucket, void *block,
-                                  struct hf_error *err)
+enum hf_status hf__page_write(struct file_store *store, struct bucket *bucket, void *block,
+                              struct hf_error *err)
 {
     off_t at = offset_of(bucket->page_no) + ((char *)block - (char *)&bucket->page);
     char there[SLOT_SIZE];
@@ -213,57 +207,8 @@ static enum hf_status write_block(struct file_store *store, struct bucket *bucke
     known = store->sys->pread(store->slots_fd, there, sizeof there, at) == sizeof there;
     if (known && memcmp(there, block, sizeof there) == 0)
         return HF_OK;
-    return hf__fail(err, known ? HF_UNREACHABLE : HF_UNKNOWN,
-                    "store file:%s: cannot write the slot file: %s", store->shown, strerror(error));
-}
-
-enum hf_status hf__bucket_write(struct file_store *store, struct bucket *bucket, struct slot *slot,
-                                struct hf_error *err)
-{
-    return write_block(store, bucket, slot, err);
-}
-
-/* After a split the old copies of the names that moved are still there: they are empty space. */
-static bool is_vacant(const struct bucket *bucket, const struct slot *slot)
-{
-    return slot->hash == 0 ||
-           hf__page_route(&bucket->page.head, bucket->page_no, slot->hash) != bucket->page_no;
-}
-
-static bool is_idle(struct file_store *store, const struct slot *slot, int64_t now_ns)
-{
-    if (slot->expires_ns > now_ns && hf__slot_held(store, slot, now_ns))
-        return false;
-    return slot->head == slot->tail || hf__ticket_first_live(store, slot, NULL) == slot->tail;
-}
-
-enum hf_status hf__bucket_vacate(struct file_store *store, struct bucket *bucket, struct slot **out,
-                                 struct hf_error *err)
-{
-    int64_t now_ns = store->base.host->now_ns();
-    struct slot *slot = NULL;
-    enum hf_status status = HF_OK;
-
-    *out = NULL;
-    for (int i = 0; i < SLOTS_PER_PAGE && slot == NULL; i++)
-        if (is_vacant(bucket, &bucket->page.slots[i]))
-            slot = &bucket->page.slots[i];
-    for (int i = 0; i < SLOTS_PER_PAGE && slot == NULL; i++)
-        if (is_idle(store, &bucket->page.slots[i], now_ns))
-            slot = &bucket->page.slots[i];
-    if (slot == NULL)
-        return HF_OK;
-    if (!is_vacant(bucket, slot) && slot->token > bucket->page.head.floor) {
-        bucket->page.head.floor = slot->token;
-        if (bucket->page.head.sum == 0)
-            bucket->page.head.prefix = bucket->page_no - 1;
-        status = write_block(store, bucket, &bucket->page.head, err);
-    }
-    if (status == HF_OK) {
-        memset(slot, 0, sizeof *slot);
-        *out = slot;
-    }
-    return status;
+    return hf__fail_lock(err, known ? HF_UNREACHABLE : HF_UNKNOWN, NULL, store->shown,
+                         ": cannot write the slot file: %s", strerror(error));
 }
 
 /* Appends a page. Whoever was killed in here before left at most an unused page behind. */
@@ -271,10 +216,10 @@ static enum hf_status append_page(struct file_store *store, const struct page *p
                                   uint32_t *page_no, struct hf_error *err)
 {
     enum hf_status status =
-        hf__guard_lock(store, GUARD_GROW, store->base.host->now_ns() + HF__NS_PER_S, err);
+        hf__byte_lock(store, PAGE_NONE, store->base.host->now_ns() + HF__NS_PER_S, err);
 
     if (status == HF_BUSY)
-        return hf__guard_explain(store, GUARD_GROW, err);
+        return hf__byte_lock_explain(store, PAGE_NONE, err);
     if (status != HF_OK)
         return status;
     status = hf__page_count(store, page_no, err);
@@ -283,14 +228,13 @@ static enum hf_status append_page(struct file_store *store, const struct page *p
                                   err); /* cut off: a root must not become another page */
     if (status == HF_OK &&
         !hf__write_all(store->sys, store->slots_fd, page, sizeof *page, offset_of(*page_no)))
-        status = hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot grow the slot file: %s",
-                          store->shown, strerror(errno));
-    hf__guard_unlock(store, GUARD_GROW);
+        status = hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
+                               ": cannot grow the slot file: %s", strerror(errno));
+    hf__byte_unlock(store, PAGE_NONE);
     return status;
 }
 
-enum hf_status hf__bucket_split(struct file_store *store, struct bucket *bucket,
-                                struct hf_error *err)
+enum hf_status hf__page_split(struct file_store *store, struct bucket *bucket, struct hf_error *err)
 {
     struct page_head *head = &bucket->page.head;
     struct page_head before = *head;
@@ -301,8 +245,8 @@ enum hf_status hf__bucket_split(struct file_store *store, struct bucket *bucket,
     enum hf_status status;
 
     if (bit >= SPLITS_MAX)
-        return hf__fail(err, HF_UNSUPPORTED, "store file:%s: too many names alike in their hash",
-                        store->shown);
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
+                             ": too many names alike in their hash");
     if (head->sum == 0)
         head->prefix = bucket->page_no - 1;
     upper.head.floor = head->floor;
@@ -320,7 +264,7 @@ enum hf_status hf__bucket_split(struct file_store *store, struct bucket *bucket,
     }
     head->next[bit] = page_no;
     head->depth = bit + 1;
-    status = write_block(store, bucket, head, err); /* from here on the split is true */
+    status = hf__page_write(store, bucket, head, err); /* from here on the split is true */
     if (status != HF_OK) {
         *head = before;
         return status;
