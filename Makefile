@@ -60,14 +60,15 @@ LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
-.PHONY: all help try test test-long test-versions test-programs bench model sim lint format install clean deps FORCE
+.PHONY: all help try check test test-long test-versions test-programs bench model sim lint format install clean deps FORCE
 all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 
 help:
 	@echo 'make            build $(BIN) and the library'
 	@echo 'make try        install what is missing, build, run a job under a lock'
-	@echo 'make test       install what is missing, build, run every test'
-	@echo 'make test-long  the tests that take minutes: storms'
+	@echo 'make check      the tests that need no server, in a minute'
+	@echo 'make test       install what is missing, build, run every test; T=redis: one folder of tests/'
+	@echo 'make test-long  the tests that take minutes: storms, writers, many random histories'
 	@echo 'make conform    URL=scheme://...: run the conformance suite over a store'
 	@echo 'make test-versions  the stores and fences on other versions of their servers'
 	@echo 'make bench      measure, side by side with the peers'
@@ -180,22 +181,25 @@ try:
 	@scripts/deps.sh build
 	@$(MAKE) --no-print-directory -s all
 	@scripts/try.sh $(BIN)
+check:
+	@scripts/deps.sh build stores check
+	@tests/run.sh check $(T)
 test:
-	@scripts/deps.sh build stores test
-	@tests/run.sh
+	@scripts/deps.sh build stores check test
+	@tests/run.sh $(T)
 test-long:
-	@scripts/deps.sh build stores test
-	@tests/run.sh long
+	@scripts/deps.sh build stores check test
+	@tests/run.sh long $(T)
 test-versions:
-	@scripts/deps.sh build stores test versions
+	@scripts/deps.sh build stores check test versions
 	@$(MAKE) --no-print-directory -s test-programs
 	@tests/versions/run.sh $(T)
 bench:
-	@scripts/deps.sh build stores test bench
+	@scripts/deps.sh build stores check test bench
 	@$(MAKE) --no-print-directory -s all $(BENCH)
 	@bench/run.sh
 model:
-	@scripts/deps.sh build test
+	@scripts/deps.sh build check test
 	@tests/model/run.sh full
 SEEDS ?= 1000000
 sim: $(BUILD)/tests/sim/tool_sim

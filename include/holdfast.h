@@ -164,7 +164,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_open_waiting(const char *url,
                                                     const struct hf_open_options *options,
                                                     struct hf_store **out, struct hf_error *err);
 
-/* hf_open_to_look - open a store for hf_list and hf_inspect only.
+/* hf_open_readonly - open a store for hf_list and hf_inspect only.
  *
  * As hf_open, but nothing is made, neither a directory nor anything at a server: looking leaves no
  * trace, and no other user of the store notices. A store that is not there yet opens, and nothing
@@ -172,8 +172,8 @@ HF_API HF_MUST_CHECK enum hf_status hf_open_waiting(const char *url,
  * change the store (hf_acquire, hf_adopt, hf_fence_key) is refused with HF_INVALID, and
  * hf_store_life_fd is -1. Ends with hf_close.
  */
-HF_API HF_MUST_CHECK enum hf_status hf_open_to_look(const char *url, struct hf_store **out,
-                                                    struct hf_error *err);
+HF_API HF_MUST_CHECK enum hf_status hf_open_readonly(const char *url, struct hf_store **out,
+                                                     struct hf_error *err);
 
 /* hf_close - close a store and free it; takes NULL.
  *

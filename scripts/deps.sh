@@ -7,8 +7,9 @@ set -eu
 
 build='gcc make pkg-config libc6-dev'
 stores='libhiredis-dev libssl-dev libcurl4-openssl-dev libcjson-dev libpq-dev libzookeeper-mt-dev'
-test='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base
-    redis-server redis-tools faketime openssl python3 clang libclang-rt-14-dev
+check='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base git python3
+    faketime openssl clang libclang-rt-14-dev'
+test='redis-server redis-tools
     postgresql postgresql-client mariadb-server mariadb-client sqlite3 spin
     pgbouncer etcd-server etcd-client curl zookeeper python3-kazoo'
 bench='libsqlite3-dev util-linux python3 python3-redis'
@@ -20,12 +21,13 @@ for group in "$@"; do
     case $group in
     build) wanted="$wanted $build" ;;
     stores) wanted="$wanted $stores" ;;
+    check) wanted="$wanted $check" ;;
     test) wanted="$wanted $test" ;;
     bench) wanted="$wanted $bench" ;;
     versions) wanted="$wanted $versions" ;;
     lint) wanted="$wanted $lint" ;;
     *)
-        echo "deps.sh: unknown group '$group'; known are: build stores test versions bench lint" >&2
+        echo "deps.sh: unknown group '$group'; known are: build stores check test versions bench lint" >&2
         exit 64
         ;;
     esac

@@ -1,21 +1,24 @@
 #!/bin/sh
-# run.sh - builds and runs the tests; in the end it tells what failed, and the last line counts.
+# run.sh [HOW] [WHICH] - builds and runs the tests; in the end it tells what failed, and the last line counts.
 #
-#   tests/run.sh            everything: the normal build, then under ASan+UBSan, then the threaded
-#                           programs under TSan
-#   tests/run.sh quick      the normal build only
-#   tests/run.sh long       the normal build, only what is marked as long
-#   tests/run.sh PATTERN    the normal build, only programs and .t files whose path has PATTERN in it
+# HOW:   all      (the default without WHICH) in the normal build, under ASan+UBSan, and what has threads
+#                 under TSan
+#        quick    (the default with WHICH) in the normal build only
+#        check    what needs no server, in the normal build: units, rules of the tree, file store, commands
+#        long     what takes minutes, in the normal build
+# WHICH: a folder of tests/ (redis), or a part of the paths of the tests that are meant (redis/queue)
 #
-# What it runs it finds: the programs of the Makefile (tests/*/test_*.c) and every tests/*/*.t. Three
-# marks in a file's text say more about it:
+# What it runs it finds: the programs of the Makefile (tests/*/test_*.c) and every tests/*/*.t. Marks in the
+# first lines of a file say more about it:
 #
-#   run: long      it takes minutes: only with `long`, or when it is asked for by its path
-#   run: once      it does not depend on how holdfast was built: not again under the sanitizers
-#   run: threads   a program with threads: under TSan too
+#   run: long        it takes minutes: only with `long`, or when it is asked for by its path
+#   run: also long   with `long` again, and then it may take minutes: HOLDFAST_LONG=1 tells it
+#   run: once        it does not depend on how holdfast was built: not again under the sanitizers
+#   run: threads     a program with threads: under TSan too
+#   run: first       it takes longer than most, so it begins before them
 #
 # A test learns the build it is to look at from BUILD (a folder) and HOLDFAST (the program). With
-# CI=true a test that was skipped counts as a failure.
+# CI=true a test that was skipped counts as a failure. TESTS_AT_ONCE says how many run at the same time.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -24,16 +27,18 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
 jobs=$(nproc 2>/dev/null || echo 2)
-# Most tests wait for servers and clocks more than they compute.
-tests_at_once=$((3 * jobs))
-mode=all
-pattern=
+# Tests wait for servers and clocks much more than they compute.
+tests_at_once=${TESTS_AT_ONCE:-$((4 * jobs))}
+no_server='tests/unit/* tests/file/* tests/faults/* tests/cli/* tests/tools/* tests/conform/file.t'
+mode=
 case ${1-} in
-'') ;;
-quick) mode=quick ;;
-long) mode=long ;;
-*) mode=quick pattern=$1 ;;
+all | quick | check | long)
+    mode=$1
+    shift
+    ;;
 esac
+which=${1-}
+[ -n "$mode" ] || mode=$([ -n "$which" ] && echo quick || echo all)
 
 export CMOCKA_MESSAGE_OUTPUT=TAP
 export ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_stack_use_after_return=1:abort_on_error=0"
@@ -42,79 +47,111 @@ export TSAN_OPTIONS="${TSAN_OPTIONS-}:second_deadlock_stack=1"
 # What the caller holds or prefers is none of the tests' business.
 unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_HELD \
     HOLDFAST_LOST_FD HOLDFAST_STORE_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH STATE_DIRECTORY MAKEFLAGS MAKELEVEL
+[ "$mode" != long ] || export HOLDFAST_LONG=1
+
+MARK_LINES=12 # a mark further down is a word of the test itself
+marked() { # PATH MARK
+    head -n $MARK_LINES "$1" | grep -q "run: $2"
+}
 
 wanted() { # PATH : is it there, and asked for?
     [ -f "$1" ] || return 1
-    [ -n "$pattern" ] || {
-        if grep -q 'run: long' "$1"; then [ "$mode" = long ]; else [ "$mode" != long ]; fi
-        return
-    }
-    case $1 in *"$pattern"*) return 0 ;; esac
+    if [ -d "tests/${which:-.}" ]; then
+        case $1 in "tests/${which:+${which%/}/}"*) ;; *) return 1 ;; esac
+    else
+        case $1 in *"$which"*) [ "$mode" = long ] || return 0 ;; *) return 1 ;; esac
+    fi
+    case $mode in
+    long) marked "$1" long || marked "$1" 'also long' ;;
+    check) ! marked "$1" long && needs_no_server "$1" ;;
+    *) ! marked "$1" long ;;
+    esac
+}
+
+needs_no_server() { # PATH
+    # shellcheck disable=SC2254 # they are patterns
+    for pattern in $no_server; do
+        case $1 in $pattern) return 0 ;; esac
+    done
     return 1
 }
 
-# programs FOLDER MARK : the test programs of a build; MARK '' takes all, else those that carry it.
-programs() {
-    for source in tests/*/test_*.c; do
+# tests_of PHASE [MARK] : "PHASE/PATH" of the programs and scripts to run there, the slow ones first
+tests_of() {
+    for source in tests/*/test_*.c tests/*/*.t; do
         wanted "$source" || continue
-        [ -z "$2" ] || grep -q "run: $2" "$source" || continue
-        [ "$1" = build ] || ! grep -q 'run: once' "$source" || continue
-        printf './%s/%s\n' "$1" "${source%.c}"
-    done
+        [ -z "${2-}" ] || marked "$source" "$2" || continue
+        [ "$1" = normal ] || ! marked "$source" once || continue
+        order=$(marked "$source" first && echo 1 || echo 2)
+        case $source in
+        *.c) echo "$order $1/$(folder_of "$1")/${source%.c}" ;;
+        *) echo "$order $1/$source" ;;
+        esac
+    done | sort -s -k 1,1 | cut -d ' ' -f 2
 }
 
-scripts() { # FOLDER MARK
-    for script in tests/*/*.t; do
-        wanted "$script" || continue
-        [ -z "$2" ] || grep -q "run: $2" "$script" || continue
-        [ "$1" = build ] || ! grep -q 'run: once' "$script" || continue
-        printf './%s\n' "$script"
-    done
+folder_of() { # PHASE
+    case $1 in
+    normal) echo build ;;
+    *) echo "build/$1" ;;
+    esac
 }
 
-# What a test says on stderr is kept for the list of failures: many run at once, and on the screen
-# nobody could tell whose words they are. What nohup(1) or a shell's "&" ignored for us is not ignored
-# for a test.
-cat >"$work/one" <<'EOF'
-words=$RUN_WORDS/$(echo "$1" | tr / _)
-exec perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT); exec @ARGV or die' "$@" 2>"$words"
-EOF
-
-# phase NAME FOLDER SANITIZERS : builds there and runs the tests named on stdin; the raw output goes
-# to $work/NAME.tap, stderr to $work/NAME.words, what prove says of it to $work/NAME.prove
-phase() {
+# build PHASE SANITIZERS : builds what the tests named on stdin need, and then puts them on the list
+build() {
     cat >"$work/$1.list"
     [ -s "$work/$1.list" ] || return 0
-    echo "== $1"
+    echo "== building: $1"
     # shellcheck disable=SC2046 # the programs have plain names
-    if ! make -s -j"$jobs" BUILD="$2" SAN="$3" $(build_goals "$2" "$work/$1.list"); then
+    if make -s -j"$jobs" BUILD="$(folder_of "$1")" SAN="$2" $(build_goals "$1"); then
+        cat "$work/$1.list" >>"$work/list"
+    else
         echo "the build for \"$1\" failed" | tee "$work/$1.broken"
-        return 0
     fi
-    mkdir "$work/$1.tap" "$work/$1.words"
-    # shellcheck disable=SC2046
-    BUILD=$2 HOLDFAST=$PWD/$2/holdfast PERL_TEST_HARNESS_DUMP_TAP=$work/$1.tap \
-        RUN_WORDS=$work/$1.words \
-        prove -j"$tests_at_once" --timer -e "sh $work/one" $(cat "$work/$1.list") 2>&1 </dev/null |
-        tee "$work/$1.prove"
 }
 
 # Everything for .t files, which may look at anything. TSan gets no command-line program: of its .t
 # files only those that run the conformance suite are threaded.
-build_goals() { # FOLDER LIST
-    if [ "$1" = build/tsan ] || ! grep -q '\.t$' "$2"; then
-        sed -n "s|^\./\($1/\)|\1|p" "$2"
-        [ ! -f tests/conform/conform.c ] || echo "$1/tests/conform/conform"
+build_goals() { # PHASE
+    if [ "$1" = tsan ] || ! grep -q '\.t$' "$work/$1.list"; then
+        sed -n "s|^$1/\(build/\)|\1|p" "$work/$1.list"
+        [ ! -f tests/conform/conform.c ] || echo "$(folder_of "$1")/tests/conform/conform"
     else
         echo test-programs
     fi
 }
 
-{ programs build '' && scripts build ''; } | phase normal build ''
+# Runs one test, "PHASE/PATH". A test never runs in two builds at the same time: it may look for what its
+# own processes left behind. What it says on stderr is kept for the list of failures: many run at once,
+# and on the screen nobody could tell whose words they are. What nohup(1) or a shell's "&" ignored for us
+# is not ignored for a test.
+cat >"$work/one" <<'EOF'
+phase=${1%%/*}
+path=${1#*/}
+BUILD=build
+[ "$phase" = normal ] || BUILD=build/$phase
+HOLDFAST=$PWD/$BUILD/holdfast
+export BUILD HOLDFAST
+key=$(echo "${path#"$BUILD/"}" | tr / _)
+exec flock -o "$RUN_WORK/locks/$key" \
+    perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT); exec @ARGV or die' "./$path" \
+    2>"$RUN_WORK/words/$(echo "$1" | tr / _)"
+EOF
+
+mkdir "$work/tap" "$work/words" "$work/locks"
+: >"$work/list"
+: >"$work/prove"
+tests_of normal | build normal ''
 if [ "$mode" = all ]; then
-    { programs build/asan '' && scripts build/asan ''; } | phase asan build/asan address,undefined
-    { programs build/tsan threads && scripts build/tsan threads; } |
-        phase tsan build/tsan thread
+    tests_of asan | build asan address,undefined
+    tests_of tsan threads | build tsan thread
+fi
+# All builds in one go, so that none waits for the last test of the one before.
+if [ -s "$work/list" ]; then
+    # shellcheck disable=SC2046
+    PERL_TEST_HARNESS_DUMP_TAP=$work/tap RUN_WORK=$work \
+        prove -j"$tests_at_once" --timer -e "sh $work/one" $(cat "$work/list") 2>&1 </dev/null |
+        tee "$work/prove"
 fi
 
 # The count. A test line counts by what it says; a file that prove finds wrong although none of its
@@ -123,8 +160,8 @@ count() { # TAP...
     awk -v work="$work/" '
     FNR == 1 {
         file = FILENAME
-        sub(work, "", file)
-        sub("[.]tap/([.]/)?", ": ", file)
+        sub(work "tap/", "", file)
+        sub("/", ": ", file)
     }
     /^(not )?ok/ && /# *[Ss][Kk][Ii][Pp]/ { skipped++; print "skipped: " file ": " $0; next }
     /^1\.\.0/ { skipped++; print "skipped: " file ": " $0; next }
@@ -152,28 +189,28 @@ short() { # FILE
     fi
 }
 
-# tell_failures PHASE : the files, what prove says of each, failed checks, words on stderr
+# The files that failed, what prove says of each, the checks, words on stderr.
 tell_failures() {
-    sed -n '/^Test Summary Report/,$ p' "$work/$1.prove" >"$work/report"
+    sed -n '/^Test Summary Report/,$ p' "$work/prove" >"$work/report"
     sed -n '/(Wstat: /p' "$work/report" | while IFS= read -r line; do
-        path=${line%% *}
-        echo "failed: $1: ${path#./}${line#"$path"}"
-        awk -v path="$path" '$1 == path { mine = 1; next } /^[^ ]/ { mine = 0 }
+        name=${line%% *}
+        echo "failed: ${name%%/*}: ${name#*/}${line#"$name"}"
+        awk -v name="$name" '$1 == name { mine = 1; next } /^[^ ]/ { mine = 0 }
             mine && !/^ +Failed tests?:/ && !/Non-zero exit status: 1$/' "$work/report"
-        [ ! -f "$work/$1.tap/$path" ] || failed_checks "$work/$1.tap/$path"
-        words=$work/$1.words/$(echo "$path" | tr / _)
+        [ ! -f "$work/tap/$name" ] || failed_checks "$work/tap/$name"
+        words=$work/words/$(echo "$name" | tr / _)
         [ ! -s "$words" ] || short "$words" | sed 's/^/    | /'
     done
 }
 
-find "$work" -path "$work/*.tap/*" -type f >"$work/taps"
+find "$work/tap" -type f >"$work/taps"
 # shellcheck disable=SC2046
 count /dev/null $(cat "$work/taps") >"$work/counts"
-wrong=$(cat "$work"/*.prove 2>/dev/null | grep -c '(Wstat: .* Failed: 0)$')
+wrong=$(grep -c '(Wstat: .* Failed: 0)$' "$work/prove")
 broken=$(find "$work" -name '*.broken' | wc -l)
 grep '^skipped: ' "$work/counts"
+tell_failures
 for phase in normal asan tsan; do
-    [ ! -f "$work/$phase.prove" ] || tell_failures "$phase"
     [ ! -f "$work/$phase.broken" ] || echo "failed: $phase: the build"
 done
 read -r _ passed failed skipped <<EOF
@@ -185,4 +222,4 @@ echo "$passed passed, $failed failed, $skipped skipped"
 [ "$passed" -gt 0 ] || exit 1
 [ "${CI-}" != true ] || [ "$skipped" -eq 0 ] || exit 1
 # What prove finds wrong is a failure, whatever was counted.
-! cat "$work"/*.prove | grep -q '^Result: FAIL'
+! grep -q '^Result: FAIL' "$work/prove"

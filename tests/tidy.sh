@@ -47,13 +47,35 @@ pure() {
 
 # awk looks at code without comments and strings, so that a word in a sentence is no breach.
 code() {
-    awk -v MAX_LINES=600 -v SMELL_LINES=500 -v MAX_FUNCTION=70 '
-    function breach(text) { printf "%s:%d: %s\n", FILENAME, FNR, text }
-    function warn(text) { printf "%s: %s\n", FILENAME, text > "/dev/stderr" }
+    awk -v MAX_LINES=450 -v MAX_FUNCTION=60 -v MAX_MEDIAN=15 -v MAX_PARAMETERS=12 '
+    function breach(text, line) { printf "%s:%d: %s\n", FILENAME, line ? line : FNR, text }
     function end_of_file() {
-        if (!name) return
-        if (lines > MAX_LINES) printf "%s: %d lines; at most %d\n", name, lines, MAX_LINES
-        else if (lines > SMELL_LINES) printf "%s: %d lines, time to split it\n", name, lines > "/dev/stderr"
+        if (name && lines > MAX_LINES)
+            printf "%s: %d lines; a file has at most %d: split it\n", name, lines, MAX_LINES
+    }
+    # Functions are counted by their length, so that the middle one can be found.
+    function end_of_function(length_,    n) {
+        of_length[length_]++
+        functions++
+        if (length_ > MAX_FUNCTION)
+            breach("a function of " length_ " lines; it has at most " MAX_FUNCTION, start)
+        n = parameters(head)
+        if (n > MAX_PARAMETERS)
+            breach("a function with " n " parameters; it has at most " MAX_PARAMETERS ": pass a struct", start)
+    }
+    # The commas between the first bracket of a definition and the one that closes it.
+    function parameters(text,    at, depth, n, c) {
+        for (at = index(text, "("); at && at <= length(text); at++) {
+            c = substr(text, at, 1)
+            if (c == "(") depth++
+            else if (c == ")" && !--depth) break
+            else if (c == "," && depth == 1) n++
+        }
+        return n + 1
+    }
+    function median(    at, seen) {
+        for (at = 0; functions && 2 * seen < functions; at++) seen += of_length[at]
+        return at - 1
     }
     # The line without its strings, character constants and comments.
     function bare(line,    out, at) {
@@ -76,7 +98,7 @@ code() {
         sub(/\/\/.*/, "", line)
         return line
     }
-    FNR == 1 { end_of_file(); name = FILENAME; lines = 0; in_comment = 0; start = 0 }
+    FNR == 1 { end_of_file(); name = FILENAME; lines = 0; in_comment = 0; start = 0; head = "" }
     {
         lines++
         if (index($0, "\t")) breach("a tab")
@@ -91,13 +113,17 @@ code() {
         if (text ~ /^typedef +struct/) breach("a struct is called by its name, not by a typedef")
         # The house style opens a function with a brace of its own in the first column.
         if (text ~ /^\{ *$/) start = FNR
+        else if (!start) head = text ~ /^[A-Za-z_]/ ? text : head text
         if (text ~ /^\}/ && start) {
-            if (FNR - start - 1 > MAX_FUNCTION)
-                breach("a function of " (FNR - start - 1) " lines; at most " MAX_FUNCTION)
+            end_of_function(FNR - start - 1)
             start = 0
         }
     }
-    END { end_of_file() }' "$@"
+    END {
+        end_of_file()
+        if (median() > MAX_MEDIAN)
+            printf "src: the middle one of all functions has %d lines; at most %d\n", median(), MAX_MEDIAN
+    }' "$@"
 }
 
 # What is no C: white space only.

@@ -67,33 +67,43 @@ struct hf_store_base {
     const struct hf_host *host;
 };
 
+/* Who renews a hold. */
+enum hf_kept {
+    HF_KEPT_NOW,   /* the keeper, together with others                                          */
+    HF_KEPT_LATER, /* the caller, who may hand it over to the keeper (hf_keep) at any time: from then
+                    * on claims say HF_KEPT_NOW                                                 */
+    HF_KEPT_NEVER  /* whoever knows its owner: it is detached                                   */
+};
+
 /* One attempt to take, extend or end a hold. Strings live for the call only. */
 struct hf_claim {
-    const char *name;    /* checked: 1..HF_NAME_MAX bytes, no control characters          */
-    const char *owner;   /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire    */
-    uint64_t token;      /* renew, release: what the grant said; acquire: 0; release: 0 if the
-                          * answer never came                                             */
+    const char *name;  /* checked: 1..HF_NAME_MAX bytes, no control characters            */
+    const char *owner; /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire     */
+    /* renew: what the grant said; release: likewise, or 0 if the answer never came; acquire: 0. */
+    uint64_t token;
     const char *label;   /* acquire only; at most HF_LABEL_MAX bytes, no control characters */
     uint32_t ttl_ms;     /* acquire: HF_TTL_MIN_MS..MAX; renew: likewise, or 0 = only look  */
-    bool detached;       /* belongs to no process: no crash release                        */
-    bool self_renewed;   /* no keeper will renew it together with others                   */
-    int64_t deadline_ns; /* a single request is given up at this time                      */
-    int64_t
-        wait_until_ns; /* acquire: 0 = do not wait, HF_NEVER = without limit. When a wait
-                        * ends, the store has until deadline_ns - start more to leave the queue */
-    int cancel_fd;     /* acquire: -1, or stop waiting once it is readable                */
+    bool detached;       /* belongs to no process: no crash release                         */
+    enum hf_kept kept;   /* acquire, renew                                                   */
+    int64_t deadline_ns; /* a single request is given up at this time */
+    /* acquire: 0 = do not wait, HF_NEVER = without limit. When a wait ends, the store has as long
+     * to leave the queue as a single request has: deadline_ns less the time of the call. */
+    int64_t wait_until_ns;
+    int cancel_fd; /* acquire: -1, or stop waiting once it is readable */
 };
 
 /* What the engine answered. The caller passes it zeroed. */
 struct hf_grant {
-    uint64_t token;       /* acquire: the fencing token, 1..2^63-1                           */
-    int64_t sent_at_ns;   /* host time before the request that granted, confirmed or renewed */
-    uint32_t ttl_ms;      /* what the engine granted from sent_at_ns on; at most the claim's.
-                           * 0 means as claimed. A renew that only looked: the ttl on record  */
-    int64_t remaining_ms; /* a renew that only looked: validity left at sent_at_ns           */
-    enum hf_loss loss;    /* with HF_LOST: why                                               */
-    char owner[HF_OWNER_LEN + 1]; /* acquire: the owner it was granted to, if the store drew a fresh
-                                   * one for a second attempt; "" means the claim's              */
+    uint64_t token;     /* acquire: the fencing token, 1..2^63-1                           */
+    int64_t sent_at_ns; /* host time before the request that granted, confirmed or renewed */
+    /* What the engine granted from sent_at_ns on; at most the claim's, and 0 means as claimed. A
+     * renew that only looked: the ttl on record. */
+    uint32_t ttl_ms;
+    int64_t remaining_ms; /* a renew that only looked: validity left at sent_at_ns */
+    enum hf_loss loss;    /* with HF_LOST: why                                     */
+    /* acquire: the owner it was granted to, if the store drew a fresh one for a second attempt; ""
+     * means the claim's. */
+    char owner[HF_OWNER_LEN + 1];
 };
 
 struct hf_query {
@@ -190,8 +200,9 @@ struct hf_store_ops {
     /* Optional. As open, for somebody who calls list and close only: makes and changes nothing in
      * the engine. A store that is not there yet is opened all the same, and list finds nothing.
      * Without this slot open serves: right where opening makes nothing anyway. */
-    enum hf_status (*open_to_look)(const struct hf_host *host, const char *url, int64_t deadline_ns,
-                                   struct hf_store_base **out, struct hf_error *err);
+    enum hf_status (*open_readonly)(const struct hf_host *host, const char *url,
+                                    int64_t deadline_ns, struct hf_store_base **out,
+                                    struct hf_error *err);
 
     /* Optional. The longest ttl that this store grants; never blocks. Without this slot it is
      * HF_TTL_MAX_MS. A claim above it is HF_INVALID. */
@@ -216,7 +227,7 @@ struct hf_store_ops {
 
     /* Optional, for stores with a quarantine. Whether the store grants at this moment: HF_OK, or
      * HF_QUARANTINE with err->retry_after_ms and the reason. Makes and changes nothing, also for a
-     * store that was opened to look. May block until deadline_ns. HF_UNKNOWN, HF_UNREACHABLE. */
+     * store that was opened read-only. May block until deadline_ns. HF_UNKNOWN, HF_UNREACHABLE. */
     enum hf_status (*quarantine)(struct hf_store_base *store, int64_t deadline_ns,
                                  struct hf_error *err);
 };

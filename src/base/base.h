@@ -3,6 +3,8 @@
 #ifndef HF_BASE_BASE_H
 #define HF_BASE_BASE_H
 
+#include "base/url.h"
+
 #include <holdfast.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -99,49 +101,6 @@ uint64_t hf__hash64(const void *data, size_t len, uint64_t seed);
 /* How many single-character edits (swap of neighbours included) part a from b; for "did you mean".
  */
 size_t hf__edit_distance(const char *a, const char *b);
-
-/* URLs: url.c */
-
-#define HF__URL_MAX 1024 /* bytes of a store's URL, with the NUL */
-
-/* Points at the text after "scheme:", or NULL if url has another scheme or none. */
-const char *hf__url_rest(const char *url, const char *scheme);
-/* The scheme's length, 0 if url does not start with one ([a-z][a-z0-9+.-]*:). */
-size_t hf__url_scheme_len(const char *url);
-/* Percent-decodes in place. False for a malformed escape or an escaped NUL. */
-bool hf__url_decode(char *text);
-/* Copies len bytes of text, percent-decoded. False if they do not fit, or as hf__url_decode. */
-bool hf__url_copy(char *out, size_t size, const char *text, size_t len);
-/* "host", "host:port" or "[::1]:port", the host without its brackets; port stays as it is if the
- * text has none. False if it is none of these or does not fit. */
-bool hf__url_host(const char *text, size_t len, char *host, size_t size, unsigned *port);
-/* "user", "user:password" or ":password", decoded, each with room for size bytes. False if one does
- * not fit, or as hf__url_decode. */
-bool hf__url_user(const char *text, size_t len, char *user, char *password, size_t size,
-                  bool *has_password);
-/* Percent-encodes everything but unreserved characters; false if it does not fit. */
-bool hf__url_encode(char *out, size_t size, const char *text);
-/* Calls fn(key, value, data) for each "key=value" of a query string (without '?'), decoded. Stops
- * and returns false when fn does, or on a malformed escape. Keys and values of up to 1 KiB. */
-typedef bool hf__url_param_fn(const char *key, const char *value, void *data);
-bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data);
-/* What to say about a query that hf__url_params refused: which of the known options (the list ends
- * with NULL) is wrong, or which is unknown and what they are. Calls fn again. Of the query itself
- * it shows no more than the unknown option's name, and that only if it looks like one. */
-void hf__url_blame(char *out, size_t size, const char *query, const char *const *known,
-                   hf__url_param_fn *fn, void *data);
-
-/* URLs in texts: redact.c */
-
-/* Writes url without the password of its authority and without values of query parameters whose
- * name speaks of a password; cut at size. */
-void hf__url_redact(char *out, size_t size, const char *url);
-/* The same up to the hosts, for what is said about a URL that makes no sense: who knows what the
- * rest of it was meant to be. */
-void hf__url_brief(char *out, size_t size, const char *url);
-/* False if it is not certain where the password ends: user name or password have a '/', '?' or '#'
- * in them, or there is an '@' behind the hosts and a colon somewhere before it. */
-bool hf__url_is_clear(const char *url);
 
 /* Passwords: password.c */
 

@@ -135,8 +135,8 @@ const char *cli_text_of(const struct hf_error *err);
 
 /* Opens the store of the context; on failure says why and puts the exit code in *exit_code. */
 struct hf_store *cli_open(const struct cli_context *context, int *exit_code);
-/* The same to look at it, for commands that must not make a store. */
-struct hf_store *cli_open_to_look(const struct cli_context *context, int *exit_code);
+/* The same read-only, for commands that must not make a store. */
+struct hf_store *cli_open_readonly(const struct cli_context *context, int *exit_code);
 /* The command of that name, or NULL. */
 const struct cli_command *cli_find(const char *name);
 /* Checks a lock name, says what is wrong with it; false: exit EXIT_HF_USAGE. */

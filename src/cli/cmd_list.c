@@ -43,7 +43,7 @@ int cmd_list(const struct cli_context *context, int argc, char **argv)
         return cli_usage_error(command, "--json and --names exclude each other");
 
     int exit_code = 0;
-    struct hf_store *store = cli_open_to_look(context, &exit_code);
+    struct hf_store *store = cli_open_readonly(context, &exit_code);
     if (!store)
         return exit_code;
     struct listing listing = {.locks = NULL};

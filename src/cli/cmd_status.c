@@ -56,7 +56,7 @@ int cmd_status(const struct cli_context *context, int argc, char **argv)
         return cli_usage_error(command, "--held and --free need the name of a lock");
 
     int exit_code = 0;
-    struct hf_store *store = cli_open_to_look(context, &exit_code);
+    struct hf_store *store = cli_open_readonly(context, &exit_code);
     if (!store)
         return exit_code;
     bool is_held = false;

@@ -167,7 +167,7 @@ static void fit_to_store(struct trap_stage *stage)
 {
     struct hf_store *store;
 
-    if (hf_open_to_look(stage->url, &store, NULL) != HF_OK)
+    if (hf_open_readonly(stage->url, &store, NULL) != HF_OK)
         return;
     if (hf_store_max_ttl_ms(store) < stage->ttl_ms)
         stage->ttl_ms = hf_store_max_ttl_ms(store);

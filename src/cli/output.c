@@ -115,11 +115,11 @@ struct hf_store *cli_open(const struct cli_context *context, int *exit_code)
     return opened(status, store, &err, exit_code);
 }
 
-struct hf_store *cli_open_to_look(const struct cli_context *context, int *exit_code)
+struct hf_store *cli_open_readonly(const struct cli_context *context, int *exit_code)
 {
     struct hf_store *store = NULL;
     struct hf_error err;
-    enum hf_status status = hf_open_to_look(context->store_url, &store, &err);
+    enum hf_status status = hf_open_readonly(context->store_url, &store, &err);
     return opened(status, store, &err, exit_code);
 }
 

@@ -36,7 +36,9 @@ static enum hf_status ask(struct hf_lease *lease, const struct hf_acquire_option
         .label = label,
         .ttl_ms = options->ttl_ms,
         .detached = options->detached,
-        .self_renewed = options->no_keeper,
+        .kept = options->detached    ? HF_KEPT_NEVER
+                : options->no_keeper ? HF_KEPT_LATER
+                                     : HF_KEPT_NOW,
         .deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS,
         .wait_until_ns = wait_until_ns,
         .cancel_fd = options->cancel_fd > 0 ? options->cancel_fd : -1,

@@ -42,7 +42,7 @@ struct hf_store {
     size_t refs;         /* hf_open's and one per lease                 */
     size_t calls;        /* threads inside base                         */
     bool closed;
-    bool to_look;            /* by hf_open_to_look: no claims */
+    bool readonly;           /* by hf_open_readonly: no claims */
     struct hf_lease *leases; /* all that are not freed yet */
     struct hf__keeper keeper;
     unsigned char owners[HF__OWNER_BATCH][HF_OWNER_LEN / 2];
@@ -103,7 +103,7 @@ enum hf_status hf__store_wrap(struct hf_store_base *base, const char *url, struc
                               struct hf_error *err);
 /* Begins a call into base: refuses forked children and closed stores. Pairs with hf__store_end. */
 enum hf_status hf__store_begin(struct hf_store *store, struct hf_error *err);
-/* The same for a call that is not only a look: refuses stores that were opened to look. */
+/* The same for a call that changes something: refuses stores that were opened read-only. */
 enum hf_status hf__store_begin_use(struct hf_store *store, struct hf_error *err);
 void hf__store_end(struct hf_store *store);
 /* Drops a reference, with the lock held; unlocks, and frees the store with the last one. */

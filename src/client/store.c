@@ -14,7 +14,7 @@ const char *hf_version(void)
     return HF_VERSION_STRING;
 }
 
-static enum hf_status open_store(const char *url, bool to_look, struct hf_store **out,
+static enum hf_status open_store(const char *url, bool readonly, struct hf_store **out,
                                  struct hf_error *err)
 {
     const struct hf_store_ops *ops;
@@ -27,9 +27,9 @@ static enum hf_status open_store(const char *url, bool to_look, struct hf_store 
     status = hf__registry_find(url, &ops, err);
     if (status != HF_OK)
         return status;
-    if (to_look && HF__SLOT(ops, open_to_look) != NULL)
-        status = ops->open_to_look(&hf__host, url, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS,
-                                   &base, err);
+    if (readonly && HF__SLOT(ops, open_readonly) != NULL)
+        status = ops->open_readonly(&hf__host, url, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS,
+                                    &base, err);
     else
         status = hf__registry_open(url, &base, err);
     if (status != HF_OK)
@@ -38,7 +38,7 @@ static enum hf_status open_store(const char *url, bool to_look, struct hf_store 
         base = hf__trace_wrap(base);
     status = hf__store_wrap(base, url, out, err);
     if (status == HF_OK)
-        (*out)->to_look = to_look;
+        (*out)->readonly = readonly;
     return status;
 }
 
@@ -47,7 +47,7 @@ enum hf_status hf_open(const char *url, struct hf_store **out, struct hf_error *
     return open_store(url, false, out, err);
 }
 
-enum hf_status hf_open_to_look(const char *url, struct hf_store **out, struct hf_error *err)
+enum hf_status hf_open_readonly(const char *url, struct hf_store **out, struct hf_error *err)
 {
     return open_store(url, true, out, err);
 }
@@ -190,7 +190,7 @@ enum hf_status hf__store_begin(struct hf_store *store, struct hf_error *err)
 
 enum hf_status hf__store_begin_use(struct hf_store *store, struct hf_error *err)
 {
-    if (store->to_look)
+    if (store->readonly)
         return hf__fail_lock(err, HF_INVALID, NULL, store->url, " was opened read-only");
     return hf__store_begin(store, err);
 }
@@ -243,7 +243,7 @@ int hf_store_life_fd(struct hf_store *store)
 {
     int (*life_fd)(struct hf_store_base *) = HF__SLOT(store->base->ops, life_fd);
 
-    if (hf__forked(&store->mark) || store->to_look || life_fd == NULL)
+    if (hf__forked(&store->mark) || store->readonly || life_fd == NULL)
         return -1;
     return life_fd(store->base);
 }

@@ -119,6 +119,7 @@ enum hf_status take_detached(struct hf_store_base *store, struct hold *hold, uin
     struct hf_claim claim = claim_of(hold, ttl_ms);
 
     claim.detached = true;
+    claim.kept = HF_KEPT_NEVER;
     return ask(store, hold, claim);
 }
 

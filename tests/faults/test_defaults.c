@@ -183,7 +183,7 @@ static void look_as_stranger(void *data)
     struct hf_error err = {0};
 
     become(USER_2);
-    if (hf_open_to_look(data, &store, &err) != HF_DENIED)
+    if (hf_open_readonly(data, &store, &err) != HF_DENIED)
         kit_die("a stranger may look: %s", err.text);
 }
 
@@ -203,13 +203,13 @@ static void root_may_look(void **state)
     (void)snprintf(url, sizeof url, "file:%s", dir);
     assert_int_equal(chown(dir, USER_1, USER_1), 0);
     /* None there yet: none is made. */
-    kit_expect(hf_open_to_look(url, &store, &err), HF_OK, &err);
+    kit_expect(hf_open_readonly(url, &store, &err), HF_OK, &err);
     kit_expect(hf_list(store, "", count_one, &count, &err), HF_OK, &err);
     hf_close(store);
     assert_int_equal(count + kit_count(dir, "", ""), 0);
     in_child(hold_two, dir);
     assert_int_equal(stat(kit_slots(dir), &before), 0);
-    kit_expect(hf_open_to_look(url, &store, &err), HF_OK, &err);
+    kit_expect(hf_open_readonly(url, &store, &err), HF_OK, &err);
     kit_expect(hf_list(store, "", count_one, &count, &err), HF_OK, &err);
     kit_expect(hf_inspect(store, "detached", count_one, &count, &err), HF_OK, &err);
     hf_close(store);
@@ -256,7 +256,7 @@ static void a_slip_is_named(void **state)
         kit_expect(hf_open(path, &store, &err), HF_INVALID, &err);
         if (strstr(err.text, rows[i].says) == NULL)
             fail_msg("%s: %s", path, err.text);
-        kit_expect(hf_open_to_look(path, &store, &err), HF_INVALID, &err);
+        kit_expect(hf_open_readonly(path, &store, &err), HF_INVALID, &err);
     }
 }
 

@@ -48,7 +48,7 @@ static struct fake_answer enter(struct fake_store *fake, enum fake_op op,
         call.token = claim->token;
         call.ttl_ms = claim->ttl_ms;
         call.detached = claim->detached;
-        call.self_renewed = claim->self_renewed;
+        call.kept = claim->kept;
         call.deadline_ns = claim->deadline_ns;
         call.wait_until_ns = claim->wait_until_ns;
         call.cancel_fd = claim->cancel_fd;

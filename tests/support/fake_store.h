@@ -30,7 +30,7 @@ struct fake_call {
     uint64_t token;
     uint32_t ttl_ms;
     bool detached;
-    bool self_renewed;
+    enum hf_kept kept;
     bool forked; /* close */
     int64_t deadline_ns;
     int64_t wait_until_ns;

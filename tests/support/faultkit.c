@@ -296,7 +296,7 @@ static enum hf_status take(struct hf_store_base *base, const char *name, uint32_
                              .label = "host/1/test",
                              .ttl_ms = ttl_ms,
                              .detached = detached,
-                             .self_renewed = true,
+                             .kept = detached ? HF_KEPT_NEVER : HF_KEPT_LATER,
                              .deadline_ns = now_ns + patience_ms * HF__NS_PER_MS,
                              .cancel_fd = -1};
     enum hf_status status;
@@ -341,6 +341,7 @@ static struct hf_claim claim_of(struct hf_store_base *base, const struct kit_hol
                              .token = hold->token,
                              .ttl_ms = ttl_ms,
                              .detached = hold->detached,
+                             .kept = hold->detached ? HF_KEPT_NEVER : HF_KEPT_LATER,
                              .deadline_ns = base->host->now_ns() + KIT_PATIENCE_MS * HF__NS_PER_MS,
                              .cancel_fd = -1};
 }

@@ -4,7 +4,7 @@
 #
 # FAULT, a function, is called again and again until the storm is over: it does one thing to the servers,
 # mends it, and returns.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # build and dir are of stage.sh
 
 storm() {
     local what=$1 url=$2 holds=$3 seconds=$4 ttl_ms=$5 fault=${6-} pid faults=0

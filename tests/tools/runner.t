@@ -10,9 +10,11 @@ mkdir -p "$tree/tests/x"
 cp "$root/tests/run.sh" "$tree/tests/"
 cd "$tree" || exit 1
 printf 'test-programs:\n\t@test ! -e no-$(SAN)\n' >Makefile
-script() { # NAME : stdin is what it does
-    { echo '#!/bin/sh' && cat; } >"tests/x/$1.t"
-    chmod +x "tests/x/$1.t"
+script() { # NAME [FOLDER] : stdin is what it does
+    local file=tests/${2-x}/$1.t
+    mkdir -p "${file%/*}"
+    { echo '#!/bin/sh' && cat; } >"$file"
+    chmod +x "$file"
 }
 run() {
     answer=$(tests/run.sh "$@" 2>&1)
@@ -69,6 +71,56 @@ run long
 is "$status: $last" '0: 1 passed, 0 failed, 0 skipped' 'and runs alone when it is asked for'
 run slow
 is "$last" '1 passed, 0 failed, 0 skipped' 'or by its name'
+run x
+is "$last" '4 passed, 2 failed, 1 skipped' 'but not when its folder is asked for'
+run long x
+is "$status: $last" '0: 1 passed, 0 failed, 0 skipped' 'unless for what is long in it'
+
+script both y <<'END'
+# run: also long
+echo '1..1'
+echo "ok 1 - ${HOLDFAST_LONG-short}"
+[ -n "${HOLDFAST_LONG-}" ] || exit 3
+END
+run y
+like "$answer" '*failed: normal: tests/y/both.t *exited 3*' 'what is also long runs in its short form'
+run long y
+is "$status: $last" '0: 1 passed, 0 failed, 0 skipped' 'and again in its long one'
+script words y <<'END'
+echo '1..1'
+echo 'ok 1 - yes'
+
+
+
+
+
+
+
+
+
+
+cat <<TEXT >/dev/null
+# run: long
+TEXT
+END
+run y
+like "$last" '2 passed, *' 'a mark further down is none'
+rm -r tests/y
+
+script alone unit <<'END'
+echo '1..1'
+echo 'ok 1 - yes'
+END
+run check
+is "$status: $last" '0: 1 passed, 0 failed, 0 skipped' 'the check takes what needs no server'
+script first unit <<'END'
+# run: first
+echo '1..1'
+echo 'ok 1 - yes'
+END
+TESTS_AT_ONCE=1 run unit
+like "$answer" '*unit/first.t *unit/alone.t *' 'what is marked as slow begins first'
+rm -r tests/unit
 
 rm tests/x/bad.t tests/x/dead.t tests/x/slow.t
 touch no-address,undefined
@@ -78,6 +130,12 @@ like "$answer" '*failed: asan: the build*' 'and named'
 rm no-address,undefined
 run
 is "$status: $last" '0: 2 passed, 0 failed, 2 skipped' 'else it runs in both builds'
+script apart <<'END'
+echo '1..1'
+mkdir busy && sleep 0.5 && rmdir busy && echo "ok 1 - in $BUILD"
+END
+run all apart
+is "$status: $last" '0: 2 passed, 0 failed, 0 skipped' 'but not in both at the same time'
 CI=true run good
 is "$status" 1 'in continuous integration, skipping is failing'
 done_testing

@@ -41,4 +41,34 @@ printf 'x \n' >src/base/y.sh
 refused src/base/y.sh 'white space at the end'
 tidy
 ok $? 'and without them it is tidy again'
+
+# Lengths: at the limit it passes, one more does not.
+function_of() { # LINES PARAMETERS : on stdout
+    printf 'void f(int a'
+    printf ',\n       void (*b)(int, int)%.0s' $(seq 2 "$2")
+    printf ')\n{\n'
+    yes '    g();' | head -n "$1"
+    printf '}\n'
+}
+exceeds() { # DESCRIPTION WORDS : what src/base/y.c holds, and what is said of it
+    tidy
+    is $? 1 "$1 is refused"
+    like "$answer" "$2" 'and says how many there may be'
+    rm src/base/y.c
+}
+short=$(for _ in 1 2 3; do function_of 1 1; done)
+{ echo "$short" && function_of 60 6; } >src/base/y.c
+tidy
+ok $? 'a function of 60 lines and six parameters passes'
+{ echo "$short" && function_of 61 1; } >src/base/y.c
+exceeds 'one of 61 lines' '*src/base/y.c:*a function of 61 lines; it has at most 60*'
+{ function_of 1 13; } >src/base/y.c
+exceeds 'one with many parameters' '*src/base/y.c:*parameters; it has at most *'
+{ function_of 16 1; } >src/base/y.c
+exceeds 'a middle length of 16 lines' '*the middle one of all functions has 16 lines; at most 15*'
+yes 'int f(void);' | head -n 450 >src/base/y.c
+tidy
+ok $? 'a file of 450 lines passes'
+echo 'int f(void);' >>src/base/y.c
+exceeds 'one of 451' '*src/base/y.c: 451 lines; a file has at most 450*'
 done_testing

@@ -12,10 +12,13 @@
  * workers are killed, or frozen for longer than the ttl, at random. Ends when so many holds were
  * entered, or after so many seconds. What servers suffer in that time is the caller's affair.
  *
- * Prints one line, "NAME VALUE" pairs (see tell), and a line for each breach. Exit 1 if there was
- * one: overlap   two holds of one lock were valid at the same time order     a valid hold had a
- * token that was not above all earlier ones, or a token came twice lost      an update behind the
- * fence was lost The counter without a fence is the control: it should lose some.
+ * Prints one line, "NAME VALUE" pairs (see tell), and a line for each breach. Exit 1 then:
+ *
+ *   overlap   two holds of one lock were valid at the same time
+ *   order     a valid hold had a token that was not above all earlier ones, or a token came twice
+ *   lost      an update behind the fence was lost
+ *
+ * The counter without a fence is the control: it should lose some.
  */
 #include "base/base.h"
 #include <fcntl.h>

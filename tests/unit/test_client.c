@@ -79,7 +79,7 @@ static void what_the_defaults_ask_for(void **state)
     assert_int_equal(call.wait_until_ns, 0);
     assert_int_equal(call.cancel_fd, -1);
     assert_false(call.detached);
-    assert_false(call.self_renewed);
+    assert_int_equal(call.kept, HF_KEPT_NOW);
     assert_true(call.deadline_ns > before && call.deadline_ns < before + 60 * HF__NS_PER_S);
     (void)gethostname(host, sizeof host - 1);
     (void)snprintf(prefix, sizeof prefix, "%s/%ld/", host, (long)getpid());
@@ -321,7 +321,7 @@ static void renewed_by_hand(void **state)
     call = fake_call(world->fake, FAKE_RENEW, 0);
     assert_int_equal(call.ttl_ms, 10000); /* as it has: 0 would only look */
     assert_int_equal(call.token, 1);
-    assert_true(call.self_renewed);
+    assert_int_equal(call.kept, HF_KEPT_LATER);
     assert_int_equal(hf_renew(lease, 20000, &err), HF_OK);
     assert_int_equal(hf_lease_ttl_ms(lease), 20000);
     assert_true(hf_lease_remaining_ms(lease) > 11000);

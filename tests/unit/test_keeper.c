@@ -117,7 +117,7 @@ static void renews_at_a_third_of_the_ttl(void **state)
 
         assert_int_equal(call.ttl_ms, 1800);
         assert_int_equal(call.token, 1);
-        assert_false(call.self_renewed);
+        assert_int_equal(call.kept, HF_KEPT_NOW);
         /* Not before it is due; how much later is the machine's business. */
         assert_true(call.at_ns - last_ns >= 590 * HF__NS_PER_MS);
         /* And it gives up in time for the deadline. */
@@ -304,9 +304,11 @@ static void kept_from_now_on(void **state)
     lease = take(world, &options);
     check_pause_ms(700);
     assert_int_equal(fake_count(world->fake, FAKE_RENEW), 0);
+    assert_int_equal(fake_call(world->fake, FAKE_ACQUIRE, 0).kept, HF_KEPT_LATER);
     assert_int_equal(hf_keep(lease, NULL), HF_OK);
     assert_int_equal(hf_keep(lease, NULL), HF_OK);
     check_soon(atomic_load(&world->witness.renewed) >= 2);
+    assert_int_equal(fake_call(world->fake, FAKE_RENEW, 0).kept, HF_KEPT_NOW);
     assert_int_equal(hf_release(lease, NULL), HF_OK);
 }
 
@@ -318,6 +320,7 @@ static void detached_leases_are_not_kept(void **state)
 
     options.detached = true;
     lease = take(world, &options);
+    assert_int_equal(fake_call(world->fake, FAKE_ACQUIRE, 0).kept, HF_KEPT_NEVER);
     assert_int_equal(hf_keep(lease, NULL), HF_INVALID);
     check_soon(hf_lease_loss(lease) == HF_LOSS_EXPIRED);
     assert_int_equal(fake_count(world->fake, FAKE_RENEW), 0);

@@ -201,7 +201,7 @@ static int locks_in(const char *url)
     struct hf_error err;
     int count = 0;
 
-    assert_int_equal(hf_open_to_look(url, &store, &err), HF_OK);
+    assert_int_equal(hf_open_readonly(url, &store, &err), HF_OK);
     assert_int_equal(hf_list(store, NULL, count_one, &count, &err), HF_OK);
     assert_int_equal(hf_inspect(store, "free", count_one, &count, &err), HF_OK);
     assert_int_equal(hf_acquire(store, "job", NULL, &lease, &err), HF_INVALID);
@@ -217,7 +217,7 @@ static int locks_in(const char *url)
 }
 
 /* Who looks sees what there is, and makes and takes nothing. */
-static void opened_to_look(void **state)
+static void opened_readonly(void **state)
 {
     char path[300];
     char url[310];
@@ -238,7 +238,7 @@ static void opened_to_look(void **state)
     hf_close(store);
 
     /* A looker is no user of the store. */
-    assert_int_equal(hf_open_to_look(url, &store, &err), HF_OK);
+    assert_int_equal(hf_open_readonly(url, &store, &err), HF_OK);
     assert_int_equal(hf_repair(url, 0, &err), HF_OK);
     hf_close(store);
 
@@ -324,7 +324,7 @@ int main(void)
         cmocka_unit_test(plugins_that_do_not_fit),
         cmocka_unit_test(a_plugin_is_found_on_the_path),
         cmocka_unit_test(an_older_plugin),
-        cmocka_unit_test(opened_to_look),
+        cmocka_unit_test(opened_readonly),
         cmocka_unit_test(a_store_that_is_down_is_waited_for),
     };
 

@@ -39,7 +39,7 @@ own_version() { # KIND : of this machine's server
 short_version() { # KIND
     local number
     read -r line
-    number=$(grep -oE '[0-9]+(\.[0-9]+)+' <<<"$line" | head -n 1)
+    number=$(grep -oE '[0-9]+(\.[0-9]+)+' <<<"${line#* }" | head -n 1) # the first word may be a path
     case $line in
     Valkey*) echo "Valkey $number" ;;
     Redis*) echo "Redis $number" ;;

@@ -16,14 +16,20 @@ enum hf_status ec_nonsense(const struct ec_store *store, const char *lock, struc
 
 bool ec_is_kept(const struct hf_claim *claim)
 {
-    return !claim->detached && !claim->self_renewed;
+    return claim->kept == HF_KEPT_NOW;
 }
 
 char ec_kind(const struct hf_claim *claim)
 {
-    if (claim->detached)
-        return EC_KIND_DETACHED;
-    return claim->self_renewed ? EC_KIND_PRIVATE : EC_KIND_KEPT;
+    switch (claim->kept) {
+    case HF_KEPT_NOW:
+        return EC_KIND_KEPT;
+    case HF_KEPT_LATER:
+        return EC_KIND_PRIVATE;
+    case HF_KEPT_NEVER:
+        break;
+    }
+    return EC_KIND_DETACHED;
 }
 
 void ec_value(const struct ec_store *store, const struct hf_claim *claim, char kind,

@@ -17,9 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WORK_NS                                                                                    \
-    (HF__NS_PER_S / 4) /* of the processor, however long that takes on a busy machine  \
-                                    */
+/* Of the processor, however long that takes on a busy machine. */
+#define WORK_NS (HF__NS_PER_S / 4)
 
 /* Reads a small file of /proc into text; false if it cannot be read. */
 static bool read_text(int dir, const char *name, char *text, size_t size)

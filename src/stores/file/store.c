@@ -93,5 +93,5 @@ const struct hf_store_ops hf__file_ops = {
     .life_fd = file_life_fd,
     .url = file_url,
     .repair = hf__file_repair,
-    .open_to_look = file_open_readonly,
+    .open_readonly = file_open_readonly,
 };

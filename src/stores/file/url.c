@@ -7,17 +7,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const options[] = {"shared", NULL};
-
-static bool set_option(const char *key, const char *value, void *data)
+static bool set_shared(void *into, const char *value)
 {
-    bool *shared = data;
+    bool *shared = into;
 
-    if (strcmp(key, "shared") != 0 || strcmp(value, "group") != 0)
-        return false;
-    *shared = true;
-    return true;
+    *shared = strcmp(value, "group") == 0;
+    return *shared;
 }
+
+static const struct hf__url_option options[] = {HF__OPTION_OWN("shared", set_shared),
+                                                {.name = NULL}};
 
 /* The absolute path that a variable holds, up to a character of `ends`, and what is below it. NULL
  * if it holds none, or without memory, which *nomem tells. */
@@ -68,10 +67,8 @@ enum hf_status hf__url_dir(const char *url, char **path_out, bool *shared_out, s
         return hf__fail(err, HF_INVALID, "not a file: URL");
     len = strcspn(rest, "?");
     *shared_out = false;
-    if (rest[len] == '?' && !hf__url_params(rest + len + 1, set_option, shared_out)) {
-        hf__url_blame(why, sizeof why, rest + len + 1, options, set_option, shared_out);
+    if (rest[len] == '?' && !hf__url_options(rest + len + 1, options, shared_out, why, sizeof why))
         return hf__fail(err, HF_INVALID, "%s: write file:DIR or file:DIR?shared=group", why);
-    }
     if (strncmp(rest, "//", 2) == 0 && rest[2] == '/') {
         rest += 2; /* file:///dir is file:/dir */
         len -= 2;

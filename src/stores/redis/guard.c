@@ -45,7 +45,7 @@ static void ask(struct rd_node *node, int slot, struct rd_request *request)
     char key[sizeof node->handshake_key];
     char probe[sizeof key + 8];
 
-    ask_who(node, slot, node->url->to_look, request, key);
+    ask_who(node, slot, node->url->readonly, request, key);
     (void)snprintf(probe, sizeof probe, "%s:probe", key);
     rd_request_command(request, (const char *const[]){"COMMAND", "INFO", "delex", "delifeq", NULL});
     /* COMMAND INFO does not tell a command's options. On a key that does not exist this changes

@@ -8,9 +8,9 @@
 
 static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
                                  struct hf_store_base **out, struct hf_error *err);
-static enum hf_status store_open_to_look(const struct hf_host *host, const char *url,
-                                         int64_t deadline_ns, struct hf_store_base **out,
-                                         struct hf_error *err);
+static enum hf_status store_open_readonly(const struct hf_host *host, const char *url,
+                                          int64_t deadline_ns, struct hf_store_base **out,
+                                          struct hf_error *err);
 static void store_close(struct hf_store_base *base, bool forked);
 static uint32_t store_max_ttl_ms(struct hf_store_base *base);
 
@@ -29,7 +29,7 @@ static const struct hf_store_ops ops = {
     .list = rd_list,
     .renew_many = rd_renew_many,
     .fence = rd_fence,
-    .open_to_look = store_open_to_look,
+    .open_readonly = store_open_readonly,
     .max_ttl_ms = store_max_ttl_ms,
     .end_quarantine = rd_end_quarantine,
     .quarantine = rd_quarantine,
@@ -56,14 +56,14 @@ static enum hf_status meet(struct rd_store *store, const struct rd_patience *pat
         status = rd_route(store, 0, patience, &node, err);
     if (status == HF_OK)
         status = rd_guard_pass(node, patience, &met, err);
-    if (met.first && !store->url.to_look)
+    if (met.first && !store->url.readonly)
         rd_guard_meet_all(store, patience);
-    if (status == HF_QUARANTINE || (status == HF_CORRUPT && store->url.to_look))
+    if (status == HF_QUARANTINE || (status == HF_CORRUPT && store->url.readonly))
         return hf__ok(err);
     return status;
 }
 
-static enum hf_status open_store(const struct hf_host *host, const char *url, bool to_look,
+static enum hf_status open_store(const struct hf_host *host, const char *url, bool readonly,
                                  int64_t deadline_ns, struct hf_store_base **out,
                                  struct hf_error *err)
 {
@@ -72,7 +72,7 @@ static enum hf_status open_store(const struct hf_host *host, const char *url, bo
     enum hf_status status;
 
     if (hf__url_rest(url, "redlock") != NULL)
-        return rl_open(host, url, to_look, deadline_ns, out, err);
+        return rl_open(host, url, readonly, deadline_ns, out, err);
     store = calloc(1, sizeof *store);
     if (store == NULL)
         return hf__nomem(err);
@@ -82,7 +82,7 @@ static enum hf_status open_store(const struct hf_host *host, const char *url, bo
         return hf__nomem(err);
     }
     status = rd_url_parse(url, &store->url, err);
-    store->url.to_look = to_look;
+    store->url.readonly = readonly;
     if (status == HF_OK)
         status = rd_url_find_password(&store->url, err);
     if (status == HF_OK && store->url.tls)
@@ -108,9 +108,9 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
     return open_store(host, url, false, deadline_ns, out, err);
 }
 
-static enum hf_status store_open_to_look(const struct hf_host *host, const char *url,
-                                         int64_t deadline_ns, struct hf_store_base **out,
-                                         struct hf_error *err)
+static enum hf_status store_open_readonly(const struct hf_host *host, const char *url,
+                                          int64_t deadline_ns, struct hf_store_base **out,
+                                          struct hf_error *err)
 {
     return open_store(host, url, true, deadline_ns, out, err);
 }

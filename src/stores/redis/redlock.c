@@ -126,7 +126,7 @@ static enum hf_status meet_nodes(struct rl_store *store, struct hf_error *err)
     return hf__ok(err);
 }
 
-enum hf_status rl_open(const struct hf_host *host, const char *url, bool to_look,
+enum hf_status rl_open(const struct hf_host *host, const char *url, bool readonly,
                        int64_t deadline_ns, struct hf_store_base **out, struct hf_error *err)
 {
     struct rl_store *store = calloc(1, sizeof *store);
@@ -141,7 +141,7 @@ enum hf_status rl_open(const struct hf_host *host, const char *url, bool to_look
         return hf__nomem(err);
     }
     status = rd_url_parse(url, &store->rd.url, err);
-    store->rd.url.to_look = to_look;
+    store->rd.url.readonly = readonly;
     if (status == HF_OK)
         status = check_addresses(&store->rd.url, err);
     if (status == HF_OK)

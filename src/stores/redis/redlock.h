@@ -66,7 +66,7 @@ struct rl_store {
 };
 
 /* redlock.c */
-enum hf_status rl_open(const struct hf_host *host, const char *url, bool to_look,
+enum hf_status rl_open(const struct hf_host *host, const char *url, bool readonly,
                        int64_t deadline_ns, struct hf_store_base **out, struct hf_error *err);
 
 struct rl_link;

@@ -47,7 +47,7 @@ struct rd_url {
     int64_t max_ttl_ms;
     int64_t node_timeout_ms; /* RD_REDLOCK: how long one node may take to answer */
     bool tls;
-    bool to_look; /* set by who opens: nothing is put on record at the server */
+    bool readonly; /* set by who opens: nothing is put on record at the server */
     bool verify;
     char ca[RD_TEXT_MAX];
     char cert[RD_TEXT_MAX];
