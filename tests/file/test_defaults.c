@@ -223,62 +223,12 @@ static void root_may_look(void **state)
     in_child(look_as_stranger, url);
 }
 
-/* A mistake in the URL does not pass by itself, and nobody waits for it to. */
-static void a_slip_is_named(void **state)
-{
-    static const struct {
-        const char *below;
-        const char *says;
-    } rows[] = {
-        {"?shard=group", "the option \"shard\" is unknown; did you mean shared?"},
-        {"?ttl=3s", "the option \"ttl\" is unknown; known are shared"},
-        {"?shared=all", "the option shared has a wrong value"},
-        {"?shared=group&colour=red", "the option \"colour\" is unknown"},
-        {"/file", "Not a directory"},
-        {"/file/below", "Not a directory"},
-        {"/link", "Not a directory"},
-    };
-    const char *dir = kit_dir();
-    struct hf_error err = {0};
-    struct hf_store *store;
-    char path[600];
-    int fd;
-
-    (void)state;
-    (void)snprintf(path, sizeof path, "%s/file", dir);
-    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    (void)close(fd);
-    (void)snprintf(path, sizeof path, "%s/link", dir);
-    assert_int_equal(symlink("file", path), 0);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        (void)snprintf(path, sizeof path, "file:%s%s", dir, rows[i].below);
-        kit_expect(hf_open(path, &store, &err), HF_INVALID, &err);
-        if (strstr(err.text, rows[i].says) == NULL)
-            fail_msg("%s: %s", path, err.text);
-        kit_expect(hf_open_readonly(path, &store, &err), HF_INVALID, &err);
-    }
-}
-
-static void a_name_that_is_too_long(void **state)
-{
-    char url[800] = "file:";
-    struct hf_error err = {0};
-    struct hf_store *store;
-
-    (void)state;
-    (void)snprintf(url + 5, sizeof url - 5, "%s/%0300d", kit_dir(), 7);
-    kit_expect(hf_open(url, &store, &err), HF_INVALID, &err);
-    assert_non_null(strstr(err.text, "File name too long"));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_service_has_its_own),   cmocka_unit_test(a_useless_one_is_passed_over),
-        cmocka_unit_test(no_home_to_speak_of),     cmocka_unit_test(a_folder_for_everybody),
-        cmocka_unit_test(root_may_look),           cmocka_unit_test(a_slip_is_named),
-        cmocka_unit_test(a_name_that_is_too_long),
+        cmocka_unit_test(a_service_has_its_own), cmocka_unit_test(a_useless_one_is_passed_over),
+        cmocka_unit_test(no_home_to_speak_of),   cmocka_unit_test(a_folder_for_everybody),
+        cmocka_unit_test(root_may_look),
     };
 
     return KIT_RUN(tests);

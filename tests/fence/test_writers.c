@@ -1,4 +1,4 @@
-/* test_fence_writers.c - 64 processes append to one file with random tokens.
+/* test_writers.c - 64 processes append to one file with random tokens.
  *
  * With the fence: the tokens in the file never decrease, and every line that was acknowledged is
  * there, once and whole. The same without the fence must break that, or the test shows nothing.

@@ -1,4 +1,4 @@
-/* test_fence_kill.c - the file fence killed with SIGKILL: before every one of its system calls, at
+/* test_kill.c - the file fence killed with SIGKILL: before every one of its system calls, at
  * random ones for 10,000 rounds, and at random instants.
  *
  * After each: the mark did not fall and covers the content, the file is the old one or the new one,

@@ -1,5 +1,5 @@
-/* test_line.c - the waiting line under fire: dead and stopped waiters, releasers that die before
- * the wake-up, long lines, and crowds that come and leave. */
+/* test_queue.c - the queue under fire: dead and stopped waiters, releasers that die before
+ * the wake-up, long queues, and crowds that come and leave. */
 #include "../support/faultkit.h"
 #include "stores/file/slot.h"
 #include "stores/file/sweep.h"
