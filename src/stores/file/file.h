@@ -4,7 +4,7 @@
  *   layout sys            the bytes of the slot file; the system
  *   file errors           this struct; what is said when something went wrong
  *   url dir blocker       the directory; who sits on a byte lock
- *   floor place fifo      the promise about tokens; is the store still there; FIFOs
+ *   floor location fifo   the promise about tokens; is the store still there; FIFOs
  *   byte_lock             the lock of a page
  *   page life             pages, found and split; FIFOs as signs of life
  *   ticket                a waiter's number, and whether its waiter lives

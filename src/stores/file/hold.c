@@ -3,7 +3,7 @@
 #include "stores/file/errors.h"
 #include "stores/file/fifo.h"
 #include "stores/file/floor.h"
-#include "stores/file/place.h"
+#include "stores/file/location.h"
 #include "stores/file/queue.h"
 #include "stores/file/slot.h"
 
@@ -43,7 +43,7 @@ enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim 
 
     if (!hf__hex_decode(owner, sizeof owner, claim->owner))
         return hf__error_owner(store, claim, err);
-    if (hf__place_check(store, NULL) != HF_OK)
+    if (hf__location_check(store, NULL) != HF_OK)
         return hf__error_lost(store, claim, HF_LOSS_FORGOTTEN, grant, err);
     status = hf__page_lock(store, hash, claim->deadline_ns, &bucket, err);
     if (status != HF_OK)
@@ -103,7 +103,7 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
         hf__fifo_release(store, owner);
     if (status == HF_OK && loss == HF_LOSS_NONE)
         hf__floor_refill(store, token);
-    if (loss == HF_LOSS_NONE && hf__place_check(store, NULL) != HF_OK)
+    if (loss == HF_LOSS_NONE && hf__location_check(store, NULL) != HF_OK)
         loss = HF_LOSS_FORGOTTEN;
     if (status == HF_OK && loss != HF_LOSS_NONE)
         status = hf__error_lost(store, claim, loss, NULL, err);

@@ -8,7 +8,7 @@
 #include "stores/file/byte_lock.h"
 #include "stores/file/life.h"
 #include "stores/file/page.h"
-#include "stores/file/place.h"
+#include "stores/file/location.h"
 #include "stores/file/ticket.h"
 
 #include <string.h>
@@ -159,7 +159,7 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
 
     if (listing.store->slots_fd < 0)
         return HF_OK; /* there is no store yet */
-    status = hf__place_check(listing.store, err);
+    status = hf__location_check(listing.store, err);
     if (status != HF_OK)
         return status;
     if (query->exact)

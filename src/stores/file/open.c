@@ -6,7 +6,7 @@
 #include "stores/file/errors.h"
 #include "stores/file/floor.h"
 #include "stores/file/layout.h"
-#include "stores/file/place.h"
+#include "stores/file/location.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -153,7 +153,7 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
     status = check_header(store, name, deadline_ns, err);
     if (status == HF_OK)
         status = check_floor(store, deadline_ns, err);
-    return status == HF_OK ? hf__place_note(store, name, err) : status;
+    return status == HF_OK ? hf__location_note(store, name, err) : status;
 }
 
 static enum hf_status other_boot(const struct file_store *store, struct hf_error *err)

@@ -5,7 +5,7 @@
 #include "stores/file/errors.h"
 #include "stores/file/floor.h"
 #include "stores/file/life.h"
-#include "stores/file/place.h"
+#include "stores/file/location.h"
 #include "stores/file/ticket.h"
 
 #include <stdio.h>
@@ -76,7 +76,7 @@ enum hf_status hf__slot_make(struct file_store *store, const struct hf_claim *cl
                              struct bucket *bucket, struct slot **out, struct hf_error *err)
 {
     uint64_t hash = hf__name_hash(claim->name);
-    enum hf_status linked = hf__place_check(store, err); /* also in the middle of a wait */
+    enum hf_status linked = hf__location_check(store, err); /* also in the middle of a wait */
 
     bucket->blocked = false;
     if (linked != HF_OK)

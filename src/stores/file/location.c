@@ -1,11 +1,11 @@
-/* place.c - is the store still where its URL says?
+/* location.c - is the store still where its URL says?
  *
  * Somebody may move the directory away, remove it, or put another one, or another slot file, in its
  * place. Whoever opens the URL from then on meets another store, and what we read and write in ours
  * nobody else sees. No descriptor tells, so the way from the root is walked again: by one system
  * call, and so seldom that it costs nothing in a busy loop.
  */
-#include "stores/file/place.h"
+#include "stores/file/location.h"
 #include "base/base.h"
 
 #include <errno.h>
@@ -31,8 +31,8 @@ static bool identify(int dir, const char *path, struct file_id *out)
     return true;
 }
 
-enum hf_status hf__place_note(struct file_store *store, const char *slots_name,
-                              struct hf_error *err)
+enum hf_status hf__location_note(struct file_store *store, const char *slots_name,
+                                 struct hf_error *err)
 {
     /* From the root as it is now: a program may lock itself in later. */
     store->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -62,7 +62,7 @@ static bool in_place(const struct file_store *store)
     return !identify(store->slots_fd, "", &now) || now.links > 0;
 }
 
-enum hf_status hf__place_check(struct file_store *store, struct hf_error *err)
+enum hf_status hf__location_check(struct file_store *store, struct hf_error *err)
 {
     int64_t now_ns = store->base.host->now_ns();
 
