@@ -3,6 +3,7 @@
  * The input is a list of edits: page, block, offset, a byte count and the bytes. Sums are made to
  * fit afterwards, so that what is tested is the sense of the numbers. The store may refuse, and
  * must neither crash nor read what is not there. */
+#include "base/base.h"
 #include "stores/file/slot.h"
 
 #include <stdio.h>

@@ -3,7 +3,6 @@
 #include "base/base.h"
 #include "stores/file/errors.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -251,36 +250,51 @@ enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t dea
     return HF_OK;
 }
 
-/* Calls unlink for every entry of a folder below the directory, or of the directory itself, whose
- * name starts with prefix. With dry true only counts. A folder that is not there is empty; one that
- * cannot be read is a failure: what is in it must not be taken for nothing. */
-static enum hf_status remove_all(const struct file_store *store, const char *folder,
-                                 const char *prefix, const char *except, bool dry, size_t *found,
-                                 struct hf_error *err)
+DIR *hf__dir_folder(const struct file_store *store, const char *folder)
 {
     int fd = openat(store->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
 
-    *found = 0;
-    if (dir == NULL) {
+    if (dir == NULL && fd >= 0) {
         int error = errno;
 
-        if (fd >= 0)
-            (void)close(fd);
-        if (error == ENOENT)
-            return HF_OK;
-        return error == ENOMEM ? hf__nomem(err)
-                               : hf__error_fail(store, "read the directory", error, err);
+        (void)close(fd);
+        errno = error;
     }
-    while ((entry = readdir(dir)) != NULL) {
-        if (entry->d_name[0] == '.' || strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-            (except != NULL && strcmp(entry->d_name, except) == 0))
-            continue;
-        ++*found;
-        if (!dry)
-            (void)unlinkat(dirfd(dir), entry->d_name, 0);
-    }
+    return dir;
+}
+
+/* A folder that is not there is empty; one that cannot be read is a failure: what is in it must not
+ * be taken for nothing. */
+static enum hf_status no_folder(const struct file_store *store, int error, struct hf_error *err)
+{
+    if (error == ENOENT)
+        return HF_OK;
+    return error == ENOMEM ? hf__nomem(err)
+                           : hf__error_fail(store, "read the directory", error, err);
+}
+
+/* The next entry whose name starts with prefix; NULL: there is none. */
+static const char *next_named(DIR *dir, const char *prefix)
+{
+    struct dirent *entry;
+
+    while ((entry = readdir(dir)) != NULL)
+        if (entry->d_name[0] != '.' && strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            return entry->d_name;
+    return NULL;
+}
+
+static enum hf_status remove_all(const struct file_store *store, const char *folder,
+                                 const char *prefix, struct hf_error *err)
+{
+    DIR *dir = hf__dir_folder(store, folder);
+    const char *name;
+
+    if (dir == NULL)
+        return no_folder(store, errno, err);
+    while ((name = next_named(dir, prefix)) != NULL)
+        (void)unlinkat(dirfd(dir), name, 0);
     (void)closedir(dir);
     return HF_OK;
 }
@@ -288,23 +302,27 @@ static enum hf_status remove_all(const struct file_store *store, const char *fol
 enum hf_status hf__dir_has_slots(const struct file_store *store, const char *except, bool *out,
                                  struct hf_error *err)
 {
-    size_t found;
-    enum hf_status status = remove_all(store, ".", "slots-", except, true, &found, err);
+    DIR *dir = hf__dir_folder(store, ".");
+    const char *name;
 
-    *out = found > 0;
-    return status;
+    *out = false;
+    if (dir == NULL)
+        return no_folder(store, errno, err);
+    while (!*out && (name = next_named(dir, SLOTS_PREFIX)) != NULL)
+        *out = except == NULL || strcmp(name, except) != 0;
+    (void)closedir(dir);
+    return HF_OK;
 }
 
 enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err)
 {
-    size_t found;
-    enum hf_status status = remove_all(store, "alive", "", NULL, false, &found, err);
+    enum hf_status status = remove_all(store, "alive", "", err);
 
     if (status == HF_OK)
-        status = remove_all(store, "queue", "", NULL, false, &found, err);
+        status = remove_all(store, "queue", "", err);
     /* Last, so that a discard that failed is found to be still to do. */
     if (status == HF_OK)
-        status = remove_all(store, ".", "slots-", NULL, false, &found, err);
+        status = remove_all(store, ".", SLOTS_PREFIX, err);
     return status;
 }
 

@@ -3,7 +3,10 @@
 #define HF_STORES_FILE_DIR_H
 
 #include "stores/file/file.h"
+#include <dirent.h>
 #include <sys/stat.h>
+
+#define SLOTS_PREFIX "slots-" /* of a slot file's name; the boot id follows */
 
 /* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd.
  * Readonly, dir_fd stays -1 if there is none. */
@@ -14,6 +17,8 @@ enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *e
 /* flock(2) on the directory, tried until deadline_ns. */
 enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t deadline_ns,
                             struct hf_error *err);
+/* A folder below the directory, or ".", to be read and closed. NULL with errno. */
+DIR *hf__dir_folder(const struct file_store *store, const char *folder);
 /* *out: a slot file other than `except` (NULL: any) is there. */
 enum hf_status hf__dir_has_slots(const struct file_store *store, const char *except, bool *out,
                                  struct hf_error *err);

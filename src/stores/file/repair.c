@@ -8,7 +8,6 @@
 #include "stores/file/page.h"
 #include "stores/file/url.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -92,23 +91,18 @@ static enum hf_status cannot_read(const struct file_store *store, int error,
 static enum hf_status highest_token(struct file_store *store, uint64_t *highest,
                                     struct hf_error *report)
 {
-    int dir_fd = openat(store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = dir_fd >= 0 ? fdopendir(dir_fd) : NULL;
+    DIR *dir = hf__dir_folder(store, ".");
     struct dirent *entry;
     enum hf_status status = HF_OK;
 
     *highest = 0;
-    if (dir == NULL) {
-        status = cannot_read(store, errno, report);
-        if (dir_fd >= 0)
-            (void)close(dir_fd);
-        return status;
-    }
+    if (dir == NULL)
+        return cannot_read(store, errno, report);
     while (status == HF_OK && (entry = readdir(dir)) != NULL) {
         uint64_t token;
         int fd;
 
-        if (strncmp(entry->d_name, "slots-", 6) != 0)
+        if (strncmp(entry->d_name, SLOTS_PREFIX, strlen(SLOTS_PREFIX)) != 0)
             continue;
         fd = openat(store->dir_fd, entry->d_name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0) {

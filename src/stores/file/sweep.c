@@ -1,9 +1,9 @@
 /* sweep.c - removing what the dead left behind. */
 #include "stores/file/sweep.h"
+#include "stores/file/dir.h"
 #include "stores/file/life.h"
 #include "stores/file/queue.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -22,15 +22,11 @@ static bool is_old(struct file_store *store, const char *name)
 
 static void sweep_folder(struct file_store *store, const char *folder, bool waiters)
 {
-    int fd = openat(store->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *dir = hf__dir_folder(store, folder);
     struct dirent *entry;
 
-    if (dir == NULL) {
-        if (fd >= 0)
-            (void)close(fd);
+    if (dir == NULL)
         return;
-    }
     while ((entry = readdir(dir)) != NULL) {
         char name[300];
 
