@@ -35,21 +35,22 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
 LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/fence/*.c src/stores/file/*.c)
-CLI_SRC := $(wildcard src/cli/*.c)
+CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c)
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
 STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
 	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
-# Or a file `libs`, for a library that pkg-config does not know: what the linker must find for it.
+# Or a file `libs`, for a library that pkg-config does not know: what the linker must find for it; it may
+# be empty.
 STORES += $(foreach dir,$(patsubst %/libs,%,$(wildcard src/stores/*/libs)),$(if $(shell \
-	$(CC) -shared $$(cat $(dir)/libs) -o /dev/null 2>/dev/null && echo yes),$(notdir $(dir))))
+	$(CC) -shared -xc /dev/null -xnone $$(cat $(dir)/libs) -o /dev/null 2>/dev/null && echo yes),$(notdir $(dir))))
 STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
-store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c)) $(if $(wildcard \
+store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(if $(wildcard \
 	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 	pkg-config --libs $$(cat src/stores/$(1)/packages))
 # What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.
-STORE_UNITS := redis etcd postgres
+STORE_UNITS := $(notdir $(patsubst %/,%,$(dir $(wildcard src/stores/*/packages src/stores/*/libs))))
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(patsubst %,tests/unit/test_%_%,\
 	$(filter-out $(STORES),$(STORE_UNITS))),$(wildcard tests/unit/test_*.c tests/file/test_*.c \
 	tests/fence/test_*.c)))
@@ -155,8 +156,8 @@ $(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc cal
 
 # The supervisor of `run`, which the test includes, with its other parts; kill is the test's.
 RUN_SUPERVISE = $(BUILD)/tests/unit/test_run_supervise
-$(RUN_SUPERVISE): $(call obj,$(filter-out %/run_supervise.c,$(wildcard src/cli/run_*.c) \
-	src/cli/output.c src/cli/kill.c src/cli/signals.c))
+$(RUN_SUPERVISE): $(call obj,$(filter-out %/supervise.c %/cmd_run.c,$(wildcard src/cli/run/*.c \
+	src/cli/say/*.c src/cli/take/*.c) $(addprefix src/cli/,check.c kill.c signals.c)))
 $(RUN_SUPERVISE): LDFLAGS += $(LIB_A) -Wl,--wrap=kill
 
 $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
@@ -174,7 +175,7 @@ test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
 
 # For authors of stores; see include/holdfast/store.h.
 conform: $(BUILD)/tests/conform/conform
-	@$< '$(URL)'
+	@HOLDFAST_STORE_PATH="$${HOLDFAST_STORE_PATH:+$$HOLDFAST_STORE_PATH:}$(abspath $(BUILD)/stores)" $< '$(URL)'
 
 deps:
 	@scripts/deps.sh build

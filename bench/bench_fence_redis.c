@@ -1,5 +1,5 @@
-/* bench_fence_redis.c SOCKET SCRIPT - what the fence adds to a SET in Redis. One round trip each.
- */
+/* bench_fence_redis.c SOCKET SCRIPT - what the fence adds to a SET in Redis. One round trip
+ * each. */
 #include "compare.h"
 
 #include <hiredis/hiredis.h>

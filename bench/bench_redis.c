@@ -90,8 +90,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Blocks of both take turns, so that whatever else the machine does hits both; the median counts.
- */
+/* Blocks of both take turns, so that whatever else the machine does hits both; the median
+ * counts. */
 static void pair(const char *port)
 {
     redisContext *redis = redisConnect("127.0.0.1", (int)strtol(port, NULL, 10));

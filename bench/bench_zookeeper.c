@@ -83,9 +83,9 @@ static double median(double *values)
     return values[ROUNDS / 2];
 }
 
-/* Each round has a turn of each side, there and back. The ratios are medians over the rounds: what
- * disturbs the machine for longer than a round disturbs all sides, what is shorter does not count.
- */
+/* Each round has a turn of each side, there and back. The ratios are medians over the rounds:
+ * what disturbs the machine for longer than a round disturbs all sides, what is shorter does not
+ * count. */
 static void measure(const struct sides *sides)
 {
     static double us[SIDES][ROUNDS], ours_per_raw[ROUNDS], kazoo_per_ours[ROUNDS];

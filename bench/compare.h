@@ -1,5 +1,5 @@
-/* compare.h - two ways of doing a thing, measured in turns, so that a busy machine disturbs both.
- */
+/* compare.h - two ways of doing a thing, measured in turns, so that a busy machine disturbs
+ * both. */
 #ifndef HF_BENCH_COMPARE_H
 #define HF_BENCH_COMPARE_H
 
@@ -26,9 +26,9 @@ static inline double compare_batch(compare_fn *fn, void *data, int batch)
     return (now_us() - start) / batch;
 }
 
-/* Batches of both in turns, in the order A B B A. The ratio is the median of the rounds' ratios: a
- * round that was disturbed does not count. *plain and *ours are medians, in microseconds per call.
- */
+/* Batches of both in turns, in the order A B B A. The ratio is the median of the rounds' ratios:
+ * a round that was disturbed does not count. *plain and *ours are medians, in microseconds per
+ * call. */
 static inline double compare(compare_fn *plain_fn, compare_fn *our_fn, void *data, int rounds,
                              int batch, double *plain, double *ours)
 {

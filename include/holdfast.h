@@ -21,16 +21,17 @@
  *
  * Rules that hold for every call:
  *   - Functions that can fail return an enum hf_status, and fill *err if err is not NULL. On HF_OK
- *     the error is cleared. Out-parameters are set to NULL on failure.
+ *     the error is cleared (opening a store may leave a warning in its text). Out-parameters are
+ *     set to NULL on failure.
  *   - A store and a lease may be used from several threads at once, but a lease must not be used
  *     by one thread while another releases it.
  *   - A store belongs to the process that opened it. After fork() the child must open its own:
- * every call on the parent's store or leases is refused with HF_INVALID, and hf_close, hf_release
- * and hf_leave only free memory there.
+ *     every call on the parent's store or leases is refused with HF_INVALID, and hf_close,
+ *     hf_release and hf_leave only free memory there.
  *   - Opening one store twice in a process gives two independent clients that exclude each other.
  *   - Strings passed in are copied. Strings handed out live as long as the handle they came from.
  *   - All descriptors are close-on-exec. No signal handler is installed, and SIGPIPE is never
- * raised.
+ *     raised.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -132,6 +133,8 @@ HF_API const char *hf_version(void);
  * /var/lib/holdfast for root, else $XDG_STATE_HOME/holdfast, else ~/.local/state/holdfast).
  * Blocks for a few seconds at most. The caller owns *out and ends it with hf_close.
  *
+ * HF_OK           if err->text is not empty, it is a warning worth showing, about a password that
+ *                 may have gone to anybody for instance
  * HF_INVALID      the url is malformed
  * HF_UNSUPPORTED  no plugin for the scheme, a network file system, another time namespace
  * HF_DENIED       directory, file or server refuse us, or are not safe to use

@@ -29,7 +29,7 @@ trap 'exit 130' INT TERM HUP
 jobs=$(nproc 2>/dev/null || echo 2)
 # Tests wait for servers and clocks much more than they compute.
 tests_at_once=${TESTS_AT_ONCE:-$((4 * jobs))}
-no_server='tests/unit/* tests/file/* tests/fence/test_* tests/cli/* tests/tools/* tests/conform/file.t'
+no_server='tests/unit/* tests/file/* tests/fence/test_* tests/cli/* tests/tools/tree.t tests/conform/file.t'
 mode=
 case ${1-} in
 all | quick | check | long)
@@ -48,6 +48,7 @@ export TSAN_OPTIONS="${TSAN_OPTIONS-}:second_deadlock_stack=1"
 unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_HELD \
     HOLDFAST_LOST_FD HOLDFAST_STORE_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH STATE_DIRECTORY MAKEFLAGS MAKELEVEL
 [ "$mode" != long ] || export HOLDFAST_LONG=1
+[ "$mode" != check ] || export FUZZ_RUNS="${FUZZ_RUNS:-20000}" # a tenth
 
 MARK_LINES=12 # a mark further down is a word of the test itself
 marked() { # PATH MARK
@@ -121,10 +122,10 @@ build_goals() { # PHASE
     fi
 }
 
-# Runs one test, "PHASE/PATH". A test never runs in two builds at the same time: it may look for what its
-# own processes left behind. What it says on stderr is kept for the list of failures: many run at once,
-# and on the screen nobody could tell whose words they are. What nohup(1) or a shell's "&" ignored for us
-# is not ignored for a test.
+# Runs one test, "PHASE/PATH". A script never runs in two builds at the same time: it may look for what
+# processes of its kind left behind. What a test says on stderr is kept for the list of failures: many run
+# at once, and on the screen nobody could tell whose words they are. What nohup(1) or a shell's "&" ignored
+# for us is not ignored for a test.
 cat >"$work/one" <<'EOF'
 phase=${1%%/*}
 path=${1#*/}
@@ -132,7 +133,7 @@ BUILD=build
 [ "$phase" = normal ] || BUILD=build/$phase
 HOLDFAST=$PWD/$BUILD/holdfast
 export BUILD HOLDFAST
-key=$(echo "${path#"$BUILD/"}" | tr / _)
+key=$(echo "$path" | tr / _) # of a script; a program has the name of its build in it
 exec flock -o "$RUN_WORK/locks/$key" \
     perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT); exec @ARGV or die' "./$path" \
     2>"$RUN_WORK/words/$(echo "$1" | tr / _)"

@@ -148,8 +148,8 @@ HF_API HF_MUST_CHECK enum hf_status hf_fence_append(const char *path,
                                                     const void *data, size_t len,
                                                     struct hf_error *err);
 
-/* hf_fence_read_mark - the mark of a file; all zero if nothing was admitted yet. Waits for nobody.
- */
+/* hf_fence_read_mark - the mark of a file; all zero if nothing was admitted yet. Waits for
+ * nobody. */
 HF_API HF_MUST_CHECK enum hf_status hf_fence_read_mark(const char *path, struct hf_fence_mark *mark,
                                                        struct hf_error *err);
 

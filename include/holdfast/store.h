@@ -69,10 +69,11 @@ struct hf_store_base {
 
 /* Who renews a hold. */
 enum hf_kept {
-    HF_KEPT_NOW,   /* the keeper, together with others                                          */
-    HF_KEPT_LATER, /* the caller, who may hand it over to the keeper (hf_keep) at any time: from then
-                    * on claims say HF_KEPT_NOW                                                 */
-    HF_KEPT_NEVER  /* whoever knows its owner: it is detached                                   */
+    HF_KEPT_NOW, /* the keeper, together with others */
+    /* The caller, who may hand it over to the keeper (hf_keep) at any time: from then on claims say
+     * HF_KEPT_NOW. */
+    HF_KEPT_LATER,
+    HF_KEPT_NEVER /* whoever knows its owner: it is detached */
 };
 
 /* One attempt to take, extend or end a hold. Strings live for the call only. */
@@ -125,7 +126,9 @@ struct hf_store_ops {
 
     /* Required. Open the store that url names (its scheme is one of schemes) and set *out.
      * host stays valid until after close. May block until deadline_ns.
-     * Returns what hf_open documents. On failure *out is untouched and nothing is left behind. */
+     * Returns what hf_open documents. On failure *out is untouched and nothing is left behind.
+     * HF_OK with err->code HF_OK and a text is a warning, which the user is shown:
+     * `return host->fail(err, HF_OK, "store %s: ...", ...)`. */
     enum hf_status (*open)(const struct hf_host *host, const char *url, int64_t deadline_ns,
                            struct hf_store_base **out, struct hf_error *err);
 
@@ -169,9 +172,9 @@ struct hf_store_ops {
     /* Optional, with HF_FEATURE_CRASH_RELEASE. See hf_store_life_fd. */
     int (*life_fd)(struct hf_store_base *store);
 
-    /* Optional. The URL by which any other process opens this very store: defaults filled in, paths
-     * absolute, no password. Lives as long as the store. Without it the URL given to open serves.
-     */
+    /* Optional. The URL by which any other process opens this very store: defaults filled in,
+     * paths absolute, no password. Lives as long as the store. Without it the URL given to open
+     * serves. */
     const char *(*url)(struct hf_store_base *store);
 
     /* Optional. Make a damaged store usable again; tokens from now on are above `above` and above

@@ -51,8 +51,8 @@ void hf__sleep_ns(int64_t ns);
 /* Never returns. */
 typedef void hf__child_fn(void *data);
 
-/* Starts a child in a cgroup, which calls fn. Like vfork(2): the child may be on our memory, and we
- * wait until it is executed or ends. -1 with errno, EACCES for instance. */
+/* Starts a child in a cgroup, which calls fn. A copy of us, as after fork(2), but we
+ * wait until it is executed or ends, as after vfork(2). -1 with errno, EACCES for instance. */
 pid_t hf__spawn_into_cgroup(int cgroup_fd, hf__child_fn *fn, void *data);
 
 /* random numbers: random.c */
@@ -86,8 +86,7 @@ size_t hf__utf8_read(const char *text, unsigned long *point);
  * those above ASCII too, and the marks of direction. */
 bool hf__is_printable(unsigned long point);
 /* Copies text, cut at size - 1 bytes on a UTF-8 boundary. What is not printable or not UTF-8
- * becomes
- * '?', so that names and labels, which are any bytes, can be shown. */
+ * becomes '?', so that names and labels, which are any bytes, can be shown. */
 void hf__copy_printable(char *out, size_t size, const char *text);
 /* "250ms", "30s", "5m", "2h", "1d", "1h30m"; a bare number is seconds; fractions ("1.5s") are
  * allowed. False if it is none of these, is negative, or does not fit. */
@@ -98,8 +97,8 @@ char *hf__format_duration(char *out, size_t size, int64_t ms);
 bool hf__parse_u64(const char *text, uint64_t *out);
 /* 64-bit hash, well mixed, of len bytes; for tables and checksums, not for secrets. */
 uint64_t hf__hash64(const void *data, size_t len, uint64_t seed);
-/* How many single-character edits (swap of neighbours included) part a from b; for "did you mean".
- */
+/* How many single-character edits (swap of neighbours included) part a from b; for "did you
+ * mean". */
 size_t hf__edit_distance(const char *a, const char *b);
 
 /* Passwords: password.c */

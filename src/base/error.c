@@ -25,8 +25,8 @@ enum hf_status hf__fail(struct hf_error *err, enum hf_status code, const char *f
     return code;
 }
 
-/* The room that a lock's name and a store's URL share: each has a half, and what the other leaves of
- * its own. */
+/* The room that a lock's name and a store's URL share: each has a half, and what the other leaves
+ * of its own. */
 static void share(size_t room, size_t *a, size_t *b)
 {
     size_t half = room / 2;

@@ -102,8 +102,8 @@ static struct secret doubtful(const char *colon, const char *at)
 
 /* User names and passwords may hold an unescaped '/', '?' or '#', and then the '@' stands behind
  * what looks like the end of the hosts. So whatever has a colon and an '@' behind it is hidden,
- * wherever that is: prefer hiding too much. What stands where a port should and is
- * none may be a password without its host. */
+ * wherever that is: prefer hiding too much. What stands where a port should and is none may be a
+ * password without its host. */
 static struct secret find_in_authority(const char *authority)
 {
     const char *end = authority + strcspn(authority, "/?#");

@@ -134,8 +134,8 @@ bool hf__parse_u64(const char *text, uint64_t *out)
     return true;
 }
 
-/* Digits with an optional fraction, in thousandths. Returns where it stopped, NULL if nothing fits.
- */
+/* Digits with an optional fraction, in thousandths. Returns where it stopped, NULL if nothing
+ * fits. */
 static const char *parse_thousandths(const char *text, int64_t *out)
 {
     int64_t whole = 0;

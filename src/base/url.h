@@ -2,9 +2,9 @@
  *
  *     scheme://user:password@host:port,host:port/path?option=value&option=value
  *
- * A store says which form its URLs have (hf__url_form: how they are written, the usual port, a table of
- * options) and hf__url_parse does the rest, errors included. What is special stays the store's: it
- * reads the path, and checks what options mean together.
+ * A store says which form its URLs have (hf__url_form: how they are written, the usual port, a
+ * table of options) and hf__url_parse does the rest, errors included. What is special stays the
+ * store's: it reads the path, and checks what options mean together.
  */
 #ifndef HF_BASE_URL_H
 #define HF_BASE_URL_H
@@ -94,8 +94,9 @@ struct hf__url {
 };
 
 /* Takes text, whose scheme is the store's, apart: *out gets what every URL has, *into (the store's
- * own struct, with its defaults in place) what the options say. HF_OK; HF_INVALID: err says what to write. *out
- * may be part of *into; its shown is good in both cases. Reads neither files nor the environment. */
+ * own struct, with its defaults in place) what the options say. HF_OK; HF_INVALID: err says what to
+ * write. *out may be part of *into; its shown is good in both cases. Reads neither files nor the
+ * environment. */
 enum hf_status hf__url_parse(const char *text, const struct hf__url_form *form, struct hf__url *out,
                              void *into, struct hf_error *err);
 

@@ -52,21 +52,19 @@ struct cli_command {
                 char **argv); /* argv[0]: the command */
 };
 
-int cmd_run(const struct cli_context *context, int argc, char **argv);
-int cmd_acquire(const struct cli_context *context, int argc, char **argv);
-int cmd_keep(const struct cli_context *context, int argc, char **argv);
-int cmd_renew(const struct cli_context *context, int argc, char **argv);
-int cmd_release(const struct cli_context *context, int argc, char **argv);
-int cmd_status(const struct cli_context *context, int argc, char **argv);
-int cmd_list(const struct cli_context *context, int argc, char **argv);
-int cmd_repair(const struct cli_context *context, int argc, char **argv);
-int cmd_fence(const struct cli_context *context, int argc, char **argv);
-int cmd_trap(const struct cli_context *context, int argc, char **argv);
-int cmd_help(const struct cli_context *context, int argc, char **argv);
-int cmd_version(const struct cli_context *context, int argc, char **argv);
+/* Every command, in the order of the overview. A new one is a file that defines its command_NAME,
+ * and a line here. */
+#define CLI_COMMANDS(each)                                                                         \
+    each(run) each(acquire) each(keep) each(renew) each(release) each(status) each(list)           \
+        each(repair) each(fence) each(trap) each(help) each(version)
 
-/* All commands, ends with an entry whose name is NULL: commands.c. */
-extern const struct cli_command cli_commands[];
+#define CLI_DECLARE(name) extern const struct cli_command command_##name;
+CLI_COMMANDS(CLI_DECLARE)
+#undef CLI_DECLARE
+int cmd_fence(const struct cli_context *context, int argc, char **argv);
+
+/* All of them, ends with NULL: commands.c. */
+extern const struct cli_command *const cli_commands[];
 
 /* Parses argv[1..] of a command against its table (ends with name NULL). Long options may be
  * abbreviated to a unique prefix and take "=value" or the next word; short ones can be bundled.

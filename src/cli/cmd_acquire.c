@@ -1,8 +1,8 @@
 /* cmd_acquire.c - holdfast acquire: take a detached lease and hand it to the shell. */
-#include "cli/eval.h"
+#include "cli/say/eval.h"
 
 #include "base/base.h"
-#include "cli/run.h"
+#include "cli/take/take.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,17 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BUSY_EXIT_MAX = 255 };
-
 struct request {
     const char *name;
-    const char *label;
-    int64_t ttl_ms; /* 0: what the library chooses */
-    int64_t wait_ms;
-    uint64_t busy_exit;
-    bool no_wait;
-    bool wait_given;
-    bool ttl_given;
+    struct take_options given;
     bool json;
 };
 
@@ -28,22 +20,19 @@ struct request {
 struct errand {
     const struct cli_context *context;
     const struct request *request;
-    int signal_fd;
-    struct run_patience patience;
-    struct run_wait wait;
+    struct take take;
 };
 
 static int read_request(struct request *request, int argc, char **argv, bool *answered);
 static int acquire(const struct cli_context *context, const struct request *request, int signal_fd);
-static int open_store(struct errand *errand);
 static int acquire_in_store(struct errand *errand);
-static enum hf_status take(struct errand *errand, struct hf_lease **lease, struct hf_error *err);
+static int hand_over(struct errand *errand, struct hf_lease *lease);
 static bool print_lease(const struct cli_context *context, const struct hf_store *store,
                         struct hf_lease *lease, bool json);
 
-int cmd_acquire(const struct cli_context *context, int argc, char **argv)
+static int acquire_main(const struct cli_context *context, int argc, char **argv)
 {
-    struct request request = {.wait_ms = -1, .busy_exit = EXIT_HF_BUSY};
+    struct request request = {.given = TAKE_DEFAULTS};
     bool answered = false;
     int number = 0;
     int exit_code = read_request(&request, argc, argv, &answered);
@@ -64,123 +53,81 @@ int cmd_acquire(const struct cli_context *context, int argc, char **argv)
     return number ? cli_die_of(number) : exit_code;
 }
 
+const struct cli_command command_acquire = {
+    "acquire", "[options] NAME", "take a lock and print what renews and releases it", acquire_main};
+
 static int read_request(struct request *request, int argc, char **argv, bool *answered)
 {
-    const struct cli_option options[] = {
-        {'n', "no-wait", CLI_FLAG, NULL,
-         "fail at once if another holds the lock or the store is down", NULL, &request->no_wait,
-         NULL},
-        {'w', "wait", CLI_DURATION, "DURATION", "wait so long for the lock; by default without end",
-         NULL, &request->wait_ms, &request->wait_given},
-        {'E', "busy-exit", CLI_NUMBER, "CODE",
-         "exit code if another holds the lock; 75 if not given", NULL, &request->busy_exit, NULL},
-        {0, "ttl", CLI_DURATION, "DURATION",
-         "how long the lease lasts unless renewed; 30s, or what the store grants", NULL,
-         &request->ttl_ms, &request->ttl_given},
-        {0, "label", CLI_TEXT, "TEXT", "what others see as the holder", NULL, &request->label,
-         NULL},
-        {0, "json", CLI_FLAG, NULL, "print one JSON object instead of lines for eval", NULL,
-         &request->json, NULL},
-        {.name = NULL}};
-    const struct cli_command *command = cli_find("acquire");
-    int parsed = cli_parse_operand(command, options, argc, argv, &request->name);
+    const struct cli_option options[] = {TAKE_OPTIONS(&request->given),
+                                         {0, "json", CLI_FLAG, NULL,
+                                          "print one JSON object instead of lines for eval", NULL,
+                                          &request->json, NULL},
+                                         {.name = NULL}};
+    int parsed = cli_parse_operand(&command_acquire, options, argc, argv, &request->name);
     *answered = parsed == CLI_HELP_SHOWN;
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    if (!request->name)
-        return cli_usage_error(command, "the name of the lock is missing");
-    if (!cli_check_name(command, request->name))
-        return EXIT_HF_USAGE;
-    if (request->ttl_given && !cli_check_ttl(command, request->ttl_ms))
-        return EXIT_HF_USAGE;
-    if (request->busy_exit > BUSY_EXIT_MAX)
-        return cli_usage_error(command, "--busy-exit: an exit code is 0 to %d", BUSY_EXIT_MAX);
-    if (request->no_wait && request->wait_given)
-        return cli_usage_error(command, "--no-wait and --wait exclude each other");
-    if (request->no_wait)
-        request->wait_ms = 0;
-    return 0;
+    return take_check(&command_acquire, request->name, &request->given);
 }
 
+/* The label is that of the script that asks: we are gone when somebody reads it. */
 static int acquire(const struct cli_context *context, const struct request *request, int signal_fd)
 {
     struct errand errand = {.context = context,
                             .request = request,
-                            .signal_fd = signal_fd,
-                            .patience = run_patience_of(request->wait_ms),
-                            .wait = {.voice = run_voice_open(), .name = request->name}};
-    if (!errand.wait.voice) {
+                            .take = {.writer = cli_stderr_open(),
+                                     .name = request->name,
+                                     .label = request->given.label,
+                                     .label_pid = getppid(),
+                                     .signal_fd = signal_fd,
+                                     .last_words = request->json ? NULL : cli_eval_fails}};
+    struct take *take = &errand.take;
+    struct hf_error err;
+    if (!take->writer) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }
-    int exit_code = open_store(&errand);
-    if (exit_code == 0)
-        exit_code = acquire_in_store(&errand);
-    run_wait_end(&errand.wait);
-    run_voice_close(errand.wait.voice);
-    hf_close(errand.wait.store);
+    enum hf_status status = take_open(take, context->store_url, request->given.wait_ms, &err);
+    int exit_code = status == HF_OK ? acquire_in_store(&errand) : cli_fail(&err);
+    take_end(take);
+    cli_stderr_close(take->writer);
+    hf_close(take->store);
     return exit_code;
 }
 
 static int acquire_in_store(struct errand *errand)
 {
-    const struct request *request = errand->request;
-    int exit_code = 0;
+    const struct take_options *given = &errand->request->given;
+    struct hf_acquire_options options = {.size = sizeof options,
+                                         .ttl_ms = given->ttl_given ? (uint32_t)given->ttl_ms : 0,
+                                         .detached = true};
     struct hf_lease *lease;
     struct hf_error err;
-    enum hf_status status = take(errand, &lease, &err);
-    if (status == HF_BUSY) {
-        cli_fail(&err);
-        exit_code = (int)request->busy_exit;
-    } else if (status != HF_OK) {
-        exit_code = cli_fail(&err);
-    } else if (poll(&(struct pollfd){.fd = errand->signal_fd, .events = POLLIN}, 1, 0) > 0) {
-        /* The signal came too late to end the wait; whoever sent it does not want the lock. */
-        if (hf_release(lease, &err) != HF_OK)
-            cli_fail(&err);
-        exit_code = EXIT_HF_BUSY;
-    } else if (!print_lease(errand->context, errand->wait.store, lease, request->json)) {
-        /* Nobody could renew or release it. */
-        cli_error("the lease could not be written to stdout (%s); '%s' is released again",
-                  strerror(errno), request->name);
-        if (hf_release(lease, &err) != HF_OK)
-            cli_fail(&err);
-        exit_code = EXIT_HF_INTERNAL;
-    } else {
-        hf_leave(lease);
-    }
-    return exit_code;
+    enum hf_status status = take_lock(&errand->take, &options, &lease, &err);
+    if (status == HF_OK)
+        return hand_over(errand, lease);
+    int exit_code = cli_fail(&err);
+    return status == HF_BUSY ? (int)given->busy_exit : exit_code;
 }
 
-static int open_store(struct errand *errand)
+/* A lease that nobody could renew or release is given back. */
+static int hand_over(struct errand *errand, struct hf_lease *lease)
 {
-    struct run_door door;
+    int exit_code = EXIT_HF_BUSY;
     struct hf_error err;
-    run_door_open(&door, errand->signal_fd, errand->request->json ? NULL : cli_eval_fails);
-    enum hf_status status = run_open_store(errand->context->store_url, &errand->patience,
-                                           errand->wait.voice, &errand->wait.store, &err);
-    run_door_close(&door);
-    return status == HF_OK ? 0 : cli_fail(&err);
-}
-
-static void trouble(const struct hf_error *why, void *data)
-{
-    run_wait_trouble(data, why);
-}
-
-static enum hf_status take(struct errand *errand, struct hf_lease **lease, struct hf_error *err)
-{
-    const struct request *request = errand->request;
-    char label[HF_LABEL_MAX + 1];
-    struct hf_acquire_options options = {.size = sizeof options,
-                                         .ttl_ms = (uint32_t)request->ttl_ms,
-                                         .label = request->label ? request->label : label,
-                                         .cancel_fd = errand->signal_fd,
-                                         .detached = true,
-                                         .on_trouble = trouble,
-                                         .data = &errand->wait};
-    cli_label_of(label, sizeof label, getppid());
-    return run_take(&errand->wait, &errand->patience, &options, lease, err);
+    if (poll(&(struct pollfd){.fd = errand->take.signal_fd, .events = POLLIN}, 1, 0) > 0) {
+        /* The signal came too late to end the wait; whoever sent it does not want the lock. */
+    } else if (print_lease(errand->context, errand->take.store, lease, errand->request->json)) {
+        hf_leave(lease);
+        return 0;
+    } else {
+        cli_error("the lease could not be written to stdout (%s); lock \"%s\" is released again",
+                  strerror(errno), errand->request->name);
+        exit_code = EXIT_HF_INTERNAL;
+    }
+    if (hf_release(lease, &err) != HF_OK)
+        cli_fail(&err);
+    return exit_code;
 }
 
 static bool print_lease(const struct cli_context *context, const struct hf_store *store,

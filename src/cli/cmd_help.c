@@ -5,31 +5,37 @@
 #include <string.h>
 
 static const char stores[] =
-    "A store is where locks live: --store URL, or $HOLDFAST_STORE. Whoever is to be\n"
-    "kept apart names the same one.\n"
+    "A store is where locks live: --store URL, or $HOLDFAST_STORE. Jobs that must not\n"
+    "run at the same time name the same one.\n"
     "\n"
-    "  file:DIR            a directory: for processes of one machine. The default,\n"
-    "                      without a server; a killed job's lock is free at once\n"
-    "  redis://HOST:6379   for several machines with a Redis: fast, many locks. After\n"
+    "  file:DIR            a directory, for the processes of one machine. The\n"
+    "                      default; no server. A killed job's lock is free at once\n"
+    "  redis://HOST:6379   for several machines, with Redis: fast, many locks. After\n"
     "                      a restart it grants nothing for a minute. Also rediss:\n"
-    "                      (TLS), redis+unix:, redis+sentinel:, and a cluster\n"
+    "                      (TLS), redis+unix:, redis+sentinel:, and clusters\n"
     "  redlock://H1,H2,H3  a majority of independent Redis masters: one may die\n"
-    "  etcd://H1,H2,H3     for several machines with an etcd: the cluster outlives a\n"
-    "                      member, and forgets nothing\n"
-    "  zookeeper://H1,H2   the same, with a ZooKeeper; no 'acquire' there\n"
-    "  postgres://HOST/DB  for several machines with a PostgreSQL: no further server,\n"
+    "  etcd://H1,H2,H3     for several machines, with etcd: the cluster survives the\n"
+    "                      loss of a member, and forgets nothing\n"
+    "  zookeeper://H1,H2   the same, with ZooKeeper; \"acquire\" does not work there\n"
+    "  postgres://HOST/DB  for several machines, with PostgreSQL: no extra server,\n"
     "                      and locks are rows that you can look at\n"
     "\n"
     "Passwords: user:password@ in the URL, or ?password_file=FILE.\n"
     "Try: holdfast --store redis://localhost status\n"
-    "'man holdfast-redis' and so on, for file, etcd, zookeeper and postgres, tell the\n"
-    "rest.\n";
+    "For more, see \"man holdfast-redis\", and likewise for file, etcd, zookeeper and\n"
+    "postgres.\n";
 
-int cmd_help(const struct cli_context *context, int argc, char **argv)
+static int help_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_help = {"help", "[COMMAND | stores]",
+                                         "explain holdfast, one of its commands, or the stores",
+                                         help_main};
+
+static int help_main(const struct cli_context *context, int argc, char **argv)
 {
     const struct cli_option options[] = {{.name = NULL}};
     const char *about;
-    const struct cli_command *command = cli_find("help");
+    const struct cli_command *command = &command_help;
     int parsed = cli_parse_operand(command, options, argc, argv, &about);
     if (parsed < 0)
         return cli_parse_exit(parsed);

@@ -1,6 +1,6 @@
 /* cmd_list.c - holdfast list: the locks that are held or waited for. */
 #include "cli/cli.h"
-#include "cli/show.h"
+#include "cli/say/show.h"
 
 #include "base/base.h"
 
@@ -19,11 +19,19 @@ struct listing {
 
 static hf_list_fn collect;
 static int by_name(const void *a, const void *b);
+static void print(const struct listing *listing, bool json, bool names);
+static void say_none(const struct hf_store *store, const char *prefix);
+static int too_many(void);
 static void print_names(const struct listing *listing);
 static void print_json(const struct listing *listing);
 static void listing_release(struct listing *listing);
 
-int cmd_list(const struct cli_context *context, int argc, char **argv)
+static int list_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_list = {"list", "[options] [PREFIX]",
+                                         "list the locks that are held or waited for", list_main};
+
+static int list_main(const struct cli_context *context, int argc, char **argv)
 {
     bool json = false;
     bool names = false;
@@ -33,9 +41,9 @@ int cmd_list(const struct cli_context *context, int argc, char **argv)
         {.name = "names",
          .kind = CLI_FLAG,
          .target = &names,
-         .help = "print the names only, one on a line"},
+         .help = "print only the names, one per line"},
         {.name = NULL}};
-    const struct cli_command *command = cli_find("list");
+    const struct cli_command *command = &command_list;
     int parsed = cli_parse_operand(command, options, argc, argv, &prefix);
     if (parsed < 0)
         return cli_parse_exit(parsed);
@@ -47,34 +55,50 @@ int cmd_list(const struct cli_context *context, int argc, char **argv)
     if (!store)
         return exit_code;
     struct listing listing = {.locks = NULL};
-    struct cli_shown shown;
     struct hf_error err;
-    if (hf_list(store, prefix, collect, &listing, &err) != HF_OK) {
-        exit_code = cli_fail(&err);
-        goto out;
-    }
-    if (listing.full) {
-        cli_error("too many locks for one listing; give a PREFIX");
-        exit_code = EXIT_HF_INTERNAL;
-        goto out;
-    }
+    enum hf_status status = hf_list(store, prefix, collect, &listing, &err);
+    bool broken_off = status != HF_OK || listing.full;
     if (listing.count > 1)
         qsort(listing.locks, listing.count, sizeof *listing.locks, by_name);
-    if (json)
-        print_json(&listing);
-    else if (names)
-        print_names(&listing);
-    else if (listing.count > 0)
-        cli_locks_print(stdout, listing.locks, listing.count);
-    else if (prefix && prefix[0])
-        cli_error("no lock whose name starts with '%s' is held or waited for in %s",
-                  cli_shown(&shown, prefix), hf_store_url(store));
-    else
-        cli_error("no lock is held or waited for in %s", hf_store_url(store));
-out:
+    if (listing.count > 0 || (json && !broken_off))
+        print(&listing, json, names);
+    else if (!broken_off && !names)
+        say_none(store, prefix);
+    if (status != HF_OK)
+        exit_code = cli_fail(&err);
+    else if (listing.full)
+        exit_code = too_many();
     listing_release(&listing);
     hf_close(store);
     return exit_code;
+}
+
+/* What was collected before a listing broke off is true as well. */
+static void print(const struct listing *listing, bool json, bool names)
+{
+    if (json)
+        print_json(listing);
+    else if (names)
+        print_names(listing);
+    else
+        cli_locks_print(stdout, listing->locks, listing->count);
+    fflush(stdout);
+}
+
+static void say_none(const struct hf_store *store, const char *prefix)
+{
+    struct cli_shown shown;
+    if (prefix && prefix[0])
+        cli_error("no lock whose name starts with \"%s\" is held or waited for in %s",
+                  cli_shown(&shown, prefix), hf_store_url(store));
+    else
+        cli_error("no lock is held or waited for in %s", hf_store_url(store));
+}
+
+static int too_many(void)
+{
+    cli_error("too many locks for one listing; give a PREFIX");
+    return EXIT_HF_INTERNAL;
 }
 
 static bool collect(const struct hf_lock_info *info, void *data)

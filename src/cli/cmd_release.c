@@ -3,11 +3,16 @@
 
 #include <stdlib.h>
 
-int cmd_release(const struct cli_context *context, int argc, char **argv)
+static int release_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_release = {"release", "[NAME]",
+                                            "give back a lock taken with acquire", release_main};
+
+static int release_main(const struct cli_context *context, int argc, char **argv)
 {
     const char *name;
     const struct cli_option options[] = {{.name = NULL}};
-    const struct cli_command *command = cli_find("release");
+    const struct cli_command *command = &command_release;
     int parsed = cli_parse_operand(command, options, argc, argv, &name);
     if (parsed < 0)
         return cli_parse_exit(parsed);

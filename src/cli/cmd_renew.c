@@ -3,7 +3,12 @@
 
 #include <stdlib.h>
 
-int cmd_renew(const struct cli_context *context, int argc, char **argv)
+static int renew_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_renew = {"renew", "[options] [NAME]",
+                                          "extend a lease taken with acquire", renew_main};
+
+static int renew_main(const struct cli_context *context, int argc, char **argv)
 {
     int64_t ttl_ms = 0;
     bool ttl_given = false;
@@ -14,9 +19,9 @@ int cmd_renew(const struct cli_context *context, int argc, char **argv)
          .argument = "DURATION",
          .target = &ttl_ms,
          .given = &ttl_given,
-         .help = "how long it lasts from now on; by default as long as before"},
+         .help = "how long it lasts from now; default: as long as before"},
         {.name = NULL}};
-    const struct cli_command *command = cli_find("renew");
+    const struct cli_command *command = &command_renew;
     int parsed = cli_parse_operand(command, options, argc, argv, &name);
     if (parsed < 0)
         return cli_parse_exit(parsed);

@@ -1,5 +1,4 @@
-/* cmd_repair.c - holdfast repair: make a damaged store usable again, or end a quarantine, or open
- * one that is in quarantine. */
+/* cmd_repair.c - holdfast repair: make a damaged store usable again, or end a quarantine. */
 #include "cli/cli.h"
 
 #include <stdlib.h>
@@ -7,7 +6,12 @@
 
 static int end_quarantine(const struct cli_context *context, const char *reason);
 
-int cmd_repair(const struct cli_context *context, int argc, char **argv)
+static int repair_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_repair = {
+    "repair", "[options]", "make a damaged store usable again, or end a quarantine", repair_main};
+
+static int repair_main(const struct cli_context *context, int argc, char **argv)
 {
     uint64_t above = 0;
     bool above_given = false;
@@ -20,24 +24,24 @@ int cmd_repair(const struct cli_context *context, int argc, char **argv)
          .argument = "TOKEN",
          .target = &above,
          .given = &above_given,
-         .help = "let new tokens start above this one: the highest a fence has admitted"},
+         .help = "start new tokens above this one: the highest a fence has admitted"},
         {.name = "open",
          .kind = CLI_FLAG,
          .target = &open,
-         .help = "end the store's quarantine: nobody holds what it may have forgotten"},
+         .help = "end the store's quarantine: nobody holds a lock it may have forgotten"},
         {.name = "reason",
          .kind = CLI_TEXT,
          .argument = "TEXT",
          .target = &reason,
-         .help = "with --open: how you know that; kept by the store"},
+         .help = "with --open: how you know; the store keeps it"},
         {.name = NULL}};
-    const struct cli_command *command = cli_find("repair");
+    const struct cli_command *command = &command_repair;
     int parsed = cli_parse_operand(command, options, argc, argv, &operand);
     if (parsed < 0)
         return cli_parse_exit(parsed);
     struct cli_shown shown;
     if (operand)
-        return cli_usage_error(command, "one word too many: '%s'; --store names the store",
+        return cli_usage_error(command, "unexpected word \"%s\"; --store names the store",
                                cli_shown(&shown, operand));
 
     if (open && above_given)

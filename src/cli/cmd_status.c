@@ -1,6 +1,6 @@
 /* cmd_status.c - holdfast status: one lock in detail, or the store as a whole. */
 #include "cli/cli.h"
-#include "cli/show.h"
+#include "cli/say/show.h"
 
 #include "base/base.h"
 
@@ -27,7 +27,12 @@ static void print_features(unsigned features, bool json);
 static void print_quarantine(struct hf_store *store);
 static void json_quarantine(struct hf_store *store);
 
-int cmd_status(const struct cli_context *context, int argc, char **argv)
+static int status_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_status = {"status", "[options] [NAME]",
+                                           "show one lock, or the store as a whole", status_main};
+
+static int status_main(const struct cli_context *context, int argc, char **argv)
 {
     bool json = false;
     bool held = false;
@@ -44,7 +49,7 @@ int cmd_status(const struct cli_context *context, int argc, char **argv)
          .target = &free,
          .help = "exit 0 if the lock is free, 1 if it is held"},
         {.name = NULL}};
-    const struct cli_command *command = cli_find("status");
+    const struct cli_command *command = &command_status;
     int parsed = cli_parse_operand(command, options, argc, argv, &name);
     if (parsed < 0)
         return cli_parse_exit(parsed);

@@ -4,14 +4,19 @@
 #include <holdfast/store.h>
 #include <stdlib.h>
 
-int cmd_version(const struct cli_context *context, int argc, char **argv)
+static int version_main(const struct cli_context *context, int argc, char **argv);
+
+const struct cli_command command_version = {"version", "[options]", "print the version",
+                                            version_main};
+
+static int version_main(const struct cli_context *context, int argc, char **argv)
 {
     bool json = false;
     const char *operand;
     const struct cli_option options[] = {
         {.name = "json", .kind = CLI_FLAG, .target = &json, .help = "print one JSON object"},
         {.name = NULL}};
-    const struct cli_command *command = cli_find("version");
+    const struct cli_command *command = &command_version;
     (void)context;
     int parsed = cli_parse_operand(command, options, argc, argv, &operand);
     if (parsed < 0)

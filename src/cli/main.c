@@ -53,7 +53,7 @@ int main(int argc, char **argv)
     int exit_code = finish_output(command->main(&context, argc - first, argv + first));
     if (exit_code == EXIT_HF_DENIED && above == CLI_STORE_FD_CLOSED)
         cli_error("the password was handed down on descriptor $HOLDFAST_STORE_FD, which is closed "
-                  "here: set HOLDFAST_STORE again, or name a ?password_file=FILE in it");
+                  "here: set HOLDFAST_STORE again, or put ?password_file=FILE in it");
     return exit_code;
 }
 

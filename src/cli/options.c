@@ -108,7 +108,7 @@ static int parse_long(struct parser *p, char *word)
     bool ambiguous = false;
     const struct cli_option *option = find_long(p, word, len, &ambiguous);
     if (ambiguous) {
-        cli_usage_error(p->command, "option '--%.*s' can mean more than one", (int)len, word);
+        cli_usage_error(p->command, "option \"--%.*s\" is ambiguous", (int)len, word);
         return PARSE_ERROR;
     }
     if (!option) {
@@ -116,7 +116,7 @@ static int parse_long(struct parser *p, char *word)
         return unknown_long(p, word);
     }
     if (option->kind == CLI_FLAG && value) {
-        cli_usage_error(p->command, "option '--%s' takes no value", option->name);
+        cli_usage_error(p->command, "option \"--%s\" takes no value", option->name);
         return PARSE_ERROR;
     }
     return take(p, option, value);
@@ -128,7 +128,7 @@ static int parse_letters(struct parser *p, char *word)
     for (; *word; word++) {
         const struct cli_option *option = find_letter(p, *word);
         if (!option) {
-            cli_usage_error(p->command, "unknown option '-%c'", *word);
+            cli_usage_error(p->command, "unknown option \"-%c\"", *word);
             return PARSE_ERROR;
         }
         if (option->kind != CLI_FLAG)
@@ -157,10 +157,11 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
     struct cli_shown shown;
     const char *value = cli_shown(&shown, given);
     if (option->kind == CLI_DURATION) {
-        cli_usage_error(p->command, "--%s: '%s' is not a duration such as 250ms, 30s, 5m or 1h30m",
+        cli_usage_error(p->command,
+                        "--%s: \"%s\" is not a duration such as 250ms, 30s, 5m or 1h30m",
                         option->name, value);
     } else if (option->kind == CLI_NUMBER) {
-        cli_usage_error(p->command, "--%s: '%s' is not a whole number", option->name, value);
+        cli_usage_error(p->command, "--%s: \"%s\" is not a whole number", option->name, value);
     } else {
         char known[128] = "";
         size_t used = 0;
@@ -169,10 +170,10 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
                                      option->choices[i]);
         const char *near = cli_suggest(value, option->choices);
         if (near)
-            cli_usage_error(p->command, "--%s: unknown value '%s'; did you mean '%s'?",
+            cli_usage_error(p->command, "--%s: unknown value \"%s\"; did you mean \"%s\"?",
                             option->name, value, near);
         else
-            cli_usage_error(p->command, "--%s: unknown value '%s'; known are: %s", option->name,
+            cli_usage_error(p->command, "--%s: unknown value \"%s\"; use one of: %s", option->name,
                             value, known);
     }
 }
@@ -208,7 +209,7 @@ static int take(struct parser *p, const struct cli_option *option, char *value)
     }
     if (option->kind != CLI_FLAG && !value) {
         if (p->next >= p->argc) {
-            cli_usage_error(p->command, "option '--%s' needs a value: %s", option->name,
+            cli_usage_error(p->command, "option \"--%s\" needs a value: %s", option->name,
                             option->argument);
             return PARSE_ERROR;
         }
@@ -237,9 +238,9 @@ static int unknown_long(struct parser *p, const char *name)
         cli_usage_error(p->command, "--store goes before the command: holdfast --store URL %s ...",
                         p->command->name);
     else if (near)
-        cli_usage_error(p->command, "unknown option '--%s'; did you mean '--%s'?", name, near);
+        cli_usage_error(p->command, "unknown option \"--%s\"; did you mean \"--%s\"?", name, near);
     else
-        cli_usage_error(p->command, "unknown option '--%s'", name);
+        cli_usage_error(p->command, "unknown option \"--%s\"", name);
     return PARSE_ERROR;
 }
 
@@ -293,6 +294,6 @@ static void print_help(const struct cli_command *command, const struct cli_optio
     for (; options->name; options++)
         print_option(options);
     print_option(&help_option);
-    printf("\n'man holdfast-%.*s' tells the rest.\n", (int)strcspn(command->name, " "),
+    printf("\nSee \"man holdfast-%.*s\" for more.\n", (int)strcspn(command->name, " "),
            command->name);
 }

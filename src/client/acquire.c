@@ -179,8 +179,8 @@ static enum hf_status check_options(struct hf_store *store, const char *name,
     return HF_OK;
 }
 
-/* A fresh owner for every attempt: a late answer to an earlier one can never be taken for this one.
- */
+/* A fresh owner for every attempt: a late answer to an earlier one can never be taken for this
+ * one. */
 static void draw_owner(struct hf_store *store, char *out)
 {
     if (store->owners_left == 0) {

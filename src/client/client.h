@@ -71,8 +71,8 @@ struct hf_lease {
     void *data;
 };
 
-/* An optional slot of a store's table, NULL if the store has none or was built before it existed.
- */
+/* An optional slot of a store's table, NULL if the store has none or was built before it
+ * existed. */
 #define HF__SLOT(table, slot)                                                                      \
     ((table)->size >= offsetof(struct hf_store_ops, slot) + sizeof(table)->slot ? (table)->slot    \
                                                                                 : NULL)

@@ -320,8 +320,8 @@ enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
 
     status = HF_LOST;
     if (reachable) {
-        /* Also when it was lost here: the store may not know it yet, and deletes only what is ours.
-         */
+        /* Also when it was lost here: the store may not know it yet, and deletes only what is
+         * ours. */
         claim = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
         status = store->base->ops->release(store->base, &claim, err);
         hf__store_end(store);

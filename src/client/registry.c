@@ -16,15 +16,19 @@
 
 #define SCHEME_MAX 32 /* bytes of a scheme */
 
-/* Which plugin serves which scheme, and what to install for it. A scheme that is not listed here is
- * looked for under its own name, so that anyone can add a store. */
+#define SCHEMES_MAX 6 /* of one plugin, a NULL included */
+
+/* The plugins of this tree: a folder of src/stores and the schemes it serves. A scheme that is not
+ * here is looked for under its own name, so that anyone can have a store of their own elsewhere. */
 static const struct {
-    const char *scheme;
     const char *plugin;
+    const char *schemes[SCHEMES_MAX];
+    const char *also; /* another spelling, not told to who asks what is known */
 } known[] = {
-    {"redis", "redis"},          {"rediss", "redis"},      {"redis+unix", "redis"},
-    {"redis+sentinel", "redis"}, {"redlock", "redis"},     {"etcd", "etcd"},
-    {"zookeeper", "zookeeper"},  {"postgres", "postgres"}, {"postgresql", "postgres"},
+    {"redis", {"redis", "rediss", "redis+unix", "redis+sentinel", "redlock"}, NULL},
+    {"etcd", {"etcd"}, NULL},
+    {"zookeeper", {"zookeeper"}, NULL},
+    {"postgres", {"postgres"}, "postgresql"},
 };
 
 static void host_vlog(const char *format, va_list args)
@@ -56,20 +60,34 @@ const struct hf_host hf__host = {.size = sizeof hf__host,
                                  .fail = hf__fail,
                                  .redact = hf__url_redact};
 
-static const char *plugin_of(const char *scheme)
+/* NULL for a scheme that is not in the table. */
+static const char *known_plugin(const char *scheme)
 {
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].scheme, scheme) == 0)
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (known[i].also != NULL && strcmp(known[i].also, scheme) == 0)
             return known[i].plugin;
-    return scheme;
+        for (const char *const *at = known[i].schemes; *at != NULL; at++)
+            if (strcmp(*at, scheme) == 0)
+                return known[i].plugin;
+    }
+    return NULL;
 }
 
-static bool is_known(const char *scheme)
+static const char *plugin_of(const char *scheme)
 {
+    const char *plugin = known_plugin(scheme);
+
+    return plugin != NULL ? plugin : scheme;
+}
+
+/* "file, redis, ..." */
+static void list_schemes(char *out, size_t size)
+{
+    size_t used = (size_t)snprintf(out, size, "file");
+
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].scheme, scheme) == 0)
-            return true;
-    return false;
+        for (const char *const *at = known[i].schemes; *at != NULL && used < size; at++)
+            used += (size_t)snprintf(out + used, size - used, ", %s", *at);
 }
 
 /* The folder of the object this function is in: where libholdfast, or the program it is linked
@@ -151,18 +169,19 @@ static void *load(const char *plugin, char *broken, size_t broken_size)
 static enum hf_status no_plugin(const char *scheme, const char *plugin, const char *broken,
                                 struct hf_error *err)
 {
+    char schemes[160];
+
     if (broken[0] != '\0')
         return hf__fail(err, HF_UNSUPPORTED, "the plugin for %s: cannot be loaded: %s", scheme,
                         broken);
-    if (is_known(scheme))
+    if (known_plugin(scheme) != NULL)
         return hf__fail(err, HF_UNSUPPORTED,
                         "stores of kind %s: need the plugin %s.so: install it, or set "
                         "HOLDFAST_STORE_PATH to its folder, an absolute path",
                         scheme, plugin);
-    return hf__fail(err, HF_UNSUPPORTED,
-                    "unknown store scheme \"%s\": known are file, redis, rediss, redis+unix, "
-                    "redis+sentinel, redlock, etcd, zookeeper, postgres",
-                    scheme);
+    list_schemes(schemes, sizeof schemes);
+    return hf__fail(err, HF_UNSUPPORTED, "unknown store scheme \"%s\": known are %s", scheme,
+                    schemes);
 }
 
 /* A loaded plugin stays: unloading code that may have threads or exit handlers is not safe. */

@@ -19,14 +19,19 @@ static enum hf_status open_store(const char *url, bool readonly, struct hf_store
 {
     const struct hf_store_ops *ops;
     struct hf_store_base *base;
+    char warning[HF_ERROR_TEXT_SIZE];
+    struct hf_error own;
     enum hf_status status;
 
     *out = NULL;
+    if (err == NULL)
+        err = &own;
     if (url == NULL || url[0] == '\0')
         url = "file:";
     status = hf__registry_find(url, &ops, err);
     if (status != HF_OK)
         return status;
+    (void)hf__ok(err);
     if (readonly && HF__SLOT(ops, open_readonly) != NULL)
         status = ops->open_readonly(&hf__host, url, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS,
                                     &base, err);
@@ -34,12 +39,15 @@ static enum hf_status open_store(const char *url, bool readonly, struct hf_store
         status = hf__registry_open(url, &base, err);
     if (status != HF_OK)
         return status;
+    /* A text with another code is what is left of a try that failed before this one. */
+    hf__copy_printable(warning, sizeof warning, err->code == HF_OK ? err->text : "");
     if (secure_getenv("HOLDFAST_TRACE") != NULL)
         base = hf__trace_wrap(base);
     status = hf__store_wrap(base, url, out, err);
-    if (status == HF_OK)
-        (*out)->readonly = readonly;
-    return status;
+    if (status != HF_OK)
+        return status;
+    (*out)->readonly = readonly;
+    return hf__fail(err, HF_OK, "%s", warning);
 }
 
 enum hf_status hf_open(const char *url, struct hf_store **out, struct hf_error *err)

@@ -313,8 +313,8 @@ static enum hf__quorum_action confirm(struct hf__quorum *vote, int64_t now_ns)
     return fail_vote(vote, tally.yes == vote->count ? HF__WHY_HELD : HF__WHY_UNKNOWN);
 }
 
-/* Answers as soon as the rest of the nodes cannot change the answer, nor the reason of a failure.
- */
+/* Answers as soon as the rest of the nodes cannot change the answer, nor the reason of a
+ * failure. */
 static enum hf__quorum_action decide(struct hf__quorum *vote, int64_t now_ns)
 {
     unsigned majority = hf__quorum_majority(vote->count);

@@ -22,8 +22,8 @@ enum {
 };
 
 /* The system calls of the fence, so that tests can stop it before each of them and can take the
- * power away from a simulated disk. All return >= 0, or -errno; none blocks but sync and sleep_ns.
- */
+ * power away from a simulated disk. All return >= 0, or -errno; none blocks but sync and
+ * sleep_ns. */
 struct hf__fence_io {
     int (*open_dir)(const struct hf__fence_io *io, const char *path);
     int (*open)(const struct hf__fence_io *io, int dir, const char *name, int flags, mode_t mode);

@@ -90,7 +90,7 @@ refused 64 'HOLDFAST_TOKEN is not a token' 'with token 0'
 run env HOLDFAST_TOKEN=12x "$hf" renew
 refused 64 'HOLDFAST_TOKEN is not a token' 'with a garbled token'
 run holdfast release another
-refused 64 "'deploy' (HOLDFAST_NAME), not 'another'" 'with the name of another lock'
+refused 64 "\"deploy\" (HOLDFAST_NAME), not \"another\"" 'with the name of another lock'
 run holdfast renew --ttl 5ms
 refused 64 'too short' 'renew with a ttl too short'
 run holdfast status deploy --json

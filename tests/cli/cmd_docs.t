@@ -43,6 +43,19 @@ for command in $commands; do
     check "holdfast(1) names $command" grep -q "^\.BR holdfast\\\\-$command (1)" "$root/man/holdfast.1"
 done
 
+# Nothing is described that is not there.
+is "$(cd "$root/man" && printf '%s\n' holdfast-*.1 | sed 's/holdfast-//; s/[.]1$//')" \
+    "$(printf '%s\n' "$commands" | LC_ALL=C sort)" 'a page for each command, and no other'
+is "$(plain "$root/man/holdfast.1" | sed -n 's/^\.BR holdfast-\([a-z]*\) (1).*/\1/p' | sort -u)" \
+    "$(printf '%s\n' "$commands" | sort)" 'holdfast(1) names each command, and no other'
+listed=$(plain "$root/man/holdfast.1" | sed -n '/^\.SH COMMANDS/,/^\.SH [^C]/p')
+for command in $commands; do
+    has "$(tr '\n' ' ' <<<"$listed")" "holdfast-$command (1) $(summary_of "$command")" \
+        "holdfast(1): $command with the same summary"
+    has "$(cat "$root/completion/_holdfast")" "'$command:$(summary_of "$command")'" "zsh: $command, the same"
+    has "$(cat "$root/completion/holdfast.fish")" "-a $command -d '$(summary_of "$command")'" "fish: $command, the same"
+done
+
 # completions
 check 'bash completion: syntax' bash -n "$root/completion/holdfast.bash"
 check 'zsh completion: syntax' zsh -n "$root/completion/_holdfast"

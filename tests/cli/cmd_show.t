@@ -61,7 +61,7 @@ is "$out" "b/10
 b/2" 'list with a prefix'
 run holdfast list nothing
 is "$rc$out" 0 'a prefix that fits none'
-has "$err" "starts with 'nothing'" 'it does not say that nothing is held'
+has "$err" "starts with \"nothing\"" 'it does not say that nothing is held'
 run holdfast list --names --json
 refused 64 'exclude each other' '--names with --json'
 
@@ -109,6 +109,27 @@ has "$out" "file:$dir/store" 'status without a name: the store'
 run holdfast status --json
 json '.held == 6 and .waiters == 0 and .waited_for == 0' 'counts'
 json '.features | index("fair") and index("crash-release") and index("durable-tokens")' 'features'
+
+# a listing that breaks off: what is known is shown, and that there may be more is said
+build=$(cd "${BUILD:-build}" && pwd)
+moody() { HOLDFAST_STORE_PATH=$build/tests/plugins holdfast --store "moody:$dir/mood" "$@"; }
+echo 'half unreachable' >"$dir/mood"
+run moody list --names
+is "$out" $'first\nsecond' 'a listing that breaks off: what came is shown, sorted'
+refused 69 'its half is unreachable' 'and then why, with its exit code'
+run moody list
+has "$out" 'of a moody store' 'also as a table'
+refused 69 'its half is unreachable' 'and then why'
+run moody list --json
+json '[.[].name] == ["first", "second"]' 'and as JSON'
+is "$rc" 69 'with the same exit code'
+echo 'look unreachable' >"$dir/mood"
+for form in --json --names ''; do
+    # shellcheck disable=SC2086
+    run moody list $form
+    is "$rc:$out" 69: "nothing came at all: nothing is shown that looks like an answer ${form:-as a table}"
+    refused 69 'its look is unreachable' 'but why'
+done
 
 # what steers a terminal, or turns a text around, reaches none
 evil=$(printf 'x\302\233\342\200\256y')

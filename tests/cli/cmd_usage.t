@@ -20,21 +20,21 @@ json '.version | test("^[0-9]+[.][0-9]+[.][0-9]+$")' 'version --json'
 
 # did you mean
 run holdfast aquire x
-refused 64 "did you mean 'acquire'?" 'a slip in a command'
+refused 64 "did you mean \"acquire\"?" 'a slip in a command'
 run holdfast xyzzy
-refused 64 "unknown command 'xyzzy'" 'a command like no other'
+refused 64 "unknown command \"xyzzy\"" 'a command like no other'
 check 'no wild guess for it' not contains "$err" 'did you mean'
 run holdfast help lst
-refused 64 "did you mean 'list'?" 'a slip in help'
+refused 64 "did you mean \"list\"?" 'a slip in help'
 run holdfast --stroe x list
-refused 64 "did you mean '--store'?" 'a slip in a global option'
+refused 64 "did you mean \"--store\"?" 'a slip in a global option'
 run holdfast list --jsno
-refused 64 "did you mean '--json'?" 'a slip in an option'
+refused 64 "did you mean \"--json\"?" 'a slip in an option'
 has "$err" 'usage: holdfast list' 'with the usage of that command'
 run holdfast list --store "$HOLDFAST_STORE"
 refused 64 '--store goes before the command' 'a global option in the wrong place'
 run holdfast list -z
-refused 64 "unknown option '-z'" 'an unknown letter'
+refused 64 "unknown option \"-z\"" 'an unknown letter'
 
 # options
 run holdfast acquire --ttl
@@ -58,13 +58,13 @@ json '.name == "a"' 'options may follow the operand'
 run holdfast status -- --json
 has "$out" '--json: free' 'after -- everything is an operand'
 run holdfast list a b
-refused 64 "one word too many: 'b'" 'a word too many'
+refused 64 "unexpected word \"b\"" 'a word too many'
 run holdfast release a b
-refused 64 "one word too many: 'b'" 'a word too many for release'
+refused 64 "unexpected word \"b\"" 'a word too many for release'
 run holdfast version x
-refused 64 'one word too many' 'a word too many for version'
+refused 64 'unexpected word' 'a word too many for version'
 run holdfast repair x
-refused 64 'one word too many' 'a word too many for repair'
+refused 64 'unexpected word' 'a word too many for repair'
 
 # names
 long=$(printf '%0200d' 7)

@@ -72,7 +72,7 @@ script "trap 'echo told >$dir/told; exit 9' TERM" 'while :; do sleep 0.05; done'
 kill -KILL "$keeper"
 ended "$pid"
 is "$rc:$(cat "$dir/told")" 9:told 'a keeper that was killed: the script gets TERM'
-like "$(words)" "the keeper of 'job' is gone" 'and it is said'
+like "$(words)" "the keeper of lock \"job\" is gone" 'and it is said'
 rm "$dir/told"
 keep=${keep/600ms/3s}
 script "trap 'echo told >$dir/told; read -r _ <$dir/go; exit 9' TERM" 'while :; do sleep 0.05; done'
@@ -110,12 +110,12 @@ script "trap 'exit 9' TERM" 'while :; do sleep 0.05; done'
 echo 'renew lost' >"$dir/mood"
 ended "$pid"
 is "$rc" 9 'a lock that is lost: the script gets TERM'
-like "$(words)" "lock 'job' is lost: another owner holds the lock; TERM to pid $self \\(sh\\)" 'and it is said'
+like "$(words)" "lock \"job\" is lost: another owner holds the lock; sending TERM to pid $self \\(sh\\)" 'and it is said'
 : >"$dir/mood"
 keep=${keep/--ttl/--on-loss warn --ttl}
 script "read -r _ <$dir/go"
 echo 'renew lost' >"$dir/mood"
-within 10 said "lock 'job' is lost"
+within 10 said "lock \"job\" is lost"
 ok $? '--on-loss warn: it is said'
 alive "$self"
 ok $? '--on-loss warn: and nothing else'
@@ -146,7 +146,7 @@ for bad in 0 1 999999999 -1 x; do
     run holdfast keep --pid="$bad" taken
     is "$rc" 64 "--pid=$bad is refused"
 done
-run bash -c "exec $hf keep --pid \$BASHPID taken"
+run bash -c "exec $hf keep --pid \$BASHPID own"
 refused 64 'this command itself' 'its own number is refused: the lock would be free at once'
 run holdfast keep --ttl 3s --grace 2s --pid $$ taken
 refused 64 'too short' 'a grace that leaves no time'

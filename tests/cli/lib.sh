@@ -122,14 +122,14 @@ dead() { # PID...
     done
 }
 
-guard_of() { # PID of a supervisor : the watchdog's
+watchdog_of() { # PID of a supervisor : the watchdog's
     local children
     read -r children <"/proc/$1/task/$1/children" || [ -n "$children" ] || return 1
     echo "${children%% *}"
 }
 
-has_guard() {
-    [ -n "$(guard_of "$1")" ]
+has_watchdog() {
+    [ -n "$(watchdog_of "$1")" ]
 }
 
 lines() { # FILE COUNT : has it so many lines?

@@ -36,6 +36,15 @@ done
 HOLDFAST_STORE_PATH=stores run "$hf" --store nosuch://h run -n job -- true
 unlike "$err" 'stores/nosuch' 'a relative folder is not looked at'
 
+# A store that opens, but has something to say.
+for command in 'run -n job -- echo done' 'acquire -n job' list 'status job'; do
+    # shellcheck disable=SC2086 # words
+    HOLDFAST_STORE_PATH=$build/tests/plugins run "$hf" --store wary://h $command
+    is "$rc" 0 "$command: a warning is no failure"
+    like "$err" 'warning: store wary: mind the [?]\[2J gap' "$command: it is shown"
+    unlike "$out" 'mind' "$command: and not among the output"
+done
+
 # A library that was loaded by a relative path, in a process that has moved since.
 cat >"$dir/load.py" <<END
 import ctypes, os, sys

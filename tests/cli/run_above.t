@@ -20,7 +20,7 @@ left_behind() { # DESCRIPTION PREFIX OPTION...
 left_behind 'with the pipe' ''
 within 10 dead "$(cat "$dir/up")" "$nested"
 ok $? 'with the pipe: the nested job ends with the hold above it'
-like "$(cat "$dir/end")" "lock 'a' is no longer held above us; ending sh" 'with the pipe: and says why'
+like "$(cat "$dir/end")" "lock \"a\" is no longer held by the process above; ending sh" 'with the pipe: and says why'
 
 # As Python's subprocess does: nothing but the standard descriptors is inherited.
 left_behind 'without the pipe' 'python3 -c "
@@ -28,7 +28,7 @@ import subprocess, sys
 sys.exit(subprocess.call(sys.argv[1:]))"'
 within 15 dead "$(cat "$dir/up")" "$nested"
 ok $? 'without the pipe: the nested job ends with the hold above it'
-like "$(cat "$dir/end")" "lock 'a' is no longer held above us; ending sh" 'without the pipe: and says why'
+like "$(cat "$dir/end")" "lock \"a\" is no longer held by the process above; ending sh" 'without the pipe: and says why'
 
 # The nested supervisor is stopped: its watchdog hears of it.
 rm -f "$dir/up"

@@ -40,7 +40,7 @@ ends 5 123 'a lost lock'
 # The watchdog is killed, and we have to end the tree ourselves.
 start "$hf" run --ttl 20s job -- "$herd" 3 "$dir/herd" 2>&8
 within 20 lines "$dir/herd" 4
-kill -KILL "$(guard_of "$pid")"
+kill -KILL "$(watchdog_of "$pid")"
 # shellcheck disable=SC2046
 within 5 dead $(cat "$dir/herd")
 ok $? 'watchdog killed: the tree ends'
@@ -83,7 +83,7 @@ like "$(cat "$dir/acquired")" '^export HOLDFAST_TOKEN' 'acquire, the same: has i
 start "$hf" run --max-runtime 100ms --grace 100ms job -- sleep 60 2>&8
 sleep 0.6
 timeout 3 cat <&8 >"$dir/heard"
-like "$(tr -d '\0' <"$dir/heard")" '^holdfast: sleep ran for 100ms, longer than --max-runtime' \
+like "$(tr -d '\0' <"$dir/heard")" '^holdfast: sleep has run for 100ms, as long as --max-runtime' \
     'who reads late gets the message'
 ends 5 124 'a late reader'
 

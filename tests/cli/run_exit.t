@@ -50,7 +50,7 @@ is "$rc" 1 'but not when the command itself fails'
 
 run "$hf" run --max-runtime 200ms --grace 100ms other -- sleep 60
 is "$rc" 124 '--max-runtime gives 124'
-like "$err" 'longer than --max-runtime' 'and says so'
+like "$err" 'as long as --max-runtime' 'and says so'
 run "$hf" run --max-runtime 200ms --grace 200ms other -- \
     sh -c 'trap "" TERM; while :; do sleep 0.1; done'
 is "$rc" 124 'also for a child that ignores TERM'

@@ -24,7 +24,7 @@ check() { # DESCRIPTION
     [ ! -e "$dir/ran" ]
     ok $? "$1: the command is not started"
     is "$rc" 123 "$1: 123"
-    like "$err" "^holdfast: lock 'job' ended before touch could be started" "$1: says so"
+    like "$err" "^holdfast: lock \"job\" expired before touch could be started" "$1: says so"
     is "$(printf '%s\n' "$err" | wc -l)" 1 "$1: in one sentence"
     is_free job
     ok $? "$1: the lock is free"
@@ -48,7 +48,7 @@ is "$rc/$out/$err" 0/through/ 'most of the lease is over at the start: it is ren
 run strace -f -qq -o /dev/null -e trace=clone3 -e inject=clone3:error=EAGAIN:when=1 \
     "$hf" run --ttl 6s --grace 500ms job -- sh -c 'sleep 6.5; echo through'
 is "$rc/$out" 0/through 'a keeper that cannot be started is tried again'
-like "$err" "^holdfast: lock 'job' cannot be kept yet: " 'and that is said'
+like "$err" "^holdfast: lock \"job\" cannot be renewed yet: " 'and that is said'
 is "$(printf '%s\n' "$err" | wc -l)" 1 'once'
 
 # In time is in time.

@@ -17,7 +17,7 @@ like "$out" 'held' 'and is held all the time'
 
 run "$hf" run --ttl 2s job -- sh -c ". $dir/lose; sleep 60"
 is "$rc" 123 'a lost lock gives 123'
-like "$err" "lock 'job' was lost: .*; ending sh" 'and says why'
+like "$err" "lock \"job\" was lost: .*; ending sh" 'and says why'
 
 run "$hf" run --ttl 2s --grace 200ms job -- sh -c "trap '' TERM; . $dir/lose
     while :; do sleep 0.1; done"

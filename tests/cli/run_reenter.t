@@ -18,7 +18,7 @@ like "$err" 'held by' 'by the outer run'
 
 run "$hf" run a -- "$hf" run --no-reenter a -- touch "$dir/ran"
 is "$rc" 75 '--no-reenter gives 75'
-like "$err" "lock 'a' is held by a process above" 'and says why'
+like "$err" "lock \"a\" is held by a process above" 'and says why'
 [ ! -e "$dir/ran" ]
 ok $? 'and runs nothing'
 

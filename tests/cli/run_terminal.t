@@ -9,7 +9,7 @@ on_terminal() { # COMMAND
     script -qefc "$1" "$dir/screen" >/dev/null
 }
 
-has_guard_below() { # is the watchdog there?
+has_watchdog_below() { # is the watchdog there?
     grep -q PR_SET_NAME "$dir/trace"
 }
 
@@ -48,7 +48,7 @@ ok $? 'the lock is free after Ctrl-C'
 
 # Ctrl-C while the command is not there yet. vfork: it is about to be.
 if strace -f -o /dev/null true 2>/dev/null; then
-    (within 10 has_guard_below && sleep 0.3 && printf '\003' && sleep 3) |
+    (within 10 has_watchdog_below && sleep 0.3 && printf '\003' && sleep 3) |
         ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" on_terminal "
             strace -f -qq -o $dir/trace -e trace=prctl,?vfork -e inject=?vfork:delay_enter=1500000 \
             $hf run job -- sleep 20"
@@ -72,7 +72,11 @@ cat >"$dir/ctrl-z" <<END
 set -m
 $hf run job -- sh -c 'echo \$\$ >$dir/pid; while [ ! -e $dir/go ]; do sleep 0.05; done; echo through'
 echo "stopped \$?"
-grep -q '^State:.*T' /proc/\$(cat $dir/pid)/status && echo 'child stopped'
+# The kernel tells the whole group at once, but each stops only when it is its turn to run.
+for i in \$(seq 500); do
+    grep -q '^State:.*T' /proc/\$(cat $dir/pid)/status && echo 'child stopped' && break
+    sleep 0.02
+done
 touch $dir/go
 fg
 echo "ended \$?"
@@ -94,7 +98,7 @@ within 10 test -s "$dir/up2"
 : >"$dir/screen"
 on_terminal "stty cols 200; $hf run -w 1m job -- echo mine" </dev/null
 screen=$(cat "$dir/screen")
-like "$screen" "waiting [0-9.]+m?s of 1m.* for 'job', held .* by the-holder, ttl ends in .*, token [0-9]+" \
+like "$screen" "waiting [0-9.]+m?s of 1m.* for \"job\", held .* by the-holder, ttl ends in .*, token [0-9]+" \
     'the live line says how long we have waited and for whom, since when and how long still'
 like "$screen" $'\r\033\\[Kmine' 'the line is erased before the command writes'
 wait

@@ -14,8 +14,8 @@ usage() { # PATTERN DESCRIPTION ARGUMENT... : of `holdfast run`
 
 usage 'name of the lock is missing' 'nothing given'
 usage 'name of the lock is missing' 'no name' -- touch "$dir/ran"
-usage "after it come '--' and the command" 'only a name' job
-usage "'--' is missing before 'touch'" 'no dashes' job touch "$dir/ran"
+usage "put \"--\" and the command after it" 'only a name' job
+usage "\"--\" is missing before \"touch\"" 'no dashes' job touch "$dir/ran"
 usage "options go before the name" 'an option after the name' job -n -- touch "$dir/ran"
 usage 'command is missing' 'no command' job --
 usage 'command is missing' 'an empty command' job -- ''

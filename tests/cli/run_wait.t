@@ -20,7 +20,7 @@ ok $? 'and does so in time'
 run "$hf" run -w 0 job -- true
 is "$rc" 75 '-w 0 does not wait'
 run "$hf" run -w 1.5s --label me job -- true
-like "$err" "^holdfast: waiting [0-9.]+m?s of 1.5s for 'job', held .*s by .*/sh, ttl .*token [0-9]+" \
+like "$err" "^holdfast: waiting [0-9.]+m?s of 1.5s for \"job\", held .*s by .*/sh, ttl .*token [0-9]+" \
     'who waits for a second is told how long, and for whom'
 
 run "$hf" run -w 1.5s --skip-ok job -- true

@@ -50,7 +50,7 @@ run holdfast status
 check 'status of one that is open says nothing of it' not contains "$out" quarantine
 mood 'acquire quarantine 60000'
 script -qefc "stty cols 80; timeout 2 $hf run job -- true" "$dir/screen" >/dev/null
-has "$(cat "$dir/screen")" "for 'job': quarantine for another" 'the waiting line'
+has "$(cat "$dir/screen")" "for \"job\": quarantine for another" 'the waiting line'
 line=$(tr '\r' '\n' <"$dir/screen" | sed -n 's/^\x1b\[K\(holdfast: waiting [0-9].*\)/\1/p' | tail -n 1)
 check 'and it fits' test "${#line}" -gt 40 -a "${#line}" -le 80
 

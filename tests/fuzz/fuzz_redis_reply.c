@@ -1,6 +1,6 @@
 /* fuzz_redis_reply.c - anything a server may send, in pieces. Built by fuzz.sh. */
-#include "stores/redis/reply.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/wire/reply.h"
+#include "stores/redis/errors.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ static size_t walk(const struct rd_reply *reply)
     size_t sum = strlen(rd_reply_text(reply)) + (size_t)rd_reply_number(reply, 1);
 
     if (reply->type == RD_REPLY_ERROR) {
-        struct rd_address address;
+        struct hf__address address;
         struct hf_error err;
         unsigned slot;
 

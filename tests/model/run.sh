@@ -2,8 +2,8 @@
 # run.sh [quick|full] - check the model of tokens over a quorum with spin; TAP on stdout.
 #
 # Each row below is one check: a name, what spin must say (sound: no history breaks a promise;
-# broken: one does), and the sizes and the broken rule. `quick` takes well under two minutes on two
-# cores; `full` goes through larger worlds too, takes a quarter of an hour and 8 GB.
+# broken: one does), and the sizes and the broken rule. `quick`, which `make test-long` runs, takes a
+# minute or two on two cores; `full` goes through larger worlds too, takes a quarter of an hour and 8 GB.
 set -u
 model=$(cd "$(dirname "$0")" && pwd)/redlock.pml
 mode=${1:-quick}

@@ -47,6 +47,22 @@ sentence 'HF_DENIED*refuses the password, or there is none: set PGPASSFILE*' 'no
 attempt "postgres://nobody@$at"
 sentence 'HF_DENIED*does not let us in*' 'a role the server rejects'
 
+# A password for another host. 0.0.0.0 leads to our own, but by its name it might be any.
+warned() { # URL
+    "$hf" --store "$1" list >"$dir/out" 2>"$dir/err" && [ ! -s "$dir/out" ] &&
+        grep -q '^holdfast: warning: store postgres://app.*sslmode=verify-full$' "$dir/err"
+}
+warned "postgres://app:s3cret@0.0.0.0:$(port a)/postgres"
+ok $? 'a password that may have gone to anybody is warned of'
+! grep -q s3cret "$dir/err"
+ok $? '... without telling it'
+warned "postgres://app:s3cret@0.0.0.0:$(port a)/postgres?channel_binding=require"
+is $? 1 'not if it is bound to the server'
+warned "postgres://app:s3cret@$at"
+is $? 1 'nor on this host'
+! grep -q warning "$dir/err"
+ok $? '... where there is nothing to warn of'
+
 # no right to make the schema, no right to use it
 sql a 'REVOKE CREATE ON DATABASE postgres FROM PUBLIC'
 attempt "postgres://app:s3cret@$at"

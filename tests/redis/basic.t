@@ -14,7 +14,7 @@ is "$(rcli a dbsize)" 0 'looking makes no key'
 
 client one "$(url a)"
 is "$answer" ok 'a server without a password opens'
-# A new server grants nothing for max_ttl: see guard.t. Here it is made to look old.
+# A new server grants nothing for max_ttl: see incarnation.t. Here it is made to seem old.
 like "$(ask one acquire 1 x 5000 0; echo "$answer")" 'HF_QUARANTINE*' 'a server that just started is in quarantine'
 calm a
 

@@ -4,7 +4,7 @@
 set -u
 . "$(dirname "$0")/../fuzz/fuzz.sh"
 
-fuzz_build "$root/tests/fuzz/fuzz_redis_reply.c" "$root"/src/stores/redis/{reply,verdict}.c \
+fuzz_build "$root/tests/fuzz/fuzz_redis_reply.c" "$root"/src/stores/redis/{wire/reply,errors}.c \
     "$build/gen/redis.c" "$root"/src/base/{error,text}.c -lhiredis
 printf '\003*3\r\n$4\r\nbusy\r\n:-7\r\n$-1\r\n' | seed array
 printf '\100-MOVED 3999 127.0.0.1:6381\r\n' | seed moved

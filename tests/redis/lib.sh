@@ -60,7 +60,7 @@ redis_stop() {
 }
 server_stop() { redis_stop "$@"; }
 
-# Marks the server as met long ago, so that it grants at once. What guard.t is about must not cost
+# Marks the server as met long ago, so that it grants at once. What incarnation.t is about must not cost
 # every other test a minute.
 calm() { # SERVER [MAX_TTL_MS]
     local id

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The incarnation guard in a cluster, where slots change hands: with their data, and without.
+# Incarnations in a cluster, where slots change hands: with their data, and without.
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"

@@ -1,8 +1,11 @@
-/* client.c - a client of the simulation: takes the lock, adds one to both resources, gives it back.
- */
+/* client.c - a client of the simulation: takes the lock, adds one to both resources, gives it
+ * back. */
 #include "world.h"
 
 #include <string.h>
+
+#define REQUEST_MS   5000 /* what one request is given: HF__REQUEST_MS               */
+#define PAUSE_MAX_MS 3100 /* a quarantine is waited out in one go, if it is that near */
 
 static void act(struct sim_world *world, unsigned index, enum hf__quorum_action action);
 
@@ -59,11 +62,25 @@ void sim_client_init(struct sim_world *world, unsigned index)
     later(world, index, EV_TRY, OP_GRANT, (int64_t)sim_random(world, 100 * MS));
 }
 
+/* The store is asked: it may wait out for a request's time what is not a lock that is held. */
+static void enter_store(const struct sim_world *world, struct sim_client *client)
+{
+    hf__wait_place_init(&client->place, INT64_MAX);
+    client->place.ours_until_ns = client_now(world, client) + REQUEST_MS * MS;
+    client->place.settles = true;
+    client->contention = (struct hf__backoff){.first_ns = 12 * MS, .most_ns = 192 * MS};
+}
+
 static void begin(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->client[index];
     int64_t wall_us = 7200 * 1000000LL + world->now_ns / US + client->wall_us;
 
+    if (!client->waiting) {
+        hf__wait_init(&client->wait, INT64_MAX);
+        enter_store(world, client);
+        client->waiting = true;
+    }
     client->attempt++;
     if (world->mutant != SIM_OWNER_REUSED)
         client->owner = ++world->next_owner;
@@ -84,8 +101,8 @@ static void begin(struct sim_world *world, unsigned index)
     later(world, index, EV_TIMEOUT, OP_GRANT, world->now_ns + world->profile.node_timeout_ms * MS);
 }
 
-/* Ends the attempt or the hold; the next one comes after a jittered pause. */
-static void give_back(struct sim_world *world, unsigned index)
+/* Ends the attempt or the hold; the next one comes at that time. */
+static void end_attempt(struct sim_world *world, unsigned index, int64_t next_ns)
 {
     struct sim_client *client = &world->client[index];
 
@@ -96,9 +113,62 @@ static void give_back(struct sim_world *world, unsigned index)
     }
     ask_all(world, index, OP_RELEASE);
     client->attempt++;
-    later(world, index, EV_TRY, OP_GRANT,
-          world->now_ns + 2 * MS +
-              (int64_t)sim_random(world, (60 + world->profile.work_ms / 2) * MS));
+    later(world, index, EV_TRY, OP_GRANT, next_ns);
+}
+
+static void give_back(struct sim_world *world, unsigned index)
+{
+    uint64_t rest_ns = (60 + world->profile.work_ms / 2) * MS;
+
+    end_attempt(world, index, world->now_ns + 2 * MS + (int64_t)sim_random(world, rest_ns));
+}
+
+/* What the store makes of a vote that failed. */
+static enum hf_status vote_status(enum hf__quorum_why why)
+{
+    switch (why) {
+    case HF__WHY_HELD:
+    case HF__WHY_RAISED:
+        return HF_BUSY;
+    case HF__WHY_QUARANTINE:
+        return HF_QUARANTINE;
+    case HF__WHY_CLOCKS:
+    case HF__WHY_UNREACHABLE:
+        return HF_UNREACHABLE;
+    case HF__WHY_TOKENS:
+        return HF_CORRUPT;
+    case HF__WHY_UNKNOWN:
+    case HF__WHY_LATE:
+        break;
+    }
+    return HF_UNKNOWN;
+}
+
+/* The vote failed: the store, or else the library, says when the next one is. */
+static void go_on(struct sim_world *world, unsigned index)
+{
+    struct sim_client *client = &world->client[index];
+    int64_t now_ns = client_now(world, client);
+    uint32_t dice = (uint32_t)sim_random(world, UINT32_MAX);
+    struct hf__wait_answer answer = {.status = vote_status(client->vote.why),
+                                     .retry_after_ms = (int64_t)sim_random(world, 3000),
+                                     .asked_ns = client->vote.sent_at_ns};
+    struct hf__wait_step step;
+
+    if (answer.status == HF_BUSY)
+        answer.look_ns = hf__backoff_failed(&client->contention, now_ns, dice);
+    step = hf__wait_queued(&client->place, &answer, now_ns, dice);
+    if (step.next == HF__WAIT_RETURN) {
+        world->handed_over++;
+        step = hf__wait_answered(&client->wait, &answer, now_ns, dice);
+        enter_store(world, client);
+    }
+    if (step.next == HF__WAIT_RETURN)
+        sim_fail(world, "client %u gave up a wait without an end", index);
+    else if (step.until_ns < now_ns || step.until_ns > now_ns + PAUSE_MAX_MS * MS)
+        sim_fail(world, "client %u pauses for %lld ms", index,
+                 (long long)((step.until_ns - now_ns) / MS));
+    end_attempt(world, index, true_time(client, step.until_ns));
 }
 
 static void check_grant(struct sim_world *world, unsigned index)
@@ -129,6 +199,7 @@ static void won(struct sim_world *world, unsigned index)
     struct sim_client *client = &world->client[index];
     struct sim_event enter = {.kind = EV_ENTER, .client = index, .attempt = client->attempt};
 
+    client->waiting = false;
     client->token = enter.token = client->vote.token;
     sim_trace(world, "client %u has token %llu", index, (unsigned long long)client->token);
     check_grant(world, index);
@@ -161,7 +232,7 @@ static void act(struct sim_world *world, unsigned index, enum hf__quorum_action 
         break;
     case HF__QUORUM_FAILED:
         sim_trace(world, "client %u failed, reason %d", index, (int)world->client[index].vote.why);
-        give_back(world, index);
+        go_on(world, index);
         break;
     }
 }

@@ -19,6 +19,8 @@ const char *const sim_mutant_names[SIM_MUTANTS] = {
     "raise-unchecked", "not-applied",   "renew-creates", "reachable",
     "two-names",       "votes-at-once", "clock-ignored", "clocks-apart"};
 
+enum { LAST_PAUSE_S = 60 }; /* in which who fails sleeps and asks again, by the slowest of clocks */
+
 static struct sim_world world; /* too large for the stack */
 
 static void at_node(const struct sim_event *event)
@@ -139,7 +141,7 @@ static bool history(uint64_t seed, enum sim_mutant mutant, bool trace)
 
     set_up(seed, mutant, trace);
     end_ns = world.profile.quiet_at_ns +
-             (world.profile.max_ttl_ms + 20 * world.profile.ttl_ms) * MS +
+             (world.profile.max_ttl_ms + 20 * world.profile.ttl_ms) * MS + LAST_PAUSE_S * S +
              (world.profile.node_steps ? 2 * 3600 * S : 0);
     while (world.failure[0] == '\0' && sim_next(&world, &event)) {
         if (world.now_ns >= end_ns || world.after_quiet >= 20)
@@ -163,12 +165,13 @@ static bool history(uint64_t seed, enum sim_mutant mutant, bool trace)
 }
 
 struct totals {
-    uint64_t attempts, grants, second_rounds, renewals, losses, stale, lost_plain;
+    uint64_t attempts, handed_over, grants, second_rounds, renewals, losses, stale, lost_plain;
 };
 
 static void add(struct totals *totals)
 {
     totals->attempts += world.attempts;
+    totals->handed_over += world.handed_over;
     totals->grants += world.grants;
     totals->second_rounds += world.second_rounds;
     totals->renewals += world.renewals;
@@ -207,14 +210,16 @@ static int many(uint64_t first, uint64_t seeds, enum sim_mutant mutant)
         add(&totals);
     }
     took = seconds() - began;
-    printf("seeds %llu attempts %llu acquisitions %llu second_rounds %llu renewals %llu "
+    printf("seeds %llu attempts %llu begun_anew %llu acquisitions %llu second_rounds %llu renewals "
+           "%llu "
            "losses %llu stale_refused %llu unfenced_lost %llu acquisitions_per_s %.0f "
            "attempts_per_s %.0f\n",
            (unsigned long long)seeds, (unsigned long long)totals.attempts,
-           (unsigned long long)totals.grants, (unsigned long long)totals.second_rounds,
-           (unsigned long long)totals.renewals, (unsigned long long)totals.losses,
-           (unsigned long long)totals.stale, (unsigned long long)totals.lost_plain,
-           (double)totals.grants / took, (double)totals.attempts / took);
+           (unsigned long long)totals.handed_over, (unsigned long long)totals.grants,
+           (unsigned long long)totals.second_rounds, (unsigned long long)totals.renewals,
+           (unsigned long long)totals.losses, (unsigned long long)totals.stale,
+           (unsigned long long)totals.lost_plain, (double)totals.grants / took,
+           (double)totals.attempts / took);
     return 0;
 }
 

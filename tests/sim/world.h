@@ -1,14 +1,16 @@
 /* world.h - clients, nodes, a network and a resource under virtual time. One seed, one history.
  *
  * The clients run the production code: src/core/quorum.c decides over the nodes' answers,
- * src/core/lease.c over deadlines, and src/core/keep.c is the keeper: when it looks, what it does
- * then, what the answer means. Everything else is made up here.
+ * src/core/lease.c over deadlines, src/core/wait.c when a vote that failed is followed by the next,
+ * and src/core/keep.c is the keeper: when it looks, what it does then, what the answer means.
+ * Everything else is made up here.
  */
 #ifndef HF_TESTS_SIM_WORLD_H
 #define HF_TESTS_SIM_WORLD_H
 
 #include "core/keep.h"
 #include "core/quorum.h"
+#include "core/wait.h"
 #include "node.h"
 
 #define US 1000LL
@@ -81,6 +83,10 @@ struct sim_client {
     uint32_t attempt;
     uint64_t owner;
     struct hf__quorum vote, renewal;
+    bool waiting;                  /* an acquire is under way, of one vote or many */
+    struct hf__wait wait;          /* the library's                                */
+    struct hf__wait_place place;   /* the store's                                  */
+    struct hf__backoff contention; /* between two votes for a lock that is held    */
     bool renewing;
     uint32_t round;
     struct hf__lease_core lease;
@@ -131,7 +137,7 @@ struct sim_world {
     uint64_t highest_token; /* of those returned           */
     uint64_t ended_token;   /* of those whose hold is over */
 
-    uint64_t attempts, grants, second_rounds, renewals, losses, stale, after_quiet;
+    uint64_t attempts, handed_over, grants, second_rounds, renewals, losses, stale, after_quiet;
     char failure[200]; /* the first thing that went wrong; "" */
 };
 

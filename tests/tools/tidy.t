@@ -37,6 +37,8 @@ printf 'a\0b' >src/base/blob
 refused src/base/blob 'a binary file'
 head -c 204801 /dev/zero | tr '\0' 'x' >src/base/big.txt
 refused src/base/big.txt 'a file that is too long'
+printf '/* %0100d */\n' 0 >src/base/wide.h
+refused src/base/wide.h 'a comment wider than 100 columns'
 printf 'x \n' >src/base/y.sh
 refused src/base/y.sh 'white space at the end'
 tidy

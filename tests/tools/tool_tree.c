@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -20,7 +21,7 @@ enum {
     STAY_S = 120,
     BOMBS = 20,
     GENERATIONS = 4000,
-    MOMENT_US = 300000
+    MOMENT_US = 100000
 };
 
 static int out;
@@ -83,9 +84,11 @@ static void traced(void)
     for (int i = 0; i < BRANCHES; i++) {
         pid_t pid = fork();
         if (pid == 0) {
+            alarm(STAY_S);
             ptrace(PTRACE_TRACEME, 0, 0, 0);
             raise(SIGSTOP);
-            stay();
+            for (;;) /* its tracer may be killed before it is */
+                pause();
         }
         waitpid(pid, NULL, 0);
         dprintf(out, "%d\n", (int)pid);
@@ -136,6 +139,17 @@ static void fleeing(void)
     }
 }
 
+/* Has every branch noted its number, and we ours? */
+static bool whole(void)
+{
+    char text[256] = "";
+    int lines = 0;
+    ssize_t got = pread(out, text, sizeof text, 0);
+    for (ssize_t i = 0; i < got; i++)
+        lines += text[i] == '\n';
+    return lines == BRANCHES + 1;
+}
+
 static pid_t parent_of(pid_t pid)
 {
     char path[64], text[512] = "";
@@ -147,16 +161,35 @@ static pid_t parent_of(pid_t pid)
     return parent;
 }
 
-/* Against both watchers at once, when they have settled. */
+/* Has the supervisor started the spare watchdog as well? */
+static bool both_children(pid_t supervisor)
+{
+    char path[64], text[128] = "";
+    int first, second;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)supervisor, (int)supervisor);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && read(fd, text, sizeof text - 1) < 0)
+        return false;
+    close(fd);
+    return sscanf(text, "%d %d", &first, &second) == 2;
+}
+
+/* Against both watchers at once, when they have settled and the tree is whole. */
 static void strike(int number)
 {
     pid_t guard = getppid();
     pid_t supervisor = parent_of(guard);
+    alarm(STAY_S);
     branch_out();
+    note();
+    while (!whole() || !both_children(supervisor))
+        usleep(MOMENT_US);
     usleep(MOMENT_US);
     kill(supervisor, SIGSTOP);
     kill(guard, number);
     kill(supervisor, number);
+    for (;;)
+        pause();
 }
 
 static void kill_both(void)
@@ -179,7 +212,7 @@ int main(int argc, char **argv)
                  {"fleeing", fleeing}, {"kill-both", kill_both}, {"stop-both", stop_both}};
     if (argc != 3)
         return 64;
-    out = open(argv[2], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    out = open(argv[2], O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     signal(SIGTERM, SIG_IGN);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(argv[1], kinds[i].name) == 0) {

@@ -1,5 +1,5 @@
-/* test_fork.c - a forked child has nothing of its parent's store: refused, and nothing is touched.
- */
+/* test_fork.c - a forked child has nothing of its parent's store: refused, and nothing is
+ * touched. */
 #include "../support/check.h"
 #include "../support/fake_store.h"
 #include "base/base.h"

@@ -335,8 +335,8 @@ static bool detached(void)
     return good;
 }
 
-/* A bucket that splits: the table of remembered pages may fail to be made, which costs time only.
- */
+/* A bucket that splits: the table of remembered pages may fail to be made, which costs time
+ * only. */
 static bool growing(void)
 {
     enum { LEASES = 200 };

@@ -1,8 +1,8 @@
-/* test_redis_dial.c - what every TCP connection to a Redis server is told about peers that vanish.
- */
+/* test_redis_dial.c - what every TCP connection to a Redis server is told about peers that
+ * vanish. */
 #include "../support/check.h"
 #include "base/base.h"
-#include "stores/redis/conn.h"
+#include "stores/redis/wire/conn.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int listener(struct rd_address *address)
+static int listener(struct hf__address *address)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof at;
@@ -19,7 +19,7 @@ static int listener(struct rd_address *address)
     assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
     assert_int_equal(listen(fd, 4), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-    *address = (struct rd_address){.host = "127.0.0.1", .port = ntohs(at.sin_port)};
+    *address = (struct hf__address){.host = "127.0.0.1", .port = ntohs(at.sin_port)};
     return fd;
 }
 
@@ -35,9 +35,9 @@ static int option(int fd, int level, int name)
 /* Sent data that is not acknowledged, and silence that nobody listens to, end the connection. */
 static void a_peer_that_vanished_is_noticed(void **state)
 {
-    struct rd_patience patience = {.deadline_ns = hf__now_ns() + 10 * HF__NS_PER_S,
-                                   .cancel_fd = -1};
-    struct rd_address address;
+    struct hf__patience patience = {.deadline_ns = hf__now_ns() + 10 * HF__NS_PER_S,
+                                    .cancel_fd = -1};
+    struct hf__address address;
     struct rd_conn *conn;
     char why[160];
     int fd = listener(&address);

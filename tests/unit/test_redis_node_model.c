@@ -4,7 +4,7 @@
 
 #include "../support/check.h"
 #include "base/base.h"
-#include "stores/redis/conn.h"
+#include "stores/redis/wire/conn.h"
 #include "stores/redis/script.h"
 
 #include <arpa/inet.h>
@@ -51,8 +51,8 @@ static unsigned free_port(void)
 
 static struct rd_reply *ask(struct rd_request *request)
 {
-    struct rd_patience patience = {.deadline_ns = hf__now_ns() + 10 * HF__NS_PER_S,
-                                   .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = hf__now_ns() + 10 * HF__NS_PER_S,
+                                    .cancel_fd = -1};
     struct rd_reply *reply = NULL;
 
     assert_int_equal(rd_conn_send(t.conn, request, &patience), HF_OK);
@@ -71,8 +71,8 @@ static struct rd_reply *command(const char *const *words)
 
 static bool connected(void)
 {
-    struct rd_patience patience = {.deadline_ns = hf__now_ns() + HF__NS_PER_S, .cancel_fd = -1};
-    struct rd_address address = {.host = "127.0.0.1", .port = t.port};
+    struct hf__patience patience = {.deadline_ns = hf__now_ns() + HF__NS_PER_S, .cancel_fd = -1};
+    struct hf__address address = {.host = "127.0.0.1", .port = t.port};
     char why[160];
 
     return t.conn != NULL ||

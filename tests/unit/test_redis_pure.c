@@ -1,10 +1,10 @@
 /* What the Redis store decides without a server: URLs, keys, slots, verdicts, replies. */
 #include "stores/redis/keys.h"
-#include "stores/redis/reply.h"
-#include "stores/redis/request.h"
+#include "stores/redis/wire/reply.h"
+#include "stores/redis/wire/request.h"
 #include "stores/redis/script.h"
 #include "stores/redis/url.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,34 +28,34 @@ static void test_url(void **state)
 
     (void)state;
     parses("redis://db.example", &url);
-    assert_string_equal(url.addresses[0].host, "db.example");
-    assert_int_equal(url.addresses[0].port, 6379);
+    assert_string_equal(url.parts.hosts[0].host, "db.example");
+    assert_int_equal(url.parts.hosts[0].port, 6379);
     assert_int_equal(url.max_ttl_ms, 60000);
     assert_true(url.verify);
-    assert_false(url.tls || url.has_password);
+    assert_false(url.tls || url.parts.has_password);
 
     parses("rediss://bob:p%40ss%3A%2F@[::1]:7000/5?prefix=a%3A&max_ttl=5m&ca=/x&verify=off", &url);
-    assert_string_equal(url.addresses[0].host, "::1");
-    assert_int_equal(url.addresses[0].port, 7000);
-    assert_string_equal(url.user, "bob");
-    assert_string_equal(url.password, "p@ss:/");
+    assert_string_equal(url.parts.hosts[0].host, "::1");
+    assert_int_equal(url.parts.hosts[0].port, 7000);
+    assert_string_equal(url.parts.user, "bob");
+    assert_string_equal(url.parts.password, "p@ss:/");
     assert_int_equal(url.db, 5);
     assert_string_equal(url.prefix, "a:");
     assert_int_equal(url.max_ttl_ms, 300000);
     assert_true(url.tls);
     assert_false(url.verify);
-    assert_null(strstr(url.shown, "p%40ss"));
+    assert_null(strstr(url.parts.shown, "p%40ss"));
 
     parses("redis://:pw@h", &url);
-    assert_string_equal(url.user, "");
-    assert_true(url.has_password);
+    assert_string_equal(url.parts.user, "");
+    assert_true(url.parts.has_password);
     parses("redis+unix:///run/redis.sock?db=3", &url);
-    assert_string_equal(url.addresses[0].host, "/run/redis.sock");
+    assert_string_equal(url.parts.hosts[0].host, "/run/redis.sock");
     assert_int_equal(url.db, 3);
     parses("redis+sentinel://:pw@a,b:1,c/my%20master/7", &url);
-    assert_int_equal(url.address_count, 3);
-    assert_int_equal(url.addresses[0].port, 26379);
-    assert_int_equal(url.addresses[1].port, 1);
+    assert_int_equal(url.parts.host_count, 3);
+    assert_int_equal(url.parts.hosts[0].port, 26379);
+    assert_int_equal(url.parts.hosts[1].port, 1);
     assert_string_equal(url.master, "my master");
     assert_int_equal(url.db, 7);
 }
@@ -113,13 +113,13 @@ static void test_password_sources(void **state)
     assert_int_equal(setenv(RD_PASSWORD_VARIABLE, "from env", 1), 0);
     parses(text, &url);
     assert_int_equal(rd_url_find_password(&url, &err), HF_OK);
-    assert_string_equal(url.password, "first line");
+    assert_string_equal(url.parts.password, "first line");
     parses("redis://h", &url);
     assert_int_equal(rd_url_find_password(&url, &err), HF_OK);
-    assert_string_equal(url.password, "from env");
+    assert_string_equal(url.parts.password, "from env");
     parses("redis://:own@h", &url);
     assert_int_equal(rd_url_find_password(&url, &err), HF_OK);
-    assert_string_equal(url.password, "own");
+    assert_string_equal(url.parts.password, "own");
     (void)unlink(path);
     (void)unsetenv(RD_PASSWORD_VARIABLE);
 }
@@ -188,7 +188,7 @@ static int line_of(const struct rd_script *script, const char *text)
 
 static void test_verdict(void **state)
 {
-    struct rd_address address;
+    struct hf__address address;
     struct hf_error err;
     unsigned slot;
     char text[256];
@@ -218,6 +218,12 @@ static void test_verdict(void **state)
                                      "x", "redis://h", &err),
                      HF_DENIED);
     assert_non_null(strstr(err.text, "+evalsha"));
+    assert_int_equal(
+        rd_verdict_fail("ERR ACL failure in script: User u has no permissions to run the "
+                        "'set' command script: abc, on @user_script:9.",
+                        "x", "redis://h", &err),
+        HF_DENIED);
+    assert_non_null(strstr(err.text, "+set"));
     (void)snprintf(text, sizeof text,
                    "NOPERM The user executing the script can't run this command or subcommand "
                    "script: %s, on @user_script:%d.",

@@ -246,6 +246,36 @@ static void opened_readonly(void **state)
     assert_int_equal(locks_in("old://h"), 0); /* a store for which opening is no more than that */
 }
 
+/* HF_OK with a text is a warning, and nothing else is one. */
+static void a_store_may_warn(void **state)
+{
+    struct hf_open_options options = {.size = sizeof options};
+    struct hf_store *store;
+    struct hf_error err;
+
+    (void)state;
+    assert_int_equal(setenv("HOLDFAST_STORE_PATH", plugins, 1), 0);
+    assert_int_equal(hf_open("wary://hint", &store, &err), HF_OK);
+    assert_int_equal(err.code, HF_OK);
+    assert_string_equal(err.text, "store wary: mind the ?[2J gap");
+    hf_close(store);
+    assert_int_equal(hf_open_readonly("wary://hint", &store, &err), HF_OK);
+    assert_non_null(strstr(err.text, "mind"));
+    hf_close(store);
+    assert_int_equal(hf_open_waiting("wary://hint", &options, &store, &err), HF_OK);
+    assert_non_null(strstr(err.text, "mind"));
+    hf_close(store);
+    assert_int_equal(hf_open("wary://hint", &store, NULL), HF_OK);
+    hf_close(store);
+    assert_int_equal(hf_open("wary://leftover", &store, &err), HF_OK);
+    assert_int_equal(err.code, HF_OK);
+    assert_string_equal(err.text, "");
+    hf_close(store);
+    assert_int_equal(hf_open("tiny://h", &store, &err), HF_OK); /* err has an old text */
+    assert_string_equal(err.text, "");
+    hf_close(store);
+}
+
 struct watcher {
     unsigned troubles;
     int cancel; /* written to at the third */
@@ -325,6 +355,7 @@ int main(void)
         cmocka_unit_test(a_plugin_is_found_on_the_path),
         cmocka_unit_test(an_older_plugin),
         cmocka_unit_test(opened_readonly),
+        cmocka_unit_test(a_store_may_warn),
         cmocka_unit_test(a_store_that_is_down_is_waited_for),
     };
 

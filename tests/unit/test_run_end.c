@@ -1,6 +1,6 @@
 /* test_run_end.c - when `holdfast run` ends the tree: the plan, without any clock or process. */
 #include "../support/check.h"
-#include "cli/run_end.c"
+#include "cli/run/end.c"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@
 static struct run_page page_with(enum run_on_loss on_loss)
 {
     struct run_options options = {
-        .ttl_ms = 30000, .grace_ms = 5000, .on_loss = on_loss, .max_runtime_ms = 0};
+        .take.ttl_ms = 30000, .grace_ms = 5000, .on_loss = on_loss, .max_runtime_ms = 0};
     struct run_page page;
     memset(&page, 0, sizeof page);
     run_page_init(&page, &options);

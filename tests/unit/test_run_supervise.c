@@ -2,7 +2,7 @@
  *
  * kill(2) is the test's: a mistake here would be a signal to every process of the machine. */
 #include "../support/check.h"
-#include "cli/run_supervise.c"
+#include "cli/run/supervise.c"
 
 static pid_t reached; /* whom the last kill was for; 0: there was none */
 
@@ -19,7 +19,7 @@ static struct run_page page;
 static struct run_options options = {.leftover = RUN_LEFTOVER_RELEASE};
 static struct run_job job = {.options = &options, .lost_pipe = {-1, -1}, .life_fd = -1};
 static struct run_outcome outcome;
-static int guards_end;
+static int watchdogs_end;
 
 /* A supervisor whose watchdog is a child that has just ended, with SIGCHLD pending. */
 static struct run_supervisor bereaved(void)
@@ -28,18 +28,18 @@ static struct run_supervisor bereaved(void)
     int link[2];
     siginfo_t info;
     outcome = (struct run_outcome){.status = 0};
-    job.voice = run_voice_open();
-    assert_non_null(job.voice);
+    job.writer = cli_stderr_open();
+    assert_non_null(job.writer);
     reached = 0;
     assert_true(run_signals_begin(&job.signals));
     run_signals_watch_children(&job.signals);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, link), 0);
     s.link = link[0];
-    guards_end = link[1];
-    s.guard = fork();
-    if (s.guard == 0)
+    watchdogs_end = link[1];
+    s.watchdog = fork();
+    if (s.watchdog == 0)
         _exit(0);
-    assert_int_equal(waitid(P_PID, (id_t)s.guard, &info, WEXITED | WNOWAIT), 0);
+    assert_int_equal(waitid(P_PID, (id_t)s.watchdog, &info, WEXITED | WNOWAIT), 0);
     return s;
 }
 
@@ -47,9 +47,9 @@ static void clean_up(struct run_supervisor *s)
 {
     if (s->link >= 0)
         close(s->link);
-    close(guards_end);
+    close(watchdogs_end);
     close(job.signals.fd);
-    run_voice_close(job.voice);
+    cli_stderr_close(job.writer);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
 }
@@ -60,12 +60,12 @@ static void the_watchdog_is_reaped_before_it_is_heard(void **state)
     static const unsigned char words[] = {RUN_WORD_EXITED, RUN_WORD_GONE};
     (void)state;
     struct run_supervisor s = bereaved();
-    pid_t guard = s.guard;
+    pid_t watchdog = s.watchdog;
     hear_signals(&s);
-    assert_int_equal(write(guards_end, words, sizeof words), sizeof words);
-    hear_guard(&s);
+    assert_int_equal(write(watchdogs_end, words, sizeof words), sizeof words);
+    hear_watchdog(&s);
     assert_true(s.gone);
-    assert_true(reached == 0 || reached == guard);
+    assert_true(reached == 0 || reached == watchdog);
     clean_up(&s);
 }
 
@@ -74,7 +74,7 @@ static void a_stopped_stranger_is_not_taken_for_the_watchdog(void **state)
 {
     (void)state;
     struct run_supervisor s = bereaved();
-    pid_t guard = s.guard;
+    pid_t watchdog = s.watchdog;
     siginfo_t info;
     hear_signals(&s);
     pid_t stranger = fork();
@@ -84,7 +84,7 @@ static void a_stopped_stranger_is_not_taken_for_the_watchdog(void **state)
     }
     assert_int_equal(waitid(P_PID, (id_t)stranger, &info, WSTOPPED | WNOWAIT), 0);
     hear_signals(&s);
-    assert_true(reached == 0 || reached == guard);
+    assert_true(reached == 0 || reached == watchdog);
     __real_kill(stranger, SIGKILL);
     waitpid(stranger, NULL, 0);
     clean_up(&s);

@@ -1,8 +1,8 @@
 /* test_run_tree.c - finding and signalling a tree of processes. */
 #include "../support/check.h"
 #include "cli/kill.c"
-#include "cli/run_children.c"
-#include "cli/run_tree.c"
+#include "cli/run/children.c"
+#include "cli/run/tree.c"
 
 #include <sched.h>
 #include <sys/prctl.h>
@@ -121,8 +121,8 @@ static void foreign_children_are_left_alone(void **state)
     assert_true(run_tree_find_by_stat(&tree, getpid(), &foreign));
     assert_int_equal(tree.count, 0);
 
-    /* The guard itself is left out, what is below it is not. */
-    foreign = (struct run_foreign){.guard = foreign.list[0]};
+    /* The watchdog itself is left out, what is below it is not. */
+    foreign = (struct run_foreign){.watchdog = foreign.list[0]};
     assert_true(run_tree_find(&tree, getpid(), &foreign));
     assert_int_equal(tree.count, DEPTH - 1);
     assert_true(run_tree_find_by_stat(&tree, getpid(), &foreign));

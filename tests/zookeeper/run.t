@@ -32,7 +32,7 @@ like "$?:$out" '*detached*' 'a detached lease is refused in a sentence'
 # Three seconds are granted instead of thirty: a grace of five would end the job at its start.
 "$hf" run long -- sleep 4 2>"$dir/err"
 is $? 0 'a lease that is shorter than asked for is renewed in time'
-is "$(cat "$dir/err")" "holdfast: lock 'long': the store grants a lease of 3s, not of 30s" 'and that is said'
+is "$(cat "$dir/err")" "holdfast: lock \"long\": the store grants a lease of 3s, not of 30s" 'and that is said'
 out=$("$hf" run --grace 2500ms long -- true 2>&1)
 is $? 64 'a grace that does not fit the lease is refused'
 like "$out" '*a ttl of 3s is too short*' 'in a sentence'

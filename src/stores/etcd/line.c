@@ -21,7 +21,7 @@
  * anyway. */
 #define CONNECT_MIN_MS 601
 #define BODY_FIRST     4096
-#define SILENT_S       10 /* a connection whose other end says nothing to probes for so long is dead */
+#define SILENT_S       10 /* a connection that does not answer probes for so long is dead */
 #define PROBE_S        3  /* between two of these */
 #define WAKE_FDS_MAX   32 /* how far from the lowest free descriptor libcurl's own may be */
 

@@ -123,14 +123,6 @@ static bool count_in(struct pg_pool *pool, bool urgent)
     return room;
 }
 
-static void warn_of_risk(struct pg_pool *pool, const struct pg_conn *conn)
-{
-    if (pg_conn_at_risk(conn) && !atomic_exchange(&pool->warned, true))
-        pool->host->log("warning: store %s: a password was sent to another host without making "
-                        "sure that it is the right one; add sslmode=verify-full",
-                        pool->shown);
-}
-
 static enum hf_status connect_new(struct pg_pool *pool, const struct hf__patience *patience,
                                   struct pg_conn **out, struct hf_error *err)
 {
@@ -143,7 +135,8 @@ static enum hf_status connect_new(struct pg_pool *pool, const struct hf__patienc
     switch (pg_conn_open(pool->uri, &pool->first_host, patience, out, &outcome)) {
     case PG_DONE:
         note_outcome(pool, NULL);
-        warn_of_risk(pool, *out);
+        if (pg_conn_at_risk(*out))
+            atomic_store(&pool->at_risk, true);
         return HF_OK;
     case PG_CANCELLED:
         return fail(pool, HF_CANCELLED, "cancelled", err);

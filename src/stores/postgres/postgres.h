@@ -46,7 +46,7 @@ struct pg_pool {
     size_t conn_count; /* in use and idle */
     struct pg_conn *lingering;
     atomic_uint first_host;     /* see pg_conn_open */
-    atomic_bool warned;         /* of a password that may have gone to anybody */
+    atomic_bool at_risk;        /* a password may have gone to anybody */
     struct hf__backoff backoff; /* of connecting */
     struct hf_error last;       /* what the last failure said */
 };

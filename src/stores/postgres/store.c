@@ -114,7 +114,11 @@ static enum hf_status open_store(const struct hf_host *host, const char *url, bo
         return status;
     }
     *out = &store->base;
-    return hf__ok(err);
+    if (!atomic_load(&store->main.at_risk))
+        return hf__ok(err);
+    return hf__fail_lock(err, HF_OK, NULL, store->url.shown,
+                         ": the password was sent to another host without making sure that it is "
+                         "the right one; add sslmode=verify-full");
 }
 
 static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,

@@ -1,20 +1,20 @@
 /* acquire.c - taking a lock, and waiting for it.
  *
  * One request takes a free lock. Otherwise the same request puts us into the queue, and we sleep in
- * a blocking pop until the one before us hands over, or until it is time to look again; then the
- * same request once more, which confirms a hand-over, keeps our place, or takes a lock that
+ * a blocking pop until the one before us hands over, or until it is time to ask again; then the
+ * same request once more, which confirms a hand-over, stays in the queue, or takes a lock that
  * expired. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "core/wait.h"
+#include "stores/redis/errors.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define LEAVE_MS       2000 /* what undoing an unanswered request may cost       */
 #define LEAVE_AGAIN_MS 500  /* the same if the undo is on its way already        */
-#define UNREACHABLE_MS 250  /* the pause before a waiting acquire tries again    */
-#define PLACE_MS       3000 /* how long the queue keeps a place: LEASE_MS of queue.lua */
+#define QUEUE_MS       3000 /* how long the queue keeps a silent waiter: LEASE_MS of queue.lua */
 #define BRIEFLY_MS     100  /* the pause before a moving slot is asked for again */
 
 struct attempt {
@@ -31,13 +31,13 @@ struct attempt {
     bool known;           /* the server may have us in its queue, or as the holder */
     bool undone;          /* what takes it back was sent, and may arrive           */
     struct rd_node *node; /* who said busy */
-    int64_t look_ms;      /* when to look again */
-    int64_t queued_ns;    /* when the request was sent that was answered with busy */
+    int64_t again_ns;     /* when to ask again, if nobody wakes us */
+    struct hf__wait_place queue;
 };
 
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err);
-static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err);
-static enum hf_status sleep_ms(struct attempt *a, int64_t ms, struct hf_error *err);
+static enum hf_status sleep_in_queue(struct attempt *a, int64_t until_ns, struct hf_error *err);
+static enum hf_status pause_until(struct attempt *a, int64_t until_ns, struct hf_error *err);
 static void leave(struct attempt *a);
 
 static bool waits(const struct attempt *a)
@@ -45,36 +45,24 @@ static bool waits(const struct attempt *a)
     return a->claim->wait_until_ns != 0;
 }
 
-static int64_t wait_left_ns(const struct attempt *a)
+static uint32_t dice_of(const struct attempt *a)
 {
-    int64_t now_ns = a->store->base.host->now_ns();
+    uint32_t dice;
 
-    return a->claim->wait_until_ns <= now_ns ? 0 : a->claim->wait_until_ns - now_ns;
-}
-
-/* Nothing was asked, and our place in the queue is still ours: it would be a pity to lose it over a
- * trouble that passes. Whatever lasts longer, or is of another kind, is told: the caller knows
- * whether there is time to begin anew. */
-static bool keeps_place(const struct attempt *a)
-{
-    return a->known && a->store->base.host->now_ns() - a->queued_ns < PLACE_MS * HF__NS_PER_MS;
+    a->store->base.host->random(&dice, sizeof dice);
+    return dice;
 }
 
 static enum hf_status prepare(struct attempt *a, struct rd_store *store,
                               const struct hf_claim *claim, struct hf_error *err)
 {
-    enum hf_status status = rd_claim_keys(store, claim->name, &a->keys, err);
-    char ttl[32];
-    char max_ttl[32];
+    enum hf_status status = rd_claim_keys(&store->setup.url, claim->name, &a->keys, err);
 
     if (status != HF_OK)
         return status;
-    if (claim->ttl_ms > store->url.max_ttl_ms)
-        return hf__fail(
-            err, HF_INVALID,
-            "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
-            claim->name, store->url.shown, hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
-            hf__format_duration(max_ttl, sizeof max_ttl, store->url.max_ttl_ms));
+    status = rd_check_ttl(&store->setup.url, claim, err);
+    if (status != HF_OK)
+        return status;
     a->store = store;
     a->claim = claim;
     a->request = (struct rd_request){0};
@@ -84,11 +72,26 @@ static enum hf_status prepare(struct attempt *a, struct rd_store *store,
     a->known = false;
     a->undone = false;
     a->node = NULL;
-    a->look_ms = 0;
-    a->queued_ns = 0;
+    a->again_ns = 0;
+    hf__wait_place_init(&a->queue, claim->wait_until_ns);
     a->slot = rd_route_slot(store, &a->keys);
     a->budget_ns = claim->deadline_ns - store->base.host->now_ns();
     return HF_OK;
+}
+
+/* Whether to ask again after that answer, once it is time; else *status is the last word. */
+static bool waits_on(struct attempt *a, enum hf_status *status, struct hf_error *err)
+{
+    struct hf__wait_answer answer = {
+        .status = *status, .retry_after_ms = err->retry_after_ms, .look_ns = a->again_ns};
+    struct hf__wait_step step =
+        hf__wait_queued(&a->queue, &answer, a->store->base.host->now_ns(), dice_of(a));
+
+    if (step.next == HF__WAIT_RETURN)
+        return false;
+    *status = step.next == HF__WAIT_SLEEP ? sleep_in_queue(a, step.until_ns, err)
+                                          : pause_until(a, step.until_ns, err);
+    return *status == HF_OK;
 }
 
 enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *claim,
@@ -105,26 +108,18 @@ enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *cla
         return status;
     do {
         status = try_once(&a, grant, err);
-        if (wait_left_ns(&a) == 0)
-            break;
-        if (status == HF_BUSY)
-            status = sleep_in_queue(&a, err);
-        else if (status == HF_UNREACHABLE && keeps_place(&a))
-            status = sleep_ms(&a, UNREACHABLE_MS, err);
-        else
-            break;
-    } while (status == HF_OK);
+    } while (status != HF_OK && waits_on(&a, &status, err));
     if (status != HF_OK && a.known)
         leave(&a);
     rd_request_release(&a.request);
     return status == HF_OK ? hf__ok(err) : status;
 }
 
-static struct rd_patience request_patience(const struct attempt *a)
+static struct hf__patience request_patience(const struct attempt *a)
 {
-    return (struct rd_patience){.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
-                                                            a->budget_ns > 0 ? a->budget_ns : 0),
-                                .cancel_fd = waits(a) ? a->claim->cancel_fd : -1};
+    return (struct hf__patience){.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
+                                                             a->budget_ns > 0 ? a->budget_ns : 0),
+                                 .cancel_fd = waits(a) ? a->claim->cancel_fd : -1};
 }
 
 static void build(struct attempt *a)
@@ -164,36 +159,33 @@ static void build_leave(void *data, struct rd_request *request)
     rd_request_word(request, a->met.id);
 }
 
-/* {'busy', look again in ms, pttl, token, label, kind}: who holds it. */
+/* {'busy', ask again in ms, pttl, token, label, kind}: who holds it. */
 static enum hf_status busy(struct attempt *a, const struct rd_answer *answer, struct hf_error *err)
 {
     const struct rd_reply *reply = answer->reply;
     const char *kind = rd_reply_text(rd_reply_at(reply, 5));
     int64_t left_ms = rd_reply_number(rd_reply_at(reply, 2), -1);
     const char *name = a->claim->name;
-    const char *shown = a->store->url.shown;
+    const char *shown = a->store->setup.url.parts.shown;
     char label[HF_LABEL_MAX + 1];
-    char left[32] = "an unknown time";
+    char left[32] = "unknown time";
 
     hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 4)));
     a->node = answer->node;
-    a->queued_ns = answer->sent_at_ns;
-    a->look_ms = rd_reply_number(rd_reply_at(reply, 1), 1000);
+    a->queue.ours_until_ns = hf__time_add(answer->sent_at_ns, QUEUE_MS * HF__NS_PER_MS);
+    a->again_ns = hf__time_add(a->store->base.host->now_ns(),
+                               rd_reply_number(rd_reply_at(reply, 1), 1000) * HF__NS_PER_MS);
     if (left_ms >= 0)
         (void)hf__format_duration(left, sizeof left, left_ms);
     if (strcmp(kind, "ours") == 0)
-        return hf__fail(err, HF_BUSY,
-                        "lock \"%.60s\" in store %.60s is held by %.60s (token %s), for %s yet",
-                        name, shown, label, rd_reply_text(rd_reply_at(reply, 3)), left);
+        return hf__fail_lock(err, HF_BUSY, name, shown,
+                             " is held by %.60s (token %s), for another %s", label,
+                             rd_reply_text(rd_reply_at(reply, 3)), left);
     if (strcmp(kind, "waiter") == 0)
-        return hf__fail(err, HF_BUSY,
-                        "lock \"%.60s\" in store %.80s is just being handed to the next in line",
-                        name, shown);
-    return hf__fail(
-        err, HF_BUSY,
-        "lock \"%.60s\" in store %.80s is held by a client that is not holdfast, for %s "
-        "yet",
-        name, shown, left);
+        return hf__fail_lock(err, HF_BUSY, name, shown,
+                             " is just being handed to the next in the queue");
+    return hf__fail_lock(err, HF_BUSY, name, shown,
+                         " is held by a client that is not holdfast, for another %s", left);
 }
 
 static enum hf_status granted(struct attempt *a, const struct rd_answer *answer,
@@ -202,7 +194,7 @@ static enum hf_status granted(struct attempt *a, const struct rd_answer *answer,
     uint64_t token;
 
     if (!hf__parse_u64(answer->reply->text, &token) || token == 0 || token > INT64_MAX)
-        return rd_nonsense(a->store, a->claim->name, err);
+        return rd_nonsense(&a->store->setup.url, a->claim->name, err);
     grant->token = token;
     grant->sent_at_ns = answer->sent_at_ns;
     rd_vouch(a->store, a->claim->owner, token);
@@ -221,7 +213,7 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
         return busy(a, answer, err);
     }
     if (rd_reply_is(answer->reply, "new")) {
-        rd_guard_forget(answer->node, a->met.id);
+        rd_incarnation_forget(answer->node, a->met.id);
         a->meet = answer->node;
         return HF_OK;
     }
@@ -231,34 +223,36 @@ static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
         return HF_OK;
     }
     if (rd_reply_is(answer->reply, "corrupt"))
-        return rd_corrupt(a->store, a->claim->name, &a->keys, answer->reply, err);
-    return rd_nonsense(a->store, a->claim->name, err);
+        return rd_corrupt(&a->store->setup.url, a->claim->name, &a->keys, answer->reply, err);
+    return rd_nonsense(&a->store->setup.url, a->claim->name, err);
 }
 
 static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)
 {
-    return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
-                    a->claim->name, a->store->url.shown);
+    return hf__fail_lock(err, HF_CANCELLED, a->claim->name, a->store->setup.url.parts.shown,
+                         ": cancelled while waiting");
 }
 
 /* HF_OK: there is time for another try. */
-static enum hf_status pause_briefly(struct attempt *a, const struct rd_patience *patience,
+static enum hf_status pause_briefly(struct attempt *a, const struct hf__patience *patience,
                                     struct hf_error *err)
 {
-    struct rd_patience pause = *patience;
+    int64_t until_ns = a->store->base.host->now_ns() + BRIEFLY_MS * HF__NS_PER_MS;
 
-    pause.deadline_ns = a->store->base.host->now_ns() + BRIEFLY_MS * HF__NS_PER_MS;
-    if (rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED)
-        return cancelled(a, err);
-    if (pause.deadline_ns < patience->deadline_ns)
+    switch (hf__patience_pause(patience, until_ns)) {
+    case HF__WAITED_READY:
         return HF_OK;
-    return hf__fail(err, HF_UNREACHABLE,
-                    "lock \"%.60s\" in store %.80s: its slot is on the move between two servers",
-                    a->claim->name, a->store->url.shown);
+    case HF__WAITED_CANCELLED:
+        return cancelled(a, err);
+    case HF__WAITED_TIMEOUT:
+        break;
+    }
+    return hf__fail_lock(err, HF_UNREACHABLE, a->claim->name, a->store->setup.url.parts.shown,
+                         ": its slot is on the move between two servers");
 }
 
 /* Finds the server, and learns of it what the request has to say. */
-static enum hf_status meet(struct attempt *a, const struct rd_patience *patience,
+static enum hf_status meet(struct attempt *a, const struct hf__patience *patience,
                            struct hf_error *err)
 {
     enum hf_status status = HF_OK;
@@ -271,8 +265,8 @@ static enum hf_status meet(struct attempt *a, const struct rd_patience *patience
             status = rd_route(a->store, a->slot, patience, &node, err);
         if (status != HF_OK)
             return status;
-        status = a->unmet ? rd_guard_meet(node, (int)a->slot, patience, &a->met, err)
-                          : rd_guard_pass(node, patience, &a->met, err);
+        status = a->unmet ? rd_incarnation_meet(node, (int)a->slot, patience, &a->met, err)
+                          : rd_incarnation_pass(node, patience, &a->met, err);
         if (status != HF_UNREACHABLE)
             break;
         rd_route_forget(a->store, node);
@@ -288,7 +282,7 @@ static enum hf_status meet(struct attempt *a, const struct rd_patience *patience
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
     enum { TRIES_MAX = 50, QUICK_MAX = 4 };
-    struct rd_patience patience = request_patience(a);
+    struct hf__patience patience = request_patience(a);
 
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         struct rd_call call = {.lock = a->claim->name,
@@ -317,26 +311,26 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
         if (tries >= QUICK_MAX && (status = pause_briefly(a, &patience, err)) != HF_OK)
             return status;
     }
-    return hf__fail(err, HF_UNREACHABLE, "store %.150s: the server changes faster than we can ask",
-                    a->store->url.shown);
+    return hf__fail_lock(err, HF_UNREACHABLE, NULL, a->store->setup.url.parts.shown,
+                         ": the server changes faster than we can ask");
 }
 
-static enum hf_status sleep_ms(struct attempt *a, int64_t ms, struct hf_error *err)
+static enum hf_status pause_until(struct attempt *a, int64_t until_ns, struct hf_error *err)
 {
-    int64_t until_ns = a->store->base.host->now_ns() + ms * HF__NS_PER_MS;
-    struct rd_patience pause = {.cancel_fd = a->claim->cancel_fd};
+    struct hf__patience patience = {.deadline_ns = a->claim->wait_until_ns,
+                                    .cancel_fd = a->claim->cancel_fd};
 
-    pause.deadline_ns = until_ns < a->claim->wait_until_ns ? until_ns : a->claim->wait_until_ns;
-    return rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED ? cancelled(a, err) : HF_OK;
+    return hf__patience_pause(&patience, until_ns) == HF__WAITED_CANCELLED ? cancelled(a, err)
+                                                                           : HF_OK;
 }
 
-/* Sleeps until somebody hands over, it is time to look, or the wait is over. */
-static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
+/* Sleeps until somebody hands over, or until it is time to ask again. */
+static enum hf_status sleep_in_queue(struct attempt *a, int64_t until_ns, struct hf_error *err)
 {
-    int64_t left_ns = wait_left_ns(a);
-    int64_t sleep_for_ms = a->look_ms > 0 ? a->look_ms : 1;
+    int64_t left_ns = until_ns - a->store->base.host->now_ns();
+    int64_t sleep_for_ms = left_ns > 0 ? left_ns / HF__NS_PER_MS + 1 : 1;
     struct rd_request request = {0};
-    struct rd_patience patience = request_patience(a);
+    struct hf__patience patience = request_patience(a);
     struct rd_reply *reply = NULL;
     struct rd_conn *conn;
     char wake[RD_SIDE_MAX];
@@ -344,13 +338,11 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
     enum hf_status status;
 
     rd_keys_wake(wake, &a->keys, a->claim->owner);
-    if (left_ns / HF__NS_PER_MS < sleep_for_ms)
-        sleep_for_ms = left_ns / HF__NS_PER_MS + 1;
     patience.deadline_ns = hf__time_add(patience.deadline_ns, sleep_for_ms * HF__NS_PER_MS);
     (void)snprintf(seconds, sizeof seconds, "%lld.%03lld", (long long)(sleep_for_ms / 1000),
                    (long long)(sleep_for_ms % 1000));
     rd_request_command(&request, (const char *const[]){"BLPOP", wake, seconds, NULL});
-    status = rd_node_take(a->node, false, &patience, &conn, err);
+    status = rd_pool_take(&a->node->pool, false, &patience, &conn, err);
     if (status == HF_OK) {
         conn->asleep++; /* this answer takes its time */
         status = rd_conn_send(conn, &request, &patience);
@@ -358,16 +350,18 @@ static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
             status = rd_conn_receive(conn, &patience, &reply);
         if (status == HF_OK && reply->type == RD_REPLY_ARRAY)
             a->store->base.host->log("redis: woken for lock \"%s\"", a->claim->name);
-        rd_node_give(a->node, conn);
+        rd_pool_give(&a->node->pool, conn);
     }
     rd_request_release(&request);
     if (status == HF_CANCELLED)
         status = cancelled(a, err);
     else if (status == HF_OK && reply->type == RD_REPLY_ERROR &&
              rd_verdict(reply->text) == RD_NOPERM)
-        status = rd_verdict_fail(reply->text, a->claim->name, a->store->url.shown, err);
+        status = rd_verdict_fail(reply->text, a->claim->name, a->store->setup.url.parts.shown, err);
     else if (status != HF_OK || reply->type == RD_REPLY_ERROR)
-        status = sleep_ms(a, UNREACHABLE_MS, err);
+        status = pause_until(
+            a, hf__backoff_failed(&a->queue.backoff, a->store->base.host->now_ns(), dice_of(a)),
+            err);
     rd_reply_free(reply);
     return status;
 }
@@ -383,11 +377,10 @@ static void leave(struct attempt *a)
                            .urgent = true,
                            .patience = request_patience(a),
                            .request = &a->request};
-    int64_t limit_ns = a->store->base.host->now_ns() + limit_ms * HF__NS_PER_MS;
     struct rd_answer answer;
 
-    if (limit_ns < call.patience.deadline_ns)
-        call.patience.deadline_ns = limit_ns;
+    call.patience = hf__patience_until(&call.patience,
+                                       a->store->base.host->now_ns() + limit_ms * HF__NS_PER_MS);
     call.patience.cancel_fd = -1;
     rd_request_clear(&a->request);
     build_leave(a, &a->request);

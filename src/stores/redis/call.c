@@ -1,7 +1,7 @@
 /* call.c - one request and its answer, wherever the key may live. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,14 +24,14 @@ enum next { NEXT_DONE, NEXT_AGAIN, NEXT_FAIL };
 
 /* Loads all scripts at once; what one of them was refused with takes the place of *reply. */
 static bool load_scripts(struct rd_node *node, struct rd_conn *conn,
-                         const struct rd_patience *patience, struct rd_reply **reply)
+                         const struct hf__patience *patience, struct rd_reply **reply)
 {
     struct rd_request request = {0};
     enum hf_status status;
     bool loaded = true;
 
-    node->host->log("redis: loading the scripts into %s:%u", node->address.host,
-                    node->address.port);
+    node->pool.setup->host->log("redis: loading the scripts into %s:%u", node->pool.address.host,
+                                node->pool.address.port);
     rd_script_load_all(&request);
     status = rd_conn_send(conn, &request, patience);
     rd_request_release(&request);
@@ -56,8 +56,8 @@ static bool load_scripts(struct rd_node *node, struct rd_conn *conn,
  * the same way, where it cannot overtake; then an orderly end, so that the server reads both. */
 static bool send_undo(const struct rd_call *call, struct rd_conn *conn)
 {
-    struct rd_patience soon = {.deadline_ns = hf__now_ns() + UNDO_SEND_MS * HF__NS_PER_MS,
-                               .cancel_fd = -1};
+    struct hf__patience soon = {.deadline_ns = hf__now_ns() + UNDO_SEND_MS * HF__NS_PER_MS,
+                                .cancel_fd = -1};
     struct rd_request request = {0};
     bool sent;
 
@@ -72,11 +72,22 @@ static bool send_undo(const struct rd_call *call, struct rd_conn *conn)
     return sent;
 }
 
-/* Sends on a connection that is ready and waits for the answer. */
-static enum hf_status exchange(const struct rd_call *call, struct rd_node *node,
-                               struct rd_conn *conn, bool asking, struct rd_answer *out,
-                               bool *undone, struct hf_error *err)
+/* A call under way. */
+struct trip {
+    struct rd_store *store;
+    const struct rd_call *call;
+    struct rd_node *detour; /* whom to ask just once, instead of who has the slot; NULL: nobody */
+    struct rd_answer *out;
+    bool undone;
+};
+
+/* Sends on a connection that is ready and waits for the answer. asking: the server has the slot
+ * this once only. */
+static enum hf_status exchange(struct trip *trip, struct rd_node *node, struct rd_conn *conn,
+                               bool asking, struct hf_error *err)
 {
+    const struct rd_call *call = trip->call;
+    struct rd_answer *out = trip->out;
     struct rd_request ask = {0};
     struct rd_reply *accepted = NULL;
     enum hf_status status = HF_OK;
@@ -86,12 +97,12 @@ static enum hf_status exchange(const struct rd_call *call, struct rd_node *node,
         status = rd_conn_send(conn, &ask, &call->patience);
         rd_request_release(&ask);
     }
-    out->sent_at_ns = node->host->now_ns();
+    out->sent_at_ns = node->pool.setup->host->now_ns();
     out->node = node;
     if (status == HF_OK)
         status = rd_conn_send(conn, call->request, &call->patience);
     if (status != HF_OK) {
-        (void)rd_node_fail(node, status, conn->why, err);
+        (void)rd_pool_fail(&node->pool, status, conn->why, err);
         return status;
     }
     if (asking)
@@ -102,15 +113,10 @@ static enum hf_status exchange(const struct rd_call *call, struct rd_node *node,
         status = rd_conn_receive(conn, &call->patience, &out->second);
     rd_reply_free(accepted);
     if (status != HF_OK) {
-        bool sent = send_undo(call, conn);
-
+        trip->undone = send_undo(call, conn);
         rd_answer_release(out);
-        if (undone != NULL)
-            *undone = sent;
-        return hf__fail(err, status,
-                        "lock \"%.60s\" in store %.80s: no answer: %s; it may have "
-                        "taken effect",
-                        call->lock, node->url->shown, conn->why);
+        return hf__fail_lock(err, status, call->lock, node->pool.setup->url.parts.shown,
+                             ": no answer: %s; it may have taken effect", conn->why);
     }
     return HF_OK;
 }
@@ -118,36 +124,36 @@ static enum hf_status exchange(const struct rd_call *call, struct rd_node *node,
 static enum next pause_and_retry(const struct rd_call *call)
 {
     int64_t end_ns = hf__now_ns() + PAUSE_MS * HF__NS_PER_MS;
-    struct rd_patience pause = {.deadline_ns = end_ns, .cancel_fd = call->patience.cancel_fd};
 
-    if (end_ns >= call->patience.deadline_ns || rd_wait(-1, 0, &pause) == RD_WAIT_CANCELLED)
+    if (end_ns >= call->patience.deadline_ns)
         return NEXT_FAIL;
-    return NEXT_AGAIN;
+    return hf__patience_pause(&call->patience, end_ns) == HF__WAITED_READY ? NEXT_AGAIN : NEXT_FAIL;
 }
 
 /* The server to ask instead, after MOVED or ASK. */
 static struct rd_node *redirected(struct rd_store *store, const char *error,
                                   const struct rd_node *from, bool moved)
 {
-    struct rd_address address;
+    struct hf__address address;
     struct rd_node *node;
     unsigned slot;
 
     if (!rd_verdict_address(error, &address, &slot))
         return NULL;
     if (address.host[0] == '\0')
-        memcpy(address.host, from->address.host, sizeof address.host);
+        memcpy(address.host, from->pool.address.host, sizeof address.host);
     node = rd_route_node(store, &address);
     if (node != NULL && moved)
         rd_route_moved(store, slot, node);
     return node;
 }
 
-/* What an answer means for the call: that it is over, or that it may be sent again. *detour is the
- * server to ask just once. */
-static enum next judge(struct rd_store *store, const struct rd_call *call, struct rd_conn *conn,
-                       struct rd_answer *answer, struct rd_node **detour)
+/* What an answer means for the call: that it is over, or that it may be sent again. */
+static enum next judge(struct trip *trip, struct rd_conn *conn)
 {
+    struct rd_store *store = trip->store;
+    const struct rd_call *call = trip->call;
+    struct rd_answer *answer = trip->out;
     const char *error = answer->reply->text;
 
     /* A script on a replica says so itself, before it would hit the read-only wall. */
@@ -162,8 +168,8 @@ static enum next judge(struct rd_store *store, const struct rd_call *call, struc
     case RD_MOVED:
         return redirected(store, error, answer->node, true) != NULL ? NEXT_AGAIN : NEXT_FAIL;
     case RD_ASK:
-        *detour = redirected(store, error, answer->node, false);
-        return *detour != NULL ? NEXT_AGAIN : NEXT_FAIL;
+        trip->detour = redirected(store, error, answer->node, false);
+        return trip->detour != NULL ? NEXT_AGAIN : NEXT_FAIL;
     case RD_TRYAGAIN:
     case RD_LOADING:
         return pause_and_retry(call);
@@ -187,52 +193,53 @@ static enum next judge(struct rd_store *store, const struct rd_call *call, struc
 }
 
 /* One try at one server. */
-static enum next attempt(struct rd_store *store, const struct rd_call *call,
-                         struct rd_node **detour, struct rd_answer *out, bool *undone,
-                         enum hf_status *status, struct hf_error *err)
+static enum next try_once(struct trip *trip, enum hf_status *status, struct hf_error *err)
 {
-    struct rd_node *node = *detour;
+    struct rd_store *store = trip->store;
+    const struct rd_call *call = trip->call;
+    struct rd_node *node = trip->detour;
     bool asking = node != NULL;
     struct rd_conn *conn;
     enum next next;
 
-    *detour = NULL;
+    trip->detour = NULL;
     if (!asking && (*status = rd_route(store, call->slot, &call->patience, &node, err)) != HF_OK)
         return NEXT_DONE;
-    *status = rd_node_take(node, call->urgent, &call->patience, &conn, err);
+    *status = rd_pool_take(&node->pool, call->urgent, &call->patience, &conn, err);
     if (*status != HF_OK) {
         rd_route_forget(store, node);
         return *status == HF_UNREACHABLE && rd_route_moves(store) ? pause_and_retry(call)
                                                                   : NEXT_DONE;
     }
-    *status = exchange(call, node, conn, asking, out, undone, err);
+    *status = exchange(trip, node, conn, asking, err);
     if (*status != HF_OK) {
         rd_route_forget(store, node);
-        rd_node_give(node, conn);
+        rd_pool_give(&node->pool, conn);
         return NEXT_DONE;
     }
-    next = judge(store, call, conn, out, detour);
+    next = judge(trip, conn);
     if (next != NEXT_DONE) {
-        const char *error = out->reply->type == RD_REPLY_ERROR ? out->reply->text : "READONLY";
+        const struct rd_reply *reply = trip->out->reply;
+        const char *error = reply->type == RD_REPLY_ERROR ? reply->text : "READONLY";
 
-        *status = rd_verdict_fail(error, call->lock, store->url.shown, err);
-        rd_answer_release(out);
+        *status = rd_verdict_fail(error, call->lock, store->setup.url.parts.shown, err);
+        rd_answer_release(trip->out);
     }
-    rd_node_give(node, conn);
+    rd_pool_give(&node->pool, conn);
     return next;
 }
 
 enum hf_status rd_call(struct rd_store *store, const struct rd_call *call, struct rd_answer *out,
                        bool *undone, struct hf_error *err)
 {
-    struct rd_node *detour = NULL;
+    struct trip trip = {.store = store, .call = call, .out = out};
     enum hf_status status = HF_UNREACHABLE;
 
     *out = (struct rd_answer){0};
-    if (undone != NULL)
-        *undone = false;
     for (int tries = 0; tries < TRIES_MAX; tries++)
-        if (attempt(store, call, &detour, out, undone, &status, err) != NEXT_AGAIN)
+        if (try_once(&trip, &status, err) != NEXT_AGAIN)
             break;
+    if (undone != NULL)
+        *undone = trip.undone;
     return status;
 }

@@ -68,12 +68,12 @@ static enum hf_status refused(const struct rd_store *store, const char *key,
         uint64_t seconds = 0;
 
         if (!hf__parse_u64(token, &mark->token))
-            return rd_nonsense(store, key, err);
+            return rd_nonsense(&store->setup.url, key, err);
         if (hf__parse_u64(at, &seconds) && seconds < INT64_MAX / 1000000)
             mark->admitted_us = (int64_t)seconds * 1000000;
         return HF_STALE;
     }
-    return rd_reply_is(reply, "FOREIGN") ? HF_INVALID : rd_nonsense(store, key, err);
+    return rd_reply_is(reply, "FOREIGN") ? HF_INVALID : rd_nonsense(&store->setup.url, key, err);
 }
 
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
@@ -92,7 +92,7 @@ enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_reques
     /* The key is the caller's own: the prefix is for locks. */
     if (!rd_keys_make(&keys, "", request->key, &why))
         return hf__fail(err, HF_INVALID, "key \"%.60s\" in store %.80s: %s", request->key,
-                        store->url.shown, why);
+                        store->setup.url.parts.shown, why);
     call.slot = rd_route_slot(store, &keys);
     build(&words, request, &keys);
     status = rd_call(store, &call, &answer, NULL, err);

@@ -19,7 +19,7 @@ static struct rd_call urgent_call(struct rd_store *store, const struct hf_claim 
 static struct rd_node *likely_node(struct rd_store *store, const struct rd_keys *keys,
                                    const struct hf_claim *claim)
 {
-    struct rd_patience patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
+    struct hf__patience patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
     struct rd_node *node;
 
     return rd_route(store, rd_route_slot(store, keys), &patience, &node, NULL) == HF_OK ? node
@@ -50,7 +50,7 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
         rd_vouch(store, claim->owner, claim->token);
         status = hf__ok(err);
     } else {
-        status = rd_lost(store, claim->name, answer.reply, grant, err);
+        status = rd_lost(&store->setup.url, claim->name, answer.reply, grant, err);
     }
     rd_answer_release(&answer);
     return status;
@@ -59,7 +59,7 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
 /* Whether this may be done without a script, which would compare the token as well. */
 static bool plainly(struct rd_store *store, struct rd_node *node, const struct hf_claim *claim)
 {
-    return rd_guard_skills(node).set_ifeq && !claim->detached && rd_vouched(store, claim);
+    return rd_incarnation_skills(node).set_ifeq && !claim->detached && rd_vouched(store, claim);
 }
 
 /* "SET key owner IFEQ owner PX ttl" */
@@ -117,15 +117,15 @@ enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim
     struct rd_call call;
     struct rd_keys keys;
     struct rd_node *node;
-    enum hf_status status = rd_claim_keys(store, claim->name, &keys, err);
+    enum hf_status status = rd_claim_keys(&store->setup.url, claim->name, &keys, err);
 
     if (status != HF_OK)
         return status;
     if (claim->ttl_ms == 0)
         return look(store, claim, &keys, grant, err);
-    if (claim->ttl_ms > store->url.max_ttl_ms)
-        return hf__fail(err, HF_INVALID, "lock \"%.60s\" in store %.80s: a ttl above max_ttl",
-                        claim->name, store->url.shown);
+    status = rd_check_ttl(&store->setup.url, claim, err);
+    if (status != HF_OK)
+        return status;
     node = likely_node(store, &keys, claim);
     if (node != NULL && plainly(store, node, claim) &&
         renew_plainly(store, claim, &keys, grant, &status, err))
@@ -140,104 +140,128 @@ enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim
     grant->sent_at_ns = answer.sent_at_ns;
     status = rd_reply_number(answer.reply, 0) == 1
                  ? hf__ok(err)
-                 : rd_lost(store, claim->name, answer.reply, grant, err);
+                 : rd_lost(&store->setup.url, claim->name, answer.reply, grant, err);
     rd_answer_release(&answer);
     return status;
 }
 
-/* The pipeline for the claims of one server: those with node_of[i] == node. */
-static void build_renewals(struct rd_store *store, struct rd_node *node,
-                           const struct hf_claim *claims, const struct rd_keys *keys,
-                           struct rd_node *const *node_of, size_t count, struct rd_request *request)
+/* Renewals of many holds at once, each with its keys and the server that has them; NULL: none, or
+ * it has been asked. */
+struct renewals {
+    struct rd_store *store;
+    const struct hf_claim *claims;
+    struct hf_grant *grants;
+    enum hf_status *results;
+    size_t count;
+    struct rd_keys *keys;
+    struct rd_node **node_of;
+    struct hf_error *err;
+};
+
+/* The pipeline for one server. */
+static void build_renewals(const struct renewals *r, struct rd_node *node,
+                           struct rd_request *request)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (node_of[i] != node)
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->node_of[i] != node)
             continue;
-        if (plainly(store, node, &claims[i]))
-            plain_renewal(request, &claims[i], &keys[i]);
+        if (plainly(r->store, node, &r->claims[i]))
+            plain_renewal(request, &r->claims[i], &r->keys[i]);
         else
-            scripted_renewal(request, &claims[i], &keys[i]);
+            scripted_renewal(request, &r->claims[i], &r->keys[i]);
     }
 }
 
 /* One reply of the pipeline. An error or a surprise is sorted out by a renewal of its own: an
  * answer came, so this one did not extend anything. */
-static enum hf_status take_renewal(struct hf_store_base *base, const struct hf_claim *claim,
-                                   const struct rd_reply *reply, struct hf_grant *grant,
-                                   struct hf_error *err)
+static enum hf_status take_renewal(const struct renewals *r, size_t i, const struct rd_reply *reply)
 {
     if (rd_reply_number(reply, 0) == 1 || rd_reply_is(reply, "OK"))
         return HF_OK;
     if (rd_reply_is(reply, "lost"))
-        return rd_lost((struct rd_store *)base, claim->name, reply, grant, err);
-    return rd_renew(base, claim, grant, err);
+        return rd_lost(&r->store->setup.url, r->claims[i].name, reply, &r->grants[i], r->err);
+    return rd_renew(&r->store->base, &r->claims[i], &r->grants[i], r->err);
+}
+
+/* The patience of the one who has least. */
+static struct hf__patience least_patience(const struct renewals *r)
+{
+    struct hf__patience least = {.deadline_ns = HF_NEVER, .cancel_fd = -1};
+
+    for (size_t i = 0; i < r->count; i++)
+        least = hf__patience_until(&least, r->claims[i].deadline_ns);
+    return least;
 }
 
 /* Sends what one server has to renew and takes the answers. */
-static void renew_at(struct hf_store_base *base, struct rd_node *node,
-                     const struct hf_claim *claims, const struct rd_keys *keys,
-                     struct rd_node **node_of, struct hf_grant *grants, enum hf_status *results,
-                     size_t count, struct hf_error *err)
+static void renew_at(struct renewals *r, struct rd_node *node)
 {
-    struct rd_patience patience = {.deadline_ns = claims[0].deadline_ns, .cancel_fd = -1};
+    struct hf__patience patience = least_patience(r);
     struct rd_request request = {0};
     struct rd_conn *conn = NULL;
     int64_t sent_at_ns;
     enum hf_status status;
 
-    for (size_t i = 1; i < count; i++)
-        if (claims[i].deadline_ns < patience.deadline_ns)
-            patience.deadline_ns = claims[i].deadline_ns;
-    build_renewals((struct rd_store *)base, node, claims, keys, node_of, count, &request);
-    status = rd_node_take(node, true, &patience, &conn, err);
-    sent_at_ns = base->host->now_ns();
+    build_renewals(r, node, &request);
+    status = rd_pool_take(&node->pool, true, &patience, &conn, r->err);
+    sent_at_ns = r->store->base.host->now_ns();
     if (status == HF_OK && (status = rd_conn_send(conn, &request, &patience)) != HF_OK)
-        (void)rd_node_fail(node, status, conn->why, err);
-    for (size_t i = 0; i < count; i++) {
+        (void)rd_pool_fail(&node->pool, status, conn->why, r->err);
+    for (size_t i = 0; i < r->count; i++) {
         struct rd_reply *reply = NULL;
 
-        if (node_of[i] != node)
+        if (r->node_of[i] != node)
             continue;
         if (status == HF_OK && (status = rd_conn_receive(conn, &patience, &reply)) != HF_OK)
-            (void)rd_node_fail(node, status, conn->why, err);
-        grants[i].sent_at_ns = sent_at_ns;
-        results[i] =
-            status != HF_OK ? status : take_renewal(base, &claims[i], reply, &grants[i], err);
-        node_of[i] = NULL;
+            (void)rd_pool_fail(&node->pool, status, conn->why, r->err);
+        r->grants[i].sent_at_ns = sent_at_ns;
+        r->results[i] = status != HF_OK ? status : take_renewal(r, i, reply);
+        r->node_of[i] = NULL;
         rd_reply_free(reply);
     }
     if (status != HF_OK)
-        rd_route_forget((struct rd_store *)base, node);
-    rd_node_give(node, conn);
+        rd_route_forget(r->store, node);
+    rd_pool_give(&node->pool, conn);
     rd_request_release(&request);
+}
+
+/* Finds the keys of one claim, and the server that has them. */
+static enum hf_status find_node(struct renewals *r, size_t i)
+{
+    struct hf__patience patience = {.deadline_ns = r->claims[i].deadline_ns, .cancel_fd = -1};
+    enum hf_status status =
+        rd_claim_keys(&r->store->setup.url, r->claims[i].name, &r->keys[i], r->err);
+
+    if (status != HF_OK)
+        return status;
+    return rd_route(r->store, rd_route_slot(r->store, &r->keys[i]), &patience, &r->node_of[i],
+                    r->err);
 }
 
 enum hf_status rd_renew_many(struct hf_store_base *base, const struct hf_claim *claims,
                              struct hf_grant *grants, enum hf_status *results, size_t count,
                              struct hf_error *err)
 {
-    struct rd_store *store = (struct rd_store *)base;
-    struct rd_keys *keys = calloc(count + 1, sizeof *keys);
-    struct rd_node **node_of = calloc(count + 1, sizeof *node_of);
+    struct renewals r = {.store = (struct rd_store *)base,
+                         .claims = claims,
+                         .grants = grants,
+                         .results = results,
+                         .count = count,
+                         .keys = calloc(count + 1, sizeof *r.keys),
+                         .node_of = calloc(count + 1, sizeof *r.node_of),
+                         .err = err};
+    bool room = r.keys != NULL && r.node_of != NULL;
     enum hf_status status = HF_OK;
 
-    for (size_t i = 0; i < count; i++) {
-        struct rd_patience patience = {.deadline_ns = claims[i].deadline_ns, .cancel_fd = -1};
-
-        results[i] = keys == NULL || node_of == NULL
-                         ? hf__nomem(err)
-                         : rd_claim_keys(store, claims[i].name, &keys[i], err);
-        if (results[i] == HF_OK)
-            results[i] =
-                rd_route(store, rd_route_slot(store, &keys[i]), &patience, &node_of[i], err);
-    }
-    for (size_t i = 0; i < count && node_of != NULL; i++)
-        if (node_of[i] != NULL)
-            renew_at(base, node_of[i], claims, keys, node_of, grants, results, count, err);
+    for (size_t i = 0; i < count; i++)
+        results[i] = room ? find_node(&r, i) : hf__nomem(err);
+    for (size_t i = 0; i < count && room; i++)
+        if (r.node_of[i] != NULL)
+            renew_at(&r, r.node_of[i]);
     for (size_t i = 0; i < count && status == HF_OK; i++)
         status = results[i];
-    free(keys);
-    free(node_of);
+    free(r.keys);
+    free(r.node_of);
     return status == HF_OK ? hf__ok(err) : status;
 }
 
@@ -251,7 +275,7 @@ static void pass_on(struct rd_store *store, const struct hf_claim *claim,
     char id[RD_INCARNATION_LEN + 1];
     struct rd_answer answer;
 
-    rd_guard_known(node, id);
+    rd_incarnation_known(node, id);
     rd_script_begin(&request, RD_SCRIPT_LEAVE, keys, 2);
     rd_request_word(&request, claim->owner);
     rd_request_word(&request, id);
@@ -301,19 +325,19 @@ enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *cla
     struct rd_node *node;
     enum rd_delete kind;
     char id[RD_INCARNATION_LEN + 1] = "";
-    enum hf_status status = rd_claim_keys(store, claim->name, &keys, err);
+    enum hf_status status = rd_claim_keys(&store->setup.url, claim->name, &keys, err);
 
     if (status != HF_OK)
         return status;
     node = likely_node(store, &keys, claim);
-    kind = node != NULL ? rd_guard_skills(node).delete_kind : RD_DELETE_SCRIPT;
+    kind = node != NULL ? rd_incarnation_skills(node).delete_kind : RD_DELETE_SCRIPT;
     if (kind != RD_DELETE_SCRIPT && rd_vouched(store, claim) &&
         release_plainly(store, claim, &keys, kind, &status, err))
         return status == HF_OK ? hf__ok(err) : status;
 
     call = urgent_call(store, claim, &keys, &request);
     if (node != NULL)
-        rd_guard_known(node, id);
+        rd_incarnation_known(node, id);
     rd_script_begin(&request, RD_SCRIPT_RELEASE, &keys, 3);
     rd_request_word(&request, claim->owner);
     rd_request_number(&request, (int64_t)claim->token);
@@ -324,7 +348,7 @@ enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *cla
         return status;
     status = rd_reply_number(answer.reply, 0) == 1
                  ? hf__ok(err)
-                 : rd_lost(store, claim->name, answer.reply, NULL, err);
+                 : rd_lost(&store->setup.url, claim->name, answer.reply, NULL, err);
     rd_answer_release(&answer);
     return status;
 }

@@ -163,3 +163,13 @@ void rd_slot_tag(char out[RD_TAG_MAX], unsigned slot)
             return;
     }
 }
+
+enum hf_status rd_claim_keys(const struct rd_url *url, const char *name, struct rd_keys *out,
+                             struct hf_error *err)
+{
+    const char *why;
+
+    if (!rd_keys_make(out, url->prefix, name, &why))
+        return hf__fail_lock(err, HF_INVALID, name, url->parts.shown, ": %s", why);
+    return HF_OK;
+}

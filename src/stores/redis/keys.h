@@ -24,6 +24,9 @@ struct rd_keys {
 
 /* False if the name cannot be a lock here; *why says so as the end of a sentence. */
 bool rd_keys_make(struct rd_keys *out, const char *prefix, const char *name, const char **why);
+/* The keys of a lock in the store of that URL, or HF_INVALID with a text. */
+enum hf_status rd_claim_keys(const struct rd_url *url, const char *name, struct rd_keys *out,
+                             struct hf_error *err);
 /* The list on which a waiter sleeps. */
 void rd_keys_wake(char out[RD_SIDE_MAX], const struct rd_keys *keys, const char *owner);
 /* From a record or queue key back to the lock's name; false if it is neither, or of another

@@ -1,7 +1,7 @@
 /* list.c - what is held, by whom, for how long, and who waits. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 struct listing {
     struct rd_store *store;
     const struct hf_query *query;
-    struct rd_patience patience;
+    struct hf__patience patience;
     int64_t hurry_ns; /* from then on no more pauses */
     hf_list_fn *fn;
     void *data;
@@ -56,7 +56,7 @@ static enum hf_status list_one(struct listing *l, struct hf_error *err)
         .lock = l->query->name, .urgent = true, .patience = l->patience, .request = &request};
     struct rd_answer answer;
     struct rd_keys keys;
-    enum hf_status status = rd_claim_keys(l->store, l->query->name, &keys, err);
+    enum hf_status status = rd_claim_keys(&l->store->setup.url, l->query->name, &keys, err);
 
     if (status != HF_OK)
         return status;
@@ -72,7 +72,7 @@ static enum hf_status list_one(struct listing *l, struct hf_error *err)
 }
 
 enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD_CURSOR_MAX],
-                       const struct rd_patience *patience, struct rd_reply **reply,
+                       const struct hf__patience *patience, struct rd_reply **reply,
                        struct hf_error *err)
 {
     struct rd_request request = {0};
@@ -86,17 +86,17 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
     rd_request_word(&request, pattern);
     rd_request_word(&request, "COUNT");
     rd_request_number(&request, PAGE);
-    status = rd_node_ask(node, &request, 1, patience, reply, err);
+    status = rd_pool_ask(&node->pool, &request, 1, patience, reply, err);
     rd_request_release(&request);
     if (status != HF_OK)
         return status;
     next = rd_reply_text(rd_reply_at(*reply, 0));
     if ((*reply)->type == RD_REPLY_ERROR)
-        status = rd_verdict_fail((*reply)->text, NULL, node->url->shown, err);
+        status = rd_verdict_fail((*reply)->text, NULL, node->pool.setup->url.parts.shown, err);
     else if (rd_reply_at(*reply, 1)->type != RD_REPLY_ARRAY || next[0] == '\0' ||
              next[strspn(next, "0123456789")] != '\0' || strlen(next) >= RD_CURSOR_MAX)
-        status =
-            rd_node_fail(node, HF_CORRUPT, "its answer to SCAN makes no sense; is it Redis?", err);
+        status = rd_pool_fail(&node->pool, HF_CORRUPT,
+                              "its answer to SCAN makes no sense; is it Redis?", err);
     if (status != HF_OK) {
         rd_reply_free(*reply);
         return status;
@@ -110,10 +110,9 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
 static void leave_room(const struct listing *l, int64_t step_ns)
 {
     int64_t now_ns = l->store->base.host->now_ns();
-    struct rd_patience pause = {.deadline_ns = now_ns + step_ns, .cancel_fd = -1};
 
-    if (pause.deadline_ns < l->hurry_ns)
-        (void)rd_wait(-1, 0, &pause);
+    if (now_ns + step_ns < l->hurry_ns)
+        (void)hf__patience_pause(&l->patience, now_ns + step_ns);
 }
 
 static enum hf_status list_node(struct listing *l, struct rd_node *node, struct hf_error *err)
@@ -123,7 +122,7 @@ static enum hf_status list_node(struct listing *l, struct rd_node *node, struct 
     char cursor[RD_CURSOR_MAX] = "0";
     enum hf_status status;
 
-    rd_keys_pattern(pattern, sizeof pattern, l->store->url.prefix, l->query->name);
+    rd_keys_pattern(pattern, sizeof pattern, l->store->setup.url.prefix, l->query->name);
     do {
         struct rd_reply *reply;
         int64_t start_ns = host->now_ns();
@@ -216,10 +215,10 @@ static size_t pick(struct listing *l, const struct rd_reply *keys, struct rd_req
         const char *why;
         bool is_record;
 
-        if (!rd_keys_name(name, l->store->url.prefix, rd_reply_text(rd_reply_at(keys, i)),
+        if (!rd_keys_name(name, l->store->setup.url.prefix, rd_reply_text(rd_reply_at(keys, i)),
                           &is_record) ||
             strncmp(name, start, strlen(start)) != 0 ||
-            !rd_keys_make(&lock, l->store->url.prefix, name, &why) || !is_new(l, name))
+            !rd_keys_make(&lock, l->store->setup.url.prefix, name, &why) || !is_new(l, name))
             continue;
         rd_script_begin(request, RD_SCRIPT_LIST, &lock, 0);
         count++;
@@ -229,18 +228,19 @@ static size_t pick(struct listing *l, const struct rd_reply *keys, struct rd_req
 
 /* Asks about count locks at once; a second time if the server has forgotten the script. */
 static enum hf_status ask_page(struct rd_node *node, const struct rd_request *request, size_t count,
-                               const struct rd_patience *patience, struct rd_reply **replies,
+                               const struct hf__patience *patience, struct rd_reply **replies,
                                struct hf_error *err)
 {
-    enum hf_status status = rd_node_ask(node, request, count, patience, replies, err);
+    enum hf_status status = rd_pool_ask(&node->pool, request, count, patience, replies, err);
     const struct rd_reply *last = status == HF_OK ? replies[count - 1] : NULL;
 
     if (last == NULL || last->type != RD_REPLY_ERROR || rd_verdict(last->text) != RD_NOSCRIPT)
         return status;
     for (size_t i = 0; i < count; i++)
         rd_reply_free(replies[i]);
-    status = rd_guard_load(node, patience, err);
-    return status == HF_OK ? rd_node_ask(node, request, count, patience, replies, err) : status;
+    status = rd_node_load(node, patience, err);
+    return status == HF_OK ? rd_pool_ask(&node->pool, request, count, patience, replies, err)
+                           : status;
 }
 
 /* What the server said of one lock. */
@@ -253,7 +253,7 @@ static enum hf_status take_word(struct listing *l, const char *name, const struc
         show(l, name, reply);
         return HF_OK;
     }
-    if (rd_verdict_fail(reply->text, name, l->store->url.shown, &one) == HF_CORRUPT) {
+    if (rd_verdict_fail(reply->text, name, l->store->setup.url.parts.shown, &one) == HF_CORRUPT) {
         l->bad = one;
         return HF_OK;
     }

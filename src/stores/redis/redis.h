@@ -1,31 +1,35 @@
 /* redis.h - the store and its servers, as the parts of the plugin know them.
  *
- *   redis.c    the table of operations: open, close
- *   acquire.c  taking a lock and waiting for it
- *   hold.c     renewing and releasing it
- *   list.c     what is held
- *   fence.c    fenced keys
- *   guard.c    the incarnation guard; quarantine.c says what it means, and ends it by hand
- *   vouched.c  whose token is known to be whose
- *   call.c     one request and its answer, wherever the key may live
- *   route.c    which server that is: fixed, by cluster slot, or by the sentinels
- *   pool.c     connections to one server
+ *   store.c        the table of operations: open, close
+ *   acquire.c      taking a lock and waiting for it
+ *   hold.c         renewing and releasing it
+ *   list.c         what is held
+ *   url.c          what the URL says
+ *   errors.c       what an answer means, and what is said about it
+ *   fence.c        fenced keys
+ *   incarnation.c  whether a server is still the one that granted; quarantine.c says what that
+ *                  means, and ends it by hand
+ *   vouched.c      whose token is known to be whose
+ *   call.c         one request and its answer, wherever the key may live
+ *   route.c        which server that is: fixed, by cluster slot, or by the sentinels
+ *   node.c         one server; keys.c, script.c: what a lock is called there, and the scripts
+ *                  that work on it
+ *   wire/          connections to one server, TLS, requests and replies
+ *   redlock/       the store redlock: on top of these servers
  */
 #ifndef HF_STORES_REDIS_REDIS_H
 #define HF_STORES_REDIS_REDIS_H
 
-#include "stores/redis/conn.h"
+#include "stores/redis/errors.h"
 #include "stores/redis/keys.h"
 #include "stores/redis/script.h"
+#include "stores/redis/wire/pool.h"
 #include <holdfast/store.h>
 #include <pthread.h>
 
 enum {
     RD_NODES_MAX = 256,      /* servers of a cluster, or masters the sentinels named over time */
-    RD_IDLE_MAX = 32,        /* connections kept for later, per server                         */
-    RD_CONNS_MAX = 1000,     /* connections in use at once, per server, by acquires            */
     RD_VOUCHED_MAX = 1024,   /* pairs of owner and token that are remembered                   */
-    RD_CONNS_SPARE = 24,     /* more of them, for renewals and releases only                   */
     RD_INCARNATION_LEN = 54, /* "master_replid:" and 40 hex digits, as INFO shows it           */
     RD_SHAPE_LEN = 40        /* SHA-1 of what a server of a cluster is responsible for, in hex    */
 };
@@ -39,17 +43,8 @@ struct rd_skills {
 
 /* One server. Lives as long as its store. */
 struct rd_node {
-    struct rd_address address;
-    const struct rd_url *url;
-    const struct rd_tls_config *tls;
-    const struct hf_host *host;
-
-    pthread_mutex_t lock;
-    struct rd_conn *idle;
-    size_t idle_count;
-    size_t conn_count;     /* in use and idle */
-    unsigned failures;     /* to connect, in a row */
-    int64_t not_before_ns; /* back-off: no new connection before */
+    struct rd_pool pool;  /* how it is reached */
+    pthread_mutex_t lock; /* for what follows  */
 
     /* The incarnation we have met, and whether it grants. */
     char incarnation[RD_INCARNATION_LEN + 1]; /* "" until a handshake */
@@ -63,15 +58,14 @@ struct rd_node {
 /* An owner and its token, from the server's own mouth. */
 struct rd_vouched {
     char owner[HF_OWNER_LEN];
-    uint64_t token; /* 0: a free place */
+    uint64_t token; /* 0: free */
 };
 
 struct rd_store {
     struct hf_store_base base;
-    struct rd_url url;
-    struct rd_tls_config *tls;
+    struct rd_setup setup;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* for what follows */
     struct rd_node *nodes[RD_NODES_MAX];
     size_t node_count;
     struct rd_node *master;   /* unless a cluster; NULL: the sentinels have to be asked */
@@ -88,39 +82,23 @@ struct rd_answer {
     struct rd_node *node;    /* who answered */
 };
 
-/* pool.c */
+/* node.c */
 
-struct rd_node *rd_node_open(const struct rd_store *store, const struct rd_address *address);
-/* forked: the connections belong to the parent process, nothing is said on them. */
-void rd_node_close(struct rd_node *node, bool forked);
-/* A connection of one's own, from the pool or new; ends with rd_node_give. urgent: a renewal or
- * release, which must not wait for acquires. HF_OK or what rd_conn_open answers, with a text. */
-enum hf_status rd_node_take(struct rd_node *node, bool urgent, const struct rd_patience *patience,
-                            struct rd_conn **out, struct hf_error *err);
-void rd_node_give(struct rd_node *node, struct rd_conn *conn);
-/* Takes a connection, sends the request and collects count replies into an array of its own, all
- * on one server and with no second try. HF_OK, or HF_UNREACHABLE even if the server may have acted:
- * for requests that change nothing one cares about. */
-enum hf_status rd_node_ask(struct rd_node *node, const struct rd_request *request, size_t count,
-                           const struct rd_patience *patience, struct rd_reply **replies,
-                           struct hf_error *err);
-/* "store URL (host:port): " and so on, for errors of one server. */
-enum hf_status rd_node_fail(const struct rd_node *node, enum hf_status status, const char *why,
+struct rd_node *rd_node_open(const struct rd_setup *setup, const struct hf__address *address);
+void rd_node_close(struct rd_node *node, bool forked); /* forked: as rd_pool_release */
+/* Loads the scripts: HF_OK, or what is in the way. */
+enum hf_status rd_node_load(struct rd_node *node, const struct hf__patience *patience,
                             struct hf_error *err);
-
-/* auth.c: what a new connection says first: who we are, which database. */
-enum hf_status rd_greet(const struct rd_node *node, struct rd_conn *conn,
-                        const struct rd_patience *patience, struct hf_error *err);
 
 /* route.c */
 
 /* The server for a slot. HF_OK, HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM. */
-enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct rd_patience *patience,
+enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct hf__patience *patience,
                         struct rd_node **out, struct hf_error *err);
 /* The slot of a lock; 0 where there is no cluster and it does not matter. */
 unsigned rd_route_slot(const struct rd_store *store, const struct rd_keys *keys);
 /* The server at an address, made if need be; NULL: too many, or out of memory. */
-struct rd_node *rd_route_node(struct rd_store *store, const struct rd_address *address);
+struct rd_node *rd_route_node(struct rd_store *store, const struct hf__address *address);
 /* From now on, that server has the slot. */
 void rd_route_moved(struct rd_store *store, unsigned slot, struct rd_node *node);
 /* node turned out to be no master, or is gone: ask again next time. */
@@ -128,10 +106,10 @@ void rd_route_forget(struct rd_store *store, const struct rd_node *node);
 /* Whether a key or the master may turn up at another server. */
 bool rd_route_moves(struct rd_store *store);
 /* Finds out whether the first server belongs to a cluster, and what the cluster looks like. */
-enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *patience,
+enum hf_status rd_route_learn(struct rd_store *store, const struct hf__patience *patience,
                               struct hf_error *err);
 /* The servers to be asked for a complete listing. HF_OK, or what rd_route answers. */
-enum hf_status rd_route_all(struct rd_store *store, const struct rd_patience *patience,
+enum hf_status rd_route_all(struct rd_store *store, const struct hf__patience *patience,
                             struct rd_node *out[RD_NODES_MAX], size_t *count, struct hf_error *err);
 
 /* call.c */
@@ -143,7 +121,7 @@ struct rd_call {
     const char *lock; /* for error texts */
     unsigned slot;
     bool urgent;
-    struct rd_patience patience;
+    struct hf__patience patience;
     const struct rd_request *request;
     bool two; /* the request is two commands; the first decides */
     /* Writes what takes the request back; NULL: nothing does. Sent right behind it, on the same
@@ -159,7 +137,7 @@ struct rd_call {
 enum hf_status rd_call(struct rd_store *store, const struct rd_call *call, struct rd_answer *out,
                        bool *undone, struct hf_error *err);
 
-/* guard.c */
+/* incarnation.c */
 
 /* What a handshake said. */
 struct rd_met {
@@ -172,34 +150,32 @@ struct rd_met {
 
 /* Learns which incarnation the server is, if it is not known. HF_OK: *out is filled in, it grants.
  * HF_QUARANTINE: with err->retry_after_ms. HF_INVALID: clients disagree about max_ttl. */
-enum hf_status rd_guard_pass(struct rd_node *node, const struct rd_patience *patience,
-                             struct rd_met *out, struct hf_error *err);
+enum hf_status rd_incarnation_pass(struct rd_node *node, const struct hf__patience *patience,
+                                   struct rd_met *out, struct hf_error *err);
 /* The same for a lock without a record in a slot of a cluster: asks whatever is known already, and
  * answers HF_QUARANTINE also if only locks without a record have to wait. slot -1: none. */
-enum hf_status rd_guard_meet(struct rd_node *node, int slot, const struct rd_patience *patience,
-                             struct rd_met *out, struct hf_error *err);
+enum hf_status rd_incarnation_meet(struct rd_node *node, int slot,
+                                   const struct hf__patience *patience, struct rd_met *out,
+                                   struct hf_error *err);
 /* After the first meeting with one server of a cluster: meets the others too, so that all begin to
  * be settled together, and not each when its turn comes. */
-void rd_guard_meet_all(struct rd_store *store, const struct rd_patience *patience);
+void rd_incarnation_meet_all(struct rd_store *store, const struct hf__patience *patience);
 /* What the server knows besides scripts, as far as it was asked. */
-struct rd_skills rd_guard_skills(struct rd_node *node);
-/* The same for one who waits elsewhere: writes the question, and takes its RD_GUARD_REPLIES in. */
-enum { RD_GUARD_REPLIES = 3 };
-void rd_guard_ask(struct rd_node *node, struct rd_request *request);
-enum hf_status rd_guard_hear(struct rd_node *node, struct rd_reply *const *replies,
-                             struct hf_error *err);
+struct rd_skills rd_incarnation_skills(struct rd_node *node);
+/* The same for one who waits elsewhere: writes the question, takes its RD_MEETING_REPLIES in. */
+enum { RD_MEETING_REPLIES = 3 };
+void rd_incarnation_ask(struct rd_node *node, struct rd_request *request);
+enum hf_status rd_incarnation_hear(struct rd_node *node, struct rd_reply *const *replies,
+                                   struct hf_error *err);
 /* Whether it grants, for somebody who only reads: writes the question, which leaves no trace there,
  * and judges the one answer, which leaves none here. HF_OK, HF_QUARANTINE and the rest. */
-void rd_guard_inquire(struct rd_node *node, struct rd_request *request);
-enum hf_status rd_guard_judge(const struct rd_node *node, const struct rd_reply *answer,
-                              struct hf_error *err);
-/* Loads the scripts: HF_OK, or what is in the way. */
-enum hf_status rd_guard_load(struct rd_node *node, const struct rd_patience *patience,
-                             struct hf_error *err);
+void rd_incarnation_inquire(struct rd_node *node, struct rd_request *request);
+enum hf_status rd_incarnation_judge(const struct rd_node *node, const struct rd_reply *answer,
+                                    struct hf_error *err);
 /* The incarnation if it is known and grants, else "". */
-void rd_guard_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1]);
+void rd_incarnation_known(struct rd_node *node, char id[RD_INCARNATION_LEN + 1]);
 /* The server says it is not that incarnation (any more). */
-void rd_guard_forget(struct rd_node *node, const char *id);
+void rd_incarnation_forget(struct rd_node *node, const char *id);
 
 /* vouched.c */
 
@@ -236,25 +212,10 @@ enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query,
  * HF_DENIED and others, with a text. */
 enum { RD_CURSOR_MAX = 24 };
 enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD_CURSOR_MAX],
-                       const struct rd_patience *patience, struct rd_reply **reply,
+                       const struct hf__patience *patience, struct rd_reply **reply,
                        struct hf_error *err);
 
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
                         struct hf_fence_mark *mark, struct hf_error *err);
-
-/* The keys of a lock, or HF_INVALID. */
-enum hf_status rd_claim_keys(const struct rd_store *store, const char *name, struct rd_keys *out,
-                             struct hf_error *err);
-/* HF_LOST with its text and grant->loss (grant may be NULL), from {'lost', why}. */
-enum hf_status rd_lost(const struct rd_store *store, const char *name, const struct rd_reply *reply,
-                       struct hf_grant *grant, struct hf_error *err);
-/* HF_CORRUPT with its text, from {'corrupt', 'record' or 'clock'}: no token follows. */
-enum hf_status rd_corrupt(const struct rd_store *store, const char *name,
-                          const struct rd_keys *keys, const struct rd_reply *reply,
-                          struct hf_error *err);
-/* Passes on what was said, HF_OK too; err may be NULL. */
-enum hf_status rd_pass(struct hf_error *err, const struct hf_error *said);
-/* An answer that makes no sense. */
-enum hf_status rd_nonsense(const struct rd_store *store, const char *name, struct hf_error *err);
 
 #endif /* HF_STORES_REDIS_REDIS_H */

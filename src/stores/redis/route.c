@@ -1,34 +1,34 @@
 /* route.c - which server has a key: a fixed one, one of a cluster, or whom the sentinels name. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
-#include "stores/redis/verdict.h"
+#include "stores/redis/errors.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define SENTINEL_MS 1000 /* what one sentinel may take to answer */
 
-static enum hf_status ask_sentinels(struct rd_store *store, const struct rd_patience *patience,
+static enum hf_status ask_sentinels(struct rd_store *store, const struct hf__patience *patience,
                                     struct rd_node **out, struct hf_error *err);
 static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
-                                  const struct rd_patience *patience, struct hf_error *err);
+                                  const struct hf__patience *patience, struct hf_error *err);
 
-static struct rd_node *node_at(struct rd_store *store, const struct rd_address *address)
+static struct rd_node *node_at(struct rd_store *store, const struct hf__address *address)
 {
     struct rd_node *node;
 
     for (size_t i = 0; i < store->node_count; i++)
-        if (rd_address_equal(&store->nodes[i]->address, address))
+        if (hf__address_equal(&store->nodes[i]->pool.address, address))
             return store->nodes[i];
     if (store->node_count == RD_NODES_MAX)
         return NULL;
-    node = rd_node_open(store, address);
+    node = rd_node_open(&store->setup, address);
     if (node != NULL)
         store->nodes[store->node_count++] = node;
     return node;
 }
 
-struct rd_node *rd_route_node(struct rd_store *store, const struct rd_address *address)
+struct rd_node *rd_route_node(struct rd_store *store, const struct hf__address *address)
 {
     struct rd_node *node;
 
@@ -68,7 +68,7 @@ void rd_route_forget(struct rd_store *store, const struct rd_node *node)
         for (size_t slot = 0; slot < RD_SLOTS; slot++)
             if (store->slots[slot] == known_as)
                 store->slots[slot] = 0;
-    } else if (store->url.kind == RD_SENTINEL && store->master == node) {
+    } else if (store->setup.url.kind == RD_SENTINEL && store->master == node) {
         store->master = NULL;
     }
     pthread_mutex_unlock(&store->lock);
@@ -76,11 +76,11 @@ void rd_route_forget(struct rd_store *store, const struct rd_node *node)
 
 bool rd_route_moves(struct rd_store *store)
 {
-    return store->cluster || store->url.kind == RD_SENTINEL;
+    return store->cluster || store->setup.url.kind == RD_SENTINEL;
 }
 
 /* Asks one server of the cluster after the other who has what. */
-static enum hf_status learn_cluster(struct rd_store *store, const struct rd_patience *patience,
+static enum hf_status learn_cluster(struct rd_store *store, const struct hf__patience *patience,
                                     struct hf_error *err)
 {
     enum hf_status status = HF_UNREACHABLE;
@@ -90,11 +90,10 @@ static enum hf_status learn_cluster(struct rd_store *store, const struct rd_pati
     count = store->node_count;
     pthread_mutex_unlock(&store->lock);
     for (size_t i = 0; i < count; i++) {
-        struct rd_patience brief = *patience;
-        int64_t limit_ns = hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS;
+        struct hf__patience brief = *patience;
 
-        if (i + 1 < count && limit_ns < brief.deadline_ns)
-            brief.deadline_ns = limit_ns;
+        if (i + 1 < count)
+            brief = hf__patience_until(patience, hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS);
         status = learn_slots(store, store->nodes[i], &brief, err);
         if (status == HF_OK || status == HF_CANCELLED)
             break;
@@ -102,7 +101,7 @@ static enum hf_status learn_cluster(struct rd_store *store, const struct rd_pati
     return status;
 }
 
-enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct rd_patience *patience,
+enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct hf__patience *patience,
                         struct rd_node **out, struct hf_error *err)
 {
     enum hf_status status;
@@ -137,7 +136,7 @@ static bool knows_all_slots(struct rd_store *store)
     return slot == RD_SLOTS;
 }
 
-enum hf_status rd_route_all(struct rd_store *store, const struct rd_patience *patience,
+enum hf_status rd_route_all(struct rd_store *store, const struct hf__patience *patience,
                             struct rd_node *out[RD_NODES_MAX], size_t *count, struct hf_error *err)
 {
     enum hf_status status = HF_OK;
@@ -171,11 +170,11 @@ static void take_share(struct rd_store *store, const struct rd_node *asked,
     const struct rd_reply *master = rd_reply_at(share, 2);
     const char *host = rd_reply_text(rd_reply_at(master, 0));
     int64_t port = rd_reply_number(rd_reply_at(master, 1), 0);
-    struct rd_address address = {.port = (unsigned)port};
+    struct hf__address address = {.port = (unsigned)port};
     struct rd_node *node;
 
     if (host[0] == '\0' || host[0] == '?')
-        host = asked->address.host;
+        host = asked->pool.address.host;
     if (first < 0 || last < first || last >= RD_SLOTS || port <= 0 || port > 65535 ||
         snprintf(address.host, sizeof address.host, "%s", host) >= (int)sizeof address.host ||
         (node = node_at(store, &address)) == NULL)
@@ -223,18 +222,18 @@ static enum hf_status refused(const struct rd_node *node, const char *error, str
     char quote[RD_QUOTE_MAX];
 
     rd_verdict_quote(quote, error);
-    return rd_node_fail(node, HF_UNREACHABLE, quote, err);
+    return rd_pool_fail(&node->pool, HF_UNREACHABLE, quote, err);
 }
 
 static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
-                                  const struct rd_patience *patience, struct hf_error *err)
+                                  const struct hf__patience *patience, struct hf_error *err)
 {
     struct rd_request request = {0};
     struct rd_reply *reply;
     enum hf_status status;
 
     rd_request_command(&request, (const char *const[]){"CLUSTER", "SLOTS", NULL});
-    status = rd_node_ask(node, &request, 1, patience, &reply, err);
+    status = rd_pool_ask(&node->pool, &request, 1, patience, &reply, err);
     rd_request_release(&request);
     if (status != HF_OK)
         return status;
@@ -249,7 +248,7 @@ static enum hf_status learn_slots(struct rd_store *store, struct rd_node *node,
     return status;
 }
 
-enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *patience,
+enum hf_status rd_route_learn(struct rd_store *store, const struct hf__patience *patience,
                               struct hf_error *err)
 {
     struct rd_request request = {0};
@@ -257,10 +256,10 @@ enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *
     struct rd_node *node;
     enum hf_status status = rd_route(store, 0, patience, &node, err);
 
-    if (status != HF_OK || store->url.kind == RD_SENTINEL)
+    if (status != HF_OK || store->setup.url.kind == RD_SENTINEL)
         return status;
     rd_request_command(&request, (const char *const[]){"INFO", "cluster", NULL});
-    status = rd_node_ask(node, &request, 1, patience, &reply, err);
+    status = rd_pool_ask(&node->pool, &request, 1, patience, &reply, err);
     rd_request_release(&request);
     if (status != HF_OK)
         return status;
@@ -271,7 +270,7 @@ enum hf_status rd_route_learn(struct rd_store *store, const struct rd_patience *
 
 /* One command, one answer, which the caller frees. */
 static enum hf_status ask_once(struct rd_conn *conn, const char *const *words,
-                               const struct rd_patience *patience, struct rd_reply **out)
+                               const struct hf__patience *patience, struct rd_reply **out)
 {
     struct rd_request request = {0};
     enum hf_status status;
@@ -284,7 +283,7 @@ static enum hf_status ask_once(struct rd_conn *conn, const char *const *words,
 
 /* What sentinels want before they answer anything, if they want it: a password. */
 static enum hf_status greet_sentinel(const struct rd_url *url, struct rd_conn *conn,
-                                     const struct rd_patience *patience, char why[RD_QUOTE_MAX])
+                                     const struct hf__patience *patience, char why[RD_QUOTE_MAX])
 {
     const char *user = url->sentinel_user[0] != '\0' ? url->sentinel_user : "default";
     struct rd_reply *reply;
@@ -305,22 +304,23 @@ static enum hf_status greet_sentinel(const struct rd_url *url, struct rd_conn *c
 }
 
 /* The master by the word of one sentinel. */
-static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_address *sentinel,
-                                   const struct rd_patience *patience, struct rd_address *out,
+static enum hf_status ask_sentinel(struct rd_store *store, const struct hf__address *sentinel,
+                                   const struct hf__patience *patience, struct hf__address *out,
                                    struct hf_error *err)
 {
     struct rd_reply *reply = NULL;
     struct rd_conn *conn = NULL;
     char why[160] = "";
-    enum hf_status status = rd_conn_open(sentinel, store->tls, patience, &conn, why, sizeof why);
+    enum hf_status status =
+        rd_conn_open(sentinel, store->setup.tls, patience, &conn, why, sizeof why);
 
     if (status == HF_OK)
-        status = greet_sentinel(&store->url, conn, patience, why);
+        status = greet_sentinel(&store->setup.url, conn, patience, why);
     if (status == HF_OK)
-        status = ask_once(
-            conn,
-            (const char *const[]){"SENTINEL", "get-master-addr-by-name", store->url.master, NULL},
-            patience, &reply);
+        status = ask_once(conn,
+                          (const char *const[]){"SENTINEL", "get-master-addr-by-name",
+                                                store->setup.url.master, NULL},
+                          patience, &reply);
     if (status != HF_OK && conn != NULL && why[0] == '\0')
         hf__copy_printable(why, sizeof why, conn->why);
     if (status == HF_OK && reply->type == RD_REPLY_ERROR) {
@@ -340,27 +340,25 @@ static enum hf_status ask_sentinel(struct rd_store *store, const struct rd_addre
     } else {
         if (status == HF_UNKNOWN)
             status = HF_UNREACHABLE;
-        (void)hf__fail(err, status, "store %.140s: sentinel %.40s:%u: %.60s", store->url.shown,
-                       sentinel->host, sentinel->port, why);
+        (void)hf__fail_lock(err, status, NULL, store->setup.url.parts.shown,
+                            ": sentinel %.40s:%u: %.60s", sentinel->host, sentinel->port, why);
     }
     rd_reply_free(reply);
     rd_conn_close(conn);
     return status;
 }
 
-static enum hf_status ask_sentinels(struct rd_store *store, const struct rd_patience *patience,
+static enum hf_status ask_sentinels(struct rd_store *store, const struct hf__patience *patience,
                                     struct rd_node **out, struct hf_error *err)
 {
     enum hf_status status = HF_UNREACHABLE;
-    struct rd_address address = {0};
+    struct hf__address address = {0};
 
-    for (size_t i = 0; i < store->url.address_count; i++) {
-        struct rd_patience brief = *patience;
-        int64_t limit_ns = hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS;
+    for (size_t i = 0; i < store->setup.url.parts.host_count; i++) {
+        struct hf__patience brief =
+            hf__patience_until(patience, hf__now_ns() + SENTINEL_MS * HF__NS_PER_MS);
 
-        if (limit_ns < brief.deadline_ns)
-            brief.deadline_ns = limit_ns;
-        status = ask_sentinel(store, &store->url.addresses[i], &brief, &address, err);
+        status = ask_sentinel(store, &store->setup.url.parts.hosts[i], &brief, &address, err);
         if (status == HF_CANCELLED)
             return status;
         if (status != HF_OK || address.host[0] == '\0' || address.port == 0)

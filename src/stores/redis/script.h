@@ -3,7 +3,7 @@
 #define HF_STORES_REDIS_SCRIPT_H
 
 #include "stores/redis/keys.h"
-#include "stores/redis/request.h"
+#include "stores/redis/wire/request.h"
 
 struct rd_script {
     const char *name;

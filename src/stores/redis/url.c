@@ -8,94 +8,20 @@
 #define SENTINEL_PORT 26379
 #define DB_MAX        65535
 
-/* node_timeout is for redlock, what begins with sentinel is for redis+sentinel. */
-static const char *const options[] = {"prefix",
-                                      "max_ttl",
-                                      "db",
-                                      "tls",
-                                      "ca",
-                                      "cert",
-                                      "key",
-                                      "verify",
-                                      "password_file",
-                                      "node_timeout",
-                                      "sentinel_user",
-                                      "sentinel_password_file",
-                                      NULL};
-
-static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error *err);
-static bool set_option(const char *key, const char *value, void *data);
-
-enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_error *err)
-{
-    char copy[2 * RD_TEXT_MAX];
-    const char *rest;
-    enum hf_status status;
-
-    memset(out, 0, sizeof *out);
-    out->verify = true;
-    out->max_ttl_ms = RD_MAX_TTL_DEFAULT_MS;
-    out->node_timeout_ms = RD_NODE_TIMEOUT_DEFAULT_MS;
-    hf__url_brief(out->shown, sizeof out->shown, text);
-    if ((rest = hf__url_rest(text, "rediss")) != NULL)
-        out->tls = true;
-    else if ((rest = hf__url_rest(text, "redis+sentinel")) != NULL)
-        out->kind = RD_SENTINEL;
-    else if ((rest = hf__url_rest(text, "redlock")) != NULL)
-        out->kind = RD_REDLOCK;
-    else if ((rest = hf__url_rest(text, "redis+unix")) == NULL)
-        rest = hf__url_rest(text, "redis");
-    if (rest == NULL || strncmp(rest, "//", 2) != 0)
-        return hf__fail(err, HF_INVALID, "store %s: write redis://HOST:PORT", out->shown);
-    if (strlen(rest) >= sizeof copy)
-        return hf__fail(err, HF_INVALID, "store %s: the URL is too long", out->shown);
-    memcpy(copy, rest, strlen(rest) + 1);
-    status = parse_rest(copy + 2, out, err);
-    if (status == HF_OK && out->address_count == 1 && out->addresses[0].host[0] != '/' &&
-        hf__url_rest(text, "redis+unix") != NULL)
-        status =
-            hf__fail(err, HF_INVALID, "store %s: write redis+unix:///PATH/OF/SOCKET", out->shown);
-    explicit_bzero(copy, sizeof copy);
-    if (status == HF_OK)
-        hf__url_redact(out->shown, sizeof out->shown, text);
-    return status;
-}
-
-static bool copy_text(char *out, size_t size, const char *text, size_t len)
-{
-    if (len >= size)
-        return false;
-    memcpy(out, text, len);
-    out[len] = '\0';
-    return true;
-}
-
-bool rd_address_parse(const char *text, size_t len, unsigned default_port, struct rd_address *out)
-{
-    out->port = default_port;
-    return hf__url_host(text, len, out->host, sizeof out->host, &out->port);
-}
-
-bool rd_address_equal(const struct rd_address *a, const struct rd_address *b)
-{
-    return a->port == b->port && strcmp(a->host, b->host) == 0;
-}
-
-static bool parse_hosts(struct rd_url *url, const char *text)
-{
-    unsigned port = url->kind == RD_SENTINEL ? SENTINEL_PORT : REDIS_PORT;
-
-    for (;;) {
-        size_t len = strcspn(text, ",");
-
-        if (url->address_count == RD_ADDRESSES_MAX ||
-            !rd_address_parse(text, len, port, &url->addresses[url->address_count++]))
-            return false;
-        if (text[len] == '\0')
-            return true;
-        text += len + 1;
-    }
-}
+static const struct scheme {
+    const char *name;
+    enum rd_kind kind;
+    bool tls;
+    const char *usage;
+    unsigned port;
+} schemes[] = {
+    {"redis", RD_DIRECT, false, "redis://HOST:PORT/DB", REDIS_PORT},
+    {"rediss", RD_DIRECT, true, "rediss://HOST:PORT/DB", REDIS_PORT},
+    {"redis+unix", RD_DIRECT, false, "redis+unix:///PATH/OF/SOCKET", REDIS_PORT},
+    {"redis+sentinel", RD_SENTINEL, false, "redis+sentinel://HOST:PORT,HOST:PORT/MASTER/DB",
+     SENTINEL_PORT},
+    {"redlock", RD_REDLOCK, false, "redlock://HOST:PORT,HOST:PORT,HOST:PORT/DB", REDIS_PORT},
+};
 
 static bool parse_db(struct rd_url *url, const char *text)
 {
@@ -109,119 +35,121 @@ static bool parse_db(struct rd_url *url, const char *text)
     return true;
 }
 
-/* What follows the hosts: "/db", "/master/db", or all of it the path of a socket. */
-static bool parse_path(struct rd_url *url, const char *hosts, char *path)
+static bool set_db(void *into, const char *value)
 {
-    char *slash;
+    return parse_db(into, value);
+}
 
-    if (hosts[0] == '\0' && url->kind == RD_DIRECT && path[0] == '/' && path[1] != '\0') {
-        url->address_count = 1;
-        return hf__url_copy(url->addresses[0].host, RD_HOST_MAX, path, strlen(path));
+static bool is_redlock(const void *into)
+{
+    return ((const struct rd_url *)into)->kind == RD_REDLOCK;
+}
+
+static bool has_sentinels(const void *into)
+{
+    return ((const struct rd_url *)into)->kind == RD_SENTINEL;
+}
+
+static const struct hf__url_option options[] = {
+    HF__OPTION_TEXT("prefix", struct rd_url, prefix, 0),
+    HF__OPTION_DURATION("max_ttl", struct rd_url, max_ttl_ms, HF_TTL_MIN_MS, HF_TTL_MAX_MS),
+    HF__OPTION_OWN("db", set_db),
+    HF__OPTION_SWITCH("tls", struct rd_url, tls),
+    HF__OPTION_TEXT("ca", struct rd_url, ca, 0),
+    HF__OPTION_TEXT("cert", struct rd_url, cert, 0),
+    HF__OPTION_TEXT("key", struct rd_url, key, 0),
+    HF__OPTION_SWITCH("verify", struct rd_url, verify),
+    HF__OPTION_TEXT("password_file", struct rd_url, password_file, 1),
+    {.name = "node_timeout",
+     .type = HF__URL_DURATION,
+     .offset = offsetof(struct rd_url, node_timeout_ms),
+     .min = 1,
+     .max = RD_NODE_TIMEOUT_MAX_MS,
+     .fits = is_redlock},
+    {.name = "sentinel_user",
+     .type = HF__URL_TEXT,
+     .offset = offsetof(struct rd_url, sentinel_user),
+     .max = RD_TEXT_MAX - 1,
+     .fits = has_sentinels},
+    {.name = "sentinel_password_file",
+     .type = HF__URL_TEXT,
+     .offset = offsetof(struct rd_url, sentinel_password_file),
+     .min = 1,
+     .max = RD_TEXT_MAX - 1,
+     .fits = has_sentinels},
+    {.name = NULL},
+};
+
+/* What follows the hosts: "/db", "/master/db", or all of it the path of a socket. */
+static bool parse_path(struct rd_url *url)
+{
+    struct hf__url *parts = &url->parts;
+    const char *path = parts->path;
+    const char *slash;
+
+    if (parts->host_count == 0) {
+        parts->host_count = 1;
+        return url->kind == RD_DIRECT && path[0] == '/' && path[1] != '\0' &&
+               hf__url_copy(parts->hosts[0].host, sizeof parts->hosts[0].host, path, strlen(path));
     }
-    if (!parse_hosts(url, hosts))
+    if (url->kind == RD_DIRECT && parts->host_count != 1)
         return false;
-    if (url->kind == RD_REDLOCK)
+    if (url->kind != RD_SENTINEL)
         return parse_db(url, path + (*path == '/'));
-    if (url->kind == RD_DIRECT)
-        return url->address_count == 1 && parse_db(url, path + (*path == '/'));
     if (path[0] != '/' || path[1] == '\0')
         return false;
-    slash = strchr(path + 1, '/');
-    if (slash == NULL)
-        slash = path + strlen(path);
+    slash = path + 1 + strcspn(path + 1, "/");
     return hf__url_copy(url->master, sizeof url->master, path + 1, (size_t)(slash - path - 1)) &&
            url->master[0] != '\0' && parse_db(url, slash + (*slash == '/'));
 }
 
-static enum hf_status parse_rest(char *rest, struct rd_url *url, struct hf_error *err)
+static const struct scheme *scheme_of(const char *text)
 {
-    char *query = strchr(rest, '?');
-    char *path;
-    char *at;
-    char hosts[2 * RD_TEXT_MAX];
-    char why[192];
-
-    if (query != NULL)
-        *query++ = '\0';
-    path = rest + strcspn(rest, "/");
-    if (!copy_text(hosts, sizeof hosts, rest, (size_t)(path - rest)))
-        return hf__fail(err, HF_INVALID, "store %s: too many hosts", url->shown);
-    at = strrchr(hosts, '@');
-    if (at != NULL && !hf__url_user(hosts, (size_t)(at - hosts), url->user, url->password,
-                                    sizeof url->user, &url->has_password))
-        return hf__fail(err, HF_INVALID,
-                        "store %s: user or password too long, or a %% that starts no escape",
-                        url->shown);
-    if (!parse_path(url, at != NULL ? at + 1 : hosts, path))
-        return hf__fail(err, HF_INVALID,
-                        "store %s: write redis://HOST:PORT/DB, redis+unix:///PATH or "
-                        "redis+sentinel://HOST:PORT,HOST:PORT/MASTER, "
-                        "redlock://HOST:PORT,HOST:PORT,HOST:PORT",
-                        url->shown);
-    if (query != NULL && !hf__url_params(query, set_option, url)) {
-        hf__url_blame(why, sizeof why, query, options, set_option, url);
-        return hf__fail(err, HF_INVALID, "store %.80s: %s", url->shown, why);
-    }
-    if ((url->cert[0] == '\0') != (url->key[0] == '\0'))
-        return hf__fail(err, HF_INVALID, "store %s: cert= and key= go together", url->shown);
-    explicit_bzero(hosts, sizeof hosts);
-    return hf__ok(err);
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (hf__url_rest(text, schemes[i].name) != NULL)
+            return &schemes[i];
+    return NULL;
 }
 
-static bool set_switch(bool *out, const char *value)
+enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_error *err)
 {
-    *out = strcmp(value, "on") == 0;
-    return *out || strcmp(value, "off") == 0;
-}
+    const struct scheme *scheme = scheme_of(text);
+    struct hf__url_form form = {.options = options};
+    enum hf_status status;
 
-static bool set_option(const char *key, const char *value, void *data)
-{
-    struct rd_url *url = data;
-    size_t len = strlen(value);
-
-    if (strcmp(key, "prefix") == 0)
-        return copy_text(url->prefix, sizeof url->prefix, value, len);
-    if (strcmp(key, "max_ttl") == 0)
-        return hf__parse_duration_ms(value, &url->max_ttl_ms) && url->max_ttl_ms >= HF_TTL_MIN_MS &&
-               url->max_ttl_ms <= HF_TTL_MAX_MS;
-    if (strcmp(key, "node_timeout") == 0)
-        return url->kind == RD_REDLOCK && hf__parse_duration_ms(value, &url->node_timeout_ms) &&
-               url->node_timeout_ms > 0 && url->node_timeout_ms <= RD_NODE_TIMEOUT_MAX_MS;
-    if (strcmp(key, "db") == 0)
-        return parse_db(url, value);
-    if (strcmp(key, "tls") == 0)
-        return set_switch(&url->tls, value);
-    if (strcmp(key, "verify") == 0)
-        return set_switch(&url->verify, value);
-    if (strcmp(key, "ca") == 0)
-        return copy_text(url->ca, sizeof url->ca, value, len);
-    if (strcmp(key, "cert") == 0)
-        return copy_text(url->cert, sizeof url->cert, value, len);
-    if (strcmp(key, "key") == 0)
-        return copy_text(url->key, sizeof url->key, value, len);
-    if (strcmp(key, "password_file") == 0)
-        return len > 0 && copy_text(url->password_file, sizeof url->password_file, value, len);
-    if (url->kind != RD_SENTINEL)
-        return false;
-    if (strcmp(key, "sentinel_user") == 0)
-        return copy_text(url->sentinel_user, sizeof url->sentinel_user, value, len);
-    if (strcmp(key, "sentinel_password_file") == 0)
-        return len > 0 && copy_text(url->sentinel_password_file, sizeof url->sentinel_password_file,
-                                    value, len);
-    return false;
+    memset(out, 0, sizeof *out);
+    if (scheme == NULL)
+        return hf__fail(err, HF_INVALID, "this is no URL of a Redis; write %s", schemes[0].usage);
+    form.usage = scheme->usage;
+    form.port = scheme->port;
+    out->kind = scheme->kind;
+    out->tls = scheme->tls;
+    out->verify = true;
+    out->max_ttl_ms = RD_MAX_TTL_DEFAULT_MS;
+    out->node_timeout_ms = RD_NODE_TIMEOUT_DEFAULT_MS;
+    status = hf__url_parse(text, &form, &out->parts, out, err);
+    if (status != HF_OK)
+        return status;
+    if (!parse_path(out) ||
+        (strcmp(scheme->name, "redis+unix") == 0 && out->parts.hosts[0].host[0] != '/'))
+        return hf__fail_lock(err, HF_INVALID, NULL, out->parts.shown, ": write %s", scheme->usage);
+    if ((out->cert[0] == '\0') != (out->key[0] == '\0'))
+        return hf__fail_lock(err, HF_INVALID, NULL, out->parts.shown,
+                             ": cert= and key= go together");
+    return HF_OK;
 }
 
 enum hf_status rd_url_find_password(struct rd_url *url, struct hf_error *err)
 {
     enum hf_status status = HF_OK;
 
-    if (!url->has_password)
-        status = hf__find_password(url->password_file, RD_PASSWORD_VARIABLE, url->shown,
-                                   url->password, sizeof url->password, err);
-    url->has_password = url->has_password || url->password[0] != '\0';
+    if (!url->parts.has_password)
+        status = hf__find_password(url->password_file, RD_PASSWORD_VARIABLE, url->parts.shown,
+                                   url->parts.password, sizeof url->parts.password, err);
+    url->parts.has_password = url->parts.has_password || url->parts.password[0] != '\0';
     if (status == HF_OK && url->kind == RD_SENTINEL)
         status = hf__find_password(url->sentinel_password_file, RD_SENTINEL_PASSWORD_VARIABLE,
-                                   url->shown, url->sentinel_password,
+                                   url->parts.shown, url->sentinel_password,
                                    sizeof url->sentinel_password, err);
     return status == HF_OK ? hf__ok(err) : status;
 }

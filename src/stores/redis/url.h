@@ -10,13 +10,11 @@
 #ifndef HF_STORES_REDIS_URL_H
 #define HF_STORES_REDIS_URL_H
 
-#include <holdfast.h>
+#include "base/url.h"
 
 enum {
-    RD_ADDRESSES_MAX = 16,
-    RD_HOST_MAX = 256,  /* bytes of a host name or of a socket's path, NUL included */
-    RD_TEXT_MAX = 512,  /* bytes of user, password, file names                       */
-    RD_PREFIX_MAX = 101 /* bytes of the prefix, NUL included                         */
+    RD_TEXT_MAX = HF__URL_TEXT_MAX, /* bytes of user, password, file names */
+    RD_PREFIX_MAX = 101             /* bytes of the prefix, NUL included   */
 };
 
 #define RD_MAX_TTL_DEFAULT_MS      60000
@@ -28,26 +26,16 @@ enum {
 
 enum rd_kind { RD_DIRECT, RD_SENTINEL, RD_REDLOCK };
 
-/* Where a server listens. */
-struct rd_address {
-    char host[RD_HOST_MAX]; /* name, IP address, or the socket's path if it starts with '/' */
-    unsigned port;
-};
-
 struct rd_url {
     enum rd_kind kind;
-    struct rd_address addresses[RD_ADDRESSES_MAX];
-    size_t address_count;
+    struct hf__url parts;     /* user "": Redis' default user. A host that starts with '/' is the
+                               * path of a socket */
     char master[RD_TEXT_MAX]; /* RD_SENTINEL: what the sentinels call it */
-    char user[RD_TEXT_MAX];   /* "" is Redis' default user               */
-    char password[RD_TEXT_MAX];
-    bool has_password;
     unsigned db;
     char prefix[RD_PREFIX_MAX];
     int64_t max_ttl_ms;
     int64_t node_timeout_ms; /* RD_REDLOCK: how long one node may take to answer */
     bool tls;
-    bool readonly; /* set by who opens: nothing is put on record at the server */
     bool verify;
     char ca[RD_TEXT_MAX];
     char cert[RD_TEXT_MAX];
@@ -56,7 +44,6 @@ struct rd_url {
     char sentinel_user[RD_TEXT_MAX]; /* "" is the sentinels' default user */
     char sentinel_password[RD_TEXT_MAX];
     char sentinel_password_file[RD_TEXT_MAX];
-    char shown[RD_TEXT_MAX]; /* without the password: for error texts */
 };
 
 /* Takes text apart. HF_OK or HF_INVALID. Reads neither files nor the environment. */
@@ -64,8 +51,5 @@ enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_erro
 /* Passwords that the URL does not have: from their files, else from the environment. HF_OK,
  * HF_INVALID (no such file, empty, too long) or HF_DENIED. */
 enum hf_status rd_url_find_password(struct rd_url *url, struct hf_error *err);
-/* "host" or "host:port" or "[::1]:port"; false if it is none. */
-bool rd_address_parse(const char *text, size_t len, unsigned default_port, struct rd_address *out);
-bool rd_address_equal(const struct rd_address *a, const struct rd_address *b);
 
 #endif /* HF_STORES_REDIS_URL_H */

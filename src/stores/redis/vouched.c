@@ -10,14 +10,14 @@
 
 #include <string.h>
 
-static struct rd_vouched *place(struct rd_store *store, const char *owner)
+static struct rd_vouched *cell_of(struct rd_store *store, const char *owner)
 {
     return &store->vouched[hf__hash64(owner, HF_OWNER_LEN, 0) % RD_VOUCHED_MAX];
 }
 
 void rd_vouch(struct rd_store *store, const char *owner, uint64_t token)
 {
-    struct rd_vouched *pair = place(store, owner);
+    struct rd_vouched *pair = cell_of(store, owner);
 
     pthread_mutex_lock(&store->lock);
     memcpy(pair->owner, owner, HF_OWNER_LEN);
@@ -27,7 +27,7 @@ void rd_vouch(struct rd_store *store, const char *owner, uint64_t token)
 
 bool rd_vouched(struct rd_store *store, const struct hf_claim *claim)
 {
-    const struct rd_vouched *pair = place(store, claim->owner);
+    const struct rd_vouched *pair = cell_of(store, claim->owner);
     bool known;
 
     pthread_mutex_lock(&store->lock);

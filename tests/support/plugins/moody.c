@@ -1,7 +1,7 @@
 /* moody.c - a store that answers as a file says: moody:FILE. Each line of the file has a call
- * (open, acquire, look), the answer (ok, unreachable, unknown, quarantine, busy, denied, or hang),
- * and in quarantine for how many milliseconds more. Read anew at every call; what is not in it is
- * well. */
+ * (open, acquire, look, or half: a listing that breaks off after two locks), the answer (ok,
+ * unreachable, unknown, quarantine, busy, denied, or hang), and in quarantine for how many
+ * milliseconds more. Read anew at every call; what is not in it is well. */
 #include "tiny.h"
 
 #include <stdio.h>
@@ -89,10 +89,22 @@ static enum hf_status moody_list(struct hf_store_base *base, const struct hf_que
                                  hf_list_fn *fn, void *data, struct hf_error *err)
 {
     struct moody *store = (struct moody *)base;
+    struct hf_lock_info info = {.size = sizeof info, .label = "of a moody store", .held = true};
     long long number;
     enum hf_status status = mood(store->path, "look", &number, err);
 
-    return status == HF_OK ? tiny_list(base, query, fn, data, err) : status;
+    if (status == HF_OK)
+        status = mood(store->path, "half", &number, err);
+    else
+        return status;
+    if (status == HF_OK)
+        return tiny_list(base, query, fn, data, err);
+    info.name = "second";
+    if (fn(&info, data)) {
+        info.name = "first";
+        (void)fn(&info, data);
+    }
+    return status;
 }
 
 static uint32_t moody_max_ttl_ms(struct hf_store_base *base)

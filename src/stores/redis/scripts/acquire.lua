@@ -2,13 +2,13 @@
 -- KEYS  1 lock  2 record: "token ttl flags owner label", with a 'q' before it if somebody may wait
 -- ARGV  1 owner  2 ttl in ms  3 'master_replid:ID', the incarnation  4 '1' to queue when busy
 --       5 "ttl flags owner label"  6 '' unless in a cluster: the shape() that is known to be settled
--- Answers the token, {'busy', look again in ms, pttl, token, label, kind}, {'new'}, {'replica'},
+-- Answers the token, {'busy', ask again in ms, pttl, token, label, kind}, {'new'}, {'replica'},
 -- {'unmet'} or {'corrupt', 'record' or 'clock'}.
--- include lib/guard.lua
+-- include lib/incarnation.lua
 local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not exact
 local owner, ttl = ARGV[1], ARGV[2]
 
-local changed = guard(ARGV[3])
+local changed = check_incarnation(ARGV[3])
 if changed then
     return {changed}
 end
@@ -71,22 +71,22 @@ if not holder then
 end
 
 local left = call('PTTL', KEYS[1])
-local look = POLL_MS
+local again = POLL_MS
 if ARGV[4] == '1' then
     enqueue(owner, now)
     record = record or '0 0 - 0 '
     if string.sub(record, 1, 1) ~= 'q' then
         call('SET', RECORD, 'q' .. record)
     end
-    -- The next in line looks when the holder's time is up, the others sleep on.
+    -- The next in the queue asks again when the holder's time is up, the others sleep on.
     local first = call('ZRANGE', QUEUE, 0, 1)
     if left >= 0 and (first[1] == owner or (first[1] == holder and first[2] == owner)) then
-        look = math.min(POLL_MS, left + 1)
+        again = math.min(POLL_MS, left + 1)
     end
 end
 
 if record and match(record, '^q?%d+ %d+ %S+ (%x+) ') == holder then
     local last, label = match(record, '^q?(%d+) %d+ %S+ %x+ (.*)$')
-    return {'busy', look, left, last, label, 'ours'}
+    return {'busy', again, left, last, label, 'ours'}
 end
-return {'busy', look, left, '0', '', call('ZSCORE', QUEUE, holder) and 'waiter' or 'foreign'}
+return {'busy', again, left, '0', '', call('ZSCORE', QUEUE, holder) and 'waiter' or 'foreign'}

@@ -3,10 +3,10 @@
 -- ARGV  1 'master_replid:ID', the incarnation that is meant  2 in a cluster the second place of the record,
 --       else ''  3 who  4 why
 -- Answers {'opened', ms that were left}, {'open'} if there is no quarantine, {'new'} or {'replica'}.
--- include lib/guard.lua
+-- include lib/incarnation.lua
 local LOG_MAX = 4096 -- bytes of what is kept about earlier ones
 
-local changed = guard(ARGV[1])
+local changed = check_incarnation(ARGV[1])
 if changed then
     return {changed}
 end

@@ -72,7 +72,7 @@ if open_at > now + mine then
 end
 
 -- Which slots are settled: those that are in every shape seen within max_ttl, under the same epoch. One
--- that came and went between two looks shows by the epoch.
+-- that came and went between two meetings shows by the epoch.
 local live, shapes = '', {}
 local settled_at, all = now, true
 if copy ~= '' and not reads then

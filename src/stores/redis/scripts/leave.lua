@@ -3,7 +3,7 @@
 -- KEYS  1 lock  2 record
 -- ARGV  1 owner  2 incarnation; '' in quarantine
 -- include lib/keys.lua
--- include lib/guard.lua
+-- include lib/incarnation.lua
 -- include lib/queue.lua
 leave_queue(ARGV[1])
 local holder = call('GET', KEYS[1])

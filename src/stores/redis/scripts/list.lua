@@ -2,7 +2,7 @@
 -- KEYS  1 lock  2 record
 -- Answers {held, pttl, token, age in ms, flags, label, waiters, kind}.
 -- include lib/keys.lua
--- include lib/guard.lua
+-- include lib/incarnation.lua
 local now = clock_us()
 local waiters = call('ZCOUNT', LEASES, format('(%.0f', now / 1000), '+inf')
 local held = call('TYPE', KEYS[1]).ok

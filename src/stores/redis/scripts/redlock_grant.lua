@@ -4,10 +4,10 @@
 -- Answers {'granted', counter before, 1 if the guess was applied, clock in us}, {'held', pttl, label},
 -- {'new'}, {'replica'} or {'corrupt', 'record' or 'clock'}. Every call and every string costs the node
 -- time that five of them spend for each acquire: the usual way has as few as there can be.
--- include lib/guard.lua
+-- include lib/incarnation.lua
 local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not exact
 
-local changed = guard(ARGV[3])
+local changed = check_incarnation(ARGV[3])
 if changed then
     return {changed}
 end

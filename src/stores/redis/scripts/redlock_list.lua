@@ -1,7 +1,7 @@
 -- What one node of a redlock knows about a lock.
 -- KEYS  1 lock  2 record
 -- Answers {owner ('' if free), pttl, counter (0: not its token), flags, label, clock in us}.
--- include lib/guard.lua
+-- include lib/incarnation.lua
 local holder = call('TYPE', KEYS[1]).ok == 'string' and call('GET', KEYS[1]) or ''
 local record = call('GET', KEYS[2]) or ''
 local counter, flags, owner, label = match(record, '^q?(%d+) %d+ (%S+) (%x+) (.*)$')

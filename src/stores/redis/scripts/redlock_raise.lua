@@ -2,8 +2,8 @@
 -- KEYS  1 lock  2 record: "counter ttl flags owner label"
 -- ARGV  1 owner  2 token  3 incarnation
 -- Answers 1, {'refused'}, {'new'} or {'replica'}.
--- include lib/guard.lua
-local changed = guard(ARGV[3])
+-- include lib/incarnation.lua
+local changed = check_incarnation(ARGV[3])
 if changed then
     return {changed}
 end

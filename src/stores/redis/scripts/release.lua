@@ -12,7 +12,7 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then
             return 1
         end
         -- include lib/keys.lua
-        -- include lib/guard.lua
+        -- include lib/incarnation.lua
         -- include lib/queue.lua
         if call('EXISTS', QUEUE) == 1 then
             pass_on(ARGV[3])

@@ -2,7 +2,7 @@
 -- life, LEASES:OWNER is the list on which one of them sleeps.
 local LEASE_MS = 3000  -- a waiter that was silent for so long is dead
 local WINDOW_MS = 1000 -- how long a hand-over waits for the waiter's own confirmation
-local POLL_MS = 1000   -- how often a waiter looks, whatever it was told
+local POLL_MS = 1000   -- how often a waiter asks, whatever it was told
 local PURGE_MAX = 100  -- dead waiters removed in one go
 
 local function leave_queue(owner)
@@ -40,7 +40,7 @@ local function live_head(now_us)
     return head
 end
 
--- Gives the free lock to a waiter for the claim window and wakes it. Its place in the queue ends with
+-- Gives the free lock to a waiter for the claim window and wakes it. Its lease in the queue ends with
 -- the window, so that a waiter that died just before costs no more than that.
 local function hand_over(owner, now_us)
     local wake = LEASES .. ':' .. owner
@@ -52,7 +52,7 @@ end
 
 -- After the lock became free: to the next one, unless this server may have forgotten a holder.
 local function pass_on(id)
-    if guard(id) then
+    if check_incarnation(id) then
         return
     end
     local now = clock_us()

@@ -1,0 +1,406 @@
+/* supervise.c - the supervisor: starts the watchdog, keeps the lease, forwards signals.
+ *
+ * The watchdog ends the tree. The supervisor only says why, and takes over when the watchdog does
+ * not act (it may be stopped) or is dead. */
+#include "cli/run/supervise.h"
+
+#include "base/base.h"
+#include "core/lease.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    WORDS_MAX = 16,         /* read from the socket at once                           */
+    KEEP_EARLY_PART = 4,    /* of the time to the first renewal: so much sooner the keeper starts */
+    KEEP_AGAIN_PART = 40,   /* of the ttl: when that is tried again, if it did not work */
+    LEFTOVER_NAME_MS = 200, /* most of what CMD leaves behind is just about to end    */
+    LATE_CHECK_MS = 5,      /* how often we look at a watchdog that is late              */
+    LOSS_SIZE = 128         /* bytes that say how a lock was lost                     */
+};
+
+static bool start_watchdog(struct run_supervisor *s);
+static void begin_watchdog(struct run_supervisor *s, const int link[2]);
+static bool note_foreign_children(struct run_foreign *foreign);
+static void arm_timer(struct run_supervisor *s);
+static void wait_for_something(struct run_supervisor *s);
+static void check_start(struct run_supervisor *s);
+static void hear_signals(struct run_supervisor *s);
+static void hear_watchdog(struct run_supervisor *s);
+static void hear_clock(struct run_supervisor *s);
+static void keep(struct run_supervisor *s, int64_t now_ns);
+static void lease_lost(struct run_supervisor *s);
+static void command_exited(struct run_supervisor *s);
+static void command_stopped(struct run_supervisor *s);
+static void tell(struct run_supervisor *s, int word);
+
+/* By the lease's time, not by ours: the grant may have been long in coming. */
+static int64_t keep_at_ns(const struct run_page *page, int64_t ttl_ms)
+{
+    int64_t lasts_ns = hf__deadline_ns(0, (uint32_t)ttl_ms);
+    int64_t renew_ns = run_renew_ns(ttl_ms);
+    return atomic_load(&page->deadline_ns) - lasts_ns + renew_ns - renew_ns / KEEP_EARLY_PART;
+}
+
+bool run_supervise(struct run_job *job, struct run_outcome *outcome)
+{
+    struct run_supervisor s = {.job = job,
+                               .page = job->page,
+                               .outcome = outcome,
+                               .lost_fd = -1,
+                               .keep_at_ns = HF_NEVER,
+                               .spare_at_ns = HF_NEVER,
+                               .name_at_ns = HF_NEVER};
+    struct run_above *above = NULL;
+    outcome->terminal = run_has_terminal();
+    run_page_init(s.page, job->options);
+    if (job->lease) {
+        run_page_publish(s.page, job->lease);
+        s.keep_at_ns = keep_at_ns(s.page, job->options->take.ttl_ms);
+    }
+    if (job->held)
+        s.lost_fd = job->held->lost_fd;
+    if (!start_watchdog(&s))
+        return false;
+    if (job->held && s.lost_fd < 0)
+        above = run_above_begin(job->store, job->options->name, job->held->token, &s.lost_fd);
+    while (!s.gone)
+        wait_for_something(&s);
+    run_above_end(above);
+    run_spare_end(&s);
+    check_start(&s);
+    outcome->status = atomic_load(&s.page->command_status);
+    outcome->start_errno = atomic_load(&s.page->start_errno);
+    outcome->exec_errno = atomic_load(&s.page->exec_errno);
+    outcome->cause = (enum run_cause)atomic_load(&s.page->cause);
+    if (outcome->cause == RUN_LOST)
+        outcome->lost = true;
+    job->watchdog = s.watchdog;
+    return true;
+}
+
+void run_supervise_end(const struct run_job *job)
+{
+    /* It has nothing left to do. SIGKILL, because it may be stopped. */
+    if (job->watchdog > 0 && cli_kill(job->watchdog, SIGKILL) == 0)
+        waitpid(job->watchdog, NULL, 0);
+}
+
+static bool start_watchdog(struct run_supervisor *s)
+{
+    int link[2];
+    sigset_t all, mine;
+    s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (s->timer < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
+        cli_stderr_say(s->job->writer, "cannot start the watchdog: %s", strerror(errno));
+        return false;
+    }
+    if (!note_foreign_children(&s->foreign)) {
+        cli_stderr_say(s->job->writer, "cannot tell which children are from before: %s",
+                       strerror(errno));
+        return false;
+    }
+    run_cgroup_make(&s->cgroup);
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    run_signals_watch_children(&s->job->signals);
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &mine);
+    s->watchdog = fork();
+    if (s->watchdog == 0)
+        begin_watchdog(s, link);
+    sigprocmask(SIG_SETMASK, &mine, NULL);
+    if (s->watchdog < 0) {
+        cli_stderr_say(s->job->writer, "cannot start the watchdog: %s", strerror(errno));
+        run_cgroup_remove(&s->cgroup);
+        return false;
+    }
+    s->foreign.watchdog = s->watchdog;
+    s->spare_at_ns = run_spare_at(s);
+    s->link = link[0];
+    close(link[1]);
+    /* Only the watchdog has the write end: a supervisor that is stopped must not keep it open. */
+    for (int i = 0; i < 2; i++) {
+        if (s->job->lost_pipe[i] >= 0)
+            close(s->job->lost_pipe[i]);
+    }
+    return true;
+}
+
+static void begin_watchdog(struct run_supervisor *s, const int link[2])
+{
+    struct run_job *job = s->job;
+    struct run_watchdog watchdog = {.page = s->page,
+                                    .signals = &job->signals,
+                                    .cgroup = &s->cgroup,
+                                    .command = job->options->command,
+                                    .environment = job->environment,
+                                    .group = s->outcome->terminal ? getpgrp() : 0,
+                                    .link = link[1],
+                                    .above = s->lost_fd,
+                                    .lost_read = job->lost_pipe[0],
+                                    .lost_write = job->lost_pipe[1],
+                                    .life_fd = job->life_fd};
+    close(link[0]);
+    run_watchdog_main(&watchdog);
+}
+
+/* `helper & exec holdfast run ...` leaves us with a child that is not part of the tree. False, with
+ * errno, if not all of them are known: they would be ended with the tree. */
+static bool note_foreign_children(struct run_foreign *foreign)
+{
+    struct run_tree tree;
+    siginfo_t info;
+    pid_t self = getpid();
+    if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
+        return true;
+    if (!run_tree_find(&tree, self, NULL))
+        run_children_find(&tree, NULL, 0);
+    for (size_t i = 0; i < tree.count; i++) {
+        if (tree.list[i].parent != self)
+            continue;
+        if (foreign->count == RUN_FOREIGN_MAX) {
+            errno = E2BIG;
+            return false;
+        }
+        foreign->list[foreign->count++] = tree.list[i].pid;
+    }
+    return true;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Wakes us for the keeper, for the names, and for the plan if the watchdog does not follow it. */
+static void arm_timer(struct run_supervisor *s)
+{
+    struct run_plan plan = run_plan_of(s->page);
+    bool began = atomic_load(&s->page->began_ns) != 0;
+    int64_t now_ns = hf__now_ns();
+    int64_t plan_ns = hf__time_add(began ? plan.kill_ns : plan.term_ns, run_lag_ns(s));
+    if (plan_ns <= now_ns)
+        plan_ns = now_ns + LATE_CHECK_MS * HF__NS_PER_MS;
+    int64_t at_ns =
+        earlier(plan_ns, earlier(earlier(s->keep_at_ns, s->spare_at_ns), s->name_at_ns));
+    struct itimerspec at = {0};
+    if (at_ns != HF_NEVER) {
+        at.it_value.tv_sec = at_ns / HF__NS_PER_S;
+        at.it_value.tv_nsec = at_ns % HF__NS_PER_S;
+    }
+    timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static void wait_for_something(struct run_supervisor *s)
+{
+    enum { SIGNALS, WATCHDOG, TIMER, LOST, COUNT };
+    struct pollfd fds[COUNT] = {{.fd = s->job->signals.fd, .events = POLLIN},
+                                {.fd = s->link, .events = POLLIN},
+                                {.fd = s->timer, .events = POLLIN},
+                                {.fd = s->lost_fd, .events = POLLIN}};
+    arm_timer(s);
+    while (poll(fds, COUNT, -1) < 0 && errno == EINTR)
+        continue;
+    check_start(s);
+    if (fds[WATCHDOG].revents)
+        hear_watchdog(s);
+    if (s->gone)
+        return;
+    if (fds[SIGNALS].revents)
+        hear_signals(s);
+    if (fds[LOST].revents && s->lost_fd >= 0)
+        lease_lost(s);
+    hear_clock(s);
+}
+
+/* We may have slept since the grant. If the lease did not last until CMD was executed, it never
+ * will be; there is nothing to keep or to end then. */
+static void check_start(struct run_supervisor *s)
+{
+    if (s->said_why || run_page_decide(s->page, hf__now_ns(), false) != RUN_START_REFUSED)
+        return;
+    s->said_why = true;
+    s->outcome->lost = true;
+    s->keep_at_ns = HF_NEVER;
+    cli_stderr_say(s->job->writer, "lock \"%s\" expired before %s could be started",
+                   s->job->options->name, s->job->options->command[0]);
+}
+
+static void hear_signals(struct run_supervisor *s)
+{
+    int number;
+    bool from_kernel;
+    while (run_signals_take(&s->job->signals, &number, &from_kernel)) {
+        if (number == SIGCHLD) {
+            /* A watchdog that somebody stopped is of no use. If it died, the socket tells, and its
+             * number is ours to use until all that it said was read: it is not reaped here. */
+            siginfo_t info = {.si_pid = 0};
+            if (waitid(P_PID, (id_t)s->watchdog, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0)
+                cli_kill(s->watchdog, SIGCONT);
+        } else if (!(from_kernel && s->outcome->terminal) || s->exited ||
+                   atomic_load(&s->page->start) == RUN_START_OPEN) {
+            /* What the terminal sent, CMD has already, unless it was not there yet. What is left
+             * after CMD may not have it. */
+            tell(s, number);
+        } else if (number == SIGHUP) {
+            tell(s, RUN_WORD_HANGUP);
+        }
+    }
+}
+
+static void hear_watchdog(struct run_supervisor *s)
+{
+    unsigned char words[WORDS_MAX];
+    ssize_t got = recv(s->link, words, sizeof words, MSG_DONTWAIT);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+        run_watchdog_died(s);
+        return;
+    }
+    for (ssize_t i = 0; i < got && !s->gone; i++) {
+        if (words[i] == RUN_WORD_BEGAN)
+            run_say_why(s);
+        else if (words[i] == RUN_WORD_EXITED)
+            command_exited(s);
+        else if (words[i] == RUN_WORD_REFUSED)
+            run_say_refused(s);
+        else if (words[i] == RUN_WORD_STOPPED)
+            command_stopped(s);
+        else if (words[i] == RUN_WORD_GONE)
+            s->gone = true;
+    }
+}
+
+static void hear_clock(struct run_supervisor *s)
+{
+    struct run_plan plan = run_plan_of(s->page);
+    int64_t now_ns = hf__now_ns();
+    if (now_ns >= s->keep_at_ns)
+        keep(s, now_ns);
+    if (now_ns >= s->spare_at_ns)
+        run_spare_start(s);
+    if (now_ns >= s->name_at_ns)
+        run_name_leftovers(s);
+    run_take_over(s, &plan, now_ns);
+}
+
+/* Memory or threads that are short now may be there in a moment, and there is time for that. */
+static void keep(struct run_supervisor *s, int64_t now_ns)
+{
+    struct hf_error err;
+    enum hf_status status = hf_keep(s->job->lease, &err);
+    s->keep_at_ns = HF_NEVER;
+    if (status == HF_OK) {
+        s->lost_fd = hf_lease_fd(s->job->lease);
+    } else if (status == HF_LOST) {
+        lease_lost(s);
+    } else {
+        s->keep_at_ns = now_ns + s->job->options->take.ttl_ms * HF__NS_PER_MS / KEEP_AGAIN_PART;
+        if (!s->said_not_kept)
+            cli_stderr_say(s->job->writer, "lock \"%s\" cannot be renewed yet: %s",
+                           s->job->options->name, err.text);
+        s->said_not_kept = true;
+    }
+}
+
+/* The keeper knows that the lease is over, or the hold above us has ended. */
+static void lease_lost(struct run_supervisor *s)
+{
+    const struct run_options *options = s->job->options;
+    char what[LOSS_SIZE] = "is no longer held by the process above";
+    if (s->job->lease)
+        snprintf(what, sizeof what, "was lost: %s", hf_loss_text(hf_lease_loss(s->job->lease)));
+    s->lost_fd = -1;
+    s->outcome->lost = true;
+    if (options->on_loss == RUN_LOSS_WARN) {
+        cli_stderr_say(s->job->writer, "lock \"%s\" %s; %s continues without it (--on-loss warn)",
+                       options->name, what, options->command[0]);
+        tell(s, RUN_WORD_LOST);
+        return;
+    }
+    if (!s->said_why)
+        cli_stderr_say(s->job->writer, "lock \"%s\" %s; ending %s", options->name, what,
+                       options->command[0]);
+    s->said_why = true;
+    run_page_order(s->page, RUN_LOST);
+    tell(s, RUN_WORD_ORDER);
+}
+
+/* The ending began without us asking for it. */
+void run_say_why(struct run_supervisor *s)
+{
+    const struct run_options *options = s->job->options;
+    char text[32];
+    if (s->said_why)
+        return;
+    s->said_why = true;
+    switch ((enum run_cause)atomic_load(&s->page->cause)) {
+    case RUN_MAX_RUNTIME:
+        hf__format_duration(text, sizeof text, options->max_runtime_ms);
+        cli_stderr_say(s->job->writer,
+                       "%s has run for %s, as long as --max-runtime allows; ending it",
+                       options->command[0], text);
+        break;
+    case RUN_LOST:
+        if (s->job->held) {
+            s->said_why = false;
+            lease_lost(s);
+            break;
+        }
+        cli_stderr_say(s->job->writer,
+                       "lock \"%s\" could not be renewed in time; ending %s before the deadline",
+                       options->name, options->command[0]);
+        break;
+    case RUN_NOT_ENDING:
+    case RUN_LEFTOVERS:
+    case RUN_ORPHANED:
+        break;
+    }
+}
+
+/* CMD is gone, but something it started is not. */
+static void command_exited(struct run_supervisor *s)
+{
+    s->exited = true;
+    switch ((enum run_leftover)s->job->options->leftover) {
+    case RUN_LEFTOVER_WAIT:
+        s->name_at_ns = hf__now_ns() + LEFTOVER_NAME_MS * HF__NS_PER_MS;
+        break;
+    case RUN_LEFTOVER_TERM:
+        run_page_order(s->page, RUN_LEFTOVERS);
+        tell(s, RUN_WORD_ORDER);
+        break;
+    case RUN_LEFTOVER_RELEASE:
+        if (atomic_load(&s->page->began_ns) != 0)
+            break;
+        /* Without the watchdog nobody ends them any more. */
+        cli_kill(s->watchdog, SIGKILL);
+        waitpid(s->watchdog, NULL, 0);
+        s->watchdog = -1;
+        s->gone = true;
+        run_cgroup_dissolve(&s->cgroup);
+        break;
+    }
+}
+
+/* CMD wanted the terminal in the background. */
+static void command_stopped(struct run_supervisor *s)
+{
+    if (!s->outcome->terminal)
+        return;
+    run_stop_with_command(atomic_load(&s->page->stopped_by));
+    tell(s, SIGCONT); /* whoever woke us meant CMD as well */
+}
+
+static void tell(struct run_supervisor *s, int word)
+{
+    unsigned char byte = (unsigned char)word;
+    if (s->link >= 0)
+        send(s->link, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}

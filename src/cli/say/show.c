@@ -1,0 +1,124 @@
+/* show.c - how status and list show a lock. */
+#include "cli/say/show.h"
+
+#include "base/base.h"
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DURATION_SIZE = 32 };
+
+static void json_number(FILE *out, const char *key, bool known, int64_t value);
+static const char *duration(char *out, int64_t ms);
+static int columns(const char *text);
+
+bool cli_lock_copy(struct cli_lock *lock, const struct hf_lock_info *info)
+{
+    size_t name_size = strlen(info->name) + 1;
+    size_t label_size = strlen(info->label) + 1;
+    lock->text = malloc(name_size + label_size);
+    if (!lock->text)
+        return false;
+    memcpy(lock->text, info->name, name_size);
+    memcpy(lock->text + name_size, info->label, label_size);
+    lock->info = *info;
+    lock->info.name = lock->text;
+    lock->info.label = lock->text + name_size;
+    return true;
+}
+
+void cli_lock_clear(struct cli_lock *lock)
+{
+    free(lock->text);
+    lock->text = NULL;
+}
+
+void cli_lock_json(FILE *out, const struct hf_lock_info *info)
+{
+    fputs("{\"name\": ", out);
+    cli_json_string(out, info->name);
+    fprintf(out, ", \"held\": %s", info->held ? "true" : "false");
+    json_number(out, "token", info->held && info->token != 0, (int64_t)info->token);
+    fputs(", \"label\": ", out);
+    if (info->held && info->label[0])
+        cli_json_string(out, info->label);
+    else
+        fputs("null", out);
+    json_number(out, "age_ms", info->held && info->age_ms >= 0, info->age_ms);
+    json_number(out, "remaining_ms", info->held && info->remaining_ms >= 0, info->remaining_ms);
+    fprintf(out, ", \"waiters\": %" PRIu64 ", \"detached\": %s, \"foreign\": %s}", info->waiters,
+            info->detached ? "true" : "false", info->foreign ? "true" : "false");
+}
+
+void cli_lock_print(FILE *out, const struct hf_lock_info *info)
+{
+    char name[HF_NAME_MAX + 1];
+    char label[HF_LABEL_MAX + 1];
+    char text[DURATION_SIZE];
+    hf__copy_printable(name, sizeof name, info->name);
+    hf__copy_printable(label, sizeof label, info->label);
+    fprintf(out, "%s: %s\n", name, info->held ? "held" : "free");
+    if (info->held) {
+        fprintf(out, "  label      %s\n", label[0] ? label : "unknown");
+        if (info->token)
+            fprintf(out, "  token      %" PRIu64 "\n", info->token);
+        fprintf(out, "  age        %s\n", duration(text, info->age_ms));
+        fprintf(out, "  remaining  %s unless renewed\n", duration(text, info->remaining_ms));
+        if (info->detached)
+            fputs("  detached   belongs to no process\n", out);
+        if (info->foreign)
+            fputs("  foreign    taken by a client that is not holdfast\n", out);
+    }
+    fprintf(out, "  waiters    %" PRIu64 "\n", info->waiters);
+}
+
+void cli_locks_print(FILE *out, const struct cli_lock *locks, size_t count)
+{
+    char name[HF_NAME_MAX + 1];
+    char label[HF_LABEL_MAX + 1];
+    char token[24];
+    char age[DURATION_SIZE];
+    char remaining[DURATION_SIZE];
+    int width = columns("NAME");
+    for (size_t i = 0; i < count; i++) {
+        int own = columns(locks[i].info.name);
+        width = own > width ? own : width;
+    }
+    fprintf(out, "%-*s  %16s  %8s  %9s  %7s  %s\n", width, "NAME", "TOKEN", "AGE", "REMAINING",
+            "WAITERS", "LABEL");
+    for (size_t i = 0; i < count; i++) {
+        const struct hf_lock_info *info = &locks[i].info;
+        hf__copy_printable(name, sizeof name, info->name);
+        hf__copy_printable(label, sizeof label, info->label);
+        snprintf(token, sizeof token, "%" PRIu64, info->token);
+        fprintf(out, "%s%*s  %16s  %8s  %9s  %7" PRIu64 "  %s\n", name, width - columns(name), "",
+                info->held && info->token ? token : "-",
+                info->held ? duration(age, info->age_ms) : "-",
+                info->held ? duration(remaining, info->remaining_ms) : "-", info->waiters,
+                info->held ? label : "(free)");
+    }
+}
+
+static void json_number(FILE *out, const char *key, bool known, int64_t value)
+{
+    if (known)
+        fprintf(out, ", \"%s\": %" PRId64, key, value);
+    else
+        fprintf(out, ", \"%s\": null", key);
+}
+
+static const char *duration(char *out, int64_t ms)
+{
+    return ms < 0 ? "?" : hf__format_duration(out, DURATION_SIZE, ms);
+}
+
+/* How wide text is on a terminal, near enough: one column per UTF-8 character. */
+static int columns(const char *text)
+{
+    int count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count;
+}

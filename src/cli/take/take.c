@@ -1,0 +1,127 @@
+/* take.c - waiting for the store, and then for the lock, within one limit.
+ *
+ * A store that is down at the start may come back, as one may that goes down later: hf_acquire
+ * outlives the second, and the same rule the first. */
+#include "cli/take/take.h"
+
+#include "base/base.h"
+#include "core/wait.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { HOST_MAX = 64, COMMAND_MAX = 31 };
+
+static void begin_limit(struct take *take, int64_t wait_ms);
+static bool goes_on(const struct take *take, enum hf_status status);
+static void describe_us(const struct take *take, char *out, size_t size);
+
+/* Once for each kind of trouble. */
+static void opening_trouble(const struct hf_error *why, void *data)
+{
+    struct take *take = data;
+    if (take->trouble != why->code)
+        take_say_trouble(take, why);
+    take->trouble = why->code;
+}
+
+enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, struct hf_error *err)
+{
+    struct take_startup startup;
+    struct hf_open_options options = {
+        .size = sizeof options, .wait_ms = wait_ms, .on_trouble = opening_trouble, .data = take};
+    begin_limit(take, wait_ms);
+    take_startup_begin(&startup, take->signal_fd, take->last_words);
+    enum hf_status status = hf_open_waiting(url, &options, &take->store, err);
+    if (status == HF_OK && err->text[0] != '\0')
+        cli_stderr_say(take->writer, "warning: %s", err->text);
+    if (status == HF_OK && take->on_open)
+        take->on_open(take);
+    take_startup_end(&startup);
+    take->trouble = HF_OK;
+    return status;
+}
+
+static void begin_limit(struct take *take, int64_t wait_ms)
+{
+    take->wait_ms = wait_ms;
+    take->until_ns = HF_NEVER;
+    if (wait_ms == 0)
+        take->until_ns = 0;
+    else if (wait_ms > 0)
+        take->until_ns = hf__time_add(hf__now_ns(), hf__ms_to_ns(wait_ms));
+}
+
+static void trouble(const struct hf_error *why, void *data)
+{
+    take_tell_trouble(data, why);
+}
+
+static void renewed(struct hf_lease *lease, int64_t remaining_ms, void *data)
+{
+    struct take *take = data;
+    (void)remaining_ms; /* is a moment old already */
+    take->on_renewed(lease, take->data);
+}
+
+/* The first try does not wait: if it succeeds, nobody needs to be told for whom we wait. */
+enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
+                         struct hf_lease **out, struct hf_error *err)
+{
+    char label[HF_LABEL_MAX + 1];
+    describe_us(take, label, sizeof label);
+    options->label = take->label ? take->label : label;
+    options->cancel_fd = take->signal_fd;
+    options->on_trouble = trouble;
+    options->on_renewed = take->on_renewed ? renewed : NULL;
+    options->data = take;
+    options->wait_ms = 0;
+    enum hf_status status = hf_acquire(take->store, take->name, options, out, err);
+    if (!goes_on(take, status))
+        return status;
+    options->wait_ms = -1;
+    if (take->until_ns != HF_NEVER) {
+        options->wait_ms = (take->until_ns - hf__now_ns()) / HF__NS_PER_MS;
+        if (options->wait_ms <= 0)
+            return status;
+    }
+    take_tell_begin(take);
+    if (status != HF_BUSY)
+        take_tell_trouble(take, err);
+    status = hf_acquire(take->store, take->name, options, out, err);
+    take_tell_hush(take);
+    return status;
+}
+
+static bool goes_on(const struct take *take, enum hf_status status)
+{
+    bool may_pass = status == HF_BUSY || hf__wait_may_pass(status);
+    return may_pass && take->until_ns != 0;
+}
+
+static void find_command(char *out, size_t size, pid_t pid)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (file && !fgets(out, (int)size, file))
+        out[0] = '\0';
+    if (file)
+        fclose(file);
+    out[strcspn(out, "\n")] = '\0';
+}
+
+/* "host/pid/command". Not the arguments: there may be a password among them. */
+static void describe_us(const struct take *take, char *out, size_t size)
+{
+    char host[HOST_MAX + 1] = "localhost";
+    char found[COMMAND_MAX + 1] = "";
+    const char *command = take->label_cmd ? take->label_cmd : found;
+    const char *slash = strrchr(command, '/');
+    gethostname(host, sizeof host - 1);
+    if (!take->label_cmd)
+        find_command(found, sizeof found, take->label_pid);
+    if (slash && slash[1])
+        command = slash + 1;
+    snprintf(out, size, "%s/%d/%s", host, (int)take->label_pid, command[0] ? command : "?");
+}

@@ -1,0 +1,150 @@
+/* take.h - taking a lock for a command: wait for the store, then for the lock, within one limit,
+ * and say meanwhile for whom, or for what.
+ *
+ * run, acquire and keep all do it in this order: take_check their options, take_open the store,
+ * take_lock, take_end. */
+#ifndef HF_CLI_TAKE_TAKE_H
+#define HF_CLI_TAKE_TAKE_H
+
+#include "cli/cli.h"
+#include "cli/say/stderr.h"
+#include "cli/say/thread.h"
+
+#include <holdfast/store.h>
+#include <signal.h>
+#include <time.h>
+
+/* The options they share: options.c */
+
+struct take_options {
+    const char *label;  /* NULL: not given */
+    int64_t ttl_ms;     /* 30s, unless ttl_given */
+    int64_t wait_ms;    /* < 0: without limit */
+    uint64_t busy_exit; /* 0 to 255 */
+    bool no_wait;
+    bool wait_given;
+    bool ttl_given;
+};
+
+/* What they are if nothing is given. */
+#define TAKE_DEFAULTS                                                                              \
+    {                                                                                              \
+        .ttl_ms = HF_TTL_DEFAULT_MS, .wait_ms = -1, .busy_exit = EXIT_HF_BUSY                      \
+    }
+
+/* Their lines in the table of a command. */
+#define TAKE_OPTIONS(given)                                                                        \
+    {'n',                                                                                          \
+     "no-wait",                                                                                    \
+     CLI_FLAG,                                                                                     \
+     NULL,                                                                                         \
+     "fail at once if another holds the lock or the store is down",                                \
+     NULL,                                                                                         \
+     &(given)->no_wait,                                                                            \
+     NULL},                                                                                        \
+        {'w',                                                                                      \
+         "wait",                                                                                   \
+         CLI_DURATION,                                                                             \
+         "DURATION",                                                                               \
+         "wait at most this long; default: without limit",                                         \
+         NULL,                                                                                     \
+         &(given)->wait_ms,                                                                        \
+         &(given)->wait_given},                                                                    \
+        {'E',                                                                                      \
+         "busy-exit",                                                                              \
+         CLI_NUMBER,                                                                               \
+         "CODE",                                                                                   \
+         "exit code if another holds the lock; default: 75",                                       \
+         NULL,                                                                                     \
+         &(given)->busy_exit,                                                                      \
+         NULL},                                                                                    \
+        {0,                                                                                        \
+         "ttl",                                                                                    \
+         CLI_DURATION,                                                                             \
+         "DURATION",                                                                               \
+         "how long the lease lasts unless renewed; default: 30s, or what the store grants",        \
+         NULL,                                                                                     \
+         &(given)->ttl_ms,                                                                         \
+         &(given)->ttl_given},                                                                     \
+    {                                                                                              \
+        0, "label", CLI_TEXT, "TEXT", "what others see as the holder; default: host/pid/command",  \
+            NULL, &(given)->label, NULL                                                            \
+    }
+
+/* Checks them, and the name of the lock (NULL: it is missing). 0, or EXIT_HF_USAGE after a message.
+ */
+int take_check(const struct cli_command *command, const char *name, struct take_options *given);
+
+/* While the store is being opened: startup_signals.c */
+
+struct take_startup {
+    timer_t timer;
+    struct sigaction before; /* of the timer's signal */
+    int signal_fd;
+    void (*last_words)(int number);
+    bool watched;
+};
+
+/* From here on we die of a signal at once, however long the main thread is held up. last_words (may
+ * be NULL) is called before, and has to be async-signal-safe. The struct must not be moved. */
+void take_startup_begin(struct take_startup *startup, int signal_fd,
+                        void (*last_words)(int number));
+/* From here on signals wait to be taken. Call it before there is anything to give back. */
+void take_startup_end(struct take_startup *startup);
+
+/* A lock being taken. Lives as long as its lease, whose news comes by here. */
+struct take {
+    /* Set by the caller. */
+    struct cli_stderr *writer;
+    const char *name;
+    const char *label;     /* NULL: host/pid/command of ... */
+    pid_t label_pid;       /* ... this process              */
+    const char *label_cmd; /* NULL: what the system says    */
+    int signal_fd;         /* readable: stop                */
+    bool quiet;            /* off a terminal only trouble is said */
+    void (*last_words)(int number);
+    void (*on_open)(struct take *take); /* while a signal still ends us at once; may be NULL */
+    void (*on_renewed)(struct hf_lease *lease, void *data); /* may be NULL */
+    void *data;                                             /* the caller's */
+
+    struct hf_store *store; /* set by take_open; the caller closes it */
+
+    /* How long we wait for the store and the lock, together. */
+    int64_t wait_ms;        /* as it was given; < 0: without limit    */
+    int64_t until_ns;       /* 0: no wait at all; HF_NEVER: without limit */
+    enum hf_status trouble; /* what was said last; HF_OK: none */
+
+    /* Those who tell: tell.c */
+    int64_t since_ns;
+    int64_t trouble_until_ns;
+    bool live; /* stderr is a terminal */
+    bool painted;
+    bool running;
+    bool stop;
+    pthread_t thread;
+    struct cli_condition condition;
+};
+
+/* Waiting for the store, and for the lock: take.c */
+
+/* Opens the store; one that is down, or in quarantine, is asked again until the limit, which begins
+ * now (wait_ms as in hf_acquire_options). */
+enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, struct hf_error *err);
+/* Takes the lock, and says for whom we wait meanwhile. Of the options the caller sets what kind of
+ * lease it is to be. take_end has to follow. */
+enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
+                         struct hf_lease **out, struct hf_error *err);
+/* Nothing is told any more; before the store is closed. */
+void take_end(struct take *take);
+
+/* What is said while we wait: tell.c */
+
+void take_tell_begin(struct take *take);
+/* Says why the store does not serve us, unless that is known already. */
+void take_tell_trouble(struct take *take, const struct hf_error *why);
+/* Nothing more is said from here on, and the live line is gone. Does not wait for the store. */
+void take_tell_hush(struct take *take);
+/* "WHY; waiting for at most 10s". */
+void take_say_trouble(const struct take *take, const struct hf_error *why);
+
+#endif /* HF_CLI_TAKE_TAKE_H */

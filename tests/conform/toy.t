@@ -1,0 +1,43 @@
+#!/bin/bash
+# toy.t - a stranger adds a store: a folder, and a line in the table of the registry. In a copy of the tree
+# it is built, named among the known ones, and keeps the promises of the conformance suite.
+# run: once
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+dir=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-toy.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+build=${BUILD:-build}
+n=0
+report() { # STATUS TEXT : tells what was said if it failed
+    n=$((n + 1))
+    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else
+        echo "not ok $n - $2"
+        tail -n 30 "$dir/out" | sed 's/^/# /'
+    fi
+}
+
+# What is built already is not built again: the copy keeps the times of its files.
+mkdir "$dir/tree"
+git ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null |
+    tar -cf - -T - | tar -xf - -C "$dir/tree"
+[ "$build" != build ] || tar -cf - build/obj build/gen build/place | tar -xf - -C "$dir/tree"
+
+cp -r tests/support/toy "$dir/tree/src/stores/toy"
+touch "$dir/tree/src/stores/toy/libs" # it needs none
+sed -i 's/^    {"etcd", {"etcd"}, NULL},$/&\n    {"toy", {"toy"}, NULL},/' "$dir/tree/src/client/registry.c"
+diff -r src "$dir/tree/src" >"$dir/out"
+[ "$(grep -c '^[<>]' "$dir/out")" -eq 1 ] && [ "$(grep -c '^Only' "$dir/out")" -eq 1 ]
+report $? 'it is a folder and a line'
+
+make -C "$dir/tree" -j2 -s all build/tests/conform/conform >"$dir/out" 2>&1
+report $? 'it is built'
+"$dir/tree/build/holdfast" --store nosuch://h list >"$dir/out" 2>&1
+grep -q 'known are .*etcd, toy, zookeeper' "$dir/out"
+report $? 'it is known'
+"$dir/tree/build/holdfast" --store "toy:$dir/table" run -n job -- true >"$dir/out" 2>&1
+report $? 'it is used'
+timeout 300 make -C "$dir/tree" -s conform URL="toy:$dir/table" >"$dir/out" 2>&1
+report $? 'it keeps the promises of the conformance suite'
+[ "$(grep -c '^ok ' "$dir/out")" -ge 20 ]
+report $? "... all $(grep -c '^ok ' "$dir/out")"
+echo "1..$n"
