@@ -5,8 +5,8 @@
 #include "stores/file/file.h"
 #include "stores/file/layout.h"
 
-/* What an errno means for the caller: HF_DENIED, HF_INVALID (a path that leads nowhere, however long
- * one waits) or HF_UNREACHABLE. */
+/* What an errno means for the caller: HF_DENIED, HF_INVALID (a path that leads nowhere, however
+ * long one waits) or HF_UNREACHABLE. */
 enum hf_status hf__error_status(int error);
 /* "cannot WHAT", and the errno in words; its status. */
 enum hf_status hf__error_fail(const struct file_store *store, const char *what, int error,

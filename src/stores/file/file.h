@@ -1,5 +1,5 @@
-/* file.h - the embedded store, as its parts know it. Each part has a header of its own, and includes
- * those below it only (tests/tidy.sh knows the order):
+/* file.h - the embedded store, as its parts know it. Each part has a header of its own, and
+ * includes those below it only (tests/tidy.sh knows the order):
  *
  *   layout sys            the bytes of the slot file; the system
  *   file errors           this struct; what is said when something went wrong

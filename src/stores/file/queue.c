@@ -8,7 +8,8 @@
  * Nobody relies on the byte alone. Each waiter also watches the FIFO of the one before it, by
  * holding it open for writing: it turns to POLLERR when that one is gone. The FIFO is kept while
  * its owner holds the lock, so that one release wakes one waiter and nobody else. The first in
- * the queue watches the holder's alive/ FIFO instead, and the holder's expiry. A slow poll backs it all.
+ * the queue watches the holder's alive/ FIFO instead, and the holder's expiry. A slow poll backs
+ * it all.
  *
  * Who unlinks: a waiter its own FIFO when it leaves or releases; whoever passes over a dead
  * ticket, that one's; the sweep, the rest. A ticket may be drawn again after its waiter left, so

@@ -22,8 +22,8 @@ struct file_attempt {
 
 /* Draws a ticket, with the page locked. One that was drawn before is given up. */
 enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err);
-/* Chooses what to watch and check_at_ns, with the page locked: the next live ticket before ours, else
- * the holder. */
+/* Chooses what to watch and check_at_ns, with the page locked: the next live ticket before ours,
+ * else the holder. */
 void hf__queue_watch(struct file_attempt *attempt);
 /* Sleeps until something happens, until_ns at the latest. False: the caller cancelled. */
 bool hf__queue_sleep(struct file_attempt *attempt, int64_t until_ns);
