@@ -52,7 +52,7 @@ static void read_rows(const PGresult *rows)
     (void)pg_row_number(rows, 0, -1);
     if (pg_row_acquired(rows, &acquired)) {
         must(acquired.verdict != PG_GRANTED || (acquired.token > 0 && acquired.token <= INT64_MAX));
-        must(acquired.verdict != PG_BUSY || acquired.look_ms > 0);
+        must(acquired.verdict != PG_BUSY || acquired.retry_ms > 0);
         must(strlen(acquired.label) <= HF_LABEL_MAX);
     }
     if (pg_row_kept(rows, &kept))
