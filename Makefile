@@ -90,7 +90,8 @@ $(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 $(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc sqlite.inc mariadb.inc)
+SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
+	postgres_row.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
 

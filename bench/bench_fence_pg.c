@@ -9,7 +9,7 @@
 
 #include <libpq-fe.h>
 
-enum { CONNECTIONS = 5, ROUNDS = 100, BATCH = 5 };
+enum { CONNECTIONS = 5, ROUNDS = 100, BATCH = 5, MANY_ROUNDS = 20, MANY_BATCH = 2 };
 
 static void fail(PGconn *conn)
 {
@@ -78,6 +78,27 @@ static void entered_first(void *conn)
     transact(conn, trips);
 }
 
+static void keyed(void *conn)
+{
+    static const char *const trips[3][3] = {{"begin"}, {"enter_key", "keyed"}, {"commit"}};
+
+    transact(conn, trips);
+}
+
+static void plain_many(void *conn)
+{
+    static const char *const trips[3][3] = {{"begin"}, {"plain_many"}, {"commit"}};
+
+    transact(conn, trips);
+}
+
+static void keyed_many(void *conn)
+{
+    static const char *const trips[3][3] = {{"begin"}, {"enter_key", "keyed_many"}, {"commit"}};
+
+    transact(conn, trips);
+}
+
 static PGconn *begin(const char *info)
 {
     PGconn *conn = PQconnectdb(info);
@@ -86,7 +107,11 @@ static PGconn *begin(const char *info)
         fail(conn);
     prepare(conn, "begin", "BEGIN");
     prepare(conn, "plain", "UPDATE plain SET v = v + 1 WHERE id = 1");
-    prepare(conn, "enter", "SELECT holdfast_fence.enter('fenced', 34)");
+    prepare(conn, "enter", "CALL holdfast_fence.enter('public.fenced', 34)");
+    prepare(conn, "enter_key", "CALL holdfast_fence.enter('public.keyed', '1', 34)");
+    prepare(conn, "keyed", "UPDATE keyed SET v = v + 1 WHERE id = 1");
+    prepare(conn, "plain_many", "UPDATE plain SET v = v + 1 WHERE id <= 1000");
+    prepare(conn, "keyed_many", "UPDATE keyed SET v = v + 1 WHERE id <= 1000");
     prepare(conn, "fenced", "UPDATE fenced SET v = v + 1 WHERE id = 1");
     prepare(conn, "commit", "COMMIT");
     if (PQenterPipelineMode(conn) != 1)
@@ -106,6 +131,8 @@ int main(int argc, char **argv)
     double fenced_us[CONNECTIONS];
     double ratios[CONNECTIONS];
     double first_ratios[CONNECTIONS];
+    double key_ratios[CONNECTIONS];
+    double many_ratios[CONNECTIONS];
 
     if (argc != 2)
         return 64;
@@ -114,12 +141,18 @@ int main(int argc, char **argv)
         double unused;
 
         first_ratios[i] = compare(plain, entered_first, conn, ROUNDS, BATCH, &unused, &unused);
+        key_ratios[i] = compare(plain, keyed, conn, ROUNDS, BATCH, &unused, &unused);
+        many_ratios[i] =
+            compare(plain_many, keyed_many, conn, MANY_ROUNDS, MANY_BATCH, &unused, &unused);
         ratios[i] = compare(plain, fenced, conn, ROUNDS, BATCH, &plain_us[i], &fenced_us[i]);
         PQfinish(conn);
     }
     fact("PostgreSQL UPDATE, plain", median(plain_us), "us");
     fact("PostgreSQL UPDATE, fenced", median(fenced_us), "us");
     at_most("PostgreSQL UPDATE: fenced / plain", median(ratios), 1.15, "x");
+    at_most("PostgreSQL UPDATE: fenced per key / plain", median(key_ratios), 1.25, "x");
+    at_most("PostgreSQL UPDATE of 1,000 rows: fenced per key / plain", median(many_ratios), 1.3,
+            "x");
     fact("PostgreSQL UPDATE: the same, entered with BEGIN", median(first_ratios), "x");
     return 0;
 }

@@ -17,6 +17,7 @@ tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT);
     WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 10000)
     INSERT INTO plain SELECT id, 0 FROM n;
     CREATE TABLE fenced (id INT PRIMARY KEY, v INT); INSERT INTO fenced SELECT * FROM plain;
+    CREATE TABLE keyed (id INT PRIMARY KEY, v INT, k INT NOT NULL); INSERT INTO keyed SELECT id, v, (id + 999) / 1000 FROM plain;
     ANALYZE plain; ANALYZE fenced;'
 
 port=$((20000 + RANDOM))
@@ -24,7 +25,9 @@ pg_start listen_addresses=127.0.0.1 port=$port
 export PGPORT=$port
 pg <<<"$tables"
 build/holdfast fence sql --dialect postgres --table fenced | pg
+build/holdfast fence sql --dialect postgres --table keyed --key-column k | pg
 build/bench/bench_fence_pg "host=127.0.0.1 port=$port user=owner dbname=postgres"
+bench/fence_clients.sh "$port"
 pg_stop
 
 sqlite3 "$SQL_DIR/app.db" "$tables"

@@ -99,7 +99,7 @@ _holdfast()
         repair) options='--above --open --reason --help' ;;
         fence)
             options='--token --issuer --wait --ttl --reason --json --dialect --table --schema --resource
-                --per-row --down --last --help'
+                --key-column --per-row --down --last --no-transaction --statements --help'
             ;;
         trap) options='--store --ttl --svg --help' ;;
         release | help) options='--help' ;;

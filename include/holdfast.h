@@ -205,6 +205,21 @@ HF_API unsigned hf_store_features(const struct hf_store *store);
  * says so. A lease that is taken without a ttl gets the smaller of HF_TTL_DEFAULT_MS and this. */
 HF_API uint32_t hf_store_max_ttl_ms(const struct hf_store *store);
 
+/* hf_store_identity - who the store is, as opposed to how its URL was typed: the cluster, database,
+ * node or directory behind it. What fences remember as the issuer of their tokens. Changes when the
+ * data it is kept in is lost; a copy of the engine's data has the same one. Blocks for a few seconds
+ * at most; no other call waits for it.
+ *
+ * HF_OK           out is a text of at most HF_IDENTITY_SIZE - 1 bytes
+ * HF_UNSUPPORTED  the store cannot tell
+ * HF_UNKNOWN      there is nothing yet to tell it by: it was never used
+ * HF_UNREACHABLE, HF_DENIED, HF_NOMEM
+ */
+enum { HF_IDENTITY_SIZE = 128 };
+HF_API HF_MUST_CHECK enum hf_status hf_store_identity(struct hf_store *store,
+                                                      char out[HF_IDENTITY_SIZE],
+                                                      struct hf_error *err);
+
 /* hf_store_life_fd - the descriptor that stands for this client's life, or -1.
  *
  * In a store with crash release, the locks of a client are free at once when the last process

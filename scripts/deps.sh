@@ -11,6 +11,7 @@ check='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh 
     faketime openssl clang libclang-rt-14-dev'
 test='redis-server redis-tools
     postgresql postgresql-client mariadb-server mariadb-client sqlite3 spin
+    python3-sqlalchemy python3-psycopg2 python3-psycopg alembic python3-django php-cli php-pgsql libpostgresql-jdbc-java
     pgbouncer etcd-server etcd-client curl zookeeper python3-kazoo'
 bench='libsqlite3-dev util-linux python3 python3-redis'
 versions='patchelf dpkg-dev'

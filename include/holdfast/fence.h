@@ -16,8 +16,8 @@
  * its write, and it overwrites what it never saw.
  *
  * Tokens of different stores cannot be compared. So a mark remembers its issuer, the store that
- * issued the token, as a short text: the store's url without its password (one that has it loses
- * it). A token of another issuer is refused with HF_INVALID until someone decides, with
+ * issued the token, as a short text: hf_store_identity, or the store's url without its password
+ * (one that has it loses it). A mark that names a url takes on the identity when both come. A token of another issuer is refused with HF_INVALID until someone decides, with
  * hf_fence_reset and a reason, that the old tokens are over. An issuer that is not said ("" or
  * NULL) fits every mark.
  *
@@ -54,8 +54,10 @@ struct hf_fence_mark {
 struct hf_fence_pass {
     size_t size;        /* sizeof(struct hf_fence_pass)                                       */
     uint64_t token;     /* hf_lease_token, 1..HF_FENCE_TOKEN_MAX                              */
-    const char *issuer; /* hf_store_url of the store that issued it; NULL or "": not said     */
+    const char *issuer; /* hf_store_identity of the store that issued it; NULL or "": not said */
     int64_t wait_ms;    /* how long to wait for another writer; 0: HF_FENCE_WAIT_MS; < 0: not */
+    const char *issuer_url; /* hf_store_url, beside an identity in issuer, or alone if that is not
+                             * known: so that marks which name a URL are understood. May be NULL */
 };
 
 enum hf_fence_verdict {
@@ -167,12 +169,16 @@ enum hf_fence_dialect { HF_FENCE_POSTGRES, HF_FENCE_SQLITE, HF_FENCE_MARIADB };
 struct hf_fence_sql {
     size_t size; /* sizeof(struct hf_fence_sql) */
     enum hf_fence_dialect dialect;
-    const char *table;    /* one identifier, quoted for you, whatever is in it */
-    const char *schema;   /* PostgreSQL: the table's schema; NULL: found by search_path */
-    const char *resource; /* what enter() is called with; NULL: the table's name */
-    bool per_row;         /* guard UPDATE of existing rows only, by a column fence_token */
-    bool down;            /* the reverse */
-    bool last;            /* with down: no other table is fenced, remove what they share */
+    const char *table;      /* one identifier, quoted for you, whatever is in it */
+    const char *schema;     /* PostgreSQL: the table's schema; NULL: found by search_path */
+    const char *resource;   /* what enter() is called with; NULL: the table's name, in PostgreSQL
+                           * with its schema: public.orders */
+    bool per_row;           /* guard UPDATE of existing rows only, by a column fence_token */
+    bool down;              /* the reverse */
+    bool last;              /* with down: no other table is fenced, remove what they share */
+    const char *key_column; /* fence per key: a holder of key K writes rows whose column says K */
+    bool no_transaction;    /* no BEGIN and COMMIT, for tools that run it in a transaction       */
+    bool json;              /* a JSON array with one statement per item, no client's commands    */
 };
 
 /* hf_fence_sql - the migration that puts a table behind a fence. Never blocks.
@@ -192,9 +198,10 @@ struct hf_fence_request {
     const char *issuer; /* as in struct hf_fence_pass */
     const void *value;  /* SET: the new value */
     size_t value_len;
-    uint32_t ttl_ms;     /* SET: the key expires after it; 0: never. The mark does not expire */
-    const char *reason;  /* RESET_KEY: required, recorded */
-    int64_t deadline_ns; /* filled in by hf_fence_key */
+    uint32_t ttl_ms;        /* SET: the key expires after it; 0: never. The mark does not expire */
+    const char *reason;     /* RESET_KEY: required, recorded */
+    int64_t deadline_ns;    /* filled in by hf_fence_key */
+    const char *issuer_url; /* as in struct hf_fence_pass */
 };
 
 /* hf_fence_key - set, delete, enter or reset a fenced key of a store, in one atomic step there.

@@ -233,6 +233,14 @@ struct hf_store_ops {
      * store that was opened read-only. May block until deadline_ns. HF_UNKNOWN, HF_UNREACHABLE. */
     enum hf_status (*quarantine)(struct hf_store_base *store, int64_t deadline_ns,
                                  struct hf_error *err);
+
+    /* Optional. Who the store is, whatever URL leads to it, as hf_store_identity documents it: a
+     * text that starts with "id:" and the store's kind, the same for every client, another one for
+     * another engine or another part of it. What it rests on may be made here. May block until
+     * deadline_ns. HF_OK. HF_UNKNOWN: there is nothing yet to tell it by. HF_UNREACHABLE,
+     * HF_DENIED, HF_CORRUPT, HF_NOMEM. */
+    enum hf_status (*identity)(struct hf_store_base *store, char out[HF_IDENTITY_SIZE],
+                               int64_t deadline_ns, struct hf_error *err);
 };
 
 struct hf_store_plugin {

@@ -24,8 +24,8 @@ const struct cli_command fence_commands[] = {
     [SET] = {"fence set", "[options] URL KEY", "set a fenced key to what stdin says", fence_set},
     [DEL] = {"fence del", "[options] URL KEY", "delete a fenced key", fence_del},
     [SCRIPT] = {"fence script", "", "print the Redis script, for other clients", fence_script},
-    [WRITE] = {"fence write", "[options] FILE", "replace a fenced file by what stdin says",
-               fence_write},
+    [WRITE] = {"fence write", "[options] FILE [-- CMD [ARG...]]",
+               "replace a fenced file by what CMD prints, or stdin says", fence_write},
     [APPEND] = {"fence append", "[options] FILE", "add what stdin says to a fenced file",
                 fence_append},
     [ENTER] = {"fence enter", "[options] FILE | URL KEY", "raise the fence before the first read",
@@ -51,7 +51,7 @@ static void print_overview(void)
         printf("  %-7s %s\n", c->name + strlen("fence "), c->summary);
     puts("\noptions, where they make sense:\n"
          "  -t, --token N            the fencing token; default: $HOLDFAST_TOKEN\n"
-         "      --issuer TEXT        who issued it; default: the store's url\n"
+         "      --issuer TEXT        who issued it; default: the store of the locks\n"
          "  -w, --wait DURATION      how long to wait for another writer; default: 30s\n"
          "      --ttl DURATION       set: the key expires after it\n"
          "      --reason TEXT        reset: why; required, and kept\n"
@@ -60,13 +60,16 @@ static void print_overview(void)
          "      --table T            sql: the table, as it is called: quoting is done here\n"
          "      --schema S           sql: its schema (postgres)\n"
          "      --resource R         sql: its name in enter(); default: the table's\n"
+         "      --key-column C       sql: fence per key, one lock per value of this column\n"
          "      --per-row            sql: a column fence_token instead; guards UPDATE only\n"
          "      --down               sql: print the reverse\n"
          "      --last               sql: with --down, remove what fenced tables share, too\n"
+         "      --no-transaction     sql: no BEGIN and COMMIT, for tools that have their own\n"
+         "      --statements json    sql: one statement per item, for tools\n"
          "  -h, --help               show this help\n"
          "\n"
          "Inside a job the token is known, so this is enough:\n"
-         "  holdfast run nightly -- sh -c 'make-report | holdfast fence write report.txt'\n"
+         "  holdfast run nightly -- holdfast fence write report.txt -- make-report\n"
          "'man holdfast-fence' tells the rest.");
 }
 
@@ -111,6 +114,10 @@ int fence_parse(const struct cli_command *command, const struct cli_option *opti
         if (first < 0)
             return cli_parse_exit(first) + 1;
         at += first;
+        if (at < argc && dashes && words->takes_command && words->count > 0) {
+            words->command = argv + at + (strcmp(argv[at], "--") == 0 ? 1 : 0);
+            break;
+        }
         if (at >= argc)
             break;
         if (words->count == FENCE_OPERANDS_MAX)
@@ -122,6 +129,23 @@ int fence_parse(const struct cli_command *command, const struct cli_option *opti
         }
     }
     return 0;
+}
+
+/* A store that cannot be asked now is known by its url only; one that can never tell goes by it. */
+static void find_issuer(const char *url, struct fence_words *words)
+{
+    struct hf_store *store;
+    enum hf_status status;
+
+    hf__url_redact(words->issuer_url, sizeof words->issuer_url, url);
+    if (hf_open(url, &store, NULL) != HF_OK)
+        return;
+    status = hf_store_identity(store, words->identity, NULL);
+    hf_close(store);
+    if (status == HF_OK)
+        words->issuer = words->identity;
+    else if (status == HF_UNSUPPORTED)
+        words->issuer = words->issuer_url;
 }
 
 bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
@@ -139,10 +163,8 @@ bool fence_defaults(const struct cli_command *command, const struct cli_context 
             return false;
         }
     }
-    if (words->issuer == NULL && context->store_url != NULL && context->store_url[0] != '\0') {
-        hf__url_redact(words->issuer_text, sizeof words->issuer_text, context->store_url);
-        words->issuer = words->issuer_text;
-    }
+    if (words->issuer == NULL && context->store_url != NULL && context->store_url[0] != '\0')
+        find_issuer(context->store_url, words);
     return true;
 }
 
@@ -193,7 +215,7 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
     const struct cli_option options[] = {
         {'t', "token", CLI_NUMBER, "N", "the fencing token; default: $HOLDFAST_TOKEN", NULL,
          &words->token, &words->token_given},
-        {0, "issuer", CLI_TEXT, "TEXT", "who issued it; default: the store's url", NULL,
+        {0, "issuer", CLI_TEXT, "TEXT", "who issued it; default: the store of the locks", NULL,
          &words->issuer, NULL},
         {'w', "wait", CLI_DURATION, "DURATION", "how long to wait for another writer; default: 30s",
          NULL, &wait_ms, NULL},
@@ -211,19 +233,22 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
     *pass = (struct hf_fence_pass){.size = sizeof *pass,
                                    .token = words->token,
                                    .issuer = words->issuer,
+                                   .issuer_url = words->issuer_url,
                                    .wait_ms = wait_ms > 0 ? wait_ms : -1};
     return 0;
 }
 
 static int fence_write(const struct cli_context *context, int argc, char **argv)
 {
-    struct fence_words words = {.count = 0};
+    struct fence_words words = {.takes_command = true};
     struct hf_fence_pass pass;
     struct hf_error err;
     int over = parse_file(&fence_commands[WRITE], context, argc, argv, 1, &words, &pass);
 
     if (over != 0)
         return over - 1;
+    if (words.command != NULL && words.command[0] != NULL)
+        return fence_produce(words.operands[0], &pass, words.command);
     if (hf_fence_write_fd(words.operands[0], &pass, STDIN_FILENO, &err) != HF_OK)
         return cli_fail(&err);
     return 0;

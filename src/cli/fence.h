@@ -16,7 +16,10 @@ struct fence_words {
     uint64_t token;
     bool token_given;
     const char *issuer;
-    char issuer_text[HF_FENCE_ISSUER_MAX * 4];
+    char identity[HF_IDENTITY_SIZE];
+    char issuer_url[HF_FENCE_ISSUER_MAX * 4];
+    bool takes_command; /* what follows "--" behind an operand is a command */
+    char **command;     /* ends with NULL; NULL if there is none            */
 };
 
 /* Reads options wherever they stand between the operands. Returns 0, or the exit code plus 1 if the
@@ -24,13 +27,16 @@ struct fence_words {
 int fence_parse(const struct cli_command *command, const struct cli_option *options, int argc,
                 char **argv, struct fence_words *words);
 
-/* Fills in token and issuer where they were not given: $HOLDFAST_TOKEN and the store's url.
- * False after a usage error. */
+/* Fills in token and issuer where they were not given: $HOLDFAST_TOKEN, and who the store of the
+ * locks is, as far as that can be learned from it. False after a usage error. */
 bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
                     struct fence_words *words);
 
 /* Reads standard input to its end, up to max bytes. NULL after a message; exit in *exit_code. */
 char *fence_read_stdin(size_t max, size_t *len, int *exit_code);
+
+/* fence_produce.c: replaces file by what the command prints, if it succeeds. The exit code. */
+int fence_produce(const char *file, const struct hf_fence_pass *pass, char **command);
 
 /* Sub-commands that live in files of their own. */
 int fence_sql(const struct cli_context *context, int argc, char **argv);

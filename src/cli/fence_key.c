@@ -32,7 +32,7 @@ static int change_key(const struct cli_command *command, const struct cli_contex
     const struct cli_option options[] = {
         {'t', "token", CLI_NUMBER, "N", "the fencing token; default: $HOLDFAST_TOKEN", NULL,
          &words.token, &words.token_given},
-        {0, "issuer", CLI_TEXT, "TEXT", "who issued it; default: the url of the locks' store", NULL,
+        {0, "issuer", CLI_TEXT, "TEXT", "who issued it; default: the store of the locks", NULL,
          &words.issuer, NULL},
         {.name = op == HF_FENCE_SET ? "ttl" : NULL,
          .kind = CLI_DURATION,
@@ -58,6 +58,7 @@ static int change_key(const struct cli_command *command, const struct cli_contex
     request.key = words.operands[1];
     request.token = words.token;
     request.issuer = words.issuer;
+    request.issuer_url = words.issuer_url;
     request.value = value;
     request.ttl_ms = (uint32_t)ttl_ms;
     exit_code = send_request(words.operands[0], &request);
@@ -82,6 +83,7 @@ int fence_key(const struct fence_words *words, enum hf_fence_op op, const char *
                                        .key = words->operands[1],
                                        .token = words->token,
                                        .issuer = words->issuer,
+                                       .issuer_url = words->issuer_url,
                                        .reason = reason};
 
     return send_request(words->operands[0], &request);

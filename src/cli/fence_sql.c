@@ -12,7 +12,9 @@ int fence_sql(const struct cli_context *context, int argc, char **argv)
     const struct cli_command *command = &fence_commands[0];
     struct fence_words words = {.count = 0};
     struct hf_fence_sql what = {.size = sizeof what};
+    static const char *const forms[] = {"text", "json", NULL};
     int dialect = 0;
+    int form = 0;
     bool dialect_given = false;
     struct hf_error err;
     char *text;
@@ -24,11 +26,17 @@ int fence_sql(const struct cli_context *context, int argc, char **argv)
         {0, "schema", CLI_TEXT, "S", "its schema (postgres)", NULL, &what.schema, NULL},
         {0, "resource", CLI_TEXT, "R", "its name in enter(); default: the table's", NULL,
          &what.resource, NULL},
+        {0, "key-column", CLI_TEXT, "C", "fence per key: one lock per value of this column", NULL,
+         &what.key_column, NULL},
         {0, "per-row", CLI_FLAG, NULL, "a column fence_token instead; guards UPDATE only", NULL,
          &what.per_row, NULL},
         {0, "down", CLI_FLAG, NULL, "print the reverse", NULL, &what.down, NULL},
         {0, "last", CLI_FLAG, NULL, "with --down: remove what fenced tables share, too", NULL,
          &what.last, NULL},
+        {0, "no-transaction", CLI_FLAG, NULL, "no BEGIN and COMMIT: the tool has its own", NULL,
+         &what.no_transaction, NULL},
+        {0, "statements", CLI_CHOICE, "FORM", "text, or json: one statement per item", forms, &form,
+         NULL},
         {.name = NULL}};
     int over = fence_parse(command, options, argc, argv, &words);
 
@@ -42,6 +50,7 @@ int fence_sql(const struct cli_context *context, int argc, char **argv)
     if (what.last && !what.down)
         return cli_usage_error(command, "--last goes with --down");
     what.dialect = (enum hf_fence_dialect)dialect;
+    what.json = form == 1;
     if (hf_fence_sql(&what, &text, &err) != HF_OK)
         return cli_fail(&err);
     fputs(text, stdout);

@@ -35,18 +35,23 @@ enum hf_status hf_fence_key(struct hf_store *store, const struct hf_fence_reques
                             struct hf_error *err)
 {
     const struct hf_store_ops *ops = store->base->ops;
-    struct hf_fence_request checked = *request;
+    struct hf_fence_request checked = {.size = sizeof checked};
     struct hf_fence_mark mark = {.token = 0};
     char issuer[HF_FENCE_ISSUER_MAX + 1];
     char reason[HF_FENCE_REASON_MAX + 1];
-    enum hf_status status = check(request, err);
+    char url[HF_FENCE_ISSUER_MAX + 1];
+    enum hf_status status;
 
+    memcpy(&checked, request, request->size < sizeof checked ? request->size : sizeof checked);
+    status = check(&checked, err);
     if (status != HF_OK)
         return status;
     if (HF__SLOT(ops, fence) == NULL)
         return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->url,
                              " holds locks only: fence a file, a table or a Redis key instead");
     hf__fence_issuer(issuer, request->issuer);
+    hf__fence_issuer(url, checked.issuer_url);
+    checked.issuer_url = url;
     hf__copy_printable(reason, sizeof reason, request->reason != NULL ? request->reason : "");
     checked.issuer = issuer;
     checked.reason = reason;
@@ -58,8 +63,10 @@ enum hf_status hf_fence_key(struct hf_store *store, const struct hf_fence_reques
     status = ops->fence(store->base, &checked, &mark, err);
     hf__store_end(store);
     if (status == HF_STALE || (status == HF_INVALID && mark.issuer[0] != '\0')) {
-        struct hf_fence_pass pass = {
-            .size = sizeof pass, .token = checked.token, .issuer = checked.issuer};
+        struct hf_fence_pass pass = {.size = sizeof pass,
+                                     .token = checked.token,
+                                     .issuer = checked.issuer,
+                                     .issuer_url = url};
 
         return hf_fence_refuse(status == HF_STALE ? HF_FENCE_STALE : HF_FENCE_FOREIGN, &mark, &pass,
                                checked.key, err);

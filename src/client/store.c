@@ -217,6 +217,23 @@ const char *hf_store_url(const struct hf_store *store)
     return store->url;
 }
 
+enum hf_status hf_store_identity(struct hf_store *store, char out[HF_IDENTITY_SIZE],
+                                 struct hf_error *err)
+{
+    const struct hf_store_ops *ops = store->base->ops;
+    enum hf_status status;
+
+    out[0] = '\0';
+    if (HF__SLOT(ops, identity) == NULL)
+        return hf__fail(err, HF_UNSUPPORTED, "store %.120s cannot tell who it is", store->url);
+    status = hf__store_begin_use(store, err);
+    if (status != HF_OK)
+        return status;
+    status = ops->identity(store->base, out, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS, err);
+    hf__store_end(store);
+    return status;
+}
+
 unsigned hf_store_features(const struct hf_store *store)
 {
     return store->base->ops->features;

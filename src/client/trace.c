@@ -133,6 +133,17 @@ static uint32_t trace_max_ttl_ms(struct hf_store_base *base)
     return trace->inner->ops->max_ttl_ms(trace->inner);
 }
 
+static enum hf_status trace_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
+                                     int64_t deadline_ns, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->identity(trace->inner, out, deadline_ns, err);
+
+    say(trace, "identity", "", status, start_ns, err);
+    return status;
+}
+
 static void trace_listen(struct hf_store_base *base, int wake_fd, hf_doubt_fn *doubt, void *data)
 {
     struct trace_store *trace = of(base);
@@ -187,6 +198,8 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
         trace->ops.fence = trace_fence;
     if (HF__SLOT(inner->ops, renew_many) != NULL)
         trace->ops.renew_many = trace_renew_many;
+    if (HF__SLOT(inner->ops, identity) != NULL)
+        trace->ops.identity = trace_identity;
     if (HF__SLOT(inner->ops, max_ttl_ms) != NULL)
         trace->ops.max_ttl_ms = trace_max_ttl_ms;
     if (HF__SLOT(inner->ops, end_quarantine) != NULL)

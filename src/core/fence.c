@@ -15,6 +15,11 @@ static bool said(const char *issuer)
     return issuer != NULL && issuer[0] != '\0';
 }
 
+static bool is_identity(const char *issuer)
+{
+    return strncmp(issuer, "id:", 3) == 0;
+}
+
 enum hf_fence_verdict hf_fence_decide(struct hf_fence_mark *mark, uint64_t token,
                                       const char *issuer, int64_t now_us)
 {
@@ -46,8 +51,12 @@ void hf__fence_issuer(char out[HF_FENCE_ISSUER_MAX + 1], const char *issuer)
     size_t len;
     size_t keep;
 
-    /* It is kept beside the data for everybody to read, so a password has no place in it. */
-    hf__url_redact(text, sizeof text, issuer != NULL ? issuer : "");
+    /* It is kept beside the data for everybody to read, so a password has no place in it. An
+     * identity has none, and is no URL. */
+    if (issuer != NULL && is_identity(issuer))
+        hf__copy_printable(text, sizeof text, issuer);
+    else
+        hf__url_redact(text, sizeof text, issuer != NULL ? issuer : "");
     len = strlen(text);
     keep = len <= HF_FENCE_ISSUER_MAX ? len : HF_FENCE_ISSUER_MAX - HASH_LEN;
     memcpy(out, text, keep);
@@ -58,4 +67,19 @@ void hf__fence_issuer(char out[HF_FENCE_ISSUER_MAX + 1], const char *issuer)
         out[keep] = '#';
         hf__hex_encode(out + keep + 1, &hash, sizeof hash);
     }
+}
+
+void hf__fence_settle(struct hf_fence_mark *mark, const char *issuer, const char *url,
+                      char out[HF_FENCE_ISSUER_MAX + 1])
+{
+    char named[HF_FENCE_ISSUER_MAX + 1];
+
+    hf__fence_issuer(out, issuer);
+    hf__fence_issuer(named, url);
+    if (!said(named) || !said(mark->issuer) || is_identity(mark->issuer))
+        return;
+    if (!said(out))
+        memcpy(out, named, sizeof named);
+    else if (is_identity(out) && strcmp(named, mark->issuer) == 0)
+        mark->issuer[0] = '\0';
 }

@@ -2,6 +2,7 @@
 #include "fence/fence.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -13,15 +14,20 @@ enum hf_status hf_fence_admit(const struct hf_fence_storage *storage,
     enum hf_fence_verdict verdict;
     enum hf_status status;
 
-    hf__fence_issuer(issuer, pass->issuer);
     status = storage->load(storage->data, &mark, err);
     if (status != HF_OK)
         return status;
+    hf__fence_settle(&mark, pass->issuer, hf__fence_url(pass), issuer);
     verdict = hf_fence_decide(&mark, pass->token, issuer, hf__wall_us());
     status = hf_fence_refuse(verdict, &mark, pass, storage->resource, err);
     if (status == HF_OK && verdict == HF_FENCE_RAISE)
         status = storage->save(storage->data, &mark, err);
     return status == HF_OK ? hf__ok(err) : status;
+}
+
+const char *hf__fence_url(const struct hf_fence_pass *pass)
+{
+    return pass->size > offsetof(struct hf_fence_pass, issuer_url) ? pass->issuer_url : NULL;
 }
 
 enum hf_status hf_fence_refuse(enum hf_fence_verdict verdict, const struct hf_fence_mark *mark,
@@ -42,10 +48,13 @@ enum hf_status hf_fence_refuse(enum hf_fence_verdict verdict, const struct hf_fe
                         pass->token, mark->token, when, resource);
     case HF_FENCE_FOREIGN:
         hf__fence_issuer(issuer, pass->issuer);
+        if (issuer[0] == '\0')
+            hf__fence_issuer(issuer, hf__fence_url(pass));
         return hf__fail(err, HF_INVALID,
-                        "token %" PRIu64 " is of store %.60s, but %.70s follows %.60s: "
-                        "after a change of stores run 'holdfast fence reset'",
-                        pass->token, issuer, resource, mark->issuer);
+                        "token %" PRIu64 " is of %.50s, but %.40s follows %.50s: 'holdfast fence "
+                        "reset --token %" PRIu64 "' if that is the same store, without --token "
+                        "after a change of stores",
+                        pass->token, issuer, resource, mark->issuer, mark->token);
     case HF_FENCE_BAD:
         break;
     }

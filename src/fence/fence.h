@@ -119,6 +119,8 @@ enum hf_status hf__fence_recover(struct hf__fence_file *file, struct hf_error *e
 
 /* admit.c */
 
+/* pass->issuer_url, if the caller's struct is so new. */
+const char *hf__fence_url(const struct hf_fence_pass *pass);
 /* "2026-11-15T21:40:02Z"; "an unknown time" for 0. */
 void hf__fence_time(char *out, size_t size, int64_t wall_us);
 

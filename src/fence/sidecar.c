@@ -137,12 +137,12 @@ enum hf_status hf__fence_pass(struct hf__fence_file *file, const struct hf_fence
     bool save;
     enum hf_status status;
 
-    hf__fence_issuer(issuer, pass->issuer);
     status = hf__fence_lock(file, pass->wait_ms, err);
     if (status == HF_OK)
         status = hf__fence_load(file, err);
     if (status != HF_OK)
         return status;
+    hf__fence_settle(&file->record.mark, pass->issuer, hf__fence_url(pass), issuer);
     verdict = hf_fence_decide(&file->record.mark, pass->token, issuer, hf__wall_us());
     status = hf_fence_refuse(verdict, &file->record.mark, pass, file->path, err);
     if (status != HF_OK)
@@ -235,6 +235,21 @@ static enum hf_status open_sidecar(struct hf__fence_file *file, int *out, struct
     return status;
 }
 
+/* In a directory that a group may write, the group raises the mark, whatever the umask of the member
+ * that came first. */
+static int share_with_group(struct hf__fence_file *file, int fd)
+{
+    struct stat dir;
+    struct stat st;
+
+    if (file->io->stat_fd(file->io, file->dir, &dir) < 0 ||
+        file->io->stat_fd(file->io, fd, &st) < 0 || (dir.st_mode & S_IWGRP) == 0)
+        return 0;
+    st.st_gid = dir.st_gid;
+    st.st_mode = S_IFREG | 0664;
+    return file->io->set_attributes(file->io, fd, &st);
+}
+
 /* A sidecar gets its name only when it is whole and durable: it always has a valid record. */
 static enum hf_status create_sidecar(struct hf__fence_file *file, struct hf_error *err)
 {
@@ -251,6 +266,8 @@ static enum hf_status create_sidecar(struct hf__fence_file *file, struct hf_erro
     for (int i = 0; i < HF__FENCE_SLOTS; i++)
         hf__fence_record_encode(slots + (size_t)i * HF__FENCE_SLOT_SIZE, &record);
     rc = hf__fence_write_all(io, fd, slots, sizeof slots, 0);
+    if (rc >= 0)
+        rc = share_with_group(file, fd);
     if (rc >= 0)
         rc = io->sync(io, fd, false);
     if (rc >= 0)
@@ -276,10 +293,12 @@ static enum hf_status check_sidecar(struct hf__fence_file *file, int fd, struct 
                         "the fence of %s is not safe: %s must be a regular file with one name "
                         "that not everybody may write",
                         file->path, file->sidecar_name);
-    if (st.st_uid != geteuid() && st.st_uid != 0 && st.st_uid != dir.st_uid)
+    /* Who may write the directory may put any sidecar there, so it is as safe as that group is. */
+    if (st.st_uid != geteuid() && st.st_uid != 0 && st.st_uid != dir.st_uid &&
+        ((dir.st_mode & S_IWGRP) == 0 || (dir.st_mode & S_IWOTH) != 0 || st.st_gid != dir.st_gid))
         return hf__fail(err, HF_DENIED,
-                        "the fence of %s is not safe: %s belongs to neither you, root nor the "
-                        "owner of the directory",
+                        "the fence of %s is not safe: %s belongs to neither you, root, the owner "
+                        "of the directory nor a group that may write it",
                         file->path, file->sidecar_name);
     return HF_OK;
 }

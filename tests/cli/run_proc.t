@@ -1,6 +1,7 @@
 #!/bin/bash
 # Odd /proc file systems, and cgroups: the tree is ended before the next holder begins, and nobody else
 # is touched.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 # The search for leaks needs a /proc of its own.

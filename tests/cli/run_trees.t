@@ -1,5 +1,6 @@
 #!/bin/bash
 # Odd trees of processes: each is ended as a whole, before the next holder begins.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 tool=${BUILD:-build}/tests/tools/tool_tree

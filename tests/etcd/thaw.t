@@ -1,6 +1,7 @@
 #!/bin/bash
 # A leader that is frozen and thaws may end leases that are alive (etcd before 3.4.31 and 3.5.13): the
 # holder hears of it at once and its job is ended, not only when it would have renewed.
+# run: first
 # run: once
 # shellcheck disable=SC2034,SC2154,SC2317 # functions and variables that eventually uses
 set -u

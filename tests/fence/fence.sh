@@ -37,7 +37,7 @@ ask() { # DIALECT SQL : the answer in $out, errors in $err
 # The statements before the first write of a fenced transaction, and those that end it.
 enter_sql() { # DIALECT RESOURCE TOKEN
     case $1 in
-    postgres) echo "BEGIN; DO \$\$ BEGIN PERFORM holdfast_fence.enter('$2', $3); END \$\$;" ;;
+    postgres) echo "BEGIN; CALL holdfast_fence.enter('$2', $3);" ;;
     sqlite) echo "PRAGMA foreign_keys = ON; BEGIN IMMEDIATE;
         INSERT INTO holdfast_enter (resource, token) VALUES ('$2', $3);" ;;
     mariadb) echo "START TRANSACTION; CALL holdfast_enter('$2', $3);" ;;
@@ -63,4 +63,24 @@ start_databases() {
         SQL_PG_DATA=
     done
     return 1
+}
+
+# ---- the tables of docs/fencing.md, whose cells are executed ----
+
+contents() { # DIALECT : what is in t; "gone" if there is no such table
+    sql "$1" <<<"SELECT id, v FROM t ORDER BY id;" 2>/dev/null || echo gone
+}
+
+answer() { # ERROR BEFORE AFTER : the word that describes what happened
+    if [ "$2" != "$3" ]; then
+        echo 'not covered'
+    elif grep -Eq 'ZHF0|holdfast (stale|not entered|invalid)|FOREIGN KEY constraint failed' "$1"; then
+        echo refused
+    else
+        echo 'no effect and no error'
+    fi
+}
+
+rows_of() { # TABLE
+    sed -n "/^<!-- table: $1 -->/,/^\$/p" "$root/docs/fencing.md" | sed -n 's/^| *\(.*\) *|$/\1/p' | sed '1,2d; s/ *| */|/g; s/ *$//'
 }

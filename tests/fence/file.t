@@ -45,7 +45,7 @@ is "$rc$(cat g)" 65biggest 'and so are the largest two'
 printf 'from run' | HOLDFAST_STORE=file:$dir/store "$hf" run job -- "$hf" fence write h
 is "$?$(cat h)" '0from run' 'inside run the token is known'
 run "$hf" fence show h --json
-like "$out" '^\{"token": [0-9]{16}, "admitted_at": "20.*Z", "issuer": "file:' 'and so is the issuer'
+like "$out" '^\{"token": [0-9]{16}, "admitted_at": "20.*Z", "issuer": "id:file:' 'and so is the issuer'
 HOLDFAST_TOKEN=12 put write late h
 is "$rc" 65 'HOLDFAST_TOKEN from elsewhere is judged as well'
 HOLDFAST_TOKEN=abc put write late h
@@ -184,6 +184,54 @@ else
     put write x locked/f --token 5
     is "$rc" 77 'a user without rights is refused'
 fi
+
+# ---- two users of a directory that their group may write ----
+if [ "$(id -u)" = 0 ]; then
+    mkdir shared
+    chgrp 61234 shared
+    chmod 2775 shared
+    chmod 755 "$dir"
+    as() { # UID COMMAND...
+        setpriv --reuid="$1" --regid="$1" --groups 61234 "${@:2}"
+    }
+    (umask 022; as 61001 "$hf" fence write shared/f --token 5 <<<first) 2>err
+    is "$?$(cat shared/f)" 0first 'a member of the group writes a fenced file'
+    (umask 022; as 61002 "$hf" fence write shared/f --token 6 <<<second) 2>err
+    is "$?$(cat shared/f)" 0second 'and so does another'
+    diag "$(cat err)"
+    as 61001 "$hf" fence write shared/f --token 5 <<<late 2>err
+    is "$?$(cat shared/f)" 65second 'by one mark'
+    chmod 2777 shared
+    as 61001 "$hf" fence write shared/f --token 7 <<<third 2>err
+    as 61002 "$hf" fence write shared/f --token 8 <<<fourth 2>err
+    is "$?" 77 'where everybody may write the directory, another user is not believed'
+else
+    ok 0 'a member of the group writes a fenced file # SKIP needs root'
+fi
+
+# ---- a command that produces the content ----
+put write old made --token 5
+run "$hf" fence write made --token 5 -- sh -c 'echo whole'
+is "$rc$(cat made)" 0whole 'the output of a command is written'
+run "$hf" fence write made --token 5 -- sh -c 'echo half; exit 3'
+is "$rc$(cat made)" 3whole 'not if it fails: its exit code, and the file is as before'
+like "$err" "made is not changed: 'sh' exited with 3" 'and it says so'
+run "$hf" fence write made --token 5 -- sh -c 'echo half; kill -9 $$'
+is "$rc$(cat made)" 137whole 'nor if it is killed'
+run "$hf" fence write made --token 4 -- echo late
+is "$rc$(cat made)" 65whole 'nor if the token is stale'
+run "$hf" fence write made --token 5 -- no-such-program
+is "$rc$(cat made)" 127whole 'nor if there is no such program'
+run "$hf" fence write made --token 5 -- /dev/null
+is "$rc$(cat made)" 126whole 'or it cannot be executed'
+run "$hf" fence write --token 5 -- made
+is "$rc$(cat made)" 0 'what follows -- and no file is the file, as ever'
+echo stdin | "$hf" fence write made --token 5 -- cat
+is "$(cat made)" stdin 'the command reads standard input'
+"$hf" fence write made --token 5 -- head -c 3000000 /dev/zero
+is "$(stat -c %s made)" 3000000 'of any size'
+run "$hf" fence write made --token 5 -- sh -c '(sleep 0.5; echo late) & echo early'
+is "$rc$(cat made | tr '\n' ,)" 0early,late, 'what it left behind is waited for, as in a pipeline'
 
 # ---- somebody else is inside ----
 put write x busy --token 5

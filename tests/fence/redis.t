@@ -110,6 +110,24 @@ cli replicaof 127.0.0.1 1 >/dev/null
 like "$(call enter 34 '')" 'READONLY' 'but not at a replica, whose mark may be an old one'
 cli replicaof no one >/dev/null
 
+# ---- one mark per key, whoever names it ----
+put tagged '{42}:total' --token 50
+for mark in 'holdfast:{{42}:total}:fence' 'holdfast:{42}:fence' 'holdfast:{s}:fence' other; do
+    like "$(cli evalsha "$sha" 2 '{42}:total' "$mark" set 49 '' late 0 2>&1)" BADMARK "$mark is not the mark of a key with a tag"
+done
+like "$(cli evalsha "$sha" 2 '{42}:total' 'holdfast:{42}:{42}:total:fence' set 49 '' late 0 2>&1)" 'STALE 50' 'but the one that the command uses'
+is "$(cli get '{42}:total')" tagged 'and nothing was written past it'
+for key in '{}x' 'a{}b{c}' 'a{b' '{a}{b}' 'x{y}z'; do
+    put v "$key" --token 50
+    [ "$rc" = 0 ] || continue # a stray brace is refused by the command
+    mark=$(cli --raw keys 'holdfast:*fence' | grep -F "$key")
+    is "$(cli evalsha "$sha" 2 "$key" "$mark" set 51 '' w 0 2>&1)" OK "command and script agree on the mark of $key"
+done
+run "$hf" fence reset "$REDIS_URL" zero --reason test
+for issuer in '' redis://a; do
+    like "$(cli evalsha "$sha" 2 zero 'holdfast:{zero}:fence' set 0 "$issuer" v 0 2>&1)" BADTOKEN "0 is no token after a reset either, of '$issuer'"
+done
+
 # ---- the server is killed: with its log on disk, mark and data come back together ----
 put before crash --token 50
 kill -KILL "$REDIS_PID"

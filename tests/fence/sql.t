@@ -1,6 +1,7 @@
 #!/bin/bash
 # The SQL fence against real PostgreSQL, SQLite and MariaDB: tokens, names, roles, resets, crashes.
 # (run: once)
+# run: first
 # shellcheck disable=SC2119 # arguments are for those who want to say more
 set -u
 # shellcheck source=tests/fence/fence.sh
@@ -20,8 +21,8 @@ outside() { case $1 in sqlite) echo 'holdfast not entered' ;; *) echo ZHF02 ;; e
 
 enter_from() { # DIALECT TOKEN ISSUER : one transaction
     case $1 in
-    postgres) echo "BEGIN; SELECT holdfast_fence.enter('orders', $2, '$3'); COMMIT;" ;;
-    sqlite) echo "PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter VALUES ('orders', $2, '$3');
+    postgres) echo "BEGIN; CALL holdfast_fence.enter_from('orders', $2, '$3'); COMMIT;" ;;
+    sqlite) echo "PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter (resource, token, issuer) VALUES ('orders', $2, '$3');
         DELETE FROM holdfast_entered; COMMIT;" ;;
     mariadb) echo "BEGIN; CALL holdfast_enter_from('orders', $2, '$3'); COMMIT;" ;;
     esac
@@ -52,9 +53,9 @@ for d in postgres sqlite mariadb; do
     ask "$d" "CREATE TABLE orders (id INT PRIMARY KEY, v BIGINT) $engine; INSERT INTO orders VALUES (1, 0);
         CREATE TABLE stock (id INT PRIMARY KEY, v BIGINT) $engine; INSERT INTO stock VALUES (1, 0);"
     before=$(schema "$d")
-    fence sql --dialect "$d" --table orders | sql "$d"
+    fence sql --dialect "$d" --table orders --resource orders | sql "$d"
     is "$?" 0 "$d: the migration runs"
-    fence sql --dialect "$d" --table stock | sql "$d"
+    fence sql --dialect "$d" --table stock --resource stock | sql "$d"
     is "$?" 0 "$d: and for a second table"
 
     # tokens
@@ -94,7 +95,7 @@ for d in postgres sqlite mariadb; do
     ask "$d" "SELECT v FROM stock;"
     is "$out$(value "$d")" 08 "$d: as a whole"
     case $d in
-    postgres) both="BEGIN; SELECT holdfast_fence.enter('orders', 9223372036854775807); SELECT holdfast_fence.enter('stock', 5);" ;;
+    postgres) both="BEGIN; CALL holdfast_fence.enter('orders', 9223372036854775807); CALL holdfast_fence.enter('stock', 5);" ;;
     sqlite) both="PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter (resource, token)
         VALUES ('orders', 9223372036854775807), ('stock', 5);" ;;
     mariadb) both="BEGIN; CALL holdfast_enter('orders', 9223372036854775807); CALL holdfast_enter('stock', 5);" ;;
@@ -159,8 +160,8 @@ for d in postgres sqlite mariadb; do
         fence sql --dialect "$d" --table orders --resource "$name" --down | sql "$d"
         ask "$d" "$(enter_sql "$d" "$quoted" 51)"
         like "$err" "$(invalid "$d")" "$d: both down: it is gone"
-        fence sql --dialect "$d" --table orders | sql "$d"
-        fence sql --dialect "$d" --table stock | sql "$d"
+        fence sql --dialect "$d" --table orders --resource orders | sql "$d"
+        fence sql --dialect "$d" --table stock --resource stock | sql "$d"
     done
     fence sql --dialect "$d" --table stock --down | sql "$d"
     is "$?" 0 "$d: one table down"
@@ -208,19 +209,19 @@ done
 # ---- no roles in SQLite, but no accidents either ----
 ask sqlite "UPDATE holdfast_fence SET token = 0;"
 fence sql --dialect sqlite --table x | sql sqlite
-ask sqlite "PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter VALUES ('x', 7, ''); DELETE FROM holdfast_entered; COMMIT;
+ask sqlite "PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter (resource, token) VALUES ('x', 7); DELETE FROM holdfast_entered; COMMIT;
     UPDATE holdfast_fence SET token = 0;"
 like "$err" 'a mark only rises' "sqlite: there are no roles, but a mark does not fall by accident"
-ask sqlite "PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter VALUES ('x', 8, ''); INSERT INTO x VALUES (9); COMMIT;"
+ask sqlite "PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter (resource, token) VALUES ('x', 8); INSERT INTO x VALUES (9); COMMIT;"
 like "$err" 'FOREIGN KEY' "sqlite: a transaction that does not leave cannot commit"
 ask sqlite "INSERT INTO x VALUES (10);"
 like "$err" 'not entered' "sqlite: so that the next one has not entered"
 
-ask sqlite "PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter VALUES ('x', 9, '');
+ask sqlite "PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON; BEGIN; INSERT INTO holdfast_enter (resource, token) VALUES ('x', 9);
     INSERT INTO x VALUES (11); DELETE FROM holdfast_entered; COMMIT; SELECT count(*) FROM x;"
 is "$rc$out" 01 "sqlite: it works where the schema is not trusted"
 [ "$rc" = 0 ] || diag "$err"
-ask sqlite "PRAGMA trusted_schema = OFF; BEGIN; INSERT INTO holdfast_enter VALUES ('x', 9, '');"
+ask sqlite "PRAGMA trusted_schema = OFF; BEGIN; INSERT INTO holdfast_enter (resource, token) VALUES ('x', 9);"
 like "$err" 'foreign_keys = ON is needed' "sqlite: and still needs foreign keys"
 
 # ---- per row, a token below zero would be the sign that a token was said ----
@@ -235,7 +236,7 @@ done
 # ---- nobody enters while a write is under way ----
 for d in postgres mariadb; do
     ask "$d" "CREATE TABLE orders2 (v INT); INSERT INTO orders2 VALUES (0);"
-    fence sql --dialect "$d" --table orders2 | sql "$d"
+    fence sql --dialect "$d" --table orders2 --resource orders2 | sql "$d"
 done
 mkfifo "$SQL_DIR/words"
 maria -n app <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
@@ -243,8 +244,8 @@ exec 8>"$SQL_DIR/words"
 # The entry is of an earlier transaction: only the guard's own lock keeps others out.
 echo "BEGIN; CALL holdfast_enter('orders2', 51); COMMIT; BEGIN; UPDATE orders2 SET v = 51; SELECT 'written';" >&8
 within 20 grep -q written "$SQL_DIR/answer"
-ask mariadb "SET innodb_lock_wait_timeout = 1; CALL holdfast_enter('orders2', 52);"
-like "$err" 'ERROR 1205' "mariadb: entering waits for a write under way"
+ask mariadb "SET innodb_lock_wait_timeout = 1; BEGIN; CALL holdfast_enter('orders2', 52);"
+like "$err" 'ZHF06' "mariadb: entering waits for a write under way"
 echo "COMMIT; SELECT 'committed';" >&8
 within 20 grep -q committed "$SQL_DIR/answer"
 exec 8>&-
@@ -253,10 +254,10 @@ rm -f "$SQL_DIR/words"
 mkfifo "$SQL_DIR/words"
 pg <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
 exec 8>"$SQL_DIR/words"
-echo "BEGIN; SELECT holdfast_fence.enter('orders2', 51); SELECT 'entered';" >&8
+echo "BEGIN; CALL holdfast_fence.enter('orders2', 51); SELECT 'entered';" >&8
 within 20 grep -q entered "$SQL_DIR/answer"
-ask postgres "SET lock_timeout = '1s'; SELECT holdfast_fence.enter('orders2', 52);"
-like "$err" '55P03' "postgres: entering waits for a transaction that has entered"
+ask postgres "SET lock_timeout = '1s'; CALL holdfast_fence.enter('orders2', 52);"
+like "$err" 'ZHF06' "postgres: entering waits for a transaction that has entered"
 exec 8>&-
 wait $!
 rm -f "$SQL_DIR/words"
@@ -267,9 +268,9 @@ for level in 'REPEATABLE READ' SERIALIZABLE; do
     pg <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
     first=$!
     exec 8>"$SQL_DIR/words"
-    echo "BEGIN; SELECT holdfast_fence.enter('orders2', 54); UPDATE orders2 SET v = v + 1; SELECT 'entered';" >&8
+    echo "BEGIN; CALL holdfast_fence.enter('orders2', 54); UPDATE orders2 SET v = v + 1; SELECT 'entered';" >&8
     within 20 grep -q entered "$SQL_DIR/answer"
-    pg <<<"BEGIN ISOLATION LEVEL $level; SELECT holdfast_fence.enter('orders2', 54); SELECT 'saw ' || v FROM orders2;" \
+    pg <<<"BEGIN ISOLATION LEVEL $level; CALL holdfast_fence.enter('orders2', 54); SELECT 'saw ' || v FROM orders2;" \
         >"$SQL_DIR/late" 2>&1 8>&- &
     second=$!
     sleep 0.3
@@ -303,11 +304,11 @@ for begin in 'START TRANSACTION' 'START TRANSACTION WITH CONSISTENT SNAPSHOT'; d
 done
 
 # ---- the server dies ----
-ask postgres "BEGIN; SELECT holdfast_fence.enter('orders2', 60); UPDATE orders2 SET v = 60; COMMIT;"
+ask postgres "BEGIN; CALL holdfast_fence.enter('orders2', 60); UPDATE orders2 SET v = 60; COMMIT;"
 mkfifo "$SQL_DIR/words"
 pg <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
 exec 8>"$SQL_DIR/words"
-echo "BEGIN; SELECT holdfast_fence.enter('orders2', 70); UPDATE orders2 SET v = 70; SELECT 'entered';" >&8
+echo "BEGIN; CALL holdfast_fence.enter('orders2', 70); UPDATE orders2 SET v = 70; SELECT 'entered';" >&8
 within 20 grep -q entered "$SQL_DIR/answer"
 pg_stop immediate
 exec 8>&-
@@ -315,7 +316,7 @@ rm -f "$SQL_DIR/words"
 pg_start
 ask postgres "SELECT v, (SELECT token FROM holdfast_fence.mark WHERE resource = 'orders2') FROM orders2;"
 is "$out" '60|60' "postgres: after a crash mark and data are of one transaction"
-ask postgres "BEGIN; SELECT holdfast_fence.enter('orders2', 59);"
+ask postgres "BEGIN; CALL holdfast_fence.enter('orders2', 59);"
 like "$err" ZHF01 "postgres: and a stale token is still stale"
 
 ask mariadb "BEGIN; CALL holdfast_enter('orders2', 60); UPDATE orders2 SET v = 60; COMMIT;"
@@ -330,6 +331,6 @@ rm -f "$SQL_DIR/words"
 maria_start
 ask mariadb "SELECT v, (SELECT token FROM holdfast_fence WHERE resource = 'orders2') FROM orders2;"
 is "$out" '60|60' "mariadb: after a crash mark and data are of one transaction"
-ask mariadb "CALL holdfast_enter('orders2', 59);"
+ask mariadb "BEGIN; CALL holdfast_enter('orders2', 59);"
 like "$err" ZHF01 "mariadb: and a stale token is still stale"
 done_testing

@@ -1,12 +1,12 @@
 #!/bin/bash
 # Every cell of the tables in docs/fencing.md, executed: what the page says is what the databases do.
 # (run: once)
+# run: first
 # shellcheck disable=SC2119 # arguments are for those who want to say more
 set -u
 # shellcheck source=tests/fence/fence.sh
 . "$(dirname "$0")/fence.sh"
 start_databases || { echo "Bail out! no databases"; exit 1; }
-page=$root/docs/fencing.md
 
 # ---- the writes, by the words of the first column ----
 
@@ -59,7 +59,7 @@ guard_write() { # DIALECT ROW
             INSERT INTO holdfast_enter (resource, token) VALUES ('t', 34);
             ROLLBACK TO s; UPDATE t SET v = 99; COMMIT;" ;;
     postgres/'after ROLLBACK TO a savepoint before enter')
-        echo "BEGIN; SAVEPOINT s; SELECT holdfast_fence.enter('t', 34); ROLLBACK TO s; UPDATE t SET v = 99; COMMIT;" ;;
+        echo "BEGIN; SAVEPOINT s; CALL holdfast_fence.enter('t', 34); ROLLBACK TO s; UPDATE t SET v = 99; COMMIT;" ;;
     mariadb/'after ROLLBACK TO a savepoint before enter')
         echo "BEGIN; SAVEPOINT s; CALL holdfast_enter('t', 34); ROLLBACK TO s; UPDATE t SET v = 99; COMMIT;" ;;
     */'in the next transaction of a session that entered')
@@ -75,9 +75,22 @@ guard_write() { # DIALECT ROW
         [ "$1" = postgres ] && echo "ROLLBACK; BEGIN;"
         echo "UPDATE t SET v = 99; COMMIT;"
         ;;
-    postgres/'triggers switched off') echo "ALTER TABLE t DISABLE TRIGGER holdfast_guard; UPDATE t SET v = 99;" ;;
+    postgres/'triggers switched off') echo "ALTER TABLE t DISABLE TRIGGER ALL; UPDATE t SET v = 99;" ;;
     sqlite/'triggers switched off') printf '.dbconfig enable_trigger off\nUPDATE t SET v = 99;\n' ;;
     postgres/'a partition, by its own name') echo "UPDATE t_part SET v = 99;" ;;
+    postgres/'a partition that is fenced, through its parent' | postgres/'a child that is fenced, through its parent')
+        echo "UPDATE above SET v = 99;" ;;
+    postgres/'a partition that came later, by its own name')
+        echo "CREATE TABLE t_new PARTITION OF t FOR VALUES FROM (10) TO (20); INSERT INTO t_new VALUES (10, 99);" ;;
+    postgres/'TRUNCATE of a partition that came later, by its own name')
+        echo "TRUNCATE t_new;" ;;
+    postgres/'a child (INHERITS), by its own name') echo "UPDATE t_child SET v = 99;" ;;
+    postgres/'a child that came later, by its own name')
+        echo "CREATE TABLE t_new () INHERITS (t); INSERT INTO t_new VALUES (10, 99);" ;;
+    postgres/'after enter outside of a transaction') echo "CALL holdfast_fence.enter('t', 34); UPDATE t SET v = 99;" ;;
+    sqlite/'after enter outside of a transaction') echo "PRAGMA foreign_keys = ON;
+        INSERT INTO holdfast_enter (resource, token) VALUES ('t', 34); UPDATE t SET v = 99;" ;;
+    mariadb/'after enter outside of a transaction') echo "CALL holdfast_enter('t', 34); UPDATE t SET v = 99;" ;;
     postgres/'DROP TABLE') echo "DROP TABLE t CASCADE;" ;;
     */'DROP TABLE') echo "DROP TABLE t;" ;;
     esac
@@ -127,22 +140,34 @@ two_sessions() { # DIALECT ROW
 drop_all() {
     case $1 in
     sqlite) rm -f "$SQL_DIR/app.db" ;;
-    postgres) echo "DROP TABLE IF EXISTS t, parent, other CASCADE; DROP FUNCTION IF EXISTS touch_t, other_t;
+    postgres) echo "DROP TABLE IF EXISTS t, above, parent, other CASCADE; DROP FUNCTION IF EXISTS touch_t, other_t;
         DROP SCHEMA IF EXISTS holdfast_fence CASCADE;" | pg ;;
     mariadb) echo "DROP DATABASE app; CREATE DATABASE app;" | maria ;;
     esac
 }
 
 make_tables() { # DIALECT ROW
-    local engine='' references='' partition=''
+    local engine='' references='' partition='' after=''
     [ "$1" = mariadb ] && engine='ENGINE = InnoDB'
-    case $2 in
-    *CASCADE) references=', FOREIGN KEY (id) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE CASCADE' ;;
-    'a partition'*) [ "$1" = postgres ] && partition='PARTITION BY RANGE (id)' ;;
+    case $1/$2 in
+    */*CASCADE) references=', FOREIGN KEY (id) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE CASCADE' ;;
+    postgres/'a partition that is fenced'*)
+        echo "CREATE TABLE above (id INT, v INT) PARTITION BY RANGE (id);"
+        after="ALTER TABLE above ATTACH PARTITION t FOR VALUES FROM (0) TO (10);"
+        ;;
+    postgres/'a child that is fenced'*)
+        echo "CREATE TABLE above (id INT, v INT);"
+        after="ALTER TABLE t INHERIT above;"
+        ;;
+    postgres/'a child (INHERITS)'*)
+        after="CREATE TABLE t_child () INHERITS (t); INSERT INTO t_child VALUES (3, 30);" ;;
+    postgres/*'a partition'*)
+        partition='PARTITION BY RANGE (id)'
+        after="CREATE TABLE t_part PARTITION OF t FOR VALUES FROM (0) TO (10);"
+        ;;
     esac
     echo "CREATE TABLE parent (id INT PRIMARY KEY) $engine; INSERT INTO parent VALUES (1), (2);
-        CREATE TABLE t (id INT PRIMARY KEY, v INT $references) $engine $partition;"
-    [ -z "$partition" ] || echo "CREATE TABLE t_part PARTITION OF t FOR VALUES FROM (0) TO (100);"
+        CREATE TABLE t (id INT PRIMARY KEY, v INT $references) $engine $partition; $after"
     echo "CREATE TABLE other (id INT PRIMARY KEY, v INT) $engine; INSERT INTO other VALUES (1, 0);
         INSERT INTO t VALUES (1, 10), (2, 20);"
     case "$1" in
@@ -158,28 +183,19 @@ make_tables() { # DIALECT ROW
     esac
 }
 
-contents() { # DIALECT : what is in t; "gone" if there is no such table
-    sql "$1" <<<"SELECT id, v FROM t ORDER BY id;" 2>/dev/null || echo gone
-}
-
 # ---- one cell ----
-
-answer() { # ERROR BEFORE AFTER : the word that describes what happened
-    if [ "$2" != "$3" ]; then
-        echo 'not covered'
-    elif grep -Eq 'ZHF0|holdfast (stale|not entered|invalid)' "$1"; then
-        echo refused
-    else
-        echo 'no effect and no error'
-    fi
-}
 
 guard_cell() { # DIALECT ROW
     local before after write mode
     drop_all "$1"
     make_tables "$1" "$2" | sql "$1" || return 1
-    { fence sql --dialect "$1" --table t; } | sql "$1" || return 1
+    { fence sql --dialect "$1" --table t --resource t; } | sql "$1" || return 1
     { enter_sql "$1" t 33; leave_sql "$1"; } | sql "$1" >/dev/null || return 1
+    case $1/$2 in
+    postgres/'TRUNCATE of a partition that came later'*)
+        echo "CREATE TABLE t_new PARTITION OF t FOR VALUES FROM (10) TO (20); BEGIN;
+            CALL holdfast_fence.enter('t', 34); INSERT INTO t_new VALUES (10, 99); COMMIT;" | pg ;;
+    esac
     before=$(contents "$1")
     write=$(guard_write "$1" "$2")
     if [ -n "$write" ]; then
@@ -228,10 +244,6 @@ row_cell() { # DIALECT ROW
 }
 
 # ---- the tables of the page ----
-
-rows_of() { # TABLE
-    sed -n "/^<!-- table: $1 -->/,/^\$/p" "$page" | sed -n 's/^| *\(.*\) *|$/\1/p' | sed '1,2d; s/ *| */|/g; s/ *$//'
-}
 
 for table in guard row; do
     while IFS='|' read -r row postgres sqlite mariadb; do

@@ -13,26 +13,28 @@ ask postgres "CREATE ROLE app LOGIN; CREATE ROLE clerk LOGIN; CREATE ROLE reader
     CREATE TABLE orders2 (v INT, w INT); INSERT INTO orders2 VALUES (0);
     GRANT SELECT, INSERT, UPDATE, DELETE ON orders2 TO app;
     GRANT SELECT, UPDATE (v) ON orders2 TO clerk; GRANT SELECT ON orders2 TO reader;"
-fence sql --dialect postgres --table orders2 --schema public | pg
-enter_and_write='BEGIN; SELECT holdfast_fence.enter('\''orders2'\'', 50); UPDATE orders2 SET v = 1; COMMIT;'
+fence sql --dialect postgres --table orders2 --schema public --resource orders2 | pg
+enter_and_write='BEGIN; CALL holdfast_fence.enter('\''orders2'\'', 50); UPDATE orders2 SET v = 1; COMMIT;'
 for role in app clerk; do
     PG_ROLE=$role ask postgres "$enter_and_write"
     is "$rc" 0 "postgres: a role that may write the table can work: $role"
 done
 for role in reader late; do
-    PG_ROLE=$role ask postgres "SELECT holdfast_fence.enter('orders2', 9223372036854775807);"
+    PG_ROLE=$role ask postgres "CALL holdfast_fence.enter('orders2', 9223372036854775807);"
     like "$err" '42501' "postgres: one that may not cannot raise the mark: $role"
 done
 ask postgres "GRANT INSERT ON orders2 TO late; GRANT USAGE ON SCHEMA holdfast_fence TO late;"
-PG_ROLE=late ask postgres "BEGIN; SELECT holdfast_fence.enter('orders2', 50); INSERT INTO orders2 VALUES (2); COMMIT;"
+PG_ROLE=late ask postgres "BEGIN; CALL holdfast_fence.enter('orders2', 50); INSERT INTO orders2 VALUES (2); COMMIT;"
 is "$rc" 0 "postgres: a role that came later needs one grant"
 
 export PG_ROLE=app
 for try in "UPDATE holdfast_fence.mark SET token = 0" "DELETE FROM holdfast_fence.mark" \
     "TRUNCATE holdfast_fence.mark" "INSERT INTO holdfast_fence.mark VALUES ('x', 1)" \
     "SELECT holdfast_fence.reset('orders2', '', 'because')" \
-    "SELECT holdfast_fence.refuse('orders2', 1, '')" \
-    "CALL holdfast_fence.let_writers_in('orders2')" \
+    "SELECT holdfast_fence.refuse('orders2', '', 1, '')" "SELECT holdfast_fence.rise('orders2', '', 60, '')" \
+    "SELECT holdfast_fence.purge('orders2', 5)" \
+    "SELECT holdfast_fence.adopt('orders2', 'orders2', false)" "CALL holdfast_fence.install('orders2', NULL, NULL)" \
+    "CALL holdfast_fence.remove('orders2')" \
     "ALTER TABLE orders2 DISABLE TRIGGER ALL" "DROP TRIGGER holdfast_guard ON orders2" \
     "SELECT token FROM holdfast_fence.mark FOR UPDATE" \
     "CREATE TABLE holdfast_fence.own (v int)" \
@@ -42,7 +44,7 @@ for try in "UPDATE holdfast_fence.mark SET token = 0" "DELETE FROM holdfast_fenc
 done
 ask postgres "CREATE TEMP TABLE mark (resource text, token bigint, issuer text, admitted_at timestamptz, setting text);
     SET search_path = pg_temp, public; INSERT INTO mark VALUES ('orders2', 1, NULL, NULL, 'holdfast.x');
-    SELECT holdfast_fence.enter('orders2', 2);"
+    CALL holdfast_fence.enter('orders2', 2);"
 like "$err" 'ZHF01' "postgres: nor put its own table in front"
 # Operators of its own, found before the system's, that say yes to everything.
 PG_ROLE=owner ask postgres "CREATE SCHEMA evil AUTHORIZATION app;"
@@ -58,7 +60,7 @@ ask postgres "CREATE FUNCTION evil.pg_current_xact_id_if_assigned() RETURNS xid8
     CREATE FUNCTION evil.format(text, text) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'; $evil
     SELECT 1::bigint < 1::bigint AND 'a' = 'b'::text;"
 is "$rc$out" 0t "postgres: a role with evil operators"
-ask postgres "$evil SELECT holdfast_fence.enter('orders2', 49);"
+ask postgres "$evil CALL holdfast_fence.enter('orders2', 49);"
 like "$err" ZHF01 "postgres: nor trick enter with them"
 ask postgres "$evil UPDATE public.orders2 SET v = 2;"
 like "$err" ZHF02 "postgres: nor the guard"
@@ -74,7 +76,7 @@ ask postgres "SELECT NULL::evil.text;"
 ask postgres "SELECT DISTINCT who FROM evil.as_whom;"
 is "$out" app "postgres: a role with evil types"
 for token in 50 51 52; do
-    ask postgres "$evil BEGIN; SELECT holdfast_fence.enter('orders2', $token); UPDATE public.orders2 SET v = 1; COMMIT;"
+    ask postgres "$evil BEGIN; CALL holdfast_fence.enter('orders2', $token); UPDATE public.orders2 SET v = 1; COMMIT;"
 done
 ask postgres "SELECT count(*) FROM evil.as_whom WHERE who <> 'app';"
 is "$out" 0 "postgres: nor make the fence's owner run its code"

@@ -22,7 +22,7 @@ sub transaction {
     }
     my $row = "INSERT INTO history (token, writer) VALUES ($token, $writer);";
     if ($dialect eq 'postgres') {
-        my $enter = $kind eq 'fenced' ? "SELECT holdfast_fence.enter('counter', $token) \\g /dev/null\n" : '';
+        my $enter = $kind eq 'fenced' ? "CALL holdfast_fence.enter('counter', $token);\n" : '';
         return "BEGIN;\n${enter}SELECT v FROM counter \\gset\n"
             . "UPDATE counter SET v = :v + 1;\n$row\nCOMMIT;\n";
     }

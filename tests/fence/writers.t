@@ -1,7 +1,8 @@
 #!/bin/bash
 # 64 concurrent writers with random tokens on each database, all databases at once, for a minute: of the
 # accepted history the tokens never decrease, and no update is lost. The same without the fence must lose
-# some, or this shows nothing. (run: once)
+# some, or this shows nothing.
+# run: long
 set -u
 # shellcheck source=tests/fence/fence.sh
 . "$(dirname "$0")/fence.sh"
@@ -63,7 +64,7 @@ redis_history() { # KEY
 
 for d in postgres sqlite mariadb; do
     make_tables "$d"
-    fence sql --dialect "$d" --table counter | sql "$d"
+    fence sql --dialect "$d" --table counter --resource counter | sql "$d"
     fence sql --dialect "$d" --table history --resource counter | sql "$d"
 done
 at_once fenced "$seconds"
@@ -91,7 +92,7 @@ for d in postgres sqlite mariadb; do
     fence sql --dialect "$d" --table counter --down --last | sql "$d"
     make_tables "$d"
 done
-at_once plain 3
+at_once plain 10
 for d in postgres sqlite mariadb; do
     admitted=$(sql "$d" <<<"SELECT count(*) FROM history;")
     lost=$((admitted - $(sql "$d" <<<"SELECT v FROM counter;")))

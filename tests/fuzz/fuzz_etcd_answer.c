@@ -2,7 +2,7 @@
  * records, base64, URLs, error messages. Built by fuzz.sh. */
 #include "stores/etcd/answer.h"
 #include "stores/etcd/base64.h"
-#include "stores/etcd/verdict.h"
+#include "stores/etcd/errors.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Connections cut at random points of a million bytes, a crash and a freeze of the server in between: a
 # counter behind a fence loses nothing, and the tokens are in order.
+# run: first
 # run: once
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u

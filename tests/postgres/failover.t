@@ -1,6 +1,7 @@
 #!/bin/bash
 # An asynchronous standby is promoted before it received a grant: nobody gets that lock while it may be
 # held, and tokens do not go back.
+# run: first
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"

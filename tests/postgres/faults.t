@@ -1,5 +1,6 @@
 #!/bin/bash
 # Bad days of a server and of the way to it.
+# run: first
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"

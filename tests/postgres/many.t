@@ -1,6 +1,7 @@
 #!/bin/bash
 # Three thousand holds of one process: renewed in few statements, none of them late, also when somebody
 # sits on the row of one. And listings among many locks.
+# run: first
 # run: once
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u

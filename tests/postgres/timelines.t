@@ -2,6 +2,7 @@
 # Two standbys promoted one after the other, where the second never saw the first one's history: both
 # write on a timeline of the same number. And lives that come back: rewound, restored, cloned. What one of
 # them granted and the next has forgotten is not granted while it may be held.
+# run: first
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # A real cluster of three masters and a replica.
+# run: first
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Incarnations: a server that may have forgotten a grant grants nothing until nobody can
 # hold one any more. max_ttl is 5 s here, so that the tests are not about patience.
+# run: first
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"

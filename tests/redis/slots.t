@@ -1,5 +1,6 @@
 #!/bin/bash
 # Incarnations in a cluster, where slots change hands: with their data, and without.
+# run: first
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # halfopen.t - a firewall has lost its state: the connections to all nodes are dead and nobody is told,
 # new ones work. No lease is lost then.
+# run: first
 # run: threads
 set -u
 . "$(dirname "$0")/../support/cables.sh"

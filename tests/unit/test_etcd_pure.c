@@ -3,9 +3,9 @@
 #include "stores/etcd/answer.h"
 #include "stores/etcd/base64.h"
 #include "stores/etcd/holds.h"
-#include "stores/etcd/listen.h"
+#include "stores/etcd/listener.h"
 #include "stores/etcd/text.h"
-#include "stores/etcd/verdict.h"
+#include "stores/etcd/errors.h"
 
 #include "../support/check.h"
 #include <stdio.h>
@@ -56,13 +56,14 @@ static void test_urls(void **state)
     struct hf_error err;
 
     (void)state;
-    check(ec_url_parse("etcd://h", &url, &err) == HF_OK && url.endpoint_count == 1 &&
+    check(ec_url_parse("etcd://h", &url, &err) == HF_OK && url.common.host_count == 1 &&
               strcmp(url.endpoints[0], "http://h:2379") == 0 &&
               strcmp(url.prefix, "holdfast/") == 0,
           "a host alone: port, prefix and no TLS");
     check(ec_url_parse("etcd://u:p%40w@h1:1,[::1]:2/?ca=/c", &url, &err) == HF_OK && url.tls &&
-              strcmp(url.endpoints[1], "https://[::1]:2") == 0 && strcmp(url.user, "u") == 0 &&
-              strcmp(url.password, "p@w") == 0 && strstr(url.shown, "p%40w") == NULL,
+              strcmp(url.endpoints[1], "https://[::1]:2") == 0 &&
+              strcmp(url.common.user, "u") == 0 && strcmp(url.common.password, "p@w") == 0 &&
+              strstr(url.common.shown, "p%40w") == NULL,
           "user, password, hosts and an authority; the password is not shown");
     check(ec_url_parse("etcd://h x:1", &url, &err) == HF_INVALID &&
               ec_url_parse("etcd://h#x", &url, &err) == HF_INVALID &&
@@ -133,7 +134,7 @@ static void test_keys(void **state)
                      "p/a\x1f"
                      "0123",
                      8) == 0 &&
-              keys.line_len == 4 && memcmp(keys.line_end, "p/a ", 4) == 0,
+              keys.queue_len == 4 && memcmp(keys.queue_end, "p/a ", 4) == 0,
           "the keys of a lock");
     memcpy(kv.key, keys.own, keys.own_len);
     kv.key_len = keys.own_len;

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Three servers on their worst days, and a fenced counter that goes on through all of them.
+# run: first
 # run: once
 # shellcheck disable=SC2034,SC2317 # what eventually calls by name
 set -u

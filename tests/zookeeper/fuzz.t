@@ -4,7 +4,7 @@
 set -u
 . "$(dirname "$0")/../fuzz/fuzz.sh"
 
-fuzz_build "$root/tests/fuzz/fuzz_zookeeper_line.c" "$root/src/stores/zookeeper/line.c" \
+fuzz_build "$root/tests/fuzz/fuzz_zookeeper_queue.c" "$root/src/stores/zookeeper/queue.c" \
     "$root"/src/base/{error,text}.c
 owner=00112233445566778899aabbccddeeff
 printf '%s-lock-0000000007\n_c_uuid-lock-0000000006\nx__lock__0000000011\n' $owner | seed line

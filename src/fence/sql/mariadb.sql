@@ -3,93 +3,183 @@
 -- with a token at least as high as the highest admitted.
 --
 --     START TRANSACTION;
---     CALL holdfast_enter('RESOURCE', 34);     -- before the first read
+--     CALL holdfast_enter('RESOURCE', 34);              -- before the first read
+--     CALL holdfast_enter_key('RESOURCE', 'KEY', 34);   -- instead, if the table is fenced per key
 --     UPDATE ...;
 --     COMMIT;
 --
 -- Errors: SQLSTATE ZHF01 stale token, ZHF02 not entered, ZHF03 token of another store, ZHF04 no token
--- or no such resource. Run this as a user with the TRIGGER and CREATE ROUTINE rights; the application
--- needs only
+-- or no such resource, ZHF05 not in a transaction, ZHF06 another transaction is inside and does not end.
+-- Run this as a user with the TRIGGER and CREATE ROUTINE rights, and again after an upgrade of holdfast;
+-- the application needs only
 --
---     GRANT EXECUTE ON PROCEDURE holdfast_enter TO application;
+--     GRANT EXECUTE ON PROCEDURE holdfast_enter TO application;   -- or holdfast_enter_key
+--     GRANT EXECUTE ON PROCEDURE holdfast_leave TO application;
 --
--- The table and its fence must be of an engine with transactions (InnoDB).
+-- The table must be of an engine with transactions (InnoDB); others are refused.
 
 -- @section up-shared
 CREATE TABLE IF NOT EXISTS holdfast_fence (
-    resource    VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL PRIMARY KEY,
+    resource    VARCHAR(255) @TEXT@ NOT NULL,
+    key_value   VARCHAR(255) @TEXT@ NOT NULL DEFAULT '', -- '': the resource, or the floor of its keys
     token       BIGINT NOT NULL DEFAULT 0 CHECK (token >= 0),
-    issuer      VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL, -- who issued the token
+    issuer      VARCHAR(200) @TEXT@ NULL, -- who issued the token
     admitted_at DATETIME(6) NULL,
-    entered     CHAR(36) CHARACTER SET ascii NULL -- the session that entered last
+    entered     CHAR(36) CHARACTER SET ascii NULL, -- the session that entered last
+    entries     BIGINT UNSIGNED NOT NULL DEFAULT 0, -- so that every entry changes the row
+    keyed       BOOLEAN NOT NULL DEFAULT FALSE,
+    PRIMARY KEY (resource, key_value)
 ) ENGINE = InnoDB;
-
+-- @go
+-- One of an earlier version gets what it lacks.
+ALTER TABLE holdfast_fence
+    ADD COLUMN IF NOT EXISTS key_value VARCHAR(255) @TEXT@ NOT NULL DEFAULT '' AFTER resource,
+    ADD COLUMN IF NOT EXISTS entries BIGINT UNSIGNED NOT NULL DEFAULT 0,
+    ADD COLUMN IF NOT EXISTS keyed BOOLEAN NOT NULL DEFAULT FALSE,
+    DROP PRIMARY KEY, ADD PRIMARY KEY (resource, key_value);
+-- @go
 CREATE TABLE IF NOT EXISTS holdfast_fence_reset (
     at         DATETIME(6) NOT NULL,
     by_user    VARCHAR(288) NOT NULL,
-    resource   VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    resource   VARCHAR(255) @TEXT@ NOT NULL,
     old_token  BIGINT,
-    old_issuer VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    old_issuer VARCHAR(200) @TEXT@,
     reason     VARCHAR(200) CHARACTER SET utf8mb4 NOT NULL CHECK (reason <> '')
 ) ENGINE = InnoDB;
-
-DELIMITER //
-
--- The lock on the fence's row keeps every other holder out until the transaction ends.
-CREATE OR REPLACE PROCEDURE holdfast_enter_from(
-    IN the_resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN the_token BIGINT,
-    IN the_issuer VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin)
-SQL SECURITY DEFINER MODIFIES SQL DATA
+-- @go
+CREATE OR REPLACE FUNCTION holdfast_fence_version() RETURNS INT DETERMINISTIC NO SQL RETURN 2;
+-- @go
+-- Why it was refused: the part of entering that is not in a hurry.
+CREATE OR REPLACE PROCEDURE holdfast_refuse(
+    IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@, IN the_token BIGINT,
+    IN the_issuer VARCHAR(200) @TEXT@)
+SQL SECURITY DEFINER READS SQL DATA
 BEGIN
-    DECLARE mark BIGINT;
-    DECLARE mark_issuer VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+    DECLARE mark, its_floor BIGINT;
+    DECLARE mark_issuer VARCHAR(200) @TEXT@;
     DECLARE mark_at DATETIME(6);
+    DECLARE is_keyed BOOLEAN;
     DECLARE said VARCHAR(500) CHARACTER SET utf8mb4;
-    DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT @holdfast_session;
-    DECLARE CONTINUE HANDLER FOR NOT FOUND SET mark = NULL;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
 
-    -- A session that is refused here must not go on under an earlier entry.
-    SET @holdfast_session = NULL;
     IF the_token IS NULL OR the_token < 1 THEN
         SET said = CONCAT(COALESCE(the_token, 'NULL'), ' is no token');
         SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = said;
     END IF;
-    SELECT token, issuer, admitted_at INTO mark, mark_issuer, mark_at
-      FROM holdfast_fence WHERE resource = the_resource FOR UPDATE;
-    IF mark IS NULL THEN
+    SELECT keyed, token, issuer INTO is_keyed, its_floor, mark_issuer
+      FROM holdfast_fence WHERE resource = the_resource AND key_value = '' LOCK IN SHARE MODE;
+    IF is_keyed IS NULL THEN
         SET said = CONCAT('no fence for resource "', LEFT(COALESCE(the_resource, 'NULL'), 60), '"');
         SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = said;
+    ELSEIF is_keyed <> (the_key <> '') OR the_key IS NULL THEN
+        SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT =
+            'a resource fenced per key is entered with holdfast_enter_key and a key, another without';
     END IF;
+    SELECT token, issuer, admitted_at INTO mark, mark_issuer, mark_at
+      FROM holdfast_fence WHERE resource = the_resource AND key_value = the_key LOCK IN SHARE MODE;
     IF mark_issuer <> the_issuer AND the_issuer <> '' THEN
         SET said = CONCAT('token ', the_token, ' is of another store than ', LEFT(mark_issuer, 40),
                           ': CALL holdfast_reset');
         SIGNAL SQLSTATE 'ZHF03' SET MESSAGE_TEXT = said;
     END IF;
-    IF the_token < mark THEN
-        SET said = CONCAT('token ', the_token, ' is stale: ', mark, ' was admitted at ', mark_at);
-        SIGNAL SQLSTATE 'ZHF01' SET MESSAGE_TEXT = said;
-    END IF;
-    SET @holdfast_session = COALESCE(session, UUID());
-    UPDATE holdfast_fence
-       SET entered = @holdfast_session,
-           admitted_at = IF(token < the_token, UTC_TIMESTAMP(6), admitted_at),
-           token = the_token,
-           issuer = COALESCE(issuer, NULLIF(the_issuer, ''))
-     WHERE resource = the_resource;
-END//
-
-CREATE OR REPLACE PROCEDURE holdfast_enter(
-    IN the_resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, IN the_token BIGINT)
+    SET said = CONCAT('token ', the_token, ' is stale: ', GREATEST(COALESCE(mark, 0), its_floor),
+                      ' was admitted', COALESCE(CONCAT(' at ', mark_at), ''));
+    SIGNAL SQLSTATE 'ZHF01' SET MESSAGE_TEXT = said;
+END;
+-- @go
+-- One UPDATE decides, and its lock keeps every other holder out until the transaction ends. Outside of a
+-- transaction that would be at once. It waits for @holdfast_enter_wait seconds, 10 if that is not set.
+CREATE OR REPLACE PROCEDURE holdfast_enter_any(
+    IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@, IN the_token BIGINT,
+    IN the_issuer VARCHAR(200) @TEXT@)
 SQL SECURITY DEFINER MODIFIES SQL DATA
-    CALL holdfast_enter_from(the_resource, the_token, NULL)//
+BEGIN
+    DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT COALESCE(@holdfast_session, UUID());
+    DECLARE wait_before BIGINT DEFAULT @@innodb_lock_wait_timeout;
+    DECLARE wait_now BIGINT DEFAULT COALESCE(@holdfast_enter_wait, 10);
+    DECLARE raised, tries INT DEFAULT 0;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION
+    BEGIN
+        SET SESSION innodb_lock_wait_timeout = wait_before;
+        RESIGNAL;
+    END;
+    DECLARE EXIT HANDLER FOR 1205
+    BEGIN
+        SET SESSION innodb_lock_wait_timeout = wait_before;
+        SIGNAL SQLSTATE 'ZHF06' SET MESSAGE_TEXT =
+            'another transaction is inside this fence and does not end: see idle_write_transaction_timeout';
+    END;
 
+    -- A session that is refused here must not go on under an earlier entry.
+    SET @holdfast_session = NULL;
+    IF @@autocommit = 1 AND @@in_transaction = 0 THEN
+        SIGNAL SQLSTATE 'ZHF05' SET MESSAGE_TEXT = 'enter inside a transaction: START TRANSACTION first';
+    END IF;
+    IF wait_now < wait_before THEN
+        SET SESSION innodb_lock_wait_timeout = wait_now;
+    END IF;
+    REPEAT
+        SET tries = tries + 1;
+        UPDATE holdfast_fence
+           SET entered = session,
+               entries = entries + 1,
+               admitted_at = IF(token < the_token, UTC_TIMESTAMP(6), admitted_at),
+               token = the_token,
+               issuer = COALESCE(issuer, NULLIF(the_issuer, ''))
+         WHERE resource = the_resource AND key_value = the_key AND keyed = (the_key <> '')
+           AND token <= the_token AND the_token > 0
+           AND COALESCE(issuer = the_issuer OR the_issuer = '', TRUE);
+        SET raised = ROW_COUNT();
+        -- A new key starts at the floor, which holdfast_purge raises.
+        IF raised = 0 AND the_key <> '' THEN
+            INSERT IGNORE INTO holdfast_fence
+                   (resource, key_value, token, issuer, admitted_at, entered, entries, keyed)
+            SELECT f.resource, the_key, the_token, COALESCE(f.issuer, NULLIF(the_issuer, '')),
+                   UTC_TIMESTAMP(6), session, 1, TRUE
+              FROM holdfast_fence AS f
+             WHERE f.resource = the_resource AND f.key_value = '' AND f.keyed
+               AND f.token <= the_token AND the_token > 0
+               AND COALESCE(f.issuer = the_issuer OR the_issuer = '', TRUE)
+              LOCK IN SHARE MODE;
+            SET raised = ROW_COUNT();
+        END IF;
+    UNTIL raised > 0 OR the_key = '' OR tries = 2 -- another session made the key meanwhile
+    END REPEAT;
+    IF raised < 1 THEN
+        CALL holdfast_refuse(the_resource, the_key, the_token, the_issuer);
+    END IF;
+    SET SESSION innodb_lock_wait_timeout = wait_before;
+    SET @holdfast_session = session;
+END;
+-- @go
+CREATE OR REPLACE PROCEDURE holdfast_enter(IN the_resource VARCHAR(255) @TEXT@, IN the_token BIGINT)
+SQL SECURITY DEFINER MODIFIES SQL DATA
+    CALL holdfast_enter_any(the_resource, '', the_token, NULL);
+-- @go
+CREATE OR REPLACE PROCEDURE holdfast_enter_key(
+    IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@, IN the_token BIGINT)
+SQL SECURITY DEFINER MODIFIES SQL DATA
+    CALL holdfast_enter_any(the_resource, NULLIF(the_key, ''), the_token, NULL);
+-- @go
+-- The same, with the store that issued the token.
+CREATE OR REPLACE PROCEDURE holdfast_enter_from(
+    IN the_resource VARCHAR(255) @TEXT@, IN the_token BIGINT, IN the_issuer VARCHAR(200) @TEXT@)
+SQL SECURITY DEFINER MODIFIES SQL DATA
+    CALL holdfast_enter_any(the_resource, '', the_token, the_issuer);
+-- @go
+CREATE OR REPLACE PROCEDURE holdfast_enter_key_from(
+    IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@, IN the_token BIGINT,
+    IN the_issuer VARCHAR(200) @TEXT@)
+SQL SECURITY DEFINER MODIFIES SQL DATA
+    CALL holdfast_enter_any(the_resource, NULLIF(the_key, ''), the_token, the_issuer);
+-- @go
 -- Before a connection goes back to a pool: the next user has not entered.
 CREATE OR REPLACE PROCEDURE holdfast_leave() SQL SECURITY DEFINER
-    SET @holdfast_session = NULL//
-
+    SET @holdfast_session = NULL;
+-- @go
 -- Reads the newest state under a lock, so that nobody enters between this check and the commit.
-CREATE OR REPLACE PROCEDURE holdfast_guard(
-    IN the_resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin)
+CREATE OR REPLACE PROCEDURE holdfast_guard_key(
+    IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@)
 SQL SECURITY DEFINER READS SQL DATA
 BEGIN
     DECLARE entered_by CHAR(36) CHARACTER SET ascii;
@@ -98,65 +188,181 @@ BEGIN
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET entered_by = NULL;
 
     SELECT entered INTO entered_by FROM holdfast_fence
-     WHERE resource = the_resource LOCK IN SHARE MODE;
+     WHERE resource = the_resource AND key_value = the_key LOCK IN SHARE MODE;
     IF NOT COALESCE(entered_by = session, FALSE) THEN
         SIGNAL SQLSTATE 'ZHF02' SET MESSAGE_TEXT =
             'not entered: CALL holdfast_enter(resource, token) first, in the same transaction';
     END IF;
-END//
-
+END;
+-- @go
+CREATE OR REPLACE PROCEDURE holdfast_guard(IN the_resource VARCHAR(255) @TEXT@)
+SQL SECURITY DEFINER READS SQL DATA
+    CALL holdfast_guard_key(the_resource, '');
+-- @go
+-- A row that moves from one key to another needs both. The keys are compared as bytes, whatever the
+-- column says of upper and lower case; '' is nobody's key.
+CREATE OR REPLACE PROCEDURE holdfast_guard_keys(
+    IN the_resource VARCHAR(255) @TEXT@, IN old_key VARCHAR(255) @TEXT@, IN new_key VARCHAR(255) @TEXT@)
+SQL SECURITY DEFINER READS SQL DATA
+BEGIN
+    CALL holdfast_guard_key(the_resource, NULLIF(old_key, ''));
+    IF NOT (old_key <=> new_key) THEN
+        CALL holdfast_guard_key(the_resource, NULLIF(new_key, ''));
+    END IF;
+END;
+-- @go
 -- For a change of stores or a restored backup. Grant it to nobody.
 CREATE OR REPLACE PROCEDURE holdfast_reset(
-    IN the_resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-    IN the_issuer VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+    IN the_resource VARCHAR(255) @TEXT@, IN the_issuer VARCHAR(200) @TEXT@,
     IN the_reason VARCHAR(200) CHARACTER SET utf8mb4)
 SQL SECURITY INVOKER MODIFIES SQL DATA
 BEGIN
     INSERT INTO holdfast_fence_reset (at, by_user, resource, old_token, old_issuer, reason)
-        SELECT UTC_TIMESTAMP(6), USER(), resource, token, issuer, the_reason
-          FROM holdfast_fence WHERE resource = the_resource FOR UPDATE;
+        SELECT UTC_TIMESTAMP(6), USER(), resource, MAX(token), MAX(issuer), the_reason
+          FROM holdfast_fence WHERE resource = the_resource GROUP BY resource;
     IF ROW_COUNT() = 0 THEN
         SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = 'no fence for this resource';
     END IF;
     UPDATE holdfast_fence
        SET token = 0, issuer = NULLIF(the_issuer, ''), admitted_at = NULL, entered = NULL
-     WHERE resource = the_resource;
-END//
+     WHERE resource = the_resource AND key_value = '';
+    DELETE FROM holdfast_fence WHERE resource = the_resource AND key_value <> '';
+END;
+-- @go
+-- Forgets the marks of keys below a token. From then on no key admits a token below that one, so a late
+-- holder stays out; make sure that no live hold has such a token. Grant it to nobody.
+CREATE OR REPLACE PROCEDURE holdfast_purge(IN the_resource VARCHAR(255) @TEXT@, IN below BIGINT)
+SQL SECURITY INVOKER MODIFIES SQL DATA
+BEGIN
+    IF @@autocommit = 1 AND @@in_transaction = 0 THEN
+        SIGNAL SQLSTATE 'ZHF05' SET MESSAGE_TEXT = 'purge inside a transaction: START TRANSACTION first';
+    END IF;
+    UPDATE holdfast_fence SET token = GREATEST(token, below), entries = entries + 1
+     WHERE resource = the_resource AND key_value = '' AND keyed;
+    IF ROW_COUNT() = 0 THEN
+        SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = 'no fence per key for this resource';
+    END IF;
+    DELETE FROM holdfast_fence WHERE resource = the_resource AND key_value <> '' AND token < below;
+END;
+-- @go
+-- Tables whose writes cannot be taken back cannot be fenced.
+CREATE OR REPLACE PROCEDURE holdfast_check_table(
+    IN the_table VARCHAR(64) CHARACTER SET utf8mb4,
+    IN the_resource VARCHAR(255) @TEXT@, IN per_key BOOLEAN)
+SQL SECURITY INVOKER READS SQL DATA
+BEGIN
+    DECLARE its_engine VARCHAR(64);
+    DECLARE said VARCHAR(200) CHARACTER SET utf8mb4;
 
-DELIMITER ;
-
+    SELECT t.engine INTO its_engine FROM information_schema.tables AS t
+     WHERE t.table_schema = DATABASE() AND t.table_name = the_table;
+    IF NOT EXISTS (SELECT 1 FROM information_schema.engines AS e
+                    WHERE e.engine = its_engine AND e.transactions = 'YES') THEN
+        SET said = CONCAT('a table of engine ', COALESCE(its_engine, 'none'),
+                          ' has no transactions: ALTER TABLE ... ENGINE = InnoDB first');
+        SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = said;
+    ELSEIF EXISTS (SELECT 1 FROM holdfast_fence
+                    WHERE resource = the_resource AND key_value = '' AND keyed <> per_key) THEN
+        SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT =
+            'a resource is fenced as a whole or per key: take the other fence down first';
+    END IF;
+END;
+-- @go
+CREATE OR REPLACE PROCEDURE holdfast_check_last(IN the_table VARCHAR(64) CHARACTER SET utf8mb4)
+SQL SECURITY INVOKER READS SQL DATA
+BEGIN
+    IF EXISTS (SELECT 1 FROM information_schema.triggers
+                WHERE trigger_schema = DATABASE() AND action_statement LIKE 'CALL holdfast_guard%'
+                  AND event_object_table <> the_table) THEN
+        SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = 'other tables are fenced: --down without --last';
+    END IF;
+END;
+-- @go
+-- The mark goes when no table is behind it any more.
+CREATE OR REPLACE PROCEDURE holdfast_forget(
+    IN the_resource VARCHAR(255) @TEXT@, IN as_written VARCHAR(600) @TEXT@)
+SQL SECURITY INVOKER MODIFIES SQL DATA
+    DELETE FROM holdfast_fence
+     WHERE resource = the_resource
+       AND NOT EXISTS (SELECT 1 FROM information_schema.triggers
+                        WHERE trigger_schema = DATABASE()
+                          AND LOCATE(BINARY CONCAT('(', as_written, ')'), BINARY action_statement)
+                              + LOCATE(BINARY CONCAT('(', as_written, ','), BINARY action_statement) > 0);
 -- @section up-table
+CALL holdfast_check_table(@TABLE_NAME_TEXT@, @RESOURCE@, FALSE);
+-- @go
 INSERT INTO holdfast_fence (resource) VALUES (@RESOURCE@)
-    ON DUPLICATE KEY UPDATE resource = resource;
-
-CREATE TRIGGER @TRIGGER_INSERT@ BEFORE INSERT ON @TABLE@
+    ON DUPLICATE KEY UPDATE resource = VALUES(resource);
+-- @go
+CREATE OR REPLACE TRIGGER @TRIGGER_INSERT@ BEFORE INSERT ON @TABLE@
     FOR EACH ROW CALL holdfast_guard(@RESOURCE@);
-CREATE TRIGGER @TRIGGER_UPDATE@ BEFORE UPDATE ON @TABLE@
+-- @go
+CREATE OR REPLACE TRIGGER @TRIGGER_UPDATE@ BEFORE UPDATE ON @TABLE@
     FOR EACH ROW CALL holdfast_guard(@RESOURCE@);
-CREATE TRIGGER @TRIGGER_DELETE@ BEFORE DELETE ON @TABLE@
+-- @go
+CREATE OR REPLACE TRIGGER @TRIGGER_DELETE@ BEFORE DELETE ON @TABLE@
     FOR EACH ROW CALL holdfast_guard(@RESOURCE@);
-
+-- @section up-key-table
+CALL holdfast_check_table(@TABLE_NAME_TEXT@, @RESOURCE@, TRUE);
+-- @go
+INSERT INTO holdfast_fence (resource, keyed) VALUES (@RESOURCE@, TRUE)
+    ON DUPLICATE KEY UPDATE resource = VALUES(resource);
+-- @go
+-- After: what other triggers have made of the row is what counts.
+CREATE OR REPLACE TRIGGER @TRIGGER_INSERT@ AFTER INSERT ON @TABLE@
+    FOR EACH ROW CALL holdfast_guard_keys(@RESOURCE@, NEW.@KEY_COLUMN@, NEW.@KEY_COLUMN@);
+-- @go
+CREATE OR REPLACE TRIGGER @TRIGGER_UPDATE@ AFTER UPDATE ON @TABLE@
+    FOR EACH ROW CALL holdfast_guard_keys(@RESOURCE@, OLD.@KEY_COLUMN@, NEW.@KEY_COLUMN@);
+-- @go
+CREATE OR REPLACE TRIGGER @TRIGGER_DELETE@ BEFORE DELETE ON @TABLE@
+    FOR EACH ROW CALL holdfast_guard_keys(@RESOURCE@, OLD.@KEY_COLUMN@, OLD.@KEY_COLUMN@);
+-- @section down-check
+CALL holdfast_check_last(@TABLE_NAME_TEXT@);
 -- @section down-table
 DROP TRIGGER @TRIGGER_DELETE@;
+-- @go
 DROP TRIGGER @TRIGGER_UPDATE@;
+-- @go
 DROP TRIGGER @TRIGGER_INSERT@;
--- The mark stays as long as another table is behind the same fence.
-DELETE FROM holdfast_fence
- WHERE resource = @RESOURCE@
-   AND NOT EXISTS (SELECT 1 FROM information_schema.triggers
-                    WHERE trigger_schema = DATABASE()
-                      AND BINARY action_statement =
-                          BINARY CONCAT('CALL holdfast_guard(', @RESOURCE_TEXT@, ')'));
-
+-- @go
+CALL holdfast_forget(@RESOURCE@, @RESOURCE_TEXT@);
 -- @section down-shared
+DROP PROCEDURE holdfast_forget;
+-- @go
+DROP PROCEDURE holdfast_check_last;
+-- @go
+DROP PROCEDURE holdfast_check_table;
+-- @go
+DROP PROCEDURE holdfast_purge;
+-- @go
 DROP PROCEDURE holdfast_reset;
+-- @go
+DROP PROCEDURE holdfast_guard_keys;
+-- @go
 DROP PROCEDURE holdfast_guard;
+-- @go
+DROP PROCEDURE holdfast_guard_key;
+-- @go
 DROP PROCEDURE holdfast_leave;
-DROP PROCEDURE holdfast_enter;
+-- @go
+DROP PROCEDURE holdfast_enter_key_from;
+-- @go
 DROP PROCEDURE holdfast_enter_from;
+-- @go
+DROP PROCEDURE holdfast_enter_key;
+-- @go
+DROP PROCEDURE holdfast_enter;
+-- @go
+DROP PROCEDURE holdfast_enter_any;
+-- @go
+DROP PROCEDURE holdfast_refuse;
+-- @go
+DROP FUNCTION holdfast_fence_version;
+-- @go
 DROP TABLE holdfast_fence_reset;
+-- @go
 DROP TABLE holdfast_fence;
-
 -- @section row-up
 -- holdfast fence per row for MariaDB: an UPDATE that says fence_token is refused when that is below the
 -- row's.
@@ -168,7 +374,6 @@ DROP TABLE holdfast_fence;
 -- Errors: SQLSTATE ZHF01 stale token, ZHF04 no token.
 
 -- @section row-table
-DELIMITER //
 CREATE OR REPLACE PROCEDURE holdfast_row_guard(IN admitted BIGINT, IN shown BIGINT)
 SQL SECURITY DEFINER NO SQL
 BEGIN
@@ -181,16 +386,15 @@ BEGIN
         SET said = CONCAT('token ', shown, ' is stale: this row has admitted ', admitted);
         SIGNAL SQLSTATE 'ZHF01' SET MESSAGE_TEXT = said;
     END IF;
-END//
-DELIMITER ;
-
+END;
+-- @go
 ALTER TABLE @TABLE@ ADD COLUMN fence_token BIGINT NOT NULL DEFAULT 0 CHECK (fence_token >= 0);
+-- @go
 CREATE TRIGGER @TRIGGER_ROW@ BEFORE UPDATE ON @TABLE@
     FOR EACH ROW CALL holdfast_row_guard(OLD.fence_token, NEW.fence_token);
-
 -- @section row-down
 DROP TRIGGER @TRIGGER_ROW@;
+-- @go
 ALTER TABLE @TABLE@ DROP COLUMN fence_token;
-
 -- @section row-down-shared
 DROP PROCEDURE holdfast_row_guard;

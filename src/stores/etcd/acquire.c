@@ -1,37 +1,44 @@
 /* acquire.c - taking a lock.
  *
- * One transaction: if the line of the lock is empty, put our key; its create revision is the token.
- * Otherwise the answer tells who is there. A request that was not answered is settled by reading.
- */
+ * One transaction: if the queue of the lock is empty, put our key; its create revision is the
+ * token. Otherwise the answer tells who is there. A request that was not answered is settled by
+ * reading. */
 #include "base/base.h"
 #include "stores/etcd/etcd.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES_MAX 3 /* leases that may be found dead in a row */
+#define LEASES_MAX 3 /* leases that may be found dead in a row */
 
-static enum hf_status take(struct ec_try *t, const struct ec_lease *lease, struct hf_grant *grant,
-                           enum ec_verdict *verdict, struct hf_error *err);
+static enum hf_status take(struct ec_attempt *a, const struct ec_lease *lease,
+                           struct hf_grant *grant, enum ec_verdict *verdict);
+
+static struct ec_request request_of(const struct ec_attempt *a)
+{
+    return (struct ec_request){
+        .store = a->store, .lock = a->claim->name, .patience = a->patience, .err = a->err};
+}
 
 /* Whether the server we talk to thinks that the lock is free: quick, and perhaps out of date. */
-static bool looks_free(struct ec_try *t)
+static bool reads_free(struct ec_attempt *a)
 {
-    struct ec_range line = ec_keys_line(&t->keys);
+    struct ec_range queue = ec_keys_queue(&a->keys);
     struct ec_text body;
-    struct ec_call call = {.lock = t->claim->name,
+    struct ec_call call = {.lock = a->claim->name,
                            .path = "/v3/kv/range",
                            .body = &body,
-                           .patience = t->patience,
+                           .patience = a->patience,
                            .repeatable = true};
     struct ec_answer answer;
     bool empty;
 
     ec_text_clear(&body);
     ec_text_add(&body, "{");
-    ec_text_range(&body, &line);
+    ec_text_range(&body, &queue);
     ec_text_add(&body, ",\"limit\":\"1\",\"keys_only\":true,\"serializable\":true}");
-    if (ec_call(t->store, &call, &answer, NULL, NULL) != HF_OK)
+    if (ec_call(a->store, &call, &answer, NULL, NULL) != HF_OK)
         return false;
     empty = ec_answer_kv_count(answer.json) == 0;
     ec_answer_release(&answer);
@@ -55,51 +62,55 @@ static bool was_contended(struct ec_store *store)
     return contended;
 }
 
-/* A lease to put the key on. A private one costs etcd two writes. So a client that found a lock
- * busy looks first, from then on; one that did not saves the round trip. */
-static enum hf_status find_lease(struct ec_try *t, struct ec_lease *out, struct hf_error *err)
+enum hf_status ec_attempt_lease(const struct ec_attempt *a, const struct ec_request *request,
+                                struct ec_lease *out)
 {
-    struct ec_look look;
+    if (ec_is_kept(a->claim))
+        return ec_lease_class(request, a->claim->ttl_ms, EC_USE_ATTEMPT, out);
+    return ec_lease_private(request, ec_lease_id(a->claim->owner), a->claim->ttl_ms, out);
+}
+
+/* A lease to put the key on. A private one costs etcd two writes. So a client that found a lock
+ * busy reads first, from then on; one that did not saves the round trip. */
+static enum hf_status find_lease(struct ec_attempt *a, struct ec_lease *out)
+{
+    struct ec_request request = request_of(a);
+    struct ec_inspection found;
     enum hf_status status = HF_OK;
 
-    if (ec_is_kept(t->claim))
-        return ec_lease_class(t->store, t->claim->name, t->claim->ttl_ms, EC_USE_ATTEMPT,
-                              &t->patience, out, err);
-    memset(&look, 0, sizeof look);
-    if (was_contended(t->store) && !looks_free(t))
-        status = ec_look(t->store, t->claim->name, &t->keys, 0, &t->patience, &look, err);
+    memset(&found, 0, sizeof found);
+    if (!ec_is_kept(a->claim) && was_contended(a->store) && !reads_free(a))
+        status = ec_inspect(&request, &a->keys, 0, &found);
     if (status != HF_OK)
         return status;
-    if (look.head_there) {
-        ec_note_holder(t, &look.head);
-        return ec_busy(t, err);
+    if (found.head_there) {
+        ec_note_holder(a, &found.head);
+        return ec_busy(a);
     }
-    return ec_lease_private(t->store, t->claim->name, ec_lease_id(t->claim->owner),
-                            t->claim->ttl_ms, &t->patience, out, err);
+    return ec_attempt_lease(a, &request, out);
 }
 
 /* One go at a free lock. */
-static enum hf_status try_now(struct ec_try *t, struct hf_grant *grant, struct hf_error *err)
+static enum hf_status try_now(struct ec_attempt *a, struct hf_grant *grant)
 {
     struct ec_lease lease = {0};
     enum hf_status status = HF_UNREACHABLE;
 
-    for (int i = 0; i < TRIES_MAX; i++) {
+    for (int i = 0; i < LEASES_MAX; i++) {
         enum ec_verdict verdict = EC_FINE;
 
-        status = find_lease(t, &lease, err);
+        status = find_lease(a, &lease);
         if (status != HF_OK)
             return status;
-        status = take(t, &lease, grant, &verdict, err);
-        if (status != HF_OK && !ec_is_kept(t->claim) && status != HF_UNKNOWN && !t->ours)
-            ec_lease_drop(t->store, lease.id);
+        status = take(a, &lease, grant, &verdict);
+        if (status != HF_OK && !ec_is_kept(a->claim) && status != HF_UNKNOWN && !a->ours)
+            ec_lease_drop(a->store, lease.id);
         if (verdict != EC_NO_LEASE)
             break;
         /* The lease was ended behind our back. Nothing was put; a new one will do. */
-        ec_lease_retire(t->store, lease.id);
-        status = hf__fail(err, HF_UNREACHABLE,
-                          "lock \"%.50s\" in store %.70s: etcd ends our leases at once",
-                          t->claim->name, t->store->url.shown);
+        ec_lease_retire(a->store, lease.id);
+        status = ec_fail(a->claim->name, a->store->url.common.shown, HF_UNREACHABLE,
+                         "etcd ends our leases at once", a->err);
     }
     return status;
 }
@@ -108,104 +119,131 @@ enum hf_status ec_acquire(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_grant *grant, struct hf_error *err)
 {
     struct ec_store *store = (struct ec_store *)base;
-    struct ec_try t = {
+    struct ec_attempt a = {
         .store = store,
         .claim = claim,
+        .err = err,
         .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = claim->cancel_fd}};
     enum hf_status status;
 
-    t.budget_ns = claim->deadline_ns - base->host->now_ns();
-    ec_keys_make(&t.keys, store->url.prefix, claim->name, claim->owner);
-    t.spare = ec_hold_new(claim->owner, claim->name);
-    if (t.spare == NULL)
+    a.budget_ns = claim->deadline_ns - base->host->now_ns();
+    ec_keys_make(&a.keys, store->url.prefix, claim->name, claim->owner);
+    a.spare = ec_hold_new(claim->owner, claim->name);
+    if (a.spare == NULL)
         return hf__nomem(err);
-    status = try_now(&t, grant, err);
+    status = try_now(&a, grant);
     if (status == HF_OK || status == HF_BUSY)
         note_contention(store, status == HF_BUSY);
     if (claim->wait_until_ns != 0 && (status == HF_BUSY || status == HF_UNREACHABLE))
-        status = ec_wait(&t, grant, err);
-    free(t.spare);
+        status = ec_queue_wait(&a, grant);
+    free(a.spare);
     return status == HF_OK ? hf__ok(err) : status;
 }
 
-static enum hf_status granted(struct ec_try *t, const struct ec_lease *lease, uint64_t token,
-                              struct hf_grant *grant)
+void ec_attempt_granted(struct ec_attempt *a, const struct ec_lease *lease, uint64_t token,
+                        struct hf_grant *grant)
 {
+    struct ec_hold_news news = {.waited = ec_keys_waited(&a->keys),
+                                .lease = lease->id,
+                                .until_ns =
+                                    lease->sent_at_ns + (int64_t)a->claim->ttl_ms * HF__NS_PER_MS,
+                                .token = token};
+
     grant->token = token;
     grant->sent_at_ns = lease->sent_at_ns;
-    if (ec_is_kept(t->claim))
-        ec_hold_note(t->store, &t->spare, t->claim->owner,
-                     &(struct ec_hold_news){.lease = lease->id,
-                                            .until_ns = lease->sent_at_ns +
-                                                        (int64_t)t->claim->ttl_ms * HF__NS_PER_MS,
-                                            .token = token});
-    return HF_OK;
+    if (ec_is_kept(a->claim))
+        ec_hold_note(a->store, &a->spare, a->claim->owner, &news);
+    else
+        (void)ec_hold_forget(a->store, a->claim->owner);
 }
 
 /* No answer: our key is there or it is not. If not, it may still come, but not for long: the lease
  * it would be on is not kept alive any more. */
-static enum hf_status settle(struct ec_try *t, const struct ec_lease *lease, struct hf_grant *grant,
-                             struct hf_error *err)
+static enum hf_status settle(struct ec_attempt *a, const struct ec_lease *lease,
+                             struct hf_grant *grant)
 {
-    struct ec_patience patience = {.deadline_ns = t->claim->deadline_ns, .cancel_fd = -1};
     struct hf_error ignored;
-    struct ec_look look;
+    struct ec_request request = request_of(a);
+    struct ec_deletion deletion = {.keys = &a->keys, .for_good = true};
+    struct ec_inspection found;
 
-    if (!ec_cancelled(&t->patience) &&
-        ec_look(t->store, t->claim->name, &t->keys, 0, &patience, &look, &ignored) == HF_OK &&
-        look.own_there && look.head_there && look.head.create_revision == look.own.create_revision)
-        return granted(t, lease, look.own.create_revision, grant);
-    ec_lease_retire(t->store, lease->id);
-    if (!ec_is_kept(t->claim))
-        ec_lease_revoke(t->store, lease->id, &patience);
+    request.patience = (struct hf__patience){.deadline_ns = a->claim->deadline_ns, .cancel_fd = -1};
+    request.err = &ignored;
+    if (!hf__patience_cancelled(&a->patience) &&
+        ec_inspect(&request, &a->keys, 0, &found) == HF_OK && found.own_there && found.head_there &&
+        found.head.create_revision == found.own.create_revision) {
+        ec_attempt_granted(a, lease, found.own.create_revision, grant);
+        return HF_OK;
+    }
+    ec_lease_retire(a->store, lease->id);
+    if (!ec_is_kept(a->claim))
+        ec_lease_revoke(a->store, lease->id, &request.patience);
     else
-        (void)ec_delete(t->store, t->claim->name, &t->keys, 0, false, &patience, NULL, NULL,
-                        &ignored);
-    return hf__fail(
-        err, HF_UNKNOWN,
-        "lock \"%.50s\" in store %.70s: etcd did not answer; it may have been taken, and "
-        "is free after its ttl at the latest",
-        t->claim->name, t->store->url.shown);
+        (void)ec_delete(&request, &deletion);
+    return ec_perhaps_taken(a->claim->name, a->store->url.common.shown, a->err);
 }
 
-static enum hf_status take(struct ec_try *t, const struct ec_lease *lease, struct hf_grant *grant,
-                           enum ec_verdict *verdict, struct hf_error *err)
+/* What the transaction did. */
+static enum hf_status judge_taken(struct ec_attempt *a, const struct ec_lease *lease,
+                                  const cJSON *answer, struct hf_grant *grant)
 {
-    struct ec_range own = ec_keys_own(&t->keys);
-    struct ec_range line = ec_keys_line(&t->keys);
+    uint64_t token = ec_answer_revision(answer);
+    struct ec_kv head;
+
+    if (ec_answer_succeeded(answer)) {
+        if (token == 0) /* put, and not told with which token: that can be read */
+            return settle(a, lease, grant);
+        ec_attempt_granted(a, lease, token, grant);
+        return HF_OK;
+    }
+    if (ec_answer_kv(ec_answer_part(answer, 0), 0, &head)) {
+        ec_note_holder(a, &head);
+        a->ours = head.lease == lease->id;
+    }
+    return ec_busy(a);
+}
+
+static enum hf_status take(struct ec_attempt *a, const struct ec_lease *lease,
+                           struct hf_grant *grant, enum ec_verdict *verdict)
+{
+    struct ec_range own = ec_keys_own(&a->keys);
+    struct ec_range queue = ec_keys_queue(&a->keys);
     struct ec_text body;
     struct ec_call call = {
-        .lock = t->claim->name, .path = "/v3/kv/txn", .body = &body, .patience = t->patience};
+        .lock = a->claim->name, .path = "/v3/kv/txn", .body = &body, .patience = a->patience};
     char value[EC_VALUE_MAX];
     struct ec_answer answer;
-    struct ec_kv head;
     enum hf_status status;
 
-    ec_value(t->store, t->claim, ec_kind(t->claim), value);
+    ec_value(a->store, a->claim, ec_kind(a->claim), value);
     ec_txn_begin(&body);
-    ec_txn_compare(&body, &line, "CREATE", "EQUAL", 0);
+    ec_txn_compare(&body, &queue, "CREATE", "EQUAL", 0);
     ec_txn_then(&body);
     ec_txn_put(&body, &own, value, lease->id);
     ec_txn_otherwise(&body);
-    ec_txn_range(&body, &line, EC_OLDEST_FIRST, 1, 0);
+    ec_txn_range(&body, &queue, EC_OLDEST_FIRST, 1, 0);
     ec_txn_end(&body);
-    status = ec_call(t->store, &call, &answer, verdict, err);
+    status = ec_call(a->store, &call, &answer, verdict, a->err);
     if (status == HF_UNKNOWN)
-        return settle(t, lease, grant, err);
+        return settle(a, lease, grant);
     if (status != HF_OK)
         return status;
-    if (ec_answer_succeeded(answer.json)) {
-        uint64_t token = ec_answer_revision(answer.json);
-
-        /* Put, and not told with which token: that can be read. */
-        status = token > 0 ? granted(t, lease, token, grant) : settle(t, lease, grant, err);
-    } else {
-        if (ec_answer_kv(ec_answer_part(answer.json, 0), 0, &head)) {
-            ec_note_holder(t, &head);
-            t->ours = head.lease == lease->id;
-        }
-        status = ec_busy(t, err);
-    }
+    status = judge_taken(a, lease, answer.json, grant);
     ec_answer_release(&answer);
     return status;
+}
+
+void ec_note_holder(struct ec_attempt *a, const struct ec_kv *kv)
+{
+    if (kv->record.kind == 0)
+        (void)snprintf(a->holder, sizeof a->holder, "a client that is not holdfast");
+    else
+        (void)snprintf(a->holder, sizeof a->holder, "%s (token %llu)", kv->record.label,
+                       (unsigned long long)kv->create_revision);
+}
+
+enum hf_status ec_busy(const struct ec_attempt *a)
+{
+    return hf__fail_lock(a->err, HF_BUSY, a->claim->name, a->store->url.common.shown,
+                         " is held by %.100s", a->holder[0] != '\0' ? a->holder : "another");
 }

@@ -171,7 +171,7 @@ static enum ec_event read_event(struct ec_stream *stream, const char *data, size
 
 void ec_stream_feed(struct ec_stream *stream, const char *data, size_t len)
 {
-    if (stream->line == NULL && (stream->line = malloc(EC_EVENT_MAX)) == NULL) {
+    if (stream->text == NULL && (stream->text = malloc(EC_EVENT_MAX)) == NULL) {
         stream->event = EC_EVENT_BROKEN;
         return;
     }
@@ -181,9 +181,9 @@ void ec_stream_feed(struct ec_stream *stream, const char *data, size_t len)
                 stream->event = EC_EVENT_BROKEN;
                 stream->len = 0;
             }
-            stream->line[stream->len++] = data[i];
+            stream->text[stream->len++] = data[i];
         } else if (stream->len > 0) {
-            enum ec_event event = read_event(stream, stream->line, stream->len);
+            enum ec_event event = read_event(stream, stream->text, stream->len);
 
             if (event > stream->event)
                 stream->event = event;
@@ -194,6 +194,6 @@ void ec_stream_feed(struct ec_stream *stream, const char *data, size_t len)
 
 void ec_stream_clear(struct ec_stream *stream)
 {
-    free(stream->line);
+    free(stream->text);
     memset(stream, 0, sizeof *stream);
 }

@@ -1,4 +1,4 @@
-/* answer.h - what etcd sends, taken apart: answers, errors, and the lines of a watch.
+/* answer.h - what etcd sends, taken apart: answers, errors, and the messages of a watch.
  *
  * 64-bit numbers come as strings, zero and false are left out, keys and values are base64. What is
  * missing reads as zero; nothing here trusts a length or a type. */
@@ -43,7 +43,7 @@ enum ec_event {
 typedef void ec_deleted_fn(void *data, const struct ec_kv *kv);
 
 struct ec_stream {
-    char *line; /* one message, as far as it came */
+    char *text; /* one message, as far as it came */
     size_t len;
     enum ec_event event; /* the strongest so far                           */
     unsigned created;    /* how often etcd said that it watches            */
@@ -52,7 +52,7 @@ struct ec_stream {
     void *data;          /* key and mod revision alone are filled in       */
 };
 
-/* Takes in what the server sent. Cuts it into lines and reads each. */
+/* Takes in what the server sent. Each line of it is a message. */
 void ec_stream_feed(struct ec_stream *stream, const char *data, size_t len);
 void ec_stream_clear(struct ec_stream *stream);
 

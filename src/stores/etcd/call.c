@@ -6,129 +6,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONNECT_MS     1500 /* to connect, where there are other servers to turn to   */
-#define TRY_MIN_NS     (300 * HF__NS_PER_MS)
-#define HASTY_NS       (200 * HF__NS_PER_MS) /* for one that is in a hurry, once for each server */
-#define PAUSE_NS       (50 * HF__NS_PER_MS)
-#define RESOLVE_MAX_NS (1500 * HF__NS_PER_MS) /* kept back to find out what became of a request */
-#define SIGN_INS_MAX   3                      /* per call */
-#define ROUNDS_MAX     1000                   /* requests per call */
+#define CONNECT_MS 1500 /* to connect, where there are other servers to turn to   */
+/* And where there are none. The first address of a name gets half of it: one behind which nobody is
+ * must leave time for the other. */
+#define CONNECT_ALONE_MS 3000
+#define ROUND_MIN_NS     (300 * HF__NS_PER_MS)
+#define HASTY_NS         (200 * HF__NS_PER_MS) /* for one in a hurry, once per server */
+#define PAUSE_NS         (50 * HF__NS_PER_MS)
+#define RESOLVE_MAX_NS   (1500 * HF__NS_PER_MS) /* kept back to find out what became of a request */
+#define SIGN_INS_MAX     3                      /* per call */
+#define ROUNDS_MAX       1000                   /* requests per call */
 
-static enum hf_status sign_in(struct ec_store *store, const struct ec_call *call, unsigned serial,
-                              struct hf_error *err);
-
-/* What a call has been through. */
+/* A call under way. In each round one server is asked. */
 struct course {
-    size_t unsent; /* servers in a row that were not reached */
+    struct ec_store *store;
+    const struct ec_call *call;
+    struct ec_answer *out;
+    struct hf_error *err;
+    struct ec_http *http;
+    char endpoint[EC_ENDPOINT_MAX]; /* of the last round                          */
+    unsigned serial;                /* of the auth token that was sent in it      */
+    size_t unsent;                  /* servers in a row that were not reached     */
     unsigned signed_in;
-    size_t hasty;          /* tries that were cut short on purpose    */
-    bool silent;           /* the last one was sent, and nobody answered in time */
-    enum hf_status status; /* why the last try failed */
+    size_t hasty; /* rounds that were cut short on purpose      */
+    bool silent;  /* the last one was sent, and nobody answered in time */
+    enum ec_verdict verdict;
+    enum hf_status status; /* why the last round failed */
 };
 
-/* Idle lines that were heard from last before a request that was not answered: their connections
- * may be just as dead. Takes them out. Lock held. */
-static struct ec_line *cut_silent(struct ec_store *store)
-{
-    struct ec_line **at = &store->lines;
-    struct ec_line *silent = NULL;
-
-    while (*at != NULL) {
-        struct ec_line *line = *at;
-
-        if (line->busy || line->heard_ns > store->silent_ns) {
-            at = &line->next;
-            continue;
-        }
-        *at = line->next;
-        line->next = silent;
-        silent = line;
-    }
-    return silent;
-}
-
-/* Nobody answered a request that was sent then. */
-static void note_silence(struct ec_store *store, int64_t sent_at_ns)
-{
-    (void)pthread_mutex_lock(&store->lock);
-    if (store->silent_ns < sent_at_ns)
-        store->silent_ns = sent_at_ns;
-    (void)pthread_mutex_unlock(&store->lock);
-}
-
-struct ec_line *ec_line_take(struct ec_store *store)
-{
-    struct ec_line *silent;
-    struct ec_line *line;
-
-    (void)pthread_mutex_lock(&store->lock);
-    silent = cut_silent(store);
-    for (line = store->lines; line != NULL && line->busy;)
-        line = line->next;
-    if (line != NULL)
-        line->busy = true;
-    (void)pthread_mutex_unlock(&store->lock);
-    while (silent != NULL) {
-        struct ec_line *next = silent->next;
-
-        ec_line_close(silent, false);
-        silent = next;
-    }
-    if (line != NULL || (line = ec_line_open(store->base.host, &store->url)) == NULL)
-        return line;
-    line->busy = true;
-    (void)pthread_mutex_lock(&store->lock);
-    line->next = store->lines;
-    store->lines = line;
-    (void)pthread_mutex_unlock(&store->lock);
-    return line;
-}
-
-void ec_line_give(struct ec_store *store, struct ec_line *line)
-{
-    struct ec_line **at = &store->lines;
-    size_t idle = 0;
-    bool drop;
-
-    if (!line->draining)
-        ec_line_end(line);
-    (void)pthread_mutex_lock(&store->lock);
-    for (const struct ec_line *other = store->lines; other != NULL; other = other->next)
-        idle += !other->busy;
-    drop = idle >= EC_IDLE_LINES_MAX;
-    if (drop) {
-        while (*at != line)
-            at = &(*at)->next;
-        *at = line->next;
-    }
-    line->busy = false;
-    (void)pthread_mutex_unlock(&store->lock);
-    if (drop)
-        ec_line_close(line, false);
-}
-
-void ec_where(struct ec_store *store, char endpoint[EC_ENDPOINT_MAX], char auth[EC_AUTH_MAX])
-{
-    (void)pthread_mutex_lock(&store->lock);
-    memcpy(endpoint, store->url.endpoints[store->at], EC_ENDPOINT_MAX);
-    memcpy(auth, store->auth, EC_AUTH_MAX);
-    (void)pthread_mutex_unlock(&store->lock);
-}
-
-void ec_turn_away(struct ec_store *store, const char *endpoint)
-{
-    (void)pthread_mutex_lock(&store->lock);
-    if (strcmp(store->url.endpoints[store->at], endpoint) == 0)
-        store->at = (store->at + 1) % store->url.endpoint_count;
-    (void)pthread_mutex_unlock(&store->lock);
-}
-
-bool ec_cancelled(const struct ec_patience *patience)
-{
-    struct pollfd cancel = {.fd = patience->cancel_fd, .events = POLLIN};
-
-    return patience->cancel_fd >= 0 && poll(&cancel, 1, 0) > 0;
-}
+static enum hf_status sign_in(struct course *course);
 
 void ec_answer_release(struct ec_answer *answer)
 {
@@ -136,47 +42,9 @@ void ec_answer_release(struct ec_answer *answer)
     answer->json = NULL;
 }
 
-static enum hf_status fail_about(const struct ec_store *store, const struct ec_call *call,
-                                 enum hf_status status, const char *what, struct hf_error *err)
+static enum hf_status fail(struct course *course, enum hf_status status, const char *what)
 {
-    if (call->lock != NULL)
-        return hf__fail(err, status, "lock \"%.50s\" in store %.70s: %s", call->lock,
-                        store->url.shown, what);
-    return hf__fail(err, status, "store %.110s: %s", store->url.shown, what);
-}
-
-/* What libcurl could not do, for a person. */
-static enum hf_status explain_failure(const struct ec_store *store, const struct ec_call *call,
-                                      const struct ec_line *line, const char *endpoint,
-                                      struct hf_error *err)
-{
-    const char *detail = line->detail[0] != '\0' ? line->detail : curl_easy_strerror(line->code);
-    bool alert = strstr(detail, " alert ") != NULL; /* of TLS; a host's name has no spaces */
-    char what[200];
-
-    if (line->code == CURLE_PEER_FAILED_VERIFICATION)
-        (void)snprintf(what, sizeof what,
-                       "the server's certificate is not to be trusted: %.80s; "
-                       "check the host name and ca=",
-                       detail);
-    else if (line->code == CURLE_SSL_CERTPROBLEM || line->code == CURLE_SSL_CACERT_BADFILE)
-        (void)snprintf(what, sizeof what,
-                       "a certificate or key of ours is of no use: %.80s; check "
-                       "ca=, cert= and key=",
-                       detail);
-    else if (alert)
-        (void)snprintf(what, sizeof what,
-                       "the server refuses our certificate (%.70s); check cert= "
-                       "and key=",
-                       detail);
-    else if (line->code == CURLE_SSL_CONNECT_ERROR)
-        (void)snprintf(what, sizeof what, "no TLS with %.60s: %.80s", endpoint, detail);
-    else
-        (void)snprintf(what, sizeof what, "no answer from %.60s: %.80s", endpoint, detail);
-    if (line->code == CURLE_PEER_FAILED_VERIFICATION || line->code == CURLE_SSL_CERTPROBLEM ||
-        line->code == CURLE_SSL_CACERT_BADFILE || alert)
-        return fail_about(store, call, HF_DENIED, what, err);
-    return fail_about(store, call, HF_UNREACHABLE, what, err);
+    return ec_fail(course->call->lock, course->store->url.common.shown, status, what, course->err);
 }
 
 /* All servers have to be of one cluster, else two clients could hold one lock. */
@@ -197,7 +65,7 @@ static bool same_cluster(struct ec_store *store, const cJSON *json)
 }
 
 /* {"error":..., "message":..., "code":N}, or inside {"error":{...}} for streams. */
-static enum ec_verdict judge(const struct ec_line *line, const cJSON *json, char *message,
+static enum ec_verdict judge(const struct ec_http *http, const cJSON *json, char *message,
                              size_t size)
 {
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(json, "error");
@@ -209,237 +77,264 @@ static enum ec_verdict judge(const struct ec_line *line, const cJSON *json, char
         code = ec_answer_number(where, "grpc_code");
     if (json == NULL) {
         char raw[160];
-        size_t len = line->len < sizeof raw - 1 ? line->len : sizeof raw - 1;
+        size_t len = http->len < sizeof raw - 1 ? http->len : sizeof raw - 1;
 
         if (len > 0)
-            memcpy(raw, line->body, len);
+            memcpy(raw, http->body, len);
         raw[len] = '\0';
         raw[strcspn(raw, "\r\n")] = '\0';
         hf__copy_printable(message, size, raw[0] != '\0' ? raw : "an answer that is no JSON");
     } else {
         hf__copy_printable(message, size, text != NULL ? text : error != NULL ? "an error" : "");
     }
-    return ec_verdict(line->http_status, code, message);
+    return ec_verdict(http->http_status, code, message);
 }
 
-/* How long this try may take. */
-static int64_t try_until_ns(const struct ec_store *store, const struct ec_call *call,
-                            struct course *course, int64_t now_ns)
+/* How long this round may take. */
+static int64_t round_until_ns(struct course *course, int64_t now_ns)
 {
+    const struct ec_call *call = course->call;
+    size_t servers = course->store->url.common.host_count;
     int64_t left_ns = call->patience.deadline_ns - now_ns;
     int64_t back_ns = left_ns / 3 < RESOLVE_MAX_NS ? left_ns / 3 : RESOLVE_MAX_NS;
     int64_t share_ns;
 
     if (!call->repeatable)
         return call->patience.deadline_ns - back_ns;
-    share_ns = left_ns / (int64_t)store->url.endpoint_count;
+    share_ns = left_ns / (int64_t)servers;
     /* Once around quickly: one server that is stuck must not hold up every start. */
-    if (call->hasty && store->url.endpoint_count > 1 && course->hasty++ < store->url.endpoint_count)
+    if (call->hasty && servers > 1 && course->hasty++ < servers)
         share_ns = HASTY_NS;
-    else if (share_ns < TRY_MIN_NS)
-        share_ns = TRY_MIN_NS;
+    else if (share_ns < ROUND_MIN_NS)
+        share_ns = ROUND_MIN_NS;
     return share_ns < left_ns ? now_ns + share_ns : call->patience.deadline_ns;
 }
 
-/* One answered try. True: the call is over, with *status. */
-static bool answered(struct ec_store *store, const struct ec_call *call, struct ec_line *line,
-                     struct course *course, unsigned serial, struct ec_answer *out,
-                     enum ec_verdict *verdict, struct hf_error *err)
+/* The server has done it. */
+static void take_answer(struct course *course, cJSON *json)
 {
-    char message[160];
-    cJSON *json = ec_answer_parse(line->body, line->len);
+    if (same_cluster(course->store, json)) {
+        course->out->json = json;
+        course->status = HF_OK;
+        return;
+    }
+    cJSON_Delete(json);
+    course->status =
+        fail(course, HF_CORRUPT, "its servers belong to different clusters; correct the URL");
+}
 
-    *verdict = judge(line, json, message, sizeof message);
-    if (*verdict == EC_FINE && !ec_answer_is_etcd(json)) {
-        *verdict = EC_UNSURE;
+/* One that was answered. True: the call is over. */
+static bool answered(struct course *course)
+{
+    const struct ec_call *call = course->call;
+    const struct ec_store *store = course->store;
+    char message[160];
+    cJSON *json = ec_answer_parse(course->http->body, course->http->len);
+
+    course->verdict = judge(course->http, json, message, sizeof message);
+    if (course->verdict == EC_FINE && !ec_answer_is_etcd(json)) {
+        course->verdict = EC_UNSURE;
         hf__copy_printable(message, sizeof message, "an answer that is not etcd's");
     }
-    if (*verdict == EC_FINE) {
-        if (same_cluster(store, json)) {
-            out->json = json;
-            course->status = HF_OK;
-            return true;
-        }
-        cJSON_Delete(json);
-        course->status =
-            fail_about(store, call, HF_CORRUPT,
-                       "its servers belong to different clusters; correct the URL", err);
+    if (course->verdict == EC_FINE) {
+        take_answer(course, json);
         return true;
     }
     cJSON_Delete(json);
-    if (*verdict == EC_SIGN_IN && store->url.user[0] != '\0' && !call->signing_in &&
+    if (course->verdict == EC_SIGN_IN && store->url.common.user[0] != '\0' && !call->signing_in &&
         course->signed_in++ < SIGN_INS_MAX) {
-        course->status = sign_in(store, call, serial, err);
+        course->status = sign_in(course);
         return course->status != HF_OK;
     }
-    course->status = ec_verdict_fail(*verdict, message, call->lock, store->url.shown, err);
-    if (*verdict == EC_UNSURE && !call->repeatable)
+    course->status =
+        ec_verdict_fail(course->verdict, message, call->lock, store->url.common.shown, course->err);
+    if (course->verdict == EC_UNSURE && !call->repeatable)
         course->status = HF_UNKNOWN;
-    return *verdict != EC_LATER && !(*verdict == EC_UNSURE && call->repeatable);
+    return course->verdict != EC_LATER && !(course->verdict == EC_UNSURE && call->repeatable);
 }
 
-/* One try that was not answered. True: the call is over. */
-static bool unanswered(struct ec_store *store, const struct ec_call *call,
-                       const struct ec_line *line, enum ec_fate fate, const char *endpoint,
-                       struct course *course, enum ec_verdict *verdict, struct hf_error *err)
+/* One that was not. True: the call is over. */
+static bool unanswered(struct course *course, enum ec_fate fate)
 {
-    course->status = explain_failure(store, call, line, endpoint, err);
-    *verdict = line->code == CURLE_WRITE_ERROR ? EC_TOO_LONG : EC_UNSURE;
-    if (*verdict == EC_TOO_LONG && call->may_shrink)
+    const struct ec_call *call = course->call;
+    const struct ec_http *http = course->http;
+    bool unknown = fate == EC_NO_ANSWER && !call->repeatable;
+    char what[200];
+
+    course->status = ec_http_explain(http, course->endpoint, what, sizeof what);
+    (void)fail(course, course->status, what);
+    course->verdict = http->code == CURLE_WRITE_ERROR ? EC_TOO_LONG : EC_UNSURE;
+    if (course->verdict == EC_TOO_LONG && call->may_shrink)
         return true;
-    if (line->cancelled) {
-        course->status = fail_about(store, call, HF_CANCELLED, "cancelled", err);
-        if (fate == EC_NO_ANSWER && !call->repeatable)
-            course->status = HF_UNKNOWN;
+    if (http->cancelled) {
+        course->status = unknown ? HF_UNKNOWN : fail(course, HF_CANCELLED, "cancelled");
         return true;
     }
     if (course->status == HF_DENIED)
         return true;
     if (fate == EC_NOT_SENT)
-        return ++course->unsent >= store->url.endpoint_count;
+        return ++course->unsent >= course->store->url.common.host_count;
     course->unsent = 0;
-    course->silent = line->code == CURLE_OPERATION_TIMEDOUT;
-    if (!call->repeatable)
+    course->silent = http->code == CURLE_OPERATION_TIMEDOUT;
+    if (unknown)
         course->status = HF_UNKNOWN;
-    return !call->repeatable;
+    return unknown;
 }
 
-/* One try at one server. True: the call is over. */
-static bool try_once(struct ec_store *store, const struct ec_call *call, struct ec_line *line,
-                     struct course *course, struct ec_answer *out, enum ec_verdict *verdict,
-                     struct hf_error *err)
+static enum ec_fate post(struct course *course)
 {
-    char endpoint[EC_ENDPOINT_MAX];
+    struct ec_store *store = course->store;
+    const struct ec_call *call = course->call;
     char auth[EC_AUTH_MAX];
-    struct ec_patience patience = call->patience;
-    bool alone = store->url.endpoint_count == 1;
-    enum ec_fate fate;
-    unsigned serial;
+    struct ec_post post = {.endpoint = course->endpoint,
+                           .path = call->path,
+                           .json = call->body->data,
+                           .json_len = call->body->len,
+                           .auth = auth};
+    struct hf__patience patience = call->patience;
+    int64_t most_ms = store->url.common.host_count > 1 ? CONNECT_MS : CONNECT_ALONE_MS;
+    int64_t sent_at_ns;
     int64_t connect_ms;
+    enum ec_fate fate;
 
     (void)pthread_mutex_lock(&store->lock);
-    serial = store->auth_serial;
+    course->serial = store->auth_serial;
     (void)pthread_mutex_unlock(&store->lock);
-    ec_where(store, endpoint, auth);
-    out->sent_at_ns = store->base.host->now_ns();
-    patience.deadline_ns = try_until_ns(store, call, course, out->sent_at_ns);
-    connect_ms = (patience.deadline_ns - out->sent_at_ns) / HF__NS_PER_MS;
-    if (!alone && connect_ms > CONNECT_MS)
-        connect_ms = CONNECT_MS;
-    fate = ec_line_post(line, endpoint, call->path, call->body->data, call->body->len, auth,
-                        &patience, connect_ms);
+    ec_where(store, course->endpoint, auth);
+    sent_at_ns = course->out->sent_at_ns = store->base.host->now_ns();
+    patience.deadline_ns = round_until_ns(course, sent_at_ns);
+    connect_ms = (patience.deadline_ns - sent_at_ns) / HF__NS_PER_MS;
+    if (connect_ms > most_ms)
+        connect_ms = most_ms;
+    fate = ec_http_post(course->http, &post, &patience, connect_ms);
     explicit_bzero(auth, sizeof auth);
+    return fate;
+}
+
+/* Asks one server. True: the call is over. */
+static bool ask_one(struct course *course)
+{
+    struct ec_store *store = course->store;
+    enum ec_fate fate = post(course);
+    bool over;
+
     if (fate == EC_ANSWERED) {
         course->unsent = 0;
-        if (answered(store, call, line, course, serial, out, verdict, err))
+        if (answered(course))
             return true;
-        if (*verdict == EC_SIGN_IN)
+        if (course->verdict == EC_SIGN_IN)
             return false; /* the same server, with the new token */
+        over = false;
     } else {
-        bool over = unanswered(store, call, line, fate, endpoint, course, verdict, err);
-
+        over = unanswered(course, fate);
         if (course->silent)
-            note_silence(store, out->sent_at_ns);
-        if (over) {
-            ec_turn_away(store, endpoint);
-            return true;
+            ec_http_silent(store, course->out->sent_at_ns);
+    }
+    ec_turn_away(store, course->endpoint);
+    if (!over && (fate == EC_ANSWERED || course->unsent == 0))
+        (void)hf__patience_pause(&course->call->patience, store->base.host->now_ns() + PAUSE_NS);
+    return over;
+}
+
+/* Round after round, until the call is over. False: out of memory. */
+static bool ask_around(struct course *course)
+{
+    struct ec_store *store = course->store;
+    bool over = false;
+
+    course->http = ec_http_take(store);
+    for (int round = 0; round < ROUNDS_MAX && !over && course->http != NULL; round++) {
+        over = ask_one(course) || store->base.host->now_ns() >= course->call->patience.deadline_ns;
+        if (!over && course->silent) { /* not on a connection of the same age */
+            ec_http_give(store, course->http);
+            course->http = ec_http_take(store);
+            course->silent = false;
         }
     }
-    ec_turn_away(store, endpoint);
-    if (fate == EC_ANSWERED || course->unsent == 0) {
-        struct pollfd cancel = {.fd = call->patience.cancel_fd, .events = POLLIN};
-        int64_t until_ns = store->base.host->now_ns() + PAUSE_NS;
-
-        (void)hf__poll_until(&cancel, 1, until_ns);
-    }
-    return false;
+    if (course->http == NULL)
+        return false;
+    ec_http_give(store, course->http);
+    return true;
 }
 
 enum hf_status ec_call(struct ec_store *store, const struct ec_call *call, struct ec_answer *out,
                        enum ec_verdict *verdict, struct hf_error *err)
 {
-    struct course course = {.status = HF_UNREACHABLE};
-    enum ec_verdict ignored = EC_UNSURE;
-    struct ec_line *line;
-    bool over = false;
+    struct course course = {.store = store,
+                            .call = call,
+                            .out = out,
+                            .err = err,
+                            .verdict = EC_UNSURE,
+                            .status = HF_UNREACHABLE};
 
-    if (verdict == NULL)
-        verdict = &ignored;
-    *verdict = EC_UNSURE;
     out->json = NULL;
     if (call->body->cut)
-        return fail_about(store, call, HF_INVALID, "the request is too long", err);
-    line = ec_line_take(store);
-    if (line == NULL)
-        return hf__nomem(err);
-    for (int round = 0; round < ROUNDS_MAX && !over; round++) {
-        if (course.silent) { /* not on a connection of the same age */
-            ec_line_give(store, line);
-            if ((line = ec_line_take(store)) == NULL)
-                return hf__nomem(err);
-            course.silent = false;
-        }
-        over = try_once(store, call, line, &course, out, verdict, err);
-        if (!over && store->base.host->now_ns() >= call->patience.deadline_ns)
-            over = true;
-    }
-    ec_line_give(store, line);
-    if (course.status == HF_OK && out->json == NULL) /* signed in, and then time was up */
-        course.status = fail_about(store, call, HF_UNREACHABLE, "etcd did not answer in time", err);
-    if (course.status == HF_UNKNOWN)
-        return fail_about(store, call, HF_UNKNOWN,
-                          "etcd did not answer: the request may have taken effect; see the status "
-                          "of the lock, or try again after its ttl",
-                          err);
+        course.status = fail(&course, HF_INVALID, "the request is too long");
+    else if (!ask_around(&course))
+        course.status = hf__nomem(err);
+    else if (course.status == HF_OK && out->json == NULL) /* signed in, and then time was up */
+        course.status = fail(&course, HF_UNREACHABLE, "etcd did not answer in time");
+    else if (course.status == HF_UNKNOWN)
+        (void)fail(&course, HF_UNKNOWN,
+                   "etcd did not answer: the request may have taken effect; see the status of the "
+                   "lock, or try again after its ttl");
+    if (verdict != NULL)
+        *verdict = course.verdict;
     return course.status;
 }
 
-/* Fetches an auth token, unless another thread did since `serial`. */
-static enum hf_status sign_in(struct ec_store *store, const struct ec_call *call, unsigned serial,
-                              struct hf_error *err)
+/* Keeps a new auth token. */
+static enum hf_status take_auth(struct course *course, const cJSON *json)
 {
+    struct ec_store *store = course->store;
+    const char *token = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "token"));
+
+    if (token == NULL || token[0] == '\0' || strlen(token) >= EC_AUTH_MAX ||
+        strpbrk(token, "\r\n") != NULL)
+        return fail(course, HF_UNSUPPORTED, "etcd gave an auth token of no use");
+    (void)pthread_mutex_lock(&store->lock);
+    memcpy(store->auth, token, strlen(token) + 1);
+    store->auth_serial++;
+    (void)pthread_mutex_unlock(&store->lock);
+    return HF_OK;
+}
+
+/* Fetches an auth token, unless another thread did since the last one was sent. */
+static enum hf_status sign_in(struct course *course)
+{
+    struct ec_store *store = course->store;
     struct ec_text body;
-    struct ec_call ask = {.lock = call->lock,
+    struct ec_call ask = {.lock = course->call->lock,
                           .path = "/v3/auth/authenticate",
                           .body = &body,
-                          .patience = call->patience,
+                          .patience = course->call->patience,
                           .repeatable = true,
                           .signing_in = true};
     struct ec_answer answer;
-    const char *token;
     enum ec_verdict verdict;
     enum hf_status status;
     bool fresh;
 
     (void)pthread_mutex_lock(&store->lock);
-    fresh = store->auth_serial != serial;
+    fresh = store->auth_serial != course->serial;
     store->auth[0] = fresh ? store->auth[0] : '\0';
     (void)pthread_mutex_unlock(&store->lock);
     if (fresh)
-        return hf__ok(err);
+        return hf__ok(course->err);
     ec_text_clear(&body);
     ec_text_add(&body, "{\"name\":");
-    ec_text_string(&body, store->url.user);
+    ec_text_string(&body, store->url.common.user);
     ec_text_add(&body, ",\"password\":");
-    ec_text_string(&body, store->url.password);
+    ec_text_string(&body, store->url.common.password);
     ec_text_add(&body, "}");
-    status = ec_call(store, &ask, &answer, &verdict, err);
+    status = ec_call(store, &ask, &answer, &verdict, course->err);
     explicit_bzero(&body, sizeof body);
     /* It was switched off since: the token that the server does not know has been dropped above. */
     if (verdict == EC_NO_AUTH)
-        return hf__ok(err);
+        return hf__ok(course->err);
     if (status != HF_OK)
         return status;
-    token = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(answer.json, "token"));
-    if (token == NULL || token[0] == '\0' || strlen(token) >= EC_AUTH_MAX ||
-        strpbrk(token, "\r\n") != NULL)
-        status = fail_about(store, call, HF_UNSUPPORTED, "etcd gave an auth token of no use", err);
-    (void)pthread_mutex_lock(&store->lock);
-    if (status == HF_OK) {
-        memcpy(store->auth, token, strlen(token) + 1);
-        store->auth_serial++;
-    }
-    (void)pthread_mutex_unlock(&store->lock);
+    status = take_auth(course, answer.json);
     ec_answer_release(&answer);
     return status;
 }

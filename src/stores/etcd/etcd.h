@@ -1,33 +1,33 @@
 /* etcd.h - the store, as the parts of the plugin know it.
  *
- *   etcd.c     the table of operations: open, close
+ *   store.c    the table of operations: open, close
  *   acquire.c  taking a lock
- *   wait.c     standing in line for it
+ *   queue.c    waiting for it
  *   hold.c     renewing and releasing it
- *   many.c     renewing many at once
+ *   renew_many.c  renewing many at once
  *   list.c     what is held
  *   lease.c    etcd's leases: one per ttl class, and private ones
  *   holds.c    which key of ours is on which lease; known.c the same for many threads
- *   listen.c   hears when a key of ours is deleted; watch.c how
+ *   listener.c  hears when a key of ours is deleted; watch.c how
  *   call.c     one request and its answer, by whichever server
- *   line.c     one HTTP exchange; text.c, answer.c, record.c what is in it; verdict.c errors
+ *   http.c     one HTTP exchange; text.c, answer.c, record.c what is in it; verdict.c errors
  */
 #ifndef HF_STORES_ETCD_ETCD_H
 #define HF_STORES_ETCD_ETCD_H
 
 #include "stores/etcd/answer.h"
 #include "stores/etcd/holds.h"
-#include "stores/etcd/line.h"
+#include "stores/etcd/http.h"
 #include "stores/etcd/text.h"
-#include "stores/etcd/verdict.h"
+#include "stores/etcd/errors.h"
 #include <pthread.h>
 
 enum {
-    EC_CLASSES_MAX = 32,    /* ttl classes with a lease at a time            */
-    EC_IDLE_LINES_MAX = 16, /* lines kept for later                          */
-    EC_WAIT_LEASE_S = 5,    /* the ttl of the lease that waiters' keys are on */
-    EC_WAIT_TTL_MS = 3500,  /* the part of it that a waiter may count on     */
-    EC_UNDO_MS = 3000       /* what taking back what we put may take         */
+    EC_CLASSES_MAX = 32,   /* ttl classes with a lease at a time            */
+    EC_IDLE_HTTP_MAX = 16, /* handles kept for later                        */
+    EC_WAIT_LEASE_S = 5,   /* the ttl of the lease that waiters' keys are on */
+    EC_WAIT_TTL_MS = 3500, /* the part of it that a waiter may count on     */
+    EC_UNDO_MS = 3000      /* what taking back what we put may take         */
 };
 
 /* What a shared lease is for. */
@@ -37,13 +37,19 @@ enum ec_use {
     EC_USE_WAITING  /* keys of waiters                         */
 };
 
+/* What an answer says of a lease's life. */
+struct ec_life {
+    int64_t sent_at_ns;
+    int64_t granted_ms;
+    int64_t left_ms; /* ec_lease_left alone tells */
+};
+
 /* The lease of a ttl class. */
 struct ec_class {
     uint32_t ttl_s; /* as asked for; 0: this entry is free   */
     enum ec_use use;
-    int64_t id;         /* 0: has to be granted                  */
-    int64_t granted_ms; /* etcd may grant more than was asked for */
-    int64_t alive_ns;   /* before the last grant or keep-alive that was answered was sent */
+    int64_t id;          /* 0: has to be granted                                            */
+    struct ec_life life; /* by the last grant or keep-alive; etcd may grant more than asked for */
     int64_t used_ns;
 };
 
@@ -52,7 +58,7 @@ struct ec_store {
     struct ec_url url;
 
     pthread_mutex_t lock; /* guards what follows; never held across a request */
-    struct ec_line *lines;
+    struct ec_http *http;
     size_t at; /* the endpoint to ask */
     char auth[EC_AUTH_MAX];
     unsigned auth_serial; /* counts tokens, so that two threads do not both fetch one */
@@ -71,7 +77,7 @@ struct ec_call {
     const char *lock; /* for error texts; NULL: none */
     const char *path;
     const struct ec_text *body;
-    struct ec_patience patience;
+    struct hf__patience patience;
     bool repeatable; /* reads, and what may be executed twice and late without harm */
     bool signing_in; /* fetches the auth token itself */
     bool may_shrink; /* EC_TOO_LONG ends it: there is less to ask for */
@@ -92,13 +98,26 @@ enum hf_status ec_call(struct ec_store *store, const struct ec_call *call, struc
                        enum ec_verdict *verdict, struct hf_error *err);
 void ec_answer_release(struct ec_answer *answer);
 
-struct ec_line *ec_line_take(struct ec_store *store);
-void ec_line_give(struct ec_store *store, struct ec_line *line);
+/* pool.c */
+
+/* NULL: out of memory or descriptors. */
+struct ec_http *ec_http_take(struct ec_store *store);
+void ec_http_give(struct ec_store *store, struct ec_http *http);
+/* Nobody answered a request that was sent then: idle handles that were heard from last before that
+ * are not used any more. */
+void ec_http_silent(struct ec_store *store, int64_t sent_at_ns);
 /* Copies the current endpoint and auth token for a watch. */
 void ec_where(struct ec_store *store, char endpoint[EC_ENDPOINT_MAX], char auth[EC_AUTH_MAX]);
 /* That endpoint did not do: the next one, if it is still the current. */
 void ec_turn_away(struct ec_store *store, const char *endpoint);
-bool ec_cancelled(const struct ec_patience *patience);
+
+/* What the requests about a lock have in common. */
+struct ec_request {
+    struct ec_store *store;
+    const char *lock; /* for error texts; NULL: none */
+    struct hf__patience patience;
+    struct hf_error *err;
+};
 
 /* lease.c */
 
@@ -110,28 +129,22 @@ struct ec_lease {
 
 /* The lease of the class of ttl_ms, fresh enough to promise ttl_ms from now: as a rule without any
  * request. For waiters ttl_ms is ignored. */
-enum hf_status ec_lease_class(struct ec_store *store, const char *lock, uint32_t ttl_ms,
-                              enum ec_use use, const struct ec_patience *patience,
-                              struct ec_lease *out, struct hf_error *err);
+enum hf_status ec_lease_class(const struct ec_request *request, uint32_t ttl_ms, enum ec_use use,
+                              struct ec_lease *out);
 /* A lease for one key alone. id 0: any. */
-enum hf_status ec_lease_private(struct ec_store *store, const char *lock, int64_t id,
-                                uint32_t ttl_ms, const struct ec_patience *patience,
-                                struct ec_lease *out, struct hf_error *err);
+enum hf_status ec_lease_private(const struct ec_request *request, int64_t id, uint32_t ttl_ms,
+                                struct ec_lease *out);
 /* The id that the private lease of an owner has. */
 int64_t ec_lease_id(const char *owner);
 /* Keeps a lease alive. HF_LOST: it is gone. */
-enum hf_status ec_lease_keep(struct ec_store *store, const char *lock, int64_t id,
-                             const struct ec_patience *patience, int64_t *sent_at_ns,
-                             int64_t *granted_ms, struct hf_error *err);
-/* What is left of a lease and what was granted, in milliseconds. HF_LOST: it is gone. */
-enum hf_status ec_lease_left(struct ec_store *store, const char *lock, int64_t id,
-                             const struct ec_patience *patience, int64_t *sent_at_ns,
-                             int64_t *left_ms, int64_t *granted_ms, struct hf_error *err);
+enum hf_status ec_lease_keep(const struct ec_request *request, int64_t id, struct ec_life *out);
+/* What is left of a lease and what was granted. HF_LOST: it is gone. */
+enum hf_status ec_lease_left(const struct ec_request *request, int64_t id, struct ec_life *out);
 /* Ends a lease that nothing is on any more, without waiting for the answer. If it is not heard, the
  * lease ends with its ttl. */
 void ec_lease_drop(struct ec_store *store, int64_t id);
 /* Ends a lease and what is on it, as well as can be. */
-void ec_lease_revoke(struct ec_store *store, int64_t id, const struct ec_patience *patience);
+void ec_lease_revoke(struct ec_store *store, int64_t id, const struct hf__patience *patience);
 /* No key is put on it and nobody keeps it alive from now on: holds move to a new one with their
  * next renewal, and whatever else is on it ends with it. */
 void ec_lease_retire(struct ec_store *store, int64_t id);
@@ -158,13 +171,14 @@ struct ec_known {
 /* Whether owner has an entry. */
 bool ec_hold_known(struct ec_store *store, const char *owner, struct ec_known *out);
 
-/* acquire.c, wait.c, hold.c, many.c, list.c, keys.c */
+/* acquire.c, queue.c, hold.c, renew_many.c, list.c: the slots */
 
 /* One attempt to take a lock. */
-struct ec_try {
+struct ec_attempt {
     struct ec_store *store;
     const struct hf_claim *claim;
-    struct ec_patience patience;
+    struct hf_error *err;
+    struct hf__patience patience;
     int64_t budget_ns; /* what a single request may take */
     struct ec_keys keys;
     struct ec_hold *spare;          /* for the table of holds; NULL once it is in there */
@@ -172,6 +186,11 @@ struct ec_try {
     char holder[HF_LABEL_MAX + 64]; /* who is in the way, for the text */
 };
 
+/* etcd.c: a first request, which any user of the store may make. */
+enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_answer *answer,
+                       struct hf_error *err);
+enum hf_status ec_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
+                           int64_t deadline_ns, struct hf_error *err);
 enum hf_status ec_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -184,21 +203,28 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
 enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
 
-/* Waits in line until the lock is ours or the wait is over. */
-enum hf_status ec_wait(struct ec_try *t, struct hf_grant *grant, struct hf_error *err);
+/* A lease for the hold that the attempt is about: of its class, or its own. */
+enum hf_status ec_attempt_lease(const struct ec_attempt *attempt, const struct ec_request *request,
+                                struct ec_lease *out);
+/* The attempt has become a hold on that lease: notes it, and fills in *grant. */
+void ec_attempt_granted(struct ec_attempt *attempt, const struct ec_lease *lease, uint64_t token,
+                        struct hf_grant *grant);
+/* Waits in the queue until the lock is ours or the wait is over. */
+enum hf_status ec_queue_wait(struct ec_attempt *attempt, struct hf_grant *grant);
+/* Makes out who is in the way. */
+void ec_note_holder(struct ec_attempt *attempt, const struct ec_kv *kv);
+enum hf_status ec_busy(const struct ec_attempt *attempt);
+
+/* keys.c */
 
 bool ec_is_kept(const struct hf_claim *claim);
 /* The value of our key: of the kind that the claim asks for, or waiting. */
 void ec_value(const struct ec_store *store, const struct hf_claim *claim, char kind,
               char out[EC_VALUE_MAX]);
 char ec_kind(const struct hf_claim *claim);
-/* Makes out who is in the way. */
-void ec_note_holder(struct ec_try *t, const struct ec_kv *kv);
-enum hf_status ec_busy(const struct ec_try *t, struct hf_error *err);
-enum hf_status ec_nonsense(const struct ec_store *store, const char *lock, struct hf_error *err);
 
-/* Our own key and the head of the line, read in one go. keys is set to the one that is there. */
-struct ec_look {
+/* Our own key and the head of the queue, read in one go. keys is set to the one that is there. */
+struct ec_inspection {
     bool own_there;
     struct ec_kv own;
     bool head_there;
@@ -207,21 +233,32 @@ struct ec_look {
     struct ec_kv before;
     uint64_t revision; /* of the store, when it was so */
 };
-enum hf_status ec_look(struct ec_store *store, const char *lock, struct ec_keys *keys,
-                       uint64_t token, const struct ec_patience *patience, struct ec_look *out,
-                       struct hf_error *err);
-/* Deletes our key under a compare on its owner and its create revision; token 0: whichever it is.
- * known: that revision was granted to that owner, one implies the other. *was_there tells if it
- * was, and *deleted (may be NULL) what. was_there NULL: it is to go, whoever deletes it; then the
- * request may be sent again, because no owner ever puts that key twice. */
-enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct ec_keys *keys,
-                         uint64_t token, bool known, const struct ec_patience *patience,
-                         bool *was_there, struct ec_kv *deleted, struct hf_error *err);
-/* Puts our key on another lease, if nothing happened to it since it was seen as `seen`.
- * *moved tells. */
-enum hf_status ec_move(struct ec_store *store, const char *lock, const struct ec_keys *keys,
-                       const struct ec_kv *seen, bool at_head, const char *value, int64_t lease,
-                       const struct ec_patience *patience, bool *moved, uint64_t *mod_revision,
-                       enum ec_verdict *verdict, struct hf_error *err);
+enum hf_status ec_inspect(const struct ec_request *request, struct ec_keys *keys, uint64_t token,
+                          struct ec_inspection *out);
+
+/* Deletes our key under a compare on its owner and its create revision. */
+struct ec_deletion {
+    const struct ec_keys *keys;
+    uint64_t token; /* the create revision; 0: whichever it is                                */
+    bool known;     /* that revision was granted to that owner, one implies the other         */
+    bool for_good;  /* it is to go, whoever deletes it: then the request may be sent again,
+                     * because no owner ever puts that key twice                              */
+    struct ec_kv *deleted; /* gets what was there; NULL: nobody asks */
+    bool was_there;        /* tells */
+};
+enum hf_status ec_delete(const struct ec_request *request, struct ec_deletion *deletion);
+
+/* Puts our key on another lease, if nothing happened to it since it was seen. */
+struct ec_move {
+    const struct ec_keys *keys;
+    const struct ec_kv *seen;
+    bool at_head; /* and only if nobody is before us */
+    const char *value;
+    int64_t lease;
+    bool moved;            /* tells              */
+    uint64_t mod_revision; /* if it was moved    */
+    enum ec_verdict verdict;
+};
+enum hf_status ec_move(const struct ec_request *request, struct ec_move *move);
 
 #endif /* HF_STORES_ETCD_ETCD_H */

@@ -1,4 +1,4 @@
-/* hold.c - renewing and releasing what is held. */
+/* hold.c - renewing, looking at and releasing what is held. */
 #include "base/base.h"
 #include "stores/etcd/etcd.h"
 
@@ -9,310 +9,353 @@
 #define WHY_MAX_NS   (300 * HF__NS_PER_MS) /* to find out why a hold is gone */
 #define MOVES_MAX    3 /* how often a key may change under us before we give up */
 
-static enum hf_status just_look(struct ec_store *store, const struct hf_claim *claim,
-                                struct ec_keys *keys, const struct ec_patience *patience,
-                                struct hf_grant *grant, struct hf_error *err);
+/* One renewal, look or release. */
+struct work {
+    struct ec_store *store;
+    const struct hf_claim *claim;
+    struct ec_request request;
+    struct ec_keys keys;
+    struct ec_known known;
+    struct ec_inspection found;
+    struct ec_lease lease;  /* that the key should be on; id 0: none is alive */
+    struct hf_grant *grant; /* NULL: a release */
+};
 
-static enum hf_status lost(const struct ec_store *store, const char *name, enum hf_loss loss,
-                           struct hf_grant *grant, struct hf_error *err)
+static enum hf_status look(struct work *w);
+
+static struct work begin(struct hf_store_base *base, const struct hf_claim *claim,
+                         struct hf_grant *grant, struct hf_error *err)
 {
-    if (grant != NULL)
-        grant->loss = loss;
-    return hf__fail(err, HF_LOST, "lock \"%.60s\" in store %.80s was lost: %s", name,
-                    store->url.shown, hf_loss_text(loss));
+    struct ec_store *store = (struct ec_store *)base;
+    struct work w = {.store = store,
+                     .claim = claim,
+                     .request = {.store = store,
+                                 .lock = claim->name,
+                                 .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1},
+                                 .err = err},
+                     .grant = grant};
+
+    ec_keys_make(&w.keys, store->url.prefix, claim->name, claim->owner);
+    return w;
+}
+
+static enum hf_status lost(struct work *w, enum hf_loss loss)
+{
+    if (w->grant != NULL)
+        w->grant->loss = loss;
+    return ec_lost(w->claim->name, w->store->url.common.shown, loss, w->request.err);
+}
+
+/* The same requests, for a reason that nobody waits for long. */
+static struct ec_request briefly(const struct work *w)
+{
+    struct ec_request request = w->request;
+
+    request.patience.deadline_ns = w->store->base.host->now_ns() + WHY_MAX_NS;
+    return request;
 }
 
 /* Our key is not there, or is another's work. It was on that lease: if the lease is alive, somebody
  * deleted the key. */
-static enum hf_status gone(struct ec_store *store, const struct hf_claim *claim,
-                           const struct ec_look *look, int64_t lease, struct hf_grant *grant,
-                           struct hf_error *err)
+static enum hf_status gone(struct work *w, int64_t lease)
 {
-    struct ec_patience patience = {.deadline_ns = store->base.host->now_ns() + WHY_MAX_NS,
-                                   .cancel_fd = -1};
+    struct ec_request request = briefly(w);
     enum hf_loss loss = HF_LOSS_EXPIRED;
-    int64_t sent_at_ns;
-    int64_t granted_ms;
-    int64_t left_ms;
+    struct ec_life life;
 
-    if (look->head_there && look->head.record.kind != EC_KIND_WAITING)
+    request.err = NULL;
+    if (w->found.head_there && w->found.head.record.kind != EC_KIND_WAITING)
         loss = HF_LOSS_TAKEN;
-    else if (lease != 0 && ec_lease_left(store, claim->name, lease, &patience, &sent_at_ns,
-                                         &left_ms, &granted_ms, NULL) == HF_OK)
+    else if (lease != 0 && ec_lease_left(&request, lease, &life) == HF_OK)
         loss = HF_LOSS_BROKEN;
-    return lost(store, claim->name, loss, grant, err);
+    return lost(w, loss);
 }
 
-/* The same, when it is known to be gone and not yet who has it now. That is for the text only, so
- * nobody waits for it long. */
-static enum hf_status gone_to(struct ec_store *store, const struct hf_claim *claim,
-                              struct ec_keys *keys, int64_t lease, struct hf_grant *grant,
-                              struct hf_error *err)
+/* The same, when it is known to be gone and not yet who has it now. That is for the text only. */
+static enum hf_status gone_to(struct work *w, int64_t lease)
 {
-    struct ec_patience patience = {.deadline_ns = store->base.host->now_ns() + WHY_MAX_NS,
-                                   .cancel_fd = -1};
-    struct ec_look look;
+    struct ec_request request = briefly(w);
 
-    if (ec_look(store, claim->name, keys, 0, &patience, &look, err) != HF_OK)
-        memset(&look, 0, sizeof look);
-    return gone(store, claim, &look, lease, grant, err);
+    if (ec_inspect(&request, &w->keys, 0, &w->found) != HF_OK)
+        memset(&w->found, 0, sizeof w->found);
+    return gone(w, lease);
 }
 
 /* A hold on a shared lease that was not renewed in time has expired, whether or not etcd has ended
  * the lease by now: nobody may count on it any more. */
-static enum hf_status end_expired(struct ec_store *store, const struct hf_claim *claim,
-                                  struct ec_keys *keys, const struct ec_patience *patience,
-                                  struct hf_grant *grant, struct hf_error *err)
+static enum hf_status end_expired(struct work *w)
 {
-    bool was_there = false;
-    enum hf_status status =
-        ec_delete(store, claim->name, keys, claim->token, true, patience, &was_there, NULL, err);
+    struct ec_deletion deletion = {.keys = &w->keys, .token = w->claim->token, .known = true};
+    enum hf_status status = ec_delete(&w->request, &deletion);
 
     if (status != HF_OK)
         return status;
-    (void)ec_hold_forget(store, claim->owner);
-    return gone_to(store, claim, keys, 0, grant, err);
+    (void)ec_hold_forget(w->store, w->claim->owner);
+    return gone_to(w, 0);
 }
 
-/* The lease that our key should be on, alive. lease->id 0: it is dead. */
-static enum hf_status ready_lease(struct ec_store *store, const struct hf_claim *claim,
-                                  const struct ec_patience *patience, struct ec_lease *lease,
-                                  struct hf_error *err)
+/* Has the lease that our key should be on alive. */
+static enum hf_status ready_lease(struct work *w)
 {
-    int64_t granted_ms;
+    const struct hf_claim *claim = w->claim;
+    struct ec_life life;
     enum hf_status status;
 
     if (ec_is_kept(claim))
-        return ec_lease_class(store, claim->name, claim->ttl_ms, EC_USE_KEPT, patience, lease, err);
-    lease->id = ec_lease_id(claim->owner);
-    status = ec_lease_keep(store, claim->name, lease->id, patience, &lease->sent_at_ns, &granted_ms,
-                           err);
-    if (status == HF_OK && granted_ms >= (int64_t)claim->ttl_ms)
+        return ec_lease_class(&w->request, claim->ttl_ms, EC_USE_KEPT, &w->lease);
+    w->lease.id = ec_lease_id(claim->owner);
+    status = ec_lease_keep(&w->request, w->lease.id, &life);
+    if (status == HF_OK && life.granted_ms >= (int64_t)claim->ttl_ms) {
+        w->lease.sent_at_ns = life.sent_at_ns;
         return HF_OK;
-    lease->id = 0;
+    }
+    w->lease.id = 0;
     return status == HF_LOST ? HF_OK : status;
 }
 
-/* Puts the key on the lease it should be on. */
-static enum hf_status change_lease(struct ec_store *store, const struct hf_claim *claim,
-                                   const struct ec_keys *keys, const struct ec_kv *own,
-                                   const struct ec_patience *patience, struct ec_lease *lease,
-                                   bool *moved, struct hf_error *err)
+/* What the key is to say on its new lease. */
+static void new_value(const struct work *w, char out[EC_VALUE_MAX])
 {
-    struct ec_record record = own->record;
+    struct ec_record record = w->found.own.record;
+
+    record.ttl_ms = w->claim->ttl_ms;
+    if (record.kind != EC_KIND_DETACHED || ec_is_kept(w->claim))
+        record.kind = ec_kind(w->claim);
+    ec_record_format(out, &record);
+}
+
+/* Puts the key on the lease it should be on. */
+static enum hf_status change_lease(struct work *w, bool *moved)
+{
+    const struct hf_claim *claim = w->claim;
+    const struct ec_kv *own = &w->found.own;
     char value[EC_VALUE_MAX];
-    enum ec_verdict verdict;
-    uint64_t mod_revision;
+    struct ec_move to = {.keys = &w->keys, .seen = own, .value = value};
     enum hf_status status = HF_OK;
-    bool was_private = record.kind != EC_KIND_KEPT;
 
     if (!ec_is_kept(claim))
-        status = ec_lease_private(store, claim->name, 0, claim->ttl_ms, patience, lease, err);
+        status = ec_lease_private(&w->request, 0, claim->ttl_ms, &w->lease);
     if (status != HF_OK)
         return status;
-    record.ttl_ms = claim->ttl_ms;
-    if (record.kind != EC_KIND_DETACHED || ec_is_kept(claim))
-        record.kind = ec_kind(claim);
-    ec_record_format(value, &record);
-    status = ec_move(store, claim->name, keys, own, false, value, lease->id, patience, moved,
-                     &mod_revision, &verdict, err);
-    if (verdict == EC_NO_LEASE) {
-        ec_lease_retire(store, lease->id);
-        return hf__fail(err, HF_UNREACHABLE,
-                        "lock \"%.50s\" in store %.70s: its new lease was ended at once; try again",
-                        claim->name, store->url.shown);
+    new_value(w, value);
+    to.lease = w->lease.id;
+    status = ec_move(&w->request, &to);
+    if (to.verdict == EC_NO_LEASE) {
+        ec_lease_retire(w->store, w->lease.id);
+        return ec_fail(claim->name, w->store->url.common.shown, HF_UNREACHABLE,
+                       "its new lease was ended at once; try again", w->request.err);
     }
-    if (status == HF_OK && *moved && was_private && own->lease != 0)
-        ec_lease_drop(store, own->lease);
-    if (!ec_is_kept(claim) && (status != HF_OK || !*moved) && status != HF_UNKNOWN)
-        ec_lease_drop(store, lease->id);
+    if (status == HF_OK && to.moved && own->record.kind != EC_KIND_KEPT && own->lease != 0)
+        ec_lease_drop(w->store, own->lease);
+    if (!ec_is_kept(claim) && !to.moved && status != HF_UNKNOWN)
+        ec_lease_drop(w->store, w->lease.id);
+    *moved = to.moved;
     return status;
 }
 
 /* A private lease with another id than the usual, because the ttl was changed once. */
-static bool own_lease_serves(const struct hf_claim *claim, const struct ec_kv *own)
+static bool own_lease_serves(const struct work *w)
 {
-    return !ec_is_kept(claim) && own->record.ttl_ms == claim->ttl_ms && own->lease != 0 &&
+    const struct ec_kv *own = &w->found.own;
+
+    return !ec_is_kept(w->claim) && own->record.ttl_ms == w->claim->ttl_ms && own->lease != 0 &&
            (own->record.kind == EC_KIND_PRIVATE || own->record.kind == EC_KIND_DETACHED);
 }
 
-static enum hf_status renewed(struct ec_store *store, const struct hf_claim *claim, bool waited,
-                              const struct ec_lease *lease, struct hf_grant *grant,
-                              struct hf_error *err)
+static enum hf_status keep_own_lease(struct work *w)
 {
+    struct ec_life life;
+    enum hf_status status = ec_lease_keep(&w->request, w->found.own.lease, &life);
+
+    w->lease = (struct ec_lease){0};
+    if (status == HF_OK)
+        w->lease = (struct ec_lease){.id = w->found.own.lease, .sent_at_ns = life.sent_at_ns};
+    return status == HF_LOST ? HF_OK : status; /* then so is the key: read again */
+}
+
+static enum hf_status renewed(struct work *w)
+{
+    const struct hf_claim *claim = w->claim;
     struct ec_hold *spare = NULL;
 
-    grant->sent_at_ns = lease->sent_at_ns;
+    w->grant->sent_at_ns = w->lease.sent_at_ns;
     if (ec_is_kept(claim)) {
         spare = ec_hold_new(claim->owner, claim->name);
-        ec_hold_note(store, &spare, claim->owner,
-                     &(struct ec_hold_news){.waited = waited,
-                                            .lease = lease->id,
-                                            .until_ns = lease->sent_at_ns +
+        ec_hold_note(w->store, &spare, claim->owner,
+                     &(struct ec_hold_news){.waited = ec_keys_waited(&w->keys),
+                                            .lease = w->lease.id,
+                                            .until_ns = w->lease.sent_at_ns +
                                                         (int64_t)claim->ttl_ms * HF__NS_PER_MS,
                                             .token = claim->token});
         free(spare);
     } else {
-        (void)ec_hold_forget(store, claim->owner);
+        (void)ec_hold_forget(w->store, claim->owner);
     }
-    return hf__ok(err);
+    return hf__ok(w->request.err);
+}
+
+static bool is_there(const struct work *w)
+{
+    return w->found.own_there && w->found.own.create_revision == w->claim->token;
+}
+
+static bool is_on_lease(const struct work *w)
+{
+    return w->lease.id != 0 && w->found.own.lease == w->lease.id &&
+           w->found.own.record.ttl_ms == w->claim->ttl_ms;
+}
+
+/* The key as it was found, on the lease it should be on. *done: it is, or it is gone. */
+static enum hf_status settle_lease(struct work *w, bool *done)
+{
+    enum hf_status status;
+
+    *done = true;
+    if (!is_there(w)) {
+        if (w->known.token == w->claim->token) /* not that of a hold with another token */
+            (void)ec_hold_forget(w->store, w->claim->owner);
+        return gone(w, ec_is_kept(w->claim) ? w->known.lease : w->lease.id);
+    }
+    if (is_on_lease(w))
+        return renewed(w);
+    *done = false;
+    if (own_lease_serves(w))
+        return keep_own_lease(w);
+    status = change_lease(w, done);
+    return status == HF_OK && *done ? renewed(w) : status;
 }
 
 enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err)
 {
-    struct ec_store *store = (struct ec_store *)base;
-    struct ec_patience patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
-    struct ec_lease lease = {0};
-    struct ec_keys keys;
-    struct ec_look look;
-    struct ec_known known;
+    struct work w = begin(base, claim, grant, err);
+    int64_t latest_ns = base->host->now_ns() + RENEW_MAX_NS;
     enum hf_status status;
+    bool done = false;
 
-    if (patience.deadline_ns > base->host->now_ns() + RENEW_MAX_NS)
-        patience.deadline_ns = base->host->now_ns() + RENEW_MAX_NS;
-    ec_keys_make(&keys, store->url.prefix, claim->name, claim->owner);
+    if (w.request.patience.deadline_ns > latest_ns)
+        w.request.patience.deadline_ns = latest_ns;
     if (claim->ttl_ms == 0)
-        return just_look(store, claim, &keys, &patience, grant, err);
-    (void)ec_hold_known(store, claim->owner, &known);
-    ec_keys_use(&keys, known.waited);
-    if (known.gone && known.token == claim->token) {
-        (void)ec_hold_forget(store, claim->owner);
-        return gone_to(store, claim, &keys, known.lease, grant, err);
+        return look(&w);
+    (void)ec_hold_known(w.store, claim->owner, &w.known);
+    ec_keys_use(&w.keys, w.known.waited);
+    if (w.known.gone && w.known.token == claim->token) {
+        (void)ec_hold_forget(w.store, claim->owner);
+        return gone_to(&w, w.known.lease);
     }
-    if (known.expired)
-        return end_expired(store, claim, &keys, &patience, grant, err);
-    status = ready_lease(store, claim, &patience, &lease, err);
-    for (int i = 0; i < MOVES_MAX && status == HF_OK; i++) {
-        int64_t granted_ms;
-        bool moved = false;
-
-        /* First the lease, then the look: a key seen on it has all of its new life before it. */
-        status = ec_look(store, claim->name, &keys, 0, &patience, &look, err);
-        if (status != HF_OK)
-            break;
-        if (!look.own_there || look.own.create_revision != claim->token) {
-            if (known.token == claim->token) /* not that of a hold with another token */
-                (void)ec_hold_forget(store, claim->owner);
-            return gone(store, claim, &look, ec_is_kept(claim) ? known.lease : lease.id, grant,
-                        err);
-        }
-        if (look.own.lease == lease.id && lease.id != 0 && look.own.record.ttl_ms == claim->ttl_ms)
-            return renewed(store, claim, ec_keys_waited(&keys), &lease, grant, err);
-        if (own_lease_serves(claim, &look.own)) {
-            lease.id = look.own.lease;
-            status = ec_lease_keep(store, claim->name, lease.id, &patience, &lease.sent_at_ns,
-                                   &granted_ms, err);
-            if (status == HF_LOST) {
-                lease.id = 0;
-                status = HF_OK; /* then so is the key: look again */
-            }
-            continue;
-        }
-        status = change_lease(store, claim, &keys, &look.own, &patience, &lease, &moved, err);
-        if (status == HF_OK && moved)
-            return renewed(store, claim, ec_keys_waited(&keys), &lease, grant, err);
+    if (w.known.expired)
+        return end_expired(&w);
+    status = ready_lease(&w);
+    for (int i = 0; i < MOVES_MAX && status == HF_OK && !done; i++) {
+        /* First the lease, then the key: one seen on it has all of its new life before it. */
+        status = ec_inspect(&w.request, &w.keys, 0, &w.found);
+        if (status == HF_OK)
+            status = settle_lease(&w, &done);
     }
-    return status != HF_OK ? status
-                           : hf__fail(err, HF_UNKNOWN,
-                                      "lock \"%.50s\" in store %.70s: its key changes all the time",
-                                      claim->name, store->url.shown);
+    if (status != HF_OK || done)
+        return status;
+    return ec_fail(claim->name, w.store->url.common.shown, HF_UNKNOWN,
+                   "its key changes all the time", err);
 }
 
-static enum hf_status just_look(struct ec_store *store, const struct hf_claim *claim,
-                                struct ec_keys *keys, const struct ec_patience *patience,
-                                struct hf_grant *grant, struct hf_error *err)
+static enum hf_status look(struct work *w)
 {
-    struct ec_look look;
-    int64_t granted_ms;
+    struct hf_grant *grant = w->grant;
+    uint32_t ttl_ms;
+    struct ec_life life;
     int64_t slack_ms;
-    int64_t left_ms;
-    enum hf_status status = ec_look(store, claim->name, keys, 0, patience, &look, err);
+    enum hf_status status = ec_inspect(&w->request, &w->keys, 0, &w->found);
 
     if (status != HF_OK)
         return status;
-    if (!look.own_there || look.own.create_revision != claim->token)
-        return gone(store, claim, &look, 0, grant, err);
-    status = ec_lease_left(store, claim->name, look.own.lease, patience, &grant->sent_at_ns,
-                           &left_ms, &granted_ms, err);
+    if (!is_there(w))
+        return gone(w, 0);
+    status = ec_lease_left(&w->request, w->found.own.lease, &life);
     if (status == HF_LOST)
-        return lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
+        return lost(w, HF_LOSS_EXPIRED);
     if (status != HF_OK)
         return status;
-    slack_ms = granted_ms - (int64_t)look.own.record.ttl_ms;
-    grant->ttl_ms = look.own.record.ttl_ms;
-    grant->remaining_ms = left_ms - (slack_ms > 0 ? slack_ms : 0);
+    ttl_ms = w->found.own.record.ttl_ms;
+    slack_ms = life.granted_ms - (int64_t)ttl_ms;
+    grant->sent_at_ns = life.sent_at_ns;
+    grant->ttl_ms = ttl_ms;
+    grant->remaining_ms = life.left_ms - (slack_ms > 0 ? slack_ms : 0);
     if (grant->remaining_ms < 0)
         grant->remaining_ms = 0;
-    return hf__ok(err);
+    return hf__ok(w->request.err);
 }
 
 /* No answer to the delete. If the key is gone it was us, as long as nobody else could have ended
  * the hold. If it is there, a second delete of this one key cannot do more than the first. */
-static enum hf_status settle(struct ec_store *store, const struct hf_claim *claim,
-                             struct ec_keys *keys, const struct ec_patience *patience,
-                             bool *was_there, struct ec_kv *deleted, struct hf_error *err)
+static enum hf_status settle(struct work *w, struct ec_kv *deleted)
 {
+    struct ec_deletion again = {
+        .keys = &w->keys, .token = w->claim->token, .known = true, .for_good = true};
+    struct hf_error *err = w->request.err;
     struct hf_error unknown = *err;
-    struct ec_look look;
-    enum hf_status status = ec_look(store, claim->name, keys, 0, patience, &look, err);
     struct ec_known known;
+    enum hf_status status = ec_inspect(&w->request, &w->keys, 0, &w->found);
 
-    if (status == HF_OK && look.own_there && look.own.create_revision == claim->token) {
-        *deleted = look.own;
-        status = ec_delete(store, claim->name, keys, claim->token, true, patience, NULL, NULL, err);
+    if (status == HF_OK && is_there(w)) {
+        *deleted = w->found.own;
+        status = ec_delete(&w->request, &again);
         if (status != HF_OK)
-            ec_lease_retire(store, deleted->lease);
+            ec_lease_retire(w->store, deleted->lease);
     } else if (status == HF_OK) {
-        (void)ec_hold_known(store, claim->owner, &known);
+        (void)ec_hold_known(w->store, w->claim->owner, &known);
         if (known.expired)
             status = HF_UNKNOWN;
     }
-    *was_there = true; /* by now, or by the first request meanwhile */
     if (status == HF_OK)
         return HF_OK;
     *err = unknown;
     return HF_UNKNOWN;
 }
 
+/* Deletes the key, whichever of the two it is. What it was tells the private lease, which has to be
+ * ended too. */
+static enum hf_status delete_own(struct work *w, bool shared, struct ec_kv *deleted,
+                                 bool *was_there)
+{
+    struct ec_deletion deletion = {.keys = &w->keys,
+                                   .token = w->claim->token,
+                                   .known = shared,
+                                   .deleted = shared ? NULL : deleted};
+    enum hf_status status;
+
+    ec_keys_use(&w->keys, w->known.waited);
+    status = ec_delete(&w->request, &deletion);
+    if (status == HF_OK && !deletion.was_there && !shared) {
+        ec_keys_use(&w->keys, true); /* a hold that we know nothing of may have waited */
+        status = ec_delete(&w->request, &deletion);
+    }
+    *was_there = deletion.was_there;
+    if (status != HF_UNKNOWN)
+        return status;
+    *was_there = true; /* by then, or by the first request meanwhile */
+    return settle(w, deleted);
+}
+
 enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err)
 {
-    struct ec_store *store = (struct ec_store *)base;
-    struct ec_patience patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
     struct hf_error own_err;
+    struct work w = begin(base, claim, NULL, err != NULL ? err : &own_err);
     struct ec_kv deleted = {.record.kind = EC_KIND_KEPT};
-    struct ec_keys keys;
-    struct ec_known known;
+    bool shared = ec_hold_known(w.store, claim->owner, &w.known);
     bool was_there = false;
-    bool shared = ec_hold_known(store, claim->owner, &known);
-    enum hf_status status;
-    int64_t lease;
+    enum hf_status status = delete_own(&w, shared, &deleted, &was_there);
+    int64_t lease = ec_hold_forget(w.store, claim->owner);
 
-    if (err == NULL)
-        err = &own_err;
-    ec_keys_make(&keys, store->url.prefix, claim->name, claim->owner);
-    ec_keys_use(&keys, known.waited);
-    /* What it was tells the private lease, which has to be ended too. */
-    status = ec_delete(store, claim->name, &keys, claim->token, shared, &patience, &was_there,
-                       shared ? NULL : &deleted, err);
-    if (status == HF_OK && !was_there && !shared) {
-        ec_keys_use(&keys, true); /* a hold that we know nothing of may have waited */
-        status = ec_delete(store, claim->name, &keys, claim->token, false, &patience, &was_there,
-                           &deleted, err);
-    }
-    if (status == HF_UNKNOWN)
-        status = settle(store, claim, &keys, &patience, &was_there, &deleted, err);
-    lease = ec_hold_forget(store, claim->owner);
     if (status != HF_OK) {
         /* What may still be there must not live on with the others on its lease. */
-        ec_lease_retire(store, lease);
+        ec_lease_retire(w.store, lease);
         return status;
     }
     if (was_there && deleted.lease != 0 &&
         (deleted.record.kind == EC_KIND_PRIVATE || deleted.record.kind == EC_KIND_DETACHED))
-        ec_lease_drop(store, deleted.lease);
-    if (!was_there || known.expired)
-        return gone_to(store, claim, &keys, 0, NULL, err);
+        ec_lease_drop(w.store, deleted.lease);
+    if (!was_there || w.known.expired)
+        return gone_to(&w, 0);
     return hf__ok(err);
 }

@@ -1,18 +1,9 @@
-/* keys.c - what is done to the keys of a lock: look, move to another lease, delete. */
+/* keys.c - what is done to the keys of a lock: read, move to another lease, delete. */
 #include "base/base.h"
 #include "stores/etcd/etcd.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum hf_status ec_nonsense(const struct ec_store *store, const char *lock, struct hf_error *err)
-{
-    return hf__fail(
-        err, HF_UNSUPPORTED,
-        "lock \"%.50s\" in store %.70s: etcd's answer makes no sense; is it etcd 3.4 or "
-        "later?",
-        lock != NULL ? lock : "", store->url.shown);
-}
 
 bool ec_is_kept(const struct hf_claim *claim)
 {
@@ -55,7 +46,7 @@ static bool first_of(const cJSON *txn, size_t i, bool *there, struct ec_kv *out)
 }
 
 /* Which of the two keys that may be ours is, and what is in front of it. */
-static bool read_look(const cJSON *txn, struct ec_keys *keys, struct ec_look *out)
+static bool read_inspection(const cJSON *txn, struct ec_keys *keys, struct ec_inspection *out)
 {
     struct ec_kv waited;
     bool waited_there;
@@ -67,7 +58,7 @@ static bool read_look(const cJSON *txn, struct ec_keys *keys, struct ec_look *ou
         !first_of(txn, 2, &out->head_there, &out->head) ||
         !first_of(txn, 3, &out->before_there, &out->before))
         return false;
-    if (out->own_there && strcmp(out->own.record.owner, keys->own + keys->line_len) == 0) {
+    if (out->own_there && strcmp(out->own.record.owner, keys->own + keys->queue_len) == 0) {
         ec_keys_use(keys, false);
     } else {
         out->own_there = waited_there;
@@ -78,18 +69,17 @@ static bool read_look(const cJSON *txn, struct ec_keys *keys, struct ec_look *ou
     return true;
 }
 
-enum hf_status ec_look(struct ec_store *store, const char *lock, struct ec_keys *keys,
-                       uint64_t token, const struct ec_patience *patience, struct ec_look *out,
-                       struct hf_error *err)
+enum hf_status ec_inspect(const struct ec_request *request, struct ec_keys *keys, uint64_t token,
+                          struct ec_inspection *out)
 {
-    struct ec_range line = ec_keys_line(keys);
+    struct ec_range queue = ec_keys_queue(keys);
     struct ec_keys both = *keys;
     struct ec_range own;
     struct ec_text body;
-    struct ec_call call = {.lock = lock,
+    struct ec_call call = {.lock = request->lock,
                            .path = "/v3/kv/txn",
                            .body = &body,
-                           .patience = *patience,
+                           .patience = request->patience,
                            .repeatable = true};
     struct ec_answer answer;
     enum hf_status status;
@@ -101,62 +91,59 @@ enum hf_status ec_look(struct ec_store *store, const char *lock, struct ec_keys 
         own = ec_keys_own(&both);
         ec_txn_range(&body, &own, EC_BY_KEY, 1, 0);
     }
-    ec_txn_range(&body, &line, EC_OLDEST_FIRST, 1, 0);
+    ec_txn_range(&body, &queue, EC_OLDEST_FIRST, 1, 0);
     if (token > 1)
-        ec_txn_range(&body, &line, EC_NEWEST_FIRST, 1, token);
+        ec_txn_range(&body, &queue, EC_NEWEST_FIRST, 1, token);
     ec_txn_end(&body);
-    status = ec_call(store, &call, &answer, NULL, err);
+    status = ec_call(request->store, &call, &answer, NULL, request->err);
     if (status != HF_OK)
         return status;
-    if (!read_look(answer.json, keys, out))
-        status = ec_nonsense(store, lock, err);
+    if (!read_inspection(answer.json, keys, out))
+        status = ec_nonsense(request->lock, request->store->url.common.shown, request->err);
     ec_answer_release(&answer);
     return status;
 }
 
-enum hf_status ec_delete(struct ec_store *store, const char *lock, const struct ec_keys *keys,
-                         uint64_t token, bool known, const struct ec_patience *patience,
-                         bool *was_there, struct ec_kv *deleted, struct hf_error *err)
+enum hf_status ec_delete(const struct ec_request *request, struct ec_deletion *deletion)
 {
+    const struct ec_keys *keys = deletion->keys;
     struct ec_range own = ec_keys_own(keys);
     struct ec_text body;
-    struct ec_call call = {.lock = lock,
+    struct ec_call call = {.lock = request->lock,
                            .path = "/v3/kv/txn",
                            .body = &body,
-                           .patience = *patience,
-                           .repeatable = was_there == NULL};
+                           .patience = request->patience,
+                           .repeatable = deletion->for_good};
     struct ec_answer answer;
     enum hf_status status;
 
     ec_txn_begin(&body);
-    ec_txn_compare(&body, &own, "CREATE", token != 0 ? "EQUAL" : "GREATER", token);
-    if (!ec_keys_waited(keys) && !known)
-        ec_txn_compare_word(&body, &own, keys->own + keys->line_len);
+    ec_txn_compare(&body, &own, "CREATE", deletion->token != 0 ? "EQUAL" : "GREATER",
+                   deletion->token);
+    if (!ec_keys_waited(keys) && !deletion->known)
+        ec_txn_compare_word(&body, &own, keys->own + keys->queue_len);
     ec_txn_then(&body);
-    ec_txn_delete(&body, &own, deleted != NULL);
+    ec_txn_delete(&body, &own, deletion->deleted != NULL);
     ec_txn_end(&body);
-    status = ec_call(store, &call, &answer, NULL, err);
+    status = ec_call(request->store, &call, &answer, NULL, request->err);
     if (status != HF_OK)
         return status;
-    if (was_there != NULL)
-        *was_there = ec_answer_succeeded(answer.json);
-    if (ec_answer_succeeded(answer.json) && deleted != NULL &&
-        !ec_answer_deleted(ec_answer_part(answer.json, 0), deleted))
-        status = ec_nonsense(store, lock, err);
+    deletion->was_there = ec_answer_succeeded(answer.json);
+    if (deletion->was_there && deletion->deleted != NULL &&
+        !ec_answer_deleted(ec_answer_part(answer.json, 0), deletion->deleted))
+        status = ec_nonsense(request->lock, request->store->url.common.shown, request->err);
     ec_answer_release(&answer);
     return status;
 }
 
-enum hf_status ec_move(struct ec_store *store, const char *lock, const struct ec_keys *keys,
-                       const struct ec_kv *seen, bool at_head, const char *value, int64_t lease,
-                       const struct ec_patience *patience, bool *moved, uint64_t *mod_revision,
-                       enum ec_verdict *verdict, struct hf_error *err)
+enum hf_status ec_move(const struct ec_request *request, struct ec_move *move)
 {
-    struct ec_range own = ec_keys_own(keys);
-    struct ec_range line = ec_keys_line(keys);
+    struct ec_range own = ec_keys_own(move->keys);
+    struct ec_range queue = ec_keys_queue(move->keys);
+    const struct ec_kv *seen = move->seen;
     struct ec_text body;
     struct ec_call call = {
-        .lock = lock, .path = "/v3/kv/txn", .body = &body, .patience = *patience};
+        .lock = request->lock, .path = "/v3/kv/txn", .body = &body, .patience = request->patience};
     struct ec_answer answer;
     enum hf_status status;
 
@@ -164,32 +151,17 @@ enum hf_status ec_move(struct ec_store *store, const char *lock, const struct ec
     ec_txn_compare(&body, &own, "CREATE", "EQUAL", seen->create_revision);
     /* A copy of this request that is executed late finds another mod revision and does nothing. */
     ec_txn_compare(&body, &own, "MOD", "EQUAL", seen->mod_revision);
-    if (at_head)
-        ec_txn_compare(&body, &line, "CREATE", "GREATER", seen->create_revision - 1);
+    if (move->at_head)
+        ec_txn_compare(&body, &queue, "CREATE", "GREATER", seen->create_revision - 1);
     ec_txn_then(&body);
-    ec_txn_put(&body, &own, value, lease);
+    ec_txn_put(&body, &own, move->value, move->lease);
     ec_txn_end(&body);
-    status = ec_call(store, &call, &answer, verdict, err);
+    status = ec_call(request->store, &call, &answer, &move->verdict, request->err);
     if (status != HF_OK)
         return status;
-    *moved = ec_answer_succeeded(answer.json);
-    if (*moved)
-        *mod_revision = ec_answer_revision(answer.json);
+    move->moved = ec_answer_succeeded(answer.json);
+    if (move->moved)
+        move->mod_revision = ec_answer_revision(answer.json);
     ec_answer_release(&answer);
     return HF_OK;
-}
-
-void ec_note_holder(struct ec_try *t, const struct ec_kv *kv)
-{
-    if (kv->record.kind == 0)
-        (void)snprintf(t->holder, sizeof t->holder, "a client that is not holdfast");
-    else
-        (void)snprintf(t->holder, sizeof t->holder, "%s (token %llu)", kv->record.label,
-                       (unsigned long long)kv->create_revision);
-}
-
-enum hf_status ec_busy(const struct ec_try *t, struct hf_error *err)
-{
-    return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.70s is held by %.100s", t->claim->name,
-                    t->store->url.shown, t->holder[0] != '\0' ? t->holder : "another");
 }

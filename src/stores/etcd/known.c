@@ -1,7 +1,7 @@
 /* known.c - the table of holds, as the threads of a client use it. */
 #include "base/base.h"
 #include "stores/etcd/etcd.h"
-#include "stores/etcd/listen.h"
+#include "stores/etcd/listener.h"
 
 #include <stdlib.h>
 

@@ -23,15 +23,20 @@
 #define DROP_MS       50 /* what sending a request may take that nobody waits for */
 #define GRANTED_MAX_S 1000000
 
-static enum hf_status lease_request(struct ec_store *store, const char *lock, const char *path,
-                                    const struct ec_text *body, bool repeatable,
-                                    const struct ec_patience *patience, struct ec_answer *out,
-                                    enum ec_verdict *verdict, struct hf_error *err)
+/* One request about a lease, of those that may be sent again. */
+static enum hf_status ask(const struct ec_request *request, const char *path,
+                          const struct ec_text *body, struct ec_answer *out,
+                          enum ec_verdict *verdict)
 {
-    struct ec_call call = {
-        .lock = lock, .path = path, .body = body, .patience = *patience, .repeatable = repeatable};
+    /* Granted a second time, a lease is refused; kept alive twice, or late, it only lives longer; a
+     * late grant harms nobody, it is empty. */
+    struct ec_call call = {.lock = request->lock,
+                           .path = path,
+                           .body = body,
+                           .patience = request->patience,
+                           .repeatable = true};
 
-    return ec_call(store, &call, out, verdict, err);
+    return ec_call(request->store, &call, out, verdict, request->err);
 }
 
 static int64_t random_id(const struct ec_store *store)
@@ -54,36 +59,37 @@ int64_t ec_lease_id(const char *owner)
     return id > 0 ? id : 1;
 }
 
-enum hf_status ec_lease_keep(struct ec_store *store, const char *lock, int64_t id,
-                             const struct ec_patience *patience, int64_t *sent_at_ns,
-                             int64_t *granted_ms, struct hf_error *err)
+static void name_lease(struct ec_text *body, int64_t id)
+{
+    ec_text_clear(body);
+    ec_text_add(body, "{\"ID\":\"%" PRId64 "\"}", id);
+}
+
+enum hf_status ec_lease_keep(const struct ec_request *request, int64_t id, struct ec_life *out)
 {
     struct ec_text body;
     struct ec_answer answer;
     enum hf_status status;
     int64_t ttl_s;
 
-    ec_text_clear(&body);
-    ec_text_add(&body, "{\"ID\":\"%" PRId64 "\"}", id);
-    /* Kept alive twice, or late, a lease only lives longer. */
-    status = lease_request(store, lock, "/v3/lease/keepalive", &body, true, patience, &answer, NULL,
-                           err);
+    name_lease(&body, id);
+    status = ask(request, "/v3/lease/keepalive", &body, &answer, NULL);
     if (status != HF_OK)
         return status;
     ttl_s = ec_answer_number(cJSON_GetObjectItemCaseSensitive(answer.json, "result"), "TTL");
-    *sent_at_ns = answer.sent_at_ns;
+    out->sent_at_ns = answer.sent_at_ns;
     ec_answer_release(&answer);
     /* A lease that is gone is told by leaving out its ttl. */
     if (ttl_s <= 0 || ttl_s > GRANTED_MAX_S)
         return HF_LOST;
-    *granted_ms = ttl_s * 1000;
+    out->granted_ms = ttl_s * 1000;
     return HF_OK;
 }
 
-static enum hf_status grant(struct ec_store *store, const char *lock, int64_t id, int64_t ttl_s,
-                            const struct ec_patience *patience, int64_t *sent_at_ns,
-                            int64_t *granted_ms, struct hf_error *err)
+static enum hf_status grant(const struct ec_request *request, int64_t id, int64_t ttl_s,
+                            struct ec_life *out)
 {
+    const char *shown = request->store->url.common.shown;
     struct ec_text body;
     struct ec_answer answer;
     enum ec_verdict verdict;
@@ -92,32 +98,28 @@ static enum hf_status grant(struct ec_store *store, const char *lock, int64_t id
 
     ec_text_clear(&body);
     ec_text_add(&body, "{\"ID\":\"%" PRId64 "\",\"TTL\":\"%" PRId64 "\"}", id, ttl_s);
-    /* A second one with the same id is refused, and a late one harms nobody: it is empty. */
-    status = lease_request(store, lock, "/v3/lease/grant", &body, true, patience, &answer, &verdict,
-                           err);
+    status = ask(request, "/v3/lease/grant", &body, &answer, &verdict);
     if (verdict == EC_LEASE_EXISTS) {
-        status = ec_lease_keep(store, lock, id, patience, sent_at_ns, granted_ms, err);
-        return status == HF_LOST ? hf__fail(err, HF_UNREACHABLE,
-                                            "store %.110s: a lease ended as soon as it was granted",
-                                            store->url.shown)
+        status = ec_lease_keep(request, id, out);
+        return status == HF_LOST ? ec_fail(NULL, shown, HF_UNREACHABLE,
+                                           "a lease ended as soon as it was granted", request->err)
                                  : status;
     }
     if (status != HF_OK)
         return status;
     granted_s = ec_answer_number(answer.json, "TTL");
-    *sent_at_ns = answer.sent_at_ns;
+    out->sent_at_ns = answer.sent_at_ns;
     ec_answer_release(&answer);
     if (granted_s < ttl_s || granted_s > GRANTED_MAX_S)
-        return ec_nonsense(store, lock, err);
-    *granted_ms = granted_s * 1000;
+        return ec_nonsense(request->lock, shown, request->err);
+    out->granted_ms = granted_s * 1000;
     return HF_OK;
 }
 
-/* From when on ttl_ms can be promised on a lease that was alive at alive_ns. */
-static int64_t promise_from_ns(int64_t alive_ns, int64_t granted_ms, uint32_t ttl_ms,
-                               int64_t now_ns)
+/* From when on ttl_ms can be promised on a lease with that life. */
+static int64_t promise_from_ns(const struct ec_life *life, uint32_t ttl_ms, int64_t now_ns)
 {
-    int64_t latest_ns = alive_ns + (granted_ms - (int64_t)ttl_ms) * HF__NS_PER_MS;
+    int64_t latest_ns = life->sent_at_ns + (life->granted_ms - (int64_t)ttl_ms) * HF__NS_PER_MS;
 
     return latest_ns < now_ns ? latest_ns : now_ns;
 }
@@ -145,49 +147,43 @@ static bool use_class(struct ec_class *class, uint32_t ttl_ms, int64_t now_ns, s
 {
     class->used_ns = now_ns;
     out->id = class->id;
-    out->sent_at_ns = promise_from_ns(class->alive_ns, class->granted_ms, ttl_ms, now_ns);
+    out->sent_at_ns = promise_from_ns(&class->life, ttl_ms, now_ns);
     return class->id != 0 && out->sent_at_ns == now_ns;
 }
 
 /* A request for the lease was answered. */
-static void note_alive(struct ec_store *store, uint32_t ttl_s, enum ec_use use, int64_t id,
-                       int64_t sent_at_ns, int64_t granted_ms)
+static void note_alive(struct ec_store *store, const struct ec_class *which,
+                       const struct ec_life *life)
 {
     struct ec_class *class;
 
     (void)pthread_mutex_lock(&store->lock);
-    class = find_class(store, ttl_s, use);
-    if (class->id == id && class->alive_ns < sent_at_ns) {
-        class->alive_ns = sent_at_ns;
-        class->granted_ms = granted_ms;
-    }
+    class = find_class(store, which->ttl_s, which->use);
+    if (class->id == which->id && class->life.sent_at_ns < life->sent_at_ns)
+        class->life = *life;
     (void)pthread_mutex_unlock(&store->lock);
 }
 
 /* A new lease for the class, unless another thread has just got one. */
-static enum hf_status grant_class(struct ec_store *store, const char *lock, uint32_t ttl_ms,
-                                  uint32_t ttl_s, enum ec_use use,
-                                  const struct ec_patience *patience, struct ec_lease *out,
-                                  struct hf_error *err)
+static enum hf_status grant_class(const struct ec_request *request, const struct ec_class *which,
+                                  uint32_t ttl_ms, struct ec_lease *out)
 {
+    struct ec_store *store = request->store;
     int64_t id = random_id(store);
     struct ec_class *class;
-    int64_t granted_ms = 0;
-    int64_t sent_at_ns = 0;
-    bool spare = false;
-    enum hf_status status = grant(store, lock, id, ttl_s, patience, &sent_at_ns, &granted_ms, err);
+    struct ec_life life = {0};
+    bool spare;
+    enum hf_status status = grant(request, id, which->ttl_s, &life);
 
     if (status != HF_OK)
         return status;
     (void)pthread_mutex_lock(&store->lock);
-    class = find_class(store, ttl_s, use);
-    if (use_class(class, ttl_ms, store->base.host->now_ns(), out)) {
-        spare = true;
-    } else {
+    class = find_class(store, which->ttl_s, which->use);
+    spare = use_class(class, ttl_ms, store->base.host->now_ns(), out);
+    if (!spare) {
         class->id = id;
-        class->alive_ns = sent_at_ns;
-        class->granted_ms = granted_ms;
-        *out = (struct ec_lease){.id = id, .sent_at_ns = sent_at_ns};
+        class->life = life;
+        *out = (struct ec_lease){.id = id, .sent_at_ns = life.sent_at_ns};
     }
     (void)pthread_mutex_unlock(&store->lock);
     if (spare)
@@ -195,99 +191,97 @@ static enum hf_status grant_class(struct ec_store *store, const char *lock, uint
     return HF_OK;
 }
 
-enum hf_status ec_lease_class(struct ec_store *store, const char *lock, uint32_t ttl_ms,
-                              enum ec_use use, const struct ec_patience *patience,
-                              struct ec_lease *out, struct hf_error *err)
+/* The lease of the class if it will do; else *which is the class as it is. */
+static bool find_fresh(struct ec_store *store, struct ec_class *which, uint32_t ttl_ms,
+                       struct ec_lease *out)
 {
-    uint32_t ttl_s =
-        use == EC_USE_WAITING ? EC_WAIT_LEASE_S : (ttl_ms + 999) / 1000 + SLACK_S + ttl_ms / 10000;
     int64_t now_ns = store->base.host->now_ns();
     struct ec_class *class;
-    enum hf_status status;
-    int64_t granted_ms = 0;
-    int64_t sent_at_ns = 0;
     bool fresh;
 
-    if (use == EC_USE_WAITING)
-        ttl_ms = EC_WAIT_TTL_MS;
     (void)pthread_mutex_lock(&store->lock);
-    class = find_class(store, ttl_s, use);
+    class = find_class(store, which->ttl_s, which->use);
     fresh = use_class(class, ttl_ms, now_ns, out);
     /* etcd does not answer for a lease that has expired until it has ended it, which may take long
      * when its clock went back: one that may have expired is not asked for. */
     if (!fresh && class->id != 0 &&
-        (now_ns >= class->alive_ns + class->granted_ms * HF__NS_PER_MS ||
+        (now_ns >= class->life.sent_at_ns + class->life.granted_ms * HF__NS_PER_MS ||
          ec_holds_overdue(&store->holds, class->id, now_ns)))
         class->id = 0;
-    out->id = class->id;
+    *which = *class;
     (void)pthread_mutex_unlock(&store->lock);
-    if (fresh)
+    return fresh;
+}
+
+enum hf_status ec_lease_class(const struct ec_request *request, uint32_t ttl_ms, enum ec_use use,
+                              struct ec_lease *out)
+{
+    struct ec_class which = {.use = use, .ttl_s = EC_WAIT_LEASE_S};
+    struct ec_life life = {0};
+    enum hf_status status;
+
+    if (use == EC_USE_WAITING)
+        ttl_ms = EC_WAIT_TTL_MS;
+    else
+        which.ttl_s = (ttl_ms + 999) / 1000 + SLACK_S + ttl_ms / 10000;
+    if (find_fresh(request->store, &which, ttl_ms, out))
         return HF_OK;
-    if (out->id != 0) {
-        status = ec_lease_keep(store, lock, out->id, patience, &sent_at_ns, &granted_ms, err);
+    if (which.id != 0) {
+        status = ec_lease_keep(request, which.id, &life);
         if (status == HF_OK) {
-            note_alive(store, ttl_s, use, out->id, sent_at_ns, granted_ms);
-            out->sent_at_ns = sent_at_ns;
+            note_alive(request->store, &which, &life);
+            *out = (struct ec_lease){.id = which.id, .sent_at_ns = life.sent_at_ns};
             return HF_OK;
         }
         if (status != HF_LOST)
             return status;
-        ec_lease_retire(store, out->id);
+        ec_lease_retire(request->store, which.id);
     }
-    return grant_class(store, lock, ttl_ms, ttl_s, use, patience, out, err);
+    return grant_class(request, &which, ttl_ms, out);
 }
 
-enum hf_status ec_lease_private(struct ec_store *store, const char *lock, int64_t id,
-                                uint32_t ttl_ms, const struct ec_patience *patience,
-                                struct ec_lease *out, struct hf_error *err)
+enum hf_status ec_lease_private(const struct ec_request *request, int64_t id, uint32_t ttl_ms,
+                                struct ec_lease *out)
 {
-    int64_t granted_ms = 0;
-    int64_t sent_at_ns = 0;
+    struct ec_life life = {0};
     enum hf_status status;
 
-    out->id = id != 0 ? id : random_id(store);
-    status =
-        grant(store, lock, out->id, (ttl_ms + 999) / 1000, patience, &sent_at_ns, &granted_ms, err);
+    out->id = id != 0 ? id : random_id(request->store);
+    status = grant(request, out->id, (ttl_ms + 999) / 1000, &life);
     if (status == HF_OK)
-        out->sent_at_ns =
-            promise_from_ns(sent_at_ns, granted_ms, ttl_ms, store->base.host->now_ns());
+        out->sent_at_ns = promise_from_ns(&life, ttl_ms, request->store->base.host->now_ns());
     return status;
 }
 
-enum hf_status ec_lease_left(struct ec_store *store, const char *lock, int64_t id,
-                             const struct ec_patience *patience, int64_t *sent_at_ns,
-                             int64_t *left_ms, int64_t *granted_ms, struct hf_error *err)
+enum hf_status ec_lease_left(const struct ec_request *request, int64_t id, struct ec_life *out)
 {
     struct ec_text body;
     struct ec_answer answer;
     enum hf_status status;
     int64_t left_s;
 
-    ec_text_clear(&body);
-    ec_text_add(&body, "{\"ID\":\"%" PRId64 "\"}", id);
-    status = lease_request(store, lock, "/v3/lease/timetolive", &body, true, patience, &answer,
-                           NULL, err);
+    name_lease(&body, id);
+    status = ask(request, "/v3/lease/timetolive", &body, &answer, NULL);
     if (status != HF_OK)
         return status;
     left_s = ec_answer_number(answer.json, "TTL");
-    *granted_ms = ec_answer_number(answer.json, "grantedTTL") * 1000;
-    *sent_at_ns = answer.sent_at_ns;
+    out->granted_ms = ec_answer_number(answer.json, "grantedTTL") * 1000;
+    out->sent_at_ns = answer.sent_at_ns;
     ec_answer_release(&answer);
-    if (left_s < 0 || left_s > GRANTED_MAX_S || *granted_ms <= 0)
+    if (left_s < 0 || left_s > GRANTED_MAX_S || out->granted_ms <= 0)
         return HF_LOST;
-    *left_ms = left_s * 1000; /* whole seconds, rounded down */
+    out->left_ms = left_s * 1000; /* whole seconds, rounded down */
     return HF_OK;
 }
 
-void ec_lease_revoke(struct ec_store *store, int64_t id, const struct ec_patience *patience)
+void ec_lease_revoke(struct ec_store *store, int64_t id, const struct hf__patience *patience)
 {
     struct ec_text body;
+    struct ec_call call = {.path = "/v3/lease/revoke", .body = &body, .patience = *patience};
     struct ec_answer answer;
 
-    ec_text_clear(&body);
-    ec_text_add(&body, "{\"ID\":\"%" PRId64 "\"}", id);
-    if (lease_request(store, NULL, "/v3/lease/revoke", &body, false, patience, &answer, NULL,
-                      NULL) == HF_OK)
+    name_lease(&body, id);
+    if (ec_call(store, &call, &answer, NULL, NULL) == HF_OK)
         ec_answer_release(&answer);
 }
 
@@ -296,16 +290,18 @@ void ec_lease_drop(struct ec_store *store, int64_t id)
     char endpoint[EC_ENDPOINT_MAX];
     char auth[EC_AUTH_MAX];
     struct ec_text body;
-    struct ec_line *line = ec_line_take(store);
+    struct ec_post post = {
+        .endpoint = endpoint, .path = "/v3/lease/revoke", .json = body.data, .auth = auth};
+    struct ec_http *http = ec_http_take(store);
 
-    if (line == NULL)
+    if (http == NULL)
         return;
-    ec_text_clear(&body);
-    ec_text_add(&body, "{\"ID\":\"%" PRId64 "\"}", id);
+    name_lease(&body, id);
     ec_where(store, endpoint, auth);
-    ec_line_send(line, endpoint, "/v3/lease/revoke", body.data, body.len, auth, DROP_MS);
+    post.json_len = body.len;
+    ec_http_send(http, &post, DROP_MS);
     explicit_bzero(auth, sizeof auth);
-    ec_line_give(store, line);
+    ec_http_give(store, http);
 }
 
 void ec_lease_retire(struct ec_store *store, int64_t id)

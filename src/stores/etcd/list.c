@@ -13,14 +13,13 @@
 /* What is left of a lease, once asked. */
 struct known_lease {
     int64_t id;
-    int64_t left_ms;
-    int64_t granted_ms;
+    struct ec_life life;
 };
 
 /* A listing under way. The keys of a lock come in a row. */
 struct listing {
     struct ec_store *store;
-    struct ec_patience patience;
+    struct ec_request request;
     hf_list_fn *fn;
     void *data;
     bool stopped;
@@ -32,13 +31,17 @@ struct listing {
     size_t lease_count;
     int64_t ask_until_ns; /* leases are not asked for any more: locks come first */
     uint64_t shown;
+    char start[START_MAX + 1]; /* of the next page */
+    size_t start_len;
+    char end[EC_KEY_MAX + 1];
+    size_t end_len;
+    bool more; /* pages */
 };
 
 /* Time left of a hold: that of its lease, which is longer as a rule, and at most its ttl. */
 static int64_t remaining_ms(struct listing *l, const struct ec_kv *kv)
 {
     struct known_lease *lease = NULL;
-    int64_t sent_at_ns;
     int64_t left_ms;
 
     for (size_t i = 0; i < l->lease_count && lease == NULL; i++)
@@ -50,12 +53,11 @@ static int64_t remaining_ms(struct listing *l, const struct ec_kv *kv)
             return -1;
         lease = &l->leases[l->lease_count];
         lease->id = kv->lease;
-        if (ec_lease_left(l->store, NULL, kv->lease, &l->patience, &sent_at_ns, &lease->left_ms,
-                          &lease->granted_ms, NULL) != HF_OK)
+        if (ec_lease_left(&l->request, kv->lease, &lease->life) != HF_OK)
             return -1;
         l->lease_count++;
     }
-    left_ms = lease->left_ms;
+    left_ms = lease->life.left_ms;
     if (kv->record.kind != 0 && left_ms > (int64_t)kv->record.ttl_ms)
         left_ms = kv->record.ttl_ms;
     return left_ms;
@@ -111,33 +113,34 @@ static void take_key(struct listing *l, const struct ec_kv *kv)
 
 /* The smallest key above the last one of a page. Above one that does not fit: the smallest that
  * does not begin like it, if there can be any. */
-static bool next_start(const cJSON *page, char *start, size_t *start_len, bool *more)
+static bool next_start(struct listing *l, const cJSON *page)
 {
     char next[START_MAX + 1];
     bool cut;
 
-    if (!ec_answer_key(page, ec_answer_kv_count(page) - 1, start, START_MAX, start_len, &cut))
+    if (!ec_answer_key(page, ec_answer_kv_count(page) - 1, l->start, START_MAX, &l->start_len,
+                       &cut))
         return false;
     if (cut) {
-        ec_prefix_range(start, start_len, next, start_len);
-        memcpy(start, next, *start_len);
-        *more = start[0] != '\0';
+        ec_prefix_range(l->start, &l->start_len, next, &l->start_len);
+        memcpy(l->start, next, l->start_len);
+        l->more = l->start[0] != '\0';
     } else {
-        start[(*start_len)++] = '\0';
+        l->start[l->start_len++] = '\0';
     }
     return true;
 }
 
-/* One page, from start on. *more: there is another (or a smaller one to ask for instead), and start
- * is where it begins. */
-static enum hf_status list_page(struct listing *l, char *start, size_t *start_len, const char *end,
-                                size_t end_len, bool *more, struct hf_error *err)
+/* One page, from l->start on. l->more: there is another (or a smaller one to ask for instead), and
+ * l->start is where it begins. */
+static enum hf_status list_page(struct listing *l, struct hf_error *err)
 {
-    struct ec_range range = {.key = start, .key_len = *start_len, .end = end, .end_len = end_len};
+    struct ec_range range = {
+        .key = l->start, .key_len = l->start_len, .end = l->end, .end_len = l->end_len};
     struct ec_text body;
     struct ec_call call = {.path = "/v3/kv/range",
                            .body = &body,
-                           .patience = l->patience,
+                           .patience = l->request.patience,
                            .repeatable = true,
                            .may_shrink = l->page > 1};
     struct ec_answer answer;
@@ -158,12 +161,12 @@ static enum hf_status list_page(struct listing *l, char *start, size_t *start_le
     if (status != HF_OK)
         return status;
     count = ec_answer_kv_count(answer.json);
-    *more = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer.json, "more")) && count > 0;
+    l->more = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer.json, "more")) && count > 0;
     for (size_t i = 0; i < count && !l->stopped; i++)
         if (ec_answer_kv(answer.json, i, &kv))
             take_key(l, &kv);
-    if (*more && !next_start(answer.json, start, start_len, more))
-        status = ec_nonsense(l->store, NULL, err);
+    if (l->more && !next_start(l, answer.json))
+        status = ec_nonsense(NULL, l->store->url.common.shown, err);
     ec_answer_release(&answer);
     return status;
 }
@@ -171,17 +174,15 @@ static enum hf_status list_page(struct listing *l, char *start, size_t *start_le
 enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err)
 {
-    struct listing l = {.store = (struct ec_store *)base,
-                        .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
-                        .fn = fn,
-                        .data = data,
-                        .page = PAGE};
-    char start[START_MAX + 1];
-    char end[EC_KEY_MAX + 1];
+    struct listing l = {
+        .store = (struct ec_store *)base,
+        .request = {.store = (struct ec_store *)base,
+                    .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1}},
+        .fn = fn,
+        .data = data,
+        .page = PAGE,
+        .more = true};
     struct ec_keys keys;
-    size_t start_len;
-    size_t end_len;
-    bool more = true;
     enum hf_status status = HF_OK;
 
     l.ask_until_ns = base->host->now_ns();
@@ -190,18 +191,18 @@ enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query,
     if (l.leases == NULL)
         return hf__nomem(err);
     ec_keys_make(&keys, l.store->url.prefix, query->name, "");
-    start_len = query->exact ? keys.line_len : keys.line_len - 1;
-    memcpy(start, keys.own, start_len);
-    ec_prefix_range(start, &start_len, end, &end_len);
-    for (int page = 0; page < PAGES_MAX && more && status == HF_OK && !l.stopped; page++)
-        status = list_page(&l, start, &start_len, end, end_len, &more, err);
+    l.start_len = query->exact ? keys.queue_len : keys.queue_len - 1;
+    memcpy(l.start, keys.own, l.start_len);
+    ec_prefix_range(l.start, &l.start_len, l.end, &l.end_len);
+    for (int page = 0; page < PAGES_MAX && l.more && status == HF_OK && !l.stopped; page++)
+        status = list_page(&l, err);
     if (status == HF_OK && !l.stopped)
         show(&l);
     free(l.leases);
     if (status == HF_UNREACHABLE && l.shown > 0)
-        return hf__fail(err, status,
-                        "store %.110s: the listing took too long and ended after %llu locks; ask "
-                        "for a prefix",
-                        l.store->url.shown, (unsigned long long)l.shown);
+        return hf__fail_lock(err, status, NULL, l.store->url.common.shown,
+                             ": the listing took too long and ended after %llu locks; ask for a "
+                             "prefix",
+                             (unsigned long long)l.shown);
     return status == HF_OK ? hf__ok(err) : status;
 }

@@ -8,23 +8,23 @@
 
 void ec_keys_make(struct ec_keys *out, const char *prefix, const char *name, const char *owner)
 {
-    out->line_len = (size_t)snprintf(out->own, sizeof out->own, "%.*s%.*s%c", EC_PREFIX_MAX - 1,
-                                     prefix, HF_NAME_MAX, name, EC_NAME_END);
-    memcpy(out->line_end, out->own, out->line_len);
-    out->line_end[out->line_len - 1] = EC_NAME_END + 1;
-    (void)snprintf(out->own + out->line_len, sizeof out->own - out->line_len, "%.*s", HF_OWNER_LEN,
-                   owner);
-    out->own_len = out->line_len;
+    out->queue_len = (size_t)snprintf(out->own, sizeof out->own, "%.*s%.*s%c", EC_PREFIX_MAX - 1,
+                                      prefix, HF_NAME_MAX, name, EC_NAME_END);
+    memcpy(out->queue_end, out->own, out->queue_len);
+    out->queue_end[out->queue_len - 1] = EC_NAME_END + 1;
+    (void)snprintf(out->own + out->queue_len, sizeof out->own - out->queue_len, "%.*s",
+                   HF_OWNER_LEN, owner);
+    out->own_len = out->queue_len;
 }
 
 void ec_keys_use(struct ec_keys *keys, bool waited)
 {
-    keys->own_len = keys->line_len + (waited ? strlen(keys->own + keys->line_len) : 0);
+    keys->own_len = keys->queue_len + (waited ? strlen(keys->own + keys->queue_len) : 0);
 }
 
 bool ec_keys_waited(const struct ec_keys *keys)
 {
-    return keys->own_len > keys->line_len;
+    return keys->own_len > keys->queue_len;
 }
 
 struct ec_range ec_keys_own(const struct ec_keys *keys)
@@ -32,12 +32,12 @@ struct ec_range ec_keys_own(const struct ec_keys *keys)
     return (struct ec_range){.key = keys->own, .key_len = keys->own_len};
 }
 
-struct ec_range ec_keys_line(const struct ec_keys *keys)
+struct ec_range ec_keys_queue(const struct ec_keys *keys)
 {
     return (struct ec_range){.key = keys->own,
-                             .key_len = keys->line_len,
-                             .end = keys->line_end,
-                             .end_len = keys->line_len};
+                             .key_len = keys->queue_len,
+                             .end = keys->queue_end,
+                             .end_len = keys->queue_len};
 }
 
 void ec_record_format(char out[EC_VALUE_MAX], const struct ec_record *record)

@@ -1,8 +1,8 @@
 /* record.h - how a lock looks in etcd.
  *
  * Who takes a free lock puts the key PREFIX NAME 0x1f; who has to wait for it, PREFIX NAME 0x1f
- * OWNER. All are attached to leases. The keys of one lock are its line: the one with the lowest
- * create revision holds it or is about to. 0x1f is below every byte of a name, so a line is one
+ * OWNER. All are attached to leases. The keys of one lock are its queue: the one with the lowest
+ * create revision holds it or is about to. 0x1f is below every byte of a name, so a queue is one
  * stretch of keys that no other lock's keys are in. (Until its history is compacted, etcd walks
  * over deleted keys too. So the key of the common case is always the same one.) The value says who
  * it is:
@@ -32,17 +32,17 @@ enum {
 struct ec_keys {
     char own[EC_KEY_MAX]; /* PREFIX NAME 0x1f OWNER */
     size_t own_len;       /* how much of it is our key: up to 0x1f, or all */
-    size_t line_len;      /* up to 0x1f */
-    char line_end[EC_KEY_MAX];
+    size_t queue_len;     /* up to 0x1f */
+    char queue_end[EC_KEY_MAX];
 };
 
-/* Our key is the one for a free lock. owner may be "": for the line alone. */
+/* Our key is the one for a free lock. owner may be "": for the queue alone. */
 void ec_keys_make(struct ec_keys *out, const char *prefix, const char *name, const char *owner);
 /* Our key is, from now on, that of one who waited; or not. */
 void ec_keys_use(struct ec_keys *keys, bool waited);
 bool ec_keys_waited(const struct ec_keys *keys);
 struct ec_range ec_keys_own(const struct ec_keys *keys);
-struct ec_range ec_keys_line(const struct ec_keys *keys);
+struct ec_range ec_keys_queue(const struct ec_keys *keys);
 
 struct ec_record {
     char owner[HF_OWNER_LEN + 1];

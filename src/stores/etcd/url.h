@@ -7,34 +7,28 @@
 #ifndef HF_STORES_ETCD_URL_H
 #define HF_STORES_ETCD_URL_H
 
-#include <holdfast.h>
+#include "base/url.h"
 
 enum {
-    EC_ENDPOINTS_MAX = 16,
     EC_PORT_DEFAULT = 2379,
-    EC_ENDPOINT_MAX = 280, /* bytes of "https://host:port", NUL included    */
-    EC_TEXT_MAX = 512,     /* bytes of user, password, file names, likewise */
-    EC_PREFIX_MAX = 101    /* bytes of the prefix, likewise                 */
+    EC_ENDPOINT_MAX = HF__HOST_MAX + 24, /* bytes of "https://[host]:port", NUL included */
+    EC_PREFIX_MAX = 101                  /* bytes of the prefix, likewise              */
 };
 
 #define EC_PREFIX_DEFAULT    "holdfast/"
 #define EC_PASSWORD_VARIABLE "HOLDFAST_ETCD_PASSWORD"
 
 struct ec_url {
-    char endpoints[EC_ENDPOINTS_MAX][EC_ENDPOINT_MAX]; /* as libcurl wants them */
-    size_t endpoint_count;
+    struct hf__url common;
+    char endpoints[HF__HOSTS_MAX][EC_ENDPOINT_MAX]; /* its hosts, as libcurl wants them */
     char prefix[EC_PREFIX_MAX];
     bool tls;
     bool plain; /* tls=off was said */
     bool verify;
-    char user[EC_TEXT_MAX]; /* "": no authentication */
-    char password[EC_TEXT_MAX];
-    bool has_password;
-    char ca[EC_TEXT_MAX];
-    char cert[EC_TEXT_MAX];
-    char key[EC_TEXT_MAX];
-    char password_file[EC_TEXT_MAX];
-    char shown[EC_TEXT_MAX]; /* without the password: for error texts */
+    char ca[HF__URL_TEXT_MAX];
+    char cert[HF__URL_TEXT_MAX];
+    char key[HF__URL_TEXT_MAX];
+    char password_file[HF__URL_TEXT_MAX];
 };
 
 /* Takes text apart. HF_OK or HF_INVALID. Reads neither files nor the environment. */

@@ -27,15 +27,19 @@ static void add_range(struct ec_text *body, const struct ec_range *range, uint64
 static bool begin(struct ec_store *store, struct ec_watch *watch, const struct ec_text *body)
 {
     char auth[EC_AUTH_MAX];
+    struct ec_post post = {.endpoint = watch->endpoint,
+                           .path = "/v3/watch",
+                           .json = body->data,
+                           .json_len = body->len,
+                           .auth = auth};
     bool begun;
 
-    watch->line = body->cut ? NULL : ec_line_take(store);
-    if (watch->line == NULL)
+    watch->http = body->cut ? NULL : ec_http_take(store);
+    if (watch->http == NULL)
         return false;
     ec_where(store, watch->endpoint, auth);
-    (void)curl_easy_setopt(watch->line->easy, CURLOPT_CONNECTTIMEOUT_MS, 2000L);
-    begun = ec_line_begin(watch->line, watch->endpoint, "/v3/watch", body->data, body->len, auth,
-                          sink, watch);
+    (void)curl_easy_setopt(watch->http->easy, CURLOPT_CONNECTTIMEOUT_MS, 2000L);
+    begun = ec_http_begin(watch->http, &post, sink, watch);
     explicit_bzero(auth, sizeof auth);
     if (!begun)
         ec_watch_close(store, watch);
@@ -62,27 +66,26 @@ bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct 
 }
 
 bool ec_watch_open_many(struct ec_store *store, struct ec_watch *watch,
-                        const struct ec_range *ranges, size_t count, uint64_t from_revision,
-                        ec_deleted_fn *fn, void *data)
+                        const struct ec_watch_plan *plan, ec_deleted_fn *fn, void *data)
 {
     struct ec_text body;
 
     memset(watch, 0, sizeof *watch);
     watch->stream.fn = fn;
     watch->stream.data = data;
-    watch->stream.wanted = (unsigned)count;
+    watch->stream.wanted = (unsigned)plan->count;
     ec_text_clear(&body);
-    for (size_t i = 0; i < count; i++)
-        add_range(&body, &ranges[i], from_revision);
+    for (size_t i = 0; i < plan->count; i++)
+        add_range(&body, &plan->ranges[i], plan->from_revision);
     return begin(store, watch, &body);
 }
 
-enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct ec_patience *patience)
+enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct hf__patience *patience)
 {
     struct ec_stream *stream = &watch->stream;
 
     if (!watch->over)
-        watch->over = !ec_line_work(watch->line, patience, &watch->stop);
+        watch->over = !ec_http_work(watch->http, patience, &watch->stop);
     if (stream->event == EC_EVENT_BROKEN || (watch->over && stream->event != EC_EVENT_DELETED))
         return EC_HEARD_BROKEN;
     watch->stop = false;
@@ -98,8 +101,8 @@ enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct ec_patience *
 
 void ec_watch_close(struct ec_store *store, struct ec_watch *watch)
 {
-    if (watch->line != NULL)
-        ec_line_give(store, watch->line);
-    watch->line = NULL;
+    if (watch->http != NULL)
+        ec_http_give(store, watch->http);
+    watch->http = NULL;
     ec_stream_clear(&watch->stream);
 }

@@ -7,11 +7,17 @@
 enum { EC_COVER_MAX = 16 }; /* ranges of one watch */
 
 struct ec_watch {
-    struct ec_line *line; /* NULL: closed */
+    struct ec_http *http; /* NULL: closed */
     struct ec_stream stream;
     bool stop; /* the stream has something to say */
     bool over; /* the server has ended it         */
     char endpoint[EC_ENDPOINT_MAX];
+};
+
+struct ec_watch_plan {
+    struct ec_range ranges[EC_COVER_MAX];
+    size_t count;
+    uint64_t from_revision; /* 0: from now on */
 };
 
 enum ec_heard {
@@ -25,12 +31,10 @@ enum ec_heard {
  * heard. False: it cannot be begun. Must be closed before another. */
 bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct ec_kv *kv,
                    uint64_t from_revision);
-/* The same for several ranges at once, at most EC_COVER_MAX; from_revision 0: from now on. Tells
- * when it has begun. fn hears of every deletion. */
+/* The same for several ranges at once. Tells when it has begun. fn hears of every deletion. */
 bool ec_watch_open_many(struct ec_store *store, struct ec_watch *watch,
-                        const struct ec_range *ranges, size_t count, uint64_t from_revision,
-                        ec_deleted_fn *fn, void *data);
-enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct ec_patience *patience);
+                        const struct ec_watch_plan *plan, ec_deleted_fn *fn, void *data);
+enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct hf__patience *patience);
 void ec_watch_close(struct ec_store *store, struct ec_watch *watch);
 
 #endif /* HF_STORES_ETCD_WATCH_H */

@@ -10,7 +10,7 @@
  *   ticket                a waiter's number, and whether its waiter lives
  *   slot                  a lock in its page: found, made, granted
  *   queue                 those who wait for one lock, in order
- *   acquire hold list sweep   what the table of operations does
+ *   acquire hold list identity   what the table of operations does
  *   open repair           the slot file of this boot; a way out for a damaged store
  *   store                 the table of operations
  */
@@ -90,7 +90,7 @@ enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_
                                 const char *url, int64_t deadline_ns, struct hf_store_base **out,
                                 struct hf_error *err);
 
-/* Slots of the table: acquire.c, hold.c, list.c, repair.c */
+/* Slots of the table: acquire.c, hold.c, list.c, repair.c, identity.c */
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -101,5 +101,7 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
                              hf_list_fn *fn, void *data, struct hf_error *err);
 enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,
                                struct hf_error *report);
+enum hf_status hf__file_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
+                                 int64_t deadline_ns, struct hf_error *err);
 
 #endif /* HF_STORES_FILE_FILE_H */

@@ -93,5 +93,6 @@ const struct hf_store_ops hf__file_ops = {
     .life_fd = file_life_fd,
     .url = file_url,
     .repair = hf__file_repair,
+    .identity = hf__file_identity,
     .open_readonly = file_open_readonly,
 };

@@ -35,6 +35,7 @@ static const struct hf_store_ops ops = {
     .max_ttl_ms = store_max_ttl_ms,
     .end_quarantine = pg_end_quarantine,
     .quarantine = pg_quarantine,
+    .identity = pg_identity,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

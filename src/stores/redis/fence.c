@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARG_COUNT = 6, MARK_KEY_MAX = RD_SIDE_MAX + 8 };
+enum { ARG_COUNT = 7, MARK_KEY_MAX = RD_SIDE_MAX + 8 };
 
 static const char *op_word(enum hf_fence_op op)
 {
@@ -51,6 +51,7 @@ static void build(struct rd_request *out, const struct hf_fence_request *request
         rd_request_bytes(out, request->value_len > 0 ? request->value : "", request->value_len);
     rd_request_number(out, request->ttl_ms);
     rd_request_word(out, "array");
+    rd_request_word(out, request->issuer_url != NULL ? request->issuer_url : "");
 }
 
 /* {'STALE', token, seconds, issuer} or {'FOREIGN', issuer}. */

@@ -1,4 +1,4 @@
-/* acquire.c - taking a lock: into the line, until it is our turn, or out of it again. */
+/* acquire.c - taking a lock: into the queue, until we are first, or out of it again. */
 #include "stores/zookeeper/attempt.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 static bool holds_already(const struct zk_attempt *a);
 static void draw_owner(struct zk_attempt *a);
 static enum hf_status join(struct zk_attempt *a, struct hf_error *err);
-static int take_turn(struct zk_attempt *a);
+static int take_lock(struct zk_attempt *a);
 static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, struct hf_error *err);
 static enum hf_status give_up(struct zk_attempt *a, int rc, struct hf_error *err);
 static bool leave(struct zk_attempt *a);
@@ -19,13 +19,12 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
     bool again;
 
     if (claim->detached)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "lock \"%.60s\" in store %.80s: a ZooKeeper lock ends with its process; "
-                        "detached leases cannot be had",
-                        claim->name, a.store->url.shown);
+        return hf__fail_lock(err, HF_UNSUPPORTED, claim->name, a.store->url.common.shown,
+                             ": a ZooKeeper lock ends with its process; detached leases cannot be "
+                             "had");
     if (holds_already(&a))
-        return hf__fail(err, HF_BUSY, "lock \"%.60s\" in store %.80s is held by this very owner",
-                        claim->name, a.store->url.shown);
+        return hf__fail_lock(err, HF_BUSY, claim->name, a.store->url.common.shown,
+                             " is held by this very owner");
     a.patience.deadline_ns = claim->deadline_ns;
     if (claim->wait_until_ns > a.patience.deadline_ns)
         a.patience.deadline_ns = claim->wait_until_ns;
@@ -38,7 +37,7 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
         status = join(&a, err);
         if (status != HF_OK)
             return status;
-        rc = take_turn(&a);
+        rc = take_lock(&a);
         /* With the session its children ended: the next one starts anew, if there is time. */
         again = zk_session_ended(rc) && base->host->now_ns() < a.patience.deadline_ns;
         if (rc == ZOK)
@@ -47,7 +46,7 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
             draw_owner(&a);
         else
             status = give_up(&a, rc, err);
-        zk_line_release(&a.line);
+        zk_queue_release(&a.queue);
         zk_session_unref(a.session);
     } while (again);
     return status;
@@ -83,26 +82,25 @@ static enum hf_status refuse_session(const struct zk_attempt *a, struct hf_error
 
     (void)hf__format_duration(session, sizeof session, zoo_recv_timeout(a->session->handle));
     (void)hf__format_duration(tick, sizeof tick, a->store->url.tick_ms);
-    return hf__fail(
-        err, HF_UNSUPPORTED,
-        "lock \"%.60s\" in store %.60s: the server's longest session, %s, carries no "
-        "lease at a tick of %s; raise maxSessionTimeout, or say ?tick= if it is shorter",
-        a->claim->name, a->store->url.shown, session, tick);
+    return hf__fail_lock(err, HF_UNSUPPORTED, a->claim->name, a->store->url.common.shown,
+                         ": the server's longest session, %s, carries no lease at a tick of %s; "
+                         "raise maxSessionTimeout, or say ?tick= if it is shorter",
+                         session, tick);
 }
 
-/* While there is no place in the line to lose, a store that is away is told of after a request's
+/* While there is no place in the queue to lose, a store that is away is told of after a request's
  * time; libholdfast asks again if the caller waits. */
 static enum hf_status join(struct zk_attempt *a, struct hf_error *err)
 {
-    struct zk_patience soon = {.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
-                                                           a->leave_ns > 0 ? a->leave_ns : 0),
-                               .cancel_fd = a->patience.cancel_fd};
+    struct hf__patience soon = {.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
+                                                            a->leave_ns > 0 ? a->leave_ns : 0),
+                                .cancel_fd = a->patience.cancel_fd};
     enum hf_status status =
         zk_session_get(a->store, a->claim->ttl_ms, a->claim->name, &soon, &a->session, err);
 
     if (status != HF_OK)
         return status;
-    a->in_line = false;
+    a->in_queue = false;
     zk_fit_lease(a);
     if (a->lease_ms < a->claim->ttl_ms && a->lease_ms < HF_TTL_MIN_MS)
         status = refuse_session(a, err);
@@ -118,44 +116,44 @@ static enum hf_status join(struct zk_attempt *a, struct hf_error *err)
     return HF_OK;
 }
 
-/* Where the own child stands in the line, by its whole name. */
-static size_t own_place(const struct zk_attempt *a)
+/* Where the own child stands in the queue, by its whole name. */
+static size_t own_index(const struct zk_attempt *a)
 {
     const char *child = strrchr(a->path, '/');
-    size_t place = 0;
+    size_t index = 0;
 
-    while (place < a->line.count &&
-           (child == NULL || strcmp(a->line.at[place].name, child + 1) != 0))
-        place++;
-    return place;
+    while (index < a->queue.count &&
+           (child == NULL || strcmp(a->queue.at[index].name, child + 1) != 0))
+        index++;
+    return index;
 }
 
-/* What to do next, until the line says that it is our turn. */
-static int take_turn(struct zk_attempt *a)
+/* What to do next, until the queue says that we are first. */
+static int take_lock(struct zk_attempt *a)
 {
     int rc = zk_enter(a);
 
     for (;;) {
-        size_t place;
+        size_t index;
 
         while (zk_connection_lost(rc))
             rc = zk_settle(a);
         if (rc != ZOK && rc != ZNONODE)
             return rc;
-        place = rc == ZOK ? own_place(a) : a->line.count;
-        if (rc == ZNONODE || place == a->line.count) {
+        index = rc == ZOK ? own_index(a) : a->queue.count;
+        if (rc == ZNONODE || index == a->queue.count) {
             /* It was not made, or is gone again: that is proved, so it may be made once more. */
-            a->in_line = false;
+            a->in_queue = false;
             rc = a->store->base.host->now_ns() < a->patience.deadline_ns ? zk_enter(a)
                                                                          : ZK_WAIT_OVER;
             continue;
         }
-        if (place == 0 && a->sent_at_ns != 0)
+        if (index == 0 && a->sent_at_ns != 0)
             return ZOK;
-        if (place > 0) {
+        if (index > 0) {
             if (a->claim->wait_until_ns == 0)
                 return ZK_WAIT_OVER;
-            rc = zk_wait_turn(a, place);
+            rc = zk_queue_wait(a, index);
         }
         if (rc == ZOK)
             rc = zk_confirm(a);
@@ -186,41 +184,38 @@ static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, str
     return hf__ok(err);
 }
 
-static struct zk_patience leaving(const struct zk_attempt *a)
+static struct hf__patience leaving(const struct zk_attempt *a)
 {
     int64_t now_ns = a->store->base.host->now_ns();
 
-    return (struct zk_patience){.deadline_ns =
-                                    a->leave_ns > 0 ? hf__time_add(now_ns, a->leave_ns) : now_ns,
-                                .cancel_fd = -1};
+    return (struct hf__patience){.deadline_ns =
+                                     a->leave_ns > 0 ? hf__time_add(now_ns, a->leave_ns) : now_ns,
+                                 .cancel_fd = -1};
 }
 
 static enum hf_status give_up(struct zk_attempt *a, int rc, struct hf_error *err)
 {
     const char *name = a->claim->name;
     bool left = leave(a);
-    struct zk_patience patience = leaving(a);
+    struct hf__patience patience = leaving(a);
 
     if (rc != ZK_WAIT_OVER)
         return zk_verdict(a->store, name, rc, err);
     if (!left)
-        return hf__fail(
-            err, HF_UNKNOWN,
-            "lock \"%.60s\" in store %.80s: the connection is lost; our place in the line "
-            "may have become our turn",
-            name, a->store->url.shown);
-    zk_line_release(&a->line);
-    (void)zk_read_line(a->session, name, false, &patience, &a->line);
-    return zk_busy(a->session, name, &a->line, &patience, err);
+        return hf__fail_lock(err, HF_UNKNOWN, name, a->store->url.common.shown,
+                             ": the connection is lost; we were in the queue and may hold it now");
+    zk_queue_release(&a->queue);
+    (void)zk_read_queue(a->session, name, false, &patience, &a->queue);
+    return zk_busy(a->session, name, &a->queue, &patience, err);
 }
 
 /* True if the own child is certainly not there (any more). Otherwise the reaper sees to it. */
 static bool leave(struct zk_attempt *a)
 {
-    struct zk_patience patience = leaving(a);
+    struct hf__patience patience = leaving(a);
     int rc = ZCONNECTIONLOSS;
 
-    if (!a->in_line)
+    if (!a->in_queue)
         return true;
     if (a->path[0] != '\0' && zoo_state(a->session->handle) == ZOO_CONNECTED_STATE)
         rc = zk_delete(a->session, a->path, &patience);

@@ -10,17 +10,17 @@ struct zk_attempt {
     struct zk_store *store;
     const struct hf_claim *claim;
     struct zk_session *session;
-    struct zk_patience patience; /* until the wait is over and a request has had its time */
-    int64_t leave_ns;            /* how much more may be spent on leaving the line           */
+    struct hf__patience patience; /* until the wait is over and a request has had its time */
+    int64_t leave_ns;             /* how much more may be spent on leaving the queue          */
     uint32_t lease_ms;
     char owner[HF_OWNER_LEN + 1]; /* the claim's; in another session a fresh one */
-    bool in_line;                 /* the own child may exist                                     */
+    bool in_queue;                /* the own child may exist                                     */
     char path[ZK_PATH_MAX];
     char data[ZK_DATA_MAX];
     uint64_t token;
     int64_t made_at_ns; /* before the create was sent                                   */
     int64_t sent_at_ns; /* of the write that proves the own child; 0: none that is fresh */
-    struct zk_line line;
+    struct zk_queue queue;
 };
 
 /* The session is over, and its children with it. */
@@ -43,7 +43,7 @@ static inline void zk_fit_lease(struct zk_attempt *a)
     a->lease_ms = most_ms < a->claim->ttl_ms ? most_ms : a->claim->ttl_ms;
 }
 
-/* enter.c. Each returns a code; ZOK: a->line is the line as it was after the request. */
+/* enter.c. Each returns a code; ZOK: a->queue is the queue as it was after the request. */
 
 /* Makes the own child, and whatever is missing above it. */
 int zk_enter(struct zk_attempt *a);
@@ -54,7 +54,7 @@ int zk_settle(struct zk_attempt *a);
 /* Proves that the own child and its session are still there, and says how long it has waited. */
 int zk_confirm(struct zk_attempt *a);
 
-/* wait.c. Until the child in front of the one at that place is gone (ZOK), or the wait is over. */
-int zk_wait_turn(struct zk_attempt *a, size_t place);
+/* wait.c. Until the child in front of the one at that index is gone (ZOK), or the wait is over. */
+int zk_queue_wait(struct zk_attempt *a, size_t index);
 
 #endif /* HF_ZOOKEEPER_ATTEMPT_H */

@@ -1,6 +1,6 @@
 /* cut.c - ending a silent connection. */
 #include "stores/zookeeper/cut.h"
-#include "stores/zookeeper/seal.h"
+#include "stores/zookeeper/cloexec.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
-/* enter.c - getting into the line, and proving that one is in it.
+/* enter.c - getting into the queue, and proving that one is in it.
  *
- * The making of the own child and the reading of the line travel together: a session's requests are
- * answered in order, so a free lock costs one round trip. Whatever happened to the connection, the
- * owner in the child's name tells afterwards whether it was made.
+ * The making of the own child and the reading of the queue travel together: a session's requests
+ * are answered in order, so a free lock costs one round trip. Whatever happened to the connection,
+ * the owner in the child's name tells afterwards whether it was made.
  */
 #include "stores/zookeeper/attempt.h"
 
@@ -22,7 +22,7 @@ int zk_enter(struct zk_attempt *a)
         return rc;
     for (int tries = 0; tries < ZK_TRIES_MAX; tries++) {
         rc = enter_once(a, parent, stem);
-        if (rc != ZNONODE || a->in_line)
+        if (rc != ZNONODE || a->in_queue)
             return rc;
         rc = zk_make_parent(a->session, a->claim->name, &a->patience);
         /* Nothing of ours is in doubt here. A lost connection: once more when it is back. */
@@ -53,23 +53,23 @@ int zk_reconnect(struct zk_attempt *a)
 }
 
 /* The new connection is made through the leader, which from then on refuses what the old one still
- * had in its pipes; so what a synced look does not find was not made and will not be. */
+ * had in its pipes; so what a synced read does not find was not made and will not be. */
 int zk_settle(struct zk_attempt *a)
 {
     struct Stat stat = {0};
     char path[ZK_PATH_MAX + ZK_CHILD_MAX];
     const char *child;
-    size_t place;
+    size_t index;
     int rc = zk_reconnect(a);
 
     a->sent_at_ns = 0;
-    zk_line_release(&a->line);
+    zk_queue_release(&a->queue);
     if (rc == ZOK)
-        rc = zk_read_line(a->session, a->claim->name, true, &a->patience, &a->line);
-    place = rc == ZOK ? zk_line_find(&a->line, a->owner) : a->line.count;
-    if (place == a->line.count)
+        rc = zk_read_queue(a->session, a->claim->name, true, &a->patience, &a->queue);
+    index = rc == ZOK ? zk_queue_find(&a->queue, a->owner) : a->queue.count;
+    if (index == a->queue.count)
         return rc;
-    child = a->line.at[place].name;
+    child = a->queue.at[index].name;
     rc = zk_read_child(a->session, a->claim->name, child, &a->patience, NULL, &stat);
     if (rc != ZOK || !zk_lock_path(a->store, a->claim->name, path))
         return rc;
@@ -86,7 +86,7 @@ int zk_confirm(struct zk_attempt *a)
     char parent[ZK_PATH_MAX];
     int rc = ZK_NOMEM;
 
-    zk_line_release(&a->line);
+    zk_queue_release(&a->queue);
     a->sent_at_ns = 0;
     if (set != NULL && children != NULL && zk_lock_path(a->store, a->claim->name, parent)) {
         int64_t now_ns = a->store->base.host->now_ns();
@@ -105,7 +105,7 @@ int zk_confirm(struct zk_attempt *a)
         }
     }
     if (rc == ZOK)
-        rc = zk_order_line(a->session, a->claim->name, &children->names, &a->patience, &a->line);
+        rc = zk_order_queue(a->session, a->claim->name, &children->names, &a->patience, &a->queue);
     zk_request_unref(set);
     zk_request_unref(children);
     return rc;
@@ -123,14 +123,14 @@ static int note_own(struct zk_attempt *a, const char *path, const struct Stat *s
     return ZOK;
 }
 
-/* The line, if memory proves that the own child is all of it. */
-static bool alone(struct zk_attempt *a, const struct zk_memory *memory)
+/* The queue, if our last release proves that the own child is all of it. */
+static bool alone(struct zk_attempt *a, const struct zk_last_release *last)
 {
     const char *child = strrchr(a->path, '/');
     int32_t sequence;
 
     return child != NULL && zk_sequence(child, &sequence) &&
-           zk_stands_alone(memory, sequence, a->token) && zk_line_init_alone(&a->line, child + 1);
+           zk_stands_alone(last, sequence, a->token) && zk_queue_init_alone(&a->queue, child + 1);
 }
 
 /* Makes the child. If there is a request for the children, it goes right behind. */
@@ -147,12 +147,12 @@ static int make_child(struct zk_attempt *a, const char *parent, const char *stem
                         ZOO_EPHEMERAL_SEQUENTIAL);
     if (rc != ZOK)
         return rc;
-    a->in_line = true;
+    a->in_queue = true;
     if (children != NULL)
         read = zk_send_children(a->session->handle, children, parent);
     rc = zk_request_wait(made, &a->patience);
     if (rc == ZNONODE || rc == ZNOAUTH)
-        a->in_line = false;
+        a->in_queue = false;
     if (rc == ZOK)
         rc = note_own(a, made->text, &made->stat);
     if (rc == ZOK)
@@ -162,23 +162,23 @@ static int make_child(struct zk_attempt *a, const char *parent, const char *stem
     return rc;
 }
 
-/* Makes the child and reads the line, in one go; or makes it, and knows the line. */
+/* Makes the child and reads the queue, in one go; or makes it, and knows the queue. */
 static int enter_once(struct zk_attempt *a, const char *parent, const char *stem)
 {
-    struct zk_memory memory;
-    bool known = zk_recall(a->store, a->claim->name, &memory);
+    struct zk_last_release last;
+    bool known = zk_last_release_take(a->store, a->claim->name, &last);
     struct zk_request *made = zk_request_new();
     struct zk_request *children = known ? NULL : zk_request_new();
     int rc = ZK_NOMEM;
 
-    zk_line_release(&a->line);
+    zk_queue_release(&a->queue);
     a->sent_at_ns = 0;
     if (made != NULL && (known || children != NULL))
         rc = make_child(a, parent, stem, made, children);
     if (rc == ZOK && !known)
-        rc = zk_order_line(a->session, a->claim->name, &children->names, &a->patience, &a->line);
-    else if (rc == ZOK && !alone(a, &memory))
-        rc = zk_read_line(a->session, a->claim->name, false, &a->patience, &a->line);
+        rc = zk_order_queue(a->session, a->claim->name, &children->names, &a->patience, &a->queue);
+    else if (rc == ZOK && !alone(a, &last))
+        rc = zk_read_queue(a->session, a->claim->name, false, &a->patience, &a->queue);
     zk_request_unref(made);
     zk_request_unref(children);
     return rc;

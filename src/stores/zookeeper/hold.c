@@ -6,34 +6,34 @@
 
 #define MOMENT_MS 500 /* for which a hold of another process is answered for */
 
-static struct zk_patience patience_of(const struct hf_claim *claim)
+static struct hf__patience patience_of(const struct hf_claim *claim)
 {
-    return (struct zk_patience){.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
+    return (struct hf__patience){.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
 }
 
-/* Reads the child of the claim, if it is the first in line: ZOK; ZNONODE: it is not. *stood tells
- * whether there is anybody in line. */
+/* Reads the child of the claim, if it is the first: ZOK; ZNONODE: it is not. *stood tells
+ * whether there is anybody at all. */
 static int read_first(struct zk_session *session, const struct hf_claim *claim, char *data,
                       struct Stat *stat, bool *stood)
 {
-    struct zk_patience patience = patience_of(claim);
-    struct zk_line line;
-    int rc = zk_read_line(session, claim->name, true, &patience, &line);
+    struct hf__patience patience = patience_of(claim);
+    struct zk_queue queue;
+    int rc = zk_read_queue(session, claim->name, true, &patience, &queue);
 
-    *stood = line.count > 0;
-    if (rc == ZOK && (line.count == 0 || zk_line_find(&line, claim->owner) != 0))
+    *stood = queue.count > 0;
+    if (rc == ZOK && (queue.count == 0 || zk_queue_find(&queue, claim->owner) != 0))
         rc = ZNONODE;
     if (rc == ZOK)
-        rc = zk_read_child(session, claim->name, line.at[0].name, &patience, data, stat);
-    zk_line_release(&line);
+        rc = zk_read_child(session, claim->name, queue.at[0].name, &patience, data, stat);
+    zk_queue_release(&queue);
     return rc;
 }
 
 /* A hold that is not in our table: another process's, or none. */
-static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim *claim,
-                                   struct hf_grant *grant, struct hf_error *err)
+static enum hf_status inspect(struct zk_store *store, const struct hf_claim *claim,
+                              struct hf_grant *grant, struct hf_error *err)
 {
-    struct zk_patience patience = patience_of(claim);
+    struct hf__patience patience = patience_of(claim);
     struct zk_session *session;
     struct Stat stat = {0};
     char data[ZK_DATA_MAX];
@@ -56,9 +56,8 @@ static enum hf_status look_at_line(struct zk_store *store, const struct hf_claim
     if (zk_holds_judge(store, claim->name, claim->owner, &stat, &ignored) == ZK_OVER)
         return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
     if (claim->ttl_ms != 0)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "lock \"%.60s\" in store %.80s: only the process that took it can renew it",
-                        claim->name, store->url.shown);
+        return hf__fail_lock(err, HF_UNSUPPORTED, claim->name, store->url.common.shown,
+                             ": only the process that took it can renew it");
     /* It is held, and only its own process knows for how long. So the promise is for a moment, and
      * what clocks may differ by is on top of it, because that is taken off again. */
     moment_ms = MOMENT_MS + said.ttl_ms / 100;
@@ -92,15 +91,16 @@ static enum hf_status check(struct zk_store *store, const struct hf_claim *claim
                             const struct zk_hold *hold, struct hf_grant *grant,
                             struct hf_error *err)
 {
+    char ttl[16];
+
     if (store->base.host->now_ns() >= hold->end_ns || zk_session_dead(hold->session)) {
         end_hold(store, claim);
         return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
     }
     if (claim->ttl_ms != 0 && claim->ttl_ms != hold->claimed_ms && claim->ttl_ms != hold->lease_ms)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "lock \"%.60s\" in store %.80s: a ZooKeeper session keeps its timeout, so "
-                        "the ttl stays %u ms",
-                        claim->name, store->url.shown, hold->lease_ms);
+        return hf__fail_lock(err, HF_UNSUPPORTED, claim->name, store->url.common.shown,
+                             ": a ZooKeeper session keeps its timeout, so the ttl stays %s",
+                             hf__format_duration(ttl, sizeof ttl, hold->lease_ms));
     return HF_OK;
 }
 
@@ -118,7 +118,7 @@ static int send_own(struct renewal *r, bool write)
                  : zk_send_get(handle, r->request, r->hold.path, NULL, NULL);
 }
 
-static int hear_own(const struct renewal *r, const struct zk_patience *patience)
+static int hear_own(const struct renewal *r, const struct hf__patience *patience)
 {
     int rc = zk_request_wait(r->request, patience);
 
@@ -163,7 +163,7 @@ static enum hf_status conclude(struct zk_store *store, const struct hf_claim *cl
 static enum hf_status renew_own(struct zk_store *store, const struct hf_claim *claim,
                                 struct renewal *r, struct hf_grant *grant, struct hf_error *err)
 {
-    struct zk_patience patience = patience_of(claim);
+    struct hf__patience patience = patience_of(claim);
     enum hf_status status = zk_session_connected(r->hold.session, claim->name, &patience, err);
     int rc;
 
@@ -184,7 +184,7 @@ enum hf_status zk_renew(struct hf_store_base *base, const struct hf_claim *claim
     enum hf_status status;
 
     if (!zk_holds_find(store, claim, &r.hold))
-        return look_at_line(store, claim, grant, err);
+        return inspect(store, claim, grant, err);
     status = check(store, claim, &r.hold, grant, err);
     if (status == HF_OK)
         status = renew_own(store, claim, &r, grant, err);
@@ -228,7 +228,7 @@ enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *
         first = first == HF_OK ? results[i] : first;
     }
     for (size_t i = 0; i < count; i++) {
-        struct zk_patience patience = patience_of(&claims[i]);
+        struct hf__patience patience = patience_of(&claims[i]);
 
         if (results[i] == HF_OK) {
             int rc = hear_own(&renewals[i], &patience);
@@ -249,19 +249,19 @@ enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *
 
 /* Whether the child of a delete that was not answered is still there: then it was not executed, and
  * will not be, because the leader refuses what the old connection still had in its pipes. */
-static int look_for_own(const struct zk_hold *hold, const struct zk_patience *patience)
+static int read_own(const struct zk_hold *hold, const struct hf__patience *patience)
 {
-    struct zk_line line;
-    int rc = zk_read_line(hold->session, hold->name, true, patience, &line);
+    struct zk_queue queue;
+    int rc = zk_read_queue(hold->session, hold->name, true, patience, &queue);
 
-    if (rc == ZOK && zk_line_find(&line, hold->owner) == line.count)
+    if (rc == ZOK && zk_queue_find(&queue, hold->owner) == queue.count)
         rc = ZNONODE;
-    zk_line_release(&line);
+    zk_queue_release(&queue);
     return rc;
 }
 
 /* The path names the owner, and no path comes twice: deleting it is comparing too. */
-static int delete_own(const struct zk_hold *hold, const struct zk_patience *patience)
+static int delete_own(const struct zk_hold *hold, const struct hf__patience *patience)
 {
     bool asked = false;
 
@@ -274,7 +274,7 @@ static int delete_own(const struct zk_hold *hold, const struct zk_patience *pati
         if (status != HF_OK)
             return asked ? ZK_GIVEN_UP : ZCONNECTIONLOSS;
         if (asked)
-            rc = look_for_own(hold, patience);
+            rc = read_own(hold, patience);
         if (rc == ZNONODE)
             return ZOK; /* by the request that was not answered */
         if (rc == ZOK)
@@ -289,7 +289,7 @@ enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err)
 {
     struct zk_store *store = (struct zk_store *)base;
-    struct zk_patience patience = patience_of(claim);
+    struct hf__patience patience = patience_of(claim);
     enum hf_status status;
     struct zk_hold hold;
     bool late;
@@ -300,7 +300,7 @@ enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *cla
     late = base->host->now_ns() >= hold.end_ns;
     rc = delete_own(&hold, &patience);
     if (rc == ZOK)
-        zk_remember(store, &hold);
+        zk_last_release_note(store, &hold);
     if (rc == ZOK && !late)
         status = hf__ok(err);
     else if (late || rc == ZNONODE || zk_session_dead(hold.session))

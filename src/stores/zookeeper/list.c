@@ -5,7 +5,7 @@
 
 #define TOGETHER 32 /* locks that are asked about at once */
 
-/* Since it was its turn, by the server's clock and ours: to be looked at, and for nothing else. */
+/* Since it is the first, by the server's clock and ours: to be looked at, and for nothing else. */
 static int64_t age_ms(const struct zk_store *store, const struct Stat *stat,
                       const struct zk_said *said)
 {
@@ -36,72 +36,72 @@ static void describe(const struct zk_store *store, const struct zk_entry *first,
 /* A listing under way. */
 struct listing {
     struct zk_session *session;
-    struct zk_patience patience;
+    struct hf__patience patience;
     hf_list_fn *fn;
     void *data;
     bool more;                    /* what fn said                         */
     size_t shown;                 /* how often it was called              */
-    size_t hidden;                /* locks that we may not look at        */
+    size_t hidden;                /* locks that we may not read           */
     char denied[HF_NAME_MAX + 1]; /* the first of them                    */
 };
 
-/* What became of a look at a lock, so far. */
-struct look {
+/* What is found out about a lock, so far. */
+struct inspection {
     char name[HF_NAME_MAX + 1];
     struct zk_request *children;
     struct zk_request *first; /* the first of them; NULL: there is none */
-    struct zk_line line;
+    struct zk_queue queue;
 };
 
-/* A lock that we may not look at is no reason to keep the others back. */
-static void hide(struct listing *l, const struct look *look)
+/* A lock that we may not read is no reason to keep the others back. */
+static void hide(struct listing *l, const struct inspection *found)
 {
     if (l->hidden++ == 0)
-        memcpy(l->denied, look->name, sizeof l->denied);
+        memcpy(l->denied, found->name, sizeof l->denied);
 }
 
-static int ask_first(struct listing *l, struct look *look)
+static int ask_first(struct listing *l, struct inspection *found)
 {
-    int rc = zk_request_wait(look->children, &l->patience);
+    int rc = zk_request_wait(found->children, &l->patience);
 
     if (rc == ZOK)
-        rc = zk_order_line(l->session, look->name, &look->children->names, &l->patience,
-                           &look->line);
+        rc = zk_order_queue(l->session, found->name, &found->children->names, &l->patience,
+                            &found->queue);
     if (rc == ZNOAUTH)
-        hide(l, look);
+        hide(l, found);
     if (rc == ZNONODE || rc == ZNOAUTH) /* no container: nobody is there */
         rc = ZOK;
-    if (rc != ZOK || look->line.count == 0)
+    if (rc != ZOK || found->queue.count == 0)
         return rc;
-    look->first = zk_request_new();
-    return look->first != NULL
-               ? zk_ask_child(l->session, look->name, look->line.at[0].name, look->first)
+    found->first = zk_request_new();
+    return found->first != NULL
+               ? zk_ask_child(l->session, found->name, found->queue.at[0].name, found->first)
                : ZK_NOMEM;
 }
 
-static int show(struct listing *l, const struct look *look)
+static int show(struct listing *l, const struct inspection *found)
 {
     struct zk_store *store = l->session->store;
     struct hf_lock_info info = {
-        .size = sizeof info, .name = look->name, .label = "", .remaining_ms = -1, .age_ms = -1};
-    const struct zk_entry *first = look->line.at;
+        .size = sizeof info, .name = found->name, .label = "", .remaining_ms = -1, .age_ms = -1};
+    const struct zk_entry *first = found->queue.at;
     struct Stat stat = {0};
     char text[ZK_DATA_MAX];
     char label[HF_LABEL_MAX + 1];
     int rc;
 
-    if (look->first == NULL)
+    if (found->first == NULL)
         return ZOK;
-    rc = zk_hear_child(look->first, &l->patience, text, &stat);
-    if (rc == ZNONODE) /* released just now; whoever is next shows at the next look */
+    rc = zk_hear_child(found->first, &l->patience, text, &stat);
+    if (rc == ZNONODE) /* released just now; whoever is next shows the next time */
         return ZOK;
     if (rc != ZOK && rc != ZNOAUTH)
         return rc;
-    info.waiters = look->line.count - 1;
+    info.waiters = found->queue.count - 1;
     if (rc == ZNOAUTH) { /* somebody is there, who does not say more */
         info.held = true;
         info.foreign = true;
-    } else if (zk_holds_judge(store, look->name, first->name, &stat, &info.remaining_ms) !=
+    } else if (zk_holds_judge(store, found->name, first->name, &stat, &info.remaining_ms) !=
                ZK_OVER) {
         describe(store, first, &stat, text, label, &info);
     }
@@ -113,34 +113,34 @@ static int show(struct listing *l, const struct look *look)
 }
 
 /* Looks at so many locks at once, in two round trips. Returns a ZooKeeper code. */
-static int look_at(struct listing *l, struct look *looks, size_t count)
+static int inspect(struct listing *l, struct inspection *found, size_t count)
 {
     int rc = ZOK;
 
     for (size_t i = 0; rc == ZOK && i < count; i++) {
-        looks[i].children = zk_request_new();
-        rc = looks[i].children != NULL ? zk_ask_line(l->session, looks[i].name, looks[i].children)
+        found[i].children = zk_request_new();
+        rc = found[i].children != NULL ? zk_ask_queue(l->session, found[i].name, found[i].children)
                                        : ZK_NOMEM;
     }
     for (size_t i = 0; rc == ZOK && i < count; i++)
-        rc = ask_first(l, &looks[i]);
+        rc = ask_first(l, &found[i]);
     for (size_t i = 0; rc == ZOK && l->more && i < count; i++)
-        rc = show(l, &looks[i]);
+        rc = show(l, &found[i]);
     for (size_t i = 0; i < count; i++) {
-        zk_request_unref(looks[i].children);
-        zk_request_unref(looks[i].first);
-        zk_line_release(&looks[i].line);
-        looks[i] = (struct look){0};
+        zk_request_unref(found[i].children);
+        zk_request_unref(found[i].first);
+        zk_queue_release(&found[i].queue);
+        found[i] = (struct inspection){0};
     }
     return rc;
 }
 
-static int look_at_one(struct listing *l, const char *name)
+static int inspect_one(struct listing *l, const char *name)
 {
-    struct look look = {0};
+    struct inspection found = {0};
 
-    (void)snprintf(look.name, sizeof look.name, "%s", name);
-    return look_at(l, &look, 1);
+    (void)snprintf(found.name, sizeof found.name, "%s", name);
+    return inspect(l, &found, 1);
 }
 
 /* The name of the lock that a node is for. False: it is for none, because we write names in one way
@@ -157,11 +157,11 @@ static bool name_of(const struct zk_store *store, const char *node, char name[HF
     return true;
 }
 
-static int look_at_all(struct listing *l, const char *prefix)
+static int inspect_all(struct listing *l, const char *prefix)
 {
     struct zk_store *store = l->session->store;
     struct zk_request *request = zk_request_new();
-    struct look looks[TOGETHER] = {0};
+    struct inspection found[TOGETHER] = {0};
     size_t count = 0;
     int rc = ZK_NOMEM;
 
@@ -171,11 +171,11 @@ static int look_at_all(struct listing *l, const char *prefix)
     if (rc == ZOK)
         rc = zk_request_wait(request, &l->patience);
     for (size_t i = 0; rc == ZOK && l->more && i < request->names.count; i++) {
-        if (name_of(store, request->names.at[i], looks[count].name) &&
-            strncmp(looks[count].name, prefix, strlen(prefix)) == 0)
+        if (name_of(store, request->names.at[i], found[count].name) &&
+            strncmp(found[count].name, prefix, strlen(prefix)) == 0)
             count++;
         if (count == TOGETHER || (count > 0 && i + 1 == request->names.count)) {
-            rc = look_at(l, looks, count);
+            rc = inspect(l, found, count);
             count = 0;
         }
     }
@@ -204,16 +204,16 @@ static enum hf_status conclude(const struct listing *l, const char *name, int rc
     const struct zk_store *store = l->session->store;
 
     if (rc == ZK_GIVEN_UP && l->shown > 0)
-        return hf__fail(err, HF_UNREACHABLE,
-                        "store %.120s: the listing was not done in time; these are the first %zu "
-                        "locks, ask for fewer by a prefix",
-                        store->url.shown, l->shown);
+        return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->url.common.shown,
+                             ": the listing took too long and ended after %zu locks; ask for a "
+                             "prefix",
+                             l->shown);
     /* A reading that found no answer has changed nothing. */
     if (rc == ZOK && l->hidden > 0 && name == NULL)
-        return hf__fail(err, HF_DENIED,
-                        "store %.100s: %zu locks are not for this user, \"%.60s\" for example; the "
-                        "others are listed",
-                        store->url.shown, l->hidden, l->denied);
+        return hf__fail_lock(err, HF_DENIED, NULL, store->url.common.shown,
+                             ": %zu locks are not for this user, \"%.60s\" for example; the others "
+                             "are listed",
+                             l->hidden, l->denied);
     if (rc == ZOK && l->hidden > 0)
         rc = ZNOAUTH;
     if (rc == ZOK)
@@ -239,7 +239,7 @@ enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query,
     l.session = session;
     rc = catch_up(&l);
     if (rc == ZOK)
-        rc = query->exact ? look_at_one(&l, query->name) : look_at_all(&l, query->name);
+        rc = query->exact ? inspect_one(&l, query->name) : inspect_all(&l, query->name);
     status = conclude(&l, name, rc, err);
     zk_session_unref(session);
     return status;

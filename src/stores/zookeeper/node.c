@@ -21,11 +21,11 @@ bool zk_lock_path(const struct zk_store *store, const char *name, char out[ZK_PA
 /* Whoever has no credentials shares with everybody; with credentials, with nobody else. */
 const struct ACL_vector *zk_acl(const struct zk_store *store)
 {
-    return store->url.user[0] != '\0' ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+    return store->url.common.user[0] != '\0' ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
 }
 
 static int create(struct zk_session *session, const char *path, int mode,
-                  const struct zk_patience *patience)
+                  const struct hf__patience *patience)
 {
     struct zk_request *request = zk_request_new();
     int rc = ZK_NOMEM;
@@ -39,7 +39,8 @@ static int create(struct zk_session *session, const char *path, int mode,
     return rc == ZNODEEXISTS ? ZOK : rc;
 }
 
-int zk_make_parent(struct zk_session *session, const char *name, const struct zk_patience *patience)
+int zk_make_parent(struct zk_session *session, const char *name,
+                   const struct hf__patience *patience)
 {
     char path[ZK_PATH_MAX];
     bool denied = false;
@@ -63,7 +64,7 @@ int zk_make_parent(struct zk_session *session, const char *name, const struct zk
     return rc == ZNONODE && denied ? ZNOAUTH : rc;
 }
 
-int zk_delete(struct zk_session *session, const char *path, const struct zk_patience *patience)
+int zk_delete(struct zk_session *session, const char *path, const struct hf__patience *patience)
 {
     struct zk_request *request = zk_request_new();
     int rc = ZK_NOMEM;
@@ -77,7 +78,7 @@ int zk_delete(struct zk_session *session, const char *path, const struct zk_pati
     return rc;
 }
 
-int zk_ask_line(struct zk_session *session, const char *name, struct zk_request *request)
+int zk_ask_queue(struct zk_session *session, const char *name, struct zk_request *request)
 {
     char path[ZK_PATH_MAX];
 
@@ -99,7 +100,7 @@ int zk_ask_child(struct zk_session *session, const char *name, const char *child
     return zk_send_get(session->handle, request, path, NULL, NULL);
 }
 
-int zk_hear_child(struct zk_request *request, const struct zk_patience *patience,
+int zk_hear_child(struct zk_request *request, const struct hf__patience *patience,
                   char out_data[ZK_DATA_MAX], struct Stat *stat)
 {
     int rc = zk_request_wait(request, patience);
@@ -112,7 +113,8 @@ int zk_hear_child(struct zk_request *request, const struct zk_patience *patience
 }
 
 int zk_read_child(struct zk_session *session, const char *name, const char *child,
-                  const struct zk_patience *patience, char out_data[ZK_DATA_MAX], struct Stat *stat)
+                  const struct hf__patience *patience, char out_data[ZK_DATA_MAX],
+                  struct Stat *stat)
 {
     struct zk_request *request = zk_request_new();
     int rc = request != NULL ? zk_ask_child(session, name, child, request) : ZK_NOMEM;
@@ -123,10 +125,10 @@ int zk_read_child(struct zk_session *session, const char *name, const char *chil
     return rc;
 }
 
-int zk_order_line(struct zk_session *session, const char *name, const struct zk_names *names,
-                  const struct zk_patience *patience, struct zk_line *out)
+int zk_order_queue(struct zk_session *session, const char *name, const struct zk_names *names,
+                   const struct hf__patience *patience, struct zk_queue *out)
 {
-    if (names->count > ZK_CONTENDERS_MAX || !zk_line_init(out, names))
+    if (names->count > ZK_CONTENDERS_MAX || !zk_queue_init(out, names))
         return ZK_NOMEM;
     if (!out->unsure)
         return ZOK;
@@ -137,24 +139,24 @@ int zk_order_line(struct zk_session *session, const char *name, const struct zk_
         if (rc == ZNONODE)
             continue;
         if (rc != ZOK) {
-            zk_line_release(out);
+            zk_queue_release(out);
             return rc;
         }
         out->at[i].czxid = stat.czxid;
     }
-    zk_line_sort_czxid(out);
+    zk_queue_sort_czxid(out);
     return ZOK;
 }
 
-int zk_read_line(struct zk_session *session, const char *name, bool synced,
-                 const struct zk_patience *patience, struct zk_line *out)
+int zk_read_queue(struct zk_session *session, const char *name, bool synced,
+                  const struct hf__patience *patience, struct zk_queue *out)
 {
     struct zk_request *sync = synced ? zk_request_new() : NULL;
     struct zk_request *children = zk_request_new();
     char path[ZK_PATH_MAX];
     int rc = ZOK;
 
-    *out = (struct zk_line){0};
+    *out = (struct zk_queue){0};
     if (children == NULL || (synced && sync == NULL))
         rc = ZK_NOMEM;
     else if (!zk_lock_path(session->store, name, path))
@@ -168,7 +170,7 @@ int zk_read_line(struct zk_session *session, const char *name, bool synced,
     if (rc == ZOK)
         rc = zk_request_wait(children, patience);
     if (rc == ZOK)
-        rc = zk_order_line(session, name, &children->names, patience, out);
+        rc = zk_order_queue(session, name, &children->names, patience, out);
     if (rc == ZNONODE) /* no container: nobody is there */
         rc = ZOK;
     zk_request_unref(sync);

@@ -2,7 +2,7 @@
  *
  * A small read in every session, often: so that the leader knows of the session (margin.h), and so
  * that a server which answers nothing is noticed. A frozen server, or a connection whose state a
- * firewall has lost, looks like any other to the library for two thirds of the session's timeout:
+ * firewall has lost, found like any other to the library for two thirds of the session's timeout:
  * no lease would outlive that. After a fraction of it the connection is ended, and the library
  * takes the session to the next host. When none of them answers they may only be slow: the patience
  * doubles with every round of the hosts, until an answer comes.
@@ -23,7 +23,7 @@ static int64_t timeout_ns(const struct zk_session *session)
 static int64_t patience_ns(const struct zk_session *session)
 {
     int64_t patience_ns = timeout_ns(session) / SHARE;
-    unsigned rounds = session->pulse.cuts / session->store->url.host_count;
+    unsigned rounds = session->pulse.cuts / session->store->url.common.host_count;
 
     if (patience_ns < PATIENCE_MIN)
         patience_ns = PATIENCE_MIN;
@@ -118,7 +118,7 @@ int64_t zk_pulse_all(struct zk_store *store, int64_t now_ns)
             return next_ns;
         if (zk_cut(silent->handle, PATIENCE_MIN / HF__NS_PER_MS))
             store->base.host->log("store %s: a server does not answer; going to the next one",
-                                  store->url.shown);
+                                  store->url.common.shown);
         zk_session_unref(silent);
     }
 }

@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define RETRY_NS   (200 * HF__NS_PER_MS) /* between two looks at an orphan */
+#define RETRY_NS   (200 * HF__NS_PER_MS) /* between two found at an orphan */
 #define REQUEST_NS HF__NS_PER_S          /* for one of the reaper's requests */
 #define SHORT_NS   (100 * HF__NS_PER_MS) /* for it, when a pulse is due sooner */
 
@@ -94,8 +94,8 @@ static int64_t collect(struct zk_store *store, int64_t now_ns)
 }
 
 /* Until when a request may be waited for, if the pulse is due at next_ns. What is given up is
- * executed all the same, and found done at the next look. */
-static struct zk_patience patience_until(const struct zk_store *store, int64_t next_ns)
+ * executed all the same, and found done at the next found. */
+static struct hf__patience patience_until(const struct zk_store *store, int64_t next_ns)
 {
     int64_t now_ns = store->base.host->now_ns();
 
@@ -103,31 +103,31 @@ static struct zk_patience patience_until(const struct zk_store *store, int64_t n
         next_ns = now_ns + REQUEST_NS;
     if (next_ns < now_ns + SHORT_NS)
         next_ns = now_ns + SHORT_NS;
-    return (struct zk_patience){.deadline_ns = next_ns, .cancel_fd = -1};
+    return (struct hf__patience){.deadline_ns = next_ns, .cancel_fd = -1};
 }
 
 /* ZOK: the orphan is gone for sure. ZK_GIVEN_UP: its session's server does not answer. */
-static int reap(struct zk_orphan *orphan, const struct zk_patience *patience)
+static int reap(struct zk_orphan *orphan, const struct hf__patience *patience)
 {
     struct zk_session *session = orphan->session;
     char path[ZK_PATH_MAX + ZK_CHILD_MAX];
-    struct zk_line line;
-    size_t place;
+    struct zk_queue queue;
+    size_t index;
     int rc;
 
     if (zk_session_dead(session))
         return ZOK;
     if (zoo_state(session->handle) != ZOO_CONNECTED_STATE)
         return ZCONNECTIONLOSS;
-    rc = zk_read_line(session, orphan->name, true, patience, &line);
-    place = rc == ZOK ? zk_line_find(&line, orphan->owner) : 0;
-    if (rc == ZOK && place < line.count && zk_lock_path(session->store, orphan->name, path)) {
+    rc = zk_read_queue(session, orphan->name, true, patience, &queue);
+    index = rc == ZOK ? zk_queue_find(&queue, orphan->owner) : 0;
+    if (rc == ZOK && index < queue.count && zk_lock_path(session->store, orphan->name, path)) {
         size_t used = strlen(path);
 
-        (void)snprintf(path + used, sizeof path - used, "/%s", line.at[place].name);
+        (void)snprintf(path + used, sizeof path - used, "/%s", queue.at[index].name);
         rc = zk_delete(session, path, patience);
     }
-    zk_line_release(&line);
+    zk_queue_release(&queue);
     return rc == ZNONODE ? ZOK : rc;
 }
 
@@ -135,7 +135,7 @@ static int reap(struct zk_orphan *orphan, const struct zk_patience *patience)
  * answer the rest has to wait for the next round: the pulse does not. */
 static bool reap_all(struct zk_store *store, int64_t next_ns)
 {
-    struct zk_patience patience = patience_until(store, next_ns);
+    struct hf__patience patience = patience_until(store, next_ns);
     struct zk_orphan *list;
     bool resisted = false;
     int rc = ZOK;

@@ -35,19 +35,20 @@ void zk_request_unref(struct zk_request *request)
     free(request);
 }
 
-int zk_request_wait(struct zk_request *request, const struct zk_patience *patience)
+int zk_request_wait(struct zk_request *request, const struct hf__patience *patience)
 {
-    struct pollfd fds[2] = {{.fd = request->fd, .events = POLLIN},
-                            {.fd = patience->cancel_fd, .events = POLLIN}};
-    int64_t grace_ns = hf__time_add(hf__now_ns(), CANCEL_GRACE_NS);
+    struct hf__patience grace =
+        hf__patience_until(patience, hf__time_add(hf__now_ns(), CANCEL_GRACE_NS));
+    enum hf__waited waited = HF__WAITED_READY;
 
-    if (grace_ns > patience->deadline_ns)
-        grace_ns = patience->deadline_ns;
-    if (!atomic_load(&request->done) && hf__poll_until(fds, 1, grace_ns) == 0)
-        (void)hf__poll_until(fds, patience->cancel_fd >= 0 ? 2 : 1, patience->deadline_ns);
+    grace.cancel_fd = -1;
+    if (!atomic_load(&request->done))
+        waited = hf__patience_wait(&grace, request->fd, POLLIN);
+    if (waited == HF__WAITED_TIMEOUT)
+        waited = hf__patience_wait(patience, request->fd, POLLIN);
     if (atomic_load(&request->done))
         return request->rc;
-    return fds[1].revents != 0 ? ZK_CANCELLED : ZK_GIVEN_UP;
+    return waited == HF__WAITED_CANCELLED ? ZK_CANCELLED : ZK_GIVEN_UP;
 }
 
 /* Completions run in the library's thread: they copy and wake, and do nothing else. */

@@ -7,6 +7,7 @@
 #ifndef HF_ZOOKEEPER_REQUEST_H
 #define HF_ZOOKEEPER_REQUEST_H
 
+#include "base/patience.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,12 +36,10 @@ struct zk_request {
     struct zk_names names;
 };
 
-struct zk_patience;
-
 struct zk_request *zk_request_new(void); /* NULL: no memory or descriptor */
 void zk_request_unref(struct zk_request *request);
 /* Waits for the answer and returns its code, or one of ours. */
-int zk_request_wait(struct zk_request *request, const struct zk_patience *patience);
+int zk_request_wait(struct zk_request *request, const struct hf__patience *patience);
 
 /* Each sends and returns ZOK, or a code, and then no answer comes. request may not be reused. */
 int zk_send_create(zhandle_t *handle, struct zk_request *request, const char *path,

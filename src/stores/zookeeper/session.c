@@ -1,5 +1,5 @@
 /* session.c - one session, and who listens to it. How long a lease may rely on it: margin.h. */
-#include "stores/zookeeper/seal.h"
+#include "stores/zookeeper/cloexec.h"
 #include "stores/zookeeper/zookeeper.h"
 
 #include <stdlib.h>
@@ -27,8 +27,8 @@ int64_t zk_session_id(const struct zk_session *session)
 uint32_t zk_session_lease_ms(const struct zk_session *session)
 {
     int timeout_ms = zoo_recv_timeout(session->handle);
-    uint32_t lease_ms =
-        zk_lease_of_session(timeout_ms > 0 ? (uint32_t)timeout_ms : 0, session->store->url.tick_ms);
+    uint32_t lease_ms = zk_lease_of_session(timeout_ms > 0 ? (uint32_t)timeout_ms : 0,
+                                            (uint32_t)session->store->url.tick_ms);
 
     return lease_ms > 0 ? lease_ms : 1;
 }
@@ -58,8 +58,24 @@ void zk_session_unref(struct zk_session *session)
         zk_session_destroy(session);
 }
 
+/* HF_OK: something was heard of the session. */
+static enum hf_status await_change(struct zk_session *session, const struct zk_listener *listener,
+                                   const char *name, const struct hf__patience *patience,
+                                   struct hf_error *err)
+{
+    switch (hf__patience_wait(patience, listener->fd, POLLIN)) {
+    case HF__WAITED_READY:
+        break;
+    case HF__WAITED_TIMEOUT:
+        return zk_verdict(session->store, name, ZCONNECTIONLOSS, err);
+    case HF__WAITED_CANCELLED:
+        return zk_verdict(session->store, name, ZK_CANCELLED, err);
+    }
+    return HF_OK;
+}
+
 enum hf_status zk_session_connected(struct zk_session *session, const char *name,
-                                    const struct zk_patience *patience, struct hf_error *err)
+                                    const struct hf__patience *patience, struct hf_error *err)
 {
     struct zk_store *store = session->store;
     struct zk_listener listener = {.fd = -1};
@@ -72,8 +88,6 @@ enum hf_status zk_session_connected(struct zk_session *session, const char *name
         return hf__nomem(err);
     zk_session_listen(session, &listener);
     for (;;) {
-        struct pollfd fds[2] = {{.fd = listener.fd, .events = POLLIN},
-                                {.fd = patience->cancel_fd, .events = POLLIN}};
         int state = zoo_state(session->handle);
         eventfd_t ignored;
 
@@ -82,12 +96,10 @@ enum hf_status zk_session_connected(struct zk_session *session, const char *name
         if (state == ZOO_AUTH_FAILED_STATE)
             status = zk_verdict(store, name, ZAUTHFAILED, err);
         else if (zk_session_dead(session))
-            status =
-                hf__fail(err, HF_LOST, "the session of store %.150s has ended", store->url.shown);
-        else if (hf__poll_until(fds, patience->cancel_fd >= 0 ? 2 : 1, patience->deadline_ns) <= 0)
-            status = zk_verdict(store, name, ZCONNECTIONLOSS, err);
-        else if (fds[0].revents == 0 && fds[1].revents != 0)
-            status = zk_verdict(store, name, ZK_CANCELLED, err);
+            status = hf__fail_lock(err, HF_LOST, NULL, store->url.common.shown,
+                                   ": the session has ended");
+        else
+            status = await_change(session, &listener, name, patience, err);
         if (status != HF_OK)
             break;
         (void)eventfd_read(listener.fd, &ignored);
@@ -123,7 +135,7 @@ static void on_event(zhandle_t *handle, int type, int state, const char *path, v
     struct zk_session *session = context;
 
     if (type == ZOO_SESSION_EVENT && state == ZOO_CONNECTED_STATE)
-        zk_seal_socket(handle);
+        zk_cloexec_socket(handle);
     if (type == ZOO_SESSION_EVENT) /* its pulse is the reaper's business */
         (void)eventfd_write(session->store->reaper_fd, 1);
     pthread_mutex_lock(&session->lock);

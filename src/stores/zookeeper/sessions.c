@@ -2,7 +2,7 @@
  * missing.
  */
 #include "stores/zookeeper/probe.h"
-#include "stores/zookeeper/seal.h"
+#include "stores/zookeeper/cloexec.h"
 #include "stores/zookeeper/zookeeper.h"
 
 #include <errno.h>
@@ -21,11 +21,12 @@ static void on_log(const char *message)
 /* The library takes no credentials in the moment between two hosts, when it has no connection at
  * all: then they are given to it as soon as it has one, before anybody else uses the session. */
 static enum hf_status authenticate(struct zk_session *session, const char *name,
-                                   const struct zk_patience *patience, struct hf_error *err)
+                                   const struct hf__patience *patience, struct hf_error *err)
 {
     const struct zk_url *url = &session->store->url;
-    char credentials[sizeof url->user + sizeof url->password];
-    int len = snprintf(credentials, sizeof credentials, "%s:%s", url->user, url->password);
+    char credentials[sizeof url->common.user + sizeof url->common.password];
+    int len =
+        snprintf(credentials, sizeof credentials, "%s:%s", url->common.user, url->common.password);
     enum hf_status status = HF_OK;
     int rc;
 
@@ -37,8 +38,8 @@ static enum hf_status authenticate(struct zk_session *session, const char *name,
     explicit_bzero(credentials, sizeof credentials);
     if (rc == ZOK || status != HF_OK)
         return status;
-    return hf__fail(err, HF_UNREACHABLE, "store %.120s: the credentials cannot be sent: %s",
-                    url->shown, zerror(rc));
+    return hf__fail_lock(err, HF_UNREACHABLE, NULL, url->common.shown,
+                         ": the credentials cannot be sent: %s", zerror(rc));
 }
 
 /* The next session begins at the host after this one, if that is news. */
@@ -46,7 +47,7 @@ static void turn_from(struct zk_store *store, unsigned first)
 {
     pthread_mutex_lock(&store->lock);
     if (store->first_host == first)
-        store->first_host = (first + 1) % store->url.host_count;
+        store->first_host = (first + 1) % store->url.common.host_count;
     pthread_mutex_unlock(&store->lock);
 }
 
@@ -55,7 +56,7 @@ static void turn_from(struct zk_store *store, unsigned first)
 static zhandle_t *init_handle(struct zk_session *session)
 {
     struct zk_store *store = session->store;
-    char hosts[ZK_TEXT_MAX];
+    char hosts[ZK_HOSTS_MAX];
     zhandle_t *handle;
     int why;
 
@@ -73,7 +74,7 @@ static zhandle_t *init_handle(struct zk_session *session)
 }
 
 static enum hf_status start(struct zk_store *store, uint32_t asked_ms, const char *name,
-                            const struct zk_patience *patience, struct zk_session **out,
+                            const struct hf__patience *patience, struct zk_session **out,
                             struct hf_error *err)
 {
     struct zk_session *session = calloc(1, sizeof *session);
@@ -94,15 +95,14 @@ static enum hf_status start(struct zk_store *store, uint32_t asked_ms, const cha
         zk_session_destroy(session);
         if (why == ENOMEM || why == EAGAIN)
             return hf__nomem(err);
-        return hf__fail(err, HF_UNREACHABLE,
-                        "store %.120s: none of its hosts has an address; are the names right?",
-                        store->url.shown);
+        return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->url.common.shown,
+                             ": none of its hosts has an address; are the names right?");
     }
-    zk_seal_pipes(&before);
+    zk_cloexec_pipes(&before);
     /* Otherwise it asks for the hosts' addresses whenever it wakes: slow, and whoever forks at that
      * moment has a child in which getaddrinfo(3) never returns. */
     (void)zoo_set_servers_resolution_delay(session->handle, -1);
-    if (store->url.user[0] != '\0')
+    if (store->url.common.user[0] != '\0')
         status = authenticate(session, name, patience, err);
     if (status != HF_OK) {
         turn_from(store, session->first);
@@ -157,10 +157,10 @@ static struct zk_session *find(struct zk_store *store, uint32_t asked_ms)
 
 /* One that is in the list, connected or not. ttl_ms 0: any. */
 static enum hf_status pick(struct zk_store *store, uint32_t ttl_ms, const char *name,
-                           const struct zk_patience *patience, struct zk_session **out,
+                           const struct hf__patience *patience, struct zk_session **out,
                            struct hf_error *err)
 {
-    uint32_t tick_ms = store->url.tick_ms;
+    uint32_t tick_ms = (uint32_t)store->url.tick_ms;
     uint32_t asked_ms = ttl_ms != 0 ? zk_session_for_lease(ttl_ms, tick_ms) : 0;
     struct zk_session *pruned;
     struct zk_session *fresh = NULL;
@@ -215,27 +215,27 @@ static void pass_over(struct zk_session *session)
 }
 
 /* The part of the time for one host; the last one has the rest. */
-static struct zk_patience share_of(const struct zk_store *store, const struct zk_patience *patience,
-                                   unsigned tried)
+static struct hf__patience share_of(const struct zk_store *store,
+                                    const struct hf__patience *patience, unsigned tried)
 {
-    struct zk_patience share = *patience;
+    struct hf__patience share = *patience;
     int64_t now_ns = store->base.host->now_ns();
     int64_t share_ns;
 
-    if (tried >= store->url.host_count)
+    if (tried >= store->url.common.host_count)
         return share;
-    share_ns = (patience->deadline_ns - now_ns) / (store->url.host_count - tried + 1);
+    share_ns = (patience->deadline_ns - now_ns) / (store->url.common.host_count - tried + 1);
     share.deadline_ns = now_ns + (share_ns < SHARE_MAX_NS ? share_ns : SHARE_MAX_NS);
     return share;
 }
 
 enum hf_status zk_session_get(struct zk_store *store, uint32_t ttl_ms, const char *name,
-                              const struct zk_patience *patience, struct zk_session **out,
+                              const struct hf__patience *patience, struct zk_session **out,
                               struct hf_error *err)
 {
     for (unsigned tried = 1;; tried++) {
-        struct zk_patience share = share_of(store, patience, tried);
-        bool more = tried < store->url.host_count; /* hosts to try */
+        struct hf__patience share = share_of(store, patience, tried);
+        bool more = tried < store->url.common.host_count; /* hosts to try */
         enum hf_status status = pick(store, ttl_ms, name, &share, out, err);
 
         if (status == HF_UNREACHABLE && more)
@@ -251,8 +251,8 @@ enum hf_status zk_session_get(struct zk_store *store, uint32_t ttl_ms, const cha
         }
         if (status == HF_OK) {
             /* The event may come later than the connection; whoever forks next must not wait. */
-            if (!atomic_exchange(&(*out)->sealed, true))
-                zk_seal_socket((*out)->handle);
+            if (!atomic_exchange(&(*out)->cloexec, true))
+                zk_cloexec_socket((*out)->handle);
             return HF_OK;
         }
         if (status == HF_UNREACHABLE && zk_turned_away((*out)->handle))

@@ -1,4 +1,4 @@
-/* wait.c - waiting for one's turn. Only the child in front is watched, never the whole line. */
+/* wait.c - waiting to be the first. Only the child in front is watched, never the whole queue. */
 #include "stores/zookeeper/attempt.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 /* Is the one in front still there? Sets a watch if so. */
-static int look_ahead(struct zk_attempt *a, const struct zk_listener *listener)
+static int read_ahead(struct zk_attempt *a, const struct zk_listener *listener)
 {
     struct zk_request *request = zk_request_new();
     int rc = ZK_NOMEM;
@@ -21,18 +21,16 @@ static int look_ahead(struct zk_attempt *a, const struct zk_listener *listener)
 }
 
 /* Sleeps until something may have changed. */
-static int sleep_in_line(struct zk_attempt *a, const struct zk_listener *listener)
+static int sleep_in_queue(struct zk_attempt *a, const struct zk_listener *listener)
 {
     int64_t now_ns = a->store->base.host->now_ns();
     int64_t until_ns = hf__time_add(now_ns, ZK_POLL_NS);
-    struct pollfd fds[2] = {{.fd = listener->fd, .events = POLLIN},
-                            {.fd = a->claim->cancel_fd, .events = POLLIN}};
+    struct hf__patience patience = {.deadline_ns = a->claim->wait_until_ns,
+                                    .cancel_fd = a->claim->cancel_fd};
     eventfd_t ignored;
 
-    if (until_ns > a->claim->wait_until_ns)
-        until_ns = a->claim->wait_until_ns;
-    (void)hf__poll_until(fds, a->claim->cancel_fd >= 0 ? 2 : 1, until_ns);
-    if (a->claim->cancel_fd >= 0 && fds[1].revents != 0)
+    patience = hf__patience_until(&patience, until_ns);
+    if (hf__patience_wait(&patience, listener->fd, POLLIN) == HF__WAITED_CANCELLED)
         return ZK_CANCELLED;
     (void)eventfd_read(listener->fd, &ignored);
     if (zk_session_dead(a->session))
@@ -41,7 +39,7 @@ static int sleep_in_line(struct zk_attempt *a, const struct zk_listener *listene
 }
 
 /* Until the child in front of ours is gone: ZOK. It is the only one that is watched. */
-int zk_wait_turn(struct zk_attempt *a, size_t place)
+int zk_queue_wait(struct zk_attempt *a, size_t index)
 {
     struct zk_listener listener = {.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     char parent[ZK_PATH_MAX];
@@ -51,13 +49,13 @@ int zk_wait_turn(struct zk_attempt *a, size_t place)
         return rc;
     if (!zk_lock_path(a->store, a->claim->name, parent) ||
         snprintf(listener.path, sizeof listener.path, "%s/%s", parent,
-                 a->line.at[place - 1].name) >= (int)sizeof listener.path) {
+                 a->queue.at[index - 1].name) >= (int)sizeof listener.path) {
         (void)close(listener.fd);
         return ZBADARGUMENTS;
     }
     zk_session_listen(a->session, &listener);
     for (;;) {
-        rc = look_ahead(a, &listener);
+        rc = read_ahead(a, &listener);
         if (rc == ZNONODE) {
             rc = ZOK;
             break;
@@ -65,7 +63,7 @@ int zk_wait_turn(struct zk_attempt *a, size_t place)
         if (zk_connection_lost(rc))
             rc = zk_reconnect(a);
         else if (rc == ZOK)
-            rc = sleep_in_line(a, &listener);
+            rc = sleep_in_queue(a, &listener);
         if (rc == ZK_GIVEN_UP ||
             (rc == ZOK && a->store->base.host->now_ns() >= a->claim->wait_until_ns))
             rc = ZK_WAIT_OVER;

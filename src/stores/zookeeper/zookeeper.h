@@ -16,7 +16,8 @@
 #define HF_ZOOKEEPER_ZOOKEEPER_H
 
 #include "base/base.h"
-#include "stores/zookeeper/line.h"
+#include "base/patience.h"
+#include "stores/zookeeper/queue.h"
 #include "stores/zookeeper/request.h"
 #include "stores/zookeeper/url.h"
 #include <holdfast/store.h>
@@ -25,16 +26,10 @@
 #define ZK_NAME_MAX       (3 * HF_NAME_MAX) /* bytes of an encoded lock name         */
 #define ZK_PATH_MAX       (ZK_ROOT_MAX + ZK_NAME_MAX + 96) /* ROOT/NAME/OWNER-lock-SEQUENCE      */
 #define ZK_BUCKETS        256                /* of the table of holds                 */
-#define ZK_MEMORIES       64                 /* locks released last, by their hash    */
+#define ZK_LAST_RELEASES  64                 /* locks released last, by their hash    */
 #define ZK_POLL_NS        (5 * HF__NS_PER_S) /* the slow poll behind every watch      */
 #define ZK_TRIES_MAX      16                 /* makings of a parent that vanishes     */
-#define ZK_CONTENDERS_MAX 100000             /* children of a lock that are looked at */
-
-/* Until when a call may take, and what ends it before. */
-struct zk_patience {
-    int64_t deadline_ns;
-    int cancel_fd; /* -1: none */
-};
+#define ZK_CONTENDERS_MAX 100000             /* children of a lock that are read */
 
 /* Somebody who wants to hear of a session's state, and of the end of one node. */
 struct zk_listener {
@@ -60,7 +55,7 @@ struct zk_session {
     unsigned first;    /* the number of the host it tries first  */
     int refs;          /* store->lock                            */
     struct zk_pulse pulse;
-    atomic_bool sealed; /* its first socket is close-on-exec */
+    atomic_bool cloexec; /* its first socket is close-on-exec */
     pthread_mutex_t lock;
     struct zk_listener *listeners;
     struct zk_session *next; /* in store->sessions */
@@ -88,7 +83,7 @@ struct zk_orphan {
 };
 
 /* What is known of a lock after a release of ours: nobody was in front of that child. */
-struct zk_memory {
+struct zk_last_release {
     char name[HF_NAME_MAX + 1]; /* "": nothing */
     int32_t sequence;
     uint64_t token;
@@ -103,7 +98,7 @@ struct zk_store {
         first_host; /* where the next session begins: at random, and after one that is silent */
     struct zk_hold *holds[ZK_BUCKETS];
     struct zk_orphan *orphans;
-    struct zk_memory memory[ZK_MEMORIES];
+    struct zk_last_release last_releases[ZK_LAST_RELEASES];
     pthread_t reaper;
     bool reaper_runs;
     bool reaper_stop;
@@ -116,7 +111,7 @@ struct zk_store {
 /* A connected session for leases of ttl_ms, with a reference for the caller. Waits for the
  * connection. HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM. */
 enum hf_status zk_session_get(struct zk_store *store, uint32_t ttl_ms, const char *name,
-                              const struct zk_patience *patience, struct zk_session **out,
+                              const struct hf__patience *patience, struct zk_session **out,
                               struct hf_error *err);
 void zk_sessions_close(struct zk_store *store, bool forked);
 
@@ -126,7 +121,7 @@ void zk_sessions_close(struct zk_store *store, bool forked);
 void zk_session_destroy(struct zk_session *session);
 /* Waits until it is connected again; HF_LOST if it has ended. */
 enum hf_status zk_session_connected(struct zk_session *session, const char *name,
-                                    const struct zk_patience *patience, struct hf_error *err);
+                                    const struct hf__patience *patience, struct hf_error *err);
 bool zk_session_dead(const struct zk_session *session);
 int64_t zk_session_id(const struct zk_session *session);
 /* The longest lease that the session can carry (margin.h). Never 0, which would mean the whole ttl.
@@ -145,31 +140,31 @@ bool zk_lock_path(const struct zk_store *store, const char *name, char out[ZK_PA
 const struct ACL_vector *zk_acl(const struct zk_store *store);
 /* Makes the container of the lock and whatever is missing above it. Returns a ZooKeeper code. */
 int zk_make_parent(struct zk_session *session, const char *name,
-                   const struct zk_patience *patience);
+                   const struct hf__patience *patience);
 /* The children in order. With synced true the answer is not older than the call. */
-int zk_read_line(struct zk_session *session, const char *name, bool synced,
-                 const struct zk_patience *patience, struct zk_line *out);
+int zk_read_queue(struct zk_session *session, const char *name, bool synced,
+                  const struct hf__patience *patience, struct zk_queue *out);
 /* The order of names that are read already; asks for czxids where the numbers do not tell. */
-int zk_order_line(struct zk_session *session, const char *name, const struct zk_names *names,
-                  const struct zk_patience *patience, struct zk_line *out);
+int zk_order_queue(struct zk_session *session, const char *name, const struct zk_names *names,
+                   const struct hf__patience *patience, struct zk_queue *out);
 /* What a child says and its Stat; out_data may be NULL. */
 int zk_read_child(struct zk_session *session, const char *name, const char *child,
-                  const struct zk_patience *patience, char out_data[ZK_DATA_MAX],
+                  const struct hf__patience *patience, char out_data[ZK_DATA_MAX],
                   struct Stat *stat);
 /* The halves of the two, for many at once: ask sends, and the answer is waited for by
  * zk_request_wait or zk_hear_child. */
-int zk_ask_line(struct zk_session *session, const char *name, struct zk_request *request);
+int zk_ask_queue(struct zk_session *session, const char *name, struct zk_request *request);
 int zk_ask_child(struct zk_session *session, const char *name, const char *child,
                  struct zk_request *request);
-int zk_hear_child(struct zk_request *request, const struct zk_patience *patience,
+int zk_hear_child(struct zk_request *request, const struct hf__patience *patience,
                   char out_data[ZK_DATA_MAX], struct Stat *stat);
-int zk_delete(struct zk_session *session, const char *path, const struct zk_patience *patience);
+int zk_delete(struct zk_session *session, const char *path, const struct hf__patience *patience);
 
-/* verdict.c: what a code of the library means */
+/* errors.c: what a code of the library means */
 enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc,
                           struct hf_error *err);
-enum hf_status zk_busy(struct zk_session *session, const char *name, const struct zk_line *line,
-                       const struct zk_patience *patience, struct hf_error *err);
+enum hf_status zk_busy(struct zk_session *session, const char *name, const struct zk_queue *queue,
+                       const struct hf__patience *patience, struct hf_error *err);
 enum hf_status zk_lost(const struct zk_store *store, const char *name, enum hf_loss loss,
                        struct hf_grant *grant, struct hf_error *err);
 
@@ -193,12 +188,14 @@ enum zk_known zk_holds_judge(struct zk_store *store, const char *name, const cha
 bool zk_holds_take(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out);
 void zk_holds_clear(struct zk_store *store, bool forked);
 
-/* memory.c: a lock that the same client takes again and again needs no look at the line */
-void zk_remember(struct zk_store *store, const struct zk_hold *hold); /* its child was deleted */
+/* last_release.c: a lock that the same client takes again and again needs no reading of the queue
+ */
+void zk_last_release_note(struct zk_store *store,
+                          const struct zk_hold *hold); /* its child was deleted */
 /* Takes out what is known of the lock. */
-bool zk_recall(struct zk_store *store, const char *name, struct zk_memory *out);
+bool zk_last_release_take(struct zk_store *store, const char *name, struct zk_last_release *out);
 /* Does the new child, by its name and czxid, stand alone? */
-bool zk_stands_alone(const struct zk_memory *memory, int32_t sequence, uint64_t token);
+bool zk_stands_alone(const struct zk_last_release *last, int32_t sequence, uint64_t token);
 
 /* pulse.c: the reaper's round of all sessions */
 
@@ -222,6 +219,8 @@ enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *
                              struct hf_error *err);
 enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
+enum hf_status zk_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
+                           int64_t deadline_ns, struct hf_error *err);
 enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
 

@@ -1,0 +1,126 @@
+/* enter.c - getting into the queue, and staying there. */
+#include "base/base.h"
+#include "stores/etcd/queue.h"
+
+struct ec_request ec_queue_request(const struct ec_queue *q)
+{
+    const struct ec_attempt *a = q->attempt;
+
+    return (struct ec_request){
+        .store = a->store,
+        .lock = a->claim->name,
+        .patience = {.deadline_ns = hf__time_add(a->store->base.host->now_ns(), a->budget_ns),
+                     .cancel_fd = a->claim->cancel_fd},
+        .err = a->err};
+}
+
+/* Our key was put, or so it seems: what is its revision? */
+static enum hf_status find_own(struct ec_queue *q)
+{
+    struct ec_attempt *a = q->attempt;
+    struct ec_request request = ec_queue_request(q);
+    struct ec_inspection found;
+
+    request.patience.cancel_fd = -1;
+    if (ec_inspect(&request, &a->keys, 0, &found) == HF_OK && found.own_there) {
+        q->own = found.own;
+        q->lease = found.own.lease;
+        ec_queue_move(q, EC_INSIDE);
+        return HF_OK;
+    }
+    ec_lease_retire(a->store, q->lease);
+    ec_queue_move(q, EC_UNCERTAIN);
+    return ec_fail(a->claim->name, a->store->url.common.shown, HF_UNREACHABLE,
+                   "etcd did not answer, and there is no place in the queue", a->err);
+}
+
+/* Our key in the queue is on that lease, which was alive at alive_ns. */
+static void note_alive(struct ec_queue *q, int64_t lease, int64_t alive_ns)
+{
+    struct ec_hold_news news = {
+        .waited = true, .lease = lease, .until_ns = alive_ns + EC_WAIT_TTL_MS * HF__NS_PER_MS};
+
+    ec_hold_note(q->attempt->store, &q->attempt->spare, q->attempt->claim->owner, &news);
+}
+
+/* Puts our key at the end of the queue, on that lease. */
+static enum hf_status put_last(struct ec_queue *q, const struct ec_request *request,
+                               const struct ec_lease *lease, struct ec_answer *answer,
+                               enum ec_verdict *verdict)
+{
+    struct ec_attempt *a = q->attempt;
+    struct ec_range own = ec_keys_own(&a->keys);
+    struct ec_text body;
+    struct ec_call call = {
+        .lock = request->lock, .path = "/v3/kv/txn", .body = &body, .patience = request->patience};
+    char value[EC_VALUE_MAX];
+
+    ec_value(a->store, a->claim, EC_KIND_WAITING, value);
+    ec_txn_begin(&body);
+    ec_txn_compare(&body, &own, "CREATE", "EQUAL", 0);
+    ec_txn_then(&body);
+    ec_txn_put(&body, &own, value, lease->id);
+    ec_txn_end(&body);
+    return ec_call(a->store, &call, answer, verdict, request->err);
+}
+
+enum hf_status ec_queue_enter(struct ec_queue *q)
+{
+    struct ec_attempt *a = q->attempt;
+    struct ec_request request = ec_queue_request(q);
+    struct ec_lease lease;
+    struct ec_answer answer;
+    enum ec_verdict verdict;
+    bool there;
+    enum hf_status status = ec_lease_class(&request, 0, EC_USE_WAITING, &lease);
+
+    if (status != HF_OK)
+        return status;
+    q->lease = lease.id;
+    status = put_last(q, &request, &lease, &answer, &verdict);
+    if (status == HF_UNKNOWN)
+        return find_own(q);
+    if (verdict == EC_NO_LEASE) {
+        ec_lease_retire(a->store, lease.id);
+        return hf__ok(a->err);
+    }
+    if (status != HF_OK)
+        return status;
+    there = !ec_answer_succeeded(answer.json);
+    if (!there)
+        q->own.create_revision = q->own.mod_revision = ec_answer_revision(answer.json);
+    ec_answer_release(&answer);
+    if (there || q->own.create_revision == 0)
+        return find_own(q); /* a request that was given up has come through after all */
+    ec_queue_move(q, EC_INSIDE);
+    note_alive(q, lease.id, lease.sent_at_ns);
+    return HF_OK;
+}
+
+enum hf_status ec_queue_keep_alive(struct ec_queue *q)
+{
+    struct ec_attempt *a = q->attempt;
+    struct ec_request request = ec_queue_request(q);
+    char value[EC_VALUE_MAX];
+    struct ec_move to = {.keys = &a->keys, .seen = &q->own, .value = value};
+    struct ec_lease lease;
+    enum hf_status status;
+
+    /* We are alive, so our key is no reason to let the lease go. */
+    note_alive(q, q->lease, a->store->base.host->now_ns());
+    status = ec_lease_class(&request, 0, EC_USE_WAITING, &lease);
+    if (status != HF_OK || lease.id == q->lease)
+        return status;
+    ec_value(a->store, a->claim, EC_KIND_WAITING, value);
+    /* From now on it may be on either, and nobody keeps the old one alive. */
+    q->lease = to.lease = lease.id;
+    status = ec_move(&request, &to);
+    ec_queue_move(q, EC_INSIDE);
+    if (to.verdict == EC_NO_LEASE) {
+        ec_lease_retire(a->store, lease.id);
+        return hf__ok(a->err);
+    }
+    if (status == HF_OK && to.moved)
+        q->own.mod_revision = to.mod_revision; /* else the next inspection tells */
+    return status;
+}

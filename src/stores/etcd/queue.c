@@ -1,0 +1,306 @@
+/* queue.c - waiting for a lock, in the order of those who came.
+ *
+ * A waiter puts its key behind the others, on a short lease that it keeps alive itself, and watches
+ * the key right in front of it. When that one is gone and nobody else is before it, it confirms: a
+ * transaction that puts its key on the lease of its ttl, if it is still there and the first. Only
+ * that makes it the holder. Every few seconds it reads the queue, in case a watch says nothing. */
+#include "base/base.h"
+#include "stores/etcd/queue.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define KEEP_NS    (1200 * HF__NS_PER_MS) /* how often the waiter's lease is kept alive     */
+#define INSPECT_NS (5 * HF__NS_PER_S)     /* how often the queue is read, whatever is heard */
+
+/* From which state to which. Trouble on the way takes whoever is inside back to EC_INSIDE. */
+static const bool allowed[EC_STATES][EC_STATES] = {
+    [EC_OUTSIDE] = {[EC_INSIDE] = true, [EC_UNCERTAIN] = true},
+    [EC_UNCERTAIN] = {[EC_INSIDE] = true, [EC_UNCERTAIN] = true},
+    [EC_INSIDE] = {[EC_INSIDE] = true, [EC_BEHIND] = true, [EC_FIRST] = true, [EC_OUTSIDE] = true},
+    [EC_BEHIND] = {[EC_INSIDE] = true, [EC_FIRST] = true},
+    [EC_FIRST] = {[EC_INSIDE] = true,
+                  [EC_BEHIND] = true,
+                  [EC_FIRST] = true,
+                  [EC_OUTSIDE] = true,
+                  [EC_HOLDING] = true},
+};
+
+static enum hf_status leave(struct ec_queue *q, enum hf_status why);
+static enum hf_status step(struct ec_queue *q);
+
+/* What has to be so in each state. */
+static bool consistent(const struct ec_queue *q)
+{
+    switch (q->state) {
+    case EC_OUTSIDE:
+    case EC_UNCERTAIN:
+        return q->own.create_revision == 0 && q->watch.http == NULL;
+    case EC_INSIDE:
+    case EC_FIRST:
+        return q->own.create_revision != 0 && q->grant->token == 0;
+    case EC_BEHIND:
+        return q->own.create_revision != 0 && q->before.key_len > 0 && q->inspect_ns > 0;
+    case EC_HOLDING:
+        return q->grant->token == q->own.create_revision && q->grant->token != 0;
+    case EC_STATES:
+        break;
+    }
+    return false;
+}
+
+void ec_queue_move(struct ec_queue *q, enum ec_queue_state to)
+{
+    assert(allowed[q->state][to]);
+    q->state = to;
+    assert(consistent(q));
+}
+
+static void end_watch(struct ec_queue *q)
+{
+    if (q->watch.http != NULL)
+        ec_watch_close(q->attempt->store, &q->watch);
+}
+
+/* A step went wrong. Whoever has a key in the queue, or may have, goes on after a moment: etcd's
+ * leases do not run while nobody leads, and reading tells whether ours has ended. HF_OK: go on. */
+static enum hf_status endure(struct ec_queue *q, enum hf_status status)
+{
+    const struct hf_host *host = q->attempt->store->base.host;
+    struct hf__patience patience = {.deadline_ns = q->attempt->claim->wait_until_ns,
+                                    .cancel_fd = q->attempt->claim->cancel_fd};
+    struct hf__wait_answer answer = {.status = status, .asked_ns = q->asked_ns};
+    struct hf__wait_step next;
+    uint32_t dice;
+
+    host->random(&dice, sizeof dice);
+    q->wait.ours_until_ns = q->state == EC_OUTSIDE ? 0 : INT64_MAX;
+    next = hf__wait_queued(&q->wait, &answer, host->now_ns(), dice);
+    if (next.next ==
+        HF__WAIT_RETURN) /* what is not known is our key's fate: leave() sees to that */
+        return status == HF_UNKNOWN ? HF_UNREACHABLE : status;
+    (void)hf__patience_pause(&patience, next.until_ns);
+    return HF_OK;
+}
+
+enum hf_status ec_queue_wait(struct ec_attempt *a, struct hf_grant *grant)
+{
+    struct ec_queue q = {.attempt = a, .grant = grant};
+    enum hf_status status = HF_OK;
+
+    hf__wait_place_init(&q.wait, a->claim->wait_until_ns);
+    q.wait.settles = true;
+    ec_keys_use(&a->keys, true);
+    while (status == HF_OK && q.state != EC_HOLDING) {
+        if (hf__patience_cancelled(&a->patience))
+            status = HF_CANCELLED;
+        else if (a->store->base.host->now_ns() >= a->claim->wait_until_ns)
+            status = q.trouble == HF_OK ? HF_BUSY : HF_UNREACHABLE;
+        else
+            status = step(&q);
+    }
+    end_watch(&q);
+    return status == HF_OK ? HF_OK : leave(&q, status);
+}
+
+/* What the queue is like now. */
+static void note_queue(struct ec_queue *q, const struct ec_inspection *found)
+{
+    struct ec_attempt *a = q->attempt;
+    bool same = found->before_there && q->before.key_len == found->before.key_len &&
+                memcmp(q->before.key, found->before.key, found->before.key_len) == 0;
+
+    hf__backoff_worked(&q->wait.backoff);
+    if (found->head_there)
+        ec_note_holder(a, &found->head);
+    if (!same)
+        end_watch(q);
+    if (!found->own_there || found->own.create_revision != q->own.create_revision) {
+        end_watch(q);
+        memset(&q->own, 0, sizeof q->own);
+        ec_queue_move(q, EC_OUTSIDE); /* our lease has ended: to the end of the queue */
+        return;
+    }
+    q->own = found->own;
+    q->lease = found->own.lease;
+    if (q->watch.http == NULL)
+        q->seen = found->revision;
+    q->before = found->before;
+    q->inspect_ns = a->store->base.host->now_ns() + INSPECT_NS;
+    ec_queue_move(q, found->before_there ? EC_BEHIND : EC_FIRST);
+}
+
+/* EC_INSIDE */
+static enum hf_status inspect(struct ec_queue *q)
+{
+    struct ec_request request = ec_queue_request(q);
+    struct ec_inspection found;
+    enum hf_status status = ec_inspect(&request, &q->attempt->keys, q->own.create_revision, &found);
+
+    if (status == HF_OK)
+        note_queue(q, &found);
+    return status;
+}
+
+/* Sleeps until the one before us is gone, or it is time to do something else. False: nothing can be
+ * heard. */
+static bool hear(struct ec_queue *q)
+{
+    struct ec_store *store = q->attempt->store;
+    const struct hf_claim *claim = q->attempt->claim;
+    struct hf__patience patience = {.deadline_ns = store->base.host->now_ns() + KEEP_NS,
+                                    .cancel_fd = claim->cancel_fd};
+    enum ec_heard heard = EC_HEARD_BROKEN;
+
+    if (patience.deadline_ns > claim->wait_until_ns)
+        patience.deadline_ns = claim->wait_until_ns;
+    if (patience.deadline_ns > q->inspect_ns)
+        patience.deadline_ns = q->inspect_ns;
+    if (q->watch.http != NULL || ec_watch_open(store, &q->watch, &q->before, q->seen + 1))
+        heard = ec_watch_listen(&q->watch, &patience);
+    if (heard == EC_HEARD_NOTHING)
+        return true;
+    /* First, as a rule; the confirmation finds out. */
+    ec_queue_move(q, heard == EC_HEARD_DELETED ? EC_FIRST : EC_INSIDE);
+    if (heard == EC_HEARD_BROKEN)
+        ec_turn_away(store, q->watch.endpoint);
+    end_watch(q);
+    return heard != EC_HEARD_BROKEN;
+}
+
+/* EC_BEHIND */
+static enum hf_status wait_behind(struct ec_queue *q)
+{
+    enum hf_status status;
+
+    if (q->attempt->store->base.host->now_ns() >= q->inspect_ns) {
+        ec_queue_move(q, EC_INSIDE);
+        return HF_OK;
+    }
+    status = ec_queue_keep_alive(q);
+    if (status == HF_OK && q->state == EC_BEHIND && !hear(q))
+        (void)endure(q, HF_UNREACHABLE); /* the queue is read after a pause */
+    return status;
+}
+
+/* Nobody answered our confirmation. *confirmed tells whether it was executed. */
+static enum hf_status settle(struct ec_queue *q, const struct ec_lease *lease, bool *confirmed)
+{
+    struct ec_request request = ec_queue_request(q);
+    struct ec_inspection found;
+    enum hf_status status;
+
+    q->confirming = lease->id;
+    status = ec_inspect(&request, &q->attempt->keys, q->own.create_revision, &found);
+    if (status != HF_OK)
+        return status;
+    *confirmed = found.own_there && found.own.create_revision == q->own.create_revision &&
+                 found.own.lease == lease->id && !found.before_there;
+    if (!*confirmed)
+        note_queue(q, &found);
+    return HF_OK;
+}
+
+/* EC_FIRST: makes us the holder. */
+static enum hf_status confirm(struct ec_queue *q)
+{
+    struct ec_attempt *a = q->attempt;
+    struct ec_request request = ec_queue_request(q);
+    char value[EC_VALUE_MAX];
+    struct ec_move to = {.keys = &a->keys, .seen = &q->own, .at_head = true, .value = value};
+    struct ec_lease lease;
+    enum hf_status status = ec_attempt_lease(a, &request, &lease);
+
+    if (status != HF_OK)
+        return status;
+    /* No sooner than we ask: what was promised to the one before us is over by then. */
+    ec_value(a->store, a->claim, ec_kind(a->claim), value);
+    to.lease = lease.id;
+    status = ec_move(&request, &to);
+    if (to.verdict == EC_NO_LEASE) {
+        ec_lease_retire(a->store, lease.id);
+        return hf__ok(a->err);
+    }
+    if (status == HF_UNKNOWN)
+        status = settle(q, &lease, &to.moved);
+    if (status != HF_OK)
+        return status;
+    if (to.moved) {
+        ec_attempt_granted(a, &lease, q->own.create_revision, q->grant);
+        ec_queue_move(q, EC_HOLDING);
+    } else if (q->state != EC_OUTSIDE) {
+        ec_queue_move(q, EC_INSIDE); /* it was not to be: something has changed */
+    }
+    return HF_OK;
+}
+
+/* One step of the wait. HF_OK: go on, or it is over because we hold. */
+static enum hf_status step(struct ec_queue *q)
+{
+    q->asked_ns = q->attempt->store->base.host->now_ns();
+    switch (q->state) {
+    case EC_OUTSIDE:
+    case EC_UNCERTAIN:
+        q->trouble = ec_queue_enter(q);
+        break;
+    case EC_INSIDE:
+        q->trouble = inspect(q);
+        break;
+    case EC_BEHIND:
+        q->trouble = wait_behind(q);
+        break;
+    case EC_FIRST:
+        q->trouble = confirm(q);
+        break;
+    case EC_HOLDING:
+    case EC_STATES:
+        break;
+    }
+    if (q->trouble == HF_OK)
+        return HF_OK;
+    if (q->state != EC_OUTSIDE && q->state != EC_UNCERTAIN)
+        ec_queue_move(q, EC_INSIDE);
+    return endure(q, q->trouble);
+}
+
+/* Takes our key back. */
+static enum hf_status withdraw(struct ec_queue *q, const struct hf__patience *patience)
+{
+    struct ec_attempt *a = q->attempt;
+    struct hf_error ignored;
+    struct ec_request request = {
+        .store = a->store, .lock = a->claim->name, .patience = *patience, .err = &ignored};
+    struct ec_deletion deletion = {
+        .keys = &a->keys, .token = q->own.create_revision, .for_good = true};
+    enum hf_status status = HF_OK;
+
+    if (q->state != EC_OUTSIDE)
+        status = ec_delete(&request, &deletion);
+    (void)ec_hold_forget(a->store, a->claim->owner);
+    if (status != HF_OK || q->own.create_revision == 0) {
+        ec_lease_retire(a->store, q->lease);
+        ec_lease_retire(a->store, q->confirming);
+    }
+    if (q->confirming != 0 && !ec_is_kept(a->claim))
+        ec_lease_revoke(a->store, q->confirming, patience);
+    return status;
+}
+
+/* Out of the queue, for whatever reason. */
+static enum hf_status leave(struct ec_queue *q, enum hf_status why)
+{
+    struct ec_attempt *a = q->attempt;
+    struct hf__patience patience = {
+        .deadline_ns = a->store->base.host->now_ns() + EC_UNDO_MS * HF__NS_PER_MS, .cancel_fd = -1};
+    enum hf_status status = withdraw(q, &patience);
+
+    /* A waiter's key that stays behind ends in seconds; a hold that may, not so soon. */
+    if (status != HF_OK && q->confirming != 0)
+        return ec_perhaps_taken(a->claim->name, a->store->url.common.shown, a->err);
+    if (why == HF_BUSY)
+        return ec_busy(a);
+    if (why == HF_CANCELLED)
+        return ec_fail(a->claim->name, a->store->url.common.shown, HF_CANCELLED, "cancelled",
+                       a->err);
+    return why;
+}

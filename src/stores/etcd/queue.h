@@ -1,0 +1,45 @@
+/* queue.h - one who waits, as the two files that carry it out see it: enter.c and queue.c. */
+#ifndef HF_STORES_ETCD_QUEUE_H
+#define HF_STORES_ETCD_QUEUE_H
+
+#include "core/wait.h"
+#include "stores/etcd/etcd.h"
+#include "stores/etcd/watch.h"
+
+enum ec_queue_state {
+    EC_OUTSIDE,   /* no key of ours is in the queue: enter it                       */
+    EC_UNCERTAIN, /* one may be, or may come, that we do not know of: enter it      */
+    EC_INSIDE,    /* our key is in the queue, and who is before us has to be read   */
+    EC_BEHIND,    /* somebody is before us: keep our lease alive, and hear him leave */
+    EC_FIRST,     /* nobody is, as far as we know: confirm                          */
+    EC_HOLDING,
+    EC_STATES
+};
+
+struct ec_queue {
+    struct ec_attempt *attempt;
+    enum ec_queue_state state;
+    struct ec_kv own;    /* key and revisions                                        */
+    struct ec_kv before; /* EC_BEHIND: whom we wait for                                 */
+    int64_t lease;       /* that our key is on, or is to be                          */
+    int64_t confirming;  /* a lease that a confirmation of unknown fate names; or 0  */
+    uint64_t seen;       /* the revision at which `before` was there                 */
+    int64_t inspect_ns;  /* EC_BEHIND: when to read next                                */
+    struct ec_watch watch;
+    struct hf_grant *grant;
+    struct hf__wait_place wait;
+    int64_t asked_ns;       /* when the last step began */
+    enum hf_status trouble; /* of the last step         */
+};
+
+/* From one state to another, which must be allowed. */
+void ec_queue_move(struct ec_queue *q, enum ec_queue_state to);
+/* For one request of the many that a wait takes. */
+struct ec_request ec_queue_request(const struct ec_queue *q);
+
+/* EC_OUTSIDE, EC_UNCERTAIN: puts our key at the end of the queue. */
+enum hf_status ec_queue_enter(struct ec_queue *q);
+/* EC_BEHIND: keeps our key alive, on another lease if ours is not the one in use any more. */
+enum hf_status ec_queue_keep_alive(struct ec_queue *q);
+
+#endif /* HF_STORES_ETCD_QUEUE_H */

@@ -1,0 +1,117 @@
+/* store.c - the etcd store: its table of operations, opening and closing. */
+#include "stores/etcd/etcd.h"
+#include "base/base.h"
+#include "stores/etcd/listener.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
+                                 struct hf_store_base **out, struct hf_error *err);
+static void store_close(struct hf_store_base *base, bool forked);
+
+static const char *const schemes[] = {"etcd", NULL};
+
+static const struct hf_store_ops ops = {
+    .size = sizeof ops,
+    .schemes = schemes,
+    .features =
+        HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL,
+    .open = store_open,
+    .close = store_close,
+    .acquire = ec_acquire,
+    .renew = ec_renew,
+    .release = ec_release,
+    .list = ec_list,
+    .renew_many = ec_renew_many,
+    .listen = ec_listen,
+    .identity = ec_identity,
+};
+
+const struct hf_store_plugin *hf_store_plugin(void)
+{
+    static const struct hf_store_plugin plugin = {.abi = HF_STORE_ABI, .ops = &ops};
+
+    return &plugin;
+}
+
+static void start_curl(void)
+{
+    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+/* Reads under the prefix, so that a wrong password and a missing permission are told now. Any
+ * server may answer for itself: it is not yet about locks. */
+enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_answer *answer,
+                       struct hf_error *err)
+{
+    char start[EC_PREFIX_MAX];
+    char end[EC_PREFIX_MAX];
+    struct ec_range range = {.key = start, .end = end};
+    struct ec_text body;
+    struct ec_call call = {.path = "/v3/kv/range",
+                           .body = &body,
+                           .patience = {.deadline_ns = deadline_ns, .cancel_fd = -1},
+                           .repeatable = true,
+                           .hasty = true};
+
+    memcpy(start, store->url.prefix, sizeof start);
+    range.key_len = strlen(start);
+    ec_prefix_range(start, &range.key_len, end, &range.end_len);
+    ec_text_clear(&body);
+    ec_text_add(&body, "{");
+    ec_text_range(&body, &range);
+    ec_text_add(&body, ",\"limit\":\"1\",\"keys_only\":true,\"serializable\":true}");
+    return ec_call(store, &call, answer, NULL, err);
+}
+
+static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
+                                 struct hf_store_base **out, struct hf_error *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* libcurl's own state is global */
+    struct ec_store *store = calloc(1, sizeof *store);
+    struct ec_answer answer;
+    enum hf_status status;
+
+    if (store == NULL)
+        return hf__nomem(err);
+    store->base = (struct hf_store_base){.ops = &ops, .host = host};
+    if (pthread_mutex_init(&store->lock, NULL) != 0) {
+        free(store);
+        return hf__nomem(err);
+    }
+    (void)pthread_once(&once, start_curl);
+    status = ec_url_parse(url, &store->url, err);
+    if (status == HF_OK)
+        status = ec_url_find_secrets(&store->url, err);
+    if (status == HF_OK)
+        status = ec_meet(store, deadline_ns, &answer, err);
+    if (status != HF_OK) {
+        store_close(&store->base, false);
+        return status;
+    }
+    ec_answer_release(&answer);
+    *out = &store->base;
+    return hf__ok(err);
+}
+
+static void store_close(struct hf_store_base *base, bool forked)
+{
+    struct ec_store *store = (struct ec_store *)base;
+
+    if (!forked)
+        ec_lease_end_idle(store);
+    while (store->http != NULL) {
+        struct ec_http *http = store->http;
+
+        store->http = http->next;
+        ec_http_close(http, forked);
+    }
+    ec_listener_close(store);
+    ec_holds_release(&store->holds);
+    if (!forked)
+        (void)pthread_mutex_destroy(&store->lock);
+    explicit_bzero(store->auth, sizeof store->auth);
+    explicit_bzero(&store->url, sizeof store->url);
+    free(store);
+}

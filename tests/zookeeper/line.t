@@ -1,3 +1,0 @@
-#!/bin/sh
-# What the ZooKeeper store decides without a server.
-"${BUILD:-build}/tests/zookeeper/tool_line"
