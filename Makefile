@@ -52,7 +52,8 @@ store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 # What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.
 STORE_UNITS := $(notdir $(patsubst %/,%,$(dir $(wildcard src/stores/*/packages src/stores/*/libs))))
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(patsubst %,tests/unit/test_%_%,\
-	$(filter-out $(STORES),$(STORE_UNITS))),$(wildcard tests/unit/test_*.c tests/faults/test_*.c)))
+	$(filter-out $(STORES),$(STORE_UNITS))),$(wildcard tests/unit/test_*.c tests/file/test_*.c \
+	tests/fence/test_*.c)))
 PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
 	$(wildcard tests/support/plugins/*.c))
 BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))

@@ -29,7 +29,7 @@ trap 'exit 130' INT TERM HUP
 jobs=$(nproc 2>/dev/null || echo 2)
 # Tests wait for servers and clocks much more than they compute.
 tests_at_once=${TESTS_AT_ONCE:-$((4 * jobs))}
-no_server='tests/unit/* tests/file/* tests/faults/* tests/cli/* tests/tools/tree.t tests/conform/file.t'
+no_server='tests/unit/* tests/file/* tests/fence/test_* tests/cli/* tests/tools/tree.t tests/conform/file.t'
 mode=
 case ${1-} in
 all | quick | check | long)

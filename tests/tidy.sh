@@ -48,6 +48,25 @@ layers() {
     done
 }
 
+# The parts of the embedded store from the bottom up: each may include those before it, and itself.
+file_parts='layout sys file errors url dir blocker floor location byte_lock fifo page life ticket slot queue sweep
+acquire hold list identity open repair store'
+
+# file_layers : includes that point upwards among the files that come on stdin
+file_layers() {
+    while IFS= read -r file; do
+        part=$(basename "$file" | sed 's/\.[ch]$//')
+        # shellcheck disable=SC2086 # a list of words
+        below=$(printf '%s\n' $file_parts | sed "/^$part\$/q")
+        [ "$(printf '%s\n' "$below" | tail -n 1)" = "$part" ] ||
+            echo "$file: no part of the embedded store that tests/tidy.sh knows"
+        sed -n 's|^ *# *include *"stores/file/\([^"]*\)\.h".*|\1|p' "$file" | while IFS= read -r header; do
+            printf '%s\n' "$below" | grep -qx "$header" ||
+                echo "$file: includes \"$header.h\", which is above it: $(printf '%s\n' "$below" | tr '\n' ' ')"
+        done
+    done
+}
+
 # Pure code has no clock, no I/O, no threads: not even their headers.
 pure() {
     grep -HnE '^ *# *include *<(time|unistd|fcntl|poll|pthread|stdio|errno|signal|sys/.*)\.h>' "$@" |
@@ -151,7 +170,7 @@ plain() {
 # What belongs at the top of the tree and in tests/. Whatever else lies there was left behind.
 top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
 LICENSE Makefile README.md bench completion docs holdfast.pc.in include man scripts src tests'
-in_tests='cli conform etcd faults fence fuzz idem model postgres redis redlock run.sh sim support tidy.sh tools
+in_tests='cli conform etcd fence file fuzz idem model postgres redis redlock run.sh sim support tidy.sh tools
 unit versions zookeeper'
 
 # places WHERE NAME... : refuses names that come on stdin and are not among these
@@ -182,6 +201,7 @@ text() {
     sources 'tests/*' | cut -d / -f 2 | places tests/ $in_tests
     sources | text
     sources 'src/*.c' 'src/*.h' | layers
+    sources 'src/stores/file/*.c' 'src/stores/file/*.h' | file_layers
     # shellcheck disable=SC2046 # the sources have plain names
     set -- $(sources 'src/core/*.c' 'src/core/*.h')
     [ "$#" -eq 0 ] || pure "$@"

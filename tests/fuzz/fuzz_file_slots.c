@@ -3,7 +3,8 @@
  * The input is a list of edits: page, block, offset, a byte count and the bytes. Sums are made to
  * fit afterwards, so that what is tested is the sense of the numbers. The store may refuse, and
  * must neither crash nor read what is not there. */
-#include "stores/file/internal.h"
+#include "base/base.h"
+#include "stores/file/slot.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -52,7 +52,7 @@ static void read_rows(const PGresult *rows)
     (void)pg_row_number(rows, 0, -1);
     if (pg_row_acquired(rows, &acquired)) {
         must(acquired.verdict != PG_GRANTED || (acquired.token > 0 && acquired.token <= INT64_MAX));
-        must(acquired.verdict != PG_BUSY || acquired.look_ms > 0);
+        must(acquired.verdict != PG_BUSY || acquired.retry_ms > 0);
         must(strlen(acquired.label) <= HF_LABEL_MAX);
     }
     if (pg_row_kept(rows, &kept))
@@ -86,8 +86,8 @@ static void read_refusal(const char *text)
 
     pg_connect_error(text, state, why);
     must(strchr(why, '\n') == NULL);
-    must(pg_verdict_fail(state, why, "lock", "postgres://host", &err) != HF_OK);
-    (void)pg_verdict_again(state);
+    must(pg_error_fail(state, why, "lock", "postgres://host", &err) != HF_OK);
+    (void)pg_error_again(state);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

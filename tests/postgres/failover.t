@@ -31,6 +31,9 @@ eventually 20 says f s 'SELECT pg_is_in_recovery()'
 ok $? 'the standby is promoted'
 is "$(sql s "SELECT count(*) FROM holdfast.lock WHERE name = 'forgotten'")" 0 'it has forgotten the grant'
 
+before=$(sql s 'SELECT * FROM holdfast.met')
+like "$("$hf" --store "$both" status)" '*quarantine for another [1-6]*promoted or restored*' 'who looks is told why and until when'
+is "$(sql s 'SELECT * FROM holdfast.met')" "$before" 'and changes nothing'
 client d "$both"
 is "$answer" ok 'another client opens the new primary'
 ask d acquire 1 forgotten 5000 0
@@ -50,6 +53,7 @@ like "$answer" 'ok *' 'a wait covers the quarantine'
 took=$((($(date +%s%N) - promoted) / 1000000))
 above "$took" 5990 'it lasted as long as any hold could have (ms)'
 above "$(token)" "$token" 'and the token is above the forgotten one'
+like "$("$hf" --store "$both" status --json)" '*"quarantine": null*' 'it is over for those who look, too'
 ask d release 1
 hear e
 like "$answer" 'ok *' 'also for the second in line'
@@ -110,11 +114,16 @@ ask frozen1 list -
 like "$answer" 'ok*' 'and the promoted one answers'
 pg_stop a QUIT
 
+# a client of before left its functions behind, which know no such look
+sql s 'DROP FUNCTION holdfast.quarantine'
+like "$("$hf" --store "$(url s '?max_ttl=6s')" status --json)" '*"quarantine": null*' 'an old schema does not spoil the rest'
 # a database that is restored without the schema is as new as any
 sql s 'CREATE DATABASE fresh'
 database=fresh
 client l "$(url s '?max_ttl=6s')"
 sql s CHECKPOINT 'DELETE FROM holdfast.met'
+like "$("$hf" --store "$(url s '?max_ttl=6s')" status --json)" '*"remaining_ms": [1-9]*never met holdfast*' \
+    'a life that nobody has met is judged by whoever looks'
 client m "$(url s '?max_ttl=6s')"
 ask m acquire 1 x 5000 0
 like "$answer" 'HF_QUARANTINE*' 'a schema that may have been lost with its locks'

@@ -6,7 +6,7 @@ set -u
 
 # shellcheck disable=SC2046 # flags
 fuzz_build $(pkg-config --cflags libpq) "$root/tests/fuzz/fuzz_postgres_row.c" \
-    "$root"/src/stores/postgres/{row,verdict}.c "$root"/src/base/{error,text}.c -lpq
+    "$root"/src/stores/postgres/{row,errors}.c "$root"/src/base/*.c -lpq
 row() { # NAME COLUMNS CELL... : a seed of one row
     local name=$1 columns=$2
     shift 2

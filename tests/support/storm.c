@@ -1,6 +1,8 @@
 /* storm.c - the workers of the kill and stop storms. */
 #include "storm.h"
-#include "stores/file/internal.h"
+#include "stores/file/slot.h"
+#include "stores/file/sweep.h"
+#include "stores/file/floor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -220,7 +222,7 @@ void storm_check(struct storm *storm)
     }
     /* Two hours later: what is young may just be about to be opened. */
     kit_world = (struct kit_world){.wall_fake = true, .wall_us = hf__wall_us() + 2 * HOUR_US};
-    hf__life_sweep(hf__file_of(base));
+    hf__sweep(hf__file_of(base));
     kit_world = (struct kit_world){0};
     assert_int_equal(kit_count(storm->dir, "alive", ""), 1);
     assert_int_equal(kit_count(storm->dir, "queue", ""), 0);

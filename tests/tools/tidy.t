@@ -44,6 +44,17 @@ refused src/base/y.sh 'white space at the end'
 tidy
 ok $? 'and without them it is tidy again'
 
+# The embedded store's parts include those below them only.
+mkdir -p src/stores/file
+echo '#include "stores/file/page.h"' >src/stores/file/slot.c
+tidy
+ok $? 'a part may include one below it'
+echo '#include "stores/file/queue.h"' >src/stores/file/page.c
+refused src/stores/file/page.c 'one that includes a part above it'
+: >src/stores/file/other.c
+refused src/stores/file/other.c 'a part of no known height'
+rm -r src/stores
+
 # Lengths: at the limit it passes, one more does not.
 function_of() { # LINES PARAMETERS : on stdout
     printf 'void f(int a'

@@ -12,7 +12,7 @@ static enum hf_status status_of(const char *text, char why[PG_WHY_SIZE])
     struct hf_error err;
 
     pg_connect_error(text, state, why);
-    return pg_verdict_fail(state, why, NULL, "postgres://h", &err);
+    return pg_error_fail(state, why, NULL, "postgres://h", &err);
 }
 
 #define HOST "connection to server at \"10.0.0.1\", port 5432 failed: "

@@ -1,10 +1,11 @@
 /* blocker.c - who sits on a byte lock?
  *
  * The kernel does not tell the owner of an open file description's lock to fcntl(F_OFD_GETLK), but
- * /proc/PID/fdinfo lists each lock under the descriptors that share it. Only looked at to explain a
+ * /proc/PID/fdinfo lists each lock under the descriptors that share it. Only read to explain a
  * failure, and given up after so much work: where thousands wait, all may want to explain the same.
  */
-#include "stores/file/internal.h"
+#include "stores/file/blocker.h"
+#include "base/base.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -12,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define WORK_NS                                                                                    \
-    (HF__NS_PER_S / 4) /* of the processor, however long that takes on a busy machine  \
-                                    */
+/* Of the processor, however long that takes on a busy machine. */
+#define WORK_NS (HF__NS_PER_S / 4)
 
 /* Reads a small file of /proc into text; false if it cannot be read. */
 static bool read_text(int dir, const char *name, char *text, size_t size)

@@ -1,7 +1,8 @@
 /* dir.c - the directory of an embedded store: where it is, whether it can be trusted. */
-#include "stores/file/internal.h"
+#include "stores/file/dir.h"
+#include "base/base.h"
+#include "stores/file/errors.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,20 +41,10 @@ static void show_path(char out[PATH_SHOWN_MAX + 1], const char *path)
         (void)snprintf(out, PATH_SHOWN_MAX + 1, "...%s", path + len - (PATH_SHOWN_MAX - 3));
 }
 
-enum hf_status hf__dir_damaged(const struct file_store *store, const char *what, bool ask_above,
-                               struct hf_error *err)
+static void show(struct file_store *store)
 {
-    return hf__fail(err, HF_CORRUPT, "%s. %s: holdfast --store 'file:%s' repair%s", what,
-                    ask_above ? "Run" : "Stop its users and run", store->shown,
-                    ask_above ? " --above TOKEN (the highest token your resources have admitted)"
-                              : "");
-}
-
-static enum hf_status dir_fail(const struct file_store *store, const char *what, int error,
-                               struct hf_error *err)
-{
-    return hf__fail(err, hf__dir_status(error), "store file:%s: cannot %s: %s", store->shown, what,
-                    strerror(error));
+    (void)snprintf(store->shown, sizeof store->shown, "file:");
+    show_path(store->shown + 5, store->path);
 }
 
 /* The umask may take the group's rights away, and even our own. */
@@ -71,8 +62,8 @@ static enum hf_status make_named(const struct file_store *store, const char *pat
     if (make_dir(path, mode) == 0 || errno == EEXIST)
         return HF_OK;
     show_path(shown, path);
-    return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot create %s: %s", store->shown,
-                    shown, strerror(errno));
+    return hf__fail_lock(err, hf__error_status(errno), NULL, store->shown, ": cannot create %s: %s",
+                         shown, strerror(errno));
 }
 
 /* mkdir -p; parents are private too. */
@@ -95,18 +86,19 @@ static enum hf_status check_network(const struct file_store *store, struct hf_er
     struct statfs fs;
 
     if (fstatfs(store->dir_fd, &fs) != 0)
-        return dir_fail(store, "examine the file system", errno, err);
+        return hf__error_fail(store, "examine the file system", errno, err);
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
         if ((uint32_t)fs.f_type == (uint32_t)networks[i].magic)
-            return hf__fail(err, HF_UNSUPPORTED,
-                            "store file:%s is on a network file system (%s), where locks do not "
-                            "hold: use a local directory, or a store made for several machines",
-                            store->shown, networks[i].name);
+            return hf__fail_lock(
+                err, HF_UNSUPPORTED, NULL, store->shown,
+                " is on a network file system (%s), where locks do not "
+                "hold: use a local directory, or a store made for several machines",
+                networks[i].name);
     return HF_OK;
 }
 
 /* Root sees everything anyway. */
-static bool root_looks(const struct file_store *store)
+static bool root_reads(const struct file_store *store)
 {
     return store->readonly && geteuid() == 0;
 }
@@ -116,22 +108,23 @@ static enum hf_status check_owner(struct file_store *store, struct hf_error *err
     struct stat st;
 
     if (fstat(store->dir_fd, &st) != 0)
-        return dir_fail(store, "examine it", errno, err);
+        return hf__error_fail(store, "examine it", errno, err);
     store->uid = st.st_uid;
     store->gid = st.st_gid;
     if ((st.st_mode & S_IWOTH) != 0 && (st.st_mode & S_ISVTX) != 0)
-        return hf__fail(err, HF_DENIED,
-                        "store file:%s: this directory is for everybody: use one of your own "
-                        "below it, such as file:%s/holdfast",
-                        store->shown, store->shown);
-    if (!store->shared && st.st_uid != geteuid() && !root_looks(store))
-        return hf__fail(err, HF_DENIED,
-                        "store file:%s belongs to user %ld, and we are %ld: use a directory of "
-                        "your own, or ?shared=group",
-                        store->shown, (long)st.st_uid, (long)geteuid());
+        return hf__fail_lock(err, HF_DENIED, NULL, store->shown,
+                             ": this directory is for everybody: use one of your own "
+                             "below it, such as file:%s/holdfast",
+                             hf__shown_path(store));
+    if (!store->shared && st.st_uid != geteuid() && !root_reads(store))
+        return hf__fail_lock(err, HF_DENIED, NULL, store->shown,
+                             " belongs to user %ld, and we are %ld: use a directory of "
+                             "your own, or ?shared=group",
+                             (long)st.st_uid, (long)geteuid());
     if ((st.st_mode & S_IWOTH) != 0 || (!store->shared && (st.st_mode & S_IWGRP) != 0))
-        return hf__fail(err, HF_DENIED, "store file:%s can be written by others: chmod %s %s",
-                        store->shown, store->shared ? "o-w" : "go-w", store->shown);
+        return hf__fail_lock(err, HF_DENIED, NULL, store->shown,
+                             " can be written by others: chmod %s %s",
+                             store->shared ? "o-w" : "go-w", hf__shown_path(store));
     return HF_OK;
 }
 
@@ -163,10 +156,11 @@ static enum hf_status settle_path(struct file_store *store, struct hf_error *err
     size_t used = 0;
 
     if (path == NULL)
-        return errno == ENOMEM ? hf__nomem(err) : dir_fail(store, "resolve the path", errno, err);
+        return errno == ENOMEM ? hf__nomem(err)
+                               : hf__error_fail(store, "resolve the path", errno, err);
     free(store->path);
     store->path = path;
-    show_path(store->shown, store->path);
+    show(store);
     for (; *path != '\0' && used + 4 < sizeof encoded; path++) {
         /* Only what would be taken for something else; people read this. */
         if (strchr("%?#", *path) != NULL)
@@ -194,7 +188,7 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
     mode_t mode = store->shared ? 02770 : 0700;
     enum hf_status status;
 
-    show_path(store->shown, store->path);
+    show(store);
     store->dir_fd = open(store->path, flags);
     if (store->dir_fd < 0 && errno == ENOENT && store->readonly)
         return settle_path(store, err);
@@ -208,7 +202,7 @@ enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err)
             (void)fchmod(store->dir_fd, mode);
     }
     if (store->dir_fd < 0)
-        return dir_fail(store, "open the directory", errno, err);
+        return hf__error_fail(store, "open the directory", errno, err);
     status = check_owner(store, err);
     if (status == HF_OK)
         status = check_network(store, err);
@@ -232,7 +226,7 @@ enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *e
         if (!more)
             break;
         if (store->sys->fsync(up) != 0 && errno != EINVAL && errno != EROFS)
-            status = dir_fail(store, "make it safe against loss of power", errno, err);
+            status = hf__error_fail(store, "make it safe against loss of power", errno, err);
     }
     if (at >= 0)
         (void)close(at);
@@ -246,45 +240,61 @@ enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t dea
 
     while (flock(store->dir_fd, operation | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
-            return dir_fail(store, "lock the directory", errno, err);
+            return hf__error_fail(store, "lock the directory", errno, err);
         if (store->base.host->now_ns() >= deadline_ns)
-            return hf__fail(err, operation == LOCK_EX ? HF_BUSY : HF_UNREACHABLE,
-                            "store file:%s is in use by another process", store->shown);
+            return hf__fail_lock(err, operation == LOCK_EX ? HF_BUSY : HF_UNREACHABLE, NULL,
+                                 store->shown, " is in use by another process");
         hf__sleep_ns(pause_ns);
         pause_ns = pause_ns < 10000000 ? 2 * pause_ns : pause_ns;
     }
     return HF_OK;
 }
 
-/* Calls unlink for every entry of a folder below the directory, or of the directory itself, whose
- * name starts with prefix. With dry true only counts. A folder that is not there is empty; one that
- * cannot be read is a failure: what is in it must not be taken for nothing. */
-static enum hf_status remove_all(const struct file_store *store, const char *folder,
-                                 const char *prefix, const char *except, bool dry, size_t *found,
-                                 struct hf_error *err)
+DIR *hf__dir_folder(const struct file_store *store, const char *folder)
 {
     int fd = openat(store->dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    struct dirent *entry;
 
-    *found = 0;
-    if (dir == NULL) {
+    if (dir == NULL && fd >= 0) {
         int error = errno;
 
-        if (fd >= 0)
-            (void)close(fd);
-        if (error == ENOENT)
-            return HF_OK;
-        return error == ENOMEM ? hf__nomem(err) : dir_fail(store, "read the directory", error, err);
+        (void)close(fd);
+        errno = error;
     }
-    while ((entry = readdir(dir)) != NULL) {
-        if (entry->d_name[0] == '.' || strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-            (except != NULL && strcmp(entry->d_name, except) == 0))
-            continue;
-        ++*found;
-        if (!dry)
-            (void)unlinkat(dirfd(dir), entry->d_name, 0);
-    }
+    return dir;
+}
+
+/* A folder that is not there is empty; one that cannot be read is a failure: what is in it must not
+ * be taken for nothing. */
+static enum hf_status no_folder(const struct file_store *store, int error, struct hf_error *err)
+{
+    if (error == ENOENT)
+        return HF_OK;
+    return error == ENOMEM ? hf__nomem(err)
+                           : hf__error_fail(store, "read the directory", error, err);
+}
+
+/* The next entry whose name starts with prefix; NULL: there is none. */
+static const char *next_named(DIR *dir, const char *prefix)
+{
+    struct dirent *entry;
+
+    while ((entry = readdir(dir)) != NULL)
+        if (entry->d_name[0] != '.' && strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            return entry->d_name;
+    return NULL;
+}
+
+static enum hf_status remove_all(const struct file_store *store, const char *folder,
+                                 const char *prefix, struct hf_error *err)
+{
+    DIR *dir = hf__dir_folder(store, folder);
+    const char *name;
+
+    if (dir == NULL)
+        return no_folder(store, errno, err);
+    while ((name = next_named(dir, prefix)) != NULL)
+        (void)unlinkat(dirfd(dir), name, 0);
     (void)closedir(dir);
     return HF_OK;
 }
@@ -292,31 +302,28 @@ static enum hf_status remove_all(const struct file_store *store, const char *fol
 enum hf_status hf__dir_has_slots(const struct file_store *store, const char *except, bool *out,
                                  struct hf_error *err)
 {
-    size_t found;
-    enum hf_status status = remove_all(store, ".", "slots-", except, true, &found, err);
+    DIR *dir = hf__dir_folder(store, ".");
+    const char *name;
 
-    *out = found > 0;
-    return status;
+    *out = false;
+    if (dir == NULL)
+        return no_folder(store, errno, err);
+    while (!*out && (name = next_named(dir, SLOTS_PREFIX)) != NULL)
+        *out = except == NULL || strcmp(name, except) != 0;
+    (void)closedir(dir);
+    return HF_OK;
 }
 
 enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err)
 {
-    size_t found;
-    enum hf_status status = remove_all(store, "alive", "", NULL, false, &found, err);
+    enum hf_status status = remove_all(store, "alive", "", err);
 
     if (status == HF_OK)
-        status = remove_all(store, "queue", "", NULL, false, &found, err);
+        status = remove_all(store, "queue", "", err);
     /* Last, so that a discard that failed is found to be still to do. */
     if (status == HF_OK)
-        status = remove_all(store, ".", "slots-", NULL, false, &found, err);
+        status = remove_all(store, ".", SLOTS_PREFIX, err);
     return status;
-}
-
-enum hf_status hf__dir_status(int error)
-{
-    /* ELOOP: a link where a file should be. */
-    return error == EACCES || error == EPERM || error == EROFS || error == ELOOP ? HF_DENIED
-                                                                                 : HF_UNREACHABLE;
 }
 
 /* A name that nobody else uses, for what is not in place yet. */
@@ -373,7 +380,7 @@ bool hf__dir_trusts(const struct file_store *store, const struct stat *st)
         return false;
     if (store->shared)
         return st->st_gid == store->gid || st->st_uid == geteuid();
-    if (st->st_uid != geteuid() && !(root_looks(store) && st->st_uid == store->uid))
+    if (st->st_uid != geteuid() && !(root_reads(store) && st->st_uid == store->uid))
         return false;
     return (st->st_mode & S_IWGRP) == 0;
 }

@@ -1,31 +1,107 @@
-/* file.h - the embedded store, as the rest of holdfast sees it. */
+/* file.h - the embedded store, as its parts know it. Each part has a header of its own, and
+ * includes those below it only (tests/tidy.sh knows the order):
+ *
+ *   layout sys            the bytes of the slot file; the system
+ *   file errors           this struct; what is said when something went wrong
+ *   url dir blocker       the directory; who sits on a byte lock
+ *   floor location fifo   the promise about tokens; is the store still there; FIFOs
+ *   byte_lock             the lock of a page
+ *   page life             pages, found and split; FIFOs as signs of life
+ *   ticket                a waiter's number, and whether its waiter lives
+ *   slot                  a lock in its page: found, made, granted
+ *   queue                 those who wait for one lock, in order
+ *   acquire hold list identity   what the table of operations does
+ *   open repair           the slot file of this boot; a way out for a damaged store
+ *   store                 the table of operations
+ */
 #ifndef HF_STORES_FILE_FILE_H
 #define HF_STORES_FILE_FILE_H
 
+#include "stores/file/sys.h"
 #include <holdfast/store.h>
-#include <sys/types.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
-extern const struct hf_store_ops hf__file_ops;
+#define STRIPES        64 /* in-process mutexes over the pages  */
+#define PATH_SHOWN_MAX 80 /* bytes of a path in an error's text */
 
-/* What the store asks of the system and a test may want to answer for: everything that can fail,
- * be cut off in the middle, or differ after a reboot. */
-struct hf__file_sys {
-    ssize_t (*pread)(int fd, void *buf, size_t len, off_t at);
-    ssize_t (*pwrite)(int fd, const void *buf, size_t len, off_t at);
-    int (*openat)(int dir, const char *name, int flags, mode_t mode);
-    int (*fsync)(int fd);
-    int (*renameat)(int from_dir, const char *from, int to_dir, const char *to);
-    /* The boot id as 36 characters and a NUL; false if the system does not tell. */
-    bool (*boot_id)(char out[37]);
-    /* A number that differs between time namespaces; 0 if the system has none. */
-    uint64_t (*time_namespace)(void);
+struct fifo;
+
+/* What tells one file from another, and how many names it has. */
+struct file_id {
+    uint64_t inode;
+    uint32_t major;
+    uint32_t minor;
+    uint32_t links;
 };
 
-extern const struct hf__file_sys hf__file_sys_real;
+struct file_store {
+    struct hf_store_base base;
+    const struct hf__file_sys *sys;
+    char *path;                         /* the directory, absolute once it is open         */
+    char shown[5 + PATH_SHOWN_MAX + 1]; /* "file:" and the path, or the end of a long one   */
+    char *url;                          /* file: and the path, as another process opens it */
+    int dir_fd;                         /* holds flock(LOCK_SH)                            */
+    int slots_fd;                       /* readonly: -1 if there is no store yet           */
+    int root_fd;                        /* where slots_path begins                         */
+    char *slots_path;                   /* the slot file's, from the root                  */
+    struct file_id slots_id;            /* and what was there at the start                 */
+    atomic_int_fast64_t check_at_ns;    /* when to see next whether it still is            */
+    char boot_id[37];
+    bool readonly; /* makes and changes nothing                       */
+    bool alone;    /* repair: dir_fd holds flock(LOCK_EX) instead     */
+    bool shared;   /* ?shared=group                                   */
+    uid_t uid;     /* the directory's owner                           */
+    gid_t gid;     /* and group                                       */
+    uint64_t token_base;
+    atomic_uint_fast64_t promise;         /* tokens up to here may be given                  */
+    pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing                     */
+    uint64_t client;                      /* random, never 0                                 */
+    atomic_bool swept;                    /* what the dead left was looked for               */
+    pthread_mutex_t life_lock;            /* guards what follows                             */
+    int life_fd;
+    struct fifo *kept;   /* of locks held after a wait                      */
+    struct fifo *spares; /* for the next wait                               */
+    size_t spare_count;
+    /* By the low bits of a hash: a page. NULL until a split page was met. */
+    _Atomic(_Atomic(uint32_t) *) hints;
+};
 
+static inline struct file_store *hf__file_of(struct hf_store_base *base)
+{
+    return (struct file_store *)base;
+}
+
+/* The path as it is shown, without "file:". */
+static inline const char *hf__shown_path(const struct file_store *store)
+{
+    return store->shown + 5;
+}
+
+/* file.c: a store with nothing open yet, NULL without memory; and its end. */
+struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_host *host);
+void hf__file_free(struct file_store *store);
+
+/* store.c */
+
+extern const struct hf_store_ops hf__file_ops;
 /* hf__file_ops.open with another system underneath. sys outlives the store. */
 enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_host *host,
                                 const char *url, int64_t deadline_ns, struct hf_store_base **out,
                                 struct hf_error *err);
+
+/* Slots of the table: acquire.c, hold.c, list.c, repair.c, identity.c */
+enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
+                                struct hf_grant *grant, struct hf_error *err);
+enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                              struct hf_grant *grant, struct hf_error *err);
+enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_claim *claim,
+                                struct hf_error *err);
+enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *query,
+                             hf_list_fn *fn, void *data, struct hf_error *err);
+enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,
+                               struct hf_error *report);
+enum hf_status hf__file_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
+                                 int64_t deadline_ns, struct hf_error *err);
 
 #endif /* HF_STORES_FILE_FILE_H */

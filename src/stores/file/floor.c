@@ -5,8 +5,12 @@
  * After a reboot tokens start above the promise, whatever the clock says. `lock` serialises the
  * writers; the number in the file never goes down.
  */
-#include "stores/file/internal.h"
+#include "stores/file/floor.h"
+#include "base/base.h"
 #include "core/token.h"
+#include "stores/file/blocker.h"
+#include "stores/file/dir.h"
+#include "stores/file/errors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +27,11 @@
 static enum hf_status floor_fail(const struct file_store *store, const char *what,
                                  struct hf_error *err)
 {
-    return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot %s the token floor: %s",
-                    store->shown, what, strerror(errno));
+    char doing[60];
+    int error = errno;
+
+    (void)snprintf(doing, sizeof doing, "%s the token floor", what);
+    return hf__error_fail(store, doing, error, err);
 }
 
 static int format_line(char *out, size_t size, uint64_t promise)
@@ -59,7 +66,7 @@ enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf
         if (got == format_line(expected, sizeof expected, *out) && strcmp(line, expected) == 0)
             return HF_OK;
     }
-    return hf__dir_damaged(store, "the token floor is damaged", true, err);
+    return hf__error_damaged(store, "the token floor is damaged", true, err);
 }
 
 enum hf_status hf__floor_write(struct file_store *store, uint64_t promise, struct hf_error *err)
@@ -97,10 +104,10 @@ static enum hf_status lock_fail(const struct file_store *store, int fd, struct h
 
     if (err != NULL && (errno == EAGAIN || errno == EACCES) &&
         hf__blocker_name(fd, 0, who, sizeof who))
-        return hf__fail(err, HF_UNREACHABLE,
-                        "store file:%s: %s is raising the token floor and does not go on: resume "
-                        "or end it",
-                        store->shown, who);
+        return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
+                             ": %s is raising the token floor and does not go on: resume "
+                             "or end it",
+                             who);
     return floor_fail(store, "lock", err);
 }
 
@@ -146,7 +153,7 @@ static enum hf_status read_header(struct file_store *store, struct file_header *
     if (got < 0)
         return floor_fail(store, "compare the slot file with", err);
     if (got != sizeof *out || !hf__sum_ok(out))
-        return hf__dir_damaged(store, "the slot file's header is damaged", false, err);
+        return hf__error_damaged(store, "the slot file's header is damaged", false, err);
     return HF_OK;
 }
 

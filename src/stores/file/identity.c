@@ -1,6 +1,8 @@
 /* identity.c - who a directory is: a random text kept in it, which a reboot, a bind mount and
  * another path do not change. */
-#include "stores/file/internal.h"
+#include "base/base.h"
+#include "stores/file/dir.h"
+#include "stores/file/errors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +16,8 @@ enum { RANDOM_BYTES = 16, ID_LEN = 2 * RANDOM_BYTES };
 static enum hf_status identity_fail(const struct file_store *store, const char *what,
                                     struct hf_error *err)
 {
-    return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot %s its identity: %s",
-                    store->shown, what, strerror(errno));
+    return hf__fail_lock(err, hf__error_status(errno), NULL, store->shown,
+                         ": cannot %s its identity: %s", what, strerror(errno));
 }
 
 /* HF_BUSY: there is none. */
@@ -34,7 +36,7 @@ static enum hf_status read_id(struct file_store *store, char out[ID_LEN + 1], st
         return identity_fail(store, "read", err);
     out[got] = '\0';
     if (got != ID_LEN || !hf__hex_decode(bytes, sizeof bytes, out))
-        return hf__dir_damaged(store, "its identity is damaged", false, err);
+        return hf__error_damaged(store, "its identity is damaged", false, err);
     return HF_OK;
 }
 
@@ -76,7 +78,7 @@ enum hf_status hf__file_identity(struct hf_store_base *base, char out[HF_IDENTIT
 
     (void)deadline_ns;
     if (store->dir_fd < 0)
-        return hf__fail(err, HF_UNKNOWN, "store file:%s: there is no such store yet", store->shown);
+        return hf__fail_lock(err, HF_UNKNOWN, NULL, store->shown, ": there is no such store yet");
     status = read_id(store, id, err);
     if (status == HF_BUSY) {
         status = make_id(store, err);

@@ -28,6 +28,8 @@
 #define ROOTS          (1u << ROOT_BITS)
 #define SPLITS_MAX     48 /* bits of the hash that can part two names */
 #define FORMAT_VERSION 1
+#define PAGE_NONE      UINT32_MAX /* no page has this number */
+#define TICKETS_MAX    (1u << 20) /* of a queue, the dead in its midst included */
 
 struct file_header {
     uint64_t sum; /* of all that follows */
@@ -59,7 +61,7 @@ struct slot {
     int64_t taken_ns;   /* when the present holder took it                         */
     uint64_t client;    /* whose alive/ FIFO stands for the holder; 0: detached    */
     unsigned char owner[HF_OWNER_LEN / 2];
-    uint64_t head;    /* the ticket whose turn is next                           */
+    uint64_t head;    /* the ticket that is next                                 */
     uint64_t tail;    /* the ticket that the next waiter draws                   */
     int64_t claim_ns; /* not held: reserved for the head until then              */
     uint32_t ttl_ms;
@@ -81,5 +83,12 @@ _Static_assert(sizeof(struct page) == PAGE_SIZE, "a page is a page");
 /* Fills in, and checks, the sum of a header, head or slot of SLOT_SIZE bytes. */
 void hf__sum_set(void *block);
 bool hf__sum_ok(const void *block);
+
+/* What a block whose sum fits says makes sense. */
+bool hf__head_sound(const struct page_head *head, uint32_t page_no);
+/* Of a slot that is not empty. */
+bool hf__slot_sound(const struct slot *slot);
+/* The child is the page that holds the names with a 1 at this split of the parent. */
+bool hf__child_sound(const struct page_head *parent, uint32_t split, const struct page_head *child);
 
 #endif /* HF_STORES_FILE_LAYOUT_H */

@@ -2,9 +2,14 @@
  *
  * Pages are read as they stand, without their locks, so that a listing disturbs nobody and nobody
  * holds it up. Its cost is bounded: each page is read once, each client is asked once whether it
- * lives, and a waiting line is counted to WAITERS_COUNTED and estimated from there.
+ * lives, and a queue is counted to WAITERS_COUNTED and estimated from there.
  */
-#include "stores/file/internal.h"
+#include "base/base.h"
+#include "stores/file/byte_lock.h"
+#include "stores/file/life.h"
+#include "stores/file/page.h"
+#include "stores/file/location.h"
+#include "stores/file/ticket.h"
 
 #include <string.h>
 
@@ -37,13 +42,13 @@ static enum hf_status read_page(struct listing *listing, uint32_t page_no, struc
     }
     if (status == HF_OK)
         return status;
-    status = hf__guard_lock(store, page_no, listing->query->deadline_ns, err);
+    status = hf__byte_lock(store, page_no, listing->query->deadline_ns, err);
     if (status == HF_BUSY)
-        return hf__guard_explain(store, page_no, err);
+        return hf__byte_lock_explain(store, page_no, err);
     if (status != HF_OK)
         return status;
     status = hf__page_read(store, page_no, out, err);
-    hf__guard_unlock(store, page_no);
+    hf__byte_unlock(store, page_no);
     return status;
 }
 
@@ -128,7 +133,7 @@ static enum hf_status list_tree(struct listing *listing, uint32_t page_no,
 static enum hf_status list_one(struct listing *listing, struct hf_error *err)
 {
     uint64_t hash = hf__name_hash(listing->query->name);
-    uint32_t page_no = hf__bucket_guess(listing->store, hash);
+    uint32_t page_no = hf__page_guess(listing->store, hash);
     struct page page;
 
     for (int steps = 0; steps <= 2 * SPLITS_MAX; steps++) {
@@ -154,7 +159,7 @@ enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *
 
     if (listing.store->slots_fd < 0)
         return HF_OK; /* there is no store yet */
-    status = hf__place_check(listing.store, err);
+    status = hf__location_check(listing.store, err);
     if (status != HF_OK)
         return status;
     if (query->exact)

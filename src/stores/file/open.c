@@ -1,6 +1,12 @@
 /* open.c - the slot file: finding this boot's, or making it. */
-#include "stores/file/internal.h"
+#include "stores/file/open.h"
+#include "base/base.h"
 #include "core/token.h"
+#include "stores/file/dir.h"
+#include "stores/file/errors.h"
+#include "stores/file/floor.h"
+#include "stores/file/layout.h"
+#include "stores/file/location.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,15 +37,15 @@ static enum hf_status try_header(struct file_store *store, const char *name,
     ssize_t got = store->sys->pread(store->slots_fd, out, sizeof *out, 0);
 
     if (got < 0)
-        return hf__fail(err, HF_UNREACHABLE, "store file:%s: cannot read %s: %s", store->shown,
-                        name, strerror(errno));
+        return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown, ": cannot read %s: %s", name,
+                             strerror(errno));
     if (got != sizeof *out || !hf__sum_ok(out) || memcmp(out->magic, magic, sizeof magic) != 0)
-        return hf__dir_damaged(store, "the slot file is damaged", false, err);
+        return hf__error_damaged(store, "the slot file is damaged", false, err);
     return HF_OK;
 }
 
 /* Whoever raises the promise writes the header, and a read may meet it halfway. So what looks
- * damaged is read again with the lock of the writers held; who only looks cannot have that, and
+ * damaged is read again with the lock of the writers held; who only reads cannot have that, and
  * tries a few times. */
 static enum hf_status read_header(struct file_store *store, const char *name, int64_t deadline_ns,
                                   struct file_header *out, struct hf_error *err)
@@ -74,21 +80,20 @@ static enum hf_status check_header(struct file_store *store, const char *name, i
     if (status != HF_OK)
         return status;
     if (fstat(store->slots_fd, &st) != 0 || st.st_size < (off_t)PAGE_SIZE * (1 + (off_t)ROOTS))
-        return hf__dir_damaged(store, "the slot file is damaged", false, err);
+        return hf__error_damaged(store, "the slot file is damaged", false, err);
     if (header.version != FORMAT_VERSION || header.page_size != PAGE_SIZE)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "store file:%s was made by another version of holdfast (format %u, ours is "
-                        "%d): end its users first",
-                        store->shown, header.version, FORMAT_VERSION);
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
+                             " was made by another version of holdfast (format %u, ours is "
+                             "%d): end its users first",
+                             header.version, FORMAT_VERSION);
     if (strcmp(header.boot_id, store->boot_id) != 0)
-        return hf__dir_damaged(store, "the slot file is damaged", false, err);
+        return hf__error_damaged(store, "the slot file is damaged", false, err);
     if (header.time_namespace != store->sys->time_namespace())
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "store file:%s is used from another time namespace, whose clock differs: "
-                        "deadlines would not agree",
-                        store->shown);
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
+                             " is used from another time namespace, whose clock differs: "
+                             "deadlines would not agree");
     if (header.promise > HF__TOKEN_MAX || header.base > HF__TOKEN_MAX + 1)
-        return hf__dir_damaged(store, "the slot file is damaged", false, err);
+        return hf__error_damaged(store, "the slot file is damaged", false, err);
     store->token_base = header.base;
     atomic_store(&store->promise, header.promise);
     return HF_OK;
@@ -123,10 +128,9 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
     enum hf_status status;
 
     if (!store->sys->boot_id(store->boot_id))
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "store file:%s: the system does not tell its boot id: is /proc mounted?",
-                        store->shown);
-    (void)snprintf(name, sizeof name, "slots-%s", store->boot_id);
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
+                             ": the system does not tell its boot id: is /proc mounted?");
+    (void)snprintf(name, sizeof name, SLOTS_PREFIX "%s", store->boot_id);
     for (int tries = 0;; tries++) {
         store->slots_fd =
             store->sys->openat(store->dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0);
@@ -135,8 +139,8 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
         if (errno == ENOENT && store->readonly)
             return hf__floor_read(store, &floor, err); /* damage is worth telling */
         if (errno != ENOENT)
-            return hf__fail(err, hf__dir_status(errno), "store file:%s: cannot open %s: %s",
-                            store->shown, name, strerror(errno));
+            return hf__fail_lock(err, hf__error_status(errno), NULL, store->shown,
+                                 ": cannot open %s: %s", name, strerror(errno));
         if (tries == CREATE_TRIES)
             return other_boot(store, err);
         status = create(store, name, deadline_ns, err);
@@ -144,21 +148,19 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
             return status;
     }
     if (fstat(store->slots_fd, &st) != 0 || !S_ISREG(st.st_mode) || !hf__dir_trusts(store, &st))
-        return hf__fail(err, HF_DENIED,
-                        "store file:%s: %s is not ours alone to write: check owner and mode",
-                        store->shown, name);
+        return hf__fail_lock(err, HF_DENIED, NULL, store->shown,
+                             ": %s is not ours alone to write: check owner and mode", name);
     status = check_header(store, name, deadline_ns, err);
     if (status == HF_OK)
         status = check_floor(store, deadline_ns, err);
-    return status == HF_OK ? hf__place_note(store, name, err) : status;
+    return status == HF_OK ? hf__location_note(store, name, err) : status;
 }
 
 static enum hf_status other_boot(const struct file_store *store, struct hf_error *err)
 {
-    return hf__fail(err, HF_UNSUPPORTED,
-                    "store file:%s is in use by a process with another boot id: a container with a "
-                    "boot id of its own cannot share it",
-                    store->shown);
+    return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
+                         " is in use by a process with another boot id: a container with a "
+                         "boot id of its own cannot share it");
 }
 
 /* Files of another boot are worth nothing, but somebody who disagrees about which boot this is may
@@ -173,7 +175,7 @@ static enum hf_status discard_others(struct file_store *store, const char *name,
     if (status != HF_OK || !others)
         return status;
     if (floor == 0)
-        return hf__dir_damaged(store, "the token floor is missing", true, err);
+        return hf__error_damaged(store, "the token floor is missing", true, err);
     if (flock(store->dir_fd, LOCK_EX | LOCK_NB) != 0)
         return HF_BUSY;
     return hf__dir_discard(store, err);
@@ -214,9 +216,8 @@ static enum hf_status write_new(struct file_store *store, const char *name, uint
 
         (void)unlinkat(store->dir_fd, NEW_NAME, 0); /* what little room there is */
         errno = error;
-        status =
-            hf__fail(err, hf__dir_status(errno), "store file:%s: cannot create the slot file: %s",
-                     store->shown, strerror(errno));
+        status = hf__fail_lock(err, hf__error_status(errno), NULL, store->shown,
+                               ": cannot create the slot file: %s", strerror(errno));
     }
     if (fd >= 0)
         (void)close(fd);

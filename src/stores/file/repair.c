@@ -1,8 +1,13 @@
 /* repair.c - a way out for a damaged store: forget its leases, keep its tokens growing. */
-#include "stores/file/internal.h"
+#include "base/base.h"
 #include "core/token.h"
+#include "stores/file/dir.h"
+#include "stores/file/errors.h"
+#include "stores/file/floor.h"
+#include "stores/file/open.h"
+#include "stores/file/page.h"
+#include "stores/file/url.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -77,8 +82,8 @@ static enum hf_status cannot_read(const struct file_store *store, int error,
 {
     if (error == ENOMEM)
         return hf__nomem(report);
-    return hf__fail(report, hf__dir_status(error), "store file:%s: cannot read its slot files: %s",
-                    store->shown, strerror(error));
+    return hf__fail_lock(report, hf__error_status(error), NULL, store->shown,
+                         ": cannot read its slot files: %s", strerror(error));
 }
 
 /* The same for all slot files that are there: one of an earlier boot is as good a witness. A
@@ -86,23 +91,18 @@ static enum hf_status cannot_read(const struct file_store *store, int error,
 static enum hf_status highest_token(struct file_store *store, uint64_t *highest,
                                     struct hf_error *report)
 {
-    int dir_fd = openat(store->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = dir_fd >= 0 ? fdopendir(dir_fd) : NULL;
+    DIR *dir = hf__dir_folder(store, ".");
     struct dirent *entry;
     enum hf_status status = HF_OK;
 
     *highest = 0;
-    if (dir == NULL) {
-        status = cannot_read(store, errno, report);
-        if (dir_fd >= 0)
-            (void)close(dir_fd);
-        return status;
-    }
+    if (dir == NULL)
+        return cannot_read(store, errno, report);
     while (status == HF_OK && (entry = readdir(dir)) != NULL) {
         uint64_t token;
         int fd;
 
-        if (strncmp(entry->d_name, "slots-", 6) != 0)
+        if (strncmp(entry->d_name, SLOTS_PREFIX, strlen(SLOTS_PREFIX)) != 0)
             continue;
         fd = openat(store->dir_fd, entry->d_name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0) {
@@ -140,9 +140,9 @@ static enum hf_status rebuild(struct file_store *store, uint64_t above, struct h
         status = hf__dir_discard(store, report);
     if (status != HF_OK)
         return status;
-    (void)hf__fail(report, HF_OK,
-                   "store file:%s was rebuilt: its leases ended, tokens go on above %llu",
-                   store->shown, (unsigned long long)highest);
+    (void)hf__fail_lock(report, HF_OK, NULL, store->shown,
+                        " was rebuilt: its leases ended, tokens go on above %llu",
+                        (unsigned long long)highest);
     return HF_OK;
 }
 
@@ -152,15 +152,15 @@ static enum hf_status raise_base(struct file_store *store, uint64_t above, struc
     struct file_header header;
 
     if (above < store->token_base)
-        return hf__fail(report, HF_OK, "store file:%s is sound: nothing was changed", store->shown);
+        return hf__fail_lock(report, HF_OK, NULL, store->shown, " is sound: nothing was changed");
     if (pread(store->slots_fd, &header, sizeof header, 0) != sizeof header)
         return HF_CORRUPT;
     header.base = above + 1;
     hf__sum_set(&header);
     if (pwrite(store->slots_fd, &header, sizeof header, 0) != sizeof header)
         return HF_CORRUPT;
-    return hf__fail(report, HF_OK, "store file:%s is sound: its tokens go on above %llu",
-                    store->shown, (unsigned long long)above);
+    return hf__fail_lock(report, HF_OK, NULL, store->shown,
+                         " is sound: its tokens go on above %llu", (unsigned long long)above);
 }
 
 static enum hf_status repair(struct file_store *store, uint64_t above, struct hf_error *report)
@@ -173,7 +173,7 @@ static enum hf_status repair(struct file_store *store, uint64_t above, struct hf
     status = hf__dir_open(store, report);
     store->readonly = false;
     if (status == HF_OK && store->dir_fd < 0)
-        return hf__fail(report, HF_INVALID, "there is no store file:%s, and nothing to repair",
+        return hf__fail(report, HF_INVALID, "there is no store %s, and nothing to repair",
                         store->shown);
     if (status == HF_OK)
         status = hf__dir_lock(store, LOCK_EX, deadline_ns, report);
@@ -205,7 +205,7 @@ enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint
         hf__file_free(store);
         return hf__fail(report, HF_INVALID, "a token is at most 2^63-1");
     }
-    status = hf__dir_parse(url, &store->path, &store->shared, report);
+    status = hf__url_dir(url, &store->path, &store->shared, report);
     if (status == HF_OK)
         status = repair(store, above, report);
     hf__file_free(store);

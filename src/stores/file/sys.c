@@ -1,5 +1,5 @@
 /* sys.c - the real system under the embedded store. */
-#include "stores/file/internal.h"
+#include "stores/file/sys.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,33 +61,4 @@ bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, siz
         len -= (size_t)done;
     }
     return true;
-}
-
-#define SUM_SEED 0x686f6c6466617374u
-
-static uint64_t sum_of(const void *block)
-{
-    uint64_t sum = hf__hash64((const char *)block + 8, SLOT_SIZE - 8, SUM_SEED);
-
-    return sum != 0 ? sum : 1; /* 0 is for blocks that were never written */
-}
-
-void hf__sum_set(void *block)
-{
-    uint64_t sum = sum_of(block);
-
-    memcpy(block, &sum, sizeof sum);
-}
-
-bool hf__sum_ok(const void *block)
-{
-    uint64_t words[2];
-
-    memcpy(words, block, sizeof words);
-    if (words[0] == 0) {
-        static const char zeros[SLOT_SIZE];
-
-        return words[1] == 0 && memcmp(block, zeros, SLOT_SIZE) == 0;
-    }
-    return words[0] == sum_of(block);
 }

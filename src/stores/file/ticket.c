@@ -1,7 +1,8 @@
-/* ticket.c - the tickets of a waiting line: whose FIFO has a reader, and who is next.
+/* ticket.c - the tickets of a queue: whose FIFO has a reader, and who is next.
  *
  * queue.c tells how a waiter uses them. */
-#include "stores/file/internal.h"
+#include "stores/file/ticket.h"
+#include "stores/file/fifo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,43 +67,6 @@ uint64_t hf__ticket_count(struct file_store *store, const struct slot *slot)
             count++;
     }
     return count;
-}
-
-void hf__ticket_sweep(struct file_store *store, const char *name)
-{
-    struct bucket bucket;
-    uint64_t hash;
-    uint64_t ticket;
-    int fd;
-
-    if (sscanf(name, "queue/%16" SCNx64 ".%" SCNu64, &hash, &ticket) != 2 ||
-        hf__bucket_lock(store, hash, 0, &bucket, NULL) != HF_OK)
-        return;
-    fd = hf__ticket_open(store, hash, ticket, true);
-    if (fd >= 0)
-        (void)close(fd);
-    hf__bucket_unlock(store, &bucket);
-}
-
-enum hf_status hf__ticket_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
-                               int64_t now_ns, struct hf_error *err)
-{
-    enum hf_status status;
-    int fd = -1;
-
-    slot->claim_ns = 0;
-    if (slot->head != slot->tail) {
-        slot->head = hf__ticket_first_live(store, slot, &fd);
-        if (slot->head != slot->tail)
-            slot->claim_ns = hf__time_add(now_ns, CLAIM_NS);
-    }
-    status = hf__bucket_write(store, bucket, slot, err);
-    if (fd >= 0) {
-        if (status == HF_OK)
-            hf__turn_wake(fd);
-        (void)close(fd);
-    }
-    return status;
 }
 
 bool hf__ticket_trim(struct file_store *store, struct slot *slot)

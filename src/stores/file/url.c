@@ -1,20 +1,22 @@
 /* url.c - from a URL to the directory of an embedded store. */
-#include "stores/file/internal.h"
+#include "stores/file/url.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static bool param(const char *key, const char *value, void *data)
+static bool set_shared(void *into, const char *value)
 {
-    bool *shared = data;
+    bool *shared = into;
 
-    if (strcmp(key, "shared") != 0 || strcmp(value, "group") != 0)
-        return false;
-    *shared = true;
-    return true;
+    *shared = strcmp(value, "group") == 0;
+    return *shared;
 }
+
+static const struct hf__url_option options[] = {HF__OPTION_OWN("shared", set_shared),
+                                                {.name = NULL}};
 
 /* The absolute path that a variable holds, up to a character of `ends`, and what is below it. NULL
  * if it holds none, or without memory, which *nomem tells. */
@@ -54,10 +56,10 @@ static char *default_dir(void)
     return path != NULL || nomem ? path : strdup("");
 }
 
-enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
-                             struct hf_error *err)
+enum hf_status hf__url_dir(const char *url, char **path_out, bool *shared_out, struct hf_error *err)
 {
     const char *rest = hf__url_rest(url, "file");
+    char why[120];
     size_t len;
     char *path;
 
@@ -65,9 +67,8 @@ enum hf_status hf__dir_parse(const char *url, char **path_out, bool *shared_out,
         return hf__fail(err, HF_INVALID, "not a file: URL");
     len = strcspn(rest, "?");
     *shared_out = false;
-    if (rest[len] == '?' && !hf__url_params(rest + len + 1, param, shared_out))
-        return hf__fail(err, HF_INVALID,
-                        "the only parameter of file: is shared=group: write file:DIR?shared=group");
+    if (rest[len] == '?' && !hf__url_options(rest + len + 1, options, shared_out, why, sizeof why))
+        return hf__fail(err, HF_INVALID, "%s: write file:DIR or file:DIR?shared=group", why);
     if (strncmp(rest, "//", 2) == 0 && rest[2] == '/') {
         rest += 2; /* file:///dir is file:/dir */
         len -= 2;

@@ -1,7 +1,7 @@
 /* acquire.c - taking a lock, and waiting for it. */
 #include "base/base.h"
+#include "core/wait.h"
 #include "stores/postgres/postgres.h"
-#include "stores/postgres/wire.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,25 +17,24 @@ static const struct pg_statement leave_statement = {
     "$4::integer), pg_catalog.pg_backend_pid() AS pid",
     NULL, 0};
 
-#define UNREACHABLE_MS 200  /* between two tries to reach a server, with a place in line */
-#define PLACE_MS       3000 /* how long a place in line outlives the last look; see acquire  */
-#define LEAVE_MS       1000 /* what leaving the queue may cost                        */
-#define TRIES_MAX      8    /* of asking a server that turns out to be a new incarnation */
+#define QUEUED_MS 3000 /* how long the queue keeps us after a request; see holdfast.acquire */
+#define LEAVE_MS  1000 /* what leaving the queue may cost                        */
+#define TRIES_MAX 8    /* of asking a server that turns out to be a new incarnation */
 
 struct attempt {
     struct pg_store *store;
     const struct hf_claim *claim;
     unsigned char owner[HF_OWNER_LEN / 2];
-    int64_t budget_ns;      /* what a single request may take                       */
-    struct pg_conn *ear;    /* where we are woken; NULL: we look every second       */
-    bool deaf;              /* there was no ear to be had                           */
-    bool known;             /* the server may know of us, and has to be told to forget */
-    int64_t place_until_ns; /* so long the place in line is ours without another look; 0: none */
-    int64_t look_ms;        /* when to look again                                   */
+    int64_t budget_ns;           /* what a single request may take                         */
+    struct hf__wait_place place; /* how the wait goes on                                   */
+    struct pg_conn *listener;    /* where we are woken; NULL: we ask every second          */
+    bool polls;                  /* there was no listener to be had                        */
+    bool known;                  /* the server may know of us, and has to be told to forget */
+    int64_t retry_ms;            /* busy: when to ask again                                */
 };
 
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err);
-static enum hf_status pause_after(struct attempt *a, enum hf_status status, struct hf_error *err);
+static enum hf_status wait_after(struct attempt *a, enum hf_status status, struct hf_error *err);
 static void leave(struct attempt *a);
 
 static bool waits(const struct attempt *a)
@@ -58,25 +57,21 @@ enum hf_status pg_acquire(struct hf_store_base *base, const struct hf_claim *cla
     if (!hf__hex_decode(a.owner, sizeof a.owner, claim->owner))
         return pg_nonsense(store, claim->name, err);
     a.budget_ns = claim->deadline_ns - store->base.host->now_ns();
+    hf__wait_place_init(&a.place, claim->wait_until_ns);
     do {
         status = try_once(&a, grant, err);
-        if (status == HF_OK || !waits(&a))
-            break;
-        status = pause_after(&a, status, err);
-    } while (status == HF_OK);
+    } while (status != HF_OK && (status = wait_after(&a, status, err)) == HF_OK);
     if (status == HF_OK)
         atomic_fetch_add(&store->holds, 1);
     else if (a.known)
         leave(&a);
-    pg_ear_give(store, a.ear);
+    pg_listener_give(store, a.listener);
     return status == HF_OK ? hf__ok(err) : status;
 }
 
-static struct pg_patience request_patience(const struct attempt *a)
+static struct hf__patience request_patience(const struct attempt *a)
 {
-    return (struct pg_patience){.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
-                                                            a->budget_ns > 0 ? a->budget_ns : 0),
-                                .cancel_fd = waits(a) ? a->claim->cancel_fd : -1};
+    return hf__patience_for(a->budget_ns, waits(a) ? a->claim->cancel_fd : -1);
 }
 
 static void build_leave(const struct attempt *a, const char *id, struct pg_params *params)
@@ -87,7 +82,7 @@ static void build_leave(const struct attempt *a, const char *id, struct pg_param
     pg_params_number(params, LEAVE_MS);
 }
 
-static void build(const struct attempt *a, const char *id, const struct pg_patience *patience,
+static void build(const struct attempt *a, const char *id, const struct hf__patience *patience,
                   struct pg_params *params)
 {
     const struct hf_claim *claim = a->claim;
@@ -99,7 +94,7 @@ static void build(const struct attempt *a, const char *id, const struct pg_patie
     pg_params_bytes(params, label, strlen(label));
     pg_params_text(params, claim->detached ? "t" : "f");
     pg_params_text(params, id);
-    pg_params_text(params, !waits(a) ? NULL : a->ear != NULL ? a->ear->channel : "");
+    pg_params_text(params, !waits(a) ? NULL : a->listener != NULL ? a->listener->channel : "");
     pg_params_number(params, pg_left_ms(a->store, patience->deadline_ns));
 }
 
@@ -110,15 +105,14 @@ static enum hf_status busy(struct attempt *a, const struct pg_acquired *said, st
     const char *shown = a->store->url.shown;
     char left[32];
 
-    a->look_ms = said->look_ms;
+    a->retry_ms = said->retry_ms;
     if (!said->held)
-        return hf__fail(err, HF_BUSY,
-                        "lock \"%.60s\" in store %.80s is just being handed to the next in line",
-                        name, shown);
+        return hf__fail_lock(err, HF_BUSY, name, shown,
+                             " is just being handed to the next in the queue");
     (void)hf__format_duration(left, sizeof left, said->left_ms);
-    return hf__fail(err, HF_BUSY,
-                    "lock \"%.60s\" in store %.60s is held by %.60s (token %llu), for %s yet", name,
-                    shown, said->label, (unsigned long long)said->token, left);
+    return hf__fail_lock(err, HF_BUSY, name, shown,
+                         " is held by %.60s (token %llu), for another %s", said->label,
+                         (unsigned long long)said->token, left);
 }
 
 /* What the server answered. HF_OK with no token: the incarnation was another one, ask anew. */
@@ -138,10 +132,10 @@ static enum hf_status judge(struct attempt *a, const struct pg_answer *answer, c
         break;
     case PG_BUSY:
         a->known = waits(a);
-        a->place_until_ns = answer->sent_at_ns + PLACE_MS * HF__NS_PER_MS;
+        a->place.ours_until_ns = answer->sent_at_ns + QUEUED_MS * HF__NS_PER_MS;
         return busy(a, &said, err);
     case PG_NEW:
-        pg_guard_forget(a->store, id);
+        pg_incarnation_forget(a->store, id);
         break;
     }
     return HF_OK;
@@ -150,8 +144,8 @@ static enum hf_status judge(struct attempt *a, const struct pg_answer *answer, c
 /* Asks until an incarnation that we know answers: at the second time, as a rule. */
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
-    struct pg_patience patience = request_patience(a);
-    bool on_ear = a->ear != NULL && a->store->url.listen != PG_LISTEN_URL;
+    struct hf__patience patience = request_patience(a);
+    bool on_listener = a->listener != NULL && a->store->url.listen != PG_LISTEN_URL;
 
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         struct pg_params params = {0};
@@ -161,12 +155,12 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
                                .params = &params,
                                .patience = patience,
                                .use = PG_USE_ACQUIRE,
-                               .conn = on_ear ? a->ear : NULL,
+                               .conn = on_listener ? a->listener : NULL,
                                .undo_statement = &leave_statement,
                                .undo = &undo};
         struct pg_answer answer;
         char id[PG_ID_SIZE];
-        enum hf_status status = pg_guard_pass(a->store, &patience, id, err);
+        enum hf_status status = pg_incarnation_meet(a->store, &patience, id, err);
 
         if (status != HF_OK)
             return status;
@@ -184,107 +178,101 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
         if (status != HF_OK || grant->token != 0)
             return status;
     }
-    return hf__fail(err, HF_UNREACHABLE, "store %.150s: the server changes faster than we can ask",
-                    a->store->url.shown);
+    return hf__fail_lock(err, HF_UNREACHABLE, NULL, a->store->url.shown,
+                         ": the server changes faster than we can ask");
 }
 
 static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)
 {
-    return hf__fail(err, HF_CANCELLED, "lock \"%.60s\" in store %.80s: cancelled while waiting",
-                    a->claim->name, a->store->url.shown);
+    return hf__fail_lock(err, HF_CANCELLED, a->claim->name, a->store->url.shown,
+                         ": cancelled while waiting");
 }
 
-/* Sleeps for ms or to the end of the wait; a notification ends it too. */
-static enum hf_status sleep_ms(struct attempt *a, int64_t ms, bool listening, struct hf_error *err)
+static void drop_listener(struct attempt *a)
 {
-    int64_t until_ns = hf__time_add(a->store->base.host->now_ns(), ms * HF__NS_PER_MS);
-    struct pg_patience pause = {.cancel_fd = a->claim->cancel_fd};
-
-    pause.deadline_ns = until_ns < a->claim->wait_until_ns ? until_ns : a->claim->wait_until_ns;
-    if (listening && a->ear != NULL) {
-        switch ((int)pg_conn_listen(a->ear, &pause)) {
-        case HF_CANCELLED:
-            return cancelled(a, err);
-        case HF_OK:
-            a->store->base.host->log("postgres: woken for lock \"%s\"", a->claim->name);
-            return HF_OK;
-        case HF_UNREACHABLE:
-            pg_ear_give(a->store, a->ear);
-            a->ear = NULL;
-            return HF_OK;
-        default:
-            return HF_OK;
-        }
-    }
-    return pg_wait(-1, 0, &pause) == PG_WAIT_CANCELLED ? cancelled(a, err) : HF_OK;
+    pg_listener_give(a->store, a->listener);
+    a->listener = NULL;
 }
 
-/* Queued. The first time, an ear is sought and the lock looked at once more: what was handed over
- * before we listened, nobody tells us. */
-static enum hf_status sleep_in_queue(struct attempt *a, struct hf_error *err)
+static enum hf_status pause_until(struct attempt *a, int64_t until_ns, struct hf_error *err)
 {
-    if (a->ear == NULL && !a->deaf) {
-        struct pg_patience patience = request_patience(a);
+    const struct hf__patience pause = {.deadline_ns = until_ns, .cancel_fd = a->claim->cancel_fd};
 
-        a->ear = pg_ear_take(a->store, &patience);
-        a->deaf = a->ear == NULL;
-        if (a->ear != NULL)
+    return hf__patience_poll(&pause, NULL, 0) == HF__WAITED_CANCELLED ? cancelled(a, err) : HF_OK;
+}
+
+/* Queued. The first time, a listener is sought and the lock asked for once more: what was handed
+ * over before we listened, nobody tells us. */
+static enum hf_status sleep_until(struct attempt *a, int64_t until_ns, struct hf_error *err)
+{
+    const struct hf__patience pause = {.deadline_ns = until_ns, .cancel_fd = a->claim->cancel_fd};
+
+    if (a->listener == NULL && !a->polls) {
+        struct hf__patience patience = request_patience(a);
+
+        a->listener = pg_listener_take(a->store, &patience);
+        a->polls = a->listener == NULL;
+        if (a->listener != NULL)
             return HF_OK;
     }
-    return sleep_ms(a, a->look_ms, true, err);
+    if (a->listener == NULL)
+        return pause_until(a, until_ns, err);
+    switch (pg_conn_listen(a->listener, &pause)) {
+    case PG_HEARD_CANCEL:
+        return cancelled(a, err);
+    case PG_HEARD:
+        a->store->base.host->log("postgres: woken for lock \"%s\"", a->claim->name);
+        break;
+    case PG_HEARD_BREAK:
+        drop_listener(a);
+        break;
+    case PG_HEARD_NOTHING:
+        break;
+    }
+    return HF_OK;
 }
 
-/* After a try that did not get the lock: HF_OK to try again, else what to return. A server that
- * cannot be reached is tried again here only as long as our place in line is worth it; after that,
- * and in a quarantine, whoever waits begins anew. */
-static enum hf_status pause_after(struct attempt *a, enum hf_status status, struct hf_error *err)
+/* After a try that did not get the lock: HF_OK to try again, else what to return. */
+static enum hf_status wait_after(struct attempt *a, enum hf_status status, struct hf_error *err)
 {
     int64_t now_ns = a->store->base.host->now_ns();
+    const struct hf__wait_answer answer = {.status = status,
+                                           .retry_after_ms = err->retry_after_ms,
+                                           .look_ns =
+                                               hf__time_add(now_ns, a->retry_ms * HF__NS_PER_MS)};
+    struct hf__wait_step step;
     struct hf_error own;
-    enum hf_status next;
+    uint32_t dice;
 
-    if (now_ns >= a->claim->wait_until_ns)
+    a->store->base.host->random(&dice, sizeof dice);
+    step = hf__wait_queued(&a->place, &answer, now_ns, dice);
+    if (a->listener != NULL && a->listener->broken)
+        drop_listener(a);
+    if (step.next == HF__WAIT_RETURN)
         return status;
-    if (a->ear != NULL && a->ear->broken) {
-        pg_ear_give(a->store, a->ear);
-        a->ear = NULL;
-    }
-    switch ((int)status) {
-    case HF_BUSY:
-        next = sleep_in_queue(a, &own);
-        break;
-    case HF_UNREACHABLE:
-        if (now_ns >= a->place_until_ns)
-            return status;
-        next = sleep_ms(a, UNREACHABLE_MS, false, &own);
-        break;
-    default:
-        return status;
-    }
-    if (next != HF_OK)
+    status = step.next == HF__WAIT_SLEEP ? sleep_until(a, step.until_ns, &own)
+                                         : pause_until(a, step.until_ns, &own);
+    if (status != HF_OK)
         *err = own;
-    return next;
+    return status;
 }
 
 static void leave(struct attempt *a)
 {
     struct pg_params params = {0};
     struct pg_params quiet = {0};
-    struct pg_patience patience = request_patience(a);
-    struct pg_call call = {.lock = a->claim->name,
-                           .statement = &leave_statement,
-                           .params = &params,
-                           .quiet = &quiet,
-                           .patience = patience,
-                           .use = PG_USE_URGENT};
-    int64_t limit_ns = a->store->base.host->now_ns() + LEAVE_MS * HF__NS_PER_MS;
+    int64_t limit_ns = LEAVE_MS * HF__NS_PER_MS;
+    struct pg_call call = {
+        .lock = a->claim->name,
+        .statement = &leave_statement,
+        .params = &params,
+        .quiet = &quiet,
+        .patience = hf__patience_for(a->budget_ns < limit_ns ? a->budget_ns : limit_ns, -1),
+        .use = PG_USE_URGENT};
     struct pg_answer answer;
     char id[PG_ID_SIZE];
 
-    if (limit_ns < call.patience.deadline_ns)
-        call.patience.deadline_ns = limit_ns;
-    call.patience.cancel_fd = -1;
-    pg_guard_known(a->store, id);
+    pg_incarnation_known(a->store, id);
     build_leave(a, id, &params);
     build_leave(a, "", &quiet);
     if (pg_call(a->store, &call, &answer, NULL) == HF_OK)

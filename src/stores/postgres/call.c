@@ -1,7 +1,6 @@
 /* call.c - one request and its answer. */
 #include "base/base.h"
 #include "stores/postgres/postgres.h"
-#include "stores/postgres/wire.h"
 
 #include <string.h>
 
@@ -16,44 +15,15 @@ int64_t pg_left_ms(const struct pg_store *store, int64_t deadline_ns)
     return left_ms < 1 ? 1 : left_ms > HF_TTL_MAX_MS ? HF_TTL_MAX_MS : left_ms;
 }
 
-enum hf_status pg_nonsense(const struct pg_store *store, const char *lock, struct hf_error *err)
-{
-    if (lock == NULL)
-        return hf__fail(err, HF_CORRUPT,
-                        "store %.120s: an answer that makes no sense; is the schema holdfast ours?",
-                        store->url.shown);
-    return hf__fail(err, HF_CORRUPT,
-                    "lock \"%.60s\" in store %.80s: an answer that makes no sense; is the schema "
-                    "holdfast ours?",
-                    lock, store->url.shown);
-}
-
-static enum hf_status no_answer(const struct pg_store *store, const struct pg_call *call,
-                                enum hf_status status, const char *why, struct hf_error *err)
-{
-    if (call->only_looks && status == HF_UNKNOWN)
-        status = HF_UNREACHABLE;
-    if (call->lock == NULL)
-        return hf__fail(err, status, "store %.120s: no answer: %s", store->url.shown, why);
-    if (call->only_looks)
-        return hf__fail(err, status, "lock \"%.60s\" in store %.80s: no answer: %s", call->lock,
-                        store->url.shown, why);
-    return hf__fail(err, status,
-                    "lock \"%.60s\" in store %.80s: no answer: %s; it may have taken effect",
-                    call->lock, store->url.shown, why);
-}
-
 /* A short pause, so that those who collided do not collide again. False: there is no time. */
 static bool pause_before_retry(const struct pg_store *store, const struct pg_call *call)
 {
-    struct pg_patience pause = {.cancel_fd = call->patience.cancel_fd};
     uint8_t dice;
 
     store->base.host->random(&dice, sizeof dice);
-    pause.deadline_ns =
-        store->base.host->now_ns() + dice % PAUSE_MAX_MS * HF__NS_PER_MS + HF__NS_PER_MS / 4;
-    return pause.deadline_ns < call->patience.deadline_ns &&
-           pg_wait(-1, 0, &pause) != PG_WAIT_CANCELLED;
+    return hf__patience_pause(&call->patience, store->base.host->now_ns() +
+                                                   dice % PAUSE_MAX_MS * HF__NS_PER_MS +
+                                                   HF__NS_PER_MS / 4) == HF__WAITED_READY;
 }
 
 /* What a standby answers is no answer. */
@@ -67,11 +37,11 @@ static enum hf_status accept(const struct pg_store *store, const struct pg_call 
         return HF_OK;
     PQclear(out->rows);
     out->rows = NULL;
-    return pg_verdict_fail("25006", "", call->lock, store->url.shown, err);
+    return pg_error_fail(PG_STATE_READ_ONLY, "", call->lock, store->url.shown, err);
 }
 
-static enum hf_status attempt(struct pg_store *store, const struct pg_call *call,
-                              struct pg_answer *out, bool *again, struct hf_error *err)
+static enum hf_status send_once(struct pg_store *store, const struct pg_call *call,
+                                struct pg_answer *out, bool *again, struct hf_error *err)
 {
     struct pg_outcome outcome;
     bool own = call->conn != NULL && !call->conn->broken;
@@ -89,17 +59,17 @@ static enum hf_status attempt(struct pg_store *store, const struct pg_call *call
         status = accept(store, call, &outcome, out, err);
         break;
     case PG_REFUSED:
-        *again = pg_verdict_again(outcome.state);
+        *again = pg_error_again(outcome.state);
         memcpy(out->state, outcome.state, sizeof out->state);
-        status = pg_verdict_fail(outcome.state, outcome.why, call->lock, store->url.shown, err);
+        status = pg_error_fail(outcome.state, outcome.why, call->lock, store->url.shown, err);
         break;
     case PG_UNSENT:
-        status = hf__fail(err, HF_UNREACHABLE, "store %.120s: %s", store->url.shown, outcome.why);
+        status = hf__fail_lock(err, HF_UNREACHABLE, NULL, store->url.shown, ": %s", outcome.why);
         break;
     case PG_LOST:
     case PG_CANCELLED:
-        status = no_answer(store, call, outcome.fate == PG_LOST ? HF_UNKNOWN : HF_CANCELLED,
-                           outcome.why, err);
+        status = pg_no_answer(store, call, outcome.fate == PG_LOST ? HF_UNKNOWN : HF_CANCELLED,
+                              outcome.why, err);
         if (call->undo_statement != NULL) {
             out->undone = pg_conn_follow(conn, call->undo_statement, call->undo);
             if (out->undone)
@@ -127,8 +97,8 @@ enum hf_status pg_call(struct pg_store *store, const struct pg_call *given, stru
     for (int tries = 0;; tries++) {
         *out = (struct pg_answer){0};
         again = false;
-        status = attempt(store, call, out, &again, err);
-        if (pg_verdict_no_wake(out->state) && given->quiet != NULL && call == given) {
+        status = send_once(store, call, out, &again, err);
+        if (pg_error_no_wake(out->state) && given->quiet != NULL && call == given) {
             call = &quiet;
             continue;
         }

@@ -1,7 +1,7 @@
 /* conn.c - connecting, and waiting on a connection. */
+#include "stores/postgres/conn.h"
 #include "base/base.h"
 #include "stores/postgres/hosts.h"
-#include "stores/postgres/wire.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,19 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-enum pg_wait pg_wait(int fd, short events, const struct pg_patience *patience)
-{
-    struct pollfd fds[2] = {{.fd = fd, .events = events},
-                            {.fd = patience->cancel_fd, .events = POLLIN}};
-    int ready = hf__poll_until(fds, 2, patience->deadline_ns);
-
-    if (fds[0].revents != 0)
-        return PG_WAIT_READY;
-    if (ready > 0 && fds[1].revents != 0)
-        return PG_WAIT_CANCELLED;
-    return PG_WAIT_TIMEOUT;
-}
 
 /* A WARNING that comes with a commit says that the wait for the standbys was given up, in whatever
  * language; or that notifications pile up, which only the place in the server's source tells. None
@@ -48,7 +35,7 @@ static void explain(const struct pg_conn *conn, struct pg_outcome *outcome)
         memcpy(outcome->state, "28P01", PG_STATE_SIZE);
 }
 
-static enum pg_fate connect_until(struct pg_conn *conn, const struct pg_patience *patience,
+static enum pg_fate connect_until(struct pg_conn *conn, const struct hf__patience *patience,
                                   struct pg_outcome *outcome)
 {
     PostgresPollingStatusType want = PGRES_POLLING_WRITING;
@@ -56,15 +43,15 @@ static enum pg_fate connect_until(struct pg_conn *conn, const struct pg_patience
     if (PQstatus(conn->link) == CONNECTION_BAD)
         goto bad;
     while (want != PGRES_POLLING_OK) {
-        switch (pg_wait(PQsocket(conn->link), want == PGRES_POLLING_READING ? POLLIN : POLLOUT,
-                        patience)) {
-        case PG_WAIT_CANCELLED:
+        switch (hf__patience_wait(patience, PQsocket(conn->link),
+                                  want == PGRES_POLLING_READING ? POLLIN : POLLOUT)) {
+        case HF__WAITED_CANCELLED:
             (void)snprintf(outcome->why, sizeof outcome->why, "cancelled while connecting");
             return PG_CANCELLED;
-        case PG_WAIT_TIMEOUT:
+        case HF__WAITED_TIMEOUT:
             (void)snprintf(outcome->why, sizeof outcome->why, "no answer to the connection");
             return PG_LOST;
-        case PG_WAIT_READY:
+        case HF__WAITED_READY:
             break;
         }
         want = PQconnectPoll(conn->link);
@@ -78,7 +65,7 @@ bad:
 }
 
 static enum pg_fate open_once(const char *uri, const struct pg_hosts *hosts,
-                              const struct pg_patience *patience, struct pg_conn **out,
+                              const struct hf__patience *patience, struct pg_conn **out,
                               struct pg_outcome *outcome)
 {
     /* The URI goes over what stands before it, and what comes later over the URI, unless it is
@@ -123,22 +110,21 @@ static enum pg_fate open_once(const char *uri, const struct pg_hosts *hosts,
 }
 
 /* How long the first of so many may take that are left. */
-static struct pg_patience share_of(const struct pg_patience *patience, const struct pg_hosts *hosts,
-                                   unsigned left)
+static struct hf__patience share_of(const struct hf__patience *patience,
+                                    const struct pg_hosts *hosts, unsigned left)
 {
-    struct pg_patience share = *patience;
     int64_t now_ns = hf__now_ns();
+    struct hf__patience share =
+        hf__patience_until(patience, now_ns + (patience->deadline_ns - now_ns) / (int64_t)left);
 
-    if (left > 1)
-        share.deadline_ns = now_ns + (patience->deadline_ns - now_ns) / left;
-    if (hosts->each_ms > 0 && now_ns + hosts->each_ms * HF__NS_PER_MS < share.deadline_ns)
-        share.deadline_ns = now_ns + hosts->each_ms * HF__NS_PER_MS;
+    if (hosts->each_ms > 0)
+        share = hf__patience_until(&share, now_ns + hosts->each_ms * HF__NS_PER_MS);
     return share;
 }
 
 /* libpq goes on to the next address when one refuses; when one does not answer, that is up to us.
  */
-enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct pg_patience *patience,
+enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct hf__patience *patience,
                           struct pg_conn **out, struct pg_outcome *outcome)
 {
     unsigned begin = atomic_load(first);
@@ -151,7 +137,7 @@ enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct pg_p
         return PG_REFUSED;
     }
     for (unsigned left = hosts.count;; left--) {
-        struct pg_patience share = share_of(patience, &hosts, left);
+        struct hf__patience share = share_of(patience, &hosts, left > 0 ? left : 1);
         enum pg_fate fate = open_once(uri, &hosts, &share, out, outcome);
 
         if (fate != PG_LOST || hosts.count == 0)
@@ -228,26 +214,26 @@ bool pg_conn_is_quiet(struct pg_conn *conn)
            PQtransactionStatus(conn->link) == PQTRANS_IDLE;
 }
 
-enum hf_status pg_conn_listen(struct pg_conn *conn, const struct pg_patience *patience)
+enum pg_heard pg_conn_listen(struct pg_conn *conn, const struct hf__patience *patience)
 {
     for (;;) {
         unsigned count = 0;
 
         drop_notifications(conn, &count);
         if (count > 0)
-            return HF_OK;
-        switch (pg_wait(PQsocket(conn->link), POLLIN, patience)) {
-        case PG_WAIT_CANCELLED:
-            return HF_CANCELLED;
-        case PG_WAIT_TIMEOUT:
-            return HF_BUSY;
-        case PG_WAIT_READY:
+            return PG_HEARD;
+        switch (hf__patience_wait(patience, PQsocket(conn->link), POLLIN)) {
+        case HF__WAITED_CANCELLED:
+            return PG_HEARD_CANCEL;
+        case HF__WAITED_TIMEOUT:
+            return PG_HEARD_NOTHING;
+        case HF__WAITED_READY:
             break;
         }
         if (PQconsumeInput(conn->link) != 1 || PQstatus(conn->link) != CONNECTION_OK ||
             conn->broken) {
             conn->broken = true;
-            return HF_UNREACHABLE;
+            return PG_HEARD_BREAK;
         }
     }
 }

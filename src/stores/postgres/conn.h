@@ -5,17 +5,12 @@
 #ifndef HF_STORES_POSTGRES_CONN_H
 #define HF_STORES_POSTGRES_CONN_H
 
+#include "base/patience.h"
 #include "stores/postgres/row.h"
 #include <holdfast/store.h>
 #include <stdatomic.h>
 
 enum { PG_PARAMS_MAX = 10, PG_CHANNEL_SIZE = 48 };
-
-/* How long a request may take. */
-struct pg_patience {
-    int64_t deadline_ns;
-    int cancel_fd; /* -1: none */
-};
 
 /* Whether the server that answers is the one that was announced, by its process id. Behind a pooler
  * it is not: then nothing may be left in a session, neither statements nor channels. */
@@ -76,7 +71,7 @@ struct pg_outcome {
  * moves on when that one does not answer in its share of the time. On failure *out is NULL, and
  * state and why of *outcome are set; fate PG_CANCELLED: it was cancelled, PG_UNSENT: out of memory,
  * PG_LOST: no answer, PG_REFUSED: anything else. */
-enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct pg_patience *patience,
+enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct hf__patience *patience,
                           struct pg_conn **out, struct pg_outcome *outcome);
 /* A password went over it that may have gone to anybody; see pg_password_at_risk. */
 bool pg_conn_at_risk(const struct pg_conn *conn);
@@ -87,19 +82,19 @@ void pg_conn_close(struct pg_conn *conn, bool forked);
  * arrives before the commit is no answer yet. */
 void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host,
                      const struct pg_statement *statement, const struct pg_params *params,
-                     const struct pg_patience *patience, struct pg_outcome *outcome);
+                     const struct hf__patience *patience, struct pg_outcome *outcome);
 /* After PG_LOST or PG_CANCELLED: sends one more statement behind the one whose answer never came,
  * where it cannot overtake, and waits for no answer. False: the connection is gone. */
 bool pg_conn_follow(struct pg_conn *conn, const struct pg_statement *statement,
                     const struct pg_params *params);
 /* Several statements without parameters, as one request; outside of pipeline mode. */
-void pg_conn_script(struct pg_conn *conn, const char *sql, const struct pg_patience *patience,
+void pg_conn_script(struct pg_conn *conn, const char *sql, const struct hf__patience *patience,
                     struct pg_outcome *outcome);
 
 /* Whether nothing has arrived on an idle connection but notifications; those are dropped. */
 bool pg_conn_is_quiet(struct pg_conn *conn);
-/* Waits for a notification. HF_OK: one came; HF_BUSY: the deadline did; HF_CANCELLED;
- * HF_UNREACHABLE: the connection is broken. */
-enum hf_status pg_conn_listen(struct pg_conn *conn, const struct pg_patience *patience);
+/* Waits for a notification. */
+enum pg_heard { PG_HEARD, PG_HEARD_NOTHING, PG_HEARD_CANCEL, PG_HEARD_BREAK };
+enum pg_heard pg_conn_listen(struct pg_conn *conn, const struct hf__patience *patience);
 
 #endif /* HF_STORES_POSTGRES_CONN_H */

@@ -1,5 +1,5 @@
 /* execute.c - one statement on a connection, and what became of it. */
-#include "stores/postgres/wire.h"
+#include "stores/postgres/conn.h"
 #include "base/base.h"
 
 #include <stdio.h>
@@ -39,42 +39,38 @@ void pg_params_bytes(struct pg_params *params, const void *bytes, size_t len)
 
 /* Waits until the link can be read, or (if it has something to send) written. When the caller
  * cancels, an answer that is nearly there is still taken. */
-static enum pg_wait wait_link(struct pg_conn *conn, bool sending, struct pg_patience *patience,
-                              bool *cancelled)
+static enum hf__waited wait_link(struct pg_conn *conn, bool sending, struct hf__patience *patience,
+                                 bool *cancelled)
 {
-    enum pg_wait result =
-        pg_wait(PQsocket(conn->link), (short)(POLLIN | (sending ? POLLOUT : 0)), patience);
+    enum hf__waited waited = hf__patience_wait(patience, PQsocket(conn->link),
+                                               (short)(POLLIN | (sending ? POLLOUT : 0)));
 
-    if (result == PG_WAIT_CANCELLED) {
-        int64_t soon_ns = hf__now_ns() + CANCEL_GRACE_MS * HF__NS_PER_MS;
-
-        *cancelled = true;
-        patience->cancel_fd = -1;
-        if (soon_ns < patience->deadline_ns)
-            patience->deadline_ns = soon_ns;
-        return PG_WAIT_READY;
-    }
-    return result;
+    if (waited != HF__WAITED_CANCELLED)
+        return waited;
+    *cancelled = true;
+    *patience = hf__patience_until(patience, hf__now_ns() + CANCEL_GRACE_MS * HF__NS_PER_MS);
+    patience->cancel_fd = -1;
+    return HF__WAITED_READY;
 }
 
 /* Sends what is buffered; reads meanwhile, so that neither side waits for the other. */
-static bool flush(struct pg_conn *conn, struct pg_patience *patience, bool *cancelled)
+static bool flush(struct pg_conn *conn, struct hf__patience *patience, bool *cancelled)
 {
     int left;
 
     while ((left = PQflush(conn->link)) == 1)
-        if (wait_link(conn, true, patience, cancelled) == PG_WAIT_TIMEOUT ||
+        if (wait_link(conn, true, patience, cancelled) == HF__WAITED_TIMEOUT ||
             PQconsumeInput(conn->link) != 1)
             return false;
     return left == 0;
 }
 
 /* The next result, once it is complete; false if it does not come. *result may be NULL. */
-static bool next_result(struct pg_conn *conn, struct pg_patience *patience, bool *cancelled,
+static bool next_result(struct pg_conn *conn, struct hf__patience *patience, bool *cancelled,
                         PGresult **result)
 {
     while (PQisBusy(conn->link))
-        if (wait_link(conn, false, patience, cancelled) == PG_WAIT_TIMEOUT ||
+        if (wait_link(conn, false, patience, cancelled) == HF__WAITED_TIMEOUT ||
             PQconsumeInput(conn->link) != 1)
             return false;
     *result = PQgetResult(conn->link);
@@ -142,7 +138,7 @@ static void lose(struct pg_outcome *outcome, const char *why)
 
 /* Collects results up to the end of the statement: PGRES_PIPELINE_SYNC in a pipeline, NULL outside.
  */
-static void collect(struct pg_conn *conn, struct pg_patience *patience, bool pipeline,
+static void collect(struct pg_conn *conn, struct hf__patience *patience, bool pipeline,
                     bool *cancelled, struct pg_outcome *outcome)
 {
     bool between = false; /* two statements of a pipeline */
@@ -234,9 +230,9 @@ static void note_route(struct pg_conn *conn, const struct pg_outcome *outcome)
 
 void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host,
                      const struct pg_statement *statement, const struct pg_params *params,
-                     const struct pg_patience *given, struct pg_outcome *outcome)
+                     const struct hf__patience *given, struct pg_outcome *outcome)
 {
-    struct pg_patience patience = *given;
+    struct hf__patience patience = *given;
     bool cancelled = false;
 
     *outcome = (struct pg_outcome){.fate = PG_UNSENT};
@@ -261,18 +257,17 @@ void pg_conn_execute(struct pg_conn *conn, const struct hf_host *host,
 bool pg_conn_follow(struct pg_conn *conn, const struct pg_statement *statement,
                     const struct pg_params *params)
 {
-    struct pg_patience soon = {.deadline_ns = hf__now_ns() + FOLLOW_MS * HF__NS_PER_MS,
-                               .cancel_fd = -1};
+    struct hf__patience soon = hf__patience_for(FOLLOW_MS * HF__NS_PER_MS, -1);
     bool cancelled = false;
 
     return PQstatus(conn->link) == CONNECTION_OK && send(conn, statement, params) &&
            PQpipelineSync(conn->link) == 1 && flush(conn, &soon, &cancelled);
 }
 
-void pg_conn_script(struct pg_conn *conn, const char *sql, const struct pg_patience *given,
+void pg_conn_script(struct pg_conn *conn, const char *sql, const struct hf__patience *given,
                     struct pg_outcome *outcome)
 {
-    struct pg_patience patience = *given;
+    struct hf__patience patience = *given;
     bool cancelled = false;
 
     *outcome = (struct pg_outcome){.fate = PG_UNSENT};

@@ -30,26 +30,6 @@ static bool identify(struct pg_params *params, const struct hf_claim *claim,
     return true;
 }
 
-enum hf_status pg_lost(const struct pg_store *store, const char *name, enum hf_loss loss,
-                       struct hf_error *err)
-{
-    return hf__fail(err, HF_LOST, "lock \"%.80s\" in store %.90s is not held any more: %s", name,
-                    store->url.shown, hf_loss_text(loss));
-}
-
-enum hf_status pg_above_max_ttl(const struct pg_store *store, const struct hf_claim *claim,
-                                struct hf_error *err)
-{
-    char ttl[32];
-    char longest[32];
-
-    return hf__fail(err, HF_INVALID,
-                    "lock \"%.60s\" in store %.80s: a ttl of %s is above the store's max_ttl of %s",
-                    claim->name, store->url.shown,
-                    hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
-                    hf__format_duration(longest, sizeof longest, store->url.max_ttl_ms));
-}
-
 enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err)
 {
@@ -62,7 +42,7 @@ enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim
                            .params = &params,
                            .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1},
                            .use = PG_USE_URGENT,
-                           .only_looks = claim->ttl_ms == 0};
+                           .only_reads = claim->ttl_ms == 0};
     struct pg_kept kept;
     enum hf_status status;
 
@@ -98,7 +78,7 @@ static void count_out(struct pg_store *store)
         ;
 }
 
-/* id "": the lock is freed and not passed on; the next in line finds it at its next look. */
+/* id "": the lock is freed and not passed on; the next in the queue finds it when it asks again. */
 static bool build_release(const struct pg_store *store, const struct hf_claim *claim,
                           const char *id, struct pg_params *params, struct identity *identity)
 {
@@ -128,7 +108,7 @@ enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *cla
     enum hf_status status;
 
     count_out(store);
-    pg_guard_known(store, id);
+    pg_incarnation_known(store, id);
     if (!build_release(store, claim, id, &params, &identity) ||
         !build_release(store, claim, "", &quiet, &identity))
         return pg_nonsense(store, claim->name, err);

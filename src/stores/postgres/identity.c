@@ -20,7 +20,7 @@ enum hf_status pg_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE
                            .params = &params,
                            .patience = {.deadline_ns = deadline_ns, .cancel_fd = -1},
                            .use = PG_USE_URGENT,
-                           .only_looks = true};
+                           .only_reads = true};
     struct pg_answer answer;
     enum hf_status status = pg_call(store, &call, &answer, err);
 

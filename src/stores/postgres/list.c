@@ -22,22 +22,28 @@ static void build(const struct hf_query *query, const char *after, struct pg_par
     pg_params_number(params, PAGE);
 }
 
-/* Shows one page; name becomes where the next one begins, *more tells whether there is one. */
-static enum hf_status show(const struct pg_store *store, const PGresult *rows,
-                           char name[HF_NAME_MAX + 1], hf_list_fn *fn, void *data, bool *more,
-                           struct hf_error *err)
+struct listing {
+    hf_list_fn *fn;
+    void *data;
+    char name[HF_NAME_MAX + 1]; /* behind which the next page begins */
+    bool more;                  /* there is one, and fn wants it     */
+};
+
+/* Shows one page. */
+static enum hf_status show(struct listing *listing, const struct pg_store *store,
+                           const PGresult *rows, struct hf_error *err)
 {
     int count = PQntuples(rows);
 
-    *more = pg_row_scanned(rows) == PAGE;
+    listing->more = pg_row_scanned(rows) == PAGE;
     for (int row = 0; row < count; row++) {
         char label[HF_LABEL_MAX + 1];
         struct hf_lock_info info;
 
-        if (!pg_row_lock(rows, row, name, label, &info))
+        if (!pg_row_lock(rows, row, listing->name, label, &info))
             return pg_nonsense(store, NULL, err);
-        if ((info.held || info.waiters > 0) && !fn(&info, data)) {
-            *more = false;
+        if ((info.held || info.waiters > 0) && !listing->fn(&info, listing->data)) {
+            listing->more = false;
             break;
         }
     }
@@ -48,27 +54,26 @@ enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query,
                        void *data, struct hf_error *err)
 {
     struct pg_store *store = (struct pg_store *)base;
-    char name[HF_NAME_MAX + 1] = "";
-    bool more = true;
+    struct listing listing = {.fn = fn, .data = data, .more = true};
 
     if (store->absent)
         return hf__ok(err);
-    while (more) {
+    while (listing.more) {
         struct pg_params params = {0};
         struct pg_call call = {.lock = query->exact ? query->name : NULL,
                                .statement = &list_statement,
                                .params = &params,
                                .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
                                .use = PG_USE_URGENT,
-                               .only_looks = true};
+                               .only_reads = true};
         struct pg_answer answer;
         enum hf_status status;
 
-        build(query, name, &params);
+        build(query, listing.name, &params);
         status = pg_call(store, &call, &answer, err);
         if (status != HF_OK)
             return status;
-        status = show(store, answer.rows, name, fn, data, &more, err);
+        status = show(&listing, store, answer.rows, err);
         PQclear(answer.rows);
         if (status != HF_OK)
             return status;

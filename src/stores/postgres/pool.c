@@ -4,20 +4,21 @@
  * delays a renewal. */
 #include "base/base.h"
 #include "stores/postgres/postgres.h"
-#include "stores/postgres/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define BACKOFF_MIN_MS    50   /* after the first failure to connect  */
-#define BACKOFF_MAX_MS    2000 /* the longest pause between two tries */
-#define BACKOFF_DOUBLINGS 6
+#define BACKOFF_FIRST_NS (50 * HF__NS_PER_MS) /* after the first failure to connect  */
+#define BACKOFF_MOST_NS  (2 * HF__NS_PER_S)   /* the longest pause between two tries */
 
 void pg_pool_init(struct pg_pool *pool, const struct hf_host *host, const char *uri,
                   const char *shown)
 {
-    *pool = (struct pg_pool){.uri = uri, .shown = shown, .host = host};
+    *pool = (struct pg_pool){.uri = uri,
+                             .shown = shown,
+                             .host = host,
+                             .backoff = {.first_ns = BACKOFF_FIRST_NS, .most_ns = BACKOFF_MOST_NS}};
     (void)pthread_mutex_init(&pool->lock, NULL);
 }
 
@@ -62,58 +63,49 @@ static struct pg_conn *take_idle(struct pg_pool *pool, bool leave_one)
 static enum hf_status fail(const struct pg_pool *pool, enum hf_status status, const char *why,
                            struct hf_error *err)
 {
-    return hf__fail(err, status, "store %.120s: %s", pool->shown, why);
+    return hf__fail_lock(err, status, NULL, pool->shown, ": %s", why);
 }
 
 /* Waits out the back-off. */
-static enum hf_status wait_turn(struct pg_pool *pool, const struct pg_patience *patience,
-                                struct hf_error *err)
+static enum hf_status wait_out(struct pg_pool *pool, const struct hf__patience *patience,
+                               struct hf_error *err)
 {
-    struct pg_patience pause = *patience;
-    enum hf_status status;
+    enum hf_status status = HF_OK;
     int64_t not_before_ns;
 
     pthread_mutex_lock(&pool->lock);
-    not_before_ns = pool->not_before_ns;
+    not_before_ns = pool->backoff.not_before_ns;
     pthread_mutex_unlock(&pool->lock);
     if (not_before_ns <= pool->host->now_ns())
         return HF_OK;
-    if (not_before_ns < pause.deadline_ns)
-        pause.deadline_ns = not_before_ns;
-    if (pg_wait(-1, 0, &pause) == PG_WAIT_CANCELLED)
+    switch (hf__patience_pause(patience, not_before_ns)) {
+    case HF__WAITED_CANCELLED:
         return fail(pool, HF_CANCELLED, "cancelled", err);
-    if (not_before_ns <= patience->deadline_ns)
-        return HF_OK;
-    pthread_mutex_lock(&pool->lock);
-    status = pool->last.code;
-    if (err != NULL)
-        *err = pool->last;
-    pthread_mutex_unlock(&pool->lock);
+    case HF__WAITED_TIMEOUT:
+        pthread_mutex_lock(&pool->lock);
+        status = pool->last.code;
+        if (err != NULL)
+            *err = pool->last;
+        pthread_mutex_unlock(&pool->lock);
+        break;
+    case HF__WAITED_READY:
+        break;
+    }
     return status;
 }
 
-/* Remembers how connecting went; failed is NULL if it did. The pause doubles, and is drawn at
- * random from its upper half so that clients who lost the server together do not come back
- * together. */
+/* Remembers how connecting went; failed is NULL if it did. */
 static void note_outcome(struct pg_pool *pool, const struct hf_error *failed)
 {
     uint32_t dice;
-    int64_t pause_ms;
 
     pool->host->random(&dice, sizeof dice);
     pthread_mutex_lock(&pool->lock);
     if (failed == NULL) {
-        pool->failures = 0;
-        pool->not_before_ns = 0;
+        hf__backoff_worked(&pool->backoff);
     } else {
-        pause_ms = (int64_t)BACKOFF_MIN_MS
-                   << (pool->failures < BACKOFF_DOUBLINGS ? pool->failures : BACKOFF_DOUBLINGS);
-        if (pause_ms > BACKOFF_MAX_MS)
-            pause_ms = BACKOFF_MAX_MS;
-        pause_ms = pause_ms / 2 + (int64_t)(dice % (uint32_t)(pause_ms / 2 + 1));
-        pool->failures++;
         pool->last = *failed;
-        pool->not_before_ns = pool->host->now_ns() + pause_ms * HF__NS_PER_MS;
+        (void)hf__backoff_failed(&pool->backoff, pool->host->now_ns(), dice);
     }
     pthread_mutex_unlock(&pool->lock);
 }
@@ -131,12 +123,12 @@ static bool count_in(struct pg_pool *pool, bool urgent)
     return room;
 }
 
-static enum hf_status connect_new(struct pg_pool *pool, const struct pg_patience *patience,
+static enum hf_status connect_new(struct pg_pool *pool, const struct hf__patience *patience,
                                   struct pg_conn **out, struct hf_error *err)
 {
     struct pg_outcome outcome;
     struct hf_error failed;
-    enum hf_status status = wait_turn(pool, patience, err);
+    enum hf_status status = wait_out(pool, patience, err);
 
     if (status != HF_OK)
         return status;
@@ -154,7 +146,7 @@ static enum hf_status connect_new(struct pg_pool *pool, const struct pg_patience
     case PG_LOST:
         break;
     }
-    status = pg_verdict_fail(outcome.state, outcome.why, NULL, pool->shown, &failed);
+    status = pg_error_fail(outcome.state, outcome.why, NULL, pool->shown, &failed);
     note_outcome(pool, &failed);
     if (err != NULL)
         *err = failed;
@@ -162,7 +154,7 @@ static enum hf_status connect_new(struct pg_pool *pool, const struct pg_patience
 }
 
 enum hf_status pg_pool_take(struct pg_pool *pool, enum pg_use use, bool leave_one,
-                            const struct pg_patience *patience, struct pg_conn **out,
+                            const struct hf__patience *patience, struct pg_conn **out,
                             struct hf_error *err)
 {
     enum hf_status status;

@@ -28,6 +28,23 @@ static bool says(const PGresult *rows, int column, const char *word)
     return row_says(rows, 0, column, word);
 }
 
+/* A word that the server says, and what it means to us. */
+struct word {
+    const char *text; /* NULL ends a list */
+    int value;
+};
+
+/* False, and *value untouched, for a word that is not in the list. */
+static bool word_at(const PGresult *rows, int row, int column, const struct word *words, int *value)
+{
+    for (; words->text != NULL; words++)
+        if (row_says(rows, row, column, words->text)) {
+            *value = words->value;
+            return true;
+        }
+    return false;
+}
+
 /* One row of so many columns, and the pid. */
 static bool has_shape(const PGresult *rows, int columns)
 {
@@ -69,38 +86,40 @@ bool pg_row_standby(const PGresult *rows)
 
 bool pg_row_acquired(const PGresult *rows, struct pg_acquired *out)
 {
-    enum { VERDICT, TOKEN, LOOK_MS, LEFT_MS, HOLDER, LABEL };
+    enum { VERDICT, TOKEN, RETRY_MS, LEFT_MS, HOLDER, LABEL };
+    static const struct word verdicts[] = {
+        {"granted", PG_GRANTED}, {"busy", PG_BUSY}, {"new", PG_NEW}, {NULL, 0}};
+    int verdict;
 
     *out = (struct pg_acquired){.verdict = PG_NEW};
-    if (!has_shape(rows, PG_ACQUIRE_COUNT))
+    if (!has_shape(rows, PG_ACQUIRE_COUNT) || !word_at(rows, 0, VERDICT, verdicts, &verdict))
         return false;
-    if (says(rows, VERDICT, "new"))
+    out->verdict = (enum pg_acquire_verdict)verdict;
+    if (out->verdict == PG_NEW)
         return true;
     out->token = (uint64_t)number_at(rows, 0, TOKEN, 0);
-    if (says(rows, VERDICT, "granted")) {
-        out->verdict = PG_GRANTED;
+    if (out->verdict == PG_GRANTED)
         return out->token != 0;
-    }
-    out->verdict = PG_BUSY;
-    out->look_ms = number_at(rows, 0, LOOK_MS, 1000);
-    if (out->look_ms < 1 || out->look_ms > HF_TTL_MAX_MS)
-        out->look_ms = 1;
+    out->retry_ms = number_at(rows, 0, RETRY_MS, 1000);
+    if (out->retry_ms < 1 || out->retry_ms > HF_TTL_MAX_MS)
+        out->retry_ms = 1;
     out->left_ms = number_at(rows, 0, LEFT_MS, 0);
     out->held = says(rows, HOLDER, "held");
-    return says(rows, VERDICT, "busy") && label_at(rows, 0, LABEL, out->label);
+    return label_at(rows, 0, LABEL, out->label);
 }
 
 /* Why a hold is none. */
 static bool loss_at(const PGresult *rows, int row, int column, enum hf_loss *out)
 {
-    if (row_says(rows, row, column, "taken"))
-        *out = HF_LOSS_TAKEN;
-    else if (row_says(rows, row, column, "expired"))
-        *out = HF_LOSS_EXPIRED;
-    else if (row_says(rows, row, column, "forgotten"))
-        *out = HF_LOSS_FORGOTTEN;
-    else
+    static const struct word losses[] = {{"taken", HF_LOSS_TAKEN},
+                                         {"expired", HF_LOSS_EXPIRED},
+                                         {"forgotten", HF_LOSS_FORGOTTEN},
+                                         {NULL, 0}};
+    int loss;
+
+    if (!word_at(rows, row, column, losses, &loss))
         return false;
+    *out = (enum hf_loss)loss;
     return true;
 }
 
@@ -141,46 +160,44 @@ bool pg_row_released(const PGresult *rows, enum hf_loss *out)
 bool pg_row_met(const PGresult *rows, struct pg_met *out)
 {
     enum { VERDICT, VERSION, ID, LEFT_MS, AGREED_MS, WHY };
+    static const struct word verdicts[] = {
+        {"open", PG_OPEN}, {"quarantine", PG_QUARANTINE}, {"max_ttl", PG_MAX_TTL}, {NULL, 0}};
+    static const struct word reasons[] = {
+        {"promoted", PG_WHY_PROMOTED}, {"moved", PG_WHY_MOVED}, {"unmet", PG_WHY_UNMET}, {NULL, 0}};
+    int verdict;
+    int why = PG_WHY_PROMOTED; /* also what an earlier version gave no reason for */
     const char *id;
 
     *out = (struct pg_met){.verdict = PG_OPEN};
-    if (!has_shape(rows, PG_MEET_COUNT))
+    if (!has_shape(rows, PG_MEET_COUNT) || !word_at(rows, 0, VERDICT, verdicts, &verdict))
         return false;
+    (void)word_at(rows, 0, WHY, reasons, &why);
+    out->verdict = (enum pg_meet_verdict)verdict;
+    out->why = (enum pg_why)why;
     out->version = number_at(rows, 0, VERSION, 0);
     out->left_ms = number_at(rows, 0, LEFT_MS, 1);
     out->agreed_ms = number_at(rows, 0, AGREED_MS, 0);
-    if (says(rows, VERDICT, "max_ttl")) {
-        out->verdict = PG_MAX_TTL;
+    if (out->verdict == PG_MAX_TTL)
         return true;
-    }
     id = text_at(rows, 0, ID);
     if (id[0] == '\0' || strlen(id) >= sizeof out->id)
         return false;
     memcpy(out->id, id, strlen(id) + 1);
-    if (says(rows, VERDICT, "quarantine")) {
-        out->verdict = PG_QUARANTINE;
-        out->why = says(rows, WHY, "moved")   ? PG_WHY_MOVED
-                   : says(rows, WHY, "unmet") ? PG_WHY_UNMET
-                                              : PG_WHY_PROMOTED;
-        return out->left_ms >= 1 && out->left_ms <= HF_TTL_MAX_MS;
-    }
-    return says(rows, VERDICT, "open");
+    return out->verdict == PG_OPEN || (out->left_ms >= 1 && out->left_ms <= HF_TTL_MAX_MS);
 }
 
 bool pg_row_opened(const PGresult *rows, struct pg_opened *out)
 {
     enum { VERDICT, LEFT_MS };
+    static const struct word verdicts[] = {
+        {"opened", PG_WAS_OPENED}, {"open", PG_WAS_OPEN}, {"new", PG_WAS_ANOTHER}, {NULL, 0}};
+    int verdict;
 
     *out = (struct pg_opened){.verdict = PG_WAS_OPENED};
-    if (!has_shape(rows, PG_OPENED_COUNT))
+    if (!has_shape(rows, PG_OPENED_COUNT) || !word_at(rows, 0, VERDICT, verdicts, &verdict))
         return false;
+    out->verdict = (enum pg_open_verdict)verdict;
     out->left_ms = number_at(rows, 0, LEFT_MS, 0);
-    if (says(rows, VERDICT, "open"))
-        out->verdict = PG_WAS_OPEN;
-    else if (says(rows, VERDICT, "new"))
-        out->verdict = PG_WAS_ANOTHER;
-    else
-        return says(rows, VERDICT, "opened");
     return true;
 }
 

@@ -20,10 +20,12 @@ bool pg_row_standby(const PGresult *rows);
 #define PG_ACQUIRE_COLUMNS "verdict, token, look_ms, left_ms, holder, label"
 enum { PG_ACQUIRE_COUNT = 6 };
 
+enum pg_acquire_verdict { PG_GRANTED, PG_BUSY, PG_NEW };
+
 struct pg_acquired {
-    enum { PG_GRANTED, PG_BUSY, PG_NEW } verdict;
+    enum pg_acquire_verdict verdict;
     uint64_t token;               /* granted: ours; busy: the holder's      */
-    int64_t look_ms;              /* busy: when to look again, at least 1   */
+    int64_t retry_ms;             /* busy: when to ask again, at least 1    */
     int64_t left_ms;              /* busy: of the holder's time             */
     bool held;                    /* busy: false, it is being handed over   */
     char label[HF_LABEL_MAX + 1]; /* busy: the holder's, printable          */
@@ -47,17 +49,20 @@ bool pg_row_kept_many(const PGresult *rows, int row, enum hf_loss *loss, bool *l
 /* holdfast.release: HF_LOSS_NONE if it was held. */
 bool pg_row_released(const PGresult *rows, enum hf_loss *out);
 
-/* holdfast.meet */
+/* holdfast.meet, holdfast.quarantine */
 #define PG_MEET_COLUMNS "verdict, version, id, left_ms, agreed_ms, why"
 enum { PG_MEET_COUNT = 6 };
 
+enum pg_meet_verdict { PG_OPEN, PG_QUARANTINE, PG_MAX_TTL };
+enum pg_why { PG_WHY_PROMOTED, PG_WHY_MOVED, PG_WHY_UNMET };
+
 struct pg_met {
-    enum { PG_OPEN, PG_QUARANTINE, PG_MAX_TTL } verdict;
+    enum pg_meet_verdict verdict;
     int64_t version;     /* of the schema                             */
     char id[PG_ID_SIZE]; /* open, quarantine: the incarnation         */
     int64_t left_ms;     /* quarantine: how long it lasts, at least 1 */
     int64_t agreed_ms;   /* max_ttl: what the others agreed on        */
-    enum { PG_WHY_PROMOTED, PG_WHY_MOVED, PG_WHY_UNMET } why; /* quarantine */
+    enum pg_why why;     /* quarantine                                */
 };
 bool pg_row_met(const PGresult *rows, struct pg_met *out);
 
@@ -65,8 +70,10 @@ bool pg_row_met(const PGresult *rows, struct pg_met *out);
 #define PG_OPENED_COLUMNS "verdict, left_ms"
 enum { PG_OPENED_COUNT = 2 };
 
+enum pg_open_verdict { PG_WAS_OPENED, PG_WAS_OPEN, PG_WAS_ANOTHER };
+
 struct pg_opened {
-    enum { PG_WAS_OPENED, PG_WAS_OPEN, PG_WAS_ANOTHER } verdict;
+    enum pg_open_verdict verdict;
     int64_t left_ms; /* opened: what was left of the quarantine */
 };
 bool pg_row_opened(const PGresult *rows, struct pg_opened *out);

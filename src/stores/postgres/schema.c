@@ -23,19 +23,18 @@ static enum hf_status fail(const struct pg_outcome *outcome, const char *shown,
                            struct hf_error *err)
 {
     if (outcome->fate == PG_REFUSED && strcmp(outcome->state, "42501") == 0)
-        return hf__fail(
-            err, HF_DENIED,
-            "store %.90s: %.70s; let a role that may create the schema holdfast use the "
-            "store once",
-            shown, outcome->why);
+        return hf__fail_lock(err, HF_DENIED, NULL, shown,
+                             ": %.70s; let a role that may create the schema holdfast use the "
+                             "store once",
+                             outcome->why);
     if (outcome->fate == PG_REFUSED)
-        return pg_verdict_fail(outcome->state, outcome->why, NULL, shown, err);
-    return hf__fail(err, HF_UNREACHABLE, "store %.100s: the schema could not be made: %s", shown,
-                    outcome->why);
+        return pg_error_fail(outcome->state, outcome->why, NULL, shown, err);
+    return hf__fail_lock(err, HF_UNREACHABLE, NULL, shown, ": the schema could not be made: %s",
+                         outcome->why);
 }
 
 /* Runs sql; *number is the value of the last row's first column, if there is one. */
-static bool run(struct pg_conn *conn, const char *sql, const struct pg_patience *patience,
+static bool run(struct pg_conn *conn, const char *sql, const struct hf__patience *patience,
                 int64_t *number, struct pg_outcome *outcome)
 {
     pg_conn_script(conn, sql, patience, outcome);
@@ -46,7 +45,7 @@ static bool run(struct pg_conn *conn, const char *sql, const struct pg_patience 
     return outcome->fate == PG_DONE;
 }
 
-static bool take_steps(struct pg_conn *conn, int64_t from, const struct pg_patience *patience,
+static bool take_steps(struct pg_conn *conn, int64_t from, const struct hf__patience *patience,
                        struct pg_outcome *outcome)
 {
     char sql[80];
@@ -65,13 +64,13 @@ static bool take_steps(struct pg_conn *conn, int64_t from, const struct pg_patie
 
 enum hf_status pg_schema_newer(int64_t version, const char *shown, struct hf_error *err)
 {
-    return hf__fail(err, HF_UNSUPPORTED,
-                    "store %.110s: its schema has version %lld, this client speaks %d: upgrade "
-                    "holdfast here",
-                    shown, (long long)version, PG_SCHEMA_VERSION);
+    return hf__fail_lock(err, HF_UNSUPPORTED, NULL, shown,
+                         ": its schema has version %lld, this client speaks %d: upgrade "
+                         "holdfast here",
+                         (long long)version, PG_SCHEMA_VERSION);
 }
 
-enum hf_status pg_schema_exists(struct pg_conn *conn, const struct pg_patience *patience,
+enum hf_status pg_schema_exists(struct pg_conn *conn, const struct hf__patience *patience,
                                 const char *shown, bool *out, struct hf_error *err)
 {
     struct pg_outcome outcome;
@@ -83,7 +82,7 @@ enum hf_status pg_schema_exists(struct pg_conn *conn, const struct pg_patience *
     return HF_OK;
 }
 
-enum hf_status pg_schema_migrate(struct pg_conn *conn, const struct pg_patience *patience,
+enum hf_status pg_schema_migrate(struct pg_conn *conn, const struct hf__patience *patience,
                                  const char *shown, struct hf_error *err)
 {
     struct pg_outcome outcome;

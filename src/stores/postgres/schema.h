@@ -4,7 +4,7 @@
 
 #include "stores/postgres/conn.h"
 
-#define PG_SCHEMA_VERSION 5 /* what this client speaks */
+#define PG_SCHEMA_VERSION 6 /* what this client speaks */
 
 /* Generated from scripts/, in order: each takes the schema from the version before to its own. */
 struct pg_step {
@@ -19,11 +19,11 @@ extern const size_t pg_step_count;
  * clients that come at once do it once. Nothing is changed if it is there already. HF_OK;
  * HF_DENIED: the role may not; HF_UNSUPPORTED: a newer client has been here; HF_UNREACHABLE: try
  * again. */
-enum hf_status pg_schema_migrate(struct pg_conn *conn, const struct pg_patience *patience,
+enum hf_status pg_schema_migrate(struct pg_conn *conn, const struct hf__patience *patience,
                                  const char *shown, struct hf_error *err);
 
 /* *out: the schema is there, of whatever version. HF_OK; HF_DENIED; HF_UNREACHABLE. */
-enum hf_status pg_schema_exists(struct pg_conn *conn, const struct pg_patience *patience,
+enum hf_status pg_schema_exists(struct pg_conn *conn, const struct hf__patience *patience,
                                 const char *shown, bool *out, struct hf_error *err);
 
 /* Fills *err: a newer client has been here. HF_UNSUPPORTED. */

@@ -5,55 +5,55 @@
 #include <postgresql/libpq-fe.h>
 #include <string.h>
 
-static enum hf_status set_max_ttl(struct pg_url *out, const char *value, struct hf_error *err)
+/* "off", or another way to the same server. */
+static bool set_listen(void *into, const char *value)
 {
-    int64_t ms;
+    struct pg_url *out = into;
 
-    if (!hf__parse_duration_ms(value, &ms) || ms < HF_TTL_MIN_MS || ms > HF_TTL_MAX_MS)
-        return hf__fail(err, HF_INVALID,
-                        "store %.150s: max_ttl is a duration of 100ms to 1d, such as max_ttl=60s",
-                        out->shown);
-    out->max_ttl_ms = ms;
-    return HF_OK;
-}
-
-static enum hf_status set_listen(struct pg_url *out, const char *value, struct hf_error *err)
-{
     if (strcmp(value, "off") == 0) {
         out->listen = PG_LISTEN_OFF;
-        return HF_OK;
+        return true;
     }
     if (hf__url_rest(value, "postgres") == NULL && hf__url_rest(value, "postgresql") == NULL)
-        return hf__fail(err, HF_INVALID,
-                        "store %.130s: listen is off, or the escaped postgres:// URL of a direct "
-                        "connection",
-                        out->shown);
+        return false;
     out->listen = PG_LISTEN_URL;
     (void)snprintf(out->listen_uri, sizeof out->listen_uri, "%s", value);
-    return HF_OK;
+    return true;
 }
 
-/* Deals with one "key=value" of the query. *ours tells whether libpq must not see it. */
-static enum hf_status take_param(struct pg_url *out, const char *param, size_t len, bool *ours,
-                                 struct hf_error *err)
-{
-    char text[PG_URL_MAX];
-    char *value;
+/* Ours; the others are libpq's. */
+static const struct hf__url_option own_options[] = {
+    HF__OPTION_DURATION("max_ttl", struct pg_url, max_ttl_ms, HF_TTL_MIN_MS, HF_TTL_MAX_MS),
+    HF__OPTION_OWN("listen", set_listen),
+    {.name = NULL}};
 
-    *ours = true;
-    memcpy(text, param, len);
-    text[len] = '\0';
-    value = strchr(text, '=');
-    if (value != NULL) {
-        *value++ = '\0';
-        if (strcmp(text, "max_ttl") == 0 || strcmp(text, "listen") == 0) {
-            if (!hf__url_decode(value))
-                return hf__fail(err, HF_INVALID, "store %.150s: a malformed %% escape", out->shown);
-            return text[0] == 'm' ? set_max_ttl(out, value, err) : set_listen(out, value, err);
-        }
-    }
-    *ours = false;
-    return HF_OK;
+static bool is_ours(const char *param, size_t len)
+{
+    size_t key_len = strcspn(param, "=");
+
+    if (key_len >= len)
+        return false;
+    for (const struct hf__url_option *at = own_options; at->name != NULL; at++)
+        if (strlen(at->name) == key_len && strncmp(at->name, param, key_len) == 0)
+            return true;
+    return false;
+}
+
+/* A query that is put together. */
+struct query {
+    char *text; /* as long as the URL */
+    size_t len;
+    char mark; /* before the next parameter; 0: nothing */
+};
+
+static void query_add(struct query *query, const char *param, size_t len)
+{
+    if (query->mark != '\0')
+        query->text[query->len++] = query->mark;
+    memcpy(query->text + query->len, param, len);
+    query->len += len;
+    query->text[query->len] = '\0';
+    query->mark = '&';
 }
 
 bool pg_password_at_risk(const char *address, const char *sslmode, const char *channel_binding)
@@ -129,56 +129,53 @@ static enum hf_status check_uri(const char *uri, const char *shown, struct hf_er
     bool good = false;
 
     if (!hf__url_is_clear(uri) || !has_one_at(uri))
-        return hf__fail(err, HF_INVALID,
-                        "store %.100s: in a user or password write @ as %%40, / as %%2F, ? as %%3F "
-                        "and # as %%23",
-                        shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, shown,
+                             ": in a user or password write @ as %%40, / as %%2F, ? as %%3F "
+                             "and # as %%23");
     options = PQconninfoParse(uri, &why);
     PQfreemem(why);
     good = options != NULL && ports_are_good(options);
     PQconninfoFree(options);
     if (!good && find_unknown(uri, name, sizeof name))
-        return hf__fail(err, HF_INVALID,
-                        "store %.120s: the option \"%s\" is unknown: ours are max_ttl and listen, "
-                        "the others libpq's",
-                        shown, name);
+        return hf__fail_lock(err, HF_INVALID, NULL, shown,
+                             ": the option \"%s\" is unknown: ours are max_ttl and listen, "
+                             "the others libpq's",
+                             name);
     if (!good)
-        return hf__fail(err, HF_INVALID,
-                        "store %.120s: not a URI that libpq understands: write "
-                        "postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full",
-                        shown);
+        return hf__fail_lock(err, HF_INVALID, NULL, shown,
+                             ": not a URI that libpq understands: write "
+                             "postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full");
     return HF_OK;
 }
 
 enum hf_status pg_url_parse(const char *url, struct pg_url *out, struct hf_error *err)
 {
-    const char *query = strchr(url, '?');
-    size_t used = query != NULL ? (size_t)(query - url) : strlen(url);
-    char mark = '?';
+    const char *at = url + strcspn(url, "?");
+    char text[PG_URL_MAX] = "";
+    struct query ours = {.text = text};
+    struct query libpqs = {.text = out->uri, .mark = '?'};
+    char why[120];
     enum hf_status status;
 
     *out = (struct pg_url){.max_ttl_ms = PG_MAX_TTL_DEFAULT_MS};
     hf__url_brief(out->shown, sizeof out->shown, url);
     if (strlen(url) >= PG_URL_MAX)
         return hf__fail(err, HF_INVALID, "a store URL has at most %d bytes", PG_URL_MAX - 1);
-    memcpy(out->uri, url, used);
-    while (query != NULL && *query != '\0') {
-        const char *param = query + 1;
+    libpqs.len = (size_t)(at - url);
+    memcpy(out->uri, url, libpqs.len);
+    while (*at != '\0') {
+        const char *param = at + 1;
         size_t len = strcspn(param, "&");
-        bool ours;
 
-        status = take_param(out, param, len, &ours, err);
-        if (status != HF_OK)
-            return status;
-        if (!ours && len > 0) {
-            out->uri[used++] = mark;
-            memcpy(out->uri + used, param, len);
-            used += len;
-            mark = '&';
-        }
-        query = param + len;
+        if (len > 0)
+            query_add(is_ours(param, len) ? &ours : &libpqs, param, len);
+        at = param + len;
     }
-    out->uri[used] = '\0';
+    if (!hf__url_options(text, own_options, out, why, sizeof why))
+        return hf__fail_lock(err, HF_INVALID, NULL, out->shown,
+                             ": %s; such as max_ttl=60s, and listen=off or the escaped "
+                             "postgres:// URL of a direct connection",
+                             why);
     status = check_uri(out->uri, out->shown, err);
     if (status == HF_OK && out->listen == PG_LISTEN_URL)
         status = check_uri(out->listen_uri, out->shown, err);

@@ -13,7 +13,7 @@ enum {
 
 enum pg_listen {
     PG_LISTEN_AUTO, /* on the server itself; behind a pooler, not at all */
-    PG_LISTEN_OFF,  /* look every second instead                         */
+    PG_LISTEN_OFF,  /* ask every second instead                          */
     PG_LISTEN_URL   /* on another way to the same server                 */
 };
 

@@ -1,4 +1,4 @@
--- Version 5: the functions about locks; see the file before this one.
+-- Version 5: the functions about locks; see the file after this one.
 
 DROP FUNCTION IF EXISTS holdfast.list(bytea, boolean, bytea, integer);
 

@@ -1,0 +1,111 @@
+/* hold.c - renewing and releasing what is held. */
+#include "base/base.h"
+#include "stores/file/errors.h"
+#include "stores/file/fifo.h"
+#include "stores/file/floor.h"
+#include "stores/file/location.h"
+#include "stores/file/queue.h"
+#include "stores/file/slot.h"
+
+#include <string.h>
+
+/* Does the slot (which may be NULL) tell of the hold of this owner with this token? */
+static bool is_hold(const struct slot *slot, const unsigned char *owner, uint64_t token)
+{
+    return slot != NULL && slot->token == token &&
+           memcmp(owner, slot->owner, sizeof slot->owner) == 0;
+}
+
+/* Why the slot (which may be NULL) is not held by this owner with this token; HF_LOSS_NONE if it
+ * is.
+ */
+static enum hf_loss why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,
+                             int64_t now_ns)
+{
+    if (slot == NULL)
+        return HF_LOSS_FORGOTTEN;
+    if (slot->expires_ns <= now_ns)
+        return HF_LOSS_EXPIRED;
+    return is_hold(slot, owner, token) ? HF_LOSS_NONE : HF_LOSS_TAKEN;
+}
+
+enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim *claim,
+                              struct hf_grant *grant, struct hf_error *err)
+{
+    struct file_store *store = hf__file_of(base);
+    uint64_t hash = hf__name_hash(claim->name);
+    unsigned char owner[HF_OWNER_LEN / 2];
+    struct bucket bucket;
+    struct slot *slot;
+    enum hf_loss loss;
+    int64_t now_ns;
+    enum hf_status status;
+
+    if (!hf__hex_decode(owner, sizeof owner, claim->owner))
+        return hf__error_owner(store, claim, err);
+    if (hf__location_check(store, NULL) != HF_OK)
+        return hf__error_lost(store, claim, HF_LOSS_FORGOTTEN, grant, err);
+    status = hf__page_lock(store, hash, claim->deadline_ns, &bucket, err);
+    if (status != HF_OK)
+        return hf__page_failed(store, &bucket, status, err);
+    now_ns = base->host->now_ns();
+    slot = hf__slot_find(&bucket, hash, claim->name);
+    loss = why_lost(slot, owner, claim->token, now_ns);
+    if (loss != HF_LOSS_NONE) {
+        status = hf__error_lost(store, claim, loss, grant, err);
+    } else {
+        grant->sent_at_ns = now_ns;
+        grant->ttl_ms = slot->ttl_ms;
+        grant->remaining_ms = (slot->expires_ns - now_ns) / HF__NS_PER_MS;
+        if (claim->ttl_ms != 0) {
+            slot->ttl_ms = claim->ttl_ms;
+            slot->expires_ns = hf__time_add(now_ns, (int64_t)claim->ttl_ms * HF__NS_PER_MS);
+            status = hf__page_write(store, &bucket, slot, err);
+            grant->ttl_ms = claim->ttl_ms;
+        }
+    }
+    hf__page_unlock(store, &bucket);
+    return status;
+}
+
+enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_claim *claim,
+                                struct hf_error *err)
+{
+    struct file_store *store = hf__file_of(base);
+    uint64_t hash = hf__name_hash(claim->name);
+    unsigned char owner[HF_OWNER_LEN / 2];
+    struct bucket bucket;
+    struct slot *slot;
+    enum hf_loss loss;
+    uint64_t token;
+    int64_t now_ns;
+    enum hf_status status;
+
+    if (!hf__hex_decode(owner, sizeof owner, claim->owner))
+        return hf__error_owner(store, claim, err);
+    status = hf__page_lock(store, hash, claim->deadline_ns, &bucket, err);
+    if (status != HF_OK)
+        return hf__page_failed(store, &bucket, status, err);
+    now_ns = base->host->now_ns();
+    slot = hf__slot_find(&bucket, hash, claim->name);
+    /* Who never heard its token gives back whatever it holds. */
+    token = claim->token != 0 || slot == NULL ? claim->token : slot->token;
+    loss = why_lost(slot, owner, token, now_ns);
+    if (is_hold(slot, owner, token)) {
+        memset(slot->owner, 0, sizeof slot->owner);
+        memset(slot->label, 0, sizeof slot->label);
+        slot->expires_ns = 0;
+        slot->client = 0;
+        status = hf__queue_pass(store, &bucket, slot, now_ns, err);
+    }
+    hf__page_unlock(store, &bucket);
+    if (slot == NULL || !is_hold(slot, owner, slot->token)) /* it may hold on by another token */
+        hf__fifo_release(store, owner);
+    if (status == HF_OK && loss == HF_LOSS_NONE)
+        hf__floor_refill(store, token);
+    if (loss == HF_LOSS_NONE && hf__location_check(store, NULL) != HF_OK)
+        loss = HF_LOSS_FORGOTTEN;
+    if (status == HF_OK && loss != HF_LOSS_NONE)
+        status = hf__error_lost(store, claim, loss, NULL, err);
+    return status;
+}

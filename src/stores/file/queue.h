@@ -1,0 +1,42 @@
+/* queue.h - those who wait for one lock, in order. */
+#ifndef HF_STORES_FILE_QUEUE_H
+#define HF_STORES_FILE_QUEUE_H
+
+#include "stores/file/page.h"
+
+/* One try to take a lock, with one owner; it may wait in the queue. */
+struct file_attempt {
+    struct file_store *store;
+    const struct hf_claim *claim;
+    uint64_t hash;
+    int64_t patience_ns;  /* how long a single request may take            */
+    struct bucket bucket; /* while it is locked                            */
+    struct slot *slot;    /* likewise                                      */
+    bool queued;          /* the ticket was drawn                          */
+    bool woken;           /* by whoever gave the lock up                   */
+    uint64_t ticket;
+    struct fifo *fifo;   /* our own                                       */
+    int watch_fd;        /* the one before us, or the holder; -1: nobody  */
+    int64_t check_at_ns; /* when to check without being woken             */
+};
+
+/* Draws a ticket, with the page locked. One that was drawn before is given up. */
+enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err);
+/* Chooses what to watch and check_at_ns, with the page locked: the next live ticket before ours,
+ * else the holder. */
+void hf__queue_watch(struct file_attempt *attempt);
+/* Sleeps until something happens, until_ns at the latest. False: the caller cancelled. */
+bool hf__queue_sleep(struct file_attempt *attempt, int64_t until_ns);
+/* The lock is ours: while we hold it the FIFO stays, for the next in the queue to watch. */
+void hf__queue_won(struct file_attempt *attempt);
+/* Leaves the queue; a lock that was handed to us at this very moment is passed on. */
+void hf__queue_leave(struct file_attempt *attempt);
+
+/* After a release, a leave or a lapse: reserves the lock for the next live waiter, writes the slot,
+ * wakes that waiter. The slot is not held; the page is locked. */
+enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                              int64_t now_ns, struct hf_error *err);
+/* Removes the FIFO queue/HASH.TICKET if its waiter is dead; leaves it if the page is in use. */
+void hf__queue_sweep(struct file_store *store, const char *name);
+
+#endif /* HF_STORES_FILE_QUEUE_H */

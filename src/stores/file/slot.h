@@ -1,0 +1,20 @@
+/* slot.h - a lock in its locked page: found, made, granted. */
+#ifndef HF_STORES_FILE_SLOT_H
+#define HF_STORES_FILE_SLOT_H
+
+#include "stores/file/page.h"
+
+/* The slot of a name, or NULL. */
+struct slot *hf__slot_find(struct bucket *bucket, uint64_t hash, const char *name);
+/* Locks the page of claim->name and finds its slot, which is made if need be; splits pages as often
+ * as it takes. A blocked page as of hf__page_lock. */
+enum hf_status hf__slot_make(struct file_store *store, const struct hf_claim *claim,
+                             struct bucket *bucket, struct slot **out, struct hf_error *err);
+/* True if the slot is held by a live, unexpired holder. */
+bool hf__slot_held(struct file_store *store, const struct slot *slot, int64_t now_ns);
+/* One pwrite makes the lock the claim's. Fills in *grant. */
+enum hf_status hf__slot_grant(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                              const struct hf_claim *claim, struct hf_grant *grant,
+                              struct hf_error *err);
+
+#endif /* HF_STORES_FILE_SLOT_H */

@@ -1,0 +1,232 @@
+/* test_hostile.c - a slot file written by somebody who knows how: every sum fits, and the numbers
+ * are such as no program of ours would write. All of it is damage, and refused as such. The fuzzer
+ * (fuzz.t) looks for what is forgotten here. */
+#include "../support/faultkit.h"
+#include "stores/file/slot.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME "job"
+
+static uint32_t root_page(void)
+{
+    return 1 + (uint32_t)(hf__name_hash(NAME) & (ROOTS - 1));
+}
+
+static void many_splits(struct page *page)
+{
+    page->head.prefix = root_page() - 1;
+    page->head.depth = 1u << 20;
+}
+
+static void born_late(struct page *page)
+{
+    page->head.prefix = root_page() - 1;
+    page->head.born = 70;
+    page->head.depth = 48;
+}
+
+static void born_before_its_time(struct page *page)
+{
+    page->head.prefix = root_page() - 1;
+    page->head.born = 2;
+    page->head.depth = 1;
+}
+
+static void strange_prefix(struct page *page)
+{
+    page->head.prefix = UINT64_MAX;
+}
+
+static void leads_to(struct page *page, uint32_t next)
+{
+    page->head.prefix = root_page() - 1;
+    page->head.depth = SPLITS_MAX;
+    for (int i = 0; i < SPLITS_MAX; i++)
+        page->head.next[i] = next;
+}
+
+static void leads_to_itself(struct page *page)
+{
+    leads_to(page, root_page());
+}
+
+static void leads_to_the_header(struct page *page)
+{
+    leads_to(page, 0);
+}
+
+static void leads_nowhere(struct page *page)
+{
+    leads_to(page, UINT32_MAX);
+}
+
+static void leads_too_far(struct page *page)
+{
+    leads_to(page, UINT32_MAX - 1);
+}
+
+static void floor_too_high(struct page *page)
+{
+    page->head.prefix = root_page() - 1;
+    page->head.floor = UINT64_MAX;
+}
+
+static void endless_line(struct page *page)
+{
+    page->slots[0].head = 1;
+    page->slots[0].tail = UINT64_MAX / 4;
+}
+
+static void line_backwards(struct page *page)
+{
+    page->slots[0].head = 10;
+    page->slots[0].tail = 9;
+}
+
+static void last_ticket(struct page *page)
+{
+    page->slots[0].head = UINT64_MAX;
+    page->slots[0].tail = UINT64_MAX;
+}
+
+static void token_too_high(struct page *page)
+{
+    page->slots[0].token = UINT64_MAX;
+}
+
+static void taken_before_time_began(struct page *page)
+{
+    page->slots[0].taken_ns = INT64_MIN;
+}
+
+static void expired_before_time_began(struct page *page)
+{
+    page->slots[0].expires_ns = INT64_MIN;
+}
+
+static void claimed_before_time_began(struct page *page)
+{
+    page->slots[0].claim_ns = INT64_MIN;
+}
+
+static void long_ttl(struct page *page)
+{
+    page->slots[0].ttl_ms = UINT32_MAX;
+}
+
+static void label_without_end(struct page *page)
+{
+    memset(page->slots[0].label, 'x', sizeof page->slots[0].label + sizeof page->slots[0].padding);
+}
+
+static void name_without_end(struct page *page)
+{
+    memset(page->slots[1].name, 'x', sizeof page->slots[1].name + sizeof page->slots[1].label);
+    page->slots[1].hash = hf__name_hash(NAME);
+}
+
+static void no_hash(struct page *page)
+{
+    page->slots[1].token = 1;
+}
+
+static void control_characters(struct page *page)
+{
+    (void)snprintf(page->slots[1].name, sizeof page->slots[1].name, "\033[2J");
+    page->slots[1].hash = root_page() - 1 + ROOTS;
+    page->slots[1].expires_ns = INT64_MAX;
+}
+
+static bool count_one(const struct hf_lock_info *info, void *data)
+{
+    (void)info;
+    ++*(int *)data;
+    return true;
+}
+
+/* A store whose one lock is held, and whose page is spoilt. */
+static struct hf_store_base *spoilt(void (*spoil)(struct page *), struct kit_hold *hold)
+{
+    const char *dir = kit_fast_dir();
+    struct hf_store_base *base = kit_open(dir);
+    struct hf_error err = {0};
+    struct page page;
+    off_t at = (off_t)root_page() * PAGE_SIZE;
+    int fd = open(kit_slots(dir), O_RDWR | O_CLOEXEC);
+
+    kit_expect(kit_take_detached(base, NAME, 60000, hold, &err), HF_OK, &err);
+    assert_int_equal(pread(fd, &page, sizeof page, at), sizeof page);
+    spoil(&page);
+    if (page.head.depth != 0 || page.head.prefix != 0)
+        hf__sum_set(&page.head);
+    for (int i = 0; i < 2; i++)
+        if (page.slots[i].hash != 0 || page.slots[i].token != 0)
+            hf__sum_set(&page.slots[i]);
+    assert_int_equal(pwrite(fd, &page, sizeof page, at), sizeof page);
+    (void)close(fd);
+    return base;
+}
+
+static void numbers_are_checked(void **state)
+{
+    static const struct {
+        const char *what;
+        void (*spoil)(struct page *);
+    } cases[] = {
+        {"many splits", many_splits},
+        {"born late", born_late},
+        {"born before its time", born_before_its_time},
+        {"strange prefix", strange_prefix},
+        {"leads to itself", leads_to_itself},
+        {"leads to the header", leads_to_the_header},
+        {"leads nowhere", leads_nowhere},
+        {"leads too far", leads_too_far},
+        {"floor too high", floor_too_high},
+        {"endless line", endless_line},
+        {"line backwards", line_backwards},
+        {"last ticket", last_ticket},
+        {"token too high", token_too_high},
+        {"taken before time began", taken_before_time_began},
+        {"expired before time began", expired_before_time_began},
+        {"claimed before time began", claimed_before_time_began},
+        {"long ttl", long_ttl},
+        {"label without end", label_without_end},
+        {"name without end", name_without_end},
+        {"no hash", no_hash},
+        {"control characters", control_characters},
+    };
+    struct hf_query query = {.name = "", .deadline_ns = HF_NEVER};
+
+    (void)state;
+    kit_world.no_fsync = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct kit_hold hold;
+        struct kit_hold other;
+        struct hf_error err = {0};
+        struct hf_store_base *base = spoilt(cases[i].spoil, &hold);
+        int count = 0;
+
+        print_message("# %s\n", cases[i].what);
+        kit_expect(base->ops->list(base, &query, count_one, &count, &err), HF_CORRUPT, &err);
+        assert_non_null(strstr(err.text, "repair"));
+        if (cases[i].spoil != control_characters) { /* which only a listing shows */
+            kit_expect(kit_take(base, NAME, 1000, 0, &other, &err), HF_CORRUPT, &err);
+            kit_expect(kit_renew(base, &hold, &err), HF_CORRUPT, &err);
+            kit_expect(kit_drop(base, &hold, &err), HF_CORRUPT, &err);
+        }
+        kit_close(base);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_checked),
+    };
+
+    return KIT_RUN(tests);
+}
