@@ -75,7 +75,7 @@ pure() {
 
 # awk looks at code without comments and strings, so that a word in a sentence is no breach.
 code() {
-    awk -v MAX_LINES=450 -v MAX_FUNCTION=60 -v MAX_MEDIAN=15 -v MAX_PARAMETERS=12 '
+    awk -v MAX_LINES=450 -v MAX_FUNCTION=60 -v MAX_MEDIAN=15 -v MAX_PARAMETERS=6 '
     function breach(text, line) { printf "%s:%d: %s\n", FILENAME, line ? line : FNR, text }
     function end_of_file() {
         if (name && lines > MAX_LINES)

@@ -127,10 +127,15 @@ void hf__fence_time(char *out, size_t size, int64_t wall_us);
 /* The public calls over any io: file.c, append.c, reset.c. */
 enum hf_status hf__fence_enter(const struct hf__fence_io *io, const char *path,
                                const struct hf_fence_pass *pass, struct hf_error *err);
-/* Data from memory, or from fd if that is >= 0. */
+/* Where data comes from: from memory, or from fd if that is >= 0. */
+struct hf__fence_source {
+    const void *data;
+    size_t len;
+    int fd;
+};
 enum hf_status hf__fence_write(const struct hf__fence_io *io, const char *path,
-                               const struct hf_fence_pass *pass, const void *data, size_t len,
-                               int fd, struct hf_error *err);
+                               const struct hf_fence_pass *pass,
+                               const struct hf__fence_source *source, struct hf_error *err);
 enum hf_status hf__fence_append(const struct hf__fence_io *io, const char *path,
                                 const struct hf_fence_pass *pass, const void *data, size_t len,
                                 struct hf_error *err);

@@ -20,8 +20,8 @@ struct spool {
     char name[HF__FENCE_NAME_SIZE];
 };
 
-static enum hf_status fill(struct hf__fence_file *file, struct spool *spool, const void *data,
-                           size_t len, int fd, struct hf_error *err);
+static enum hf_status fill(struct hf__fence_file *file, struct spool *spool,
+                           const struct hf__fence_source *source, struct hf_error *err);
 static enum hf_status publish(struct hf__fence_file *file, struct spool *spool,
                               struct hf_error *err);
 static void drop(struct hf__fence_file *file, struct spool *spool);
@@ -40,8 +40,8 @@ enum hf_status hf__fence_enter(const struct hf__fence_io *io, const char *path,
 }
 
 enum hf_status hf__fence_write(const struct hf__fence_io *io, const char *path,
-                               const struct hf_fence_pass *pass, const void *data, size_t len,
-                               int fd, struct hf_error *err)
+                               const struct hf_fence_pass *pass,
+                               const struct hf__fence_source *source, struct hf_error *err)
 {
     struct hf__fence_file file;
     struct spool spool = {.fd = -1};
@@ -49,7 +49,7 @@ enum hf_status hf__fence_write(const struct hf__fence_io *io, const char *path,
 
     if (status != HF_OK)
         return status;
-    status = fill(&file, &spool, data, len, fd, err);
+    status = fill(&file, &spool, source, err);
     if (status == HF_OK)
         status = hf__fence_pass(&file, pass, err);
     if (status == HF_OK)
@@ -115,20 +115,20 @@ static enum hf_status copy_from(struct hf__fence_file *file, struct spool *spool
     return HF_OK;
 }
 
-static enum hf_status fill(struct hf__fence_file *file, struct spool *spool, const void *data,
-                           size_t len, int fd, struct hf_error *err)
+static enum hf_status fill(struct hf__fence_file *file, struct spool *spool,
+                           const struct hf__fence_source *source, struct hf_error *err)
 {
-    off_t size = (off_t)len;
+    off_t size = (off_t)source->len;
     enum hf_status status;
     ssize_t rc = 0;
 
     status = hf__fence_spool_open(file, &spool->fd, spool->name, 0666, err);
-    if (status == HF_OK && fd >= 0)
-        status = copy_from(file, spool, fd, &size, err);
+    if (status == HF_OK && source->fd >= 0)
+        status = copy_from(file, spool, source->fd, &size, err);
     if (status != HF_OK)
         return status;
-    if (fd < 0)
-        rc = hf__fence_write_all(file->io, spool->fd, data, len, 0);
+    if (source->fd < 0)
+        rc = hf__fence_write_all(file->io, spool->fd, source->data, source->len, 0);
     if (rc >= 0 && size > EARLY_SYNC)
         rc = file->io->sync(file->io, spool->fd, true);
     return rc < 0 ? hf__fence_io_fail(err, rc, "write beside", file->path) : HF_OK;
@@ -186,7 +186,8 @@ enum hf_status hf_fence_enter(const char *path, const struct hf_fence_pass *pass
 enum hf_status hf_fence_write(const char *path, const struct hf_fence_pass *pass, const void *data,
                               size_t len, struct hf_error *err)
 {
-    return hf__fence_write(&hf__fence_system_io, path, pass, data, len, -1, err);
+    return hf__fence_write(&hf__fence_system_io, path, pass,
+                           &(struct hf__fence_source){.data = data, .len = len, .fd = -1}, err);
 }
 
 enum hf_status hf_fence_write_fd(const char *path, const struct hf_fence_pass *pass, int fd,
@@ -194,7 +195,8 @@ enum hf_status hf_fence_write_fd(const char *path, const struct hf_fence_pass *p
 {
     if (fd < 0)
         return hf__fail(err, HF_INVALID, "%s: no descriptor to read from", path);
-    return hf__fence_write(&hf__fence_system_io, path, pass, NULL, 0, fd, err);
+    return hf__fence_write(&hf__fence_system_io, path, pass, &(struct hf__fence_source){.fd = fd},
+                           err);
 }
 
 enum hf_status hf_fence_read_mark(const char *path, struct hf_fence_mark *mark,

@@ -181,7 +181,9 @@ static enum hf_status run(const struct hf__fence_io *io, enum op op, uint64_t to
 
     switch (op) {
     case WRITE:
-        return hf__fence_write(io, path, &pass, new->bytes, new->len, -1, err);
+        return hf__fence_write(
+            io, path, &pass,
+            &(struct hf__fence_source){.data = new->bytes, .len = new->len, .fd = -1}, err);
     case APPEND:
         return hf__fence_append(io, path, &pass, new->bytes + old->len, new->len - old->len, err);
     case RESET:

@@ -60,7 +60,10 @@ static enum hf_status run_step(struct disk *disk, enum step step, struct model *
     switch (step) {
     case WRITE:
         set_content(&model->next, 0, disk, len);
-        return hf__fence_write(&disk->io, path, &pass, model->next.bytes, model->next.len, -1, err);
+        return hf__fence_write(
+            &disk->io, path, &pass,
+            &(struct hf__fence_source){.data = model->next.bytes, .len = model->next.len, .fd = -1},
+            err);
     case APPEND:
         set_content(&model->next, model->now.len, disk, len);
         return hf__fence_append(&disk->io, path, &pass, model->next.bytes + model->now.len, len,

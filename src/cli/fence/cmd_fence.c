@@ -70,7 +70,7 @@ static void print_overview(void)
          "\n"
          "Inside a job the token is known, so this is enough:\n"
          "  holdfast run nightly -- holdfast fence write report.txt -- make-report\n"
-         "'man holdfast-fence' tells the rest.");
+         "See 'man holdfast-fence'.");
 }
 
 int cmd_fence(const struct cli_context *context, int argc, char **argv)
@@ -206,10 +206,9 @@ char *fence_read_stdin(size_t max, size_t *len, int *exit_code)
     return NULL;
 }
 
-/* --token, --issuer, --wait and one FILE, or up to max operands. Returns as fence_parse. */
+/* --token, --issuer, --wait and one FILE, or up to words->most operands. Returns as fence_parse. */
 static int parse_file(const struct cli_command *command, const struct cli_context *context,
-                      int argc, char **argv, int max, struct fence_words *words,
-                      struct hf_fence_pass *pass)
+                      int argc, char **argv, struct fence_words *words, struct hf_fence_pass *pass)
 {
     int64_t wait_ms = HF_FENCE_WAIT_MS;
     const struct cli_option options[] = {
@@ -226,8 +225,8 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
         return over;
     if (words->count == 0)
         return cli_usage_error(command, "which file?") + 1;
-    if (words->count > max)
-        return cli_one_too_many(command, words->operands[max]) + 1;
+    if (words->count > words->most)
+        return cli_one_too_many(command, words->operands[words->most]) + 1;
     if (!fence_defaults(command, context, words))
         return EXIT_HF_USAGE + 1;
     *pass = (struct hf_fence_pass){.size = sizeof *pass,
@@ -240,10 +239,10 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
 
 static int fence_write(const struct cli_context *context, int argc, char **argv)
 {
-    struct fence_words words = {.takes_command = true};
+    struct fence_words words = {.most = 1, .takes_command = true};
     struct hf_fence_pass pass;
     struct hf_error err;
-    int over = parse_file(&fence_commands[WRITE], context, argc, argv, 1, &words, &pass);
+    int over = parse_file(&fence_commands[WRITE], context, argc, argv, &words, &pass);
 
     if (over != 0)
         return over - 1;
@@ -256,14 +255,14 @@ static int fence_write(const struct cli_context *context, int argc, char **argv)
 
 static int fence_append(const struct cli_context *context, int argc, char **argv)
 {
-    struct fence_words words = {.count = 0};
+    struct fence_words words = {.most = 1};
     struct hf_fence_pass pass;
     struct hf_error err;
     enum hf_status status;
     size_t len;
     int exit_code;
     char *data;
-    int over = parse_file(&fence_commands[APPEND], context, argc, argv, 1, &words, &pass);
+    int over = parse_file(&fence_commands[APPEND], context, argc, argv, &words, &pass);
 
     if (over != 0)
         return over - 1;
@@ -277,10 +276,10 @@ static int fence_append(const struct cli_context *context, int argc, char **argv
 
 static int fence_enter(const struct cli_context *context, int argc, char **argv)
 {
-    struct fence_words words = {.count = 0};
+    struct fence_words words = {.most = 2};
     struct hf_fence_pass pass;
     struct hf_error err;
-    int over = parse_file(&fence_commands[ENTER], context, argc, argv, 2, &words, &pass);
+    int over = parse_file(&fence_commands[ENTER], context, argc, argv, &words, &pass);
 
     if (over != 0)
         return over - 1;

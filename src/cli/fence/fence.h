@@ -12,6 +12,7 @@ enum { FENCE_OPERANDS_MAX = 2 };
 struct fence_words {
     const char *operands[FENCE_OPERANDS_MAX];
     int count;
+    int most;               /* that the command takes */
     char url[CLI_URL_SIZE]; /* of a store, if the first operand is one */
     uint64_t token;
     bool token_given;
