@@ -54,6 +54,10 @@ STORE_UNITS := $(notdir $(patsubst %/,%,$(dir $(wildcard src/stores/*/packages s
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(patsubst %,tests/unit/test_%_%,\
 	$(filter-out $(STORES),$(STORE_UNITS))),$(wildcard tests/unit/test_*.c tests/file/test_*.c \
 	tests/fence/test_*.c)))
+# tests/FOLDER/NAME.c is what the programs tests/FOLDER/test_NAME_*.c share.
+SHARED := $(foreach dir,unit file fence,$(filter-out tests/$(dir)/test_%,$(wildcard tests/$(dir)/*.c)))
+shared_obj = $(call obj,$(foreach file,$(SHARED),$(if $(filter \
+	$(dir $(file))test_$(basename $(notdir $(file)))_%,$(1)),$(file))))
 PLUGINS := $(patsubst tests/support/plugins/%.c,$(BUILD)/tests/plugins/%.so,\
 	$(wildcard tests/support/plugins/*.c))
 BENCH := $(patsubst %.c,$(BUILD)/%,$(wildcard bench/bench_*.c))
@@ -142,7 +146,8 @@ $(BUILD)/gen/%.c: src/stores/%/scripts/embed.sh $$(wildcard src/stores/$$*/scrip
 	@$< $(filter-out %.sh $(<D)/lib/%,$^) > $@
 
 # Tests and measuring programs link the objects, so that they reach what the library hides.
-$(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(call obj,$(wildcard tests/support/*.c)) $(LIB_A)
+$(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $$(call shared_obj,$$*) $(call obj,$(wildcard \
+	tests/support/*.c)) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lcmocka -o $@
@@ -156,8 +161,8 @@ $(BUILD)/tests/sim/tool_sim: $(call obj,$(filter-out %/tool_sim.c,$(wildcard tes
 $(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c))) | $(STORE_SO)
 
 # The N-th allocation fails: the linker puts the test's functions before the system's.
-$(BUILD)/tests/unit/test_nomem: LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc calloc realloc strdup \
-	strndup asprintf __asprintf_chk fdopendir opendir eventfd timerfd_create pthread_create)
+$(filter $(BUILD)/tests/unit/test_nomem%,$(UNIT)): LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc calloc \
+	realloc strdup strndup asprintf __asprintf_chk fdopendir opendir eventfd timerfd_create pthread_create)
 
 # The supervisor of `run`, which the test includes, with its other parts; kill is the test's.
 RUN_SUPERVISE = $(BUILD)/tests/unit/test_run_supervise
