@@ -1,207 +1,15 @@
 /* test_power_loss.c - the power fails at every step of the floor's replacement.
  *
- * A system under the store notes every change of `floor` and `floor.new`. After each step every
- * state that a disk may legally be in is built: changes of the folder since its last fsync made it
- * or not, in their order; what was written to a file since its last fsync is there, lost, cut or
- * garbage. Then the machine boots, its clock back in 1970, and the next token must be above every
- * one that was given before. */
-#include "../support/faultkit.h"
-#include "stores/file/slot.h"
+ * After each step every state that a disk may legally be in is built. Then the machine boots, its
+ * clock back in 1970, and the next token must be above every one that was given before. */
+#include "power.h"
 #include "stores/file/floor.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#define INODES_MAX  64
-#define PENDING_MAX 64
-#define STEPS_MAX   512
-#define TEXT_MAX    96
-
-struct content {
-    char text[TEXT_MAX];
-    size_t len;
-};
-
-struct inode {
-    ino_t number;
-    struct content now;
-    struct content synced;
-    bool ever_synced;
-    bool dirty;
-};
-
-/* Which inode is behind each name: -1 for none. */
-struct folder {
-    int floor;
-    int fresh; /* floor.new */
-};
-
-struct disk {
-    struct inode inodes[INODES_MAX];
-    int count;
-    struct folder durable;
-    struct folder pending[PENDING_MAX]; /* after each change since the last fsync of the folder */
-    int pending_count;
-};
-
-struct step {
-    struct disk disk;
-    uint64_t given; /* the highest token given before */
-};
-
-static struct disk disk;
-static struct step steps[STEPS_MAX];
-static int step_count;
-static uint64_t given;
-static bool drop_file_fsync;
-static bool drop_dir_fsync;
-static int fail_dir_fsync; /* the n-th from now fails */
-
-static void note_step(void)
-{
-    assert_true(step_count < STEPS_MAX);
-    steps[step_count++] = (struct step){disk, given};
-}
-
-static struct folder *current(void)
-{
-    return disk.pending_count > 0 ? &disk.pending[disk.pending_count - 1] : &disk.durable;
-}
-
-static void change(struct folder next)
-{
-    assert_true(disk.pending_count < PENDING_MAX);
-    disk.pending[disk.pending_count++] = next;
-}
-
-static struct inode *inode_of(int fd)
-{
-    struct stat st;
-
-    assert_int_equal(fstat(fd, &st), 0);
-    for (int i = disk.count - 1; i >= 0; i--)
-        if (disk.inodes[i].number == st.st_ino)
-            return &disk.inodes[i];
-    return NULL;
-}
-
-static int sim_openat(int dir, const char *name, int flags, mode_t mode)
-{
-    int fd = openat(dir, name, flags, mode);
-    struct stat st;
-
-    if (fd < 0 || strcmp(name, "floor.new") != 0)
-        return fd;
-    if (current()->fresh < 0) {
-        struct folder next = *current();
-
-        assert_true(disk.count < INODES_MAX);
-        assert_int_equal(fstat(fd, &st), 0);
-        disk.inodes[disk.count] = (struct inode){.number = st.st_ino, .dirty = true};
-        next.fresh = disk.count++;
-        change(next);
-    } else if ((flags & O_TRUNC) != 0) {
-        disk.inodes[current()->fresh].now.len = 0;
-        disk.inodes[current()->fresh].dirty = true;
-    }
-    note_step();
-    return fd;
-}
-
-static ssize_t sim_pwrite(int fd, const void *buf, size_t len, off_t at)
-{
-    ssize_t done = pwrite(fd, buf, len, at);
-    struct inode *inode = inode_of(fd);
-
-    if (inode != NULL && done > 0) {
-        assert_true(at == 0 && len <= TEXT_MAX);
-        memcpy(inode->now.text, buf, len);
-        inode->now.len = len;
-        inode->dirty = true;
-        note_step();
-    }
-    return done;
-}
-
-static int sim_fsync(int fd)
-{
-    struct inode *inode = inode_of(fd);
-    struct stat st;
-
-    if (inode != NULL && !drop_file_fsync) {
-        inode->synced = inode->now;
-        inode->ever_synced = true;
-        inode->dirty = false;
-    }
-    assert_int_equal(fstat(fd, &st), 0);
-    if (S_ISDIR(st.st_mode) && fail_dir_fsync > 0 && --fail_dir_fsync == 0) {
-        note_step();
-        errno = EIO;
-        return -1;
-    }
-    if (S_ISDIR(st.st_mode) && !drop_dir_fsync) {
-        disk.durable = *current();
-        disk.pending_count = 0;
-    }
-    note_step();
-    return 0;
-}
-
-static int sim_renameat(int from_dir, const char *from, int to_dir, const char *to)
-{
-    int result = renameat(from_dir, from, to_dir, to);
-
-    if (result == 0 && strcmp(from, "floor.new") == 0) {
-        struct folder next = *current();
-
-        if (next.floor >= 0)
-            disk.inodes[next.floor].number = 0; /* free, and may be another file's soon */
-        next.floor = next.fresh;
-        next.fresh = -1;
-        change(next);
-        note_step();
-    }
-    return result;
-}
-
-static bool sim_boot_id(char out[37])
-{
-    return kit_sys.boot_id(out);
-}
-
-static const struct hf__file_sys sim = {.pread = pread,
-                                        .pwrite = sim_pwrite,
-                                        .openat = sim_openat,
-                                        .fsync = sim_fsync,
-                                        .renameat = sim_renameat,
-                                        .boot_id = sim_boot_id,
-                                        .time_namespace = NULL};
-
-static struct hf__file_sys with_namespace(void)
-{
-    struct hf__file_sys sys = sim;
-
-    sys.time_namespace = kit_sys.time_namespace;
-    return sys;
-}
-
-static struct hf_store_base *open_simulated(const struct hf__file_sys *sys, const char *dir)
-{
-    struct hf_store_base *base;
-    struct hf_error err = {0};
-    char url[600];
-
-    (void)snprintf(url, sizeof url, "file:%s", dir);
-    kit_expect(
-        hf__file_open_on(sys, &kit_host, url, kit_host.now_ns() + 5 * HF__NS_PER_S, &base, &err),
-        HF_OK, &err);
-    return base;
-}
 
 /* Takes and gives back at a given wall clock; the grant may fail. */
 static void at_clock(struct hf_store_base *base, int64_t wall_us)
@@ -212,29 +20,17 @@ static void at_clock(struct hf_store_base *base, int64_t wall_us)
     kit_world.wall_us = wall_us;
     if (kit_take(base, "power", 10000, 0, &hold, &err) != HF_OK)
         return;
-    assert_true(hold.token > given);
-    given = hold.token;
+    assert_true(hold.token > power.given);
+    power.given = hold.token;
     note_step();
     (void)kit_drop(base, &hold, &err);
     note_step();
 }
 
-static void begin(void)
-{
-    memset(&disk, 0, sizeof disk);
-    disk.durable = (struct folder){-1, -1};
-    step_count = 0;
-    given = 0;
-    drop_file_fsync = drop_dir_fsync = false;
-    fail_dir_fsync = 0;
-    kit_world = (struct kit_world){
-        .wall_fake = true, .wall_us = 1, .boot_id = "00000000-0000-4000-8000-000000000001"};
-}
-
 /* A life of the store: made, used, raised, refilled, over two boots. */
 static void live(const char *dir)
 {
-    struct hf__file_sys sys = with_namespace();
+    struct hf__file_sys sys = noting_sys();
     struct hf_store_base *base = open_simulated(&sys, dir);
 
     at_clock(base, 1);
@@ -354,8 +150,8 @@ static const char *lose_power_everywhere(void)
     const char *wrong = NULL;
 
     kit_world.no_fsync = true;
-    for (int i = 0; i < step_count && wrong == NULL; i++)
-        wrong = lose_power(dir, &steps[i]);
+    for (int i = 0; i < power.step_count && wrong == NULL; i++)
+        wrong = lose_power(dir, &power.steps[i]);
     return wrong;
 }
 
@@ -366,7 +162,7 @@ static void tokens_survive(void **state)
     (void)state;
     begin();
     live(kit_dir());
-    assert_true(step_count > 20);
+    assert_true(power.step_count > 20);
     wrong = lose_power_everywhere();
     if (wrong != NULL)
         fail_msg("%s", wrong);
@@ -378,7 +174,7 @@ static void unfinished_replacement(void **state)
 {
     (void)state;
     for (int at = 1; at <= 4; at++) {
-        struct hf__file_sys sys = with_namespace();
+        struct hf__file_sys sys = noting_sys();
         const char *dir = kit_dir();
         struct hf_store_base *base;
         const char *wrong;
@@ -386,10 +182,10 @@ static void unfinished_replacement(void **state)
         begin();
         base = open_simulated(&sys, dir);
         at_clock(base, 1);
-        fail_dir_fsync = at;
+        power.fail_dir_fsync = at;
         for (int i = 1; i < 5; i++)
             at_clock(base, HOUR_US * 5 * i);
-        fail_dir_fsync = 0;
+        power.fail_dir_fsync = 0;
         kit_close(base);
         base = open_simulated(&sys, dir); /* another process, which knows nothing of it */
         at_clock(base, HOUR_US * 20 + 10);
@@ -406,11 +202,11 @@ static void without_fsync(void **state)
 {
     (void)state;
     begin();
-    drop_file_fsync = true;
+    power.drop_file_fsync = true;
     live(kit_dir());
     assert_non_null(lose_power_everywhere());
     begin();
-    drop_dir_fsync = true;
+    power.drop_dir_fsync = true;
     live(kit_dir());
     assert_non_null(lose_power_everywhere());
 }
