@@ -253,6 +253,8 @@ int main(int argc, char **argv)
     if (!learn_features(&conform.features))
         return 1;
     add_hold_tests(&suite);
+    add_renew_tests(&suite);
+    add_list_tests(&suite);
     add_wait_tests(&suite);
     add_crowd_tests(&suite);
     return suite_run(&suite) > 0;

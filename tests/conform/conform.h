@@ -80,6 +80,8 @@ void suite_add(struct suite *suite, const char *name, CMUnitTestFunction test);
 int suite_run(const struct suite *suite);
 
 void add_hold_tests(struct suite *suite);
+void add_renew_tests(struct suite *suite);
+void add_list_tests(struct suite *suite);
 void add_wait_tests(struct suite *suite);
 void add_crowd_tests(struct suite *suite);
 

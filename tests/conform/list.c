@@ -1,0 +1,161 @@
+/* list.c - names of every kind, and what a store tells about the locks it has. */
+#include "conform.h"
+
+#include <string.h>
+
+/* Names that somebody's parser, path or key might stumble over. All are held at once, so that two
+ * which the store takes for the same would be noticed. */
+static void odd_names(void **state)
+{
+    static const char *const odd[] = {" in front",
+                                      "in the end ",
+                                      "a b",
+                                      "A B",
+                                      "gr\xc3\xbc\xc3\x9f",
+                                      "\xe2\x9c\x93\xf0\x9f\x94\x92",
+                                      "/abs//x/../y",
+                                      "../../etc/passwd",
+                                      "a/b",
+                                      "a%2Fb",
+                                      "%41",
+                                      "A",
+                                      "a",
+                                      "%",
+                                      "100%",
+                                      "%s%n%d",
+                                      "{tag}rest",
+                                      "{",
+                                      "a{b",
+                                      "-dash",
+                                      "--",
+                                      ".",
+                                      "..",
+                                      "'",
+                                      "\"",
+                                      "\\",
+                                      "*?[a-z]",
+                                      "a:b",
+                                      "a;b",
+                                      "a,b",
+                                      "a=b",
+                                      "#",
+                                      "\xff\xfe raw bytes",
+                                      "$(x) `y`",
+                                      "<&>"};
+    struct hf_store_base *store = client_open();
+    struct hold holds[COUNT(odd) + 1];
+    char salt[HF_NAME_MAX + 1];
+
+    (void)state;
+    fresh_name(salt, "");
+    for (size_t i = 0; i < COUNT(holds); i++) {
+        memset(&holds[i], 0, sizeof holds[i]);
+        if (i < COUNT(odd)) {
+            (void)snprintf(holds[i].name, sizeof holds[i].name, i % 2 ? "%s%s" : "%2$s%1$s", odd[i],
+                           salt + 1);
+        } else { /* the longest there is */
+            memset(holds[i].name, 'x', HF_NAME_MAX);
+            memcpy(holds[i].name, salt + 1, strlen(salt + 1));
+        }
+        check_row(take(store, &holds[i], LONG_TTL_MS, 0) == HF_OK, i);
+    }
+    for (size_t i = 0; i < COUNT(holds); i++) {
+        struct hold other = hold_same(&holds[i]);
+
+        check_row(take(store, &other, LONG_TTL_MS, 0) == HF_BUSY, i);
+        check_row(is_held(store, holds[i].name), i);
+        check_row(release(store, &holds[i]) == HF_OK, i);
+        check_row(!is_held(store, holds[i].name), i);
+    }
+    client_close(store);
+}
+
+struct listing {
+    struct hold *holds;
+    size_t count;
+    unsigned seen[64];
+    unsigned strangers;
+    unsigned calls;
+    unsigned stop_after;
+};
+
+static bool tick_off(const struct hf_lock_info *info, void *data)
+{
+    struct listing *listing = data;
+
+    listing->calls++;
+    for (size_t i = 0; i < listing->count; i++)
+        if (strcmp(info->name, listing->holds[i].name) == 0) {
+            bool good = info->held && info->token == listing->holds[i].grant.token &&
+                        strcmp(info->label, "host/1/conform") == 0 && info->remaining_ms > 0 &&
+                        info->remaining_ms <= LONG_TTL_MS && info->age_ms < LONG_TTL_MS &&
+                        !info->foreign && info->waiters == 0 && info->size >= sizeof *info;
+
+            listing->seen[i] += good ? 1 : 100;
+            return listing->calls != listing->stop_after;
+        }
+    listing->strangers++;
+    return listing->calls != listing->stop_after;
+}
+
+static enum hf_status list(struct hf_store_base *store, const char *name, bool exact,
+                           struct listing *listing)
+{
+    struct hf_query query = {
+        .name = name, .exact = exact, .deadline_ns = hf__now_ns() + SOON_MS * HF__NS_PER_MS};
+    struct hf_error err;
+
+    listing->calls = 0;
+    listing->strangers = 0;
+    memset(listing->seen, 0, sizeof listing->seen);
+    return store->ops->list(store, &query, tick_off, listing, &err);
+}
+
+static void lists_what_is_held(void **state)
+{
+    enum { LOCKS = 40 };
+    struct hf_store_base *store = client_open();
+    struct hold holds[LOCKS];
+    struct listing listing = {.holds = holds, .count = LOCKS};
+    char prefix[HF_NAME_MAX + 1];
+
+    (void)state;
+    fresh_name(prefix, "list");
+    for (int i = 0; i < LOCKS; i++) {
+        memset(&holds[i], 0, sizeof holds[i]);
+        (void)snprintf(holds[i].name, sizeof holds[i].name, "%.100s/%c/%d", prefix,
+                       i < LOCKS / 2 ? 'a' : 'b', i);
+        assert_int_equal(take(store, &holds[i], LONG_TTL_MS, 0), HF_OK);
+    }
+    assert_int_equal(list(store, prefix, false, &listing), HF_OK);
+    for (int i = 0; i < LOCKS; i++)
+        check_row(listing.seen[i] == 1, i);
+    assert_int_equal(listing.strangers, 0);
+    /* Every lock of the store, of which ours are a part. */
+    assert_int_equal(list(store, "", false, &listing), HF_OK);
+    for (int i = 0; i < LOCKS; i++)
+        check_row(listing.seen[i] == 1, i);
+    (void)snprintf(prefix + strlen(prefix), 4, "/b");
+    assert_int_equal(list(store, prefix, false, &listing), HF_OK);
+    assert_int_equal(listing.calls, LOCKS / 2);
+    assert_int_equal(listing.seen[LOCKS - 1], 1);
+    /* Exactly one, though its name is the beginning of others'. */
+    assert_int_equal(list(store, holds[3].name, true, &listing), HF_OK);
+    assert_int_equal(listing.calls, 1);
+    assert_int_equal(listing.seen[3], 1);
+    listing.stop_after = 5;
+    assert_int_equal(list(store, "", false, &listing), HF_OK);
+    assert_int_equal(listing.calls, 5);
+    listing.stop_after = 0;
+    for (int i = 0; i < LOCKS; i++)
+        assert_int_equal(release(store, &holds[i]), HF_OK);
+    assert_int_equal(list(store, prefix, false, &listing), HF_OK);
+    assert_int_equal(listing.calls, 0);
+    client_close(store);
+}
+
+void add_list_tests(struct suite *suite)
+{
+    ADD(suite, odd_names);
+    ADD(suite, lists_what_is_held);
+}
