@@ -1,6 +1,6 @@
 /* client.c - a client of the simulation: takes the lock, adds one to both resources, gives it
  * back. */
-#include "world.h"
+#include "client.h"
 
 #include <string.h>
 
@@ -9,18 +9,18 @@
 
 static void act(struct sim_world *world, unsigned index, enum hf__quorum_action action);
 
-static int64_t client_now(const struct sim_world *world, const struct sim_client *client)
+int64_t sim_client_now(const struct sim_world *world, const struct sim_client *client)
 {
     return (int64_t)((double)world->now_ns * client->rate);
 }
 
-static int64_t true_time(const struct sim_client *client, int64_t local_ns)
+int64_t sim_client_true_ns(const struct sim_client *client, int64_t local_ns)
 {
     return (int64_t)((double)local_ns / client->rate) + 1;
 }
 
-static void later(struct sim_world *world, unsigned index, enum sim_kind kind, enum sim_op op,
-                  int64_t at_ns)
+void sim_client_later(struct sim_world *world, unsigned index, enum sim_kind kind, enum sim_op op,
+                      int64_t at_ns)
 {
     const struct sim_client *client = &world->client[index];
     struct sim_event event = {.kind = kind,
@@ -49,7 +49,7 @@ static void ask(struct sim_world *world, unsigned index, unsigned name, enum sim
     sim_send(world, &event);
 }
 
-static void ask_all(struct sim_world *world, unsigned index, enum sim_op op)
+void sim_client_ask_all(struct sim_world *world, unsigned index, enum sim_op op)
 {
     for (unsigned name = 0; name < world->profile.nodes; name++)
         if (op != OP_RAISE || hf__quorum_raises(&world->client[index].vote, name))
@@ -59,14 +59,14 @@ static void ask_all(struct sim_world *world, unsigned index, enum sim_op op)
 void sim_client_init(struct sim_world *world, unsigned index)
 {
     world->client[index].owner = ++world->next_owner;
-    later(world, index, EV_TRY, OP_GRANT, (int64_t)sim_random(world, 100 * MS));
+    sim_client_later(world, index, EV_TRY, OP_GRANT, (int64_t)sim_random(world, 100 * MS));
 }
 
 /* The store is asked: it may wait out for a request's time what is not a lock that is held. */
 static void enter_store(const struct sim_world *world, struct sim_client *client)
 {
     hf__wait_place_init(&client->place, INT64_MAX);
-    client->place.ours_until_ns = client_now(world, client) + REQUEST_MS * MS;
+    client->place.ours_until_ns = sim_client_now(world, client) + REQUEST_MS * MS;
     client->place.settles = true;
     client->contention = (struct hf__backoff){.first_ns = 12 * MS, .most_ns = 192 * MS};
 }
@@ -93,12 +93,13 @@ static void begin(struct sim_world *world, unsigned index)
     world->attempts++;
     sim_trace(world, "client %u tries", index);
     hf__quorum_start(&client->vote, world->profile.nodes, world->profile.ttl_ms,
-                     wall_us > 0 ? (uint64_t)wall_us : 1, client_now(world, client),
+                     wall_us > 0 ? (uint64_t)wall_us : 1, sim_client_now(world, client),
                      world->mutant == SIM_CLOCKS_APART
                          ? INT64_MAX
                          : (int64_t)world->profile.max_ttl_ms * 1000 / 3);
-    ask_all(world, index, OP_GRANT);
-    later(world, index, EV_TIMEOUT, OP_GRANT, world->now_ns + world->profile.node_timeout_ms * MS);
+    sim_client_ask_all(world, index, OP_GRANT);
+    sim_client_later(world, index, EV_TIMEOUT, OP_GRANT,
+                     world->now_ns + world->profile.node_timeout_ms * MS);
 }
 
 /* Ends the attempt or the hold; the next one comes at that time. */
@@ -107,16 +108,16 @@ static void end_attempt(struct sim_world *world, unsigned index, int64_t next_ns
     struct sim_client *client = &world->client[index];
 
     if (client->lease.state != HF__LEASE_NONE) {
-        (void)hf__lease_end(&client->lease, client_now(world, client));
+        (void)hf__lease_end(&client->lease, sim_client_now(world, client));
         if (client->token > world->ended_token)
             world->ended_token = client->token;
     }
-    ask_all(world, index, OP_RELEASE);
+    sim_client_ask_all(world, index, OP_RELEASE);
     client->attempt++;
-    later(world, index, EV_TRY, OP_GRANT, next_ns);
+    sim_client_later(world, index, EV_TRY, OP_GRANT, next_ns);
 }
 
-static void give_back(struct sim_world *world, unsigned index)
+void sim_client_give_back(struct sim_world *world, unsigned index)
 {
     uint64_t rest_ns = (60 + world->profile.work_ms / 2) * MS;
 
@@ -148,7 +149,7 @@ static enum hf_status vote_status(enum hf__quorum_why why)
 static void go_on(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->client[index];
-    int64_t now_ns = client_now(world, client);
+    int64_t now_ns = sim_client_now(world, client);
     uint32_t dice = (uint32_t)sim_random(world, UINT32_MAX);
     struct hf__wait_answer answer = {.status = vote_status(client->vote.why),
                                      .retry_after_ms = (int64_t)sim_random(world, 3000),
@@ -168,7 +169,7 @@ static void go_on(struct sim_world *world, unsigned index)
     else if (step.until_ns < now_ns || step.until_ns > now_ns + PAUSE_MAX_MS * MS)
         sim_fail(world, "client %u pauses for %lld ms", index,
                  (long long)((step.until_ns - now_ns) / MS));
-    end_attempt(world, index, true_time(client, step.until_ns));
+    end_attempt(world, index, sim_client_true_ns(client, step.until_ns));
 }
 
 static void check_grant(struct sim_world *world, unsigned index)
@@ -189,7 +190,7 @@ static void check_grant(struct sim_world *world, unsigned index)
     for (unsigned i = 0; i < world->profile.clients; i++) {
         const struct sim_client *other = &world->client[i];
 
-        if (i != index && hf__lease_remaining_ms(&other->lease, client_now(world, other)) > 0)
+        if (i != index && hf__lease_remaining_ms(&other->lease, sim_client_now(world, other)) > 0)
             sim_fail(world, "clients %u and %u hold it at once", index, i);
     }
 }
@@ -210,7 +211,8 @@ static void won(struct sim_world *world, unsigned index)
     world->grants++;
     world->after_quiet += client->began_ns >= world->profile.quiet_at_ns;
     hf__lease_granted(&client->lease, client->vote.sent_at_ns, client->vote.ttl_ms);
-    later(world, index, EV_LOOK, OP_RENEW, true_time(client, hf__keep_due_ns(&client->lease)));
+    sim_client_later(world, index, EV_LOOK, OP_RENEW,
+                     sim_client_true_ns(client, hf__keep_due_ns(&client->lease)));
     sim_at(world, world->now_ns + 100 * US, &enter);
 }
 
@@ -223,9 +225,9 @@ static void act(struct sim_world *world, unsigned index, enum hf__quorum_action 
         break;
     case HF__QUORUM_RAISE:
         world->second_rounds++;
-        ask_all(world, index, OP_RAISE);
-        later(world, index, EV_TIMEOUT, OP_RAISE,
-              world->now_ns + world->profile.node_timeout_ms * MS);
+        sim_client_ask_all(world, index, OP_RAISE);
+        sim_client_later(world, index, EV_TIMEOUT, OP_RAISE,
+                         world->now_ns + world->profile.node_timeout_ms * MS);
         break;
     case HF__QUORUM_DONE:
         won(world, index);
@@ -256,10 +258,10 @@ static void on_grant(struct sim_world *world, unsigned index, const struct sim_e
     if (answer->verdict == SIM_YES)
         action = hf__quorum_on_grant(&client->vote, event->name, answer->prev,
                                      answer->applied || world->mutant == SIM_NOT_APPLIED,
-                                     answer->clk, client_now(world, client));
+                                     answer->clk, sim_client_now(world, client));
     else
         action = hf__quorum_on_no(&client->vote, event->name, reason(answer->verdict),
-                                  client_now(world, client));
+                                  sim_client_now(world, client));
     act(world, index, action);
     if (world->mutant == SIM_LATE_GRANT && late && answer->verdict == SIM_YES) {
         client->late_raise |= 1u << event->name;
@@ -270,7 +272,7 @@ static void on_grant(struct sim_world *world, unsigned index, const struct sim_e
 static void on_raise(struct sim_world *world, unsigned index, const struct sim_event *event)
 {
     struct sim_client *client = &world->client[index];
-    int64_t now_ns = client_now(world, client);
+    int64_t now_ns = sim_client_now(world, client);
     unsigned name = event->name;
 
     if (event->answer.verdict != SIM_YES) {
@@ -284,102 +286,19 @@ static void on_raise(struct sim_world *world, unsigned index, const struct sim_e
     act(world, index, hf__quorum_on_raise(&client->vote, name, now_ns));
 }
 
-/* The keeper tells its owner that the lease is lost. */
-static void announce(struct sim_world *world, unsigned index)
-{
-    const struct sim_client *client = &world->client[index];
-    int64_t late_ns = client_now(world, client) - client->lease.deadline_ns;
-
-    if (late_ns > 1 * MS && world->profile.bounded && !world->profile.pauses)
-        sim_fail(world, "client %u heard %lld ms after its deadline that it lost the lock", index,
-                 (long long)(late_ns / MS));
-    world->losses++;
-    give_back(world, index);
-}
-
-static void renew(struct sim_world *world, unsigned index)
-{
-    struct sim_client *client = &world->client[index];
-    int64_t now_ns = client_now(world, client);
-    int64_t limit_ns = hf__keep_limit_ns(&client->lease, now_ns);
-
-    if (limit_ns > now_ns + world->profile.node_timeout_ms * MS)
-        limit_ns = now_ns + world->profile.node_timeout_ms * MS;
-    client->round++;
-    client->renewing = true;
-    client->after_loss = 0;
-    hf__quorum_start_extend(&client->renewal, world->profile.nodes, world->profile.ttl_ms, now_ns);
-    ask_all(world, index, OP_RENEW);
-    later(world, index, EV_TIMEOUT, OP_RENEW, true_time(client, limit_ns));
-}
-
-/* The keeper looks at a lease that is due. */
-static void look(struct sim_world *world, unsigned index)
-{
-    struct sim_client *client = &world->client[index];
-    int64_t due_ns;
-
-    switch (hf__keep_look(&client->lease, client->renewing, client_now(world, client), &due_ns)) {
-    case HF__KEEP_RENEW:
-        renew(world, index);
-        break;
-    case HF__KEEP_ANNOUNCE:
-        announce(world, index);
-        break;
-    case HF__KEEP_WAIT:
-        later(world, index, EV_LOOK, OP_RENEW, true_time(client, due_ns));
-        break;
-    }
-}
-
-/* What the store would answer to a renewal. */
-static enum hf_status status_of(enum hf__quorum_action action, enum hf__quorum_why why)
-{
-    if (action == HF__QUORUM_DONE)
-        return HF_OK;
-    if (why == HF__WHY_HELD)
-        return HF_LOST;
-    return why == HF__WHY_UNKNOWN ? HF_UNKNOWN : HF_UNREACHABLE;
-}
-
-static void renewed(struct sim_world *world, unsigned index, enum hf__quorum_action action)
-{
-    struct sim_client *client = &world->client[index];
-    int64_t now_ns = client_now(world, client);
-    struct hf__renewal renewal = {.ttl_ms = client->renewal.ttl_ms,
-                                  .before_ns = client->renewal.sent_at_ns,
-                                  .status = status_of(action, client->renewal.why),
-                                  .sent_at_ns = client->renewal.sent_at_ns};
-
-    if (action == HF__QUORUM_WAIT)
-        return;
-    client->renewing = false;
-    if (action == HF__QUORUM_DONE) {
-        world->renewals++;
-        if (client->lost && (unsigned)__builtin_popcount(client->after_loss) >=
-                                hf__quorum_majority(world->profile.nodes))
-            sim_fail(world, "client %u renewed what it had lost", index);
-    }
-    hf__keep_answered(&client->lease, &renewal, now_ns);
-    if (client->lease.state != HF__LEASE_HELD)
-        announce(world, index);
-    else
-        later(world, index, EV_LOOK, OP_RENEW,
-              true_time(client, hf__keep_next_ns(&client->lease, renewal.status, now_ns)));
-}
-
 static void on_answer(struct sim_world *world, const struct sim_event *event)
 {
     struct sim_client *client = &world->client[event->client];
 
     if (event->op == OP_RENEW) {
         if (event->attempt == client->attempt && event->round == client->round && client->renewing)
-            renewed(world, event->client,
-                    event->answer.verdict == SIM_YES
-                        ? hf__quorum_on_yes(&client->renewal, event->name, event->answer.exact,
-                                            client_now(world, client))
-                        : hf__quorum_on_no(&client->renewal, event->name, HF__NO_HELD,
-                                           client_now(world, client)));
+            sim_keeper_renewed(world, event->client,
+                               event->answer.verdict == SIM_YES
+                                   ? hf__quorum_on_yes(&client->renewal, event->name,
+                                                       event->answer.exact,
+                                                       sim_client_now(world, client))
+                                   : hf__quorum_on_no(&client->renewal, event->name, HF__NO_HELD,
+                                                      sim_client_now(world, client)));
         return;
     }
     if (event->attempt != client->attempt &&
@@ -395,14 +314,14 @@ static void on_answer(struct sim_world *world, const struct sim_event *event)
 static void on_timeout(struct sim_world *world, const struct sim_event *event)
 {
     struct sim_client *client = &world->client[event->client];
-    int64_t now_ns = client_now(world, client);
+    int64_t now_ns = sim_client_now(world, client);
     bool again = false;
 
     for (unsigned name = 0; name < world->profile.nodes; name++) {
         if (event->op == OP_RENEW) {
             if (client->renewing && event->round == client->round)
-                renewed(world, event->client,
-                        hf__quorum_on_no(&client->renewal, name, HF__NO_ANSWER, now_ns));
+                sim_keeper_renewed(world, event->client,
+                                   hf__quorum_on_no(&client->renewal, name, HF__NO_ANSWER, now_ns));
         } else if (event->op == OP_RAISE) {
             act(world, event->client, hf__quorum_on_no(&client->vote, name, HF__NO_ANSWER, now_ns));
         } else if (client->vote.node[name].state == HF__NODE_ASKED) {
@@ -422,8 +341,8 @@ static void on_timeout(struct sim_world *world, const struct sim_event *event)
             return;
     }
     if (again)
-        later(world, event->client, EV_TIMEOUT, OP_GRANT,
-              world->now_ns + world->profile.node_timeout_ms * MS);
+        sim_client_later(world, event->client, EV_TIMEOUT, OP_GRANT,
+                         world->now_ns + world->profile.node_timeout_ms * MS);
 }
 
 static void write_out(struct sim_world *world, unsigned index)
@@ -437,8 +356,8 @@ static void write_out(struct sim_world *world, unsigned index)
                               .unfenced = client->read_plain + 1};
     int64_t after_ns = 100 * US;
 
-    if (!hf__lease_tick(&client->lease, client_now(world, client))) {
-        give_back(world, index);
+    if (!hf__lease_tick(&client->lease, sim_client_now(world, client))) {
+        sim_client_give_back(world, index);
         return;
     }
     /* The famous one: the check said yes, then the machine stood still. */
@@ -467,9 +386,9 @@ void sim_client_event(struct sim_world *world, const struct sim_event *event)
     else if (event->kind == EV_TRY)
         begin(world, event->client);
     else if (event->kind == EV_LOOK)
-        look(world, event->client);
+        sim_keeper_look(world, event->client);
     else if (event->kind == EV_WRITE)
         write_out(world, event->client);
     else if (event->kind == EV_STORED)
-        give_back(world, event->client);
+        sim_client_give_back(world, event->client);
 }
