@@ -3,45 +3,48 @@
 
 #include <string.h>
 
-/* Names that somebody's parser, path or key might stumble over. All are held at once, so that two
- * which the store takes for the same would be noticed. */
+/* Names that somebody's parser, path or key might stumble over. */
+static const char *const odd[] = {
+    " in front",
+    "in the end ",
+    "a b",
+    "A B",
+    "gr\xc3\xbc\xc3\x9f",
+    "\xe2\x9c\x93\xf0\x9f\x94\x92",
+    "/abs//x/../y",
+    "../../etc/passwd",
+    "a/b",
+    "a%2Fb",
+    "%41",
+    "A",
+    "a",
+    "%",
+    "100%",
+    "%s%n%d",
+    "{tag}rest",
+    "{",
+    "a{b",
+    "-dash",
+    "--",
+    ".",
+    "..",
+    "'",
+    "\"",
+    "\\",
+    "*?[a-z]",
+    "a:b",
+    "a;b",
+    "a,b",
+    "a=b",
+    "#",
+    "\xff\xfe raw bytes",
+    "$(x) `y`",
+    "<&>",
+};
+
+/* All are held at once, so that two which the store takes for the same would be noticed. */
 static void odd_names(void **state)
 {
-    static const char *const odd[] = {" in front",
-                                      "in the end ",
-                                      "a b",
-                                      "A B",
-                                      "gr\xc3\xbc\xc3\x9f",
-                                      "\xe2\x9c\x93\xf0\x9f\x94\x92",
-                                      "/abs//x/../y",
-                                      "../../etc/passwd",
-                                      "a/b",
-                                      "a%2Fb",
-                                      "%41",
-                                      "A",
-                                      "a",
-                                      "%",
-                                      "100%",
-                                      "%s%n%d",
-                                      "{tag}rest",
-                                      "{",
-                                      "a{b",
-                                      "-dash",
-                                      "--",
-                                      ".",
-                                      "..",
-                                      "'",
-                                      "\"",
-                                      "\\",
-                                      "*?[a-z]",
-                                      "a:b",
-                                      "a;b",
-                                      "a,b",
-                                      "a=b",
-                                      "#",
-                                      "\xff\xfe raw bytes",
-                                      "$(x) `y`",
-                                      "<&>"};
     struct hf_store_base *store = client_open();
     struct hold holds[COUNT(odd) + 1];
     char salt[HF_NAME_MAX + 1];
