@@ -2,7 +2,8 @@
  *
  * With the fence: the tokens in the file never decrease, and every line that was acknowledged is
  * there, once and whole. The same without the fence must break that, or the test shows nothing.
- * With pauses, because other tests run beside it; in its long form (run: also long) for a minute. */
+ * With pauses, because other tests run beside it; in its long form (run: also long) for a
+ * minute. */
 #include "fence/fence.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* test_places_disk.c - a store on a disk that is full or read-only.
  *
- * Mounts are made in a namespace of their own, so nothing is left behind. Network file systems cannot
- * be mounted here: their refusal is not tested. */
+ * Mounts are made in a namespace of their own, so nothing is left behind. Network file systems
+ * cannot be mounted here: their refusal is not tested. */
 #include "places.h"
 
 #include <fcntl.h>

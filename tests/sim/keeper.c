@@ -1,5 +1,5 @@
-/* keeper.c - the keeper of a simulated client: looks at the lease when it is due, renews it, and tells
- * its owner when it is lost. */
+/* keeper.c - the keeper of a simulated client: looks at the lease when it is due, renews it, and
+ * tells its owner when it is lost. */
 #include "client.h"
 
 /* The keeper tells its owner that the lease is lost. */

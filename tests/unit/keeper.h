@@ -1,5 +1,5 @@
-/* keeper.h - what the tests of the keeper share: a store that answers as it is told, and a witness of
- * what the callbacks of a lease saw. */
+/* keeper.h - what the tests of the keeper share: a store that answers as it is told, and a witness
+ * of what the callbacks of a lease saw. */
 #ifndef HF_TESTS_KEEPER_H
 #define HF_TESTS_KEEPER_H
 

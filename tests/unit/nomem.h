@@ -1,7 +1,7 @@
 /* nomem.h - the N-th allocation fails: what the tests of that share.
  *
- * The linker puts the functions of nomem.c before the system's (see the Makefile), in the library and
- * in the test alike. What may be short counts: memory, threads, descriptors of the keeper.
+ * The linker puts the functions of nomem.c before the system's (see the Makefile), in the library
+ * and in the test alike. What may be short counts: memory, threads, descriptors of the keeper.
  */
 #ifndef HF_TESTS_NOMEM_H
 #define HF_TESTS_NOMEM_H
@@ -15,7 +15,8 @@ void fail_none(void);
 /* Whether the one that was last set to fail was reached. */
 bool has_failed(void);
 
-/* The folder of the store, and its URL; a new one for every N where it matters that the store is new. */
+/* The folder of the store, and its URL; another for every N, where it matters that the store is
+ * new. */
 extern char dir[256];
 extern char url[300];
 void new_store(void);
