@@ -124,8 +124,9 @@ build_goals() { # PHASE
 
 # Runs one test, "PHASE/PATH". A script never runs in two builds at the same time: it may look for what
 # processes of its kind left behind. What a test says on stderr is kept for the list of failures: many run
-# at once, and on the screen nobody could tell whose words they are. What nohup(1) or a shell's "&" ignored
-# for us is not ignored for a test.
+# at once, and on the screen nobody could tell whose words they are. What it says on stdout reaches prove at
+# its end: prove waits for the rest of a line that has begun, and starts no other test meanwhile. What nohup(1)
+# or a shell's "&" ignored for us is not ignored for a test.
 cat >"$work/one" <<'EOF'
 phase=${1%%/*}
 path=${1#*/}
@@ -134,12 +135,17 @@ BUILD=build
 HOLDFAST=$PWD/$BUILD/holdfast
 export BUILD HOLDFAST
 key=$(echo "$path" | tr / _) # of a script; a program has the name of its build in it
-exec flock -o "$RUN_WORK/locks/$key" \
+said=$RUN_WORK/said/$(echo "$1" | tr / _)
+flock -o "$RUN_WORK/locks/$key" \
     perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT); exec @ARGV or die' "./$path" \
-    2>"$RUN_WORK/words/$(echo "$1" | tr / _)"
+    >"$said" 2>"$RUN_WORK/words/$(echo "$1" | tr / _)"
+status=$?
+cat "$said"
+rm "$said"
+exit $status
 EOF
 
-mkdir "$work/tap" "$work/words" "$work/locks"
+mkdir "$work/tap" "$work/words" "$work/locks" "$work/said"
 : >"$work/list"
 : >"$work/prove"
 tests_of normal | build normal ''

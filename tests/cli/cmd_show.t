@@ -18,7 +18,7 @@ is "$?" 0 'a relative path, and the default directory'
 run holdfast --store "file:$dir/bare" list
 is "$rc$out" 0 'a directory with no store in it yet'
 run holdfast --store "file:$dir/out" list
-refused 69 'cannot open' 'what is no directory is no store'
+refused 64 'cannot open' 'what is no directory is no store'
 is "$(there)" "$before" 'nothing was made'
 
 # an empty store
@@ -96,7 +96,9 @@ is "$rc" 0 'status --free of a free lock: 0'
 json '.held == false' 'and it is shown'
 run holdfast status --held nobodys
 is "$rc" 1 'status --held of a free lock: 1'
-run holdfast --store "file:$dir/out" status --held a
+echo 'open unreachable' >"$dir/mood"
+run env HOLDFAST_STORE_PATH="$(cd "${BUILD:-build}" && pwd)/tests/plugins" "$hf" \
+    --store "moody:$dir/mood" status --held a
 is "$rc" 69 'nobody knows: 69, not 1'
 run holdfast status --held
 refused 64 'name' '--held without a name'

@@ -24,7 +24,7 @@ tests=0
 started=
 
 # A test that hangs fails instead.
-perl -e 'sleep 300; kill "TERM", shift' $$ >/dev/null 2>&1 </dev/null &
+perl -e 'sleep 600; kill "TERM", shift' $$ >/dev/null 2>&1 </dev/null &
 limit=$!
 disown "$limit"
 

@@ -62,7 +62,7 @@ within 10 test -s "$dir/up"
 start "$hf" run -n job -- true 2>&8
 ends 5 75 'busy'
 start "$hf" --store file:/dev/null/x run -n job -- true 2>&8
-ends 5 69 'no store'
+ends 5 64 'no store'
 start "$hf" run job -- true 2>&8
 sleep 1.5 # it wants to say for whom it waits
 kill -TERM "$pid"
