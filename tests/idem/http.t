@@ -17,7 +17,7 @@ export DSN_URL="postgres://owner@127.0.0.1:$PGPORT/postgres"
 export DSN_JDBC="jdbc:postgresql://127.0.0.1:$PGPORT/postgres?user=owner"
 pg <<<"CREATE TABLE orders (body text); CREATE TABLE account (v int); INSERT INTO account VALUES (0);
     CREATE TABLE plain (v int); INSERT INTO plain VALUES (0);"
-fence sql --dialect postgres --table account | pg
+fence sql --dialect postgres --table account --resource account | pg
 
 block() { # LANGUAGE : its code on the page
     awk -v head="<!-- test: $1 -->" '$0 == head { mine = 1; next } mine && /^```/ { if (open) exit; open = 1; next }
@@ -133,7 +133,7 @@ contract() { # LANGUAGE
     post /account 6 'Idempotency-Key: 6' 'Fencing-Token: 9223372036854775807'
     is "$code" 200 "$l: the refused key was free, and 2^63-1 is a token"
     pg <<<"SELECT holdfast_fence.reset('account', 'redis://b', 'test') \g /dev/null
-        SELECT holdfast_fence.enter('account', 35, 'redis://b') \g /dev/null"
+        CALL holdfast_fence.enter_from('account', 35, 'redis://b') \g /dev/null"
     post /account 7 'Idempotency-Key: 7' 'Fencing-Token: 36'
     is "$code" 200 "$l: after a reset"
 }

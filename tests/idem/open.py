@@ -204,7 +204,7 @@ def sqlite_waits():
 
 
 def enter(client, token):
-    sql = {"postgres": "SELECT holdfast_fence.enter('account', ?)", "mariadb": "CALL holdfast_enter('account', ?)",
+    sql = {"postgres": "CALL holdfast_fence.enter('account', ?)", "mariadb": "CALL holdfast_enter('account', ?)",
            "sqlite": "INSERT INTO holdfast_enter (resource, token) VALUES ('account', ?)"}[client.dialect]
     client.run(sql, (token,))
 
@@ -213,7 +213,7 @@ def with_the_fence(d):
     owner = Client(d)
     owner.run("CREATE TABLE account (id INT PRIMARY KEY, v INT)")
     owner.run("INSERT INTO account VALUES (1, 0)")
-    text = subprocess.run([HOLDFAST, "fence", "sql", "--dialect", d, "--table", "account"], check=True,
+    text = subprocess.run([HOLDFAST, "fence", "sql", "--dialect", d, "--table", "account", "--resource", "account"], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
     equal(apply(d, text)[0], 0, f"{d}: a fence beside the keys")
     stale = {"sqlite": "holdfast stale: a higher token was admitted"}.get(d, "ZHF01")
