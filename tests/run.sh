@@ -27,8 +27,8 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
 jobs=$(nproc 2>/dev/null || echo 2)
-# Tests wait for servers and clocks much more than they compute.
-tests_at_once=${TESTS_AT_ONCE:-$((4 * jobs))}
+# Tests wait for servers and clocks more than they compute, but must not wait for each other.
+tests_at_once=${TESTS_AT_ONCE:-$((2 * jobs + 1))}
 no_server='tests/unit/* tests/file/* tests/fence/test_* tests/cli/* tests/tools/tree.t tests/conform/file.t'
 mode=
 case ${1-} in

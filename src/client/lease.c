@@ -11,6 +11,13 @@ static bool forked(const struct hf_lease *lease)
     return hf__forked(&lease->mark);
 }
 
+/* The child may have closed the store by now: it is not looked at. */
+static enum hf_status not_for_children(const struct hf_lease *lease, struct hf_error *err)
+{
+    return hf__fail(err, HF_INVALID, "lock \"%.60s\": a lease is not for forked children",
+                    lease->name);
+}
+
 struct hf_lease *hf__lease_new(struct hf_store *store, const char *name)
 {
     struct hf_lease *lease = calloc(1, sizeof *lease);
@@ -247,8 +254,7 @@ enum hf_status hf_renew(struct hf_lease *lease, uint32_t ttl_ms, struct hf_error
     enum hf_status status;
 
     if (forked(lease))
-        return hf__fail_lock(err, HF_INVALID, lease->name, lease->store->url,
-                             ": a lease is not for forked children");
+        return not_for_children(lease, err);
     if (ttl_ms != 0 && (ttl_ms < HF_TTL_MIN_MS || ttl_ms > HF_TTL_MAX_MS))
         return hf__bad_ttl(lease->store, lease->name, err);
     if ((status = take_lease(lease, err)) != HF_OK)
@@ -266,8 +272,7 @@ enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err)
     enum hf_status status;
 
     if (forked(lease))
-        return hf__fail_lock(err, HF_INVALID, lease->name, lease->store->url,
-                             ": a lease is not for forked children");
+        return not_for_children(lease, err);
     if (lease->detached)
         return hf__fail_lock(err, HF_INVALID, lease->name, lease->store->url,
                              ": a detached lease has no keeper");
