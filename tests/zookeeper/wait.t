@@ -13,7 +13,9 @@ for i in 1 2 3 4; do
 done
 out=$("$hf" --store "$url" run -n job -- true 2>&1)
 is $? 69 'no connection is left: 69'
-like "$out" '*maxClientCnxns*' 'and the text names the limit'
+names_limit() { [[ $("$hf" --store "$url" run -n job -- true 2>&1) == *maxClientCnxns* ]]; }
+eventually 30 names_limit # a busy server may not even close the connection in time
+ok $? 'and the text names the limit'
 tell c1 acquire 1 full 3000 60000 # another ttl takes a connection of its own
 sleep 3
 silent c1
