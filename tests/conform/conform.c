@@ -132,12 +132,19 @@ enum hf_status take_cancel(struct hf_store_base *store, struct hold *hold, int c
     return ask(store, hold, claim);
 }
 
+/* No answer says nothing: the contract says to try again, as the keeper does. */
 enum hf_status renew(struct hf_store_base *store, struct hold *hold, uint32_t ttl_ms)
 {
-    struct hf_claim claim = claim_of(hold, ttl_ms);
-    struct hf_grant grant = {0};
-    enum hf_status status = store->ops->renew(store, &claim, &grant, &hold->err);
+    int64_t end_ns = hf__now_ns() + SOON_MS * HF__NS_PER_MS;
+    struct hf_grant grant;
+    enum hf_status status;
 
+    do {
+        struct hf_claim claim = claim_of(hold, ttl_ms);
+
+        memset(&grant, 0, sizeof grant);
+        status = store->ops->renew(store, &claim, &grant, &hold->err);
+    } while ((status == HF_UNKNOWN || status == HF_UNREACHABLE) && hf__now_ns() < end_ns);
     grant.token = hold->grant.token;
     hold->grant = grant;
     if (status == HF_OK && ttl_ms != 0)
