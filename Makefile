@@ -72,7 +72,7 @@ all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 help:
 	@echo 'make            build $(BIN) and the library'
 	@echo 'make try        install what is missing, build, run a job under a lock'
-	@echo 'make check      the tests that need no server, in a minute'
+	@echo 'make check      the tests that need no server'
 	@echo 'make test       install what is missing, build, run every test; T=redis: one folder of tests/'
 	@echo 'make test-long  the tests that take minutes: storms, writers, many random histories'
 	@echo 'make conform    URL=scheme://...: run the conformance suite over a store'
