@@ -66,7 +66,7 @@ LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
-.PHONY: all help try check test test-long test-versions test-programs bench model sim lint format install clean deps FORCE
+.PHONY: all help try check test test-long test-versions test-programs test-tools bench model sim lint format install clean deps FORCE
 all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
 
 help:
@@ -182,6 +182,7 @@ $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 $(BENCH): CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
+test-tools: $(TOOLS) $(STORE_SO)
 
 # For authors of stores; see include/holdfast/store.h.
 conform: $(BUILD)/tests/conform/conform

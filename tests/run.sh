@@ -111,12 +111,12 @@ build() {
     fi
 }
 
-# Everything for .t files, which may look at anything. TSan gets no command-line program: of its .t
-# files only those that run the conformance suite are threaded.
+# Everything for .t files, which may look at anything. TSan gets no command-line program: what has threads in
+# its .t files is the conformance suite and the tests' own tools.
 build_goals() { # PHASE
     if [ "$1" = tsan ] || ! grep -q '\.t$' "$work/$1.list"; then
         sed -n "s|^$1/\(build/\)|\1|p" "$work/$1.list"
-        [ ! -f tests/conform/conform.c ] || echo "$(folder_of "$1")/tests/conform/conform"
+        grep -q '\.t$' "$work/$1.list" && echo test-tools
     else
         echo test-programs
     fi
