@@ -197,7 +197,8 @@ enum {
     HF_FEATURE_CRASH_RELEASE = 1 << 1,  /* a dead holder's lock is free before its ttl ends       */
     HF_FEATURE_DURABLE_TOKENS = 1 << 2, /* token order survives loss of power without any clock   */
     HF_FEATURE_DETACHED = 1 << 3,       /* a lease can outlive the process that took it           */
-    HF_FEATURE_RENEW_TTL = 1 << 4       /* hf_renew may change the ttl                            */
+    HF_FEATURE_RENEW_TTL = 1 << 4,      /* hf_renew may change the ttl                            */
+    HF_FEATURE_RECORDS = 1 << 5         /* locks carry records: holdfast/record.h                 */
 };
 HF_API unsigned hf_store_features(const struct hf_store *store);
 

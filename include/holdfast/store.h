@@ -30,6 +30,7 @@
 #define HOLDFAST_STORE_H
 
 #include <holdfast.h>
+#include <holdfast/record.h>
 #include <stdarg.h>
 
 #ifdef __cplusplus
@@ -111,6 +112,25 @@ struct hf_query {
     const char *name;    /* a lock's name, or the prefix of names; "" is every lock */
     bool exact;          /* true: only the lock called name                         */
     int64_t deadline_ns; /* a request without an answer is given up at this time    */
+};
+
+/* A record to be written. Strings live for the call only. */
+struct hf_record_write {
+    const char *name;  /* the lock's                                               */
+    const char *owner; /* who holds it, with token                                 */
+    uint64_t token;
+    uint64_t number;     /* counted by the lease, from 1                             */
+    const char *key;     /* checked: 1..HF_RECORD_KEY_MAX bytes, no control characters */
+    const void *value;   /* never NULL                                               */
+    size_t value_len;    /* at most HF_RECORD_VALUE_MAX                              */
+    int64_t keep_ms;     /* 0: for ever                                              */
+    int64_t deadline_ns; /* the request is given up at this time                     */
+};
+
+struct hf_record_query {
+    const char *name;    /* the lock's                                            */
+    const char *key;     /* get: the key; list: what keys start with, "" for all  */
+    int64_t deadline_ns; /* a request without an answer is given up at this time  */
 };
 
 /* Called by listen: the hold of owner may be gone; owner NULL: any hold of the store may be. */
@@ -241,6 +261,29 @@ struct hf_store_ops {
      * HF_DENIED, HF_CORRUPT, HF_NOMEM. */
     enum hf_status (*identity)(struct hf_store_base *store, char out[HF_IDENTITY_SIZE],
                                int64_t deadline_ns, struct hf_error *err);
+
+    /* Optional, with HF_FEATURE_RECORDS, which promises all three. Write a record, in one atomic
+     * step at the engine: write->owner holds write->name with write->token there, now, or HF_LOST;
+     * the pair (token, number) is above that of the record on file under this key, or HF_STALE;
+     * then value, pair, the engine's clock and until when it is kept take its place. Nothing of
+     * this lies where the lock's queue or its holders are looked for. Sent once: libholdfast sends it
+     * again, with the same number, when no answer came. A few of the lock's records that have
+     * expired are removed on the way; a bounded number, and no more round trips for it.
+     * HF_OK. HF_UNKNOWN: no answer. HF_UNREACHABLE: certainly not written. */
+    enum hf_status (*record_put)(struct hf_store_base *store, const struct hf_record_write *write,
+                                 struct hf_error *err);
+
+    /* Call fn for the record called query->key, if it is there and has not expired by the engine's
+     * clock. *now_ms, if now_ms is not NULL, becomes that clock. A record that cannot be read is
+     * HF_CORRUPT; the lock and its other records are none the worse. */
+    enum hf_status (*record_get)(struct hf_store_base *store, const struct hf_record_query *query,
+                                 hf_record_fn *fn, void *data, int64_t *now_ms,
+                                 struct hf_error *err);
+
+    /* The same for every record of the lock whose key starts with query->key, with no mutex held,
+     * until fn returns false. */
+    enum hf_status (*record_list)(struct hf_store_base *store, const struct hf_record_query *query,
+                                  hf_record_fn *fn, void *data, struct hf_error *err);
 };
 
 struct hf_store_plugin {
