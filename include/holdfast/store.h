@@ -263,12 +263,12 @@ struct hf_store_ops {
                                int64_t deadline_ns, struct hf_error *err);
 
     /* Optional, with HF_FEATURE_RECORDS, which promises all three. Write a record, in one atomic
-     * step at the engine: write->owner holds write->name with write->token there, now, or HF_LOST;
-     * the pair (token, number) is above that of the record on file under this key, or HF_STALE;
-     * then value, pair, the engine's clock and until when it is kept take its place. Nothing of
-     * this lies where the lock's queue or its holders are looked for. Sent once: libholdfast sends it
-     * again, with the same number, when no answer came. A few of the lock's records that have
-     * expired are removed on the way; a bounded number, and no more round trips for it.
+     * step at the engine: the owner holds the lock there with that token, now, or HF_LOST; the pair
+     * (token, number) is above that of the record on file under this key, or HF_STALE; then value,
+     * pair, the engine's clock and until when it is kept take its place. Nothing of this lies where
+     * the lock's queue or its holders are looked for. Sent once: libholdfast sends it again, with
+     * the same number, when no answer came. A few of the lock's records that have expired are
+     * removed on the way; a bounded number, and no more round trips for it.
      * HF_OK. HF_UNKNOWN: no answer. HF_UNREACHABLE: certainly not written. */
     enum hf_status (*record_put)(struct hf_store_base *store, const struct hf_record_write *write,
                                  struct hf_error *err);
