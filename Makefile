@@ -35,7 +35,7 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
 LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/fence/*.c src/stores/file/*.c)
-CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c src/idem/*.c)
+CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c src/idem/*.c src/outbox/*.c)
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
 STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
@@ -49,6 +49,15 @@ store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(
 	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 	pkg-config --libs $$(cat src/stores/$(1)/packages))
+# What the relay of an outbox talks through, likewise: db_NAME.so for src/dbs/NAME, which may share sources of
+# the store of that name, and send_NAME.so for src/senders/NAME.
+END_DIRS := $(patsubst %/packages,%,$(wildcard src/dbs/*/packages src/senders/*/packages))
+ENDS := $(foreach dir,$(END_DIRS),$(if $(shell pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(dir)))
+end_so = $(patsubst src/senders/%,$(BUILD)/stores/send_%.so,$(1:src/dbs/%=$(BUILD)/stores/db_%.so))
+end_obj = $(call obj,$(wildcard $(1)/*.c) $(patsubst %,$(1:src/dbs/%=src/stores/%)/%.c,$(shell cat $(1)/shares 2>/dev/null)))
+END_SO := $(foreach dir,$(ENDS),$(call end_so,$(dir)))
+SKIPPED := $(filter-out $(STORES),$(notdir $(patsubst %/,%,$(dir $(wildcard src/stores/*/packages \
+	src/stores/*/libs))))) $(filter-out $(ENDS),$(END_DIRS))
 # What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.
 STORE_UNITS := $(notdir $(patsubst %/,%,$(dir $(wildcard src/stores/*/packages src/stores/*/libs))))
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(patsubst %,tests/unit/test_%_%,\
@@ -67,7 +76,8 @@ LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
 .PHONY: all help try check test test-long test-versions test-programs test-tools bench model sim lint format install clean deps FORCE
-all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
+all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(END_SO) $(BUILD)/holdfast.pc
+	$(if $(strip $(SKIPPED)),@echo 'not built for want of their libraries:' $(SKIPPED) >&2)
 
 help:
 	@echo 'make            build $(BIN) and the library'
@@ -94,6 +104,8 @@ $(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 $(BUILD)/gen/idem/%.inc: src/idem/sql/%.sql
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+$(BUILD)/gen/outbox/%.inc: src/outbox/sql/%.sql
+	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 $(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
@@ -101,6 +113,8 @@ SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
 $(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
 IDEM_INC := $(addprefix $(BUILD)/gen/idem/,postgres.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/idem/sql.o: $(IDEM_INC)
+OUTBOX_INC := $(addprefix $(BUILD)/gen/outbox/,postgres.inc sqlite.inc mariadb.inc)
+$(BUILD)/obj/src/outbox/sql.o: $(OUTBOX_INC)
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
 
 $(LIB_A): $(call obj,$(LIB_SRC))
@@ -122,8 +136,8 @@ $(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
 PLACE = $(PREFIX) $(LIBDIR) $(INCDIR) $(PLUGINDIR)
 $(BUILD)/place: FORCE
 	@mkdir -p $(@D) && echo '$(PLACE)' | cmp -s - $@ || echo '$(PLACE)' > $@
-$(BUILD)/obj/src/client/registry.o: PLACE_FLAGS = -DHF_PLUGIN_DIR='"$(PLUGINDIR)"'
-$(BUILD)/obj/src/client/registry.o: $(BUILD)/place
+$(BUILD)/obj/src/base/plugin.o: PLACE_FLAGS = -DHF_PLUGIN_DIR='"$(PLUGINDIR)"'
+$(BUILD)/obj/src/base/plugin.o: $(BUILD)/place
 $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h $(BUILD)/place
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' \
 		-e 's|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
@@ -134,6 +148,14 @@ $(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(call store_libs,$*) -o $@
+
+define end_rule
+$(call end_so,$(1)): $(call end_obj,$(1)) $(call obj,$(BASE_SRC) $(CORE_SRC))
+	@mkdir -p $$(@D)
+	$$(call say,LD,$$@)
+	$$(Q)$$(CC) -shared $$^ $$(ALL_LDFLAGS) $(shell pkg-config --libs $$(cat $(1)/packages)) -o $$@
+endef
+$(foreach dir,$(ENDS),$(eval $(call end_rule,$(dir))))
 
 .SECONDARY: $(STORES:%=$(BUILD)/gen/%.c)
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
@@ -217,7 +239,7 @@ model:
 SEEDS ?= 1000000
 sim: $(BUILD)/tests/sim/tool_sim
 	$< --seeds $(SEEDS) --first $$(date +%s)000000
-lint: $(SQL_INC) $(IDEM_INC) $(BUILD)/gen/client/fence.inc
+lint: $(SQL_INC) $(IDEM_INC) $(OUTBOX_INC) $(BUILD)/gen/client/fence.inc
 	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:
@@ -228,7 +250,7 @@ install: all
 		$(addprefix $(MANDIR)/,man1 man3 man7) $(PREFIX)/share/bash-completion/completions \
 		$(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d)
 	install -m 755 $(BIN) $(DESTDIR)$(BINDIR)/holdfast
-	$(if $(STORE_SO),install -m 755 $(STORE_SO) $(DESTDIR)$(PLUGINDIR)/)
+	$(if $(STORE_SO)$(END_SO),install -m 755 $(STORE_SO) $(END_SO) $(DESTDIR)$(PLUGINDIR)/)
 	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
 	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so

@@ -23,7 +23,8 @@ _holdfast_scan()
             --store=*) store=("${words[i]}") ;;
             --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
                 --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
-                --table | --schema | --resource | --keep | --statements | --svg)
+                --table | --schema | --resource | --keep | --statements | --svg | --db | --name | --http | \
+                --parallel | --batch | --poll | --timeout | --attempts)
                 ((i++))
                 ;;
             --)
@@ -54,12 +55,12 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run acquire keep renew release status list repair fence idem trap help version'
+    local commands='run acquire keep renew release status list repair fence idem outbox trap help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
 
-    if [[ $command == run && $tail -gt 0 ]]; then
+    if [[ $command =~ ^(run|outbox)$ && $tail -gt 0 ]]; then
         if ((cword == tail + 1)); then
             mapfile -t COMPREPLY < <(compgen -c -- "$cur")
         else
@@ -70,16 +71,18 @@ _holdfast()
     case $prev in
         --on-loss) options='term kill warn' ;;
         --leftover) options='wait term release' ;;
-        --ttl | --wait | -w | --grace | --max-runtime | --keep) options='1s 10s 30s 1m 5m 1h' ;;
+        --ttl | --wait | -w | --grace | --max-runtime | --keep | --poll | --timeout) options='1s 10s 30s 1m 5m 1h' ;;
         --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://' ;;
         --dialect | -d) options='postgres sqlite mariadb' ;;
         --statements) options='text json' ;;
+        --db) options='postgres:// mariadb:// sqlite:' ;;
+        --http) options='http:// https://' ;;
         --svg)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
         --busy-exit | -E | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --table | --schema | \
-            --resource) return ;;
+            --resource | --name | --parallel | --batch | --attempts) return ;;
     esac
     if [[ -n $options ]]; then
         _holdfast_offer "${options// /$'\n'}"
@@ -103,6 +106,10 @@ _holdfast()
                 --key-column --per-row --down --last --no-transaction --statements --help'
             ;;
         idem) options='--dialect --schema --keep --down --no-transaction --statements --help' ;;
+        outbox)
+            options='--dialect --down --no-transaction --statements --schema --db --name --http --parallel --batch
+                --poll --timeout --attempts --no-wait --wait --busy-exit --ttl --label --json --reason --help'
+            ;;
         trap) options='--store --ttl --svg --help' ;;
         release | help) options='--help' ;;
     esac
@@ -120,6 +127,8 @@ _holdfast()
         _holdfast_offer $'sql\nset\ndel\nscript\nwrite\nappend\nenter\nreset\nshow'
     elif [[ $command == idem ]] && ((operands == 0)); then
         _holdfast_offer sql
+    elif [[ $command == outbox ]] && ((operands == 0)); then
+        _holdfast_offer $'sql\nrelay\nlist\nretry\ndrop'
     elif [[ $command == fence ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     elif [[ $command == run ]]; then

@@ -29,11 +29,17 @@ layers() {
             ;;
         src/fence/*) allowed='base core fence' ;;
         src/idem/*) allowed='base idem' ;;
+        src/outbox/*) allowed='base outbox' ;;
+        # A database is reached with what the store of the same name connects with.
+        src/dbs/postgres/*) allowed='base dbs stores/postgres' ;;
+        src/dbs/*) allowed='base dbs' ;;
+        src/senders/*) allowed='base core senders senders/http' ;;
         # Whoever speaks, below whoever takes a lock, below who runs something under it.
         src/cli/say/*) allowed='base cli cli/say' ;;
         src/cli/take/*) allowed='base core cli cli/say cli/take' ;;
         src/cli/run/*) allowed='base core cli cli/say cli/take cli/run' ;;
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
+        src/cli/outbox/*) allowed='base core outbox dbs senders cli cli/say cli/take cli/outbox' ;;
         src/cli/fence/*) allowed='base cli cli/say cli/fence' ;;
         src/cli/trap/*) allowed='base cli cli/say cli/trap' ;;
         src/cli/*) allowed='base cli cli/say cli/take idem' ;;
@@ -174,7 +180,7 @@ plain() {
 # What belongs at the top of the tree and in tests/. Whatever else lies there was left behind.
 top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
 LICENSE Makefile README.md bench completion docs holdfast.pc.in include man scripts src tests'
-in_tests='cli conform etcd fence file fuzz idem model postgres redis redlock run.sh sim support tidy.sh tools
+in_tests='cli conform etcd fence file fuzz idem model outbox postgres redis redlock run.sh sim support tidy.sh tools
 unit versions zookeeper'
 
 # places WHERE NAME... : refuses names that come on stdin and are not among these
