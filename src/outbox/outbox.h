@@ -41,25 +41,27 @@ void hf__outbox_put_text(FILE *out, enum hf__dialect dialect, const char *text);
 const char *const *hf__outbox_session(enum hf__dialect dialect);
 const char *hf__outbox_begin(enum hf__dialect dialect);
 
-/* The columns of a fetch. blocker: the id of a message of that key which failed, and is not due
- * again; NULL: there is none. Where there is one, payload is NULL. */
+/* A fetch takes two statements: a database may copy what it sorts, and payloads are large.
+ *
+ * The columns of the first. blocker: the id of a message of that key which failed, and is not due
+ * again; NULL: there is none. bytes: of payload and headers. */
 enum {
     HF__OUTBOX_ID,
     HF__OUTBOX_UID,
     HF__OUTBOX_TOPIC,
     HF__OUTBOX_KEY,
-    HF__OUTBOX_PAYLOAD,
-    HF__OUTBOX_HEADERS,
     HF__OUTBOX_CREATED,
     HF__OUTBOX_ATTEMPTS,
     HF__OUTBOX_BLOCKER,
+    HF__OUTBOX_BYTES,
     HF__OUTBOX_COLUMNS
 };
+/* The due ones that are not parked, from the lowest id on: so many. */
+void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count);
 
-/* The due ones that are not parked, from the lowest id on: so many, or fewer if their payloads have
- * more than so many bytes; but one, whatever it has. */
-void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count,
-                          uint64_t bytes);
+/* Of the second: id, payload, headers. In the order of ids, a list "1,2,3". */
+enum { HF__OUTBOX_PAYLOAD = 1, HF__OUTBOX_HEADERS, HF__OUTBOX_BODY_COLUMNS };
+void hf__outbox_put_bodies(FILE *out, const struct hf__outbox_names *names, const char *ids);
 
 /* Enters the fence: reads nothing and changes one row, or none if it is refused. */
 struct hf__outbox_pass {

@@ -12,7 +12,7 @@ static const struct {
     const char *parked;  /* not_before of what is parked, or dead            */
     const char *at_once; /* not_before of what may be sent                   */
     const char *key;     /* the column                                       */
-    const char *bytes;   /* of the payload                                   */
+    const char *bytes;   /* of payload and headers                           */
     const char *ready;   /* behind the table: the index of what is not parked */
     const char *lock;    /* at the end of a SELECT                           */
     const char *as_text; /* behind a value                                   */
@@ -25,7 +25,7 @@ static const struct {
                       .parked = "'infinity'",
                       .at_once = "'-infinity'",
                       .key = "key",
-                      .bytes = "octet_length(m.payload)",
+                      .bytes = "octet_length(m.payload) + octet_length(m.headers::text)",
                       .ready = "",
                       .lock = " FOR UPDATE",
                       .as_text = "::text",
@@ -37,7 +37,7 @@ static const struct {
                     .parked = "'9999'",
                     .at_once = "''",
                     .key = "key",
-                    .bytes = "length(CAST(m.payload AS BLOB))",
+                    .bytes = "length(m.payload) + length(m.headers)",
                     .ready = " INDEXED BY holdfast_outbox_ready",
                     .lock = "",
                     .as_text = "",
@@ -49,7 +49,7 @@ static const struct {
                      .parked = "'9999-12-31 00:00:00'",
                      .at_once = "'1970-01-01 00:00:00'",
                      .key = "`key`",
-                     .bytes = "LENGTH(m.payload)",
+                     .bytes = "LENGTH(m.payload) + LENGTH(m.headers)",
                      .ready = " FORCE INDEX (ready)",
                      .lock = " FOR UPDATE",
                      .as_text = "",
@@ -129,38 +129,38 @@ static void put_time(FILE *out, enum hf__dialect dialect, const char *column)
         fputs(column, out);
 }
 
-/* From the inside: what is ready, from the lowest id on; what blocks it, and how many bytes that
- * makes; and of these what fits. In MariaDB parked is a column, so that an index can begin with it.
- * Ordered by the column, not by its text, which has the same name. */
-void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count,
-                          uint64_t bytes)
+/* In MariaDB parked is a column, so that an index can begin with it. Ordered by the column, not by
+ * its text, which has the same name. */
+void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count)
 {
     enum hf__dialect d = names->dialect;
     const char *key = words[d].key;
     const char *text = words[d].as_text;
 
-    fprintf(out, "SELECT id%s, uid%s, topic, %s, CASE WHEN blocker IS NULL THEN payload END, ",
-            text, text, key);
-    if (d == HF__POSTGRES)
-        fputs("headers::text, ", out);
-    else
-        fputs(d == HF__SQLITE ? "json(headers), " : "JSON_COMPACT(headers), ", out);
-    put_time(out, d, "created");
-    fprintf(out, ", attempts%s, blocker%s FROM (SELECT m.*, ", text, text);
-    fprintf(out, "%s AS own, sum(%s) OVER (ORDER BY m.id ROWS UNBOUNDED PRECEDING) AS total, ",
-            words[d].bytes, words[d].bytes);
+    fprintf(out, "SELECT m.id%s, m.uid%s, m.topic, m.%s, ", text, text, key);
+    put_time(out, d, "m.created");
+    fprintf(out, ", m.attempts%s, ", text);
     fprintf(out,
             "(SELECT min(b.id) FROM %s AS b WHERE b.%s = m.%s AND b.attempts > 0 AND "
-            "b.not_before > %s) AS blocker FROM (SELECT * FROM %s%s WHERE ",
-            names->message, key, key, words[d].now, names->message, words[d].ready);
+            "b.not_before > %s)%s, (%s)%s FROM %s AS m%s WHERE ",
+            names->message, key, key, words[d].now, text, words[d].bytes, text, names->message,
+            words[d].ready);
     if (d == HF__MARIADB)
-        fputs("parked = 0", out);
+        fputs("m.parked = 0", out);
     else
-        fprintf(out, "not_before < %s", words[d].parked);
-    fprintf(out,
-            " AND not_before <= %s ORDER BY id LIMIT %" PRIu64 ") AS m) AS f "
-            "WHERE total <= %" PRIu64 " OR total = own ORDER BY f.id",
-            words[d].now, count, bytes);
+        fprintf(out, "m.not_before < %s", words[d].parked);
+    fprintf(out, " AND m.not_before <= %s ORDER BY m.id LIMIT %" PRIu64, words[d].now, count);
+}
+
+void hf__outbox_put_bodies(FILE *out, const struct hf__outbox_names *names, const char *ids)
+{
+    static const char *const headers[] = {[HF__POSTGRES] = "m.headers::text",
+                                          [HF__SQLITE] = "json(m.headers)",
+                                          [HF__MARIADB] = "JSON_COMPACT(m.headers)"};
+    enum hf__dialect d = names->dialect;
+
+    fprintf(out, "SELECT m.id%s, m.payload, %s FROM %s AS m WHERE m.id IN (%s) ORDER BY m.id",
+            words[d].as_text, headers[d], names->message, ids);
 }
 
 void hf__outbox_put_enter(FILE *out, const struct hf__outbox_names *names,

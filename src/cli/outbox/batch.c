@@ -1,6 +1,7 @@
 /* batch.c - the messages that were fetched. */
 #include "cli/outbox/relay.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +16,16 @@ bool relay_batch_init(struct relay_batch *batch, size_t capacity)
     return batch->items != NULL && batch->messages != NULL && batch->table != NULL;
 }
 
+static void forget(struct relay_message *message)
+{
+    free(message->block);
+    free(message->body);
+}
+
 void relay_batch_release(struct relay_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
-        free(batch->messages[i].block);
+        forget(&batch->messages[i]);
     free(batch->items);
     free(batch->messages);
     free(batch->table);
@@ -49,7 +56,7 @@ static const char *keep(char **at, const struct hf__db_value *value)
     return kept;
 }
 
-/* All texts of a message in one block. */
+/* All that is known before the second statement, in one block. */
 static bool copy_texts(struct relay_message *message, const struct hf__db_value *values)
 {
     struct hf__sender_message *sent = &message->sent;
@@ -65,23 +72,26 @@ static bool copy_texts(struct relay_message *message, const struct hf__db_value 
     sent->uid = keep(&at, &values[HF__OUTBOX_UID]);
     sent->topic = keep(&at, &values[HF__OUTBOX_TOPIC]);
     sent->key = keep(&at, &values[HF__OUTBOX_KEY]);
-    sent->headers = keep(&at, &values[HF__OUTBOX_HEADERS]);
     sent->created = keep(&at, &values[HF__OUTBOX_CREATED]);
-    sent->payload_len =
-        values[HF__OUTBOX_PAYLOAD].bytes != NULL ? values[HF__OUTBOX_PAYLOAD].len : 0;
-    sent->payload = keep(&at, &values[HF__OUTBOX_PAYLOAD]);
     return true;
 }
 
+/* What does not fit any more is left for the next fetch; but one is taken, whatever it has. */
 bool relay_batch_add(const struct hf__db_value *values, void *data)
 {
     struct relay_batch *batch = data;
     struct hf__outbox_item *item = &batch->items[batch->count];
     struct relay_message *message = &batch->messages[batch->count];
     uint64_t id = number(&values[HF__OUTBOX_ID]);
+    uint64_t bytes = number(&values[HF__OUTBOX_BYTES]);
 
-    if (is_carried(batch, id) || batch->count == batch->capacity)
+    if (is_carried(batch, id) || batch->count == batch->capacity || batch->full)
         return true;
+    batch->bytes += bytes;
+    if (batch->bytes > RELAY_FETCH_BYTES && batch->count > batch->carried) {
+        batch->full = true;
+        return true;
+    }
     *message = (struct relay_message){.asked_ms = -1};
     if (!copy_texts(message, values))
         return false;
@@ -95,8 +105,44 @@ bool relay_batch_add(const struct hf__db_value *values, void *data)
     return true;
 }
 
+bool relay_batch_add_body(const struct hf__db_value *values, void *data)
+{
+    struct relay_batch *batch = data;
+    uint64_t id = number(&values[HF__OUTBOX_ID]);
+    const struct hf__db_value *payload = &values[HF__OUTBOX_PAYLOAD];
+    const struct hf__db_value *headers = &values[HF__OUTBOX_HEADERS];
+    struct relay_message *message;
+    char *at;
+
+    /* Both come in the order of ids. */
+    while (batch->body < batch->count && batch->items[batch->body].id != id)
+        batch->body++;
+    if (batch->body == batch->count)
+        return true;
+    message = &batch->messages[batch->body++];
+    message->body = at = malloc(payload->len + headers->len + 2);
+    if (at == NULL)
+        return false;
+    message->sent.payload_len = payload->bytes != NULL ? payload->len : 0;
+    message->sent.payload = keep(&at, payload);
+    message->sent.headers = keep(&at, headers);
+    return true;
+}
+
+/* One whose body is gone was dropped between the two statements. */
 void relay_batch_link(struct relay_batch *batch)
 {
+    size_t kept = batch->carried;
+
+    for (size_t i = batch->carried; i < batch->count; i++) {
+        if (batch->messages[i].body == NULL && batch->items[i].blocker == 0) {
+            forget(&batch->messages[i]);
+            continue;
+        }
+        batch->items[kept] = batch->items[i];
+        batch->messages[kept++] = batch->messages[i];
+    }
+    batch->count = kept;
     hf__outbox_link(batch->items, batch->count, batch->table, batch->table_size);
 }
 
@@ -106,13 +152,35 @@ void relay_batch_shrink(struct relay_batch *batch)
 
     for (size_t i = 0; i < batch->count; i++) {
         if (batch->items[i].step != HF__OUTBOX_SENT) {
-            free(batch->messages[i].block);
+            forget(&batch->messages[i]);
             continue;
         }
         batch->items[kept] = batch->items[i];
         batch->messages[kept++] = batch->messages[i];
     }
-    batch->count = batch->carried = kept;
+    batch->count = batch->carried = batch->body = kept;
     batch->answered = batch->blocked = 0;
+    batch->bytes = 0;
+    batch->full = false;
     relay_batch_link(batch);
+}
+
+char *relay_batch_list(const struct relay_batch *batch, relay_pick_fn *pick)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    bool any = false;
+
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < batch->count; i++)
+        if (pick(batch, i)) {
+            fprintf(out, "%s%" PRIu64, any ? "," : "", batch->items[i].id);
+            any = true;
+        }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
 }

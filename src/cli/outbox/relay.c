@@ -8,8 +8,7 @@
 
 #include "base/base.h"
 
-#include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 
 enum { STOP_MS = 5000 /* so long answers are waited for when we are told to stop */ };
 
@@ -184,6 +183,27 @@ static enum hf_status send_some(struct relay *relay, struct hf_error *err)
     return status;
 }
 
+static bool needs_body(const struct relay_batch *batch, size_t i)
+{
+    return i >= batch->carried && batch->items[i].blocker == 0;
+}
+
+static enum hf_status fetch_bodies(struct relay *relay, struct hf_error *err)
+{
+    struct hf__db_answer answer = {.row = relay_batch_add_body, .data = &relay->batch};
+    char *ids = relay_batch_list(&relay->batch, needs_body);
+    enum hf_status status = HF_OK;
+
+    if (ids == NULL)
+        return hf__nomem(err);
+    if (ids[0] != '\0') {
+        hf__outbox_put_bodies(outbox_db_say(&relay->db), &relay->db.names, ids);
+        status = outbox_db_do(&relay->db, &answer, err);
+    }
+    free(ids);
+    return status;
+}
+
 static enum hf_status fetch(struct relay *relay, struct turn *turn, struct hf_error *err)
 {
     struct relay_batch *batch = &relay->batch;
@@ -192,9 +212,10 @@ static enum hf_status fetch(struct relay *relay, struct turn *turn, struct hf_er
 
     if (status != HF_OK)
         return status;
-    hf__outbox_put_fetch(outbox_db_say(&relay->db), &relay->db.names, relay->options->batch,
-                         RELAY_FETCH_BYTES);
+    hf__outbox_put_fetch(outbox_db_say(&relay->db), &relay->db.names, relay->options->batch);
     status = outbox_db_do(&relay->db, &answer, err);
+    if (status == HF_OK)
+        status = fetch_bodies(relay, err);
     if (status == HF_UNREACHABLE)
         outbox_db_close(&relay->db);
     relay_batch_link(batch);

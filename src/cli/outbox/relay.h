@@ -41,8 +41,9 @@ struct relay_options {
 /* The messages that were fetched: batch.c */
 
 struct relay_message {
-    struct hf__sender_message sent; /* its texts are in block */
+    struct hf__sender_message sent; /* its texts are in block, payload and headers in body */
     char *block;
+    char *body;       /* NULL: it has none yet */
     unsigned slot;    /* where it is under way */
     int64_t asked_ms; /* with FAILED: how long the receiver wants us to wait; < 0 */
     char why[HF__SENDER_WHY_SIZE];
@@ -54,6 +55,9 @@ struct relay_batch {
     size_t count;
     size_t carried; /* the first so many were under way before the last fetch */
     size_t capacity;
+    size_t body;    /* those before it have their body  */
+    uint64_t bytes; /* of those that were fetched       */
+    bool full;      /* no more of them                  */
     size_t under_way;
     size_t answered; /* delivered or failed, and not settled */
     size_t blocked;  /* to be parked, and not settled        */
@@ -63,13 +67,18 @@ struct relay_batch {
 
 bool relay_batch_init(struct relay_batch *batch, size_t capacity);
 void relay_batch_release(struct relay_batch *batch);
-/* Adds a row of a fetch: hf__db_row_fn. */
+/* Add a row of the first, and of the second, statement of a fetch: hf__db_row_fn. */
 bool relay_batch_add(const struct hf__db_value *values, void *data);
+bool relay_batch_add_body(const struct hf__db_value *values, void *data);
 /* After a fetch: who follows whom. */
 void relay_batch_link(struct relay_batch *batch);
 /* Forgets all but what is under way: what was answered is settled, and what waits is fetched again.
  */
 void relay_batch_shrink(struct relay_batch *batch);
+
+/* A list "1,2,3" of those that pick says; NULL: no memory, "": there are none. To be freed. */
+typedef bool relay_pick_fn(const struct relay_batch *batch, size_t i);
+char *relay_batch_list(const struct relay_batch *batch, relay_pick_fn *pick);
 
 /* What people are told of: sent, failed, dead. */
 struct relay_counts {

@@ -8,51 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which of the messages a list is about. */
-typedef bool pick_fn(const struct hf__outbox_item *items, size_t i);
-
-/* A list "1,2,3"; NULL: no memory. "" if there is none. */
-static char *list_ids(const struct relay_batch *batch, pick_fn *pick)
+static bool is_done(const struct relay_batch *batch, size_t i)
 {
-    char *text = NULL;
-    size_t len;
-    FILE *out = open_memstream(&text, &len);
-    bool any = false;
-
-    if (out == NULL)
-        return NULL;
-    for (size_t i = 0; i < batch->count; i++)
-        if (pick(batch->items, i)) {
-            fprintf(out, "%s%" PRIu64, any ? "," : "", batch->items[i].id);
-            any = true;
-        }
-    if (fclose(out) == 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
-static bool is_done(const struct hf__outbox_item *items, size_t i)
-{
-    return items[i].step == HF__OUTBOX_DONE;
+    return batch->items[i].step == HF__OUTBOX_DONE;
 }
 
 /* Behind these something may be parked. */
-static bool is_done_at_last(const struct hf__outbox_item *items, size_t i)
+static bool is_done_at_last(const struct relay_batch *batch, size_t i)
 {
-    return items[i].step == HF__OUTBOX_DONE && items[i].attempts > 0;
+    return batch->items[i].step == HF__OUTBOX_DONE && batch->items[i].attempts > 0;
 }
 
-static bool is_done_at_once(const struct hf__outbox_item *items, size_t i)
+static bool is_done_at_once(const struct relay_batch *batch, size_t i)
 {
-    return items[i].step == HF__OUTBOX_DONE && items[i].attempts == 0;
+    return batch->items[i].step == HF__OUTBOX_DONE && batch->items[i].attempts == 0;
 }
 
 /* Does with a list what put says, unless the list is empty. */
 typedef void put_fn(FILE *out, const struct hf__outbox_names *names, const char *ids);
-static enum hf_status do_with(struct relay *relay, pick_fn *pick, put_fn *put, struct hf_error *err)
+static enum hf_status do_with(struct relay *relay, relay_pick_fn *pick, put_fn *put,
+                              struct hf_error *err)
 {
-    char *ids = list_ids(&relay->batch, pick);
+    char *ids = relay_batch_list(&relay->batch, pick);
     enum hf_status status = HF_OK;
 
     if (ids == NULL)
