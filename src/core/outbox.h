@@ -55,7 +55,7 @@ enum hf__outbox_step {
 struct hf__outbox_item {
     const char *key;
     uint64_t id;
-    uint64_t blocker;  /* a message of its key that failed and is not due; 0: none            */
+    uint64_t blocker;  /* a message of its key that failed, and is not here; 0: none          */
     unsigned attempts; /* that failed                                                         */
     enum hf__outbox_step step;
     int before; /* the one before it of the same key; -1: none. Set by hf__outbox_link        */

@@ -43,8 +43,10 @@ const char *hf__outbox_begin(enum hf__dialect dialect);
 
 /* A fetch takes two statements: a database may copy what it sorts, and payloads are large.
  *
- * The columns of the first. blocker: the id of a message of that key which failed, and is not due
- * again; NULL: there is none. bytes: of payload and headers. */
+ * The columns of the first. blocker: the lowest id of a message of that key which failed, and comes
+ * before this one; NULL: there is none. Whether it is due is not asked here: time goes on while a
+ * statement runs, and it may be due for one row and not for the next. If it is, it is one of the
+ * rows itself. bytes: of payload and headers. */
 enum {
     HF__OUTBOX_ID,
     HF__OUTBOX_UID,
@@ -76,7 +78,11 @@ void hf__outbox_put_mark(FILE *out, const struct hf__outbox_names *names);
 
 /* ids is a list "1,2,3", not empty. */
 void hf__outbox_put_delete(FILE *out, const struct hf__outbox_names *names, const char *ids);
-/* Frees what is parked behind these. Comes before they are deleted, in the same transaction. */
+/* The same for those that did not fail, behind which nothing is parked. */
+void hf__outbox_put_delete_unmarked(FILE *out, const struct hf__outbox_names *names,
+                                    const char *ids);
+/* Frees what is parked behind those of these that failed, as the database knows it. Comes before
+ * they are deleted, in the same transaction. */
 void hf__outbox_put_free(FILE *out, const struct hf__outbox_names *names, const char *ids);
 /* Frees what is parked behind nobody. */
 void hf__outbox_put_free_orphans(FILE *out, const struct hf__outbox_names *names);

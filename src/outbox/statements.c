@@ -140,11 +140,11 @@ void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint6
     fprintf(out, "SELECT m.id%s, m.uid%s, m.topic, m.%s, ", text, text, key);
     put_time(out, d, "m.created");
     fprintf(out, ", m.attempts%s, ", text);
-    fprintf(out,
-            "(SELECT min(b.id) FROM %s AS b WHERE b.%s = m.%s AND b.attempts > 0 AND "
-            "b.not_before > %s)%s, (%s)%s FROM %s AS m%s WHERE ",
-            names->message, key, key, words[d].now, text, words[d].bytes, text, names->message,
-            words[d].ready);
+    fprintf(
+        out,
+        "(SELECT min(b.id) FROM %s AS b WHERE b.%s = m.%s AND b.attempts > 0 AND b.id < m.id)%s, "
+        "(%s)%s FROM %s AS m%s WHERE ",
+        names->message, key, key, text, words[d].bytes, text, names->message, words[d].ready);
     if (d == HF__MARIADB)
         fputs("m.parked = 0", out);
     else
@@ -197,6 +197,12 @@ void hf__outbox_put_delete(FILE *out, const struct hf__outbox_names *names, cons
     fprintf(out, "DELETE FROM %s WHERE id IN (%s)", names->message, ids);
 }
 
+void hf__outbox_put_delete_unmarked(FILE *out, const struct hf__outbox_names *names,
+                                    const char *ids)
+{
+    fprintf(out, "DELETE FROM %s WHERE id IN (%s) AND attempts = 0", names->message, ids);
+}
+
 static void put_free(FILE *out, const struct hf__outbox_names *names)
 {
     enum hf__dialect d = names->dialect;
@@ -210,8 +216,8 @@ void hf__outbox_put_free(FILE *out, const struct hf__outbox_names *names, const 
     const char *key = words[names->dialect].key;
 
     put_free(out, names);
-    fprintf(out, "%s IN (SELECT h.%s FROM %s AS h WHERE h.id IN (%s))", key, key, names->message,
-            ids);
+    fprintf(out, "%s IN (SELECT h.%s FROM %s AS h WHERE h.id IN (%s) AND h.attempts > 0)", key, key,
+            names->message, ids);
 }
 
 void hf__outbox_put_free_orphans(FILE *out, const struct hf__outbox_names *names)

@@ -31,12 +31,24 @@ void relay_batch_release(struct relay_batch *batch)
     free(batch->table);
 }
 
-static bool is_carried(const struct relay_batch *batch, uint64_t id)
+/* The one of the first so many that has this id, or NULL. */
+static struct hf__outbox_item *find(const struct relay_batch *batch, size_t count, uint64_t id)
 {
-    for (size_t i = 0; i < batch->carried; i++)
-        if (batch->items[i].id == id)
-            return true;
-    return false;
+    for (size_t i = count; i > 0; i--)
+        if (batch->items[i - 1].id == id)
+            return &batch->items[i - 1];
+    return NULL;
+}
+
+/* Known as one that failed: what is parked behind it comes before what follows here. One that is
+ * carried may have got that mark since, from a relay that lost its lock. */
+static bool is_behind(const struct relay_batch *batch, uint64_t blocker)
+{
+    struct hf__outbox_item *item = find(batch, batch->count, blocker);
+
+    if (item != NULL && item->attempts == 0)
+        item->attempts = 1;
+    return item != NULL;
 }
 
 static uint64_t number(const struct hf__db_value *value)
@@ -85,7 +97,7 @@ bool relay_batch_add(const struct hf__db_value *values, void *data)
     uint64_t id = number(&values[HF__OUTBOX_ID]);
     uint64_t bytes = number(&values[HF__OUTBOX_BYTES]);
 
-    if (is_carried(batch, id) || batch->count == batch->capacity || batch->full)
+    if (find(batch, batch->carried, id) != NULL || batch->count == batch->capacity || batch->full)
         return true;
     batch->bytes += bytes;
     if (batch->bytes > RELAY_FETCH_BYTES && batch->count > batch->carried) {
@@ -99,6 +111,9 @@ bool relay_batch_add(const struct hf__db_value *values, void *data)
                                      .id = id,
                                      .blocker = number(&values[HF__OUTBOX_BLOCKER]),
                                      .attempts = (unsigned)number(&values[HF__OUTBOX_ATTEMPTS])};
+    /* One that failed, and is due, is here, and goes first: it has the lower id. */
+    if (item->blocker != 0 && is_behind(batch, item->blocker))
+        item->blocker = 0;
     message->sent.attempt = item->attempts + 1;
     batch->blocked += item->blocker != 0;
     batch->count++;
@@ -129,20 +144,16 @@ bool relay_batch_add_body(const struct hf__db_value *values, void *data)
     return true;
 }
 
-/* One whose body is gone was dropped between the two statements. */
+/* One whose body is gone was dropped between the two statements. What was parked behind it is free
+ * now, and not here: nothing else of its key is sent in this round, as behind one that had failed.
+ */
 void relay_batch_link(struct relay_batch *batch)
 {
-    size_t kept = batch->carried;
-
-    for (size_t i = batch->carried; i < batch->count; i++) {
+    for (size_t i = batch->carried; i < batch->count; i++)
         if (batch->messages[i].body == NULL && batch->items[i].blocker == 0) {
-            forget(&batch->messages[i]);
-            continue;
+            batch->items[i].step = HF__OUTBOX_DONE;
+            batch->items[i].attempts = 1;
         }
-        batch->items[kept] = batch->items[i];
-        batch->messages[kept++] = batch->messages[i];
-    }
-    batch->count = kept;
     hf__outbox_link(batch->items, batch->count, batch->table, batch->table_size);
 }
 

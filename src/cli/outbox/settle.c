@@ -13,17 +13,6 @@ static bool is_done(const struct relay_batch *batch, size_t i)
     return batch->items[i].step == HF__OUTBOX_DONE;
 }
 
-/* Behind these something may be parked. */
-static bool is_done_at_last(const struct relay_batch *batch, size_t i)
-{
-    return batch->items[i].step == HF__OUTBOX_DONE && batch->items[i].attempts > 0;
-}
-
-static bool is_done_at_once(const struct relay_batch *batch, size_t i)
-{
-    return batch->items[i].step == HF__OUTBOX_DONE && batch->items[i].attempts == 0;
-}
-
 /* Does with a list what put says, unless the list is empty. */
 typedef void put_fn(FILE *out, const struct hf__outbox_names *names, const char *ids);
 static enum hf_status do_with(struct relay *relay, relay_pick_fn *pick, put_fn *put,
@@ -250,7 +239,7 @@ enum hf_status relay_settle(struct relay *relay, struct hf_error *err)
         return status;
     status = begin(relay, err);
     if (status == HF_OK)
-        status = do_with(relay, is_done_at_last, hf__outbox_put_free, err);
+        status = do_with(relay, is_done, hf__outbox_put_free, err);
     if (status == HF_OK)
         status = do_with(relay, is_done, hf__outbox_put_delete, err);
     if (status == HF_OK)
@@ -268,5 +257,5 @@ void relay_settle_last(struct relay *relay)
     struct hf_error dropped;
 
     if (relay->db.link != NULL)
-        (void)do_with(relay, is_done_at_once, hf__outbox_put_delete, &dropped);
+        (void)do_with(relay, is_done, hf__outbox_put_delete_unmarked, &dropped);
 }
