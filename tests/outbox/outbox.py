@@ -57,6 +57,20 @@ def forget_relay(client):
     client.run(f"UPDATE {FENCE[client.dialect]} SET token = 0, name = NULL, issuer = NULL")
 
 
+def admit_everybody(d, client):
+    """No fence: whatever a relay writes there is forgotten at once."""
+    if d == "postgres":
+        client.run("CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS "
+                   "'BEGIN NEW.token := 0; NEW.name := NULL; NEW.issuer := NULL; RETURN NEW; END'")
+        client.run(f"CREATE TRIGGER forget BEFORE UPDATE ON {FENCE[d]} FOR EACH ROW EXECUTE FUNCTION forget()")
+    elif d == "mariadb":
+        client.run(f"CREATE TRIGGER forget BEFORE UPDATE ON {FENCE[d]} FOR EACH ROW "
+                   "SET NEW.token = 0, NEW.name = NULL, NEW.issuer = NULL")
+    else:
+        client.run(f"CREATE TRIGGER forget AFTER UPDATE ON {FENCE[d]} WHEN NEW.token <> 0 BEGIN "
+                   f"UPDATE {FENCE[d]} SET token = 0, name = NULL, issuer = NULL; END")
+
+
 class Relay:
     """A relay of the program under test."""
 

@@ -6,8 +6,8 @@ import signal
 import threading
 import time
 
-from outbox import (DIALECTS, FENCE, MESSAGE, PATIENCE, SQL_DIR, Client, Http, Refused, Relay, apply, done_testing, empty,
-                    equal, forget_relay, migration, ok, outbox, rows, url, within, write)
+from outbox import (DIALECTS, MESSAGE, PATIENCE, SQL_DIR, Client, Http, Refused, Relay, admit_everybody, apply, done_testing,
+                    empty, equal, forget_relay, migration, ok, outbox, rows, url, within, write)
 
 WRITERS = 4
 KEYS = 12
@@ -101,20 +101,6 @@ class Crew:
     def stop(self):
         for relay in self.relays:
             relay.stop(signal.SIGKILL)
-
-
-def admit_everybody(d, client):
-    """No fence: whatever a relay writes there is forgotten at once."""
-    if d == "postgres":
-        client.run("CREATE FUNCTION forget() RETURNS trigger LANGUAGE plpgsql AS "
-                   "'BEGIN NEW.token := 0; NEW.name := NULL; NEW.issuer := NULL; RETURN NEW; END'")
-        client.run(f"CREATE TRIGGER forget BEFORE UPDATE ON {FENCE[d]} FOR EACH ROW EXECUTE FUNCTION forget()")
-    elif d == "mariadb":
-        client.run(f"CREATE TRIGGER forget BEFORE UPDATE ON {FENCE[d]} FOR EACH ROW "
-                   "SET NEW.token = 0, NEW.name = NULL, NEW.issuer = NULL")
-    else:
-        client.run(f"CREATE TRIGGER forget AFTER UPDATE ON {FENCE[d]} WHEN NEW.token <> 0 BEGIN "
-                   f"UPDATE {FENCE[d]} SET token = 0, name = NULL, issuer = NULL; END")
 
 
 def settle_marks(d, client):
