@@ -212,8 +212,9 @@ struct run_signals {
 bool run_signals_begin(struct run_signals *signals);
 /* The next pending signal, false if there is none. *from_kernel: the terminal sent it. */
 bool run_signals_take(struct run_signals *signals, int *number, bool *from_kernel);
-/* Adds SIGCHLD to what fd reports. */
+/* Adds SIGCHLD to what fd reports, and takes it away again. */
 void run_signals_watch_children(struct run_signals *signals);
+void run_signals_leave_children(struct run_signals *signals);
 /* Puts everything back to what we inherited, for CMD. Async-signal-safe. */
 void run_signals_restore(const struct run_signals *signals);
 
@@ -236,6 +237,7 @@ struct run_watchdog {
     int lost_write; /* closed when the lease is lost                   */
     int lost_read;  /* CMD inherits it; -1: none                       */
     int life_fd;    /* CMD inherits it; -1: none                       */
+    int output[2];  /* CMD's stdout and stderr; -1: ours               */
 };
 
 /* Closes all descriptors but these; -1 is none: close.c. */
@@ -251,8 +253,23 @@ struct run_held {
     int lost_fd; /* its HOLDFAST_LOST_FD; -1: we did not inherit it */
 };
 
+struct run_job;
+struct run_outcome;
+
+/* What a command adds to a turn of the job. Called in the main thread; each may be NULL. */
+struct run_hooks {
+    /* The lease is held, and nobody renews it yet; CMD is not started. False: it is not to be,
+     * *exit_code is the turn's. May set the job's variables and output. */
+    bool (*before)(struct run_job *job, int *exit_code);
+    /* CMD's whole tree is gone (or left alone, as --leftover says); the lease is not released yet,
+     * and renewed meanwhile if CMD ran long enough. outcome is NULL if nothing could be started. */
+    void (*after)(struct run_job *job, const struct run_outcome *outcome);
+    void *data; /* the command's */
+};
+
 struct run_job {
     struct run_options *options;
+    struct run_hooks hooks;
     struct cli_stderr *writer;
     struct run_signals signals;
     struct run_page *page;
@@ -265,7 +282,12 @@ struct run_job {
     int lost_pipe[2]; /* -1: none, the hold above us has its own */
     int life_fd;      /* -1: the store has no crash release      */
     int store_fd;     /* the URL for a holdfast below; -1: HOLDFAST_STORE says it all */
-    pid_t watchdog;   /* set by run_supervise; <= 0: gone        */
+    /* "NAME=value" for CMD, in place of what we inherited under that name; ends with NULL. NULL:
+     * none. The caller's, until the turn is over. */
+    const char *const *variables;
+    int output[2];  /* CMD's stdout and stderr, closed by run_supervise; -1: ours */
+    pid_t watchdog; /* set by run_supervise; <= 0: gone                           */
+    int die_of;     /* the signal that is to end us; 0: none                      */
 };
 
 /* How it went. */
@@ -277,6 +299,7 @@ struct run_outcome {
     bool lost;          /* the lease was, or could not be kept */
     bool watchdog_died; /* the tree was ended because of that  */
     bool terminal;      /* CMD shared our process group        */
+    int told_to_end;    /* the first of TERM, INT, HUP, QUIT that came for us while CMD ran; 0 */
 };
 
 /* Runs CMD, and returns when the whole tree is gone (or left alone, as --leftover says). False
