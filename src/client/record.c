@@ -25,7 +25,7 @@ static enum hf_status no_records(const struct hf_store *store, const char *name,
                                  struct hf_error *err)
 {
     return hf__fail_lock(err, HF_UNSUPPORTED, name, store->url,
-                         ": this kind of store keeps no records");
+                         ": this kind of store keeps no records, see \"holdfast help stores\"");
 }
 
 static enum hf_status check_put(const struct hf_lease *lease, const struct hf_record_write *write,
