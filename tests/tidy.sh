@@ -33,6 +33,7 @@ layers() {
         src/cli/say/*) allowed='base cli cli/say' ;;
         src/cli/take/*) allowed='base core cli cli/say cli/take' ;;
         src/cli/run/*) allowed='base core cli cli/say cli/take cli/run' ;;
+        src/cli/once/*) allowed='base core cli cli/say cli/take cli/run cli/events cli/once' ;;
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
         src/cli/fence/*) allowed='base cli cli/say cli/fence' ;;
         src/cli/trap/*) allowed='base cli cli/say cli/trap' ;;
