@@ -283,6 +283,7 @@ struct run_times {
 struct run_job {
     struct run_options *options;
     struct events *events; /* NULL: nobody wants to know */
+    bool again;            /* set by a hook: the same turn, as others see it, goes on */
     struct run_times times;
     struct run_hooks hooks;
     struct cli_stderr *writer;
