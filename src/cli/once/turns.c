@@ -23,7 +23,7 @@ static int turns(struct once *once);
 static void look_first(struct once *once);
 static bool before(struct run_job *job, int *exit_code);
 static void after(struct run_job *job, const struct run_outcome *outcome);
-static void act(struct once *once, enum hf__once_next next, int64_t until_ms);
+static void act(struct once *once, enum hf__once_next next);
 static void sleep_until(struct once *once, int64_t until_ms);
 static bool begin(struct once *once);
 static void write_held(struct once *once);
@@ -116,7 +116,7 @@ static void look_first(struct once *once)
     if (next == HF__ONCE_SLEEP)
         sleep_until(once, until_ms);
     else if (next != HF__ONCE_GO)
-        act(once, next, until_ms);
+        act(once, next);
     else if (once->job.held)
         busy_above(once);
 }
@@ -130,7 +130,10 @@ static void say(struct once *once, const struct hf__once_record *record, const c
 {
     char sentence[SENTENCE_SIZE];
     once_sentence(sentence, sizeof sentence, once->ask.run.name, once->slot.name, record);
-    cli_stderr_say(once->job.writer, "%s%s", sentence, advice);
+    if (once->job.lease)
+        cli_stderr_say(once->job.writer, "%s%s", sentence, advice);
+    else
+        cli_stderr_say_last(once->job.writer, "%s%s", sentence, advice);
 }
 
 static void say_held(struct once *once, const struct hf__once_record *record)
@@ -143,9 +146,8 @@ static void say_held(struct once *once, const struct hf__once_record *record)
     settle(once, EXIT_HF_HELD);
 }
 
-static void act(struct once *once, enum hf__once_next next, int64_t until_ms)
+static void act(struct once *once, enum hf__once_next next)
 {
-    (void)until_ms;
     switch (next) {
     case HF__ONCE_SAY_DONE:
         if (!once->ask.run.skip_ok)
@@ -268,7 +270,7 @@ static bool before(struct run_job *job, int *exit_code)
     enum hf__once_next next = decide(once, true, &until_ms);
     if (next == HF__ONCE_GO)
         return begin(once);
-    act(once, next, until_ms);
+    act(once, next);
     return false;
 }
 
@@ -416,8 +418,10 @@ static void record_failure(struct once *once, const struct run_outcome *outcome)
     if (status != HF_OK)
         cli_stderr_say(once->job.writer, "the failure of %s could not be put on record: %s",
                        once->ask.run.command[0], cli_text_of(&err));
-    if (status != HF_OK || !started || told || ours->failures > once->rules.retries)
+    if (status != HF_OK || !started || told || ours->failures > once->rules.retries) {
         settle(once, (int)ours->exit_code);
-    else
-        once->turn = ONCE_AGAIN;
+        return;
+    }
+    once->turn = ONCE_AGAIN;
+    say(once, ours, "; it will be tried again");
 }
