@@ -94,7 +94,7 @@ static bool read_kv(const cJSON *item, struct ec_kv *out)
     out->lease = ec_answer_number(item, "lease");
     /* A value that does not fit is not ours. */
     if (ec_base64_decode(value, sizeof value, text_of(item, "value"), &value_len))
-        ec_record_parse(&out->record, value, value_len);
+        ec_said_parse(&out->said, value, value_len);
     return out->key_len > 0 && out->create_revision > 0 && out->create_revision <= INT64_MAX;
 }
 

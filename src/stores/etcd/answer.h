@@ -5,7 +5,7 @@
 #ifndef HF_STORES_ETCD_ANSWER_H
 #define HF_STORES_ETCD_ANSWER_H
 
-#include "stores/etcd/record.h"
+#include "stores/etcd/layout.h"
 #include <cjson/cJSON.h>
 
 enum { EC_EVENT_MAX = 1 << 16 }; /* bytes of one message of a watch */

@@ -10,7 +10,7 @@
  *   holds.c    which key of ours is on which lease; known.c the same for many threads
  *   listener.c  hears when a key of ours is deleted; watch.c how
  *   call.c     one request and its answer, by whichever server
- *   http.c     one HTTP exchange; text.c, answer.c, record.c what is in it; verdict.c errors
+ *   http.c     one HTTP exchange; text.c, answer.c, layout.c what is in it; errors.c errors
  */
 #ifndef HF_STORES_ETCD_ETCD_H
 #define HF_STORES_ETCD_ETCD_H

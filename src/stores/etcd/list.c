@@ -58,36 +58,35 @@ static int64_t remaining_ms(struct listing *l, const struct ec_kv *kv)
         l->lease_count++;
     }
     left_ms = lease->life.left_ms;
-    if (kv->record.kind != 0 && left_ms > (int64_t)kv->record.ttl_ms)
-        left_ms = kv->record.ttl_ms;
+    if (kv->said.kind != 0 && left_ms > (int64_t)kv->said.ttl_ms)
+        left_ms = kv->said.ttl_ms;
     return left_ms;
 }
 
 /* Shows the lock whose keys were collected. */
 static void show(struct listing *l)
 {
-    bool waits = l->head.record.kind == EC_KIND_WAITING;
+    bool waits = l->head.said.kind == EC_KIND_WAITING;
     int64_t now_us = l->store->base.host->wall_us();
     struct hf_lock_info info = {
         .size = sizeof info,
         .name = l->name,
-        .label = waits ? "" : l->head.record.label,
+        .label = waits ? "" : l->head.said.label,
         .token = waits ? 0 : l->head.create_revision,
         .remaining_ms = -1,
         .age_ms = -1,
         .waiters = waits ? l->keys : l->keys - 1,
         .held = !waits,
-        .detached = l->head.record.kind == EC_KIND_DETACHED,
-        .foreign = l->head.record.kind == 0,
+        .detached = l->head.said.kind == EC_KIND_DETACHED,
+        .foreign = l->head.said.kind == 0,
     };
 
     if (l->name[0] == '\0')
         return;
     if (!waits)
         info.remaining_ms = remaining_ms(l, &l->head);
-    if (!waits && l->head.record.since_us > 0)
-        info.age_ms =
-            now_us > l->head.record.since_us ? (now_us - l->head.record.since_us) / 1000 : 0;
+    if (!waits && l->head.said.since_us > 0)
+        info.age_ms = now_us > l->head.said.since_us ? (now_us - l->head.said.since_us) / 1000 : 0;
     l->shown++;
     if (l->keys > 0 && !l->fn(&info, l->data))
         l->stopped = true;

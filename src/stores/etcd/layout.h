@@ -1,4 +1,4 @@
-/* record.h - how a lock looks in etcd.
+/* layout.h - how a lock looks in etcd.
  *
  * Who takes a free lock puts the key PREFIX NAME 0x1f; who has to wait for it, PREFIX NAME 0x1f
  * OWNER. All are attached to leases. The keys of one lock are its queue: the one with the lowest
@@ -11,8 +11,8 @@
  *
  * KIND is w (waits), k (held, on a lease of its ttl class), p (held, on a lease of its own) or d
  * (the same, and detached); WALL_US is since when, for display. */
-#ifndef HF_STORES_ETCD_RECORD_H
-#define HF_STORES_ETCD_RECORD_H
+#ifndef HF_STORES_ETCD_LAYOUT_H
+#define HF_STORES_ETCD_LAYOUT_H
 
 #include "stores/etcd/text.h"
 #include "stores/etcd/url.h"
@@ -44,7 +44,7 @@ bool ec_keys_waited(const struct ec_keys *keys);
 struct ec_range ec_keys_own(const struct ec_keys *keys);
 struct ec_range ec_keys_queue(const struct ec_keys *keys);
 
-struct ec_record {
+struct ec_said {
     char owner[HF_OWNER_LEN + 1];
     char kind; /* 0: not written by holdfast */
     uint32_t ttl_ms;
@@ -52,9 +52,9 @@ struct ec_record {
     char label[HF_LABEL_MAX + 1];
 };
 
-void ec_record_format(char out[EC_VALUE_MAX], const struct ec_record *record);
-/* What does not look like a record gets kind 0 and an empty label. */
-void ec_record_parse(struct ec_record *out, const char *value, size_t len);
+void ec_said_format(char out[EC_VALUE_MAX], const struct ec_said *said);
+/* What holdfast does not write gets kind 0 and an empty label. */
+void ec_said_parse(struct ec_said *out, const char *value, size_t len);
 
 /* A key and its value as etcd tells them. */
 struct ec_kv {
@@ -64,7 +64,7 @@ struct ec_kv {
     uint64_t create_revision;
     uint64_t mod_revision;
     int64_t lease; /* 0: none */
-    struct ec_record record;
+    struct ec_said said;
 };
 
 /* The range of all keys that begin with start: end gets start with the last byte that can be
@@ -76,4 +76,4 @@ void ec_prefix_range(char *start, size_t *start_len, char *end, size_t *end_len)
  * for a key that is no lock's. */
 bool ec_key_name(const struct ec_kv *kv, const char *prefix, char name[HF_NAME_MAX + 1]);
 
-#endif /* HF_STORES_ETCD_RECORD_H */
+#endif /* HF_STORES_ETCD_LAYOUT_H */

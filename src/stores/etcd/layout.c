@@ -1,5 +1,5 @@
-/* record.c - how a lock looks in etcd. */
-#include "stores/etcd/record.h"
+/* layout.c - how a lock looks in etcd. */
+#include "stores/etcd/layout.h"
 #include "base/base.h"
 
 #include <inttypes.h>
@@ -40,10 +40,10 @@ struct ec_range ec_keys_queue(const struct ec_keys *keys)
                              .end_len = keys->queue_len};
 }
 
-void ec_record_format(char out[EC_VALUE_MAX], const struct ec_record *record)
+void ec_said_format(char out[EC_VALUE_MAX], const struct ec_said *said)
 {
-    (void)snprintf(out, EC_VALUE_MAX, "%s 1 %c %" PRIu32 " %" PRId64 " %s", record->owner,
-                   record->kind, record->ttl_ms, record->since_us, record->label);
+    (void)snprintf(out, EC_VALUE_MAX, "%s 1 %c %" PRIu32 " %" PRId64 " %s", said->owner, said->kind,
+                   said->ttl_ms, said->since_us, said->label);
 }
 
 /* A decimal number and the space behind it. */
@@ -60,7 +60,7 @@ static bool take_number(const char **at, uint64_t *out)
     return hf__parse_u64(digits, out);
 }
 
-void ec_record_parse(struct ec_record *out, const char *value, size_t len)
+void ec_said_parse(struct ec_said *out, const char *value, size_t len)
 {
     char text[EC_VALUE_MAX];
     const char *at = text + HF_OWNER_LEN + 1;
