@@ -220,8 +220,9 @@ struct hf_store_ops {
     enum hf_status (*fence)(struct hf_store_base *store, const struct hf_fence_request *request,
                             struct hf_fence_mark *mark, struct hf_error *err);
 
-    /* Optional. As open, for somebody who calls list and close only: makes and changes nothing in
-     * the engine. A store that is not there yet is opened all the same, and list finds nothing.
+    /* Optional. As open, for somebody who calls list, record_get, record_list and close only: makes
+     * and changes nothing in the engine. A store that is not there yet is opened all the same, and
+     * nothing is found in it.
      * Without this slot open serves: right where opening makes nothing anyway. */
     enum hf_status (*open_readonly)(const struct hf_host *host, const char *url,
                                     int64_t deadline_ns, struct hf_store_base **out,

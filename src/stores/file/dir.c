@@ -326,10 +326,14 @@ enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err)
     return status;
 }
 
-/* A name that nobody else uses, for what is not in place yet. */
+/* A name that nobody else uses, for what is not in place yet: in the directory itself, also for
+ * what belongs below it. */
 static void draft_name(const struct file_store *store, char *out, size_t size, const char *name)
 {
     (void)snprintf(out, size, ".%s-%016" PRIx64, name, store->client);
+    for (; *out != '\0'; out++)
+        if (*out == '/')
+            *out = '-';
 }
 
 int hf__dir_create(struct file_store *store, const char *name)
