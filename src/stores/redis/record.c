@@ -81,8 +81,12 @@ static enum hf_status written(struct rd_store *store, const char *name,
 static enum hf_status damaged(const struct rd_store *store, const char *name, const char *key,
                               struct hf_error *err)
 {
+    char shown[HF_RECORD_KEY_MAX + 1];
+
+    hf__copy_printable(shown, sizeof shown, key);
     return hf__fail_lock(err, HF_CORRUPT, name, store->setup.url.parts.shown,
-                         ": its record \"%s\" is damaged; see RECORDS in holdfast-redis(7)", key);
+                         ": its record \"%s\" is damaged; holdfast-redis(7) says how to remove it",
+                         shown);
 }
 
 static enum hf_status judge_put(struct rd_store *store, const struct hf_record_write *write,
