@@ -25,7 +25,7 @@ static enum hf_status no_records(const struct hf_store *store, const char *name,
                                  struct hf_error *err)
 {
     return hf__fail_lock(err, HF_UNSUPPORTED, name, store->url,
-                         ": this kind of store keeps no records");
+                         ": this kind of store keeps no records, see \"holdfast help stores\"");
 }
 
 static enum hf_status check_put(const struct hf_lease *lease, const struct hf_record_write *write,
@@ -42,8 +42,6 @@ static enum hf_status check_put(const struct hf_lease *lease, const struct hf_re
     if (write->keep_ms < 0 || write->keep_ms > HF_RECORD_KEEP_MAX_MS)
         return hf__fail_lock(err, HF_INVALID, lease->name, url,
                              ": a record is kept for 0 (for ever) to a hundred years");
-    if (HF__SLOT(lease->store->base->ops, record_put) == NULL)
-        return no_records(lease->store, lease->name, err);
     return HF_OK;
 }
 
@@ -126,7 +124,7 @@ static enum hf_status settle_stale(struct put *put, struct hf_error *err)
     if (status != HF_OK)
         return status;
     if (found.ours && put->unanswered)
-        return HF_OK;
+        return hf__ok(err);
     if (found.token > put->write.token)
         return hf__fail_lock(err, HF_LOST, put->write.name, put->lease->store->url,
                              " was lost: a later holder has written its record");
@@ -164,6 +162,7 @@ static enum hf_status try_put(struct put *put, int64_t until_ns, struct hf_error
     put->write.deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS;
     if (put->write.deadline_ns > until_ns)
         put->write.deadline_ns = until_ns;
+    (void)hf__ok(err); /* what the store says with HF_OK is a warning */
     status = base->ops->record_put(base, &put->write, err);
     if (status == HF_UNKNOWN)
         put->unanswered = true;
@@ -185,7 +184,7 @@ static enum hf_status conclude(struct put *put, enum hf_status status, struct hf
         return status;
     if (!hf__wait_may_pass(status) && read_back(put, &found, NULL) == HF_OK) {
         if (found.ours)
-            return HF_OK;
+            return hf__ok(err);
         if (status == HF_LOST && found.token <= put->write.token)
             return HF_LOST; /* where it is not held, no late copy is written either */
     }
@@ -272,10 +271,14 @@ enum hf_status hf_record_put(struct hf_lease *lease, const char *key, const void
     if ((status = check_put(lease, &put.write, err)) != HF_OK ||
         (status = begin(lease, err)) != HF_OK)
         return status;
-    put.write.number = next_number(lease, 0, lease->adopted);
-    status = put_patiently(&put, err);
+    if (HF__SLOT(lease->store->base->ops, record_put) == NULL) {
+        status = no_records(lease->store, lease->name, err);
+    } else {
+        put.write.number = next_number(lease, 0, lease->adopted);
+        status = put_patiently(&put, err);
+    }
     end(lease);
-    return status == HF_OK ? hf__ok(err) : status;
+    return status;
 }
 
 static enum hf_status check_read(const struct hf_store *store, const char *name,
