@@ -23,7 +23,7 @@ _holdfast_scan()
             --store=*) store=("${words[i]}") ;;
             --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
                 --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
-                --table | --schema | --resource | --keep | --statements | --svg)
+                --table | --schema | --resource | --keep | --statements | --svg | --events | --metrics)
                 ((i++))
                 ;;
             --)
@@ -74,7 +74,7 @@ _holdfast()
         --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://' ;;
         --dialect | -d) options='postgres sqlite mariadb' ;;
         --statements) options='text json' ;;
-        --svg)
+        --svg | --events | --metrics)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
@@ -89,7 +89,7 @@ _holdfast()
         '') options='--store --help --version' ;;
         run)
             options='--no-wait --wait --busy-exit --ttl --grace --on-loss --max-runtime --skip-ok
-                --leftover --no-reenter --label --help'
+                --leftover --no-reenter --label --events --metrics --help'
             ;;
         acquire) options='--no-wait --wait --busy-exit --ttl --label --json --help' ;;
         keep) options='--pid --no-wait --wait --busy-exit --ttl --grace --on-loss --label --help' ;;

@@ -158,5 +158,9 @@ int cli_pending_signal(int signal_fd);
 int cli_die_of(int number);
 /* Writes text as a JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
 void cli_json_string(FILE *out, const char *text);
+/* The next character of text as it stands in such a string, and steps over it. Returns its bytes,
+ * without the NUL. */
+enum { CLI_JSON_CHAR_SIZE = 16 };
+size_t cli_json_char(char out[CLI_JSON_CHAR_SIZE], const char **text);
 
 #endif /* HF_CLI_CLI_H */

@@ -15,17 +15,19 @@ enum { SIGNAL_EXIT_BASE = 128 };
 
 static void find_hold(struct take *take);
 static bool fit_to_store(struct run_job *job);
+static int turn(struct run_job *job);
 static bool prepare_turn(struct run_job *job);
 static int turn_under_lease(struct run_job *job);
 static enum hf_status take_the_lock(struct run_job *job, struct hf_error *err);
 static bool fit_to_lease(struct run_job *job);
-static int not_taken(const struct run_job *job, const struct hf_error *err);
+static int cancelled(struct run_job *job);
+static int not_taken(struct run_job *job, const struct hf_error *err);
 static int run_with_lease(struct run_job *job, struct run_outcome *outcome);
 static int run_below_hold(struct run_job *job);
 static bool run_command(struct run_job *job, struct run_outcome *outcome);
 static int finish(struct run_job *job, const struct run_outcome *outcome);
 static void give_back(struct run_job *job, struct run_outcome *outcome);
-static void say_not_started(const struct run_job *job, const struct run_outcome *outcome);
+static void say_not_started(struct run_job *job, const struct run_outcome *outcome);
 
 bool run_job_begin(struct run_job *job, struct run_options *options)
 {
@@ -43,9 +45,12 @@ bool run_job_begin(struct run_job *job, struct run_options *options)
         return false;
     }
     job->writer = cli_stderr_open();
-    if (!job->writer)
+    if (!job->writer) {
         cli_error("out of memory");
-    return job->writer != NULL;
+        return false;
+    }
+    job->events = events_open(&options->events, options->name, job->writer);
+    return true;
 }
 
 bool run_job_open(struct run_job *job, const struct cli_context *context, int *exit_code)
@@ -60,11 +65,16 @@ bool run_job_open(struct run_job *job, const struct cli_context *context, int *e
                               .signal_fd = job->signals.fd,
                               .quiet = options->skip_ok,
                               .on_open = find_hold,
+                              .on_wait = run_events_waiting,
                               .data = job};
+    run_events_begin(job);
     if (take_open(&job->take, context->store_url, options->take.wait_ms, &err) != HF_OK) {
         *exit_code = cli_stderr_fail(job->writer, &err);
+        run_events_failed(job, cli_text_of(&err));
+        run_events_ended(job, *exit_code);
         return false;
     }
+    events_set_store(job->events, hf_store_url(job->take.store));
     job->store = job->take.store;
     job->store_fd = cli_store_fd_make(context->store_url, hf_store_url(job->store));
     *exit_code = EXIT_HF_USAGE;
@@ -72,6 +82,15 @@ bool run_job_open(struct run_job *job, const struct cli_context *context, int *e
 }
 
 int run_job_turn(struct run_job *job)
+{
+    if (job->times.ended)
+        run_events_begin(job);
+    int exit_code = turn(job);
+    run_events_ended(job, exit_code);
+    return exit_code;
+}
+
+static int turn(struct run_job *job)
 {
     if (!prepare_turn(job))
         return EXIT_HF_INTERNAL;
@@ -83,6 +102,7 @@ int run_job_turn(struct run_job *job)
         cli_stderr_say(job->writer,
                        "lock \"%s\" is held by a process above this one, and --no-reenter is given",
                        job->options->name);
+    run_events_skipped(job, "a process above this one holds the lock");
     return (int)job->options->take.busy_exit;
 }
 
@@ -90,6 +110,7 @@ int run_job_end(struct run_job *job, int exit_code)
 {
     run_environment_clear(job->environment);
     hf_close(job->store);
+    events_close(job->events);
     cli_stderr_close(job->writer);
     return job->die_of ? cli_die_of(job->die_of) : exit_code;
 }
@@ -147,8 +168,10 @@ static int turn_under_lease(struct run_job *job)
     enum hf_status status = take_the_lock(job, &err);
     /* A signal that came while we waited, perhaps a moment too late to end the wait: whoever sent
      * it does not want CMD to run. We die of it. */
+    if (status == HF_OK)
+        run_events_acquired(job);
     if (run_signals_take(&job->signals, &job->die_of, &from_kernel))
-        exit_code = SIGNAL_EXIT_BASE + job->die_of;
+        exit_code = cancelled(job);
     else if (status != HF_OK)
         exit_code = not_taken(job, &err);
     else if (!fit_to_lease(job))
@@ -177,6 +200,7 @@ static void publish(struct hf_lease *lease, void *data)
 {
     struct run_job *job = data;
     run_page_publish(job->page, lease);
+    run_events_renewed(job, lease);
 }
 
 static enum hf_status take_the_lock(struct run_job *job, struct hf_error *err)
@@ -223,10 +247,21 @@ static bool fit_to_lease(struct run_job *job)
     return false;
 }
 
-static int not_taken(const struct run_job *job, const struct hf_error *err)
+static int cancelled(struct run_job *job)
 {
-    if (err->code != HF_BUSY)
+    char reason[32];
+    snprintf(reason, sizeof reason, "signal %d while waiting", job->die_of);
+    run_events_failed(job, reason);
+    return SIGNAL_EXIT_BASE + job->die_of;
+}
+
+static int not_taken(struct run_job *job, const struct hf_error *err)
+{
+    if (err->code != HF_BUSY) {
+        run_events_failed(job, cli_text_of(err));
         return cli_stderr_fail(job->writer, err);
+    }
+    run_events_skipped(job, cli_text_of(err));
     if (!job->options->skip_ok)
         cli_stderr_fail(job->writer, err);
     return (int)job->options->take.busy_exit;
@@ -254,8 +289,10 @@ static bool run_command(struct run_job *job, struct run_outcome *outcome)
                        job->options->command[0]);
         return false;
     }
+    run_events_started(job);
     if (!run_supervise(job, outcome))
         return false;
+    run_events_exited(job, outcome);
     say_not_started(job, outcome);
     return true;
 }
@@ -269,9 +306,12 @@ static int finish(struct run_job *job, const struct run_outcome *outcome)
     return exit_code;
 }
 
-static void say_not_started(const struct run_job *job, const struct run_outcome *outcome)
+static void say_not_started(struct run_job *job, const struct run_outcome *outcome)
 {
     const char *command = job->options->command[0];
+    if (outcome->start_errno || outcome->exec_errno)
+        run_events_failed(
+            job, strerror(outcome->start_errno ? outcome->start_errno : outcome->exec_errno));
     if (outcome->start_errno)
         cli_stderr_say(job->writer, "cannot start a process for %s: %s", command,
                        strerror(outcome->start_errno));
@@ -287,11 +327,15 @@ static void give_back(struct run_job *job, struct run_outcome *outcome)
     struct hf_error err;
     enum hf_status status = hf_release(job->lease, &err);
     job->lease = NULL;
+    if (status == HF_OK)
+        run_events_released(job);
     if (status == HF_LOST) {
         if (!outcome->lost)
             cli_stderr_say(job->writer, "%s", err.text);
+        run_events_lost(job, err.text);
         outcome->lost = true;
     } else if (status != HF_OK) {
+        run_events_failed(job, err.text);
         cli_stderr_say(job->writer,
                        "lock \"%s\" could not be released; it will be free when its ttl ends: %s",
                        job->options->name, err.text);

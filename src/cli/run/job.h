@@ -30,10 +30,15 @@ extern const char *const run_leftover_words[];
          run_leftover_words,                                                                       \
          &(options)->leftover,                                                                     \
          NULL},                                                                                    \
-    {                                                                                              \
-        0, "max-runtime", CLI_DURATION, "DURATION", "end CMD after this time, exit 124", NULL,     \
-            &(options)->max_runtime_ms, &(options)->max_runtime_given                              \
-    }
+        {0,                                                                                        \
+         "max-runtime",                                                                            \
+         CLI_DURATION,                                                                             \
+         "DURATION",                                                                               \
+         "end CMD after this time, exit 124",                                                      \
+         NULL,                                                                                     \
+         &(options)->max_runtime_ms,                                                               \
+         &(options)->max_runtime_given},                                                           \
+        EVENTS_OPTIONS(&(options)->events)
 
 /* Finds NAME -- CMD [ARG...] in words, which end with NULL. The dashes are asked for, so that a
  * forgotten NAME cannot make a lock out of the command; dashes: one stood before the words. 0, or

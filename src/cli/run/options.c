@@ -31,6 +31,8 @@ int run_check_options(const struct cli_command *command, struct run_options *opt
 {
     char why[RUN_WHY_SIZE];
     int bad = take_check(command, options->name, &options->take);
+    if (!bad)
+        bad = events_check(command, &options->events);
     if (bad)
         return bad;
     if (options->skip_ok)

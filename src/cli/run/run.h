@@ -19,6 +19,7 @@
 #define HF_CLI_RUN_RUN_H
 
 #include "cli/cli.h"
+#include "cli/events/events.h"
 #include "cli/say/stderr.h"
 #include "cli/take/take.h"
 
@@ -33,6 +34,7 @@ enum run_leftover { RUN_LEFTOVER_WAIT, RUN_LEFTOVER_TERM, RUN_LEFTOVER_RELEASE }
 
 struct run_options {
     struct take_options take; /* ttl_ms, once the lock is taken: as it was granted */
+    struct events_options events;
     const char *name;
     char **command; /* CMD and its arguments, ends with NULL */
     int64_t grace_ms;
@@ -267,8 +269,21 @@ struct run_hooks {
     void *data; /* the command's */
 };
 
+/* Of one turn, for those who are told; CLOCK_BOOTTIME, 0: it did not come to that. */
+struct run_times {
+    int64_t wanted_ns;
+    int64_t held_ns;
+    int64_t started_ns;
+    int64_t renewed_ns; /* the keeper's, once it keeps the lease */
+    int64_t ran_ms;
+    bool told_lost;
+    bool ended; /* the next turn begins anew */
+};
+
 struct run_job {
     struct run_options *options;
+    struct events *events; /* NULL: nobody wants to know */
+    struct run_times times;
     struct run_hooks hooks;
     struct cli_stderr *writer;
     struct run_signals signals;
@@ -307,6 +322,27 @@ struct run_outcome {
 bool run_supervise(struct run_job *job, struct run_outcome *outcome);
 /* Reaps the watchdog. Separate, so that it can end while the lock is being released. */
 void run_supervise_end(const struct run_job *job);
+
+/* What a job tells --events and --metrics on its way: job_events.c */
+
+/* A turn begins. */
+void run_events_begin(struct run_job *job);
+/* For struct take, whose data is the job. */
+void run_events_waiting(struct take *take, const struct hf_error *why);
+void run_events_acquired(struct run_job *job);
+void run_events_started(struct run_job *job);
+/* In the keeper's thread. */
+void run_events_renewed(struct run_job *job, const struct hf_lease *lease);
+/* The first reason counts. */
+void run_events_lost(struct run_job *job, const char *reason);
+void run_events_exited(struct run_job *job, const struct run_outcome *outcome);
+void run_events_released(struct run_job *job);
+/* CMD is not run, for it is another's turn. */
+void run_events_skipped(struct run_job *job, const char *reason);
+/* CMD is not run, for something is wrong. */
+void run_events_failed(struct run_job *job, const char *reason);
+/* The turn is over. */
+void run_events_ended(struct run_job *job, int exit_code);
 
 /* The environment of CMD: env.c */
 

@@ -241,6 +241,7 @@ static void check_start(struct run_supervisor *s)
     s->said_why = true;
     s->outcome->lost = true;
     s->keep_at_ns = HF_NEVER;
+    run_events_lost(s->job, "expired before the command could be started");
     cli_stderr_say(s->job->writer, "lock \"%s\" expired before %s could be started",
                    s->job->options->name, s->job->options->command[0]);
 }
@@ -337,6 +338,7 @@ static void lease_lost(struct run_supervisor *s)
         snprintf(what, sizeof what, "was lost: %s", hf_loss_text(hf_lease_loss(s->job->lease)));
     s->lost_fd = -1;
     s->outcome->lost = true;
+    run_events_lost(s->job, what);
     if (options->on_loss == RUN_LOSS_WARN) {
         cli_stderr_say(s->job->writer, "lock \"%s\" %s; %s continues without it (--on-loss warn)",
                        options->name, what, options->command[0]);
@@ -372,6 +374,7 @@ void run_say_why(struct run_supervisor *s)
             lease_lost(s);
             break;
         }
+        run_events_lost(s->job, "could not be renewed in time");
         cli_stderr_say(s->job->writer,
                        "lock \"%s\" could not be renewed in time; ending %s before the deadline",
                        options->name, options->command[0]);

@@ -87,9 +87,8 @@ static void renewed(struct hf_lease *lease, int64_t remaining_ms, void *data)
 enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
                          struct hf_lease **out, struct hf_error *err)
 {
-    char label[HF_LABEL_MAX + 1];
-    take_describe(take, label, sizeof label);
-    options->label = label;
+    take_describe(take, take->shown_label, sizeof take->shown_label);
+    options->label = take->shown_label;
     options->cancel_fd = take->signal_fd;
     options->on_trouble = trouble;
     options->on_renewed = take->on_renewed ? renewed : NULL;
@@ -104,6 +103,8 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
         if (options->wait_ms <= 0)
             return status;
     }
+    if (take->on_wait)
+        take->on_wait(take, err);
     take_tell_begin(take);
     if (status != HF_BUSY)
         take_tell_trouble(take, err);

@@ -106,9 +106,12 @@ struct take {
     void (*last_words)(int number);
     void (*on_open)(struct take *take); /* while a signal still ends us at once; may be NULL */
     void (*on_renewed)(struct hf_lease *lease, void *data); /* may be NULL */
-    void *data;                                             /* the caller's */
+    /* The lock or the store is not to be had at once, and we wait; may be NULL. */
+    void (*on_wait)(struct take *take, const struct hf_error *why);
+    void *data; /* the caller's */
 
-    struct hf_store *store; /* set by take_open; the caller closes it */
+    struct hf_store *store;             /* set by take_open; the caller closes it */
+    char shown_label[HF_LABEL_MAX + 1]; /* set by take_lock: what others see */
 
     /* How long we wait for the store and the lock, together. */
     int64_t wait_ms;        /* as it was given; < 0: without limit    */
