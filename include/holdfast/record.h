@@ -40,7 +40,9 @@ typedef bool hf_record_fn(const struct hf_record *record, void *data);
  * of it is settled by reading, as long as the lease lasts and for its ttl at most. The keeper goes
  * on renewing meanwhile. Threads that put with one lease take turns; hf_release waits for them.
  *
- * HF_OK           it is on record
+ * HF_OK           it is on record. If err has a text all the same, that is a warning: the store
+ *                 may lose the record (a Redis without an append-only file, a replica that has not
+ *                 confirmed it). Whoever rests on records shows it to the user
  * HF_LOST         the lock is not held any more: nothing was written
  * HF_UNKNOWN      no answer to the end of the lease: it may be on record; hf_record_get tells
  * HF_UNREACHABLE  no server answers: nothing was written

@@ -270,7 +270,8 @@ struct hf_store_ops {
      * the lock's queue or its holders are looked for. Sent once: libholdfast sends it again, with
      * the same number, when no answer came. A few of the lock's records that have expired are
      * removed on the way; a bounded number, and no more round trips for it.
-     * HF_OK. HF_UNKNOWN: no answer. HF_UNREACHABLE: certainly not written. */
+     * HF_OK; with err->code HF_OK and a text, as in open, it is a warning: what would lose the
+     * record. HF_UNKNOWN: no answer. HF_UNREACHABLE: certainly not written. */
     enum hf_status (*record_put)(struct hf_store_base *store, const struct hf_record_write *write,
                                  struct hf_error *err);
 

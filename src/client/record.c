@@ -124,7 +124,7 @@ static enum hf_status settle_stale(struct put *put, struct hf_error *err)
     if (status != HF_OK)
         return status;
     if (found.ours && put->unanswered)
-        return HF_OK;
+        return hf__ok(err);
     if (found.token > put->write.token)
         return hf__fail_lock(err, HF_LOST, put->write.name, put->lease->store->url,
                              " was lost: a later holder has written its record");
@@ -162,6 +162,7 @@ static enum hf_status try_put(struct put *put, int64_t until_ns, struct hf_error
     put->write.deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS;
     if (put->write.deadline_ns > until_ns)
         put->write.deadline_ns = until_ns;
+    (void)hf__ok(err); /* what the store says with HF_OK is a warning */
     status = base->ops->record_put(base, &put->write, err);
     if (status == HF_UNKNOWN)
         put->unanswered = true;
@@ -183,7 +184,7 @@ static enum hf_status conclude(struct put *put, enum hf_status status, struct hf
         return status;
     if (!hf__wait_may_pass(status) && read_back(put, &found, NULL) == HF_OK) {
         if (found.ours)
-            return HF_OK;
+            return hf__ok(err);
         if (status == HF_LOST && found.token <= put->write.token)
             return HF_LOST; /* where it is not held, no late copy is written either */
     }
@@ -277,7 +278,7 @@ enum hf_status hf_record_put(struct hf_lease *lease, const char *key, const void
         status = put_patiently(&put, err);
     }
     end(lease);
-    return status == HF_OK ? hf__ok(err) : status;
+    return status;
 }
 
 static enum hf_status check_read(const struct hf_store *store, const char *name,

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-enum { SENTENCE_SIZE = 640 };
-
 /* --at and --tz are on record; who gives others means another schedule. */
 static int use_settings(struct once *once, const struct hf__once_settings *found)
 {
@@ -34,7 +32,7 @@ static void print(const struct once *once, const char *slot, bool good, const ch
         puts("}");
         return;
     }
-    char clean[SENTENCE_SIZE];
+    char clean[ONCE_SENTENCE_SIZE];
     hf__copy_printable(clean, sizeof clean, sentence);
     printf("%s - %s\n", good ? "OK" : "CRITICAL", clean);
 }
@@ -45,7 +43,7 @@ static int check_slot(struct once *once, struct hf_store *store, int64_t first_m
     int64_t late_ms = once->ask.late_given ? once->ask.late_ms : once->ask.per_ms;
     int64_t then_ms = once->found.now_ms > late_ms ? once->found.now_ms - late_ms : 0;
     struct hf__slot slot = hf__slot_of(&once->schedule, then_ms);
-    char key[ONCE_KEY_SIZE], sentence[SENTENCE_SIZE];
+    char key[ONCE_KEY_SIZE], sentence[ONCE_SENTENCE_SIZE];
     struct hf_error err;
     if (slot.start_ms < first_ms) {
         snprintf(sentence, sizeof sentence, "\"%s\": no slot is due yet", once->ask.run.name);
@@ -65,7 +63,7 @@ static int check_slot(struct once *once, struct hf_store *store, int64_t first_m
 static int check_in(struct once *once, struct hf_store *store)
 {
     struct hf_error err;
-    char sentence[SENTENCE_SIZE];
+    char sentence[ONCE_SENTENCE_SIZE];
     if (once_read(store, once->ask.run.name, ONCE_SETTINGS_KEY, &once->found, &err) != HF_OK)
         return cli_fail(&err);
     if (!once->found.there) {

@@ -3,7 +3,8 @@
  *     cmd_once.c   the options, and which of its jobs is meant
  *     settings.c   from the options to a schedule and its rules; zone_file.c reads the zone
  *     look.c       what is on record
- *     turns.c      look, take the lock, look again, run, write the outcome: until it is settled
+ *     turns.c      look, take the lock, look again, run, write the outcome: until it is settled;
+ *                  under_lock.c has the part with the lock in hand, verdict.c what is said
  *     output.c     what CMD says, kept and passed on
  *     tell.c       records in words; show.c, check.c and clear.c for people who ask
  *
@@ -23,7 +24,8 @@
 #define ONCE_SLOT_PREFIX  "once:"
 enum {
     ONCE_KEY_SIZE = sizeof ONCE_SLOT_PREFIX + HF__ONCE_SLOT_MAX,
-    ONCE_TIME_SIZE = 32 /* bytes of "2026-11-17 03:00:02 UTC" */
+    ONCE_TIME_SIZE = 32, /* bytes of "2026-11-17 03:00:02 UTC" */
+    ONCE_SENTENCE_SIZE = 768
 };
 
 /* What the command line says. */
@@ -89,6 +91,7 @@ struct once {
     char slot_variable[sizeof "HOLDFAST_ONCE_SLOT=" + HF__SLOT_NAME_SIZE];
     const char *variables[2];
     char text[HF__ONCE_TEXT_MAX]; /* what is being written */
+    char sentence[ONCE_SENTENCE_SIZE];
 };
 
 /* From the options to a schedule: settings.c. 0, or EXIT_HF_USAGE after a message. */
@@ -113,9 +116,27 @@ enum hf_status once_look(struct once *once, struct hf_error *err);
 enum hf_status once_same_settings(const struct once *once, const struct hf__once_settings *found,
                                   struct hf_error *err);
 
-/* Turns: turns.c */
+/* Turns: turns.c, and what happens in one with the lock in hand: under_lock.c */
 
 int once_run(struct once *once, const struct cli_context *context);
+bool once_before(struct run_job *job, int *exit_code);
+void once_after(struct run_job *job, const struct run_outcome *outcome);
+
+/* What follows from the record, and how it is said: verdict.c */
+
+/* NULL: nothing is on record about the slot. */
+const struct hf__once_record *once_on_record(const struct once *once);
+enum hf__once_next once_decide(struct once *once, bool holding, int64_t *until_ms);
+/* This is the end, with that exit code. */
+void once_settle(struct once *once, int exit_code);
+/* A sentence about a record, and what to do about it ("": nothing). */
+void once_say(struct once *once, const struct hf__once_record *record, const char *advice);
+/* The same, and the end. */
+void once_refuse(struct once *once, const struct hf__once_record *record, const char *advice,
+                 int exit_code);
+void once_say_held(struct once *once, const struct hf__once_record *record);
+/* All of it for what once_decide found to be settled; nothing happens for the rest. */
+void once_say_settled(struct once *once, enum hf__once_next next);
 
 /* What CMD says: output.c */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ENTRIES = 64, SENTENCE_SIZE = 640 };
+enum { FIRST_ENTRIES = 64 };
 
 static void print_json(const char *key, const char *slot, const struct hf__once_record *record);
 
@@ -142,7 +142,7 @@ static enum hf_status find(struct once *once, struct hf_store *store, char *slot
 
 static void print_record(const struct once *once, const char *slot)
 {
-    char sentence[SENTENCE_SIZE], clean[SENTENCE_SIZE], settings[128];
+    char sentence[ONCE_SENTENCE_SIZE], clean[ONCE_SENTENCE_SIZE], settings[128];
     const struct hf__once_record *record = &once->found.record;
     once_sentence(sentence, sizeof sentence, once->ask.run.name, slot, record);
     hf__copy_printable(clean, sizeof clean, sentence);

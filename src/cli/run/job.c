@@ -35,7 +35,8 @@ bool run_job_begin(struct run_job *job, struct run_options *options)
                             .lost_pipe = {-1, -1},
                             .output = {-1, -1},
                             .life_fd = -1,
-                            .store_fd = -1};
+                            .store_fd = -1,
+                            .exit_code = RUN_EXIT_AS_COMMAND};
     if (!run_signals_begin(&job->signals))
         return false;
     /* Before anything else is open, so that its number has one digit: dash(1) redirects from no
@@ -195,7 +196,8 @@ static int run_with_lease(struct run_job *job, struct run_outcome *outcome)
     give_back(job, outcome);
     run_supervise_end(job);
     take_end(&job->take);
-    return ran ? finish(job, outcome) : EXIT_HF_INTERNAL;
+    int exit_code = ran ? finish(job, outcome) : EXIT_HF_INTERNAL;
+    return job->exit_code == RUN_EXIT_AS_COMMAND ? exit_code : job->exit_code;
 }
 
 static void publish(struct hf_lease *lease, void *data)

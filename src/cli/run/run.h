@@ -255,6 +255,8 @@ struct run_held {
     int lost_fd; /* its HOLDFAST_LOST_FD; -1: we did not inherit it */
 };
 
+enum { RUN_EXIT_AS_COMMAND = -1 };
+
 struct run_job;
 struct run_outcome;
 
@@ -304,6 +306,7 @@ struct run_job {
     int output[2];  /* CMD's stdout and stderr, closed by run_supervise; -1: ours */
     pid_t watchdog; /* set by run_supervise; <= 0: gone                           */
     int die_of;     /* the signal that is to end us; 0: none                      */
+    int exit_code;  /* of the turn, if the hook `after` knows better; RUN_EXIT_AS_COMMAND */
 };
 
 /* How it went. */
