@@ -24,7 +24,7 @@ _holdfast_scan()
             --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
                 --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
                 --table | --schema | --resource | --keep | --statements | --svg | --db | --name | --http | \
-                --parallel | --batch | --poll | --timeout | --attempts)
+                --parallel | --batch | --poll | --timeout | --attempts | --events | --metrics | --at-least)
                 ((i++))
                 ;;
             --)
@@ -71,13 +71,13 @@ _holdfast()
     case $prev in
         --on-loss) options='term kill warn' ;;
         --leftover) options='wait term release' ;;
-        --ttl | --wait | -w | --grace | --max-runtime | --keep | --poll | --timeout) options='1s 10s 30s 1m 5m 1h' ;;
+        --ttl | --wait | -w | --grace | --at-least | --max-runtime | --keep | --poll | --timeout) options='1s 10s 30s 1m 5m 1h' ;;
         --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://' ;;
         --dialect | -d) options='postgres sqlite mariadb' ;;
         --statements) options='text json' ;;
         --db) options='postgres:// mariadb:// sqlite:' ;;
         --http) options='http:// https://' ;;
-        --svg)
+        --svg | --events | --metrics)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
@@ -92,7 +92,7 @@ _holdfast()
         '') options='--store --help --version' ;;
         run)
             options='--no-wait --wait --busy-exit --ttl --grace --on-loss --max-runtime --skip-ok
-                --leftover --no-reenter --label --help'
+                --leftover --no-reenter --at-least --label --events --metrics --help'
             ;;
         acquire) options='--no-wait --wait --busy-exit --ttl --label --json --help' ;;
         keep) options='--pid --no-wait --wait --busy-exit --ttl --grace --on-loss --label --help' ;;

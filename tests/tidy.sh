@@ -38,6 +38,7 @@ layers() {
         src/cli/say/*) allowed='base cli cli/say' ;;
         src/cli/take/*) allowed='base core cli cli/say cli/take' ;;
         src/cli/run/*) allowed='base core cli cli/say cli/take cli/run' ;;
+        src/cli/once/*) allowed='base core cli cli/say cli/take cli/run cli/events cli/once' ;;
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
         src/cli/outbox/*) allowed='base core outbox dbs senders cli cli/say cli/take cli/outbox' ;;
         src/cli/fence/*) allowed='base cli cli/say cli/fence' ;;
@@ -56,7 +57,7 @@ layers() {
 
 # The parts of the embedded store from the bottom up: each may include those before it, and itself.
 file_parts='layout sys file errors url dir blocker floor location byte_lock fifo page life ticket slot queue sweep
-acquire hold list identity open repair store'
+record_file record_sweep acquire hold list records identity open repair store'
 
 # file_layers : includes that point upwards among the files that come on stdin
 file_layers() {

@@ -264,5 +264,6 @@ int main(int argc, char **argv)
     add_list_tests(&suite);
     add_wait_tests(&suite);
     add_crowd_tests(&suite);
+    add_record_tests(&suite);
     return suite_run(&suite) > 0;
 }

@@ -1,5 +1,5 @@
 /* fuzz_etcd_answer.c - whatever a server or a user may send: answers, the lines of a watch,
- * records, base64, URLs, error messages. Built by fuzz.sh. */
+ * values, base64, URLs, error messages. Built by fuzz.sh. */
 #include "stores/etcd/answer.h"
 #include "stores/etcd/base64.h"
 #include "stores/etcd/errors.h"
@@ -59,20 +59,20 @@ static void read_stream(const char *text, size_t size)
 
 static void read_words(const char *text, size_t size)
 {
-    struct ec_record record;
-    struct ec_record again;
+    struct ec_said said;
+    struct ec_said again;
     struct hf_error err;
     struct ec_url url;
     char value[EC_VALUE_MAX];
     unsigned char bytes[512];
     size_t len;
 
-    ec_record_parse(&record, text, size);
-    if (record.kind != 0) {
-        ec_record_format(value, &record);
-        ec_record_parse(&again, value, strlen(value));
-        if (again.kind != record.kind || again.ttl_ms != record.ttl_ms ||
-            again.since_us != record.since_us || strcmp(again.label, record.label) != 0)
+    ec_said_parse(&said, text, size);
+    if (said.kind != 0) {
+        ec_said_format(value, &said);
+        ec_said_parse(&again, value, strlen(value));
+        if (again.kind != said.kind || again.ttl_ms != said.ttl_ms ||
+            again.since_us != said.since_us || strcmp(again.label, said.label) != 0)
             abort();
     }
     if (ec_base64_decode(bytes, sizeof bytes, text, &len)) {

@@ -118,12 +118,12 @@ static void test_keys(void **state)
     struct ec_keys keys;
     struct ec_kv kv = {.create_revision = 1};
     char name[HF_NAME_MAX + 1];
-    struct ec_record record = {.owner = "0123456789abcdef0123456789abcdef",
-                               .kind = 'k',
-                               .ttl_ms = 5,
-                               .since_us = 7,
-                               .label = "a b"};
-    struct ec_record again;
+    struct ec_said said = {.owner = "0123456789abcdef0123456789abcdef",
+                           .kind = 'k',
+                           .ttl_ms = 5,
+                           .since_us = 7,
+                           .label = "a b"};
+    struct ec_said again;
     char value[EC_VALUE_MAX];
 
     (void)state;
@@ -140,13 +140,13 @@ static void test_keys(void **state)
     kv.key_len = keys.own_len;
     check(ec_key_name(&kv, "p/", name) && strcmp(name, "a") == 0 && !ec_key_name(&kv, "q/", name),
           "and back to its name");
-    ec_record_format(value, &record);
-    ec_record_parse(&again, value, strlen(value));
+    ec_said_format(value, &said);
+    ec_said_parse(&again, value, strlen(value));
     check(again.kind == 'k' && again.ttl_ms == 5 && again.since_us == 7 &&
               strcmp(again.label, "a b") == 0,
-          "a record there and back");
-    ec_record_parse(&again, "hello, world", 12);
-    check(again.kind == 0 && again.label[0] == '\0', "what is no record is foreign");
+          "a value there and back");
+    ec_said_parse(&again, "hello, world", 12);
+    check(again.kind == 0 && again.label[0] == '\0', "what holdfast does not write is foreign");
 }
 
 static enum ec_event feed(const char *text)

@@ -122,7 +122,7 @@ static enum state state_of(const struct row *row, size_t i)
         return ODD;
     if (!ec_answer_kv(ec_answer_part(row->seen, i), 0, &kv) || kv.create_revision != claim->token)
         return GONE;
-    if (kv.record.kind != EC_KIND_KEPT || kv.record.ttl_ms != claim->ttl_ms)
+    if (kv.said.kind != EC_KIND_KEPT || kv.said.ttl_ms != claim->ttl_ms)
         return ODD;
     return kv.lease == row->lease.id ? HELD : ELSEWHERE;
 }
@@ -197,7 +197,7 @@ static bool has_to_move(const struct row *row, size_t i, struct ec_kv *kv, char 
 {
     if (row->states[i] != ELSEWHERE || !ec_answer_kv(ec_answer_part(row->seen, i), 0, kv))
         return false;
-    ec_record_format(value, &kv->record);
+    ec_said_format(value, &kv->said);
     return true;
 }
 

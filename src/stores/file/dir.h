@@ -29,8 +29,8 @@ mode_t hf__dir_mode(const struct file_store *store);
 /* Opens a small file for reading and writing, made if need be. It appears with all its rights from
  * the start, whatever the umask. -1 with errno. */
 int hf__dir_create(struct file_store *store, const char *name);
-/* The same for a folder. */
-void hf__dir_make_folder(struct file_store *store, const char *name);
+/* The same for a folder, also one below another. -1 with errno. */
+int hf__dir_make_folder(struct file_store *store, const char *name);
 /* Refuses files and FIFOs that others could have planted. */
 bool hf__dir_trusts(const struct file_store *store, const struct stat *st);
 

@@ -183,21 +183,6 @@ static int inspect_all(struct listing *l, const char *prefix)
     return rc == ZNONODE ? ZOK : rc; /* no root yet: no locks */
 }
 
-/* From here on the server of this connection knows what any server knew before the call. */
-static int catch_up(struct listing *l)
-{
-    struct zk_request *sync = zk_request_new();
-    int rc = ZK_NOMEM;
-
-    if (sync != NULL) {
-        rc = zk_send_sync(l->session->handle, sync, "/");
-        if (rc == ZOK)
-            rc = zk_request_wait(sync, &l->patience);
-    }
-    zk_request_unref(sync);
-    return rc;
-}
-
 static enum hf_status conclude(const struct listing *l, const char *name, int rc,
                                struct hf_error *err)
 {
@@ -237,7 +222,7 @@ enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query,
     if (status != HF_OK)
         return status;
     l.session = session;
-    rc = catch_up(&l);
+    rc = zk_catch_up(session, &l.patience);
     if (rc == ZOK)
         rc = query->exact ? inspect_one(&l, query->name) : inspect_all(&l, query->name);
     status = conclude(&l, name, rc, err);
