@@ -108,7 +108,8 @@ _holdfast()
         idem) options='--dialect --schema --keep --down --no-transaction --statements --help' ;;
         outbox)
             options='--dialect --down --no-transaction --statements --schema --db --name --http --parallel --batch
-                --poll --timeout --attempts --no-wait --wait --busy-exit --ttl --label --json --reason --help'
+                --poll --timeout --attempts --no-wait --wait --busy-exit --ttl --label --events --metrics
+                --json --reason --help'
             ;;
         trap) options='--store --ttl --svg --help' ;;
         release | help) options='--help' ;;

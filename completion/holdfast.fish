@@ -64,8 +64,8 @@ complete -c holdfast -n '__holdfast_is run keep' -l on-loss -x -a 'term kill war
 complete -c holdfast -n '__holdfast_is run' -l max-runtime -x -a $durations -d 'end the command after this time'
 complete -c holdfast -n '__holdfast_is run' -l skip-ok -d 'exit 0 if another holds the lock'
 complete -c holdfast -n '__holdfast_is run' -l leftover -x -a 'wait term release' -d 'what happens to processes left behind'
-complete -c holdfast -n '__holdfast_is run' -l events -r -F -d 'a line of JSON for each event'
-complete -c holdfast -n '__holdfast_is run' -l metrics -r -F -d 'figures for Prometheus'
+complete -c holdfast -n '__holdfast_is run outbox' -l events -r -F -d 'a line of JSON for each event'
+complete -c holdfast -n '__holdfast_is run outbox' -l metrics -r -F -d 'figures for Prometheus'
 complete -c holdfast -n '__holdfast_is run' -l at-least -x -a $durations -d 'not again for so long after a start'
 complete -c holdfast -n '__holdfast_is run' -l no-reenter -d 'refuse a lock that this tree holds'
 

@@ -40,7 +40,7 @@ layers() {
         src/cli/run/*) allowed='base core cli cli/say cli/take cli/run' ;;
         src/cli/once/*) allowed='base core cli cli/say cli/take cli/run cli/events cli/once' ;;
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
-        src/cli/outbox/*) allowed='base core outbox dbs senders cli cli/say cli/take cli/outbox' ;;
+        src/cli/outbox/*) allowed='base core outbox dbs senders cli cli/say cli/take cli/events cli/outbox' ;;
         src/cli/fence/*) allowed='base cli cli/say cli/fence' ;;
         src/cli/trap/*) allowed='base cli cli/say cli/trap' ;;
         src/cli/*) allowed='base cli cli/say cli/take idem' ;;

@@ -148,12 +148,41 @@ def http(d, client):
     client.run(f"DELETE FROM {MESSAGE[d]}")
 
 
+def figures(d, client):
+    receiver = Receiver()
+    receiver.rules({"bad": "retry 1h", "worse": "retry"})
+    events, metrics = receiver.folder + "/events", receiver.folder + "/relay.prom"
+    relay = Relay(d, "--events", events, "--metrics", metrics, "--attempts", "2", command=receiver.command())
+    for n in range(10):
+        write(client, f"k{n}", "good")
+    write(client, "b", "bad")
+    write(client, "b", "behind")
+    ok(within(PATIENCE, lambda: rows(client, "id", "attempts > 0") and len(rows(client)) == 2), f"{d}: figures: at work")
+    relay.stop()
+    with open(events, encoding="utf8") as file:
+        told = [json.loads(line) for line in file]
+    last = [e for e in told if e["event"] == "relayed"][-1]
+    equal((last["messages"], last["dead_now"], 0 < last["oldest_ms"] < PATIENCE * 1000), (2, 0, True),
+          f"{d}: figures: how many are there, and how old they are")
+    equal([sum(e.get(name, 0) for e in told if e["event"] == "relayed") for name in ("sent", "retried", "dead")],
+          [10, 1, 0], f"{d}: figures: what was done")
+    equal([e["event"] for e in told if e["event"] != "relayed"], ["acquired", "released", "ended"],
+          f"{d}: figures: and the events of a lock")
+    with open(metrics, encoding="utf8") as file:
+        kept = {line.split("{")[0]: float(line.split()[-1]) for line in file if line.startswith("holdfast_outbox")}
+    equal({k: v for k, v in kept.items() if "oldest" not in k},
+          {"holdfast_outbox_messages": 2, "holdfast_outbox_sent_total": 10, "holdfast_outbox_retried_total": 1,
+           "holdfast_outbox_dead_total": 0}, f"{d}: figures: for Prometheus")
+    ok(kept["holdfast_outbox_oldest_seconds"] > 0, f"{d}: figures: with the age of the oldest")
+    client.run(f"DELETE FROM {MESSAGE[d]}")
+
+
 for dialect in DIALECTS:
     equal(apply(dialect, migration(dialect)), (0, ""), f"{dialect}: the migration runs")
     equal(apply(dialect, migration(dialect)), (0, ""), f"{dialect}: and again")
     db = Client(dialect)
     if dialect == "sqlite":
         db.run("PRAGMA journal_mode = WAL")
-    for test in (order, failures, dead, lock_and_fence, http):
+    for test in (order, failures, dead, lock_and_fence, http, figures):
         test(dialect, db)
 done_testing()

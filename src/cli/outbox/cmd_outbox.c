@@ -84,6 +84,8 @@ static void print_overview(void)
          "  -E, --busy-exit CODE       relay: exit code if another holds it; default: 75\n"
          "      --ttl DURATION         relay: how long its lease lasts; default: 30s\n"
          "      --label TEXT           relay: what others see as the holder\n"
+         "      --events FILE          relay: append a line of JSON for each event\n"
+         "      --metrics FILE.prom    relay: keep figures for Prometheus in this file\n"
          "      --json                 list: as JSON\n"
          "      --reason TEXT          retry, drop: why; required, and kept\n"
          "  -h, --help                 show this help\n\n"

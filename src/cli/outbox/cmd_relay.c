@@ -87,6 +87,7 @@ static int read_request(struct job *job, int argc, char **argv, bool *go_on)
         {0, "attempts", CLI_NUMBER, "N", "after so many a message is dead; default: 20", NULL,
          &options->attempts, NULL},
         TAKE_OPTIONS(&options->take),
+        EVENTS_OPTIONS(&options->events),
         {.name = NULL}};
     bool dashes = false;
     int first, bad;
@@ -143,7 +144,8 @@ static int check_request(struct job *job)
         snprintf(lock, sizeof lock, "outbox/%s", options->name) >= (int)sizeof job->lock)
         return cli_usage_error(command, "--name: 1 to %d bytes", HF_NAME_MAX - 7);
     memcpy(job->lock, lock, sizeof job->lock);
-    return take_check(command, job->lock, &options->take);
+    bad = events_check(command, &options->events);
+    return bad != 0 ? bad : take_check(command, job->lock, &options->take);
 }
 
 /* Whether there is an outbox at all. One whose database is down may come up while we wait. */
@@ -168,10 +170,28 @@ static enum hf_status look(struct job *job, struct hf_error *err)
     return status;
 }
 
+static void tell_waiting(struct take *take, const struct hf_error *why)
+{
+    struct job *job = take->data;
+
+    events_set_label(job->relay.events, take->shown_label);
+    EVENTS_SAY(job->relay.events, EVENT_WAITING, EVENT_TEXT("status", hf_status_name(why->code)),
+               EVENT_TEXT("reason", cli_text_of(why)));
+}
+
+static void tell_acquired(struct job *job, int64_t since_ns)
+{
+    events_set_label(job->relay.events, job->take.shown_label);
+    events_set_token(job->relay.events, hf_lease_token(job->relay.lease));
+    EVENTS_SAY(job->relay.events, EVENT_ACQUIRED,
+               EVENT_NUMBER("waited_ms", (hf__now_ns() - since_ns) / HF__NS_PER_MS));
+}
+
 static enum hf_status take_the_lock(struct job *job, struct hf_error *err)
 {
     struct hf_acquire_options acquire = {.size = sizeof acquire};
     const struct take_options *given = &job->options.take;
+    int64_t since_ns = hf__now_ns();
     enum hf_status status;
 
     if (given->ttl_given)
@@ -180,12 +200,17 @@ static enum hf_status take_the_lock(struct job *job, struct hf_error *err)
                               .name = job->lock,
                               .label = given->label,
                               .label_pid = getpid(),
-                              .signal_fd = job->relay.signal_fd};
+                              .signal_fd = job->relay.signal_fd,
+                              .on_wait = tell_waiting,
+                              .data = job};
     status = take_open(&job->take, job->context->store_url, given->wait_ms, err);
     if (status != HF_OK)
         return status;
+    events_set_store(job->relay.events, hf_store_url(job->take.store));
     status = take_lock(&job->take, &acquire, &job->relay.lease, err);
     take_end(&job->take);
+    if (status == HF_OK)
+        tell_acquired(job, since_ns);
     return status;
 }
 
@@ -312,6 +337,7 @@ static enum hf_status relay_under_lock(struct job *job, struct hf_error *err)
         status = relay_loop(relay, err);
     if (relay->sender != NULL)
         relay->sender_ops->close(relay->sender);
+    relay_tell_figures(relay, true);
     return status;
 }
 
@@ -320,6 +346,8 @@ static void give_back(struct job *job)
     struct hf_error err;
     enum hf_status status = hf_release(job->relay.lease, &err);
 
+    if (status == HF_OK)
+        events_say(job->relay.events, EVENT_RELEASED, NULL);
     if (status != HF_OK && status != HF_LOST)
         cli_stderr_say(job->relay.writer,
                        "lock \"%s\" could not be released; it will be free when its ttl ends: %s",
@@ -331,6 +359,10 @@ static int exit_code_of(struct job *job, enum hf_status status, const struct hf_
                         int *die_of)
 {
     *die_of = cli_pending_signal(job->relay.signal_fd);
+    if (status == HF_LOST || status == HF_STALE)
+        EVENTS_SAY(job->relay.events, EVENT_LOST, EVENT_TEXT("reason", err->text));
+    else if (status != HF_CANCELLED)
+        EVENTS_SAY(job->relay.events, EVENT_FAILED, EVENT_TEXT("reason", cli_text_of(err)));
     if (*die_of != 0 && (status == HF_CANCELLED || status == HF_BUSY)) {
         if (status == HF_CANCELLED && strchr(err->text, ';') != NULL)
             cli_stderr_say(job->relay.writer, "%s", err->text);
@@ -351,8 +383,10 @@ static int relay_in_job(struct job *job, int *die_of)
     struct relay *relay = &job->relay;
     struct hf_error err;
     enum hf_status status = HF_OK;
+    int exit_code;
 
     relay->sender_ops = &relay_command_ops;
+    relay->events = events_open(&job->options.events, job->lock, relay->writer);
     if (job->options.http[0] != '\0')
         status = find_sender(relay, "send_http", &err);
     if (status == HF_OK)
@@ -368,5 +402,8 @@ static int relay_in_job(struct job *job, int *die_of)
     relay_batch_release(&relay->batch);
     free(relay->slots);
     free(job->environment);
-    return exit_code_of(job, status, &err, die_of);
+    exit_code = exit_code_of(job, status, &err, die_of);
+    EVENTS_SAY(relay->events, EVENT_ENDED, EVENT_NUMBER("exit_code", exit_code));
+    events_close(relay->events);
+    return exit_code;
 }

@@ -234,6 +234,8 @@ static enum hf_status next_round(struct relay *relay, struct turn *turn, struct 
         status = relay_settle(relay, err);
     if (status == HF_OK) {
         relay_batch_shrink(batch);
+        if (relay->db.link != NULL)
+            relay_tell_figures(relay, false);
         turn->began_ns = hf__now_ns();
         turn->more = false;
         if (turn->stop_ns == 0)

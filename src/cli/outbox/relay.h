@@ -4,6 +4,7 @@
  *     relay.c       the loop: fetch, deliver, settle
  *     batch.c       the messages that were fetched, and where each of them is
  *     settle.c      what is written to the database, behind the fence
+ *     figures.c     what --events and --metrics are told
  *     command.c     delivery to a command; line.c is how a message looks to it
  *     src/senders   delivery by HTTP, a plugin
  *
@@ -15,6 +16,7 @@
 #define HF_CLI_OUTBOX_RELAY_H
 
 #include "base/backoff.h"
+#include "cli/events/events.h"
 #include "cli/outbox/outbox.h"
 #include "cli/take/take.h"
 #include "senders/sender.h"
@@ -22,11 +24,13 @@
 enum {
     RELAY_PARALLEL_MAX = 256,
     RELAY_BATCH_MAX = 10000,
+    RELAY_FIGURES_MS = 10000,            /* figures are told so often */
     RELAY_FETCH_BYTES = 32 * 1024 * 1024 /* payloads of one fetch; one message may have more */
 };
 
 struct relay_options {
     struct take_options take;
+    struct events_options events;
     const char *name;
     const char *schema;
     char http[CLI_URL_SIZE]; /* "": CMD instead */
@@ -101,7 +105,9 @@ struct relay {
     int lost_fd;                /* readable: the lock is lost */
     struct hf__backoff backoff; /* of the database */
     bool told;                  /* that the database is in trouble */
-    struct relay_counts counts;
+    struct relay_counts counts; /* since they were told last */
+    struct events *events;      /* NULL: nobody asked */
+    int64_t figures_ns;         /* when they are told next */
 };
 
 /* Writing to the database: settle.c. All of it is one transaction, and enters the fence first.
@@ -118,6 +124,10 @@ void relay_settle_last(struct relay *relay);
 /* The loop: relay.c. Until a signal comes (HF_CANCELLED), the lock is lost (HF_LOST, HF_STALE) or
  * the database says what does not pass. */
 enum hf_status relay_loop(struct relay *relay, struct hf_error *err);
+
+/* Tells how many messages there are, how old the oldest is, and what was done since: figures.c.
+ * Does nothing before it is time, unless it is the last one. */
+void relay_tell_figures(struct relay *relay, bool last);
 
 /* Delivery to a command: command.c. Its open executes it: HF_INVALID with errno in *exec_errno. */
 extern const struct hf__sender_ops relay_command_ops;
