@@ -201,6 +201,8 @@ $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -Wl,--as-needed -lhiredis -lsqlite3 -lpq -lcurl -lzookeeper_mt -o $@
+$(BUILD)/bench/bench_outbox_pg: $(call obj,src/outbox/statements.c)
+$(BUILD)/bench/bench_outbox_pg: LDFLAGS += $(LIB_A)
 $(BENCH): CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)

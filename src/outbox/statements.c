@@ -99,7 +99,8 @@ const char *const *hf__outbox_session(enum hf__dialect dialect)
                                            "SET lock_timeout = '10s'",
                                            "SET enable_seqscan = off",
                                            "SET jit = off",
-                                           "SET bytea_output = 'hex'",
+                                           "SET TimeZone = 'UTC'",
+                                           "SET DateStyle = 'ISO'",
                                            NULL};
     static const char *const sqlite[] = {NULL};
     static const char *const mariadb[] = {
@@ -118,11 +119,12 @@ const char *hf__outbox_begin(enum hf__dialect dialect)
     return words[dialect].begin;
 }
 
-/* A time, as RFC 3339 has it. */
+/* A time, as RFC 3339 has it. In PostgreSQL to_char would cost more than all the rest of a fetch; the
+ * session is in UTC. */
 static void put_time(FILE *out, enum hf__dialect dialect, const char *column)
 {
     if (dialect == HF__POSTGRES)
-        fprintf(out, "to_char(%s AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')", column);
+        fprintf(out, "replace(%s::text, ' ', 'T') || ':00'", column);
     else if (dialect == HF__MARIADB)
         fprintf(out, "DATE_FORMAT(%s, '%%Y-%%m-%%dT%%H:%%i:%%s.%%fZ')", column);
     else

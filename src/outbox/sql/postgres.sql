@@ -88,7 +88,7 @@ CREATE TABLE IF NOT EXISTS @SCHEMA@.message (
 -- What a fetch reads; what is parked behind a message that failed is not in it.
 CREATE INDEX IF NOT EXISTS message_ready ON @SCHEMA@.message (id) WHERE not_before < 'infinity';
 -- What failed, and what is parked: few, or not in a hurry.
-CREATE INDEX IF NOT EXISTS message_failed ON @SCHEMA@.message (key) WHERE attempts > 0;
+CREATE INDEX IF NOT EXISTS message_failed ON @SCHEMA@.message (key, id) WHERE attempts > 0;
 CREATE INDEX IF NOT EXISTS message_parked ON @SCHEMA@.message (key)
     WHERE attempts = 0 AND not_before = 'infinity';
 

@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS holdfast_outbox (
 -- What a fetch reads; what is parked behind a message that failed is not in it.
 CREATE INDEX IF NOT EXISTS holdfast_outbox_ready ON holdfast_outbox (id) WHERE not_before < '9999';
 -- What failed, and what is parked: few, or not in a hurry.
-CREATE INDEX IF NOT EXISTS holdfast_outbox_failed ON holdfast_outbox (key) WHERE attempts > 0;
+CREATE INDEX IF NOT EXISTS holdfast_outbox_failed ON holdfast_outbox (key, id) WHERE attempts > 0;
 CREATE INDEX IF NOT EXISTS holdfast_outbox_parked ON holdfast_outbox (key)
     WHERE attempts = 0 AND not_before = '9999';
 
