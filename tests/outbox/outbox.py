@@ -155,8 +155,13 @@ class Http:
             def log_message(self, *_):
                 pass
 
+        class Server(http.server.ThreadingHTTPServer):
+            def handle_error(self, *_): # a relay was killed
+                if not isinstance(sys.exc_info()[1], ConnectionError):
+                    super().handle_error(*_)
+
         self.answer = answer
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 

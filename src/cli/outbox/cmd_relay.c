@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum {
     SIGNAL_EXIT_BASE = 128,
     PAUSE_MS = 100, /* before the database is asked again, at first */

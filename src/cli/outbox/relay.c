@@ -163,12 +163,14 @@ static enum hf_status send_some(struct relay *relay, struct hf_error *err)
     struct relay_batch *batch = &relay->batch;
     enum hf_status status = HF_OK;
     unsigned slot = 0;
-    int place = -1;
+    size_t from = 0;
+    int place;
 
     while (status == HF_OK && batch->under_way < relay->options->parallel &&
-           (place = hf__outbox_next(batch->items, batch->count, (size_t)(place + 1))) >= 0) {
+           (place = hf__outbox_next(batch->items, batch->count, from)) >= 0) {
         struct relay_message *message = &batch->messages[place];
 
+        from = (size_t)place + 1;
         while (relay->slots[slot])
             slot++;
         message->slot = slot;
