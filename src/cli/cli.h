@@ -13,8 +13,8 @@ enum {
     EXIT_HF_USAGE = 64,
     EXIT_HF_STALE = 65,
     EXIT_HF_UNAVAILABLE = 69, /* unreachable, unknown or in quarantine */
-    EXIT_HF_HELD = 70,       /* once: a run began and never ended; a person has to clear it */
-    EXIT_HF_UNRECORDED = 74, /* once: CMD succeeded, but that is not on record */
+    EXIT_HF_HELD = 70,        /* once: a run began and never ended; a person has to clear it */
+    EXIT_HF_UNRECORDED = 74,  /* once: CMD succeeded, but that is not on record */
     EXIT_HF_BUSY = 75,
     EXIT_HF_DENIED = 77,
     EXIT_HF_LOST = 123,
@@ -57,8 +57,8 @@ struct cli_command {
 /* Every command, in the order of the overview. A new one is a file that defines its command_NAME,
  * and a line here. */
 #define CLI_COMMANDS(each)                                                                         \
-    each(run) each(once) each(acquire) each(keep) each(renew) each(release) each(status) each(list)           \
-        each(repair) each(fence) each(idem) each(trap) each(help) each(version)
+    each(run) each(once) each(acquire) each(keep) each(renew) each(release) each(status)           \
+        each(list) each(repair) each(fence) each(idem) each(trap) each(help) each(version)
 
 #define CLI_DECLARE(name) extern const struct cli_command command_##name;
 CLI_COMMANDS(CLI_DECLARE)
