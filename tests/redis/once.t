@@ -21,6 +21,17 @@ storm_fault=restart
 once_storm 'restarts' "$url" keys=4 slots=4 period=10 skew=69 slack=104 ttl=3000
 storm_fault=
 redis_stop disk
+timeout 20 "$hf" --store "$url" once -n down -- true 2>"$dir/words"
+is $? 69 'down, -n: 69 at once'
+timeout 20 "$hf" --store "$url" once -w 1s --per 1d down -- true 2>"$dir/words"
+is $? 69 'down, -w: 69 in the end'
+like "$(cat "$dir/words")" '*waiting for at most*' 'down, -w: and says that it waits'
+"$hf" --store "$url" once term -- true 2>"$dir/words.term" &
+waiter=$!
+eventually 10 grep -qs waiting "$dir/words.term"
+kill -TERM $waiter
+wait $waiter
+is $? 143 'down: a signal ends the wait'
 once_waits 'down' "$url" 'redis_again disk'
 redis_stop disk KILL
 redis_again disk

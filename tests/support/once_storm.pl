@@ -11,7 +11,8 @@
 #   strikes=3      servers struck per slot and key at most, so that somebody is left
 #   kill=25 freeze=25 late=10 fail=10   odds, in percent: of a server to be killed, or frozen past the ttl, to fire
 #                  up to a third of the period late, of a job to fail
-#   seed=          default: the clock; it is printed
+#   seed=          default: the clock; it is printed               name=key (and a number: the keys)
+#   dir=           a folder for what it needs; the effect is there, and what the servers said
 #
 # A server's clock against the store's is the moment at which it fires: once takes its slot from the store. The
 # effect is a line that the job appends. A job whose server was struck appends no more: that is the fence's
@@ -30,7 +31,7 @@ my ($holdfast, $url) = splice @ARGV, 0, 2;
 my %o = (
     keys => 4, servers => 5, slots => 5, period => 12, skew => 83, slack => 125, ttl => 2000, strikes => 3,
     kill => 25, freeze => 25, late => 10, fail => 10, seed => int(time * 1000) % 1_000_000_007, dir => undef,
-    end => 60
+    end => 60, name => 'key'
 );
 for (@ARGV) {
     my ($name, $value) = split /=/, $_, 2;
@@ -86,7 +87,7 @@ sub fire {
         $ENV{ONCE_STORM} = "$dir $id $o{fail}";
         no warnings 'exec';
         exec $holdfast, '--store', $url, 'once', '--per', "$o{period}s", '--slack', "$o{slack}ms", '--ttl',
-            "$o{ttl}ms", '--grace', '100ms', '--retries', 50, '--label', $id, "key$key", '--', $^X, $0, 'job';
+            "$o{ttl}ms", '--grace', '100ms', '--retries', 50, '--label', $id, "$o{name}$key", '--', $^X, $0, 'job';
         POSIX::_exit(127);
     }
     $count{fired}++;
@@ -181,12 +182,12 @@ my ($once, $missed, $doubled) = (0, 0, 0);
 for my $key (1 .. $o{keys}) {
     for my $n (0 .. $o{slots} - 1) {
         my $slot = slot_name($first + $n * $o{period});
-        my $by = delete $effects{"key$key $slot"} // [];
+        my $by = delete $effects{"$o{name}$key $slot"} // [];
         my $got = @$by;
         $once++ if $got == 1;
         $missed++ if $got == 0;
         $doubled++ if $got > 1;
-        push @breaches, join '; ', "key$key $slot: $got times", @$by if $got != 1;
+        push @breaches, join '; ', "$o{name}$key $slot: $got times", @$by if $got != 1;
     }
 }
 my $others = keys %effects;
