@@ -24,7 +24,7 @@ _holdfast_scan()
             --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
                 --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
                 --table | --schema | --resource | --keep | --statements | --svg | --events | --metrics | --per | --at | --tz | \
-                --slack | --start-by | --retries | --retry-after | --on-crash | --done-exit | --late | --slot)
+                --slack | --start-by | --retries | --retry-after | --on-crash | --done-exit | --late | --slot | --at-least)
                 ((i++))
                 ;;
             --)
@@ -75,7 +75,7 @@ _holdfast()
         --per) options='10m 1h 6h 12h 1d 7d' ;;
         --at) options='00:00 03:00' ;;
         --tz) options="UTC $(cd /usr/share/zoneinfo 2>/dev/null && printf '%s ' [A-Z]*/*)" ;;
-        --ttl | --wait | -w | --grace | --max-runtime | --keep | --slack | --start-by | --retry-after | --late) options='1s 10s 30s 1m 5m 1h' ;;
+        --ttl | --wait | -w | --grace | --at-least | --max-runtime | --keep | --slack | --start-by | --retry-after | --late) options='1s 10s 30s 1m 5m 1h' ;;
         --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://' ;;
         --dialect | -d) options='postgres sqlite mariadb' ;;
         --statements) options='text json' ;;
@@ -94,7 +94,7 @@ _holdfast()
         '') options='--store --help --version' ;;
         run)
             options='--no-wait --wait --busy-exit --ttl --grace --on-loss --max-runtime --skip-ok
-                --leftover --no-reenter --label --events --metrics --help'
+                --leftover --no-reenter --at-least --label --events --metrics --help'
             ;;
         once)
             options='--per --at --tz --slack --start-by --retries --retry-after --on-crash --keep --output

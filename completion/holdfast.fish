@@ -66,6 +66,7 @@ complete -c holdfast -n '__holdfast_is run once' -l skip-ok -d 'exit 0 if anothe
 complete -c holdfast -n '__holdfast_is run once' -l leftover -x -a 'wait term release' -d 'what happens to processes left behind'
 complete -c holdfast -n '__holdfast_is run once' -l events -r -F -d 'a line of JSON for each event'
 complete -c holdfast -n '__holdfast_is run once' -l metrics -r -F -d 'figures for Prometheus'
+complete -c holdfast -n '__holdfast_is run' -l at-least -x -a $durations -d 'not again for so long after a start'
 complete -c holdfast -n '__holdfast_is run' -l no-reenter -d 'refuse a lock that this tree holds'
 
 function __holdfast_zones

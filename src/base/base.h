@@ -78,7 +78,9 @@ bool hf__forked(const struct hf__fork_mark *mark);
 void hf__hex_encode(char *out, const void *data, size_t len);
 /* The reverse; false unless text is exactly 2 * len hex digits. */
 bool hf__hex_decode(void *out, size_t len, const char *text);
-/* A lock name: 1..HF_NAME_MAX bytes, none of them a control character or DEL. */
+/* 1..most bytes, none of them a control character or DEL. */
+bool hf__text_valid(const char *text, size_t most);
+/* A lock name: that with HF_NAME_MAX. */
 bool hf__name_valid(const char *name);
 /* The bytes of the UTF-8 character at text, and its number; 0 if there is none. */
 size_t hf__utf8_read(const char *text, unsigned long *point);

@@ -57,8 +57,9 @@ struct cli_command {
 /* Every command, in the order of the overview. A new one is a file that defines its command_NAME,
  * and a line here. */
 #define CLI_COMMANDS(each)                                                                         \
-    each(run) each(once) each(acquire) each(keep) each(renew) each(release) each(status)           \
-        each(list) each(repair) each(fence) each(idem) each(trap) each(help) each(version)
+    each(run) each(once) each(elect) each(leader) each(acquire) each(keep) each(renew)             \
+        each(release) each(status) each(list) each(repair) each(fence) each(idem) each(trap)       \
+            each(help) each(version)
 
 #define CLI_DECLARE(name) extern const struct cli_command command_##name;
 CLI_COMMANDS(CLI_DECLARE)

@@ -86,8 +86,10 @@ int run_job_turn(struct run_job *job)
 {
     if (job->times.ended)
         run_events_begin(job);
+    job->again = false;
     int exit_code = turn(job);
-    run_events_ended(job, exit_code);
+    if (!job->again)
+        run_events_ended(job, exit_code);
     return exit_code;
 }
 

@@ -285,6 +285,7 @@ struct run_times {
 struct run_job {
     struct run_options *options;
     struct events *events; /* NULL: nobody wants to know */
+    bool again;            /* set by a hook: the same turn, as others see it, goes on */
     struct run_times times;
     struct run_hooks hooks;
     struct cli_stderr *writer;
@@ -317,7 +318,8 @@ struct run_outcome {
     bool lost;          /* the lease was, or could not be kept */
     bool watchdog_died; /* the tree was ended because of that  */
     bool terminal;      /* CMD shared our process group        */
-    int told_to_end;    /* the first of TERM, INT, HUP, QUIT that came for us while CMD ran; 0 */
+    /* The first of TERM, INT, QUIT that came for us while CMD ran, else HUP if it came; 0: none. */
+    int told_to_end;
 };
 
 /* Runs CMD, and returns when the whole tree is gone (or left alone, as --leftover says). False

@@ -257,7 +257,7 @@ static void hear_signals(struct run_supervisor *s)
     int number;
     bool from_kernel;
     while (run_signals_take(&s->job->signals, &number, &from_kernel)) {
-        if (s->outcome->told_to_end == 0 && ends(number))
+        if (ends(number) && (s->outcome->told_to_end == 0 || s->outcome->told_to_end == SIGHUP))
             s->outcome->told_to_end = number;
         if (number == SIGCHLD) {
             /* A watchdog that somebody stopped is of no use. If it died, the socket tells, and its
