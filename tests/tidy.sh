@@ -174,7 +174,7 @@ plain() {
 
 # What belongs at the top of the tree and in tests/. Whatever else lies there was left behind.
 top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
-LICENSE Makefile README.md bench completion docs holdfast.pc.in include man scripts src tests'
+LICENSE Makefile README.md bench completion docs examples holdfast.pc.in include man scripts src tests'
 in_tests='cli conform etcd fence file fuzz idem model postgres redis redlock run.sh sim support tidy.sh tools
 unit versions zookeeper'
 

@@ -1,4 +1,4 @@
-/* test_schedule.c - slots: borders, slack, dates of zones, and the nights on which clocks change. */
+/* test_schedule.c - slots: borders, slack, dates of zones, the nights on which clocks change. */
 #include "../support/check.h"
 #include "core/civil.h"
 #include "core/schedule.h"
@@ -234,7 +234,7 @@ static void years_end_and_leap_days_come(void **state)
                utc(2100, 2, 28, 3, 0), utc(2100, 3, 1, 3, 0));
 }
 
-/* Berlin, 2026: the clocks go from 02:00 to 03:00 on 29 March, and back from 03:00 on 25 October. */
+/* Berlin, 2026: clocks go from 02:00 to 03:00 on 29 March, and back from 03:00 on 25 October. */
 
 static void a_day_of_23_or_25_hours_is_one_slot(void **state)
 {

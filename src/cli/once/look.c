@@ -1,7 +1,7 @@
 /* look.c - what is on record about a slot.
  *
- * The slot comes from the store's clock, which comes with the answer. So the first question is about
- * the slot that our own clock means; only if the store's means another one is a second asked. */
+ * The slot comes from the store's clock, which comes with the answer. So the first question is
+ * about the slot that our own clock means; only if the store's means another is a second asked. */
 #include "cli/once/once.h"
 
 #include "base/base.h"

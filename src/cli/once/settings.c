@@ -21,6 +21,8 @@ static int keep(struct once *once);
 int once_settings(struct once *once)
 {
     const struct once_request *ask = &once->ask;
+    if (ask->retry_after_ms > HF_RECORD_KEEP_MAX_MS)
+        return cli_usage_error(once->command, "--retry-after: at most 100 years");
     once->rules = (struct hf__once_rules){.retries = ask->retries,
                                           .retry_after_ms = ask->retry_after_ms,
                                           .start_by_ms = INT64_MAX,

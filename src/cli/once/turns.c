@@ -92,32 +92,25 @@ static void look_first(struct once *once)
         busy_above(once);
 }
 
-/* Until the next attempt is due, or the wait is over. */
+/* Until the next attempt is due, or the wait is over. Whoever failed tries again, also if it would
+ * not wait for others. */
 static void sleep_until(struct once *once, int64_t until_ms)
 {
     struct take *take = &once->job.take;
-    const struct hf__patience patience = {.deadline_ns = take->until_ns,
+    const struct hf__patience patience = {.deadline_ns = once->ran ? HF_NEVER : take->until_ns,
                                           .cancel_fd = take->signal_fd};
     int64_t left_ms = until_ms - once->found.now_ms;
     char left[32], advice[96];
-    snprintf(advice, sizeof advice, "; the next attempt is due in %s",
-             hf__format_duration(left, sizeof left, left_ms));
-    /* Whoever failed tries again, also if it would not wait for others. */
-    if (take->until_ns == 0 && !once->ran) {
-        if (!once->ask.run.skip_ok)
-            once_say(once, once_on_record(once), advice);
-        once_settle(once, (int)once->ask.run.take.busy_exit);
-        return;
-    }
     once->turn = ONCE_AGAIN;
-    int64_t at_ns = hf__time_add(hf__now_ns(), hf__ms_to_ns(left_ms));
-    const struct hf__patience own = {.deadline_ns = HF_NEVER, .cancel_fd = take->signal_fd};
-    switch (hf__patience_pause(take->until_ns == 0 ? &own : &patience, at_ns)) {
+    switch (hf__patience_pause(&patience, hf__time_add(hf__now_ns(), hf__ms_to_ns(left_ms)))) {
     case HF__WAITED_CANCELLED:
         told_to_end(once);
         break;
     case HF__WAITED_TIMEOUT:
-        once_say(once, once_on_record(once), advice);
+        snprintf(advice, sizeof advice, "; the next attempt is due in %s",
+                 hf__format_duration(left, sizeof left, left_ms));
+        if (!once->ask.run.skip_ok)
+            once_say(once, once_on_record(once), advice);
         once_settle(once, (int)once->ask.run.take.busy_exit);
         break;
     case HF__WAITED_READY:

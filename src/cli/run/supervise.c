@@ -87,6 +87,7 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
     run_signals_leave_children(&job->signals);
     close_end(&s.link);
     close_end(&s.timer);
+    close_end(&s.cgroup.fd); /* the watchdog has removed it */
     return true;
 }
 

@@ -134,9 +134,9 @@ struct take {
 /* Opens the store; one that is down, or in quarantine, is asked again until the limit, which begins
  * now (wait_ms as in hf_acquire_options). */
 enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, struct hf_error *err);
-/* After another question to the store was answered so: true if it is to be asked again, now. What may
- * pass is said once, and paused for, within the limit. *status becomes HF_CANCELLED if a signal
- * came meanwhile. */
+/* After another question to the store was answered so: true if it is to be asked again, now. What
+ * may pass is said once, and paused for, within the limit. *status becomes HF_CANCELLED if a
+ * signal came meanwhile. */
 bool take_wait_out(struct take *take, struct hf__wait *wait, int64_t asked_ns,
                    enum hf_status *status, struct hf_error *err);
 /* Takes the lock, and says for whom we wait meanwhile. Of the options the caller sets what kind of
