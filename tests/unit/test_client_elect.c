@@ -13,12 +13,12 @@
 /* What the callbacks saw. */
 struct terms {
     size_t count;
-    size_t last; /* return false in this term, from 1; 0: never       */
+    size_t last; /* return false in this term, from 1; 0: never */
     uint64_t token[8];
     size_t lost;
     enum hf_loss reason;
-    bool wait_for_loss; /* stay until the lease is lost                       */
-    int cancel_fd;      /* > 0: written to in the first term, which goes on   */
+    bool wait_for_loss; /* stay until the lease is lost */
+    int cancel_fd;      /* > 0: written to in the first term, which goes on */
 };
 
 static bool lead(struct hf_lease *lease, void *data)
