@@ -32,7 +32,9 @@ layers() {
         # Whoever speaks, below whoever takes a lock, below who runs something under it.
         src/cli/say/*) allowed='base cli cli/say' ;;
         src/cli/take/*) allowed='base core cli cli/say cli/take' ;;
-        src/cli/run/*) allowed='base core cli cli/say cli/take cli/run' ;;
+        src/cli/events/*) allowed='base cli cli/say cli/events' ;;
+        src/cli/run/*) allowed='base core cli cli/say cli/take cli/events cli/run' ;;
+        src/cli/elect/*) allowed='base core cli cli/say cli/take cli/events cli/run' ;;
         src/cli/once/*) allowed='base core cli cli/say cli/take cli/run cli/events cli/once' ;;
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
         src/cli/fence/*) allowed='base cli cli/say cli/fence' ;;

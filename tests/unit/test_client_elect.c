@@ -1,5 +1,5 @@
-/* test_client_elect.c - standing for election and asking who leads, over a made-up store and over the
- * embedded one.
+/* test_client_elect.c - standing for election and asking who leads, over a made-up store and over
+ * the embedded one.
  * run: threads */
 #include "client.h"
 

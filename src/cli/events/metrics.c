@@ -148,42 +148,50 @@ static void fill_figures(struct figure figures[FIGURES], const struct metrics *m
     figures[SKIPPED].value = (double)metrics->skipped;
 }
 
+/* Text that grows. What does not fit is left out; there is room for all. */
+struct labels {
+    size_t used;
+    char *text; /* of LABELS_SIZE */
+};
+
+static void add(struct labels *labels, const char *text, size_t len)
+{
+    if (len >= LABELS_SIZE - labels->used)
+        return;
+    memcpy(labels->text + labels->used, text, len);
+    labels->used += len;
+    labels->text[labels->used] = '\0';
+}
+
 /* The collector refuses a whole file for one byte that is not UTF-8, and knows no other escapes
  * than these two. */
-static size_t write_label(char *out, const char *name, const char *text)
+static void add_value(struct labels *labels, const char *text)
 {
-    size_t used = (size_t)sprintf(out, "%s=\"", name);
-
     while (*text != '\0') {
         unsigned long point;
         size_t len = hf__utf8_read(text, &point);
 
         if (*text == '"' || *text == '\\')
-            out[used++] = '\\';
-        if (len == 0 || !hf__is_printable(point)) {
-            used += (size_t)sprintf(out + used, "\xef\xbf\xbd");
-        } else {
-            memcpy(out + used, text, len);
-            used += len;
-        }
-        text += len ? len : 1;
+            add(labels, "\\", 1);
+        if (len == 0 || !hf__is_printable(point))
+            add(labels, "\xef\xbf\xbd", 3);
+        else
+            add(labels, text, len);
+        text += len != 0 ? len : 1;
     }
-    out[used++] = '"';
-    out[used] = '\0';
-    return used;
 }
 
 /* {lock="NAME",store="URL"} */
 static void write_labels(char *out, const struct events_about *about)
 {
-    size_t used = 0;
+    struct labels labels = {.text = out};
 
     _Static_assert(LABELS_SIZE > 3 * (HF_NAME_MAX + HF__URL_MAX) + 64, "three bytes for one");
-    out[used++] = '{';
-    used += write_label(out + used, "lock", about->lock);
-    out[used++] = ',';
-    used += write_label(out + used, "store", about->store);
-    memcpy(out + used, "}", 2);
+    add(&labels, "{lock=\"", strlen("{lock=\""));
+    add_value(&labels, about->lock);
+    add(&labels, "\",store=\"", strlen("\",store=\""));
+    add_value(&labels, about->store);
+    add(&labels, "\"}", 2);
 }
 
 static int open_directory(const char *path)
