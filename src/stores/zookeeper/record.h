@@ -23,8 +23,6 @@ enum {
 /* The path of a record; of the container, if key is NULL. False: it does not fit. */
 bool zk_record_path(const char *root, const char *name, const char *key,
                     char out[ZK_RECORD_PATH_MAX]);
-/* The key that a node is called after. False: none is, because keys are written in one way only. */
-bool zk_record_key(const char *node, char out[HF_RECORD_KEY_MAX + 1]);
 
 /* What comes before VALUE. Returns its length. */
 size_t zk_record_head(char out[ZK_HEAD_SIZE], uint64_t token, uint64_t number, int64_t keep_ms);

@@ -219,7 +219,7 @@ static int show_all(struct reading *r, const struct zk_names *names, const char 
     int rc = ZOK;
 
     for (size_t i = 0; rc == ZOK && r->more && i < names->count; i++) {
-        if (zk_record_key(names->at[i], keys[count]) &&
+        if (zk_node_text(keys[count], sizeof keys[count], names->at[i]) &&
             strncmp(keys[count], prefix, strlen(prefix)) == 0)
             count++;
         if (count == TOGETHER || (count > 0 && i + 1 == names->count)) {

@@ -98,7 +98,7 @@ static void look_at(struct sweep *sweep, const char *node)
 
     if (candidate == NULL)
         return;
-    if (!zk_record_key(node, candidate->key) ||
+    if (!zk_node_text(candidate->key, sizeof candidate->key, node) ||
         !zk_record_path(sweep->store->url.root, sweep->name, candidate->key, path)) {
         free(candidate);
         return;

@@ -17,13 +17,13 @@
 
 #include "base/base.h"
 #include "base/patience.h"
+#include "stores/zookeeper/name.h"
 #include "stores/zookeeper/queue.h"
 #include "stores/zookeeper/request.h"
 #include "stores/zookeeper/url.h"
 #include <holdfast/store.h>
 #include <pthread.h>
 
-#define ZK_NAME_MAX       (3 * HF_NAME_MAX) /* bytes of an encoded lock name         */
 #define ZK_PATH_MAX       (ZK_ROOT_MAX + ZK_NAME_MAX + 96) /* ROOT/NAME/OWNER-lock-SEQUENCE      */
 #define ZK_BUCKETS        256                /* of the table of holds                 */
 #define ZK_LAST_RELEASES  64                 /* locks released last, by their hash    */
@@ -152,8 +152,6 @@ watcher_fn zk_session_watcher(void);
 
 bool zk_lock_path(const struct zk_store *store, const char *name, char out[ZK_PATH_MAX]);
 const struct ACL_vector *zk_acl(const struct zk_store *store);
-/* A text as the name of a node; false if it does not fit. */
-bool zk_node_name(char *out, size_t size, const char *text);
 /* Makes a container and whatever is missing above it; path is written to, and as before in the end.
  * Returns a ZooKeeper code. */
 int zk_make_container(struct zk_session *session, char *path, const struct hf__patience *patience);
