@@ -245,6 +245,22 @@ for prefix in '?prefix=' '?prefix=app'; do
     gone n
 done
 
+# the longest of everything
+long_prefix=$(printf 'p%.0s' $(seq 100)) long_name=$(printf 'n%.0s' $(seq 200)) long_key=$(printf 'k%.0s' $(seq 63))
+client l "$(url e "?prefix=$long_prefix")"
+ask l acquire 1 "$long_name" 20000 0
+for i in 1 2 3 4; do ask l put 1 "$long_key$i" x 1; done
+is "$answer" ok 'the longest prefix, name and key'
+eventually 5 eval 'ask l records "$long_name" -; [ "$answer" = ok ]'
+ask l release 1
+ask l acquire 1 "$long_name" 20000 0
+ask l put 1 "${long_key}5" x
+eventually 5 eval '[ "$(keys e "$long_prefix")" = 2 ]'
+ok $? 'what has expired of them is removed all the same'
+ask l records "$long_name" "$long_key"
+like "$answer" "ok \[${long_key}5=x *\]" 'and the rest is listed'
+ask l release 1
+
 # a server without an answer
 ask r close
 etcd_stop e KILL

@@ -255,6 +255,16 @@ ask r records nothing -
 is "$answer" ok 'lists none'
 is "$(kazoo e "print(k.get_children('/'))")" "['zookeeper']" 'and makes no node'
 
+# the longest of everything, each byte of it percent-encoded
+long_name=$(printf '%%%.0s' $(seq 200)) long_key=$(printf '%%%.0s' $(seq 64))
+client l "zookeeper://$(hosts e)/deep"
+ask l acquire 1 "$long_name" 20000 0
+ask l put 1 "$long_key" x 3600000
+is "$answer" ok 'the longest name and key'
+ask l records "$long_name" "$long_key"
+like "$answer" "ok \[$long_key=x *\]" 'are listed'
+ask l release 1
+
 # with credentials, below a node that an administrator made for everybody
 kazoo e "k.create('/own/holdfast', makepath=True)"
 client u "zookeeper://user:secret@$(hosts e)/own"
