@@ -201,7 +201,7 @@ enum hf_status hf__file_record_list(struct hf_store_base *base, const struct hf_
     hf__record_prefix(prefix, query->name);
     dir = hf__dir_folder(store, folder);
     if (dir == NULL)
-        return errno == ENOENT ? HF_OK : hf__error_fail(store, "read its records", errno, err);
+        return hf__dir_no_folder(store, errno, err);
     while (more && (entry = readdir(dir)) != NULL) {
         enum hf_status status;
 
