@@ -134,8 +134,8 @@ void sim_fault(struct sim_world *world)
     sim_at(world, world->now_ns + 5 * MS + (int64_t)sim_random(world, 250 * MS), &next);
 }
 
-/* The client's clock is right from now on. A pause that it counts by that clock ends when it says so,
- * and not when the slow one would have. */
+/* The client's clock is right from now on. A pause that it counts by that clock ends when it says
+ * so, and not when the slow one would have. */
 static void heal_clock(struct sim_world *world, unsigned index)
 {
     struct sim_client *client = &world->client[index];
