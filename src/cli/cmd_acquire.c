@@ -83,7 +83,7 @@ static int acquire(const struct cli_context *context, const struct request *requ
                                      .last_words = request->json ? NULL : cli_eval_fails}};
     struct take *take = &errand.take;
     struct hf_error err;
-    if (!take->writer) {
+    if (take->writer == NULL) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }

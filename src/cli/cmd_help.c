@@ -39,7 +39,7 @@ static int help_main(const struct cli_context *context, int argc, char **argv)
     int parsed = cli_parse_operand(command, options, argc, argv, &about);
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    if (!about) {
+    if (about == NULL) {
         cli_print_overview(stdout);
         return EXIT_SUCCESS;
     }
@@ -48,7 +48,7 @@ static int help_main(const struct cli_context *context, int argc, char **argv)
         return EXIT_SUCCESS;
     }
     const struct cli_command *subject = cli_find(about);
-    if (!subject)
+    if (subject == NULL)
         return cli_unknown_command(command, about);
     char ask[] = "--help";
     char *words[] = {(char *)subject->name, ask, NULL};

@@ -52,7 +52,7 @@ static int list_main(const struct cli_context *context, int argc, char **argv)
 
     int exit_code = 0;
     struct hf_store *store = cli_open_readonly(context, &exit_code);
-    if (!store)
+    if (store == NULL)
         return exit_code;
     struct listing listing = {.locks = NULL};
     struct hf_error err;
@@ -88,7 +88,7 @@ static void print(const struct listing *listing, bool json, bool names)
 static void say_none(const struct hf_store *store, const char *prefix)
 {
     struct cli_shown shown;
-    if (prefix && prefix[0])
+    if (prefix != NULL && prefix[0] != '\0')
         cli_error("no lock whose name starts with \"%s\" is held or waited for in %s",
                   cli_shown(&shown, prefix), hf_store_url(store));
     else
@@ -109,7 +109,7 @@ static bool collect(const struct hf_lock_info *info, void *data)
         struct cli_lock *locks = NULL;
         if (capacity <= LIST_MAX)
             locks = realloc(listing->locks, capacity * sizeof *locks);
-        if (!locks) {
+        if (locks == NULL) {
             listing->full = true;
             return false;
         }

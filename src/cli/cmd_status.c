@@ -53,19 +53,19 @@ static int status_main(const struct cli_context *context, int argc, char **argv)
     int parsed = cli_parse_operand(command, options, argc, argv, &name);
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    if (name && !cli_check_name(command, name))
+    if (name != NULL && !cli_check_name(command, name))
         return EXIT_HF_USAGE;
     if (held && free)
         return cli_usage_error(command, "--held and --free exclude each other");
-    if ((held || free) && !name)
+    if ((held || free) && name == NULL)
         return cli_usage_error(command, "--held and --free need the name of a lock");
 
     int exit_code = 0;
     struct hf_store *store = cli_open_readonly(context, &exit_code);
-    if (!store)
+    if (store == NULL)
         return exit_code;
     bool is_held = false;
-    exit_code = name ? lock_status(store, name, json, &is_held) : store_status(store, json);
+    exit_code = name != NULL ? lock_status(store, name, json, &is_held) : store_status(store, json);
     hf_close(store);
     if (exit_code == EXIT_SUCCESS && ((held && !is_held) || (free && is_held)))
         exit_code = EXIT_HF_NO;
@@ -79,7 +79,7 @@ static int lock_status(struct hf_store *store, const char *name, bool json, bool
     struct hf_error err;
     if (hf_inspect(store, name, copy_one, &copy, &err) != HF_OK)
         return cli_fail(&err);
-    if (copy.found && !copy.lock.text) {
+    if (copy.found && copy.lock.text == NULL) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }

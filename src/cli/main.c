@@ -44,11 +44,11 @@ int main(int argc, char **argv)
         above = cli_store_fd_read(from_environment, url);
     if (has_url || above == CLI_STORE_FD_READ)
         context.store_url = url;
-    if (context.store_url && context.store_url[0] == '\0')
+    if (context.store_url != NULL && context.store_url[0] == '\0')
         context.store_url = NULL;
 
     const struct cli_command *command = cli_find(argv[first]);
-    if (!command)
+    if (command == NULL)
         return cli_unknown_command(&program, argv[first]);
     int exit_code = finish_output(command->main(&context, argc - first, argv + first));
     if (exit_code == EXIT_HF_DENIED && above == CLI_STORE_FD_CLOSED)

@@ -41,7 +41,7 @@ int cli_parse(const struct cli_command *command, const struct cli_option *option
 {
     struct parser p = {
         .command = command, .options = options, .argc = argc, .argv = argv, .next = 1};
-    if (saw_dashes)
+    if (saw_dashes != NULL)
         *saw_dashes = false;
     while (p.next < argc) {
         char *word = argv[p.next];
@@ -49,7 +49,7 @@ int cli_parse(const struct cli_command *command, const struct cli_option *option
             break;
         p.next++;
         if (strcmp(word, "--") == 0) {
-            if (saw_dashes)
+            if (saw_dashes != NULL)
                 *saw_dashes = true;
             break;
         }
@@ -72,7 +72,7 @@ int cli_parse_operand(const struct cli_command *command, const struct cli_option
         at += first;
         if (at >= argc)
             break;
-        if (*operand) {
+        if (*operand != NULL) {
             cli_one_too_many(command, argv[at]);
             return PARSE_ERROR;
         }
@@ -88,7 +88,7 @@ const char *cli_suggest(const char *word, const char *const *candidates)
     size_t len = strlen(word);
     if (len == 0 || len > SUGGEST_WORD_MAX)
         return NULL;
-    for (; *candidates; candidates++) {
+    for (; *candidates != NULL; candidates++) {
         size_t edits = hf__edit_distance(word, *candidates);
         if (len > 1 && strncmp(word, *candidates, len) == 0)
             edits = 1;
@@ -111,11 +111,11 @@ static int parse_long(struct parser *p, char *word)
         cli_usage_error(p->command, "option \"--%.*s\" is ambiguous", (int)len, word);
         return PARSE_ERROR;
     }
-    if (!option) {
+    if (option == NULL) {
         word[len] = '\0';
         return unknown_long(p, word);
     }
-    if (option->kind == CLI_FLAG && value) {
+    if (option->kind == CLI_FLAG && value != NULL) {
         cli_usage_error(p->command, "option \"--%s\" takes no value", option->name);
         return PARSE_ERROR;
     }
@@ -125,14 +125,14 @@ static int parse_long(struct parser *p, char *word)
 /* "-nw5s": flags until a letter that takes a value, which has the rest of the word or the next. */
 static int parse_letters(struct parser *p, char *word)
 {
-    for (; *word; word++) {
+    for (; *word != '\0'; word++) {
         const struct cli_option *option = find_letter(p, *word);
-        if (!option) {
+        if (option == NULL) {
             cli_usage_error(p->command, "unknown option \"-%c\"", *word);
             return PARSE_ERROR;
         }
         if (option->kind != CLI_FLAG)
-            return take(p, option, word[1] ? word + 1 : NULL);
+            return take(p, option, word[1] != '\0' ? word + 1 : NULL);
         int result = take(p, option, NULL);
         if (result != PARSE_GO_ON)
             return result;
@@ -142,7 +142,7 @@ static int parse_letters(struct parser *p, char *word)
 
 static bool store_choice(const struct cli_option *option, const char *value)
 {
-    for (int i = 0; option->choices[i]; i++) {
+    for (int i = 0; option->choices[i] != NULL; i++) {
         if (strcmp(option->choices[i], value) == 0) {
             *(int *)option->target = i;
             return true;
@@ -165,11 +165,11 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
     } else {
         char known[128] = "";
         size_t used = 0;
-        for (int i = 0; option->choices[i] && used < sizeof known; i++)
+        for (int i = 0; option->choices[i] != NULL && used < sizeof known; i++)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
                                      option->choices[i]);
         const char *near = cli_suggest(value, option->choices);
-        if (near)
+        if (near != NULL)
             cli_usage_error(p->command, "--%s: unknown value \"%s\"; did you mean \"%s\"?",
                             option->name, value, near);
         else
@@ -207,7 +207,7 @@ static int take(struct parser *p, const struct cli_option *option, char *value)
         print_help(p->command, p->options);
         return PARSE_HELP;
     }
-    if (option->kind != CLI_FLAG && !value) {
+    if (option->kind != CLI_FLAG && value == NULL) {
         if (p->next >= p->argc) {
             cli_usage_error(p->command, "option \"--%s\" needs a value: %s", option->name,
                             option->argument);
@@ -219,7 +219,7 @@ static int take(struct parser *p, const struct cli_option *option, char *value)
         bad_value(p, option, value);
         return PARSE_ERROR;
     }
-    if (option->given)
+    if (option->given != NULL)
         *option->given = true;
     return PARSE_GO_ON;
 }
@@ -228,7 +228,7 @@ static int unknown_long(struct parser *p, const char *name)
 {
     const char *names[OPTIONS_MAX + 2];
     size_t count = 0;
-    for (const struct cli_option *o = p->options; o->name && count < OPTIONS_MAX; o++)
+    for (const struct cli_option *o = p->options; o->name != NULL && count < OPTIONS_MAX; o++)
         names[count++] = o->name;
     names[count++] = help_option.name;
     names[count] = NULL;
@@ -237,7 +237,7 @@ static int unknown_long(struct parser *p, const char *name)
     if (strcmp(name, "store") == 0)
         cli_usage_error(p->command, "--store goes before the command: holdfast --store URL %s ...",
                         p->command->name);
-    else if (near)
+    else if (near != NULL)
         cli_usage_error(p->command, "unknown option \"--%s\"; did you mean \"--%s\"?", name, near);
     else
         cli_usage_error(p->command, "unknown option \"--%s\"", name);
@@ -249,17 +249,17 @@ static const struct cli_option *find_long(struct parser *p, const char *name, si
                                           bool *ambiguous)
 {
     const struct cli_option *found = NULL;
-    for (const struct cli_option *o = p->options; o; o = o->name ? o + 1 : NULL) {
-        const struct cli_option *option = o->name ? o : &help_option;
+    for (const struct cli_option *o = p->options; o != NULL; o = o->name != NULL ? o + 1 : NULL) {
+        const struct cli_option *option = o->name != NULL ? o : &help_option;
         if (strncmp(option->name, name, len) != 0)
             continue;
         if (option->name[len] == '\0') {
             *ambiguous = false;
             return option;
         }
-        if (found && strcmp(found->name, option->name) != 0)
+        if (found != NULL && strcmp(found->name, option->name) != 0)
             *ambiguous = true;
-        else if (!found)
+        else if (found == NULL)
             found = option;
     }
     return found;
@@ -267,7 +267,7 @@ static const struct cli_option *find_long(struct parser *p, const char *name, si
 
 static const struct cli_option *find_letter(struct parser *p, char letter)
 {
-    for (const struct cli_option *o = p->options; o->name; o++) {
+    for (const struct cli_option *o = p->options; o->name != NULL; o++) {
         if (o->letter == letter)
             return o;
     }
@@ -277,9 +277,10 @@ static const struct cli_option *find_letter(struct parser *p, char letter)
 static void print_option(const struct cli_option *option)
 {
     char head[64];
-    snprintf(head, sizeof head, "  %c%c%c --%s%s%s", option->letter ? '-' : ' ',
-             option->letter ? option->letter : ' ', option->letter ? ',' : ' ', option->name,
-             option->argument ? " " : "", option->argument ? option->argument : "");
+    snprintf(head, sizeof head, "  %c%c%c --%s%s%s", option->letter != '\0' ? '-' : ' ',
+             option->letter != '\0' ? option->letter : ' ', option->letter != '\0' ? ',' : ' ',
+             option->name, option->argument != NULL ? " " : "",
+             option->argument != NULL ? option->argument : "");
     if (strlen(head) < USAGE_WIDTH)
         printf("%-*s %s\n", USAGE_WIDTH, head, option->help);
     else
@@ -291,7 +292,7 @@ static void print_help(const struct cli_command *command, const struct cli_optio
     printf("usage: holdfast %s %s\n\n", command->name, command->arguments);
     printf("%c%s.\n\noptions:\n", toupper((unsigned char)command->summary[0]),
            command->summary + 1);
-    for (; options->name; options++)
+    for (; options->name != NULL; options++)
         print_option(options);
     print_option(&help_option);
     printf("\nSee \"man holdfast-%.*s\" for more.\n", (int)strcspn(command->name, " "),

@@ -20,7 +20,7 @@ enum { SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
 int cli_store_fd_make(const char *url, const char *shown)
 {
     char redacted[CLI_URL_SIZE];
-    if (!url)
+    if (url == NULL)
         return -1;
     hf__url_redact(redacted, sizeof redacted, url);
     if (strcmp(redacted, url) == 0)
@@ -47,7 +47,7 @@ enum cli_store_fd cli_store_fd_read(const char *shown, char out[CLI_URL_SIZE])
 {
     const char *text = secure_getenv("HOLDFAST_STORE_FD");
     char both[2 * CLI_URL_SIZE];
-    if (!text || !shown)
+    if (text == NULL || shown == NULL)
         return CLI_STORE_FD_NONE;
     int fd = inherited_fd(text);
     ssize_t len = fd >= 0 ? pread(fd, both, sizeof both - 1, 0) : -1;
@@ -55,7 +55,8 @@ enum cli_store_fd cli_store_fd_read(const char *shown, char out[CLI_URL_SIZE])
         return CLI_STORE_FD_CLOSED;
     both[len] = '\0';
     char *line = strchr(both, '\n');
-    if (!line || (size_t)(line - both) != strlen(shown) || strncmp(both, shown, strlen(shown)) != 0)
+    if (line == NULL || (size_t)(line - both) != strlen(shown) ||
+        strncmp(both, shown, strlen(shown)) != 0)
         return CLI_STORE_FD_NONE;
     snprintf(out, CLI_URL_SIZE, "%s", line + 1);
     explicit_bzero(both, sizeof both);

@@ -391,7 +391,7 @@ static int tell(unsigned long kills, unsigned long freezes)
     for (int i = 0; i < STATUSES; i++)
         if (referee->answers[i] != 0)
             printf("# %s %lu%s%s\n", hf_status_name((enum hf_status)i),
-                   (unsigned long)referee->answers[i], referee->troubles[i][0] ? ": " : "",
+                   (unsigned long)referee->answers[i], referee->troubles[i][0] != '\0' ? ": " : "",
                    referee->troubles[i]);
     printf("holds %lu kills %lu freezes %lu stale %lu overlap %lu order %lu lost %llu "
            "unfenced_lost %llu gap_ms %lld\n",

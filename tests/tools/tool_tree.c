@@ -156,7 +156,7 @@ static pid_t parent_of(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     int parent = 0;
-    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strrchr(text, ')'))
+    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strrchr(text, ')') != NULL)
         sscanf(strrchr(text, ')') + 4, "%d", &parent);
     return parent;
 }

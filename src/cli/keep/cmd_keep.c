@@ -225,7 +225,7 @@ static int take_and_keep(struct keeping *keeping)
 {
     struct hf_error err;
     keeping->take.writer = cli_stderr_open();
-    if (!keeping->take.writer) {
+    if (keeping->take.writer == NULL) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }

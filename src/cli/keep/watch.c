@@ -45,7 +45,7 @@ static const char *reason_of(const struct keep_watch *watch, enum run_cause caus
 {
     if (cause == RUN_ORPHANED)
         return "its keeper is gone";
-    enum hf_loss loss = watch->lease ? hf_lease_loss(watch->lease) : HF_LOSS_NONE;
+    enum hf_loss loss = watch->lease != NULL ? hf_lease_loss(watch->lease) : HF_LOSS_NONE;
     return loss != HF_LOSS_NONE ? hf_loss_text(loss) : "it could not be renewed in time";
 }
 
@@ -55,10 +55,10 @@ static void say(const struct keep_watch *watch, enum run_cause cause, const char
     run_tree_describe(script, sizeof script, watch->script);
     if (cause == RUN_ORPHANED)
         cli_error("the keeper of lock \"%s\" is gone%s%s", watch->name, consequence,
-                  consequence[0] ? script : "");
+                  consequence[0] != '\0' ? script : "");
     else
         cli_error("lock \"%s\" is lost: %s%s%s", watch->name, reason_of(watch, cause), consequence,
-                  consequence[0] ? script : "");
+                  consequence[0] != '\0' ? script : "");
 }
 
 /* The ending begins. A stopped script hears TERM only when it goes on. */
@@ -100,7 +100,7 @@ static int64_t act(const struct keep_watch *watch)
 
 enum keep_end keep_watch(struct keep_watch *watch)
 {
-    int lost_fd = watch->lease ? hf_lease_fd(watch->lease) : -1;
+    int lost_fd = watch->lease != NULL ? hf_lease_fd(watch->lease) : -1;
     for (;;) {
         int64_t next_ns = act(watch);
         struct pollfd fds[] = {{.fd = watch->script_fd, .events = POLLIN},

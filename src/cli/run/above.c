@@ -31,7 +31,7 @@ struct run_above *run_above_begin(struct hf_store *store, const char *name, uint
 {
     struct run_above *above = calloc(1, sizeof *above);
     int ends[2];
-    if (!above || pipe2(ends, O_CLOEXEC) < 0) {
+    if (above == NULL || pipe2(ends, O_CLOEXEC) < 0) {
         free(above);
         return NULL;
     }
@@ -52,7 +52,7 @@ struct run_above *run_above_begin(struct hf_store *store, const char *name, uint
 
 void run_above_end(struct run_above *above)
 {
-    if (!above)
+    if (above == NULL)
         return;
     pthread_mutex_lock(&above->condition.lock);
     above->stop = true;

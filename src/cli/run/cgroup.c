@@ -125,7 +125,7 @@ static void remove_above(const struct run_cgroup *cgroup)
 {
     const char *name = strrchr(cgroup->inside, '/');
     char path[RUN_CGROUP_PATH_MAX];
-    if (!name || strncmp(name, "/holdfast.", strlen("/holdfast.")) != 0)
+    if (name == NULL || strncmp(name, "/holdfast.", strlen("/holdfast.")) != 0)
         return;
     snprintf(path, sizeof path, "%s", cgroup->path);
     *strrchr(path, '/') = '\0';
@@ -176,7 +176,7 @@ static bool own_path(char *out, size_t size)
     close(fd);
     text[got > 0 ? got : 0] = '\0';
     const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-    if (!line)
+    if (line == NULL)
         return false;
     line += strcspn(line, "/");
     size_t len = strcspn(line, "\n");

@@ -52,7 +52,7 @@ static int run_main(const struct cli_context *context, int argc, char **argv)
         return EXIT_HF_INTERNAL;
     }
     job.writer = cli_stderr_open();
-    if (!job.writer) {
+    if (job.writer == NULL) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }
@@ -164,7 +164,7 @@ static int check_options(struct run_options *options)
 
 static int run_in_store(struct run_job *job, int *die_of)
 {
-    if (!job->held)
+    if (job->held == NULL)
         return run_under_lease(job, die_of);
     if (!job->options->no_reenter)
         return run_below_hold(job, die_of);
@@ -198,7 +198,7 @@ static int run_under_lease(struct run_job *job, int *die_of)
     }
     job->life_fd = hf_store_life_fd(job->store);
     job->environment = run_environment(job, NULL);
-    if (!job->environment)
+    if (job->environment == NULL)
         cli_stderr_say(job->writer, "out of memory for the environment of %s",
                        job->options->command[0]);
     else
@@ -276,7 +276,7 @@ static int run_below_hold(struct run_job *job, int *die_of)
     close(job->lost_pipe[1]);
     job->lost_pipe[0] = job->lost_pipe[1] = -1;
     job->environment = run_environment(job, job->held);
-    if (!job->environment) {
+    if (job->environment == NULL) {
         cli_stderr_say(job->writer, "out of memory for the environment of %s",
                        job->options->command[0]);
         return EXIT_HF_INTERNAL;

@@ -48,9 +48,9 @@ bool run_held_find(struct hf_store *store, const char *name, struct run_held *he
 {
     const char *list = secure_getenv("HOLDFAST_HELD");
     struct entry entry;
-    while (list && next_entry(&list, &entry)) {
+    while (list != NULL && next_entry(&list, &entry)) {
         struct hf_lease *lease;
-        if (!entry.field[INODE] || strcmp(entry.field[STORE], hf_store_url(store)) != 0 ||
+        if (entry.field[INODE] == NULL || strcmp(entry.field[STORE], hf_store_url(store)) != 0 ||
             strcmp(entry.field[NAME], name) != 0)
             continue;
         if (hf_adopt(store, name, entry.field[OWNER], entry.token, &lease, NULL) != HF_OK)
@@ -70,27 +70,27 @@ char **run_environment(const struct run_job *job, const struct run_held *held)
 {
     char token[24];
     char lost_fd[12], store_fd[12];
-    int fd = job->lease ? job->lost_pipe[0] : held->lost_fd;
+    int fd = job->lease != NULL ? job->lost_pipe[0] : held->lost_fd;
     size_t count = 0;
-    while (environ[count])
+    while (environ[count] != NULL)
         count++;
     char **out = calloc(count + sizeof ours / sizeof ours[0] + 1, sizeof *out);
     char *list = held_list(job);
-    bool good = out && list;
+    bool good = out != NULL && list != NULL;
     count = 0;
-    for (char **variable = environ; good && *variable; variable++) {
+    for (char **variable = environ; good && *variable != NULL; variable++) {
         if (!is_ours(*variable))
             out[count++] = *variable;
     }
     snprintf(token, sizeof token, "%" PRIu64,
-             job->lease ? hf_lease_token(job->lease) : held->token);
+             job->lease != NULL ? hf_lease_token(job->lease) : held->token);
     snprintf(lost_fd, sizeof lost_fd, "%d", fd);
     snprintf(store_fd, sizeof store_fd, "%d", job->store_fd);
     const char *const values[] = {
         job->options->name,       token, hf_store_url(job->store),
         fd >= 0 ? lost_fd : NULL, list,  job->store_fd >= 0 ? store_fd : NULL};
     for (size_t i = 0; good && i < sizeof values / sizeof values[0]; i++) {
-        if (values[i])
+        if (values[i] != NULL)
             good = (out[count++] = assign(ours[i], values[i])) != NULL;
     }
     free(list);
@@ -103,7 +103,7 @@ char **run_environment(const struct run_job *job, const struct run_held *held)
 /* What is not ours belongs to environ. */
 void run_environment_clear(char **environment)
 {
-    for (char **variable = environment; variable && *variable; variable++) {
+    for (char **variable = environment; variable != NULL && *variable != NULL; variable++) {
         if (is_ours(*variable))
             free(*variable);
     }
@@ -128,7 +128,7 @@ static bool next_entry(const char **list, struct entry *entry)
     char *at = entry->text;
     for (int i = 0; i < FIELDS; i++) {
         char *field = strsep(&at, ",");
-        if (!field || !hf__url_decode(field)) {
+        if (field == NULL || !hf__url_decode(field)) {
             entry->field[INODE] = NULL;
             return true;
         }
@@ -172,9 +172,9 @@ static char *held_list(const struct run_job *job)
 {
     const char *above = secure_getenv("HOLDFAST_HELD");
     char own[ENTRY_MAX] = "";
-    if (!above)
+    if (above == NULL)
         above = "";
-    if (job->lease && !write_entry(job, own, sizeof own))
+    if (job->lease != NULL && !write_entry(job, own, sizeof own))
         return NULL;
     size_t own_len = strlen(own);
     while (strlen(above) + own_len + 2 > HELD_MAX) {
@@ -182,7 +182,7 @@ static char *held_list(const struct run_job *job)
         above += strcspn(above, " ");
     }
     char *list = NULL;
-    if (asprintf(&list, "%s%s%s", above, above[0] && own_len ? " " : "", own) < 0)
+    if (asprintf(&list, "%s%s%s", above, above[0] != '\0' && own_len ? " " : "", own) < 0)
         return NULL;
     return list;
 }

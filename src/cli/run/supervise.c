@@ -61,15 +61,15 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
     struct run_above *above = NULL;
     outcome->terminal = run_has_terminal();
     run_page_init(s.page, job->options);
-    if (job->lease) {
+    if (job->lease != NULL) {
         run_page_publish(s.page, job->lease);
         s.keep_at_ns = keep_at_ns(s.page, job->options->take.ttl_ms);
     }
-    if (job->held)
+    if (job->held != NULL)
         s.lost_fd = job->held->lost_fd;
     if (!start_watchdog(&s))
         return false;
-    if (job->held && s.lost_fd < 0)
+    if (job->held != NULL && s.lost_fd < 0)
         above = run_above_begin(job->store, job->options->name, job->held->token, &s.lost_fd);
     while (!s.gone)
         wait_for_something(&s);
@@ -314,7 +314,7 @@ static void lease_lost(struct run_supervisor *s)
 {
     const struct run_options *options = s->job->options;
     char what[LOSS_SIZE] = "is no longer held by the process above";
-    if (s->job->lease)
+    if (s->job->lease != NULL)
         snprintf(what, sizeof what, "was lost: %s", hf_loss_text(hf_lease_loss(s->job->lease)));
     s->lost_fd = -1;
     s->outcome->lost = true;
@@ -348,7 +348,7 @@ void run_say_why(struct run_supervisor *s)
                        options->command[0], text);
         break;
     case RUN_LOST:
-        if (s->job->held) {
+        if (s->job->held != NULL) {
             s->said_why = false;
             lease_lost(s);
             break;

@@ -64,7 +64,7 @@ bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *
         return false;
     if (visit.no_children_files)
         return run_tree_find_by_stat(tree, root, foreign);
-    if (foreign && foreign->watchdog > 0)
+    if (foreign != NULL && foreign->watchdog > 0)
         visit_children(&visit, foreign->watchdog);
     for (size_t i = 0; i < tree->count; i++)
         visit_children(&visit, tree->list[i].pid);
@@ -88,7 +88,7 @@ static void visit_process(pid_t pid, void *data)
     pid_t parent = parent_of(pid);
     if (parent < 0 && !is_gone(errno))
         visit->blind = true;
-    bool inside = parent == tree->root || (visit->foreign && visit->foreign->watchdog > 0 &&
+    bool inside = parent == tree->root || (visit->foreign != NULL && visit->foreign->watchdog > 0 &&
                                            parent == visit->foreign->watchdog);
     for (size_t i = 0; i < tree->count; i++) {
         if (tree->list[i].pid == pid)
@@ -200,9 +200,9 @@ static void visit_thread(pid_t thread, void *data)
 
 void run_tree_add(struct run_tree *tree, const struct run_foreign *foreign, pid_t pid, pid_t parent)
 {
-    if (tree->count == RUN_TREE_MAX || (foreign && pid == foreign->watchdog))
+    if (tree->count == RUN_TREE_MAX || (foreign != NULL && pid == foreign->watchdog))
         return;
-    for (size_t i = 0; foreign && i < foreign->count; i++) {
+    for (size_t i = 0; foreign != NULL && i < foreign->count; i++) {
         if (foreign->list[i] == pid)
             return;
     }
@@ -248,7 +248,7 @@ static bool proc_is_ours(void)
         read_small_file("/proc/self/status", text, sizeof text) < 0)
         return false;
     char *numbers = strstr(text, "\nNSpid:\t");
-    if (!numbers)
+    if (numbers == NULL)
         return true; /* a kernel before 4.1 */
     numbers += strlen("\nNSpid:\t");
     numbers[strcspn(numbers, "\n")] = '\0';
@@ -267,7 +267,7 @@ static pid_t parent_of(pid_t pid)
         return -1;
     const char *end = strrchr(text, ')');
     errno = ESRCH;
-    if (!end || strlen(end) < 5)
+    if (end == NULL || strlen(end) < 5)
         return -1;
     return (pid_t)strtol(end + 4, NULL, 10);
 }

@@ -14,7 +14,7 @@
 void cli_export(const char *variable, const char *text)
 {
     printf("export %s='", variable);
-    for (; *text; text++) {
+    for (; *text != '\0'; text++) {
         if (*text == '\'')
             fputs("'\\''", stdout);
         else
@@ -28,7 +28,7 @@ static bool environment_knows_more(const struct cli_context *context)
 {
     const char *known = secure_getenv("HOLDFAST_STORE");
     char shown[HF__URL_MAX];
-    if (!known || !context->store_url || strcmp(known, context->store_url) != 0)
+    if (known == NULL || context->store_url == NULL || strcmp(known, context->store_url) != 0)
         return false;
     hf__url_redact(shown, sizeof shown, known);
     return strcmp(known, shown) != 0;

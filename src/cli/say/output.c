@@ -51,7 +51,7 @@ int cli_usage_error(const struct cli_command *command, const char *format, ...)
     va_start(args, format);
     say(format, args);
     va_end(args);
-    fprintf(stderr, "usage: holdfast %s%s%s\n", command->name, command->name[0] ? " " : "",
+    fprintf(stderr, "usage: holdfast %s%s%s\n", command->name, command->name[0] != '\0' ? " " : "",
             command->arguments);
     return EXIT_HF_USAGE;
 }
@@ -64,7 +64,7 @@ int cli_fail(const struct hf_error *err)
 
 const char *cli_text_of(const struct hf_error *err)
 {
-    return err->text[0] ? err->text : hf_status_text(err->code);
+    return err->text[0] != '\0' ? err->text : hf_status_text(err->code);
 }
 
 void cli_format_line(char *out, size_t size, const char *format, va_list args)
@@ -91,7 +91,7 @@ int cli_one_too_many(const struct cli_command *command, const char *word)
 void cli_json_string(FILE *out, const char *text)
 {
     fputc('"', out);
-    while (*text) {
+    while (*text != '\0') {
         unsigned long point;
         size_t len = hf__utf8_read(text, &point);
         if (*text == '"' || *text == '\\')

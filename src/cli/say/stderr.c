@@ -34,7 +34,7 @@ static size_t write_some(const char *text, size_t len);
 struct cli_stderr *cli_stderr_open(void)
 {
     struct cli_stderr *writer = calloc(1, sizeof *writer);
-    if (writer)
+    if (writer != NULL)
         cli_condition_init(&writer->condition);
     return writer;
 }
@@ -42,7 +42,7 @@ struct cli_stderr *cli_stderr_open(void)
 /* If nobody listens, the thread keeps its memory, until the process ends in a moment. */
 void cli_stderr_close(struct cli_stderr *writer)
 {
-    if (!writer)
+    if (writer == NULL)
         return;
     cli_stderr_flush(writer, LAST_FLUSH_MS);
     pthread_mutex_lock(&writer->condition.lock);

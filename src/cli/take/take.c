@@ -35,7 +35,7 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
     enum hf_status status = hf_open_waiting(url, &options, &take->store, err);
     if (status == HF_OK && err->text[0] != '\0')
         cli_stderr_say(take->writer, "warning: %s", err->text);
-    if (status == HF_OK && take->on_open)
+    if (status == HF_OK && take->on_open != NULL)
         take->on_open(take);
     take_startup_end(&startup);
     take->trouble = HF_OK;
@@ -70,10 +70,10 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
 {
     char label[HF_LABEL_MAX + 1];
     describe_us(take, label, sizeof label);
-    options->label = take->label ? take->label : label;
+    options->label = take->label != NULL ? take->label : label;
     options->cancel_fd = take->signal_fd;
     options->on_trouble = trouble;
-    options->on_renewed = take->on_renewed ? renewed : NULL;
+    options->on_renewed = take->on_renewed != NULL ? renewed : NULL;
     options->data = take;
     options->wait_ms = 0;
     enum hf_status status = hf_acquire(take->store, take->name, options, out, err);
@@ -104,9 +104,9 @@ static void find_command(char *out, size_t size, pid_t pid)
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
     FILE *file = fopen(path, "re");
-    if (file && !fgets(out, (int)size, file))
+    if (file != NULL && fgets(out, (int)size, file) == NULL)
         out[0] = '\0';
-    if (file)
+    if (file != NULL)
         fclose(file);
     out[strcspn(out, "\n")] = '\0';
 }
@@ -116,12 +116,12 @@ static void describe_us(const struct take *take, char *out, size_t size)
 {
     char host[HOST_MAX + 1] = "localhost";
     char found[COMMAND_MAX + 1] = "";
-    const char *command = take->label_cmd ? take->label_cmd : found;
+    const char *command = take->label_cmd != NULL ? take->label_cmd : found;
     const char *slash = strrchr(command, '/');
     gethostname(host, sizeof host - 1);
-    if (!take->label_cmd)
+    if (take->label_cmd == NULL)
         find_command(found, sizeof found, take->label_pid);
-    if (slash && slash[1])
+    if (slash != NULL && slash[1] != '\0')
         command = slash + 1;
-    snprintf(out, size, "%s/%d/%s", host, (int)take->label_pid, command[0] ? command : "?");
+    snprintf(out, size, "%s/%d/%s", host, (int)take->label_pid, command[0] != '\0' ? command : "?");
 }

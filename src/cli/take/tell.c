@@ -41,7 +41,7 @@ static void cut_to_terminal(char *text);
 
 void take_tell_begin(struct take *take)
 {
-    if (!take->writer)
+    if (take->writer == NULL)
         return;
     take->since_ns = hf__now_ns();
     take->live = isatty(STDERR_FILENO) == 1;
@@ -183,7 +183,7 @@ static bool describe_holder(const struct hf_lock_info *info, void *data)
     if (info->age_ms >= 0)
         add_duration(line, "", info->age_ms);
     add(line, "%sby %s", info->age_ms >= 0 ? " " : "",
-        info->label[0] ? info->label : "an unknown holder");
+        info->label[0] != '\0' ? info->label : "an unknown holder");
     if (info->remaining_ms >= 0)
         add_duration(line, ", ttl ends in ", info->remaining_ms);
     if (info->token)
@@ -231,7 +231,7 @@ static void cut_to_terminal(char *text)
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         columns = size.ws_col;
     size_t used = 0;
-    for (char *at = text; *at; at++) {
+    for (char *at = text; *at != '\0'; at++) {
         if ((*at & 0xc0) != 0x80 && ++used >= columns) {
             *at = '\0';
             return;
