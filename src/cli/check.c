@@ -8,6 +8,7 @@
 bool cli_check_name(const struct cli_command *command, const char *name)
 {
     size_t len = strlen(name);
+
     if (hf__name_valid(name))
         return true;
     if (len == 0)
@@ -23,6 +24,7 @@ bool cli_check_name(const struct cli_command *command, const char *name)
 bool cli_check_ttl(const struct cli_command *command, int64_t ttl_ms)
 {
     char given[32];
+
     hf__format_duration(given, sizeof given, ttl_ms);
     if (ttl_ms < HF_TTL_MIN_MS)
         cli_usage_error(command, "--ttl: %s is too short; the shortest is 100ms", given);

@@ -19,13 +19,15 @@ int cli_unknown_command(const struct cli_command *asked_by, const char *word)
 {
     const char *names[CLI_SUGGEST_MAX + 1];
     size_t count = 0;
+    struct cli_shown shown;
+    const char *near;
+
     for (const struct cli_command *const *c = cli_commands; *c != NULL && count < CLI_SUGGEST_MAX;
          c++)
         names[count++] = (*c)->name;
     names[count] = NULL;
 
-    struct cli_shown shown;
-    const char *near = cli_suggest(word, names);
+    near = cli_suggest(word, names);
     word = cli_shown(&shown, word);
     if (near != NULL)
         return cli_usage_error(asked_by, "unknown command \"%s\"; did you mean \"%s\"?", word,

@@ -22,6 +22,7 @@ int cli_detached_open(struct cli_detached *detached, const struct cli_context *c
     struct described lease;
     struct hf_error err;
     int exit_code = 0;
+
     *detached = (struct cli_detached){.store = NULL};
     if ((name != NULL && !cli_check_name(command, name)) ||
         !read_environment(&lease, command, name))
@@ -41,6 +42,7 @@ int cli_detached_open(struct cli_detached *detached, const struct cli_context *c
 static const char *variable(const char *name)
 {
     const char *value = secure_getenv(name);
+
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
@@ -50,6 +52,7 @@ static bool read_environment(struct described *lease, const struct cli_command *
 {
     unsigned char owner[HF_OWNER_LEN / 2];
     const char *token = variable("HOLDFAST_TOKEN");
+
     lease->name = variable("HOLDFAST_NAME");
     lease->owner = variable("HOLDFAST_OWNER");
     lease->token = 0;

@@ -41,10 +41,13 @@ int cli_parse(const struct cli_command *command, const struct cli_option *option
 {
     struct parser p = {
         .command = command, .options = options, .argc = argc, .argv = argv, .next = 1};
+
     if (saw_dashes != NULL)
         *saw_dashes = false;
     while (p.next < argc) {
         char *word = argv[p.next];
+        int result;
+
         if (word[0] != '-' || word[1] == '\0')
             break;
         p.next++;
@@ -53,7 +56,7 @@ int cli_parse(const struct cli_command *command, const struct cli_option *option
                 *saw_dashes = true;
             break;
         }
-        int result = word[1] == '-' ? parse_long(&p, word + 2) : parse_letters(&p, word + 1);
+        result = word[1] == '-' ? parse_long(&p, word + 2) : parse_letters(&p, word + 1);
         if (result != PARSE_GO_ON)
             return result;
     }
@@ -64,9 +67,11 @@ int cli_parse_operand(const struct cli_command *command, const struct cli_option
                       char **argv, const char **operand)
 {
     bool dashes = false;
+
     *operand = NULL;
     for (int at = 0; at < argc;) {
         int first = dashes ? 1 : cli_parse(command, options, argc - at, argv + at, &dashes);
+
         if (first < 0)
             return first;
         at += first;
@@ -86,10 +91,12 @@ const char *cli_suggest(const char *word, const char *const *candidates)
     const char *best = NULL;
     size_t best_edits = SUGGEST_EDITS_MAX + 1;
     size_t len = strlen(word);
+
     if (len == 0 || len > SUGGEST_WORD_MAX)
         return NULL;
     for (; *candidates != NULL; candidates++) {
         size_t edits = hf__edit_distance(word, *candidates);
+
         if (len > 1 && strncmp(word, *candidates, len) == 0)
             edits = 1;
         /* Two edits turn any word of two letters into any other. */
@@ -107,6 +114,7 @@ static int parse_long(struct parser *p, char *word)
     char *value = word[len] == '=' ? word + len + 1 : NULL;
     bool ambiguous = false;
     const struct cli_option *option = find_long(p, word, len, &ambiguous);
+
     if (ambiguous) {
         cli_usage_error(p->command, "option \"--%.*s\" is ambiguous", (int)len, word);
         return PARSE_ERROR;
@@ -127,13 +135,15 @@ static int parse_letters(struct parser *p, char *word)
 {
     for (; *word != '\0'; word++) {
         const struct cli_option *option = find_letter(p, *word);
+        int result;
+
         if (option == NULL) {
             cli_usage_error(p->command, "unknown option \"-%c\"", *word);
             return PARSE_ERROR;
         }
         if (option->kind != CLI_FLAG)
             return take(p, option, word[1] != '\0' ? word + 1 : NULL);
-        int result = take(p, option, NULL);
+        result = take(p, option, NULL);
         if (result != PARSE_GO_ON)
             return result;
     }
@@ -156,6 +166,7 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
 {
     struct cli_shown shown;
     const char *value = cli_shown(&shown, given);
+
     if (option->kind == CLI_DURATION) {
         cli_usage_error(p->command,
                         "--%s: \"%s\" is not a duration such as 250ms, 30s, 5m or 1h30m",
@@ -165,10 +176,12 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
     } else {
         char known[128] = "";
         size_t used = 0;
+        const char *near;
+
         for (int i = 0; option->choices[i] != NULL && used < sizeof known; i++)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
                                      option->choices[i]);
-        const char *near = cli_suggest(value, option->choices);
+        near = cli_suggest(value, option->choices);
         if (near != NULL)
             cli_usage_error(p->command, "--%s: unknown value \"%s\"; did you mean \"%s\"?",
                             option->name, value, near);
@@ -228,12 +241,14 @@ static int unknown_long(struct parser *p, const char *name)
 {
     const char *names[OPTIONS_MAX + 2];
     size_t count = 0;
+    const char *near;
+
     for (const struct cli_option *o = p->options; o->name != NULL && count < OPTIONS_MAX; o++)
         names[count++] = o->name;
     names[count++] = help_option.name;
     names[count] = NULL;
 
-    const char *near = cli_suggest(name, names);
+    near = cli_suggest(name, names);
     if (strcmp(name, "store") == 0)
         cli_usage_error(p->command, "--store goes before the command: holdfast --store URL %s ...",
                         p->command->name);
@@ -249,8 +264,10 @@ static const struct cli_option *find_long(struct parser *p, const char *name, si
                                           bool *ambiguous)
 {
     const struct cli_option *found = NULL;
+
     for (const struct cli_option *o = p->options; o != NULL; o = o->name != NULL ? o + 1 : NULL) {
         const struct cli_option *option = o->name != NULL ? o : &help_option;
+
         if (strncmp(option->name, name, len) != 0)
             continue;
         if (option->name[len] == '\0') {
@@ -277,6 +294,7 @@ static const struct cli_option *find_letter(struct parser *p, char letter)
 static void print_option(const struct cli_option *option)
 {
     char head[64];
+
     snprintf(head, sizeof head, "  %c%c%c --%s%s%s", option->letter != '\0' ? '-' : ' ',
              option->letter != '\0' ? option->letter : ' ', option->letter != '\0' ? ',' : ' ',
              option->name, option->argument != NULL ? " " : "",

@@ -292,13 +292,14 @@ static void start(int i, uint64_t *rng)
 {
     struct worker *worker = &referee->workers[i];
     uint64_t stream = draw(rng) | 1;
+    pid_t pid;
 
     atomic_store(&worker->lock, -1);
     atomic_store(&worker->doomed, false);
     atomic_store(&worker->writing, false);
     worker->thaw_ns = 0;
     (void)fflush(stdout);
-    pid_t pid = fork();
+    pid = fork();
     if (pid < 0) {
         perror("tool_storm: fork");
         exit(2);

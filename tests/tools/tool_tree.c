@@ -60,6 +60,7 @@ static void *branch_in_thread(void *data)
 static void threads(void)
 {
     pthread_t thread;
+
     for (int i = 0; i < THREADS; i++)
         pthread_create(&thread, NULL, branch_in_thread, NULL);
 }
@@ -83,6 +84,7 @@ static void traced(void)
 {
     for (int i = 0; i < BRANCHES; i++) {
         pid_t pid = fork();
+
         if (pid == 0) {
             alarm(STAY_S);
             ptrace(PTRACE_TRACEME, 0, 0, 0);
@@ -129,6 +131,7 @@ static void fleeing(void)
         signal(SIGTERM, SIG_IGN);
         for (int g = 0; g < GENERATIONS; g++) {
             pid_t pid = fork();
+
             if (pid > 0)
                 _exit(0);
             if (g % 2)
@@ -145,6 +148,7 @@ static bool whole(void)
     char text[256] = "";
     int lines = 0;
     ssize_t got = pread(out, text, sizeof text, 0);
+
     for (ssize_t i = 0; i < got; i++)
         lines += text[i] == '\n';
     return lines == BRANCHES + 1;
@@ -153,9 +157,11 @@ static bool whole(void)
 static pid_t parent_of(pid_t pid)
 {
     char path[64], text[512] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd;
     int parent = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strrchr(text, ')') != NULL)
         sscanf(strrchr(text, ')') + 4, "%d", &parent);
     return parent;
@@ -166,8 +172,10 @@ static bool both_children(pid_t supervisor)
 {
     char path[64], text[128] = "";
     int first, second;
+    int fd;
+
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)supervisor, (int)supervisor);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && read(fd, text, sizeof text - 1) < 0)
         return false;
     close(fd);
@@ -179,6 +187,7 @@ static void strike(int number)
 {
     pid_t guard = getppid();
     pid_t supervisor = parent_of(guard);
+
     alarm(STAY_S);
     branch_out();
     note();
@@ -210,6 +219,7 @@ int main(int argc, char **argv)
     } kinds[] = {{"threads", threads}, {"close-all", close_all}, {"undumpable", undumpable},
                  {"traced", traced},   {"borrowed", borrowed},   {"subreaper", subreaper},
                  {"fleeing", fleeing}, {"kill-both", kill_both}, {"stop-both", stop_both}};
+
     if (argc != 3)
         return 64;
     out = open(argv[2], O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);

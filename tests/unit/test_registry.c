@@ -49,18 +49,16 @@ static void no_urls(void **state)
                                        "a-scheme-of-more-than-thirty-two-bytes:x",
                                        "../../x:y"};
     char longest[HF__URL_MAX + 8];
+    struct hf_error err;
 
     (void)state;
     for (size_t i = 0; i < COUNT(urls); i++) {
-        struct hf_error err;
-
         check_row(find(urls[i], &err) == HF_INVALID, i);
         check_row(strstr(err.text, "file:DIR") != NULL, i); /* what to write instead */
     }
     memset(longest, 'x', sizeof longest);
     memcpy(longest, "file:/", 6);
     longest[HF__URL_MAX] = '\0';
-    struct hf_error err;
     assert_int_equal(find(longest, &err), HF_INVALID);
     longest[HF__URL_MAX - 1] = '\0';
     assert_int_equal(find(longest, &err), HF_OK);

@@ -26,8 +26,10 @@ static pid_t start_chain(void)
 {
     int ready[2];
     char byte;
+    pid_t first;
+
     assert_int_equal(pipe(ready), 0);
-    pid_t first = fork();
+    first = fork();
     if (first == 0) {
         close(ready[0]);
         for (int i = 1; i < DEPTH; i++) {
@@ -51,6 +53,7 @@ static void end_chain_of(int count)
 {
     for (int i = 0; i < count; i++) {
         int status;
+
         assert_true(waitpid(-1, &status, 0) > 0);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     }
@@ -64,9 +67,10 @@ static void end_chain(void)
 
 static void both_ways_find_the_same(void **state)
 {
-    (void)state;
     static struct run_tree other;
     pid_t first = start_chain();
+
+    (void)state;
     assert_true(run_tree_find(&tree, getpid(), NULL));
     assert_true(run_tree_find_by_stat(&other, getpid(), NULL));
     assert_int_equal(tree.count, DEPTH);
@@ -74,6 +78,7 @@ static void both_ways_find_the_same(void **state)
     assert_int_equal(tree.list[0].pid, first);
     for (size_t i = 0; i < DEPTH; i++) {
         size_t same = 0;
+
         assert_int_equal(tree.list[i].parent, i ? tree.list[i - 1].pid : getpid());
         while (same < DEPTH && (other.list[same].pid != tree.list[i].pid ||
                                 other.list[same].parent != tree.list[i].parent))
@@ -87,6 +92,7 @@ static void both_ways_find_the_same(void **state)
 static void *fork_and_stay(void *data)
 {
     pid_t *pid = data;
+
     *pid = start_chain();
     for (;;)
         pause();
@@ -95,9 +101,10 @@ static void *fork_and_stay(void *data)
 
 static void children_of_every_thread_are_found(void **state)
 {
-    (void)state;
     pthread_t thread;
     pid_t first = 0;
+
+    (void)state;
     tree.count = 0;
     assert_int_equal(pthread_create(&thread, NULL, fork_and_stay, &first), 0);
     for (int i = 0; i < 1000 && tree.count != DEPTH; i++) {
@@ -113,8 +120,9 @@ static void children_of_every_thread_are_found(void **state)
 
 static void foreign_children_are_left_alone(void **state)
 {
-    (void)state;
     struct run_foreign foreign = {.count = 1};
+
+    (void)state;
     foreign.list[0] = start_chain();
     assert_true(run_tree_find(&tree, getpid(), &foreign));
     assert_int_equal(tree.count, 0);
@@ -135,11 +143,12 @@ static void foreign_children_are_left_alone(void **state)
 
 static void a_process_that_is_no_descendant_is_not_signalled(void **state)
 {
+    struct run_tree stranger = {.root = 1, .count = 1};
+
     (void)state;
     start_chain();
     assert_true(run_tree_find(&tree, getpid(), NULL));
     /* As if the last one's number had been given to a stranger: its parent is another. */
-    struct run_tree stranger = {.root = 1, .count = 1};
     stranger.list[0] = (struct run_process){.pid = tree.list[DEPTH - 1].pid, .parent = 1};
     run_tree_signal(&stranger, SIGKILL);
     hf__sleep_ns(20 * HF__NS_PER_MS);
@@ -153,17 +162,21 @@ static void a_process_that_is_no_descendant_is_not_signalled(void **state)
 /* No descriptor is left to look with. */
 static void what_cannot_be_read_is_not_empty(void **state)
 {
-    (void)state;
     struct rlimit before, few;
+
+    (void)state;
     start_chain();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     for (rlim_t more = 0; more < 2; more++) { /* not even /proc/PID/task; that, but no more */
+        bool known;
+        bool known_by_stat;
+
         few = before;
         few.rlim_cur = (rlim_t)dup(STDIN_FILENO) + more;
         close((int)(few.rlim_cur - more));
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-        bool known = run_tree_find(&tree, getpid(), NULL);
-        bool known_by_stat = run_tree_find_by_stat(&tree, getpid(), NULL);
+        known = run_tree_find(&tree, getpid(), NULL);
+        known_by_stat = run_tree_find_by_stat(&tree, getpid(), NULL);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
         check_row(!known && !known_by_stat, more);
     }
@@ -175,8 +188,10 @@ static void what_cannot_be_read_is_not_empty(void **state)
 /* In a PID namespace with the /proc of the one above it. Exits with the number of what is wrong. */
 _Noreturn static void look_from_inside(void)
 {
+    pid_t first;
+
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    pid_t first = start_chain();
+    first = start_chain();
     if (run_tree_find(&tree, getpid(), NULL) || tree.count != 0)
         _exit(1);
     if (run_tree_find_by_stat(&tree, getpid(), NULL) || tree.count != 0)
@@ -195,13 +210,16 @@ _Noreturn static void look_from_inside(void)
 
 static void another_namespaces_proc_is_not_believed(void **state)
 {
-    (void)state;
     int status;
     pid_t pid = fork();
+
+    (void)state;
     if (pid == 0) {
+        pid_t inside;
+
         if (unshare(CLONE_NEWPID) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
             _exit(77);
-        pid_t inside = fork();
+        inside = fork();
         if (inside == 0)
             look_from_inside();
         _exit(waitpid(inside, &status, 0) == inside && WIFEXITED(status) ? WEXITSTATUS(status) : 9);
@@ -216,10 +234,12 @@ static void another_namespaces_proc_is_not_believed(void **state)
 /* Also beside children from before, and whatever numbers they have. */
 static void children_are_found_without_proc(void **state)
 {
-    (void)state;
     struct run_foreign foreign = {.count = 1};
+    pid_t first;
+
+    (void)state;
     foreign.list[0] = start_chain();
-    pid_t first = start_chain();
+    first = start_chain();
     run_children_find(&tree, &foreign, first);
     assert_int_equal(tree.count, 1);
     assert_int_equal(tree.list[0].pid, first);
@@ -234,9 +254,10 @@ static void children_are_found_without_proc(void **state)
 
 static void parents_are_read_past_odd_names(void **state)
 {
-    (void)state;
     char before[16];
     char text[64];
+
+    (void)state;
     prctl(PR_GET_NAME, before, 0, 0, 0);
     prctl(PR_SET_NAME, ") R 1 (x", 0, 0, 0);
     assert_int_equal(parent_of(getpid()), getppid());

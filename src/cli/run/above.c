@@ -31,6 +31,7 @@ struct run_above *run_above_begin(struct hf_store *store, const char *name, uint
 {
     struct run_above *above = calloc(1, sizeof *above);
     int ends[2];
+
     if (above == NULL || pipe2(ends, O_CLOEXEC) < 0) {
         free(above);
         return NULL;
@@ -66,6 +67,7 @@ void run_above_end(struct run_above *above)
 static bool compare(const struct hf_lock_info *info, void *data)
 {
     struct inspection *seen = data;
+
     seen->held = info->held && info->token == seen->token;
     return false;
 }
@@ -75,9 +77,11 @@ static void *watch(void *data)
 {
     struct run_above *above = data;
     struct inspection seen = {.token = above->token, .held = true};
+
     pthread_mutex_lock(&above->condition.lock);
     while (!above->stop && seen.held) {
         struct timespec next = cli_condition_time(INSPECT_MS);
+
         while (!above->stop && cli_condition_wait(&above->condition, &next))
             continue;
         if (above->stop)

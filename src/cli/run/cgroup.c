@@ -52,6 +52,7 @@ void run_cgroup_make(struct run_cgroup *cgroup)
     static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
     struct statfs fs;
     size_t i = 0;
+
     cgroup->fd = -1;
     while (i < 2 && (statfs(mounts[i], &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC))
         i++;
@@ -61,6 +62,7 @@ void run_cgroup_make(struct run_cgroup *cgroup)
     for (int n = 0, tries = 0; n < NAMES_MAX && tries < NAMES_MAX; n++, tries++) {
         int len = snprintf(cgroup->path, sizeof cgroup->path, "%s%s/holdfast.%d.%d", mounts[i],
                            cgroup->inside, (int)getpid(), n);
+
         if (len < 0 || (size_t)len >= sizeof cgroup->path)
             return;
         if (mkdir(cgroup->path, 0755) == 0)
@@ -76,6 +78,7 @@ void run_cgroup_make(struct run_cgroup *cgroup)
 static bool in_first_namespace(void)
 {
     struct stat st;
+
     return stat("/proc/self/ns/cgroup", &st) == 0 && st.st_ino == FIRST_NAMESPACE;
 }
 
@@ -84,9 +87,11 @@ static bool in_first_namespace(void)
 bool run_cgroup_is_below(const struct run_cgroup *cgroup)
 {
     char path[RUN_CGROUP_PATH_MAX];
+    size_t len;
+
     if (cgroup->sure)
         return true;
-    size_t len = strlen(cgroup->inside);
+    len = strlen(cgroup->inside);
     return own_path(path, sizeof path) && strncmp(path, cgroup->inside, len) == 0 &&
            strcmp(path + len, strrchr(cgroup->path, '/')) == 0;
 }
@@ -106,9 +111,11 @@ static bool is_populated(int dir)
 {
     char text[128] = "";
     int fd = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+
     if (fd < 0)
         return false; /* it is gone */
-    ssize_t got = read(fd, text, sizeof text - 1);
+    got = read(fd, text, sizeof text - 1);
     close(fd);
     return got > 0 && strstr(text, "populated 1") != NULL;
 }
@@ -116,6 +123,7 @@ static bool is_populated(int dir)
 static void remove_below(int fd, const char *name, unsigned depth, void *data)
 {
     int parent = *(const int *)data;
+
     each_below(fd, depth, remove_below, &fd);
     unlinkat(parent, name, AT_REMOVEDIR);
 }
@@ -125,6 +133,7 @@ static void remove_above(const struct run_cgroup *cgroup)
 {
     const char *name = strrchr(cgroup->inside, '/');
     char path[RUN_CGROUP_PATH_MAX];
+
     if (name == NULL || strncmp(name, "/holdfast.", strlen("/holdfast.")) != 0)
         return;
     snprintf(path, sizeof path, "%s", cgroup->path);
@@ -153,8 +162,10 @@ void run_cgroup_dissolve(struct run_cgroup *cgroup)
 {
     struct listing members;
     char number[16];
+
     for (int i = 0; i < DISSOLVE_ROUNDS && !run_cgroup_remove(cgroup); i++) {
         int parent = openat(cgroup->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
         list_processes(cgroup->fd, &members);
         for (size_t j = 0; j < members.count && parent >= 0; j++) {
             snprintf(number, sizeof number, "%d", (int)members.list[j]);
@@ -170,16 +181,20 @@ static bool own_path(char *out, size_t size)
 {
     char text[TEXT_SIZE];
     int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+    const char *line;
+    size_t len;
+
     if (fd < 0)
         return false;
-    ssize_t got = read(fd, text, sizeof text - 1);
+    got = read(fd, text, sizeof text - 1);
     close(fd);
     text[got > 0 ? got : 0] = '\0';
-    const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+    line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
     if (line == NULL)
         return false;
     line += strcspn(line, "/");
-    size_t len = strcspn(line, "\n");
+    len = strcspn(line, "\n");
     if (len == 1)
         len = 0;
     if (len >= size || line[len == 0 ? 1 : len] != '\n')
@@ -192,9 +207,11 @@ static bool own_path(char *out, size_t size)
 static bool write_word(int dir, const char *file, const char *word)
 {
     int fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
+    bool done;
+
     if (fd < 0)
         return false;
-    bool done = write(fd, word, strlen(word)) > 0;
+    done = write(fd, word, strlen(word)) > 0;
     close(fd);
     return done;
 }
@@ -205,8 +222,10 @@ static void list_processes(int dir, struct listing *listing)
     char text[TEXT_SIZE];
     ssize_t got;
     pid_t number = 0;
+    int fd;
+
     listing->count = 0;
-    int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
     while ((got = read(fd, text, sizeof text)) > 0) {
@@ -227,15 +246,18 @@ static void each_below(int dir, unsigned depth, below_fn *fn, void *data)
 {
     _Alignas(struct dirent64) char buf[TEXT_SIZE];
     ssize_t got;
+
     if (depth >= DEPTH_MAX || lseek(dir, 0, SEEK_SET) < 0)
         return;
     while ((got = getdents64(dir, buf, sizeof buf)) > 0) {
         for (ssize_t at = 0; at < got;) {
             const struct dirent64 *entry = (const void *)(buf + at);
+            int fd;
+
             at += entry->d_reclen;
             if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
                 continue;
-            int fd = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            fd = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
             if (fd < 0)
                 continue;
             fn(fd, entry->d_name, depth + 1, data);
@@ -253,6 +275,7 @@ static void signal_below(int fd, const char *name, unsigned depth, void *data)
 static bool is_listed(int dir, pid_t pid)
 {
     struct listing members;
+
     list_processes(dir, &members);
     for (size_t i = 0; i < members.count; i++) {
         if (members.list[i] == pid)
@@ -266,9 +289,11 @@ static bool is_listed(int dir, pid_t pid)
 static void signal_members(int dir, unsigned depth, int number)
 {
     struct listing members;
+
     list_processes(dir, &members);
     for (size_t i = 0; i < members.count; i++) {
         int fd = pidfd_open(members.list[i], 0);
+
         if (fd < 0)
             continue;
         if (is_listed(dir, members.list[i]))

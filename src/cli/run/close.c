@@ -6,8 +6,10 @@
 void run_close_others(const int *keep, size_t count)
 {
     unsigned from = 0;
+
     for (;;) {
         int next = -1; /* the smallest one to keep at or above from */
+
         for (size_t i = 0; i < count; i++) {
             if (keep[i] >= (int)from && (next < 0 || keep[i] < next))
                 next = keep[i];

@@ -19,6 +19,7 @@ static const struct {
 bool run_signals_begin(struct run_signals *signals)
 {
     struct sigaction action;
+
     sigemptyset(&signals->watched);
     /* A blocked signal reaches a signalfd even if it is ignored, so what nohup(1) or a shell's "&"
      * ignored for us must not be watched. */
@@ -40,6 +41,7 @@ bool run_signals_begin(struct run_signals *signals)
 bool run_signals_take(struct run_signals *signals, int *number, bool *from_kernel)
 {
     struct signalfd_siginfo info;
+
     if (read(signals->fd, &info, sizeof info) != (ssize_t)sizeof info)
         return false;
     *number = (int)info.ssi_signo;
@@ -50,6 +52,7 @@ bool run_signals_take(struct run_signals *signals, int *number, bool *from_kerne
 void run_signals_watch_children(struct run_signals *signals)
 {
     sigset_t children;
+
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     sigaddset(&signals->watched, SIGCHLD);

@@ -46,6 +46,7 @@ static int64_t keep_at_ns(const struct run_page *page, int64_t ttl_ms)
 {
     int64_t lasts_ns = hf__deadline_ns(0, (uint32_t)ttl_ms);
     int64_t renew_ns = run_renew_ns(ttl_ms);
+
     return atomic_load(&page->deadline_ns) - lasts_ns + renew_ns - renew_ns / KEEP_EARLY_PART;
 }
 
@@ -59,6 +60,7 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
                                .spare_at_ns = HF_NEVER,
                                .name_at_ns = HF_NEVER};
     struct run_above *above = NULL;
+
     outcome->terminal = run_has_terminal();
     run_page_init(s.page, job->options);
     if (job->lease != NULL) {
@@ -97,6 +99,7 @@ static bool start_watchdog(struct run_supervisor *s)
 {
     int link[2];
     sigset_t all, mine;
+
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s->timer < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
         cli_stderr_say(s->job->writer, "cannot start the watchdog: %s", strerror(errno));
@@ -147,6 +150,7 @@ static void begin_watchdog(struct run_supervisor *s, const int link[2])
                                     .lost_read = job->lost_pipe[0],
                                     .lost_write = job->lost_pipe[1],
                                     .life_fd = job->life_fd};
+
     close(link[0]);
     run_watchdog_main(&watchdog);
 }
@@ -158,6 +162,7 @@ static bool note_foreign_children(struct run_foreign *foreign)
     struct run_tree tree;
     siginfo_t info;
     pid_t self = getpid();
+
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
         return true;
     if (!run_tree_find(&tree, self, NULL))
@@ -186,11 +191,12 @@ static void arm_timer(struct run_supervisor *s)
     bool began = atomic_load(&s->page->began_ns) != 0;
     int64_t now_ns = hf__now_ns();
     int64_t plan_ns = hf__time_add(began ? plan.kill_ns : plan.term_ns, run_lag_ns(s));
+    struct itimerspec at = {0};
+    int64_t at_ns;
+
     if (plan_ns <= now_ns)
         plan_ns = now_ns + LATE_CHECK_MS * HF__NS_PER_MS;
-    int64_t at_ns =
-        earlier(plan_ns, earlier(earlier(s->keep_at_ns, s->spare_at_ns), s->name_at_ns));
-    struct itimerspec at = {0};
+    at_ns = earlier(plan_ns, earlier(earlier(s->keep_at_ns, s->spare_at_ns), s->name_at_ns));
     if (at_ns != HF_NEVER) {
         at.it_value.tv_sec = at_ns / HF__NS_PER_S;
         at.it_value.tv_nsec = at_ns % HF__NS_PER_S;
@@ -205,6 +211,7 @@ static void wait_for_something(struct run_supervisor *s)
                                 {.fd = s->link, .events = POLLIN},
                                 {.fd = s->timer, .events = POLLIN},
                                 {.fd = s->lost_fd, .events = POLLIN}};
+
     arm_timer(s);
     while (poll(fds, COUNT, -1) < 0 && errno == EINTR)
         continue;
@@ -237,11 +244,13 @@ static void hear_signals(struct run_supervisor *s)
 {
     int number;
     bool from_kernel;
+
     while (run_signals_take(&s->job->signals, &number, &from_kernel)) {
         if (number == SIGCHLD) {
             /* A watchdog that somebody stopped is of no use. If it died, the socket tells, and its
              * number is ours to use until all that it said was read: it is not reaped here. */
             siginfo_t info = {.si_pid = 0};
+
             if (waitid(P_PID, (id_t)s->watchdog, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0)
                 cli_kill(s->watchdog, SIGCONT);
         } else if (!(from_kernel && s->outcome->terminal) || s->exited ||
@@ -259,6 +268,7 @@ static void hear_watchdog(struct run_supervisor *s)
 {
     unsigned char words[WORDS_MAX];
     ssize_t got = recv(s->link, words, sizeof words, MSG_DONTWAIT);
+
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
         run_watchdog_died(s);
         return;
@@ -281,6 +291,7 @@ static void hear_clock(struct run_supervisor *s)
 {
     struct run_plan plan = run_plan_of(s->page);
     int64_t now_ns = hf__now_ns();
+
     if (now_ns >= s->keep_at_ns)
         keep(s, now_ns);
     if (now_ns >= s->spare_at_ns)
@@ -295,6 +306,7 @@ static void keep(struct run_supervisor *s, int64_t now_ns)
 {
     struct hf_error err;
     enum hf_status status = hf_keep(s->job->lease, &err);
+
     s->keep_at_ns = HF_NEVER;
     if (status == HF_OK) {
         s->lost_fd = hf_lease_fd(s->job->lease);
@@ -314,6 +326,7 @@ static void lease_lost(struct run_supervisor *s)
 {
     const struct run_options *options = s->job->options;
     char what[LOSS_SIZE] = "is no longer held by the process above";
+
     if (s->job->lease != NULL)
         snprintf(what, sizeof what, "was lost: %s", hf_loss_text(hf_lease_loss(s->job->lease)));
     s->lost_fd = -1;
@@ -337,6 +350,7 @@ void run_say_why(struct run_supervisor *s)
 {
     const struct run_options *options = s->job->options;
     char text[32];
+
     if (s->said_why)
         return;
     s->said_why = true;
@@ -401,6 +415,7 @@ static void command_stopped(struct run_supervisor *s)
 static void tell(struct run_supervisor *s, int word)
 {
     unsigned char byte = (unsigned char)word;
+
     if (s->link >= 0)
         send(s->link, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

@@ -66,6 +66,7 @@ _Noreturn void run_watchdog_main(struct run_watchdog *watchdog)
 {
     struct state s = {.watchdog = watchdog, .page = watchdog->page, .self = getpid()};
     sigset_t children;
+
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -79,9 +80,12 @@ _Noreturn void run_watchdog_main(struct run_watchdog *watchdog)
     setsid();
     close_the_rest(&s);
     for (;;) {
+        int64_t until_ns;
+        int64_t linger_ns;
+
         reap(&s);
-        int64_t until_ns = end_tree(&s);
-        int64_t linger_ns = hf__now_ns() + LINGER_MS * HF__NS_PER_MS;
+        until_ns = end_tree(&s);
+        linger_ns = hf__now_ns() + LINGER_MS * HF__NS_PER_MS;
         wait_for_something(&s, s.lingering && linger_ns < until_ns ? linger_ns : until_ns);
     }
 }
@@ -89,6 +93,7 @@ _Noreturn void run_watchdog_main(struct run_watchdog *watchdog)
 static void start_command(struct state *s)
 {
     pid_t pid = fork_into_cgroup(s);
+
     if (pid < 0)
         pid = fork_here(s);
     if (pid < 0) {
@@ -102,6 +107,7 @@ static void start_command(struct state *s)
 _Noreturn static void begin_in_cgroup(void *data)
 {
     struct state *s = data;
+
     if (run_cgroup_is_below(s->watchdog->cgroup))
         become_command(s->watchdog, s->self);
     atomic_store(&s->page->misplaced, 1);
@@ -112,9 +118,11 @@ _Noreturn static void begin_in_cgroup(void *data)
 static pid_t fork_into_cgroup(struct state *s)
 {
     struct run_cgroup *cgroup = s->watchdog->cgroup;
+    pid_t pid;
+
     if (cgroup->fd < 0)
         return -1;
-    pid_t pid = hf__spawn_into_cgroup(cgroup->fd, begin_in_cgroup, s);
+    pid = hf__spawn_into_cgroup(cgroup->fd, begin_in_cgroup, s);
     if (pid > 0 && !atomic_load(&s->page->misplaced)) {
         atomic_store(&s->page->in_cgroup, 1);
         return pid;
@@ -131,6 +139,7 @@ static pid_t fork_here(struct state *s)
 {
     pid_t parent = s->self;
     pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+
     if (pid == 0)
         become_command(s->watchdog, parent); /* NOLINT(clang-analyzer-unix.Vfork) */
     return pid;
@@ -163,6 +172,7 @@ static void close_the_rest(const struct state *s)
     int keep[KEPT_DESCRIPTORS] = {
         s->watchdog->link, s->watchdog->lost_write, s->watchdog->life_fd, s->children,
         s->timer,          s->watchdog->cgroup->fd, s->watchdog->above};
+
     run_close_others(keep, KEPT_DESCRIPTORS);
 }
 
@@ -171,6 +181,8 @@ static int64_t end_tree(struct state *s)
 {
     struct run_plan plan = run_plan_of(s->page);
     int64_t now_ns = hf__now_ns();
+    int64_t pause_ms;
+
     if (atomic_load(&s->page->began_ns) == 0) {
         /* With --on-loss warn nothing ends, but the descriptor still tells of the loss. */
         if (now_ns >= atomic_load(&s->page->deadline_ns))
@@ -178,6 +190,7 @@ static int64_t end_tree(struct state *s)
         if (now_ns < plan.term_ns) {
             int64_t deadline_ns = atomic_load(&s->page->deadline_ns);
             bool told = s->watchdog->lost_write < 0;
+
             return told || plan.term_ns < deadline_ns ? plan.term_ns : deadline_ns;
         }
         if (run_page_begin(s->page, &plan, now_ns)) {
@@ -196,7 +209,7 @@ static int64_t end_tree(struct state *s)
     close_lost(s->watchdog);
     signal_tree(s, SIGKILL);
     s->rounds++;
-    int64_t pause_ms = s->rounds < ROUNDS_QUICK ? ROUND_MS : ROUND_SLOW_MS;
+    pause_ms = s->rounds < ROUNDS_QUICK ? ROUND_MS : ROUND_SLOW_MS;
     return hf__now_ns() + pause_ms * HF__NS_PER_MS;
 }
 
@@ -209,8 +222,10 @@ static void wait_for_something(struct state *s, int64_t until_ns)
                                 {.fd = s->watchdog->above, .events = POLLIN}};
     struct signalfd_siginfo info;
     uint64_t ticks;
+
     if (until_ns != s->armed_ns) {
         struct itimerspec at = {0};
+
         if (until_ns != HF_NEVER) {
             at.it_value.tv_sec = until_ns / HF__NS_PER_S;
             at.it_value.tv_nsec = until_ns % HF__NS_PER_S;
@@ -240,6 +255,7 @@ static void reap(struct state *s)
 {
     int status;
     pid_t pid;
+
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
         if (pid == s->command && WIFSTOPPED(status)) {
             command_stopped(s, WSTOPSIG(status));
@@ -274,6 +290,7 @@ static void hear(struct state *s)
 {
     unsigned char words[WORDS_MAX];
     ssize_t got = recv(s->watchdog->link, words, sizeof words, MSG_DONTWAIT);
+
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
         close(s->watchdog->link);
         s->watchdog->link = -1;
@@ -333,10 +350,13 @@ static void signal_command(struct state *s, int number)
 static void signal_tree(struct state *s, int number)
 {
     struct run_tree tree;
+    bool all;
+    pid_t refused;
+
     if (number == SIGKILL)
         run_cgroup_kill(s->watchdog->cgroup);
-    bool all = run_tree_find(&tree, s->self, NULL);
-    pid_t refused = signal_found(&tree, number);
+    all = run_tree_find(&tree, s->self, NULL);
+    refused = signal_found(&tree, number);
     if (!all) {
         run_cgroup_signal(s->watchdog->cgroup, number);
         if (s->command > 0 && s->watchdog->group == 0)
@@ -351,6 +371,7 @@ static void signal_tree(struct state *s, int number)
 static pid_t signal_found(const struct run_tree *tree, int number)
 {
     pid_t refused = run_tree_signal(tree, number);
+
     if (needs_waking(number))
         run_tree_signal(tree, SIGCONT);
     return refused;

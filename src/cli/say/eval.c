@@ -28,6 +28,7 @@ static bool environment_knows_more(const struct cli_context *context)
 {
     const char *known = secure_getenv("HOLDFAST_STORE");
     char shown[HF__URL_MAX];
+
     if (known == NULL || context->store_url == NULL || strcmp(known, context->store_url) != 0)
         return false;
     hf__url_redact(shown, sizeof shown, known);
@@ -38,6 +39,7 @@ void cli_export_lease(const struct cli_context *context, const struct hf_store *
                       const struct hf_lease *lease)
 {
     char token[24];
+
     snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
     cli_export("HOLDFAST_NAME", hf_lease_name(lease));
     cli_export("HOLDFAST_TOKEN", token);
@@ -49,6 +51,7 @@ void cli_eval_fails(int number)
 {
     char words[] = "(exit 000)\n";
     int code = 128 + number;
+
     for (char *at = strrchr(words, '0'); code > 0; code /= 10)
         *at-- = (char)('0' + code % 10);
     if (write(STDOUT_FILENO, words, sizeof words - 1) < 0)

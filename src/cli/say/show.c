@@ -18,6 +18,7 @@ bool cli_lock_copy(struct cli_lock *lock, const struct hf_lock_info *info)
 {
     size_t name_size = strlen(info->name) + 1;
     size_t label_size = strlen(info->label) + 1;
+
     lock->text = malloc(name_size + label_size);
     if (lock->text == NULL)
         return false;
@@ -57,6 +58,7 @@ void cli_lock_print(FILE *out, const struct hf_lock_info *info)
     char name[HF_NAME_MAX + 1];
     char label[HF_LABEL_MAX + 1];
     char text[DURATION_SIZE];
+
     hf__copy_printable(name, sizeof name, info->name);
     hf__copy_printable(label, sizeof label, info->label);
     fprintf(out, "%s: %s\n", name, info->held ? "held" : "free");
@@ -82,14 +84,17 @@ void cli_locks_print(FILE *out, const struct cli_lock *locks, size_t count)
     char age[DURATION_SIZE];
     char remaining[DURATION_SIZE];
     int width = columns("NAME");
+
     for (size_t i = 0; i < count; i++) {
         int own = columns(locks[i].info.name);
+
         width = own > width ? own : width;
     }
     fprintf(out, "%-*s  %16s  %8s  %9s  %7s  %s\n", width, "NAME", "TOKEN", "AGE", "REMAINING",
             "WAITERS", "LABEL");
     for (size_t i = 0; i < count; i++) {
         const struct hf_lock_info *info = &locks[i].info;
+
         hf__copy_printable(name, sizeof name, info->name);
         hf__copy_printable(label, sizeof label, info->label);
         snprintf(token, sizeof token, "%" PRIu64, info->token);
@@ -118,6 +123,7 @@ static const char *duration(char *out, int64_t ms)
 static int columns(const char *text)
 {
     int count = 0;
+
     for (; *text != '\0'; text++)
         count += ((unsigned char)*text & 0xc0) != 0x80;
     return count;

@@ -25,6 +25,7 @@ void take_startup_begin(struct take_startup *startup, int signal_fd, void (*last
         .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN, .sigev_value.sival_ptr = startup};
     struct itimerspec when = {.it_value.tv_nsec = FIRST_CHECK_MS * HF__NS_PER_MS,
                               .it_interval.tv_nsec = CHECK_MS * HF__NS_PER_MS};
+
     startup->signal_fd = signal_fd;
     startup->last_words = last_words;
     startup->watched = timer_create(CLOCK_MONOTONIC, &event, &startup->timer) == 0;
@@ -46,6 +47,7 @@ static void check_signal(int number, siginfo_t *info, void *context)
 {
     const struct take_startup *startup = info->si_value.sival_ptr;
     int error = errno;
+
     (void)context;
     number = info->si_code == SI_TIMER ? cli_pending_signal(startup->signal_fd) : 0;
     if (number && startup->last_words)

@@ -20,6 +20,7 @@ static void describe_us(const struct take *take, char *out, size_t size);
 static void opening_trouble(const struct hf_error *why, void *data)
 {
     struct take *take = data;
+
     if (take->trouble != why->code)
         take_say_trouble(take, why);
     take->trouble = why->code;
@@ -30,9 +31,11 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
     struct take_startup startup;
     struct hf_open_options options = {
         .size = sizeof options, .wait_ms = wait_ms, .on_trouble = opening_trouble, .data = take};
+    enum hf_status status;
+
     begin_limit(take, wait_ms);
     take_startup_begin(&startup, take->signal_fd, take->last_words);
-    enum hf_status status = hf_open_waiting(url, &options, &take->store, err);
+    status = hf_open_waiting(url, &options, &take->store, err);
     if (status == HF_OK && err->text[0] != '\0')
         cli_stderr_say(take->writer, "warning: %s", err->text);
     if (status == HF_OK && take->on_open != NULL)
@@ -60,6 +63,7 @@ static void trouble(const struct hf_error *why, void *data)
 static void renewed(struct hf_lease *lease, int64_t remaining_ms, void *data)
 {
     struct take *take = data;
+
     (void)remaining_ms; /* is a moment old already */
     take->on_renewed(lease, take->data);
 }
@@ -69,6 +73,8 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
                          struct hf_lease **out, struct hf_error *err)
 {
     char label[HF_LABEL_MAX + 1];
+    enum hf_status status;
+
     describe_us(take, label, sizeof label);
     options->label = take->label != NULL ? take->label : label;
     options->cancel_fd = take->signal_fd;
@@ -76,7 +82,7 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
     options->on_renewed = take->on_renewed != NULL ? renewed : NULL;
     options->data = take;
     options->wait_ms = 0;
-    enum hf_status status = hf_acquire(take->store, take->name, options, out, err);
+    status = hf_acquire(take->store, take->name, options, out, err);
     if (!goes_on(take, status))
         return status;
     options->wait_ms = -1;
@@ -96,14 +102,17 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
 static bool goes_on(const struct take *take, enum hf_status status)
 {
     bool may_pass = status == HF_BUSY || hf__wait_may_pass(status);
+
     return may_pass && take->until_ns != 0;
 }
 
 static void find_command(char *out, size_t size, pid_t pid)
 {
     char path[32];
+    FILE *file;
+
     snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    FILE *file = fopen(path, "re");
+    file = fopen(path, "re");
     if (file != NULL && fgets(out, (int)size, file) == NULL)
         out[0] = '\0';
     if (file != NULL)
@@ -118,6 +127,7 @@ static void describe_us(const struct take *take, char *out, size_t size)
     char found[COMMAND_MAX + 1] = "";
     const char *command = take->label_cmd != NULL ? take->label_cmd : found;
     const char *slash = strrchr(command, '/');
+
     gethostname(host, sizeof host - 1);
     if (take->label_cmd == NULL)
         find_command(found, sizeof found, take->label_pid);

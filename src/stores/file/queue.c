@@ -127,14 +127,15 @@ enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err
 
 bool hf__queue_sleep(struct file_attempt *attempt, int64_t until_ns)
 {
-    assert(attempt->fifo != NULL); /* who is queued has one */
     const struct hf__patience patience = {.deadline_ns = until_ns,
                                           .cancel_fd = attempt->claim->cancel_fd};
-    struct pollfd fds[2] = {{.fd = attempt->fifo->fd, .events = POLLIN},
-                            {.fd = attempt->watch_fd, .events = 0}};
-    enum hf__waited waited = hf__patience_poll(&patience, fds, 2);
+    struct pollfd fds[2] = {{.events = POLLIN}, {.fd = attempt->watch_fd, .events = 0}};
+    enum hf__waited waited;
     char bytes[8];
 
+    assert(attempt->fifo != NULL); /* who is queued has one */
+    fds[0].fd = attempt->fifo->fd;
+    waited = hf__patience_poll(&patience, fds, 2);
     attempt->woken = fds[0].revents != 0;
     (void)!read(attempt->fifo->fd, bytes, sizeof bytes);
     attempt->store->base.host->log("waiter %llu of \"%s\" is woken by %s",

@@ -86,6 +86,7 @@ enum hf_status rd_conn_open(const struct hf__address *address, const struct rd_t
     while (!rd_conn_step(conn, &status)) {
         struct hf__patience step = hf__patience_until(patience, conn->step_ns);
         enum hf__waited wait = hf__patience_wait(&step, conn->fd, conn->wants);
+
         if (wait == HF__WAITED_READY ||
             (wait == HF__WAITED_TIMEOUT && step.deadline_ns < patience->deadline_ns))
             continue;
