@@ -182,7 +182,7 @@ static void *wait_turn(void *data)
     must(hf_open(waiter->url, &store, &err), &err);
     must(hf_acquire(store, waiter->lock, &options, &lease, &err), &err);
     printf("%llu\n", (unsigned long long)hf_lease_token(lease));
-    fflush(stdout);
+    (void)fflush(stdout);
     must(hf_release(lease, &err), &err);
     hf_close(store);
     return NULL;
@@ -198,7 +198,7 @@ static void wait_line(const char *url, const char *lock, size_t count)
             exit(1);
     }
     for (size_t i = 0; i < count && i < WAITERS; i++)
-        (void)pthread_join(waiters[i].thread, NULL);
+        pthread_join(waiters[i].thread, NULL);
 }
 
 int main(int argc, char **argv)

@@ -50,7 +50,7 @@ static int acquire_main(const struct cli_context *context, int argc, char **argv
         exit_code = 128 + number;
     if (exit_code != 0 && !request.json) {
         printf("(exit %d)\n", exit_code);
-        fflush(stdout);
+        (void)fflush(stdout);
     }
     return number ? cli_die_of(number) : exit_code;
 }
@@ -135,7 +135,7 @@ static int hand_over(struct errand *errand, struct hf_lease *lease)
         exit_code = EXIT_HF_INTERNAL;
     }
     if (hf_release(lease, &err) != HF_OK)
-        cli_fail(&err);
+        (void)cli_fail(&err);
     return exit_code;
 }
 
@@ -144,7 +144,7 @@ static bool print_lease(const struct cli_context *context, const struct hf_store
 {
     char token[24];
 
-    snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
+    (void)snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
     if (json) {
         fputs("{\"name\": ", stdout);
         cli_json_string(stdout, hf_lease_name(lease));

@@ -86,7 +86,7 @@ static void print(const struct listing *listing, bool json, bool names)
         print_names(listing);
     else
         cli_locks_print(stdout, listing->locks, listing->count);
-    fflush(stdout);
+    (void)fflush(stdout);
 }
 
 static void say_none(const struct hf_store *store, const char *prefix)

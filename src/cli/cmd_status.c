@@ -130,7 +130,7 @@ static bool copy_one(const struct hf_lock_info *info, void *data)
     struct copy *copy = data;
 
     copy->found = true;
-    cli_lock_copy(&copy->lock, info);
+    (void)cli_lock_copy(&copy->lock, info);
     return false;
 }
 

@@ -78,7 +78,7 @@ int cli_parse_operand(const struct cli_command *command, const struct cli_option
         if (at >= argc)
             break;
         if (*operand != NULL) {
-            cli_one_too_many(command, argv[at]);
+            (void)cli_one_too_many(command, argv[at]);
             return PARSE_ERROR;
         }
         *operand = argv[at];
@@ -116,7 +116,7 @@ static int parse_long(struct parser *p, char *word)
     const struct cli_option *option = find_long(p, word, len, &ambiguous);
 
     if (ambiguous) {
-        cli_usage_error(p->command, "option \"--%.*s\" is ambiguous", (int)len, word);
+        (void)cli_usage_error(p->command, "option \"--%.*s\" is ambiguous", (int)len, word);
         return PARSE_ERROR;
     }
     if (option == NULL) {
@@ -124,7 +124,7 @@ static int parse_long(struct parser *p, char *word)
         return unknown_long(p, word);
     }
     if (option->kind == CLI_FLAG && value != NULL) {
-        cli_usage_error(p->command, "option \"--%s\" takes no value", option->name);
+        (void)cli_usage_error(p->command, "option \"--%s\" takes no value", option->name);
         return PARSE_ERROR;
     }
     return take(p, option, value);
@@ -138,7 +138,7 @@ static int parse_letters(struct parser *p, char *word)
         int result;
 
         if (option == NULL) {
-            cli_usage_error(p->command, "unknown option \"-%c\"", *word);
+            (void)cli_usage_error(p->command, "unknown option \"-%c\"", *word);
             return PARSE_ERROR;
         }
         if (option->kind != CLI_FLAG)
@@ -168,11 +168,12 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
     const char *value = cli_shown(&shown, given);
 
     if (option->kind == CLI_DURATION) {
-        cli_usage_error(p->command,
-                        "--%s: \"%s\" is not a duration such as 250ms, 30s, 5m or 1h30m",
-                        option->name, value);
+        (void)cli_usage_error(p->command,
+                              "--%s: \"%s\" is not a duration such as 250ms, 30s, 5m or 1h30m",
+                              option->name, value);
     } else if (option->kind == CLI_NUMBER) {
-        cli_usage_error(p->command, "--%s: \"%s\" is not a whole number", option->name, value);
+        (void)cli_usage_error(p->command, "--%s: \"%s\" is not a whole number", option->name,
+                              value);
     } else {
         char known[128] = "";
         size_t used = 0;
@@ -183,11 +184,11 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
                                      option->choices[i]);
         near = cli_suggest(value, option->choices);
         if (near != NULL)
-            cli_usage_error(p->command, "--%s: unknown value \"%s\"; did you mean \"%s\"?",
-                            option->name, value, near);
+            (void)cli_usage_error(p->command, "--%s: unknown value \"%s\"; did you mean \"%s\"?",
+                                  option->name, value, near);
         else
-            cli_usage_error(p->command, "--%s: unknown value \"%s\"; use one of: %s", option->name,
-                            value, known);
+            (void)cli_usage_error(p->command, "--%s: unknown value \"%s\"; use one of: %s",
+                                  option->name, value, known);
     }
 }
 
@@ -222,8 +223,8 @@ static int take(struct parser *p, const struct cli_option *option, char *value)
     }
     if (option->kind != CLI_FLAG && value == NULL) {
         if (p->next >= p->argc) {
-            cli_usage_error(p->command, "option \"--%s\" needs a value: %s", option->name,
-                            option->argument);
+            (void)cli_usage_error(p->command, "option \"--%s\" needs a value: %s", option->name,
+                                  option->argument);
             return PARSE_ERROR;
         }
         value = p->argv[p->next++];
@@ -250,12 +251,14 @@ static int unknown_long(struct parser *p, const char *name)
 
     near = cli_suggest(name, names);
     if (strcmp(name, "store") == 0)
-        cli_usage_error(p->command, "--store goes before the command: holdfast --store URL %s ...",
-                        p->command->name);
+        (void)cli_usage_error(p->command,
+                              "--store goes before the command: holdfast --store URL %s ...",
+                              p->command->name);
     else if (near != NULL)
-        cli_usage_error(p->command, "unknown option \"--%s\"; did you mean \"--%s\"?", name, near);
+        (void)cli_usage_error(p->command, "unknown option \"--%s\"; did you mean \"--%s\"?", name,
+                              near);
     else
-        cli_usage_error(p->command, "unknown option \"--%s\"", name);
+        (void)cli_usage_error(p->command, "unknown option \"--%s\"", name);
     return PARSE_ERROR;
 }
 
@@ -295,10 +298,11 @@ static void print_option(const struct cli_option *option)
 {
     char head[64];
 
-    snprintf(head, sizeof head, "  %c%c%c --%s%s%s", option->letter != '\0' ? '-' : ' ',
-             option->letter != '\0' ? option->letter : ' ', option->letter != '\0' ? ',' : ' ',
-             option->name, option->argument != NULL ? " " : "",
-             option->argument != NULL ? option->argument : "");
+    (void)snprintf(head, sizeof head, "  %c%c%c --%s%s%s", option->letter != '\0' ? '-' : ' ',
+                   option->letter != '\0' ? option->letter : ' ',
+                   option->letter != '\0' ? ',' : ' ', option->name,
+                   option->argument != NULL ? " " : "",
+                   option->argument != NULL ? option->argument : "");
     if (strlen(head) < USAGE_WIDTH)
         printf("%-*s %s\n", USAGE_WIDTH, head, option->help);
     else

@@ -11,7 +11,7 @@ void cli_take_url(char out[CLI_URL_SIZE], char *word)
     size_t len = strlen(word);
     _Static_assert(CLI_URL_SIZE == HF__URL_MAX + 1, "one byte more than a URL may have");
 
-    snprintf(out, CLI_URL_SIZE, "%s", word);
+    (void)snprintf(out, CLI_URL_SIZE, "%s", word);
     hf__url_redact(shown, sizeof shown, out);
     explicit_bzero(word, len);
     memcpy(word, shown, strlen(shown) < len ? strlen(shown) : len);

@@ -32,7 +32,7 @@ int cli_store_fd_make(const char *url, const char *shown)
         return -1;
     if (dprintf(fd, "%s\n%s", shown, url) > 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
         return fd;
-    close(fd);
+    (void)close(fd);
     return -1;
 }
 
@@ -65,7 +65,7 @@ enum cli_store_fd cli_store_fd_read(const char *shown, char out[CLI_URL_SIZE])
     if (line == NULL || (size_t)(line - both) != strlen(shown) ||
         strncmp(both, shown, strlen(shown)) != 0)
         return CLI_STORE_FD_NONE;
-    snprintf(out, CLI_URL_SIZE, "%s", line + 1);
+    (void)snprintf(out, CLI_URL_SIZE, "%s", line + 1);
     explicit_bzero(both, sizeof both);
     return CLI_STORE_FD_READ;
 }

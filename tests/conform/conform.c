@@ -217,7 +217,7 @@ static int meet(int features_fd)
 
     if (hf__registry_open(conform.url, &store, &hold.err) != HF_OK ||
         take(store, &hold, LONG_TTL_MS, 120000) != HF_OK) {
-        (void)printf("Bail out! %s\n", hold.err.text);
+        printf("Bail out! %s\n", hold.err.text);
         return 1;
     }
     (void)release(store, &hold);
@@ -254,7 +254,7 @@ int main(int argc, char **argv)
     conform.url = argc > 1 ? argv[1] : getenv("CONFORM_URL");
     conform.short_ttl_ms = ttl != NULL ? (uint32_t)strtoul(ttl, NULL, 10) : 1000;
     if (conform.url == NULL) {
-        (void)fprintf(stderr, "usage: conform URL\n");
+        fprintf(stderr, "usage: conform URL\n");
         return 64;
     }
     if (!learn_features(&conform.features))

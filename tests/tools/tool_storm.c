@@ -416,7 +416,7 @@ int main(int argc, char **argv)
     int fd;
 
     if (argc < 5) {
-        (void)fprintf(stderr, "usage: tool_storm URL HOLDS SECONDS TTL_MS [WORKERS [SEED]]\n");
+        fprintf(stderr, "usage: tool_storm URL HOLDS SECONDS TTL_MS [WORKERS [SEED]]\n");
         return 64;
     }
     plan.url = argv[1];

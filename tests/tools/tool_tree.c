@@ -33,18 +33,18 @@ static void note(void)
 
 _Noreturn static void stay(void)
 {
-    alarm(STAY_S);
-    signal(SIGTERM, SIG_IGN);
+    (void)alarm(STAY_S);
+    (void)signal(SIGTERM, SIG_IGN);
     note();
     for (;;)
-        pause();
+        (void)pause();
 }
 
 static void branch_out(void)
 {
     for (int i = 0; i < BRANCHES; i++) {
         if (fork() == 0) {
-            setsid();
+            (void)setsid();
             stay();
         }
     }
@@ -53,7 +53,7 @@ static void branch_out(void)
 static void *branch_in_thread(void *data)
 {
     branch_out();
-    pause();
+    (void)pause();
     return data;
 }
 
@@ -68,15 +68,15 @@ static void threads(void)
 /* Closes what it inherited, the descriptor of the crash release too. */
 static void close_all(void)
 {
-    dup2(out, STDIN_FILENO);
+    (void)dup2(out, STDIN_FILENO);
     out = STDIN_FILENO;
-    close_range(1, ~0u, 0);
+    (void)close_range(1, ~0u, 0);
     branch_out();
 }
 
 static void undumpable(void)
 {
-    prctl(PR_SET_DUMPABLE, 0);
+    (void)prctl(PR_SET_DUMPABLE, 0);
     branch_out();
 }
 
@@ -86,13 +86,13 @@ static void traced(void)
         pid_t pid = fork();
 
         if (pid == 0) {
-            alarm(STAY_S);
-            ptrace(PTRACE_TRACEME, 0, 0, 0);
-            raise(SIGSTOP);
+            (void)alarm(STAY_S);
+            (void)ptrace(PTRACE_TRACEME, 0, 0, 0);
+            (void)raise(SIGSTOP);
             for (;;) /* its tracer may be killed before it is */
-                pause();
+                (void)pause();
         }
-        waitpid(pid, NULL, 0);
+        (void)waitpid(pid, NULL, 0);
         dprintf(out, "%d\n", (int)pid);
     }
 }
@@ -112,7 +112,7 @@ static void borrowed(void)
 
 static void subreaper(void)
 {
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     for (int i = 0; i < BRANCHES; i++) {
         if (fork() == 0) {
             if (fork() != 0)
@@ -128,15 +128,15 @@ static void fleeing(void)
     for (int i = 0; i < BOMBS; i++) {
         if (fork() != 0)
             continue;
-        signal(SIGTERM, SIG_IGN);
+        (void)signal(SIGTERM, SIG_IGN);
         for (int g = 0; g < GENERATIONS; g++) {
             pid_t pid = fork();
 
             if (pid > 0)
                 _exit(0);
             if (g % 2)
-                setsid();
-            usleep(500);
+                (void)setsid();
+            (void)usleep(500);
         }
         _exit(0);
     }
@@ -160,10 +160,10 @@ static pid_t parent_of(pid_t pid)
     int fd;
     int parent = 0;
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strrchr(text, ')') != NULL)
-        sscanf(strrchr(text, ')') + 4, "%d", &parent);
+        (void)sscanf(strrchr(text, ')') + 4, "%d", &parent);
     return parent;
 }
 
@@ -174,11 +174,12 @@ static bool both_children(pid_t supervisor)
     int first, second;
     int fd;
 
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)supervisor, (int)supervisor);
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)supervisor,
+                   (int)supervisor);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && read(fd, text, sizeof text - 1) < 0)
         return false;
-    close(fd);
+    (void)close(fd);
     return sscanf(text, "%d %d", &first, &second) == 2;
 }
 
@@ -188,17 +189,17 @@ static void strike(int number)
     pid_t guard = getppid();
     pid_t supervisor = parent_of(guard);
 
-    alarm(STAY_S);
+    (void)alarm(STAY_S);
     branch_out();
     note();
     while (!whole() || !both_children(supervisor))
-        usleep(MOMENT_US);
-    usleep(MOMENT_US);
-    kill(supervisor, SIGSTOP);
-    kill(guard, number);
-    kill(supervisor, number);
+        (void)usleep(MOMENT_US);
+    (void)usleep(MOMENT_US);
+    (void)kill(supervisor, SIGSTOP);
+    (void)kill(guard, number);
+    (void)kill(supervisor, number);
     for (;;)
-        pause();
+        (void)pause();
 }
 
 static void kill_both(void)
@@ -223,7 +224,7 @@ int main(int argc, char **argv)
     if (argc != 3)
         return 64;
     out = open(argv[2], O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    signal(SIGTERM, SIG_IGN);
+    (void)signal(SIGTERM, SIG_IGN);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(argv[1], kinds[i].name) == 0) {
             kinds[i].start();

@@ -223,8 +223,8 @@ static void the_pause_can_be_cancelled(void **state)
     assert_null(lease);
     pthread_join(thread, NULL);
     assert_int_equal(fake_count(world->fake, FAKE_ACQUIRE), 1);
-    close(ends[0]);
-    close(ends[1]);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
 }
 
 /* A keeper's lease, through the same trouble: it is kept, and its place in the heap is one. */

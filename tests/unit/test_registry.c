@@ -104,7 +104,7 @@ static void a_file_that_is_no_plugin(void **state)
     (void)snprintf(path, sizeof path, "%s/broken.so", empty);
     file = fopen(path, "w");
     assert_non_null(file);
-    (void)fputs("not a shared object", file);
+    fputs("not a shared object", file);
     (void)fclose(file);
     assert_int_equal(setenv("HOLDFAST_STORE_PATH", empty, 1), 0);
     assert_int_equal(find("broken://h", &err), HF_UNSUPPORTED);
@@ -328,8 +328,8 @@ static void a_store_that_is_down_is_waited_for(void **state)
     assert_int_equal(hf_open_waiting(url, &options, &store, &err), HF_CANCELLED);
     assert_null(store);
     assert_int_equal(watcher.troubles, 3);
-    close(ends[0]);
-    close(ends[1]);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
 
     watcher = (struct watcher){0};
     options = (struct hf_open_options){.size = sizeof options, .on_trouble = watch};

@@ -47,9 +47,9 @@ static struct run_supervisor bereaved(void)
 static void clean_up(struct run_supervisor *s)
 {
     if (s->link >= 0)
-        close(s->link);
-    close(watchdogs_end);
-    close(job.signals.fd);
+        (void)close(s->link);
+    (void)close(watchdogs_end);
+    (void)close(job.signals.fd);
     cli_stderr_close(job.writer);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
@@ -83,14 +83,14 @@ static void a_stopped_stranger_is_not_taken_for_the_watchdog(void **state)
     hear_signals(&s);
     stranger = fork();
     if (stranger == 0) {
-        raise(SIGSTOP);
+        (void)raise(SIGSTOP);
         _exit(0);
     }
     assert_int_equal(waitid(P_PID, (id_t)stranger, &info, WSTOPPED | WNOWAIT), 0);
     hear_signals(&s);
     assert_true(reached == 0 || reached == watchdog);
-    __real_kill(stranger, SIGKILL);
-    waitpid(stranger, NULL, 0);
+    (void)__real_kill(stranger, SIGKILL);
+    (void)waitpid(stranger, NULL, 0);
     clean_up(&s);
 }
 

@@ -16,9 +16,9 @@ static struct run_tree tree;
 /* Not for ever, in case a test fails and nobody ends us. */
 _Noreturn static void stay(void)
 {
-    alarm(60);
+    (void)alarm(60);
     for (;;)
-        pause();
+        (void)pause();
 }
 
 /* A chain of DEPTH processes below us; the pid of the first. Ready once the pipe is at its end. */
@@ -31,20 +31,20 @@ static pid_t start_chain(void)
     assert_int_equal(pipe(ready), 0);
     first = fork();
     if (first == 0) {
-        close(ready[0]);
+        (void)close(ready[0]);
         for (int i = 1; i < DEPTH; i++) {
             if (fork() != 0) {
-                close(ready[1]);
+                (void)close(ready[1]);
                 stay();
             }
         }
-        close(ready[1]);
+        (void)close(ready[1]);
         stay();
     }
-    close(ready[1]);
+    (void)close(ready[1]);
     while (read(ready[0], &byte, 1) > 0)
         continue;
-    close(ready[0]);
+    (void)close(ready[0]);
     return first;
 }
 
@@ -85,7 +85,7 @@ static void both_ways_find_the_same(void **state)
             same++;
         assert_true(same < DEPTH);
     }
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain();
 }
 
@@ -95,7 +95,7 @@ static void *fork_and_stay(void *data)
 
     *pid = start_chain();
     for (;;)
-        pause();
+        (void)pause();
     return NULL;
 }
 
@@ -112,7 +112,7 @@ static void children_of_every_thread_are_found(void **state)
         hf__sleep_ns(10 * HF__NS_PER_MS);
     }
     assert_int_equal(tree.count, DEPTH);
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain();
     pthread_cancel(thread);
     pthread_join(thread, NULL);
@@ -137,7 +137,7 @@ static void foreign_children_are_left_alone(void **state)
     assert_int_equal(tree.count, DEPTH - 1);
 
     assert_true(run_tree_find(&tree, getpid(), NULL));
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain();
 }
 
@@ -146,16 +146,16 @@ static void a_process_that_is_no_descendant_is_not_signalled(void **state)
     struct run_tree stranger = {.root = 1, .count = 1};
 
     (void)state;
-    start_chain();
+    (void)start_chain();
     assert_true(run_tree_find(&tree, getpid(), NULL));
     /* As if the last one's number had been given to a stranger: its parent is another. */
     stranger.list[0] = (struct run_process){.pid = tree.list[DEPTH - 1].pid, .parent = 1};
-    run_tree_signal(&stranger, SIGKILL);
+    (void)run_tree_signal(&stranger, SIGKILL);
     hf__sleep_ns(20 * HF__NS_PER_MS);
     assert_true(run_tree_find(&tree, getpid(), NULL));
     assert_int_equal(tree.count, DEPTH);
     assert_int_equal(kill(tree.list[DEPTH - 1].pid, 0), 0);
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain();
 }
 
@@ -165,7 +165,7 @@ static void what_cannot_be_read_is_not_empty(void **state)
     struct rlimit before, few;
 
     (void)state;
-    start_chain();
+    (void)start_chain();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     for (rlim_t more = 0; more < 2; more++) { /* not even /proc/PID/task; that, but no more */
         bool known;
@@ -173,7 +173,7 @@ static void what_cannot_be_read_is_not_empty(void **state)
 
         few = before;
         few.rlim_cur = (rlim_t)dup(STDIN_FILENO) + more;
-        close((int)(few.rlim_cur - more));
+        (void)close((int)(few.rlim_cur - more));
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
         known = run_tree_find(&tree, getpid(), NULL);
         known_by_stat = run_tree_find_by_stat(&tree, getpid(), NULL);
@@ -181,7 +181,7 @@ static void what_cannot_be_read_is_not_empty(void **state)
         check_row(!known && !known_by_stat, more);
     }
     assert_true(run_tree_find(&tree, getpid(), NULL));
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain();
 }
 
@@ -190,7 +190,7 @@ _Noreturn static void look_from_inside(void)
 {
     pid_t first;
 
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     first = start_chain();
     if (run_tree_find(&tree, getpid(), NULL) || tree.count != 0)
         _exit(1);
@@ -200,7 +200,7 @@ _Noreturn static void look_from_inside(void)
         run_children_find(&tree, NULL, first);
         if (tree.count != 1 || tree.list[0].parent != getpid())
             _exit(3);
-        run_tree_signal(&tree, SIGKILL);
+        (void)run_tree_signal(&tree, SIGKILL);
         if (waitpid(tree.list[0].pid, NULL, 0) != tree.list[0].pid)
             _exit(4);
     }
@@ -248,7 +248,7 @@ static void children_are_found_without_proc(void **state)
     run_children_find(&tree, NULL, 0);
     assert_int_equal(tree.count, 2);
     assert_true(run_tree_find(&tree, getpid(), NULL));
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain_of(2 * DEPTH);
 }
 
@@ -258,12 +258,12 @@ static void parents_are_read_past_odd_names(void **state)
     char text[64];
 
     (void)state;
-    prctl(PR_GET_NAME, before, 0, 0, 0);
-    prctl(PR_SET_NAME, ") R 1 (x", 0, 0, 0);
+    (void)prctl(PR_GET_NAME, before, 0, 0, 0);
+    (void)prctl(PR_SET_NAME, ") R 1 (x", 0, 0, 0);
     assert_int_equal(parent_of(getpid()), getppid());
     run_tree_describe(text, sizeof text, getpid());
     assert_non_null(strstr(text, "() R 1 (x)"));
-    prctl(PR_SET_NAME, before, 0, 0, 0);
+    (void)prctl(PR_SET_NAME, before, 0, 0, 0);
     assert_int_equal(parent_of(0), -1);
 }
 
@@ -280,6 +280,6 @@ int main(void)
         cmocka_unit_test(parents_are_read_past_odd_names),
     };
 
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     return cmocka_run_group_tests_name("run_tree", tests, NULL, NULL);
 }

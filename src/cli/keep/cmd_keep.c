@@ -51,7 +51,7 @@ static int keep_main(const struct cli_context *context, int argc, char **argv)
         exit_code = go_to_background(&keeping, &die_of);
     if (exit_code != 0) {
         printf("(exit %d)\n", exit_code);
-        fflush(stdout);
+        (void)fflush(stdout);
     }
     return die_of ? cli_die_of(die_of) : exit_code;
 }
@@ -125,7 +125,7 @@ static int go_to_background(struct keeping *keeping, int *die_of)
     pid_t self_pid;
     pid_t keeper;
 
-    close_range(STDERR_FILENO + 1, ~0U, 0);
+    (void)close_range(STDERR_FILENO + 1, ~0U, 0);
     keeping->watch.script_fd = keep_open_script((pid_t)keeping->pid);
     if (keeping->watch.script_fd < 0) {
         cli_error("--pid: cannot watch process %d: %s", (int)keeping->pid, strerror(errno));
@@ -141,7 +141,7 @@ static int go_to_background(struct keeping *keeping, int *die_of)
         cli_error("cannot start a process: %s", strerror(errno));
         return EXIT_HF_INTERNAL;
     }
-    close(keeping->handed[1]);
+    (void)close(keeping->handed[1]);
     return front(keeping, keeper, die_of);
 }
 
@@ -155,13 +155,13 @@ static int front(const struct keeping *keeping, pid_t keeper, int *die_of)
     int exit_code;
 
     for (;;) {
-        hf__poll_until(fds, 2, HF_NEVER);
+        (void)hf__poll_until(fds, 2, HF_NEVER);
         if (fds[1].revents != 0) {
             int number = cli_pending_signal(keeping->take.signal_fd);
 
             if (number) {
                 *die_of = number;
-                cli_kill(keeper, number);
+                (void)cli_kill(keeper, number);
             }
         }
         if (fds[0].revents != 0)
@@ -185,20 +185,20 @@ static _Noreturn void keeper_main(struct keeping *keeping, pid_t front_pid)
     pid_t watchdog;
     int exit_code = EXIT_HF_INTERNAL;
 
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != front_pid)
         _exit(EXIT_HF_INTERNAL);
-    close(keeping->handed[0]);
+    (void)close(keeping->handed[0]);
     run_page_init(&keeping->watch.page->plan, &keeping->options);
     watchdog = fork();
     if (watchdog == 0) {
-        close(keeping->link[1]);
-        close(keeping->handed[1]);
-        close(STDOUT_FILENO);
+        (void)close(keeping->link[1]);
+        (void)close(keeping->handed[1]);
+        (void)close(STDOUT_FILENO);
         keeping->watch.end_fd = keeping->link[0];
         keep_watchdog(&keeping->watch, keeper);
     }
-    close(keeping->link[0]);
+    (void)close(keeping->link[0]);
     if (watchdog > 0)
         exit_code = take_and_keep(keeping);
     else
@@ -285,7 +285,7 @@ static bool print_lease(const struct keeping *keeping)
 {
     char number[16];
 
-    snprintf(number, sizeof number, "%d", (int)getpid());
+    (void)snprintf(number, sizeof number, "%d", (int)getpid());
     cli_export_lease(keeping->context, keeping->take.store, keeping->watch.lease);
     cli_export("HOLDFAST_KEEPER", number);
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -304,10 +304,10 @@ static bool leave_the_script(const struct keeping *keeping)
         cli_error("cannot leave the terminal: %s", strerror(errno));
         return false;
     }
-    close(null_fd);
-    setsid();
-    prctl(PR_SET_PDEATHSIG, 0);
-    prctl(PR_SET_NAME, "holdfast-keep");
+    (void)close(null_fd);
+    (void)setsid();
+    (void)prctl(PR_SET_PDEATHSIG, 0);
+    (void)prctl(PR_SET_NAME, "holdfast-keep");
     return write(keeping->handed[1], "k", 1) == 1;
 }
 
@@ -327,7 +327,7 @@ static int hand_over(struct keeping *keeping)
     }
     atomic_store(&keeping->watch.page->done, 1);
     if (hf_release(keeping->watch.lease, &err) != HF_OK)
-        cli_fail(&err);
+        (void)cli_fail(&err);
     return exit_code;
 }
 
@@ -337,9 +337,9 @@ static int keep(struct keeping *keeping)
     struct hf_error err;
     enum hf_status status;
 
-    close(keeping->handed[1]);
+    (void)close(keeping->handed[1]);
     keeping->watch.end_fd = keeping->take.signal_fd;
-    keep_watch(&keeping->watch);
+    (void)keep_watch(&keeping->watch);
     atomic_store(&keeping->watch.page->done, 1);
     status = hf_release(keeping->watch.lease, &err);
     if (status != HF_OK && status != HF_LOST)

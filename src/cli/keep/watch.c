@@ -32,7 +32,7 @@ int keep_open_script(pid_t pid)
     if (syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) == 0)
         return fd;
     error = errno;
-    close(fd);
+    (void)close(fd);
     errno = error;
     return -1;
 }
@@ -76,10 +76,10 @@ static void begin(const struct keep_watch *watch, enum run_cause cause)
     enum run_on_loss on_loss = watch->page->plan.on_loss;
 
     if (on_loss == RUN_LOSS_TERM) {
-        send_signal(watch, SIGTERM);
-        send_signal(watch, SIGCONT);
+        (void)send_signal(watch, SIGTERM);
+        (void)send_signal(watch, SIGCONT);
     } else if (on_loss == RUN_LOSS_KILL) {
-        send_signal(watch, SIGKILL);
+        (void)send_signal(watch, SIGKILL);
     }
     say(watch, cause, consequences[on_loss]);
 }
@@ -102,7 +102,7 @@ static int64_t act(const struct keep_watch *watch)
         return HF_NEVER;
     if (hf__now_ns() < plan.kill_ns)
         return plan.kill_ns;
-    send_signal(watch, SIGKILL);
+    (void)send_signal(watch, SIGKILL);
     return hf__time_add(now_ns, NOT_YET_MS * HF__NS_PER_MS);
 }
 
@@ -116,7 +116,7 @@ enum keep_end keep_watch(struct keep_watch *watch)
                                {.fd = watch->end_fd, .events = POLLIN},
                                {.fd = lost_fd, .events = POLLIN}};
 
-        hf__poll_until(fds, 3, next_ns);
+        (void)hf__poll_until(fds, 3, next_ns);
         if (is_ready(watch->script_fd))
             return KEEP_SCRIPT_ENDED;
         if (is_ready(watch->end_fd))
@@ -171,18 +171,18 @@ _Noreturn void keep_watchdog(struct keep_watch *watch, pid_t keeper)
     enum keep_end end;
     bool granted;
 
-    setsid();
-    prctl(PR_SET_NAME, "holdfast-watch");
+    (void)setsid();
+    (void)prctl(PR_SET_NAME, "holdfast-watch");
     do
         end = keep_watch(watch);
     while (end == KEEP_TOLD_TO_END && take_life(watch->end_fd));
     granted = atomic_load(&watch->page->plan.deadline_ns) != HF_NEVER;
     if (end == KEEP_SCRIPT_ENDED && !granted && getppid() == keeper)
-        cli_kill(keeper, SIGTERM);
+        (void)cli_kill(keeper, SIGTERM);
     if (end == KEEP_TOLD_TO_END && granted && !atomic_load(&watch->page->done)) {
         watch->end_fd = -1;
         run_page_order(&watch->page->plan, RUN_ORPHANED);
-        keep_watch(watch);
+        (void)keep_watch(watch);
     }
     _exit(0);
 }

@@ -44,8 +44,8 @@ struct run_above *run_above_begin(struct hf_store *store, const char *name, uint
     *fd = ends[0];
     if (cli_thread_start(&above->thread, watch, above))
         return above;
-    close(ends[0]);
-    close(ends[1]);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
     cli_condition_clear(&above->condition);
     free(above);
     return NULL;
@@ -93,6 +93,6 @@ static void *watch(void *data)
         pthread_mutex_lock(&above->condition.lock);
     }
     pthread_mutex_unlock(&above->condition.lock);
-    close(above->heard);
+    (void)close(above->heard);
     return NULL;
 }

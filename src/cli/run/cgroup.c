@@ -116,7 +116,7 @@ static bool is_populated(int dir)
     if (fd < 0)
         return false; /* it is gone */
     got = read(fd, text, sizeof text - 1);
-    close(fd);
+    (void)close(fd);
     return got > 0 && strstr(text, "populated 1") != NULL;
 }
 
@@ -125,7 +125,7 @@ static void remove_below(int fd, const char *name, unsigned depth, void *data)
     int parent = *(const int *)data;
 
     each_below(fd, depth, remove_below, &fd);
-    unlinkat(parent, name, AT_REMOVEDIR);
+    (void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 /* We may be what the run above us left behind, and the last in its cgroup. */
@@ -136,9 +136,9 @@ static void remove_above(const struct run_cgroup *cgroup)
 
     if (name == NULL || strncmp(name, "/holdfast.", strlen("/holdfast.")) != 0)
         return;
-    snprintf(path, sizeof path, "%s", cgroup->path);
+    (void)snprintf(path, sizeof path, "%s", cgroup->path);
     *strrchr(path, '/') = '\0';
-    rmdir(path);
+    (void)rmdir(path);
 }
 
 bool run_cgroup_remove(struct run_cgroup *cgroup)
@@ -150,10 +150,10 @@ bool run_cgroup_remove(struct run_cgroup *cgroup)
             return false;
         /* Only empty ones, of a nested run that was killed for instance. */
         each_below(cgroup->fd, 0, remove_below, &cgroup->fd);
-        rmdir(cgroup->path);
+        (void)rmdir(cgroup->path);
     }
     remove_above(cgroup);
-    close(cgroup->fd);
+    (void)close(cgroup->fd);
     cgroup->fd = -1;
     return true;
 }
@@ -168,11 +168,11 @@ void run_cgroup_dissolve(struct run_cgroup *cgroup)
 
         list_processes(cgroup->fd, &members);
         for (size_t j = 0; j < members.count && parent >= 0; j++) {
-            snprintf(number, sizeof number, "%d", (int)members.list[j]);
-            write_word(parent, "cgroup.procs", number);
+            (void)snprintf(number, sizeof number, "%d", (int)members.list[j]);
+            (void)write_word(parent, "cgroup.procs", number);
         }
         if (parent >= 0)
-            close(parent);
+            (void)close(parent);
     }
 }
 
@@ -188,7 +188,7 @@ static bool own_path(char *out, size_t size)
     if (fd < 0)
         return false;
     got = read(fd, text, sizeof text - 1);
-    close(fd);
+    (void)close(fd);
     text[got > 0 ? got : 0] = '\0';
     line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
     if (line == NULL)
@@ -212,7 +212,7 @@ static bool write_word(int dir, const char *file, const char *word)
     if (fd < 0)
         return false;
     done = write(fd, word, strlen(word)) > 0;
-    close(fd);
+    (void)close(fd);
     return done;
 }
 
@@ -239,7 +239,7 @@ static void list_processes(int dir, struct listing *listing)
             number = 0;
         }
     }
-    close(fd);
+    (void)close(fd);
 }
 
 static void each_below(int dir, unsigned depth, below_fn *fn, void *data)
@@ -261,7 +261,7 @@ static void each_below(int dir, unsigned depth, below_fn *fn, void *data)
             if (fd < 0)
                 continue;
             fn(fd, entry->d_name, depth + 1, data);
-            close(fd);
+            (void)close(fd);
         }
     }
 }
@@ -297,8 +297,8 @@ static void signal_members(int dir, unsigned depth, int number)
         if (fd < 0)
             continue;
         if (is_listed(dir, members.list[i]))
-            pidfd_send_signal(fd, number, NULL, 0);
-        close(fd);
+            (void)pidfd_send_signal(fd, number, NULL, 0);
+        (void)close(fd);
     }
     each_below(dir, depth, signal_below, &number);
 }

@@ -31,7 +31,7 @@ static pid_t latest_number(pid_t first)
         _exit(0);
     if (pid < 0)
         return first + RANGE_MAX;
-    waitpid(pid, NULL, 0);
+    (void)waitpid(pid, NULL, 0);
     return pid;
 }
 

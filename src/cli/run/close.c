@@ -17,8 +17,8 @@ void run_close_others(const int *keep, size_t count)
         if (next < 0)
             break;
         if ((unsigned)next > from)
-            close_range(from, (unsigned)next - 1, 0);
+            (void)close_range(from, (unsigned)next - 1, 0);
         from = (unsigned)next + 1;
     }
-    close_range(from, ~0u, 0);
+    (void)close_range(from, ~0u, 0);
 }

@@ -259,8 +259,8 @@ static bool fit_to_lease(struct run_job *job)
 
     if (granted_ms >= options->take.ttl_ms)
         return true;
-    hf__format_duration(granted, sizeof granted, granted_ms);
-    hf__format_duration(asked, sizeof asked, options->take.ttl_ms);
+    (void)hf__format_duration(granted, sizeof granted, granted_ms);
+    (void)hf__format_duration(asked, sizeof asked, options->take.ttl_ms);
     cli_stderr_say(job->writer, "lock \"%s\": the store grants a lease of %s, not of %s",
                    options->name, granted, asked);
     options->take.ttl_ms = granted_ms;
@@ -276,7 +276,7 @@ static int not_taken(const struct run_job *job, const struct hf_error *err)
     if (err->code != HF_BUSY)
         return cli_stderr_fail(job->writer, err);
     if (!job->options->skip_ok)
-        cli_stderr_fail(job->writer, err);
+        (void)cli_stderr_fail(job->writer, err);
     return (int)job->options->take.busy_exit;
 }
 
@@ -285,8 +285,8 @@ static int run_below_hold(struct run_job *job, int *die_of)
 {
     struct run_outcome outcome = {.status = 0};
 
-    close(job->lost_pipe[0]);
-    close(job->lost_pipe[1]);
+    (void)close(job->lost_pipe[0]);
+    (void)close(job->lost_pipe[1]);
     job->lost_pipe[0] = job->lost_pipe[1] = -1;
     job->environment = run_environment(job, job->held);
     if (job->environment == NULL) {

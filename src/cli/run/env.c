@@ -91,10 +91,10 @@ char **run_environment(const struct run_job *job, const struct run_held *held)
         if (!is_ours(*variable))
             out[count++] = *variable;
     }
-    snprintf(token, sizeof token, "%" PRIu64,
-             job->lease != NULL ? hf_lease_token(job->lease) : held->token);
-    snprintf(lost_fd, sizeof lost_fd, "%d", fd);
-    snprintf(store_fd, sizeof store_fd, "%d", job->store_fd);
+    (void)snprintf(token, sizeof token, "%" PRIu64,
+                   job->lease != NULL ? hf_lease_token(job->lease) : held->token);
+    (void)snprintf(lost_fd, sizeof lost_fd, "%d", fd);
+    (void)snprintf(store_fd, sizeof store_fd, "%d", job->store_fd);
     for (size_t i = 0; good && i < sizeof values / sizeof values[0]; i++) {
         if (values[i] != NULL)
             good = (out[count++] = assign(ours[i], values[i])) != NULL;

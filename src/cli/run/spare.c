@@ -39,12 +39,12 @@ void run_spare_start(struct run_supervisor *s)
     if (!atomic_load(&s->page->in_cgroup) || s->watchdog <= 0 ||
         s->foreign.count == RUN_FOREIGN_MAX)
         return;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &mine);
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, &mine);
     pid = fork();
     if (pid == 0)
         watch(s, self);
-    sigprocmask(SIG_SETMASK, &mine, NULL);
+    (void)sigprocmask(SIG_SETMASK, &mine, NULL);
     if (pid <= 0)
         return; /* there are two others */
     s->spare = pid;
@@ -54,7 +54,7 @@ void run_spare_start(struct run_supervisor *s)
 void run_spare_end(struct run_supervisor *s)
 {
     if (s->spare > 0 && cli_kill(s->spare, SIGKILL) == 0)
-        waitpid(s->spare, NULL, 0);
+        (void)waitpid(s->spare, NULL, 0);
     s->spare = 0;
 }
 
@@ -74,8 +74,8 @@ _Noreturn static void watch(struct run_supervisor *s, pid_t supervisor)
     struct pollfd lives[2] = {{.fd = pidfd_open(supervisor, 0), .events = POLLIN},
                               {.fd = pidfd_open(s->watchdog, 0), .events = POLLIN}};
 
-    setsid();
-    prctl(PR_SET_NAME, "holdfast-spare", 0, 0, 0);
+    (void)setsid();
+    (void)prctl(PR_SET_NAME, "holdfast-spare", 0, 0, 0);
     run_close_others((int[]){lives[0].fd, lives[1].fd, s->cgroup.fd}, 3);
     if (lives[0].fd < 0 || lives[1].fd < 0 || getppid() != supervisor)
         _exit(0);
@@ -86,15 +86,15 @@ _Noreturn static void watch(struct run_supervisor *s, pid_t supervisor)
         bool alone;
 
         if (late)
-            run_page_begin(s->page, &plan, now_ns);
+            (void)run_page_begin(s->page, &plan, now_ns);
         alone = lives[0].fd < 0 && lives[1].fd < 0;
         if (late || alone)
-            run_cgroup_kill(&s->cgroup);
+            (void)run_cgroup_kill(&s->cgroup);
         if (late && lives[1].fd >= 0) /* a watchdog that is late is a watchdog that was stopped */
-            pidfd_send_signal(lives[1].fd, SIGCONT, NULL, 0);
+            (void)pidfd_send_signal(lives[1].fd, SIGCONT, NULL, 0);
         if (alone && run_cgroup_remove(&s->cgroup))
             _exit(0);
-        poll(lives, 2, alone ? CHECK_MS : pause_ms(s, now_ns));
+        (void)poll(lives, 2, alone ? CHECK_MS : pause_ms(s, now_ns));
         for (int i = 0; i < 2; i++) {
             if (lives[i].revents)
                 lives[i].fd = -1;

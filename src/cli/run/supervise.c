@@ -92,7 +92,7 @@ void run_supervise_end(const struct run_job *job)
 {
     /* It has nothing left to do. SIGKILL, because it may be stopped. */
     if (job->watchdog > 0 && cli_kill(job->watchdog, SIGKILL) == 0)
-        waitpid(job->watchdog, NULL, 0);
+        (void)waitpid(job->watchdog, NULL, 0);
 }
 
 static bool start_watchdog(struct run_supervisor *s)
@@ -111,27 +111,27 @@ static bool start_watchdog(struct run_supervisor *s)
         return false;
     }
     run_cgroup_make(&s->cgroup);
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     run_signals_watch_children(&s->job->signals);
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &mine);
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, &mine);
     s->watchdog = fork();
     if (s->watchdog == 0)
         begin_watchdog(s, link);
-    sigprocmask(SIG_SETMASK, &mine, NULL);
+    (void)sigprocmask(SIG_SETMASK, &mine, NULL);
     if (s->watchdog < 0) {
         cli_stderr_say(s->job->writer, "cannot start the watchdog: %s", strerror(errno));
-        run_cgroup_remove(&s->cgroup);
+        (void)run_cgroup_remove(&s->cgroup);
         return false;
     }
     s->foreign.watchdog = s->watchdog;
     s->spare_at_ns = run_spare_at(s);
     s->link = link[0];
-    close(link[1]);
+    (void)close(link[1]);
     /* Only the watchdog has the write end: a supervisor that is stopped must not keep it open. */
     for (int i = 0; i < 2; i++) {
         if (s->job->lost_pipe[i] >= 0)
-            close(s->job->lost_pipe[i]);
+            (void)close(s->job->lost_pipe[i]);
     }
     return true;
 }
@@ -151,7 +151,7 @@ static void begin_watchdog(struct run_supervisor *s, const int link[2])
                                     .lost_write = job->lost_pipe[1],
                                     .life_fd = job->life_fd};
 
-    close(link[0]);
+    (void)close(link[0]);
     run_watchdog_main(&watchdog);
 }
 
@@ -201,7 +201,7 @@ static void arm_timer(struct run_supervisor *s)
         at.it_value.tv_sec = at_ns / HF__NS_PER_S;
         at.it_value.tv_nsec = at_ns % HF__NS_PER_S;
     }
-    timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
+    (void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 static void wait_for_something(struct run_supervisor *s)
@@ -252,7 +252,7 @@ static void hear_signals(struct run_supervisor *s)
             siginfo_t info = {.si_pid = 0};
 
             if (waitid(P_PID, (id_t)s->watchdog, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0)
-                cli_kill(s->watchdog, SIGCONT);
+                (void)cli_kill(s->watchdog, SIGCONT);
         } else if (!(from_kernel && s->outcome->terminal) || s->exited ||
                    atomic_load(&s->page->start) == RUN_START_OPEN) {
             /* What the terminal sent, CMD has already, unless it was not there yet. What is left
@@ -328,7 +328,8 @@ static void lease_lost(struct run_supervisor *s)
     char what[LOSS_SIZE] = "is no longer held by the process above";
 
     if (s->job->lease != NULL)
-        snprintf(what, sizeof what, "was lost: %s", hf_loss_text(hf_lease_loss(s->job->lease)));
+        (void)snprintf(what, sizeof what, "was lost: %s",
+                       hf_loss_text(hf_lease_loss(s->job->lease)));
     s->lost_fd = -1;
     s->outcome->lost = true;
     if (options->on_loss == RUN_LOSS_WARN) {
@@ -356,7 +357,7 @@ void run_say_why(struct run_supervisor *s)
     s->said_why = true;
     switch ((enum run_cause)atomic_load(&s->page->cause)) {
     case RUN_MAX_RUNTIME:
-        hf__format_duration(text, sizeof text, options->max_runtime_ms);
+        (void)hf__format_duration(text, sizeof text, options->max_runtime_ms);
         cli_stderr_say(s->job->writer,
                        "%s has run for %s, as long as --max-runtime allows; ending it",
                        options->command[0], text);
@@ -394,8 +395,8 @@ static void command_exited(struct run_supervisor *s)
         if (atomic_load(&s->page->began_ns) != 0)
             break;
         /* Without the watchdog nobody ends them any more. */
-        cli_kill(s->watchdog, SIGKILL);
-        waitpid(s->watchdog, NULL, 0);
+        (void)cli_kill(s->watchdog, SIGKILL);
+        (void)waitpid(s->watchdog, NULL, 0);
         s->watchdog = -1;
         s->gone = true;
         run_cgroup_dissolve(&s->cgroup);
@@ -417,5 +418,5 @@ static void tell(struct run_supervisor *s, int word)
     unsigned char byte = (unsigned char)word;
 
     if (s->link >= 0)
-        send(s->link, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)send(s->link, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

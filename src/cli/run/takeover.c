@@ -42,16 +42,16 @@ void run_take_over(struct run_supervisor *s, const struct run_plan *plan, int64_
     next = run_plan_of(s->page);
     enough = now_ns >= next.kill_ns;
     all = run_tree_find(&tree, getpid(), &s->foreign);
-    run_tree_signal(&tree, enough ? SIGKILL : SIGTERM);
+    (void)run_tree_signal(&tree, enough ? SIGKILL : SIGTERM);
     if (!enough)
-        run_tree_signal(&tree, SIGCONT);
+        (void)run_tree_signal(&tree, SIGCONT);
     if (enough)
-        run_cgroup_kill(&s->cgroup);
+        (void)run_cgroup_kill(&s->cgroup);
     else if (!all)
         run_cgroup_signal(&s->cgroup, SIGTERM);
     hopeless = now_ns >= next.kill_ns + s->page->margin_ns;
     if (enough && (hopeless || !all) && atomic_load(&s->page->refused_pid) == 0 && s->watchdog > 0)
-        cli_kill(s->watchdog, SIGKILL);
+        (void)cli_kill(s->watchdog, SIGKILL);
 }
 
 /* The socket closes a moment before the watchdog's children become ours, so wait for its end first.
@@ -60,19 +60,19 @@ void run_watchdog_died(struct run_supervisor *s)
 {
     struct run_tree tree;
 
-    close(s->link);
+    (void)close(s->link);
     s->link = -1;
     s->outcome->watchdog_died = true;
     if (atomic_load(&s->page->start) != RUN_START_REFUSED)
         cli_stderr_say(s->job->writer, "the watchdog died; ending %s", s->job->options->command[0]);
     if (s->watchdog > 0)
-        waitpid(s->watchdog, NULL, 0);
+        (void)waitpid(s->watchdog, NULL, 0);
     s->watchdog = -1;
     s->foreign.watchdog = 0;
     for (;;) {
         pid_t refused;
 
-        run_cgroup_kill(&s->cgroup);
+        (void)run_cgroup_kill(&s->cgroup);
         if (!run_tree_find(&tree, getpid(), &s->foreign))
             run_children_find(&tree, &s->foreign, 0);
         refused = run_tree_signal(&tree, SIGKILL);
@@ -97,7 +97,7 @@ static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree)
     }
     for (size_t i = 0; i < tree->count; i++) {
         if (tree->list[i].parent == tree->root)
-            reap_one(s, tree->list[i].pid);
+            (void)reap_one(s, tree->list[i].pid);
     }
     return tree->count == 0;
 }

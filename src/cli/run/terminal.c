@@ -14,7 +14,7 @@ static pid_t foreground_group(void)
     pid_t group = tty >= 0 ? tcgetpgrp(tty) : -1;
 
     if (tty >= 0)
-        close(tty);
+        (void)close(tty);
     /* A container need not have that file, and may be on a terminal all the same. */
     for (int fd = STDIN_FILENO; group < 0 && fd <= STDERR_FILENO; fd++)
         group = tcgetpgrp(fd);
@@ -36,7 +36,7 @@ void run_stop_with_command(int number)
 
     if (foreground_group() == getpgrp())
         return; /* `fg` was faster */
-    sigaction(number, &by_default, &before);
-    raise(number);
-    sigaction(number, &before, NULL);
+    (void)sigaction(number, &by_default, &before);
+    (void)raise(number);
+    (void)sigaction(number, &before, NULL);
 }

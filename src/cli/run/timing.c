@@ -37,11 +37,11 @@ bool run_timing_fits(const struct run_options *options, char *why, size_t size)
 
     if (options->on_loss != RUN_LOSS_TERM || needed_ms < ttl_ms)
         return true;
-    hf__format_duration(ttl, sizeof ttl, ttl_ms);
-    hf__format_duration(renew, sizeof renew, renew_ms);
-    hf__format_duration(grace, sizeof grace, options->grace_ms);
-    hf__format_duration(rest, sizeof rest, margin_ms + drift_ms);
-    snprintf(
+    (void)hf__format_duration(ttl, sizeof ttl, ttl_ms);
+    (void)hf__format_duration(renew, sizeof renew, renew_ms);
+    (void)hf__format_duration(grace, sizeof grace, options->grace_ms);
+    (void)hf__format_duration(rest, sizeof rest, margin_ms + drift_ms);
+    (void)snprintf(
         why, size,
         "a ttl of %s is too short: it is renewed every %s, the grace is %s, and %s is kept for "
         "KILL and clock drift; use a longer --ttl or a shorter --grace",

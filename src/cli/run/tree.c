@@ -60,7 +60,7 @@ bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *
     tree->count = 0;
     if (!proc_is_ours())
         return false;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)root);
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)root);
     if (!each_number_in(path, visit_thread, &visit))
         return false;
     if (visit.no_children_files)
@@ -77,7 +77,7 @@ static void visit_children(struct visit *visit, pid_t pid)
     char path[PATH_SIZE];
 
     visit->pid = pid;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     if (!each_number_in(path, visit_thread, visit) && !is_gone(errno))
         visit->blind = true;
 }
@@ -140,7 +140,7 @@ static bool signal_pinned(const struct run_tree *tree, const struct run_process 
         sent = fd >= 0 ? pidfd_send_signal(fd, number, NULL, 0) : cli_kill(process->pid, number);
     error = errno;
     if (fd >= 0)
-        close(fd);
+        (void)close(fd);
     errno = error;
     return sent == 0;
 }
@@ -168,14 +168,14 @@ void run_tree_describe(char *out, size_t size, pid_t pid)
     char comm[PATH_SIZE];
     ssize_t len;
 
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
     len = read_small_file(path, comm, sizeof comm);
     if (len <= 0) {
-        snprintf(out, size, "pid %d", (int)pid);
+        (void)snprintf(out, size, "pid %d", (int)pid);
         return;
     }
     comm[strcspn(comm, "\n")] = '\0';
-    snprintf(out, size, "pid %d (%s)", (int)pid, comm);
+    (void)snprintf(out, size, "pid %d (%s)", (int)pid, comm);
 }
 
 /* Reads the children of one thread of visit->pid. */
@@ -188,7 +188,7 @@ static void visit_thread(pid_t thread, void *data)
     pid_t number = 0;
     int fd;
 
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)visit->pid, (int)thread);
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)visit->pid, (int)thread);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         if (errno == ENOENT && visit->pid == visit->tree->root)
@@ -209,7 +209,7 @@ static void visit_thread(pid_t thread, void *data)
     }
     if (got < 0 && !is_gone(errno))
         visit->blind = true;
-    close(fd);
+    (void)close(fd);
 }
 
 void run_tree_add(struct run_tree *tree, const struct run_foreign *foreign, pid_t pid, pid_t parent)
@@ -245,7 +245,7 @@ static bool each_number_in(const char *directory, number_fn *fn, void *data)
         }
     }
     error = errno;
-    close(fd);
+    (void)close(fd);
     errno = error;
     return got == 0;
 }
@@ -283,7 +283,7 @@ static pid_t parent_of(pid_t pid)
     ssize_t len;
     const char *end;
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     len = read_small_file(path, text, sizeof text);
     if (len < 0)
         return -1;
@@ -304,7 +304,7 @@ static ssize_t read_small_file(const char *path, char *buf, size_t size)
         return -1;
     got = read(fd, buf, size - 1);
     error = errno;
-    close(fd);
+    (void)close(fd);
     errno = error;
     if (got >= 0)
         buf[got] = '\0';

@@ -67,17 +67,17 @@ _Noreturn void run_watchdog_main(struct run_watchdog *watchdog)
     struct state s = {.watchdog = watchdog, .page = watchdog->page, .self = getpid()};
     sigset_t children;
 
-    sigemptyset(&children);
-    sigaddset(&children, SIGCHLD);
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    prctl(PR_SET_NAME, "holdfast-watch", 0, 0, 0);
+    (void)sigemptyset(&children);
+    (void)sigaddset(&children, SIGCHLD);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)prctl(PR_SET_NAME, "holdfast-watch", 0, 0, 0);
     s.children = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     s.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s.children < 0 || s.timer < 0)
         atomic_store(&s.page->start_errno, errno);
     else
         start_command(&s);
-    setsid();
+    (void)setsid();
     close_the_rest(&s);
     for (;;) {
         int64_t until_ns;
@@ -128,8 +128,8 @@ static pid_t fork_into_cgroup(struct state *s)
         return pid;
     }
     if (pid > 0)
-        waitpid(pid, NULL, 0);
-    run_cgroup_remove(cgroup);
+        (void)waitpid(pid, NULL, 0);
+    (void)run_cgroup_remove(cgroup);
     return -1;
 }
 
@@ -147,19 +147,19 @@ static pid_t fork_here(struct state *s)
 
 _Noreturn static void become_command(struct run_watchdog *watchdog, pid_t parent)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     /* The watchdog may have died before the line above took effect. */
     if (getppid() != parent)
         _exit(EXIT_HF_INTERNAL);
-    setpgid(0, watchdog->group);
+    (void)setpgid(0, watchdog->group);
     if (watchdog->lost_read >= 0)
-        fcntl(watchdog->lost_read, F_SETFD, 0);
+        (void)fcntl(watchdog->lost_read, F_SETFD, 0);
     if (watchdog->life_fd >= 0)
-        fcntl(watchdog->life_fd, F_SETFD, 0);
+        (void)fcntl(watchdog->life_fd, F_SETFD, 0);
     run_signals_restore(watchdog->signals);
     if (run_page_decide(watchdog->page, hf__now_ns(), true) == RUN_START_REFUSED)
         _exit(EXIT_HF_LOST);
-    execvpe(watchdog->command[0], watchdog->command, watchdog->environment);
+    (void)execvpe(watchdog->command[0], watchdog->command, watchdog->environment);
     atomic_store(&watchdog->page->exec_errno, errno);
     _exit(EXIT_HF_NOT_FOUND);
 }
@@ -230,7 +230,7 @@ static void wait_for_something(struct state *s, int64_t until_ns)
             at.it_value.tv_sec = until_ns / HF__NS_PER_S;
             at.it_value.tv_nsec = until_ns % HF__NS_PER_S;
         }
-        timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
+        (void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
         s->armed_ns = until_ns;
     }
     while (poll(fds, COUNT, -1) < 0 && errno == EINTR)
@@ -292,7 +292,7 @@ static void hear(struct state *s)
     ssize_t got = recv(s->watchdog->link, words, sizeof words, MSG_DONTWAIT);
 
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-        close(s->watchdog->link);
+        (void)close(s->watchdog->link);
         s->watchdog->link = -1;
         run_page_order(s->page, RUN_ORPHANED);
     }
@@ -341,9 +341,9 @@ static void hang_up(struct state *s)
 static void signal_command(struct state *s, int number)
 {
     if (s->watchdog->group == 0)
-        cli_kill_group(s->command, number);
+        (void)cli_kill_group(s->command, number);
     if (s->watchdog->group != 0 || getpgid(s->command) != s->command) /* or it went to another */
-        cli_kill(s->command, number);
+        (void)cli_kill(s->command, number);
 }
 
 /* Where /proc does not tell of all, our own children can be found without it. */
@@ -354,13 +354,13 @@ static void signal_tree(struct state *s, int number)
     pid_t refused;
 
     if (number == SIGKILL)
-        run_cgroup_kill(s->watchdog->cgroup);
+        (void)run_cgroup_kill(s->watchdog->cgroup);
     all = run_tree_find(&tree, s->self, NULL);
     refused = signal_found(&tree, number);
     if (!all) {
         run_cgroup_signal(s->watchdog->cgroup, number);
         if (s->command > 0 && s->watchdog->group == 0)
-            cli_kill_group(s->command, number);
+            (void)cli_kill_group(s->command, number);
         run_children_find(&tree, NULL, s->rounds < ROUNDS_QUICK ? s->first : 0);
         refused = signal_found(&tree, number);
     }
@@ -373,19 +373,19 @@ static pid_t signal_found(const struct run_tree *tree, int number)
     pid_t refused = run_tree_signal(tree, number);
 
     if (needs_waking(number))
-        run_tree_signal(tree, SIGCONT);
+        (void)run_tree_signal(tree, SIGCONT);
     return refused;
 }
 
 static void tell(struct state *s, unsigned char word)
 {
     if (s->watchdog->link >= 0)
-        send(s->watchdog->link, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)send(s->watchdog->link, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void close_lost(struct run_watchdog *watchdog)
 {
     if (watchdog->lost_write >= 0)
-        close(watchdog->lost_write);
+        (void)close(watchdog->lost_write);
     watchdog->lost_write = -1;
 }

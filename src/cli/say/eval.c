@@ -40,7 +40,7 @@ void cli_export_lease(const struct cli_context *context, const struct hf_store *
 {
     char token[24];
 
-    snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
+    (void)snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
     cli_export("HOLDFAST_NAME", hf_lease_name(lease));
     cli_export("HOLDFAST_TOKEN", token);
     if (!environment_knows_more(context))

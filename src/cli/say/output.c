@@ -74,9 +74,9 @@ void cli_format_line(char *out, size_t size, const char *format, va_list args)
     char raw[MESSAGE_MAX];
     char line[MESSAGE_MAX];
 
-    vsnprintf(raw, sizeof raw, format, args);
+    (void)vsnprintf(raw, sizeof raw, format, args);
     hf__copy_printable(line, sizeof line, raw);
-    snprintf(out, size, "holdfast: %s\n", line);
+    (void)snprintf(out, size, "holdfast: %s\n", line);
 }
 
 const char *cli_shown(struct cli_shown *out, const char *word)

@@ -97,7 +97,7 @@ void cli_locks_print(FILE *out, const struct cli_lock *locks, size_t count)
 
         hf__copy_printable(name, sizeof name, info->name);
         hf__copy_printable(label, sizeof label, info->label);
-        snprintf(token, sizeof token, "%" PRIu64, info->token);
+        (void)snprintf(token, sizeof token, "%" PRIu64, info->token);
         fprintf(out, "%s%*s  %16s  %8s  %9s  %7" PRIu64 "  %s\n", name, width - columns(name), "",
                 info->held && info->token ? token : "-",
                 info->held ? duration(age, info->age_ms) : "-",

@@ -88,7 +88,7 @@ void cli_stderr_put(struct cli_stderr *writer, const char *text)
     if (!writer->running) {
         /* Better than nothing: somebody may be faster than the poll, and fill the pipe. */
         if (poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, 0) > 0)
-            write_some(text, len);
+            (void)write_some(text, len);
     } else if (len <= UNSAID_MAX - writer->unsaid_len) {
         memcpy(writer->unsaid + writer->unsaid_len, text, len);
         writer->unsaid_len += len;
@@ -143,6 +143,6 @@ static size_t write_some(const char *text, size_t len)
     if (said >= 0)
         return (size_t)said;
     if (errno == EAGAIN) /* somebody else made it non-blocking */
-        poll(&fd, 1, -1);
+        (void)poll(&fd, 1, -1);
     return errno == EAGAIN || errno == EINTR ? 0 : len;
 }

@@ -14,7 +14,7 @@ bool cli_thread_start(pthread_t *thread, void *(*fn)(void *), void *data)
     sigset_t all, mine;
     bool started;
 
-    sigfillset(&all);
+    (void)sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &mine);
     started = pthread_create(thread, NULL, fn, data) == 0;
     pthread_sigmask(SIG_SETMASK, &mine, NULL);
@@ -42,7 +42,7 @@ struct timespec cli_condition_time(int64_t ms)
 {
     struct timespec at;
 
-    clock_gettime(CLOCK_MONOTONIC, &at);
+    (void)clock_gettime(CLOCK_MONOTONIC, &at);
     at.tv_sec += ms / 1000;
     at.tv_nsec += ms % 1000 * HF__NS_PER_MS;
     if (at.tv_nsec >= HF__NS_PER_S) {

@@ -31,16 +31,16 @@ void take_startup_begin(struct take_startup *startup, int signal_fd, void (*last
     startup->watched = timer_create(CLOCK_MONOTONIC, &event, &startup->timer) == 0;
     if (!startup->watched)
         return;
-    sigaction(SIGRTMIN, &action, &startup->before);
-    timer_settime(startup->timer, 0, &when, NULL);
+    (void)sigaction(SIGRTMIN, &action, &startup->before);
+    (void)timer_settime(startup->timer, 0, &when, NULL);
 }
 
 void take_startup_end(struct take_startup *startup)
 {
     if (!startup->watched)
         return;
-    timer_delete(startup->timer);
-    sigaction(SIGRTMIN, &startup->before, NULL);
+    (void)timer_delete(startup->timer);
+    (void)sigaction(SIGRTMIN, &startup->before, NULL);
 }
 
 static void check_signal(int number, siginfo_t *info, void *context)

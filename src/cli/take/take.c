@@ -111,12 +111,12 @@ static void find_command(char *out, size_t size, pid_t pid)
     char path[32];
     FILE *file;
 
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
     file = fopen(path, "re");
     if (file != NULL && fgets(out, (int)size, file) == NULL)
         out[0] = '\0';
     if (file != NULL)
-        fclose(file);
+        (void)fclose(file);
     out[strcspn(out, "\n")] = '\0';
 }
 
@@ -128,10 +128,11 @@ static void describe_us(const struct take *take, char *out, size_t size)
     const char *command = take->label_cmd != NULL ? take->label_cmd : found;
     const char *slash = strrchr(command, '/');
 
-    gethostname(host, sizeof host - 1);
+    (void)gethostname(host, sizeof host - 1);
     if (take->label_cmd == NULL)
         find_command(found, sizeof found, take->label_pid);
     if (slash != NULL && slash[1] != '\0')
         command = slash + 1;
-    snprintf(out, size, "%s/%d/%s", host, (int)take->label_pid, command[0] != '\0' ? command : "?");
+    (void)snprintf(out, size, "%s/%d/%s", host, (int)take->label_pid,
+                   command[0] != '\0' ? command : "?");
 }

@@ -110,7 +110,7 @@ void take_say_trouble(const struct take *take, const struct hf_error *why)
         return;
     }
     left_ms = (take->until_ns - hf__now_ns()) / HF__NS_PER_MS;
-    hf__format_duration(left, sizeof left, left_ms > 0 ? left_ms : 0);
+    (void)hf__format_duration(left, sizeof left, left_ms > 0 ? left_ms : 0);
     cli_stderr_say(take->writer, "%s; waiting for at most %s", cli_text_of(why), left);
 }
 

@@ -110,7 +110,7 @@ void hf__fifo_wake(int fd)
     }
     if (write(fd, "!", 1) < 0 && errno == EPIPE && ours)
         (void)sigtimedwait(&pipe_set, NULL, &at_once);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void hf__fifo_drop(struct file_store *store, struct fifo *fifo)

@@ -38,7 +38,7 @@ void zk_reaper_stop(struct zk_store *store)
     if (!runs)
         return;
     (void)eventfd_write(store->reaper_fd, 1);
-    (void)pthread_join(store->reaper, NULL);
+    pthread_join(store->reaper, NULL);
     store->reaper_runs = false;
 }
 

@@ -87,7 +87,7 @@ static enum hf_status start(struct zk_store *store, uint32_t asked_ms, const cha
     session->store = store;
     session->asked_ms = asked_ms;
     session->refs = 2; /* the list's and the caller's */
-    (void)pthread_mutex_init(&session->lock, NULL);
+    pthread_mutex_init(&session->lock, NULL);
     session->handle = init_handle(session);
     if (session->handle == NULL) {
         int why = errno;

@@ -33,7 +33,7 @@ void rd_pool_release(struct rd_pool *pool, bool forked)
         rd_conn_close(conn);
     }
     if (!forked)
-        (void)pthread_mutex_destroy(&pool->lock);
+        pthread_mutex_destroy(&pool->lock);
 }
 
 enum hf_status rd_pool_fail(const struct rd_pool *pool, enum hf_status status, const char *why,
