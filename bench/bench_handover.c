@@ -15,8 +15,8 @@
 
 /* Shared by all processes. */
 struct board {
-    atomic_int in_line; /* waiters that are about to wait   */
-    atomic_int served;  /* how many have had the lock       */
+    atomic_int in_line; /* waiters that are about to wait */
+    atomic_int served;  /* how many have had the lock */
     atomic_int order[LINE_MAX_LEN];
     atomic_int stop;
     double got_at; /* when the one behind a dead holder had the lock */

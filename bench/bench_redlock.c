@@ -7,8 +7,7 @@
  * servers bench_redlock once PORT...                       one pair, for whoever counts requests
  *
  * The lock has the name in BENCH_LOCK: parts that follow each other must not meet each other's
- * leftovers.
- */
+ * leftovers. */
 #include <arpa/inet.h>
 #include <holdfast.h>
 #include <netinet/tcp.h>

@@ -2,8 +2,7 @@
  *
  *   pair HOSTS         acquire + release, raw create + delete, and a peer, in turns. The peer gets
  * the number of its pairs on descriptor 3 and answers on stdin what one took line HOSTS COUNT   µs
- * per hand-over from client to client
- */
+ * per hand-over from client to client */
 #define THREADED
 #include "compare.h"
 

@@ -14,9 +14,9 @@ struct copy {
 };
 
 struct summary {
-    uint64_t held;       /* locks that are held        */
+    uint64_t held;       /* locks that are held */
     uint64_t waited_for; /* locks with someone waiting */
-    uint64_t waiters;    /* of all locks together      */
+    uint64_t waiters;    /* of all locks together */
 };
 
 static int lock_status(struct hf_store *store, const char *name, bool json, bool *held);

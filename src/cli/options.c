@@ -7,10 +7,10 @@
 #include <string.h>
 
 enum {
-    OPTIONS_MAX = CLI_SUGGEST_MAX, /* options of one command                        */
+    OPTIONS_MAX = CLI_SUGGEST_MAX, /* options of one command */
     SUGGEST_EDITS_MAX = 2,         /* a word further away than this is another word */
-    SUGGEST_WORD_MAX = 64,         /* longer words are no typing mistakes           */
-    USAGE_WIDTH = 26               /* column at which the help of an option starts  */
+    SUGGEST_WORD_MAX = 64,         /* longer words are no typing mistakes */
+    USAGE_WIDTH = 26               /* column at which the help of an option starts */
 };
 
 /* The words being read. */

@@ -4,8 +4,7 @@
  * at which each needs a look: a renewal a third of its ttl after the last, or its deadline. A
  * renewal that gets no answer is tried again until the deadline. No single renewal may take so long
  * that another lease's deadline passes unnoticed, and a slow one does not starve the others. What
- * is to be done about a lease is decided in src/core/keep.c.
- */
+ * is to be done about a lease is decided in src/core/keep.c. */
 #include "client/client.h"
 
 #include <errno.h>

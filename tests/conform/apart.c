@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    AT_ONCE = 4,     /* most of a test is waiting     */
+    AT_ONCE = 4,     /* most of a test is waiting */
     TEST_MAX_S = 300 /* a test that takes longer hangs */
 };
 

@@ -2,8 +2,7 @@
  *
  * `conform URL`, or CONFORM_URL in the environment; speaks TAP. What a store does not claim to do
  * (its features) is not asked of it. CONFORM_TTL_MS: the shortest ttl that means something in this
- * store; 1000 if not given.
- */
+ * store; 1000 if not given. */
 #include "conform.h"
 #include "client/client.h"
 

@@ -18,8 +18,7 @@
  *   order     a valid hold had a token that was not above all earlier ones, or a token came twice
  *   lost      an update behind the fence was lost
  *
- * The counter without a fence is the control: it should lose some.
- */
+ * The counter without a fence is the control: it should lose some. */
 #include "base/base.h"
 #include <fcntl.h>
 #include <holdfast.h>

@@ -24,7 +24,7 @@ struct keeping {
     struct run_options options;
     struct keep_watch watch;
     uint64_t pid;
-    int link[2];   /* sockets, the watchdog's and the keeper's     */
+    int link[2];   /* sockets, the watchdog's and the keeper's */
     int handed[2]; /* a byte: the lock is taken, the front may end */
     struct take take;
 };

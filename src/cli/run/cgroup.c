@@ -23,11 +23,11 @@
 #include <unistd.h>
 
 enum {
-    TEXT_SIZE = 4096,   /* of /proc/self/cgroup, and read at once from a list            */
-    NAMES_MAX = 8,      /* tried, if others are taken                                    */
-    DEPTH_MAX = 8,      /* of cgroups that CMD made below its own                        */
-    LISTED_MAX = 4096,  /* processes of one cgroup                                       */
-    DISSOLVE_ROUNDS = 8 /* somebody may be forking while they are moved                  */
+    TEXT_SIZE = 4096,   /* of /proc/self/cgroup, and read at once from a list */
+    NAMES_MAX = 8,      /* tried, if others are taken */
+    DEPTH_MAX = 8,      /* of cgroups that CMD made below its own */
+    LISTED_MAX = 4096,  /* processes of one cgroup */
+    DISSOLVE_ROUNDS = 8 /* somebody may be forking while they are moved */
 };
 
 /* The kernel's PROC_CGROUP_INIT_INO. */

@@ -12,7 +12,7 @@
 enum {
     FIRST_PID = 2,
     LAST_PID = 4 * 1024 * 1024, /* PID_MAX_LIMIT of the kernel; asking for all takes a second */
-    RANGE_MAX = 64 * 1024       /* asked for, if we cannot tell which numbers are in use       */
+    RANGE_MAX = 64 * 1024       /* asked for, if we cannot tell which numbers are in use */
 };
 
 static bool is_child(pid_t pid)

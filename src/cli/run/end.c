@@ -12,7 +12,7 @@
 
 enum {
     MARGIN_MAX_MS = 250, /* KILL begins so long before the deadline ... */
-    MARGIN_PART = 8      /* ... or this part of the ttl                 */
+    MARGIN_PART = 8      /* ... or this part of the ttl */
 };
 
 static int64_t kill_limit(const struct run_page *page, int64_t deadline_ns);

@@ -20,7 +20,7 @@
 
 enum {
     HELD_MAX = 65536,     /* bytes of HOLDFAST_HELD; the outermost entries go first */
-    STORE_URL_MAX = 1024, /* bytes of a store's url                                 */
+    STORE_URL_MAX = 1024, /* bytes of a store's url */
     ENTRY_MAX = 3 * (STORE_URL_MAX + HF_NAME_MAX) + 128
 };
 

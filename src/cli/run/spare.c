@@ -17,9 +17,9 @@
 
 enum {
     SPARE_AFTER_MS = 100,
-    LAGS = 2,           /* the supervisor comes after one lag, then we do              */
-    CHECK_MS = 20,      /* between two checks of the plan, when its time is near ...    */
-    CHECK_MAX_MS = 1000 /* ... and at most, because it may have changed                */
+    LAGS = 2,           /* the supervisor comes after one lag, then we do */
+    CHECK_MS = 20,      /* between two checks of the plan, when its time is near ... */
+    CHECK_MAX_MS = 1000 /* ... and at most, because it may have changed */
 };
 
 _Noreturn static void watch(struct run_supervisor *s, pid_t supervisor);

@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 enum {
-    WORDS_MAX = 16,         /* read from the socket at once                           */
+    WORDS_MAX = 16,         /* read from the socket at once */
     KEEP_EARLY_PART = 4,    /* of the time to the first renewal: so much sooner the keeper starts */
     KEEP_AGAIN_PART = 40,   /* of the ttl: when that is tried again, if it did not work */
-    LEFTOVER_NAME_MS = 200, /* most of what CMD leaves behind is just about to end    */
-    LATE_CHECK_MS = 5,      /* how often we look at a watchdog that is late              */
-    LOSS_SIZE = 128         /* bytes that say how a lock was lost                     */
+    LEFTOVER_NAME_MS = 200, /* most of what CMD leaves behind is just about to end */
+    LATE_CHECK_MS = 5,      /* how often we look at a watchdog that is late */
+    LOSS_SIZE = 128         /* bytes that say how a lock was lost */
 };
 
 static bool start_watchdog(struct run_supervisor *s);

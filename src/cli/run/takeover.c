@@ -10,8 +10,8 @@
 
 enum {
     LAG_PART = 4, /* of the margin: how long the watchdog may be late before we step in */
-    LEFTOVER_NAMED_MAX = 10, /* processes named on stderr                                       */
-    ROUND_MS = 5             /* between two rounds of KILL                                      */
+    LEFTOVER_NAMED_MAX = 10, /* processes named on stderr */
+    ROUND_MS = 5             /* between two rounds of KILL */
 };
 
 static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree);

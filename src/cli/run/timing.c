@@ -5,7 +5,7 @@
 #include "core/lease.h"
 
 enum {
-    GRACE_DEFAULT_MS = 5000, /* or ...                         */
+    GRACE_DEFAULT_MS = 5000, /* or ... */
     GRACE_PART = 3           /* ... this part of a shorter ttl */
 };
 

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 enum {
-    PATH_SIZE = 64,    /* of a path below /proc                              */
+    PATH_SIZE = 64,    /* of a path below /proc */
     CHUNK_SIZE = 4096, /* read at once from a directory or a `children` file */
-    STAT_SIZE = 512    /* the part of /proc/PID/stat that has the parent      */
+    STAT_SIZE = 512    /* the part of /proc/PID/stat that has the parent */
 };
 
 typedef void number_fn(pid_t number, void *data);
@@ -42,8 +42,8 @@ static bool proc_is_ours(void);
 static pid_t parent_of(pid_t pid);
 static ssize_t read_small_file(const char *path, char *buf, size_t size);
 
-/* Why a file below /proc cannot be read: its process has ended. Any other reason leaves us blind.
- */
+/* Why a file below /proc cannot be read: its process has ended. Any other reason
+ * leaves us blind. */
 static bool is_gone(int error)
 {
     return error == ENOENT || error == ESRCH;
@@ -274,8 +274,8 @@ static bool proc_is_ours(void)
     return strchr(numbers, '\t') == NULL;
 }
 
-/* -1, with errno, if it cannot be read. The name in brackets may itself hold brackets and blanks.
- */
+/* -1, with errno, if it cannot be read. The name in brackets may itself hold
+ * brackets and blanks. */
 static pid_t parent_of(pid_t pid)
 {
     char path[PATH_SIZE];

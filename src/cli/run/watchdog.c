@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 enum {
-    WORDS_MAX = 16,     /* read from the socket at once               */
-    ROUND_MS = 2,       /* between two rounds of KILL ...             */
-    ROUNDS_QUICK = 500, /* ... so often; then some process is stuck   */
+    WORDS_MAX = 16,     /* read from the socket at once */
+    ROUND_MS = 2,       /* between two rounds of KILL ... */
+    ROUNDS_QUICK = 500, /* ... so often; then some process is stuck */
     ROUND_SLOW_MS = 50, /* in the kernel, and we can only wait for it */
     LINGER_MS = 20,     /* how often we look for those in the cgroup who are not below us */
     KEPT_DESCRIPTORS = 7
@@ -35,11 +35,11 @@ struct state {
     struct run_page *page;
     pid_t self;
     pid_t command; /* 0: reaped, or never started */
-    int children;  /* signalfd of SIGCHLD         */
+    int children;  /* signalfd of SIGCHLD */
     int timer;
     int64_t armed_ns;
     pid_t first;     /* CMD, also when it is reaped */
-    unsigned rounds; /* of KILL                     */
+    unsigned rounds; /* of KILL */
     bool told_exit;
     bool lingering; /* no child is left, but somebody is in the cgroup */
 };

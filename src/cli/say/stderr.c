@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    UNSAID_MAX = 4096,   /* bytes; what a pipe takes in one piece. More is dropped         */
+    UNSAID_MAX = 4096,   /* bytes; what a pipe takes in one piece. More is dropped */
     LAST_FLUSH_MS = 1000 /* for whoever reads, when there is nothing left to do but to end */
 };
 

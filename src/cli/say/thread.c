@@ -1,5 +1,5 @@
-/* thread.c - the threads of `run` that only speak: how they start, and how one waits for them.
- */
+/* thread.c - the threads of `run` that only speak: how they start, and how one waits for
+ * them. */
 #include "cli/say/thread.h"
 
 #include "base/base.h"

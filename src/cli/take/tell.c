@@ -13,14 +13,14 @@
 #include <unistd.h>
 
 enum {
-    LINE_SIZE = 512,      /* bytes of the line                             */
-    COLUMNS_DEFAULT = 80, /* if the terminal does not say                  */
+    LINE_SIZE = 512,      /* bytes of the line */
+    COLUMNS_DEFAULT = 80, /* if the terminal does not say */
     FIRST_LIVE_MS = 150,  /* a shorter wait is not worth a line that blinks */
     FIRST_PLAIN_MS = 1000,
     REPAINT_MS = 1000,
-    ERASE_MS = 100,     /* for the terminal, before CMD writes to it                      */
+    ERASE_MS = 100,     /* for the terminal, before CMD writes to it */
     TROUBLE_MS = 10000, /* a store that does not answer is asked again sooner than this */
-    NAME_SHOWN = 32     /* bytes of a lock's name, so that the rest fits                  */
+    NAME_SHOWN = 32     /* bytes of a lock's name, so that the rest fits */
 };
 
 #define ERASE "\r\033[K" /* the line of the terminal */

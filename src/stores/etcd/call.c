@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONNECT_MS 1500 /* to connect, where there are other servers to turn to   */
+#define CONNECT_MS 1500 /* to connect, where there are other servers to turn to */
 /* And where there are none. The first address of a name gets half of it: one behind which nobody is
  * must leave time for the other. */
 #define CONNECT_ALONE_MS 3000
@@ -24,11 +24,11 @@ struct course {
     struct ec_answer *out;
     struct hf_error *err;
     struct ec_http *http;
-    char endpoint[EC_ENDPOINT_MAX]; /* of the last round                          */
-    unsigned serial;                /* of the auth token that was sent in it      */
-    size_t unsent;                  /* servers in a row that were not reached     */
+    char endpoint[EC_ENDPOINT_MAX]; /* of the last round */
+    unsigned serial;                /* of the auth token that was sent in it */
+    size_t unsent;                  /* servers in a row that were not reached */
     unsigned signed_in;
-    size_t hasty; /* rounds that were cut short on purpose      */
+    size_t hasty; /* rounds that were cut short on purpose */
     bool silent;  /* the last one was sent, and nobody answered in time */
     enum ec_verdict verdict;
     enum hf_status status; /* why the last round failed */

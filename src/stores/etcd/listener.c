@@ -16,16 +16,16 @@
 #define NAMED_MAX    8 /* losses told one by one; of more, all holds are in doubt */
 
 struct ec_listener {
-    int news_fd;   /* eventfd: there is a hold that is not watched       */
-    int either_fd; /* epoll: that one, or the keeper's wake_fd           */
+    int news_fd;   /* eventfd: there is a hold that is not watched */
+    int either_fd; /* epoll: that one, or the keeper's wake_fd */
     struct ec_watch watch;
-    bool standing;              /* etcd has said that it watches              */
-    struct hf__backoff backoff; /* after watches that broke before that       */
+    bool standing;              /* etcd has said that it watches */
+    struct hf__backoff backoff; /* after watches that broke before that */
     int64_t open_ns;            /* when to open a watch, or another; HF_NEVER */
 
     /* guarded by the store's lock */
     bool alerted; /* news_fd was written, and not yet acted on */
-    size_t heard; /* holds that are gone and not told yet      */
+    size_t heard; /* holds that are gone and not told yet */
     struct ec_cover cover;
 };
 
@@ -146,7 +146,7 @@ struct survey {
     struct ec_store *store;
     struct ec_cover *cover;
     uint64_t oldest; /* token; 0: there is nothing to watch */
-    bool again;      /* some were watched before            */
+    bool again;      /* some were watched before */
 };
 
 static void survey_hold(struct ec_hold *hold, void *data)

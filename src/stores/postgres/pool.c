@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BACKOFF_FIRST_NS (50 * HF__NS_PER_MS) /* after the first failure to connect  */
+#define BACKOFF_FIRST_NS (50 * HF__NS_PER_MS) /* after the first failure to connect */
 #define BACKOFF_MOST_NS  (2 * HF__NS_PER_S)   /* the longest pause between two tries */
 
 void pg_pool_init(struct pg_pool *pool, const struct hf_host *host, const char *uri,

@@ -3,8 +3,7 @@
  * The library keeps a session alive while the process runs. So a lease that was not renewed would
  * never end; this thread deletes its child when its time is over. It deletes orphans, the
  * children of attempts that were given up without an answer, and it feels every session's pulse
- * (pulse.c), which nothing may hold up for long.
- */
+ * (pulse.c), which nothing may hold up for long. */
 #include "stores/zookeeper/zookeeper.h"
 
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* sessions.c - which session a caller gets: one per session timeout in use, made where it is
- * missing.
- */
+ * missing. */
 #include "stores/zookeeper/probe.h"
 #include "stores/zookeeper/cloexec.h"
 #include "stores/zookeeper/zookeeper.h"
@@ -10,7 +9,7 @@
 #include <string.h>
 
 #define IDLE_MAX     4                  /* sessions that are kept though nobody uses them */
-#define SHARE_MAX_NS (2 * HF__NS_PER_S) /* for a host, before another one is tried        */
+#define SHARE_MAX_NS (2 * HF__NS_PER_S) /* for a host, before another one is tried */
 
 /* The library would write to stderr, which is not its own. */
 static void on_log(const char *message)

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define WINDOW_MAX_US 10000000LL /* how far a guess may be from a node's clock; and max_ttl/6 */
-#define PAUSE_MIN_MS  12         /* between the first two attempts of a waiting acquire       */
-#define PAUSE_MAX_MS  192        /* and between later ones                                    */
+#define PAUSE_MIN_MS  12         /* between the first two attempts of a waiting acquire */
+#define PAUSE_MAX_MS  192        /* and between later ones */
 
 /* One attempt, with an owner of its own. */
 struct attempt {
