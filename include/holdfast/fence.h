@@ -166,10 +166,11 @@ enum hf_fence_dialect { HF_FENCE_POSTGRES, HF_FENCE_SQLITE, HF_FENCE_MARIADB };
 struct hf_fence_sql {
     size_t size; /* sizeof(struct hf_fence_sql) */
     enum hf_fence_dialect dialect;
-    const char *table;      /* one identifier, quoted for you, whatever is in it */
-    const char *schema;     /* PostgreSQL: the table's schema; NULL: found by search_path */
-    const char *resource;   /* what enter() is called with; NULL: the table's name, in PostgreSQL
-                           * with its schema: public.orders */
+    const char *table;  /* one identifier, quoted for you, whatever is in it */
+    const char *schema; /* PostgreSQL: the table's schema; NULL: found by search_path */
+    /* What enter() is called with; NULL: the table's name, in PostgreSQL with its schema:
+     * public.orders. */
+    const char *resource;
     bool per_row;           /* guard UPDATE of existing rows only, by a column fence_token */
     bool down;              /* the reverse */
     bool last;              /* with down: no other table is fenced, remove what they share */

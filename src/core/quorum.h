@@ -31,8 +31,9 @@ enum hf__quorum_action {
     HF__QUORUM_WAIT,  /* nothing to do yet, or any more */
     HF__QUORUM_RAISE, /* send RAISE(owner, token) to every node of hf__quorum_raises */
     HF__QUORUM_DONE,  /* enough votes */
-    HF__QUORUM_FAILED /* there cannot be enough any more, and it is settled why: after an acquire,
-                         release everywhere */
+    /* There cannot be enough any more, and it is settled why: after an acquire, release
+     * everywhere. */
+    HF__QUORUM_FAILED
 };
 
 /* What became of a vote that failed. */

@@ -24,9 +24,9 @@ struct attempt {
     char holder[HF_LABEL_MAX + 1];    /* what the nodes say of who has it */
     int64_t holder_ms;
     struct hf__wait_place wait;
-    struct hf__backoff
-        tries; /* at a lock that is held: so that clients which split the nodes between
-                               * them do not do so again */
+    /* At a lock that is held: so that clients which split the nodes between them do not do so
+     * again. */
+    struct hf__backoff tries;
 };
 
 static int64_t now_of(const struct rl_store *store)

@@ -105,8 +105,9 @@ struct rl_link {
     int64_t heard_ns;      /* the last answer */
     unsigned owed;         /* answers that nobody waits for any more */
     struct rl_debts debts; /* releases among them: they fall back to the node */
-    bool unloaded;         /* one of those answers was that the script is not known, and none
-                              of the releases counts as done */
+    /* One of those answers was that the script is not known, and none of the releases counts as
+     * done. */
+    bool unloaded;
     unsigned heard, expected;
     struct rd_reply *replies[RL_MEET_MAX]; /* of a meeting */
 };
