@@ -1,9 +1,8 @@
 /* records.c - what a holder leaves behind.
  *
- * A new record is written and synced beside its place first. Then, with the lock of the page: is the
- * lock held by this owner, and is this newer than what is there? The rename is all that happens in
- * that time, and a disk that takes long holds up nobody who wants the lock. The folder is synced
- * after that.
+ * A new record is first written and synced beside its place. Then, with the page locked: does this
+ * owner hold the lock, and is this newer than what is there? The rename is all that happens in that
+ * time, so a slow disk holds up nobody who wants the lock. The folder is synced after that.
  */
 #include "base/base.h"
 #include "stores/file/dir.h"
