@@ -13,7 +13,8 @@ static const char stores[] =
     "  redis://HOST:6379   for several machines, with Redis: fast, many locks. After\n"
     "                      a restart it grants nothing for a minute. Also rediss:\n"
     "                      (TLS), redis+unix:, redis+sentinel:, and clusters\n"
-    "  redlock://H1,H2,H3  a majority of independent Redis masters: one may die\n"
+    "  redlock://H1,H2,H3  a majority of independent Redis masters: one may die.\n"
+    "                      It keeps no records: no \"once\", no \"elect\"\n"
     "  etcd://H1,H2,H3     for several machines, with etcd: the cluster survives the\n"
     "                      loss of a member, and forgets nothing\n"
     "  zookeeper://H1,H2   the same, with ZooKeeper; \"acquire\" does not work there\n"
@@ -37,9 +38,13 @@ static int help_main(const struct cli_context *context, int argc, char **argv)
     const char *about;
     const struct cli_command *command = &command_help;
     int parsed = cli_parse_operand(command, options, argc, argv, &about);
+    const struct cli_command *subject;
+    char ask[] = "--help";
+    char *words[] = {NULL, ask, NULL};
+
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    if (!about) {
+    if (about == NULL) {
         cli_print_overview(stdout);
         return EXIT_SUCCESS;
     }
@@ -47,10 +52,9 @@ static int help_main(const struct cli_context *context, int argc, char **argv)
         fputs(stores, stdout);
         return EXIT_SUCCESS;
     }
-    const struct cli_command *subject = cli_find(about);
-    if (!subject)
+    subject = cli_find(about);
+    if (subject == NULL)
         return cli_unknown_command(command, about);
-    char ask[] = "--help";
-    char *words[] = {(char *)subject->name, ask, NULL};
+    words[0] = (char *)subject->name;
     return subject->main(context, 2, words);
 }

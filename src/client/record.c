@@ -25,7 +25,7 @@ static enum hf_status no_records(const struct hf_store *store, const char *name,
                                  struct hf_error *err)
 {
     return hf__fail_lock(err, HF_UNSUPPORTED, name, store->url,
-                         ": this kind of store keeps no records");
+                         ": this kind of store keeps no records, see \"holdfast help stores\"");
 }
 
 static enum hf_status check_put(const struct hf_lease *lease, const struct hf_record_write *write,
@@ -42,8 +42,6 @@ static enum hf_status check_put(const struct hf_lease *lease, const struct hf_re
     if (write->keep_ms < 0 || write->keep_ms > HF_RECORD_KEEP_MAX_MS)
         return hf__fail_lock(err, HF_INVALID, lease->name, url,
                              ": a record is kept for 0 (for ever) to a hundred years");
-    if (HF__SLOT(lease->store->base->ops, record_put) == NULL)
-        return no_records(lease->store, lease->name, err);
     return HF_OK;
 }
 
@@ -273,8 +271,12 @@ enum hf_status hf_record_put(struct hf_lease *lease, const char *key, const void
     if ((status = check_put(lease, &put.write, err)) != HF_OK ||
         (status = begin(lease, err)) != HF_OK)
         return status;
-    put.write.number = next_number(lease, 0, lease->adopted);
-    status = put_patiently(&put, err);
+    if (HF__SLOT(lease->store->base->ops, record_put) == NULL) {
+        status = no_records(lease->store, lease->name, err);
+    } else {
+        put.write.number = next_number(lease, 0, lease->adopted);
+        status = put_patiently(&put, err);
+    }
     end(lease);
     return status;
 }

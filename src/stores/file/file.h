@@ -10,7 +10,8 @@
  *   ticket                a waiter's number, and whether its waiter lives
  *   slot                  a lock in its page: found, made, granted
  *   queue                 those who wait for one lock, in order
- *   acquire hold list identity   what the table of operations does
+ *   record_file record_sweep     records as files, and their end
+ *   acquire hold list records identity   what the table of operations does
  *   open repair           the slot file of this boot; a way out for a damaged store
  *   store                 the table of operations
  */
@@ -22,7 +23,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define STRIPES        64 /* in-process mutexes over the pages  */
+#define STRIPES        64 /* in-process mutexes over the pages */
 #define PATH_SHOWN_MAX 80 /* bytes of a path in an error's text */
 
 struct fifo;
@@ -38,31 +39,32 @@ struct file_id {
 struct file_store {
     struct hf_store_base base;
     const struct hf__file_sys *sys;
-    char *path;                         /* the directory, absolute once it is open         */
-    char shown[5 + PATH_SHOWN_MAX + 1]; /* "file:" and the path, or the end of a long one   */
+    char *path;                         /* the directory, absolute once it is open */
+    char shown[5 + PATH_SHOWN_MAX + 1]; /* "file:" and the path, or the end of a long one */
     char *url;                          /* file: and the path, as another process opens it */
-    int dir_fd;                         /* holds flock(LOCK_SH)                            */
-    int slots_fd;                       /* readonly: -1 if there is no store yet           */
-    int root_fd;                        /* where slots_path begins                         */
-    char *slots_path;                   /* the slot file's, from the root                  */
-    struct file_id slots_id;            /* and what was there at the start                 */
-    atomic_int_fast64_t check_at_ns;    /* when to see next whether it still is            */
+    int dir_fd;                         /* holds flock(LOCK_SH) */
+    int slots_fd;                       /* readonly: -1 if there is no store yet */
+    int root_fd;                        /* where slots_path begins */
+    char *slots_path;                   /* the slot file's, from the root */
+    struct file_id slots_id;            /* and what was there at the start */
+    atomic_int_fast64_t check_at_ns;    /* when to see next whether it still is */
     char boot_id[37];
-    bool readonly; /* makes and changes nothing                       */
-    bool alone;    /* repair: dir_fd holds flock(LOCK_EX) instead     */
-    bool shared;   /* ?shared=group                                   */
-    uid_t uid;     /* the directory's owner                           */
-    gid_t gid;     /* and group                                       */
+    bool readonly; /* makes and changes nothing */
+    bool alone;    /* repair: dir_fd holds flock(LOCK_EX) instead */
+    bool shared;   /* ?shared=group */
+    uid_t uid;     /* the directory's owner */
+    gid_t gid;     /* and group */
     uint64_t token_base;
-    atomic_uint_fast64_t promise;         /* tokens up to here may be given                  */
-    pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing                     */
-    uint64_t client;                      /* random, never 0                                 */
-    atomic_bool swept;                    /* what the dead left was looked for               */
-    pthread_mutex_t life_lock;            /* guards what follows                             */
+    atomic_uint_fast64_t promise;         /* tokens up to here may be given */
+    pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing */
+    uint64_t client;                      /* random, never 0 */
+    atomic_bool swept;                    /* what the dead left was looked for */
+    pthread_mutex_t life_lock;            /* guards what follows */
     int life_fd;
-    struct fifo *kept;   /* of locks held after a wait                      */
-    struct fifo *spares; /* for the next wait                               */
+    struct fifo *kept;   /* of locks held after a wait */
+    struct fifo *spares; /* for the next wait */
     size_t spare_count;
+    atomic_uint drafts; /* records written by us, to tell them apart */
     /* By the low bits of a hash: a page. NULL until a split page was met. */
     _Atomic(_Atomic(uint32_t) *) hints;
 };
@@ -90,7 +92,7 @@ enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_
                                 const char *url, int64_t deadline_ns, struct hf_store_base **out,
                                 struct hf_error *err);
 
-/* Slots of the table: acquire.c, hold.c, list.c, repair.c, identity.c */
+/* Slots of the table: acquire.c, hold.c, list.c, records.c, repair.c, identity.c */
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -99,6 +101,13 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
                                 struct hf_error *err);
 enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *query,
                              hf_list_fn *fn, void *data, struct hf_error *err);
+enum hf_status hf__file_record_put(struct hf_store_base *base, const struct hf_record_write *write,
+                                   struct hf_error *err);
+enum hf_status hf__file_record_get(struct hf_store_base *base, const struct hf_record_query *query,
+                                   hf_record_fn *fn, void *data, int64_t *now_ms,
+                                   struct hf_error *err);
+enum hf_status hf__file_record_list(struct hf_store_base *base, const struct hf_record_query *query,
+                                    hf_record_fn *fn, void *data, struct hf_error *err);
 enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,
                                struct hf_error *report);
 enum hf_status hf__file_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],

@@ -12,6 +12,12 @@ enum hf_status hf__slot_make(struct file_store *store, const struct hf_claim *cl
                              struct bucket *bucket, struct slot **out, struct hf_error *err);
 /* True if the slot is held by a live, unexpired holder. */
 bool hf__slot_held(struct file_store *store, const struct slot *slot, int64_t now_ns);
+/* Does the slot (which may be NULL) tell of the hold of this owner with this token? */
+bool hf__slot_is_hold(const struct slot *slot, const unsigned char *owner, uint64_t token);
+/* Why the slot (which may be NULL) is not held by this owner with this token; HF_LOSS_NONE if it
+ * is. */
+enum hf_loss hf__slot_why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,
+                               int64_t now_ns);
 /* One pwrite makes the lock the claim's. Fills in *grant. */
 enum hf_status hf__slot_grant(struct file_store *store, struct bucket *bucket, struct slot *slot,
                               const struct hf_claim *claim, struct hf_grant *grant,
