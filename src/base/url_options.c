@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define OPTION_SHOWN_MAX 24   /* bytes of an unknown option's name that may be shown */
-#define SLIP_EDITS       2    /* a name further away than this is another name       */
-#define PARAM_MAX        1024 /* bytes of a key or a value                           */
+#define SLIP_EDITS       2    /* a name further away than this is another name */
+#define PARAM_MAX        1024 /* bytes of a key or a value */
 
 bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data)
 {

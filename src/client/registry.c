@@ -39,7 +39,7 @@ static void host_vlog(const char *format, va_list args)
         return;
     (void)vsnprintf(line, sizeof line, format, args);
     /* One write, so that lines of several threads do not mix. */
-    (void)dprintf(STDERR_FILENO, "holdfast: %s\n", line);
+    dprintf(STDERR_FILENO, "holdfast: %s\n", line);
 }
 
 static void host_log(const char *format, ...)

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 enum {
-    LINK_HOPS_MAX = 8,      /* symbolic links followed inside the directory           */
-    REOPEN_MAX = 100,       /* times a sidecar may vanish under us before we give up  */
-    FIRST_SEQ = 1,          /* of the record that a new sidecar starts with           */
-    LOCK_POLL_MIN_US = 200, /* between two tries to lock                              */
+    LINK_HOPS_MAX = 8,      /* symbolic links followed inside the directory */
+    REOPEN_MAX = 100,       /* times a sidecar may vanish under us before we give up */
+    FIRST_SEQ = 1,          /* of the record that a new sidecar starts with */
+    LOCK_POLL_MIN_US = 200, /* between two tries to lock */
     LOCK_POLL_MAX_US = 10000
 };
 

@@ -63,8 +63,8 @@ static void lose_one(const char *dir, const char *name)
     hf_close(store);
 }
 
-/* A text has 256 bytes, and a path may have more: what is wrong, and what to do, must not be lost.
- */
+/* A text has 256 bytes, and a path may have more: what is wrong, and what to do, must
+ * not be lost. */
 static void reasons_survive_long_paths(void **state)
 {
     struct hf_store_base *base;

@@ -155,11 +155,12 @@ bool fence_defaults(const struct cli_command *command, const struct cli_context 
 
     if (!words->token_given) {
         if (token == NULL || token[0] == '\0') {
-            cli_usage_error(command, "no token: give --token, or call it inside 'holdfast run'");
+            (void)cli_usage_error(command,
+                                  "no token: give --token, or call it inside 'holdfast run'");
             return false;
         }
         if (!hf__parse_u64(token, &words->token)) {
-            cli_usage_error(command, "HOLDFAST_TOKEN: '%s' is no token", token);
+            (void)cli_usage_error(command, "HOLDFAST_TOKEN: '%s' is no token", token);
             return false;
         }
     }

@@ -3,8 +3,7 @@
  * A lock of one byte by the open file description (F_OFD_SETLK) keeps processes apart and is freed
  * by the kernel when its holder dies; a mutex keeps the threads of one process apart, which share
  * the description. Both are only ever tried: a process that was stopped while it held a page must
- * not stop everybody else for longer than they are willing to wait.
- */
+ * not stop everybody else for longer than they are willing to wait. */
 #include "stores/file/byte_lock.h"
 #include "base/base.h"
 #include "stores/file/blocker.h"

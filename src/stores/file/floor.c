@@ -3,8 +3,7 @@
  * A one-line text file promises that no token above its number was given. It is replaced before a
  * token above it is given, by an hour's worth of microseconds at a time, so that this is rare.
  * After a reboot tokens start above the promise, whatever the clock says. `lock` serialises the
- * writers; the number in the file never goes down.
- */
+ * writers; the number in the file never goes down. */
 #include "stores/file/floor.h"
 #include "base/base.h"
 #include "core/token.h"

@@ -21,8 +21,8 @@
 
 #define PAUSE_MIN_NS 200000 /* between two tries to have the directory alone */
 #define PAUSE_MAX_NS 10000000
-#define TORN_TRIES   20 /* to read a header that others write          */
-#define CREATE_TRIES 8  /* to make a file that others discard again    */
+#define TORN_TRIES   20 /* to read a header that others write */
+#define CREATE_TRIES 8  /* to make a file that others discard again */
 
 static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
 

@@ -1,4 +1,4 @@
-/* record_file.c - a record as a file: its name, its bytes, read whole and never changed in place. */
+/* record_file.c - a record as a file: its name, its bytes, how it is read and written. */
 #include "stores/file/record_file.h"
 #include "base/base.h"
 #include "stores/file/dir.h"
@@ -201,10 +201,12 @@ enum hf_status hf__record_prepare(struct file_store *store, struct hf_error *err
 
     if (faccessat(store->dir_fd, READY, F_OK, 0) == 0)
         return HF_OK;
-    hf__dir_make_folder(store, FOLDER);
+    if (hf__dir_make_folder(store, FOLDER) != 0)
+        return cannot(store, "make", FOLDER, err);
     for (unsigned shard = 0; shard < RECORD_SHARDS; shard++) {
         shard_path(path, shard);
-        hf__dir_make_folder(store, path);
+        if (hf__dir_make_folder(store, path) != 0)
+            return cannot(store, "make", path, err);
     }
     status = sync_folder(store, FOLDER, err);
     if (status == HF_OK && store->sys->fsync(store->dir_fd) != 0)

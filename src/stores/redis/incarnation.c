@@ -11,7 +11,7 @@
 enum { REPLY_HANDSHAKE, REPLY_COMMANDS, REPLY_PROBE };
 
 #define LOADING_PAUSE_MS 50   /* before asking again while the server reads its data */
-#define MEET_MS          1000 /* what meeting one more server may take               */
+#define MEET_MS          1000 /* what meeting one more server may take */
 
 /* What became of one handshake. */
 enum outcome { OUTCOME_FINAL, OUTCOME_NO_SCRIPT, OUTCOME_LOADING, OUTCOME_MOVED };

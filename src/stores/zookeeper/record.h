@@ -1,7 +1,8 @@
 /* record.h - how the records of a lock look in ZooKeeper. Pure.
  *
  * A record is the node ROOT/%records/NAME/KEY, both percent-encoded. No lock's node is called
- * "%records": a percent sign in a name becomes "%25". ROOT/%records/NAME is a container. The data is
+ * "%records": a percent sign in a name becomes "%25". ROOT/%records/NAME is a container. The data
+ * is
  *
  *   1 SPACE TOKEN SPACE NUMBER SPACE KEEP_MS NEWLINE VALUE
  *
@@ -16,7 +17,7 @@
 
 enum {
     ZK_HEAD_SIZE = 2 + 3 * 21 + 1,      /* of all that is before VALUE, and a NUL */
-    ZK_KEY_MAX = 3 * HF_RECORD_KEY_MAX, /* bytes of an encoded key                */
+    ZK_KEY_MAX = 3 * HF_RECORD_KEY_MAX, /* bytes of an encoded key */
     ZK_RECORD_PATH_MAX = ZK_ROOT_MAX + 3 * HF_NAME_MAX + ZK_KEY_MAX + 16
 };
 

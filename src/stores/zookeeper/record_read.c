@@ -16,8 +16,8 @@ struct reading {
     const char *name;
     hf_record_fn *fn;
     void *data;
-    bool alone;                          /* it is about one record             */
-    bool more;                           /* what fn said                       */
+    bool alone;                          /* it is about one record */
+    bool more;                           /* what fn said */
     int64_t now_ms;                      /* the leader's clock; 0: not asked yet */
     char damaged[HF_RECORD_KEY_MAX + 1]; /* the first that cannot be read; "": none */
 };

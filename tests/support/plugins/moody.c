@@ -130,7 +130,7 @@ static enum hf_status moody_end_quarantine(struct hf_store_base *base, const cha
     file = fopen(store->path, "we");
     if (file == NULL)
         abort();
-    (void)fprintf(file, "acquire ok\nended is 1 by %s because %s\n", label, reason);
+    fprintf(file, "acquire ok\nended is 1 by %s because %s\n", label, reason);
     (void)fclose(file);
     report->code = HF_OK;
     (void)snprintf(report->text, sizeof report->text, "store moody: the quarantine is over");
