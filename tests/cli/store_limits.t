@@ -73,7 +73,7 @@ is "$rc" 0 'the store is open'
 run holdfast repair --open --reason again
 refused 64 'no quarantine' 'nothing to open'
 run holdfast --store "file:$dir/file" repair --open --reason because
-refused 64 'knows no quarantine' 'a kind of store without one'
+refused 64 'has no quarantine' 'a kind of store without one'
 mood 'acquire quarantine 60000'
 start "$hf" run job -- true 2>/dev/null
 sleep 0.5

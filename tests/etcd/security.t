@@ -137,9 +137,9 @@ ask s2 pairs 20 many
 like "$answer" 'ok *' 'many requests through TLS'
 ask s close
 ask s open "etcd://$t?$mine"
-like "$answer" 'HF_DENIED*certificate is not to be trusted*' 'an authority that nobody knows: denied'
+like "$answer" 'HF_DENIED*certificate cannot be trusted*' 'an authority that nobody knows: denied'
 ask s open "etcd://$t?ca=$dir/other.crt&$mine"
-like "$answer" 'HF_DENIED*certificate is not to be trusted*' 'another authority: denied'
+like "$answer" 'HF_DENIED*certificate cannot be trusted*' 'another authority: denied'
 ask s open "etcd://$t?verify=off&$mine"
 is "$answer" ok 'unless verification is switched off'
 ask s close

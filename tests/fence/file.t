@@ -96,7 +96,7 @@ ok $? 'and the reset is on record'
 run "$hf" fence show i
 like "$out" '^3 admitted at .*, issued by redis://b$' 'show says who is admitted'
 run "$hf" fence show nowhere
-is "$rc$out" '0no token was admitted yet' 'or nobody'
+is "$rc$out" '0no token has been admitted yet' 'or nobody'
 long=redis://$(printf 'h%.0s,' {1..200})
 put write x long --token 5 --issuer "${long}a"
 put write y long --token 5 --issuer "${long}b"
@@ -215,7 +215,7 @@ run "$hf" fence write made --token 5 -- sh -c 'echo whole'
 is "$rc$(cat made)" 0whole 'the output of a command is written'
 run "$hf" fence write made --token 5 -- sh -c 'echo half; exit 3'
 is "$rc$(cat made)" 3whole 'not if it fails: its exit code, and the file is as before'
-like "$err" "made is not changed: 'sh' exited with 3" 'and it says so'
+like "$err" 'made is unchanged: "sh" exited with 3' 'and it says so'
 run "$hf" fence write made --token 5 -- sh -c 'echo half; kill -9 $$'
 is "$rc$(cat made)" 137whole 'nor if it is killed'
 run "$hf" fence write made --token 4 -- echo late

@@ -64,7 +64,7 @@ is "$(token)" 4000000000000000001 'a token above the clock is counted on'
 ask c1 release 1
 sql a "UPDATE holdfast.lock SET token = 9223372036854775807 WHERE name = 'jobs/nightly'"
 ask c1 acquire 1 jobs/nightly 20000 0
-like "$answer" 'HF_CORRUPT*end of what can be counted*' 'one at the very end is refused'
+like "$answer" 'HF_CORRUPT*the highest possible*' 'one at the very end is refused'
 
 # what was lost, and why
 ask c1 acquire 1 gone 20000 0
