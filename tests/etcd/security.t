@@ -150,7 +150,7 @@ like "$answer" 'HF_DENIED*cert=*' 'or one it does not know'
 ask s open "etcd://$t?ca=$dir/nowhere"
 like "$answer" 'HF_INVALID*nowhere*' 'a file that is not there'
 ask s open "etcd://$t?ca=$dir/ca.crt&cert=$dir/password&key=$dir/password"
-like "$answer" 'HF_DENIED*certificate or key of ours*' 'a file that is no certificate'
+like "$answer" 'HF_DENIED*our certificate or key*' 'a file that is no certificate'
 ask s open "etcd://$t"
 like "$answer" 'HF_UNREACHABLE*' 'plain talk to a TLS port'
 ask s open "etcd://$host?tls=on"

@@ -28,7 +28,7 @@ put write four f --token 35
 is "$rc$(cat f)" 0four 'a higher one is admitted'
 put write five f
 is "$rc" 64 'no token'
-like "$err" 'give --token, or call it inside' 'and how to give one'
+like "$err" 'give --token, or run this inside' 'and how to give one'
 for bad in 0 9223372036854775808 -1 x 1.5 ''; do
     put write no f --token "$bad"
     is "$rc" 64 "'$bad' is no token"
@@ -265,7 +265,7 @@ for words in '' 'fly' 'write' 'write a b' 'sql' 'sql --dialect oracle --table t'
     is "$rc" 64 "usage: fence $words"
 done
 run "$hf" fence wirte
-like "$err" "did you mean 'write'" 'a slip is recognised'
+like "$err" 'did you mean "write"' 'a slip is recognised'
 run "$hf" fence write --help
 is "$rc" 0 'there is help'
 HOLDFAST_TOKEN=5 run "$hf" fence set "file:$dir/store" key
