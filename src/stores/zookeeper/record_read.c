@@ -110,14 +110,18 @@ static int show(struct reading *r, const char *key, struct zk_request *request)
     return rc;
 }
 
-/* Begins: a session. */
 static enum hf_status begin(struct hf_store_base *base, const struct hf_record_query *query,
                             struct reading *r, struct hf_error *err)
 {
-    *r = (struct reading){.patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
-                          .name = query->name,
-                          .more = true};
-    return zk_session_get((struct zk_store *)base, 0, query->name, &r->patience, &r->session, err);
+    struct hf__patience patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1};
+    struct zk_session *session;
+    enum hf_status status =
+        zk_session_get((struct zk_store *)base, 0, query->name, &patience, &session, err);
+
+    if (status == HF_OK)
+        *r = (struct reading){
+            .session = session, .patience = patience, .name = query->name, .more = true};
+    return status;
 }
 
 static enum hf_status end(struct reading *r, int rc, struct hf_error *err)
