@@ -41,8 +41,9 @@ static void who_lost_the_lock_stands_again_and_who_is_told_to_end_does_not(void 
 
 static void a_long_term_is_followed_by_the_next_try_at_once(void **state)
 {
-    (void)state;
     struct hf__elect elect;
+
+    (void)state;
     hf__elect_init(&elect, HF__RESTART_ALWAYS);
     assert_int_equal(over(&elect, HF__TERM_FAILED, 5 * S, 60 * S, UINT32_MAX).not_before_ns,
                      65 * S);

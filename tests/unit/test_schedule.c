@@ -87,7 +87,7 @@ static void zones_are_the_systems(void **state)
     for (size_t i = 0; i < COUNT(names); i++) {
         struct hf__zone zone = zone_of(names[i]);
 
-        setenv("TZ", names[i], 1);
+        (void)setenv("TZ", names[i], 1);
         tzset();
         for (int64_t at_s = utc(1960, 1, 1, 0, 0) / S; at_s < utc(2090, 1, 1, 0, 0) / S;
              at_s += 4 * 3600 + 1800) {
@@ -98,7 +98,7 @@ static void zones_are_the_systems(void **state)
             check_row(hf__zone_at(&zone, at_s).offset_s == tm.tm_gmtoff, i);
         }
     }
-    unsetenv("TZ");
+    (void)unsetenv("TZ");
     tzset();
 }
 

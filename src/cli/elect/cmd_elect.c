@@ -91,9 +91,11 @@ static int read_options(struct candidate *candidate, int argc, char **argv, bool
         {.name = NULL}};
     bool dashes = false;
     int first = cli_parse(&command_elect, table, argc, argv, &dashes);
+    int bad;
+
     if (first < 0)
         return cli_parse_exit(first);
-    int bad = run_find_command(&command_elect, options, argv + first, dashes);
+    bad = run_find_command(&command_elect, options, argv + first, dashes);
     if (!bad)
         bad = run_check_options(&command_elect, options);
     if (!bad && candidate->address && !hf__text_valid(candidate->address, HF_ADDRESS_MAX))
@@ -129,16 +131,19 @@ static int stand(struct candidate *candidate)
     hf__elect_init(&candidate->elect, (enum hf__elect_restart)candidate->restart);
     for (;;) {
         uint32_t dice;
+        int exit_code;
+        struct hf__elect_step step;
+
         candidate->number = 0;
         candidate->ran = false;
         candidate->unstarted = HF__TERM_FAILED;
-        int exit_code = run_job_turn(job);
+        exit_code = run_job_turn(job);
         if (candidate->number == 0 || job->die_of)
             return exit_code;
         candidate->term.ended_ns = hf__now_ns();
         candidate->term.end = end_of(candidate, exit_code);
         hf__random(&dice, sizeof dice);
-        struct hf__elect_step step = hf__elect_term_over(&candidate->elect, &candidate->term, dice);
+        step = hf__elect_term_over(&candidate->elect, &candidate->term, dice);
         if (!step.again)
             return exit_code;
         if (!pause_until(candidate, step.not_before_ns, exit_code))
@@ -151,6 +156,8 @@ static bool before(struct run_job *job, int *exit_code)
 {
     struct candidate *candidate = job->hooks.data;
     struct hf_error err;
+    bool passes;
+
     candidate->term.began_ns = hf__now_ns();
     candidate->number = hf_lease_token(job->lease);
     snprintf(candidate->variable, sizeof candidate->variable, "HOLDFAST_TERM=%" PRIu64,
@@ -163,7 +170,7 @@ static bool before(struct run_job *job, int *exit_code)
     *exit_code = cli_stderr_fail(job->writer, &err);
     run_events_failed(job, cli_text_of(&err));
     /* What does not pass by itself ends us. */
-    bool passes = err.code == HF_LOST || hf__wait_may_pass(err.code);
+    passes = err.code == HF_LOST || hf__wait_may_pass(err.code);
     candidate->unstarted = passes ? HF__TERM_LOST : HF__TERM_TOLD;
     return false;
 }
@@ -186,12 +193,14 @@ static bool told_to_end(const struct run_outcome *outcome)
 static enum hf__term_end end_of(const struct candidate *candidate, int exit_code)
 {
     const struct run_outcome *outcome = &candidate->outcome;
+    bool own_code;
+
     if (!candidate->ran)
         return candidate->unstarted;
     if (told_to_end(outcome))
         return HF__TERM_TOLD;
     /* Only the release may have found out. */
-    bool own_code = WIFEXITED(outcome->status) && WEXITSTATUS(outcome->status) == exit_code;
+    own_code = WIFEXITED(outcome->status) && WEXITSTATUS(outcome->status) == exit_code;
     if (outcome->lost || (exit_code == EXIT_HF_LOST && !own_code))
         return HF__TERM_LOST;
     return exit_code == 0 ? HF__TERM_DONE : HF__TERM_FAILED;

@@ -70,9 +70,11 @@ static int show_once(const struct request *request)
     struct hf_error err;
     int exit_code;
     struct hf_store *store = cli_open_readonly(request->context, &exit_code);
+    enum hf_status status;
+
     if (!store)
         return exit_code;
-    enum hf_status status = hf_leader(store, request->name, copy_leader, &sight, &err);
+    status = hf_leader(store, request->name, copy_leader, &sight, &err);
     hf_close(store);
     if (status != HF_OK)
         return cli_fail(&err);

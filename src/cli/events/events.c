@@ -59,9 +59,11 @@ int events_check(const struct cli_command *command, const struct events_options 
 struct events *events_open(const struct events_options *given, const char *lock,
                            struct cli_stderr *writer)
 {
+    struct events *events;
+
     if (!given->events && !given->metrics)
         return NULL;
-    struct events *events = calloc(1, sizeof *events);
+    events = calloc(1, sizeof *events);
     if (!events) {
         cli_stderr_say(writer, "out of memory for events; going on without");
         return NULL;
@@ -85,6 +87,8 @@ struct events *events_open(const struct events_options *given, const char *lock,
 void events_close(struct events *events)
 {
     struct timespec until = cli_condition_time(LAST_WAIT_MS);
+    bool done;
+
     if (!events)
         return;
     pthread_mutex_lock(&events->condition.lock);
@@ -92,7 +96,7 @@ void events_close(struct events *events)
     pthread_cond_broadcast(&events->condition.change);
     while (events->running && cli_condition_wait(&events->condition, &until))
         continue;
-    bool done = !events->running;
+    done = !events->running;
     pthread_mutex_unlock(&events->condition.lock);
     if (!done) {
         cli_stderr_say(events->writer, "not all events could be written within a second");
@@ -203,10 +207,13 @@ static void write_line(struct events *events)
     char line[EVENTS_LINE_MAX];
     const char *end = memchr(events->queue, '\n', events->used);
     size_t len = (size_t)(end - events->queue) + 1;
+    bool done;
+    int error;
+
     memcpy(line, events->queue, len);
     pthread_mutex_unlock(&events->condition.lock);
-    bool done = outlet_write(&events->outlet, line, len);
-    int error = errno;
+    done = outlet_write(&events->outlet, line, len);
+    error = errno;
     pthread_mutex_lock(&events->condition.lock);
     if (!done && error == EAGAIN)
         return;
@@ -224,13 +231,16 @@ static void write_metrics(struct events *events)
     char store[STORE_SIZE];
     struct metrics noted = events->metrics;
     struct events_about who = about(events);
+    bool done;
+    int error;
+
     memcpy(store, events->store, sizeof store);
     who.store = store;
     metrics_init(&events->metrics);
     events->metrics_due = false;
     pthread_mutex_unlock(&events->condition.lock);
-    bool done = metrics_write(&noted, events->metrics_path, &who);
-    int error = errno;
+    done = metrics_write(&noted, events->metrics_path, &who);
+    error = errno;
     pthread_mutex_lock(&events->condition.lock);
     if (!done)
         give_up(events, true, error);

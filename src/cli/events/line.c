@@ -27,12 +27,13 @@ static void put_text(struct events_line *line, const char *name, const char *tex
 static void put_number(struct events_line *line, const char *name, int64_t number);
 static void put_time(struct events_line *line, int64_t at_ms);
 
+_Static_assert(FORMAT_VERSION == 1, "as it is written above");
+
 void events_line_write(struct events_line *line, const struct events_about *about, int64_t at_ms,
                        enum event event, const struct event_field *fields)
 {
     line->used = 0;
     put(line, "{\"v\": 1", strlen("{\"v\": 1"));
-    _Static_assert(FORMAT_VERSION == 1, "as it is written above");
     put_time(line, at_ms);
     put_text(line, "event", words[event], TEXT_MAX);
     put_text(line, "lock", about->lock, LOCK_MAX);

@@ -90,12 +90,16 @@ bool metrics_write(const struct metrics *metrics, const char *path,
 {
     struct figure figures[FIGURES];
     char labels[LABELS_SIZE];
+    int directory;
+    bool done;
+    int error;
+
     write_labels(labels, about);
     fill_figures(figures, metrics);
-    int directory = lock_directory(path);
+    directory = lock_directory(path);
     read_old(figures, path, labels);
-    bool done = replace(figures, path, labels);
-    int error = errno;
+    done = replace(figures, path, labels);
+    error = errno;
     if (directory >= 0)
         close(directory);
     errno = error;
@@ -245,12 +249,17 @@ static void print(FILE *out, const struct figure figures[FIGURES], const char *l
 static bool replace(const struct figure figures[FIGURES], const char *path, const char *labels)
 {
     char *new_path = NULL;
+    int fd;
+    FILE *out;
+    bool done;
+    int error;
+
     if (asprintf(&new_path, "%s.%d.new", path, (int)getpid()) < 0)
         return false;
     unlink(new_path);
-    int fd = open(new_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
-    bool done = out != NULL;
+    fd = open(new_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    done = out != NULL;
     if (out) {
         print(out, figures, labels);
         done = !ferror(out);
@@ -259,7 +268,7 @@ static bool replace(const struct figure figures[FIGURES], const char *path, cons
         close(fd);
     }
     done = done && rename(new_path, path) == 0;
-    int error = errno;
+    error = errno;
     if (!done)
         unlink(new_path);
     free(new_path);

@@ -22,6 +22,8 @@ static ssize_t write_patiently(int fd, const char *text, size_t len);
 bool outlet_write(struct outlet *outlet, const char *line, size_t len)
 {
     char repaired[WRITE_MAX];
+    ssize_t written;
+
     if (outlet->fd >= 0 && moved_away(outlet))
         outlet_close(outlet);
     if (outlet->fd < 0 && !open_outlet(outlet))
@@ -33,7 +35,7 @@ bool outlet_write(struct outlet *outlet, const char *line, size_t len)
         line = repaired;
         len++;
     }
-    ssize_t written = write_patiently(outlet->fd, line, len);
+    written = write_patiently(outlet->fd, line, len);
     if (written >= 0)
         outlet->torn = (size_t)written < len;
     if (written >= 0 && outlet->torn)

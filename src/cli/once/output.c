@@ -25,7 +25,7 @@ struct once_output {
     int fds[3]; /* stdout's pipe, stderr's, and one that says stop; -1: at its end */
     int stop;   /* the other end of that */
     bool ended;
-    size_t total;                   /* bytes that came               */
+    size_t total;                   /* bytes that came */
     char ring[HF__ONCE_OUTPUT_MAX]; /* the last of them, in a circle */
     char kept[HF__ONCE_OUTPUT_MAX];
 };

@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum {
-    KEEP_PERIODS = 30,       /* outcomes are kept for so many periods, ...        */
+    KEEP_PERIODS = 30,       /* outcomes are kept for so many periods, ... */
     KEEP_PERIODS_MAX = 1000, /* ... and for KEEP_MS, if that is not more than this */
-    SLACK_PART = 2           /* of the period: the longest slack                  */
+    SLACK_PART = 2           /* of the period: the longest slack */
 };
 #define KEEP_MS (30 * 86400 * 1000LL)
 

@@ -82,11 +82,13 @@ static bool before(struct run_job *job, int *exit_code)
     struct mark mark = {.not_before_ms = 0};
     struct hf_error err;
     int64_t now_ms = 0;
+    int64_t left_ms;
+
     at_least->again = false;
     if (hf_record_get(job->store, job->options->name, AT_LEAST_KEY, read_mark, &mark, &now_ms,
                       &err) != HF_OK)
         return failed(job, &err, exit_code);
-    int64_t left_ms = left_of(&mark, at_least->every_ms, now_ms);
+    left_ms = left_of(&mark, at_least->every_ms, now_ms);
     if (left_ms <= 0)
         return leave_mark(job, now_ms, job->take.shown_label, exit_code);
     /* The clock went back: from here on it is no more than that. */
@@ -139,9 +141,11 @@ static bool too_early(struct run_job *job, const struct mark *mark, int64_t left
     struct at_least *at_least = job->hooks.data;
     const struct run_options *options = job->options;
     char why[CLI_LINE_MAX], every[32], left[32];
+    bool waits;
+
     if (left_ms > at_least->every_ms)
         left_ms = at_least->every_ms;
-    bool waits = wait_for(job, left_ms);
+    waits = wait_for(job, left_ms);
     hf__format_duration(every, sizeof every, at_least->every_ms);
     hf__format_duration(left, sizeof left, left_ms);
     snprintf(why, sizeof why,
