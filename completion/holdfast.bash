@@ -24,7 +24,7 @@ _holdfast_scan()
             --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
                 --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
                 --table | --schema | --resource | --keep | --statements | --svg | --events | --metrics | --per | --at | --tz | \
-                --slack | --start-by | --retries | --retry-after | --on-crash | --done-exit | --late | --slot | --at-least)
+                --slack | --start-by | --retries | --retry-after | --on-crash | --done-exit | --late | --slot | --at-least | --restart | --address)
                 ((i++))
                 ;;
             --)
@@ -55,12 +55,12 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run once acquire keep renew release status list repair fence idem trap help version'
+    local commands='run once elect leader acquire keep renew release status list repair fence idem trap help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
 
-    if [[ $command =~ ^(run|once)$ && $tail -gt 0 ]]; then
+    if [[ $command =~ ^(run|once|elect)$ && $tail -gt 0 ]]; then
         if ((cword == tail + 1)); then
             mapfile -t COMPREPLY < <(compgen -c -- "$cur")
         else
@@ -70,6 +70,7 @@ _holdfast()
     fi
     case $prev in
         --on-loss) options='term kill warn' ;;
+        --restart) options='always on-failure no' ;;
         --leftover) options='wait term release' ;;
         --on-crash) options='rerun hold' ;;
         --per) options='10m 1h 6h 12h 1d 7d' ;;
@@ -83,7 +84,7 @@ _holdfast()
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
-        --busy-exit | -E | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --table | --schema | \
+        --busy-exit | -E | --address | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --table | --schema | \
             --resource | --retries | --done-exit | --slot) return ;;
     esac
     if [[ -n $options ]]; then
@@ -102,6 +103,8 @@ _holdfast()
                 --leftover --label --events --metrics --show --history --check --late --clear --reason --slot
                 --json --help'
             ;;
+        elect) options='--restart --address --ttl --label --grace --on-loss --leftover --events --metrics --help' ;;
+        leader) options='--watch --json --help' ;;
         acquire) options='--no-wait --wait --busy-exit --ttl --label --json --help' ;;
         keep) options='--pid --no-wait --wait --busy-exit --ttl --grace --on-loss --label --help' ;;
         renew) options='--ttl --help' ;;
@@ -124,7 +127,7 @@ _holdfast()
         _holdfast_offer "${commands// /$'\n'}"
     elif [[ $command == help ]]; then
         _holdfast_offer "${commands// /$'\n'}"$'\nstores'
-    elif [[ $command =~ ^(run|once|acquire|keep|renew|release|status|list)$ ]] && ((operands == 0)); then
+    elif [[ $command =~ ^(run|once|elect|leader|acquire|keep|renew|release|status|list)$ ]] && ((operands == 0)); then
         _holdfast_offer "$(timeout 2 holdfast "${store[@]}" list --names -- "$cur" 2>/dev/null |
             head -n 500)"
     elif [[ $command == fence ]] && ((operands == 0)); then
@@ -133,7 +136,7 @@ _holdfast()
         _holdfast_offer sql
     elif [[ $command == fence ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-    elif [[ $command =~ ^(run|once)$ ]]; then
+    elif [[ $command =~ ^(run|once|elect)$ ]]; then
         _holdfast_offer '--'
     fi
 }
