@@ -62,12 +62,12 @@ static void fix_slot(struct once *once)
     once->slot_known = true;
     once_slot_key(once->key, once->slot.name);
     if (hf__slot_on_edge(&once->schedule, began_ms))
-        cli_stderr_say(once->job.writer,
-                       "warning: \"%s\" is started where one slot ends to be meant and the next "
-                       "begins, %s before the border: servers whose clocks differ a little mean "
-                       "different slots; start it at another time, or choose another --slack",
-                       once->ask.run.name,
-                       hf__format_duration(near, sizeof near, once->schedule.slack_ms));
+        cli_stderr_say_now(
+            once->job.writer,
+            "warning: \"%s\" is started where one slot ends to be meant and the next "
+            "begins, %s before the border: servers whose clocks differ a little mean "
+            "different slots; start it at another time, or choose another --slack",
+            once->ask.run.name, hf__format_duration(near, sizeof near, once->schedule.slack_ms));
 }
 
 static enum hf_status read_slot(struct once *once, struct hf_error *err)

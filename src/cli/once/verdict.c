@@ -33,7 +33,7 @@ void once_say(struct once *once, const struct hf__once_record *record, const cha
     if (once->job.lease != NULL)
         cli_stderr_say(once->job.writer, "%s%s", sentence, advice);
     else
-        cli_stderr_say_last(once->job.writer, "%s%s", sentence, advice);
+        cli_stderr_say_now(once->job.writer, "%s%s", sentence, advice);
 }
 
 /* Nobody will. */

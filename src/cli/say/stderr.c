@@ -72,7 +72,7 @@ void cli_stderr_say(struct cli_stderr *writer, const char *format, ...)
     cli_stderr_put(writer, line);
 }
 
-void cli_stderr_say_last(struct cli_stderr *writer, const char *format, ...)
+void cli_stderr_say_now(struct cli_stderr *writer, const char *format, ...)
 {
     char line[CLI_LINE_MAX];
     size_t said = 0;
