@@ -146,6 +146,7 @@ static bool read_field(struct hf__once_record *record, const char *name, const c
         uint64_t *number;
         char *text;
         size_t size;
+
     } fields[] = {
         {"per", &record->settings.period_ms, NULL, NULL, 0},
         {"at", NULL, NULL, record->settings.at, sizeof record->settings.at},
