@@ -89,8 +89,8 @@ static bool same(const struct sight *a, const struct sight *b)
            strcmp(a->address, b->address) == 0;
 }
 
-/* Looks once. A store that failed is opened again; and so is one in which nobody has led yet, for it
- * may not have been there when it was opened. */
+/* Looks once. A store that failed is opened again; and so is one in which nobody has led yet, for
+ * it may not have been there when it was opened. */
 static enum hf_status look(const struct request *request, struct hf_store **store, bool *seen,
                            struct sight *sight, struct hf_error *err)
 {
