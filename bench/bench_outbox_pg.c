@@ -85,7 +85,7 @@ static char *fetch_of(const char *schema)
     if (out == NULL || hf__outbox_names(&names, HF__POSTGRES, schema, &err) != HF_OK)
         exit(1);
     hf__outbox_put_fetch(out, &names, FETCH_COUNT);
-    fclose(out);
+    (void)fclose(out);
     return sql;
 }
 
@@ -181,7 +181,7 @@ static double relay_all(PGconn *conn, const char *url, const char *holdfast, con
         fprintf(stderr, "bench: the relay ended\n");
         exit(1);
     }
-    kill(pid, SIGTERM);
+    (void)kill(pid, SIGTERM);
     (void)waitpid(pid, NULL, 0);
     return took;
 }
@@ -211,7 +211,7 @@ static int say_ok(void)
 
     while (getline(&line, &size, stdin) > 8) {
         printf("ok %.*s\n", (int)strcspn(line + 8, "\""), line + 8);
-        fflush(stdout);
+        (void)fflush(stdout);
     }
     free(line);
     return 0;

@@ -34,16 +34,16 @@ enum { HF_ADDRESS_MAX = 1024 }; /* bytes of an address; at least 1, no control c
 typedef bool hf_elected_fn(struct hf_lease *lease, void *data);
 
 struct hf_elect_options {
-    size_t size;               /* sizeof(struct hf_elect_options)                             */
-    uint32_t ttl_ms;           /* as in hf_acquire_options                                    */
-    const char *label;         /* what people see; NULL: host/pid/program                     */
-    const char *address;       /* where the leader is to be found; NULL: that is not told     */
-    int cancel_fd;             /* 0: none; else stand no more when it becomes readable        */
-    hf_elected_fn *on_elected; /* required                                              */
+    size_t size;               /* sizeof(struct hf_elect_options) */
+    uint32_t ttl_ms;           /* as in hf_acquire_options */
+    const char *label;         /* what people see; NULL: host/pid/program */
+    const char *address;       /* where the leader is to be found; NULL: that is not told */
+    int cancel_fd;             /* 0: none; else stand no more when it becomes readable */
+    hf_elected_fn *on_elected; /* required */
     hf_lost_fn *on_lost;       /* from the keeper, while on_elected runs: make it return. Must not
-                            release or leave the lease. May be NULL                     */
-    hf_trouble_fn *on_trouble; /* as in hf_acquire_options                              */
-    void *data;                /* handed to all callbacks                               */
+                            release or leave the lease. May be NULL */
+    hf_trouble_fn *on_trouble; /* as in hf_acquire_options */
+    void *data;                /* handed to all callbacks */
 };
 
 /* hf_elect - stand for election until told to stop.
@@ -69,12 +69,12 @@ HF_API HF_MUST_CHECK enum hf_status hf_elect(struct hf_store *store, const char 
 
 /* Who leads, as a reader sees it. What it points to lives until the callback returns. */
 struct hf_leader {
-    size_t size;          /* of the struct as the library knows it                        */
-    uint64_t term;        /* 0: not known (a holder that is not holdfast)                 */
-    const char *label;    /* "" if not known                                              */
-    const char *address;  /* "" if it is not told, or not on record yet                   */
-    int64_t age_ms;       /* since the term began; < 0: not known                         */
-    int64_t remaining_ms; /* until it ends unless renewed; < 0: not known                 */
+    size_t size;          /* of the struct as the library knows it */
+    uint64_t term;        /* 0: not known (a holder that is not holdfast) */
+    const char *label;    /* "" if not known */
+    const char *address;  /* "" if it is not told, or not on record yet */
+    int64_t age_ms;       /* since the term began; < 0: not known */
+    int64_t remaining_ms; /* until it ends unless renewed; < 0: not known */
 };
 typedef void hf_leader_fn(const struct hf_leader *leader, void *data);
 

@@ -11,10 +11,10 @@ enum hf__elect_restart { HF__RESTART_ALWAYS, HF__RESTART_ON_FAILURE, HF__RESTART
 
 /* How a term ended. */
 enum hf__term_end {
-    HF__TERM_DONE,   /* the work ended by itself, and well        */
+    HF__TERM_DONE,   /* the work ended by itself, and well */
     HF__TERM_FAILED, /* the work ended by itself, or was not begun */
-    HF__TERM_LOST,   /* the lock was lost                         */
-    HF__TERM_TOLD    /* somebody told us to end                   */
+    HF__TERM_LOST,   /* the lock was lost */
+    HF__TERM_TOLD    /* somebody told us to end */
 };
 
 /* A candidate, over all its terms. */
@@ -31,8 +31,8 @@ struct hf__term {
 };
 
 struct hf__elect_step {
-    bool again;            /* false: it stands no more           */
-    int64_t not_before_ns; /* when to join the line again        */
+    bool again;            /* false: it stands no more */
+    int64_t not_before_ns; /* when to join the line again */
 };
 
 /* What to do about a term that is over. A lost one is followed by another try whatever the policy:

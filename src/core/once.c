@@ -146,6 +146,7 @@ static bool read_field(struct hf__once_record *record, const char *name, const c
         uint64_t *number;
         char *text;
         size_t size;
+
     } fields[] = {
         {"per", &record->settings.period_ms, NULL, NULL, 0},
         {"at", NULL, NULL, record->settings.at, sizeof record->settings.at},
@@ -176,7 +177,8 @@ static bool read_field(struct hf__once_record *record, const char *name, const c
     return true;
 }
 
-/* One line, without its end; NULL if there is none, or a strange one. *blank: where the value is. */
+/* One line, without its end. Returns where the next begins; NULL if there is none, or a strange
+ * one. */
 static const char *next_line(char line[LINE_MAX + 1], const char *text, const char *end)
 {
     const char *stop = memchr(text, '\n', (size_t)(end - text));

@@ -34,8 +34,8 @@ enum hf__once_state {
     HF__ONCE_FAILED,
     HF__ONCE_TOO_LATE,
     HF__ONCE_HELD,    /* a run was begun and never ended: a person has to say what that means */
-    HF__ONCE_CLEARED, /* and has said it; the slot may be run                                 */
-    HF__ONCE_SETTINGS /* of the key, under a record of its own                                */
+    HF__ONCE_CLEARED, /* and has said it; the slot may be run */
+    HF__ONCE_SETTINGS /* of the key, under a record of its own */
 };
 #define HF__ONCE_STATES 7
 
@@ -51,14 +51,14 @@ struct hf__once_record {
     struct hf__once_settings settings;
     char by[HF_LABEL_MAX + 1];
     uint64_t token;
-    int64_t since_ms;                 /* the run began, by the store's clock          */
-    int64_t took_ms;                  /* how long it took                             */
-    uint64_t exit_code;               /* of CMD, as `run` would have it               */
-    uint64_t attempts;                /* runs that were begun, this one too           */
+    int64_t since_ms;                 /* the run began, by the store's clock */
+    int64_t took_ms;                  /* how long it took */
+    uint64_t exit_code;               /* of CMD, as `run` would have it */
+    uint64_t attempts;                /* runs that were begun, this one too */
     uint64_t failures;                /* of those, the ones that CMD itself failed in */
-    int64_t first_ms;                 /* settings: when the first slot began          */
-    char note[HF__ONCE_NOTE_MAX + 1]; /* why it was held, or cleared      */
-    const char *output;               /* within the text it was read from             */
+    int64_t first_ms;                 /* settings: when the first slot began */
+    char note[HF__ONCE_NOTE_MAX + 1]; /* why it was held, or cleared */
+    const char *output;               /* within the text it was read from */
     size_t output_len;
 };
 
@@ -82,20 +82,20 @@ struct hf__once_rules {
 
 struct hf__once_case {
     const struct hf__once_record *record; /* NULL: there is none */
-    bool holding;                         /* we have the lock    */
-    int64_t now_ms;                       /* the store's clock   */
+    bool holding;                         /* we have the lock */
+    int64_t now_ms;                       /* the store's clock */
     int64_t slot_start_ms;
 };
 
 enum hf__once_next {
-    HF__ONCE_GO,         /* take the lock and ask again; or, with it in hand, run CMD      */
-    HF__ONCE_SAY_DONE,   /* nothing is left to do                                          */
-    HF__ONCE_SAY_FAILED, /* for good                                                       */
-    HF__ONCE_SAY_HELD,   /* until a person clears it                                       */
-    HF__ONCE_SAY_LATE,   /* too late, and that is on record                                */
+    HF__ONCE_GO,         /* take the lock and ask again; or, with it in hand, run CMD */
+    HF__ONCE_SAY_DONE,   /* nothing is left to do */
+    HF__ONCE_SAY_FAILED, /* for good */
+    HF__ONCE_SAY_HELD,   /* until a person clears it */
+    HF__ONCE_SAY_LATE,   /* too late, and that is on record */
     HF__ONCE_SLEEP,      /* without the lock, until *until_ms: the next attempt is due then */
-    HF__ONCE_WRITE_HELD, /* put that on record: a run crashed                              */
-    HF__ONCE_WRITE_LATE  /* put that on record: it is too late to start                    */
+    HF__ONCE_WRITE_HELD, /* put that on record: a run crashed */
+    HF__ONCE_WRITE_LATE  /* put that on record: it is too late to start */
 };
 
 enum hf__once_next hf__once_decide(const struct hf__once_case *now,

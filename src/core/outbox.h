@@ -9,17 +9,17 @@
 #include <stdint.h>
 
 enum {
-    HF__OUTBOX_UID_MAX = 36,            /* bytes of a uid                              */
-    HF__OUTBOX_FIRST_MS = 1000,         /* the pause after the first failure           */
-    HF__OUTBOX_MOST_MS = 5 * 60 * 1000, /* and after any                               */
-    HF__OUTBOX_ASKED_MAX_MS = 86400000  /* a receiver that asks for more gets a day    */
+    HF__OUTBOX_UID_MAX = 36,            /* bytes of a uid */
+    HF__OUTBOX_FIRST_MS = 1000,         /* the pause after the first failure */
+    HF__OUTBOX_MOST_MS = 5 * 60 * 1000, /* and after any */
+    HF__OUTBOX_ASKED_MAX_MS = 86400000  /* a receiver that asks for more gets a day */
 };
 
 /* What an answer means. */
 enum hf__outbox_verdict {
     HF__OUTBOX_DELIVERED,
     HF__OUTBOX_RETRY, /* again later, whatever it was: a 404 may be a deployment */
-    HF__OUTBOX_STALE  /* the receiver knows a later relay: this one has to end   */
+    HF__OUTBOX_STALE  /* the receiver knows a later relay: this one has to end */
 };
 enum hf__outbox_verdict hf__outbox_http_verdict(long code);
 
@@ -55,10 +55,10 @@ enum hf__outbox_step {
 struct hf__outbox_item {
     const char *key;
     uint64_t id;
-    uint64_t blocker;  /* a message of its key that failed, and is not here; 0: none          */
-    unsigned attempts; /* that failed                                                         */
+    uint64_t blocker;  /* a message of its key that failed, and is not here; 0: none */
+    unsigned attempts; /* that failed */
     enum hf__outbox_step step;
-    int before; /* the one before it of the same key; -1: none. Set by hf__outbox_link        */
+    int before; /* the one before it of the same key; -1: none. Set by hf__outbox_link */
 };
 
 /* Finds out which follow each other. table has room for table_size numbers, a power of two and at

@@ -1,6 +1,6 @@
-/* zone.c - a time zone from the bytes of a TZif file: the changes listed one by one, and the rule in
- * the last line for the time after them. Every number is checked before it is used: the file may be
- * anything. */
+/* zone.c - a time zone from the bytes of a TZif file: the changes listed one by one, and the rule
+ * in the last line for the time after them. Every number is checked before it is used: the file may
+ * be anything. */
 #include "core/zone.h"
 
 #include "core/civil.h"

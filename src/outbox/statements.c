@@ -9,16 +9,16 @@
 /* What differs between dialects, apart from how a few things are written. */
 static const struct {
     const char *now;
-    const char *parked;  /* not_before of what is parked, or dead            */
-    const char *at_once; /* not_before of what may be sent                   */
-    const char *key;     /* the column                                       */
-    const char *bytes;   /* of payload and headers                           */
+    const char *parked;  /* not_before of what is parked, or dead */
+    const char *at_once; /* not_before of what may be sent */
+    const char *key;     /* the column */
+    const char *bytes;   /* of payload and headers */
     const char *ready;   /* behind the table: the index of what is not parked */
-    const char *lock;    /* at the end of a SELECT                           */
-    const char *as_text; /* behind a value                                   */
-    const char *user;    /* who is asking                                    */
+    const char *lock;    /* at the end of a SELECT */
+    const char *as_text; /* behind a value */
+    const char *user;    /* who is asking */
     const char *begin;
-    const char *text; /* around the hex digits of a text                  */
+    const char *text; /* around the hex digits of a text */
     const char *text_end;
 } words[] = {
     [HF__POSTGRES] = {.now = "clock_timestamp()",
@@ -119,8 +119,8 @@ const char *hf__outbox_begin(enum hf__dialect dialect)
     return words[dialect].begin;
 }
 
-/* A time, as RFC 3339 has it. In PostgreSQL to_char would cost more than all the rest of a fetch; the
- * session is in UTC. */
+/* A time, as RFC 3339 has it. In PostgreSQL to_char would cost more than all the rest of a fetch;
+ * the session is in UTC. */
 static void put_time(FILE *out, enum hf__dialect dialect, const char *column)
 {
     if (dialect == HF__POSTGRES)

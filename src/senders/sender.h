@@ -18,12 +18,12 @@ enum { HF__SENDER_WHY_SIZE = 200, HF__SENDER_FDS_MAX = 8 };
 struct hf__sender; /* an open one */
 
 struct hf__sender_options {
-    const char *url;                           /* HTTP               */
+    const char *url;                           /* HTTP */
     char **command;                            /* else CMD, its words */
-    char **environment;                        /* of CMD             */
+    char **environment;                        /* of CMD */
     int *exec_errno;                           /* out: why it could not be executed */
-    unsigned slots;                            /* messages at once   */
-    int64_t limit_ms;                          /* for one answer     */
+    unsigned slots;                            /* messages at once */
+    int64_t limit_ms;                          /* for one answer */
     void (*say)(void *data, const char *text); /* what people should know */
     void *data;
 };

@@ -1,5 +1,6 @@
 #!/bin/bash
 # `holdfast once`: a command that is to succeed once, or once per period, whoever starts it.
+# shellcheck disable=SC2317 # in_line is called by name
 set -u
 . "$(dirname "$0")/lib.sh"
 

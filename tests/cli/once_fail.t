@@ -30,7 +30,10 @@ run "$hf" once --retries 3 twice -- true
 is "$rc" 0 'unless one allows for more'
 run "$hf" once --retries 1 mends -- sh -c "echo x >>$dir/mends; [ \$(wc -l <$dir/mends) = 2 ]"
 is "$rc" 0 'a retry that succeeds is a success'
-is "$(state mends)" done 'and on record'
+is "$(state mends)" 'done' 'and on record'
+
+run bash -c 'ulimit -n 32; exec "$0" once --retries 60 --output often -- false' "$hf"
+is "$rc $("$hf" once --show --json often | jq .attempts)" '1 61' 'many retries leave nothing open'
 
 # Somebody who waits takes over the retry, or waits for it.
 start "$hf" once --retries 1 --retry-after 1s line -- sh -c "echo x >>$dir/line; touch $dir/runs; sleep 0.5; exit 1"

@@ -3,11 +3,13 @@
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/support/records.sh"
 
 etcd_start a
 proxy_start p a
 client a "$(url p)"
-client b "$(url a)"
+straight=$(url a)
+client b "$straight"
 records() { keys a $'holdfast/\x1e'"$1"$'\x1f'; }  # of that lock
 expiries() { keys a $'holdfast/\x1d'"$1"$'\x1f'; } # entries in the list of those that expire
 
@@ -33,35 +35,9 @@ proxy p requests
 is "$proxied" 1 'also for a client that has read no record'
 ask c release 1
 
-# a winner that froze on its way comes back when another has written
-frozen_put() { # LOCK : client a holds it for 2s, and its put is on its way for longer than that
-    ask a acquire 1 "$1" 2000 0
-    proxy p mode hold request_txn
-    tell a put 1 k hostage
-    hear a
-    proxy p mode pass
-}
-frozen_put thaw
-like "$answer" 'HF_@(UNKNOWN|LOST|UNREACHABLE)*' 'a put that does not arrive within the lease is not ok'
-ask b acquire 1 thaw 20000 20000
-like "$answer" 'ok *' 'the next one gets the lock'
-ask b put 1 k done
-is "$answer" ok 'and writes'
-ask b release 1
-proxy p let
-above "$proxied" 0 'then the first one arrives'
-ask b get thaw k
-like "$answer" 'ok \[k=done *' 'and overwrites nothing'
-ask a release 1
-
-# the same, if nobody else wants the lock: the end of the hold is enough
-frozen_put ended
-eventually 20 eval 'ask b status ended; [ "$answer" = ok ]'
-proxy p let
-above "$proxied" 0 'a put that arrives when the hold is over'
-ask b get ended k
-like "$answer" 'ok now=*' 'is refused'
-ask a release 1
+# what arrives when another holds the lock, or nobody
+overtaken_by_another request_txn
+overtaken_by_the_end request_txn
 
 # a late copy of an older number
 ask a acquire 1 copy 60000 0 kept
@@ -71,19 +47,19 @@ eventually 10 eval 'proxy p held; [ "$proxied" -gt 0 ]'
 proxy p mode pass
 hear a
 is "$answer" ok 'a put that gets no answer is sent again'
-ask a put 1 k done
+ask a put 1 k finished
 is "$answer" ok 'the next one is written'
 proxy p let
 is "$proxied" 1 'then the first copy of the first one arrives'
 ask b get copy k
-like "$answer" 'ok \[k=done * number=2 *' 'and undoes nothing'
+like "$answer" 'ok \[k=finished * number=2 *' 'and undoes nothing'
 # the same with a first write: it comes when the record has expired, which is there all the same
 proxy p mode hold request_txn
 tell a put 1 brief running
 eventually 10 eval 'proxy p held; [ "$proxied" -gt 0 ]'
 proxy p mode pass
 hear a
-ask a put 1 brief done 1
+ask a put 1 brief finished 1
 eventually 10 eval 'ask b get copy brief; [[ $answer == "ok now="* ]]'
 for i in 1 2 3; do ask a put 1 other x; done
 proxy p let
@@ -155,18 +131,7 @@ ask d put 1 k fourth
 like "$answer" 'HF_LOST*' 'until it is released'
 gone d
 
-# a process that was stopped, and its keeper with it
-client f "$(url a)"
-ask f acquire 1 stopped 2000 0 kept
-kill -STOP "${client_pid[f]}"
-ask b acquire 1 stopped 20000 20000
-ask b put 1 k done
-kill -CONT "${client_pid[f]}"
-ask f put 1 k running
-like "$answer" 'HF_LOST*' 'a process that was stopped finds that it has lost'
-ask b get stopped k
-like "$answer" 'ok \[k=done *' "and its successor's record stands"
-ask b release 1
+stopped_with_its_keeper
 
 # what has expired goes, a few at a time, and by a later hold
 ask b acquire 1 keep 20000 0
@@ -244,6 +209,22 @@ for prefix in '?prefix=' '?prefix=app'; do
     ask n release 1
     gone n
 done
+
+# the longest of everything
+long_prefix=$(printf 'p%.0s' $(seq 100)) long_name=$(printf 'n%.0s' $(seq 200)) long_key=$(printf 'k%.0s' $(seq 63))
+client l "$(url e "?prefix=$long_prefix")"
+ask l acquire 1 "$long_name" 20000 0
+for i in 1 2 3 4; do ask l put 1 "$long_key$i" x 1; done
+is "$answer" ok 'the longest prefix, name and key'
+eventually 5 eval 'ask l records "$long_name" -; [ "$answer" = ok ]'
+ask l release 1
+ask l acquire 1 "$long_name" 20000 0
+ask l put 1 "${long_key}5" x
+eventually 5 eval '[ "$(keys e "$long_prefix")" = 2 ]'
+ok $? 'what has expired of them is removed all the same'
+ask l records "$long_name" "$long_key"
+like "$answer" "ok \[${long_key}5=x *\]" 'and the rest is listed'
+ask l release 1
 
 # a server without an answer
 ask r close

@@ -7,6 +7,7 @@
 enum hf_status put_record(struct hf_store_base *base, const struct kit_hold *hold, struct put put,
                           struct hf_error *err)
 {
+    int64_t patience_ms = put.patience_ms != 0 ? put.patience_ms : KIT_PATIENCE_MS;
     struct hf_record_write write = {.name = hold->name,
                                     .owner = hold->owner,
                                     .token = hold->token,
@@ -16,7 +17,7 @@ enum hf_status put_record(struct hf_store_base *base, const struct kit_hold *hol
                                     .value_len = strlen(put.value),
                                     .keep_ms = put.keep_ms,
                                     .deadline_ns =
-                                        base->host->now_ns() + KIT_PATIENCE_MS * HF__NS_PER_MS};
+                                        base->host->now_ns() + patience_ms * HF__NS_PER_MS};
 
     return base->ops->record_put(base, &write, err);
 }

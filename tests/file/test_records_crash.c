@@ -147,7 +147,7 @@ static void failed_at_every_call(void **state)
     }
 }
 
-/* The folder could not be synced: that is not a yes, and neither is the second try, until it can. */
+/* The folder cannot be synced: that is not a yes, and neither is the second try, until it can. */
 static void an_unsynced_folder_is_unknown(void **state)
 {
     struct part part = {.dir = NULL};

@@ -18,7 +18,7 @@ struct scene {
     struct kit_hold hold;
     uint64_t number;
     char path[800];  /* of the record that suffers */
-    char bytes[400]; /* and what was in it         */
+    char bytes[400]; /* and what was in it */
     size_t len;
 };
 

@@ -22,13 +22,14 @@ static void read_record(const char *text, size_t size)
     struct hf__once_record record, copy;
     struct hf__once_case now = {.record = &record, .holding = true, .now_ms = 100000};
     int64_t until_ms;
+    size_t len;
 
     if (hf__once_read(&record, text, size) != HF__ONCE_READ)
         return;
     if (hf__once_decide(&now, &rules, &until_ms) == HF__ONCE_SLEEP)
         must(until_ms - now.now_ms <= rules.retry_after_ms);
     must(hf__once_begun(&record, &record.settings).attempts > 0);
-    size_t len = hf__once_write(again, &record);
+    len = hf__once_write(again, &record);
     must(len <= sizeof again && hf__once_read(&copy, again, len) == HF__ONCE_READ);
     must(copy.state == record.state && copy.failures == record.failures &&
          copy.output_len == record.output_len);

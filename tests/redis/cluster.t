@@ -39,6 +39,24 @@ ask c release 1
 hear d
 like "$answer" 'ok *' 'a hand-over in the cluster'
 ask d release 1
+for name in $names '{tag}x' 'x{tag}'; do
+    ask c acquire 1 "$name" 4000 30000
+    ask c put 1 '{key}' "of-$name"
+    like "$answer" 'ok *' "a record of $name"
+    ask d get "$name" '{key}'
+    like "$answer" "ok \[{key}=of-$name *" 'is read through another server'
+    ask c release 1
+done
+at=$(holder_of_slot alpha)
+to=n2
+[ "$at" != n2 ] || to=n3
+ask c acquire 1 alpha 4000 0
+move_slot "$(rcli n1 cluster keyslot alpha)" "$at" "$to"
+ask c put 1 j moved
+like "$answer" 'ok *' 'a slot that was moved takes its records along'
+ask d records alpha -
+like "$answer" 'ok \[j=moved *\] \[{key}=of-alpha *\]' 'all of them'
+ask c release 1
 for i in 1 2 3; do ask c acquire "$i" "list$i" 4000 0; done
 ask d list list
 is "$(grep -o 'list[123] held=1' <<<"$answer" | sort | tr -d '\n')" 'list1 held=1list2 held=1list3 held=1' 'list asks all of them'

@@ -19,7 +19,8 @@ use constant { CANDIDATES => 5, SOFT_MAX => 2 };
 
 my ($holdfast, $url, $seconds, $ttl_ms, $log, @options) = @ARGV;
 my $ttl = $ttl_ms / 1000;
-my (%pid, %soft, @later, %faults);
+my (%pid, %soft, %frozen_until, @later, %faults, @journal);
+my $stopping = 0;
 my $seed = int(rand(1 << 30));
 srand($seed);
 
@@ -49,6 +50,7 @@ sub start {
     }
     $pid{$i} = $new;
     $soft{$i} = 0;
+    $frozen_until{$i} = 0;
 }
 
 sub children {
@@ -83,7 +85,7 @@ sub reap { # a candidate that has ended comes back
     for my $i (keys %pid) {
         next unless $pid{$i} && waitpid($pid{$i}, WNOHANG) > 0;
         $pid{$i} = 0;
-        later(rand(1), sub { start($i) });
+        later(rand(1), sub { start($i) unless $stopping });
     }
 }
 
@@ -95,7 +97,9 @@ my %act = (
     freeze => sub { # only the one who keeps the lease
         my $frozen = $pid{$_[0]};
         kill('STOP', $frozen);
-        later($ttl * (1.2 + rand(1)), sub { kill('CONT', $frozen) });
+        my $wake = $ttl * (1.2 + rand(1));
+        $frozen_until{$_[0]} = now() + $wake + 1;
+        later($wake, sub { kill('CONT', $frozen) });
     },
     freeze_tree => sub {
         my $top = $pid{$_[0]};
@@ -104,6 +108,7 @@ my %act = (
         my @commands = grep { !$enders{$_} } @below;
         kill('STOP', @commands, (keys %enders), $top);
         my $wake = $ttl * (1.2 + rand(1));
+        $frozen_until{$_[0]} = now() + $wake + 2;
         later($wake, sub { kill('CONT', (keys %enders), $top) });
         later($wake + 1, sub { kill('CONT', @commands) });
     },
@@ -122,12 +127,14 @@ if ($ENV{ELECT_STORM_BLIND}) {
 sub fault {
     my ($leading) = leader();
     my $i = defined $leading && rand() < 0.7 ? $leading : int(rand(CANDIDATES));
-    return unless $pid{$i};
+    # With one of those frozen who end a command, the other one must live: no more is promised.
+    return if !$pid{$i} || $frozen_until{$i} > now();
     my @kinds = sort keys %act;
     # Short terms make the pauses longer: who had two of them begins anew.
     my $kind = $soft{$i} >= SOFT_MAX && $act{kill} ? (rand() < 0.5 ? 'kill' : 'end') : $kinds[int(rand(@kinds))];
     $soft{$i}++;
     $faults{$kind}++;
+    push @journal, sprintf('%.3f %s %d', now(), $kind, $i);
     $act{$kind}->($i);
 }
 
@@ -137,11 +144,13 @@ sub due {
     $_->[1]->() for @now;
 }
 
-sub stop_all {
-    for my $top (grep { $_ } values %pid) {
-        kill('CONT', tree($top), $top);
-        kill('TERM', $top);
+sub stop_all { # those who are frozen thaw in their time, and in the right order
+    $stopping = 1;
+    while (@later) {
+        due();
+        sleep(0.05);
     }
+    kill('TERM', grep { $_ } values %pid);
     my $until = now() + 30;
     while (now() < $until && grep { $_ } values %pid) {
         for my $i (keys %pid) {
@@ -162,7 +171,7 @@ sub judge {
     while (my $line = <$in>) {
         my ($term, $i, $process, $at) = split(' ', $line);
         if ($term < $highest) {
-            print "a child of term $term (candidate $i, pid $process) lives beside term $highest\n" if $bad++ < 5;
+            print "$at: a child of term $term (candidate $i, pid $process) lives beside term $highest\n" if $bad++ < 5;
         }
         if ($term > $highest) {
             $highest = $term;
@@ -178,6 +187,7 @@ sub judge {
         }
     }
     $longest = $ended - $last if $ended - $last > $longest;
+    print "$_\n" for $bad ? @journal : ();
     my $left = grep { -e "/proc/$_" && cmdline($_) =~ /\Q$log\E/ } keys %workers;
     printf "%s\n", join(', ', map { "$_ $faults{$_}" } sort keys %faults);
     printf "without a leader: %.1fs at the longest, %.1fs of %.0fs in all\n", $longest, $total, $ended - $began;

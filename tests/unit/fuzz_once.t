@@ -6,7 +6,7 @@ set -u
 
 fuzz_build "$root/tests/fuzz/fuzz_once.c" "$root"/src/core/{once,schedule,zone,civil}.c "$root"/src/base/text.c
 
-seed done <<'END'
+seed success <<'END'
 holdfast-once 1
 state done
 per 86400000
@@ -24,7 +24,7 @@ output 6
 
 hello
 END
-seed failed < <(sed 's/done/failed/; s/failures 0/failures 2/' "$dir/corpus/done")
+seed failed < <(sed 's/done/failed/; s/failures 0/failures 2/' "$dir/corpus/success")
 seed berlin </usr/share/zoneinfo/Europe/Berlin
 seed samoa </usr/share/zoneinfo/Pacific/Apia
 seed rule < <(printf 'TZif2%039d' 0 | tr 0 '\0'; printf '\nEST5EDT,M3.2.0,M11.1.0\n')

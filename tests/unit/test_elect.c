@@ -41,8 +41,9 @@ static void who_lost_the_lock_stands_again_and_who_is_told_to_end_does_not(void 
 
 static void a_long_term_is_followed_by_the_next_try_at_once(void **state)
 {
-    (void)state;
     struct hf__elect elect;
+
+    (void)state;
     hf__elect_init(&elect, HF__RESTART_ALWAYS);
     assert_int_equal(over(&elect, HF__TERM_FAILED, 5 * S, 60 * S, UINT32_MAX).not_before_ns,
                      65 * S);
@@ -50,9 +51,10 @@ static void a_long_term_is_followed_by_the_next_try_at_once(void **state)
 
 static void short_terms_pause_from_a_second_to_a_minute(void **state)
 {
-    (void)state;
     struct hf__elect shortest, longest;
     int64_t least_ns = 0, most_ns = 0;
+
+    (void)state;
     hf__elect_init(&shortest, HF__RESTART_ALWAYS);
     hf__elect_init(&longest, HF__RESTART_ALWAYS);
     for (int i = 0; i < 100; i++) {
@@ -70,8 +72,9 @@ static void short_terms_pause_from_a_second_to_a_minute(void **state)
 
 static void a_long_term_makes_the_next_pause_short_again(void **state)
 {
-    (void)state;
     struct hf__elect elect;
+
+    (void)state;
     hf__elect_init(&elect, HF__RESTART_ALWAYS);
     for (int i = 0; i < 10; i++)
         over(&elect, HF__TERM_FAILED, 0, S, 0);

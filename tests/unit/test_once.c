@@ -37,11 +37,12 @@ static void what_was_written_is_read(void **state)
 {
     static char text[HF__ONCE_TEXT_MAX];
     struct hf__once_record in = sample(HF__ONCE_DONE), out;
+    size_t len;
 
     (void)state;
     in.output = "one\n\0two\n";
     in.output_len = 9;
-    size_t len = hf__once_write(text, &in);
+    len = hf__once_write(text, &in);
     assert_int_equal(hf__once_read(&out, text, len), HF__ONCE_READ);
     assert_int_equal(out.state, HF__ONCE_DONE);
     assert_true(hf__once_settings_equal(&out.settings, &in.settings));
@@ -57,6 +58,7 @@ static void the_end_of_a_long_output_is_kept(void **state)
 {
     static char text[HF__ONCE_TEXT_MAX], output[HF__ONCE_OUTPUT_MAX + 100];
     struct hf__once_record in = sample(HF__ONCE_FAILED), out;
+    size_t len;
 
     (void)state;
     memset(output, 'a', 100);
@@ -68,7 +70,7 @@ static void the_end_of_a_long_output_is_kept(void **state)
     in.token = in.exit_code = in.attempts = in.failures = UINT64_MAX;
     in.output = output;
     in.output_len = sizeof output;
-    size_t len = hf__once_write(text, &in);
+    len = hf__once_write(text, &in);
     assert_true(len <= HF__ONCE_TEXT_MAX);
     assert_int_equal(hf__once_read(&out, text, len), HF__ONCE_READ);
     assert_int_equal(out.output_len, HF__ONCE_OUTPUT_MAX);
@@ -80,10 +82,11 @@ static void control_characters_do_not_forge_a_line(void **state)
 {
     static char text[HF__ONCE_TEXT_MAX];
     struct hf__once_record in = sample(HF__ONCE_FAILED), out;
+    size_t len;
 
     (void)state;
     strcpy(in.by, "x\nstate done\n");
-    size_t len = hf__once_write(text, &in);
+    len = hf__once_write(text, &in);
     assert_int_equal(hf__once_read(&out, text, len), HF__ONCE_READ);
     assert_int_equal(out.state, HF__ONCE_FAILED);
     assert_string_equal(out.by, "x?state done?");
@@ -94,6 +97,7 @@ static void what_is_no_record_is_refused(void **state)
     static const struct {
         const char *text;
         enum hf__once_reading reading;
+
     } rows[] = {{"", HF__ONCE_NONSENSE},
                 {"holdfast-once 1", HF__ONCE_NONSENSE},
                 {"holdfast-once 1\n", HF__ONCE_NONSENSE},
@@ -124,6 +128,7 @@ static void what_is_settled_needs_no_lock(void **state)
     static const struct {
         enum hf__once_state state;
         enum hf__once_next next;
+
     } rows[] = {{HF__ONCE_DONE, HF__ONCE_SAY_DONE}, {HF__ONCE_FAILED, HF__ONCE_SAY_FAILED},
                 {HF__ONCE_HELD, HF__ONCE_SAY_HELD}, {HF__ONCE_TOO_LATE, HF__ONCE_SAY_LATE},
                 {HF__ONCE_RUNNING, HF__ONCE_GO},    {HF__ONCE_CLEARED, HF__ONCE_GO}};

@@ -15,7 +15,7 @@ struct world {
     char url[300];
     struct fault_store *faults;
     struct hf_store *store; /* behind the faults */
-    struct hf_store *other; /* has a good line   */
+    struct hf_store *other; /* has a good line */
     atomic_int lost;
 };
 
@@ -153,7 +153,7 @@ static void reading_back_is_tried_again(void **state)
     assert_int_equal(hf_release(lease, NULL), HF_OK);
 }
 
-/* To the end of the lease: what never had an answer may be there, and what was never sent is not. */
+/* To the end of the lease: what had no answer may be there, and what was never sent is not. */
 static void no_answer_to_the_end_of_the_lease(void **state)
 {
     static const struct {
@@ -223,7 +223,7 @@ static void the_store_says_lost(void **state)
     assert_int_equal(hf_release(lease, NULL), HF_LOST);
 }
 
-/* A try without an answer arrived, and the lock is gone when the next one comes: it is on record. */
+/* A try without an answer arrived, and the lock is gone at the next one: it is on record. */
 static void written_and_then_lost(void **state)
 {
     struct world *world = *state;
@@ -259,12 +259,12 @@ static void an_equal_number_is_not_ours(void **state)
         hf_adopt(world->other, "job", hf_lease_owner(lease), hf_lease_token(lease), &adopted, NULL),
         HF_OK);
     adopted->adopted = false; /* it counts from 1, as the first one does */
-    assert_int_equal(put(adopted, "theirs", NULL), HF_OK);
+    assert_int_equal(put(adopted, "them", NULL), HF_OK);
     assert_int_equal(put(lease, "ours", NULL), HF_OK);
     assert_string_equal(look(world).value, "ours");
     assert_int_equal(look(world).number, 2);
     /* Also if the first try had no answer. */
-    assert_int_equal(put(adopted, "theirs", NULL), HF_OK);
+    assert_int_equal(put(adopted, "them", NULL), HF_OK);
     fault(world, FAULT_RECORD_PUT, (struct fault){.status = HF_UNKNOWN});
     assert_int_equal(put(lease, "ours", NULL), HF_OK);
     assert_string_equal(look(world).value, "ours");

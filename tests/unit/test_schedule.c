@@ -1,4 +1,4 @@
-/* test_schedule.c - slots: borders, slack, dates of zones, and the nights on which clocks change. */
+/* test_schedule.c - slots: borders, slack, dates of zones, the nights on which clocks change. */
 #include "../support/check.h"
 #include "core/civil.h"
 #include "core/schedule.h"
@@ -28,15 +28,17 @@ static struct hf__zone zone_of(const char *name)
     struct hf__zone zone;
     char path[128];
     unsigned char *data = bytes[next++ % COUNT(bytes)];
+    FILE *file;
+    size_t len;
 
     hf__zone_utc(&zone);
     if (strcmp(name, "UTC") == 0)
         return zone;
-    snprintf(path, sizeof path, "/usr/share/zoneinfo/%s", name);
-    FILE *file = fopen(path, "rb");
+    (void)snprintf(path, sizeof path, "/usr/share/zoneinfo/%s", name);
+    file = fopen(path, "rb");
     assert_non_null(file);
-    size_t len = fread(data, 1, HF__ZONE_FILE_MAX, file);
-    fclose(file);
+    len = fread(data, 1, HF__ZONE_FILE_MAX, file);
+    (void)fclose(file);
     assert_true(hf__zone_read(&zone, data, len));
     return zone;
 }
@@ -85,7 +87,7 @@ static void zones_are_the_systems(void **state)
     for (size_t i = 0; i < COUNT(names); i++) {
         struct hf__zone zone = zone_of(names[i]);
 
-        setenv("TZ", names[i], 1);
+        (void)setenv("TZ", names[i], 1);
         tzset();
         for (int64_t at_s = utc(1960, 1, 1, 0, 0) / S; at_s < utc(2090, 1, 1, 0, 0) / S;
              at_s += 4 * 3600 + 1800) {
@@ -96,7 +98,7 @@ static void zones_are_the_systems(void **state)
             check_row(hf__zone_at(&zone, at_s).offset_s == tm.tm_gmtoff, i);
         }
     }
-    unsetenv("TZ");
+    (void)unsetenv("TZ");
     tzset();
 }
 
@@ -116,6 +118,7 @@ static void which_periods_there_are(void **state)
     static const struct {
         int64_t period_ms;
         bool valid;
+
     } rows[] = {{0, false},       {1, false},         {500, false},   {S, true},
                 {1500, false},    {7 * S, false},     {8 * S, true},  {MIN, true},
                 {7 * MIN, false}, {H, true},          {5 * H, false}, {8 * H, true},
@@ -234,7 +237,7 @@ static void years_end_and_leap_days_come(void **state)
                utc(2100, 2, 28, 3, 0), utc(2100, 3, 1, 3, 0));
 }
 
-/* Berlin, 2026: the clocks go from 02:00 to 03:00 on 29 March, and back from 03:00 on 25 October. */
+/* Berlin, 2026: clocks go from 02:00 to 03:00 on 29 March, and back from 03:00 on 25 October. */
 
 static void a_day_of_23_or_25_hours_is_one_slot(void **state)
 {
@@ -324,11 +327,12 @@ static void what_is_no_zone_is_refused(void **state)
     unsigned char data[4096];
     struct hf__zone zone;
     FILE *file = fopen("/usr/share/zoneinfo/Europe/Berlin", "rb");
+    size_t len;
 
     (void)state;
     assert_non_null(file);
-    size_t len = fread(data, 1, sizeof data, file);
-    fclose(file);
+    len = fread(data, 1, sizeof data, file);
+    (void)fclose(file);
     for (size_t cut = 0; cut < len; cut++)
         check_row(!hf__zone_read(&zone, data, cut), cut);
     assert_true(hf__zone_read(&zone, data, len));

@@ -3,6 +3,7 @@
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/support/records.sh"
 
 zk_start a minSessionTimeout=400 maxSessionTimeout=80000
 proxy_start p a
@@ -40,35 +41,9 @@ ask a put 1 k fifth
 is "$answer" ok 'also for a client that remembers an older version'
 ask a release 1
 
-# a winner that froze on its way comes back when another has written
-frozen_put() { # LOCK : client a holds it for 2s, and its put is on its way for longer than that
-    ask a acquire 1 "$1" 2000 0
-    proxy p mode hold hostage
-    tell a put 1 k hostage
-    hear a
-    proxy p mode pass
-}
-frozen_put thaw
-like "$answer" 'HF_@(UNKNOWN|LOST|UNREACHABLE)*' 'a put that does not arrive within the lease is not ok'
-ask b acquire 1 thaw 20000 30000
-like "$answer" 'ok *' 'the next one gets the lock'
-ask b put 1 k done
-is "$answer" ok 'and writes'
-ask b release 1
-proxy p let
-above "$proxied" 0 'then the first one arrives'
-ask b get thaw k
-like "$answer" 'ok \[k=done *' 'and overwrites nothing'
-ask a release 1
-
-# the same, if nobody else wants the lock: the end of the hold is enough
-frozen_put ended
-eventually 30 eval 'ask b status ended; [ "$answer" = ok ]'
-proxy p let
-above "$proxied" 0 'a put that arrives when the hold is over'
-ask b get ended k
-like "$answer" 'ok now=*' 'is refused'
-ask a release 1
+# what arrives when another holds the lock, or nobody
+overtaken_by_another hostage
+overtaken_by_the_end hostage
 
 # a late copy of an older number, of a record that is there and of one that is not
 ask a acquire 1 copy 20000 0 kept
@@ -80,12 +55,12 @@ for key in there new; do
     proxy p mode pass
     hear a
     is "$answer" ok "a put that gets no answer is sent again ($key)"
-    ask a put 1 $key done
+    ask a put 1 $key finished
     is "$answer" ok 'the next one is written'
     proxy p let
     is "$proxied" 1 'then the first copy of the first one arrives'
     ask b get copy $key
-    like "$answer" "ok \[$key=done *" 'and undoes nothing'
+    like "$answer" "ok \[$key=finished *" 'and undoes nothing'
 done
 ask a release 1
 
@@ -105,13 +80,13 @@ for key in there new; do
 for child in k.get_children('/holdfast/way'):
     k.delete('/holdfast/way/' + child)"
     ask b acquire 1 way 20000 0
-    [ $key = new ] || ask b put 1 $key done
+    [ $key = new ] || ask b put 1 $key finished
     proxy p let
     hear a
     like "$answer" 'HF_LOST*' "a put that arrives when the hold is over ($key)"
     ask b records way $key
     case $key in
-    there) like "$answer" 'ok \[there=done *\]' 'overwrites nothing' ;;
+    there) like "$answer" 'ok \[there=finished *\]' 'overwrites nothing' ;;
     new) is "$answer" ok 'writes nothing' ;;
     esac
     ask b release 1
@@ -170,18 +145,7 @@ like "$answer" 'ok \[k=before *\]' 'and nothing was written'
 ask b release 1
 ask a release 1
 
-# a process that was stopped, and its keeper with it
-client f "$straight"
-ask f acquire 1 stopped 2000 0 kept
-kill -STOP "${client_pid[f]}"
-ask b acquire 1 stopped 20000 30000
-ask b put 1 k done
-kill -CONT "${client_pid[f]}"
-ask f put 1 k running
-like "$answer" 'HF_LOST*' 'a process that was stopped finds that it has lost'
-ask b get stopped k
-like "$answer" 'ok \[k=done *' "and its successor's record stands"
-ask b release 1
+stopped_with_its_keeper
 
 # what has expired goes, a bounded number at a time, and by a later hold
 ask b acquire 1 keep 60000 0 kept
@@ -254,6 +218,16 @@ like "$answer" 'ok now=1*' 'a store that was opened read-only tells that there i
 ask r records nothing -
 is "$answer" ok 'lists none'
 is "$(kazoo e "print(k.get_children('/'))")" "['zookeeper']" 'and makes no node'
+
+# the longest of everything, each byte of it percent-encoded
+long_name=$(printf '%%%.0s' $(seq 200)) long_key=$(printf '%%%.0s' $(seq 64))
+client l "zookeeper://$(hosts e)/deep"
+ask l acquire 1 "$long_name" 20000 0
+ask l put 1 "$long_key" x 3600000
+is "$answer" ok 'the longest name and key'
+ask l records "$long_name" "$long_key"
+like "$answer" "ok \[$long_key=x *\]" 'are listed'
+ask l release 1
 
 # with credentials, below a node that an administrator made for everybody
 kazoo e "k.create('/own/holdfast', makepath=True)"

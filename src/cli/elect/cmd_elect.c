@@ -47,6 +47,7 @@ static int elect_main(const struct cli_context *context, int argc, char **argv)
     struct candidate candidate = {.options.take = TAKE_DEFAULTS};
     bool go_on = false;
     int exit_code = read_options(&candidate, argc, argv, &go_on);
+
     if (!go_on)
         return exit_code;
     if (!run_job_begin(&candidate.job, &candidate.options))
@@ -91,12 +92,14 @@ static int read_options(struct candidate *candidate, int argc, char **argv, bool
         {.name = NULL}};
     bool dashes = false;
     int first = cli_parse(&command_elect, table, argc, argv, &dashes);
+    int bad;
+
     if (first < 0)
         return cli_parse_exit(first);
-    int bad = run_find_command(&command_elect, options, argv + first, dashes);
+    bad = run_find_command(&command_elect, options, argv + first, dashes);
     if (!bad)
         bad = run_check_options(&command_elect, options);
-    if (!bad && candidate->address && !hf__text_valid(candidate->address, HF_ADDRESS_MAX))
+    if (!bad && candidate->address != NULL && !hf__text_valid(candidate->address, HF_ADDRESS_MAX))
         bad = cli_usage_error(&command_elect, "--address: 1 to %d bytes, and no control characters",
                               HF_ADDRESS_MAX);
     *go_on = !bad;
@@ -107,15 +110,16 @@ static bool may_stand(struct candidate *candidate, int *exit_code)
 {
     struct run_job *job = &candidate->job;
     const char *url = hf_store_url(job->store);
+
     *exit_code = EXIT_HF_USAGE;
-    if (candidate->address && (hf_store_features(job->store) & HF_FEATURE_RECORDS) == 0) {
+    if (candidate->address != NULL && (hf_store_features(job->store) & HF_FEATURE_RECORDS) == 0) {
         cli_stderr_say(job->writer,
                        "lock \"%s\" in store %s: --address needs records, which this kind of store "
                        "does not keep",
                        job->options->name, url);
         return false;
     }
-    if (!job->held)
+    if (job->held == NULL)
         return true;
     cli_stderr_say(job->writer, "lock \"%s\" in store %s is held by a process above this one",
                    job->options->name, url);
@@ -126,19 +130,23 @@ static bool may_stand(struct candidate *candidate, int *exit_code)
 static int stand(struct candidate *candidate)
 {
     struct run_job *job = &candidate->job;
+
     hf__elect_init(&candidate->elect, (enum hf__elect_restart)candidate->restart);
     for (;;) {
+        struct hf__elect_step step;
         uint32_t dice;
+        int exit_code;
+
         candidate->number = 0;
         candidate->ran = false;
         candidate->unstarted = HF__TERM_FAILED;
-        int exit_code = run_job_turn(job);
+        exit_code = run_job_turn(job);
         if (candidate->number == 0 || job->die_of)
             return exit_code;
         candidate->term.ended_ns = hf__now_ns();
         candidate->term.end = end_of(candidate, exit_code);
         hf__random(&dice, sizeof dice);
-        struct hf__elect_step step = hf__elect_term_over(&candidate->elect, &candidate->term, dice);
+        step = hf__elect_term_over(&candidate->elect, &candidate->term, dice);
         if (!step.again)
             return exit_code;
         if (!pause_until(candidate, step.not_before_ns, exit_code))
@@ -151,19 +159,21 @@ static bool before(struct run_job *job, int *exit_code)
 {
     struct candidate *candidate = job->hooks.data;
     struct hf_error err;
+    bool passes;
+
     candidate->term.began_ns = hf__now_ns();
     candidate->number = hf_lease_token(job->lease);
-    snprintf(candidate->variable, sizeof candidate->variable, "HOLDFAST_TERM=%" PRIu64,
-             candidate->number);
+    (void)snprintf(candidate->variable, sizeof candidate->variable, "HOLDFAST_TERM=%" PRIu64,
+                   candidate->number);
     candidate->variables[0] = candidate->variable;
     job->variables = candidate->variables;
-    if (!candidate->address || hf_record_put(job->lease, HF_LEADER_KEY, candidate->address,
-                                             strlen(candidate->address), 0, &err) == HF_OK)
+    if (candidate->address == NULL || hf_record_put(job->lease, HF_LEADER_KEY, candidate->address,
+                                                    strlen(candidate->address), 0, &err) == HF_OK)
         return true;
     *exit_code = cli_stderr_fail(job->writer, &err);
     run_events_failed(job, cli_text_of(&err));
     /* What does not pass by itself ends us. */
-    bool passes = err.code == HF_LOST || hf__wait_may_pass(err.code);
+    passes = err.code == HF_LOST || hf__wait_may_pass(err.code);
     candidate->unstarted = passes ? HF__TERM_LOST : HF__TERM_TOLD;
     return false;
 }
@@ -171,8 +181,9 @@ static bool before(struct run_job *job, int *exit_code)
 static void after(struct run_job *job, const struct run_outcome *outcome)
 {
     struct candidate *candidate = job->hooks.data;
+
     candidate->ran = outcome != NULL;
-    if (outcome)
+    if (outcome != NULL)
         candidate->outcome = *outcome;
 }
 
@@ -180,18 +191,20 @@ static void after(struct run_job *job, const struct run_outcome *outcome)
 static bool told_to_end(const struct run_outcome *outcome)
 {
     bool of_signal = WIFSIGNALED(outcome->status) && WTERMSIG(outcome->status) == SIGHUP;
+
     return outcome->told_to_end != 0 && (outcome->told_to_end != SIGHUP || of_signal);
 }
 
 static enum hf__term_end end_of(const struct candidate *candidate, int exit_code)
 {
     const struct run_outcome *outcome = &candidate->outcome;
+    bool own_code = WIFEXITED(outcome->status) && WEXITSTATUS(outcome->status) == exit_code;
+
     if (!candidate->ran)
         return candidate->unstarted;
     if (told_to_end(outcome))
         return HF__TERM_TOLD;
     /* Only the release may have found out. */
-    bool own_code = WIFEXITED(outcome->status) && WEXITSTATUS(outcome->status) == exit_code;
     if (outcome->lost || (exit_code == EXIT_HF_LOST && !own_code))
         return HF__TERM_LOST;
     return exit_code == 0 ? HF__TERM_DONE : HF__TERM_FAILED;
@@ -205,9 +218,10 @@ static bool pause_until(struct candidate *candidate, int64_t until_ns, int exit_
     int64_t pause_ms = (until_ns - candidate->term.ended_ns) / HF__NS_PER_MS;
     char led[32], pause[32];
     bool from_kernel;
-    hf__format_duration(led, sizeof led,
-                        (candidate->term.ended_ns - candidate->term.began_ns) / HF__NS_PER_MS);
-    hf__format_duration(pause, sizeof pause, pause_ms);
+
+    (void)hf__format_duration(
+        led, sizeof led, (candidate->term.ended_ns - candidate->term.began_ns) / HF__NS_PER_MS);
+    (void)hf__format_duration(pause, sizeof pause, pause_ms);
     if (pause_ms > 0) {
         cli_stderr_say(job->writer,
                        "term %" PRIu64 " of \"%s\" was over after %s (exit code %d); standing "

@@ -52,9 +52,10 @@ static int leader_main(const struct cli_context *context, int argc, char **argv)
                                          {.name = NULL}};
     const struct cli_command *command = cli_find("leader");
     int parsed = cli_parse_operand(command, options, argc, argv, &request.name);
+
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    if (!request.name)
+    if (request.name == NULL)
         return cli_usage_error(command, "the name of the lock is missing");
     if (!cli_check_name(command, request.name))
         return EXIT_HF_USAGE;
@@ -68,11 +69,13 @@ static int show_once(const struct request *request)
 {
     struct sight sight = {.leads = false};
     struct hf_error err;
+    enum hf_status status;
     int exit_code;
     struct hf_store *store = cli_open_readonly(request->context, &exit_code);
-    if (!store)
+
+    if (store == NULL)
         return exit_code;
-    enum hf_status status = hf_leader(store, request->name, copy_leader, &sight, &err);
+    status = hf_leader(store, request->name, copy_leader, &sight, &err);
     hf_close(store);
     if (status != HF_OK)
         return cli_fail(&err);
@@ -86,18 +89,20 @@ static bool same(const struct sight *a, const struct sight *b)
            strcmp(a->address, b->address) == 0;
 }
 
-/* Looks once. A store that was not there when it was opened is opened again, and so is one that
- * failed. */
-static enum hf_status look(const struct request *request, struct hf_store **store,
+/* Looks once. A store that failed is opened again; and so is one in which nobody has led yet, for
+ * it may not have been there when it was opened. */
+static enum hf_status look(const struct request *request, struct hf_store **store, bool *seen,
                            struct sight *sight, struct hf_error *err)
 {
     enum hf_status status = HF_OK;
+
     *sight = (struct sight){.leads = false};
-    if (!*store)
+    if (*store == NULL)
         status = hf_open_readonly(request->context->store_url, store, err);
     if (status == HF_OK)
         status = hf_leader(*store, request->name, copy_leader, sight, err);
-    if (status == HF_OK && sight->leads)
+    *seen = *seen || sight->leads;
+    if (status == HF_OK && *seen)
         return status;
     hf_close(*store);
     *store = NULL;
@@ -111,9 +116,11 @@ static int watch(const struct request *request)
     struct hf_store *store = NULL;
     struct hf_error err;
     enum hf_status trouble = HF_OK;
-    bool told = false;
+    bool told = false, seen = false;
+
     while (!ferror(stdout)) {
-        enum hf_status status = look(request, &store, &now, &err);
+        enum hf_status status = look(request, &store, &seen, &now, &err);
+
         if (status != HF_OK && !hf__wait_may_pass(status))
             return cli_fail(&err);
         if (status != HF_OK && trouble != status)
@@ -121,7 +128,7 @@ static int watch(const struct request *request)
         trouble = status;
         if (status == HF_OK && (!told || !same(&now, &last))) {
             print(request, &now);
-            fflush(stdout);
+            (void)fflush(stdout);
             last = now;
             told = true;
         }
@@ -134,11 +141,12 @@ static int watch(const struct request *request)
 static void copy_leader(const struct hf_leader *leader, void *data)
 {
     struct sight *sight = data;
+
     sight->leads = true;
     sight->term = leader->term;
     sight->age_ms = leader->age_ms;
-    snprintf(sight->label, sizeof sight->label, "%s", leader->label);
-    snprintf(sight->address, sizeof sight->address, "%s", leader->address);
+    (void)snprintf(sight->label, sizeof sight->label, "%s", leader->label);
+    (void)snprintf(sight->address, sizeof sight->address, "%s", leader->address);
 }
 
 /* "2026-11-17T03:00:02Z", for display only. */
@@ -146,7 +154,8 @@ static const char *utc(char out[TIME_SIZE], int64_t ago_ms)
 {
     time_t seconds = (hf__wall_us() / 1000 - ago_ms) / 1000;
     struct tm tm;
-    if (!gmtime_r(&seconds, &tm) || strftime(out, TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+
+    if (gmtime_r(&seconds, &tm) == NULL || strftime(out, TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
         out[0] = '\0';
     return out;
 }
@@ -155,6 +164,7 @@ static void print(const struct request *request, const struct sight *sight)
 {
     char name[HF_NAME_MAX + 1], label[HF_LABEL_MAX + 1], address[HF_ADDRESS_MAX + 1];
     char time[TIME_SIZE], age[32];
+
     if (request->json) {
         print_json(request, sight);
         return;
@@ -168,11 +178,11 @@ static void print(const struct request *request, const struct sight *sight)
         printf("%s: nobody leads\n", name);
         return;
     }
-    printf("%s: %s leads", name, label[0] ? label : "an unknown holder");
+    printf("%s: %s leads", name, label[0] != '\0' ? label : "an unknown holder");
     if (sight->age_ms >= 0)
         printf(" since %s (%s)", utc(time, sight->age_ms),
                hf__format_duration(age, sizeof age, sight->age_ms));
-    if (address[0])
+    if (address[0] != '\0')
         printf(", address %s", address);
     if (sight->term)
         printf(", term %" PRIu64, sight->term);
@@ -182,7 +192,7 @@ static void print(const struct request *request, const struct sight *sight)
 static void json_text(const char *key, const char *text)
 {
     printf(", \"%s\": ", key);
-    if (text[0])
+    if (text[0] != '\0')
         cli_json_string(stdout, text);
     else
         fputs("null", stdout);
@@ -191,6 +201,7 @@ static void json_text(const char *key, const char *text)
 static void print_json(const struct request *request, const struct sight *sight)
 {
     char time[TIME_SIZE];
+
     printf("{\"at\": \"%s\", \"name\": ", utc(time, 0));
     cli_json_string(stdout, request->name);
     printf(", \"leads\": %s", sight->leads ? "true" : "false");

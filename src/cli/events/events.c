@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    QUEUE_MAX = 65536,   /* bytes; more is dropped                                         */
+    QUEUE_MAX = 65536,   /* bytes; more is dropped */
     LAST_WAIT_MS = 1000, /* for whoever reads, when there is nothing left to do but to end */
     STORE_SIZE = HF__URL_MAX + 1
 };
@@ -49,9 +49,9 @@ static void give_up(struct events *events, bool metrics, int error);
 
 int events_check(const struct cli_command *command, const struct events_options *given)
 {
-    if (given->events && given->events[0] == '\0')
+    if (given->events != NULL && given->events[0] == '\0')
         return cli_usage_error(command, "--events: the name of the file is empty");
-    if (given->metrics && (given->metrics[0] == '\0' || strcmp(given->metrics, "-") == 0))
+    if (given->metrics != NULL && (given->metrics[0] == '\0' || strcmp(given->metrics, "-") == 0))
         return cli_usage_error(command, "--metrics: the name of a file is needed");
     return 0;
 }
@@ -59,10 +59,12 @@ int events_check(const struct cli_command *command, const struct events_options 
 struct events *events_open(const struct events_options *given, const char *lock,
                            struct cli_stderr *writer)
 {
-    if (!given->events && !given->metrics)
+    struct events *events;
+
+    if (given->events == NULL && given->metrics == NULL)
         return NULL;
-    struct events *events = calloc(1, sizeof *events);
-    if (!events) {
+    events = calloc(1, sizeof *events);
+    if (events == NULL) {
         cli_stderr_say(writer, "out of memory for events; going on without");
         return NULL;
     }
@@ -85,14 +87,16 @@ struct events *events_open(const struct events_options *given, const char *lock,
 void events_close(struct events *events)
 {
     struct timespec until = cli_condition_time(LAST_WAIT_MS);
-    if (!events)
+    bool done;
+
+    if (events == NULL)
         return;
     pthread_mutex_lock(&events->condition.lock);
     events->closing = true;
     pthread_cond_broadcast(&events->condition.change);
     while (events->running && cli_condition_wait(&events->condition, &until))
         continue;
-    bool done = !events->running;
+    done = !events->running;
     pthread_mutex_unlock(&events->condition.lock);
     if (!done) {
         cli_stderr_say(events->writer, "not all events could be written within a second");
@@ -106,25 +110,25 @@ void events_close(struct events *events)
 
 void events_set_store(struct events *events, const char *url)
 {
-    if (!events)
+    if (events == NULL)
         return;
     pthread_mutex_lock(&events->condition.lock);
-    snprintf(events->store, sizeof events->store, "%s", url);
+    (void)snprintf(events->store, sizeof events->store, "%s", url);
     pthread_mutex_unlock(&events->condition.lock);
 }
 
 void events_set_label(struct events *events, const char *label)
 {
-    if (!events)
+    if (events == NULL)
         return;
     pthread_mutex_lock(&events->condition.lock);
-    snprintf(events->label, sizeof events->label, "%s", label);
+    (void)snprintf(events->label, sizeof events->label, "%s", label);
     pthread_mutex_unlock(&events->condition.lock);
 }
 
 void events_set_token(struct events *events, uint64_t token)
 {
-    if (!events)
+    if (events == NULL)
         return;
     pthread_mutex_lock(&events->condition.lock);
     events->token = token;
@@ -134,12 +138,13 @@ void events_set_token(struct events *events, uint64_t token)
 void events_say(struct events *events, enum event event, const struct event_field *fields)
 {
     int64_t at_ms = hf__wall_us() / 1000;
-    if (!events)
+
+    if (events == NULL)
         return;
     pthread_mutex_lock(&events->condition.lock);
-    if (events->outlet.path)
+    if (events->outlet.path != NULL)
         put_line(events, event, fields, at_ms);
-    if (metrics_note(&events->metrics, event, fields, at_ms) && events->metrics_path)
+    if (metrics_note(&events->metrics, event, fields, at_ms) && events->metrics_path != NULL)
         events->metrics_due = true;
     pthread_cond_broadcast(&events->condition.change);
     pthread_mutex_unlock(&events->condition.lock);
@@ -167,9 +172,11 @@ static void put_line(struct events *events, enum event event, const struct event
 {
     struct events_line line;
     struct events_about who = about(events);
+
     if (events->dropped > 0) {
         const struct event_field count[] = {EVENT_NUMBER("count", (int64_t)events->dropped),
                                             {.name = NULL}};
+
         events_line_write(&line, &who, at_ms, EVENT_DROPPED, count);
         if (enqueue(events, &line))
             events->dropped = 0;
@@ -185,6 +192,7 @@ static void put_line(struct events *events, enum event event, const struct event
 static void give_up(struct events *events, bool metrics, int error)
 {
     bool *said = metrics ? &events->said_metrics : &events->said_events;
+
     if (*said)
         return;
     *said = true;
@@ -203,10 +211,13 @@ static void write_line(struct events *events)
     char line[EVENTS_LINE_MAX];
     const char *end = memchr(events->queue, '\n', events->used);
     size_t len = (size_t)(end - events->queue) + 1;
+    bool done;
+    int error;
+
     memcpy(line, events->queue, len);
     pthread_mutex_unlock(&events->condition.lock);
-    bool done = outlet_write(&events->outlet, line, len);
-    int error = errno;
+    done = outlet_write(&events->outlet, line, len);
+    error = errno;
     pthread_mutex_lock(&events->condition.lock);
     if (!done && error == EAGAIN)
         return;
@@ -224,13 +235,16 @@ static void write_metrics(struct events *events)
     char store[STORE_SIZE];
     struct metrics noted = events->metrics;
     struct events_about who = about(events);
+    bool done;
+    int error;
+
     memcpy(store, events->store, sizeof store);
     who.store = store;
     metrics_init(&events->metrics);
     events->metrics_due = false;
     pthread_mutex_unlock(&events->condition.lock);
-    bool done = metrics_write(&noted, events->metrics_path, &who);
-    int error = errno;
+    done = metrics_write(&noted, events->metrics_path, &who);
+    error = errno;
     pthread_mutex_lock(&events->condition.lock);
     if (!done)
         give_up(events, true, error);
@@ -239,6 +253,7 @@ static void write_metrics(struct events *events)
 static void *writer_main(void *data)
 {
     struct events *events = data;
+
     pthread_mutex_lock(&events->condition.lock);
     for (;;) {
         while (events->used == 0 && !events->metrics_due && !events->closing)

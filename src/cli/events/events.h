@@ -39,7 +39,7 @@ enum event {
 /* One field of an event, beside those that all have. */
 struct event_field {
     const char *name; /* as it is written; a list ends with NULL */
-    const char *text; /* NULL: a number                          */
+    const char *text; /* NULL: a number */
     int64_t number;
 };
 
@@ -56,7 +56,7 @@ struct event_field {
 /* What the command line says. */
 struct events_options {
     const char *events;  /* a file, "-": standard output, NULL: none */
-    const char *metrics; /* a file, NULL: none                       */
+    const char *metrics; /* a file, NULL: none */
 };
 
 /* Their lines in the table of a command. */

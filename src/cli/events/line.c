@@ -8,7 +8,6 @@
 #include <time.h>
 
 enum {
-    FORMAT_VERSION = 1,
     LOCK_MAX = 3 * HF_NAME_MAX, /* bytes as written: no name is longer */
     STORE_MAX = 1000,
     TEXT_MAX = 500,
@@ -31,8 +30,7 @@ void events_line_write(struct events_line *line, const struct events_about *abou
                        enum event event, const struct event_field *fields)
 {
     line->used = 0;
-    put(line, "{\"v\": 1", strlen("{\"v\": 1"));
-    _Static_assert(FORMAT_VERSION == 1, "as it is written above");
+    put(line, "{\"v\": 1", strlen("{\"v\": 1")); /* the version of the format */
     put_time(line, at_ms);
     put_text(line, "event", words[event], TEXT_MAX);
     put_text(line, "lock", about->lock, LOCK_MAX);
@@ -42,8 +40,9 @@ void events_line_write(struct events_line *line, const struct events_about *abou
         put_text(line, "label", about->label, TEXT_MAX);
     if (about->token != 0)
         put_number(line, "token", (int64_t)about->token);
-    for (; fields && fields->name && line->used + FIELD_ROOM < sizeof line->text; fields++) {
-        if (fields->text)
+    for (; fields != NULL && fields->name != NULL && line->used + FIELD_ROOM < sizeof line->text;
+         fields++) {
+        if (fields->text != NULL)
             put_text(line, fields->name, fields->text, TEXT_MAX);
         else
             put_number(line, fields->name, fields->number);
@@ -71,10 +70,12 @@ static void put_text(struct events_line *line, const char *name, const char *tex
 {
     char one[CLI_JSON_CHAR_SIZE];
     size_t written = 0;
+
     put_name(line, name);
     put(line, "\"", 1);
     while (*text != '\0') {
         size_t len = cli_json_char(one, &text);
+
         if (written + len > most)
             break;
         put(line, one, len);
@@ -87,6 +88,7 @@ static void put_number(struct events_line *line, const char *name, int64_t numbe
 {
     char text[24];
     int len = snprintf(text, sizeof text, "%" PRId64, number);
+
     put_name(line, name);
     put(line, text, (size_t)len);
 }
@@ -96,8 +98,10 @@ static void put_time(struct events_line *line, int64_t at_ms)
     char date[TIME_SIZE], text[2 * TIME_SIZE];
     time_t seconds = at_ms / 1000;
     struct tm utc;
-    if (!gmtime_r(&seconds, &utc) || strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc) == 0)
+
+    if (gmtime_r(&seconds, &utc) == NULL ||
+        strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc) == 0)
         return;
-    snprintf(text, sizeof text, "%s.%03dZ", date, (int)(at_ms % 1000));
+    (void)snprintf(text, sizeof text, "%s.%03dZ", date, (int)(at_ms % 1000));
     put_text(line, "at", text, TEXT_MAX);
 }

@@ -16,9 +16,9 @@ struct events_line {
 /* Who tells an event. */
 struct events_about {
     const char *lock;
-    const char *store; /* "": not open yet  */
+    const char *store; /* "": not open yet */
     const char *label; /* "": not known yet */
-    uint64_t token;    /* 0: none           */
+    uint64_t token;    /* 0: none */
 };
 
 /* Writes the line for an event that happened at_ms after 1970. Long texts are cut. */

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    FILE_MAX = 65536, /* bytes of an old file that are read                 */
+    FILE_MAX = 65536, /* bytes of an old file that are read */
     LABELS_SIZE = 8192,
     LOCK_TRIES = 20,
     LOCK_PAUSE_MS = 10
@@ -109,21 +109,24 @@ bool metrics_write(const struct metrics *metrics, const char *path,
 {
     struct figure figures[FIGURES];
     char labels[LABELS_SIZE];
+    int directory, error;
+    bool done;
+
     write_labels(labels, about);
     fill_figures(figures, metrics);
-    int directory = lock_directory(path);
+    directory = lock_directory(path);
     read_old(figures, path, labels);
-    bool done = replace(figures, path, labels);
-    int error = errno;
+    done = replace(figures, path, labels);
+    error = errno;
     if (directory >= 0)
-        close(directory);
+        (void)close(directory);
     errno = error;
     return done;
 }
 
 static int64_t number_of(const struct event_field *fields, const char *name)
 {
-    for (; fields && fields->name; fields++) {
+    for (; fields != NULL && fields->name != NULL; fields++) {
         if (strcmp(fields->name, name) == 0)
             return fields->number;
     }
@@ -158,6 +161,7 @@ static void fill_figures(struct figure figures[FIGURES], const struct metrics *m
                             [LAST_DURATION] = metrics->duration_ms,
                             [LAST_EXIT_CODE] = metrics->exit_code,
                             [LAST_WAIT] = metrics->wait_ms};
+
     memcpy(figures, empty, sizeof empty);
     for (int i = LAST_START; i <= LAST_WAIT; i++) {
         figures[i].known = last[i] != METRICS_NONE;
@@ -178,45 +182,57 @@ static void fill_figures(struct figure figures[FIGURES], const struct metrics *m
         figures[i].known = metrics->relayed;
 }
 
+/* Text that grows. What does not fit is left out; there is room for all. */
+struct labels {
+    size_t used;
+    char *text; /* of LABELS_SIZE */
+};
+
+static void add(struct labels *labels, const char *text, size_t len)
+{
+    if (len >= LABELS_SIZE - labels->used)
+        return;
+    memcpy(labels->text + labels->used, text, len);
+    labels->used += len;
+    labels->text[labels->used] = '\0';
+}
+
 /* The collector refuses a whole file for one byte that is not UTF-8, and knows no other escapes
  * than these two. */
-static size_t write_label(char *out, const char *name, const char *text)
+static void add_value(struct labels *labels, const char *text)
 {
-    size_t used = (size_t)sprintf(out, "%s=\"", name);
     while (*text != '\0') {
         unsigned long point;
         size_t len = hf__utf8_read(text, &point);
+
         if (*text == '"' || *text == '\\')
-            out[used++] = '\\';
-        if (len == 0 || !hf__is_printable(point)) {
-            used += (size_t)sprintf(out + used, "\xef\xbf\xbd");
-        } else {
-            memcpy(out + used, text, len);
-            used += len;
-        }
-        text += len ? len : 1;
+            add(labels, "\\", 1);
+        if (len == 0 || !hf__is_printable(point))
+            add(labels, "\xef\xbf\xbd", 3);
+        else
+            add(labels, text, len);
+        text += len != 0 ? len : 1;
     }
-    out[used++] = '"';
-    out[used] = '\0';
-    return used;
 }
 
 /* {lock="NAME",store="URL"} */
 static void write_labels(char *out, const struct events_about *about)
 {
-    size_t used = 0;
+    struct labels labels = {.text = out};
+
     _Static_assert(LABELS_SIZE > 3 * (HF_NAME_MAX + HF__URL_MAX) + 64, "three bytes for one");
-    out[used++] = '{';
-    used += write_label(out + used, "lock", about->lock);
-    out[used++] = ',';
-    used += write_label(out + used, "store", about->store);
-    memcpy(out + used, "}", 2);
+    add(&labels, "{lock=\"", strlen("{lock=\""));
+    add_value(&labels, about->lock);
+    add(&labels, "\",store=\"", strlen("\",store=\""));
+    add_value(&labels, about->store);
+    add(&labels, "\"}", 2);
 }
 
 static int open_directory(const char *path)
 {
     char *copy = strdup(path);
-    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int fd = copy != NULL ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
     free(copy);
     return fd;
 }
@@ -224,6 +240,7 @@ static int open_directory(const char *path)
 static int lock_directory(const char *path)
 {
     int fd = open_directory(path);
+
     for (int i = 0; fd >= 0 && i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) < 0; i++)
         hf__sleep_ns(LOCK_PAUSE_MS * HF__NS_PER_MS);
     return fd;
@@ -233,6 +250,7 @@ static void take_old(struct figure *figure, const char *text)
 {
     char *end;
     double old = strtod(text, &end);
+
     if (end == text || old < 0 || old > 1e18)
         return;
     if (figure->total)
@@ -248,10 +266,12 @@ static void read_old(struct figure figures[FIGURES], const char *path, const cha
     char *text = calloc(1, FILE_MAX + 1);
     char *rest = text;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    ssize_t got = text && fd >= 0 ? read(fd, text, FILE_MAX) : -1;
-    for (char *line; got > 0 && (line = strsep(&rest, "\n"));) {
+    ssize_t got = text != NULL && fd >= 0 ? read(fd, text, FILE_MAX) : -1;
+
+    for (char *line; got > 0 && (line = strsep(&rest, "\n")) != NULL;) {
         for (int i = 0; i < FIGURES; i++) {
             size_t name_len = strlen(figures[i].name), labels_len = strlen(labels);
+
             if (strncmp(line, figures[i].name, name_len) == 0 &&
                 strncmp(line + name_len, labels, labels_len) == 0 &&
                 line[name_len + labels_len] == ' ')
@@ -259,7 +279,7 @@ static void read_old(struct figure figures[FIGURES], const char *path, const cha
         }
     }
     if (fd >= 0)
-        close(fd);
+        (void)close(fd);
     free(text);
 }
 
@@ -268,6 +288,7 @@ static void print(FILE *out, const struct figure figures[FIGURES], const char *l
     for (int i = 0; i < FIGURES; i++) {
         const struct figure *figure = &figures[i];
         bool always = (figure->total && i < MESSAGES) || i == LAST_SUCCESS;
+
         if (!figure->known && !always)
             continue;
         fprintf(out, "# HELP %s %s\n# TYPE %s %s\n%s%s %.15g\n", figure->name, figure->help,
@@ -280,23 +301,27 @@ static void print(FILE *out, const struct figure figures[FIGURES], const char *l
 static bool replace(const struct figure figures[FIGURES], const char *path, const char *labels)
 {
     char *new_path = NULL;
+    FILE *out;
+    bool done;
+    int fd, error;
+
     if (asprintf(&new_path, "%s.%d.new", path, (int)getpid()) < 0)
         return false;
-    unlink(new_path);
-    int fd = open(new_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
-    bool done = out != NULL;
-    if (out) {
+    (void)unlink(new_path);
+    fd = open(new_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    done = out != NULL;
+    if (out != NULL) {
         print(out, figures, labels);
         done = !ferror(out);
         done = fclose(out) == 0 && done;
     } else if (fd >= 0) {
-        close(fd);
+        (void)close(fd);
     }
     done = done && rename(new_path, path) == 0;
-    int error = errno;
+    error = errno;
     if (!done)
-        unlink(new_path);
+        (void)unlink(new_path);
     free(new_path);
     errno = error;
     return done;

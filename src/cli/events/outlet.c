@@ -12,7 +12,7 @@
 
 enum {
     WRITE_MAX = 4096, /* PIPE_BUF: in one piece, or not at all */
-    READER_MS = 100   /* for a reader that is slow             */
+    READER_MS = 100   /* for a reader that is slow */
 };
 
 static bool open_outlet(struct outlet *outlet);
@@ -22,6 +22,8 @@ static ssize_t write_patiently(int fd, const char *text, size_t len);
 bool outlet_write(struct outlet *outlet, const char *line, size_t len)
 {
     char repaired[WRITE_MAX];
+    ssize_t written;
+
     if (outlet->fd >= 0 && moved_away(outlet))
         outlet_close(outlet);
     if (outlet->fd < 0 && !open_outlet(outlet))
@@ -33,7 +35,7 @@ bool outlet_write(struct outlet *outlet, const char *line, size_t len)
         line = repaired;
         len++;
     }
-    ssize_t written = write_patiently(outlet->fd, line, len);
+    written = write_patiently(outlet->fd, line, len);
     if (written >= 0)
         outlet->torn = (size_t)written < len;
     if (written >= 0 && outlet->torn)
@@ -44,7 +46,7 @@ bool outlet_write(struct outlet *outlet, const char *line, size_t len)
 void outlet_close(struct outlet *outlet)
 {
     if (outlet->fd > STDOUT_FILENO)
-        close(outlet->fd);
+        (void)close(outlet->fd);
     outlet->fd = -1;
 }
 
@@ -52,6 +54,7 @@ void outlet_close(struct outlet *outlet)
 static bool open_outlet(struct outlet *outlet)
 {
     int flags = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+
     outlet->torn = false;
     if (strcmp(outlet->path, "-") == 0)
         outlet->fd = STDOUT_FILENO;
@@ -63,6 +66,7 @@ static bool open_outlet(struct outlet *outlet)
 static bool moved_away(const struct outlet *outlet)
 {
     struct stat open_one, there;
+
     if (outlet->fd == STDOUT_FILENO || fstat(outlet->fd, &open_one) < 0)
         return false;
     if (stat(outlet->path, &there) < 0)
@@ -75,6 +79,7 @@ static ssize_t write_patiently(int fd, const char *text, size_t len)
 {
     struct pollfd out = {.fd = fd, .events = POLLOUT};
     ssize_t written;
+
     if (poll(&out, 1, READER_MS) == 0) {
         errno = EAGAIN;
         return -1;

@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 struct outlet {
-    const char *path; /* "-": standard output                          */
-    int fd;           /* -1: not open                                  */
-    bool torn;        /* the last line was cut off in the middle       */
+    const char *path; /* "-": standard output */
+    int fd;           /* -1: not open */
+    bool torn;        /* the last line was cut off in the middle */
 };
 
 /* Appends a line, in one write. False, with errno, if it is not there as a whole; EAGAIN: nothing

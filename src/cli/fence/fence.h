@@ -20,7 +20,7 @@ struct fence_words {
     char identity[HF_IDENTITY_SIZE];
     char issuer_url[HF_FENCE_ISSUER_MAX * 4];
     bool takes_command; /* what follows "--" behind an operand is a command */
-    char **command;     /* ends with NULL; NULL if there is none            */
+    char **command;     /* ends with NULL; NULL if there is none */
 };
 
 /* Reads options wherever they stand between the operands. Returns 0, or the exit code plus 1 if the

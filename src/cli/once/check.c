@@ -10,10 +10,14 @@ static int use_settings(struct once *once, const struct hf__once_settings *found
 {
     struct once_request *ask = &once->ask;
     struct hf_error err;
-    if (found->period_ms == ask->per_ms && !ask->at && !ask->tz && found->at[0] && found->zone[0]) {
+
+    if (found->period_ms == ask->per_ms && ask->at == NULL && ask->tz == NULL &&
+        found->at[0] != '\0' && found->zone[0] != '\0') {
+        int bad;
+
         ask->at = found->at;
         ask->tz = found->zone;
-        int bad = once_settings(once);
+        bad = once_settings(once);
         ask->at = ask->tz = NULL; /* found does not last */
         return bad;
     }
@@ -22,6 +26,8 @@ static int use_settings(struct once *once, const struct hf__once_settings *found
 
 static void print(const struct once *once, const char *slot, bool good, const char *sentence)
 {
+    char clean[ONCE_SENTENCE_SIZE];
+
     if (once->ask.json) {
         fputs("{\"key\": ", stdout);
         cli_json_string(stdout, once->ask.run.name);
@@ -32,7 +38,6 @@ static void print(const struct once *once, const char *slot, bool good, const ch
         puts("}");
         return;
     }
-    char clean[ONCE_SENTENCE_SIZE];
     hf__copy_printable(clean, sizeof clean, sentence);
     printf("%s - %s\n", good ? "OK" : "CRITICAL", clean);
 }
@@ -45,15 +50,17 @@ static int check_slot(struct once *once, struct hf_store *store, int64_t first_m
     struct hf__slot slot = hf__slot_of(&once->schedule, then_ms);
     char key[ONCE_KEY_SIZE], sentence[ONCE_SENTENCE_SIZE];
     struct hf_error err;
+    bool good;
+
     if (slot.start_ms < first_ms) {
-        snprintf(sentence, sizeof sentence, "\"%s\": no slot is due yet", once->ask.run.name);
+        (void)snprintf(sentence, sizeof sentence, "\"%s\": no slot is due yet", once->ask.run.name);
         print(once, slot.name, true, sentence);
         return 0;
     }
     once_slot_key(key, slot.name);
     if (once_read(store, once->ask.run.name, key, &once->found, &err) != HF_OK)
         return cli_fail(&err);
-    bool good = once->found.there && once->found.record.state == HF__ONCE_DONE;
+    good = once->found.there && once->found.record.state == HF__ONCE_DONE;
     once_sentence(sentence, sizeof sentence, once->ask.run.name, slot.name,
                   once->found.there ? &once->found.record : NULL);
     print(once, slot.name, good, sentence);
@@ -64,15 +71,18 @@ static int check_in(struct once *once, struct hf_store *store)
 {
     struct hf_error err;
     char sentence[ONCE_SENTENCE_SIZE];
+    int64_t first_ms;
+    int bad;
+
     if (once_read(store, once->ask.run.name, ONCE_SETTINGS_KEY, &once->found, &err) != HF_OK)
         return cli_fail(&err);
     if (!once->found.there) {
-        snprintf(sentence, sizeof sentence, "\"%s\" was never run", once->ask.run.name);
+        (void)snprintf(sentence, sizeof sentence, "\"%s\" was never run", once->ask.run.name);
         print(once, "", false, sentence);
         return EXIT_HF_NO;
     }
-    int64_t first_ms = once->found.record.first_ms;
-    int bad = use_settings(once, &once->found.record.settings);
+    first_ms = once->found.record.first_ms;
+    bad = use_settings(once, &once->found.record.settings);
     return bad ? bad : check_slot(once, store, first_ms);
 }
 
@@ -80,7 +90,8 @@ int once_check(struct once *once, const struct cli_context *context)
 {
     int exit_code = 0;
     struct hf_store *store = cli_open_readonly(context, &exit_code);
-    if (!store)
+
+    if (store == NULL)
         return exit_code;
     exit_code = check_in(once, store);
     hf_close(store);

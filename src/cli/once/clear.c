@@ -11,7 +11,7 @@
 /* With the lock in hand, what runs on record is what crashed. */
 static bool is_meant(const struct once *once, const struct once_entry *entry)
 {
-    if (once->ask.slot)
+    if (once->ask.slot != NULL)
         return strcmp(entry->slot, once->ask.slot) == 0;
     if (!entry->readable)
         return false;
@@ -23,6 +23,7 @@ static enum hf_status put(struct once *once, const char *key, const struct hf__o
                           int64_t keep_ms, struct hf_error *err)
 {
     size_t len = hf__once_write(once->text, record);
+
     return hf_record_put(once->job.lease, key, once->text, len, keep_ms, err);
 }
 
@@ -31,12 +32,13 @@ static enum hf_status clear_slot(struct once *once, const struct once_entry *ent
 {
     struct hf__once_record record = entry->record;
     char key[ONCE_KEY_SIZE];
+
     if (!entry->readable)
         record = (struct hf__once_record){.settings = once->settings, .since_ms = -1};
     record.state = HF__ONCE_CLEARED;
     record.failures = 0;
     record.token = hf_lease_token(once->job.lease);
-    snprintf(record.by, sizeof record.by, "%s", once->label);
+    (void)snprintf(record.by, sizeof record.by, "%s", once->label);
     hf__copy_printable(record.note, sizeof record.note, once->ask.reason);
     once_slot_key(key, entry->slot);
     return put(once, key, &record, 0, err);
@@ -52,10 +54,11 @@ static enum hf_status change_settings(struct once *once, struct hf_error *err)
                                      .token = hf_lease_token(once->job.lease)};
     enum hf_status status =
         once_read(once->job.store, once->ask.run.name, ONCE_SETTINGS_KEY, &once->found, err);
+
     if (status != HF_OK && status != HF_CORRUPT)
         return status;
     record.first_ms = hf__slot_meant(&once->schedule, once->found.now_ms).start_ms;
-    snprintf(record.by, sizeof record.by, "%s", once->label);
+    (void)snprintf(record.by, sizeof record.by, "%s", once->label);
     hf__copy_printable(record.note, sizeof record.note, once->ask.reason);
     return put(once, ONCE_SETTINGS_KEY, &record, 0, err);
 }
@@ -66,6 +69,7 @@ static int clear_all(struct once *once)
     struct hf_error err;
     size_t cleared = 0;
     enum hf_status status = once_list(once->job.store, once->ask.run.name, &list, &err);
+
     for (size_t i = 0; i < list.count && status == HF_OK; i++) {
         if (!is_meant(once, &list.entries[i]))
             continue;
@@ -77,6 +81,7 @@ static int clear_all(struct once *once)
     free(list.entries);
     if (status == HF_OK && once->ask.per_given) {
         char text[128];
+
         status = change_settings(once, &err);
         if (status == HF_OK)
             printf("\"%s\" has %s from now on\n", once->ask.run.name,
@@ -87,7 +92,7 @@ static int clear_all(struct once *once)
         return cli_fail(&err);
     if (cleared == 0)
         cli_error("nothing of \"%s\" is held%s", once->ask.run.name,
-                  once->ask.slot ? ", and there is no such slot on record" : "");
+                  once->ask.slot != NULL ? ", and there is no such slot on record" : "");
     return cleared > 0 ? 0 : EXIT_HF_NO;
 }
 
@@ -98,8 +103,9 @@ int once_clear(struct once *once, const struct cli_context *context)
     struct hf_error err;
     int exit_code = 0;
     struct take us = {.label = given->label, .label_pid = getpid(), .label_cmd = "once"};
+
     once->job.store = cli_open(context, &exit_code);
-    if (!once->job.store)
+    if (once->job.store == NULL)
         return exit_code;
     take_describe(&us, once->label, sizeof once->label);
     options.label = once->label;
@@ -111,7 +117,7 @@ int once_clear(struct once *once, const struct cli_context *context)
     } else {
         exit_code = clear_all(once);
         if (hf_release(once->job.lease, &err) != HF_OK)
-            cli_fail(&err);
+            (void)cli_fail(&err);
     }
     hf_close(once->job.store);
     return exit_code;

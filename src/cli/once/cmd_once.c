@@ -1,5 +1,5 @@
-/* cmd_once.c - holdfast once: a command that is to succeed once, or once per period, on however many
- * machines. once.h shows the parts. */
+/* cmd_once.c - holdfast once: a command that is to succeed once, or once per period, on however
+ * many machines. once.h shows the parts. */
 #include "cli/once/once.h"
 
 #include "base/base.h"
@@ -17,7 +17,9 @@ static int once_main(const struct cli_context *context, int argc, char **argv)
 {
     struct once *once = calloc(1, sizeof *once);
     bool go_on = false;
-    if (!once) {
+    int exit_code;
+
+    if (once == NULL) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }
@@ -25,7 +27,7 @@ static int once_main(const struct cli_context *context, int argc, char **argv)
     once->guess_ms = hf__wall_us() / 1000;
     once->command = &command_once;
     once->ask = (struct once_request){.run = {.take = TAKE_DEFAULTS}};
-    int exit_code = read_request(once, argc, argv, &go_on);
+    exit_code = read_request(once, argc, argv, &go_on);
     if (!go_on) {
         /* answered */
     } else if (once->ask.show) {
@@ -62,10 +64,12 @@ static int parse(struct once_request *ask, const struct cli_option *table, int a
 {
     bool dashes = false;
     int first = cli_parse(&command_once, table, argc, argv, &dashes);
+
     if (first < 0)
         return first;
     if (!has_command(argc, argv, first)) {
         int parsed = cli_parse_operand(&command_once, table, argc, argv, &ask->run.name);
+
         if (parsed < 0 || asks(ask))
             return parsed;
     }
@@ -122,9 +126,11 @@ static int read_request(struct once *once, int argc, char **argv, bool *go_on)
          &ask->json, NULL},
         {.name = NULL}};
     int parsed = parse(ask, table, argc, argv);
+    int bad;
+
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    int bad = check_request(once);
+    bad = check_request(once);
     *go_on = !bad;
     return bad;
 }
@@ -137,16 +143,17 @@ static bool asks(const struct once_request *ask)
 static int check_question(const struct once_request *ask)
 {
     const struct cli_command *command = &command_once;
+
     if (ask->show + ask->history + ask->check + ask->clear > 1)
         return cli_usage_error(command,
                                "--show, --history, --check and --clear exclude each other");
     if (ask->check && !ask->per_given)
         return cli_usage_error(command, "--check needs --per");
-    if (ask->clear && (!ask->reason || ask->reason[0] == '\0'))
+    if (ask->clear && (ask->reason == NULL || ask->reason[0] == '\0'))
         return cli_usage_error(command, "--clear needs --reason TEXT: it is kept on record");
-    if (ask->slot && (ask->history || ask->check))
+    if (ask->slot != NULL && (ask->history || ask->check))
         return cli_usage_error(command, "--slot goes with --show and --clear");
-    if (ask->slot && (ask->slot[0] == '\0' || strlen(ask->slot) > HF__ONCE_SLOT_MAX))
+    if (ask->slot != NULL && (ask->slot[0] == '\0' || strlen(ask->slot) > HF__ONCE_SLOT_MAX))
         return cli_usage_error(command, "--slot: \"%s\" is no slot; --history shows them",
                                ask->slot);
     return 0;
@@ -157,9 +164,10 @@ static int check_request(struct once *once)
     struct once_request *ask = &once->ask;
     const struct cli_command *command = &command_once;
     int bad = 0;
+
     if (asks(ask))
         bad = check_question(ask);
-    else if (ask->slot || ask->reason || ask->late_given || ask->json)
+    else if (ask->slot != NULL || ask->reason != NULL || ask->late_given || ask->json)
         bad = cli_usage_error(command, "--slot, --reason, --late and --json are for --show, "
                                        "--history, --check and --clear");
     if (!bad && ask->done_exit > EXIT_CODE_MAX)

@@ -58,9 +58,9 @@ struct once_output;
 
 /* What became of a turn, as the hooks saw it. */
 enum once_turn {
-    ONCE_NOT_BEGUN, /* the lock was not taken                                        */
-    ONCE_SETTLED,   /* the exit code is known                                        */
-    ONCE_AGAIN      /* look, and take the lock again                                 */
+    ONCE_NOT_BEGUN, /* the lock was not taken */
+    ONCE_SETTLED,   /* the exit code is known */
+    ONCE_AGAIN      /* look, and take the lock again */
 };
 
 struct once {
@@ -72,8 +72,8 @@ struct once {
     struct hf__schedule schedule;
     unsigned char *zone_data; /* what schedule.zone points into */
     int64_t keep_ms;          /* 0: for ever */
-    int64_t began_ns;         /* when we were started          */
-    int64_t guess_ms;         /* our own clock then            */
+    int64_t began_ns;         /* when we were started */
+    int64_t guess_ms;         /* our own clock then */
     struct hf__slot slot;     /* fixed with the store's first answer */
     bool slot_known;
     bool warned; /* that the store may forget what is on record */

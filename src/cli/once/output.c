@@ -25,7 +25,7 @@ struct once_output {
     int fds[3]; /* stdout's pipe, stderr's, and one that says stop; -1: at its end */
     int stop;   /* the other end of that */
     bool ended;
-    size_t total;                   /* bytes that came               */
+    size_t total;                   /* bytes that came */
     char ring[HF__ONCE_OUTPUT_MAX]; /* the last of them, in a circle */
     char kept[HF__ONCE_OUTPUT_MAX];
 };
@@ -40,6 +40,7 @@ struct once_output *once_output_begin(struct cli_stderr *writer, int output[2])
     struct once_output *o = calloc(1, sizeof *o);
     int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
     bool good = o != NULL;
+
     for (int i = 0; i < 3 && good; i++)
         good = pipe2(pipes[i], O_CLOEXEC) == 0;
     if (good) {
@@ -57,7 +58,7 @@ struct once_output *once_output_begin(struct cli_stderr *writer, int output[2])
     cli_stderr_say(writer, "what is written cannot be kept (--output): %s", strerror(errno));
     for (int i = 0; i < 6; i++) {
         if (pipes[i / 2][i % 2] >= 0)
-            close(pipes[i / 2][i % 2]);
+            (void)close(pipes[i / 2][i % 2]);
     }
     free(o);
     return NULL;
@@ -66,16 +67,19 @@ struct once_output *once_output_begin(struct cli_stderr *writer, int output[2])
 const char *once_output_end(struct once_output *output, size_t *len)
 {
     struct timespec until = cli_condition_time(LAST_MS);
+    size_t total;
+    size_t from;
+
     /* What is left in the pipes is read; who still has them open, a daemon that CMD started, is not
      * waited for. */
-    close(output->stop);
+    (void)close(output->stop);
     output->stop = -1;
     pthread_mutex_lock(&output->condition.lock);
     while (!output->ended && cli_condition_wait(&output->condition, &until))
         continue;
-    size_t total = output->total;
+    total = output->total;
     *len = total < sizeof output->ring ? total : sizeof output->ring;
-    size_t from = total < sizeof output->ring ? 0 : total % sizeof output->ring;
+    from = total < sizeof output->ring ? 0 : total % sizeof output->ring;
     memcpy(output->kept, output->ring + from, *len - from);
     memcpy(output->kept + *len - from, output->ring, from);
     pthread_mutex_unlock(&output->condition.lock);
@@ -85,12 +89,14 @@ const char *once_output_end(struct once_output *output, size_t *len)
 /* A thread that is stuck in a write keeps what it needs until the process ends. */
 void once_output_free(struct once_output *output)
 {
-    if (!output)
+    bool ended;
+
+    if (output == NULL)
         return;
     if (output->stop >= 0)
-        close(output->stop);
+        (void)close(output->stop);
     pthread_mutex_lock(&output->condition.lock);
-    bool ended = output->ended;
+    ended = output->ended;
     pthread_mutex_unlock(&output->condition.lock);
     if (!ended)
         return;
@@ -104,26 +110,29 @@ static void *reader(void *data)
     enum { STOP = 2, COUNT };
     struct once_output *output = data;
     bool stop = false;
+
     while (output->fds[0] >= 0 || output->fds[1] >= 0) {
         struct pollfd fds[COUNT];
+        int ready;
+
         for (int i = 0; i < COUNT; i++)
             fds[i] = (struct pollfd){.fd = output->fds[i], .events = POLLIN};
         if (stop)
             fds[STOP].fd = -1;
-        int ready = poll(fds, COUNT, stop ? 0 : -1);
+        ready = poll(fds, COUNT, stop ? 0 : -1);
         if (ready == 0)
             break; /* told to stop, and nothing is left */
         stop = stop || fds[STOP].revents != 0;
         for (int i = 0; i < STOP && ready > 0; i++) {
             if (fds[i].revents && !read_one(output, i)) {
-                close(output->fds[i]);
+                (void)close(output->fds[i]);
                 output->fds[i] = -1;
             }
         }
     }
     for (int i = 0; i < COUNT; i++) {
         if (output->fds[i] >= 0)
-            close(output->fds[i]);
+            (void)close(output->fds[i]);
     }
     pthread_mutex_lock(&output->condition.lock);
     output->ended = true;
@@ -137,6 +146,7 @@ static bool read_one(struct once_output *output, int which)
 {
     char chunk[CHUNK];
     ssize_t got = read(output->fds[which], chunk, sizeof chunk);
+
     if (got < 0 && errno == EINTR)
         return true;
     if (got <= 0)
@@ -152,6 +162,7 @@ static void keep(struct once_output *output, const char *data, size_t len)
     while (len > 0) {
         size_t at = output->total % sizeof output->ring;
         size_t part = sizeof output->ring - at < len ? sizeof output->ring - at : len;
+
         memcpy(output->ring + at, data, part);
         output->total += part;
         data += part;
@@ -165,8 +176,9 @@ static void pass_on(int fd, const char *data, size_t len)
 {
     while (len > 0) {
         ssize_t put = write(fd, data, len);
+
         if (put < 0 && errno == EAGAIN)
-            poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
+            (void)poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, -1);
         else if (put < 0 && errno != EINTR)
             return;
         if (put > 0) {

@@ -7,9 +7,9 @@
 #include <string.h>
 
 enum {
-    KEEP_PERIODS = 30,       /* outcomes are kept for so many periods, ...        */
+    KEEP_PERIODS = 30,       /* outcomes are kept for so many periods, ... */
     KEEP_PERIODS_MAX = 1000, /* ... and for KEEP_MS, if that is not more than this */
-    SLACK_PART = 2           /* of the period: the longest slack                  */
+    SLACK_PART = 2           /* of the period: the longest slack */
 };
 #define KEEP_MS (30 * 86400 * 1000LL)
 
@@ -21,13 +21,17 @@ static int keep(struct once *once);
 int once_settings(struct once *once)
 {
     const struct once_request *ask = &once->ask;
+    int bad;
+
+    if (ask->retry_after_ms > HF_RECORD_KEEP_MAX_MS)
+        return cli_usage_error(once->command, "--retry-after: at most 100 years");
     once->rules = (struct hf__once_rules){.retries = ask->retries,
                                           .retry_after_ms = ask->retry_after_ms,
                                           .start_by_ms = INT64_MAX,
                                           .hold_crashed = ask->on_crash != 0};
     once->keep_ms = ask->keep_given ? ask->keep_ms : 0;
     hf__zone_utc(&once->schedule.zone);
-    int bad = ask->per_given ? period(once) : no_period(once);
+    bad = ask->per_given ? period(once) : no_period(once);
     if (!bad && ask->per_given)
         bad = limits(once);
     return bad ? bad : keep(once);
@@ -36,7 +40,8 @@ int once_settings(struct once *once)
 static int no_period(struct once *once)
 {
     const struct once_request *ask = &once->ask;
-    if (ask->at || ask->tz || ask->slack_given || ask->start_by_given)
+
+    if (ask->at != NULL || ask->tz != NULL || ask->slack_given || ask->start_by_given)
         return cli_usage_error(once->command, "--at, --tz, --slack and --start-by need --per");
     return 0;
 }
@@ -45,28 +50,30 @@ static int period(struct once *once)
 {
     const struct once_request *ask = &once->ask;
     struct hf__once_settings *settings = &once->settings;
+
     if (!hf__period_valid(ask->per_ms))
         return cli_usage_error(
             once->command, "--per: a period is whole days, or divides one: 10m, 1h, 6h, 1d, 7d");
     settings->period_ms = once->schedule.period_ms = ask->per_ms;
     if (!hf__period_is_days(ask->per_ms)) {
-        if (ask->at || ask->tz)
+        if (ask->at != NULL || ask->tz != NULL)
             return cli_usage_error(once->command, "--at and --tz are for periods of whole days; "
                                                   "shorter ones begin with the day in UTC");
         return 0;
     }
-    snprintf(settings->at, sizeof settings->at, "%.5s", ask->at ? ask->at : "00:00");
-    snprintf(settings->zone, sizeof settings->zone, "%s", ask->tz ? ask->tz : "UTC");
-    if (!hf__at_parse(ask->at ? ask->at : "00:00", &once->schedule.at_s))
+    (void)snprintf(settings->at, sizeof settings->at, "%.5s", ask->at != NULL ? ask->at : "00:00");
+    (void)snprintf(settings->zone, sizeof settings->zone, "%s", ask->tz != NULL ? ask->tz : "UTC");
+    if (!hf__at_parse(ask->at != NULL ? ask->at : "00:00", &once->schedule.at_s))
         return cli_usage_error(once->command, "--at: \"%s\" is no time of the day such as 03:00",
                                ask->at);
-    return once_zone(once->command, ask->tz ? ask->tz : "UTC", &once->schedule.zone,
+    return once_zone(once->command, ask->tz != NULL ? ask->tz : "UTC", &once->schedule.zone,
                      &once->zone_data);
 }
 
 static int limits(struct once *once)
 {
     const struct once_request *ask = &once->ask;
+
     once->schedule.slack_ms = ask->slack_given ? ask->slack_ms : hf__slack_default_ms(ask->per_ms);
     once->rules.start_by_ms = ask->start_by_given ? ask->start_by_ms : ask->per_ms;
     if (once->schedule.slack_ms > ask->per_ms / SLACK_PART)
@@ -82,11 +89,13 @@ static int keep(struct once *once)
 {
     const struct once_request *ask = &once->ask;
     char text[32];
+    int64_t least_ms;
+
     if (ask->keep_given && (ask->keep_ms == 0 || ask->keep_ms > HF_RECORD_KEEP_MAX_MS))
         return cli_usage_error(once->command, "--keep: more than 0, and at most 100 years");
     if (!ask->per_given)
         return 0;
-    int64_t least_ms = once->rules.start_by_ms + once->schedule.slack_ms;
+    least_ms = once->rules.start_by_ms + once->schedule.slack_ms;
     if (ask->keep_given && ask->keep_ms <= least_ms)
         return cli_usage_error(
             once->command,
@@ -106,12 +115,13 @@ static int keep(struct once *once)
 char *once_settings_text(char *out, size_t size, const struct hf__once_settings *settings)
 {
     char per[32];
+
     if (settings->period_ms == 0)
-        snprintf(out, size, "no --per");
+        (void)snprintf(out, size, "no --per");
     else
-        snprintf(out, size, "--per %s%s%s%s%s",
-                 hf__format_duration(per, sizeof per, settings->period_ms),
-                 settings->at[0] ? " --at " : "", settings->at, settings->zone[0] ? " --tz " : "",
-                 settings->zone);
+        (void)snprintf(out, size, "--per %s%s%s%s%s",
+                       hf__format_duration(per, sizeof per, settings->period_ms),
+                       settings->at[0] != '\0' ? " --at " : "", settings->at,
+                       settings->zone[0] != '\0' ? " --tz " : "", settings->zone);
     return out;
 }

@@ -16,11 +16,14 @@ static void print_json(const char *key, const char *slot, const struct hf__once_
 static bool grow(struct once_list *list)
 {
     size_t count = list->count;
+    size_t room;
+    struct once_entry *entries;
+
     if (count != 0 && (count < FIRST_ENTRIES || (count & (count - 1)) != 0))
         return true;
-    size_t room = count < FIRST_ENTRIES ? FIRST_ENTRIES : 2 * count;
-    struct once_entry *entries = reallocarray(list->entries, room, sizeof *entries);
-    if (!entries)
+    room = count < FIRST_ENTRIES ? FIRST_ENTRIES : 2 * count;
+    entries = reallocarray(list->entries, room, sizeof *entries);
+    if (entries == NULL)
         return false;
     list->entries = entries;
     return true;
@@ -30,14 +33,16 @@ static bool collect(const struct hf_record *record, void *data)
 {
     struct once_list *list = data;
     const char *slot = record->key + strlen(ONCE_SLOT_PREFIX);
+    struct once_entry *entry;
+
     if (strlen(slot) > HF__ONCE_SLOT_MAX)
         return true;
     if (!grow(list)) {
         list->no_memory = true;
         return false;
     }
-    struct once_entry *entry = &list->entries[list->count++];
-    snprintf(entry->slot, sizeof entry->slot, "%s", slot);
+    entry = &list->entries[list->count++];
+    (void)snprintf(entry->slot, sizeof entry->slot, "%s", slot);
     entry->readable =
         hf__once_read(&entry->record, record->value, record->value_len) == HF__ONCE_READ;
     entry->record.output = NULL;
@@ -53,8 +58,10 @@ static int by_slot(const void *a, const void *b)
 enum hf_status once_list(struct hf_store *store, const char *name, struct once_list *list,
                          struct hf_error *err)
 {
+    enum hf_status status;
+
     *list = (struct once_list){0};
-    enum hf_status status = hf_record_list(store, name, ONCE_SLOT_PREFIX, collect, list, err);
+    status = hf_record_list(store, name, ONCE_SLOT_PREFIX, collect, list, err);
     if (status == HF_OK && list->no_memory)
         status = hf__nomem(err);
     if (status == HF_OK && list->count > 1)
@@ -66,14 +73,15 @@ static void print_row(const struct once_entry *entry)
 {
     const struct hf__once_record *record = &entry->record;
     char began[ONCE_TIME_SIZE] = "-", took[32] = "-", by[HF_LABEL_MAX + 1];
+
     if (!entry->readable) {
         printf("%-20s  unreadable\n", entry->slot);
         return;
     }
     if (record->since_ms >= 0)
-        once_time(began, record->since_ms);
+        (void)once_time(began, record->since_ms);
     if (record->took_ms >= 0)
-        hf__format_duration(took, sizeof took, record->took_ms);
+        (void)hf__format_duration(took, sizeof took, record->took_ms);
     hf__copy_printable(by, sizeof by, record->by);
     printf("%-20s  %-8s  %4" PRIu64 "  %8" PRIu64 "  %-23s  %8s  %s\n", entry->slot,
            hf__once_state_text(record->state), record->exit_code, record->attempts, began, took,
@@ -106,7 +114,8 @@ int once_history(struct once *once, const struct cli_context *context)
     struct once_list list;
     struct hf_error err;
     struct hf_store *store = cli_open_readonly(context, &exit_code);
-    if (!store)
+
+    if (store == NULL)
         return exit_code;
     if (once_list(store, once->ask.run.name, &list, &err) != HF_OK)
         exit_code = cli_fail(&err);
@@ -124,13 +133,14 @@ static enum hf_status find(struct once *once, struct hf_store *store, char *slot
     char key[ONCE_KEY_SIZE];
     struct once_list list = {0};
     enum hf_status status = HF_OK;
+
     slot[0] = '\0';
-    if (once->ask.slot) {
-        snprintf(slot, size, "%s", once->ask.slot);
+    if (once->ask.slot != NULL) {
+        (void)snprintf(slot, size, "%s", once->ask.slot);
     } else {
         status = once_list(store, once->ask.run.name, &list, err);
         if (status == HF_OK && list.count > 0)
-            snprintf(slot, size, "%s", list.entries[list.count - 1].slot);
+            (void)snprintf(slot, size, "%s", list.entries[list.count - 1].slot);
         free(list.entries);
     }
     once->found.there = false;
@@ -144,12 +154,13 @@ static void print_record(const struct once *once, const char *slot)
 {
     char sentence[ONCE_SENTENCE_SIZE], clean[ONCE_SENTENCE_SIZE], settings[128];
     const struct hf__once_record *record = &once->found.record;
+
     once_sentence(sentence, sizeof sentence, once->ask.run.name, slot, record);
     hf__copy_printable(clean, sizeof clean, sentence);
     puts(clean);
     printf("  token      %" PRIu64 "\n  attempts   %" PRIu64 "\n  settings   %s\n", record->token,
            record->attempts, once_settings_text(settings, sizeof settings, &record->settings));
-    if (record->note[0] && record->state != HF__ONCE_CLEARED)
+    if (record->note[0] != '\0' && record->state != HF__ONCE_CLEARED)
         printf("  note       %s\n", record->note);
     if (record->output_len > 0) {
         fputs("  output\n", stdout);
@@ -165,13 +176,14 @@ int once_show(struct once *once, const struct cli_context *context)
     int exit_code = 0;
     struct hf_error err;
     struct hf_store *store = cli_open_readonly(context, &exit_code);
-    if (!store)
+
+    if (store == NULL)
         return exit_code;
     if (find(once, store, slot, sizeof slot, &err) != HF_OK) {
         exit_code = cli_fail(&err);
     } else if (!once->found.there) {
         cli_error("nothing is on record about \"%s\"%s%s", once->ask.run.name,
-                  slot[0] ? ", slot " : "", slot);
+                  slot[0] != '\0' ? ", slot " : "", slot);
         exit_code = EXIT_HF_NO;
     } else if (once->ask.json) {
         print_json(once->ask.run.name, slot, &once->found.record);
@@ -206,8 +218,9 @@ static void print_json(const char *key, const char *slot, const struct hf__once_
     cli_json_string(stdout, key);
     fputs(", \"slot\": ", stdout);
     cli_json_string(stdout, slot);
-    printf(", \"state\": \"%s\"", record ? hf__once_state_text(record->state) : "unreadable");
-    if (record) {
+    printf(", \"state\": \"%s\"",
+           record != NULL ? hf__once_state_text(record->state) : "unreadable");
+    if (record != NULL) {
         json_text("by", record->by);
         printf(", \"token\": %" PRIu64, record->token);
         json_time("since_ms", record->since_ms);
@@ -220,6 +233,7 @@ static void print_json(const char *key, const char *slot, const struct hf__once_
         json_text("note", record->note);
         if (record->output_len > 0) {
             char text[HF__ONCE_OUTPUT_MAX + 1];
+
             memcpy(text, record->output, record->output_len);
             text[record->output_len] = '\0';
             json_text("output", text);

@@ -11,15 +11,19 @@ enum { WHEN_SIZE = 96, WHO_SIZE = HF_LABEL_MAX + 32, MORE_SIZE = HF__ONCE_NOTE_M
 
 char *once_time(char out[ONCE_TIME_SIZE], int64_t ms)
 {
+    int64_t at_s;
+    struct hf__date date;
+    int of_day;
+
     if (ms < 0 || ms > HF__CLOCK_MAX_MS) {
-        snprintf(out, ONCE_TIME_SIZE, "an unknown time");
+        (void)snprintf(out, ONCE_TIME_SIZE, "an unknown time");
         return out;
     }
-    int64_t at_s = ms / 1000;
-    struct hf__date date = hf__date_of(at_s / HF__DAY_S);
-    int of_day = (int)(at_s % HF__DAY_S);
-    snprintf(out, ONCE_TIME_SIZE, "%04d-%02d-%02d %02d:%02d:%02d UTC", (int)date.year, date.month,
-             date.day, of_day / 3600, of_day / 60 % 60, of_day % 60);
+    at_s = ms / 1000;
+    date = hf__date_of(at_s / HF__DAY_S);
+    of_day = (int)(at_s % HF__DAY_S);
+    (void)snprintf(out, ONCE_TIME_SIZE, "%04d-%02d-%02d %02d:%02d:%02d UTC", (int)date.year,
+                   date.month, date.day, of_day / 3600, of_day / 60 % 60, of_day % 60);
     return out;
 }
 
@@ -27,13 +31,15 @@ char *once_time(char out[ONCE_TIME_SIZE], int64_t ms)
 static void describe_when(char *out, size_t size, const struct hf__once_record *record)
 {
     char began[ONCE_TIME_SIZE], took[32];
+    size_t used;
+
     out[0] = '\0';
     if (record->since_ms < 0)
         return;
-    size_t used = (size_t)snprintf(out, size, ", began %s", once_time(began, record->since_ms));
+    used = (size_t)snprintf(out, size, ", began %s", once_time(began, record->since_ms));
     if (record->took_ms >= 0 && used < size)
-        snprintf(out + used, size - used, ", took %s",
-                 hf__format_duration(took, sizeof took, record->took_ms));
+        (void)snprintf(out + used, size - used, ", took %s",
+                       hf__format_duration(took, sizeof took, record->took_ms));
 }
 
 static const char *plural(uint64_t count)
@@ -45,33 +51,35 @@ static void describe(char *out, size_t size, const struct hf__once_record *recor
 {
     char when[WHEN_SIZE];
     char began[ONCE_TIME_SIZE];
-    const char *by = record->by[0] ? record->by : "somebody";
+    const char *by = record->by[0] != '\0' ? record->by : "somebody";
+
     describe_when(when, sizeof when, record);
-    once_time(began, record->since_ms);
+    (void)once_time(began, record->since_ms);
     switch (record->state) {
     case HF__ONCE_RUNNING:
-        snprintf(out, size, "%s began to run it at %s, and has not ended it", by, began);
+        (void)snprintf(out, size, "%s began to run it at %s, and has not ended it", by, began);
         break;
     case HF__ONCE_DONE:
-        snprintf(out, size, "done by %s%s", by, when);
+        (void)snprintf(out, size, "done by %s%s", by, when);
         break;
     case HF__ONCE_FAILED:
-        snprintf(out, size,
-                 "failed with exit code %" PRIu64 ", %" PRIu64 " attempt%s, the last by %s%s",
-                 record->exit_code, record->attempts, plural(record->attempts), by, when);
+        (void)snprintf(out, size,
+                       "failed with exit code %" PRIu64 ", %" PRIu64 " attempt%s, the last by %s%s",
+                       record->exit_code, record->attempts, plural(record->attempts), by, when);
         break;
     case HF__ONCE_TOO_LATE:
-        snprintf(out, size, "not run: at %s it was too late to start it (--start-by), says %s",
-                 began, by);
+        (void)snprintf(out, size,
+                       "not run: at %s it was too late to start it (--start-by), says %s", began,
+                       by);
         break;
     case HF__ONCE_HELD:
-        snprintf(out, size, "held: %s began to run it at %s and never ended it", by, began);
+        (void)snprintf(out, size, "held: %s began to run it at %s and never ended it", by, began);
         break;
     case HF__ONCE_CLEARED:
-        snprintf(out, size, "cleared by %s, to be run again: %s", by, record->note);
+        (void)snprintf(out, size, "cleared by %s, to be run again: %s", by, record->note);
         break;
     case HF__ONCE_SETTINGS:
-        snprintf(out, size, "no slot");
+        (void)snprintf(out, size, "no slot");
         break;
     }
 }
@@ -81,7 +89,8 @@ void once_sentence(char *out, size_t size, const char *key, const char *slot,
 {
     char what[WHO_SIZE + WHEN_SIZE + MORE_SIZE] = "not run yet";
     bool ever = strcmp(slot, "ever") == 0;
-    if (record)
+
+    if (record != NULL)
         describe(what, sizeof what, record);
-    snprintf(out, size, "\"%s\"%s%s: %s", key, ever ? "" : ", slot ", ever ? "" : slot, what);
+    (void)snprintf(out, size, "\"%s\"%s%s: %s", key, ever ? "" : ", slot ", ever ? "" : slot, what);
 }

@@ -18,6 +18,7 @@ int once_run(struct once *once, const struct cli_context *context)
 {
     struct run_job *job = &once->job;
     int exit_code = 0;
+
     if (!run_job_begin(job, &once->ask.run))
         return EXIT_HF_INTERNAL;
     job->hooks = (struct run_hooks){.before = once_before, .after = once_after, .data = once};
@@ -33,7 +34,10 @@ int once_run(struct once *once, const struct cli_context *context)
 static int turns(struct once *once)
 {
     struct run_job *job = &once->job;
+
     for (;;) {
+        int exit_code;
+
         once->turn = ONCE_NOT_BEGUN;
         look_first(once);
         if (once->turn == ONCE_AGAIN)
@@ -43,7 +47,7 @@ static int turns(struct once *once)
             return once->exit_code;
         }
         job->exit_code = RUN_EXIT_AS_COMMAND;
-        int exit_code = run_job_turn(job);
+        exit_code = run_job_turn(job);
         if (job->die_of || once->turn == ONCE_NOT_BEGUN)
             return exit_code;
         if (once->turn == ONCE_SETTLED)
@@ -65,6 +69,7 @@ static bool told_to_end(struct once *once)
 {
     bool from_kernel;
     struct run_job *job = &once->job;
+
     if (!run_signals_take(&job->signals, &job->die_of, &from_kernel))
         return false;
     once_settle(once, SIGNAL_EXIT_BASE + job->die_of);
@@ -77,47 +82,43 @@ static void look_first(struct once *once)
     struct hf_error err;
     int64_t until_ms;
     enum hf_status status = once_look(once, &err);
+    enum hf__once_next next;
+
     if (status == HF_CANCELLED && told_to_end(once))
         return;
     if (status != HF_OK) {
         once_settle(once, cli_stderr_fail(once->job.writer, &err));
         return;
     }
-    enum hf__once_next next = once_decide(once, false, &until_ms);
+    next = once_decide(once, false, &until_ms);
     if (next == HF__ONCE_SLEEP)
         sleep_until(once, until_ms);
     else if (next != HF__ONCE_GO)
         once_say_settled(once, next);
-    else if (once->job.held)
+    else if (once->job.held != NULL)
         busy_above(once);
 }
 
-/* Until the next attempt is due, or the wait is over. */
+/* Until the next attempt is due, or the wait is over. Whoever failed tries again, also if it would
+ * not wait for others. */
 static void sleep_until(struct once *once, int64_t until_ms)
 {
     struct take *take = &once->job.take;
-    const struct hf__patience patience = {.deadline_ns = take->until_ns,
+    const struct hf__patience patience = {.deadline_ns = once->ran ? HF_NEVER : take->until_ns,
                                           .cancel_fd = take->signal_fd};
     int64_t left_ms = until_ms - once->found.now_ms;
     char left[32], advice[96];
-    snprintf(advice, sizeof advice, "; the next attempt is due in %s",
-             hf__format_duration(left, sizeof left, left_ms));
-    /* Whoever failed tries again, also if it would not wait for others. */
-    if (take->until_ns == 0 && !once->ran) {
-        if (!once->ask.run.skip_ok)
-            once_say(once, once_on_record(once), advice);
-        once_settle(once, (int)once->ask.run.take.busy_exit);
-        return;
-    }
+
     once->turn = ONCE_AGAIN;
-    int64_t at_ns = hf__time_add(hf__now_ns(), hf__ms_to_ns(left_ms));
-    const struct hf__patience own = {.deadline_ns = HF_NEVER, .cancel_fd = take->signal_fd};
-    switch (hf__patience_pause(take->until_ns == 0 ? &own : &patience, at_ns)) {
+    switch (hf__patience_pause(&patience, hf__time_add(hf__now_ns(), hf__ms_to_ns(left_ms)))) {
     case HF__WAITED_CANCELLED:
-        told_to_end(once);
+        (void)told_to_end(once);
         break;
     case HF__WAITED_TIMEOUT:
-        once_say(once, once_on_record(once), advice);
+        (void)snprintf(advice, sizeof advice, "; the next attempt is due in %s",
+                       hf__format_duration(left, sizeof left, left_ms));
+        if (!once->ask.run.skip_ok)
+            once_say(once, once_on_record(once), advice);
         once_settle(once, (int)once->ask.run.take.busy_exit);
         break;
     case HF__WAITED_READY:

@@ -22,12 +22,13 @@ static void give_up_turn(struct once *once, const struct hf_error *err)
                                           .cancel_fd = once->job.take.signal_fd};
     bool passes = err->code == HF_LOST || hf__wait_may_pass(err->code);
     int exit_code = cli_stderr_fail(once->job.writer, err);
+
     if (!passes || once->job.take.until_ns == 0) {
         once_settle(once, exit_code);
         return;
     }
     once->turn = ONCE_AGAIN;
-    hf__patience_pause(&patience, hf__now_ns() + AGAIN_MS * HF__NS_PER_MS);
+    (void)hf__patience_pause(&patience, hf__now_ns() + AGAIN_MS * HF__NS_PER_MS);
 }
 
 static enum hf_status put(struct once *once, const char *key, const struct hf__once_record *record,
@@ -35,6 +36,7 @@ static enum hf_status put(struct once *once, const char *key, const struct hf__o
 {
     size_t len = hf__once_write(once->text, record);
     enum hf_status status = hf_record_put(once->job.lease, key, once->text, len, keep_ms, err);
+
     if (status == HF_OK && err->text[0] != '\0' && !once->warned) {
         cli_stderr_say(once->job.writer, "warning: %s", err->text);
         once->warned = true;
@@ -52,6 +54,7 @@ static enum hf_status check_settings(struct once *once, struct hf_error *err)
                                      .first_ms = once->slot.start_ms};
     enum hf_status status =
         once_read(once->job.store, once->ask.run.name, ONCE_SETTINGS_KEY, &once->found, err);
+
     if (status != HF_OK)
         return status;
     if (once->found.there)
@@ -64,8 +67,12 @@ bool once_before(struct run_job *job, int *exit_code)
     struct once *once = job->hooks.data;
     struct hf_error err;
     int64_t until_ms;
+    enum hf_status status;
+    enum hf__once_next next;
+
     *exit_code = 0;
-    enum hf_status status = check_settings(once, &err);
+    status = check_settings(once, &err);
+
     if (status == HF_OK)
         status = once_read(job->store, once->ask.run.name, once->key, &once->found, &err);
     if (status != HF_OK) {
@@ -73,7 +80,7 @@ bool once_before(struct run_job *job, int *exit_code)
         *exit_code = once->turn == ONCE_SETTLED ? once->exit_code : 0;
         return false;
     }
-    enum hf__once_next next = once_decide(once, true, &until_ms);
+    next = once_decide(once, true, &until_ms);
     if (next == HF__ONCE_GO)
         return begin(once);
     if (next == HF__ONCE_WRITE_HELD)
@@ -99,6 +106,7 @@ static bool begin(struct once *once)
 {
     struct run_job *job = &once->job;
     struct hf_error err;
+
     if (once->found.there && once->found.record.state == HF__ONCE_RUNNING)
         once_say(once, once_on_record(once), "; running it again");
     once->ours = hf__once_begun(once_on_record(once), &once->settings);
@@ -108,8 +116,8 @@ static bool begin(struct once *once)
         give_up_turn(once, &err);
         return false;
     }
-    snprintf(once->slot_variable, sizeof once->slot_variable, "HOLDFAST_ONCE_SLOT=%s",
-             once->slot.name);
+    (void)snprintf(once->slot_variable, sizeof once->slot_variable, "HOLDFAST_ONCE_SLOT=%s",
+                   once->slot.name);
     once->variables[0] = once->slot_variable;
     job->variables = once->variables;
     if (once->ask.output) {
@@ -123,6 +131,7 @@ static bool begin(struct once *once)
 static void write_held(struct once *once)
 {
     struct hf_error err;
+
     once->ours = once->found.record;
     once->ours.state = HF__ONCE_HELD;
     if (put(once, once->key, &once->ours, 0, &err) == HF_OK)
@@ -134,6 +143,7 @@ static void write_held(struct once *once)
 static void write_late(struct once *once)
 {
     struct hf_error err;
+
     once->ours = hf__once_begun(once_on_record(once), &once->settings);
     once->ours.attempts--;
     once->ours.state = HF__ONCE_TOO_LATE;
@@ -148,7 +158,8 @@ static void write_late(struct once *once)
 
 static bool succeeded(const struct run_job *job, const struct run_outcome *outcome)
 {
-    return outcome && !outcome->start_errno && !outcome->exec_errno && !outcome->watchdog_died &&
+    return outcome != NULL && !outcome->start_errno && !outcome->exec_errno &&
+           !outcome->watchdog_died &&
            (outcome->cause == RUN_NOT_ENDING || outcome->cause == RUN_LEFTOVERS) &&
            atomic_load(&job->page->start) == RUN_STARTED && WIFEXITED(outcome->status) &&
            WEXITSTATUS(outcome->status) == 0;
@@ -157,10 +168,11 @@ static bool succeeded(const struct run_job *job, const struct run_outcome *outco
 void once_after(struct run_job *job, const struct run_outcome *outcome)
 {
     struct once *once = job->hooks.data;
+
     once->ran = true;
     once->ours.took_ms = (hf__now_ns() - once->started_ns) / HF__NS_PER_MS;
-    once->ours.exit_code = (uint64_t)(outcome ? run_exit_code(outcome) : EXIT_HF_INTERNAL);
-    if (once->output)
+    once->ours.exit_code = (uint64_t)(outcome != NULL ? run_exit_code(outcome) : EXIT_HF_INTERNAL);
+    if (once->output != NULL)
         once->ours.output = once_output_end(once->output, &once->ours.output_len);
     if (succeeded(job, outcome))
         record_success(once);
@@ -173,6 +185,7 @@ static bool is_on_record(struct once *once)
 {
     struct hf_error err;
     uint64_t token = once->ours.token;
+
     return once_read(once->job.store, once->ask.run.name, once->key, &once->found, &err) == HF_OK &&
            once->found.there && once->found.record.state == HF__ONCE_DONE &&
            once->found.record.token == token;
@@ -181,9 +194,11 @@ static bool is_on_record(struct once *once)
 static void record_success(struct once *once)
 {
     struct hf_error err;
+    enum hf_status status;
+
     once->ours.state = HF__ONCE_DONE;
     once->ours.exit_code = 0;
-    enum hf_status status = put(once, once->key, &once->ours, once->keep_ms, &err);
+    status = put(once, once->key, &once->ours, once->keep_ms, &err);
     if (status == HF_OK || (status == HF_UNKNOWN && is_on_record(once))) {
         once_settle(once, 0);
         return;
@@ -209,8 +224,11 @@ static void record_failure(struct once *once, const struct run_outcome *outcome)
 {
     struct hf__once_record *ours = &once->ours;
     struct hf_error err;
-    bool started = outcome && !outcome->start_errno && !outcome->exec_errno;
+    bool started = outcome != NULL && !outcome->start_errno && !outcome->exec_errno;
     bool told = started && outcome->told_to_end != 0;
+    int64_t keep_ms;
+    enum hf_status status;
+
     if (started && outcome->lost) {
         lost(once, told);
         return;
@@ -220,8 +238,8 @@ static void record_failure(struct once *once, const struct run_outcome *outcome)
         ours->failures++;
     if (told && once->rules.hold_crashed)
         ours->state = HF__ONCE_HELD;
-    int64_t keep_ms = ours->state == HF__ONCE_HELD ? 0 : once->keep_ms;
-    enum hf_status status = put(once, once->key, ours, keep_ms, &err);
+    keep_ms = ours->state == HF__ONCE_HELD ? 0 : once->keep_ms;
+    status = put(once, once->key, ours, keep_ms, &err);
     if (status == HF_LOST) {
         lost(once, told);
         return;

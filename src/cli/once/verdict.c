@@ -15,6 +15,7 @@ enum hf__once_next once_decide(struct once *once, bool holding, int64_t *until_m
                                       .holding = holding,
                                       .now_ms = once->found.now_ms,
                                       .slot_start_ms = once->slot.start_ms};
+
     return hf__once_decide(&now, &once->rules, until_ms);
 }
 
@@ -26,12 +27,13 @@ const struct hf__once_record *once_on_record(const struct once *once)
 void once_say(struct once *once, const struct hf__once_record *record, const char *advice)
 {
     const char *sentence = once->sentence;
+
     once_sentence(once->sentence, sizeof once->sentence, once->ask.run.name, once->slot.name,
                   record);
-    if (once->job.lease)
+    if (once->job.lease != NULL)
         cli_stderr_say(once->job.writer, "%s%s", sentence, advice);
     else
-        cli_stderr_say_last(once->job.writer, "%s%s", sentence, advice);
+        cli_stderr_say_now(once->job.writer, "%s%s", sentence, advice);
 }
 
 /* Nobody will. */
@@ -46,9 +48,10 @@ void once_refuse(struct once *once, const struct hf__once_record *record, const 
 void once_say_held(struct once *once, const struct hf__once_record *record)
 {
     char advice[HF_NAME_MAX + 128];
-    snprintf(advice, sizeof advice,
-             "; find out what became of it, then: holdfast once --clear --reason TEXT %s",
-             once->ask.run.name);
+
+    (void)snprintf(advice, sizeof advice,
+                   "; find out what became of it, then: holdfast once --clear --reason TEXT %s",
+                   once->ask.run.name);
     once_refuse(once, record, advice, EXIT_HF_HELD);
 }
 

@@ -19,6 +19,7 @@ enum { PLACES = sizeof places / sizeof places[0] };
 static bool is_name(const char *name)
 {
     size_t len = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/");
+
     return len > 0 && len <= HF__ONCE_ZONE_MAX && name[len] == '\0' && name[0] != '/';
 }
 
@@ -28,12 +29,14 @@ static ssize_t read_file(const char *path, unsigned char *data)
     size_t used = 0;
     ssize_t got = 1;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int error;
+
     if (fd < 0)
         return -1;
     while (used < HF__ZONE_FILE_MAX && (got = read(fd, data + used, HF__ZONE_FILE_MAX - used)) > 0)
         used += (size_t)got;
-    int error = errno;
-    close(fd);
+    error = errno;
+    (void)close(fd);
     errno = error;
     return got < 0 ? -1 : (ssize_t)used;
 }
@@ -54,6 +57,7 @@ int once_zone(const struct cli_command *command, const char *name, struct hf__zo
 {
     const char *own = secure_getenv("TZDIR");
     bool database = false;
+
     hf__zone_utc(zone);
     if (strcmp(name, "UTC") == 0)
         return 0;
@@ -61,14 +65,16 @@ int once_zone(const struct cli_command *command, const char *name, struct hf__zo
         return cli_usage_error(command, "--tz: \"%s\" is no time zone such as Europe/Berlin", name);
     free(*data);
     *data = malloc(HF__ZONE_FILE_MAX);
-    if (!*data)
+    if (*data == NULL)
         return cli_usage_error(command, "out of memory");
     for (int i = -1; i < PLACES; i++) {
         const char *place = i < 0 ? own : places[i];
         char path[PATH_SIZE];
-        if (!place || snprintf(path, sizeof path, "%s/%s", place, name) >= PATH_SIZE)
+        ssize_t len;
+
+        if (place == NULL || snprintf(path, sizeof path, "%s/%s", place, name) >= PATH_SIZE)
             continue;
-        ssize_t len = read_file(path, *data);
+        len = read_file(path, *data);
         if (len >= 0 && hf__zone_read(zone, *data, (size_t)len))
             return 0;
         if (len >= 0)

@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 enum {
-    LINE_MAX_BYTES = 256, /* of an answer; more is none            */
-    END_MS = 3000,        /* from the end of its input to KILL     */
-    SAY_MS = 1000,        /* odd answers are told of so often      */
-    PAUSE_MS = 100,       /* before it is started again, at first  */
+    LINE_MAX_BYTES = 256, /* of an answer; more is none */
+    END_MS = 3000,        /* from the end of its input to KILL */
+    SAY_MS = 1000,        /* odd answers are told of so often */
+    PAUSE_MS = 100,       /* before it is started again, at first */
     PAUSE_MOST_MS = 10000
 };
 
@@ -35,7 +35,7 @@ struct slot {
 struct hf__sender {
     struct hf__sender_options options;
     pid_t pid;    /* 0: it does not run */
-    int in;       /* what it reads  */
+    int in;       /* what it reads */
     int out;      /* what it writes */
     char *unsent; /* lines that it has not read yet */
     size_t unsent_len;
@@ -75,9 +75,9 @@ static _Noreturn void become(const struct hf__sender *sender, int in, int out, i
     sigset_t none;
     int number;
 
-    sigemptyset(&none);
-    sigaction(SIGPIPE, &normal, NULL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)sigemptyset(&none);
+    (void)sigaction(SIGPIPE, &normal, NULL);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
@@ -101,20 +101,20 @@ static int start(struct hf__sender *sender)
     if (sender->pid == 0)
         become(sender, in[0], out[1], failed[1]);
     number = sender->pid < 0 ? errno : 0;
-    close(in[0]);
-    close(out[1]);
-    close(failed[1]);
+    (void)close(in[0]);
+    (void)close(out[1]);
+    (void)close(failed[1]);
     if (sender->pid > 0 && read(failed[0], &number, sizeof number) > 0)
         (void)waitpid(sender->pid, NULL, 0);
-    close(failed[0]);
+    (void)close(failed[0]);
     sender->in = in[1];
     sender->out = out[0];
     (void)fcntl(sender->in, F_SETFL, O_NONBLOCK);
     (void)fcntl(sender->out, F_SETFL, O_NONBLOCK);
     sender->heard_ns = hf__now_ns();
     if (number != 0) {
-        close(sender->in);
-        close(sender->out);
+        (void)close(sender->in);
+        (void)close(sender->out);
         sender->pid = 0;
     }
     return number;
@@ -134,8 +134,8 @@ static void reap(struct hf__sender *sender, const char *why)
     char words[HF__SENDER_WHY_SIZE];
     int status = 0;
 
-    close(sender->in);
-    close(sender->out);
+    (void)close(sender->in);
+    (void)close(sender->out);
     if (why != NULL)
         (void)cli_kill_group(sender->pid, SIGKILL);
     (void)waitpid(sender->pid, &status, 0);
@@ -261,7 +261,7 @@ static void close_command(struct hf__sender *sender)
     if (sender == NULL)
         return;
     if (sender->pid > 0) {
-        close(sender->in);
+        (void)close(sender->in);
         while (waitid(P_PID, (id_t)sender->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
                info.si_pid == 0 && hf__now_ns() < end_ns) {
             (void)hf__poll_until(&nothing, 0, hf__now_ns() + 5 * HF__NS_PER_MS);
@@ -272,7 +272,7 @@ static void close_command(struct hf__sender *sender)
         }
         (void)cli_kill_group(sender->pid, SIGKILL);
         (void)waitpid(sender->pid, NULL, 0);
-        close(sender->out);
+        (void)close(sender->out);
     }
     free(sender->unsent);
     free(sender);

@@ -59,12 +59,12 @@ struct relay_batch {
     size_t count;
     size_t carried; /* the first so many were under way before the last fetch */
     size_t capacity;
-    size_t body;    /* those before it have their body  */
-    uint64_t bytes; /* of those that were fetched       */
-    bool full;      /* no more of them                  */
+    size_t body;    /* those before it have their body */
+    uint64_t bytes; /* of those that were fetched */
+    bool full;      /* no more of them */
     size_t under_way;
     size_t answered; /* delivered or failed, and not settled */
-    size_t blocked;  /* to be parked, and not settled        */
+    size_t blocked;  /* to be parked, and not settled */
     int *table;
     size_t table_size;
 };

@@ -21,7 +21,7 @@ enum {
 
 /* What is on record. */
 struct mark {
-    int64_t not_before_ms; /* 0: nothing            */
+    int64_t not_before_ms; /* 0: nothing */
     int64_t written_ms;    /* when that was written */
     char label[HF_LABEL_MAX + 1];
 };
@@ -54,6 +54,7 @@ static bool pause_until(struct run_job *job, int64_t until_ns)
 {
     const struct hf__patience patience = {.deadline_ns = HF_NEVER, .cancel_fd = job->signals.fd};
     bool from_kernel;
+
     return hf__patience_pause(&patience, until_ns) != HF__WAITED_CANCELLED ||
            !run_signals_take(&job->signals, &job->die_of, &from_kernel);
 }
@@ -64,11 +65,12 @@ int at_least_run(struct at_least *at_least, struct run_job *job)
         return run_job_turn(job);
     if ((hf_store_features(job->store) & HF_FEATURE_RECORDS) == 0)
         return refuse(job, "needs records, which this kind of store does not keep");
-    if (job->held)
+    if (job->held != NULL)
         return refuse(job, "is for those who take the lock, and a process above this one holds it");
     job->hooks = (struct run_hooks){.before = before, .data = at_least};
     for (;;) {
         int exit_code = run_job_turn(job);
+
         if (job->die_of || !at_least->again)
             return exit_code;
         if (!pause_until(job, at_least->until_ns))
@@ -81,12 +83,13 @@ static bool before(struct run_job *job, int *exit_code)
     struct at_least *at_least = job->hooks.data;
     struct mark mark = {.not_before_ms = 0};
     struct hf_error err;
-    int64_t now_ms = 0;
+    int64_t now_ms = 0, left_ms;
+
     at_least->again = false;
     if (hf_record_get(job->store, job->options->name, AT_LEAST_KEY, read_mark, &mark, &now_ms,
                       &err) != HF_OK)
         return failed(job, &err, exit_code);
-    int64_t left_ms = left_of(&mark, at_least->every_ms, now_ms);
+    left_ms = left_of(&mark, at_least->every_ms, now_ms);
     if (left_ms <= 0)
         return leave_mark(job, now_ms, job->take.shown_label, exit_code);
     /* The clock went back: from here on it is no more than that. */
@@ -99,6 +102,7 @@ static bool before(struct run_job *job, int *exit_code)
 static int64_t left_of(const struct mark *mark, int64_t every_ms, int64_t now_ms)
 {
     int64_t ours_ms = hf__time_add(mark->written_ms, every_ms);
+
     if (mark->not_before_ms == 0)
         return 0;
     return (mark->not_before_ms < ours_ms ? mark->not_before_ms : ours_ms) - now_ms;
@@ -112,6 +116,7 @@ static bool read_mark(const struct hf_record *record, void *data)
     const char *value = record->value;
     size_t len = strcspn(value, " ");
     uint64_t number;
+
     if (len < sizeof digits)
         memcpy(digits, value, len);
     if (!hf__parse_u64(digits, &number) || number > INT64_MAX / 2)
@@ -127,6 +132,7 @@ static bool wait_for(struct run_job *job, int64_t ms)
 {
     struct at_least *at_least = job->hooks.data;
     int64_t until_ns = hf__time_add(hf__now_ns(), hf__ms_to_ns(ms));
+
     if (until_ns > job->take.until_ns)
         return false;
     at_least->again = job->again = true;
@@ -139,15 +145,18 @@ static bool too_early(struct run_job *job, const struct mark *mark, int64_t left
     struct at_least *at_least = job->hooks.data;
     const struct run_options *options = job->options;
     char why[CLI_LINE_MAX], every[32], left[32];
+    bool waits;
+
     if (left_ms > at_least->every_ms)
         left_ms = at_least->every_ms;
-    bool waits = wait_for(job, left_ms);
-    hf__format_duration(every, sizeof every, at_least->every_ms);
-    hf__format_duration(left, sizeof left, left_ms);
-    snprintf(why, sizeof why,
-             "lock \"%s\": %s%sstarted less than %s ago (--at-least), not again for another %s%s",
-             options->name, mark->label, mark->label[0] ? " " : "", every, left,
-             waits ? "; waiting" : "");
+    waits = wait_for(job, left_ms);
+    (void)hf__format_duration(every, sizeof every, at_least->every_ms);
+    (void)hf__format_duration(left, sizeof left, left_ms);
+    (void)snprintf(
+        why, sizeof why,
+        "lock \"%s\": %s%sstarted less than %s ago (--at-least), not again for another %s%s",
+        options->name, mark->label, mark->label[0] != '\0' ? " " : "", every, left,
+        waits ? "; waiting" : "");
     if (waits)
         EVENTS_SAY(job->events, EVENT_WAITING, EVENT_TEXT("status", hf_status_name(HF_BUSY)),
                    EVENT_TEXT("reason", why));
@@ -165,6 +174,7 @@ static bool leave_mark(struct run_job *job, int64_t now_ms, const char *label, i
     char value[VALUE_SIZE];
     struct hf_error err;
     int len = snprintf(value, sizeof value, "%" PRId64 " %s", now_ms + at_least->every_ms, label);
+
     if (hf_record_put(job->lease, AT_LEAST_KEY, value, (size_t)len, at_least->every_ms, &err) ==
         HF_OK)
         return true;

@@ -14,7 +14,7 @@ struct at_least {
     int64_t every_ms;
     bool given;
     bool again;       /* the turn found that it is too early, and there is time to wait */
-    int64_t until_ns; /* then: when the next turn begins                                */
+    int64_t until_ns; /* then: when the next turn begins */
 };
 
 /* 0, or EXIT_HF_USAGE after a message. */

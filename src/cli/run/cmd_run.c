@@ -15,6 +15,7 @@ static int run_main(const struct cli_context *context, int argc, char **argv)
     struct run_job job;
     bool go_on = false;
     int exit_code = read_options(&options, &at_least, argc, argv, &go_on);
+
     if (!go_on)
         return exit_code;
     if (!run_job_begin(&job, &options))
@@ -39,9 +40,11 @@ static int read_options(struct run_options *options, struct at_least *at_least, 
         {.name = NULL}};
     bool dashes = false;
     int first = cli_parse(&command_run, table, argc, argv, &dashes);
+    int bad;
+
     if (first < 0)
         return cli_parse_exit(first);
-    int bad = run_find_command(&command_run, options, argv + first, dashes);
+    bad = run_find_command(&command_run, options, argv + first, dashes);
     if (!bad)
         bad = run_check_options(&command_run, options);
     if (!bad)

@@ -46,7 +46,7 @@ bool run_job_begin(struct run_job *job, struct run_options *options)
         return false;
     }
     job->writer = cli_stderr_open();
-    if (!job->writer) {
+    if (job->writer == NULL) {
         cli_error("out of memory");
         return false;
     }
@@ -58,6 +58,7 @@ bool run_job_open(struct run_job *job, const struct cli_context *context, int *e
 {
     const struct run_options *options = job->options;
     struct hf_error err;
+
     job->take = (struct take){.writer = job->writer,
                               .name = options->name,
                               .label = options->take.label,
@@ -84,10 +85,12 @@ bool run_job_open(struct run_job *job, const struct cli_context *context, int *e
 
 int run_job_turn(struct run_job *job)
 {
+    int exit_code;
+
     if (job->times.ended)
         run_events_begin(job);
     job->again = false;
-    int exit_code = turn(job);
+    exit_code = turn(job);
     if (!job->again)
         run_events_ended(job, exit_code);
     return exit_code;
@@ -97,7 +100,7 @@ static int turn(struct run_job *job)
 {
     if (!prepare_turn(job))
         return EXIT_HF_INTERNAL;
-    if (!job->held)
+    if (job->held == NULL)
         return turn_under_lease(job);
     if (!job->options->no_reenter)
         return run_below_hold(job);
@@ -140,6 +143,7 @@ int run_exit_code(const struct run_outcome *outcome)
 static void find_hold(struct take *take)
 {
     struct run_job *job = take->data;
+
     if (run_held_find(take->store, take->name, &job->hold))
         job->held = &job->hold;
 }
@@ -148,15 +152,15 @@ static void find_hold(struct take *take)
  * no proof of that. */
 static bool prepare_turn(struct run_job *job)
 {
-    if (job->page)
-        munmap(job->page, sizeof *job->page);
+    if (job->page != NULL)
+        (void)munmap(job->page, sizeof *job->page);
     run_environment_clear(job->environment);
     job->environment = NULL;
     job->page =
         mmap(NULL, sizeof *job->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (job->page == MAP_FAILED)
         job->page = NULL;
-    if (job->page && (job->lost_pipe[0] >= 0 || pipe2(job->lost_pipe, O_CLOEXEC) == 0))
+    if (job->page != NULL && (job->lost_pipe[0] >= 0 || pipe2(job->lost_pipe, O_CLOEXEC) == 0))
         return true;
     cli_stderr_say(job->writer, "cannot share memory or open a pipe: %s", strerror(errno));
     return false;
@@ -169,6 +173,7 @@ static int turn_under_lease(struct run_job *job)
     int exit_code = 0;
     bool from_kernel;
     enum hf_status status = take_the_lock(job, &err);
+
     /* A signal that came while we waited, perhaps a moment too late to end the wait: whoever sent
      * it does not want CMD to run. We die of it. */
     if (status == HF_OK)
@@ -179,7 +184,7 @@ static int turn_under_lease(struct run_job *job)
         exit_code = not_taken(job, &err);
     else if (!fit_to_lease(job))
         exit_code = EXIT_HF_USAGE;
-    else if (!job->hooks.before || job->hooks.before(job, &exit_code))
+    else if (job->hooks.before == NULL || job->hooks.before(job, &exit_code))
         return run_with_lease(job, &outcome);
     take_end(&job->take);
     if (status == HF_OK)
@@ -189,20 +194,24 @@ static int turn_under_lease(struct run_job *job)
 
 static int run_with_lease(struct run_job *job, struct run_outcome *outcome)
 {
+    bool ran;
+    int exit_code;
+
     job->life_fd = hf_store_life_fd(job->store);
-    bool ran = run_command(job, outcome);
-    if (job->hooks.after)
+    ran = run_command(job, outcome);
+    if (job->hooks.after != NULL)
         job->hooks.after(job, ran ? outcome : NULL);
     give_back(job, outcome);
     run_supervise_end(job);
     take_end(&job->take);
-    int exit_code = ran ? finish(job, outcome) : EXIT_HF_INTERNAL;
+    exit_code = ran ? finish(job, outcome) : EXIT_HF_INTERNAL;
     return job->exit_code == RUN_EXIT_AS_COMMAND ? exit_code : job->exit_code;
 }
 
 static void publish(struct hf_lease *lease, void *data)
 {
     struct run_job *job = data;
+
     run_page_publish(job->page, lease);
     run_events_renewed(job, lease);
 }
@@ -211,6 +220,7 @@ static enum hf_status take_the_lock(struct run_job *job, struct hf_error *err)
 {
     struct hf_acquire_options acquire = {
         .size = sizeof acquire, .ttl_ms = (uint32_t)job->options->take.ttl_ms, .no_keeper = true};
+
     job->take.on_renewed = publish;
     return take_lock(&job->take, &acquire, &job->lease, err);
 }
@@ -221,6 +231,7 @@ static bool fit_to_store(struct run_job *job)
     struct run_options *options = job->options;
     int64_t longest_ms = hf_store_max_ttl_ms(job->store);
     char why[RUN_WHY_SIZE];
+
     if (options->take.ttl_given || longest_ms >= options->take.ttl_ms)
         return true;
     options->take.ttl_ms = longest_ms;
@@ -237,10 +248,11 @@ static bool fit_to_lease(struct run_job *job)
     struct run_options *options = job->options;
     int64_t granted_ms = hf_lease_ttl_ms(job->lease);
     char granted[32], asked[32], why[RUN_WHY_SIZE];
+
     if (granted_ms >= options->take.ttl_ms)
         return true;
-    hf__format_duration(granted, sizeof granted, granted_ms);
-    hf__format_duration(asked, sizeof asked, options->take.ttl_ms);
+    (void)hf__format_duration(granted, sizeof granted, granted_ms);
+    (void)hf__format_duration(asked, sizeof asked, options->take.ttl_ms);
     cli_stderr_say(job->writer, "lock \"%s\": the store grants a lease of %s, not of %s",
                    options->name, granted, asked);
     options->take.ttl_ms = granted_ms;
@@ -254,7 +266,8 @@ static bool fit_to_lease(struct run_job *job)
 static int cancelled(struct run_job *job)
 {
     char reason[32];
-    snprintf(reason, sizeof reason, "signal %d while waiting", job->die_of);
+
+    (void)snprintf(reason, sizeof reason, "signal %d while waiting", job->die_of);
     run_events_failed(job, reason);
     return SIGNAL_EXIT_BASE + job->die_of;
 }
@@ -267,7 +280,7 @@ static int not_taken(struct run_job *job, const struct hf_error *err)
     }
     run_events_skipped(job, cli_text_of(err));
     if (!job->options->skip_ok)
-        cli_stderr_fail(job->writer, err);
+        (void)cli_stderr_fail(job->writer, err);
     return (int)job->options->take.busy_exit;
 }
 
@@ -275,8 +288,9 @@ static int not_taken(struct run_job *job, const struct hf_error *err)
 static int run_below_hold(struct run_job *job)
 {
     struct run_outcome outcome = {.status = 0};
-    close(job->lost_pipe[0]);
-    close(job->lost_pipe[1]);
+
+    (void)close(job->lost_pipe[0]);
+    (void)close(job->lost_pipe[1]);
     job->lost_pipe[0] = job->lost_pipe[1] = -1;
     if (!run_command(job, &outcome))
         return EXIT_HF_INTERNAL;
@@ -288,7 +302,7 @@ static int run_below_hold(struct run_job *job)
 static bool run_command(struct run_job *job, struct run_outcome *outcome)
 {
     job->environment = run_environment(job, job->held);
-    if (!job->environment) {
+    if (job->environment == NULL) {
         cli_stderr_say(job->writer, "out of memory for the environment of %s",
                        job->options->command[0]);
         return false;
@@ -304,6 +318,7 @@ static bool run_command(struct run_job *job, struct run_outcome *outcome)
 static int finish(struct run_job *job, const struct run_outcome *outcome)
 {
     int exit_code = run_exit_code(outcome);
+
     /* The shell that started us must see that it was the Ctrl-C that ended the command. */
     if (outcome->terminal && exit_code == SIGNAL_EXIT_BASE + SIGINT && WIFSIGNALED(outcome->status))
         job->die_of = SIGINT;
@@ -313,6 +328,7 @@ static int finish(struct run_job *job, const struct run_outcome *outcome)
 static void say_not_started(struct run_job *job, const struct run_outcome *outcome)
 {
     const char *command = job->options->command[0];
+
     if (outcome->start_errno || outcome->exec_errno)
         run_events_failed(
             job, strerror(outcome->start_errno ? outcome->start_errno : outcome->exec_errno));
@@ -330,6 +346,7 @@ static void give_back(struct run_job *job, struct run_outcome *outcome)
 {
     struct hf_error err;
     enum hf_status status = hf_release(job->lease, &err);
+
     job->lease = NULL;
     if (status == HF_OK)
         run_events_released(job);

@@ -19,6 +19,7 @@ void run_events_begin(struct run_job *job)
 void run_events_waiting(struct take *take, const struct hf_error *why)
 {
     struct run_job *job = take->data;
+
     events_set_label(job->events, take->shown_label);
     EVENTS_SAY(job->events, EVENT_WAITING, EVENT_TEXT("status", hf_status_name(why->code)),
                EVENT_TEXT("reason", cli_text_of(why)));
@@ -45,6 +46,7 @@ void run_events_started(struct run_job *job)
 void run_events_renewed(struct run_job *job, const struct hf_lease *lease)
 {
     int64_t gap_ms = since_ms(job->times.renewed_ns);
+
     job->times.renewed_ns = hf__now_ns();
     if (gap_ms > (int64_t)hf_lease_ttl_ms(lease) * 2 / 3)
         EVENTS_SAY(job->events, EVENT_RENEWED_LATE, EVENT_NUMBER("gap_ms", gap_ms),
@@ -63,6 +65,7 @@ void run_events_lost(struct run_job *job, const char *reason)
 void run_events_exited(struct run_job *job, const struct run_outcome *outcome)
 {
     int64_t ran_ms = since_ms(job->times.started_ns);
+
     job->times.ran_ms = ran_ms;
     if (atomic_load(&job->page->command_pid) == 0 || outcome->exec_errno || outcome->start_errno)
         return;
@@ -94,6 +97,7 @@ void run_events_failed(struct run_job *job, const char *reason)
 void run_events_ended(struct run_job *job, int exit_code)
 {
     int64_t took_ms = since_ms(job->times.wanted_ns);
+
     if (job->times.started_ns == 0)
         EVENTS_SAY(job->events, EVENT_ENDED, EVENT_NUMBER("exit_code", exit_code),
                    EVENT_NUMBER("took_ms", took_ms));

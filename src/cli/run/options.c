@@ -8,12 +8,13 @@ const char *const run_leftover_words[] = {"wait", "term", "release", NULL};
 int run_find_command(const struct cli_command *command, struct run_options *options, char **words,
                      bool dashes)
 {
-    bool again = words[0] && words[1] && strcmp(words[1], "--") == 0;
+    bool again = words[0] != NULL && words[1] != NULL && strcmp(words[1], "--") == 0;
     struct cli_shown shown;
-    if (!words[0] || strcmp(words[0], "--") == 0 || (dashes && !again))
+
+    if (words[0] == NULL || strcmp(words[0], "--") == 0 || (dashes && !again))
         return cli_usage_error(command, "the name of the lock is missing");
     options->name = words[0];
-    if (!words[1])
+    if (words[1] == NULL)
         return cli_usage_error(
             command, "\"%s\" is the name of the lock; put \"--\" and the command after it",
             cli_shown(&shown, options->name));
@@ -21,7 +22,7 @@ int run_find_command(const struct cli_command *command, struct run_options *opti
         return cli_usage_error(
             command, "\"--\" is missing before \"%s\"; options go before the name of the lock",
             cli_shown(&shown, words[1]));
-    if (!words[2] || words[2][0] == '\0')
+    if (words[2] == NULL || words[2][0] == '\0')
         return cli_usage_error(command, "the command is missing after \"--\"");
     options->command = words + 2;
     return 0;
@@ -31,6 +32,7 @@ int run_check_options(const struct cli_command *command, struct run_options *opt
 {
     char why[RUN_WHY_SIZE];
     int bad = take_check(command, options->name, &options->take);
+
     if (!bad)
         bad = events_check(command, &options->events);
     if (bad)

@@ -19,6 +19,7 @@ static bool goes_on(const struct take *take, enum hf_status status);
 static void opening_trouble(const struct hf_error *why, void *data)
 {
     struct take *take = data;
+
     if (take->trouble != why->code)
         take_say_trouble(take, why);
     take->trouble = why->code;
@@ -29,12 +30,14 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
     struct take_startup startup;
     struct hf_open_options options = {
         .size = sizeof options, .wait_ms = wait_ms, .on_trouble = opening_trouble, .data = take};
+    enum hf_status status;
+
     begin_limit(take, wait_ms);
     take_startup_begin(&startup, take->signal_fd, take->last_words);
-    enum hf_status status = hf_open_waiting(url, &options, &take->store, err);
+    status = hf_open_waiting(url, &options, &take->store, err);
     if (status == HF_OK && err->text[0] != '\0')
         cli_stderr_say(take->writer, "warning: %s", err->text);
-    if (status == HF_OK && take->on_open)
+    if (status == HF_OK && take->on_open != NULL)
         take->on_open(take);
     take_startup_end(&startup);
     take->trouble = HF_OK;
@@ -58,10 +61,12 @@ bool take_wait_out(struct take *take, struct hf__wait *wait, int64_t asked_ns,
     const struct hf__wait_answer answer = {
         .status = *status, .retry_after_ms = err->retry_after_ms, .asked_ns = asked_ns};
     uint32_t dice;
+    struct hf__wait_step step;
+
     if (!hf__wait_may_pass(*status))
         return false;
     hf__random(&dice, sizeof dice);
-    struct hf__wait_step step = hf__wait_answered(wait, &answer, hf__now_ns(), dice);
+    step = hf__wait_answered(wait, &answer, hf__now_ns(), dice);
     if (step.next == HF__WAIT_RETURN)
         return false;
     opening_trouble(err, take);
@@ -79,6 +84,7 @@ static void trouble(const struct hf_error *why, void *data)
 static void renewed(struct hf_lease *lease, int64_t remaining_ms, void *data)
 {
     struct take *take = data;
+
     (void)remaining_ms; /* is a moment old already */
     take->on_renewed(lease, take->data);
 }
@@ -87,14 +93,16 @@ static void renewed(struct hf_lease *lease, int64_t remaining_ms, void *data)
 enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
                          struct hf_lease **out, struct hf_error *err)
 {
+    enum hf_status status;
+
     take_describe(take, take->shown_label, sizeof take->shown_label);
     options->label = take->shown_label;
     options->cancel_fd = take->signal_fd;
     options->on_trouble = trouble;
-    options->on_renewed = take->on_renewed ? renewed : NULL;
+    options->on_renewed = take->on_renewed != NULL ? renewed : NULL;
     options->data = take;
     options->wait_ms = 0;
-    enum hf_status status = hf_acquire(take->store, take->name, options, out, err);
+    status = hf_acquire(take->store, take->name, options, out, err);
     if (!goes_on(take, status))
         return status;
     options->wait_ms = -1;
@@ -116,36 +124,41 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
 static bool goes_on(const struct take *take, enum hf_status status)
 {
     bool may_pass = status == HF_BUSY || hf__wait_may_pass(status);
+
     return may_pass && take->until_ns != 0;
 }
 
 static void find_command(char *out, size_t size, pid_t pid)
 {
     char path[32];
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (file && !fgets(out, (int)size, file))
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    file = fopen(path, "re");
+    if (file != NULL && fgets(out, (int)size, file) == NULL)
         out[0] = '\0';
-    if (file)
-        fclose(file);
+    if (file != NULL)
+        (void)fclose(file);
     out[strcspn(out, "\n")] = '\0';
 }
 
 /* "host/pid/command". Not the arguments: there may be a password among them. */
 void take_describe(const struct take *take, char *out, size_t size)
 {
-    if (take->label) {
+    char host[HOST_MAX + 1] = "localhost";
+    char found[COMMAND_MAX + 1] = "";
+    const char *command = take->label_cmd != NULL ? take->label_cmd : found;
+    const char *slash = strrchr(command, '/');
+
+    if (take->label != NULL) {
         hf__copy_printable(out, size, take->label);
         return;
     }
-    char host[HOST_MAX + 1] = "localhost";
-    char found[COMMAND_MAX + 1] = "";
-    const char *command = take->label_cmd ? take->label_cmd : found;
-    const char *slash = strrchr(command, '/');
-    gethostname(host, sizeof host - 1);
-    if (!take->label_cmd)
+    (void)gethostname(host, sizeof host - 1);
+    if (take->label_cmd == NULL)
         find_command(found, sizeof found, take->label_pid);
-    if (slash && slash[1])
+    if (slash != NULL && slash[1] != '\0')
         command = slash + 1;
-    snprintf(out, size, "%s/%d/%s", host, (int)take->label_pid, command[0] ? command : "?");
+    (void)snprintf(out, size, "%s/%d/%s", host, (int)take->label_pid,
+                   command[0] != '\0' ? command : "?");
 }

@@ -72,8 +72,8 @@ struct take_options {
             NULL, &(given)->label, NULL                                                            \
     }
 
-/* Checks them, and the name of the lock (NULL: it is missing). 0, or EXIT_HF_USAGE after a message.
- */
+/* Checks them, and the name of the lock (NULL: it is missing). 0, or EXIT_HF_USAGE
+ * after a message. */
 int take_check(const struct cli_command *command, const char *name, struct take_options *given);
 
 /* While the store is being opened: startup_signals.c */
@@ -99,9 +99,9 @@ struct take {
     struct cli_stderr *writer;
     const char *name;
     const char *label;     /* NULL: host/pid/command of ... */
-    pid_t label_pid;       /* ... this process              */
-    const char *label_cmd; /* NULL: what the system says    */
-    int signal_fd;         /* readable: stop                */
+    pid_t label_pid;       /* ... this process */
+    const char *label_cmd; /* NULL: what the system says */
+    int signal_fd;         /* readable: stop */
     bool quiet;            /* off a terminal only trouble is said */
     void (*last_words)(int number);
     void (*on_open)(struct take *take); /* while a signal still ends us at once; may be NULL */
@@ -114,7 +114,7 @@ struct take {
     char shown_label[HF_LABEL_MAX + 1]; /* set by take_lock: what others see */
 
     /* How long we wait for the store and the lock, together. */
-    int64_t wait_ms;        /* as it was given; < 0: without limit    */
+    int64_t wait_ms;        /* as it was given; < 0: without limit */
     int64_t until_ns;       /* 0: no wait at all; HF_NEVER: without limit */
     enum hf_status trouble; /* what was said last; HF_OK: none */
 
@@ -134,9 +134,9 @@ struct take {
 /* Opens the store; one that is down, or in quarantine, is asked again until the limit, which begins
  * now (wait_ms as in hf_acquire_options). */
 enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, struct hf_error *err);
-/* After another question to the store was answered so: true if it is to be asked again, now. What may
- * pass is said once, and paused for, within the limit. *status becomes HF_CANCELLED if a signal
- * came meanwhile. */
+/* After another question to the store was answered so: true if it is to be asked again, now. What
+ * may pass is said once, and paused for, within the limit. *status becomes HF_CANCELLED if a
+ * signal came meanwhile. */
 bool take_wait_out(struct take *take, struct hf__wait *wait, int64_t asked_ns,
                    enum hf_status *status, struct hf_error *err);
 /* Takes the lock, and says for whom we wait meanwhile. Of the options the caller sets what kind of

@@ -21,11 +21,11 @@ static enum hf_status status_of(const char *state)
     static const struct {
         const char *begins;
         enum hf_status status;
-    } rows[] = {{"40", HF_BUSY},           /* a deadlock, a serialization failure        */
-                {"55P03", HF_BUSY},        /* somebody has it locked                     */
-                {"25P03", HF_UNREACHABLE}, /* we were idle, frozen for instance          */
+    } rows[] = {{"40", HF_BUSY},           /* a deadlock, a serialization failure */
+                {"55P03", HF_BUSY},        /* somebody has it locked */
+                {"25P03", HF_UNREACHABLE}, /* we were idle, frozen for instance */
                 {"08", HF_UNREACHABLE},    {"53", HF_UNREACHABLE}, {"57", HF_UNREACHABLE},
-                {"25006", HF_UNREACHABLE}, /* a standby, which may be promoted           */
+                {"25006", HF_UNREACHABLE}, /* a standby, which may be promoted */
                 {"28", HF_DENIED},         {"42501", HF_DENIED},   {"XX", HF_CORRUPT}};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -12,10 +12,10 @@ void ec_date_note(struct ec_store *store, const struct ec_answer *answer)
 
     if (answer->date_ms == 0)
         return;
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     store->date_ms = answer->date_ms;
     store->dated_ns = now_ns;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
 }
 
 static bool count(struct ec_store *store, int64_t *out_ms)
@@ -23,11 +23,11 @@ static bool count(struct ec_store *store, int64_t *out_ms)
     int64_t passed_ns;
     bool fresh;
 
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     passed_ns = store->base.host->now_ns() - store->dated_ns;
     fresh = store->dated_ns != 0 && passed_ns <= FRESH_NS;
     *out_ms = (store->date_ms + passed_ns / HF__NS_PER_MS) / 1000 * 1000;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     return fresh;
 }
 

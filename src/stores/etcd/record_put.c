@@ -24,9 +24,9 @@ struct put {
     struct hf_record record; /* written_ms, until_ms: what it gets */
     char *buffer;            /* RAW_SIZE for the value, then BODY_SIZE for the request */
     size_t raw_len;
-    bool held;         /* the answer said so                  */
-    bool stale;        /* likewise                            */
-    enum hf_loss loss; /* if it is not held                   */
+    bool held;         /* the answer said so */
+    bool stale;        /* likewise */
+    enum hf_loss loss; /* if it is not held */
 };
 
 enum {

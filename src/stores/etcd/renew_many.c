@@ -8,16 +8,16 @@
 #include <string.h>
 
 #define KEYS_MAX     100                /* keys in one transaction; etcd allows 128 by default */
-#define KEY_ROOM     (2 * EC_KEY_MAX)   /* what one more key may add to a request              */
-#define MOVE_EXTRA   160                /* what a compare or a put has besides key and value   */
-#define SINGLES_MAX  8                  /* renewed on their own in one row                   */
-#define RENEW_MAX_NS (5 * HF__NS_PER_S) /* as for a single one                               */
+#define KEY_ROOM     (2 * EC_KEY_MAX)   /* what one more key may add to a request */
+#define MOVE_EXTRA   160                /* what a compare or a put has besides key and value */
+#define SINGLES_MAX  8                  /* renewed on their own in one row */
+#define RENEW_MAX_NS (5 * HF__NS_PER_S) /* as for a single one */
 
 enum state {
-    HELD,      /* on the lease that is kept alive         */
-    ELSEWHERE, /* on another, as an attempt leaves it     */
-    ODD,       /* there, but not as we thought            */
-    GONE       /* not there, or not with this token       */
+    HELD,      /* on the lease that is kept alive */
+    ELSEWHERE, /* on another, as an attempt leaves it */
+    ODD,       /* there, but not as we thought */
+    GONE       /* not there, or not with this token */
 };
 
 /* Holds of one ttl, in a row. */
@@ -66,7 +66,7 @@ static void ask_for_keys(struct row *row, struct ec_text *body)
 
     ec_txn_begin(body);
     ec_txn_then(body);
-    while (count < row->count && count < KEYS_MAX && sizeof body->data - body->len > KEY_ROOM) {
+    while (count < row->count && count < KEYS_MAX && body->size - body->len > KEY_ROOM) {
         struct ec_keys keys;
         struct ec_range own;
 
@@ -204,7 +204,7 @@ static bool has_to_move(const struct row *row, size_t i, struct ec_kv *kv, char 
 /* Adds the moves of holds from *i on, as many as fit, and leaves *i behind them. Their number. */
 static size_t add_moves(const struct row *row, size_t *i, struct ec_text *body)
 {
-    size_t room = sizeof body->data;
+    size_t room = EC_REQUEST_MAX;
     size_t from = *i;
     size_t count = 0;
     struct ec_keys keys;

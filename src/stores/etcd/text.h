@@ -47,8 +47,8 @@ void ec_txn_unnest(struct ec_text *text);
  * counts as one key of revision 0. target is "CREATE" or "MOD". */
 void ec_txn_compare(struct ec_text *text, const struct ec_range *range, const char *target,
                     const char *result, uint64_t revision);
-/* The value of the key is below ("LESS") or above ("GREATER") that, byte by byte. Never true of a key
- * that is not there. */
+/* The value of the key is below ("LESS") or above ("GREATER") that, byte by byte. Never true of a
+ * key that is not there. */
 void ec_txn_compare_value(struct ec_text *text, const struct ec_range *key, const char *result,
                           const char *value, size_t len);
 /* The value of the key starts with that word and a space. */

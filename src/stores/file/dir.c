@@ -128,8 +128,8 @@ static enum hf_status check_owner(struct file_store *store, struct hf_error *err
     return HF_OK;
 }
 
-/* The path from the root. One that is not there, and is only looked at, is taken as it is written.
- */
+/* The path from the root. One that is not there, and is only looked at, is taken as
+ * it is written. */
 static char *absolute_path(const struct file_store *store)
 {
     char *here = NULL;
@@ -264,9 +264,7 @@ DIR *hf__dir_folder(const struct file_store *store, const char *folder)
     return dir;
 }
 
-/* A folder that is not there is empty; one that cannot be read is a failure: what is in it must not
- * be taken for nothing. */
-static enum hf_status no_folder(const struct file_store *store, int error, struct hf_error *err)
+enum hf_status hf__dir_no_folder(const struct file_store *store, int error, struct hf_error *err)
 {
     if (error == ENOENT)
         return HF_OK;
@@ -292,7 +290,7 @@ static enum hf_status remove_all(const struct file_store *store, const char *fol
     const char *name;
 
     if (dir == NULL)
-        return no_folder(store, errno, err);
+        return hf__dir_no_folder(store, errno, err);
     while ((name = next_named(dir, prefix)) != NULL)
         (void)unlinkat(dirfd(dir), name, 0);
     (void)closedir(dir);
@@ -307,7 +305,7 @@ enum hf_status hf__dir_has_slots(const struct file_store *store, const char *exc
 
     *out = false;
     if (dir == NULL)
-        return no_folder(store, errno, err);
+        return hf__dir_no_folder(store, errno, err);
     while (!*out && (name = next_named(dir, SLOTS_PREFIX)) != NULL)
         *out = except == NULL || strcmp(name, except) != 0;
     (void)closedir(dir);

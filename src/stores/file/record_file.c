@@ -1,4 +1,4 @@
-/* record_file.c - a record as a file: its name, its bytes, read whole and never changed in place. */
+/* record_file.c - a record as a file: its name, its bytes, how it is read and written. */
 #include "stores/file/record_file.h"
 #include "base/base.h"
 #include "stores/file/dir.h"

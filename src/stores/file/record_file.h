@@ -25,7 +25,7 @@ struct record_head {
     uint64_t token;
     uint64_t number;
     int64_t written_ms; /* CLOCK_REALTIME */
-    int64_t until_ms;   /* 0: for ever    */
+    int64_t until_ms;   /* 0: for ever */
 };
 _Static_assert(sizeof(struct record_head) == 64, "a head has no holes");
 

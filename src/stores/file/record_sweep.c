@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ONE_IN    8    /* writes that sweep                                            */
-#define NAMES_MAX 8192 /* in a folder, of which some are drawn                         */
-#define LOOKS     32   /* files that one sweep looks at                                */
+#define ONE_IN    8    /* writes that sweep */
+#define NAMES_MAX 8192 /* in a folder, of which some are drawn */
+#define LOOKS     32   /* files that one sweep looks at */
 #define AGE_S     3600 /* a draft is left alone for so long: its writer may be at work */
 
 struct lot {

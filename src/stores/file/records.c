@@ -1,9 +1,8 @@
 /* records.c - what a holder leaves behind.
  *
- * A new record is written and synced beside its place first. Then, with the lock of the page: is the
- * lock held by this owner, and is this newer than what is there? The rename is all that happens in
- * that time, and a disk that takes long holds up nobody who wants the lock. The folder is synced
- * after that.
+ * A new record is first written and synced beside its place. Then, with the page locked: does this
+ * owner hold the lock, and is this newer than what is there? The rename is all that happens in that
+ * time, so a slow disk holds up nobody who wants the lock. The folder is synced after that.
  */
 #include "base/base.h"
 #include "stores/file/dir.h"
@@ -201,7 +200,7 @@ enum hf_status hf__file_record_list(struct hf_store_base *base, const struct hf_
     hf__record_prefix(prefix, query->name);
     dir = hf__dir_folder(store, folder);
     if (dir == NULL)
-        return errno == ENOENT ? HF_OK : hf__error_fail(store, "read its records", errno, err);
+        return hf__dir_no_folder(store, errno, err);
     while (more && (entry = readdir(dir)) != NULL) {
         enum hf_status status;
 

@@ -71,6 +71,10 @@ static enum hf_status written(struct rd_store *store, const char *name,
         return hf__fail_lock(err, HF_OK, name, shown,
                              ": its records are lost if Redis stops: appendonly is off, and only "
                              "what the last snapshot has would come back");
+    if (replicas > 0 && answer->second != NULL && answer->second->type == RD_REPLY_ERROR)
+        return hf__fail_lock(err, HF_OK, name, shown,
+                             ": its record is written, but no replica was waited for: the user "
+                             "lacks the ACL rule +wait");
     if (replicas > 0 && answer->second != NULL && rd_reply_number(answer->second, 0) < 1)
         return hf__fail_lock(err, HF_OK, name, shown,
                              ": its record is written, but no replica has confirmed it; a "

@@ -39,10 +39,10 @@ struct listing {
     struct hf__patience patience;
     hf_list_fn *fn;
     void *data;
-    bool more;                    /* what fn said                         */
-    size_t shown;                 /* how often it was called              */
-    size_t hidden;                /* locks that we may not read           */
-    char denied[HF_NAME_MAX + 1]; /* the first of them                    */
+    bool more;                    /* what fn said */
+    size_t shown;                 /* how often it was called */
+    size_t hidden;                /* locks that we may not read */
+    char denied[HF_NAME_MAX + 1]; /* the first of them */
 };
 
 /* What is found out about a lock, so far. */
@@ -143,20 +143,6 @@ static int inspect_one(struct listing *l, const char *name)
     return inspect(l, &found, 1);
 }
 
-/* The name of the lock that a node is for. False: it is for none, because we write names in one way
- * only, and another one may mean the same lock. */
-static bool name_of(const struct zk_store *store, const char *node, char name[HF_NAME_MAX + 1])
-{
-    char decoded[ZK_NAME_MAX + 1];
-    char path[ZK_PATH_MAX];
-
-    if (!hf__url_copy(decoded, sizeof decoded, node, strlen(node)) || !hf__name_valid(decoded) ||
-        !zk_lock_path(store, decoded, path) || strcmp(strrchr(path, '/') + 1, node) != 0)
-        return false;
-    memcpy(name, decoded, strlen(decoded) + 1);
-    return true;
-}
-
 static int inspect_all(struct listing *l, const char *prefix)
 {
     struct zk_store *store = l->session->store;
@@ -171,7 +157,7 @@ static int inspect_all(struct listing *l, const char *prefix)
     if (rc == ZOK)
         rc = zk_request_wait(request, &l->patience);
     for (size_t i = 0; rc == ZOK && l->more && i < request->names.count; i++) {
-        if (name_of(store, request->names.at[i], found[count].name) &&
+        if (zk_node_text(found[count].name, sizeof found[count].name, request->names.at[i]) &&
             strncmp(found[count].name, prefix, strlen(prefix)) == 0)
             count++;
         if (count == TOGETHER || (count > 0 && i + 1 == request->names.count)) {

@@ -4,14 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool zk_node_name(char *out, size_t size, const char *text)
-{
-    /* These two are no names of nodes. */
-    if (strcmp(text, ".") == 0 || strcmp(text, "..") == 0)
-        return snprintf(out, size, "%s", text[1] != '\0' ? "%2E%2E" : "%2E") < (int)size;
-    return hf__url_encode(out, size, text);
-}
-
 bool zk_lock_path(const struct zk_store *store, const char *name, char out[ZK_PATH_MAX])
 {
     size_t used = strlen(store->url.root);

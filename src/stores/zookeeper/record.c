@@ -1,8 +1,10 @@
 /* record.c - how the records of a lock look in ZooKeeper. */
 #include "stores/zookeeper/record.h"
-#include "stores/zookeeper/zookeeper.h"
+#include "base/base.h"
+#include "stores/zookeeper/name.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 bool zk_record_path(const char *root, const char *name, const char *key,
@@ -17,22 +19,6 @@ bool zk_record_path(const char *root, const char *name, const char *key,
     used += strlen(out + used);
     out[used++] = '/';
     return zk_node_name(out + used, ZK_KEY_MAX + 1, key);
-}
-
-bool zk_record_key(const char *node, char out[HF_RECORD_KEY_MAX + 1])
-{
-    char decoded[ZK_KEY_MAX + 1];
-    char again[ZK_KEY_MAX + 1];
-    size_t len;
-
-    if (!hf__url_copy(decoded, sizeof decoded, node, strlen(node)))
-        return false;
-    len = strlen(decoded);
-    if (len > HF_RECORD_KEY_MAX || !hf__name_valid(decoded) ||
-        !zk_node_name(again, sizeof again, decoded) || strcmp(again, node) != 0)
-        return false;
-    memcpy(out, decoded, len + 1);
-    return true;
 }
 
 size_t zk_record_head(char out[ZK_HEAD_SIZE], uint64_t token, uint64_t number, int64_t keep_ms)

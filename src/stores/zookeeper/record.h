@@ -1,7 +1,8 @@
 /* record.h - how the records of a lock look in ZooKeeper. Pure.
  *
  * A record is the node ROOT/%records/NAME/KEY, both percent-encoded. No lock's node is called
- * "%records": a percent sign in a name becomes "%25". ROOT/%records/NAME is a container. The data is
+ * "%records": a percent sign in a name becomes "%25". ROOT/%records/NAME is a container. The data
+ * is
  *
  *   1 SPACE TOKEN SPACE NUMBER SPACE KEEP_MS NEWLINE VALUE
  *
@@ -16,15 +17,13 @@
 
 enum {
     ZK_HEAD_SIZE = 2 + 3 * 21 + 1,      /* of all that is before VALUE, and a NUL */
-    ZK_KEY_MAX = 3 * HF_RECORD_KEY_MAX, /* bytes of an encoded key                */
+    ZK_KEY_MAX = 3 * HF_RECORD_KEY_MAX, /* bytes of an encoded key */
     ZK_RECORD_PATH_MAX = ZK_ROOT_MAX + 3 * HF_NAME_MAX + ZK_KEY_MAX + 16
 };
 
 /* The path of a record; of the container, if key is NULL. False: it does not fit. */
 bool zk_record_path(const char *root, const char *name, const char *key,
                     char out[ZK_RECORD_PATH_MAX]);
-/* The key that a node is called after. False: none is, because keys are written in one way only. */
-bool zk_record_key(const char *node, char out[HF_RECORD_KEY_MAX + 1]);
 
 /* What comes before VALUE. Returns its length. */
 size_t zk_record_head(char out[ZK_HEAD_SIZE], uint64_t token, uint64_t number, int64_t keep_ms);

@@ -17,7 +17,7 @@ struct put {
     const struct hf_record_write *write;
     struct hf__patience patience;
     struct zk_hold hold; /* name, owner, path, session */
-    bool ours;           /* it is in our table         */
+    bool ours;           /* it is in our table */
     char path[ZK_RECORD_PATH_MAX];
     char *data; /* head and value */
     size_t len;

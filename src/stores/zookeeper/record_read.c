@@ -16,8 +16,8 @@ struct reading {
     const char *name;
     hf_record_fn *fn;
     void *data;
-    bool alone;                          /* it is about one record             */
-    bool more;                           /* what fn said                       */
+    bool alone;                          /* it is about one record */
+    bool more;                           /* what fn said */
     int64_t now_ms;                      /* the leader's clock; 0: not asked yet */
     char damaged[HF_RECORD_KEY_MAX + 1]; /* the first that cannot be read; "": none */
 };
@@ -110,14 +110,18 @@ static int show(struct reading *r, const char *key, struct zk_request *request)
     return rc;
 }
 
-/* Begins: a session. */
 static enum hf_status begin(struct hf_store_base *base, const struct hf_record_query *query,
                             struct reading *r, struct hf_error *err)
 {
-    *r = (struct reading){.patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
-                          .name = query->name,
-                          .more = true};
-    return zk_session_get((struct zk_store *)base, 0, query->name, &r->patience, &r->session, err);
+    struct hf__patience patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1};
+    struct zk_session *session;
+    enum hf_status status =
+        zk_session_get((struct zk_store *)base, 0, query->name, &patience, &session, err);
+
+    if (status == HF_OK)
+        *r = (struct reading){
+            .session = session, .patience = patience, .name = query->name, .more = true};
+    return status;
 }
 
 static enum hf_status end(struct reading *r, int rc, struct hf_error *err)
@@ -219,7 +223,7 @@ static int show_all(struct reading *r, const struct zk_names *names, const char 
     int rc = ZOK;
 
     for (size_t i = 0; rc == ZOK && r->more && i < names->count; i++) {
-        if (zk_record_key(names->at[i], keys[count]) &&
+        if (zk_node_text(keys[count], sizeof keys[count], names->at[i]) &&
             strncmp(keys[count], prefix, strlen(prefix)) == 0)
             count++;
         if (count == TOGETHER || (count > 0 && i + 1 == names->count)) {

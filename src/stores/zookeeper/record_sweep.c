@@ -2,9 +2,11 @@
  *
  * ZooKeeper has no order among the children of a node, so some are picked at random: enough that
  * what has expired does not outnumber the rest for long. Nobody waits for any of it: each step is
- * taken by the answer to the one before, in the library's thread. A record is deleted only while the
- * hold lasts that looks, and not if it is that hold's own, because an older write of it that comes
- * late must still find it. One sweep at a time: two might see one version of two different nodes. */
+ * taken by the answer to the one before, in the library's thread.
+ *
+ * A record is deleted only while the hold lasts that looks, because only then is nobody else at
+ * work; and not if it is that hold's own, because an older write of it that comes late must still
+ * find it. One sweep at a time: between two looks at a version the node may be another. */
 #include "stores/zookeeper/record.h"
 #include "stores/zookeeper/zookeeper.h"
 
@@ -98,7 +100,7 @@ static void look_at(struct sweep *sweep, const char *node)
 
     if (candidate == NULL)
         return;
-    if (!zk_record_key(node, candidate->key) ||
+    if (!zk_node_text(candidate->key, sizeof candidate->key, node) ||
         !zk_record_path(sweep->store->url.root, sweep->name, candidate->key, path)) {
         free(candidate);
         return;

@@ -50,10 +50,8 @@ BEGIN
         until = excluded.until, value = excluded.value
     WHERE (r.token, r.number) < (excluded.token, excluded.number);
     IF NOT FOUND THEN
-        -- The same write again, because nobody said that the first one is durable: this commit will tell,
-        -- and it waits for the standby only if it writes.
-        UPDATE holdfast.record AS r SET number = r.number
-        WHERE r.lock = p_name AND r.key = p_key AND r.token = p_token AND r.number = p_number;
+        -- Perhaps the same write again, because nobody said that the first one is durable. This commit tells:
+        -- the lock of the row is a write, too, and waits for a synchronous standby.
         verdict := 'stale';
         RETURN;
     END IF;
