@@ -81,7 +81,9 @@ void hf__outbox_put_delete(FILE *out, const struct hf__outbox_names *names, cons
 /* The same for those that did not fail, behind which nothing is parked. */
 void hf__outbox_put_delete_unmarked(FILE *out, const struct hf__outbox_names *names,
                                     const char *ids);
-/* Frees what is parked behind those of these that failed, as the database knows it. Comes before
+/* Those of these that failed, as the database knows it: something may be parked behind them. */
+void hf__outbox_put_failed(FILE *out, const struct hf__outbox_names *names, const char *ids);
+/* Frees what is parked on the keys of these. Comes before
  * they are deleted, in the same transaction. */
 void hf__outbox_put_free(FILE *out, const struct hf__outbox_names *names, const char *ids);
 /* Frees what is parked behind nobody. */

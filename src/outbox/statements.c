@@ -213,13 +213,29 @@ static void put_free(FILE *out, const struct hf__outbox_names *names)
             names->message, words[d].at_once, words[d].parked);
 }
 
+void hf__outbox_put_failed(FILE *out, const struct hf__outbox_names *names, const char *ids)
+{
+    fprintf(out, "SELECT id%s FROM %s WHERE id IN (%s) AND attempts > 0",
+            words[names->dialect].as_text, names->message, ids);
+}
+
+/* MariaDB looks at every row for an UPDATE with a subquery; a join has an index. */
 void hf__outbox_put_free(FILE *out, const struct hf__outbox_names *names, const char *ids)
 {
-    const char *key = words[names->dialect].key;
+    enum hf__dialect d = names->dialect;
+    const char *key = words[d].key;
 
+    if (d == HF__MARIADB) {
+        fprintf(out,
+                "UPDATE %s AS m JOIN (SELECT DISTINCT h.%s FROM %s AS h WHERE h.id IN (%s)) AS k "
+                "ON m.%s = k.%s SET m.not_before = %s WHERE m.attempts = 0 AND m.not_before = %s",
+                names->message, key, names->message, ids, key, key, words[d].at_once,
+                words[d].parked);
+        return;
+    }
     put_free(out, names);
-    fprintf(out, "%s IN (SELECT h.%s FROM %s AS h WHERE h.id IN (%s) AND h.attempts > 0)", key, key,
-            names->message, ids);
+    fprintf(out, "%s IN (SELECT h.%s FROM %s AS h WHERE h.id IN (%s))", key, key, names->message,
+            ids);
 }
 
 void hf__outbox_put_free_orphans(FILE *out, const struct hf__outbox_names *names)

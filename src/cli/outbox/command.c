@@ -87,15 +87,33 @@ static _Noreturn void become(const struct hf__sender *sender, int in, int out, i
     _exit(EXIT_HF_NOT_FOUND);
 }
 
+/* All or none; errno says why. */
+static bool open_pipes(int pipes[3][2])
+{
+    int number;
+
+    for (int i = 0; i < 3; i++) {
+        if (pipe2(pipes[i], O_CLOEXEC) == 0)
+            continue;
+        number = errno;
+        while (i-- > 0) {
+            (void)close(pipes[i][0]);
+            (void)close(pipes[i][1]);
+        }
+        errno = number;
+        return false;
+    }
+    return true;
+}
+
 /* 0, or errno. */
 static int start(struct hf__sender *sender)
 {
-    int in[2], out[2], failed[2];
+    int pipes[3][2];
+    int *in = pipes[0], *out = pipes[1], *failed = pipes[2];
     int number = 0;
 
-    if (pipe2(in, O_CLOEXEC) < 0)
-        return errno;
-    if (pipe2(out, O_CLOEXEC) < 0 || pipe2(failed, O_CLOEXEC) < 0)
+    if (!open_pipes(pipes))
         return errno;
     sender->pid = fork();
     if (sender->pid == 0)

@@ -229,6 +229,37 @@ static enum hf_status park(struct relay *relay, struct hf_error *err)
     return status;
 }
 
+static bool add_id(const struct hf__db_value *values, void *data)
+{
+    fprintf(data, "%s%s", ftell(data) > 0 ? "," : "", values[0].bytes);
+    return true;
+}
+
+/* By what the database knows of attempts: another relay may have marked them since. */
+static enum hf_status free_parked(struct relay *relay, struct hf_error *err)
+{
+    char *ids = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&ids, &len);
+    struct hf__db_answer answer = {.row = add_id, .data = out};
+    char *done = relay_batch_list(&relay->batch, is_done);
+    enum hf_status status = out != NULL && done != NULL ? HF_OK : hf__nomem(err);
+
+    if (status == HF_OK && done[0] != '\0') {
+        hf__outbox_put_failed(outbox_db_say(&relay->db), &relay->db.names, done);
+        status = outbox_db_do(&relay->db, &answer, err);
+    }
+    if (out != NULL && fclose(out) != 0 && status == HF_OK)
+        status = hf__nomem(err);
+    if (status == HF_OK && len > 0) {
+        hf__outbox_put_free(outbox_db_say(&relay->db), &relay->db.names, ids);
+        status = outbox_db_do(&relay->db, NULL, err);
+    }
+    free(done);
+    free(ids);
+    return status;
+}
+
 /* What is parked behind a message is freed before that is gone. */
 enum hf_status relay_settle(struct relay *relay, struct hf_error *err)
 {
@@ -239,7 +270,7 @@ enum hf_status relay_settle(struct relay *relay, struct hf_error *err)
         return status;
     status = begin(relay, err);
     if (status == HF_OK)
-        status = do_with(relay, is_done, hf__outbox_put_free, err);
+        status = free_parked(relay, err);
     if (status == HF_OK)
         status = do_with(relay, is_done, hf__outbox_put_delete, err);
     if (status == HF_OK)

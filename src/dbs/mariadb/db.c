@@ -2,6 +2,7 @@
 #include "dbs/db.h"
 #include "base/base.h"
 
+#include <fcntl.h>
 #include <mariadb/errmsg.h>
 #include <mariadb/mysql.h>
 #include <mariadb/mysqld_error.h>
@@ -114,6 +115,8 @@ static enum hf_status connect_to(struct hf__db *db, const struct address *to, st
                            to->url.has_password ? to->url.password : NULL, database, port,
                            to->socket[0] != '\0' ? to->socket : NULL, 0) == NULL)
         return refused(db, err);
+    /* The command that messages go to must not inherit it. */
+    (void)fcntl(mysql_get_socket(db->link), F_SETFD, FD_CLOEXEC);
     return HF_OK;
 }
 
