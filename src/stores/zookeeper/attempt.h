@@ -49,8 +49,8 @@ static inline void zk_fit_lease(struct zk_attempt *a)
 
 /* Makes the own child, and whatever is missing above it. */
 int zk_enter(struct zk_attempt *a);
-/* After a lost connection: pauses, then waits for the next one. ZOK; ZK_GIVEN_UP: there is none, and
- * time is over; or another code. */
+/* After a lost connection: pauses, then waits for the next one. ZOK; ZK_GIVEN_UP: there is none,
+ * and time is over; or another code. */
 int zk_reconnect(struct zk_attempt *a);
 /* Connected again: finds out whether the child was made. */
 int zk_settle(struct zk_attempt *a);
