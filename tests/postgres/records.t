@@ -37,7 +37,7 @@ frozen_put() { # LOCK : client a holds it for 1s, and its put is on its way for 
 frozen_put thaw
 like "$answer" 'HF_@(UNKNOWN|LOST|UNREACHABLE)*' 'a put that does not arrive within the lease is not ok'
 ask b acquire 1 thaw 20000 5000
-ask b put 1 k done
+ask b put 1 k 'done'
 is "$answer" ok 'the next holder writes'
 ask b release 1
 proxy p let
@@ -63,7 +63,7 @@ eventually 10 eval 'proxy p held; [ "$proxied" -gt 0 ]'
 proxy p mode pass
 hear a
 is "$answer" ok 'a put that gets no answer is sent again'
-ask a put 1 k done
+ask a put 1 k 'done'
 is "$answer" ok 'the next one is written'
 proxy p let
 is "$proxied" 1 'then the first copy of the first one arrives'
@@ -89,7 +89,7 @@ client f "$(url a)"
 ask f acquire 1 stopped 1000 0 kept
 kill -STOP "${client_pid[f]}"
 ask b acquire 1 stopped 20000 10000
-ask b put 1 k done
+ask b put 1 k 'done'
 kill -CONT "${client_pid[f]}"
 ask f put 1 k running
 like "$answer" 'HF_LOST*' 'a process that was stopped finds that it has lost'

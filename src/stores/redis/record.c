@@ -1,4 +1,4 @@
-/* record.c - what holders leave behind: one script each to write, to read, and for a page of a list.
+/* record.c - what holders leave behind: scripts to write, to read, and for a page of a list.
  *
  * A record is as durable as its server. Where there is a replica, a write is followed by a WAIT on
  * the same way, and what neither a replica nor a file has confirmed is told by a warning. */
