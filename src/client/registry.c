@@ -202,7 +202,7 @@ static enum hf_status find_plugin(const char *scheme, const struct hf_store_ops 
     memcpy(&entry, &symbol, sizeof entry);
     plugin = entry();
     if (plugin == NULL)
-        return no_plugin(scheme, plugin_of(scheme), "it has nothing to offer", err);
+        return no_plugin(scheme, plugin_of(scheme), "it offers no store", err);
     if (plugin->abi != HF_STORE_ABI || plugin->ops->size < offsetof(struct hf_store_ops, life_fd))
         return hf__fail(err, HF_UNSUPPORTED,
                         "the plugin for %s: was built for store ABI %u, this library has %u",

@@ -14,7 +14,7 @@ report() { # STATUS TEXT
 
 seeds=${HOLDFAST_LONG:+200000}
 seeds=${seeds:-10000}
-out=$($sim --seeds $seeds)
+out=$($sim --seeds "$seeds")
 report $? "$seeds histories keep every promise"
 echo "# $out"
 lost=$(echo "$out" | sed -n 's/.* unfenced_lost \([0-9]*\).*/\1/p')

@@ -38,7 +38,7 @@ static int start(char **command, pid_t *pid, int *from)
     if (rc == 0)
         return 0;
     (void)close(ends[0]);
-    cli_error("cannot execute '%s': %s", command[0], strerror(rc));
+    cli_error("cannot execute \"%s\": %s", command[0], strerror(rc));
     return rc == ENOENT ? EXIT_HF_NOT_FOUND : EXIT_HF_CANNOT_EXEC;
 }
 
@@ -67,11 +67,11 @@ static int end_of(pid_t pid, const char *file, const char *name)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (WIFSIGNALED(status)) {
-        cli_error("%s is not changed: '%s' was ended by signal %d", file, name, WTERMSIG(status));
+        cli_error("%s is unchanged: \"%s\" was ended by signal %d", file, name, WTERMSIG(status));
         return 128 + WTERMSIG(status);
     }
     if (WEXITSTATUS(status) != 0)
-        cli_error("%s is not changed: '%s' exited with %d", file, name, WEXITSTATUS(status));
+        cli_error("%s is unchanged: \"%s\" exited with %d", file, name, WEXITSTATUS(status));
     return WEXITSTATUS(status);
 }
 
@@ -94,7 +94,7 @@ int fence_produce(const char *file, const struct hf_fence_pass *pass, char **com
         (void)close(from); /* a command that still writes hears of it */
         exit_code = end_of(pid, file, command[0]);
         if (rc != 0) {
-            cli_error("%s is not changed: cannot keep what '%s' prints: %s", file, command[0],
+            cli_error("%s is unchanged: cannot keep what \"%s\" prints: %s", file, command[0],
                       strerror(rc));
             exit_code = EXIT_HF_UNAVAILABLE;
         }

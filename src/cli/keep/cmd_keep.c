@@ -89,7 +89,7 @@ static int check_request(struct keeping *keeping)
         return cli_usage_error(&command_keep, "whose lock is it? In a script write: "
                                               "eval \"$(holdfast keep --pid $$ NAME)\" || exit");
     if (keeping->pid == 1 || keeping->pid > INT32_MAX)
-        return cli_usage_error(&command_keep, "--pid: no script has that number");
+        return cli_usage_error(&command_keep, "--pid: there is no process with that number");
     /* $BASHPID inside of $(...), which is over with it. */
     if (keeping->pid == (uint64_t)getpid())
         return cli_usage_error(&command_keep,

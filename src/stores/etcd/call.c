@@ -83,7 +83,7 @@ static enum ec_verdict judge(const struct ec_http *http, const cJSON *json, char
             memcpy(raw, http->body, len);
         raw[len] = '\0';
         raw[strcspn(raw, "\r\n")] = '\0';
-        hf__copy_printable(message, size, raw[0] != '\0' ? raw : "an answer that is no JSON");
+        hf__copy_printable(message, size, raw[0] != '\0' ? raw : "an answer that is not JSON");
     } else {
         hf__copy_printable(message, size, text != NULL ? text : error != NULL ? "an error" : "");
     }
@@ -291,7 +291,7 @@ static enum hf_status take_auth(struct course *course, const cJSON *json)
 
     if (token == NULL || token[0] == '\0' || strlen(token) >= EC_AUTH_MAX ||
         strpbrk(token, "\r\n") != NULL)
-        return fail(course, HF_UNSUPPORTED, "etcd gave an auth token of no use");
+        return fail(course, HF_UNSUPPORTED, "etcd gave an auth token that cannot be used");
     pthread_mutex_lock(&store->lock);
     memcpy(store->auth, token, strlen(token) + 1);
     store->auth_serial++;

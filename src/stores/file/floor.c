@@ -104,7 +104,7 @@ static enum hf_status lock_fail(const struct file_store *store, int fd, struct h
     if (err != NULL && (errno == EAGAIN || errno == EACCES) &&
         hf__blocker_name(fd, 0, who, sizeof who))
         return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
-                             ": %s is raising the token floor and does not go on: resume "
+                             ": %s is stuck while raising the token floor: resume "
                              "or end it",
                              who);
     return floor_fail(store, "lock", err);

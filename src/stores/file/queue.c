@@ -107,7 +107,7 @@ enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err
     if (attempt->fifo == NULL && (attempt->fifo = hf__fifo_new(store)) == NULL)
         return hf__nomem(err);
     if (slot->tail - slot->head >= TICKETS_MAX)
-        return refuse(attempt, "too many came to wait; try again later", err);
+        return refuse(attempt, "too many are waiting; try again later", err);
     attempt->ticket = slot->tail;
     hf__ticket_name(name, attempt->hash, attempt->ticket);
     if (!hf__fifo_place(store, attempt->fifo, name))

@@ -179,7 +179,7 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
             return status;
     }
     return hf__fail_lock(err, HF_UNREACHABLE, NULL, a->store->url.shown,
-                         ": the server changes faster than we can ask");
+                         ": the server keeps changing while we ask");
 }
 
 static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)

@@ -248,7 +248,7 @@ static enum hf_status pause_briefly(struct attempt *a, const struct hf__patience
         break;
     }
     return hf__fail_lock(err, HF_UNREACHABLE, a->claim->name, a->store->setup.url.parts.shown,
-                         ": its slot is on the move between two servers");
+                         ": its slot is being moved between two servers");
 }
 
 /* Finds the server, and learns of it what the request has to say. */
@@ -312,7 +312,7 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
             return status;
     }
     return hf__fail_lock(err, HF_UNREACHABLE, NULL, a->store->setup.url.parts.shown,
-                         ": the server changes faster than we can ask");
+                         ": the server keeps changing while we ask");
 }
 
 static enum hf_status pause_until(struct attempt *a, int64_t until_ns, struct hf_error *err)

@@ -115,7 +115,7 @@ static enum hf_status refused(const struct rd_node *node, const struct rd_reply 
     (void)hf__format_duration(agreed, sizeof agreed, rd_reply_number(rd_reply_at(answer, 1), 0));
     (void)hf__format_duration(asked, sizeof asked, node->pool.setup->url.max_ttl_ms);
     return hf__fail_lock(err, HF_INVALID, NULL, shown,
-                         ": its clients agreed on max_ttl=%s and you ask for %s; all need "
+                         ": its clients agreed on max_ttl=%s, and you ask for %s; all need "
                          "the same (holdfast-redis(7) says how to change it)",
                          agreed, asked);
 }

@@ -181,7 +181,7 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
             return broke(conn, HF_CANCELLED, "cancelled");
         conn->silent = wait == HF__WAITED_TIMEOUT;
         if (conn->silent)
-            return broke(conn, HF_UNREACHABLE, "it takes no more data");
+            return broke(conn, HF_UNREACHABLE, "it accepts no more data");
     }
     return HF_OK;
 }
