@@ -3,6 +3,7 @@
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/support/records.sh
 . "$root/tests/support/records.sh"
 
 pg_start a
