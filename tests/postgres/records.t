@@ -29,9 +29,13 @@ is "$proxied" 1 'and is one as well'
 ask a release 1
 
 # writes that come too late
-hold_over() { is_free a "$1"; }
 end_hold() { sql a "UPDATE holdfast.lock SET expires = clock_timestamp() WHERE name = '$1'"; }
-late_records "$(url a)"
+straight=$(url a)
+overtaken_by_another hostage
+overtaken_by_the_end hostage
+overtaken_by_itself running
+ended_unknown end_hold
+stopped_with_its_keeper
 
 # in_transaction SQL : a session that has executed it and stays in its transaction; committed ends it
 in_transaction() {

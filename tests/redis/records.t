@@ -28,9 +28,13 @@ is "$proxied" 1 'and is one as well'
 ask a release 1
 
 # writes that come too late
-hold_over() { [ "$(rcli a exists "$1")" = 0 ]; }
 end_hold() { rcli a del "$1" >/dev/null; }
-late_records "$(url a)"
+straight=$(url a)
+overtaken_by_another hostage
+overtaken_by_the_end hostage
+overtaken_by_itself running
+ended_unknown end_hold
+stopped_with_its_keeper
 
 # what has expired goes, a few at a time, and by a later hold
 ask b acquire 1 keep 20000 0
