@@ -252,6 +252,12 @@ enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, 
     return hf__fail_max_ttl(err, name, store->url, ttl_ms, hf_store_max_ttl_ms(store));
 }
 
+enum hf_status hf__bad_name(struct hf_error *err)
+{
+    return hf__fail(err, HF_INVALID, "a lock name has 1 to %d bytes and no control characters",
+                    HF_NAME_MAX);
+}
+
 enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err)
 {
     return hf__fail_lock(err, HF_INVALID, name, store->url,
@@ -291,8 +297,7 @@ enum hf_status hf_inspect(struct hf_store *store, const char *name, hf_list_fn *
                           struct hf_error *err)
 {
     if (name == NULL || !hf__name_valid(name))
-        return hf__fail(err, HF_INVALID, "a lock name has 1 to %d bytes and no control characters",
-                        HF_NAME_MAX);
+        return hf__bad_name(err);
     return query(store, name, true, fn, data, err);
 }
 
