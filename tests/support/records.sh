@@ -37,8 +37,8 @@ overtaken_by_another() {
 
 overtaken_by_the_end() {
     frozen_put ended "$1"
-    is_free() { ask b status ended && [ "$answer" = ok ]; }
-    eventually 30 is_free
+    ended_is_free() { ask b status ended && [ "$answer" = ok ]; }
+    eventually 30 ended_is_free
     proxy p let
     above "$proxied" 0 'a put that arrives when the hold is over'
     ask b get ended k
