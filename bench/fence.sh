@@ -13,12 +13,13 @@ sql_begin
 REDIS_DIR=
 trap 'set +e; [ -z "$REDIS_DIR" ] || redis_end; sql_end' EXIT
 
-tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT);
+# All of one shape: what differs is the fence.
+tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT, k INT NOT NULL);
     WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 10000)
-    INSERT INTO plain SELECT id, 0 FROM n;
-    CREATE TABLE fenced (id INT PRIMARY KEY, v INT); INSERT INTO fenced SELECT * FROM plain;
-    CREATE TABLE keyed (id INT PRIMARY KEY, v INT, k INT NOT NULL); INSERT INTO keyed SELECT id, v, (id + 999) / 1000 FROM plain;
-    ANALYZE plain; ANALYZE fenced;'
+    INSERT INTO plain SELECT id, 0, (id + 999) / 1000 FROM n;
+    CREATE TABLE fenced (id INT PRIMARY KEY, v INT, k INT NOT NULL); INSERT INTO fenced SELECT * FROM plain;
+    CREATE TABLE keyed (id INT PRIMARY KEY, v INT, k INT NOT NULL); INSERT INTO keyed SELECT * FROM plain;
+    ANALYZE plain; ANALYZE fenced; ANALYZE keyed;'
 
 port=$((20000 + RANDOM))
 pg_start listen_addresses=127.0.0.1 port=$port

@@ -11,8 +11,8 @@ trap 'rm -rf "$dir"' EXIT
 sql() { psql -h 127.0.0.1 -p "$port" -U owner -d postgres -X -q -At -v ON_ERROR_STOP=1; }
 
 sql <<'SQL'
-CREATE TABLE own_plain (id INT PRIMARY KEY, v INT) WITH (fillfactor = 50);
-INSERT INTO own_plain SELECT n, 0 FROM generate_series(1, 64) AS n;
+CREATE TABLE own_plain (id INT PRIMARY KEY, v INT, k INT) WITH (fillfactor = 50);
+INSERT INTO own_plain SELECT n, 0, n FROM generate_series(1, 64) AS n;
 CREATE TABLE own_keyed (id INT PRIMARY KEY, v INT, k INT) WITH (fillfactor = 50);
 INSERT INTO own_keyed SELECT n, 0, n FROM generate_series(1, 64) AS n;
 SQL

@@ -13,7 +13,7 @@ postgres="postgres://owner@/postgres?host=$SQL_DIR/pg"
 sqlite="sqlite:$SQL_DIR/app.db"
 mariadb="mariadb://root@/app?socket=$SQL_DIR/maria/sock"
 
-db() { out=$("$tool" "$@" 2>&1); rc=$?; }
+db() { out=$("$tool" "$@" 2>&1); }
 
 for dialect in postgres sqlite mariadb; do
     url=${!dialect}
@@ -71,7 +71,7 @@ read -r -t 20 <&"${locker[0]}"
 db "$sqlite" 500 'DELETE FROM d'
 like "$out" 'HF_BUSY.*locked' 'SQLite: a database that another has locked is busy'
 echo .quit >&"${locker[1]}"
-wait "$locker_PID"
+wait "${locker_PID:?}"
 db "$postgres" 20000 "DO \$\$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '55P03'; END \$\$"
 like "$out" 'HF_BUSY 55P03' 'PostgreSQL: a lock that was not to be had is busy'
 db "$mariadb" 20000 'SET innodb_lock_wait_timeout = 1' "SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213"
