@@ -103,6 +103,8 @@ $(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
 SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
 	postgres_row.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
+CHECK_INC := $(addprefix $(BUILD)/gen/fence/check_,postgres.inc sqlite.inc mariadb.inc)
+$(BUILD)/obj/src/cli/fence/check_table.o: $(CHECK_INC)
 IDEM_INC := $(addprefix $(BUILD)/gen/idem/,postgres.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/idem/sql.o: $(IDEM_INC)
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
@@ -227,7 +229,7 @@ model:
 SEEDS ?= 1000000
 sim: $(BUILD)/tests/sim/tool_sim
 	$< --seeds $(SEEDS) --first $$(date +%s)000000
-lint: $(SQL_INC) $(IDEM_INC) $(BUILD)/gen/client/fence.inc
+lint: $(SQL_INC) $(CHECK_INC) $(IDEM_INC) $(BUILD)/gen/client/fence.inc
 	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:

@@ -36,7 +36,7 @@ layers() {
         src/cli/take/*) allowed='base core cli cli/say cli/take' ;;
         src/cli/run/*) allowed='base core cli cli/say cli/take cli/run' ;;
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
-        src/cli/fence/*) allowed='base dbs cli cli/say cli/fence' ;;
+        src/cli/fence/*) allowed='base dbs fence cli cli/say cli/fence' ;;
         src/cli/trap/*) allowed='base cli cli/say cli/trap' ;;
         src/cli/*) allowed='base cli cli/say cli/take idem' ;;
         *) continue ;;
