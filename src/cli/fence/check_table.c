@@ -96,7 +96,8 @@ static void name_table(struct look *look, const struct fence_table *what)
     (void)put_quoted(look->table + used, what->table, '"', "\"\"");
 }
 
-/* The next section: its query, to be freed, and *at behind it. NULL: there is none, or no memory. */
+/* The next section: its query, to be freed, and *at behind it. NULL: there is none, or no memory.
+ */
 static char *next_query(const char **at)
 {
     const char *text = strstr(*at, SECTION);

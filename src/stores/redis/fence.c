@@ -68,7 +68,7 @@ static bool read_mark(const struct rd_reply *reply, struct hf_fence_mark *mark)
     return hf__parse_u64(rd_reply_text(rd_reply_at(reply, 1)), &mark->token);
 }
 
-/* OK, {'MARK', token, seconds, issuer}, {'STALE', token, seconds, issuer} or {'FOREIGN', issuer}. */
+/* OK, {'MARK' or 'STALE', token, seconds, issuer} or {'FOREIGN', issuer}. */
 static enum hf_status judge(const struct rd_store *store, const char *key,
                             const struct rd_reply *reply, struct hf_fence_mark *mark,
                             struct hf_error *err)
