@@ -36,7 +36,7 @@ struct entry {
 /* Ours to set, or to take away. An owner belongs to a detached lease of another name. */
 static const char *const ours[] = {"HOLDFAST_NAME",    "HOLDFAST_TOKEN", "HOLDFAST_STORE",
                                    "HOLDFAST_LOST_FD", "HOLDFAST_HELD",  "HOLDFAST_STORE_FD",
-                                   "HOLDFAST_OWNER"};
+                                   "HOLDFAST_ISSUER",  "HOLDFAST_OWNER"};
 
 static bool next_entry(const char **list, struct entry *entry);
 static int inherited_pipe(const struct entry *entry);
@@ -86,9 +86,13 @@ char **run_environment(const struct run_job *job, const struct run_held *held)
              job->lease ? hf_lease_token(job->lease) : held->token);
     snprintf(lost_fd, sizeof lost_fd, "%d", fd);
     snprintf(store_fd, sizeof store_fd, "%d", job->store_fd);
-    const char *const values[] = {
-        job->options->name,       token, hf_store_url(job->store),
-        fd >= 0 ? lost_fd : NULL, list,  job->store_fd >= 0 ? store_fd : NULL};
+    const char *const values[] = {job->options->name,
+                                  token,
+                                  hf_store_url(job->store),
+                                  fd >= 0 ? lost_fd : NULL,
+                                  list,
+                                  job->store_fd >= 0 ? store_fd : NULL,
+                                  job->issuer[0] ? job->issuer : NULL};
     for (size_t i = 0; good && i < sizeof values / sizeof values[0]; i++) {
         if (values[i])
             good = (out[count++] = assign(ours[i], values[i])) != NULL;
