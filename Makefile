@@ -190,7 +190,7 @@ $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $^ $(ALL_LDFLAGS) -Wl,--as-needed -lhiredis -lsqlite3 -lpq -lcurl -lzookeeper_mt -o $@
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -Wl,--as-needed -lhiredis -lsqlite3 -lpq -lcurl -lzookeeper_mt -lmariadb -o $@
 $(BENCH): CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
