@@ -15,7 +15,8 @@ MANDIR = $(PREFIX)/share/man
 PLUGINDIR = $(LIBDIR)/holdfast
 
 CFLAGS ?= -O2 -g
-WARN = -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wvla -Wswitch-enum -Werror
+WARN = -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wvla -Wswitch-enum \
+	-Wdeclaration-after-statement -Werror
 HARDEN = -fstack-protector-strong -fPIE
 ifeq ($(SAN),)
 HARDEN += -D_FORTIFY_SOURCE=2

@@ -20,20 +20,20 @@ static inline double now_us(void)
 static inline void fact(const char *name, double value, const char *unit)
 {
     printf("%s\t%.2f\t\t%s\t\n", name, value, unit);
-    fflush(stdout);
+    (void)fflush(stdout);
 }
 
 /* A figure with a bound it must keep. */
 static inline void at_most(const char *name, double value, double limit, const char *unit)
 {
     printf("%s\t%.2f\t<= %g\t%s\t%s\n", name, value, limit, unit, value <= limit ? "ok" : "MISS");
-    fflush(stdout);
+    (void)fflush(stdout);
 }
 
 static inline void at_least(const char *name, double value, double limit, const char *unit)
 {
     printf("%s\t%.2f\t>= %g\t%s\t%s\n", name, value, limit, unit, value >= limit ? "ok" : "MISS");
-    fflush(stdout);
+    (void)fflush(stdout);
 }
 
 static inline void must(enum hf_status status, const struct hf_error *err)

@@ -4,8 +4,7 @@
  *   bench_etcd turns COUNT CMD... + CMD...  two commands in turns, whole processes
  *   bench_etcd bare ENDPOINT                the least that a process with libcurl can do: a lease,
  * a transaction, a delete bench_etcd wait URL LOCK COUNT          COUNT clients wait for the lock;
- * prints their tokens
- */
+ * prints their tokens */
 #include "compare.h"
 
 #include <curl/curl.h>
@@ -182,7 +181,7 @@ static void *wait_turn(void *data)
     must(hf_open(waiter->url, &store, &err), &err);
     must(hf_acquire(store, waiter->lock, &options, &lease, &err), &err);
     printf("%llu\n", (unsigned long long)hf_lease_token(lease));
-    fflush(stdout);
+    (void)fflush(stdout);
     must(hf_release(lease, &err), &err);
     hf_close(store);
     return NULL;
@@ -198,7 +197,7 @@ static void wait_line(const char *url, const char *lock, size_t count)
             exit(1);
     }
     for (size_t i = 0; i < count && i < WAITERS; i++)
-        (void)pthread_join(waiters[i].thread, NULL);
+        pthread_join(waiters[i].thread, NULL);
 }
 
 int main(int argc, char **argv)

@@ -15,8 +15,8 @@
 
 /* Shared by all processes. */
 struct board {
-    atomic_int in_line; /* waiters that are about to wait   */
-    atomic_int served;  /* how many have had the lock       */
+    atomic_int in_line; /* waiters that are about to wait */
+    atomic_int served;  /* how many have had the lock */
     atomic_int order[LINE_MAX_LEN];
     atomic_int stop;
     double got_at; /* when the one behind a dead holder had the lock */
@@ -55,7 +55,7 @@ static void sleep_us(long us)
 {
     struct timespec t = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
 
-    nanosleep(&t, NULL);
+    (void)nanosleep(&t, NULL);
 }
 
 /* How many wait for the lock, as the store sees it. */
@@ -143,7 +143,7 @@ static int count_wakes(const char *path)
     while (trace != NULL && fgets(line, sizeof line, trace) != NULL)
         wakes += strstr(line, " is woken by ") != NULL && strstr(line, "the clock") == NULL;
     if (trace != NULL)
-        fclose(trace);
+        (void)fclose(trace);
     return wakes;
 }
 
@@ -156,11 +156,11 @@ static void order_and_wakes(const char *dir, int length, const char *name)
     int in_order = 1;
     int trace;
 
-    snprintf(path, sizeof path, "%s/trace", dir);
+    (void)snprintf(path, sizeof path, "%s/trace", dir);
     trace = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
     atomic_store(&board->served, 0);
-    setenv("HOLDFAST_TRACE", "1", 1);
-    dup2(trace, STDERR_FILENO);
+    (void)setenv("HOLDFAST_TRACE", "1", 1);
+    (void)dup2(trace, STDERR_FILENO);
     for (int i = 0; i < length; i++) {
         if (fork() == 0)
             stand_in_line(name, i);
@@ -169,8 +169,8 @@ static void order_and_wakes(const char *dir, int length, const char *name)
     give(gate);
     while (wait(NULL) > 0)
         continue;
-    dup2(saved, STDERR_FILENO);
-    unsetenv("HOLDFAST_TRACE");
+    (void)dup2(saved, STDERR_FILENO);
+    (void)unsetenv("HOLDFAST_TRACE");
     for (int i = 0; i < length; i++)
         in_order += atomic_load(&board->order[i]) == i;
     at_least("processes served in the order they came, of 200", in_order - 1, length, "");
@@ -194,7 +194,7 @@ static double takeover(const char *name)
     if (holder == 0) {
         (void)take(open_store(), name);
         (void)!write(ready[1], "!", 1);
-        pause();
+        (void)pause();
     }
     (void)!read(ready[0], &byte, 1);
     next = fork();
@@ -206,9 +206,9 @@ static double takeover(const char *name)
     wait_for_line(store, name, 1);
     sleep_us(20000);
     killed_at = now_us();
-    kill(holder, SIGKILL);
-    waitpid(next, NULL, 0);
-    waitpid(holder, NULL, 0);
+    (void)kill(holder, SIGKILL);
+    (void)waitpid(next, NULL, 0);
+    (void)waitpid(holder, NULL, 0);
     hf_close(store);
     return (board->got_at - killed_at) / 1000;
 }
@@ -220,7 +220,7 @@ int main(int argc, char **argv)
     double few = 1e9;
     double many = 1e9;
 
-    snprintf(url, sizeof url, "file:%s/handover", dir);
+    (void)snprintf(url, sizeof url, "file:%s/handover", dir);
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (board == MAP_FAILED)
         return 1;

@@ -59,19 +59,19 @@ static double sqlite_pair(sqlite3 *db)
     double start = now_us();
 
     for (int i = 0; i < PAIRS / 10; i++) {
-        sqlite3_bind_int64(take, 1, i);
-        sqlite3_bind_int64(take, 2, (sqlite3_int64)(now_us() / 1000));
+        (void)sqlite3_bind_int64(take, 1, i);
+        (void)sqlite3_bind_int64(take, 2, (sqlite3_int64)(now_us() / 1000));
         if (sqlite3_step(take) != SQLITE_ROW)
             exit(1);
-        sqlite3_reset(take);
-        sqlite3_bind_int64(give, 1, i);
+        (void)sqlite3_reset(take);
+        (void)sqlite3_bind_int64(give, 1, i);
         if (sqlite3_step(give) != SQLITE_DONE)
             exit(1);
-        sqlite3_reset(give);
+        (void)sqlite3_reset(give);
     }
     start = (now_us() - start) / (PAIRS / 10);
-    sqlite3_finalize(take);
-    sqlite3_finalize(give);
+    (void)sqlite3_finalize(take);
+    (void)sqlite3_finalize(give);
     return start;
 }
 
@@ -80,13 +80,13 @@ static sqlite3 *open_sqlite(const char *dir, const char *journal)
     char text[4200];
     sqlite3 *db;
 
-    snprintf(text, sizeof text, "%s/%s.db", dir, journal);
+    (void)snprintf(text, sizeof text, "%s/%s.db", dir, journal);
     if (sqlite3_open(text, &db) != SQLITE_OK)
         exit(1);
-    snprintf(text, sizeof text,
-             "PRAGMA journal_mode=%s; PRAGMA synchronous=OFF;"
-             "CREATE TABLE lock (name TEXT PRIMARY KEY, owner INT, token INT, expires INT)",
-             journal);
+    (void)snprintf(text, sizeof text,
+                   "PRAGMA journal_mode=%s; PRAGMA synchronous=OFF;"
+                   "CREATE TABLE lock (name TEXT PRIMARY KEY, owner INT, token INT, expires INT)",
+                   journal);
     if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
         exit(1);
     return db;
@@ -125,7 +125,7 @@ static void hold_a_million(struct hf_store *store)
         struct hf_lease *lease;
         char name[32];
 
-        snprintf(name, sizeof name, "seat-%d", i);
+        (void)snprintf(name, sizeof name, "seat-%d", i);
         must(hf_acquire(store, name, &options, &lease, &err), &err);
         hf_leave(lease);
     }
@@ -138,11 +138,11 @@ static double bytes_on_disk(const char *dir)
     double kib = 0;
     FILE *du;
 
-    snprintf(command, sizeof command, "du -sk '%s' | cut -f1", dir);
+    (void)snprintf(command, sizeof command, "du -sk '%s' | cut -f1", dir);
     du = popen(command, "r");
     if (du == NULL || fscanf(du, "%lf", &kib) != 1)
         exit(1);
-    pclose(du);
+    (void)pclose(du);
     return kib * 1024;
 }
 
@@ -158,9 +158,9 @@ int main(int argc, char **argv)
     double full = 1e9;
     int fd;
 
-    snprintf(url, sizeof url, "%s/flock", dir);
+    (void)snprintf(url, sizeof url, "%s/flock", dir);
     fd = open(url, O_RDWR | O_CREAT, 0600);
-    snprintf(url, sizeof url, "file:%s/store", dir);
+    (void)snprintf(url, sizeof url, "file:%s/store", dir);
     must(hf_open(url, &store, &err), &err);
     empty = compare(store, fd, db, wal);
     hold_a_million(store);
@@ -172,7 +172,7 @@ int main(int argc, char **argv)
     at_most("pair with a million held / in an empty store", full / empty, 1.5, "x");
     at_most("bytes per held lock", bytes_on_disk(url + 5) / HELD, 1024, "B");
     hf_close(store);
-    sqlite3_close(db);
-    sqlite3_close(wal);
+    (void)sqlite3_close(db);
+    (void)sqlite3_close(wal);
     return 0;
 }

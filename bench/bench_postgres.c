@@ -14,7 +14,7 @@ enum { ROUNDS = 60, BATCH = 20 };
 
 static _Noreturn void die(const char *text)
 {
-    (void)fprintf(stderr, "bench_postgres: %s\n", text);
+    fprintf(stderr, "bench_postgres: %s\n", text);
     exit(1);
 }
 

@@ -23,7 +23,7 @@ static double now_us(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
@@ -38,7 +38,7 @@ static double cpu_s(void)
 
 static _Noreturn void die(const char *text)
 {
-    (void)fprintf(stderr, "bench_redis: %s\n", text);
+    fprintf(stderr, "bench_redis: %s\n", text);
     exit(1);
 }
 

@@ -7,8 +7,7 @@
  * servers bench_redlock once PORT...                       one pair, for whoever counts requests
  *
  * The lock has the name in BENCH_LOCK: parts that follow each other must not meet each other's
- * leftovers.
- */
+ * leftovers. */
 #include <arpa/inet.h>
 #include <holdfast.h>
 #include <netinet/tcp.h>
@@ -26,13 +25,13 @@ static double now_us(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
 static _Noreturn void die(const char *text)
 {
-    (void)fprintf(stderr, "bench_redlock: %s\n", text);
+    fprintf(stderr, "bench_redlock: %s\n", text);
     exit(1);
 }
 
@@ -134,7 +133,7 @@ static double cpu_us(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
@@ -200,7 +199,7 @@ static void latency(size_t count, char **ports)
         die("out of memory");
     for (int i = 0; i < 50; i++)
         pair(store);
-    (void)puts("ready");
+    puts("ready");
     (void)fflush(stdout);
     (void)!getchar(); /* whoever measures a bad day lets it begin now */
     cpu = cpu_us();

@@ -61,14 +61,14 @@ static int swarm(void)
             continue;
         if (fork() != 0)
             _exit(0);
-        setsid();
-        signal(SIGTERM, SIG_IGN);
+        (void)setsid();
+        (void)signal(SIGTERM, SIG_IGN);
         for (;;)
-            pause();
+            (void)pause();
     }
-    signal(SIGTERM, SIG_IGN);
+    (void)signal(SIGTERM, SIG_IGN);
     for (;;)
-        pause();
+        (void)pause();
 }
 
 static void end_swarm(char *holdfast, char *self)
@@ -93,9 +93,9 @@ int main(int argc, char **argv)
         return swarm();
     if (argc != 3)
         return 1;
-    snprintf(text, sizeof text, "file:%s/run", argv[1]);
-    setenv("HOLDFAST_STORE", text, 1);
-    snprintf(text, sizeof text, "%s/flock", argv[1]);
+    (void)snprintf(text, sizeof text, "file:%s/run", argv[1]);
+    (void)setenv("HOLDFAST_STORE", text, 1);
+    (void)snprintf(text, sizeof text, "%s/flock", argv[1]);
     start_up(argv[2], text);
     end_swarm(argv[2], argv[0]);
     return 0;

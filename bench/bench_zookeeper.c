@@ -2,8 +2,7 @@
  *
  *   pair HOSTS         acquire + release, raw create + delete, and a peer, in turns. The peer gets
  * the number of its pairs on descriptor 3 and answers on stdin what one took line HOSTS COUNT   µs
- * per hand-over from client to client
- */
+ * per hand-over from client to client */
 #define THREADED
 #include "compare.h"
 
@@ -156,10 +155,10 @@ static void line(int count)
     must(hf_acquire(store, "line", NULL, &lease, &err), &err);
     for (int i = 0; i < count; i++) {
         must(hf_open(url, &stores[i], &err), &err);
-        (void)pthread_create(&threads[i], NULL, wait_in_line, stores[i]);
+        pthread_create(&threads[i], NULL, wait_in_line, stores[i]);
     }
     while (waiters < (uint64_t)count) {
-        usleep(20000);
+        (void)usleep(20000);
         must(hf_inspect(store, "line", note, &waiters, &err), &err);
     }
     printf("ready\n");
@@ -168,7 +167,7 @@ static void line(int count)
     start = now_us();
     must(hf_release(lease, &err), &err);
     for (int i = 0; i < count; i++)
-        (void)pthread_join(threads[i], NULL);
+        pthread_join(threads[i], NULL);
     printf("%.1f\n", (now_us() - start) / count);
     (void)fflush(stdout);
     (void)getchar(); /* closing sends watches too: not before they are counted */

@@ -59,13 +59,13 @@ extern "C" {
 
 /* Limits, the same in every store. */
 enum {
-    HF_NAME_MAX = 200,         /* bytes in a lock's name                     */
-    HF_LABEL_MAX = 160,        /* bytes in a label; a longer one is cut      */
-    HF_OWNER_LEN = 32,         /* hex digits in an owner                     */
-    HF_TTL_DEFAULT_MS = 30000, /* the ttl when none is given                 */
-    HF_TTL_MIN_MS = 100,       /* the shortest ttl                           */
-    HF_TTL_MAX_MS = 86400000,  /* the longest ttl: a day                     */
-    HF_ERROR_TEXT_SIZE = 256   /* bytes of text in a struct hf_error         */
+    HF_NAME_MAX = 200,         /* bytes in a lock's name */
+    HF_LABEL_MAX = 160,        /* bytes in a label; a longer one is cut */
+    HF_OWNER_LEN = 32,         /* hex digits in an owner */
+    HF_TTL_DEFAULT_MS = 30000, /* the ttl when none is given */
+    HF_TTL_MIN_MS = 100,       /* the shortest ttl */
+    HF_TTL_MAX_MS = 86400000,  /* the longest ttl: a day */
+    HF_ERROR_TEXT_SIZE = 256   /* bytes of text in a struct hf_error */
 };
 
 /* What a call can answer, in three families that are never folded into each other:
@@ -116,7 +116,7 @@ struct hf_error {
 };
 
 struct hf_store; /* an open store; thread-safe */
-struct hf_lease; /* a held lock; thread-safe   */
+struct hf_lease; /* a held lock; thread-safe */
 
 /* "held by another" for HF_BUSY, and so on. Never NULL, also for values that are no status. */
 HF_API const char *hf_status_text(enum hf_status status);
@@ -140,8 +140,7 @@ HF_API const char *hf_version(void);
  * HF_DENIED       directory, file or server refuse us, or are not safe to use
  * HF_UNREACHABLE  no server answers; directory cannot be created; disk full
  * HF_CORRUPT      the store's data is damaged; the text says how to repair it
- * HF_NOMEM
- */
+ * HF_NOMEM */
 HF_API HF_MUST_CHECK enum hf_status hf_open(const char *url, struct hf_store **out,
                                             struct hf_error *err);
 
@@ -151,9 +150,9 @@ HF_API HF_MUST_CHECK enum hf_status hf_open(const char *url, struct hf_store **o
 typedef void hf_trouble_fn(const struct hf_error *why, void *data);
 
 struct hf_open_options {
-    size_t size;     /* sizeof(struct hf_open_options)                              */
-    int64_t wait_ms; /* 0: do not wait; < 0: wait without limit                     */
-    int cancel_fd;   /* 0: none; else stop waiting when it becomes readable         */
+    size_t size;     /* sizeof(struct hf_open_options) */
+    int64_t wait_ms; /* 0: do not wait; < 0: wait without limit */
+    int cancel_fd;   /* 0: none; else stop waiting when it becomes readable */
     hf_trouble_fn *on_trouble;
     void *data; /* handed to it */
 };
@@ -173,8 +172,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_open_waiting(const char *url,
  * trace, and no other user of the store notices. A store that is not there yet opens, and nothing
  * is held in it; one that comes into being later is seen by those who open it then. Whatever would
  * change the store (hf_acquire, hf_adopt, hf_fence_key) is refused with HF_INVALID, and
- * hf_store_life_fd is -1. Ends with hf_close.
- */
+ * hf_store_life_fd is -1. Ends with hf_close. */
 HF_API HF_MUST_CHECK enum hf_status hf_open_readonly(const char *url, struct hf_store **out,
                                                      struct hf_error *err);
 
@@ -184,8 +182,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_open_readonly(const char *url, struct hf_
  * ones, which stay held for their ttl. on_lost is called for the others. The handles stay valid
  * and must still be given to hf_release or hf_leave, which then only free them.
  * Joins the keeper: must not be called from on_lost or on_renewed. No other thread may be inside
- * a call on the store itself.
- */
+ * a call on the store itself. */
 HF_API void hf_close(struct hf_store *store);
 
 /* The url that was opened, with any password removed. */
@@ -193,12 +190,12 @@ HF_API const char *hf_store_url(const struct hf_store *store);
 
 /* What the store can do: a set of HF_FEATURE_ bits. */
 enum {
-    HF_FEATURE_FAIR = 1 << 0,           /* waiters are served in the order they came              */
-    HF_FEATURE_CRASH_RELEASE = 1 << 1,  /* a dead holder's lock is free before its ttl ends       */
-    HF_FEATURE_DURABLE_TOKENS = 1 << 2, /* token order survives loss of power without any clock   */
-    HF_FEATURE_DETACHED = 1 << 3,       /* a lease can outlive the process that took it           */
-    HF_FEATURE_RENEW_TTL = 1 << 4,      /* hf_renew may change the ttl                            */
-    HF_FEATURE_RECORDS = 1 << 5         /* locks carry records: holdfast/record.h                 */
+    HF_FEATURE_FAIR = 1 << 0,           /* waiters are served in the order they came */
+    HF_FEATURE_CRASH_RELEASE = 1 << 1,  /* a dead holder's lock is free before its ttl ends */
+    HF_FEATURE_DURABLE_TOKENS = 1 << 2, /* token order survives loss of power without any clock */
+    HF_FEATURE_DETACHED = 1 << 3,       /* a lease can outlive the process that took it */
+    HF_FEATURE_RENEW_TTL = 1 << 4,      /* hf_renew may change the ttl */
+    HF_FEATURE_RECORDS = 1 << 5         /* locks carry records: holdfast/record.h */
 };
 HF_API unsigned hf_store_features(const struct hf_store *store);
 
@@ -214,8 +211,7 @@ HF_API uint32_t hf_store_max_ttl_ms(const struct hf_store *store);
  * HF_OK           out is a text of at most HF_IDENTITY_SIZE - 1 bytes
  * HF_UNSUPPORTED  the store cannot tell
  * HF_UNKNOWN      there is nothing yet to tell it by: it was never used
- * HF_UNREACHABLE, HF_DENIED, HF_NOMEM
- */
+ * HF_UNREACHABLE, HF_DENIED, HF_NOMEM */
 enum { HF_IDENTITY_SIZE = 128 };
 HF_API HF_MUST_CHECK enum hf_status hf_store_identity(struct hf_store *store,
                                                       char out[HF_IDENTITY_SIZE],
@@ -239,13 +235,13 @@ typedef void hf_lost_fn(struct hf_lease *lease, enum hf_loss reason, void *data)
 typedef void hf_renewed_fn(struct hf_lease *lease, int64_t remaining_ms, void *data);
 
 struct hf_acquire_options {
-    size_t size;       /* sizeof(struct hf_acquire_options)                           */
+    size_t size;       /* sizeof(struct hf_acquire_options) */
     uint32_t ttl_ms;   /* 0: HF_TTL_DEFAULT_MS, or hf_store_max_ttl_ms if that is less */
-    int64_t wait_ms;   /* 0: do not wait; < 0: wait without limit                     */
-    const char *label; /* what people see; NULL: host/pid/program                     */
-    int cancel_fd;     /* 0: none; else stop waiting when it becomes readable         */
-    bool no_keeper;    /* true: the caller renews, with hf_renew or later hf_keep     */
-    bool detached;     /* true: outlives this process, no crash release, no keeper    */
+    int64_t wait_ms;   /* 0: do not wait; < 0: wait without limit */
+    const char *label; /* what people see; NULL: host/pid/program */
+    int cancel_fd;     /* 0: none; else stop waiting when it becomes readable */
+    bool no_keeper;    /* true: the caller renews, with hf_renew or later hf_keep */
+    bool detached;     /* true: outlives this process, no crash release, no keeper */
     hf_lost_fn *on_lost;
     hf_renewed_fn *on_renewed;
     void *data; /* handed to all callbacks */
@@ -273,8 +269,7 @@ struct hf_acquire_options {
  * HF_QUARANTINE   the store is new and may have forgotten a grant; err->retry_after_ms says when
  *                 it opens
  * HF_UNREACHABLE  no server answers, or it cannot serve us now
- * HF_DENIED, HF_INVALID, HF_UNSUPPORTED, HF_CORRUPT, HF_NOMEM   waiting would not help: at once
- */
+ * HF_DENIED, HF_INVALID, HF_UNSUPPORTED, HF_CORRUPT, HF_NOMEM   waiting would not help: at once */
 HF_API HF_MUST_CHECK enum hf_status hf_acquire(struct hf_store *store, const char *name,
                                                const struct hf_acquire_options *options,
                                                struct hf_lease **out, struct hf_error *err);
@@ -286,8 +281,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_acquire(struct hf_store *store, const cha
  *
  * HF_OK           it is held, for hf_lease_remaining_ms
  * HF_LOST         not held by this owner (any more)
- * and what hf_renew answers otherwise
- */
+ * and what hf_renew answers otherwise */
 HF_API HF_MUST_CHECK enum hf_status hf_adopt(struct hf_store *store, const char *name,
                                              const char *owner, uint64_t token,
                                              struct hf_lease **out, struct hf_error *err);
@@ -323,8 +317,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_keep(struct hf_lease *lease, struct hf_er
  * HF_LOST         the lease is over; hf_lease_loss says why
  * HF_UNKNOWN, HF_UNREACHABLE, HF_QUARANTINE   no answer: the old deadline stands, try again
  * HF_INVALID      a ttl out of range
- * HF_UNSUPPORTED  the store cannot change the ttl (see HF_FEATURE_RENEW_TTL)
- */
+ * HF_UNSUPPORTED  the store cannot change the ttl (see HF_FEATURE_RENEW_TTL) */
 HF_API HF_MUST_CHECK enum hf_status hf_renew(struct hf_lease *lease, uint32_t ttl_ms,
                                              struct hf_error *err);
 
@@ -335,8 +328,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_renew(struct hf_lease *lease, uint32_t tt
  *
  * HF_OK           it was held to the end, and is free now
  * HF_LOST         it was not held any more: work done since the deadline was unprotected
- * HF_UNKNOWN, HF_UNREACHABLE   no answer: the lock is free when its ttl ends at the latest
- */
+ * HF_UNKNOWN, HF_UNREACHABLE   no answer: the lock is free when its ttl ends at the latest */
 HF_API HF_MUST_CHECK enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err);
 
 /* hf_leave - free the handle and leave the lock held in the store until its ttl ends; takes NULL.

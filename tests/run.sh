@@ -27,8 +27,6 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
 jobs=$(nproc 2>/dev/null || echo 2)
-# Tests wait for servers and clocks more than they compute, but must not wait for each other.
-tests_at_once=${TESTS_AT_ONCE:-$((2 * jobs + 1))}
 no_server='tests/unit/* tests/file/* tests/fence/test_* tests/cli/* tests/tools/tree.t tests/conform/file.t'
 mode=
 case ${1-} in
@@ -49,6 +47,9 @@ unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HO
     HOLDFAST_LOST_FD HOLDFAST_ISSUER HOLDFAST_STORE_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH STATE_DIRECTORY MAKEFLAGS MAKELEVEL
 [ "$mode" != long ] || export HOLDFAST_LONG=1
 [ "$mode" != check ] || export FUZZ_RUNS="${FUZZ_RUNS:-20000}" # a tenth
+# Tests wait for servers and clocks more than they compute, but must not wait for each other. Those that need no
+# server only wait for clocks.
+tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((4 * jobs + 2)) || echo $((2 * jobs + 1)))}
 
 MARK_LINES=12 # a mark further down is a word of the test itself
 marked() { # PATH MARK

@@ -76,7 +76,7 @@ pure() {
 }
 
 # awk looks at code without comments and strings, so that a word in a sentence is no breach. Tests and
-# benches are held to the length of files and functions and to white space; the rest is for what is
+# benches are held to the length of files and functions, the accent and white space; the rest is for what is
 # installed.
 code() {
     awk -v MAX_LINES=450 -v MAX_FUNCTION=60 -v MAX_MEDIAN=15 -v MAX_PARAMETERS=6 '
@@ -132,13 +132,28 @@ code() {
         sub(/\/\/.*/, "", line)
         return line
     }
+    # What can be told without types of the accent that CONTRIBUTING.md describes.
+    function accent(text) {
+        if (text ~ /NULL [!=]= /) breach("NULL stands on the right")
+        if (text ~ /[!=]= (true|false)([^A-Za-z0-9_]|$)/) breach("a boolean is not compared")
+        if (text ~ /!\(*(str|mem)n?(case)?cmp\(/) breach("compared aloud: == 0")
+        if (text ~ /!\(*((str|mem)r?chr|strstr|strpbrk|malloc|calloc|realloc|strn?dup|(secure_)?getenv|fopen)\(/)
+            breach("compared aloud: == NULL")
+        if (ended && text ~ /^ +(close|closedir|fclose|fflush|v?snprintf|unlink|unlinkat|rmdir|kill|raise|waitpid|dup2|fcntl|prctl|sigaction|sigprocmask|setenv|unsetenv)\(/)
+            breach("a result that is dropped is marked: (void)")
+        if (text ~ /\(void\)(pthread_|mem(cpy|move|set)\(|v?f?printf\(|f?puts\(|putchar\()/)
+            breach("not marked: results of pthread_, mem and printing functions")
+        if (text ~ /[^ ]/) ended = text ~ /([;{}:)]|else) *$/
+    }
     FNR == 1 { end_of_file(); name = FILENAME; lines = 0; in_comment = 0; start = 0; head = "" }
     {
         lines++
         if (index($0, "\t")) breach("a tab")
         if ($0 ~ /[ \r]$/) breach("white space at the end of the line")
         if (length($0) > 100) breach("more than 100 columns")
+        if ($0 ~ /[^ ]  +\*\/$/) breach("padding before the end of a comment")
         text = bare($0)
+        accent(text)
         if (installed() && match(text, /(^|[^A-Za-z0-9_.>])(strcpy|strcat|strncpy|sprintf|vsprintf|gets|strtok|atoi|atol|atoll|system|popen|signal|rand|srand|random|time|usleep|sleep|alarm|alloca|tmpnam|mktemp|getwd|setjmp|longjmp|localtime|gmtime|ctime|asctime)[ ]*\(/))
             breach("not used here: " substr(text, RSTART, RLENGTH))
         if (installed() && FILENAME !~ /^src\/base\// && FILENAME ~ /\.c$/ && text ~ /^ *# *if(def)?[ (]/)

@@ -21,8 +21,7 @@
  * of another issuer is refused with HF_INVALID until someone decides, with hf_fence_reset and a
  * reason, that the old tokens are over. An issuer that is not said ("" or NULL) fits every mark.
  *
- * Every call may be used from several threads. None touches a lock or needs a lease.
- */
+ * Every call may be used from several threads. None touches a lock or needs a lease. */
 #ifndef HOLDFAST_FENCE_H
 #define HOLDFAST_FENCE_H
 
@@ -36,24 +35,24 @@ extern "C" {
 
 enum {
     HF_FENCE_ISSUER_MAX = 200,              /* bytes of an issuer; a longer one is cut and hashed */
-    HF_FENCE_REASON_MAX = 200,              /* bytes of the reason for a reset; the rest is cut   */
-    HF_FENCE_WAIT_MS = 30000,               /* how long another writer is waited for              */
-    HF_FENCE_APPEND_MAX = 64 * 1024 * 1024, /* bytes of one append: a record, not an archive     */
-    HF_FENCE_KEY_MAX = 1024,                /* bytes of a fenced key's name                       */
-    HF_FENCE_VALUE_MAX = 4 * 1024 * 1024    /* bytes of a fenced key's value                      */
+    HF_FENCE_REASON_MAX = 200,              /* bytes of the reason for a reset; the rest is cut */
+    HF_FENCE_WAIT_MS = 30000,               /* how long another writer is waited for */
+    HF_FENCE_APPEND_MAX = 64 * 1024 * 1024, /* bytes of one append: a record, not an archive */
+    HF_FENCE_KEY_MAX = 1024,                /* bytes of a fenced key's name */
+    HF_FENCE_VALUE_MAX = 4 * 1024 * 1024    /* bytes of a fenced key's value */
 };
 
 /* What a resource remembers. All zero: nothing was admitted yet. */
 struct hf_fence_mark {
-    uint64_t token;      /* the highest admitted                                            */
-    int64_t admitted_us; /* wall clock when it was first admitted; for people, no decision  */
-    char issuer[HF_FENCE_ISSUER_MAX + 1]; /* "": not known                                   */
+    uint64_t token;      /* the highest admitted */
+    int64_t admitted_us; /* wall clock when it was first admitted; for people, no decision */
+    char issuer[HF_FENCE_ISSUER_MAX + 1]; /* "": not known */
 };
 
 /* What a writer shows. */
 struct hf_fence_pass {
-    size_t size;        /* sizeof(struct hf_fence_pass)                                       */
-    uint64_t token;     /* hf_lease_token, 1..HF_FENCE_TOKEN_MAX                              */
+    size_t size;        /* sizeof(struct hf_fence_pass) */
+    uint64_t token;     /* hf_lease_token, 1..HF_FENCE_TOKEN_MAX */
     const char *issuer; /* hf_store_identity of the store that issued it; NULL or "": not said */
     int64_t wait_ms;    /* how long to wait for another writer; 0: HF_FENCE_WAIT_MS; < 0: not */
     const char *issuer_url; /* hf_store_url, beside an identity in issuer, or alone if that is not
@@ -61,11 +60,11 @@ struct hf_fence_pass {
 };
 
 enum hf_fence_verdict {
-    HF_FENCE_ADMIT,   /* equal to the mark                                   */
+    HF_FENCE_ADMIT,   /* equal to the mark */
     HF_FENCE_RAISE,   /* admitted, but the changed mark must be stored first */
-    HF_FENCE_STALE,   /* below the mark                                      */
-    HF_FENCE_FOREIGN, /* issued by another store than the mark's             */
-    HF_FENCE_BAD      /* no token: 0, or above HF_FENCE_TOKEN_MAX            */
+    HF_FENCE_STALE,   /* below the mark */
+    HF_FENCE_FOREIGN, /* issued by another store than the mark's */
+    HF_FENCE_BAD      /* no token: 0, or above HF_FENCE_TOKEN_MAX */
 };
 
 /* hf_fence_decide - the pure rule. No I/O, no clock; never blocks.
@@ -99,8 +98,7 @@ struct hf_fence_storage {
  * HF_OK       admitted: write, in the same transaction
  * HF_STALE    refused: roll back, and stop working
  * HF_INVALID  no token, or a token of another issuer
- * and whatever load or save answered
- */
+ * and whatever load or save answered */
 HF_API HF_MUST_CHECK enum hf_status hf_fence_admit(const struct hf_fence_storage *storage,
                                                    const struct hf_fence_pass *pass,
                                                    struct hf_error *err);
@@ -122,8 +120,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_fence_admit(const struct hf_fence_storage
  * HF_CORRUPT      the sidecar is damaged; the text names the remedy
  * HF_UNREACHABLE  no such directory, a full disk, an I/O error. The mark may have risen; the file
  *                 has its old content, or (after a failed sync) perhaps the new one
- * HF_NOMEM
- */
+ * HF_NOMEM */
 
 /* hf_fence_enter - raise the mark, before the first read. Changes no data. */
 HF_API HF_MUST_CHECK enum hf_status hf_fence_enter(const char *path,
@@ -169,16 +166,17 @@ enum hf_fence_dialect { HF_FENCE_POSTGRES, HF_FENCE_SQLITE, HF_FENCE_MARIADB };
 struct hf_fence_sql {
     size_t size; /* sizeof(struct hf_fence_sql) */
     enum hf_fence_dialect dialect;
-    const char *table;      /* one identifier, quoted for you, whatever is in it */
-    const char *schema;     /* PostgreSQL: the table's schema; NULL: found by search_path */
-    const char *resource;   /* what enter() is called with; NULL: the table's name, in PostgreSQL
-                           * with its schema: public.orders */
+    const char *table;  /* one identifier, quoted for you, whatever is in it */
+    const char *schema; /* PostgreSQL: the table's schema; NULL: found by search_path */
+    /* What enter() is called with; NULL: the table's name, in PostgreSQL with its schema:
+     * public.orders. */
+    const char *resource;
     bool per_row;           /* guard UPDATE of existing rows only, by a column fence_token */
     bool down;              /* the reverse */
     bool last;              /* with down: no other table is fenced, remove what they share */
     const char *key_column; /* fence per key: a holder of key K writes rows whose column says K */
-    bool no_transaction;    /* no BEGIN and COMMIT, for tools that run it in a transaction       */
-    bool json;              /* a JSON array with one statement per item, no client's commands    */
+    bool no_transaction;    /* no BEGIN and COMMIT, for tools that run it in a transaction */
+    bool json;              /* a JSON array with one statement per item, no client's commands */
 };
 
 /* hf_fence_sql - the migration that puts a table behind a fence. Never blocks.
@@ -216,8 +214,7 @@ struct hf_fence_request {
  * HF_OK, HF_STALE, HF_INVALID   as for files
  * HF_UNSUPPORTED  the store holds no data (file:, redlock: ...)
  * HF_UNKNOWN      no reply came: the write may have been done. Doing it again is safe
- * HF_UNREACHABLE, HF_DENIED, HF_CORRUPT, HF_NOMEM
- */
+ * HF_UNREACHABLE, HF_DENIED, HF_CORRUPT, HF_NOMEM */
 HF_API HF_MUST_CHECK enum hf_status hf_fence_key(struct hf_store *store,
                                                  const struct hf_fence_request *request,
                                                  struct hf_error *err);

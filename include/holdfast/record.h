@@ -1,8 +1,8 @@
 /* holdfast/record.h - what a holder leaves behind beside its lock, for those who come later.
  *
  * A lock has a few records, each under a key of its own. Anybody may read them; only the holder
- * writes, and the store checks that in the same atomic step. They stay when the lock is released.
- */
+ * writes, and the store checks that in the same atomic step. They stay when the
+ * lock is released. */
 #ifndef HOLDFAST_RECORD_H
 #define HOLDFAST_RECORD_H
 
@@ -14,7 +14,7 @@ extern "C" {
 
 enum {
     HF_RECORD_KEY_MAX = 64,     /* bytes in a key; at least 1, no control characters */
-    HF_RECORD_VALUE_MAX = 65536 /* bytes in a value: any bytes, also none at all     */
+    HF_RECORD_VALUE_MAX = 65536 /* bytes in a value: any bytes, also none at all */
 };
 
 /* One record as a reader sees it. What it points to lives until the callback returns. */
@@ -23,10 +23,10 @@ struct hf_record {
     const char *key;
     const void *value; /* never NULL; a NUL that does not count follows it */
     size_t value_len;
-    uint64_t token;     /* of the hold that wrote it                                         */
-    uint64_t number;    /* which write of that hold it was; (token, number) only ever rises  */
-    int64_t written_ms; /* when, by the store's clock, in ms since 1970                      */
-    int64_t until_ms;   /* until when it is kept, by the same clock; 0: for ever             */
+    uint64_t token;     /* of the hold that wrote it */
+    uint64_t number;    /* which write of that hold it was; (token, number) only ever rises */
+    int64_t written_ms; /* when, by the store's clock, in ms since 1970 */
+    int64_t until_ms;   /* until when it is kept, by the same clock; 0: for ever */
 };
 /* Return false to stop a listing. */
 typedef bool hf_record_fn(const struct hf_record *record, void *data);
@@ -44,8 +44,7 @@ typedef bool hf_record_fn(const struct hf_record *record, void *data);
  * HF_UNREACHABLE  no server answers: nothing was written
  * HF_INVALID      a bad key, a value that is too long, a keep_ms below 0
  * HF_UNSUPPORTED  this kind of store keeps no records
- * HF_DENIED, HF_CORRUPT, HF_NOMEM
- */
+ * HF_DENIED, HF_CORRUPT, HF_NOMEM */
 HF_API HF_MUST_CHECK enum hf_status hf_record_put(struct hf_lease *lease, const char *key,
                                                   const void *value, size_t value_len,
                                                   int64_t keep_ms, struct hf_error *err);

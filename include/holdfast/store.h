@@ -79,14 +79,14 @@ enum hf_kept {
 
 /* One attempt to take, extend or end a hold. Strings live for the call only. */
 struct hf_claim {
-    const char *name;  /* checked: 1..HF_NAME_MAX bytes, no control characters            */
-    const char *owner; /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire     */
+    const char *name;  /* checked: 1..HF_NAME_MAX bytes, no control characters */
+    const char *owner; /* HF_OWNER_LEN lower-case hex digits; fresh for every acquire */
     /* renew: what the grant said; release: likewise, or 0 if the answer never came; acquire: 0. */
     uint64_t token;
     const char *label;   /* acquire only; at most HF_LABEL_MAX bytes, no control characters */
-    uint32_t ttl_ms;     /* acquire: HF_TTL_MIN_MS..MAX; renew: likewise, or 0 = only look  */
-    bool detached;       /* belongs to no process: no crash release                         */
-    enum hf_kept kept;   /* acquire, renew                                                   */
+    uint32_t ttl_ms;     /* acquire: HF_TTL_MIN_MS..MAX; renew: likewise, or 0 = only look */
+    bool detached;       /* belongs to no process: no crash release */
+    enum hf_kept kept;   /* acquire, renew */
     int64_t deadline_ns; /* a single request is given up at this time */
     /* acquire: 0 = do not wait, HF_NEVER = without limit. When a wait ends, the store has as long
      * to leave the queue as a single request has: deadline_ns less the time of the call. */
@@ -96,13 +96,13 @@ struct hf_claim {
 
 /* What the engine answered. The caller passes it zeroed. */
 struct hf_grant {
-    uint64_t token;     /* acquire: the fencing token, 1..2^63-1                           */
+    uint64_t token;     /* acquire: the fencing token, 1..2^63-1 */
     int64_t sent_at_ns; /* host time before the request that granted, confirmed or renewed */
     /* What the engine granted from sent_at_ns on; at most the claim's, and 0 means as claimed. A
      * renew that only looked: the ttl on record. */
     uint32_t ttl_ms;
     int64_t remaining_ms; /* a renew that only looked: validity left at sent_at_ns */
-    enum hf_loss loss;    /* with HF_LOST: why                                     */
+    enum hf_loss loss;    /* with HF_LOST: why */
     /* acquire: the owner it was granted to, if the store drew a fresh one for a second attempt; ""
      * means the claim's. */
     char owner[HF_OWNER_LEN + 1];
@@ -110,27 +110,27 @@ struct hf_grant {
 
 struct hf_query {
     const char *name;    /* a lock's name, or the prefix of names; "" is every lock */
-    bool exact;          /* true: only the lock called name                         */
-    int64_t deadline_ns; /* a request without an answer is given up at this time    */
+    bool exact;          /* true: only the lock called name */
+    int64_t deadline_ns; /* a request without an answer is given up at this time */
 };
 
 /* A record to be written. Strings live for the call only. */
 struct hf_record_write {
-    const char *name;  /* the lock's                                               */
-    const char *owner; /* who holds it, with token                                 */
+    const char *name;  /* the lock's */
+    const char *owner; /* who holds it, with token */
     uint64_t token;
-    uint64_t number;     /* counted by the lease, from 1                             */
+    uint64_t number;     /* counted by the lease, from 1 */
     const char *key;     /* checked: 1..HF_RECORD_KEY_MAX bytes, no control characters */
-    const void *value;   /* never NULL                                               */
-    size_t value_len;    /* at most HF_RECORD_VALUE_MAX                              */
-    int64_t keep_ms;     /* 0: for ever                                              */
-    int64_t deadline_ns; /* the request is given up at this time                     */
+    const void *value;   /* never NULL */
+    size_t value_len;    /* at most HF_RECORD_VALUE_MAX */
+    int64_t keep_ms;     /* 0: for ever */
+    int64_t deadline_ns; /* the request is given up at this time */
 };
 
 struct hf_record_query {
-    const char *name;    /* the lock's                                            */
-    const char *key;     /* get: the key; list: what keys start with, "" for all  */
-    int64_t deadline_ns; /* a request without an answer is given up at this time  */
+    const char *name;    /* the lock's */
+    const char *key;     /* get: the key; list: what keys start with, "" for all */
+    int64_t deadline_ns; /* a request without an answer is given up at this time */
 };
 
 /* Called by listen: the hold of owner may be gone; owner NULL: any hold of the store may be. */
@@ -140,9 +140,9 @@ struct hf_fence_request; /* holdfast/fence.h */
 struct hf_fence_mark;
 
 struct hf_store_ops {
-    size_t size;                /* sizeof(struct hf_store_ops)                  */
-    const char *const *schemes; /* ends with NULL                               */
-    unsigned features;          /* HF_FEATURE_ bits                             */
+    size_t size;                /* sizeof(struct hf_store_ops) */
+    const char *const *schemes; /* ends with NULL */
+    unsigned features;          /* HF_FEATURE_ bits */
 
     /* Required. Open the store that url names (its scheme is one of schemes) and set *out.
      * host stays valid until after close. May block until deadline_ns.

@@ -1,8 +1,7 @@
 /* fork.c - noticing a fork without asking the kernel each time.
  *
  * A page that the kernel wipes in a forked child tells it from the parent with one read of memory.
- * Where the kernel cannot do that, getpid(2) tells.
- */
+ * Where the kernel cannot do that, getpid(2) tells. */
 #include "base/base.h"
 
 #include <sys/mman.h>

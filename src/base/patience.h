@@ -1,8 +1,7 @@
 /* patience.h - until when a blocking call may wait, and what ends its wait early.
  *
  * One order for everybody: who was cancelled hears that, even if there is something to read as
- * well; then readiness; then the deadline.
- */
+ * well; then readiness; then the deadline. */
 #ifndef HF_BASE_PATIENCE_H
 #define HF_BASE_PATIENCE_H
 
@@ -13,7 +12,7 @@ enum { HF__PATIENCE_FDS_MAX = 32 }; /* descriptors of one hf__patience_poll */
 
 struct hf__patience {
     int64_t deadline_ns; /* CLOCK_BOOTTIME; HF_NEVER: no limit */
-    int cancel_fd;       /* -1: none; else readable = stop     */
+    int cancel_fd;       /* -1: none; else readable = stop */
 };
 
 enum hf__waited { HF__WAITED_READY, HF__WAITED_TIMEOUT, HF__WAITED_CANCELLED };

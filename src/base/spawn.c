@@ -15,6 +15,7 @@ pid_t hf__spawn_into_cgroup(int cgroup_fd, hf__child_fn *fn, void *data)
                               .exit_signal = SIGCHLD,
                               .cgroup = (unsigned)cgroup_fd};
     long pid = syscall(SYS_clone3, &args, sizeof args);
+
     if (pid == 0)
         fn(data);
     return (pid_t)pid;

@@ -96,23 +96,38 @@ bool hf__is_printable(unsigned long point)
     return !control && !direction;
 }
 
+/* The character at *text, or '?' in place of what is none or must not be shown; steps over it. How
+ * many bytes it has, 0 if they do not fit. */
+static size_t copy_character(char *out, size_t room, const char **text)
+{
+    unsigned long point = 0;
+    size_t len = hf__utf8_read(*text, &point);
+    bool shown = len > 0 && hf__is_printable(point);
+
+    if ((shown ? len : 1) > room)
+        return 0;
+    if (shown)
+        memcpy(out, *text, len);
+    else
+        out[0] = '?';
+    *text += len > 0 ? len : 1;
+    return shown ? len : 1;
+}
+
 void hf__copy_printable(char *out, size_t size, const char *text)
 {
     size_t used = 0;
 
-    while (*text != '\0') {
-        unsigned long point = 0;
-        size_t len = hf__utf8_read(text, &point);
-        bool shown = len > 0 && hf__is_printable(point);
+    while (*text != '\0' && used + 1 < size) {
+        size_t len = 1;
 
-        if (used + (shown ? len : 1) >= size)
-            break;
-        if (shown)
-            memcpy(out + used, text, len);
+        if (*text >= ' ' && *text <= '~') /* nearly always */
+            out[used] = *text++;
         else
-            out[used] = '?';
-        used += shown ? len : 1;
-        text += len > 0 ? len : 1;
+            len = copy_character(out + used, size - 1 - used, &text);
+        if (len == 0)
+            break;
+        used += len;
     }
     out[used] = '\0';
 }

@@ -4,8 +4,7 @@
  *
  * A store says which form its URLs have (hf__url_form: how they are written, the usual port, a
  * table of options) and hf__url_parse does the rest, errors included. What is special stays the
- * store's: it reads the path, and checks what options mean together.
- */
+ * store's: it reads the path, and checks what options mean together. */
 #ifndef HF_BASE_URL_H
 #define HF_BASE_URL_H
 
@@ -13,10 +12,10 @@
 #include <stddef.h>
 
 enum {
-    HF__URL_MAX = 1024,     /* bytes of a store's URL, with the NUL                  */
+    HF__URL_MAX = 1024,     /* bytes of a store's URL, with the NUL */
     HF__URL_TEXT_MAX = 512, /* of a user, a password, a path, a file's name; likewise */
-    HF__HOST_MAX = 256,     /* of a host's name or address; likewise                 */
-    HF__HOSTS_MAX = 16      /* hosts of one URL                                      */
+    HF__HOST_MAX = 256,     /* of a host's name or address; likewise */
+    HF__HOSTS_MAX = 16      /* hosts of one URL */
 };
 
 /* Where a server listens. */
@@ -35,9 +34,9 @@ bool hf__address_format(char *out, size_t size, const struct hf__address *addres
 
 enum hf__url_type {
     HF__URL_TEXT,     /* into a char[] with room for max bytes and a NUL; min..max bytes */
-    HF__URL_SWITCH,   /* "on" or "off", into a bool                                      */
-    HF__URL_DURATION, /* min..max milliseconds, into an int64_t                          */
-    HF__URL_OWN       /* set does it                                                     */
+    HF__URL_SWITCH,   /* "on" or "off", into a bool */
+    HF__URL_DURATION, /* min..max milliseconds, into an int64_t */
+    HF__URL_OWN       /* set does it */
 };
 
 /* One line of a store's table of options, which ends with a name of NULL. */
@@ -46,7 +45,7 @@ struct hf__url_option {
     enum hf__url_type type;
     size_t offset; /* of the member in the store's struct */
     int64_t min, max;
-    bool (*set)(void *into, const char *value); /* false: the value is wrong                   */
+    bool (*set)(void *into, const char *value); /* false: the value is wrong */
     bool (*fits)(const void *into);             /* NULL: always; false: not for this kind of URL */
 };
 
@@ -78,7 +77,7 @@ bool hf__url_options(const char *query, const struct hf__url_option *options, vo
 /* How the URLs of a store look. */
 struct hf__url_form {
     const char *usage; /* "etcd://HOST:PORT,HOST:PORT": what to write */
-    unsigned port;     /* of hosts that name none                     */
+    unsigned port;     /* of hosts that name none */
     const struct hf__url_option *options;
 };
 
@@ -88,9 +87,9 @@ struct hf__url {
     char password[HF__URL_TEXT_MAX];
     bool has_password;
     struct hf__address hosts[HF__HOSTS_MAX];
-    unsigned host_count;          /* 0: the URL names none, which a store may refuse           */
+    unsigned host_count;          /* 0: the URL names none, which a store may refuse */
     char path[HF__URL_TEXT_MAX];  /* what follows the hosts, from the '/' on, not decoded; "" */
-    char shown[HF__URL_TEXT_MAX]; /* without the password: for people                        */
+    char shown[HF__URL_TEXT_MAX]; /* without the password: for people */
 };
 
 /* Takes text, whose scheme is the store's, apart: *out gets what every URL has, *into (the store's

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define OPTION_SHOWN_MAX 24   /* bytes of an unknown option's name that may be shown */
-#define SLIP_EDITS       2    /* a name further away than this is another name       */
-#define PARAM_MAX        1024 /* bytes of a key or a value                           */
+#define SLIP_EDITS       2    /* a name further away than this is another name */
+#define PARAM_MAX        1024 /* bytes of a key or a value */
 
 bool hf__url_params(const char *query, hf__url_param_fn *fn, void *data)
 {
@@ -70,10 +70,10 @@ static void blame_value(char *out, size_t size, const struct hf__url_option *opt
         (void)snprintf(out, size, "the option %s is empty or too long", option->name);
         break;
     case HF__URL_SWITCH:
-        (void)snprintf(out, size, "the option %s is on or off", option->name);
+        (void)snprintf(out, size, "the option %s must be on or off", option->name);
         break;
     case HF__URL_DURATION:
-        (void)snprintf(out, size, "the option %s is a duration from %s to %s", option->name,
+        (void)snprintf(out, size, "the option %s must be a duration from %s to %s", option->name,
                        hf__format_duration(least, sizeof least, option->min),
                        hf__format_duration(most, sizeof most, option->max));
         break;
@@ -142,7 +142,7 @@ static bool read_option(const char *key, const char *value, void *data)
         return false;
     }
     if (option->fits != NULL && !option->fits(r->into)) {
-        (void)snprintf(r->why, r->size, "the option %s has no place in this URL", option->name);
+        (void)snprintf(r->why, r->size, "the option %s does not belong in this URL", option->name);
         return false;
     }
     if (set_value(option, r->into, value))
@@ -156,6 +156,6 @@ bool hf__url_options(const char *query, const struct hf__url_option *options, vo
 {
     struct reading reading = {.options = options, .into = into, .why = why, .size = size};
 
-    (void)snprintf(why, size, "an option is too long, or a %% starts no escape");
+    (void)snprintf(why, size, "an option is too long, or a %% does not start an escape");
     return hf__url_params(query, read_option, &reading);
 }

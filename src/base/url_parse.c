@@ -60,11 +60,12 @@ static enum hf_status parse_rest(char *rest, const struct hf__url_form *form, st
     at = strrchr(rest, '@');
     if (at != NULL && !hf__url_user(rest, (size_t)(at - rest), out->user, out->password,
                                     sizeof out->user, &out->has_password))
-        return hf__fail_lock(err, HF_INVALID, NULL, out->shown,
-                             ": the user or the password is too long, or a %% starts no escape");
+        return hf__fail_lock(
+            err, HF_INVALID, NULL, out->shown,
+            ": the user or the password is too long, or a %% does not start an escape");
     if (!parse_hosts(at != NULL ? at + 1 : rest, form->port, out))
-        return hf__fail_lock(err, HF_INVALID, NULL, out->shown,
-                             ": write %s, with %d hosts at the most", form->usage, HF__HOSTS_MAX);
+        return hf__fail_lock(err, HF_INVALID, NULL, out->shown, ": write %s, with at most %d hosts",
+                             form->usage, HF__HOSTS_MAX);
     if (query != NULL && !hf__url_options(query, form->options, into, why, sizeof why))
         return hf__fail_lock(err, HF_INVALID, NULL, out->shown, ": %s", why);
     return hf__ok(err);

@@ -28,14 +28,14 @@ int cli_exit_code(enum hf_status status);
 /* What the global options say. */
 struct cli_context {
     const char *store_url; /* --store, else $HOLDFAST_STORE, else NULL: the default store */
-    bool store_given;      /* by --store                                                  */
+    bool store_given;      /* by --store */
 };
 
 /* One option of a command. Exactly one of the targets is used, by kind. */
 enum cli_option_kind { CLI_FLAG, CLI_TEXT, CLI_URL, CLI_DURATION, CLI_NUMBER, CLI_CHOICE };
 struct cli_option {
-    char letter;      /* 0: no short form  */
-    const char *name; /* without the "--"  */
+    char letter;      /* 0: no short form */
+    const char *name; /* without the "--" */
     enum cli_option_kind kind;
     const char *argument; /* "DURATION" in the usage; NULL for flags */
     const char *help;

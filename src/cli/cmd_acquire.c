@@ -36,10 +36,12 @@ static int acquire_main(const struct cli_context *context, int argc, char **argv
     bool answered = false;
     int number = 0;
     int exit_code = read_request(&request, argc, argv, &answered);
+
     if (answered)
         return exit_code;
     if (exit_code == 0) {
         int signal_fd = cli_catch_signals();
+
         exit_code = signal_fd < 0 ? EXIT_HF_INTERNAL : acquire(context, &request, signal_fd);
         if (exit_code != 0 && signal_fd >= 0)
             number = cli_pending_signal(signal_fd);
@@ -48,7 +50,7 @@ static int acquire_main(const struct cli_context *context, int argc, char **argv
         exit_code = 128 + number;
     if (exit_code != 0 && !request.json) {
         printf("(exit %d)\n", exit_code);
-        fflush(stdout);
+        (void)fflush(stdout);
     }
     return number ? cli_die_of(number) : exit_code;
 }
@@ -64,6 +66,7 @@ static int read_request(struct request *request, int argc, char **argv, bool *an
                                           &request->json, NULL},
                                          {.name = NULL}};
     int parsed = cli_parse_operand(&command_acquire, options, argc, argv, &request->name);
+
     *answered = parsed == CLI_HELP_SHOWN;
     if (parsed < 0)
         return cli_parse_exit(parsed);
@@ -83,12 +86,15 @@ static int acquire(const struct cli_context *context, const struct request *requ
                                      .last_words = request->json ? NULL : cli_eval_fails}};
     struct take *take = &errand.take;
     struct hf_error err;
-    if (!take->writer) {
+    enum hf_status status;
+    int exit_code;
+
+    if (take->writer == NULL) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }
-    enum hf_status status = take_open(take, context->store_url, request->given.wait_ms, &err);
-    int exit_code = status == HF_OK ? acquire_in_store(&errand) : cli_fail(&err);
+    status = take_open(take, context->store_url, request->given.wait_ms, &err);
+    exit_code = status == HF_OK ? acquire_in_store(&errand) : cli_fail(&err);
     take_end(take);
     cli_stderr_close(take->writer);
     hf_close(take->store);
@@ -104,9 +110,11 @@ static int acquire_in_store(struct errand *errand)
     struct hf_lease *lease;
     struct hf_error err;
     enum hf_status status = take_lock(&errand->take, &options, &lease, &err);
+    int exit_code;
+
     if (status == HF_OK)
         return hand_over(errand, lease);
-    int exit_code = cli_fail(&err);
+    exit_code = cli_fail(&err);
     return status == HF_BUSY ? (int)given->busy_exit : exit_code;
 }
 
@@ -115,6 +123,7 @@ static int hand_over(struct errand *errand, struct hf_lease *lease)
 {
     int exit_code = EXIT_HF_BUSY;
     struct hf_error err;
+
     if (poll(&(struct pollfd){.fd = errand->take.signal_fd, .events = POLLIN}, 1, 0) > 0) {
         /* The signal came too late to end the wait; whoever sent it does not want the lock. */
     } else if (print_lease(errand->context, errand->take.store, lease, errand->request->json)) {
@@ -126,7 +135,7 @@ static int hand_over(struct errand *errand, struct hf_lease *lease)
         exit_code = EXIT_HF_INTERNAL;
     }
     if (hf_release(lease, &err) != HF_OK)
-        cli_fail(&err);
+        (void)cli_fail(&err);
     return exit_code;
 }
 
@@ -134,7 +143,8 @@ static bool print_lease(const struct cli_context *context, const struct hf_store
                         struct hf_lease *lease, bool json)
 {
     char token[24];
-    snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
+
+    (void)snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
     if (json) {
         fputs("{\"name\": ", stdout);
         cli_json_string(stdout, hf_lease_name(lease));

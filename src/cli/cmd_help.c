@@ -37,9 +37,13 @@ static int help_main(const struct cli_context *context, int argc, char **argv)
     const char *about;
     const struct cli_command *command = &command_help;
     int parsed = cli_parse_operand(command, options, argc, argv, &about);
+    const struct cli_command *subject;
+    char ask[] = "--help";
+    char *words[] = {NULL, ask, NULL};
+
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    if (!about) {
+    if (about == NULL) {
         cli_print_overview(stdout);
         return EXIT_SUCCESS;
     }
@@ -47,10 +51,9 @@ static int help_main(const struct cli_context *context, int argc, char **argv)
         fputs(stores, stdout);
         return EXIT_SUCCESS;
     }
-    const struct cli_command *subject = cli_find(about);
-    if (!subject)
+    subject = cli_find(about);
+    if (subject == NULL)
         return cli_unknown_command(command, about);
-    char ask[] = "--help";
-    char *words[] = {(char *)subject->name, ask, NULL};
+    words[0] = (char *)subject->name;
     return subject->main(context, 2, words);
 }

@@ -66,7 +66,7 @@ static void print_overview(void)
          "  -h, --help                 show this help\n"
          "\n"
          "Try: holdfast idem sql --dialect sqlite | sqlite3 -bail app.db\n"
-         "See 'man holdfast-idem'.");
+         "See \"man holdfast-idem\" for more.");
 }
 
 static int idem_main(const struct cli_context *context, int argc, char **argv)
@@ -80,9 +80,11 @@ static int idem_main(const struct cli_context *context, int argc, char **argv)
         return 0;
     }
     if (argc < 2)
-        return cli_usage_error(command, "which one? There is 'holdfast idem sql'");
+        return cli_usage_error(command,
+                               "the subcommand is missing; there is \"holdfast idem sql\"");
     if (strcmp(argv[1], "sql") != 0)
-        return cli_usage_error(command, "unknown idem command '%s'; there is 'holdfast idem sql'",
+        return cli_usage_error(command,
+                               "unknown idem command \"%s\"; there is \"holdfast idem sql\"",
                                cli_shown(&shown, argv[1]));
     return idem_sql(argc - 1, argv + 1);
 }

@@ -45,19 +45,23 @@ static int list_main(const struct cli_context *context, int argc, char **argv)
         {.name = NULL}};
     const struct cli_command *command = &command_list;
     int parsed = cli_parse_operand(command, options, argc, argv, &prefix);
+    int exit_code = 0;
+    struct hf_store *store;
+    struct listing listing = {.locks = NULL};
+    struct hf_error err;
+    enum hf_status status;
+    bool broken_off;
+
     if (parsed < 0)
         return cli_parse_exit(parsed);
     if (json && names)
         return cli_usage_error(command, "--json and --names exclude each other");
 
-    int exit_code = 0;
-    struct hf_store *store = cli_open_readonly(context, &exit_code);
-    if (!store)
+    store = cli_open_readonly(context, &exit_code);
+    if (store == NULL)
         return exit_code;
-    struct listing listing = {.locks = NULL};
-    struct hf_error err;
-    enum hf_status status = hf_list(store, prefix, collect, &listing, &err);
-    bool broken_off = status != HF_OK || listing.full;
+    status = hf_list(store, prefix, collect, &listing, &err);
+    broken_off = status != HF_OK || listing.full;
     if (listing.count > 1)
         qsort(listing.locks, listing.count, sizeof *listing.locks, by_name);
     if (listing.count > 0 || (json && !broken_off))
@@ -82,13 +86,14 @@ static void print(const struct listing *listing, bool json, bool names)
         print_names(listing);
     else
         cli_locks_print(stdout, listing->locks, listing->count);
-    fflush(stdout);
+    (void)fflush(stdout);
 }
 
 static void say_none(const struct hf_store *store, const char *prefix)
 {
     struct cli_shown shown;
-    if (prefix && prefix[0])
+
+    if (prefix != NULL && prefix[0] != '\0')
         cli_error("no lock whose name starts with \"%s\" is held or waited for in %s",
                   cli_shown(&shown, prefix), hf_store_url(store));
     else
@@ -104,12 +109,14 @@ static int too_many(void)
 static bool collect(const struct hf_lock_info *info, void *data)
 {
     struct listing *listing = data;
+
     if (listing->count == listing->capacity) {
         size_t capacity = listing->capacity ? listing->capacity * 2 : 64;
         struct cli_lock *locks = NULL;
+
         if (capacity <= LIST_MAX)
             locks = realloc(listing->locks, capacity * sizeof *locks);
-        if (!locks) {
+        if (locks == NULL) {
             listing->full = true;
             return false;
         }
@@ -128,6 +135,7 @@ static int by_name(const void *a, const void *b)
 {
     const struct cli_lock *left = a;
     const struct cli_lock *right = b;
+
     return strcmp(left->info.name, right->info.name);
 }
 
@@ -136,8 +144,10 @@ static void print_names(const struct listing *listing)
 {
     char shown[HF_NAME_MAX + 1];
     bool terminal = isatty(STDOUT_FILENO) == 1;
+
     for (size_t i = 0; i < listing->count; i++) {
         const char *name = listing->locks[i].info.name;
+
         hf__copy_printable(shown, sizeof shown, name);
         puts(terminal ? shown : name);
     }

@@ -14,14 +14,16 @@ static int release_main(const struct cli_context *context, int argc, char **argv
     const struct cli_option options[] = {{.name = NULL}};
     const struct cli_command *command = &command_release;
     int parsed = cli_parse_operand(command, options, argc, argv, &name);
+    struct cli_detached detached;
+    struct hf_error err;
+    int exit_code;
+
     if (parsed < 0)
         return cli_parse_exit(parsed);
 
-    struct cli_detached detached;
-    int exit_code = cli_detached_open(&detached, context, command, name);
+    exit_code = cli_detached_open(&detached, context, command, name);
     if (exit_code)
         return exit_code;
-    struct hf_error err;
     if (hf_release(detached.lease, &err) != HF_OK)
         exit_code = cli_fail(&err);
     hf_close(detached.store);

@@ -23,16 +23,18 @@ static int renew_main(const struct cli_context *context, int argc, char **argv)
         {.name = NULL}};
     const struct cli_command *command = &command_renew;
     int parsed = cli_parse_operand(command, options, argc, argv, &name);
+    struct cli_detached detached;
+    struct hf_error err;
+    int exit_code;
+
     if (parsed < 0)
         return cli_parse_exit(parsed);
     if (ttl_given && !cli_check_ttl(command, ttl_ms))
         return EXIT_HF_USAGE;
 
-    struct cli_detached detached;
-    int exit_code = cli_detached_open(&detached, context, command, name);
+    exit_code = cli_detached_open(&detached, context, command, name);
     if (exit_code)
         return exit_code;
-    struct hf_error err;
     if (hf_renew(detached.lease, (uint32_t)ttl_ms, &err) != HF_OK)
         exit_code = cli_fail(&err);
     hf_leave(detached.lease);

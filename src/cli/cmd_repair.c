@@ -37,23 +37,24 @@ static int repair_main(const struct cli_context *context, int argc, char **argv)
         {.name = NULL}};
     const struct cli_command *command = &command_repair;
     int parsed = cli_parse_operand(command, options, argc, argv, &operand);
+    struct cli_shown shown;
+    struct hf_error report;
+
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    struct cli_shown shown;
-    if (operand)
+    if (operand != NULL)
         return cli_usage_error(command, "unexpected word \"%s\"; --store names the store",
                                cli_shown(&shown, operand));
 
     if (open && above_given)
         return cli_usage_error(command, "--open and --above exclude each other");
-    if (open && (!reason || !reason[0] || strlen(reason) > HF_LABEL_MAX))
+    if (open && (reason == NULL || reason[0] == '\0' || strlen(reason) > HF_LABEL_MAX))
         return cli_usage_error(command, "--open needs a --reason of 1 to %d bytes", HF_LABEL_MAX);
-    if (reason && !open)
+    if (reason != NULL && !open)
         return cli_usage_error(command, "--reason goes with --open");
     if (open)
         return end_quarantine(context, reason);
 
-    struct hf_error report;
     if (hf_repair(context->store_url, above, &report) != HF_OK)
         return cli_fail(&report);
     puts(report.text);
@@ -65,7 +66,8 @@ static int end_quarantine(const struct cli_context *context, const char *reason)
     int exit_code = 0;
     struct hf_error report;
     struct hf_store *store = cli_open(context, &exit_code);
-    if (!store)
+
+    if (store == NULL)
         return exit_code;
     if (hf_end_quarantine(store, reason, &report) == HF_OK)
         puts(report.text);

@@ -14,9 +14,9 @@ struct copy {
 };
 
 struct summary {
-    uint64_t held;       /* locks that are held        */
+    uint64_t held;       /* locks that are held */
     uint64_t waited_for; /* locks with someone waiting */
-    uint64_t waiters;    /* of all locks together      */
+    uint64_t waiters;    /* of all locks together */
 };
 
 static int lock_status(struct hf_store *store, const char *name, bool json, bool *held);
@@ -51,21 +51,23 @@ static int status_main(const struct cli_context *context, int argc, char **argv)
         {.name = NULL}};
     const struct cli_command *command = &command_status;
     int parsed = cli_parse_operand(command, options, argc, argv, &name);
+    int exit_code = 0;
+    bool is_held = false;
+    struct hf_store *store;
+
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    if (name && !cli_check_name(command, name))
+    if (name != NULL && !cli_check_name(command, name))
         return EXIT_HF_USAGE;
     if (held && free)
         return cli_usage_error(command, "--held and --free exclude each other");
-    if ((held || free) && !name)
+    if ((held || free) && name == NULL)
         return cli_usage_error(command, "--held and --free need the name of a lock");
 
-    int exit_code = 0;
-    struct hf_store *store = cli_open_readonly(context, &exit_code);
-    if (!store)
+    store = cli_open_readonly(context, &exit_code);
+    if (store == NULL)
         return exit_code;
-    bool is_held = false;
-    exit_code = name ? lock_status(store, name, json, &is_held) : store_status(store, json);
+    exit_code = name != NULL ? lock_status(store, name, json, &is_held) : store_status(store, json);
     hf_close(store);
     if (exit_code == EXIT_SUCCESS && ((held && !is_held) || (free && is_held)))
         exit_code = EXIT_HF_NO;
@@ -77,13 +79,15 @@ static int lock_status(struct hf_store *store, const char *name, bool json, bool
     struct copy copy = {.found = false};
     const struct hf_lock_info nobody = {.size = sizeof nobody, .name = name, .label = ""};
     struct hf_error err;
+    const struct hf_lock_info *info;
+
     if (hf_inspect(store, name, copy_one, &copy, &err) != HF_OK)
         return cli_fail(&err);
-    if (copy.found && !copy.lock.text) {
+    if (copy.found && copy.lock.text == NULL) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }
-    const struct hf_lock_info *info = copy.found ? &copy.lock.info : &nobody;
+    info = copy.found ? &copy.lock.info : &nobody;
     if (json) {
         cli_lock_json(stdout, info);
         putchar('\n');
@@ -100,6 +104,7 @@ static int store_status(struct hf_store *store, bool json)
 {
     struct summary sum = {0};
     struct hf_error err;
+
     if (hf_list(store, NULL, count_one, &sum, &err) != HF_OK)
         return cli_fail(&err);
     if (json) {
@@ -123,14 +128,16 @@ static int store_status(struct hf_store *store, bool json)
 static bool copy_one(const struct hf_lock_info *info, void *data)
 {
     struct copy *copy = data;
+
     copy->found = true;
-    cli_lock_copy(&copy->lock, info);
+    (void)cli_lock_copy(&copy->lock, info);
     return false;
 }
 
 static bool count_one(const struct hf_lock_info *info, void *data)
 {
     struct summary *sum = data;
+
     sum->held += info->held;
     sum->waited_for += info->waiters > 0;
     sum->waiters += info->waiters;
@@ -148,6 +155,7 @@ static void print_features(unsigned features, bool json)
                  {HF_FEATURE_DETACHED, "detached"},
                  {HF_FEATURE_RENEW_TTL, "renew-ttl"}};
     const char *comma = "";
+
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (!(features & known[i].bit))
             continue;
@@ -162,6 +170,7 @@ static void print_quarantine(struct hf_store *store)
     struct hf_error why;
     char line[CLI_LINE_MAX];
     char left[32];
+
     if (hf_quarantine(store, &why) != HF_QUARANTINE)
         return;
     hf__copy_printable(line, sizeof line, cli_text_of(&why));
@@ -172,6 +181,7 @@ static void print_quarantine(struct hf_store *store)
 static void json_quarantine(struct hf_store *store)
 {
     struct hf_error why;
+
     if (hf_quarantine(store, &why) != HF_QUARANTINE) {
         fputs(", \"quarantine\": null", stdout);
         return;

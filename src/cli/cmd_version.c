@@ -17,11 +17,12 @@ static int version_main(const struct cli_context *context, int argc, char **argv
         {.name = "json", .kind = CLI_FLAG, .target = &json, .help = "print one JSON object"},
         {.name = NULL}};
     const struct cli_command *command = &command_version;
-    (void)context;
     int parsed = cli_parse_operand(command, options, argc, argv, &operand);
+
+    (void)context;
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    if (operand)
+    if (operand != NULL)
         return cli_one_too_many(command, operand);
     if (json)
         printf("{\"version\": \"%s\", \"store_abi\": %u}\n", hf_version(), HF_STORE_ABI);

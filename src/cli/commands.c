@@ -8,7 +8,7 @@ const struct cli_command *const cli_commands[] = {CLI_COMMANDS(ENTRY) NULL};
 
 const struct cli_command *cli_find(const char *name)
 {
-    for (const struct cli_command *const *command = cli_commands; *command; command++) {
+    for (const struct cli_command *const *command = cli_commands; *command != NULL; command++) {
         if (strcmp((*command)->name, name) == 0)
             return *command;
     }
@@ -19,14 +19,17 @@ int cli_unknown_command(const struct cli_command *asked_by, const char *word)
 {
     const char *names[CLI_SUGGEST_MAX + 1];
     size_t count = 0;
-    for (const struct cli_command *const *c = cli_commands; *c && count < CLI_SUGGEST_MAX; c++)
+    struct cli_shown shown;
+    const char *near;
+
+    for (const struct cli_command *const *c = cli_commands; *c != NULL && count < CLI_SUGGEST_MAX;
+         c++)
         names[count++] = (*c)->name;
     names[count] = NULL;
 
-    struct cli_shown shown;
-    const char *near = cli_suggest(word, names);
+    near = cli_suggest(word, names);
     word = cli_shown(&shown, word);
-    if (near)
+    if (near != NULL)
         return cli_usage_error(asked_by, "unknown command \"%s\"; did you mean \"%s\"?", word,
                                near);
     return cli_usage_error(asked_by, "unknown command \"%s\"; \"holdfast help\" lists them", word);
@@ -40,7 +43,7 @@ void cli_print_overview(FILE *out)
           "\n"
           "commands:\n",
           out);
-    for (const struct cli_command *const *command = cli_commands; *command; command++)
+    for (const struct cli_command *const *command = cli_commands; *command != NULL; command++)
         fprintf(out, "  %-9s %s\n", (*command)->name, (*command)->summary);
     fputs("\n"
           "options:\n"

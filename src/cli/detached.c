@@ -22,11 +22,13 @@ int cli_detached_open(struct cli_detached *detached, const struct cli_context *c
     struct described lease;
     struct hf_error err;
     int exit_code = 0;
+
     *detached = (struct cli_detached){.store = NULL};
-    if ((name && !cli_check_name(command, name)) || !read_environment(&lease, command, name))
+    if ((name != NULL && !cli_check_name(command, name)) ||
+        !read_environment(&lease, command, name))
         return EXIT_HF_USAGE;
     detached->store = cli_open(context, &exit_code);
-    if (!detached->store)
+    if (detached->store == NULL)
         return exit_code;
     if (hf_adopt(detached->store, lease.name, lease.owner, lease.token, &detached->lease, &err) !=
         HF_OK) {
@@ -40,7 +42,8 @@ int cli_detached_open(struct cli_detached *detached, const struct cli_context *c
 static const char *variable(const char *name)
 {
     const char *value = secure_getenv(name);
-    return value && value[0] ? value : NULL;
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
 /* The owner is a secret, so that no message repeats what the variable holds. */
@@ -49,20 +52,21 @@ static bool read_environment(struct described *lease, const struct cli_command *
 {
     unsigned char owner[HF_OWNER_LEN / 2];
     const char *token = variable("HOLDFAST_TOKEN");
+
     lease->name = variable("HOLDFAST_NAME");
     lease->owner = variable("HOLDFAST_OWNER");
     lease->token = 0;
 
-    if (!lease->owner && lease->name && token)
+    if (lease->owner == NULL && lease->name != NULL && token != NULL)
         cli_error("HOLDFAST_OWNER is not set: \"%s\" was not taken with \"acquire\" here "
                   "(\"run\" renews and releases its lock by itself)",
                   lease->name);
-    else if (!lease->name || !token || !lease->owner)
+    else if (lease->name == NULL || token == NULL || lease->owner == NULL)
         cli_error("%s is not set: take the lock with: eval \"$(holdfast acquire NAME)\"",
-                  !lease->name ? "HOLDFAST_NAME"
-                  : !token     ? "HOLDFAST_TOKEN"
-                               : "HOLDFAST_OWNER");
-    else if (name && strcmp(name, lease->name) != 0)
+                  lease->name == NULL ? "HOLDFAST_NAME"
+                  : token == NULL     ? "HOLDFAST_TOKEN"
+                                      : "HOLDFAST_OWNER");
+    else if (name != NULL && strcmp(name, lease->name) != 0)
         cli_error("the lock taken here is \"%s\" (HOLDFAST_NAME), not \"%s\"", lease->name, name);
     else if (!hf__parse_u64(token, &lease->token) || lease->token == 0)
         cli_error("HOLDFAST_TOKEN is not a token: it must be what \"acquire\" printed");

@@ -25,33 +25,38 @@ int main(int argc, char **argv)
         {.letter = 'h', .name = "help", .kind = CLI_FLAG, .target = &help},
         {.letter = 'V', .name = "version", .kind = CLI_FLAG, .target = &version},
         {.name = NULL}};
+    int first;
+    enum cli_store_fd above = CLI_STORE_FD_NONE;
+    const struct cli_command *command;
+    int exit_code;
 
     fill_standard_descriptors();
-    int first = cli_parse(&program, options, argc, argv, NULL);
+    first = cli_parse(&program, options, argc, argv, NULL);
     if (first < 0)
         return EXIT_HF_USAGE;
     if (help || version) {
-        const struct cli_command *command = cli_find(help ? "help" : "version");
-        char *words[] = {(char *)command->name, NULL};
+        char *words[2] = {NULL};
+
+        command = cli_find(help ? "help" : "version");
+        words[0] = (char *)command->name;
         return finish_output(command->main(&context, 1, words));
     }
     if (first == argc) {
         cli_print_overview(stderr);
         return EXIT_HF_USAGE;
     }
-    enum cli_store_fd above = CLI_STORE_FD_NONE;
     if (!has_url)
         above = cli_store_fd_read(from_environment, url);
     if (has_url || above == CLI_STORE_FD_READ)
         context.store_url = url;
     context.store_given = has_url;
-    if (context.store_url && context.store_url[0] == '\0')
+    if (context.store_url != NULL && context.store_url[0] == '\0')
         context.store_url = NULL;
 
-    const struct cli_command *command = cli_find(argv[first]);
-    if (!command)
+    command = cli_find(argv[first]);
+    if (command == NULL)
         return cli_unknown_command(&program, argv[first]);
-    int exit_code = finish_output(command->main(&context, argc - first, argv + first));
+    exit_code = finish_output(command->main(&context, argc - first, argv + first));
     if (exit_code == EXIT_HF_DENIED && above == CLI_STORE_FD_CLOSED)
         cli_error("the password was handed down on descriptor $HOLDFAST_STORE_FD, which is closed "
                   "here: set HOLDFAST_STORE again, or put ?password_file=FILE in it");
@@ -64,9 +69,11 @@ int main(int argc, char **argv)
 static void fill_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        int mode;
+
         if (fcntl(fd, F_GETFD) != -1)
             continue;
-        int mode = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+        mode = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
         if (open("/dev/null", mode | O_CLOEXEC) != fd)
             _exit(EXIT_HF_INTERNAL);
     }
@@ -76,6 +83,7 @@ static void fill_standard_descriptors(void)
 static int finish_output(int exit_code)
 {
     bool bad = ferror(stdout) != 0;
+
     if (fflush(stdout) != 0)
         bad = true;
     if (!bad || exit_code != EXIT_SUCCESS)

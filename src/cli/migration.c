@@ -15,7 +15,7 @@ const char *const cli_dialects[] = {"postgres", "sqlite", "mariadb", NULL};
 /* Where we are in the text. */
 struct splitter {
     const char *end_mark; /* ";", or what DELIMITER says */
-    bool dollars;         /* in a body between $holdfast$  */
+    bool dollars;         /* in a body between $holdfast$ */
     bool body;            /* in a body between BEGIN and END; */
     FILE *statement;      /* the one that has begun, or NULL */
     char *words;

@@ -7,10 +7,10 @@
 #include <string.h>
 
 enum {
-    OPTIONS_MAX = CLI_SUGGEST_MAX, /* options of one command                        */
+    OPTIONS_MAX = CLI_SUGGEST_MAX, /* options of one command */
     SUGGEST_EDITS_MAX = 2,         /* a word further away than this is another word */
-    SUGGEST_WORD_MAX = 64,         /* longer words are no typing mistakes           */
-    USAGE_WIDTH = 26               /* column at which the help of an option starts  */
+    SUGGEST_WORD_MAX = 64,         /* longer words are no typing mistakes */
+    USAGE_WIDTH = 26               /* column at which the help of an option starts */
 };
 
 /* The words being read. */
@@ -41,19 +41,22 @@ int cli_parse(const struct cli_command *command, const struct cli_option *option
 {
     struct parser p = {
         .command = command, .options = options, .argc = argc, .argv = argv, .next = 1};
-    if (saw_dashes)
+
+    if (saw_dashes != NULL)
         *saw_dashes = false;
     while (p.next < argc) {
         char *word = argv[p.next];
+        int result;
+
         if (word[0] != '-' || word[1] == '\0')
             break;
         p.next++;
         if (strcmp(word, "--") == 0) {
-            if (saw_dashes)
+            if (saw_dashes != NULL)
                 *saw_dashes = true;
             break;
         }
-        int result = word[1] == '-' ? parse_long(&p, word + 2) : parse_letters(&p, word + 1);
+        result = word[1] == '-' ? parse_long(&p, word + 2) : parse_letters(&p, word + 1);
         if (result != PARSE_GO_ON)
             return result;
     }
@@ -64,16 +67,18 @@ int cli_parse_operand(const struct cli_command *command, const struct cli_option
                       char **argv, const char **operand)
 {
     bool dashes = false;
+
     *operand = NULL;
     for (int at = 0; at < argc;) {
         int first = dashes ? 1 : cli_parse(command, options, argc - at, argv + at, &dashes);
+
         if (first < 0)
             return first;
         at += first;
         if (at >= argc)
             break;
-        if (*operand) {
-            cli_one_too_many(command, argv[at]);
+        if (*operand != NULL) {
+            (void)cli_one_too_many(command, argv[at]);
             return PARSE_ERROR;
         }
         *operand = argv[at];
@@ -86,10 +91,12 @@ const char *cli_suggest(const char *word, const char *const *candidates)
     const char *best = NULL;
     size_t best_edits = SUGGEST_EDITS_MAX + 1;
     size_t len = strlen(word);
+
     if (len == 0 || len > SUGGEST_WORD_MAX)
         return NULL;
-    for (; *candidates; candidates++) {
+    for (; *candidates != NULL; candidates++) {
         size_t edits = hf__edit_distance(word, *candidates);
+
         if (len > 1 && strncmp(word, *candidates, len) == 0)
             edits = 1;
         /* Two edits turn any word of two letters into any other. */
@@ -107,16 +114,17 @@ static int parse_long(struct parser *p, char *word)
     char *value = word[len] == '=' ? word + len + 1 : NULL;
     bool ambiguous = false;
     const struct cli_option *option = find_long(p, word, len, &ambiguous);
+
     if (ambiguous) {
-        cli_usage_error(p->command, "option \"--%.*s\" is ambiguous", (int)len, word);
+        (void)cli_usage_error(p->command, "option \"--%.*s\" is ambiguous", (int)len, word);
         return PARSE_ERROR;
     }
-    if (!option) {
+    if (option == NULL) {
         word[len] = '\0';
         return unknown_long(p, word);
     }
-    if (option->kind == CLI_FLAG && value) {
-        cli_usage_error(p->command, "option \"--%s\" takes no value", option->name);
+    if (option->kind == CLI_FLAG && value != NULL) {
+        (void)cli_usage_error(p->command, "option \"--%s\" takes no value", option->name);
         return PARSE_ERROR;
     }
     return take(p, option, value);
@@ -125,15 +133,17 @@ static int parse_long(struct parser *p, char *word)
 /* "-nw5s": flags until a letter that takes a value, which has the rest of the word or the next. */
 static int parse_letters(struct parser *p, char *word)
 {
-    for (; *word; word++) {
+    for (; *word != '\0'; word++) {
         const struct cli_option *option = find_letter(p, *word);
-        if (!option) {
-            cli_usage_error(p->command, "unknown option \"-%c\"", *word);
+        int result;
+
+        if (option == NULL) {
+            (void)cli_usage_error(p->command, "unknown option \"-%c\"", *word);
             return PARSE_ERROR;
         }
         if (option->kind != CLI_FLAG)
-            return take(p, option, word[1] ? word + 1 : NULL);
-        int result = take(p, option, NULL);
+            return take(p, option, word[1] != '\0' ? word + 1 : NULL);
+        result = take(p, option, NULL);
         if (result != PARSE_GO_ON)
             return result;
     }
@@ -142,7 +152,7 @@ static int parse_letters(struct parser *p, char *word)
 
 static bool store_choice(const struct cli_option *option, const char *value)
 {
-    for (int i = 0; option->choices[i]; i++) {
+    for (int i = 0; option->choices[i] != NULL; i++) {
         if (strcmp(option->choices[i], value) == 0) {
             *(int *)option->target = i;
             return true;
@@ -156,25 +166,29 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
 {
     struct cli_shown shown;
     const char *value = cli_shown(&shown, given);
+
     if (option->kind == CLI_DURATION) {
-        cli_usage_error(p->command,
-                        "--%s: \"%s\" is not a duration such as 250ms, 30s, 5m or 1h30m",
-                        option->name, value);
+        (void)cli_usage_error(p->command,
+                              "--%s: \"%s\" is not a duration such as 250ms, 30s, 5m or 1h30m",
+                              option->name, value);
     } else if (option->kind == CLI_NUMBER) {
-        cli_usage_error(p->command, "--%s: \"%s\" is not a whole number", option->name, value);
+        (void)cli_usage_error(p->command, "--%s: \"%s\" is not a whole number", option->name,
+                              value);
     } else {
         char known[128] = "";
         size_t used = 0;
-        for (int i = 0; option->choices[i] && used < sizeof known; i++)
+        const char *near;
+
+        for (int i = 0; option->choices[i] != NULL && used < sizeof known; i++)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
                                      option->choices[i]);
-        const char *near = cli_suggest(value, option->choices);
-        if (near)
-            cli_usage_error(p->command, "--%s: unknown value \"%s\"; did you mean \"%s\"?",
-                            option->name, value, near);
+        near = cli_suggest(value, option->choices);
+        if (near != NULL)
+            (void)cli_usage_error(p->command, "--%s: unknown value \"%s\"; did you mean \"%s\"?",
+                                  option->name, value, near);
         else
-            cli_usage_error(p->command, "--%s: unknown value \"%s\"; use one of: %s", option->name,
-                            value, known);
+            (void)cli_usage_error(p->command, "--%s: unknown value \"%s\"; use one of: %s",
+                                  option->name, value, known);
     }
 }
 
@@ -207,10 +221,10 @@ static int take(struct parser *p, const struct cli_option *option, char *value)
         print_help(p->command, p->options);
         return PARSE_HELP;
     }
-    if (option->kind != CLI_FLAG && !value) {
+    if (option->kind != CLI_FLAG && value == NULL) {
         if (p->next >= p->argc) {
-            cli_usage_error(p->command, "option \"--%s\" needs a value: %s", option->name,
-                            option->argument);
+            (void)cli_usage_error(p->command, "option \"--%s\" needs a value: %s", option->name,
+                                  option->argument);
             return PARSE_ERROR;
         }
         value = p->argv[p->next++];
@@ -219,7 +233,7 @@ static int take(struct parser *p, const struct cli_option *option, char *value)
         bad_value(p, option, value);
         return PARSE_ERROR;
     }
-    if (option->given)
+    if (option->given != NULL)
         *option->given = true;
     return PARSE_GO_ON;
 }
@@ -228,19 +242,23 @@ static int unknown_long(struct parser *p, const char *name)
 {
     const char *names[OPTIONS_MAX + 2];
     size_t count = 0;
-    for (const struct cli_option *o = p->options; o->name && count < OPTIONS_MAX; o++)
+    const char *near;
+
+    for (const struct cli_option *o = p->options; o->name != NULL && count < OPTIONS_MAX; o++)
         names[count++] = o->name;
     names[count++] = help_option.name;
     names[count] = NULL;
 
-    const char *near = cli_suggest(name, names);
+    near = cli_suggest(name, names);
     if (strcmp(name, "store") == 0)
-        cli_usage_error(p->command, "--store goes before the command: holdfast --store URL %s ...",
-                        p->command->name);
-    else if (near)
-        cli_usage_error(p->command, "unknown option \"--%s\"; did you mean \"--%s\"?", name, near);
+        (void)cli_usage_error(p->command,
+                              "--store goes before the command: holdfast --store URL %s ...",
+                              p->command->name);
+    else if (near != NULL)
+        (void)cli_usage_error(p->command, "unknown option \"--%s\"; did you mean \"--%s\"?", name,
+                              near);
     else
-        cli_usage_error(p->command, "unknown option \"--%s\"", name);
+        (void)cli_usage_error(p->command, "unknown option \"--%s\"", name);
     return PARSE_ERROR;
 }
 
@@ -249,17 +267,19 @@ static const struct cli_option *find_long(struct parser *p, const char *name, si
                                           bool *ambiguous)
 {
     const struct cli_option *found = NULL;
-    for (const struct cli_option *o = p->options; o; o = o->name ? o + 1 : NULL) {
-        const struct cli_option *option = o->name ? o : &help_option;
+
+    for (const struct cli_option *o = p->options; o != NULL; o = o->name != NULL ? o + 1 : NULL) {
+        const struct cli_option *option = o->name != NULL ? o : &help_option;
+
         if (strncmp(option->name, name, len) != 0)
             continue;
         if (option->name[len] == '\0') {
             *ambiguous = false;
             return option;
         }
-        if (found && strcmp(found->name, option->name) != 0)
+        if (found != NULL && strcmp(found->name, option->name) != 0)
             *ambiguous = true;
-        else if (!found)
+        else if (found == NULL)
             found = option;
     }
     return found;
@@ -267,7 +287,7 @@ static const struct cli_option *find_long(struct parser *p, const char *name, si
 
 static const struct cli_option *find_letter(struct parser *p, char letter)
 {
-    for (const struct cli_option *o = p->options; o->name; o++) {
+    for (const struct cli_option *o = p->options; o->name != NULL; o++) {
         if (o->letter == letter)
             return o;
     }
@@ -277,9 +297,12 @@ static const struct cli_option *find_letter(struct parser *p, char letter)
 static void print_option(const struct cli_option *option)
 {
     char head[64];
-    snprintf(head, sizeof head, "  %c%c%c --%s%s%s", option->letter ? '-' : ' ',
-             option->letter ? option->letter : ' ', option->letter ? ',' : ' ', option->name,
-             option->argument ? " " : "", option->argument ? option->argument : "");
+
+    (void)snprintf(head, sizeof head, "  %c%c%c --%s%s%s", option->letter != '\0' ? '-' : ' ',
+                   option->letter != '\0' ? option->letter : ' ',
+                   option->letter != '\0' ? ',' : ' ', option->name,
+                   option->argument != NULL ? " " : "",
+                   option->argument != NULL ? option->argument : "");
     if (strlen(head) < USAGE_WIDTH)
         printf("%-*s %s\n", USAGE_WIDTH, head, option->help);
     else
@@ -291,7 +314,7 @@ static void print_help(const struct cli_command *command, const struct cli_optio
     printf("usage: holdfast %s %s\n\n", command->name, command->arguments);
     printf("%c%s.\n\noptions:\n", toupper((unsigned char)command->summary[0]),
            command->summary + 1);
-    for (; options->name; options++)
+    for (; options->name != NULL; options++)
         print_option(options);
     print_option(&help_option);
     printf("\nSee \"man holdfast-%.*s\" for more.\n", (int)strcspn(command->name, " "),

@@ -10,7 +10,8 @@ void cli_take_url(char out[CLI_URL_SIZE], char *word)
     char shown[CLI_URL_SIZE];
     size_t len = strlen(word);
     _Static_assert(CLI_URL_SIZE == HF__URL_MAX + 1, "one byte more than a URL may have");
-    snprintf(out, CLI_URL_SIZE, "%s", word);
+
+    (void)snprintf(out, CLI_URL_SIZE, "%s", word);
     hf__url_redact(shown, sizeof shown, out);
     explicit_bzero(word, len);
     memcpy(word, shown, strlen(shown) < len ? strlen(shown) : len);
@@ -31,6 +32,7 @@ struct hf_store *cli_open(const struct cli_context *context, int *exit_code)
     struct hf_store *store = NULL;
     struct hf_error err;
     enum hf_status status = hf_open(context->store_url, &store, &err);
+
     return opened(status, store, &err, exit_code);
 }
 
@@ -39,5 +41,6 @@ struct hf_store *cli_open_readonly(const struct cli_context *context, int *exit_
     struct hf_store *store = NULL;
     struct hf_error err;
     enum hf_status status = hf_open_readonly(context->store_url, &store, &err);
+
     return opened(status, store, &err, exit_code);
 }

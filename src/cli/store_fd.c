@@ -20,23 +20,26 @@ enum { SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE };
 int cli_store_fd_make(const char *url, const char *shown)
 {
     char redacted[CLI_URL_SIZE];
-    if (!url)
+    int fd;
+
+    if (url == NULL)
         return -1;
     hf__url_redact(redacted, sizeof redacted, url);
     if (strcmp(redacted, url) == 0)
         return -1;
-    int fd = memfd_create("holdfast-store", MFD_ALLOW_SEALING);
+    fd = memfd_create("holdfast-store", MFD_ALLOW_SEALING);
     if (fd < 0)
         return -1;
     if (dprintf(fd, "%s\n%s", shown, url) > 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
         return fd;
-    close(fd);
+    (void)close(fd);
     return -1;
 }
 
 static int inherited_fd(const char *text)
 {
     uint64_t fd;
+
     if (!hf__parse_u64(text, &fd) || fd > INT32_MAX ||
         (fcntl((int)fd, F_GET_SEALS) & SEALS) != SEALS || fcntl((int)fd, F_GET_SEALS) < 0)
         return -1;
@@ -47,17 +50,22 @@ enum cli_store_fd cli_store_fd_read(const char *shown, char out[CLI_URL_SIZE])
 {
     const char *text = secure_getenv("HOLDFAST_STORE_FD");
     char both[2 * CLI_URL_SIZE];
-    if (!text || !shown)
+    int fd;
+    char *line;
+    ssize_t len;
+
+    if (text == NULL || shown == NULL)
         return CLI_STORE_FD_NONE;
-    int fd = inherited_fd(text);
-    ssize_t len = fd >= 0 ? pread(fd, both, sizeof both - 1, 0) : -1;
+    fd = inherited_fd(text);
+    len = fd >= 0 ? pread(fd, both, sizeof both - 1, 0) : -1;
     if (len < 0)
         return CLI_STORE_FD_CLOSED;
     both[len] = '\0';
-    char *line = strchr(both, '\n');
-    if (!line || (size_t)(line - both) != strlen(shown) || strncmp(both, shown, strlen(shown)) != 0)
+    line = strchr(both, '\n');
+    if (line == NULL || (size_t)(line - both) != strlen(shown) ||
+        strncmp(both, shown, strlen(shown)) != 0)
         return CLI_STORE_FD_NONE;
-    snprintf(out, CLI_URL_SIZE, "%s", line + 1);
+    (void)snprintf(out, CLI_URL_SIZE, "%s", line + 1);
     explicit_bzero(both, sizeof both);
     return CLI_STORE_FD_READ;
 }

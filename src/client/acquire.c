@@ -26,10 +26,6 @@ static enum hf_status ask(struct hf_lease *lease, const struct hf_acquire_option
 {
     struct hf_store *store = lease->store;
     char label[HF_LABEL_MAX + 1];
-    struct hf_grant grant = {0};
-    enum hf_status status;
-
-    hf__copy_printable(label, sizeof label, options->label != NULL ? options->label : store->label);
     struct hf_claim claim = {
         .name = lease->name,
         .owner = lease->owner,
@@ -43,6 +39,10 @@ static enum hf_status ask(struct hf_lease *lease, const struct hf_acquire_option
         .wait_until_ns = wait_until_ns,
         .cancel_fd = options->cancel_fd > 0 ? options->cancel_fd : -1,
     };
+    struct hf_grant grant = {0};
+    enum hf_status status;
+
+    hf__copy_printable(label, sizeof label, options->label != NULL ? options->label : store->label);
     status = store->base->ops->acquire(store->base, &claim, &grant, err);
     return status == HF_OK ? grant_lease(lease, &claim, &grant, err) : status;
 }

@@ -2,8 +2,7 @@
  *
  * One mutex per store guards its leases, their cores and the keeper's heap. It is held for a few
  * instructions at a time: never across a call into the store, a callback, or a wait. A lease that
- * is in the middle of such a call is marked busy, and whoever wants it too waits for `idle`.
- */
+ * is in the middle of such a call is marked busy, and whoever wants it too waits for `idle`. */
 #ifndef HF_CLIENT_CLIENT_H
 #define HF_CLIENT_CLIENT_H
 
@@ -14,18 +13,18 @@
 #include <holdfast/store.h>
 #include <pthread.h>
 
-#define HF__REQUEST_MS  5000     /* how long a single request may take            */
-#define HF__OWNER_BATCH 16       /* owners drawn with one getrandom(2)            */
-#define HF__NOT_KEPT    SIZE_MAX /* heap position of a lease outside the heap     */
+#define HF__REQUEST_MS  5000     /* how long a single request may take */
+#define HF__OWNER_BATCH 16       /* owners drawn with one getrandom(2) */
+#define HF__NOT_KEPT    SIZE_MAX /* heap position of a lease outside the heap */
 
 struct hf__keeper {
     pthread_t thread;
     bool running;
     bool stop;
     int wake_fd;      /* eventfd: the earliest due time changed, or stop */
-    int timer_fd;     /* timerfd on CLOCK_BOOTTIME                       */
-    int either_fd;    /* epoll: one of the two is readable               */
-    int64_t armed_ns; /* when the thread wakes by itself                 */
+    int timer_fd;     /* timerfd on CLOCK_BOOTTIME */
+    int either_fd;    /* epoll: one of the two is readable */
+    int64_t armed_ns; /* when the thread wakes by itself */
     struct hf_lease **heap;
     size_t count;
     size_t reserved; /* places promised to acquires under way */
@@ -40,8 +39,8 @@ struct hf_store {
 
     pthread_mutex_t lock;
     pthread_cond_t idle; /* a lease stopped being busy, or a call ended */
-    size_t refs;         /* hf_open's and one per lease                 */
-    size_t calls;        /* threads inside base                         */
+    size_t refs;         /* hf_open's and one per lease */
+    size_t calls;        /* threads inside base */
     bool closed;
     bool readonly;           /* by hf_open_readonly: no claims */
     struct hf_lease *leases; /* all that are not freed yet */
@@ -58,11 +57,11 @@ struct hf_lease {
     char owner[HF_OWNER_LEN + 1];
     uint64_t token;
     bool detached;
-    bool busy;          /* a call or callback for it is under way               */
-    bool closed;        /* the end of the store has dealt with it               */
-    bool told;          /* on_lost was called                                   */
-    bool *freed;        /* inside on_lost: set when the callback releases it    */
-    pthread_t notifier; /* inside on_lost: the thread that runs it              */
+    bool busy;          /* a call or callback for it is under way */
+    bool closed;        /* the end of the store has dealt with it */
+    bool told;          /* on_lost was called */
+    bool *freed;        /* inside on_lost: set when the callback releases it */
+    pthread_t notifier; /* inside on_lost: the thread that runs it */
     struct hf__lease_core core;
     int64_t due_ns; /* when the keeper looks at it next */
     size_t heap_at; /* HF__NOT_KEPT if the keeper does not have it */

@@ -21,7 +21,7 @@ static enum hf_status check(const struct hf_fence_request *request, struct hf_er
     if (request->token > HF_FENCE_TOKEN_MAX ||
         (request->token == 0 && request->op != HF_FENCE_RESET_KEY &&
          request->op != HF_FENCE_READ_KEY))
-        return hf__fail(err, HF_INVALID, "%" PRIu64 " is no token: tokens are 1 to %" PRIu64,
+        return hf__fail(err, HF_INVALID, "%" PRIu64 " is not a token: tokens are 1 to %" PRIu64,
                         request->token, HF_FENCE_TOKEN_MAX);
     if (request->value_len > HF_FENCE_VALUE_MAX)
         return hf__fail(err, HF_INVALID, "a fenced value has at most %d MiB",

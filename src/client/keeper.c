@@ -4,8 +4,7 @@
  * at which each needs a look: a renewal a third of its ttl after the last, or its deadline. A
  * renewal that gets no answer is tried again until the deadline. No single renewal may take so long
  * that another lease's deadline passes unnoticed, and a slow one does not starve the others. What
- * is to be done about a lease is decided in src/core/keep.c.
- */
+ * is to be done about a lease is decided in src/core/keep.c. */
 #include "client/client.h"
 
 #include <errno.h>
@@ -73,7 +72,7 @@ static enum hf_status start(struct hf_store *store, struct hf_error *err)
         goto fail;
     keeper->armed_ns = HF_NEVER;
     /* Signals are the program's business, not the keeper's. */
-    sigfillset(&all);
+    (void)sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     failed = pthread_create(&keeper->thread, NULL, keeper_main, store);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -175,7 +174,7 @@ void hf__keeper_stop(struct hf_store *store)
         return;
     wake(keeper);
     pthread_mutex_unlock(&store->lock);
-    (void)pthread_join(keeper->thread, NULL);
+    pthread_join(keeper->thread, NULL);
     pthread_mutex_lock(&store->lock);
     keeper->running = false;
     hf__keeper_close_fds(keeper);

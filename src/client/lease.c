@@ -14,7 +14,7 @@ static bool forked(const struct hf_lease *lease)
 /* The child may have closed the store by now: it is not looked at. */
 static enum hf_status not_for_children(const struct hf_lease *lease, struct hf_error *err)
 {
-    return hf__fail(err, HF_INVALID, "lock \"%.60s\": a lease is not for forked children",
+    return hf__fail(err, HF_INVALID, "lock \"%.60s\": a lease cannot be used by a forked child",
                     lease->name);
 }
 

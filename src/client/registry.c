@@ -32,7 +32,7 @@ static void host_vlog(const char *format, va_list args)
         return;
     (void)vsnprintf(line, sizeof line, format, args);
     /* One write, so that lines of several threads do not mix. */
-    (void)dprintf(STDERR_FILENO, "holdfast: %s\n", line);
+    dprintf(STDERR_FILENO, "holdfast: %s\n", line);
 }
 
 static void host_log(const char *format, ...)
@@ -114,7 +114,7 @@ static enum hf_status find_plugin(const char *scheme, const struct hf_store_ops 
     memcpy(&entry, &symbol, sizeof entry);
     plugin = entry();
     if (plugin == NULL)
-        return no_plugin(scheme, plugin_of(scheme), "it has nothing to offer", err);
+        return no_plugin(scheme, plugin_of(scheme), "it offers no store", err);
     if (plugin->abi != HF_STORE_ABI || plugin->ops->size < offsetof(struct hf_store_ops, life_fd))
         return hf__fail(err, HF_UNSUPPORTED,
                         "the plugin for %s: was built for store ABI %u, this library has %u",

@@ -225,7 +225,7 @@ enum hf_status hf_store_identity(struct hf_store *store, char out[HF_IDENTITY_SI
 
     out[0] = '\0';
     if (HF__SLOT(ops, identity) == NULL)
-        return hf__fail(err, HF_UNSUPPORTED, "store %.120s cannot tell who it is", store->url);
+        return hf__fail(err, HF_UNSUPPORTED, "store %.120s cannot identify itself", store->url);
     status = hf__store_begin_use(store, err);
     if (status != HF_OK)
         return status;
@@ -261,7 +261,7 @@ enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, 
 enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err)
 {
     return hf__fail_lock(err, HF_INVALID, name, store->url,
-                         ": a ttl is at least %dms and at most a day", HF_TTL_MIN_MS);
+                         ": a ttl is at least %dms and at most 24h", HF_TTL_MIN_MS);
 }
 
 int hf_store_life_fd(struct hf_store *store)
@@ -337,10 +337,10 @@ enum hf_status hf_end_quarantine(struct hf_store *store, const char *reason,
     enum hf_status status;
 
     if (reason == NULL || reason[0] == '\0' || strlen(reason) > HF_LABEL_MAX)
-        return hf__fail(report, HF_INVALID, "to end a quarantine takes a reason of 1 to %d bytes",
+        return hf__fail(report, HF_INVALID, "ending a quarantine needs a reason of 1 to %d bytes",
                         HF_LABEL_MAX);
     if (HF__SLOT(store->base->ops, end_quarantine) == NULL)
-        return hf__fail_lock(report, HF_UNSUPPORTED, NULL, store->url, " knows no quarantine");
+        return hf__fail_lock(report, HF_UNSUPPORTED, NULL, store->url, " has no quarantine");
     if ((status = hf__store_begin_use(store, report)) != HF_OK)
         return status;
     hf__copy_printable(said, sizeof said, reason);

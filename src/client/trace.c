@@ -1,8 +1,7 @@
 /* trace.c - a store around a store that writes a line per call.
  *
  * Switched on by HOLDFAST_TRACE. A line tells the call, the lock, the answer and how long it took;
- * never an owner, never a password.
- */
+ * never an owner, never a password. */
 #include "client/client.h"
 
 #include <holdfast/fence.h>

@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum {
-    HASH_SEED = 0x69737375, /* "issu"                                       */
-    HASH_LEN = 17,          /* "#" and 16 digits                            */
+    HASH_SEED = 0x69737375, /* "issu" */
+    HASH_LEN = 17,          /* "#" and 16 digits */
     ISSUER_TEXT_MAX = 4096  /* bytes of an issuer as it is given; the rest is cut */
 };
 

@@ -3,7 +3,7 @@
 
 #define NS_PER_MS    1000000LL
 #define RENEW_MIN_NS (50 * NS_PER_MS)   /* what a single renewal may take at the least */
-#define RENEW_MAX_NS (1000 * NS_PER_MS) /* and at the most                             */
+#define RENEW_MAX_NS (1000 * NS_PER_MS) /* and at the most */
 #define BUSY_NS      NS_PER_MS          /* how soon to look again while its owner is at it */
 
 int64_t hf__keep_due_ns(const struct hf__lease_core *lease)

@@ -1,17 +1,17 @@
 /* keep.h - what a keeper does about a lease: when it looks at it, what it does then, how long a
  * renewal may take, and what the answer means.
  *
- * Pure, as lease.h is: src/client/keeper.c has the thread and the clock, the simulator has others.
- */
+ * Pure, as lease.h is: src/client/keeper.c has the thread and the clock, the
+ * simulator has others. */
 #ifndef HF_CORE_KEEP_H
 #define HF_CORE_KEEP_H
 
 #include "core/lease.h"
 
 enum hf__keep_task {
-    HF__KEEP_RENEW,    /* ask the store                                         */
-    HF__KEEP_ANNOUNCE, /* it is lost: tell its owner, look at it no more        */
-    HF__KEEP_WAIT      /* its owner is at it; look again at *due_ns             */
+    HF__KEEP_RENEW,    /* ask the store */
+    HF__KEEP_ANNOUNCE, /* it is lost: tell its owner, look at it no more */
+    HF__KEEP_WAIT      /* its owner is at it; look again at *due_ns */
 };
 
 /* When the keeper has to look at a lease of which there is no news: at its next renewal or its
@@ -32,12 +32,12 @@ int64_t hf__keep_limit_ns(const struct hf__lease_core *lease, int64_t now_ns);
 
 /* A renewal, and what the store said to it. */
 struct hf__renewal {
-    uint32_t ttl_ms;   /* asked for                       */
-    int64_t before_ns; /* a time before it was sent       */
+    uint32_t ttl_ms;   /* asked for */
+    int64_t before_ns; /* a time before it was sent */
     enum hf_status status;
-    int64_t sent_at_ns;  /* HF_OK: when it was sent       */
+    int64_t sent_at_ns;  /* HF_OK: when it was sent */
     uint32_t granted_ms; /* HF_OK: if not 0, at most this */
-    enum hf_loss loss;   /* HF_LOST: why, if it is known  */
+    enum hf_loss loss;   /* HF_LOST: why, if it is known */
 };
 
 /* Takes the answer into the lease. No answer is not a no: the lease lives on until its deadline. */

@@ -1,27 +1,26 @@
 /* lease.h - the arithmetic of a lease, and the state machine of its loss.
  *
  * Pure: time comes in as an argument, nothing is waited for, nothing is locked. The keeper and the
- * simulator drive the same functions.
- */
+ * simulator drive the same functions. */
 #ifndef HF_CORE_LEASE_H
 #define HF_CORE_LEASE_H
 
 #include <holdfast.h>
 
 enum hf__lease_state {
-    HF__LEASE_NONE, /* not granted yet                */
-    HF__LEASE_HELD, /* valid before its deadline      */
+    HF__LEASE_NONE, /* not granted yet */
+    HF__LEASE_HELD, /* valid before its deadline */
     HF__LEASE_LOST, /* for a reason; never held again */
-    HF__LEASE_ENDED /* given back by its owner        */
+    HF__LEASE_ENDED /* given back by its owner */
 };
 
 struct hf__lease_core {
     enum hf__lease_state state;
     enum hf_loss loss; /* HF_LOSS_NONE unless lost */
     uint32_t ttl_ms;
-    int64_t sent_at_ns;  /* when the last request that was granted left  */
-    int64_t deadline_ns; /* valid before this                            */
-    bool unanswered;     /* a renewal since then was not answered        */
+    int64_t sent_at_ns;  /* when the last request that was granted left */
+    int64_t deadline_ns; /* valid before this */
+    bool unanswered;     /* a renewal since then was not answered */
 };
 
 /* What clocks may differ by during one ttl: ttl/100 + 2 ms. */

@@ -9,8 +9,7 @@
  * Q = N/2 + 1 nodes that applied make the guess the token. Otherwise Q grants make a second round:
  * RAISE(owner, t) with a t above everything the grants told, and Q raises make t the token. In that
  * round clocks make tokens, so only nodes whose clocks are close to each other count: those of the
- * largest group of them.
- */
+ * largest group of them. */
 #ifndef HF_CORE_QUORUM_H
 #define HF_CORE_QUORUM_H
 
@@ -21,31 +20,32 @@ enum { HF__QUORUM_NODES_MIN = 3, HF__QUORUM_NODES_MAX = 15 };
 
 /* Why a node did not give its vote. */
 enum hf__quorum_no {
-    HF__NO_HELD,        /* another owner has the lock there; for renew and release: not ours     */
-    HF__NO_QUARANTINE,  /* it may have forgotten a grant and does not vote yet                   */
-    HF__NO_UNREACHABLE, /* it cannot have seen the request, or answered an error                 */
-    HF__NO_CLOCK,       /* it granted, but its clock is too far from the others'                 */
-    HF__NO_ANSWER       /* nothing came in time; the request may have taken effect               */
+    HF__NO_HELD,        /* another owner has the lock there; for renew and release: not ours */
+    HF__NO_QUARANTINE,  /* it may have forgotten a grant and does not vote yet */
+    HF__NO_UNREACHABLE, /* it cannot have seen the request, or answered an error */
+    HF__NO_CLOCK,       /* it granted, but its clock is too far from the others' */
+    HF__NO_ANSWER       /* nothing came in time; the request may have taken effect */
 };
 
 enum hf__quorum_action {
-    HF__QUORUM_WAIT,  /* nothing to do yet, or any more                                          */
-    HF__QUORUM_RAISE, /* send RAISE(owner, token) to every node of hf__quorum_raises             */
-    HF__QUORUM_DONE,  /* enough votes                                                            */
-    HF__QUORUM_FAILED /* there cannot be enough any more, and it is settled why: after an acquire,
-                         release everywhere */
+    HF__QUORUM_WAIT,  /* nothing to do yet, or any more */
+    HF__QUORUM_RAISE, /* send RAISE(owner, token) to every node of hf__quorum_raises */
+    HF__QUORUM_DONE,  /* enough votes */
+    /* There cannot be enough any more, and it is settled why: after an acquire, release
+     * everywhere. */
+    HF__QUORUM_FAILED
 };
 
 /* What became of a vote that failed. */
 enum hf__quorum_why {
-    HF__WHY_HELD,        /* by another owner, or split between several; renew: lost. Certain     */
-    HF__WHY_QUARANTINE,  /* too many nodes in quarantine                                         */
-    HF__WHY_CLOCKS,      /* too few clocks are close to each other                               */
-    HF__WHY_UNREACHABLE, /* too few nodes can be reached                                         */
-    HF__WHY_UNKNOWN,     /* the nodes that did not answer may have made a majority               */
-    HF__WHY_LATE,        /* the votes came when the lease was over already                       */
-    HF__WHY_RAISED,      /* a node refused to raise its counter; try again                       */
-    HF__WHY_TOKENS       /* no larger token is left: a counter is damaged                        */
+    HF__WHY_HELD,        /* by another owner, or split between several; renew: lost. Certain */
+    HF__WHY_QUARANTINE,  /* too many nodes in quarantine */
+    HF__WHY_CLOCKS,      /* too few clocks are close to each other */
+    HF__WHY_UNREACHABLE, /* too few nodes can be reached */
+    HF__WHY_UNKNOWN,     /* the nodes that did not answer may have made a majority */
+    HF__WHY_LATE,        /* the votes came when the lease was over already */
+    HF__WHY_RAISED,      /* a node refused to raise its counter; try again */
+    HF__WHY_TOKENS       /* no larger token is left: a counter is damaged */
 };
 
 enum hf__quorum_kind {
@@ -55,9 +55,9 @@ enum hf__quorum_kind {
 
 enum hf__quorum_state {
     HF__NODE_ASKED,
-    HF__NODE_GRANTED, /* its answer came before the token was chosen                   */
-    HF__NODE_RAISED,  /* likewise, and it has raised its counter to the token          */
-    HF__NODE_NO,      /* for the reason in `no`                                        */
+    HF__NODE_GRANTED, /* its answer came before the token was chosen */
+    HF__NODE_RAISED,  /* likewise, and it has raised its counter to the token */
+    HF__NODE_NO,      /* for the reason in `no` */
     HF__NODE_LATE     /* granted, but only after the token was chosen: it counts for nothing */
 };
 

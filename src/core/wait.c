@@ -2,13 +2,13 @@
 #include "core/wait.h"
 
 #define NS_PER_MS      1000000LL
-#define PAUSE_FIRST_MS 100   /* after the first attempt that failed; then doubled               */
-#define PAUSE_MOST_MS  2000  /* and no longer than this                                         */
+#define PAUSE_FIRST_MS 100   /* after the first attempt that failed; then doubled */
+#define PAUSE_MOST_MS  2000  /* and no longer than this */
 #define PLACE_FIRST_MS 100   /* the same within an attempt: the place in the queue lasts seconds */
-#define PLACE_MOST_MS  400   /* only, and is to be kept                                         */
-#define LOOK_MS        2000  /* a quarantine is looked at so often: an operator may end it      */
+#define PLACE_MOST_MS  400   /* only, and is to be kept */
+#define LOOK_MS        2000  /* a quarantine is looked at so often: an operator may end it */
 #define LATE_MS        50    /* how long after the end of a quarantine the last of a crowd asks */
-#define CALM_MS        10000 /* a store that kept us so long had answered in between            */
+#define CALM_MS        10000 /* a store that kept us so long had answered in between */
 #define DAY_MS         86400000LL
 
 bool hf__wait_may_pass(enum hf_status status)

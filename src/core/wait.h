@@ -7,8 +7,7 @@
  *   - The library's loop begins a new attempt, with a fresh owner, after whatever a store could not
  *     wait out: hf__wait_answered. Opening a store is waited for by the same rule.
  *
- * Pure, as lease.h is: who asks has the clock and the dice.
- */
+ * Pure, as lease.h is: who asks has the clock and the dice. */
 #ifndef HF_CORE_WAIT_H
 #define HF_CORE_WAIT_H
 
@@ -18,15 +17,15 @@
 /* What became of a question. */
 struct hf__wait_answer {
     enum hf_status status;
-    int64_t retry_after_ms; /* with HF_QUARANTINE: when it is over                        */
-    int64_t asked_ns;       /* when the question was asked                                */
-    int64_t look_ns;        /* with HF_BUSY, in a queue: when to ask again at the latest  */
+    int64_t retry_after_ms; /* with HF_QUARANTINE: when it is over */
+    int64_t asked_ns;       /* when the question was asked */
+    int64_t look_ns;        /* with HF_BUSY, in a queue: when to ask again at the latest */
 };
 
 enum hf__wait_next {
-    HF__WAIT_RETURN, /* that answer is the caller's; who is in a queue leaves it             */
-    HF__WAIT_SLEEP,  /* in the queue, until woken or until_ns; then ask again                */
-    HF__WAIT_PAUSE   /* until until_ns, there is nobody to be woken by; then ask again       */
+    HF__WAIT_RETURN, /* that answer is the caller's; who is in a queue leaves it */
+    HF__WAIT_SLEEP,  /* in the queue, until woken or until_ns; then ask again */
+    HF__WAIT_PAUSE   /* until until_ns, there is nobody to be woken by; then ask again */
 };
 
 struct hf__wait_step {

@@ -51,8 +51,8 @@ struct hf__db_error {
 
 /* An answer: rows.c. Zeroed before its first use; every run clears it first. */
 struct hf__db_rows {
-    size_t count;    /* of rows                                    */
-    size_t columns;  /* 0: the statement answers no rows           */
+    size_t count;    /* of rows */
+    size_t columns;  /* 0: the statement answers no rows */
     int64_t changed; /* rows that were written, if there is no answer of rows */
     /* Inside: count * columns cells, whose data are offsets + 1 into bytes until rows_end. */
     struct hf__db_text *cells;

@@ -51,14 +51,14 @@ enum hf_status hf_fence_refuse(enum hf_fence_verdict verdict, const struct hf_fe
         if (issuer[0] == '\0')
             hf__fence_issuer(issuer, hf__fence_url(pass));
         return hf__fail(err, HF_INVALID,
-                        "token %" PRIu64 " is of %.50s, but %.40s follows %.50s: 'holdfast fence "
-                        "reset --token %" PRIu64 "' if that is the same store, without --token "
-                        "after a change of stores",
+                        "token %" PRIu64 " is of %.50s, but %.40s follows %.50s: run \"holdfast "
+                        "fence reset --token %" PRIu64 "\" if that is the same store, without "
+                        "--token after a change of stores",
                         pass->token, issuer, resource, mark->issuer, mark->token);
     case HF_FENCE_BAD:
         break;
     }
-    return hf__fail(err, HF_INVALID, "%" PRIu64 " is no token: tokens are 1 to %" PRIu64,
+    return hf__fail(err, HF_INVALID, "%" PRIu64 " is not a token: tokens are 1 to %" PRIu64,
                     pass->token, HF_FENCE_TOKEN_MAX);
 }
 

@@ -16,9 +16,9 @@
 enum {
     HF__FENCE_SLOT_SIZE = 1024,
     HF__FENCE_SLOTS = 3,
-    HF__FENCE_LOG_AT = 4096,   /* where the lines about resets start     */
+    HF__FENCE_LOG_AT = 4096,   /* where the lines about resets start */
     HF__FENCE_NAME_SIZE = 256, /* a file name in the directory, with NUL */
-    HF__FENCE_BASE_MAX = 225   /* longest NAME: room for our additions   */
+    HF__FENCE_BASE_MAX = 225   /* longest NAME: room for our additions */
 };
 
 /* The system calls of the fence, so that tests can stop it before each of them and can take the
@@ -51,8 +51,8 @@ extern const struct hf__fence_io hf__fence_system_io; /* the real one: io.c */
 /* One append that may be half done. */
 struct hf__fence_pending {
     uint64_t offset; /* the file's size before it */
-    uint64_t len;    /* 0: none                   */
-    uint64_t hash;   /* of the bytes              */
+    uint64_t len;    /* 0: none */
+    uint64_t hash;   /* of the bytes */
 };
 
 struct hf__fence_record {

@@ -58,8 +58,8 @@ enum hf_status hf__fence_reset(const struct hf__fence_io *io, const char *path, 
     if (reason == NULL || reason[0] == '\0')
         return hf__fail(err, HF_INVALID, "%s: a reset needs a reason", path);
     if (token > HF_FENCE_TOKEN_MAX)
-        return hf__fail(err, HF_INVALID, "%" PRIu64 " is no token: tokens are 1 to %" PRIu64, token,
-                        HF_FENCE_TOKEN_MAX);
+        return hf__fail(err, HF_INVALID, "%" PRIu64 " is not a token: tokens are 1 to %" PRIu64,
+                        token, HF_FENCE_TOKEN_MAX);
     hf__fence_issuer(mark.issuer, issuer);
     mark.admitted_us = token > 0 ? hf__wall_us() : 0;
     status = hf__fence_open(&file, io, path, err);

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 enum {
-    LINK_HOPS_MAX = 8,      /* symbolic links followed inside the directory           */
-    REOPEN_MAX = 100,       /* times a sidecar may vanish under us before we give up  */
-    FIRST_SEQ = 1,          /* of the record that a new sidecar starts with           */
-    LOCK_POLL_MIN_US = 200, /* between two tries to lock                              */
+    LINK_HOPS_MAX = 8,      /* symbolic links followed inside the directory */
+    REOPEN_MAX = 100,       /* times a sidecar may vanish under us before we give up */
+    FIRST_SEQ = 1,          /* of the record that a new sidecar starts with */
+    LOCK_POLL_MIN_US = 200, /* between two tries to lock */
     LOCK_POLL_MAX_US = 10000
 };
 
@@ -103,7 +103,7 @@ enum hf_status hf__fence_load(struct hf__fence_file *file, struct hf_error *err)
     if (!hf__fence_record_newest(slots, (size_t)got, &file->record, &file->unsettled))
         return hf__fail(err, HF_CORRUPT,
                         "the fence of %s is damaged and its mark is lost: when no old holder is "
-                        "left, run 'holdfast fence reset %s --reason TEXT'",
+                        "left, run \"holdfast fence reset %s --reason TEXT\"",
                         file->path, file->path);
     return HF_OK;
 }
@@ -195,7 +195,7 @@ static enum hf_status resolve(struct hf__fence_file *file, const char *base, str
         if (S_ISREG(st.st_mode))
             return HF_OK;
         if (!S_ISLNK(st.st_mode))
-            return hf__fail(err, HF_INVALID, "%s is no regular file: it cannot be fenced",
+            return hf__fail(err, HF_INVALID, "%s is not a regular file, so it cannot be fenced",
                             file->path);
         len = file->io->read_link(file->io, file->dir, file->name, target, sizeof target - 1);
         if (len < 0)
@@ -318,7 +318,7 @@ static enum hf_status wait_for_lock(struct hf__fence_file *file, int fd, int64_t
             return hf__fence_io_fail(err, rc, "lock the fence of", file->path);
         if (hf__now_ns() >= deadline_ns)
             return hf__fail(err, HF_BUSY,
-                            "another process is inside the fence of %s: 'fuser %s' in its "
+                            "another process is inside the fence of %s: \"fuser %s\" in its "
                             "directory names it",
                             file->path, file->sidecar_name);
         file->io->sleep_ns(file->io, pause_us * 1000);

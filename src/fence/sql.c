@@ -32,9 +32,9 @@ struct dialect {
     const char *name;
     const char *text;
     size_t name_max;
-    char quote;          /* around identifiers                                 */
-    bool backslash;      /* in a plain literal, a backslash may be an escape   */
-    bool short_triggers; /* trigger names are limited: hash the table's name   */
+    char quote;          /* around identifiers */
+    bool backslash;      /* in a plain literal, a backslash may be an escape */
+    bool short_triggers; /* trigger names are limited: hash the table's name */
 };
 
 /* Three files, one text: the shared part goes on from the first to the second. */
@@ -74,7 +74,7 @@ struct printer {
     struct hf_fence_sql what;
     char table[TABLE_SIZE];
     char table_text[2 * TABLE_SIZE + LITERAL_EXTRA]; /* a literal of what stands in table */
-    char table_name_text[TABLE_SIZE];                /* and of the bare name              */
+    char table_name_text[TABLE_SIZE];                /* and of the bare name */
     char resource[RESOURCE_SIZE];
     char resource_text[2 * RESOURCE_SIZE + LITERAL_EXTRA]; /* and of what stands in resource */
     char key_column[QUOTED_SIZE];
@@ -82,7 +82,7 @@ struct printer {
     char *out;
     size_t used;
     bool in_json;  /* inside a JSON string */
-    bool had_item; /* and not the first    */
+    bool had_item; /* and not the first */
     bool overflow;
 };
 

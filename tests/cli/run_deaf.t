@@ -1,6 +1,7 @@
 #!/bin/bash
 # Nobody reads what we say: stderr is a pipe that is full. Nothing waits for it, neither the end of
 # the command nor the release of the lock nor our own end.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 herd=$(dirname "$0")/helpers/herd.pl

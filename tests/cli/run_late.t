@@ -1,5 +1,6 @@
 #!/bin/bash
 # The lease ends before the command could be started: the machine slept, or somebody stopped us.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 

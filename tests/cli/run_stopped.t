@@ -1,6 +1,7 @@
 #!/bin/bash
 # A job that is stopped, and the terminal's job control: the lock is not held by somebody who sleeps for
 # ever, and whoever must be stopped or woken is.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -28,8 +28,10 @@ is "$(echo "$numbers" | sed -n '1,2p' | grep -cx "$mine")" 1 \
 
 # Ctrl-C: the command gets it once, and the shell sees that it was a signal.
 cat >"$dir/count-ints" <<END
-\$SIG{INT} = sub { system "echo int >>$dir/ints" };
-system "echo up >$dir/up";
+# No system(): it ignores INT while it waits.
+sub note { open my \$to, ">>", \$_[0]; print \$to "\$_[1]\n"; close \$to }
+\$SIG{INT} = sub { note "$dir/ints", "int" };
+note "$dir/up", "up";
 sleep 1 while ! -s "$dir/ints";
 sleep 1;
 \$SIG{INT} = "DEFAULT";
@@ -47,15 +49,22 @@ is "$(cat "$dir/ints")" int 'Ctrl-C reaches the command once, and stops the scri
 is_free job
 ok $? 'the lock is free after Ctrl-C'
 
-# Ctrl-C while the command is not there yet. vfork: it is about to be.
-if strace -f -o /dev/null true 2>/dev/null; then
+# Ctrl-C while the command is not there yet: it is about to be, by clone3 into a cgroup of its own or, where that
+# is not to be had, by vfork.
+early_ctrl_c() { # WHAT INJECTION...
+    local what=$1
+    shift
+    : >"$dir/trace"
     (within 10 has_watchdog_below && sleep 0.3 && printf '\003' && sleep 3) |
         ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" on_terminal "
-            strace -f -qq -o $dir/trace -e trace=prctl,?vfork -e inject=?vfork:delay_enter=1500000 \
-            $hf run job -- sleep 20"
-    is $? 130 'Ctrl-C before the command starts is not lost'
+            strace -f -qq -o $dir/trace -e trace=prctl,?vfork,?clone3 $* $hf run job -- sleep 20"
+    is $? 130 "Ctrl-C before the command starts is not lost: $what"
+}
+if strace -f -o /dev/null true 2>/dev/null; then
+    early_ctrl_c clone3 '-e inject=?clone3:delay_enter=1500000'
+    early_ctrl_c vfork '-e inject=?clone3:error=ENOSYS -e inject=?vfork:delay_enter=1500000'
 else
-    skip 1 'cannot trace a process here'
+    skip 2 'cannot trace a process here'
 fi
 
 # A signal from elsewhere reaches a command that made itself a group of its own, as shells do.

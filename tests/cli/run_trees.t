@@ -28,7 +28,7 @@ odd_trees() { # DESCRIPTION COMMAND... : how holdfast is started
     shift
     while read -r kind count; do
         # A tree that was not whole yet when its time was over proves nothing.
-        for limit in 3s 12s 48s; do
+        for limit in 1s 4s 12s 48s; do
             : >"$dir/tree"
             run timeout -s KILL 90 "$@" "$hf" run --ttl 8s --grace 200ms --max-runtime $limit job -- \
                 "$tool" "$kind" "$dir/tree"

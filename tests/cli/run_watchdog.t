@@ -1,6 +1,7 @@
 #!/bin/bash
 # The supervisor or its watchdog is killed or stopped: the tree still ends before the next holder
 # begins.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 herd=$(dirname "$0")/helpers/herd.pl

@@ -71,9 +71,9 @@ has "$(cat "$dir/mood")" 'because a new server, nobody holds anything' 'and why 
 run holdfast run -n job -- true
 is "$rc" 0 'the store is open'
 run holdfast repair --open --reason again
-refused 64 'no quarantine' 'nothing to open'
+refused 64 'not in quarantine' 'nothing to open'
 run holdfast --store "file:$dir/file" repair --open --reason because
-refused 64 'knows no quarantine' 'a kind of store without one'
+refused 64 'has no quarantine' 'a kind of store without one'
 mood 'acquire quarantine 60000'
 start "$hf" run job -- true 2>/dev/null
 sleep 0.5

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    AT_ONCE = 4,     /* most of a test is waiting     */
+    AT_ONCE = 4,     /* most of a test is waiting */
     TEST_MAX_S = 300 /* a test that takes longer hangs */
 };
 
@@ -66,7 +66,7 @@ static void quote(FILE *said)
             starts_with(line, "not ok ") || starts_with(line, "# ok ") ||
             starts_with(line, "# not ok "))
             continue;
-        (void)printf("%s%s\n", line[0] == '#' ? "" : "# ", line);
+        printf("%s%s\n", line[0] == '#' ? "" : "# ", line);
     }
 }
 
@@ -75,10 +75,10 @@ static bool tell(struct run *run, size_t number, const char *name)
 {
     bool good = WIFEXITED(run->status) && WEXITSTATUS(run->status) == 0;
 
-    (void)printf("%sok %zu - %s\n", good ? "" : "not ", number, name);
+    printf("%sok %zu - %s\n", good ? "" : "not ", number, name);
     quote(run->said);
     if (WIFSIGNALED(run->status))
-        (void)printf("# ended by a signal: %s\n", strsignal(WTERMSIG(run->status)));
+        printf("# ended by a signal: %s\n", strsignal(WTERMSIG(run->status)));
     (void)fclose(run->said);
     (void)fflush(stdout);
     return good;
@@ -104,7 +104,7 @@ int suite_run(const struct suite *suite)
     size_t running = 0;
     int failed = 0;
 
-    (void)printf("1..%zu\n", suite->count);
+    printf("1..%zu\n", suite->count);
     while (told < suite->count) {
         for (; started < suite->count && running < AT_ONCE; running++, started++)
             start(&runs[started], &suite->tests[started]);

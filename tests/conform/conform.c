@@ -2,8 +2,7 @@
  *
  * `conform URL`, or CONFORM_URL in the environment; speaks TAP. What a store does not claim to do
  * (its features) is not asked of it. CONFORM_TTL_MS: the shortest ttl that means something in this
- * store; 1000 if not given.
- */
+ * store; 1000 if not given. */
 #include "conform.h"
 #include "client/client.h"
 
@@ -217,7 +216,7 @@ static int meet(int features_fd)
 
     if (hf__registry_open(conform.url, &store, &hold.err) != HF_OK ||
         take(store, &hold, LONG_TTL_MS, 120000) != HF_OK) {
-        (void)printf("Bail out! %s\n", hold.err.text);
+        printf("Bail out! %s\n", hold.err.text);
         return 1;
     }
     (void)release(store, &hold);
@@ -254,7 +253,7 @@ int main(int argc, char **argv)
     conform.url = argc > 1 ? argv[1] : getenv("CONFORM_URL");
     conform.short_ttl_ms = ttl != NULL ? (uint32_t)strtoul(ttl, NULL, 10) : 1000;
     if (conform.url == NULL) {
-        (void)fprintf(stderr, "usage: conform URL\n");
+        fprintf(stderr, "usage: conform URL\n");
         return 64;
     }
     if (!learn_features(&conform.features))

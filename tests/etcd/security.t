@@ -137,9 +137,9 @@ ask s2 pairs 20 many
 like "$answer" 'ok *' 'many requests through TLS'
 ask s close
 ask s open "etcd://$t?$mine"
-like "$answer" 'HF_DENIED*certificate is not to be trusted*' 'an authority that nobody knows: denied'
+like "$answer" 'HF_DENIED*certificate cannot be trusted*' 'an authority that nobody knows: denied'
 ask s open "etcd://$t?ca=$dir/other.crt&$mine"
-like "$answer" 'HF_DENIED*certificate is not to be trusted*' 'another authority: denied'
+like "$answer" 'HF_DENIED*certificate cannot be trusted*' 'another authority: denied'
 ask s open "etcd://$t?verify=off&$mine"
 is "$answer" ok 'unless verification is switched off'
 ask s close
@@ -150,7 +150,7 @@ like "$answer" 'HF_DENIED*cert=*' 'or one it does not know'
 ask s open "etcd://$t?ca=$dir/nowhere"
 like "$answer" 'HF_INVALID*nowhere*' 'a file that is not there'
 ask s open "etcd://$t?ca=$dir/ca.crt&cert=$dir/password&key=$dir/password"
-like "$answer" 'HF_DENIED*certificate or key of ours*' 'a file that is no certificate'
+like "$answer" 'HF_DENIED*our certificate or key*' 'a file that is no certificate'
 ask s open "etcd://$t"
 like "$answer" 'HF_UNREACHABLE*' 'plain talk to a TLS port'
 ask s open "etcd://$host?tls=on"

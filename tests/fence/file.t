@@ -28,7 +28,7 @@ put write four f --token 35
 is "$rc$(cat f)" 0four 'a higher one is admitted'
 put write five f
 is "$rc" 64 'no token'
-like "$err" 'give --token, or call it inside' 'and how to give one'
+like "$err" 'give --token, or run this inside' 'and how to give one'
 for bad in 0 9223372036854775808 -1 x 1.5 ''; do
     put write no f --token "$bad"
     is "$rc" 64 "'$bad' is no token"
@@ -96,7 +96,7 @@ ok $? 'and the reset is on record'
 run "$hf" fence show i
 like "$out" '^3 admitted at .*, issued by redis://b$' 'show says who is admitted'
 run "$hf" fence show nowhere
-is "$rc$out" '0no token was admitted yet' 'or nobody'
+is "$rc$out" '0no token has been admitted yet' 'or nobody'
 long=redis://$(printf 'h%.0s,' {1..200})
 put write x long --token 5 --issuer "${long}a"
 put write y long --token 5 --issuer "${long}b"
@@ -215,7 +215,7 @@ run "$hf" fence write made --token 5 -- sh -c 'echo whole'
 is "$rc$(cat made)" 0whole 'the output of a command is written'
 run "$hf" fence write made --token 5 -- sh -c 'echo half; exit 3'
 is "$rc$(cat made)" 3whole 'not if it fails: its exit code, and the file is as before'
-like "$err" "made is not changed: 'sh' exited with 3" 'and it says so'
+like "$err" 'made is unchanged: "sh" exited with 3' 'and it says so'
 run "$hf" fence write made --token 5 -- sh -c 'echo half; kill -9 $$'
 is "$rc$(cat made)" 137whole 'nor if it is killed'
 run "$hf" fence write made --token 4 -- echo late
@@ -265,7 +265,7 @@ for words in '' 'fly' 'write' 'write a b' 'sql' 'sql --dialect oracle --table t'
     is "$rc" 64 "usage: fence $words"
 done
 run "$hf" fence wirte
-like "$err" "did you mean 'write'" 'a slip is recognised'
+like "$err" 'did you mean "write"' 'a slip is recognised'
 run "$hf" fence write --help
 is "$rc" 0 'there is help'
 HOLDFAST_TOKEN=5 run "$hf" fence set "file:$dir/store" key

@@ -24,7 +24,7 @@ by "file:$dir/moved" $((++token))
 is "$rc" 0 'also when it was moved'
 by "file:$dir/another" 99
 is "$rc" 64 'another directory is another store'
-like "$(cat err)" "fence reset --token $token'" 'and the remedy for the same store keeps the mark'
+like "$(cat err)" "fence reset --token $token\"" 'and the remedy for the same store keeps the mark'
 crowd=
 for n in $(seq 20); do
     HOLDFAST_STORE=file:$dir/race "$hf" fence write "r$n" --token 5 <<<x 2>>err &

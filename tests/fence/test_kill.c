@@ -306,8 +306,8 @@ static void clear_dir(void)
     (void)closedir(d);
 }
 
-/* Memory is as good as a disk here: a killed process loses no page. And syncing it costs nothing.
- */
+/* Memory is as good as a disk here: a killed process loses no page. And syncing
+ * it costs nothing. */
 static int setup(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* test_power_loss.c - the file fence on a disk that loses power before each of its calls.
  *
  * After the power is back: the mark is not below any token that was answered with HF_OK, the
- * sidecar can be read, and the file is the last acknowledged one or the one being written, whole.
- */
+ * sidecar can be read, and the file is the last acknowledged one or the one
+ * being written, whole. */
 #include "../support/fence_disk.h"
 
 #include <setjmp.h>
@@ -117,6 +117,8 @@ static void live(uint64_t seed, bool no_tmpfile, struct disk *disk, struct model
         }
         if (!disk->powered || disk_random(disk) % 4 == 0) {
             uint64_t mark;
+            size_t len;
+            const unsigned char *bytes;
 
             disk_reboot(disk);
             mark = read_mark(disk);
@@ -128,8 +130,7 @@ static void live(uint64_t seed, bool no_tmpfile, struct disk *disk, struct model
             disk->cut_at = 0;
             assert_int_equal(run_step(disk, ENTER, &(struct model){.token = 0}, mark, &err), HF_OK);
             check_content(disk, model);
-            size_t len;
-            const unsigned char *bytes = disk_read(disk, path, &len);
+            bytes = disk_read(disk, path, &len);
 
             model->now.len = len;
             if (bytes != NULL)

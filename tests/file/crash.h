@@ -33,9 +33,9 @@ struct scenario {
     const char *name;
     bool fresh;                             /* the store is not there yet */
     void (*prepare)(struct scene *scene);   /* in the parent, before the child starts */
-    void (*act)(struct scene *scene);       /* in the child; arms the plan itself     */
-    void (*meanwhile)(struct scene *scene); /* in the parent, while the child runs    */
-    void (*check)(struct scene *scene);     /* in the parent, after the child's end   */
+    void (*act)(struct scene *scene);       /* in the child; arms the plan itself */
+    void (*meanwhile)(struct scene *scene); /* in the parent, while the child runs */
+    void (*check)(struct scene *scene);     /* in the parent, after the child's end */
 };
 
 /* In the order of the table; those that a test names. */

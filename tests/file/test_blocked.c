@@ -2,6 +2,7 @@
  * middle of a change or because too many want it. Nothing is decided meanwhile, so nobody may lose
  * anything by it: not its place in line, and not its lease before its time.
  *
+ * run: first
  * run: threads */
 #include "../support/faultkit.h"
 #include "stores/file/slot.h"

@@ -106,7 +106,7 @@ struct race {
     const char *dir;
     const char *boot_id;
     int start_fd; /* readable, at its end, when it is time */
-    int close_fd; /* what keeps it from ending             */
+    int close_fd; /* what keeps it from ending */
 };
 
 static void open_and_check(void *data)

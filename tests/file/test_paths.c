@@ -63,8 +63,8 @@ static void lose_one(const char *dir, const char *name)
     hf_close(store);
 }
 
-/* A text has 256 bytes, and a path may have more: what is wrong, and what to do, must not be lost.
- */
+/* A text has 256 bytes, and a path may have more: what is wrong, and what to do, must
+ * not be lost. */
 static void reasons_survive_long_paths(void **state)
 {
     struct hf_store_base *base;
@@ -84,7 +84,7 @@ static void reasons_survive_long_paths(void **state)
     base = kit_open(path);
     kit_expect(kit_take(base, name, 60000, 0, &hold, &err), HF_OK, &err);
     kit_expect(kit_take(base, name, 60000, 0, &hold, &err), HF_BUSY, &err);
-    assert_non_null(strstr(err.text, "/the-end is held by host/1/test"));
+    assert_non_null(strstr(err.text, "/the-end has been held by host/1/test"));
     kit_close(base);
     lose_one(path, name);
     assert_int_equal(truncate(floor, 1), 0);

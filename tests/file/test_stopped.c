@@ -118,8 +118,8 @@ static void wait_and_hold(void *data)
         kit_die("%s", err.text);
 }
 
-/* The first in line is stopped when its turn comes: the next one gets it, and the first one later.
- */
+/* The first in line is stopped when its turn comes: the next one gets it, and the
+ * first one later. */
 static void stopped_waiter(void **state)
 {
     struct part first = {.dir = kit_dir(), .name = "queue", .notes = new_notes()};

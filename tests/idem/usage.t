@@ -13,7 +13,7 @@ refuses() { # DESCRIPTION PATTERN ARGUMENT...
 }
 
 refuses 'no command' 'holdfast idem sql'
-refuses 'another command' "unknown idem command 'relay'" relay
+refuses 'another command' 'unknown idem command "relay"' relay
 refuses 'no dialect' 'dialect is required' sql
 refuses 'an unknown dialect' 'oracle' sql --dialect oracle
 refuses 'an operand' 'orders' sql --dialect sqlite orders

@@ -64,7 +64,7 @@ is "$(token)" 4000000000000000001 'a token above the clock is counted on'
 ask c1 release 1
 sql a "UPDATE holdfast.lock SET token = 9223372036854775807 WHERE name = 'jobs/nightly'"
 ask c1 acquire 1 jobs/nightly 20000 0
-like "$answer" 'HF_CORRUPT*end of what can be counted*' 'one at the very end is refused'
+like "$answer" 'HF_CORRUPT*the highest possible*' 'one at the very end is refused'
 
 # what was lost, and why
 ask c1 acquire 1 gone 20000 0
@@ -84,7 +84,7 @@ is "$?" 0 'and is released by its owner'
 ask c1 acquire 1 long 70000 0
 like "$answer" 'HF_INVALID*a ttl of 1m10s is longer than the store grants*' 'a ttl above max_ttl'
 client odd "$(url a '?max_ttl=5m')"
-like "$answer" 'HF_INVALID*agreed on max_ttl=60s and you ask for max_ttl=300s*' 'all clients need the same max_ttl'
+like "$answer" 'HF_INVALID*agreed on max_ttl=60s, and you ask for max_ttl=300s*' 'all clients need the same max_ttl'
 
 # what a URL may say
 for bad in '?max_ttl=nonsense' '?max_ttl=2d' '?listen=maybe' '?sslmode=nonsense' '?nonsense=1'; do

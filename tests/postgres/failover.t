@@ -99,7 +99,7 @@ is "$(sql s "SELECT id = holdfast.incarnation() AND at < open_at AND role = 'pos
     AND length(label) > 0 AND reason = 'drill' FROM holdfast.opened")" t \
     'who did it, when and why is on record'
 ask h end again
-like "$answer" 'HF_INVALID*in no quarantine*' 'there is nothing to end then'
+like "$answer" 'HF_INVALID*not in quarantine*' 'there is nothing to end then'
 is "$(sql s "SELECT verdict FROM holdfast.end_quarantine('1/00000001', '', '')")" new \
     'and another life is not ended'
 

@@ -34,7 +34,7 @@ static void *take(void *data)
 
         (void)snprintf(name, sizeof name, "many-%u", i);
         if (hf_acquire(store, name, &options, &leases[i], &err) != HF_OK) {
-            (void)fprintf(stderr, "%s\n", err.text);
+            fprintf(stderr, "%s\n", err.text);
             atomic_fetch_add(&failed, 1);
         }
     }
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
         if (pthread_create(&threads[i], NULL, take, NULL) != 0)
             return 2;
     for (int i = 0; i < THREADS; i++)
-        (void)pthread_join(threads[i], NULL);
+        pthread_join(threads[i], NULL);
     if (failed > 0)
         return 2;
     puts("ready");

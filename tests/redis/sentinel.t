@@ -77,7 +77,7 @@ sentinel_start guarded r 'requirepass "open sesame"'
 guarded=redis+sentinel://127.0.0.1:$(port guarded)/mymaster
 asks() { ask n open "$guarded?max_ttl=12s"; [[ $answer == *password* ]]; }
 eventually 10 asks
-like "$answer" 'HF_DENIED*it wants a password*' 'a sentinel that wants a password says so'
+like "$answer" 'HF_DENIED*it needs a password*' 'a sentinel that wants a password says so'
 echo 'open sesame' >"$dir/right"
 echo 'open barley' >"$dir/wrong"
 ask n open "$guarded?max_ttl=12s&sentinel_password_file=$dir/wrong"

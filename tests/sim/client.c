@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define REQUEST_MS   5000 /* what one request is given: HF__REQUEST_MS               */
+#define REQUEST_MS   5000 /* what one request is given: HF__REQUEST_MS */
 #define PAUSE_MAX_MS 3100 /* a quarantine is waited out in one go, if it is that near */
 
 static void act(struct sim_world *world, unsigned index, enum hf__quorum_action action);

@@ -134,6 +134,24 @@ void sim_fault(struct sim_world *world)
     sim_at(world, world->now_ns + 5 * MS + (int64_t)sim_random(world, 250 * MS), &next);
 }
 
+/* The client's clock is right from now on. A pause that it counts by that clock ends when it says
+ * so, and not when the slow one would have. */
+static void heal_clock(struct sim_world *world, unsigned index)
+{
+    struct sim_client *client = &world->client[index];
+    unsigned pending = world->heap_len;
+
+    for (unsigned i = 0; i < pending; i++) {
+        struct sim_event event = world->events[world->heap[i].event];
+        int64_t left_ns = world->heap[i].at_ns - world->now_ns;
+
+        /* The first of the two that comes makes a new attempt; the other finds its own over. */
+        if (event.kind == EV_TRY && event.client == index && event.attempt == client->attempt)
+            sim_at(world, world->now_ns + (int64_t)((double)left_ns * client->rate), &event);
+    }
+    client->rate = 1;
+}
+
 void sim_heal(struct sim_world *world)
 {
     const struct sim_profile *profile = &world->profile;
@@ -151,7 +169,8 @@ void sim_heal(struct sim_world *world)
         for (unsigned node = 0; node < profile->nodes; node++)
             world->cut_to[client][node] = world->cut_from[client][node] = false;
         world->client[client].wall_us = 0;
-        world->client[client].rate = profile->bounded ? world->client[client].rate : 1;
+        if (!profile->bounded)
+            heal_clock(world, client);
         /* A key that was set by a clock an hour ahead lives an hour. */
         if (profile->node_steps)
             world->client[client].paused_until_ns = world->now_ns + 2 * 3600 * S;

@@ -1,7 +1,6 @@
 /* node.h - the model of one node of a redlock store: what its scripts do, as plain functions.
  * tests/unit/test_redis_node_model.c runs the same operations against real Redis and compares every
- * answer.
- */
+ * answer. */
 #ifndef HF_TESTS_SIM_NODE_H
 #define HF_TESTS_SIM_NODE_H
 

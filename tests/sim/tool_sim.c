@@ -4,8 +4,7 @@
  *   tool_sim --seed S [--mutant NAME] --trace           one history, told
  *   tool_sim --mutants                                  their names
  *
- * Exit 0: no history failed. 1: one did; its seed and the command that replays it are printed.
- */
+ * Exit 0: no history failed. 1: one did; its seed and the command that replays it are printed. */
 #include "world.h"
 #include "directed.h"
 

@@ -89,7 +89,7 @@ void sim_trace(const struct sim_world *world, const char *format, ...)
         return;
     printf("%12.3f ms  ", (double)world->now_ns / 1e6);
     va_start(args, format);
-    (void)vprintf(format, args);
+    vprintf(format, args);
     va_end(args);
     putchar('\n');
 }

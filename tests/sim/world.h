@@ -3,8 +3,7 @@
  * The clients run the production code: src/core/quorum.c decides over the nodes' answers,
  * src/core/lease.c over deadlines, src/core/wait.c when a vote that failed is followed by the next,
  * and src/core/keep.c is the keeper: when it looks, what it does then, what the answer means.
- * Everything else is made up here.
- */
+ * Everything else is made up here. */
 #ifndef HF_TESTS_SIM_WORLD_H
 #define HF_TESTS_SIM_WORLD_H
 
@@ -50,15 +49,15 @@ struct sim_profile {
 enum sim_op { OP_GRANT, OP_RAISE, OP_RENEW, OP_RELEASE };
 
 enum sim_kind {
-    EV_REQUEST, /* at a node                        */
-    EV_ANSWER,  /* at a client                      */
-    EV_TIMEOUT, /* of the nodes that are silent     */
-    EV_TRY,     /* a client begins an attempt       */
-    EV_LOOK,    /* the keeper looks at its lease    */
-    EV_WRITE,   /* a client is ready to write       */
-    EV_ENTER,   /* a request at the resources       */
-    EV_STORE,   /* likewise                         */
-    EV_STORED,  /* the client hears of it           */
+    EV_REQUEST, /* at a node */
+    EV_ANSWER,  /* at a client */
+    EV_TIMEOUT, /* of the nodes that are silent */
+    EV_TRY,     /* a client begins an attempt */
+    EV_LOOK,    /* the keeper looks at its lease */
+    EV_WRITE,   /* a client is ready to write */
+    EV_ENTER,   /* a request at the resources */
+    EV_STORE,   /* likewise */
+    EV_STORED,  /* the client hears of it */
     EV_FAULT,
     EV_HEAL
 };
@@ -84,16 +83,16 @@ struct sim_client {
     uint64_t owner;
     struct hf__quorum vote, renewal;
     bool waiting;                  /* an acquire is under way, of one vote or many */
-    struct hf__wait wait;          /* the library's                                */
-    struct hf__wait_place place;   /* the store's                                  */
-    struct hf__backoff contention; /* between two votes for a lock that is held    */
+    struct hf__wait wait;          /* the library's */
+    struct hf__wait_place place;   /* the store's */
+    struct hf__backoff contention; /* between two votes for a lock that is held */
     bool renewing;
     uint32_t round;
     struct hf__lease_core lease;
     uint64_t token;
     int64_t began_ns;
     uint64_t floor;      /* the highest token returned before this attempt was called */
-    uint64_t read_value; /* of the fenced resource   */
+    uint64_t read_value; /* of the fenced resource */
     uint64_t read_plain; /* of the unfenced resource */
     uint32_t known[SIM_NODES_MAX];
     unsigned in_flight[SIM_NODES_MAX]; /* GRANTs of this owner */
@@ -134,7 +133,7 @@ struct sim_world {
 
     uint64_t tokens[SIM_TOKENS_MAX];
     unsigned token_count;
-    uint64_t highest_token; /* of those returned           */
+    uint64_t highest_token; /* of those returned */
     uint64_t ended_token;   /* of those whose hold is over */
 
     uint64_t attempts, handed_over, grants, second_rounds, renewals, losses, stale, after_quiet;

@@ -1,8 +1,7 @@
 /* fake_store.h - a store in memory that answers what a test tells it to, and remembers the calls.
  *
  * Without a script it agrees to everything: tokens 1, 2, 3, ... and every renewal. It grants a lock
- * as often as it is asked to: what the client makes of the answers is what is tested.
- */
+ * as often as it is asked to: what the client makes of the answers is what is tested. */
 #ifndef HF_TESTS_FAKE_STORE_H
 #define HF_TESTS_FAKE_STORE_H
 
@@ -13,14 +12,14 @@ enum fake_op { FAKE_ACQUIRE, FAKE_RENEW, FAKE_RELEASE, FAKE_LIST, FAKE_CLOSE, FA
 struct fake_answer {
     enum hf_status status;
     enum hf_loss loss;
-    uint64_t token;         /* acquire: 0 takes the next one                           */
-    bool no_token;          /* acquire: answer with token 0                            */
-    int64_t sent_ms_ago;    /* how long before now the request is said to have left    */
-    uint32_t ttl_ms;        /* what is said to be granted; 0: as asked                 */
-    int64_t remaining_ms;   /* renew that only looks                                   */
-    int64_t delay_ms;       /* how long the call takes                                 */
-    bool until_deadline;    /* the call takes until the claim's deadline               */
-    int64_t retry_after_ms; /* with HF_QUARANTINE                                    */
+    uint64_t token;         /* acquire: 0 takes the next one */
+    bool no_token;          /* acquire: answer with token 0 */
+    int64_t sent_ms_ago;    /* how long before now the request is said to have left */
+    uint32_t ttl_ms;        /* what is said to be granted; 0: as asked */
+    int64_t remaining_ms;   /* renew that only looks */
+    int64_t delay_ms;       /* how long the call takes */
+    bool until_deadline;    /* the call takes until the claim's deadline */
+    int64_t retry_after_ms; /* with HF_QUARANTINE */
 };
 
 struct fake_call {

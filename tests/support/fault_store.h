@@ -2,8 +2,7 @@
  *
  * A fault hits one kind of call, from the `from`-th on (counting from 1), `times` times. Before:
  * the inner store is never asked, as if the request was lost. After: it was asked and did what it
- * was told, and the answer is lost.
- */
+ * was told, and the answer is lost. */
 #ifndef HF_TESTS_FAULT_STORE_H
 #define HF_TESTS_FAULT_STORE_H
 
@@ -17,8 +16,8 @@ struct fault {
     unsigned times; /* UINT32_MAX: for ever */
     bool after;
     enum hf_status status; /* HF_UNKNOWN, HF_UNREACHABLE, ...; HF_OK: only the delay */
-    int64_t delay_ms;      /* before the answer                                       */
-    bool until_deadline;   /* the answer fails at the claim's deadline, not sooner    */
+    int64_t delay_ms;      /* before the answer */
+    bool until_deadline;   /* the answer fails at the claim's deadline, not sooner */
 };
 
 #define FAULT_MAX 16

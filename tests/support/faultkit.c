@@ -230,7 +230,7 @@ void kit_die(const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    (void)dprintf(2, "# child %d: %s\n", (int)getpid(), text);
+    dprintf(2, "# child %d: %s\n", (int)getpid(), text);
     _exit(1);
 }
 
@@ -417,6 +417,6 @@ int kit_begin(void **state)
 int kit_finish(int failed)
 {
     if (failed != 0)
-        (void)dprintf(2, "# to repeat: HOLDFAST_SEED=%llu\n", (unsigned long long)kit_seed());
+        dprintf(2, "# to repeat: HOLDFAST_SEED=%llu\n", (unsigned long long)kit_seed());
     return failed != 0;
 }

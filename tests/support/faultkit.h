@@ -62,15 +62,15 @@ enum kit_op {
     KIT_ALL = 31
 };
 enum kit_action {
-    KIT_COUNT,       /* nothing: only count                          */
-    KIT_FAIL,        /* fails with plan.error and has no effect      */
-    KIT_FAIL_AFTER,  /* has its effect and fails all the same        */
-    KIT_SHORT,       /* pwrite: half of it is written, no error      */
+    KIT_COUNT,       /* nothing: only count */
+    KIT_FAIL,        /* fails with plan.error and has no effect */
+    KIT_FAIL_AFTER,  /* has its effect and fails all the same */
+    KIT_SHORT,       /* pwrite: half of it is written, no error */
     KIT_TORN,        /* pwrite: half of it is written, then kill -9;
-                      * pread: half of it is something else          */
-    KIT_KILL_BEFORE, /* kill -9                                      */
+                      * pread: half of it is something else */
+    KIT_KILL_BEFORE, /* kill -9 */
     KIT_KILL_AFTER,
-    KIT_STOP_BEFORE, /* SIGSTOP, and on it goes when continued       */
+    KIT_STOP_BEFORE, /* SIGSTOP, and on it goes when continued */
     KIT_STOP_AFTER,
 };
 /* What happens at the at-th call (from 1) of one of ops; or from there on, if lasting. */

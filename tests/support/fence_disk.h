@@ -37,8 +37,8 @@ struct disk {
     int fds[DISK_FDS]; /* inode + 1; 0: closed */
     bool no_tmpfile;   /* a file system that cannot make files without a name */
     uint64_t random;
-    int calls;  /* changing or syncing calls so far                   */
-    int cut_at; /* the power fails before this call; 0: it does not   */
+    int calls;  /* changing or syncing calls so far */
+    int cut_at; /* the power fails before this call; 0: it does not */
     bool powered;
 };
 

@@ -30,7 +30,7 @@ old_mark() { # URL ANOTHER
     (cd "$dir" && "$hf" fence write issued --token 5 --issuer "$1" <<<old)
     write_by "$2" 6
     is "$?" 64 'a mark that names a URL cannot know another one'
-    like "$answer" "*'holdfast fence reset --token 5'*" 'and the remedy keeps the mark'
+    like "$answer" '*"holdfast fence reset --token 5"*' 'and the remedy keeps the mark'
     write_by "$1" 6
     is "$?$(cat "$dir/issued")" '0by 6' 'but understands its own'
     write_by "$2" 7

@@ -162,7 +162,7 @@ static bool work(struct hf_store *store, const char *name, int fd, uint32_t ttl_
     }
     if (status != HF_OK) {
         counts->troubled++;
-        (void)fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s\n", err.text);
         hf__sleep_ns(20 * HF__NS_PER_MS);
     }
     return wrong;

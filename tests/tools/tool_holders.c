@@ -26,7 +26,7 @@ static enum hf_status take(const char *name, bool kept, struct hf_lease **out)
     enum hf_status status = hf_acquire(store, name, &options, out, &err);
 
     if (status != HF_OK)
-        (void)fprintf(stderr, "%s: %s\n", hf_status_name(status), err.text);
+        fprintf(stderr, "%s: %s\n", hf_status_name(status), err.text);
     return status;
 }
 
@@ -37,14 +37,14 @@ static void *hold(void *data)
 
     index /= sizeof *leases;
     (void)snprintf(name, sizeof name, "holder %ld.%zu", (long)getpid(), index);
-    (void)pthread_barrier_wait(&together);
+    pthread_barrier_wait(&together);
     for (int i = 0; i < WARM_PAIRS; i++) {
         struct hf_lease *lease;
 
         if (take(name, false, &lease) == HF_OK)
             (void)!hf_release(lease, NULL);
     }
-    (void)pthread_barrier_wait(&together);
+    pthread_barrier_wait(&together);
     (void)take(name, true, &leases[index]);
     return NULL;
 }
@@ -62,17 +62,17 @@ int main(int argc, char **argv)
         return 64;
     (void)sigemptyset(&ends);
     (void)sigaddset(&ends, SIGTERM);
-    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    pthread_sigmask(SIG_BLOCK, &ends, NULL);
     ttl_ms = (uint32_t)strtoul(argv[3], NULL, 10);
     if (hf_open(argv[1], &store, &err) != HF_OK) {
         puts(err.text);
         return 1;
     }
-    (void)pthread_barrier_init(&together, NULL, (unsigned)count);
+    pthread_barrier_init(&together, NULL, (unsigned)count);
     for (size_t i = 0; i < count; i++)
-        (void)pthread_create(&threads[i], NULL, hold, &leases[i]);
+        pthread_create(&threads[i], NULL, hold, &leases[i]);
     for (size_t i = 0; i < count; i++)
-        (void)pthread_join(threads[i], NULL);
+        pthread_join(threads[i], NULL);
     puts("held");
     (void)fflush(stdout);
     (void)sigwait(&ends, &number);

@@ -18,8 +18,7 @@
  *   order     a valid hold had a token that was not above all earlier ones, or a token came twice
  *   lost      an update behind the fence was lost
  *
- * The counter without a fence is the control: it should lose some.
- */
+ * The counter without a fence is the control: it should lose some. */
 #include "base/base.h"
 #include <fcntl.h>
 #include <holdfast.h>
@@ -292,13 +291,14 @@ static void start(int i, uint64_t *rng)
 {
     struct worker *worker = &referee->workers[i];
     uint64_t stream = draw(rng) | 1;
+    pid_t pid;
 
     atomic_store(&worker->lock, -1);
     atomic_store(&worker->doomed, false);
     atomic_store(&worker->writing, false);
     worker->thaw_ns = 0;
     (void)fflush(stdout);
-    pid_t pid = fork();
+    pid = fork();
     if (pid < 0) {
         perror("tool_storm: fork");
         exit(2);
@@ -391,7 +391,7 @@ static int tell(unsigned long kills, unsigned long freezes)
     for (int i = 0; i < STATUSES; i++)
         if (referee->answers[i] != 0)
             printf("# %s %lu%s%s\n", hf_status_name((enum hf_status)i),
-                   (unsigned long)referee->answers[i], referee->troubles[i][0] ? ": " : "",
+                   (unsigned long)referee->answers[i], referee->troubles[i][0] != '\0' ? ": " : "",
                    referee->troubles[i]);
     printf("holds %lu kills %lu freezes %lu stale %lu overlap %lu order %lu lost %llu "
            "unfenced_lost %llu gap_ms %lld\n",
@@ -415,7 +415,7 @@ int main(int argc, char **argv)
     int fd;
 
     if (argc < 5) {
-        (void)fprintf(stderr, "usage: tool_storm URL HOLDS SECONDS TTL_MS [WORKERS [SEED]]\n");
+        fprintf(stderr, "usage: tool_storm URL HOLDS SECONDS TTL_MS [WORKERS [SEED]]\n");
         return 64;
     }
     plan.url = argv[1];

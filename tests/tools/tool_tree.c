@@ -33,18 +33,18 @@ static void note(void)
 
 _Noreturn static void stay(void)
 {
-    alarm(STAY_S);
-    signal(SIGTERM, SIG_IGN);
+    (void)alarm(STAY_S);
+    (void)signal(SIGTERM, SIG_IGN);
     note();
     for (;;)
-        pause();
+        (void)pause();
 }
 
 static void branch_out(void)
 {
     for (int i = 0; i < BRANCHES; i++) {
         if (fork() == 0) {
-            setsid();
+            (void)setsid();
             stay();
         }
     }
@@ -53,13 +53,14 @@ static void branch_out(void)
 static void *branch_in_thread(void *data)
 {
     branch_out();
-    pause();
+    (void)pause();
     return data;
 }
 
 static void threads(void)
 {
     pthread_t thread;
+
     for (int i = 0; i < THREADS; i++)
         pthread_create(&thread, NULL, branch_in_thread, NULL);
 }
@@ -67,15 +68,15 @@ static void threads(void)
 /* Closes what it inherited, the descriptor of the crash release too. */
 static void close_all(void)
 {
-    dup2(out, STDIN_FILENO);
+    (void)dup2(out, STDIN_FILENO);
     out = STDIN_FILENO;
-    close_range(1, ~0u, 0);
+    (void)close_range(1, ~0u, 0);
     branch_out();
 }
 
 static void undumpable(void)
 {
-    prctl(PR_SET_DUMPABLE, 0);
+    (void)prctl(PR_SET_DUMPABLE, 0);
     branch_out();
 }
 
@@ -83,14 +84,15 @@ static void traced(void)
 {
     for (int i = 0; i < BRANCHES; i++) {
         pid_t pid = fork();
+
         if (pid == 0) {
-            alarm(STAY_S);
-            ptrace(PTRACE_TRACEME, 0, 0, 0);
-            raise(SIGSTOP);
+            (void)alarm(STAY_S);
+            (void)ptrace(PTRACE_TRACEME, 0, 0, 0);
+            (void)raise(SIGSTOP);
             for (;;) /* its tracer may be killed before it is */
-                pause();
+                (void)pause();
         }
-        waitpid(pid, NULL, 0);
+        (void)waitpid(pid, NULL, 0);
         dprintf(out, "%d\n", (int)pid);
     }
 }
@@ -110,7 +112,7 @@ static void borrowed(void)
 
 static void subreaper(void)
 {
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     for (int i = 0; i < BRANCHES; i++) {
         if (fork() == 0) {
             if (fork() != 0)
@@ -126,14 +128,15 @@ static void fleeing(void)
     for (int i = 0; i < BOMBS; i++) {
         if (fork() != 0)
             continue;
-        signal(SIGTERM, SIG_IGN);
+        (void)signal(SIGTERM, SIG_IGN);
         for (int g = 0; g < GENERATIONS; g++) {
             pid_t pid = fork();
+
             if (pid > 0)
                 _exit(0);
             if (g % 2)
-                setsid();
-            usleep(500);
+                (void)setsid();
+            (void)usleep(500);
         }
         _exit(0);
     }
@@ -145,6 +148,7 @@ static bool whole(void)
     char text[256] = "";
     int lines = 0;
     ssize_t got = pread(out, text, sizeof text, 0);
+
     for (ssize_t i = 0; i < got; i++)
         lines += text[i] == '\n';
     return lines == BRANCHES + 1;
@@ -153,11 +157,13 @@ static bool whole(void)
 static pid_t parent_of(pid_t pid)
 {
     char path[64], text[512] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd;
     int parent = 0;
-    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strrchr(text, ')'))
-        sscanf(strrchr(text, ')') + 4, "%d", &parent);
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strrchr(text, ')') != NULL)
+        (void)sscanf(strrchr(text, ')') + 4, "%d", &parent);
     return parent;
 }
 
@@ -166,11 +172,14 @@ static bool both_children(pid_t supervisor)
 {
     char path[64], text[128] = "";
     int first, second;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)supervisor, (int)supervisor);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)supervisor,
+                   (int)supervisor);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && read(fd, text, sizeof text - 1) < 0)
         return false;
-    close(fd);
+    (void)close(fd);
     return sscanf(text, "%d %d", &first, &second) == 2;
 }
 
@@ -179,17 +188,18 @@ static void strike(int number)
 {
     pid_t guard = getppid();
     pid_t supervisor = parent_of(guard);
-    alarm(STAY_S);
+
+    (void)alarm(STAY_S);
     branch_out();
     note();
     while (!whole() || !both_children(supervisor))
-        usleep(MOMENT_US);
-    usleep(MOMENT_US);
-    kill(supervisor, SIGSTOP);
-    kill(guard, number);
-    kill(supervisor, number);
+        (void)usleep(MOMENT_US);
+    (void)usleep(MOMENT_US);
+    (void)kill(supervisor, SIGSTOP);
+    (void)kill(guard, number);
+    (void)kill(supervisor, number);
     for (;;)
-        pause();
+        (void)pause();
 }
 
 static void kill_both(void)
@@ -210,10 +220,11 @@ int main(int argc, char **argv)
     } kinds[] = {{"threads", threads}, {"close-all", close_all}, {"undumpable", undumpable},
                  {"traced", traced},   {"borrowed", borrowed},   {"subreaper", subreaper},
                  {"fleeing", fleeing}, {"kill-both", kill_both}, {"stop-both", stop_both}};
+
     if (argc != 3)
         return 64;
     out = open(argv[2], O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    signal(SIGTERM, SIG_IGN);
+    (void)signal(SIGTERM, SIG_IGN);
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(argv[1], kinds[i].name) == 0) {
             kinds[i].start();

@@ -1,8 +1,7 @@
 /* nomem.h - the N-th allocation fails: what the tests of that share.
  *
  * The linker puts the functions of nomem.c before the system's (see the Makefile), in the library
- * and in the test alike. What may be short counts: memory, threads, descriptors of the keeper.
- */
+ * and in the test alike. What may be short counts: memory, threads, descriptors of the keeper. */
 #ifndef HF_TESTS_NOMEM_H
 #define HF_TESTS_NOMEM_H
 

@@ -163,10 +163,11 @@ static void the_end_of_the_wait(void **state)
     static const enum hf_status answers[] = {HF_UNREACHABLE, HF_UNKNOWN, HF_QUARANTINE};
     struct world *world = *state;
     struct hf_acquire_options options = waiting(world, 300);
+    size_t asked;
+    struct hf_lease *lease;
 
     for (size_t i = 0; i < COUNT(answers); i++) {
         int64_t before_ns = hf__now_ns();
-        struct hf_lease *lease;
         struct hf_error err;
 
         fake_always(
@@ -179,8 +180,7 @@ static void the_end_of_the_wait(void **state)
         check_row(hf__now_ns() - before_ns >= 300 * HF__NS_PER_MS, i);
     }
     options.wait_ms = 0;
-    size_t asked = fake_count(world->fake, FAKE_ACQUIRE);
-    struct hf_lease *lease;
+    asked = fake_count(world->fake, FAKE_ACQUIRE);
     assert_int_equal(hf_acquire(world->store, "job", &options, &lease, NULL), HF_QUARANTINE);
     assert_int_equal(fake_count(world->fake, FAKE_ACQUIRE), asked + 1);
 }
@@ -223,8 +223,8 @@ static void the_pause_can_be_cancelled(void **state)
     assert_null(lease);
     pthread_join(thread, NULL);
     assert_int_equal(fake_count(world->fake, FAKE_ACQUIRE), 1);
-    close(ends[0]);
-    close(ends[1]);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
 }
 
 /* A keeper's lease, through the same trouble: it is kept, and its place in the heap is one. */

@@ -108,6 +108,10 @@ static void an_older_caller_knows_fewer_options(void **state)
 {
     struct world *world = *state;
     struct hf_acquire_options options;
+    struct { /* a newer caller knows more than we do */
+        struct hf_acquire_options known;
+        char more[64];
+    } newer = {.known = {.size = sizeof newer, .ttl_ms = 3000}};
     struct fake_call call;
 
     memset(&options, 0xff, sizeof options);
@@ -119,11 +123,6 @@ static void an_older_caller_knows_fewer_options(void **state)
     assert_int_equal(call.wait_until_ns, 0);
     assert_int_equal(call.cancel_fd, -1);
     assert_false(call.detached);
-    /* And a newer one knows more than we do. */
-    struct {
-        struct hf_acquire_options known;
-        char more[64];
-    } newer = {.known = {.size = sizeof newer, .ttl_ms = 3000}};
     give(take(world, &newer.known));
     assert_int_equal(fake_call(world->fake, FAKE_ACQUIRE, 1).ttl_ms, 3000);
 }
@@ -195,9 +194,9 @@ static void a_token_out_of_range_is_given_back(void **state)
     static const struct fake_answer bad[] = {
         {.no_token = true}, {.token = (uint64_t)INT64_MAX + 1}, {.token = UINT64_MAX}};
     struct world *world = *state;
+    struct hf_lease *lease;
 
     for (size_t i = 0; i < COUNT(bad); i++) {
-        struct hf_lease *lease;
         struct hf_error err;
 
         fake_next(world->fake, FAKE_ACQUIRE, bad[i]);
@@ -209,7 +208,7 @@ static void a_token_out_of_range_is_given_back(void **state)
                   i);
     }
     fake_next(world->fake, FAKE_ACQUIRE, (struct fake_answer){.token = INT64_MAX});
-    struct hf_lease *lease = take(world, NULL);
+    lease = take(world, NULL);
     assert_true(hf_lease_token(lease) == INT64_MAX);
     give(lease);
 }

@@ -195,6 +195,7 @@ static void adopting_what_is_not_held(void **state)
     struct world *world = *state;
     struct hf_lease *lease;
     struct hf_error err;
+    size_t asked;
 
     fake_next(world->fake, FAKE_RENEW, (struct fake_answer){.status = HF_LOST});
     assert_int_equal(hf_adopt(world->store, "job", owner, 42, &lease, &err), HF_LOST);
@@ -212,7 +213,7 @@ static void adopting_what_is_not_held(void **state)
     fake_next(world->fake, FAKE_RENEW, (struct fake_answer){0});
     assert_int_equal(hf_adopt(world->store, "job", owner, 42, &lease, &err), HF_LOST);
     assert_int_equal(fake_count(world->fake, FAKE_RELEASE), 1);
-    size_t asked = fake_count(world->fake, FAKE_RENEW);
+    asked = fake_count(world->fake, FAKE_RENEW);
     assert_int_equal(hf_adopt(world->store, "job", "abc", 42, &lease, &err), HF_INVALID);
     assert_int_equal(hf_adopt(world->store, "job", NULL, 42, &lease, &err), HF_INVALID);
     assert_int_equal(hf_adopt(world->store, "job", owner, 0, &lease, &err), HF_INVALID);

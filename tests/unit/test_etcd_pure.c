@@ -193,7 +193,7 @@ static void test_verdicts(void **state)
               ec_verdict(503, 14, "etcdserver: leader changed") == EC_UNSURE &&
               ec_verdict(500, 2, "anything") == EC_UNSURE &&
               ec_verdict(502, 0, "Bad Gateway") == EC_UNSURE &&
-              ec_verdict(200, 0, "an answer that is no JSON") == EC_UNSURE,
+              ec_verdict(200, 0, "an answer that is not JSON") == EC_UNSURE,
           "what may have been executed is unsure");
     check(ec_verdict(401, 16, "etcdserver: invalid auth token") == EC_SIGN_IN &&
               ec_verdict(403, 7, "etcdserver: permission denied") == EC_FORBIDDEN &&

@@ -16,12 +16,12 @@
 
 /* What the store's listen slot does next, and what it saw. One test at a time uses it. */
 static struct {
-    int fd;                       /* eventfd: there is something to hear        */
+    int fd;                       /* eventfd: there is something to hear */
     char owner[HF_OWNER_LEN + 1]; /* of whom; "": any hold may be gone */
-    atomic_int inside;            /* how many are in it               */
+    atomic_int inside;            /* how many are in it */
     atomic_int calls;
     atomic_int wake_fd;   /* that of the first call; -1: none yet */
-    atomic_bool mistaken; /* two at once, or another wake_fd      */
+    atomic_bool mistaken; /* two at once, or another wake_fd */
 } heard;
 
 struct world {

@@ -68,6 +68,7 @@ static void released_inside_the_callback(void **state)
 {
     struct world *world = *state;
     struct hf_acquire_options options = watched(world, 300);
+    struct hf_lease *lease;
 
     atomic_store(&world->witness.release_inside, true);
     fake_always(world->fake, FAKE_RENEW,
@@ -82,7 +83,7 @@ static void released_inside_the_callback(void **state)
     check_soon(atomic_load(&world->witness.lost) == 2);
     fake_always(world->fake, FAKE_RENEW, (struct fake_answer){.status = HF_OK});
     options.ttl_ms = 1500;
-    struct hf_lease *lease = take(world, &options);
+    lease = take(world, &options);
     check_soon(atomic_load(&world->witness.renewed) >= 1);
     assert_int_equal(hf_release(lease, NULL), HF_OK);
 }
@@ -118,7 +119,7 @@ static void release_waits_for_the_callback(void **state)
     check_pause_ms(50);
     assert_false(atomic_load(&releaser.done));
     atomic_store(&world->witness.hold, false);
-    (void)pthread_join(thread, NULL);
+    pthread_join(thread, NULL);
     assert_int_equal(atomic_load(&world->witness.lost), 1);
 }
 

@@ -51,7 +51,7 @@ static void write_file(const char *name, const char *text)
     (void)snprintf(path, sizeof path, "%s/store/%s", dir, name);
     file = fopen(path, "w");
     assert_non_null(file);
-    (void)fputs(text, file);
+    fputs(text, file);
     (void)fclose(file);
 }
 

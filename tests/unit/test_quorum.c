@@ -104,13 +104,13 @@ static void token_is_above_clocks_and_an_applied_guess(void **state)
 
     (void)state;
     hf__quorum_start(&vote, 3, TTL, 100, 0, INT64_MAX);
-    hf__quorum_on_grant(&vote, 0, 5, true, 10, MS);
-    hf__quorum_on_grant(&vote, 1, 5, false, 10, MS);
+    (void)hf__quorum_on_grant(&vote, 0, 5, true, 10, MS);
+    (void)hf__quorum_on_grant(&vote, 1, 5, false, 10, MS);
     assert_int_equal(no(&vote, 2, HF__NO_ANSWER), HF__QUORUM_RAISE);
     assert_int_equal(vote.token, 101);
 
     hf__quorum_start(&vote, 3, TTL, 100, 0, INT64_MAX);
-    hf__quorum_on_grant(&vote, 0, 5, false, 10, MS);
+    (void)hf__quorum_on_grant(&vote, 0, 5, false, 10, MS);
     assert_int_equal(hf__quorum_on_grant(&vote, 1, 0, false, 70, MS), HF__QUORUM_RAISE);
     assert_int_equal(vote.token, 71); /* the guess was applied nowhere */
 }
@@ -184,8 +184,8 @@ static void no_token_above_the_last(void **state)
     struct hf__quorum vote = five(1);
 
     (void)state;
-    grant(&vote, 0, HF__TOKEN_MAX);
-    grant(&vote, 1, HF__TOKEN_MAX);
+    (void)grant(&vote, 0, HF__TOKEN_MAX);
+    (void)grant(&vote, 1, HF__TOKEN_MAX);
     assert_int_equal(grant(&vote, 2, HF__TOKEN_MAX), HF__QUORUM_FAILED);
     assert_int_equal(vote.why, HF__WHY_TOKENS);
 }
@@ -196,7 +196,7 @@ static void a_refused_raise_fails_the_attempt(void **state)
 
     (void)state;
     hf__quorum_start(&vote, 3, TTL, 100, 0, INT64_MAX);
-    grant(&vote, 0, 200);
+    (void)grant(&vote, 0, 200);
     assert_int_equal(grant(&vote, 1, 200), HF__QUORUM_RAISE);
     assert_int_equal(hf__quorum_on_raise(&vote, 0, MS), HF__QUORUM_WAIT);
     assert_int_equal(no(&vote, 1, HF__NO_HELD), HF__QUORUM_FAILED);
@@ -282,24 +282,24 @@ static void a_raise_without_an_answer_is_unknown(void **state)
     struct hf__quorum vote = five(100);
 
     (void)state;
-    grant(&vote, 0, 200);
-    grant(&vote, 1, 200);
-    no(&vote, 3, HF__NO_ANSWER);
-    no(&vote, 4, HF__NO_ANSWER);
+    (void)grant(&vote, 0, 200);
+    (void)grant(&vote, 1, 200);
+    (void)no(&vote, 3, HF__NO_ANSWER);
+    (void)no(&vote, 4, HF__NO_ANSWER);
     assert_int_equal(grant(&vote, 2, 200), HF__QUORUM_RAISE);
     assert_int_equal(no(&vote, 0, HF__NO_ANSWER), HF__QUORUM_WAIT);
-    hf__quorum_on_raise(&vote, 1, MS);
+    (void)hf__quorum_on_raise(&vote, 1, MS);
     assert_int_equal(hf__quorum_on_raise(&vote, 2, MS), HF__QUORUM_FAILED);
     assert_int_equal(vote.why, HF__WHY_UNKNOWN);
 
     vote = five(100);
-    grant(&vote, 0, 200);
-    grant(&vote, 1, 200);
-    no(&vote, 3, HF__NO_ANSWER);
-    no(&vote, 4, HF__NO_ANSWER);
+    (void)grant(&vote, 0, 200);
+    (void)grant(&vote, 1, 200);
+    (void)no(&vote, 3, HF__NO_ANSWER);
+    (void)no(&vote, 4, HF__NO_ANSWER);
     assert_int_equal(grant(&vote, 2, 200), HF__QUORUM_RAISE);
-    no(&vote, 0, HF__NO_ANSWER);
-    no(&vote, 1, HF__NO_HELD);
+    (void)no(&vote, 0, HF__NO_ANSWER);
+    (void)no(&vote, 1, HF__NO_HELD);
     assert_int_equal(hf__quorum_on_raise(&vote, 2, MS), HF__QUORUM_FAILED);
     assert_int_equal(vote.why, HF__WHY_RAISED); /* two raises make no majority */
 }
@@ -310,13 +310,13 @@ static void votes_after_the_end_of_the_lease_are_worth_nothing(void **state)
     int64_t deadline = hf__deadline_ns(0, TTL);
 
     (void)state;
-    hf__quorum_on_grant(&vote, 0, 0, true, 0, 0);
-    hf__quorum_on_grant(&vote, 1, 0, true, 0, 0);
+    (void)hf__quorum_on_grant(&vote, 0, 0, true, 0, 0);
+    (void)hf__quorum_on_grant(&vote, 1, 0, true, 0, 0);
     assert_int_equal(hf__quorum_on_grant(&vote, 2, 0, true, 0, deadline), HF__QUORUM_FAILED);
     assert_int_equal(vote.why, HF__WHY_LATE);
     vote = five(100);
-    hf__quorum_on_grant(&vote, 0, 0, true, 0, 0);
-    hf__quorum_on_grant(&vote, 1, 0, true, 0, 0);
+    (void)hf__quorum_on_grant(&vote, 0, 0, true, 0, 0);
+    (void)hf__quorum_on_grant(&vote, 1, 0, true, 0, 0);
     assert_int_equal(hf__quorum_on_grant(&vote, 2, 0, true, 0, deadline - 1), HF__QUORUM_DONE);
 }
 
@@ -326,31 +326,31 @@ static void renewal_needs_a_majority_of_either_kind(void **state)
 
     (void)state;
     hf__quorum_start_extend(&vote, 5, TTL, 0);
-    hf__quorum_on_yes(&vote, 0, true, MS);
-    no(&vote, 1, HF__NO_HELD);
-    hf__quorum_on_yes(&vote, 2, true, MS);
-    no(&vote, 3, HF__NO_HELD);
+    (void)hf__quorum_on_yes(&vote, 0, true, MS);
+    (void)no(&vote, 1, HF__NO_HELD);
+    (void)hf__quorum_on_yes(&vote, 2, true, MS);
+    (void)no(&vote, 3, HF__NO_HELD);
     assert_int_equal(hf__quorum_on_yes(&vote, 4, true, MS), HF__QUORUM_DONE);
     assert_true(hf__quorum_consistent(&vote));
 
     /* Two that lost it and one that is silent: nobody may call that lost. */
     hf__quorum_start_extend(&vote, 5, TTL, 0);
-    no(&vote, 0, HF__NO_HELD);
-    no(&vote, 1, HF__NO_HELD);
-    no(&vote, 2, HF__NO_ANSWER);
-    no(&vote, 3, HF__NO_ANSWER);
+    (void)no(&vote, 0, HF__NO_HELD);
+    (void)no(&vote, 1, HF__NO_HELD);
+    (void)no(&vote, 2, HF__NO_ANSWER);
+    (void)no(&vote, 3, HF__NO_ANSWER);
     assert_int_equal(no(&vote, 4, HF__NO_ANSWER), HF__QUORUM_FAILED);
     assert_int_equal(vote.why, HF__WHY_UNKNOWN);
     /* Nor one that cannot be reached, as long as two others may say so. */
     hf__quorum_start_extend(&vote, 5, TTL, 0);
-    no(&vote, 0, HF__NO_UNREACHABLE);
-    no(&vote, 1, HF__NO_HELD);
+    (void)no(&vote, 0, HF__NO_UNREACHABLE);
+    (void)no(&vote, 1, HF__NO_HELD);
     assert_int_equal(no(&vote, 2, HF__NO_HELD), HF__QUORUM_WAIT);
     assert_int_equal(no(&vote, 3, HF__NO_HELD), HF__QUORUM_FAILED);
     assert_int_equal(vote.why, HF__WHY_HELD);
     hf__quorum_start_extend(&vote, 5, TTL, 0);
-    no(&vote, 0, HF__NO_HELD);
-    no(&vote, 1, HF__NO_HELD);
+    (void)no(&vote, 0, HF__NO_HELD);
+    (void)no(&vote, 1, HF__NO_HELD);
     assert_int_equal(no(&vote, 2, HF__NO_HELD), HF__QUORUM_FAILED);
     assert_int_equal(vote.why, HF__WHY_HELD);
 }
@@ -386,7 +386,7 @@ static void release_is_never_too_late(void **state)
 
     (void)state;
     hf__quorum_start_extend(&vote, 3, 0, 0);
-    hf__quorum_on_yes(&vote, 0, true, INT64_MAX);
+    (void)hf__quorum_on_yes(&vote, 0, true, INT64_MAX);
     assert_int_equal(hf__quorum_on_yes(&vote, 1, true, INT64_MAX), HF__QUORUM_DONE);
 }
 

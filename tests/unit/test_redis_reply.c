@@ -54,22 +54,19 @@ static void test_reply_limits(void **state)
         ":12x4\r\n"};
     struct rd_reply *reply;
     static char chunk[65536];
+    struct rd_reader *reader;
+    size_t fed = 0;
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct rd_reader *reader = rd_reader_open();
-        bool fine =
-            rd_reader_feed(reader, bad[i], strlen(bad[i])) && rd_reader_next(reader, &reply);
-
-        if (fine)
+        reader = rd_reader_open();
+        if (rd_reader_feed(reader, bad[i], strlen(bad[i])) && rd_reader_next(reader, &reply))
             fail_msg("\"%s\" was accepted", bad[i]);
         assert_true(rd_reader_fault(reader)[0] != '\0');
         assert_false(rd_reader_feed(reader, ":1\r\n", 4));
         rd_reader_close(reader);
     }
-    struct rd_reader *reader = rd_reader_open();
-    size_t fed = 0;
-
+    reader = rd_reader_open();
     assert_true(rd_reader_feed(reader, "$400000000\r\n", 12));
     while (rd_reader_feed(reader, chunk, sizeof chunk) && rd_reader_next(reader, &reply) &&
            reply == NULL)

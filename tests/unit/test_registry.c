@@ -49,18 +49,16 @@ static void no_urls(void **state)
                                        "a-scheme-of-more-than-thirty-two-bytes:x",
                                        "../../x:y"};
     char longest[HF__URL_MAX + 8];
+    struct hf_error err;
 
     (void)state;
     for (size_t i = 0; i < COUNT(urls); i++) {
-        struct hf_error err;
-
         check_row(find(urls[i], &err) == HF_INVALID, i);
         check_row(strstr(err.text, "file:DIR") != NULL, i); /* what to write instead */
     }
     memset(longest, 'x', sizeof longest);
     memcpy(longest, "file:/", 6);
     longest[HF__URL_MAX] = '\0';
-    struct hf_error err;
     assert_int_equal(find(longest, &err), HF_INVALID);
     longest[HF__URL_MAX - 1] = '\0';
     assert_int_equal(find(longest, &err), HF_OK);
@@ -106,7 +104,7 @@ static void a_file_that_is_no_plugin(void **state)
     (void)snprintf(path, sizeof path, "%s/broken.so", empty);
     file = fopen(path, "w");
     assert_non_null(file);
-    (void)fputs("not a shared object", file);
+    fputs("not a shared object", file);
     (void)fclose(file);
     assert_int_equal(setenv("HOLDFAST_STORE_PATH", empty, 1), 0);
     assert_int_equal(find("broken://h", &err), HF_UNSUPPORTED);
@@ -330,8 +328,8 @@ static void a_store_that_is_down_is_waited_for(void **state)
     assert_int_equal(hf_open_waiting(url, &options, &store, &err), HF_CANCELLED);
     assert_null(store);
     assert_int_equal(watcher.troubles, 3);
-    close(ends[0]);
-    close(ends[1]);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
 
     watcher = (struct watcher){0};
     options = (struct hf_open_options){.size = sizeof options, .on_trouble = watch};

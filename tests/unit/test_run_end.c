@@ -13,6 +13,7 @@ static struct run_page page_with(enum run_on_loss on_loss)
     struct run_options options = {
         .take.ttl_ms = 30000, .grace_ms = 5000, .on_loss = on_loss, .max_runtime_ms = 0};
     struct run_page page;
+
     memset(&page, 0, sizeof page);
     run_page_init(&page, &options);
     atomic_store(&page.deadline_ns, 100 * S);
@@ -21,9 +22,10 @@ static struct run_page page_with(enum run_on_loss on_loss)
 
 static void the_lease_asks_for_term_then_kill(void **state)
 {
-    (void)state;
     struct run_page page = page_with(RUN_LOSS_TERM);
     struct run_plan plan = run_plan_of(&page);
+
+    (void)state;
     assert_int_equal(plan.kill_ns, 100 * S - 250 * MS);
     assert_int_equal(plan.term_ns, 95 * S - 250 * MS);
     assert_int_equal(plan.cause, RUN_LOST);
@@ -40,31 +42,36 @@ static void the_margin_is_small_for_a_small_ttl(void **state)
 
 static void a_renewal_moves_the_plan(void **state)
 {
-    (void)state;
     struct run_page page = page_with(RUN_LOSS_TERM);
+    struct run_plan plan;
+
+    (void)state;
     atomic_store(&page.deadline_ns, 110 * S);
-    struct run_plan plan = run_plan_of(&page);
+    plan = run_plan_of(&page);
     assert_int_equal(plan.term_ns, 105 * S - 250 * MS);
 }
 
 static void a_renewal_does_not_take_back_what_began(void **state)
 {
-    (void)state;
     struct run_page page = page_with(RUN_LOSS_TERM);
     struct run_plan plan = run_plan_of(&page);
+    struct run_plan later;
+
+    (void)state;
     assert_true(run_page_begin(&page, &plan, plan.term_ns));
     assert_false(run_page_begin(&page, &plan, plan.term_ns + 1));
     atomic_store(&page.deadline_ns, 200 * S);
-    struct run_plan later = run_plan_of(&page);
+    later = run_plan_of(&page);
     assert_int_equal(later.kill_ns, plan.term_ns + 5 * S);
     assert_int_equal(later.cause, RUN_LOST);
 }
 
 static void a_late_start_does_not_move_kill_past_the_limit(void **state)
 {
-    (void)state;
     struct run_page page = page_with(RUN_LOSS_TERM);
     struct run_plan plan = run_plan_of(&page);
+
+    (void)state;
     assert_true(run_page_begin(&page, &plan, 99 * S));
     plan = run_plan_of(&page);
     assert_int_equal(plan.kill_ns, 100 * S - 250 * MS);
@@ -72,12 +79,14 @@ static void a_late_start_does_not_move_kill_past_the_limit(void **state)
 
 static void an_order_comes_first(void **state)
 {
-    (void)state;
     struct run_page page = page_with(RUN_LOSS_TERM);
+    struct run_plan plan;
+
+    (void)state;
     atomic_store(&page.deadline_ns, hf__now_ns() + 60 * S);
     run_page_order(&page, RUN_LEFTOVERS);
     run_page_order(&page, RUN_ORPHANED); /* the first stands */
-    struct run_plan plan = run_plan_of(&page);
+    plan = run_plan_of(&page);
     assert_true(plan.term_ns <= hf__now_ns());
     assert_int_equal(plan.kill_ns, plan.term_ns + 5 * S);
     assert_int_equal(plan.cause, RUN_LEFTOVERS);
@@ -85,9 +94,10 @@ static void an_order_comes_first(void **state)
 
 static void kill_means_no_grace_after_a_loss(void **state)
 {
-    (void)state;
     struct run_page page = page_with(RUN_LOSS_KILL);
     struct run_plan plan = run_plan_of(&page);
+
+    (void)state;
     assert_int_equal(plan.term_ns, 100 * S - 250 * MS);
     assert_int_equal(plan.kill_ns, plan.term_ns);
     atomic_store(&page.order_cause, RUN_LOST);
@@ -101,9 +111,10 @@ static void kill_means_no_grace_after_a_loss(void **state)
 
 static void warn_ends_nothing_by_itself(void **state)
 {
-    (void)state;
     struct run_page page = page_with(RUN_LOSS_WARN);
     struct run_plan plan = run_plan_of(&page);
+
+    (void)state;
     assert_int_equal(plan.term_ns, HF_NEVER);
     assert_int_equal(plan.kill_ns, HF_NEVER);
     atomic_store(&page.order_cause, RUN_ORPHANED);
@@ -114,12 +125,14 @@ static void warn_ends_nothing_by_itself(void **state)
 
 static void the_runtime_is_watched_without_a_lease(void **state)
 {
-    (void)state;
     struct run_page page = page_with(RUN_LOSS_TERM);
+    struct run_plan plan;
+
+    (void)state;
     atomic_store(&page.deadline_ns, HF_NEVER);
     assert_int_equal(run_plan_of(&page).term_ns, HF_NEVER);
     page.stop_at_ns = 40 * S;
-    struct run_plan plan = run_plan_of(&page);
+    plan = run_plan_of(&page);
     assert_int_equal(plan.term_ns, 40 * S);
     assert_int_equal(plan.kill_ns, 45 * S);
     assert_int_equal(plan.cause, RUN_MAX_RUNTIME);
@@ -127,8 +140,9 @@ static void the_runtime_is_watched_without_a_lease(void **state)
 
 static void a_command_is_started_while_the_lease_has_time(void **state)
 {
-    (void)state;
     struct run_page page = page_with(RUN_LOSS_TERM);
+
+    (void)state;
     assert_int_equal(run_page_decide(&page, 90 * S, false), RUN_START_OPEN);
     assert_int_equal(run_page_decide(&page, 90 * S, true), RUN_STARTED);
     assert_int_equal(run_page_decide(&page, 101 * S, false), RUN_STARTED); /* it stands */
@@ -138,9 +152,11 @@ static void a_command_is_not_started_when_it_would_be_ended_at_once(void **state
 {
     static const enum run_on_loss all[] = {RUN_LOSS_TERM, RUN_LOSS_KILL, RUN_LOSS_WARN};
     static const int64_t late_ns[] = {95 * S, 100 * S - 250 * MS, 100 * S};
+
     (void)state;
     for (size_t i = 0; i < COUNT(all); i++) {
         struct run_page page = page_with(all[i]);
+
         check_row(run_page_decide(&page, late_ns[i] - 300 * MS, false) == RUN_START_OPEN, i);
         check_row(run_page_decide(&page, late_ns[i], i % 2 == 0) == RUN_START_REFUSED, i);
         check_row(run_page_decide(&page, 90 * S, true) == RUN_START_REFUSED, i); /* it stands */

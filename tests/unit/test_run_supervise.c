@@ -27,6 +27,7 @@ static struct run_supervisor bereaved(void)
     struct run_supervisor s = {.job = &job, .page = &page, .outcome = &outcome, .lost_fd = -1};
     int link[2];
     siginfo_t info;
+
     outcome = (struct run_outcome){.status = 0};
     job.writer = cli_stderr_open();
     assert_non_null(job.writer);
@@ -46,9 +47,9 @@ static struct run_supervisor bereaved(void)
 static void clean_up(struct run_supervisor *s)
 {
     if (s->link >= 0)
-        close(s->link);
-    close(watchdogs_end);
-    close(job.signals.fd);
+        (void)close(s->link);
+    (void)close(watchdogs_end);
+    (void)close(job.signals.fd);
     cli_stderr_close(job.writer);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
@@ -58,9 +59,10 @@ static void clean_up(struct run_supervisor *s)
 static void the_watchdog_is_reaped_before_it_is_heard(void **state)
 {
     static const unsigned char words[] = {RUN_WORD_EXITED, RUN_WORD_GONE};
-    (void)state;
     struct run_supervisor s = bereaved();
     pid_t watchdog = s.watchdog;
+
+    (void)state;
     hear_signals(&s);
     assert_int_equal(write(watchdogs_end, words, sizeof words), sizeof words);
     hear_watchdog(&s);
@@ -72,27 +74,30 @@ static void the_watchdog_is_reaped_before_it_is_heard(void **state)
 /* Another child of ours is stopped when the watchdog is gone already. */
 static void a_stopped_stranger_is_not_taken_for_the_watchdog(void **state)
 {
-    (void)state;
     struct run_supervisor s = bereaved();
     pid_t watchdog = s.watchdog;
     siginfo_t info;
+    pid_t stranger;
+
+    (void)state;
     hear_signals(&s);
-    pid_t stranger = fork();
+    stranger = fork();
     if (stranger == 0) {
-        raise(SIGSTOP);
+        (void)raise(SIGSTOP);
         _exit(0);
     }
     assert_int_equal(waitid(P_PID, (id_t)stranger, &info, WSTOPPED | WNOWAIT), 0);
     hear_signals(&s);
     assert_true(reached == 0 || reached == watchdog);
-    __real_kill(stranger, SIGKILL);
-    waitpid(stranger, NULL, 0);
+    (void)__real_kill(stranger, SIGKILL);
+    (void)waitpid(stranger, NULL, 0);
     clean_up(&s);
 }
 
 static void nobody_but_one_process_or_group_is_reached(void **state)
 {
     static const pid_t everybody[] = {-2, -1, 0, 1};
+
     (void)state;
     for (size_t i = 0; i < COUNT(everybody); i++) {
         reached = 0;

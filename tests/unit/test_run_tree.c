@@ -16,9 +16,9 @@ static struct run_tree tree;
 /* Not for ever, in case a test fails and nobody ends us. */
 _Noreturn static void stay(void)
 {
-    alarm(60);
+    (void)alarm(60);
     for (;;)
-        pause();
+        (void)pause();
 }
 
 /* A chain of DEPTH processes below us; the pid of the first. Ready once the pipe is at its end. */
@@ -26,23 +26,25 @@ static pid_t start_chain(void)
 {
     int ready[2];
     char byte;
+    pid_t first;
+
     assert_int_equal(pipe(ready), 0);
-    pid_t first = fork();
+    first = fork();
     if (first == 0) {
-        close(ready[0]);
+        (void)close(ready[0]);
         for (int i = 1; i < DEPTH; i++) {
             if (fork() != 0) {
-                close(ready[1]);
+                (void)close(ready[1]);
                 stay();
             }
         }
-        close(ready[1]);
+        (void)close(ready[1]);
         stay();
     }
-    close(ready[1]);
+    (void)close(ready[1]);
     while (read(ready[0], &byte, 1) > 0)
         continue;
-    close(ready[0]);
+    (void)close(ready[0]);
     return first;
 }
 
@@ -51,6 +53,7 @@ static void end_chain_of(int count)
 {
     for (int i = 0; i < count; i++) {
         int status;
+
         assert_true(waitpid(-1, &status, 0) > 0);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     }
@@ -64,9 +67,10 @@ static void end_chain(void)
 
 static void both_ways_find_the_same(void **state)
 {
-    (void)state;
     static struct run_tree other;
     pid_t first = start_chain();
+
+    (void)state;
     assert_true(run_tree_find(&tree, getpid(), NULL));
     assert_true(run_tree_find_by_stat(&other, getpid(), NULL));
     assert_int_equal(tree.count, DEPTH);
@@ -74,30 +78,33 @@ static void both_ways_find_the_same(void **state)
     assert_int_equal(tree.list[0].pid, first);
     for (size_t i = 0; i < DEPTH; i++) {
         size_t same = 0;
+
         assert_int_equal(tree.list[i].parent, i ? tree.list[i - 1].pid : getpid());
         while (same < DEPTH && (other.list[same].pid != tree.list[i].pid ||
                                 other.list[same].parent != tree.list[i].parent))
             same++;
         assert_true(same < DEPTH);
     }
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain();
 }
 
 static void *fork_and_stay(void *data)
 {
     pid_t *pid = data;
+
     *pid = start_chain();
     for (;;)
-        pause();
+        (void)pause();
     return NULL;
 }
 
 static void children_of_every_thread_are_found(void **state)
 {
-    (void)state;
     pthread_t thread;
     pid_t first = 0;
+
+    (void)state;
     tree.count = 0;
     assert_int_equal(pthread_create(&thread, NULL, fork_and_stay, &first), 0);
     for (int i = 0; i < 1000 && tree.count != DEPTH; i++) {
@@ -105,7 +112,7 @@ static void children_of_every_thread_are_found(void **state)
         hf__sleep_ns(10 * HF__NS_PER_MS);
     }
     assert_int_equal(tree.count, DEPTH);
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain();
     pthread_cancel(thread);
     pthread_join(thread, NULL);
@@ -113,8 +120,9 @@ static void children_of_every_thread_are_found(void **state)
 
 static void foreign_children_are_left_alone(void **state)
 {
-    (void)state;
     struct run_foreign foreign = {.count = 1};
+
+    (void)state;
     foreign.list[0] = start_chain();
     assert_true(run_tree_find(&tree, getpid(), &foreign));
     assert_int_equal(tree.count, 0);
@@ -129,54 +137,61 @@ static void foreign_children_are_left_alone(void **state)
     assert_int_equal(tree.count, DEPTH - 1);
 
     assert_true(run_tree_find(&tree, getpid(), NULL));
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain();
 }
 
 static void a_process_that_is_no_descendant_is_not_signalled(void **state)
 {
+    struct run_tree stranger = {.root = 1, .count = 1};
+
     (void)state;
-    start_chain();
+    (void)start_chain();
     assert_true(run_tree_find(&tree, getpid(), NULL));
     /* As if the last one's number had been given to a stranger: its parent is another. */
-    struct run_tree stranger = {.root = 1, .count = 1};
     stranger.list[0] = (struct run_process){.pid = tree.list[DEPTH - 1].pid, .parent = 1};
-    run_tree_signal(&stranger, SIGKILL);
+    (void)run_tree_signal(&stranger, SIGKILL);
     hf__sleep_ns(20 * HF__NS_PER_MS);
     assert_true(run_tree_find(&tree, getpid(), NULL));
     assert_int_equal(tree.count, DEPTH);
     assert_int_equal(kill(tree.list[DEPTH - 1].pid, 0), 0);
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain();
 }
 
 /* No descriptor is left to look with. */
 static void what_cannot_be_read_is_not_empty(void **state)
 {
-    (void)state;
     struct rlimit before, few;
-    start_chain();
+
+    (void)state;
+    (void)start_chain();
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     for (rlim_t more = 0; more < 2; more++) { /* not even /proc/PID/task; that, but no more */
+        bool known;
+        bool known_by_stat;
+
         few = before;
         few.rlim_cur = (rlim_t)dup(STDIN_FILENO) + more;
-        close((int)(few.rlim_cur - more));
+        (void)close((int)(few.rlim_cur - more));
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-        bool known = run_tree_find(&tree, getpid(), NULL);
-        bool known_by_stat = run_tree_find_by_stat(&tree, getpid(), NULL);
+        known = run_tree_find(&tree, getpid(), NULL);
+        known_by_stat = run_tree_find_by_stat(&tree, getpid(), NULL);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
         check_row(!known && !known_by_stat, more);
     }
     assert_true(run_tree_find(&tree, getpid(), NULL));
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain();
 }
 
 /* In a PID namespace with the /proc of the one above it. Exits with the number of what is wrong. */
 _Noreturn static void look_from_inside(void)
 {
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    pid_t first = start_chain();
+    pid_t first;
+
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    first = start_chain();
     if (run_tree_find(&tree, getpid(), NULL) || tree.count != 0)
         _exit(1);
     if (run_tree_find_by_stat(&tree, getpid(), NULL) || tree.count != 0)
@@ -185,7 +200,7 @@ _Noreturn static void look_from_inside(void)
         run_children_find(&tree, NULL, first);
         if (tree.count != 1 || tree.list[0].parent != getpid())
             _exit(3);
-        run_tree_signal(&tree, SIGKILL);
+        (void)run_tree_signal(&tree, SIGKILL);
         if (waitpid(tree.list[0].pid, NULL, 0) != tree.list[0].pid)
             _exit(4);
     }
@@ -195,13 +210,16 @@ _Noreturn static void look_from_inside(void)
 
 static void another_namespaces_proc_is_not_believed(void **state)
 {
-    (void)state;
     int status;
     pid_t pid = fork();
+
+    (void)state;
     if (pid == 0) {
+        pid_t inside;
+
         if (unshare(CLONE_NEWPID) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
             _exit(77);
-        pid_t inside = fork();
+        inside = fork();
         if (inside == 0)
             look_from_inside();
         _exit(waitpid(inside, &status, 0) == inside && WIFEXITED(status) ? WEXITSTATUS(status) : 9);
@@ -216,10 +234,12 @@ static void another_namespaces_proc_is_not_believed(void **state)
 /* Also beside children from before, and whatever numbers they have. */
 static void children_are_found_without_proc(void **state)
 {
-    (void)state;
     struct run_foreign foreign = {.count = 1};
+    pid_t first;
+
+    (void)state;
     foreign.list[0] = start_chain();
-    pid_t first = start_chain();
+    first = start_chain();
     run_children_find(&tree, &foreign, first);
     assert_int_equal(tree.count, 1);
     assert_int_equal(tree.list[0].pid, first);
@@ -228,21 +248,22 @@ static void children_are_found_without_proc(void **state)
     run_children_find(&tree, NULL, 0);
     assert_int_equal(tree.count, 2);
     assert_true(run_tree_find(&tree, getpid(), NULL));
-    run_tree_signal(&tree, SIGKILL);
+    (void)run_tree_signal(&tree, SIGKILL);
     end_chain_of(2 * DEPTH);
 }
 
 static void parents_are_read_past_odd_names(void **state)
 {
-    (void)state;
     char before[16];
     char text[64];
-    prctl(PR_GET_NAME, before, 0, 0, 0);
-    prctl(PR_SET_NAME, ") R 1 (x", 0, 0, 0);
+
+    (void)state;
+    (void)prctl(PR_GET_NAME, before, 0, 0, 0);
+    (void)prctl(PR_SET_NAME, ") R 1 (x", 0, 0, 0);
     assert_int_equal(parent_of(getpid()), getppid());
     run_tree_describe(text, sizeof text, getpid());
     assert_non_null(strstr(text, "() R 1 (x)"));
-    prctl(PR_SET_NAME, before, 0, 0, 0);
+    (void)prctl(PR_SET_NAME, before, 0, 0, 0);
     assert_int_equal(parent_of(0), -1);
 }
 
@@ -259,6 +280,6 @@ int main(void)
         cmocka_unit_test(parents_are_read_past_odd_names),
     };
 
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     return cmocka_run_group_tests_name("run_tree", tests, NULL, NULL);
 }

@@ -76,8 +76,8 @@ static void labels_are_cut_between_characters(void **state)
         {5, "\xf0\x9f\x94\x92x", "\xf0\x9f\x94\x92"}, /* four and no more */
         {4, "\xf0\x9f\x94\x92x", ""},
         {3, "\x80\x80\x80\x80", "??"}, /* continuation bytes only */
-        {8, "a\xc3", "a?"},            /* half a character        */
-        {8, "\xe4\xf6z", "??z"},       /* Latin 1                 */
+        {8, "a\xc3", "a?"},            /* half a character */
+        {8, "\xe4\xf6z", "??z"},       /* Latin 1 */
     };
 
     (void)state;

@@ -88,7 +88,7 @@ static void *send_signals(void *data)
     struct nuisance *nuisance = data;
 
     while (!__atomic_load_n(&nuisance->stop, __ATOMIC_SEQ_CST)) {
-        (void)pthread_kill(nuisance->target, SIGUSR1);
+        pthread_kill(nuisance->target, SIGUSR1);
         check_pause_ms(1);
     }
     return NULL;
@@ -108,7 +108,7 @@ static void poll_is_restarted_after_a_signal(void **state)
     assert_int_equal(hf__poll_until(NULL, 0, start + 50 * HF__NS_PER_MS), 0);
     assert_true(hf__now_ns() >= start + 50 * HF__NS_PER_MS);
     __atomic_store_n(&nuisance.stop, true, __ATOMIC_SEQ_CST);
-    (void)pthread_join(thread, NULL);
+    pthread_join(thread, NULL);
 }
 
 static void random_is_not_constant(void **state)

@@ -281,17 +281,17 @@ static void params(void **state)
                 {"a=%zz&c=d", false, ""},
                 {"a=b&stop=1&c=d", false, "[a|b][stop|1]"}};
     char longest[2100];
+    char seen[256];
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        char seen[256] = "";
-
+        seen[0] = '\0';
         check_row(hf__url_params(rows[i].query, collect, seen) == rows[i].ok, i);
         check_row(strcmp(seen, rows[i].seen) == 0, i);
     }
     memset(longest, 'x', sizeof longest);
     longest[1023] = '\0';
-    char seen[256] = "";
+    seen[0] = '\0';
     assert_true(hf__url_params(longest, collect, seen));
     longest[1023] = 'x';
     longest[1024] = '\0';

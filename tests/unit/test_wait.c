@@ -180,7 +180,7 @@ static void a_place_outlives_a_short_trouble(void **state)
         now_ns = step.until_ns;
     }
     assert_true(now_ns >= 13 * S && now_ns < 14 * S); /* then the library begins anew */
-    assert_true(tries >= 7);                          /* often enough to keep it      */
+    assert_true(tries >= 7);                          /* often enough to keep it */
 }
 
 static void without_a_place_trouble_is_told_at_once(void **state)

@@ -10,7 +10,7 @@ set -u
 zk_start a tickTime=500 maxSessionTimeout=1500
 client c "zookeeper://$(hosts a)"
 ask c acquire 1 short 5000 0
-like "$answer" 'HF_UNSUPPORTED*longest session, 1.5s, carries no lease at a tick of 2s*' \
+like "$answer" 'HF_UNSUPPORTED*longest session, 1.5s, is too short for a lease at a tick of 2s*' \
     'sessions that are too short for the tick are refused'
 client d "zookeeper://$(hosts a)?tick=500ms"
 ask d acquire 1 short 5000 0

@@ -37,7 +37,7 @@ out=$("$hf" run --grace 2500ms long -- true 2>&1)
 is $? 64 'a grace that does not fit the lease is refused'
 like "$out" '*a ttl of 3s is too short*' 'in a sentence'
 HOLDFAST_TRACE=1 "$hf" run long -- true 2>"$dir/err"
-says 'leases of 3000 ms, not of 30000 ms' "$dir/err"
+says 'a lease of 3s, not of 30s' "$dir/err"
 ok $? 'the trace has it too'
 
 # The clock of the server steps, there and back.

@@ -28,7 +28,7 @@ like "$out" '*not for this user and password*' 'in a sentence'
 [[ $out != *wrong-one* ]]
 ok $? 'that does not tell it'
 try "zookeeper://$h/app" status job
-like "$status:$out" '77:*want a user and a password*' 'no password'
+like "$status:$out" '77:*need a user and a password*' 'no password'
 echo s3cret >"$dir/password"
 try "zookeeper://ann@$h/app?password_file=$dir/password" run job -- true
 is $status 0 'the password from a file'

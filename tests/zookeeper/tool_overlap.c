@@ -25,7 +25,7 @@ static void one_round(struct hf_store *holder, struct hf_store *waiter, const ch
     struct hf_error err;
 
     if (hf_acquire(holder, name, &options, &first, &err) != HF_OK) {
-        (void)fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s\n", err.text);
         return;
     }
     atomic_fetch_add(&held, 1);
@@ -35,10 +35,10 @@ static void one_round(struct hf_store *holder, struct hf_store *waiter, const ch
         if (hf_lease_remaining_ms(first) > 0)
             atomic_fetch_add(&overlaps, 1);
         if (hf_release(second, &err) != HF_OK)
-            (void)fprintf(stderr, "%s\n", err.text);
+            fprintf(stderr, "%s\n", err.text);
     }
     if (hf_release(first, &err) != HF_OK)
-        (void)fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s\n", err.text);
 }
 
 static void *work(void *data)
@@ -50,7 +50,7 @@ static void *work(void *data)
     char name[64];
 
     if (hf_open(words[1], &holder, &err) != HF_OK || hf_open(words[2], &waiter, &err) != HF_OK) {
-        (void)fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s\n", err.text);
         rounds = 0;
     }
     for (unsigned long i = 0; i < rounds; i++) {
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
         if (pthread_create(&threads[i], NULL, work, (void *)i) != 0)
             return 1;
     for (size_t i = 0; i < count; i++)
-        (void)pthread_join(threads[i], NULL);
+        pthread_join(threads[i], NULL);
     printf("held %d lost %d overlaps %d\n", atomic_load(&held), atomic_load(&lost),
            atomic_load(&overlaps));
     return 0;

@@ -21,17 +21,16 @@ enum { SQL, SET, DEL, SCRIPT, WRITE, APPEND, ENTER, RESET, SHOW, CHECK };
 const struct cli_command fence_commands[] = {
     [SQL] = {"fence sql", "--dialect D --table T [options]",
              "print the migration that fences a table", fence_sql},
-    [SET] = {"fence set", "[options] URL KEY", "set a fenced key to what stdin says", fence_set},
+    [SET] = {"fence set", "[options] URL KEY", "set a fenced key to what is on stdin", fence_set},
     [DEL] = {"fence del", "[options] URL KEY", "delete a fenced key", fence_del},
     [SCRIPT] = {"fence script", "", "print the Redis script, for other clients", fence_script},
     [WRITE] = {"fence write", "[options] FILE [-- CMD [ARG...]]",
-               "replace a fenced file by what CMD prints, or stdin says", fence_write},
-    [APPEND] = {"fence append", "[options] FILE", "add what stdin says to a fenced file",
-                fence_append},
+               "replace a fenced file with the output of CMD, or with stdin", fence_write},
+    [APPEND] = {"fence append", "[options] FILE", "append stdin to a fenced file", fence_append},
     [ENTER] = {"fence enter", "[options] FILE | URL KEY", "raise the fence before the first read",
                fence_enter},
     [RESET] = {"fence reset", "--reason TEXT [options] FILE | URL KEY",
-               "start a fence again, after a change of stores", fence_reset},
+               "restart a fence after a change of stores", fence_reset},
     [SHOW] = {"fence show", "[options] FILE", "show the highest token admitted", fence_show},
     [CHECK] = {"fence check", "[options] --db URL --table T | FILE | URL KEY",
                "tell whether a fence is whole", fence_check},
@@ -73,7 +72,7 @@ static void print_overview(void)
          "\n"
          "Inside a job the token is known, so this is enough:\n"
          "  holdfast run nightly -- holdfast fence write report.txt -- make-report\n"
-         "See 'man holdfast-fence'.");
+         "See \"man holdfast-fence\" for more.");
 }
 
 int cmd_fence(const struct cli_context *context, int argc, char **argv)
@@ -84,7 +83,8 @@ int cmd_fence(const struct cli_context *context, int argc, char **argv)
     const char *near;
 
     if (argc < 2)
-        return cli_usage_error(fence_command(), "which one? 'holdfast fence --help' lists them");
+        return cli_usage_error(fence_command(),
+                               "the subcommand is missing; \"holdfast fence --help\" lists them");
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_overview();
         return 0;
@@ -99,10 +99,10 @@ int cmd_fence(const struct cli_context *context, int argc, char **argv)
     names[count] = NULL;
     near = cli_suggest(argv[1], names);
     if (near != NULL)
-        return cli_usage_error(fence_command(), "unknown fence command '%s'; did you mean '%s'?",
-                               argv[1], near);
+        return cli_usage_error(fence_command(),
+                               "unknown fence command \"%s\"; did you mean \"%s\"?", argv[1], near);
     return cli_usage_error(fence_command(),
-                           "unknown fence command '%s'; 'holdfast fence --help' lists them",
+                           "unknown fence command \"%s\"; \"holdfast fence --help\" lists them",
                            cli_shown(&shown, argv[1]));
 }
 
@@ -141,11 +141,12 @@ bool fence_defaults(const struct cli_command *command, const struct cli_context 
 
     if (!words->token_given) {
         if (token == NULL || token[0] == '\0') {
-            cli_usage_error(command, "no token: give --token, or call it inside 'holdfast run'");
+            (void)cli_usage_error(command,
+                                  "no token: give --token, or run this inside \"holdfast run\"");
             return false;
         }
         if (!hf__parse_u64(token, &words->token)) {
-            cli_usage_error(command, "HOLDFAST_TOKEN: '%s' is no token", token);
+            (void)cli_usage_error(command, "HOLDFAST_TOKEN: \"%s\" is not a token", token);
             return false;
         }
     }
@@ -211,7 +212,7 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
     if (over != 0)
         return over;
     if (words->count == 0)
-        return cli_usage_error(command, "which file?") + 1;
+        return cli_usage_error(command, "a FILE is needed") + 1;
     if (words->count > words->most)
         return cli_one_too_many(command, words->operands[words->most]) + 1;
     if (!fence_defaults(command, context, words))
@@ -296,7 +297,7 @@ static int fence_reset(const struct cli_context *context, int argc, char **argv)
     if (over != 0)
         return over - 1;
     if (words.count == 0)
-        return cli_usage_error(command, "which file, or which URL and KEY?");
+        return cli_usage_error(command, "a FILE, or a URL and a KEY, is needed");
     if (reason == NULL || reason[0] == '\0')
         return cli_usage_error(command, "--reason is required: it is recorded with the reset");
     if (words.count == 2)
@@ -324,7 +325,8 @@ static int fence_show(const struct cli_context *context, int argc, char **argv)
     if (over != 0)
         return over - 1;
     if (words.count != 1)
-        return cli_usage_error(command, words.count == 0 ? "which file?" : "one file at a time");
+        return cli_usage_error(command,
+                               words.count == 0 ? "a FILE is needed" : "one file at a time");
     if (hf_fence_read_mark(words.operands[0], &mark, &err) != HF_OK)
         return cli_fail(&err);
     seconds = (time_t)(mark.admitted_us / 1000000);
@@ -337,10 +339,10 @@ static int fence_show(const struct cli_context *context, int argc, char **argv)
         cli_json_string(stdout, mark.issuer);
         puts("}");
     } else if (mark.token == 0) {
-        puts("no token was admitted yet");
+        puts("no token has been admitted yet");
     } else {
         printf("%" PRIu64 " admitted at %s, issued by %s\n", mark.token, when,
-               mark.issuer[0] != '\0' ? mark.issuer : "a store that was not said");
+               mark.issuer[0] != '\0' ? mark.issuer : "an unnamed store");
     }
     return 0;
 }

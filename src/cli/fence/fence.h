@@ -20,7 +20,7 @@ struct fence_words {
     char identity[HF_IDENTITY_SIZE];
     char issuer_url[HF_FENCE_ISSUER_MAX * 4];
     bool takes_command; /* what follows "--" behind an operand is a command */
-    char **command;     /* ends with NULL; NULL if there is none            */
+    char **command;     /* ends with NULL; NULL if there is none */
 };
 
 /* Reads options wherever they stand between the operands. Returns 0, or the exit code plus 1 if the
@@ -47,8 +47,8 @@ int fence_produce(const char *file, const struct hf_fence_pass *pass, char **com
 
 /* What `fence check` found: check.c */
 enum fence_level {
-    FENCE_PROBLEM, /* exit 1           */
-    FENCE_NOTE     /* worth knowing    */
+    FENCE_PROBLEM, /* exit 1 */
+    FENCE_NOTE     /* worth knowing */
 };
 struct fence_report {
     bool json;

@@ -31,14 +31,14 @@ static int start(char **command, pid_t *pid, int *from)
         rc = posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
         if (rc == 0)
             rc = posix_spawnp(pid, command[0], &actions, NULL, command, environ);
-        posix_spawn_file_actions_destroy(&actions);
+        (void)posix_spawn_file_actions_destroy(&actions);
     }
-    close(ends[1]);
+    (void)close(ends[1]);
     *from = ends[0];
     if (rc == 0)
         return 0;
-    close(ends[0]);
-    cli_error("cannot execute '%s': %s", command[0], strerror(rc));
+    (void)close(ends[0]);
+    cli_error("cannot execute \"%s\": %s", command[0], strerror(rc));
     return rc == ENOENT ? EXIT_HF_NOT_FOUND : EXIT_HF_CANNOT_EXEC;
 }
 
@@ -67,11 +67,11 @@ static int end_of(pid_t pid, const char *file, const char *name)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (WIFSIGNALED(status)) {
-        cli_error("%s is not changed: '%s' was ended by signal %d", file, name, WTERMSIG(status));
+        cli_error("%s is unchanged: \"%s\" was ended by signal %d", file, name, WTERMSIG(status));
         return 128 + WTERMSIG(status);
     }
     if (WEXITSTATUS(status) != 0)
-        cli_error("%s is not changed: '%s' exited with %d", file, name, WEXITSTATUS(status));
+        cli_error("%s is unchanged: \"%s\" exited with %d", file, name, WEXITSTATUS(status));
     return WEXITSTATUS(status);
 }
 
@@ -91,10 +91,10 @@ int fence_produce(const char *file, const struct hf_fence_pass *pass, char **com
     exit_code = start(command, &pid, &from);
     if (exit_code == 0) {
         rc = spool(from, output);
-        close(from); /* a command that still writes hears of it */
+        (void)close(from); /* a command that still writes hears of it */
         exit_code = end_of(pid, file, command[0]);
         if (rc != 0) {
-            cli_error("%s is not changed: cannot keep what '%s' prints: %s", file, command[0],
+            cli_error("%s is unchanged: cannot keep what \"%s\" prints: %s", file, command[0],
                       strerror(rc));
             exit_code = EXIT_HF_UNAVAILABLE;
         }

@@ -24,7 +24,7 @@ struct keeping {
     struct run_options options;
     struct keep_watch watch;
     uint64_t pid;
-    int link[2];   /* sockets, the watchdog's and the keeper's     */
+    int link[2];   /* sockets, the watchdog's and the keeper's */
     int handed[2]; /* a byte: the lock is taken, the front may end */
     struct take take;
 };
@@ -44,13 +44,14 @@ static int keep_main(const struct cli_context *context, int argc, char **argv)
     bool answered = false;
     int die_of = 0;
     int exit_code = read_request(&keeping, argc, argv, &answered);
+
     if (answered)
         return exit_code;
     if (exit_code == 0)
         exit_code = go_to_background(&keeping, &die_of);
     if (exit_code != 0) {
         printf("(exit %d)\n", exit_code);
-        fflush(stdout);
+        (void)fflush(stdout);
     }
     return die_of ? cli_die_of(die_of) : exit_code;
 }
@@ -69,6 +70,7 @@ static int read_request(struct keeping *keeping, int argc, char **argv, bool *an
                                        RUN_ENDING_OPTIONS(options),
                                        {.name = NULL}};
     int parsed = cli_parse_operand(&command_keep, table, argc, argv, &options->name);
+
     *answered = parsed == CLI_HELP_SHOWN;
     if (parsed < 0)
         return cli_parse_exit(parsed);
@@ -80,13 +82,14 @@ static int check_request(struct keeping *keeping)
     struct run_options *options = &keeping->options;
     char why[RUN_WHY_SIZE];
     int bad = take_check(&command_keep, options->name, &options->take);
+
     if (bad)
         return bad;
     if (keeping->pid == 0)
         return cli_usage_error(&command_keep, "whose lock is it? In a script write: "
                                               "eval \"$(holdfast keep --pid $$ NAME)\" || exit");
     if (keeping->pid == 1 || keeping->pid > INT32_MAX)
-        return cli_usage_error(&command_keep, "--pid: no script has that number");
+        return cli_usage_error(&command_keep, "--pid: there is no process with that number");
     /* $BASHPID inside of $(...), which is over with it. */
     if (keeping->pid == (uint64_t)getpid())
         return cli_usage_error(&command_keep,
@@ -102,6 +105,7 @@ static int check_request(struct keeping *keeping)
 static bool prepare(struct keeping *keeping)
 {
     struct keep_watch *watch = &keeping->watch;
+
     watch->script = (pid_t)keeping->pid;
     watch->name = keeping->options.name;
     watch->page =
@@ -118,7 +122,10 @@ static bool prepare(struct keeping *keeping)
 /* What the script has open is none of the keeper's business: a lock file of flock(1) above all. */
 static int go_to_background(struct keeping *keeping, int *die_of)
 {
-    close_range(STDERR_FILENO + 1, ~0U, 0);
+    pid_t self_pid;
+    pid_t keeper;
+
+    (void)close_range(STDERR_FILENO + 1, ~0U, 0);
     keeping->watch.script_fd = keep_open_script((pid_t)keeping->pid);
     if (keeping->watch.script_fd < 0) {
         cli_error("--pid: cannot watch process %d: %s", (int)keeping->pid, strerror(errno));
@@ -126,15 +133,15 @@ static int go_to_background(struct keeping *keeping, int *die_of)
     }
     if (!prepare(keeping))
         return EXIT_HF_INTERNAL;
-    pid_t self_pid = getpid();
-    pid_t keeper = fork();
+    self_pid = getpid();
+    keeper = fork();
     if (keeper == 0)
         keeper_main(keeping, self_pid);
     if (keeper < 0) {
         cli_error("cannot start a process: %s", strerror(errno));
         return EXIT_HF_INTERNAL;
     }
-    close(keeping->handed[1]);
+    (void)close(keeping->handed[1]);
     return front(keeping, keeper, die_of);
 }
 
@@ -145,13 +152,16 @@ static int front(const struct keeping *keeping, pid_t keeper, int *die_of)
                            {.fd = keeping->take.signal_fd, .events = POLLIN}};
     int status;
     char byte;
+    int exit_code;
+
     for (;;) {
-        hf__poll_until(fds, 2, HF_NEVER);
+        (void)hf__poll_until(fds, 2, HF_NEVER);
         if (fds[1].revents != 0) {
             int number = cli_pending_signal(keeping->take.signal_fd);
+
             if (number) {
                 *die_of = number;
-                cli_kill(keeper, number);
+                (void)cli_kill(keeper, number);
             }
         }
         if (fds[0].revents != 0)
@@ -163,7 +173,7 @@ static int front(const struct keeping *keeping, pid_t keeper, int *die_of)
     }
     while (waitpid(keeper, &status, 0) < 0 && errno == EINTR)
         continue;
-    int exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : SIGNAL_EXIT_BASE + WTERMSIG(status);
+    exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : SIGNAL_EXIT_BASE + WTERMSIG(status);
     if (exit_code != SIGNAL_EXIT_BASE + *die_of)
         *die_of = 0;
     return exit_code;
@@ -172,21 +182,23 @@ static int front(const struct keeping *keeping, pid_t keeper, int *die_of)
 static _Noreturn void keeper_main(struct keeping *keeping, pid_t front_pid)
 {
     pid_t keeper = getpid();
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    pid_t watchdog;
+    int exit_code = EXIT_HF_INTERNAL;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != front_pid)
         _exit(EXIT_HF_INTERNAL);
-    close(keeping->handed[0]);
+    (void)close(keeping->handed[0]);
     run_page_init(&keeping->watch.page->plan, &keeping->options);
-    pid_t watchdog = fork();
+    watchdog = fork();
     if (watchdog == 0) {
-        close(keeping->link[1]);
-        close(keeping->handed[1]);
-        close(STDOUT_FILENO);
+        (void)close(keeping->link[1]);
+        (void)close(keeping->handed[1]);
+        (void)close(STDOUT_FILENO);
         keeping->watch.end_fd = keeping->link[0];
         keep_watchdog(&keeping->watch, keeper);
     }
-    close(keeping->link[0]);
-    int exit_code = EXIT_HF_INTERNAL;
+    (void)close(keeping->link[0]);
     if (watchdog > 0)
         exit_code = take_and_keep(keeping);
     else
@@ -198,6 +210,7 @@ static _Noreturn void keeper_main(struct keeping *keeping, pid_t front_pid)
 static void publish(struct hf_lease *lease, void *data)
 {
     struct keeping *keeping = data;
+
     run_page_publish(&keeping->watch.page->plan, lease);
 }
 
@@ -207,12 +220,14 @@ static enum hf_status open_and_take(struct keeping *keeping, struct hf_error *er
     struct hf_acquire_options options = {.size = sizeof options,
                                          .ttl_ms = given->ttl_given ? (uint32_t)given->ttl_ms : 0};
     struct take *take = &keeping->take;
+    enum hf_status status;
+
     take->name = keeping->options.name;
     take->label = given->label;
     take->label_pid = keeping->watch.script;
     take->on_renewed = publish;
     take->data = keeping;
-    enum hf_status status = take_open(take, keeping->context->store_url, given->wait_ms, err);
+    status = take_open(take, keeping->context->store_url, given->wait_ms, err);
     if (status == HF_OK)
         status = take_lock(take, &options, &keeping->watch.lease, err);
     take_end(take);
@@ -224,14 +239,18 @@ static enum hf_status open_and_take(struct keeping *keeping, struct hf_error *er
 static int take_and_keep(struct keeping *keeping)
 {
     struct hf_error err;
+    enum hf_status status;
+    int number;
+    int exit_code;
+
     keeping->take.writer = cli_stderr_open();
-    if (!keeping->take.writer) {
+    if (keeping->take.writer == NULL) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }
-    enum hf_status status = open_and_take(keeping, &err);
-    int number = status == HF_OK ? 0 : cli_pending_signal(keeping->take.signal_fd);
-    int exit_code = SIGNAL_EXIT_BASE + number;
+    status = open_and_take(keeping, &err);
+    number = status == HF_OK ? 0 : cli_pending_signal(keeping->take.signal_fd);
+    exit_code = SIGNAL_EXIT_BASE + number;
     if (!number && status != HF_OK)
         exit_code =
             status == HF_BUSY ? (int)keeping->options.take.busy_exit : cli_exit_code(status);
@@ -249,6 +268,7 @@ static bool fit_to_lease(struct keeping *keeping)
 {
     struct run_options *options = &keeping->options;
     char why[RUN_WHY_SIZE];
+
     options->take.ttl_ms = hf_lease_ttl_ms(keeping->watch.lease);
     run_choose_grace(options);
     if (!run_timing_fits(options, why, sizeof why)) {
@@ -264,7 +284,8 @@ static bool fit_to_lease(struct keeping *keeping)
 static bool print_lease(const struct keeping *keeping)
 {
     char number[16];
-    snprintf(number, sizeof number, "%d", (int)getpid());
+
+    (void)snprintf(number, sizeof number, "%d", (int)getpid());
     cli_export_lease(keeping->context, keeping->take.store, keeping->watch.lease);
     cli_export("HOLDFAST_KEEPER", number);
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -278,14 +299,15 @@ static bool print_lease(const struct keeping *keeping)
 static bool leave_the_script(const struct keeping *keeping)
 {
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
     if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 || dup2(null_fd, STDOUT_FILENO) < 0) {
         cli_error("cannot leave the terminal: %s", strerror(errno));
         return false;
     }
-    close(null_fd);
-    setsid();
-    prctl(PR_SET_PDEATHSIG, 0);
-    prctl(PR_SET_NAME, "holdfast-keep");
+    (void)close(null_fd);
+    (void)setsid();
+    (void)prctl(PR_SET_PDEATHSIG, 0);
+    (void)prctl(PR_SET_NAME, "holdfast-keep");
     return write(keeping->handed[1], "k", 1) == 1;
 }
 
@@ -294,6 +316,7 @@ static int hand_over(struct keeping *keeping)
     struct hf_error err;
     int exit_code = EXIT_HF_USAGE;
     bool stop = poll(&(struct pollfd){.fd = keeping->take.signal_fd, .events = POLLIN}, 1, 0) > 0;
+
     if (stop) {
         exit_code = SIGNAL_EXIT_BASE + cli_pending_signal(keeping->take.signal_fd);
     } else if (fit_to_lease(keeping)) {
@@ -304,7 +327,7 @@ static int hand_over(struct keeping *keeping)
     }
     atomic_store(&keeping->watch.page->done, 1);
     if (hf_release(keeping->watch.lease, &err) != HF_OK)
-        cli_fail(&err);
+        (void)cli_fail(&err);
     return exit_code;
 }
 
@@ -312,11 +335,13 @@ static int hand_over(struct keeping *keeping)
 static int keep(struct keeping *keeping)
 {
     struct hf_error err;
-    close(keeping->handed[1]);
+    enum hf_status status;
+
+    (void)close(keeping->handed[1]);
     keeping->watch.end_fd = keeping->take.signal_fd;
-    keep_watch(&keeping->watch);
+    (void)keep_watch(&keeping->watch);
     atomic_store(&keeping->watch.page->done, 1);
-    enum hf_status status = hf_release(keeping->watch.lease, &err);
+    status = hf_release(keeping->watch.lease, &err);
     if (status != HF_OK && status != HF_LOST)
         cli_error("lock \"%s\" could not be released; it will be free when its ttl ends: %s",
                   keeping->options.name, err.text);

@@ -6,8 +6,7 @@
  *
  * Keeper and watchdog share a page with the lease's deadline, as the processes of `run` do (run.h),
  * and both watch the script. Whoever finds first that the lease is about to end, unrenewed, sends
- * the signal: neither needs the other for it.
- */
+ * the signal: neither needs the other for it. */
 #ifndef HF_CLI_KEEP_H
 #define HF_CLI_KEEP_H
 
@@ -25,7 +24,7 @@ struct keep_watch {
     pid_t script;
     int script_fd; /* pidfd of it */
     int end_fd;    /* readable: the watch is over. The keeper's signals; for the watchdog, the
-                    * socket to the keeper: its life                                          */
+                    * socket to the keeper: its life */
     struct hf_lease *lease; /* NULL: the watchdog's */
 };
 

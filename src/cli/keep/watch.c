@@ -25,12 +25,14 @@ static int send_signal(const struct keep_watch *watch, int number)
 int keep_open_script(pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int error;
+
     if (fd < 0)
         return -1;
     if (syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) == 0)
         return fd;
-    int error = errno;
-    close(fd);
+    error = errno;
+    (void)close(fd);
     errno = error;
     return -1;
 }
@@ -38,27 +40,31 @@ int keep_open_script(pid_t pid)
 static bool is_ready(int fd)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+
     return fd >= 0 && poll(&poll_fd, 1, 0) > 0;
 }
 
 static const char *reason_of(const struct keep_watch *watch, enum run_cause cause)
 {
+    enum hf_loss loss;
+
     if (cause == RUN_ORPHANED)
         return "its keeper is gone";
-    enum hf_loss loss = watch->lease ? hf_lease_loss(watch->lease) : HF_LOSS_NONE;
+    loss = watch->lease != NULL ? hf_lease_loss(watch->lease) : HF_LOSS_NONE;
     return loss != HF_LOSS_NONE ? hf_loss_text(loss) : "it could not be renewed in time";
 }
 
 static void say(const struct keep_watch *watch, enum run_cause cause, const char *consequence)
 {
     char script[64];
+
     run_tree_describe(script, sizeof script, watch->script);
     if (cause == RUN_ORPHANED)
         cli_error("the keeper of lock \"%s\" is gone%s%s", watch->name, consequence,
-                  consequence[0] ? script : "");
+                  consequence[0] != '\0' ? script : "");
     else
         cli_error("lock \"%s\" is lost: %s%s%s", watch->name, reason_of(watch, cause), consequence,
-                  consequence[0] ? script : "");
+                  consequence[0] != '\0' ? script : "");
 }
 
 /* The ending begins. A stopped script hears TERM only when it goes on. */
@@ -68,11 +74,12 @@ static void begin(const struct keep_watch *watch, enum run_cause cause)
                                                [RUN_LOSS_KILL] = "; sending KILL to ",
                                                [RUN_LOSS_WARN] = ""};
     enum run_on_loss on_loss = watch->page->plan.on_loss;
+
     if (on_loss == RUN_LOSS_TERM) {
-        send_signal(watch, SIGTERM);
-        send_signal(watch, SIGCONT);
+        (void)send_signal(watch, SIGTERM);
+        (void)send_signal(watch, SIGCONT);
     } else if (on_loss == RUN_LOSS_KILL) {
-        send_signal(watch, SIGKILL);
+        (void)send_signal(watch, SIGKILL);
     }
     say(watch, cause, consequences[on_loss]);
 }
@@ -83,6 +90,7 @@ static int64_t act(const struct keep_watch *watch)
     struct run_page *page = &watch->page->plan;
     struct run_plan plan = run_plan_of(page);
     int64_t now_ns = hf__now_ns();
+
     if (plan.term_ns == HF_NEVER)
         return hf__time_add(now_ns, NOT_YET_MS * HF__NS_PER_MS);
     if (now_ns < plan.term_ns)
@@ -94,19 +102,21 @@ static int64_t act(const struct keep_watch *watch)
         return HF_NEVER;
     if (hf__now_ns() < plan.kill_ns)
         return plan.kill_ns;
-    send_signal(watch, SIGKILL);
+    (void)send_signal(watch, SIGKILL);
     return hf__time_add(now_ns, NOT_YET_MS * HF__NS_PER_MS);
 }
 
 enum keep_end keep_watch(struct keep_watch *watch)
 {
-    int lost_fd = watch->lease ? hf_lease_fd(watch->lease) : -1;
+    int lost_fd = watch->lease != NULL ? hf_lease_fd(watch->lease) : -1;
+
     for (;;) {
         int64_t next_ns = act(watch);
         struct pollfd fds[] = {{.fd = watch->script_fd, .events = POLLIN},
                                {.fd = watch->end_fd, .events = POLLIN},
                                {.fd = lost_fd, .events = POLLIN}};
-        hf__poll_until(fds, 3, next_ns);
+
+        (void)hf__poll_until(fds, 3, next_ns);
         if (is_ready(watch->script_fd))
             return KEEP_SCRIPT_ENDED;
         if (is_ready(watch->end_fd))
@@ -132,6 +142,7 @@ void keep_share_life(int link_fd, int life_fd)
                              .msg_iovlen = 1,
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
+
     control.header = (struct cmsghdr){
         .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
     memcpy(CMSG_DATA(&control.header), &life_fd, sizeof life_fd);
@@ -149,6 +160,7 @@ static bool take_life(int link_fd)
                              .msg_iovlen = 1,
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
+
     return recvmsg(link_fd, &message, MSG_CMSG_CLOEXEC) > 0;
 }
 
@@ -156,19 +168,21 @@ static bool take_life(int link_fd)
  * keeper is told, which waits for a script that is gone. */
 _Noreturn void keep_watchdog(struct keep_watch *watch, pid_t keeper)
 {
-    setsid();
-    prctl(PR_SET_NAME, "holdfast-watch");
     enum keep_end end;
+    bool granted;
+
+    (void)setsid();
+    (void)prctl(PR_SET_NAME, "holdfast-watch");
     do
         end = keep_watch(watch);
     while (end == KEEP_TOLD_TO_END && take_life(watch->end_fd));
-    bool granted = atomic_load(&watch->page->plan.deadline_ns) != HF_NEVER;
+    granted = atomic_load(&watch->page->plan.deadline_ns) != HF_NEVER;
     if (end == KEEP_SCRIPT_ENDED && !granted && getppid() == keeper)
-        cli_kill(keeper, SIGTERM);
+        (void)cli_kill(keeper, SIGTERM);
     if (end == KEEP_TOLD_TO_END && granted && !atomic_load(&watch->page->done)) {
         watch->end_fd = -1;
         run_page_order(&watch->page->plan, RUN_ORPHANED);
-        keep_watch(watch);
+        (void)keep_watch(watch);
     }
     _exit(0);
 }

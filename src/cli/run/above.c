@@ -31,7 +31,8 @@ struct run_above *run_above_begin(struct hf_store *store, const char *name, uint
 {
     struct run_above *above = calloc(1, sizeof *above);
     int ends[2];
-    if (!above || pipe2(ends, O_CLOEXEC) < 0) {
+
+    if (above == NULL || pipe2(ends, O_CLOEXEC) < 0) {
         free(above);
         return NULL;
     }
@@ -43,8 +44,8 @@ struct run_above *run_above_begin(struct hf_store *store, const char *name, uint
     *fd = ends[0];
     if (cli_thread_start(&above->thread, watch, above))
         return above;
-    close(ends[0]);
-    close(ends[1]);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
     cli_condition_clear(&above->condition);
     free(above);
     return NULL;
@@ -52,7 +53,7 @@ struct run_above *run_above_begin(struct hf_store *store, const char *name, uint
 
 void run_above_end(struct run_above *above)
 {
-    if (!above)
+    if (above == NULL)
         return;
     pthread_mutex_lock(&above->condition.lock);
     above->stop = true;
@@ -66,6 +67,7 @@ void run_above_end(struct run_above *above)
 static bool compare(const struct hf_lock_info *info, void *data)
 {
     struct inspection *seen = data;
+
     seen->held = info->held && info->token == seen->token;
     return false;
 }
@@ -75,9 +77,11 @@ static void *watch(void *data)
 {
     struct run_above *above = data;
     struct inspection seen = {.token = above->token, .held = true};
+
     pthread_mutex_lock(&above->condition.lock);
     while (!above->stop && seen.held) {
         struct timespec next = cli_condition_time(INSPECT_MS);
+
         while (!above->stop && cli_condition_wait(&above->condition, &next))
             continue;
         if (above->stop)
@@ -89,6 +93,6 @@ static void *watch(void *data)
         pthread_mutex_lock(&above->condition.lock);
     }
     pthread_mutex_unlock(&above->condition.lock);
-    close(above->heard);
+    (void)close(above->heard);
     return NULL;
 }

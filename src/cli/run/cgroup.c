@@ -23,11 +23,11 @@
 #include <unistd.h>
 
 enum {
-    TEXT_SIZE = 4096,   /* of /proc/self/cgroup, and read at once from a list            */
-    NAMES_MAX = 8,      /* tried, if others are taken                                    */
-    DEPTH_MAX = 8,      /* of cgroups that CMD made below its own                        */
-    LISTED_MAX = 4096,  /* processes of one cgroup                                       */
-    DISSOLVE_ROUNDS = 8 /* somebody may be forking while they are moved                  */
+    TEXT_SIZE = 4096,   /* of /proc/self/cgroup, and read at once from a list */
+    NAMES_MAX = 8,      /* tried, if others are taken */
+    DEPTH_MAX = 8,      /* of cgroups that CMD made below its own */
+    LISTED_MAX = 4096,  /* processes of one cgroup */
+    DISSOLVE_ROUNDS = 8 /* somebody may be forking while they are moved */
 };
 
 /* The kernel's PROC_CGROUP_INIT_INO. */
@@ -52,6 +52,7 @@ void run_cgroup_make(struct run_cgroup *cgroup)
     static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
     struct statfs fs;
     size_t i = 0;
+
     cgroup->fd = -1;
     while (i < 2 && (statfs(mounts[i], &fs) < 0 || fs.f_type != CGROUP2_SUPER_MAGIC))
         i++;
@@ -61,6 +62,7 @@ void run_cgroup_make(struct run_cgroup *cgroup)
     for (int n = 0, tries = 0; n < NAMES_MAX && tries < NAMES_MAX; n++, tries++) {
         int len = snprintf(cgroup->path, sizeof cgroup->path, "%s%s/holdfast.%d.%d", mounts[i],
                            cgroup->inside, (int)getpid(), n);
+
         if (len < 0 || (size_t)len >= sizeof cgroup->path)
             return;
         if (mkdir(cgroup->path, 0755) == 0)
@@ -76,6 +78,7 @@ void run_cgroup_make(struct run_cgroup *cgroup)
 static bool in_first_namespace(void)
 {
     struct stat st;
+
     return stat("/proc/self/ns/cgroup", &st) == 0 && st.st_ino == FIRST_NAMESPACE;
 }
 
@@ -84,9 +87,11 @@ static bool in_first_namespace(void)
 bool run_cgroup_is_below(const struct run_cgroup *cgroup)
 {
     char path[RUN_CGROUP_PATH_MAX];
+    size_t len;
+
     if (cgroup->sure)
         return true;
-    size_t len = strlen(cgroup->inside);
+    len = strlen(cgroup->inside);
     return own_path(path, sizeof path) && strncmp(path, cgroup->inside, len) == 0 &&
            strcmp(path + len, strrchr(cgroup->path, '/')) == 0;
 }
@@ -106,18 +111,21 @@ static bool is_populated(int dir)
 {
     char text[128] = "";
     int fd = openat(dir, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+
     if (fd < 0)
         return false; /* it is gone */
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
+    got = read(fd, text, sizeof text - 1);
+    (void)close(fd);
     return got > 0 && strstr(text, "populated 1") != NULL;
 }
 
 static void remove_below(int fd, const char *name, unsigned depth, void *data)
 {
     int parent = *(const int *)data;
+
     each_below(fd, depth, remove_below, &fd);
-    unlinkat(parent, name, AT_REMOVEDIR);
+    (void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 /* We may be what the run above us left behind, and the last in its cgroup. */
@@ -125,11 +133,12 @@ static void remove_above(const struct run_cgroup *cgroup)
 {
     const char *name = strrchr(cgroup->inside, '/');
     char path[RUN_CGROUP_PATH_MAX];
-    if (!name || strncmp(name, "/holdfast.", strlen("/holdfast.")) != 0)
+
+    if (name == NULL || strncmp(name, "/holdfast.", strlen("/holdfast.")) != 0)
         return;
-    snprintf(path, sizeof path, "%s", cgroup->path);
+    (void)snprintf(path, sizeof path, "%s", cgroup->path);
     *strrchr(path, '/') = '\0';
-    rmdir(path);
+    (void)rmdir(path);
 }
 
 bool run_cgroup_remove(struct run_cgroup *cgroup)
@@ -141,10 +150,10 @@ bool run_cgroup_remove(struct run_cgroup *cgroup)
             return false;
         /* Only empty ones, of a nested run that was killed for instance. */
         each_below(cgroup->fd, 0, remove_below, &cgroup->fd);
-        rmdir(cgroup->path);
+        (void)rmdir(cgroup->path);
     }
     remove_above(cgroup);
-    close(cgroup->fd);
+    (void)close(cgroup->fd);
     cgroup->fd = -1;
     return true;
 }
@@ -153,15 +162,17 @@ void run_cgroup_dissolve(struct run_cgroup *cgroup)
 {
     struct listing members;
     char number[16];
+
     for (int i = 0; i < DISSOLVE_ROUNDS && !run_cgroup_remove(cgroup); i++) {
         int parent = openat(cgroup->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
         list_processes(cgroup->fd, &members);
         for (size_t j = 0; j < members.count && parent >= 0; j++) {
-            snprintf(number, sizeof number, "%d", (int)members.list[j]);
-            write_word(parent, "cgroup.procs", number);
+            (void)snprintf(number, sizeof number, "%d", (int)members.list[j]);
+            (void)write_word(parent, "cgroup.procs", number);
         }
         if (parent >= 0)
-            close(parent);
+            (void)close(parent);
     }
 }
 
@@ -170,16 +181,20 @@ static bool own_path(char *out, size_t size)
 {
     char text[TEXT_SIZE];
     int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+    const char *line;
+    size_t len;
+
     if (fd < 0)
         return false;
-    ssize_t got = read(fd, text, sizeof text - 1);
-    close(fd);
+    got = read(fd, text, sizeof text - 1);
+    (void)close(fd);
     text[got > 0 ? got : 0] = '\0';
-    const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-    if (!line)
+    line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+    if (line == NULL)
         return false;
     line += strcspn(line, "/");
-    size_t len = strcspn(line, "\n");
+    len = strcspn(line, "\n");
     if (len == 1)
         len = 0;
     if (len >= size || line[len == 0 ? 1 : len] != '\n')
@@ -192,10 +207,12 @@ static bool own_path(char *out, size_t size)
 static bool write_word(int dir, const char *file, const char *word)
 {
     int fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
+    bool done;
+
     if (fd < 0)
         return false;
-    bool done = write(fd, word, strlen(word)) > 0;
-    close(fd);
+    done = write(fd, word, strlen(word)) > 0;
+    (void)close(fd);
     return done;
 }
 
@@ -205,8 +222,10 @@ static void list_processes(int dir, struct listing *listing)
     char text[TEXT_SIZE];
     ssize_t got;
     pid_t number = 0;
+    int fd;
+
     listing->count = 0;
-    int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
     while ((got = read(fd, text, sizeof text)) > 0) {
@@ -220,26 +239,29 @@ static void list_processes(int dir, struct listing *listing)
             number = 0;
         }
     }
-    close(fd);
+    (void)close(fd);
 }
 
 static void each_below(int dir, unsigned depth, below_fn *fn, void *data)
 {
     _Alignas(struct dirent64) char buf[TEXT_SIZE];
     ssize_t got;
+
     if (depth >= DEPTH_MAX || lseek(dir, 0, SEEK_SET) < 0)
         return;
     while ((got = getdents64(dir, buf, sizeof buf)) > 0) {
         for (ssize_t at = 0; at < got;) {
             const struct dirent64 *entry = (const void *)(buf + at);
+            int fd;
+
             at += entry->d_reclen;
             if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
                 continue;
-            int fd = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            fd = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
             if (fd < 0)
                 continue;
             fn(fd, entry->d_name, depth + 1, data);
-            close(fd);
+            (void)close(fd);
         }
     }
 }
@@ -253,6 +275,7 @@ static void signal_below(int fd, const char *name, unsigned depth, void *data)
 static bool is_listed(int dir, pid_t pid)
 {
     struct listing members;
+
     list_processes(dir, &members);
     for (size_t i = 0; i < members.count; i++) {
         if (members.list[i] == pid)
@@ -266,14 +289,16 @@ static bool is_listed(int dir, pid_t pid)
 static void signal_members(int dir, unsigned depth, int number)
 {
     struct listing members;
+
     list_processes(dir, &members);
     for (size_t i = 0; i < members.count; i++) {
         int fd = pidfd_open(members.list[i], 0);
+
         if (fd < 0)
             continue;
         if (is_listed(dir, members.list[i]))
-            pidfd_send_signal(fd, number, NULL, 0);
-        close(fd);
+            (void)pidfd_send_signal(fd, number, NULL, 0);
+        (void)close(fd);
     }
     each_below(dir, depth, signal_below, &number);
 }

@@ -12,12 +12,13 @@
 enum {
     FIRST_PID = 2,
     LAST_PID = 4 * 1024 * 1024, /* PID_MAX_LIMIT of the kernel; asking for all takes a second */
-    RANGE_MAX = 64 * 1024       /* asked for, if we cannot tell which numbers are in use       */
+    RANGE_MAX = 64 * 1024       /* asked for, if we cannot tell which numbers are in use */
 };
 
 static bool is_child(pid_t pid)
 {
     siginfo_t info;
+
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
@@ -25,11 +26,12 @@ static bool is_child(pid_t pid)
 static pid_t latest_number(pid_t first)
 {
     pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+
     if (pid == 0)
         _exit(0);
     if (pid < 0)
         return first + RANGE_MAX;
-    waitpid(pid, NULL, 0);
+    (void)waitpid(pid, NULL, 0);
     return pid;
 }
 
@@ -43,13 +45,15 @@ static void ask(struct run_tree *tree, const struct run_foreign *foreign, pid_t 
 
 void run_children_find(struct run_tree *tree, const struct run_foreign *foreign, pid_t first)
 {
+    pid_t last;
+
     tree->root = getpid();
     tree->count = 0;
     if (first < FIRST_PID) {
         ask(tree, foreign, FIRST_PID, LAST_PID);
         return;
     }
-    pid_t last = latest_number(first);
+    last = latest_number(first);
     ask(tree, foreign, first, last >= first ? last : LAST_PID);
     if (last < first)
         ask(tree, foreign, FIRST_PID, last);

@@ -6,8 +6,10 @@
 void run_close_others(const int *keep, size_t count)
 {
     unsigned from = 0;
+
     for (;;) {
         int next = -1; /* the smallest one to keep at or above from */
+
         for (size_t i = 0; i < count; i++) {
             if (keep[i] >= (int)from && (next < 0 || keep[i] < next))
                 next = keep[i];
@@ -15,8 +17,8 @@ void run_close_others(const int *keep, size_t count)
         if (next < 0)
             break;
         if ((unsigned)next > from)
-            close_range(from, (unsigned)next - 1, 0);
+            (void)close_range(from, (unsigned)next - 1, 0);
         from = (unsigned)next + 1;
     }
-    close_range(from, ~0u, 0);
+    (void)close_range(from, ~0u, 0);
 }

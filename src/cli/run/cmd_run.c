@@ -39,6 +39,7 @@ static int run_main(const struct cli_context *context, int argc, char **argv)
     bool go_on = false;
     int die_of = 0;
     int exit_code = read_options(&options, argc, argv, &go_on);
+
     if (!go_on)
         return exit_code;
     if (!run_signals_begin(&job.signals))
@@ -52,7 +53,7 @@ static int run_main(const struct cli_context *context, int argc, char **argv)
         return EXIT_HF_INTERNAL;
     }
     job.writer = cli_stderr_open();
-    if (!job.writer) {
+    if (job.writer == NULL) {
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }
@@ -68,6 +69,8 @@ static int open_and_run(struct run_job *job, const struct cli_context *context, 
 {
     const struct run_options *options = job->options;
     struct hf_error err;
+    int exit_code = EXIT_HF_USAGE;
+
     job->take = (struct take){.writer = job->writer,
                               .name = options->name,
                               .label = options->take.label,
@@ -85,7 +88,6 @@ static int open_and_run(struct run_job *job, const struct cli_context *context, 
      * not known. */
     if (hf_store_identity(job->store, job->issuer, NULL) != HF_OK)
         job->issuer[0] = '\0';
-    int exit_code = EXIT_HF_USAGE;
     if (fit_to_store(job))
         exit_code = run_in_store(job, die_of);
     run_environment_clear(job->environment);
@@ -96,6 +98,7 @@ static int open_and_run(struct run_job *job, const struct cli_context *context, 
 static void find_hold(struct take *take)
 {
     struct run_job *job = take->data;
+
     if (run_held_find(take->store, take->name, &job->hold))
         job->held = &job->hold;
 }
@@ -118,9 +121,11 @@ static int read_options(struct run_options *options, int argc, char **argv, bool
         {.name = NULL}};
     bool dashes = false;
     int first = cli_parse(&command_run, table, argc, argv, &dashes);
+    int bad;
+
     if (first < 0)
         return cli_parse_exit(first);
-    int bad = find_command(options, argc, argv, first, dashes);
+    bad = find_command(options, argc, argv, first, dashes);
     if (!bad)
         bad = check_options(options);
     *go_on = !bad;
@@ -133,6 +138,7 @@ static int find_command(struct run_options *options, int argc, char **argv, int 
 {
     bool again = first + 1 < argc && strcmp(argv[first + 1], "--") == 0;
     struct cli_shown shown;
+
     if (first >= argc || strcmp(argv[first], "--") == 0 || (dashes && !again))
         return cli_usage_error(&command_run, "the name of the lock is missing");
     options->name = argv[first];
@@ -154,6 +160,7 @@ static int check_options(struct run_options *options)
 {
     char why[RUN_WHY_SIZE];
     int bad = take_check(&command_run, options->name, &options->take);
+
     if (bad)
         return bad;
     if (options->skip_ok)
@@ -168,7 +175,7 @@ static int check_options(struct run_options *options)
 
 static int run_in_store(struct run_job *job, int *die_of)
 {
-    if (!job->held)
+    if (job->held == NULL)
         return run_under_lease(job, die_of);
     if (!job->options->no_reenter)
         return run_below_hold(job, die_of);
@@ -189,6 +196,7 @@ static int run_under_lease(struct run_job *job, int *die_of)
     /* A signal that came while we waited, perhaps a moment too late to end the wait: whoever sent
      * it does not want CMD to run. We die of it. */
     bool stop = run_signals_take(&job->signals, die_of, &from_kernel);
+
     if (status != HF_OK || stop) {
         take_end(&job->take);
         if (status == HF_OK)
@@ -202,7 +210,7 @@ static int run_under_lease(struct run_job *job, int *die_of)
     }
     job->life_fd = hf_store_life_fd(job->store);
     job->environment = run_environment(job, NULL);
-    if (!job->environment)
+    if (job->environment == NULL)
         cli_stderr_say(job->writer, "out of memory for the environment of %s",
                        job->options->command[0]);
     else
@@ -216,6 +224,7 @@ static int run_under_lease(struct run_job *job, int *die_of)
 static void publish(struct hf_lease *lease, void *data)
 {
     struct run_job *job = data;
+
     run_page_publish(job->page, lease);
 }
 
@@ -223,6 +232,7 @@ static enum hf_status take_the_lock(struct run_job *job, struct hf_error *err)
 {
     struct hf_acquire_options acquire = {
         .size = sizeof acquire, .ttl_ms = (uint32_t)job->options->take.ttl_ms, .no_keeper = true};
+
     job->take.on_renewed = publish;
     return take_lock(&job->take, &acquire, &job->lease, err);
 }
@@ -233,6 +243,7 @@ static bool fit_to_store(struct run_job *job)
     struct run_options *options = job->options;
     int64_t longest_ms = hf_store_max_ttl_ms(job->store);
     char why[RUN_WHY_SIZE];
+
     if (options->take.ttl_given || longest_ms >= options->take.ttl_ms)
         return true;
     options->take.ttl_ms = longest_ms;
@@ -249,10 +260,11 @@ static bool fit_to_lease(struct run_job *job)
     struct run_options *options = job->options;
     int64_t granted_ms = hf_lease_ttl_ms(job->lease);
     char granted[32], asked[32], why[RUN_WHY_SIZE];
+
     if (granted_ms >= options->take.ttl_ms)
         return true;
-    hf__format_duration(granted, sizeof granted, granted_ms);
-    hf__format_duration(asked, sizeof asked, options->take.ttl_ms);
+    (void)hf__format_duration(granted, sizeof granted, granted_ms);
+    (void)hf__format_duration(asked, sizeof asked, options->take.ttl_ms);
     cli_stderr_say(job->writer, "lock \"%s\": the store grants a lease of %s, not of %s",
                    options->name, granted, asked);
     options->take.ttl_ms = granted_ms;
@@ -268,7 +280,7 @@ static int not_taken(const struct run_job *job, const struct hf_error *err)
     if (err->code != HF_BUSY)
         return cli_stderr_fail(job->writer, err);
     if (!job->options->skip_ok)
-        cli_stderr_fail(job->writer, err);
+        (void)cli_stderr_fail(job->writer, err);
     return (int)job->options->take.busy_exit;
 }
 
@@ -276,11 +288,12 @@ static int not_taken(const struct run_job *job, const struct hf_error *err)
 static int run_below_hold(struct run_job *job, int *die_of)
 {
     struct run_outcome outcome = {.status = 0};
-    close(job->lost_pipe[0]);
-    close(job->lost_pipe[1]);
+
+    (void)close(job->lost_pipe[0]);
+    (void)close(job->lost_pipe[1]);
     job->lost_pipe[0] = job->lost_pipe[1] = -1;
     job->environment = run_environment(job, job->held);
-    if (!job->environment) {
+    if (job->environment == NULL) {
         cli_stderr_say(job->writer, "out of memory for the environment of %s",
                        job->options->command[0]);
         return EXIT_HF_INTERNAL;
@@ -296,6 +309,7 @@ static void give_back(struct run_job *job, struct run_outcome *outcome)
 {
     struct hf_error err;
     enum hf_status status = hf_release(job->lease, &err);
+
     job->lease = NULL;
     if (status == HF_LOST) {
         if (!outcome->lost)
@@ -311,6 +325,7 @@ static void give_back(struct run_job *job, struct run_outcome *outcome)
 static int exit_code_of(const struct run_job *job, const struct run_outcome *outcome, int *die_of)
 {
     const char *command = job->options->command[0];
+
     if (outcome->start_errno) {
         cli_stderr_say(job->writer, "cannot start a process for %s: %s", command,
                        strerror(outcome->start_errno));
@@ -318,6 +333,7 @@ static int exit_code_of(const struct run_job *job, const struct run_outcome *out
     }
     if (outcome->exec_errno) {
         bool missing = outcome->exec_errno == ENOENT || outcome->exec_errno == ENOTDIR;
+
         cli_stderr_say(job->writer, "%s: %s", command,
                        missing ? "command not found" : strerror(outcome->exec_errno));
         return missing ? EXIT_HF_NOT_FOUND : EXIT_HF_CANNOT_EXEC;

@@ -12,7 +12,7 @@
 
 enum {
     MARGIN_MAX_MS = 250, /* KILL begins so long before the deadline ... */
-    MARGIN_PART = 8      /* ... or this part of the ttl                 */
+    MARGIN_PART = 8      /* ... or this part of the ttl */
 };
 
 static int64_t kill_limit(const struct run_page *page, int64_t deadline_ns);
@@ -25,6 +25,7 @@ int64_t run_margin_ns(int64_t ttl_ms)
 {
     int64_t part_ns = ttl_ms * HF__NS_PER_MS / MARGIN_PART;
     int64_t most_ns = MARGIN_MAX_MS * HF__NS_PER_MS;
+
     return part_ns < most_ns ? part_ns : most_ns;
 }
 
@@ -46,10 +47,13 @@ struct run_plan run_plan_of(const struct run_page *page)
     int64_t began_ns = atomic_load(&page->began_ns);
     struct run_plan plan = {.term_ns = began_ns,
                             .cause = (enum run_cause)atomic_load(&page->cause)};
+
     if (began_ns == 0) {
+        int64_t order_ns;
+
         plan.term_ns = lease_term(page, deadline_ns);
         plan.cause = RUN_LOST;
-        int64_t order_ns = atomic_load(&page->order_ns);
+        order_ns = atomic_load(&page->order_ns);
         if (page->stop_at_ns < plan.term_ns) {
             plan.term_ns = page->stop_at_ns;
             plan.cause = RUN_MAX_RUNTIME;
@@ -76,6 +80,7 @@ void run_page_order(struct run_page *page, enum run_cause cause)
 bool run_page_begin(struct run_page *page, const struct run_plan *plan, int64_t now_ns)
 {
     int64_t not_yet = 0;
+
     if (!atomic_compare_exchange_strong(&page->began_ns, &not_yet, now_ns))
         return false;
     atomic_store(&page->cause, plan->cause);
@@ -87,6 +92,7 @@ void run_page_publish(struct run_page *page, const struct hf_lease *lease)
 {
     int64_t now_ns = hf__now_ns();
     int64_t left_ms = hf_lease_remaining_ms(lease);
+
     if (left_ms > 0)
         atomic_store(&page->deadline_ns, now_ns + left_ms * HF__NS_PER_MS);
     else if (now_ns < atomic_load(&page->deadline_ns))
@@ -98,6 +104,7 @@ enum run_start run_page_decide(struct run_page *page, int64_t now_ns, bool about
     int64_t deadline_ns = atomic_load(&page->deadline_ns);
     bool too_late = now_ns >= deadline_ns || now_ns >= lease_term(page, deadline_ns);
     int open = RUN_START_OPEN;
+
     if (too_late || about_to)
         atomic_compare_exchange_strong(&page->start, &open,
                                        too_late ? RUN_START_REFUSED : RUN_STARTED);
@@ -121,6 +128,7 @@ static int64_t grace_for(const struct run_page *page, enum run_cause cause)
 static int64_t lease_term(const struct run_page *page, int64_t deadline_ns)
 {
     int64_t limit_ns = kill_limit(page, deadline_ns);
+
     if (limit_ns == HF_NEVER)
         return HF_NEVER;
     return limit_ns - grace_for(page, RUN_LOST);

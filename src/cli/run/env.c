@@ -20,7 +20,7 @@
 
 enum {
     HELD_MAX = 65536,     /* bytes of HOLDFAST_HELD; the outermost entries go first */
-    STORE_URL_MAX = 1024, /* bytes of a store's url                                 */
+    STORE_URL_MAX = 1024, /* bytes of a store's url */
     ENTRY_MAX = 3 * (STORE_URL_MAX + HF_NAME_MAX) + 128
 };
 
@@ -48,14 +48,17 @@ bool run_held_find(struct hf_store *store, const char *name, struct run_held *he
 {
     const char *list = secure_getenv("HOLDFAST_HELD");
     struct entry entry;
-    while (list && next_entry(&list, &entry)) {
+
+    while (list != NULL && next_entry(&list, &entry)) {
         struct hf_lease *lease;
-        if (!entry.field[INODE] || strcmp(entry.field[STORE], hf_store_url(store)) != 0 ||
+        bool valid;
+
+        if (entry.field[INODE] == NULL || strcmp(entry.field[STORE], hf_store_url(store)) != 0 ||
             strcmp(entry.field[NAME], name) != 0)
             continue;
         if (hf_adopt(store, name, entry.field[OWNER], entry.token, &lease, NULL) != HF_OK)
             continue;
-        bool valid = hf_lease_remaining_ms(lease) > 0;
+        valid = hf_lease_remaining_ms(lease) > 0;
         hf_leave(lease);
         if (!valid)
             continue;
@@ -70,31 +73,34 @@ char **run_environment(const struct run_job *job, const struct run_held *held)
 {
     char token[24];
     char lost_fd[12], store_fd[12];
-    int fd = job->lease ? job->lost_pipe[0] : held->lost_fd;
-    size_t count = 0;
-    while (environ[count])
-        count++;
-    char **out = calloc(count + sizeof ours / sizeof ours[0] + 1, sizeof *out);
+    int fd = job->lease != NULL ? job->lost_pipe[0] : held->lost_fd;
     char *list = held_list(job);
-    bool good = out && list;
-    count = 0;
-    for (char **variable = environ; good && *variable; variable++) {
-        if (!is_ours(*variable))
-            out[count++] = *variable;
-    }
-    snprintf(token, sizeof token, "%" PRIu64,
-             job->lease ? hf_lease_token(job->lease) : held->token);
-    snprintf(lost_fd, sizeof lost_fd, "%d", fd);
-    snprintf(store_fd, sizeof store_fd, "%d", job->store_fd);
     const char *const values[] = {job->options->name,
                                   token,
                                   hf_store_url(job->store),
                                   fd >= 0 ? lost_fd : NULL,
                                   list,
                                   job->store_fd >= 0 ? store_fd : NULL,
-                                  job->issuer[0] ? job->issuer : NULL};
+                                  job->issuer[0] != '\0' ? job->issuer : NULL};
+    size_t count = 0;
+    char **out;
+    bool good;
+
+    while (environ[count] != NULL)
+        count++;
+    out = calloc(count + sizeof ours / sizeof ours[0] + 1, sizeof *out);
+    good = out != NULL && list != NULL;
+    count = 0;
+    for (char **variable = environ; good && *variable != NULL; variable++) {
+        if (!is_ours(*variable))
+            out[count++] = *variable;
+    }
+    (void)snprintf(token, sizeof token, "%" PRIu64,
+                   job->lease != NULL ? hf_lease_token(job->lease) : held->token);
+    (void)snprintf(lost_fd, sizeof lost_fd, "%d", fd);
+    (void)snprintf(store_fd, sizeof store_fd, "%d", job->store_fd);
     for (size_t i = 0; good && i < sizeof values / sizeof values[0]; i++) {
-        if (values[i])
+        if (values[i] != NULL)
             good = (out[count++] = assign(ours[i], values[i])) != NULL;
     }
     free(list);
@@ -107,7 +113,7 @@ char **run_environment(const struct run_job *job, const struct run_held *held)
 /* What is not ours belongs to environ. */
 void run_environment_clear(char **environment)
 {
-    for (char **variable = environment; variable && *variable; variable++) {
+    for (char **variable = environment; variable != NULL && *variable != NULL; variable++) {
         if (is_ours(*variable))
             free(*variable);
     }
@@ -118,21 +124,26 @@ void run_environment_clear(char **environment)
  * end. */
 static bool next_entry(const char **list, struct entry *entry)
 {
+    size_t len;
+    const char *from;
+    char *at;
+
     *list += strspn(*list, " ");
-    size_t len = strcspn(*list, " ");
+    len = strcspn(*list, " ");
     if (len == 0)
         return false;
     entry->field[INODE] = NULL;
-    const char *from = *list;
+    from = *list;
     *list += len;
     if (len >= sizeof entry->text)
         return true;
     memcpy(entry->text, from, len);
     entry->text[len] = '\0';
-    char *at = entry->text;
+    at = entry->text;
     for (int i = 0; i < FIELDS; i++) {
         char *field = strsep(&at, ",");
-        if (!field || !hf__url_decode(field)) {
+
+        if (field == NULL || !hf__url_decode(field)) {
             entry->field[INODE] = NULL;
             return true;
         }
@@ -148,6 +159,7 @@ static int inherited_pipe(const struct entry *entry)
 {
     uint64_t fd, inode;
     struct stat st;
+
     if (!hf__parse_u64(entry->field[LOST_FD], &fd) || fd > INT32_MAX ||
         !hf__parse_u64(entry->field[INODE], &inode))
         return -1;
@@ -162,12 +174,14 @@ static bool write_entry(const struct run_job *job, char *out, size_t size)
     char store[3 * STORE_URL_MAX + 1];
     char name[3 * HF_NAME_MAX + 1];
     struct stat st;
+    int len;
+
     if (!hf__url_encode(store, sizeof store, hf_store_url(job->store)) ||
         !hf__url_encode(name, sizeof name, job->options->name) || fstat(job->lost_pipe[0], &st) < 0)
         return false;
-    int len = snprintf(out, size, "%s,%s,%s,%" PRIu64 ",%d,%" PRIu64, store, name,
-                       hf_lease_owner(job->lease), hf_lease_token(job->lease), job->lost_pipe[0],
-                       (uint64_t)st.st_ino);
+    len = snprintf(out, size, "%s,%s,%s,%" PRIu64 ",%d,%" PRIu64, store, name,
+                   hf_lease_owner(job->lease), hf_lease_token(job->lease), job->lost_pipe[0],
+                   (uint64_t)st.st_ino);
     return len > 0 && (size_t)len < size;
 }
 
@@ -176,17 +190,19 @@ static char *held_list(const struct run_job *job)
 {
     const char *above = secure_getenv("HOLDFAST_HELD");
     char own[ENTRY_MAX] = "";
-    if (!above)
+    size_t own_len;
+    char *list = NULL;
+
+    if (above == NULL)
         above = "";
-    if (job->lease && !write_entry(job, own, sizeof own))
+    if (job->lease != NULL && !write_entry(job, own, sizeof own))
         return NULL;
-    size_t own_len = strlen(own);
+    own_len = strlen(own);
     while (strlen(above) + own_len + 2 > HELD_MAX) {
         above += strspn(above, " ");
         above += strcspn(above, " ");
     }
-    char *list = NULL;
-    if (asprintf(&list, "%s%s%s", above, above[0] && own_len ? " " : "", own) < 0)
+    if (asprintf(&list, "%s%s%s", above, above[0] != '\0' && own_len ? " " : "", own) < 0)
         return NULL;
     return list;
 }
@@ -195,6 +211,7 @@ static bool is_ours(const char *variable)
 {
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
         size_t len = strlen(ours[i]);
+
         if (strncmp(variable, ours[i], len) == 0 && variable[len] == '=')
             return true;
     }
@@ -204,5 +221,6 @@ static bool is_ours(const char *variable)
 static char *assign(const char *variable, const char *value)
 {
     char *out = NULL;
+
     return asprintf(&out, "%s=%s", variable, value) < 0 ? NULL : out;
 }

@@ -13,8 +13,7 @@
  * while: it ends what is in the cgroup if the other two are killed or stopped together.
  *
  * They share one page of memory with the lease's deadline, and a socket for short words. Ending the
- * tree needs neither an answer from the store nor one from the other process.
- */
+ * tree needs neither an answer from the store nor one from the other process. */
 #ifndef HF_CLI_RUN_RUN_H
 #define HF_CLI_RUN_RUN_H
 
@@ -88,8 +87,8 @@ struct run_page {
     _Atomic int exec_errno;      /* CMD could not be executed: why */
     _Atomic int stopped_by;      /* the signal of the terminal that stopped CMD last */
     _Atomic int refused_pid;     /* of the tree, and we have no right to signal it; 0 */
-    _Atomic int in_cgroup;       /* CMD was started in its cgroup                   */
-    _Atomic int misplaced;       /* CMD is not in the cgroup that was meant         */
+    _Atomic int in_cgroup;       /* CMD was started in its cgroup */
+    _Atomic int misplaced;       /* CMD is not in the cgroup that was meant */
     _Atomic int start;           /* enum run_start: whoever decides first */
 };
 
@@ -131,7 +130,7 @@ bool run_timing_fits(const struct run_options *options, char *why, size_t size);
 
 enum {
     RUN_TREE_MAX = 4096,  /* processes looked at in one round; more are met in the next */
-    RUN_FOREIGN_MAX = 128 /* children we had before we started the watchdog                */
+    RUN_FOREIGN_MAX = 128 /* children we had before we started the watchdog */
 };
 
 struct run_process {
@@ -178,10 +177,10 @@ void run_children_find(struct run_tree *tree, const struct run_foreign *foreign,
 enum { RUN_CGROUP_PATH_MAX = 1024 };
 
 struct run_cgroup {
-    int fd;                           /* its directory                        */
-    bool sure;                        /* run_cgroup_is_below need not look    */
-    char path[RUN_CGROUP_PATH_MAX];   /* of that                              */
-    char inside[RUN_CGROUP_PATH_MAX]; /* the cgroup that we are in ourselves  */
+    int fd;                           /* its directory */
+    bool sure;                        /* run_cgroup_is_below need not look */
+    char path[RUN_CGROUP_PATH_MAX];   /* of that */
+    char inside[RUN_CGROUP_PATH_MAX]; /* the cgroup that we are in ourselves */
 };
 
 /* Makes one below our own cgroup, if we may. */
@@ -202,8 +201,8 @@ enum { RUN_TOUCHED = 3 };
 
 struct run_signals {
     int fd;             /* signalfd(2) of the signals that are forwarded */
-    sigset_t inherited; /* the mask we were started with                 */
-    sigset_t watched;   /* what fd reports                               */
+    sigset_t inherited; /* the mask we were started with */
+    sigset_t watched;   /* what fd reports */
     struct sigaction before[RUN_TOUCHED];
 };
 
@@ -231,11 +230,11 @@ struct run_watchdog {
     char **command;
     char **environment;
     pid_t group;    /* CMD joins this process group; 0: one of its own */
-    int link;       /* the watchdog's end of the socket                   */
+    int link;       /* the watchdog's end of the socket */
     int above;      /* reads end-of-file when the hold above us ends; -1: no such pipe */
-    int lost_write; /* closed when the lease is lost                   */
-    int lost_read;  /* CMD inherits it; -1: none                       */
-    int life_fd;    /* CMD inherits it; -1: none                       */
+    int lost_write; /* closed when the lease is lost */
+    int lost_read;  /* CMD inherits it; -1: none */
+    int life_fd;    /* CMD inherits it; -1: none */
 };
 
 /* Closes all descriptors but these; -1 is none: close.c. */
@@ -260,13 +259,13 @@ struct run_job {
     struct take take;
     struct hf_lease *lease;      /* NULL: the lock is already held above us */
     const struct run_held *held; /* that hold; NULL: there is none */
-    struct run_held hold;        /* what held points to             */
+    struct run_held hold;        /* what held points to */
     char **environment;
     int lost_pipe[2]; /* -1: none, the hold above us has its own */
-    int life_fd;      /* -1: the store has no crash release      */
+    int life_fd;      /* -1: the store has no crash release */
     int store_fd;     /* the URL for a holdfast below; -1: HOLDFAST_STORE says it all */
     char issuer[HF_IDENTITY_SIZE]; /* who the store is; "": not known */
-    pid_t watchdog;                /* set by run_supervise; <= 0: gone        */
+    pid_t watchdog;                /* set by run_supervise; <= 0: gone */
 };
 
 /* How it went. */
@@ -276,8 +275,8 @@ struct run_outcome {
     int exec_errno;
     enum run_cause cause;
     bool lost;          /* the lease was, or could not be kept */
-    bool watchdog_died; /* the tree was ended because of that  */
-    bool terminal;      /* CMD shared our process group        */
+    bool watchdog_died; /* the tree was ended because of that */
+    bool terminal;      /* CMD shared our process group */
 };
 
 /* Runs CMD, and returns when the whole tree is gone (or left alone, as --leftover says). False

@@ -19,18 +19,19 @@ static const struct {
 bool run_signals_begin(struct run_signals *signals)
 {
     struct sigaction action;
-    sigemptyset(&signals->watched);
+
+    (void)sigemptyset(&signals->watched);
     /* A blocked signal reaches a signalfd even if it is ignored, so what nohup(1) or a shell's "&"
      * ignored for us must not be watched. */
     for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++) {
         if (sigaction(forwarded[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            sigaddset(&signals->watched, forwarded[i]);
+            (void)sigaddset(&signals->watched, forwarded[i]);
     }
     for (size_t i = 0; i < RUN_TOUCHED; i++) {
         action = (struct sigaction){.sa_handler = touched[i].handler};
-        sigaction(touched[i].number, &action, &signals->before[i]);
+        (void)sigaction(touched[i].number, &action, &signals->before[i]);
     }
-    sigprocmask(SIG_BLOCK, &signals->watched, &signals->inherited);
+    (void)sigprocmask(SIG_BLOCK, &signals->watched, &signals->inherited);
     signals->fd = signalfd(-1, &signals->watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals->fd < 0)
         cli_error("cannot watch for signals: %s", strerror(errno));
@@ -40,6 +41,7 @@ bool run_signals_begin(struct run_signals *signals)
 bool run_signals_take(struct run_signals *signals, int *number, bool *from_kernel)
 {
     struct signalfd_siginfo info;
+
     if (read(signals->fd, &info, sizeof info) != (ssize_t)sizeof info)
         return false;
     *number = (int)info.ssi_signo;
@@ -50,16 +52,17 @@ bool run_signals_take(struct run_signals *signals, int *number, bool *from_kerne
 void run_signals_watch_children(struct run_signals *signals)
 {
     sigset_t children;
-    sigemptyset(&children);
-    sigaddset(&children, SIGCHLD);
-    sigaddset(&signals->watched, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &children, NULL);
-    signalfd(signals->fd, &signals->watched, SFD_CLOEXEC | SFD_NONBLOCK);
+
+    (void)sigemptyset(&children);
+    (void)sigaddset(&children, SIGCHLD);
+    (void)sigaddset(&signals->watched, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &children, NULL);
+    (void)signalfd(signals->fd, &signals->watched, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
 void run_signals_restore(const struct run_signals *signals)
 {
     for (size_t i = 0; i < RUN_TOUCHED; i++)
-        sigaction(touched[i].number, &signals->before[i], NULL);
-    sigprocmask(SIG_SETMASK, &signals->inherited, NULL);
+        (void)sigaction(touched[i].number, &signals->before[i], NULL);
+    (void)sigprocmask(SIG_SETMASK, &signals->inherited, NULL);
 }

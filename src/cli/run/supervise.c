@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 enum {
-    WORDS_MAX = 16,         /* read from the socket at once                           */
+    WORDS_MAX = 16,         /* read from the socket at once */
     KEEP_EARLY_PART = 4,    /* of the time to the first renewal: so much sooner the keeper starts */
     KEEP_AGAIN_PART = 40,   /* of the ttl: when that is tried again, if it did not work */
-    LEFTOVER_NAME_MS = 200, /* most of what CMD leaves behind is just about to end    */
-    LATE_CHECK_MS = 5,      /* how often we look at a watchdog that is late              */
-    LOSS_SIZE = 128         /* bytes that say how a lock was lost                     */
+    LEFTOVER_NAME_MS = 200, /* most of what CMD leaves behind is just about to end */
+    LATE_CHECK_MS = 5,      /* how often we look at a watchdog that is late */
+    LOSS_SIZE = 128         /* bytes that say how a lock was lost */
 };
 
 static bool start_watchdog(struct run_supervisor *s);
@@ -46,6 +46,7 @@ static int64_t keep_at_ns(const struct run_page *page, int64_t ttl_ms)
 {
     int64_t lasts_ns = hf__deadline_ns(0, (uint32_t)ttl_ms);
     int64_t renew_ns = run_renew_ns(ttl_ms);
+
     return atomic_load(&page->deadline_ns) - lasts_ns + renew_ns - renew_ns / KEEP_EARLY_PART;
 }
 
@@ -59,17 +60,18 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
                                .spare_at_ns = HF_NEVER,
                                .name_at_ns = HF_NEVER};
     struct run_above *above = NULL;
+
     outcome->terminal = run_has_terminal();
     run_page_init(s.page, job->options);
-    if (job->lease) {
+    if (job->lease != NULL) {
         run_page_publish(s.page, job->lease);
         s.keep_at_ns = keep_at_ns(s.page, job->options->take.ttl_ms);
     }
-    if (job->held)
+    if (job->held != NULL)
         s.lost_fd = job->held->lost_fd;
     if (!start_watchdog(&s))
         return false;
-    if (job->held && s.lost_fd < 0)
+    if (job->held != NULL && s.lost_fd < 0)
         above = run_above_begin(job->store, job->options->name, job->held->token, &s.lost_fd);
     while (!s.gone)
         wait_for_something(&s);
@@ -90,13 +92,14 @@ void run_supervise_end(const struct run_job *job)
 {
     /* It has nothing left to do. SIGKILL, because it may be stopped. */
     if (job->watchdog > 0 && cli_kill(job->watchdog, SIGKILL) == 0)
-        waitpid(job->watchdog, NULL, 0);
+        (void)waitpid(job->watchdog, NULL, 0);
 }
 
 static bool start_watchdog(struct run_supervisor *s)
 {
     int link[2];
     sigset_t all, mine;
+
     s->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s->timer < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link) < 0) {
         cli_stderr_say(s->job->writer, "cannot start the watchdog: %s", strerror(errno));
@@ -108,27 +111,27 @@ static bool start_watchdog(struct run_supervisor *s)
         return false;
     }
     run_cgroup_make(&s->cgroup);
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     run_signals_watch_children(&s->job->signals);
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &mine);
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, &mine);
     s->watchdog = fork();
     if (s->watchdog == 0)
         begin_watchdog(s, link);
-    sigprocmask(SIG_SETMASK, &mine, NULL);
+    (void)sigprocmask(SIG_SETMASK, &mine, NULL);
     if (s->watchdog < 0) {
         cli_stderr_say(s->job->writer, "cannot start the watchdog: %s", strerror(errno));
-        run_cgroup_remove(&s->cgroup);
+        (void)run_cgroup_remove(&s->cgroup);
         return false;
     }
     s->foreign.watchdog = s->watchdog;
     s->spare_at_ns = run_spare_at(s);
     s->link = link[0];
-    close(link[1]);
+    (void)close(link[1]);
     /* Only the watchdog has the write end: a supervisor that is stopped must not keep it open. */
     for (int i = 0; i < 2; i++) {
         if (s->job->lost_pipe[i] >= 0)
-            close(s->job->lost_pipe[i]);
+            (void)close(s->job->lost_pipe[i]);
     }
     return true;
 }
@@ -147,7 +150,8 @@ static void begin_watchdog(struct run_supervisor *s, const int link[2])
                                     .lost_read = job->lost_pipe[0],
                                     .lost_write = job->lost_pipe[1],
                                     .life_fd = job->life_fd};
-    close(link[0]);
+
+    (void)close(link[0]);
     run_watchdog_main(&watchdog);
 }
 
@@ -158,6 +162,7 @@ static bool note_foreign_children(struct run_foreign *foreign)
     struct run_tree tree;
     siginfo_t info;
     pid_t self = getpid();
+
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD)
         return true;
     if (!run_tree_find(&tree, self, NULL))
@@ -186,16 +191,17 @@ static void arm_timer(struct run_supervisor *s)
     bool began = atomic_load(&s->page->began_ns) != 0;
     int64_t now_ns = hf__now_ns();
     int64_t plan_ns = hf__time_add(began ? plan.kill_ns : plan.term_ns, run_lag_ns(s));
+    struct itimerspec at = {0};
+    int64_t at_ns;
+
     if (plan_ns <= now_ns)
         plan_ns = now_ns + LATE_CHECK_MS * HF__NS_PER_MS;
-    int64_t at_ns =
-        earlier(plan_ns, earlier(earlier(s->keep_at_ns, s->spare_at_ns), s->name_at_ns));
-    struct itimerspec at = {0};
+    at_ns = earlier(plan_ns, earlier(earlier(s->keep_at_ns, s->spare_at_ns), s->name_at_ns));
     if (at_ns != HF_NEVER) {
         at.it_value.tv_sec = at_ns / HF__NS_PER_S;
         at.it_value.tv_nsec = at_ns % HF__NS_PER_S;
     }
-    timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
+    (void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
 static void wait_for_something(struct run_supervisor *s)
@@ -205,6 +211,7 @@ static void wait_for_something(struct run_supervisor *s)
                                 {.fd = s->link, .events = POLLIN},
                                 {.fd = s->timer, .events = POLLIN},
                                 {.fd = s->lost_fd, .events = POLLIN}};
+
     arm_timer(s);
     while (poll(fds, COUNT, -1) < 0 && errno == EINTR)
         continue;
@@ -237,13 +244,15 @@ static void hear_signals(struct run_supervisor *s)
 {
     int number;
     bool from_kernel;
+
     while (run_signals_take(&s->job->signals, &number, &from_kernel)) {
         if (number == SIGCHLD) {
             /* A watchdog that somebody stopped is of no use. If it died, the socket tells, and its
              * number is ours to use until all that it said was read: it is not reaped here. */
             siginfo_t info = {.si_pid = 0};
+
             if (waitid(P_PID, (id_t)s->watchdog, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid > 0)
-                cli_kill(s->watchdog, SIGCONT);
+                (void)cli_kill(s->watchdog, SIGCONT);
         } else if (!(from_kernel && s->outcome->terminal) || s->exited ||
                    atomic_load(&s->page->start) == RUN_START_OPEN) {
             /* What the terminal sent, CMD has already, unless it was not there yet. What is left
@@ -259,6 +268,7 @@ static void hear_watchdog(struct run_supervisor *s)
 {
     unsigned char words[WORDS_MAX];
     ssize_t got = recv(s->link, words, sizeof words, MSG_DONTWAIT);
+
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
         run_watchdog_died(s);
         return;
@@ -281,6 +291,7 @@ static void hear_clock(struct run_supervisor *s)
 {
     struct run_plan plan = run_plan_of(s->page);
     int64_t now_ns = hf__now_ns();
+
     if (now_ns >= s->keep_at_ns)
         keep(s, now_ns);
     if (now_ns >= s->spare_at_ns)
@@ -295,6 +306,7 @@ static void keep(struct run_supervisor *s, int64_t now_ns)
 {
     struct hf_error err;
     enum hf_status status = hf_keep(s->job->lease, &err);
+
     s->keep_at_ns = HF_NEVER;
     if (status == HF_OK) {
         s->lost_fd = hf_lease_fd(s->job->lease);
@@ -314,8 +326,10 @@ static void lease_lost(struct run_supervisor *s)
 {
     const struct run_options *options = s->job->options;
     char what[LOSS_SIZE] = "is no longer held by the process above";
-    if (s->job->lease)
-        snprintf(what, sizeof what, "was lost: %s", hf_loss_text(hf_lease_loss(s->job->lease)));
+
+    if (s->job->lease != NULL)
+        (void)snprintf(what, sizeof what, "was lost: %s",
+                       hf_loss_text(hf_lease_loss(s->job->lease)));
     s->lost_fd = -1;
     s->outcome->lost = true;
     if (options->on_loss == RUN_LOSS_WARN) {
@@ -337,18 +351,19 @@ void run_say_why(struct run_supervisor *s)
 {
     const struct run_options *options = s->job->options;
     char text[32];
+
     if (s->said_why)
         return;
     s->said_why = true;
     switch ((enum run_cause)atomic_load(&s->page->cause)) {
     case RUN_MAX_RUNTIME:
-        hf__format_duration(text, sizeof text, options->max_runtime_ms);
+        (void)hf__format_duration(text, sizeof text, options->max_runtime_ms);
         cli_stderr_say(s->job->writer,
                        "%s has run for %s, as long as --max-runtime allows; ending it",
                        options->command[0], text);
         break;
     case RUN_LOST:
-        if (s->job->held) {
+        if (s->job->held != NULL) {
             s->said_why = false;
             lease_lost(s);
             break;
@@ -380,8 +395,8 @@ static void command_exited(struct run_supervisor *s)
         if (atomic_load(&s->page->began_ns) != 0)
             break;
         /* Without the watchdog nobody ends them any more. */
-        cli_kill(s->watchdog, SIGKILL);
-        waitpid(s->watchdog, NULL, 0);
+        (void)cli_kill(s->watchdog, SIGKILL);
+        (void)waitpid(s->watchdog, NULL, 0);
         s->watchdog = -1;
         s->gone = true;
         run_cgroup_dissolve(&s->cgroup);
@@ -401,6 +416,7 @@ static void command_stopped(struct run_supervisor *s)
 static void tell(struct run_supervisor *s, int word)
 {
     unsigned char byte = (unsigned char)word;
+
     if (s->link >= 0)
-        send(s->link, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)send(s->link, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

@@ -10,8 +10,8 @@
 
 enum {
     LAG_PART = 4, /* of the margin: how long the watchdog may be late before we step in */
-    LEFTOVER_NAMED_MAX = 10, /* processes named on stderr                                       */
-    ROUND_MS = 5             /* between two rounds of KILL                                      */
+    LEFTOVER_NAMED_MAX = 10, /* processes named on stderr */
+    ROUND_MS = 5             /* between two rounds of KILL */
 };
 
 static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree);
@@ -30,23 +30,28 @@ void run_take_over(struct run_supervisor *s, const struct run_plan *plan, int64_
     int64_t late_ns = now_ns - run_lag_ns(s);
     bool began = atomic_load(&s->page->began_ns) != 0;
     bool begin = !began && late_ns >= plan->term_ns && run_page_begin(s->page, plan, now_ns);
+    struct run_plan next;
+    bool hopeless;
+    bool enough;
+    bool all;
+
     if (!begin && (!began || late_ns < plan->kill_ns))
         return;
     if (begin)
         run_say_why(s);
-    struct run_plan next = run_plan_of(s->page);
-    bool enough = now_ns >= next.kill_ns;
-    bool all = run_tree_find(&tree, getpid(), &s->foreign);
-    run_tree_signal(&tree, enough ? SIGKILL : SIGTERM);
+    next = run_plan_of(s->page);
+    enough = now_ns >= next.kill_ns;
+    all = run_tree_find(&tree, getpid(), &s->foreign);
+    (void)run_tree_signal(&tree, enough ? SIGKILL : SIGTERM);
     if (!enough)
-        run_tree_signal(&tree, SIGCONT);
+        (void)run_tree_signal(&tree, SIGCONT);
     if (enough)
-        run_cgroup_kill(&s->cgroup);
+        (void)run_cgroup_kill(&s->cgroup);
     else if (!all)
         run_cgroup_signal(&s->cgroup, SIGTERM);
-    bool hopeless = now_ns >= next.kill_ns + s->page->margin_ns;
+    hopeless = now_ns >= next.kill_ns + s->page->margin_ns;
     if (enough && (hopeless || !all) && atomic_load(&s->page->refused_pid) == 0 && s->watchdog > 0)
-        cli_kill(s->watchdog, SIGKILL);
+        (void)cli_kill(s->watchdog, SIGKILL);
 }
 
 /* The socket closes a moment before the watchdog's children become ours, so wait for its end first.
@@ -54,20 +59,23 @@ void run_take_over(struct run_supervisor *s, const struct run_plan *plan, int64_
 void run_watchdog_died(struct run_supervisor *s)
 {
     struct run_tree tree;
-    close(s->link);
+
+    (void)close(s->link);
     s->link = -1;
     s->outcome->watchdog_died = true;
     if (atomic_load(&s->page->start) != RUN_START_REFUSED)
         cli_stderr_say(s->job->writer, "the watchdog died; ending %s", s->job->options->command[0]);
     if (s->watchdog > 0)
-        waitpid(s->watchdog, NULL, 0);
+        (void)waitpid(s->watchdog, NULL, 0);
     s->watchdog = -1;
     s->foreign.watchdog = 0;
     for (;;) {
-        run_cgroup_kill(&s->cgroup);
+        pid_t refused;
+
+        (void)run_cgroup_kill(&s->cgroup);
         if (!run_tree_find(&tree, getpid(), &s->foreign))
             run_children_find(&tree, &s->foreign, 0);
-        pid_t refused = run_tree_signal(&tree, SIGKILL);
+        refused = run_tree_signal(&tree, SIGKILL);
         if (refused > 0) {
             atomic_store(&s->page->refused_pid, refused);
             run_say_refused(s);
@@ -89,7 +97,7 @@ static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree)
     }
     for (size_t i = 0; i < tree->count; i++) {
         if (tree->list[i].parent == tree->root)
-            reap_one(s, tree->list[i].pid);
+            (void)reap_one(s, tree->list[i].pid);
     }
     return tree->count == 0;
 }
@@ -97,8 +105,10 @@ static bool reap_orphans(struct run_supervisor *s, const struct run_tree *tree)
 static bool reap_one(struct run_supervisor *s, pid_t wanted)
 {
     int status;
+    pid_t pid;
+
     errno = 0;
-    pid_t pid = waitpid(wanted, &status, WNOHANG);
+    pid = waitpid(wanted, &status, WNOHANG);
     if (pid > 0 && pid == atomic_load(&s->page->command_pid))
         atomic_store(&s->page->command_status, status);
     return pid > 0;
@@ -108,6 +118,7 @@ void run_say_refused(struct run_supervisor *s)
 {
     char one[64];
     pid_t pid = atomic_load(&s->page->refused_pid);
+
     if (s->said_refused)
         return;
     s->said_refused = true;
@@ -122,14 +133,18 @@ void run_name_leftovers(struct run_supervisor *s)
     struct run_tree tree;
     char names[512] = "";
     size_t used = 0;
+    size_t shown;
+
     s->name_at_ns = HF_NEVER;
     if (!run_tree_find(&tree, s->watchdog, NULL) || tree.count == 0)
         return;
-    size_t shown = tree.count < LEFTOVER_NAMED_MAX ? tree.count : LEFTOVER_NAMED_MAX;
+    shown = tree.count < LEFTOVER_NAMED_MAX ? tree.count : LEFTOVER_NAMED_MAX;
     for (size_t i = 0; i < shown; i++) {
         char one[64];
+        int len;
+
         run_tree_describe(one, sizeof one, tree.list[i].pid);
-        int len = snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", one);
+        len = snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", one);
         if (len < 0 || (size_t)len >= sizeof names - used)
             break;
         used += (size_t)len;

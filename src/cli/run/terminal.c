@@ -12,8 +12,9 @@ static pid_t foreground_group(void)
 {
     int tty = open("/dev/tty", O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     pid_t group = tty >= 0 ? tcgetpgrp(tty) : -1;
+
     if (tty >= 0)
-        close(tty);
+        (void)close(tty);
     /* A container need not have that file, and may be on a terminal all the same. */
     for (int fd = STDIN_FILENO; group < 0 && fd <= STDERR_FILENO; fd++)
         group = tcgetpgrp(fd);
@@ -32,9 +33,10 @@ void run_stop_with_command(int number)
 {
     struct sigaction by_default = {.sa_handler = SIG_DFL};
     struct sigaction before;
+
     if (foreground_group() == getpgrp())
         return; /* `fg` was faster */
-    sigaction(number, &by_default, &before);
-    raise(number);
-    sigaction(number, &before, NULL);
+    (void)sigaction(number, &by_default, &before);
+    (void)raise(number);
+    (void)sigaction(number, &before, NULL);
 }

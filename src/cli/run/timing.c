@@ -5,13 +5,14 @@
 #include "core/lease.h"
 
 enum {
-    GRACE_DEFAULT_MS = 5000, /* or ...                         */
+    GRACE_DEFAULT_MS = 5000, /* or ... */
     GRACE_PART = 3           /* ... this part of a shorter ttl */
 };
 
 int64_t run_renew_ns(int64_t ttl_ms)
 {
     struct hf__lease_core lease = {.state = HF__LEASE_NONE};
+
     hf__lease_granted(&lease, 0, (uint32_t)ttl_ms);
     return hf__lease_renew_at_ns(&lease);
 }
@@ -19,6 +20,7 @@ int64_t run_renew_ns(int64_t ttl_ms)
 void run_choose_grace(struct run_options *options)
 {
     int64_t third_ms = options->take.ttl_ms / GRACE_PART;
+
     if (!options->grace_given)
         options->grace_ms = third_ms < GRACE_DEFAULT_MS ? third_ms : GRACE_DEFAULT_MS;
 }
@@ -32,13 +34,14 @@ bool run_timing_fits(const struct run_options *options, char *why, size_t size)
     int64_t drift_ms = hf__drift_ns((uint32_t)ttl_ms) / HF__NS_PER_MS;
     int64_t needed_ms = renew_ms + options->grace_ms + margin_ms + drift_ms;
     char ttl[32], renew[32], grace[32], rest[32];
+
     if (options->on_loss != RUN_LOSS_TERM || needed_ms < ttl_ms)
         return true;
-    hf__format_duration(ttl, sizeof ttl, ttl_ms);
-    hf__format_duration(renew, sizeof renew, renew_ms);
-    hf__format_duration(grace, sizeof grace, options->grace_ms);
-    hf__format_duration(rest, sizeof rest, margin_ms + drift_ms);
-    snprintf(
+    (void)hf__format_duration(ttl, sizeof ttl, ttl_ms);
+    (void)hf__format_duration(renew, sizeof renew, renew_ms);
+    (void)hf__format_duration(grace, sizeof grace, options->grace_ms);
+    (void)hf__format_duration(rest, sizeof rest, margin_ms + drift_ms);
+    (void)snprintf(
         why, size,
         "a ttl of %s is too short: it is renewed every %s, the grace is %s, and %s is kept for "
         "KILL and clock drift; use a longer --ttl or a shorter --grace",

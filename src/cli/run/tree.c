@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 enum {
-    PATH_SIZE = 64,    /* of a path below /proc                              */
+    PATH_SIZE = 64,    /* of a path below /proc */
     CHUNK_SIZE = 4096, /* read at once from a directory or a `children` file */
-    STAT_SIZE = 512    /* the part of /proc/PID/stat that has the parent      */
+    STAT_SIZE = 512    /* the part of /proc/PID/stat that has the parent */
 };
 
 typedef void number_fn(pid_t number, void *data);
@@ -42,8 +42,8 @@ static bool proc_is_ours(void);
 static pid_t parent_of(pid_t pid);
 static ssize_t read_small_file(const char *path, char *buf, size_t size);
 
-/* Why a file below /proc cannot be read: its process has ended. Any other reason leaves us blind.
- */
+/* Why a file below /proc cannot be read: its process has ended. Any other reason
+ * leaves us blind. */
 static bool is_gone(int error)
 {
     return error == ENOENT || error == ESRCH;
@@ -55,16 +55,17 @@ bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *
 {
     struct visit visit = {.tree = tree, .foreign = foreign, .pid = root};
     char path[PATH_SIZE];
+
     tree->root = root;
     tree->count = 0;
     if (!proc_is_ours())
         return false;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)root);
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)root);
     if (!each_number_in(path, visit_thread, &visit))
         return false;
     if (visit.no_children_files)
         return run_tree_find_by_stat(tree, root, foreign);
-    if (foreign && foreign->watchdog > 0)
+    if (foreign != NULL && foreign->watchdog > 0)
         visit_children(&visit, foreign->watchdog);
     for (size_t i = 0; i < tree->count; i++)
         visit_children(&visit, tree->list[i].pid);
@@ -74,8 +75,9 @@ bool run_tree_find(struct run_tree *tree, pid_t root, const struct run_foreign *
 static void visit_children(struct visit *visit, pid_t pid)
 {
     char path[PATH_SIZE];
+
     visit->pid = pid;
-    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     if (!each_number_in(path, visit_thread, visit) && !is_gone(errno))
         visit->blind = true;
 }
@@ -86,10 +88,12 @@ static void visit_process(pid_t pid, void *data)
     struct visit *visit = data;
     struct run_tree *tree = visit->tree;
     pid_t parent = parent_of(pid);
+    bool inside;
+
     if (parent < 0 && !is_gone(errno))
         visit->blind = true;
-    bool inside = parent == tree->root || (visit->foreign && visit->foreign->watchdog > 0 &&
-                                           parent == visit->foreign->watchdog);
+    inside = parent == tree->root || (visit->foreign != NULL && visit->foreign->watchdog > 0 &&
+                                      parent == visit->foreign->watchdog);
     for (size_t i = 0; i < tree->count; i++) {
         if (tree->list[i].pid == pid)
             return;
@@ -104,6 +108,7 @@ bool run_tree_find_by_stat(struct run_tree *tree, pid_t root, const struct run_f
 {
     struct visit visit = {.tree = tree, .foreign = foreign};
     size_t before;
+
     tree->root = root;
     tree->count = 0;
     if (!proc_is_ours())
@@ -123,16 +128,19 @@ static bool signal_pinned(const struct run_tree *tree, const struct run_process 
                           int number)
 {
     int fd = pidfd_open(process->pid, 0);
+    pid_t parent;
+    int error;
+    int sent = -1;
+
     if (fd < 0 && errno != ENOSYS)
         return false;
-    pid_t parent = parent_of(process->pid);
-    int sent = -1;
+    parent = parent_of(process->pid);
     errno = ESRCH;
     if (parent == process->parent || parent == tree->root)
         sent = fd >= 0 ? pidfd_send_signal(fd, number, NULL, 0) : cli_kill(process->pid, number);
-    int error = errno;
+    error = errno;
     if (fd >= 0)
-        close(fd);
+        (void)close(fd);
     errno = error;
     return sent == 0;
 }
@@ -142,8 +150,10 @@ pid_t run_tree_signal(const struct run_tree *tree, int number)
 {
     bool ours = tree->root == getpid();
     pid_t refused = 0;
+
     for (size_t i = 0; i < tree->count; i++) {
         const struct run_process *process = &tree->list[i];
+
         if (!(ours && process->parent == tree->root ? cli_kill(process->pid, number) == 0
                                                     : signal_pinned(tree, process, number)) &&
             errno == EPERM)
@@ -156,14 +166,16 @@ void run_tree_describe(char *out, size_t size, pid_t pid)
 {
     char path[PATH_SIZE];
     char comm[PATH_SIZE];
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    ssize_t len = read_small_file(path, comm, sizeof comm);
+    ssize_t len;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    len = read_small_file(path, comm, sizeof comm);
     if (len <= 0) {
-        snprintf(out, size, "pid %d", (int)pid);
+        (void)snprintf(out, size, "pid %d", (int)pid);
         return;
     }
     comm[strcspn(comm, "\n")] = '\0';
-    snprintf(out, size, "pid %d (%s)", (int)pid, comm);
+    (void)snprintf(out, size, "pid %d (%s)", (int)pid, comm);
 }
 
 /* Reads the children of one thread of visit->pid. */
@@ -174,8 +186,10 @@ static void visit_thread(pid_t thread, void *data)
     char buf[CHUNK_SIZE];
     ssize_t got;
     pid_t number = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)visit->pid, (int)thread);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)visit->pid, (int)thread);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         if (errno == ENOENT && visit->pid == visit->tree->root)
             visit->no_children_files = true;
@@ -195,14 +209,14 @@ static void visit_thread(pid_t thread, void *data)
     }
     if (got < 0 && !is_gone(errno))
         visit->blind = true;
-    close(fd);
+    (void)close(fd);
 }
 
 void run_tree_add(struct run_tree *tree, const struct run_foreign *foreign, pid_t pid, pid_t parent)
 {
-    if (tree->count == RUN_TREE_MAX || (foreign && pid == foreign->watchdog))
+    if (tree->count == RUN_TREE_MAX || (foreign != NULL && pid == foreign->watchdog))
         return;
-    for (size_t i = 0; foreign && i < foreign->count; i++) {
+    for (size_t i = 0; foreign != NULL && i < foreign->count; i++) {
         if (foreign->list[i] == pid)
             return;
     }
@@ -216,19 +230,22 @@ static bool each_number_in(const char *directory, number_fn *fn, void *data)
     _Alignas(struct dirent64) char buf[CHUNK_SIZE];
     ssize_t got;
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error;
+
     if (fd < 0)
         return false;
     while ((got = getdents64(fd, buf, sizeof buf)) > 0) {
         for (ssize_t at = 0; at < got;) {
             const struct dirent64 *entry = (const void *)(buf + at);
             uint64_t number;
+
             if (hf__parse_u64(entry->d_name, &number))
                 fn((pid_t)number, data);
             at += entry->d_reclen;
         }
     }
-    int error = errno;
-    close(fd);
+    error = errno;
+    (void)close(fd);
     errno = error;
     return got == 0;
 }
@@ -240,6 +257,8 @@ static bool proc_is_ours(void)
     char text[CHUNK_SIZE];
     uint64_t number;
     ssize_t len = readlink("/proc/self", text, sizeof text - 1);
+    char *numbers;
+
     errno = ENOENT;
     if (len <= 0)
         return false;
@@ -247,27 +266,30 @@ static bool proc_is_ours(void)
     if (!hf__parse_u64(text, &number) || (pid_t)number != getpid() ||
         read_small_file("/proc/self/status", text, sizeof text) < 0)
         return false;
-    char *numbers = strstr(text, "\nNSpid:\t");
-    if (!numbers)
+    numbers = strstr(text, "\nNSpid:\t");
+    if (numbers == NULL)
         return true; /* a kernel before 4.1 */
     numbers += strlen("\nNSpid:\t");
     numbers[strcspn(numbers, "\n")] = '\0';
     return strchr(numbers, '\t') == NULL;
 }
 
-/* -1, with errno, if it cannot be read. The name in brackets may itself hold brackets and blanks.
- */
+/* -1, with errno, if it cannot be read. The name in brackets may itself hold
+ * brackets and blanks. */
 static pid_t parent_of(pid_t pid)
 {
     char path[PATH_SIZE];
     char text[STAT_SIZE];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    ssize_t len = read_small_file(path, text, sizeof text);
+    ssize_t len;
+    const char *end;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    len = read_small_file(path, text, sizeof text);
     if (len < 0)
         return -1;
-    const char *end = strrchr(text, ')');
+    end = strrchr(text, ')');
     errno = ESRCH;
-    if (!end || strlen(end) < 5)
+    if (end == NULL || strlen(end) < 5)
         return -1;
     return (pid_t)strtol(end + 4, NULL, 10);
 }
@@ -275,11 +297,14 @@ static pid_t parent_of(pid_t pid)
 static ssize_t read_small_file(const char *path, char *buf, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got;
+    int error;
+
     if (fd < 0)
         return -1;
-    ssize_t got = read(fd, buf, size - 1);
-    int error = errno;
-    close(fd);
+    got = read(fd, buf, size - 1);
+    error = errno;
+    (void)close(fd);
     errno = error;
     if (got >= 0)
         buf[got] = '\0';

@@ -22,9 +22,9 @@
 #include <unistd.h>
 
 enum {
-    WORDS_MAX = 16,     /* read from the socket at once               */
-    ROUND_MS = 2,       /* between two rounds of KILL ...             */
-    ROUNDS_QUICK = 500, /* ... so often; then some process is stuck   */
+    WORDS_MAX = 16,     /* read from the socket at once */
+    ROUND_MS = 2,       /* between two rounds of KILL ... */
+    ROUNDS_QUICK = 500, /* ... so often; then some process is stuck */
     ROUND_SLOW_MS = 50, /* in the kernel, and we can only wait for it */
     LINGER_MS = 20,     /* how often we look for those in the cgroup who are not below us */
     KEPT_DESCRIPTORS = 7
@@ -35,11 +35,11 @@ struct state {
     struct run_page *page;
     pid_t self;
     pid_t command; /* 0: reaped, or never started */
-    int children;  /* signalfd of SIGCHLD         */
+    int children;  /* signalfd of SIGCHLD */
     int timer;
     int64_t armed_ns;
     pid_t first;     /* CMD, also when it is reaped */
-    unsigned rounds; /* of KILL                     */
+    unsigned rounds; /* of KILL */
     bool told_exit;
     bool lingering; /* no child is left, but somebody is in the cgroup */
 };
@@ -66,22 +66,26 @@ _Noreturn void run_watchdog_main(struct run_watchdog *watchdog)
 {
     struct state s = {.watchdog = watchdog, .page = watchdog->page, .self = getpid()};
     sigset_t children;
-    sigemptyset(&children);
-    sigaddset(&children, SIGCHLD);
-    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    prctl(PR_SET_NAME, "holdfast-watch", 0, 0, 0);
+
+    (void)sigemptyset(&children);
+    (void)sigaddset(&children, SIGCHLD);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)prctl(PR_SET_NAME, "holdfast-watch", 0, 0, 0);
     s.children = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     s.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (s.children < 0 || s.timer < 0)
         atomic_store(&s.page->start_errno, errno);
     else
         start_command(&s);
-    setsid();
+    (void)setsid();
     close_the_rest(&s);
     for (;;) {
+        int64_t until_ns;
+        int64_t linger_ns;
+
         reap(&s);
-        int64_t until_ns = end_tree(&s);
-        int64_t linger_ns = hf__now_ns() + LINGER_MS * HF__NS_PER_MS;
+        until_ns = end_tree(&s);
+        linger_ns = hf__now_ns() + LINGER_MS * HF__NS_PER_MS;
         wait_for_something(&s, s.lingering && linger_ns < until_ns ? linger_ns : until_ns);
     }
 }
@@ -89,6 +93,7 @@ _Noreturn void run_watchdog_main(struct run_watchdog *watchdog)
 static void start_command(struct state *s)
 {
     pid_t pid = fork_into_cgroup(s);
+
     if (pid < 0)
         pid = fork_here(s);
     if (pid < 0) {
@@ -102,6 +107,7 @@ static void start_command(struct state *s)
 _Noreturn static void begin_in_cgroup(void *data)
 {
     struct state *s = data;
+
     if (run_cgroup_is_below(s->watchdog->cgroup))
         become_command(s->watchdog, s->self);
     atomic_store(&s->page->misplaced, 1);
@@ -112,16 +118,18 @@ _Noreturn static void begin_in_cgroup(void *data)
 static pid_t fork_into_cgroup(struct state *s)
 {
     struct run_cgroup *cgroup = s->watchdog->cgroup;
+    pid_t pid;
+
     if (cgroup->fd < 0)
         return -1;
-    pid_t pid = hf__spawn_into_cgroup(cgroup->fd, begin_in_cgroup, s);
+    pid = hf__spawn_into_cgroup(cgroup->fd, begin_in_cgroup, s);
     if (pid > 0 && !atomic_load(&s->page->misplaced)) {
         atomic_store(&s->page->in_cgroup, 1);
         return pid;
     }
     if (pid > 0)
-        waitpid(pid, NULL, 0);
-    run_cgroup_remove(cgroup);
+        (void)waitpid(pid, NULL, 0);
+    (void)run_cgroup_remove(cgroup);
     return -1;
 }
 
@@ -131,6 +139,7 @@ static pid_t fork_here(struct state *s)
 {
     pid_t parent = s->self;
     pid_t pid = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+
     if (pid == 0)
         become_command(s->watchdog, parent); /* NOLINT(clang-analyzer-unix.Vfork) */
     return pid;
@@ -138,19 +147,19 @@ static pid_t fork_here(struct state *s)
 
 _Noreturn static void become_command(struct run_watchdog *watchdog, pid_t parent)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     /* The watchdog may have died before the line above took effect. */
     if (getppid() != parent)
         _exit(EXIT_HF_INTERNAL);
-    setpgid(0, watchdog->group);
+    (void)setpgid(0, watchdog->group);
     if (watchdog->lost_read >= 0)
-        fcntl(watchdog->lost_read, F_SETFD, 0);
+        (void)fcntl(watchdog->lost_read, F_SETFD, 0);
     if (watchdog->life_fd >= 0)
-        fcntl(watchdog->life_fd, F_SETFD, 0);
+        (void)fcntl(watchdog->life_fd, F_SETFD, 0);
     run_signals_restore(watchdog->signals);
     if (run_page_decide(watchdog->page, hf__now_ns(), true) == RUN_START_REFUSED)
         _exit(EXIT_HF_LOST);
-    execvpe(watchdog->command[0], watchdog->command, watchdog->environment);
+    (void)execvpe(watchdog->command[0], watchdog->command, watchdog->environment);
     atomic_store(&watchdog->page->exec_errno, errno);
     _exit(EXIT_HF_NOT_FOUND);
 }
@@ -163,6 +172,7 @@ static void close_the_rest(const struct state *s)
     int keep[KEPT_DESCRIPTORS] = {
         s->watchdog->link, s->watchdog->lost_write, s->watchdog->life_fd, s->children,
         s->timer,          s->watchdog->cgroup->fd, s->watchdog->above};
+
     run_close_others(keep, KEPT_DESCRIPTORS);
 }
 
@@ -171,6 +181,8 @@ static int64_t end_tree(struct state *s)
 {
     struct run_plan plan = run_plan_of(s->page);
     int64_t now_ns = hf__now_ns();
+    int64_t pause_ms;
+
     if (atomic_load(&s->page->began_ns) == 0) {
         /* With --on-loss warn nothing ends, but the descriptor still tells of the loss. */
         if (now_ns >= atomic_load(&s->page->deadline_ns))
@@ -178,6 +190,7 @@ static int64_t end_tree(struct state *s)
         if (now_ns < plan.term_ns) {
             int64_t deadline_ns = atomic_load(&s->page->deadline_ns);
             bool told = s->watchdog->lost_write < 0;
+
             return told || plan.term_ns < deadline_ns ? plan.term_ns : deadline_ns;
         }
         if (run_page_begin(s->page, &plan, now_ns)) {
@@ -196,7 +209,7 @@ static int64_t end_tree(struct state *s)
     close_lost(s->watchdog);
     signal_tree(s, SIGKILL);
     s->rounds++;
-    int64_t pause_ms = s->rounds < ROUNDS_QUICK ? ROUND_MS : ROUND_SLOW_MS;
+    pause_ms = s->rounds < ROUNDS_QUICK ? ROUND_MS : ROUND_SLOW_MS;
     return hf__now_ns() + pause_ms * HF__NS_PER_MS;
 }
 
@@ -209,13 +222,15 @@ static void wait_for_something(struct state *s, int64_t until_ns)
                                 {.fd = s->watchdog->above, .events = POLLIN}};
     struct signalfd_siginfo info;
     uint64_t ticks;
+
     if (until_ns != s->armed_ns) {
         struct itimerspec at = {0};
+
         if (until_ns != HF_NEVER) {
             at.it_value.tv_sec = until_ns / HF__NS_PER_S;
             at.it_value.tv_nsec = until_ns % HF__NS_PER_S;
         }
-        timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
+        (void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &at, NULL);
         s->armed_ns = until_ns;
     }
     while (poll(fds, COUNT, -1) < 0 && errno == EINTR)
@@ -240,6 +255,7 @@ static void reap(struct state *s)
 {
     int status;
     pid_t pid;
+
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
         if (pid == s->command && WIFSTOPPED(status)) {
             command_stopped(s, WSTOPSIG(status));
@@ -274,8 +290,9 @@ static void hear(struct state *s)
 {
     unsigned char words[WORDS_MAX];
     ssize_t got = recv(s->watchdog->link, words, sizeof words, MSG_DONTWAIT);
+
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-        close(s->watchdog->link);
+        (void)close(s->watchdog->link);
         s->watchdog->link = -1;
         run_page_order(s->page, RUN_ORPHANED);
     }
@@ -324,23 +341,26 @@ static void hang_up(struct state *s)
 static void signal_command(struct state *s, int number)
 {
     if (s->watchdog->group == 0)
-        cli_kill_group(s->command, number);
+        (void)cli_kill_group(s->command, number);
     if (s->watchdog->group != 0 || getpgid(s->command) != s->command) /* or it went to another */
-        cli_kill(s->command, number);
+        (void)cli_kill(s->command, number);
 }
 
 /* Where /proc does not tell of all, our own children can be found without it. */
 static void signal_tree(struct state *s, int number)
 {
     struct run_tree tree;
+    bool all;
+    pid_t refused;
+
     if (number == SIGKILL)
-        run_cgroup_kill(s->watchdog->cgroup);
-    bool all = run_tree_find(&tree, s->self, NULL);
-    pid_t refused = signal_found(&tree, number);
+        (void)run_cgroup_kill(s->watchdog->cgroup);
+    all = run_tree_find(&tree, s->self, NULL);
+    refused = signal_found(&tree, number);
     if (!all) {
         run_cgroup_signal(s->watchdog->cgroup, number);
         if (s->command > 0 && s->watchdog->group == 0)
-            cli_kill_group(s->command, number);
+            (void)cli_kill_group(s->command, number);
         run_children_find(&tree, NULL, s->rounds < ROUNDS_QUICK ? s->first : 0);
         refused = signal_found(&tree, number);
     }
@@ -351,20 +371,21 @@ static void signal_tree(struct state *s, int number)
 static pid_t signal_found(const struct run_tree *tree, int number)
 {
     pid_t refused = run_tree_signal(tree, number);
+
     if (needs_waking(number))
-        run_tree_signal(tree, SIGCONT);
+        (void)run_tree_signal(tree, SIGCONT);
     return refused;
 }
 
 static void tell(struct state *s, unsigned char word)
 {
     if (s->watchdog->link >= 0)
-        send(s->watchdog->link, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)send(s->watchdog->link, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static void close_lost(struct run_watchdog *watchdog)
 {
     if (watchdog->lost_write >= 0)
-        close(watchdog->lost_write);
+        (void)close(watchdog->lost_write);
     watchdog->lost_write = -1;
 }

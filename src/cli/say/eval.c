@@ -14,7 +14,7 @@
 void cli_export(const char *variable, const char *text)
 {
     printf("export %s='", variable);
-    for (; *text; text++) {
+    for (; *text != '\0'; text++) {
         if (*text == '\'')
             fputs("'\\''", stdout);
         else
@@ -28,7 +28,8 @@ static bool environment_knows_more(const struct cli_context *context)
 {
     const char *known = secure_getenv("HOLDFAST_STORE");
     char shown[HF__URL_MAX];
-    if (!known || !context->store_url || strcmp(known, context->store_url) != 0)
+
+    if (known == NULL || context->store_url == NULL || strcmp(known, context->store_url) != 0)
         return false;
     hf__url_redact(shown, sizeof shown, known);
     return strcmp(known, shown) != 0;
@@ -38,7 +39,8 @@ void cli_export_lease(const struct cli_context *context, const struct hf_store *
                       const struct hf_lease *lease)
 {
     char token[24];
-    snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
+
+    (void)snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
     cli_export("HOLDFAST_NAME", hf_lease_name(lease));
     cli_export("HOLDFAST_TOKEN", token);
     if (!environment_knows_more(context))
@@ -49,6 +51,7 @@ void cli_eval_fails(int number)
 {
     char words[] = "(exit 000)\n";
     int code = 128 + number;
+
     for (char *at = strrchr(words, '0'); code > 0; code /= 10)
         *at-- = (char)('0' + code % 10);
     if (write(STDOUT_FILENO, words, sizeof words - 1) < 0)

@@ -40,6 +40,7 @@ int cli_exit_code(enum hf_status status)
 void cli_error(const char *format, ...)
 {
     va_list args;
+
     va_start(args, format);
     say(format, args);
     va_end(args);
@@ -48,10 +49,11 @@ void cli_error(const char *format, ...)
 int cli_usage_error(const struct cli_command *command, const char *format, ...)
 {
     va_list args;
+
     va_start(args, format);
     say(format, args);
     va_end(args);
-    fprintf(stderr, "usage: holdfast %s%s%s\n", command->name, command->name[0] ? " " : "",
+    fprintf(stderr, "usage: holdfast %s%s%s\n", command->name, command->name[0] != '\0' ? " " : "",
             command->arguments);
     return EXIT_HF_USAGE;
 }
@@ -64,16 +66,17 @@ int cli_fail(const struct hf_error *err)
 
 const char *cli_text_of(const struct hf_error *err)
 {
-    return err->text[0] ? err->text : hf_status_text(err->code);
+    return err->text[0] != '\0' ? err->text : hf_status_text(err->code);
 }
 
 void cli_format_line(char *out, size_t size, const char *format, va_list args)
 {
     char raw[MESSAGE_MAX];
     char line[MESSAGE_MAX];
-    vsnprintf(raw, sizeof raw, format, args);
+
+    (void)vsnprintf(raw, sizeof raw, format, args);
     hf__copy_printable(line, sizeof line, raw);
-    snprintf(out, size, "holdfast: %s\n", line);
+    (void)snprintf(out, size, "holdfast: %s\n", line);
 }
 
 const char *cli_shown(struct cli_shown *out, const char *word)
@@ -85,15 +88,17 @@ const char *cli_shown(struct cli_shown *out, const char *word)
 int cli_one_too_many(const struct cli_command *command, const char *word)
 {
     struct cli_shown shown;
+
     return cli_usage_error(command, "unexpected word \"%s\"", cli_shown(&shown, word));
 }
 
 void cli_json_string(FILE *out, const char *text)
 {
     fputc('"', out);
-    while (*text) {
+    while (*text != '\0') {
         unsigned long point;
         size_t len = hf__utf8_read(text, &point);
+
         if (*text == '"' || *text == '\\')
             fprintf(out, "\\%c", *text);
         else if (len == 0)
@@ -111,6 +116,7 @@ void cli_json_string(FILE *out, const char *text)
 static void say(const char *format, va_list args)
 {
     char line[CLI_LINE_MAX];
+
     cli_format_line(line, sizeof line, format, args);
     fputs(line, stderr);
 }

@@ -18,8 +18,9 @@ bool cli_lock_copy(struct cli_lock *lock, const struct hf_lock_info *info)
 {
     size_t name_size = strlen(info->name) + 1;
     size_t label_size = strlen(info->label) + 1;
+
     lock->text = malloc(name_size + label_size);
-    if (!lock->text)
+    if (lock->text == NULL)
         return false;
     memcpy(lock->text, info->name, name_size);
     memcpy(lock->text + name_size, info->label, label_size);
@@ -42,7 +43,7 @@ void cli_lock_json(FILE *out, const struct hf_lock_info *info)
     fprintf(out, ", \"held\": %s", info->held ? "true" : "false");
     json_number(out, "token", info->held && info->token != 0, (int64_t)info->token);
     fputs(", \"label\": ", out);
-    if (info->held && info->label[0])
+    if (info->held && info->label[0] != '\0')
         cli_json_string(out, info->label);
     else
         fputs("null", out);
@@ -57,11 +58,12 @@ void cli_lock_print(FILE *out, const struct hf_lock_info *info)
     char name[HF_NAME_MAX + 1];
     char label[HF_LABEL_MAX + 1];
     char text[DURATION_SIZE];
+
     hf__copy_printable(name, sizeof name, info->name);
     hf__copy_printable(label, sizeof label, info->label);
     fprintf(out, "%s: %s\n", name, info->held ? "held" : "free");
     if (info->held) {
-        fprintf(out, "  label      %s\n", label[0] ? label : "unknown");
+        fprintf(out, "  label      %s\n", label[0] != '\0' ? label : "unknown");
         if (info->token)
             fprintf(out, "  token      %" PRIu64 "\n", info->token);
         fprintf(out, "  age        %s\n", duration(text, info->age_ms));
@@ -82,17 +84,20 @@ void cli_locks_print(FILE *out, const struct cli_lock *locks, size_t count)
     char age[DURATION_SIZE];
     char remaining[DURATION_SIZE];
     int width = columns("NAME");
+
     for (size_t i = 0; i < count; i++) {
         int own = columns(locks[i].info.name);
+
         width = own > width ? own : width;
     }
     fprintf(out, "%-*s  %16s  %8s  %9s  %7s  %s\n", width, "NAME", "TOKEN", "AGE", "REMAINING",
             "WAITERS", "LABEL");
     for (size_t i = 0; i < count; i++) {
         const struct hf_lock_info *info = &locks[i].info;
+
         hf__copy_printable(name, sizeof name, info->name);
         hf__copy_printable(label, sizeof label, info->label);
-        snprintf(token, sizeof token, "%" PRIu64, info->token);
+        (void)snprintf(token, sizeof token, "%" PRIu64, info->token);
         fprintf(out, "%s%*s  %16s  %8s  %9s  %7" PRIu64 "  %s\n", name, width - columns(name), "",
                 info->held && info->token ? token : "-",
                 info->held ? duration(age, info->age_ms) : "-",
@@ -118,7 +123,8 @@ static const char *duration(char *out, int64_t ms)
 static int columns(const char *text)
 {
     int count = 0;
-    for (; *text; text++)
+
+    for (; *text != '\0'; text++)
         count += ((unsigned char)*text & 0xc0) != 0x80;
     return count;
 }

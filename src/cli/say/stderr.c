@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    UNSAID_MAX = 4096,   /* bytes; what a pipe takes in one piece. More is dropped         */
+    UNSAID_MAX = 4096,   /* bytes; what a pipe takes in one piece. More is dropped */
     LAST_FLUSH_MS = 1000 /* for whoever reads, when there is nothing left to do but to end */
 };
 
@@ -34,7 +34,8 @@ static size_t write_some(const char *text, size_t len);
 struct cli_stderr *cli_stderr_open(void)
 {
     struct cli_stderr *writer = calloc(1, sizeof *writer);
-    if (writer)
+
+    if (writer != NULL)
         cli_condition_init(&writer->condition);
     return writer;
 }
@@ -42,11 +43,13 @@ struct cli_stderr *cli_stderr_open(void)
 /* If nobody listens, the thread keeps its memory, until the process ends in a moment. */
 void cli_stderr_close(struct cli_stderr *writer)
 {
-    if (!writer)
+    bool silent;
+
+    if (writer == NULL)
         return;
     cli_stderr_flush(writer, LAST_FLUSH_MS);
     pthread_mutex_lock(&writer->condition.lock);
-    bool silent = writer->unsaid_len == 0;
+    silent = writer->unsaid_len == 0;
     writer->closing = true;
     pthread_cond_broadcast(&writer->condition.change);
     pthread_mutex_unlock(&writer->condition.lock);
@@ -62,6 +65,7 @@ void cli_stderr_say(struct cli_stderr *writer, const char *format, ...)
 {
     char line[CLI_LINE_MAX];
     va_list args;
+
     va_start(args, format);
     cli_format_line(line, sizeof line, format, args);
     va_end(args);
@@ -77,13 +81,14 @@ int cli_stderr_fail(struct cli_stderr *writer, const struct hf_error *err)
 void cli_stderr_put(struct cli_stderr *writer, const char *text)
 {
     size_t len = strlen(text);
+
     pthread_mutex_lock(&writer->condition.lock);
     if (!writer->running)
         writer->running = cli_thread_start(&writer->thread, writer_main, writer);
     if (!writer->running) {
         /* Better than nothing: somebody may be faster than the poll, and fill the pipe. */
         if (poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, 0) > 0)
-            write_some(text, len);
+            (void)write_some(text, len);
     } else if (len <= UNSAID_MAX - writer->unsaid_len) {
         memcpy(writer->unsaid + writer->unsaid_len, text, len);
         writer->unsaid_len += len;
@@ -95,6 +100,7 @@ void cli_stderr_put(struct cli_stderr *writer, const char *text)
 void cli_stderr_flush(struct cli_stderr *writer, int64_t limit_ms)
 {
     struct timespec until = cli_condition_time(limit_ms);
+
     pthread_mutex_lock(&writer->condition.lock);
     while (writer->unsaid_len > 0 && cli_condition_wait(&writer->condition, &until))
         continue;
@@ -105,16 +111,20 @@ static void *writer_main(void *data)
 {
     struct cli_stderr *writer = data;
     char text[UNSAID_MAX];
+
     pthread_mutex_lock(&writer->condition.lock);
     for (;;) {
+        size_t len;
+        size_t said;
+
         while (writer->unsaid_len == 0 && !writer->closing)
             pthread_cond_wait(&writer->condition.change, &writer->condition.lock);
         if (writer->unsaid_len == 0)
             break;
-        size_t len = writer->unsaid_len;
+        len = writer->unsaid_len;
         memcpy(text, writer->unsaid, len);
         pthread_mutex_unlock(&writer->condition.lock);
-        size_t said = write_some(text, len);
+        said = write_some(text, len);
         pthread_mutex_lock(&writer->condition.lock);
         writer->unsaid_len -= said;
         memmove(writer->unsaid, writer->unsaid + said, writer->unsaid_len);
@@ -129,9 +139,10 @@ static size_t write_some(const char *text, size_t len)
 {
     struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
     ssize_t said = write(STDERR_FILENO, text, len);
+
     if (said >= 0)
         return (size_t)said;
     if (errno == EAGAIN) /* somebody else made it non-blocking */
-        poll(&fd, 1, -1);
+        (void)poll(&fd, 1, -1);
     return errno == EAGAIN || errno == EINTR ? 0 : len;
 }

@@ -1,5 +1,5 @@
-/* thread.c - the threads of `run` that only speak: how they start, and how one waits for them.
- */
+/* thread.c - the threads of `run` that only speak: how they start, and how one waits for
+ * them. */
 #include "cli/say/thread.h"
 
 #include "base/base.h"
@@ -12,9 +12,11 @@
 bool cli_thread_start(pthread_t *thread, void *(*fn)(void *), void *data)
 {
     sigset_t all, mine;
-    sigfillset(&all);
+    bool started;
+
+    (void)sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &mine);
-    bool started = pthread_create(thread, NULL, fn, data) == 0;
+    started = pthread_create(thread, NULL, fn, data) == 0;
     pthread_sigmask(SIG_SETMASK, &mine, NULL);
     return started;
 }
@@ -22,6 +24,7 @@ bool cli_thread_start(pthread_t *thread, void *(*fn)(void *), void *data)
 void cli_condition_init(struct cli_condition *condition)
 {
     pthread_condattr_t attributes;
+
     pthread_mutex_init(&condition->lock, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -38,7 +41,8 @@ void cli_condition_clear(struct cli_condition *condition)
 struct timespec cli_condition_time(int64_t ms)
 {
     struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &at);
     at.tv_sec += ms / 1000;
     at.tv_nsec += ms % 1000 * HF__NS_PER_MS;
     if (at.tv_nsec >= HF__NS_PER_S) {

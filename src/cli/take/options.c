@@ -5,7 +5,7 @@ enum { EXIT_CODE_MAX = 255 };
 
 int take_check(const struct cli_command *command, const char *name, struct take_options *given)
 {
-    if (!name)
+    if (name == NULL)
         return cli_usage_error(command, "the name of the lock is missing");
     if (!cli_check_name(command, name) ||
         (given->ttl_given && !cli_check_ttl(command, given->ttl_ms)))

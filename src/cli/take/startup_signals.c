@@ -25,27 +25,29 @@ void take_startup_begin(struct take_startup *startup, int signal_fd, void (*last
         .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN, .sigev_value.sival_ptr = startup};
     struct itimerspec when = {.it_value.tv_nsec = FIRST_CHECK_MS * HF__NS_PER_MS,
                               .it_interval.tv_nsec = CHECK_MS * HF__NS_PER_MS};
+
     startup->signal_fd = signal_fd;
     startup->last_words = last_words;
     startup->watched = timer_create(CLOCK_MONOTONIC, &event, &startup->timer) == 0;
     if (!startup->watched)
         return;
-    sigaction(SIGRTMIN, &action, &startup->before);
-    timer_settime(startup->timer, 0, &when, NULL);
+    (void)sigaction(SIGRTMIN, &action, &startup->before);
+    (void)timer_settime(startup->timer, 0, &when, NULL);
 }
 
 void take_startup_end(struct take_startup *startup)
 {
     if (!startup->watched)
         return;
-    timer_delete(startup->timer);
-    sigaction(SIGRTMIN, &startup->before, NULL);
+    (void)timer_delete(startup->timer);
+    (void)sigaction(SIGRTMIN, &startup->before, NULL);
 }
 
 static void check_signal(int number, siginfo_t *info, void *context)
 {
     const struct take_startup *startup = info->si_value.sival_ptr;
     int error = errno;
+
     (void)context;
     number = info->si_code == SI_TIMER ? cli_pending_signal(startup->signal_fd) : 0;
     if (number && startup->last_words)

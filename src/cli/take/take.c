@@ -20,6 +20,7 @@ static void describe_us(const struct take *take, char *out, size_t size);
 static void opening_trouble(const struct hf_error *why, void *data)
 {
     struct take *take = data;
+
     if (take->trouble != why->code)
         take_say_trouble(take, why);
     take->trouble = why->code;
@@ -30,12 +31,14 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
     struct take_startup startup;
     struct hf_open_options options = {
         .size = sizeof options, .wait_ms = wait_ms, .on_trouble = opening_trouble, .data = take};
+    enum hf_status status;
+
     begin_limit(take, wait_ms);
     take_startup_begin(&startup, take->signal_fd, take->last_words);
-    enum hf_status status = hf_open_waiting(url, &options, &take->store, err);
+    status = hf_open_waiting(url, &options, &take->store, err);
     if (status == HF_OK && err->text[0] != '\0')
         cli_stderr_say(take->writer, "warning: %s", err->text);
-    if (status == HF_OK && take->on_open)
+    if (status == HF_OK && take->on_open != NULL)
         take->on_open(take);
     take_startup_end(&startup);
     take->trouble = HF_OK;
@@ -60,6 +63,7 @@ static void trouble(const struct hf_error *why, void *data)
 static void renewed(struct hf_lease *lease, int64_t remaining_ms, void *data)
 {
     struct take *take = data;
+
     (void)remaining_ms; /* is a moment old already */
     take->on_renewed(lease, take->data);
 }
@@ -69,14 +73,16 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
                          struct hf_lease **out, struct hf_error *err)
 {
     char label[HF_LABEL_MAX + 1];
+    enum hf_status status;
+
     describe_us(take, label, sizeof label);
-    options->label = take->label ? take->label : label;
+    options->label = take->label != NULL ? take->label : label;
     options->cancel_fd = take->signal_fd;
     options->on_trouble = trouble;
-    options->on_renewed = take->on_renewed ? renewed : NULL;
+    options->on_renewed = take->on_renewed != NULL ? renewed : NULL;
     options->data = take;
     options->wait_ms = 0;
-    enum hf_status status = hf_acquire(take->store, take->name, options, out, err);
+    status = hf_acquire(take->store, take->name, options, out, err);
     if (!goes_on(take, status))
         return status;
     options->wait_ms = -1;
@@ -96,18 +102,21 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
 static bool goes_on(const struct take *take, enum hf_status status)
 {
     bool may_pass = status == HF_BUSY || hf__wait_may_pass(status);
+
     return may_pass && take->until_ns != 0;
 }
 
 static void find_command(char *out, size_t size, pid_t pid)
 {
     char path[32];
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (file && !fgets(out, (int)size, file))
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    file = fopen(path, "re");
+    if (file != NULL && fgets(out, (int)size, file) == NULL)
         out[0] = '\0';
-    if (file)
-        fclose(file);
+    if (file != NULL)
+        (void)fclose(file);
     out[strcspn(out, "\n")] = '\0';
 }
 
@@ -116,12 +125,14 @@ static void describe_us(const struct take *take, char *out, size_t size)
 {
     char host[HOST_MAX + 1] = "localhost";
     char found[COMMAND_MAX + 1] = "";
-    const char *command = take->label_cmd ? take->label_cmd : found;
+    const char *command = take->label_cmd != NULL ? take->label_cmd : found;
     const char *slash = strrchr(command, '/');
-    gethostname(host, sizeof host - 1);
-    if (!take->label_cmd)
+
+    (void)gethostname(host, sizeof host - 1);
+    if (take->label_cmd == NULL)
         find_command(found, sizeof found, take->label_pid);
-    if (slash && slash[1])
+    if (slash != NULL && slash[1] != '\0')
         command = slash + 1;
-    snprintf(out, size, "%s/%d/%s", host, (int)take->label_pid, command[0] ? command : "?");
+    (void)snprintf(out, size, "%s/%d/%s", host, (int)take->label_pid,
+                   command[0] != '\0' ? command : "?");
 }

@@ -71,8 +71,8 @@ struct take_options {
             NULL, &(given)->label, NULL                                                            \
     }
 
-/* Checks them, and the name of the lock (NULL: it is missing). 0, or EXIT_HF_USAGE after a message.
- */
+/* Checks them, and the name of the lock (NULL: it is missing). 0, or EXIT_HF_USAGE
+ * after a message. */
 int take_check(const struct cli_command *command, const char *name, struct take_options *given);
 
 /* While the store is being opened: startup_signals.c */
@@ -98,9 +98,9 @@ struct take {
     struct cli_stderr *writer;
     const char *name;
     const char *label;     /* NULL: host/pid/command of ... */
-    pid_t label_pid;       /* ... this process              */
-    const char *label_cmd; /* NULL: what the system says    */
-    int signal_fd;         /* readable: stop                */
+    pid_t label_pid;       /* ... this process */
+    const char *label_cmd; /* NULL: what the system says */
+    int signal_fd;         /* readable: stop */
     bool quiet;            /* off a terminal only trouble is said */
     void (*last_words)(int number);
     void (*on_open)(struct take *take); /* while a signal still ends us at once; may be NULL */
@@ -110,7 +110,7 @@ struct take {
     struct hf_store *store; /* set by take_open; the caller closes it */
 
     /* How long we wait for the store and the lock, together. */
-    int64_t wait_ms;        /* as it was given; < 0: without limit    */
+    int64_t wait_ms;        /* as it was given; < 0: without limit */
     int64_t until_ns;       /* 0: no wait at all; HF_NEVER: without limit */
     enum hf_status trouble; /* what was said last; HF_OK: none */
 

@@ -13,14 +13,14 @@
 #include <unistd.h>
 
 enum {
-    LINE_SIZE = 512,      /* bytes of the line                             */
-    COLUMNS_DEFAULT = 80, /* if the terminal does not say                  */
+    LINE_SIZE = 512,      /* bytes of the line */
+    COLUMNS_DEFAULT = 80, /* if the terminal does not say */
     FIRST_LIVE_MS = 150,  /* a shorter wait is not worth a line that blinks */
     FIRST_PLAIN_MS = 1000,
     REPAINT_MS = 1000,
-    ERASE_MS = 100,     /* for the terminal, before CMD writes to it                      */
+    ERASE_MS = 100,     /* for the terminal, before CMD writes to it */
     TROUBLE_MS = 10000, /* a store that does not answer is asked again sooner than this */
-    NAME_SHOWN = 32     /* bytes of a lock's name, so that the rest fits                  */
+    NAME_SHOWN = 32     /* bytes of a lock's name, so that the rest fits */
 };
 
 #define ERASE "\r\033[K" /* the line of the terminal */
@@ -41,7 +41,7 @@ static void cut_to_terminal(char *text);
 
 void take_tell_begin(struct take *take)
 {
-    if (!take->writer)
+    if (take->writer == NULL)
         return;
     take->since_ns = hf__now_ns();
     take->live = isatty(STDERR_FILENO) == 1;
@@ -55,10 +55,12 @@ void take_tell_begin(struct take *take)
 void take_tell_trouble(struct take *take, const struct hf_error *why)
 {
     int64_t lasts_ms = why->code == HF_QUARANTINE ? why->retry_after_ms : TROUBLE_MS;
+    bool news;
+
     if (!take->running)
         return;
     pthread_mutex_lock(&take->condition.lock);
-    bool news = take->trouble != why->code;
+    news = take->trouble != why->code;
     take->trouble = why->code;
     take->trouble_until_ns = lasts_ms < HF_NEVER / HF__NS_PER_MS
                                  ? hf__time_add(hf__now_ns(), lasts_ms * HF__NS_PER_MS)
@@ -99,14 +101,16 @@ void take_end(struct take *take)
 void take_say_trouble(const struct take *take, const struct hf_error *why)
 {
     char left[32];
+    int64_t left_ms;
+
     if (take->until_ns == HF_NEVER) {
         cli_stderr_say(take->writer,
                        "%s; waiting without limit (-w DURATION sets one, -n does not wait)",
                        cli_text_of(why));
         return;
     }
-    int64_t left_ms = (take->until_ns - hf__now_ns()) / HF__NS_PER_MS;
-    hf__format_duration(left, sizeof left, left_ms > 0 ? left_ms : 0);
+    left_ms = (take->until_ns - hf__now_ns()) / HF__NS_PER_MS;
+    (void)hf__format_duration(left, sizeof left, left_ms > 0 ? left_ms : 0);
     cli_stderr_say(take->writer, "%s; waiting for at most %s", cli_text_of(why), left);
 }
 
@@ -115,8 +119,10 @@ static void *ticker(void *data)
     struct take *take = data;
     bool spoken = take->live || !take->quiet;
     bool go_on = spoken && pause_for(take, take->live ? FIRST_LIVE_MS : FIRST_PLAIN_MS);
+
     while (go_on) {
         struct line line = {.used = 0};
+
         describe(take, &line);
         show(take, line.text);
         go_on = take->live && pause_for(take, REPAINT_MS);
@@ -128,10 +134,12 @@ static void *ticker(void *data)
 static bool pause_for(struct take *take, int64_t ms)
 {
     struct timespec until = cli_condition_time(ms);
+    bool go_on;
+
     pthread_mutex_lock(&take->condition.lock);
     while (!take->stop && cli_condition_wait(&take->condition, &until))
         continue;
-    bool go_on = !take->stop;
+    go_on = !take->stop;
     pthread_mutex_unlock(&take->condition.lock);
     return go_on;
 }
@@ -139,17 +147,20 @@ static bool pause_for(struct take *take, int64_t ms)
 static void add_duration(struct line *line, const char *before, int64_t ms)
 {
     char text[32];
+
     add(line, "%s%s", before, hf__format_duration(text, sizeof text, ms > 0 ? ms : 0));
 }
 
 /* What is the matter with the store, HF_OK: nothing that we know of. */
 static enum hf_status trouble_now(struct take *take, int64_t now_ns, int64_t *left_ms)
 {
+    enum hf_status trouble;
+
     pthread_mutex_lock(&take->condition.lock);
     *left_ms = (take->trouble_until_ns - now_ns) / HF__NS_PER_MS;
     if (now_ns >= take->trouble_until_ns)
         take->trouble = HF_OK;
-    enum hf_status trouble = take->trouble;
+    trouble = take->trouble;
     pthread_mutex_unlock(&take->condition.lock);
     return trouble;
 }
@@ -160,12 +171,14 @@ static void describe(struct take *take, struct line *line)
     char name[NAME_SHOWN + 1];
     int64_t now_ns = hf__now_ns();
     int64_t left_ms;
+    enum hf_status trouble;
+
     hf__copy_printable(name, sizeof name, take->name);
     add_duration(line, "waiting ", (now_ns - take->since_ns) / HF__NS_PER_MS / 1000 * 1000);
     if (take->until_ns != HF_NEVER)
         add_duration(line, " of ", take->wait_ms);
     add(line, " for \"%s%s\"", name, strlen(take->name) > strlen(name) ? "..." : "");
-    enum hf_status trouble = trouble_now(take, now_ns, &left_ms);
+    trouble = trouble_now(take, now_ns, &left_ms);
     if (trouble == HF_QUARANTINE)
         add_duration(line, ": quarantine for another ", left_ms);
     else if (trouble != HF_OK)
@@ -177,13 +190,14 @@ static void describe(struct take *take, struct line *line)
 static bool describe_holder(const struct hf_lock_info *info, void *data)
 {
     struct line *line = data;
+
     if (!info->held)
         return false;
     add(line, ", held ");
     if (info->age_ms >= 0)
         add_duration(line, "", info->age_ms);
     add(line, "%sby %s", info->age_ms >= 0 ? " " : "",
-        info->label[0] ? info->label : "an unknown holder");
+        info->label[0] != '\0' ? info->label : "an unknown holder");
     if (info->remaining_ms >= 0)
         add_duration(line, ", ttl ends in ", info->remaining_ms);
     if (info->token)
@@ -196,8 +210,10 @@ static bool describe_holder(const struct hf_lock_info *info, void *data)
 static void add(struct line *line, const char *format, ...)
 {
     va_list args;
+    int len;
+
     va_start(args, format);
-    int len = vsnprintf(line->text + line->used, sizeof line->text - line->used, format, args);
+    len = vsnprintf(line->text + line->used, sizeof line->text - line->used, format, args);
     va_end(args);
     if (len > 0)
         line->used += (size_t)len;
@@ -209,6 +225,7 @@ static void show(struct take *take, const char *text)
 {
     char line[LINE_SIZE + sizeof ERASE] = ERASE "holdfast: ";
     size_t prefix = strlen(line);
+
     pthread_mutex_lock(&take->condition.lock);
     if (take->stop) {
         /* The wait is over, and the terminal is CMD's. */
@@ -228,10 +245,11 @@ static void cut_to_terminal(char *text)
 {
     struct winsize size;
     size_t columns = COLUMNS_DEFAULT;
+    size_t used = 0;
+
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         columns = size.ws_col;
-    size_t used = 0;
-    for (char *at = text; *at; at++) {
+    for (char *at = text; *at != '\0'; at++) {
         if ((*at & 0xc0) != 0x80 && ++used >= columns) {
             *at = '\0';
             return;

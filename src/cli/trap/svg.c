@@ -13,14 +13,14 @@
 
 enum {
     WIDTH = 1000,
-    HEAD = 84,   /* title of the picture           */
-    PANEL = 306, /* one story                      */
+    HEAD = 84,   /* title of the picture */
+    PANEL = 306, /* one story */
     FOOT = 30,
-    LEFT = 132,    /* where the lanes start          */
-    RIGHT = 968,   /* where they end                 */
-    LANE = 54,     /* from lane to lane              */
-    LANE_TOP = 66, /* of the first, in its panel     */
-    BAR = 26       /* height of a bar                */
+    LEFT = 132,    /* where the lanes start */
+    RIGHT = 968,   /* where they end */
+    LANE = 54,     /* from lane to lane */
+    LANE_TOP = 66, /* of the first, in its panel */
+    BAR = 26       /* height of a bar */
 };
 
 enum lane { LANE_WORKER_1, LANE_WORKER_2, LANE_LOCK, LANE_ACCOUNT, LANES };

@@ -86,7 +86,7 @@ void trap_print(FILE *out, const struct trap_run *run, bool colour)
             paint(&t, PLAIN));
     line(&t, TRAP_TAKES_1, "worker 1", BLUE, "takes the lock, token %" PRIu64, run->token_1);
     line(&t, TRAP_READS_1, "worker 1", BLUE,
-         "%sreads %ld, will add %d; its lease has %" PRId64 " ms left",
+         "%sreads %ld, will add %d; its lease has %" PRId64 "ms left",
          run->fenced ? "enters the fence, " : "", run->read_1, TRAP_DEPOSIT_1, run->left_ms);
     line(&t, TRAP_FREEZES, "worker 1", YELLOW, "freezes, before it writes (SIGSTOP)");
     line(&t, TRAP_EXPIRES, "lock", DIM, "the lease of worker 1 is over");

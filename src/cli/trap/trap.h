@@ -59,15 +59,15 @@ enum hf_status trap_write_plainly(const char *path, const char *text, struct hf_
 
 /* In the order they happen. */
 enum trap_step {
-    TRAP_TAKES_1,  /* worker 1 takes the lock                     */
-    TRAP_READS_1,  /* reads the balance, looks at its lease       */
-    TRAP_FREEZES,  /* is stopped                                  */
-    TRAP_EXPIRES,  /* its lease ends: the deadline it was given   */
-    TRAP_TAKES_2,  /* worker 2 takes the lock                     */
-    TRAP_READS_2,  /* reads the balance                           */
-    TRAP_WRITES_2, /* writes it                                   */
+    TRAP_TAKES_1,  /* worker 1 takes the lock */
+    TRAP_READS_1,  /* reads the balance, looks at its lease */
+    TRAP_FREEZES,  /* is stopped */
+    TRAP_EXPIRES,  /* its lease ends: the deadline it was given */
+    TRAP_TAKES_2,  /* worker 2 takes the lock */
+    TRAP_READS_2,  /* reads the balance */
+    TRAP_WRITES_2, /* writes it */
     TRAP_THAWS,    /* worker 1 goes on as if nothing had happened */
-    TRAP_WRITES_1, /* and writes                                  */
+    TRAP_WRITES_1, /* and writes */
     TRAP_STEPS
 };
 
@@ -76,10 +76,10 @@ struct trap_run {
     int64_t at_ms[TRAP_STEPS]; /* since the start */
     uint64_t token_1, token_2;
     int64_t left_ms; /* of worker 1's lease when it looked, before it froze */
-    long read_1;     /* what the workers saw in the account                 */
+    long read_1;     /* what the workers saw in the account */
     long read_2;
-    long final_balance; /* what is in it at the end                            */
-    bool refused;       /* worker 1's write was refused as stale               */
+    long final_balance; /* what is in it at the end */
+    bool refused;       /* worker 1's write was refused as stale */
     char refusal[HF_ERROR_TEXT_SIZE];
 };
 

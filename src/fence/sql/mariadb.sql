@@ -63,7 +63,7 @@ BEGIN
     DECLARE CONTINUE HANDLER FOR NOT FOUND BEGIN END;
 
     IF the_token IS NULL OR the_token < 1 THEN
-        SET said = CONCAT(COALESCE(the_token, 'NULL'), ' is no token');
+        SET said = CONCAT(COALESCE(the_token, 'NULL'), ' is not a token');
         SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = said;
     END IF;
     SELECT keyed, token, issuer INTO is_keyed, its_floor, mark_issuer
@@ -380,7 +380,7 @@ BEGIN
     DECLARE said VARCHAR(200);
 
     IF shown IS NULL OR shown < 0 OR (shown = 0 AND admitted > 0) THEN
-        SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = 'fence_token is no token';
+        SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = 'fence_token is not a token';
     END IF;
     IF shown < admitted THEN
         SET said = CONCAT('token ', shown, ' is stale: this row has admitted ', admitted);

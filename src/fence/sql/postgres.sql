@@ -92,7 +92,7 @@ DECLARE
     whole record;
 BEGIN
     IF refuse.token IS NULL OR refuse.token < 1 THEN
-        RAISE EXCEPTION '% is no token', coalesce(refuse.token::text, 'NULL') USING ERRCODE = 'ZHF04';
+        RAISE EXCEPTION '% is not a token', coalesce(refuse.token::text, 'NULL') USING ERRCODE = 'ZHF04';
     END IF;
     SELECT m.* INTO whole FROM holdfast_fence.mark AS m WHERE m.resource = refuse.resource AND m.key = '';
     IF NOT FOUND THEN
@@ -105,7 +105,7 @@ BEGIN
         RAISE EXCEPTION 'resource "%" is not fenced per key', refuse.resource USING ERRCODE = 'ZHF04',
             HINT = 'CALL holdfast_fence.enter(resource, token)';
     ELSIF refuse.key IS NULL OR strpos(refuse.key, chr(1)) > 0 THEN
-        RAISE EXCEPTION 'that is no key' USING ERRCODE = 'ZHF04';
+        RAISE EXCEPTION 'that is not a key' USING ERRCODE = 'ZHF04';
     END IF;
     SELECT m.* INTO mark FROM holdfast_fence.mark AS m
      WHERE m.resource = refuse.resource AND m.key = refuse.key;

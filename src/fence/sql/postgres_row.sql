@@ -15,7 +15,7 @@ CREATE OR REPLACE FUNCTION holdfast_fence.row_check()
 RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 BEGIN
     IF NEW.fence_token IS NULL OR NEW.fence_token < 1 THEN
-        RAISE EXCEPTION '% is no token', coalesce(NEW.fence_token::text, 'NULL')
+        RAISE EXCEPTION '% is not a token', coalesce(NEW.fence_token::text, 'NULL')
             USING ERRCODE = 'ZHF04';
     ELSIF NEW.fence_token < OLD.fence_token THEN
         RAISE EXCEPTION 'token % is stale: this row of % has admitted %',

@@ -47,18 +47,18 @@ static bool reads_free(struct ec_attempt *a)
 
 static void note_contention(struct ec_store *store, bool contended)
 {
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     store->contended = contended;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
 }
 
 static bool was_contended(struct ec_store *store)
 {
     bool contended;
 
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     contended = store->contended;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     return contended;
 }
 

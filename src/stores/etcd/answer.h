@@ -34,9 +34,9 @@ bool ec_answer_deleted(const cJSON *part, struct ec_kv *out);
 
 /* A watch: bytes in, events out. */
 enum ec_event {
-    EC_EVENT_NONE,    /* nothing that matters yet                                  */
-    EC_EVENT_CREATED, /* etcd watches                                              */
-    EC_EVENT_DELETED, /* the key is gone                                           */
+    EC_EVENT_NONE,    /* nothing that matters yet */
+    EC_EVENT_CREATED, /* etcd watches */
+    EC_EVENT_DELETED, /* the key is gone */
     EC_EVENT_BROKEN   /* cancelled, compacted, or no watch at all: read and begin anew */
 };
 
@@ -45,11 +45,11 @@ typedef void ec_deleted_fn(void *data, const struct ec_kv *kv);
 struct ec_stream {
     char *text; /* one message, as far as it came */
     size_t len;
-    enum ec_event event; /* the strongest so far                           */
-    unsigned created;    /* how often etcd said that it watches            */
-    unsigned wanted;     /* how often it will, if somebody waits for it    */
+    enum ec_event event; /* the strongest so far */
+    unsigned created;    /* how often etcd said that it watches */
+    unsigned wanted;     /* how often it will, if somebody waits for it */
     ec_deleted_fn *fn;   /* NULL: nobody asks which; else called for each: */
-    void *data;          /* key and mod revision alone are filled in       */
+    void *data;          /* key and mod revision alone are filled in */
 };
 
 /* Takes in what the server sent. Each line of it is a message. */

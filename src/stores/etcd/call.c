@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CONNECT_MS 1500 /* to connect, where there are other servers to turn to   */
+#define CONNECT_MS 1500 /* to connect, where there are other servers to turn to */
 /* And where there are none. The first address of a name gets half of it: one behind which nobody is
  * must leave time for the other. */
 #define CONNECT_ALONE_MS 3000
@@ -24,11 +24,11 @@ struct course {
     struct ec_answer *out;
     struct hf_error *err;
     struct ec_http *http;
-    char endpoint[EC_ENDPOINT_MAX]; /* of the last round                          */
-    unsigned serial;                /* of the auth token that was sent in it      */
-    size_t unsent;                  /* servers in a row that were not reached     */
+    char endpoint[EC_ENDPOINT_MAX]; /* of the last round */
+    unsigned serial;                /* of the auth token that was sent in it */
+    size_t unsent;                  /* servers in a row that were not reached */
     unsigned signed_in;
-    size_t hasty; /* rounds that were cut short on purpose      */
+    size_t hasty; /* rounds that were cut short on purpose */
     bool silent;  /* the last one was sent, and nobody answered in time */
     enum ec_verdict verdict;
     enum hf_status status; /* why the last round failed */
@@ -55,12 +55,12 @@ static bool same_cluster(struct ec_store *store, const cJSON *json)
 
     if (cluster[0] == '\0' || strlen(cluster) >= sizeof store->cluster)
         return true;
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     if (store->cluster[0] == '\0')
         memcpy(store->cluster, cluster, strlen(cluster) + 1);
     else
         same = strcmp(store->cluster, cluster) == 0;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     return same;
 }
 
@@ -83,7 +83,7 @@ static enum ec_verdict judge(const struct ec_http *http, const cJSON *json, char
             memcpy(raw, http->body, len);
         raw[len] = '\0';
         raw[strcspn(raw, "\r\n")] = '\0';
-        hf__copy_printable(message, size, raw[0] != '\0' ? raw : "an answer that is no JSON");
+        hf__copy_printable(message, size, raw[0] != '\0' ? raw : "an answer that is not JSON");
     } else {
         hf__copy_printable(message, size, text != NULL ? text : error != NULL ? "an error" : "");
     }
@@ -197,9 +197,9 @@ static enum ec_fate post(struct course *course)
     int64_t connect_ms;
     enum ec_fate fate;
 
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     course->serial = store->auth_serial;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     ec_where(store, course->endpoint, auth);
     sent_at_ns = course->out->sent_at_ns = store->base.host->now_ns();
     patience.deadline_ns = round_until_ns(course, sent_at_ns);
@@ -291,11 +291,11 @@ static enum hf_status take_auth(struct course *course, const cJSON *json)
 
     if (token == NULL || token[0] == '\0' || strlen(token) >= EC_AUTH_MAX ||
         strpbrk(token, "\r\n") != NULL)
-        return fail(course, HF_UNSUPPORTED, "etcd gave an auth token of no use");
-    (void)pthread_mutex_lock(&store->lock);
+        return fail(course, HF_UNSUPPORTED, "etcd gave an auth token that cannot be used");
+    pthread_mutex_lock(&store->lock);
     memcpy(store->auth, token, strlen(token) + 1);
     store->auth_serial++;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     return HF_OK;
 }
 
@@ -315,10 +315,10 @@ static enum hf_status sign_in(struct course *course)
     enum hf_status status;
     bool fresh;
 
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     fresh = store->auth_serial != course->serial;
     store->auth[0] = fresh ? store->auth[0] : '\0';
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     if (fresh)
         return hf__ok(course->err);
     ec_text_clear(&body);

@@ -64,7 +64,7 @@ static const struct {
     [EC_UNSURE] = {HF_UNREACHABLE, true, "etcd cannot serve now: "},
     [EC_LATER] = {HF_UNREACHABLE, true, "etcd cannot serve now: "},
     [EC_SIGN_IN] = {HF_DENIED, false,
-                    "the server wants a user and a password: write etcd://USER@HOST and "
+                    "the server needs a user and a password: write etcd://USER@HOST and "
                     "set " EC_PASSWORD_VARIABLE},
     [EC_WRONG_USER] = {HF_DENIED, false,
                        "wrong user or password; check the URL, " EC_PASSWORD_VARIABLE

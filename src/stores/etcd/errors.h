@@ -5,21 +5,21 @@
 #include <holdfast.h>
 
 enum ec_verdict {
-    EC_FINE,         /* no error                                                           */
-    EC_UNSURE,       /* it may have been executed, now or later                            */
-    EC_LATER,        /* it was not executed; another server or moment may do it            */
-    EC_SIGN_IN,      /* it was not executed; the auth token is missing, old or not valid   */
-    EC_NO_AUTH,      /* authentication is not switched on                                  */
-    EC_WRONG_USER,   /* wrong user or password                                             */
-    EC_FORBIDDEN,    /* the user's roles do not allow it                                   */
-    EC_NO_LEASE,     /* not executed: the lease is gone                                    */
-    EC_LEASE_EXISTS, /* not executed: a lease has that id                                  */
-    EC_FULL,         /* not executed: the database has reached its quota                   */
-    EC_DAMAGED,      /* the cluster says that it is corrupt                                */
-    EC_NO_GATEWAY,   /* whoever answers does not know the v3 JSON API                      */
-    EC_WANTS_TLS,    /* not executed: plain HTTP to a port with TLS                        */
-    EC_TOO_LONG,     /* the answer is longer than we take                                  */
-    EC_REFUSED       /* not executed, for a reason that only a person can use              */
+    EC_FINE,         /* no error */
+    EC_UNSURE,       /* it may have been executed, now or later */
+    EC_LATER,        /* it was not executed; another server or moment may do it */
+    EC_SIGN_IN,      /* it was not executed; the auth token is missing, old or not valid */
+    EC_NO_AUTH,      /* authentication is not switched on */
+    EC_WRONG_USER,   /* wrong user or password */
+    EC_FORBIDDEN,    /* the user's roles do not allow it */
+    EC_NO_LEASE,     /* not executed: the lease is gone */
+    EC_LEASE_EXISTS, /* not executed: a lease has that id */
+    EC_FULL,         /* not executed: the database has reached its quota */
+    EC_DAMAGED,      /* the cluster says that it is corrupt */
+    EC_NO_GATEWAY,   /* whoever answers does not know the v3 JSON API */
+    EC_WANTS_TLS,    /* not executed: plain HTTP to a port with TLS */
+    EC_TOO_LONG,     /* the answer is longer than we take */
+    EC_REFUSED       /* not executed, for a reason that only a person can use */
 };
 
 /* From the HTTP status, the gRPC code and the message of an answer; code 0 means none. */

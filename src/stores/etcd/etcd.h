@@ -23,18 +23,18 @@
 #include <pthread.h>
 
 enum {
-    EC_CLASSES_MAX = 32,   /* ttl classes with a lease at a time            */
-    EC_IDLE_HTTP_MAX = 16, /* handles kept for later                        */
+    EC_CLASSES_MAX = 32,   /* ttl classes with a lease at a time */
+    EC_IDLE_HTTP_MAX = 16, /* handles kept for later */
     EC_WAIT_LEASE_S = 5,   /* the ttl of the lease that waiters' keys are on */
-    EC_WAIT_TTL_MS = 3500, /* the part of it that a waiter may count on     */
-    EC_UNDO_MS = 3000      /* what taking back what we put may take         */
+    EC_WAIT_TTL_MS = 3500, /* the part of it that a waiter may count on */
+    EC_UNDO_MS = 3000      /* what taking back what we put may take */
 };
 
 /* What a shared lease is for. */
 enum ec_use {
     EC_USE_ATTEMPT, /* keys of holds that were not renewed yet */
-    EC_USE_KEPT,    /* keys of holds that were                 */
-    EC_USE_WAITING  /* keys of waiters                         */
+    EC_USE_KEPT,    /* keys of holds that were */
+    EC_USE_WAITING  /* keys of waiters */
 };
 
 /* What an answer says of a lease's life. */
@@ -46,9 +46,9 @@ struct ec_life {
 
 /* The lease of a ttl class. */
 struct ec_class {
-    uint32_t ttl_s; /* as asked for; 0: this entry is free   */
+    uint32_t ttl_s; /* as asked for; 0: this entry is free */
     enum ec_use use;
-    int64_t id;          /* 0: has to be granted                                            */
+    int64_t id;          /* 0: has to be granted */
     struct ec_life life; /* by the last grant or keep-alive; etcd may grant more than asked for */
     int64_t used_ns;
 };
@@ -163,7 +163,7 @@ int64_t ec_hold_forget(struct ec_store *store, const char *owner);
 /* What the table says of an owner; all zero if it has no entry. */
 struct ec_known {
     bool waited;
-    bool expired; /* was not renewed in time    */
+    bool expired; /* was not renewed in time */
     bool gone;    /* its key was heard to be deleted */
     int64_t lease;
     uint64_t token;
@@ -239,10 +239,11 @@ enum hf_status ec_inspect(const struct ec_request *request, struct ec_keys *keys
 /* Deletes our key under a compare on its owner and its create revision. */
 struct ec_deletion {
     const struct ec_keys *keys;
-    uint64_t token; /* the create revision; 0: whichever it is                                */
-    bool known;     /* that revision was granted to that owner, one implies the other         */
-    bool for_good;  /* it is to go, whoever deletes it: then the request may be sent again,
-                     * because no owner ever puts that key twice                              */
+    uint64_t token; /* the create revision; 0: whichever it is */
+    bool known;     /* that revision was granted to that owner, one implies the other */
+    /* It is to go, whoever deletes it: then the request may be sent again, because no owner ever
+     * puts that key twice. */
+    bool for_good;
     struct ec_kv *deleted; /* gets what was there; NULL: nobody asks */
     bool was_there;        /* tells */
 };
@@ -255,8 +256,8 @@ struct ec_move {
     bool at_head; /* and only if nobody is before us */
     const char *value;
     int64_t lease;
-    bool moved;            /* tells              */
-    uint64_t mod_revision; /* if it was moved    */
+    bool moved;            /* tells */
+    uint64_t mod_revision; /* if it was moved */
     enum ec_verdict verdict;
 };
 enum hf_status ec_move(const struct ec_request *request, struct ec_move *move);

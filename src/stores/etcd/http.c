@@ -382,11 +382,11 @@ static const struct trouble {
     const char *after;
 } troubles[] = {
     {CURLE_PEER_FAILED_VERIFICATION, HF_DENIED,
-     "the server's certificate is not to be trusted: ", "; check the host name and ca="},
+     "the server's certificate cannot be trusted: ", "; check the host name and ca="},
     {CURLE_SSL_CERTPROBLEM, HF_DENIED,
-     "a certificate or key of ours is of no use: ", "; check ca=, cert= and key="},
+     "our certificate or key cannot be used: ", "; check ca=, cert= and key="},
     {CURLE_SSL_CACERT_BADFILE, HF_DENIED,
-     "a certificate or key of ours is of no use: ", "; check ca=, cert= and key="},
+     "our certificate or key cannot be used: ", "; check ca=, cert= and key="},
 };
 
 enum hf_status ec_http_explain(const struct ec_http *http, const char *endpoint, char *out,

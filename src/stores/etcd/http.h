@@ -12,9 +12,9 @@
 #include <holdfast/store.h>
 
 enum {
-    EC_BODY_MAX = 8 << 20,   /* bytes of an answer                        */
-    EC_AUTH_MAX = 2048,      /* bytes of an auth token                    */
-    EC_SOCKETS_MAX = 8,      /* connections that a handle keeps           */
+    EC_BODY_MAX = 8 << 20,   /* bytes of an answer */
+    EC_AUTH_MAX = 2048,      /* bytes of an auth token */
+    EC_SOCKETS_MAX = 8,      /* connections that a handle keeps */
     EC_CANCEL_GRACE_MS = 200 /* what a request under way gets after cancel */
 };
 

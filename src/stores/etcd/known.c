@@ -11,7 +11,7 @@ void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *ow
     struct ec_hold *hold;
     bool unheard = false;
 
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     hold = ec_holds_find(&store->holds, owner);
     if (hold != NULL) {
         hold->news = *news;
@@ -24,7 +24,7 @@ void ec_hold_note(struct ec_store *store, struct ec_hold **spare, const char *ow
     }
     if (hold != NULL && news->token != 0)
         unheard = ec_listener_misses(store, hold);
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     if (unheard)
         ec_listener_alert(store);
 }
@@ -34,9 +34,9 @@ int64_t ec_hold_forget(struct ec_store *store, const char *owner)
     struct ec_hold *hold;
     int64_t lease;
 
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     hold = ec_holds_remove(&store->holds, owner);
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     lease = hold != NULL ? hold->news.lease : 0;
     free(hold);
     return lease;
@@ -47,7 +47,7 @@ bool ec_hold_known(struct ec_store *store, const char *owner, struct ec_known *o
     const struct ec_hold *hold;
 
     *out = (struct ec_known){0};
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     hold = ec_holds_find(&store->holds, owner);
     if (hold != NULL) {
         out->waited = hold->news.waited;
@@ -56,6 +56,6 @@ bool ec_hold_known(struct ec_store *store, const char *owner, struct ec_known *o
         out->lease = hold->news.lease;
         out->token = hold->news.token;
     }
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     return hold != NULL;
 }

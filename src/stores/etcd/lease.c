@@ -157,11 +157,11 @@ static void note_alive(struct ec_store *store, const struct ec_class *which,
 {
     struct ec_class *class;
 
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     class = find_class(store, which->ttl_s, which->use);
     if (class->id == which->id && class->life.sent_at_ns < life->sent_at_ns)
         class->life = *life;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
 }
 
 /* A new lease for the class, unless another thread has just got one. */
@@ -177,7 +177,7 @@ static enum hf_status grant_class(const struct ec_request *request, const struct
 
     if (status != HF_OK)
         return status;
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     class = find_class(store, which->ttl_s, which->use);
     spare = use_class(class, ttl_ms, store->base.host->now_ns(), out);
     if (!spare) {
@@ -185,7 +185,7 @@ static enum hf_status grant_class(const struct ec_request *request, const struct
         class->life = life;
         *out = (struct ec_lease){.id = id, .sent_at_ns = life.sent_at_ns};
     }
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     if (spare)
         ec_lease_drop(store, id);
     return HF_OK;
@@ -199,7 +199,7 @@ static bool find_fresh(struct ec_store *store, struct ec_class *which, uint32_t 
     struct ec_class *class;
     bool fresh;
 
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     class = find_class(store, which->ttl_s, which->use);
     fresh = use_class(class, ttl_ms, now_ns, out);
     /* etcd does not answer for a lease that has expired until it has ended it, which may take long
@@ -209,7 +209,7 @@ static bool find_fresh(struct ec_store *store, struct ec_class *which, uint32_t 
          ec_holds_overdue(&store->holds, class->id, now_ns)))
         class->id = 0;
     *which = *class;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     return fresh;
 }
 
@@ -306,11 +306,11 @@ void ec_lease_drop(struct ec_store *store, int64_t id)
 
 void ec_lease_retire(struct ec_store *store, int64_t id)
 {
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     for (size_t i = 0; i < EC_CLASSES_MAX && id != 0; i++)
         if (store->classes[i].id == id)
             store->classes[i].id = 0;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
 }
 
 void ec_lease_end_idle(struct ec_store *store)

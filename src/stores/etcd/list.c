@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE       1000 /* keys per request, at the most             */
+#define PAGE       1000 /* keys per request, at the most */
 #define LEASES_MAX 1024 /* leases that are asked for their time left */
 #define PAGES_MAX  100000
 #define START_MAX  4096 /* bytes of a key that a page may begin behind */

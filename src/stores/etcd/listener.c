@@ -16,16 +16,16 @@
 #define NAMED_MAX    8 /* losses told one by one; of more, all holds are in doubt */
 
 struct ec_listener {
-    int news_fd;   /* eventfd: there is a hold that is not watched       */
-    int either_fd; /* epoll: that one, or the keeper's wake_fd           */
+    int news_fd;   /* eventfd: there is a hold that is not watched */
+    int either_fd; /* epoll: that one, or the keeper's wake_fd */
     struct ec_watch watch;
-    bool standing;              /* etcd has said that it watches              */
-    struct hf__backoff backoff; /* after watches that broke before that       */
+    bool standing;              /* etcd has said that it watches */
+    struct hf__backoff backoff; /* after watches that broke before that */
     int64_t open_ns;            /* when to open a watch, or another; HF_NEVER */
 
     /* guarded by the store's lock */
     bool alerted; /* news_fd was written, and not yet acted on */
-    size_t heard; /* holds that are gone and not told yet      */
+    size_t heard; /* holds that are gone and not told yet */
     struct ec_cover cover;
 };
 
@@ -146,7 +146,7 @@ struct survey {
     struct ec_store *store;
     struct ec_cover *cover;
     uint64_t oldest; /* token; 0: there is nothing to watch */
-    bool again;      /* some were watched before            */
+    bool again;      /* some were watched before */
 };
 
 static void survey_hold(struct ec_hold *hold, void *data)
@@ -202,9 +202,9 @@ static void on_deleted(void *data, const struct ec_kv *kv)
     if (kv->key_len - behind >= sizeof owner)
         return;
     memcpy(owner, kv->key + behind, kv->key_len - behind);
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     ec_holds_each(&store->holds, note_deletion, &deletion);
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
 }
 
 static size_t ranges_of(const struct ec_cover *cover, struct ec_range *out, char *end)
@@ -247,7 +247,7 @@ static void open_watch(struct ec_store *store, struct ec_listener *l)
     char end[EC_KEY_MAX + 1];
 
     end_watch(store, l);
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     if (l->cover.stretch)
         cover = l->cover;
     ec_holds_each(&store->holds, survey_hold, &survey);
@@ -255,7 +255,7 @@ static void open_watch(struct ec_store *store, struct ec_listener *l)
     if (survey.oldest == 0)
         cover = (struct ec_cover){0};
     l->cover = cover;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     l->open_ns = HF_NEVER;
     if (survey.oldest == 0)
         return;
@@ -291,11 +291,11 @@ static bool tell(struct ec_store *store, hf_doubt_fn *doubt, void *data)
 {
     struct telling telling = {.count = 0};
 
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     if (store->listener->heard > 0)
         ec_holds_each(&store->holds, collect, &telling);
     store->listener->heard = 0;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     if (telling.count > NAMED_MAX)
         doubt(NULL, data);
     for (size_t i = 0; i < telling.count && telling.count <= NAMED_MAX; i++)
@@ -368,9 +368,9 @@ static struct ec_listener *listener_of(struct ec_store *store, int wake_fd)
     }
     l->alerted = true; /* of what is held already */
     l->open_ns = store->base.host->now_ns() + SETTLE_NS;
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     store->listener = l;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     return l;
 }
 

@@ -27,10 +27,10 @@ static struct ec_http *cut_silent(struct ec_store *store)
 
 void ec_http_silent(struct ec_store *store, int64_t sent_at_ns)
 {
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     if (store->silent_ns < sent_at_ns)
         store->silent_ns = sent_at_ns;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
 }
 
 struct ec_http *ec_http_take(struct ec_store *store)
@@ -38,13 +38,13 @@ struct ec_http *ec_http_take(struct ec_store *store)
     struct ec_http *silent;
     struct ec_http *http;
 
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     silent = cut_silent(store);
     for (http = store->http; http != NULL && http->busy;)
         http = http->next;
     if (http != NULL)
         http->busy = true;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     while (silent != NULL) {
         struct ec_http *next = silent->next;
 
@@ -54,10 +54,10 @@ struct ec_http *ec_http_take(struct ec_store *store)
     if (http != NULL || (http = ec_http_open(store->base.host, &store->url)) == NULL)
         return http;
     http->busy = true;
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     http->next = store->http;
     store->http = http;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     return http;
 }
 
@@ -69,7 +69,7 @@ void ec_http_give(struct ec_store *store, struct ec_http *http)
 
     if (!http->draining)
         ec_http_end(http);
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     for (const struct ec_http *other = store->http; other != NULL; other = other->next)
         idle += !other->busy;
     drop = idle >= EC_IDLE_HTTP_MAX;
@@ -79,23 +79,23 @@ void ec_http_give(struct ec_store *store, struct ec_http *http)
         *at = http->next;
     }
     http->busy = false;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     if (drop)
         ec_http_close(http, false);
 }
 
 void ec_where(struct ec_store *store, char endpoint[EC_ENDPOINT_MAX], char auth[EC_AUTH_MAX])
 {
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     memcpy(endpoint, store->url.endpoints[store->at], EC_ENDPOINT_MAX);
     memcpy(auth, store->auth, EC_AUTH_MAX);
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
 }
 
 void ec_turn_away(struct ec_store *store, const char *endpoint)
 {
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     if (strcmp(store->url.endpoints[store->at], endpoint) == 0)
         store->at = (store->at + 1) % store->url.common.host_count;
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
 }

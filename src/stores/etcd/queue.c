@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define KEEP_NS    (1200 * HF__NS_PER_MS) /* how often the waiter's lease is kept alive     */
+#define KEEP_NS    (1200 * HF__NS_PER_MS) /* how often the waiter's lease is kept alive */
 #define INSPECT_NS (5 * HF__NS_PER_S)     /* how often the queue is read, whatever is heard */
 
 /* From which state to which. Trouble on the way takes whoever is inside back to EC_INSIDE. */

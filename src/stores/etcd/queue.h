@@ -7,11 +7,11 @@
 #include "stores/etcd/watch.h"
 
 enum ec_queue_state {
-    EC_OUTSIDE,   /* no key of ours is in the queue: enter it                       */
-    EC_UNCERTAIN, /* one may be, or may come, that we do not know of: enter it      */
-    EC_INSIDE,    /* our key is in the queue, and who is before us has to be read   */
+    EC_OUTSIDE,   /* no key of ours is in the queue: enter it */
+    EC_UNCERTAIN, /* one may be, or may come, that we do not know of: enter it */
+    EC_INSIDE,    /* our key is in the queue, and who is before us has to be read */
     EC_BEHIND,    /* somebody is before us: keep our lease alive, and hear him leave */
-    EC_FIRST,     /* nobody is, as far as we know: confirm                          */
+    EC_FIRST,     /* nobody is, as far as we know: confirm */
     EC_HOLDING,
     EC_STATES
 };
@@ -19,17 +19,17 @@ enum ec_queue_state {
 struct ec_queue {
     struct ec_attempt *attempt;
     enum ec_queue_state state;
-    struct ec_kv own;    /* key and revisions                                        */
-    struct ec_kv before; /* EC_BEHIND: whom we wait for                                 */
-    int64_t lease;       /* that our key is on, or is to be                          */
-    int64_t confirming;  /* a lease that a confirmation of unknown fate names; or 0  */
-    uint64_t seen;       /* the revision at which `before` was there                 */
-    int64_t inspect_ns;  /* EC_BEHIND: when to read next                                */
+    struct ec_kv own;    /* key and revisions */
+    struct ec_kv before; /* EC_BEHIND: whom we wait for */
+    int64_t lease;       /* that our key is on, or is to be */
+    int64_t confirming;  /* a lease that a confirmation of unknown fate names; or 0 */
+    uint64_t seen;       /* the revision at which `before` was there */
+    int64_t inspect_ns;  /* EC_BEHIND: when to read next */
     struct ec_watch watch;
     struct hf_grant *grant;
     struct hf__wait_place wait;
     int64_t asked_ns;       /* when the last step began */
-    enum hf_status trouble; /* of the last step         */
+    enum hf_status trouble; /* of the last step */
 };
 
 /* From one state to another, which must be allowed. */

@@ -8,16 +8,16 @@
 #include <string.h>
 
 #define KEYS_MAX     100                /* keys in one transaction; etcd allows 128 by default */
-#define KEY_ROOM     (2 * EC_KEY_MAX)   /* what one more key may add to a request              */
-#define MOVE_EXTRA   160                /* what a compare or a put has besides key and value   */
-#define SINGLES_MAX  8                  /* renewed on their own in one row                   */
-#define RENEW_MAX_NS (5 * HF__NS_PER_S) /* as for a single one                               */
+#define KEY_ROOM     (2 * EC_KEY_MAX)   /* what one more key may add to a request */
+#define MOVE_EXTRA   160                /* what a compare or a put has besides key and value */
+#define SINGLES_MAX  8                  /* renewed on their own in one row */
+#define RENEW_MAX_NS (5 * HF__NS_PER_S) /* as for a single one */
 
 enum state {
-    HELD,      /* on the lease that is kept alive         */
-    ELSEWHERE, /* on another, as an attempt leaves it     */
-    ODD,       /* there, but not as we thought            */
-    GONE       /* not there, or not with this token       */
+    HELD,      /* on the lease that is kept alive */
+    ELSEWHERE, /* on another, as an attempt leaves it */
+    ODD,       /* there, but not as we thought */
+    GONE       /* not there, or not with this token */
 };
 
 /* Holds of one ttl, in a row. */

@@ -80,7 +80,7 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
         free(store);
         return hf__nomem(err);
     }
-    (void)pthread_once(&once, start_curl);
+    pthread_once(&once, start_curl);
     status = ec_url_parse(url, &store->url, err);
     if (status == HF_OK)
         status = ec_url_find_secrets(&store->url, err);
@@ -110,7 +110,7 @@ static void store_close(struct hf_store_base *base, bool forked)
     ec_listener_close(store);
     ec_holds_release(&store->holds);
     if (!forked)
-        (void)pthread_mutex_destroy(&store->lock);
+        pthread_mutex_destroy(&store->lock);
     explicit_bzero(store->auth, sizeof store->auth);
     explicit_bzero(&store->url, sizeof store->url);
     free(store);

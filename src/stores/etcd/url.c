@@ -45,8 +45,8 @@ static const struct hf__url_option options[] = {
 static const struct hf__url_form form = {
     .usage = "etcd://HOST:PORT,HOST:PORT", .port = EC_PORT_DEFAULT, .options = options};
 
-/* Letters, digits and what names and addresses are made of: nothing that libcurl reads otherwise.
- */
+/* Letters, digits and what names and addresses are made of: nothing that
+ * libcurl reads otherwise. */
 static bool host_is_plain(const char *host)
 {
     static const char plain[] =

@@ -12,7 +12,7 @@
 enum {
     EC_PORT_DEFAULT = 2379,
     EC_ENDPOINT_MAX = HF__HOST_MAX + 24, /* bytes of "https://[host]:port", NUL included */
-    EC_PREFIX_MAX = 101                  /* bytes of the prefix, likewise              */
+    EC_PREFIX_MAX = 101                  /* bytes of the prefix, likewise */
 };
 
 #define EC_PREFIX_DEFAULT    "holdfast/"

@@ -10,7 +10,7 @@ struct ec_watch {
     struct ec_http *http; /* NULL: closed */
     struct ec_stream stream;
     bool stop; /* the stream has something to say */
-    bool over; /* the server has ended it         */
+    bool over; /* the server has ended it */
     char endpoint[EC_ENDPOINT_MAX];
 };
 

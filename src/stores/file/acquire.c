@@ -21,13 +21,15 @@ static enum hf_status wait_in_queue(struct file_attempt *attempt, struct hf_gran
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err)
 {
-    struct file_attempt attempt = {.store = hf__file_of(base),
-                                   .claim = claim,
-                                   .hash = hf__name_hash(claim->name),
-                                   .patience_ns = claim->deadline_ns - base->host->now_ns(),
-                                   .watch_fd = -1};
+    struct file_attempt attempt;
     enum hf_status status;
 
+    memset(&attempt, 0, offsetof(struct file_attempt, bucket.page));
+    attempt.store = hf__file_of(base);
+    attempt.claim = claim;
+    attempt.hash = hf__name_hash(claim->name);
+    attempt.patience_ns = claim->deadline_ns - base->host->now_ns();
+    attempt.watch_fd = -1;
     if (!claim->detached && hf__life_fd(attempt.store) < 0)
         return hf__fail_lock(err, HF_UNREACHABLE, NULL, attempt.store->shown,
                              ": cannot create a FIFO: %s", strerror(errno));

@@ -3,8 +3,7 @@
  * A lock of one byte by the open file description (F_OFD_SETLK) keeps processes apart and is freed
  * by the kernel when its holder dies; a mutex keeps the threads of one process apart, which share
  * the description. Both are only ever tried: a process that was stopped while it held a page must
- * not stop everybody else for longer than they are willing to wait.
- */
+ * not stop everybody else for longer than they are willing to wait. */
 #include "stores/file/byte_lock.h"
 #include "base/base.h"
 #include "stores/file/blocker.h"
@@ -43,9 +42,7 @@ enum hf_status hf__byte_lock_explain(struct file_store *store, uint32_t page_no,
 
     if (err != NULL && hf__blocker_name(store->slots_fd, BYTES_BASE + page_no, who, sizeof who))
         return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
-                             ": %s is in the middle of a change and does not go on: "
-                             "resume or end it",
-                             who);
+                             ": %s is stuck in the middle of a change: resume or end it", who);
     return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
                          ": too busy: a page could not be locked in time");
 }

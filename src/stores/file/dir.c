@@ -128,8 +128,8 @@ static enum hf_status check_owner(struct file_store *store, struct hf_error *err
     return HF_OK;
 }
 
-/* The path from the root. One that is not there, and is only looked at, is taken as it is written.
- */
+/* The path from the root. One that is not there, and is only looked at, is taken as
+ * it is written. */
 static char *absolute_path(const struct file_store *store)
 {
     char *here = NULL;

@@ -48,7 +48,7 @@ enum hf_status hf__error_busy(const struct file_store *store, const struct slot 
     if (slot->expires_ns == 0)
         return hf__fail_lock(err, HF_BUSY, name, store->shown, " is about to go to a waiter");
     return hf__fail_lock(
-        err, HF_BUSY, name, store->shown, " is held by %s for %s (token %llu)", label,
+        err, HF_BUSY, name, store->shown, " has been held by %s for %s (token %llu)", label,
         hf__format_duration(age, sizeof age, (now_ns - slot->taken_ns) / HF__NS_PER_MS),
         (unsigned long long)slot->token);
 }

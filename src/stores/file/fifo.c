@@ -3,8 +3,7 @@
  * File systems are slow at making and removing many files (ext4 looks through all that were removed
  * lately before it makes one), so a client that waited once keeps its FIFO and renames it to its
  * next ticket. Only after a release, though: who leaves the queue early closes its FIFO, because
- * the next in the queue watches it.
- */
+ * the next in the queue watches it. */
 #include "stores/file/fifo.h"
 #include "base/base.h"
 #include "stores/file/dir.h"
@@ -110,7 +109,7 @@ void hf__fifo_wake(int fd)
     }
     if (write(fd, "!", 1) < 0 && errno == EPIPE && ours)
         (void)sigtimedwait(&pipe_set, NULL, &at_once);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void hf__fifo_drop(struct file_store *store, struct fifo *fifo)

@@ -19,8 +19,8 @@ struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_
     while (store->client == 0)
         host->random(&store->client, sizeof store->client);
     for (int i = 0; i <= STRIPES; i++)
-        (void)pthread_mutex_init(&store->stripes[i], NULL);
-    (void)pthread_mutex_init(&store->life_lock, NULL);
+        pthread_mutex_init(&store->stripes[i], NULL);
+    pthread_mutex_init(&store->life_lock, NULL);
     return store;
 }
 

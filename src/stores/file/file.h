@@ -22,7 +22,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define STRIPES        64 /* in-process mutexes over the pages  */
+#define STRIPES        64 /* in-process mutexes over the pages */
 #define PATH_SHOWN_MAX 80 /* bytes of a path in an error's text */
 
 struct fifo;
@@ -38,30 +38,30 @@ struct file_id {
 struct file_store {
     struct hf_store_base base;
     const struct hf__file_sys *sys;
-    char *path;                         /* the directory, absolute once it is open         */
-    char shown[5 + PATH_SHOWN_MAX + 1]; /* "file:" and the path, or the end of a long one   */
+    char *path;                         /* the directory, absolute once it is open */
+    char shown[5 + PATH_SHOWN_MAX + 1]; /* "file:" and the path, or the end of a long one */
     char *url;                          /* file: and the path, as another process opens it */
-    int dir_fd;                         /* holds flock(LOCK_SH)                            */
-    int slots_fd;                       /* readonly: -1 if there is no store yet           */
-    int root_fd;                        /* where slots_path begins                         */
-    char *slots_path;                   /* the slot file's, from the root                  */
-    struct file_id slots_id;            /* and what was there at the start                 */
-    atomic_int_fast64_t check_at_ns;    /* when to see next whether it still is            */
+    int dir_fd;                         /* holds flock(LOCK_SH) */
+    int slots_fd;                       /* readonly: -1 if there is no store yet */
+    int root_fd;                        /* where slots_path begins */
+    char *slots_path;                   /* the slot file's, from the root */
+    struct file_id slots_id;            /* and what was there at the start */
+    atomic_int_fast64_t check_at_ns;    /* when to see next whether it still is */
     char boot_id[37];
-    bool readonly; /* makes and changes nothing                       */
-    bool alone;    /* repair: dir_fd holds flock(LOCK_EX) instead     */
-    bool shared;   /* ?shared=group                                   */
-    uid_t uid;     /* the directory's owner                           */
-    gid_t gid;     /* and group                                       */
+    bool readonly; /* makes and changes nothing */
+    bool alone;    /* repair: dir_fd holds flock(LOCK_EX) instead */
+    bool shared;   /* ?shared=group */
+    uid_t uid;     /* the directory's owner */
+    gid_t gid;     /* and group */
     uint64_t token_base;
-    atomic_uint_fast64_t promise;         /* tokens up to here may be given                  */
-    pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing                     */
-    uint64_t client;                      /* random, never 0                                 */
-    atomic_bool swept;                    /* what the dead left was looked for               */
-    pthread_mutex_t life_lock;            /* guards what follows                             */
+    atomic_uint_fast64_t promise;         /* tokens up to here may be given */
+    pthread_mutex_t stripes[STRIPES + 1]; /* the last one is for growing */
+    uint64_t client;                      /* random, never 0 */
+    atomic_bool swept;                    /* what the dead left was looked for */
+    pthread_mutex_t life_lock;            /* guards what follows */
     int life_fd;
-    struct fifo *kept;   /* of locks held after a wait                      */
-    struct fifo *spares; /* for the next wait                               */
+    struct fifo *kept;   /* of locks held after a wait */
+    struct fifo *spares; /* for the next wait */
     size_t spare_count;
     /* By the low bits of a hash: a page. NULL until a split page was met. */
     _Atomic(_Atomic(uint32_t) *) hints;

@@ -3,8 +3,7 @@
  * A one-line text file promises that no token above its number was given. It is replaced before a
  * token above it is given, by an hour's worth of microseconds at a time, so that this is rare.
  * After a reboot tokens start above the promise, whatever the clock says. `lock` serialises the
- * writers; the number in the file never goes down.
- */
+ * writers; the number in the file never goes down. */
 #include "stores/file/floor.h"
 #include "base/base.h"
 #include "core/token.h"
@@ -105,7 +104,7 @@ static enum hf_status lock_fail(const struct file_store *store, int fd, struct h
     if (err != NULL && (errno == EAGAIN || errno == EACCES) &&
         hf__blocker_name(fd, 0, who, sizeof who))
         return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
-                             ": %s is raising the token floor and does not go on: resume "
+                             ": %s is stuck while raising the token floor: resume "
                              "or end it",
                              who);
     return floor_fail(store, "lock", err);

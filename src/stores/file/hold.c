@@ -17,8 +17,7 @@ static bool is_hold(const struct slot *slot, const unsigned char *owner, uint64_
 }
 
 /* Why the slot (which may be NULL) is not held by this owner with this token; HF_LOSS_NONE if it
- * is.
- */
+ * is. */
 static enum hf_loss why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,
                              int64_t now_ns)
 {

@@ -2,8 +2,7 @@
  *
  * A checksum tells accidents, not intent: whoever can write the file can write one that fits. Every
  * number that is used as a place, a count or a time is checked when a page is read, so that the
- * rest of the store can rely on it. What is found is damage, never a crash.
- */
+ * rest of the store can rely on it. What is found is damage, never a crash. */
 #include "stores/file/layout.h"
 #include "base/base.h"
 #include "core/token.h"

@@ -14,8 +14,7 @@
  * Every change of state is one pwrite of one slot or one head. They are of 512 bytes within one
  * page of the page cache: a killed process leaves the old or the new bytes, nothing in between.
  * All-zero heads and slots are valid and empty. Numbers are in the machine's own order: the file
- * never leaves the machine, nor outlives its boot.
- */
+ * never leaves the machine, nor outlives its boot. */
 #ifndef HF_STORES_FILE_LAYOUT_H
 #define HF_STORES_FILE_LAYOUT_H
 
@@ -47,23 +46,23 @@ struct page_head {
     uint64_t sum;
     uint64_t floor;  /* tokens in this bucket are above this: left by names that lost their slot */
     uint64_t prefix; /* the low ROOT_BITS + born bits of every hash in here */
-    uint32_t born;   /* splits that led to this page                        */
-    uint32_t depth;  /* splits that this page's names share                 */
+    uint32_t born;   /* splits that led to this page */
+    uint32_t depth;  /* splits that this page's names share */
     uint32_t next[SPLITS_MAX]; /* where the names with a 1 at split i went; born <= i < depth */
     char padding[SLOT_SIZE - 32 - 4 * SPLITS_MAX];
 };
 
 struct slot {
     uint64_t sum;
-    uint64_t hash;      /* of the name; with sum 0: an empty slot                  */
-    uint64_t token;     /* the last one given for this name                        */
-    int64_t expires_ns; /* CLOCK_BOOTTIME; 0: not held                             */
-    int64_t taken_ns;   /* when the present holder took it                         */
-    uint64_t client;    /* whose alive/ FIFO stands for the holder; 0: detached    */
+    uint64_t hash;      /* of the name; with sum 0: an empty slot */
+    uint64_t token;     /* the last one given for this name */
+    int64_t expires_ns; /* CLOCK_BOOTTIME; 0: not held */
+    int64_t taken_ns;   /* when the present holder took it */
+    uint64_t client;    /* whose alive/ FIFO stands for the holder; 0: detached */
     unsigned char owner[HF_OWNER_LEN / 2];
-    uint64_t head;    /* the ticket that is next                                 */
-    uint64_t tail;    /* the ticket that the next waiter draws                   */
-    int64_t claim_ns; /* not held: reserved for the head until then              */
+    uint64_t head;    /* the ticket that is next */
+    uint64_t tail;    /* the ticket that the next waiter draws */
+    int64_t claim_ns; /* not held: reserved for the head until then */
     uint32_t ttl_ms;
     char name[HF_NAME_MAX + 1];
     char label[HF_LABEL_MAX + 1];

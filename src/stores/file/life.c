@@ -6,8 +6,7 @@
  * alone does not report a writer that left before the reader came.)
  *
  * Who unlinks: a client its own FIFO when it closes; whoever finds a client dead, that client's;
- * and now and then the sweep, all that are dead.
- */
+ * and now and then the sweep, all that are dead. */
 #include "stores/file/life.h"
 #include "stores/file/fifo.h"
 

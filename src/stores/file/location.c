@@ -3,8 +3,7 @@
  * Somebody may move the directory away, remove it, or put another one, or another slot file, in its
  * place. Whoever opens the URL from then on meets another store, and what we read and write in ours
  * nobody else sees. No descriptor tells, so the way from the root is walked again: by one system
- * call, and so seldom that it costs nothing in a busy loop.
- */
+ * call, and so seldom that it costs nothing in a busy loop. */
 #include "stores/file/location.h"
 #include "base/base.h"
 
@@ -15,8 +14,8 @@
 
 #define CHECK_NS (10 * HF__NS_PER_MS) /* between two checks */
 
-/* The inode only: who asks for the time of the last write makes the next one cost a journal entry.
- */
+/* The inode only: who asks for the time of the last write makes the next one cost
+ * a journal entry. */
 static bool identify(int dir, const char *path, struct file_id *out)
 {
     struct statx st;

@@ -21,8 +21,8 @@
 
 #define PAUSE_MIN_NS 200000 /* between two tries to have the directory alone */
 #define PAUSE_MAX_NS 10000000
-#define TORN_TRIES   20 /* to read a header that others write          */
-#define CREATE_TRIES 8  /* to make a file that others discard again    */
+#define TORN_TRIES   20 /* to read a header that others write */
+#define CREATE_TRIES 8  /* to make a file that others discard again */
 
 static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
 
@@ -129,7 +129,7 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
 
     if (!store->sys->boot_id(store->boot_id))
         return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
-                             ": the system does not tell its boot id: is /proc mounted?");
+                             ": the system does not reveal its boot id: is /proc mounted?");
     (void)snprintf(name, sizeof name, SLOTS_PREFIX "%s", store->boot_id);
     for (int tries = 0;; tries++) {
         store->slots_fd =

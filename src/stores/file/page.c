@@ -246,7 +246,7 @@ enum hf_status hf__page_split(struct file_store *store, struct bucket *bucket, s
 
     if (bit >= SPLITS_MAX)
         return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
-                             ": too many names alike in their hash");
+                             ": too many names share a hash");
     if (head->sum == 0)
         head->prefix = bucket->page_no - 1;
     upper.head.floor = head->floor;

@@ -13,8 +13,7 @@
  *
  * Who unlinks: a waiter its own FIFO when it leaves or releases; whoever passes over a dead
  * ticket, that one's; the sweep, the rest. A ticket may be drawn again after its waiter left, so
- * another's FIFO is unlinked only with the page locked.
- */
+ * another's FIFO is unlinked only with the page locked. */
 #include "stores/file/queue.h"
 #include "base/base.h"
 #include "base/patience.h"
@@ -31,9 +30,9 @@
 #include <unistd.h>
 
 #define CLAIM_NS     HF__NS_PER_S       /* how long a hand-over waits for its waiter */
-#define POLL_NEAR_NS (1 * HF__NS_PER_S) /* the slow poll of those near the head      */
-#define POLL_FAR_NS  (3 * HF__NS_PER_S) /* and of the others                         */
-#define NEAR         16                 /* how many are near                         */
+#define POLL_NEAR_NS (1 * HF__NS_PER_S) /* the slow poll of those near the head */
+#define POLL_FAR_NS  (3 * HF__NS_PER_S) /* and of the others */
+#define NEAR         16                 /* how many are near */
 
 /* Watches the holder, for nobody is before us. Checks again at once if there is none: whoever held
  * the lock, or had it reserved, died since we checked, and nobody is left to wake us. */
@@ -108,7 +107,7 @@ enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err
     if (attempt->fifo == NULL && (attempt->fifo = hf__fifo_new(store)) == NULL)
         return hf__nomem(err);
     if (slot->tail - slot->head >= TICKETS_MAX)
-        return refuse(attempt, "too many came to wait; try again later", err);
+        return refuse(attempt, "too many are waiting; try again later", err);
     attempt->ticket = slot->tail;
     hf__ticket_name(name, attempt->hash, attempt->ticket);
     if (!hf__fifo_place(store, attempt->fifo, name))
@@ -127,14 +126,15 @@ enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err
 
 bool hf__queue_sleep(struct file_attempt *attempt, int64_t until_ns)
 {
-    assert(attempt->fifo != NULL); /* who is queued has one */
     const struct hf__patience patience = {.deadline_ns = until_ns,
                                           .cancel_fd = attempt->claim->cancel_fd};
-    struct pollfd fds[2] = {{.fd = attempt->fifo->fd, .events = POLLIN},
-                            {.fd = attempt->watch_fd, .events = 0}};
-    enum hf__waited waited = hf__patience_poll(&patience, fds, 2);
+    struct pollfd fds[2] = {{.events = POLLIN}, {.fd = attempt->watch_fd, .events = 0}};
+    enum hf__waited waited;
     char bytes[8];
 
+    assert(attempt->fifo != NULL); /* who is queued has one */
+    fds[0].fd = attempt->fifo->fd;
+    waited = hf__patience_poll(&patience, fds, 2);
     attempt->woken = fds[0].revents != 0;
     (void)!read(attempt->fifo->fd, bytes, sizeof bytes);
     attempt->store->base.host->log("waiter %llu of \"%s\" is woken by %s",

@@ -9,15 +9,16 @@ struct file_attempt {
     struct file_store *store;
     const struct hf_claim *claim;
     uint64_t hash;
-    int64_t patience_ns;  /* how long a single request may take            */
-    struct bucket bucket; /* while it is locked                            */
-    struct slot *slot;    /* likewise                                      */
-    bool queued;          /* the ticket was drawn                          */
-    bool woken;           /* by whoever gave the lock up                   */
+    int64_t patience_ns; /* how long a single request may take */
+    struct slot *slot;   /* while the bucket is locked */
+    bool queued;         /* the ticket was drawn */
+    bool woken;          /* by whoever gave the lock up */
     uint64_t ticket;
-    struct fifo *fifo;   /* our own                                       */
-    int watch_fd;        /* the one before us, or the holder; -1: nobody  */
-    int64_t check_at_ns; /* when to check without being woken             */
+    struct fifo *fifo;   /* our own */
+    int watch_fd;        /* the one before us, or the holder; -1: nobody */
+    int64_t check_at_ns; /* when to check without being woken */
+    /* While it is locked. Last: a page that will be read anyway is not cleared before. */
+    struct bucket bucket;
 };
 
 /* Draws a ticket, with the page locked. One that was drawn before is given up. */

@@ -13,8 +13,8 @@ void hf__ticket_name(char *out, uint64_t hash, uint64_t ticket); /* FIFO_NAME_SI
 int hf__ticket_open(struct file_store *store, uint64_t hash, uint64_t ticket, bool locked);
 /* Takes the tickets of the dead off the end of the queue. They can be drawn again: nobody stands
  * behind them, and so nobody watches them. Otherwise those who come and lose patience while one
- * holds on would leave ever more to step over. The page is locked. Returns true if there were any.
- */
+ * holds on would leave ever more to step over. The page is locked. Returns true if
+ * there were any. */
 bool hf__ticket_trim(struct file_store *store, struct slot *slot);
 /* The first ticket from slot->head on whose waiter lives, or slot->tail; removes dead FIFOs it
  * passes. The page is locked. *fd_out (may be NULL): the FIFO, open for writing, -1 if there is

@@ -81,7 +81,7 @@ enum hf_status hf__url_dir(const char *url, char **path_out, bool *shared_out, s
     if (len > 0 && !hf__url_decode(path)) {
         free(path);
         return hf__fail(err, HF_INVALID,
-                        "file: a %% in the path starts no escape: write %%25 for it");
+                        "file: a %% in the path does not start an escape: write %%25 for it");
     }
     if (path[0] == '\0') {
         free(path);

@@ -18,19 +18,19 @@ static const struct pg_statement leave_statement = {
     NULL, 0};
 
 #define QUEUED_MS 3000 /* how long the queue keeps us after a request; see holdfast.acquire */
-#define LEAVE_MS  1000 /* what leaving the queue may cost                        */
+#define LEAVE_MS  1000 /* what leaving the queue may cost */
 #define TRIES_MAX 8    /* of asking a server that turns out to be a new incarnation */
 
 struct attempt {
     struct pg_store *store;
     const struct hf_claim *claim;
     unsigned char owner[HF_OWNER_LEN / 2];
-    int64_t budget_ns;           /* what a single request may take                         */
-    struct hf__wait_place place; /* how the wait goes on                                   */
-    struct pg_conn *listener;    /* where we are woken; NULL: we ask every second          */
-    bool polls;                  /* there was no listener to be had                        */
+    int64_t budget_ns;           /* what a single request may take */
+    struct hf__wait_place place; /* how the wait goes on */
+    struct pg_conn *listener;    /* where we are woken; NULL: we ask every second */
+    bool polls;                  /* there was no listener to be had */
     bool known;                  /* the server may know of us, and has to be told to forget */
-    int64_t retry_ms;            /* busy: when to ask again                                */
+    int64_t retry_ms;            /* busy: when to ask again */
 };
 
 static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct hf_error *err);
@@ -179,7 +179,7 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
             return status;
     }
     return hf__fail_lock(err, HF_UNREACHABLE, NULL, a->store->url.shown,
-                         ": the server changes faster than we can ask");
+                         ": the server keeps changing while we ask");
 }
 
 static enum hf_status cancelled(const struct attempt *a, struct hf_error *err)

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#define TRIES_MAX    200   /* of one call, after serialization failures   */
+#define TRIES_MAX    200   /* of one call, after serialization failures */
 #define LINGER_MS    60000 /* how long a server may take to read what takes a request back */
-#define PAUSE_MAX_MS 20    /* before asking again; drawn at random        */
+#define PAUSE_MAX_MS 20    /* before asking again; drawn at random */
 
 int64_t pg_left_ms(const struct pg_store *store, int64_t deadline_ns)
 {

@@ -69,8 +69,8 @@ static enum pg_fate open_once(const char *uri, const struct pg_hosts *hosts,
                               struct pg_outcome *outcome)
 {
     /* The URI goes over what stands before it, and what comes later over the URI, unless it is
-     * empty. A server that was cut off without a word is noticed within a lease, not within hours.
-     */
+     * empty. A server that was cut off without a word is noticed within a lease,
+     * not within hours. */
     static const char *const keys[] = {"keepalives_idle",
                                        "keepalives_interval",
                                        "keepalives_count",
@@ -122,8 +122,8 @@ static struct hf__patience share_of(const struct hf__patience *patience,
     return share;
 }
 
-/* libpq goes on to the next address when one refuses; when one does not answer, that is up to us.
- */
+/* libpq goes on to the next address when one refuses; when one does not answer, that is
+ * up to us. */
 enum pg_fate pg_conn_open(const char *uri, atomic_uint *first, const struct hf__patience *patience,
                           struct pg_conn **out, struct pg_outcome *outcome)
 {

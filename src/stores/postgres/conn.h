@@ -21,12 +21,12 @@ enum pg_route { PG_ROUTE_UNKNOWN, PG_ROUTE_DIRECT, PG_ROUTE_POOLED };
 struct pg_statement {
     const char *sql;
     const char *name; /* under which it is prepared on direct connections; NULL: never */
-    unsigned bit;     /* in pg_conn.prepared                                           */
+    unsigned bit;     /* in pg_conn.prepared */
 };
 
 struct pg_conn {
     PGconn *link;
-    struct pg_conn *next; /* in a pool                                       */
+    struct pg_conn *next; /* in a pool */
     bool broken; /* of no use any more: gone, or the answers on it are not the next statement's */
     bool warned; /* the statement under way was answered by a WARNING */
     char channel[PG_CHANNEL_SIZE]; /* "" unless it listens */
@@ -51,19 +51,19 @@ void pg_params_bytes(struct pg_params *params, const void *bytes, size_t len);
 
 /* What became of a statement. */
 enum pg_fate {
-    PG_DONE,     /* executed; the rows are there                                    */
-    PG_REFUSED,  /* an error: rolled back; state and why say which                  */
-    PG_UNSENT,   /* not sent                                                        */
-    PG_LOST,     /* no full answer: it may have been executed, or not durably       */
-    PG_CANCELLED /* the same, because of the cancel descriptor                      */
+    PG_DONE,     /* executed; the rows are there */
+    PG_REFUSED,  /* an error: rolled back; state and why say which */
+    PG_UNSENT,   /* not sent */
+    PG_LOST,     /* no full answer: it may have been executed, or not durably */
+    PG_CANCELLED /* the same, because of the cancel descriptor */
 };
 
 struct pg_outcome {
     enum pg_fate fate;
-    PGresult *rows;            /* with PG_DONE; the caller clears it          */
-    int64_t sent_at_ns;        /* host time before it was sent                */
-    char state[PG_STATE_SIZE]; /* with PG_REFUSED: the SQLSTATE               */
-    char why[PG_WHY_SIZE];     /* one line, in the server's or libpq's words  */
+    PGresult *rows;            /* with PG_DONE; the caller clears it */
+    int64_t sent_at_ns;        /* host time before it was sent */
+    char state[PG_STATE_SIZE]; /* with PG_REFUSED: the SQLSTATE */
+    char why[PG_WHY_SIZE];     /* one line, in the server's or libpq's words */
     bool silent;               /* with PG_LOST: nothing came in time, and nothing says why */
 };
 

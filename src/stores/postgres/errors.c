@@ -26,7 +26,7 @@ static const struct rule {
      "another session keeps its row locked: look for open transactions in pg_stat_activity", false,
      ""},
     {"3D000", HF_INVALID, "", true, ""},
-    {"22003", HF_CORRUPT, "the token on record is at the end of what can be counted", false, ""},
+    {"22003", HF_CORRUPT, "the token on record is the highest possible", false, ""},
     {"3F000", HF_UNSUPPORTED, "the schema holdfast is damaged: ", true, ""},
     {"42883", HF_UNSUPPORTED, "the schema holdfast is damaged: ", true, ""},
     {"42P01", HF_UNSUPPORTED, "the schema holdfast is damaged: ", true, ""},

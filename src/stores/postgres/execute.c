@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define CANCEL_GRACE_MS 100 /* for an answer that is on its way when the caller loses patience */
-#define FOLLOW_MS       20  /* what sending a statement behind another may cost                */
+#define FOLLOW_MS       20  /* what sending a statement behind another may cost */
 
 static const char out_of_step[] = "the server's answers are out of step";
 
@@ -136,8 +136,8 @@ static void lose(struct pg_outcome *outcome, const char *why)
         (void)snprintf(outcome->why, sizeof outcome->why, "%s", why);
 }
 
-/* Collects results up to the end of the statement: PGRES_PIPELINE_SYNC in a pipeline, NULL outside.
- */
+/* Collects results up to the end of the statement: PGRES_PIPELINE_SYNC in a
+ * pipeline, NULL outside. */
 static void collect(struct pg_conn *conn, struct hf__patience *patience, bool pipeline,
                     bool *cancelled, struct pg_outcome *outcome)
 {

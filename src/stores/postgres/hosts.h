@@ -6,7 +6,7 @@
 #include "stores/postgres/url.h"
 
 enum {
-    PG_HOSTS_MAX = 4 * PG_URL_MAX, /* bytes of a list                 */
+    PG_HOSTS_MAX = 4 * PG_URL_MAX, /* bytes of a list */
     PG_ADDRESSES_MAX = 8           /* of one name; more are not tried */
 };
 

@@ -28,7 +28,7 @@ static enum hf_status disagree(const struct pg_store *store, const struct pg_met
     char ours[32];
 
     return hf__fail_lock(err, HF_INVALID, NULL, store->url.shown,
-                         ": its clients agreed on max_ttl=%s and you ask for max_ttl=%s; "
+                         ": its clients agreed on max_ttl=%s, and you ask for max_ttl=%s; "
                          "all need the same, see holdfast-postgres(7)",
                          max_ttl_text(theirs, met->agreed_ms),
                          max_ttl_text(ours, store->url.max_ttl_ms));

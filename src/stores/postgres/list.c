@@ -26,7 +26,7 @@ struct listing {
     hf_list_fn *fn;
     void *data;
     char name[HF_NAME_MAX + 1]; /* behind which the next page begins */
-    bool more;                  /* there is one, and fn wants it     */
+    bool more;                  /* there is one, and fn wants it */
 };
 
 /* Shows one page. */

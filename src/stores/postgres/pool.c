@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BACKOFF_FIRST_NS (50 * HF__NS_PER_MS) /* after the first failure to connect  */
+#define BACKOFF_FIRST_NS (50 * HF__NS_PER_MS) /* after the first failure to connect */
 #define BACKOFF_MOST_NS  (2 * HF__NS_PER_S)   /* the longest pause between two tries */
 
 void pg_pool_init(struct pg_pool *pool, const struct hf_host *host, const char *uri,
@@ -19,7 +19,7 @@ void pg_pool_init(struct pg_pool *pool, const struct hf_host *host, const char *
                              .shown = shown,
                              .host = host,
                              .backoff = {.first_ns = BACKOFF_FIRST_NS, .most_ns = BACKOFF_MOST_NS}};
-    (void)pthread_mutex_init(&pool->lock, NULL);
+    pthread_mutex_init(&pool->lock, NULL);
 }
 
 static void close_all(struct pg_conn *conn, bool forked)
@@ -37,7 +37,7 @@ void pg_pool_release(struct pg_pool *pool, bool forked)
     close_all(pool->idle, forked);
     close_all(pool->lingering, forked);
     if (!forked)
-        (void)pthread_mutex_destroy(&pool->lock);
+        pthread_mutex_destroy(&pool->lock);
 }
 
 /* An idle connection that is still good, or NULL. */

@@ -28,10 +28,10 @@
 #include <stdatomic.h>
 
 enum {
-    PG_IDLE_MAX = 8,       /* connections kept for later                                  */
-    PG_CONNS_MAX = 64,     /* connections at once, for acquires                           */
-    PG_SPARE = 16,         /* more of them, for renewals and releases only                */
-    PG_LISTENERS_MAX = 32, /* of them, waiters with a connection of their own; more poll  */
+    PG_IDLE_MAX = 8,       /* connections kept for later */
+    PG_CONNS_MAX = 64,     /* connections at once, for acquires */
+    PG_SPARE = 16,         /* more of them, for renewals and releases only */
+    PG_LISTENERS_MAX = 32, /* of them, waiters with a connection of their own; more poll */
     PG_LINGER_MAX = 8      /* connections kept open for a server that has yet to read from them */
 };
 
@@ -55,20 +55,20 @@ struct pg_store {
     struct hf_store_base base;
     struct pg_url url;
     struct pg_pool main;
-    struct pg_pool listen; /* only with PG_LISTEN_URL                              */
-    bool absent;           /* only looked at, and there is no schema: no locks     */
-    atomic_uint listeners; /* waiters that listen now                              */
-    atomic_uint holds;     /* grants not given back: somebody will want to renew   */
-    pthread_mutex_t lock;  /* guards what follows                                  */
-    char id[PG_ID_SIZE];   /* the incarnation if it is known and grants, else ""   */
+    struct pg_pool listen; /* only with PG_LISTEN_URL */
+    bool absent;           /* only looked at, and there is no schema: no locks */
+    atomic_uint listeners; /* waiters that listen now */
+    atomic_uint holds;     /* grants not given back: somebody will want to renew */
+    pthread_mutex_t lock;  /* guards what follows */
+    char id[PG_ID_SIZE];   /* the incarnation if it is known and grants, else "" */
 };
 
 /* pool.c */
 
 enum pg_use {
     PG_USE_ACQUIRE,
-    PG_USE_URGENT,  /* a renewal or release, which must not wait for acquires                    */
-    PG_USE_LISTENER /* for long: leaves one behind if there is something to renew                */
+    PG_USE_URGENT,  /* a renewal or release, which must not wait for acquires */
+    PG_USE_LISTENER /* for long: leaves one behind if there is something to renew */
 };
 
 /* uri and shown are read when a connection is made, and outlive the pool. */
@@ -104,9 +104,9 @@ struct pg_call {
 };
 
 struct pg_answer {
-    PGresult *rows;            /* the caller clears it                            */
-    int64_t sent_at_ns;        /* host time before it was sent                    */
-    bool undone;               /* after HF_UNKNOWN: the undo was sent             */
+    PGresult *rows;            /* the caller clears it */
+    int64_t sent_at_ns;        /* host time before it was sent */
+    bool undone;               /* after HF_UNKNOWN: the undo was sent */
     char state[PG_STATE_SIZE]; /* if the server refused it: the SQLSTATE; else "" */
 };
 
@@ -153,8 +153,8 @@ void pg_listener_give(struct pg_store *store, struct pg_conn *listener);
 
 /* errors.c: what went wrong, in words; what an SQLSTATE means. Pure. */
 
-#define PG_STATE_ROW_LOCKED "55P03" /* lock_not_available            */
-#define PG_STATE_READ_ONLY  "25006" /* read_only_sql_transaction     */
+#define PG_STATE_ROW_LOCKED "55P03" /* lock_not_available */
+#define PG_STATE_READ_ONLY  "25006" /* read_only_sql_transaction */
 
 /* The statement was rolled back for no fault of its own (a serialization failure, a deadlock, a
  * session that turned out to be shared) and may be sent once more. */

@@ -78,12 +78,13 @@ static enum hf_status report_opened(const struct pg_store *store, const struct p
                              "time",
                              id, left);
     case PG_WAS_OPEN:
-        return hf__fail_lock(report, HF_INVALID, NULL, store->url.shown, " is in no quarantine");
+        return hf__fail_lock(report, HF_INVALID, NULL, store->url.shown, " is not in quarantine");
     case PG_WAS_ANOTHER:
         break;
     }
-    return hf__fail_lock(report, HF_UNREACHABLE, NULL, store->url.shown,
-                         ": the server has changed meanwhile; check again before you open it");
+    return hf__fail_lock(
+        report, HF_UNREACHABLE, NULL, store->url.shown,
+        ": the server has changed in the meantime; check again before you open it");
 }
 
 /* Of the incarnation that is there when we ask, and of no other: that one is told to the server

@@ -1,6 +1,6 @@
 /* row.h - what the server's answers say. Pure: nothing here asks or waits, and nothing that a
- * server may send breaks it. Each pg_row_ function returns false for an answer that makes no sense.
- */
+ * server may send breaks it. Each pg_row_ function returns false for an answer that
+ * makes no sense. */
 #ifndef HF_STORES_POSTGRES_ROW_H
 #define HF_STORES_POSTGRES_ROW_H
 
@@ -9,8 +9,8 @@
 
 enum {
     PG_ID_SIZE = 40,   /* an incarnation: system identifier, '/', timeline, NUL */
-    PG_WHY_SIZE = 160, /* what went wrong, in one line                          */
-    PG_STATE_SIZE = 6  /* an SQLSTATE and its NUL                               */
+    PG_WHY_SIZE = 160, /* what went wrong, in one line */
+    PG_STATE_SIZE = 6  /* an SQLSTATE and its NUL */
 };
 
 /* The first row's first column says that the server is a standby. */
@@ -24,11 +24,11 @@ enum pg_acquire_verdict { PG_GRANTED, PG_BUSY, PG_NEW };
 
 struct pg_acquired {
     enum pg_acquire_verdict verdict;
-    uint64_t token;               /* granted: ours; busy: the holder's      */
-    int64_t retry_ms;             /* busy: when to ask again, at least 1    */
-    int64_t left_ms;              /* busy: of the holder's time             */
-    bool held;                    /* busy: false, it is being handed over   */
-    char label[HF_LABEL_MAX + 1]; /* busy: the holder's, printable          */
+    uint64_t token;               /* granted: ours; busy: the holder's */
+    int64_t retry_ms;             /* busy: when to ask again, at least 1 */
+    int64_t left_ms;              /* busy: of the holder's time */
+    bool held;                    /* busy: false, it is being handed over */
+    char label[HF_LABEL_MAX + 1]; /* busy: the holder's, printable */
 };
 bool pg_row_acquired(const PGresult *rows, struct pg_acquired *out);
 
@@ -37,9 +37,9 @@ bool pg_row_acquired(const PGresult *rows, struct pg_acquired *out);
 enum { PG_RENEW_COUNT = 3 };
 
 struct pg_kept {
-    enum hf_loss loss; /* HF_LOSS_NONE: held                 */
-    int64_t left_ms;   /* after a look; else 0               */
-    uint32_t ttl_ms;   /* likewise                           */
+    enum hf_loss loss; /* HF_LOSS_NONE: held */
+    int64_t left_ms;   /* after a look; else 0 */
+    uint32_t ttl_ms;   /* likewise */
 };
 bool pg_row_kept(const PGresult *rows, struct pg_kept *out);
 
@@ -58,11 +58,11 @@ enum pg_why { PG_WHY_PROMOTED, PG_WHY_MOVED, PG_WHY_UNMET };
 
 struct pg_met {
     enum pg_meet_verdict verdict;
-    int64_t version;     /* of the schema                             */
-    char id[PG_ID_SIZE]; /* open, quarantine: the incarnation         */
+    int64_t version;     /* of the schema */
+    char id[PG_ID_SIZE]; /* open, quarantine: the incarnation */
     int64_t left_ms;     /* quarantine: how long it lasts, at least 1 */
-    int64_t agreed_ms;   /* max_ttl: what the others agreed on        */
-    enum pg_why why;     /* quarantine                                */
+    int64_t agreed_ms;   /* max_ttl: what the others agreed on */
+    enum pg_why why;     /* quarantine */
 };
 bool pg_row_met(const PGresult *rows, struct pg_met *out);
 

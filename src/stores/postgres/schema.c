@@ -29,7 +29,7 @@ static enum hf_status fail(const struct pg_outcome *outcome, const char *shown,
                              outcome->why);
     if (outcome->fate == PG_REFUSED)
         return pg_error_fail(outcome->state, outcome->why, NULL, shown, err);
-    return hf__fail_lock(err, HF_UNREACHABLE, NULL, shown, ": the schema could not be made: %s",
+    return hf__fail_lock(err, HF_UNREACHABLE, NULL, shown, ": the schema could not be created: %s",
                          outcome->why);
 }
 

@@ -104,7 +104,7 @@ static enum hf_status open_store(const struct hf_host *host, const char *url, bo
     store->base.ops = &ops;
     store->base.host = host;
     /* Cannot fail: mutexes of the default kind need no resource. */
-    (void)pthread_mutex_init(&store->lock, NULL);
+    pthread_mutex_init(&store->lock, NULL);
     pg_pool_init(&store->main, host, store->url.uri, store->url.shown);
     pg_pool_init(&store->listen, host, store->url.listen_uri, store->url.shown);
     status = pg_url_parse(url, &store->url, err);
@@ -142,7 +142,7 @@ static void store_close(struct hf_store_base *base, bool forked)
     pg_pool_release(&store->main, forked);
     pg_pool_release(&store->listen, forked);
     if (!forked)
-        (void)pthread_mutex_destroy(&store->lock);
+        pthread_mutex_destroy(&store->lock);
     explicit_bzero(store->url.uri, sizeof store->url.uri);
     explicit_bzero(store->url.listen_uri, sizeof store->url.listen_uri);
     free(store);

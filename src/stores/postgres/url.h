@@ -5,7 +5,7 @@
 #include <holdfast.h>
 
 enum {
-    PG_URL_MAX = 1024, /* bytes of a URL            */
+    PG_URL_MAX = 1024, /* bytes of a URL */
     PG_SHOWN_MAX = 256 /* of it without its secrets */
 };
 
@@ -13,14 +13,14 @@ enum {
 
 enum pg_listen {
     PG_LISTEN_AUTO, /* on the server itself; behind a pooler, not at all */
-    PG_LISTEN_OFF,  /* ask every second instead                          */
-    PG_LISTEN_URL   /* on another way to the same server                 */
+    PG_LISTEN_OFF,  /* ask every second instead */
+    PG_LISTEN_URL   /* on another way to the same server */
 };
 
 struct pg_url {
     char uri[PG_URL_MAX];        /* for libpq; holds the password */
-    char listen_uri[PG_URL_MAX]; /* likewise, with PG_LISTEN_URL  */
-    char shown[PG_SHOWN_MAX];    /* for people                    */
+    char listen_uri[PG_URL_MAX]; /* likewise, with PG_LISTEN_URL */
+    char shown[PG_SHOWN_MAX];    /* for people */
     enum pg_listen listen;
     int64_t max_ttl_ms;
 };

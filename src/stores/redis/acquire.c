@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEAVE_MS       2000 /* what undoing an unanswered request may cost       */
-#define LEAVE_AGAIN_MS 500  /* the same if the undo is on its way already        */
+#define LEAVE_MS       2000 /* what undoing an unanswered request may cost */
+#define LEAVE_AGAIN_MS 500  /* the same if the undo is on its way already */
 #define QUEUE_MS       3000 /* how long the queue keeps a silent waiter: LEASE_MS of queue.lua */
 #define BRIEFLY_MS     100  /* the pause before a moving slot is asked for again */
 
@@ -24,12 +24,12 @@ struct attempt {
     unsigned slot;
     int64_t budget_ns; /* what a single request may take */
     struct rd_request request;
-    struct rd_met met;    /* what the last request said of the server              */
-    bool unmet;           /* the lock has no record, and its slot may be new there  */
+    struct rd_met met;    /* what the last request said of the server */
+    bool unmet;           /* the lock has no record, and its slot may be new there */
     struct rd_node *meet; /* who has to be met before the next request: while a slot is on the move,
-                           * not the one it is addressed to; NULL: that one         */
+                           * not the one it is addressed to; NULL: that one */
     bool known;           /* the server may have us in its queue, or as the holder */
-    bool undone;          /* what takes it back was sent, and may arrive           */
+    bool undone;          /* what takes it back was sent, and may arrive */
     struct rd_node *node; /* who said busy */
     int64_t again_ns;     /* when to ask again, if nobody wakes us */
     struct hf__wait_place queue;
@@ -201,8 +201,8 @@ static enum hf_status granted(struct attempt *a, const struct rd_answer *answer,
     return HF_OK;
 }
 
-/* What the script answered. HF_OK with no token: the server is not what we took it for, ask anew.
- */
+/* What the script answered. HF_OK with no token: the server is not what we took it
+ * for, ask anew. */
 static enum hf_status judge(struct attempt *a, const struct rd_answer *answer,
                             struct hf_grant *grant, struct hf_error *err)
 {
@@ -248,7 +248,7 @@ static enum hf_status pause_briefly(struct attempt *a, const struct hf__patience
         break;
     }
     return hf__fail_lock(err, HF_UNREACHABLE, a->claim->name, a->store->setup.url.parts.shown,
-                         ": its slot is on the move between two servers");
+                         ": its slot is being moved between two servers");
 }
 
 /* Finds the server, and learns of it what the request has to say. */
@@ -312,7 +312,7 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
             return status;
     }
     return hf__fail_lock(err, HF_UNREACHABLE, NULL, a->store->setup.url.parts.shown,
-                         ": the server changes faster than we can ask");
+                         ": the server keeps changing while we ask");
 }
 
 static enum hf_status pause_until(struct attempt *a, int64_t until_ns, struct hf_error *err)

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define TRIES_MAX    200 /* redirections, reloads and pauses of one call             */
-#define PAUSE_MS     50  /* before asking again after LOADING or TRYAGAIN            */
-#define UNDO_SEND_MS 20  /* what sending the undo may cost                           */
+#define TRIES_MAX    200 /* redirections, reloads and pauses of one call */
+#define PAUSE_MS     50  /* before asking again after LOADING or TRYAGAIN */
+#define UNDO_SEND_MS 20  /* what sending the undo may cost */
 
 void rd_answer_release(struct rd_answer *answer)
 {

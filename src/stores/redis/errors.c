@@ -179,9 +179,8 @@ static const struct {
     [RD_NOAUTH] = {HF_DENIED, "wrong or missing user or password; set it in the URL, "
                               "in " RD_PASSWORD_VARIABLE " or with password_file="},
     [RD_WRONGTYPE] = {HF_CORRUPT,
-                      "one of its keys holds something that is no lock; choose another prefix"},
-    [RD_CROWDED] = {HF_UNREACHABLE,
-                    "the server has as many clients as it takes; see its maxclients"},
+                      "one of its keys holds something that is not a lock; choose another prefix"},
+    [RD_CROWDED] = {HF_UNREACHABLE, "the server has reached its maxclients"},
     [RD_PROTECTED] = {HF_DENIED, "the server says:"},
     [RD_OTHER_ERROR] = {HF_UNSUPPORTED, "the server says:"},
 };

@@ -11,7 +11,7 @@
 enum { REPLY_HANDSHAKE, REPLY_COMMANDS, REPLY_PROBE };
 
 #define LOADING_PAUSE_MS 50   /* before asking again while the server reads its data */
-#define MEET_MS          1000 /* what meeting one more server may take               */
+#define MEET_MS          1000 /* what meeting one more server may take */
 
 /* What became of one handshake. */
 enum outcome { OUTCOME_FINAL, OUTCOME_NO_SCRIPT, OUTCOME_LOADING, OUTCOME_MOVED };
@@ -115,7 +115,7 @@ static enum hf_status refused(const struct rd_node *node, const struct rd_reply 
     (void)hf__format_duration(agreed, sizeof agreed, rd_reply_number(rd_reply_at(answer, 1), 0));
     (void)hf__format_duration(asked, sizeof asked, node->pool.setup->url.max_ttl_ms);
     return hf__fail_lock(err, HF_INVALID, NULL, shown,
-                         ": its clients agreed on max_ttl=%s and you ask for %s; all need "
+                         ": its clients agreed on max_ttl=%s, and you ask for %s; all need "
                          "the same (holdfast-redis(7) says how to change it)",
                          agreed, asked);
 }

@@ -9,17 +9,17 @@
 #include "stores/redis/url.h"
 
 enum {
-    RD_KEY_MAX = RD_PREFIX_MAX + HF_NAME_MAX, /* bytes of KEY, NUL included                */
-    RD_SIDE_MAX = 2 * RD_KEY_MAX + 64,        /* bytes of the other keys, NUL included     */
-    RD_SLOTS = 16384,                         /* of a cluster                              */
-    RD_TAG_MAX = 8                            /* bytes of rd_slot_tag's answer             */
+    RD_KEY_MAX = RD_PREFIX_MAX + HF_NAME_MAX, /* bytes of KEY, NUL included */
+    RD_SIDE_MAX = 2 * RD_KEY_MAX + 64,        /* bytes of the other keys, NUL included */
+    RD_SLOTS = 16384,                         /* of a cluster */
+    RD_TAG_MAX = 8                            /* bytes of rd_slot_tag's answer */
 };
 
 struct rd_keys {
     char lock[RD_KEY_MAX];
-    char record[RD_SIDE_MAX]; /* "token ttl flags owner label"; stays                   */
-    char queue[RD_SIDE_MAX];  /* waiters in order                                       */
-    char leases[RD_SIDE_MAX]; /* until when each waiter lives; LEASES:OWNER wakes one   */
+    char record[RD_SIDE_MAX]; /* "token ttl flags owner label"; stays */
+    char queue[RD_SIDE_MAX];  /* waiters in order */
+    char leases[RD_SIDE_MAX]; /* until when each waiter lives; LEASES:OWNER wakes one */
 };
 
 /* False if the name cannot be a lock here; *why says so as the end of a sentence. */

@@ -183,8 +183,8 @@ static bool grow_seen(struct listing *l)
     return true;
 }
 
-/* True the first time. Without memory a lock may be shown twice, which is better than not at all.
- */
+/* True the first time. Without memory a lock may be shown twice, which is better than
+ * not at all. */
 static bool is_new(struct listing *l, const char *name)
 {
     uint64_t hash = hf__hash64(name, strlen(name), 0) | 1;

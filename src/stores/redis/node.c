@@ -27,7 +27,7 @@ void rd_node_close(struct rd_node *node, bool forked)
 {
     rd_pool_release(&node->pool, forked);
     if (!forked)
-        (void)pthread_mutex_destroy(&node->lock);
+        pthread_mutex_destroy(&node->lock);
     free(node);
 }
 

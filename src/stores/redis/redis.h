@@ -29,9 +29,9 @@
 
 enum {
     RD_NODES_MAX = 256,      /* servers of a cluster, or masters the sentinels named over time */
-    RD_VOUCHED_MAX = 1024,   /* pairs of owner and token that are remembered                   */
-    RD_INCARNATION_LEN = 54, /* "master_replid:" and 40 hex digits, as INFO shows it           */
-    RD_SHAPE_LEN = 40        /* SHA-1 of what a server of a cluster is responsible for, in hex    */
+    RD_VOUCHED_MAX = 1024,   /* pairs of owner and token that are remembered */
+    RD_INCARNATION_LEN = 54, /* "master_replid:" and 40 hex digits, as INFO shows it */
+    RD_SHAPE_LEN = 40        /* SHA-1 of what a server of a cluster is responsible for, in hex */
 };
 
 /* What a server knows besides scripts. */
@@ -44,15 +44,15 @@ struct rd_skills {
 /* One server. Lives as long as its store. */
 struct rd_node {
     struct rd_pool pool;  /* how it is reached */
-    pthread_mutex_t lock; /* for what follows  */
+    pthread_mutex_t lock; /* for what follows */
 
     /* The incarnation we have met, and whether it grants. */
     char incarnation[RD_INCARNATION_LEN + 1]; /* "" until a handshake */
     bool open;
     char shape[RD_SHAPE_LEN + 1]; /* of a cluster's server: settled for all its slots; "" if not */
     struct rd_skills skills;
-    char handshake_key[64];  /* where the server's record stands                            */
-    char handshake_copy[64]; /* and where else, in a cluster; else ""                       */
+    char handshake_key[64];  /* where the server's record stands */
+    char handshake_copy[64]; /* and where else, in a cluster; else "" */
 };
 
 /* An owner and its token, from the server's own mouth. */
@@ -141,11 +141,11 @@ enum hf_status rd_call(struct rd_store *store, const struct rd_call *call, struc
 
 /* What a handshake said. */
 struct rd_met {
-    char id[RD_INCARNATION_LEN + 1]; /* the incarnation; "" unless it grants                     */
-    char shape[RD_SHAPE_LEN + 1];    /* in a cluster what is settled there, or "-"; else ""      */
-    bool first;                      /* in a cluster: nobody had met this server                 */
-    bool moved; /* with HF_UNREACHABLE: its record's slot is elsewhere now, look for the slots anew
-                 */
+    char id[RD_INCARNATION_LEN + 1]; /* the incarnation; "" unless it grants */
+    char shape[RD_SHAPE_LEN + 1];    /* in a cluster what is settled there, or "-"; else "" */
+    bool first;                      /* in a cluster: nobody had met this server */
+    /* With HF_UNREACHABLE: its record's slot is elsewhere now, look for the slots anew. */
+    bool moved;
 };
 
 /* Learns which incarnation the server is, if it is not known. HF_OK: *out is filled in, it grants.

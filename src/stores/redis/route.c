@@ -328,7 +328,7 @@ static enum hf_status ask_sentinel(struct rd_store *store, const struct hf__addr
 
         status = wants_password ? HF_DENIED : HF_UNREACHABLE;
         hf__copy_printable(why, sizeof why,
-                           wants_password ? "it wants a password: sentinel_password_file="
+                           wants_password ? "it needs a password: sentinel_password_file="
                                           : reply->text);
     } else if (status == HF_OK && reply->type != RD_REPLY_ARRAY) {
         status = HF_UNREACHABLE;

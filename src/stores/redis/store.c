@@ -119,7 +119,7 @@ static void store_close(struct hf_store_base *base, bool forked)
     for (size_t i = 0; i < store->node_count; i++)
         rd_node_close(store->nodes[i], forked);
     if (!forked)
-        (void)pthread_mutex_destroy(&store->lock);
+        pthread_mutex_destroy(&store->lock);
     rd_setup_release(&store->setup);
     explicit_bzero(store->vouched, sizeof store->vouched);
     free(store);

@@ -119,7 +119,7 @@ enum hf_status rd_url_parse(const char *text, struct rd_url *out, struct hf_erro
 
     memset(out, 0, sizeof *out);
     if (scheme == NULL)
-        return hf__fail(err, HF_INVALID, "this is no URL of a Redis; write %s", schemes[0].usage);
+        return hf__fail(err, HF_INVALID, "this is not a Redis URL; write %s", schemes[0].usage);
     form.usage = scheme->usage;
     form.port = scheme->port;
     out->kind = scheme->kind;

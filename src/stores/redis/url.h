@@ -14,7 +14,7 @@
 
 enum {
     RD_TEXT_MAX = HF__URL_TEXT_MAX, /* bytes of user, password, file names */
-    RD_PREFIX_MAX = 101             /* bytes of the prefix, NUL included   */
+    RD_PREFIX_MAX = 101             /* bytes of the prefix, NUL included */
 };
 
 #define RD_MAX_TTL_DEFAULT_MS      60000

@@ -20,8 +20,7 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
 
     if (claim->detached)
         return hf__fail_lock(err, HF_UNSUPPORTED, claim->name, a.store->url.common.shown,
-                             ": a ZooKeeper lock ends with its process; detached leases cannot be "
-                             "had");
+                             ": a ZooKeeper lock ends with its process, so it cannot be detached");
     if (holds_already(&a))
         return hf__fail_lock(err, HF_BUSY, claim->name, a.store->url.common.shown,
                              " is held by this very owner");
@@ -82,10 +81,23 @@ static enum hf_status refuse_session(const struct zk_attempt *a, struct hf_error
 
     (void)hf__format_duration(session, sizeof session, zoo_recv_timeout(a->session->handle));
     (void)hf__format_duration(tick, sizeof tick, a->store->url.tick_ms);
-    return hf__fail_lock(err, HF_UNSUPPORTED, a->claim->name, a->store->url.common.shown,
-                         ": the server's longest session, %s, carries no lease at a tick of %s; "
-                         "raise maxSessionTimeout, or say ?tick= if it is shorter",
-                         session, tick);
+    return hf__fail_lock(
+        err, HF_UNSUPPORTED, a->claim->name, a->store->url.common.shown,
+        ": the server's longest session, %s, is too short for a lease at a tick of "
+        "%s; raise maxSessionTimeout, or set ?tick= if the tick is shorter",
+        session, tick);
+}
+
+static void log_short_lease(const struct zk_attempt *a)
+{
+    char lease[16];
+    char ttl[16];
+
+    (void)hf__format_duration(lease, sizeof lease, a->lease_ms);
+    (void)hf__format_duration(ttl, sizeof ttl, a->claim->ttl_ms);
+    a->store->base.host->log("lock \"%s\": the server's longest session allows a lease of %s, not "
+                             "of %s",
+                             a->claim->name, lease, ttl);
 }
 
 /* While there is no place in the queue to lose, a store that is away is told of after a request's
@@ -109,9 +121,7 @@ static enum hf_status join(struct zk_attempt *a, struct hf_error *err)
         return status;
     }
     if (a->lease_ms < a->claim->ttl_ms)
-        a->store->base.host->log("lock \"%s\": the server's longest session allows leases of %u "
-                                 "ms, not of %u ms",
-                                 a->claim->name, a->lease_ms, a->claim->ttl_ms);
+        log_short_lease(a);
     zk_data_make(a->data, a->lease_ms, 0, a->claim->label);
     return HF_OK;
 }

@@ -11,14 +11,14 @@ struct zk_attempt {
     const struct hf_claim *claim;
     struct zk_session *session;
     struct hf__patience patience; /* until the wait is over and a request has had its time */
-    int64_t leave_ns;             /* how much more may be spent on leaving the queue          */
+    int64_t leave_ns;             /* how much more may be spent on leaving the queue */
     uint32_t lease_ms;
     char owner[HF_OWNER_LEN + 1]; /* the claim's; in another session a fresh one */
-    bool in_queue;                /* the own child may exist                                     */
+    bool in_queue;                /* the own child may exist */
     char path[ZK_PATH_MAX];
     char data[ZK_DATA_MAX];
     uint64_t token;
-    int64_t made_at_ns; /* before the create was sent                                   */
+    int64_t made_at_ns; /* before the create was sent */
     int64_t sent_at_ns; /* of the write that proves the own child; 0: none that is fresh */
     struct zk_queue queue;
 };

@@ -1,8 +1,7 @@
 /* cloexec.h - close-on-exec for the library's descriptors, which it does not set itself.
  *
  * The library tells nobody its descriptors, so they are found among the process's own: a socket by
- * the address it is connected to, the pipes of a handle by having come while it was made.
- */
+ * the address it is connected to, the pipes of a handle by having come while it was made. */
 #ifndef HF_ZOOKEEPER_CLOEXEC_H
 #define HF_ZOOKEEPER_CLOEXEC_H
 

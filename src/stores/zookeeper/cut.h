@@ -2,8 +2,7 @@
  *
  * The library stays with a silent server for two thirds of the session's timeout: too long for most
  * leases. It cannot be told to go; but when its connection ends it goes to the next host at once,
- * with its session. So the connection is ended under its hands.
- */
+ * with its session. So the connection is ended under its hands. */
 #ifndef HF_ZOOKEEPER_CUT_H
 #define HF_ZOOKEEPER_CUT_H
 

@@ -2,8 +2,7 @@
  *
  * The making of the own child and the reading of the queue travel together: a session's requests
  * are answered in order, so a free lock costs one round trip. Whatever happened to the connection,
- * the owner in the child's name tells afterwards whether it was made.
- */
+ * the owner in the child's name tells afterwards whether it was made. */
 #include "stores/zookeeper/attempt.h"
 
 #include <string.h>

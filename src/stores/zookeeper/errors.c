@@ -14,8 +14,8 @@ static const struct {
     {ZOPERATIONTIMEOUT, HF_UNREACHABLE,
      "no server answers; are the hosts up, and is there a quorum?"},
     {ZK_TURNED_AWAY, HF_UNREACHABLE,
-     "the server ends new connections at once; has it too many from here (maxClientCnxns), or no "
-     "quorum?"},
+     "the server closes new connections at once; does it have too many from here "
+     "(maxClientCnxns), or no quorum?"},
     {ZK_GIVEN_UP, HF_UNKNOWN, "no answer came in time; it may have taken effect"},
     {ZK_CANCELLED, HF_CANCELLED, "cancelled"},
     {ZAUTHFAILED, HF_DENIED, "the server refuses the way we authenticate"},
@@ -38,7 +38,7 @@ enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc
         return hf__fail_lock(err, HF_DENIED, name, shown, ": %s",
                              store->url.common.user[0] != '\0'
                                  ? "its nodes are not for this user and password"
-                                 : "its nodes want a user and a password");
+                                 : "its nodes need a user and a password");
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
         if (sentences[i].rc == rc)
             return hf__fail_lock(err, sentences[i].status, name, shown, ": %s",

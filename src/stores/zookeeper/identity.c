@@ -29,7 +29,7 @@ enum hf_status zk_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE
         rc = zk_request_wait(get, &patience);
     if (rc == ZNONODE || (rc == ZOK && get->stat.ctime == 0))
         status = hf__fail_lock(err, HF_UNKNOWN, NULL, store->url.common.shown,
-                               ": no lock was taken here yet");
+                               ": no lock has been taken here yet");
     else if (rc != ZOK) /* a reading that found no answer has changed nothing */
         status = zk_verdict(store, NULL, rc == ZK_GIVEN_UP ? ZCONNECTIONLOSS : rc, err);
     else

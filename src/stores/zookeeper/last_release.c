@@ -4,8 +4,7 @@
  * deleted that one. If its new child is number s + 1, none was made in between, since every child
  * that is made raises the number: it is the only one. The one thing that could forge this is a
  * parent that was deleted and made anew, with s + 1 children made since. That takes more than s
- * transactions, and czxids count transactions: a new czxid nearer than that is the proof.
- */
+ * transactions, and czxids count transactions: a new czxid nearer than that is the proof. */
 #include "stores/zookeeper/zookeeper.h"
 
 #include <string.h>

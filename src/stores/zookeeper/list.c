@@ -39,10 +39,10 @@ struct listing {
     struct hf__patience patience;
     hf_list_fn *fn;
     void *data;
-    bool more;                    /* what fn said                         */
-    size_t shown;                 /* how often it was called              */
-    size_t hidden;                /* locks that we may not read           */
-    char denied[HF_NAME_MAX + 1]; /* the first of them                    */
+    bool more;                    /* what fn said */
+    size_t shown;                 /* how often it was called */
+    size_t hidden;                /* locks that we may not read */
+    char denied[HF_NAME_MAX + 1]; /* the first of them */
 };
 
 /* What is found out about a lock, so far. */

@@ -5,13 +5,12 @@
  * firewall has lost, found like any other to the library for two thirds of the session's timeout:
  * no lease would outlive that. After a fraction of it the connection is ended, and the library
  * takes the session to the next host. When none of them answers they may only be slow: the patience
- * doubles with every round of the hosts, until an answer comes.
- */
+ * doubles with every round of the hosts, until an answer comes. */
 #include "stores/zookeeper/cut.h"
 #include "stores/zookeeper/zookeeper.h"
 
 #define SHARE        8                      /* of the timeout: the patience with a server */
-#define PATIENCE_MIN (500 * HF__NS_PER_MS)  /* a busy machine is no frozen one            */
+#define PATIENCE_MIN (500 * HF__NS_PER_MS)  /* a busy machine is no frozen one */
 #define PATIENCE_MAX (2000 * HF__NS_PER_MS) /* the move is to be over before a renewal is late */
 #define DOUBLINGS    3
 

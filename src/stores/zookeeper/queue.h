@@ -37,7 +37,7 @@ bool zk_sequence(const char *name, int32_t *out);
 struct zk_said {
     uint32_t ttl_ms;
     int64_t waited_ms; /* from its making until it was the first */
-    const char *label; /* points into the data                  */
+    const char *label; /* points into the data */
 };
 void zk_data_make(char out[ZK_DATA_MAX], uint32_t ttl_ms, int64_t waited_ms, const char *label);
 bool zk_data_parse(const char *data, struct zk_said *out);

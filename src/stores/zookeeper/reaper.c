@@ -3,8 +3,7 @@
  * The library keeps a session alive while the process runs. So a lease that was not renewed would
  * never end; this thread deletes its child when its time is over. It deletes orphans, the
  * children of attempts that were given up without an answer, and it feels every session's pulse
- * (pulse.c), which nothing may hold up for long.
- */
+ * (pulse.c), which nothing may hold up for long. */
 #include "stores/zookeeper/zookeeper.h"
 
 #include <stdlib.h>
@@ -38,7 +37,7 @@ void zk_reaper_stop(struct zk_store *store)
     if (!runs)
         return;
     (void)eventfd_write(store->reaper_fd, 1);
-    (void)pthread_join(store->reaper, NULL);
+    pthread_join(store->reaper, NULL);
     store->reaper_runs = false;
 }
 

@@ -2,8 +2,7 @@
  *
  * The library answers in a thread of its own, and always: with the server's word, or with the loss
  * of the connection. A request is shared by the caller and that thread; whoever is last frees it,
- * so a caller may give up at its deadline.
- */
+ * so a caller may give up at its deadline. */
 #ifndef HF_ZOOKEEPER_REQUEST_H
 #define HF_ZOOKEEPER_REQUEST_H
 

@@ -37,7 +37,7 @@ void zk_session_destroy(struct zk_session *session)
 {
     if (session->handle != NULL)
         (void)zookeeper_close(session->handle);
-    (void)pthread_mutex_destroy(&session->lock);
+    pthread_mutex_destroy(&session->lock);
     free(session);
 }
 

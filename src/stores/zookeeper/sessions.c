@@ -1,6 +1,5 @@
 /* sessions.c - which session a caller gets: one per session timeout in use, made where it is
- * missing.
- */
+ * missing. */
 #include "stores/zookeeper/probe.h"
 #include "stores/zookeeper/cloexec.h"
 #include "stores/zookeeper/zookeeper.h"
@@ -10,7 +9,7 @@
 #include <string.h>
 
 #define IDLE_MAX     4                  /* sessions that are kept though nobody uses them */
-#define SHARE_MAX_NS (2 * HF__NS_PER_S) /* for a host, before another one is tried        */
+#define SHARE_MAX_NS (2 * HF__NS_PER_S) /* for a host, before another one is tried */
 
 /* The library would write to stderr, which is not its own. */
 static void on_log(const char *message)
@@ -87,7 +86,7 @@ static enum hf_status start(struct zk_store *store, uint32_t asked_ms, const cha
     session->store = store;
     session->asked_ms = asked_ms;
     session->refs = 2; /* the list's and the caller's */
-    (void)pthread_mutex_init(&session->lock, NULL);
+    pthread_mutex_init(&session->lock, NULL);
     session->handle = init_handle(session);
     if (session->handle == NULL) {
         int why = errno;

@@ -68,7 +68,7 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
         return hf__nomem(err);
     store->base = (struct hf_store_base){.ops = &ops, .host = host};
     host->random(&store->first_host, sizeof store->first_host);
-    (void)pthread_mutex_init(&store->lock, NULL);
+    pthread_mutex_init(&store->lock, NULL);
     store->reaper_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     status = store->reaper_fd >= 0 ? zk_url_parse(url, &store->url, err) : hf__nomem(err);
     if (status == HF_OK)
@@ -95,7 +95,7 @@ static void store_close(struct hf_store_base *base, bool forked)
         (void)close(store->reaper_fd);
     explicit_bzero(&store->url, sizeof store->url);
     if (!forked) {
-        (void)pthread_mutex_destroy(&store->lock);
+        pthread_mutex_destroy(&store->lock);
         free(store);
     }
     /* In a forked child the handles, which stay, still point here. */

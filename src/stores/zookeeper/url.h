@@ -12,10 +12,10 @@
 struct zk_url {
     struct hf__url common;
     char hosts[ZK_HOSTS_MAX]; /* "h1:2181,h2:2181", as the library wants it */
-    char root[ZK_ROOT_MAX];   /* CHROOT/holdfast: the parent of all locks   */
+    char root[ZK_ROOT_MAX];   /* CHROOT/holdfast: the parent of all locks */
     char password_file[HF__URL_TEXT_MAX];
-    int64_t tick_ms; /* the servers' tickTime           */
-    bool tls;        /* asked for, and cannot be had    */
+    int64_t tick_ms; /* the servers' tickTime */
+    bool tls;        /* asked for, and cannot be had */
 };
 
 /* HF_INVALID; HF_UNSUPPORTED for what the client library cannot do. */

@@ -10,8 +10,7 @@
  * the session's end is for processes that died, stopped or are cut off.
  *
  * Locks: store->lock guards the lists of sessions, holds and orphans. session->lock guards
- * its listeners. Neither is held across a request, and never both.
- */
+ * its listeners. Neither is held across a request, and never both. */
 #ifndef HF_ZOOKEEPER_ZOOKEEPER_H
 #define HF_ZOOKEEPER_ZOOKEEPER_H
 
@@ -23,37 +22,37 @@
 #include <holdfast/store.h>
 #include <pthread.h>
 
-#define ZK_NAME_MAX       (3 * HF_NAME_MAX) /* bytes of an encoded lock name         */
-#define ZK_PATH_MAX       (ZK_ROOT_MAX + ZK_NAME_MAX + 96) /* ROOT/NAME/OWNER-lock-SEQUENCE      */
-#define ZK_BUCKETS        256                /* of the table of holds                 */
-#define ZK_LAST_RELEASES  64                 /* locks released last, by their hash    */
-#define ZK_POLL_NS        (5 * HF__NS_PER_S) /* the slow poll behind every watch      */
-#define ZK_TRIES_MAX      16                 /* makings of a parent that vanishes     */
-#define ZK_CONTENDERS_MAX 100000             /* children of a lock that are read */
+#define ZK_NAME_MAX       (3 * HF_NAME_MAX)                /* bytes of an encoded lock name */
+#define ZK_PATH_MAX       (ZK_ROOT_MAX + ZK_NAME_MAX + 96) /* ROOT/NAME/OWNER-lock-SEQUENCE */
+#define ZK_BUCKETS        256                              /* of the table of holds */
+#define ZK_LAST_RELEASES  64                               /* locks released last, by their hash */
+#define ZK_POLL_NS        (5 * HF__NS_PER_S)               /* the slow poll behind every watch */
+#define ZK_TRIES_MAX      16                               /* makings of a parent that vanishes */
+#define ZK_CONTENDERS_MAX 100000                           /* children of a lock that are read */
 
 /* Somebody who wants to hear of a session's state, and of the end of one node. */
 struct zk_listener {
-    int fd;                 /* eventfd                    */
-    char path[ZK_PATH_MAX]; /* "": only of the session    */
+    int fd;                 /* eventfd */
+    char path[ZK_PATH_MAX]; /* "": only of the session */
     struct zk_listener *next;
 };
 
 /* What is heard of a session's server (pulse.c). Everything else is the reaper's alone. */
 struct zk_pulse {
-    atomic_int unanswered;    /* touches                                             */
-    _Atomic int64_t heard_ns; /* the last answer to one                              */
-    int64_t touched_ns;       /* the last one                                        */
+    atomic_int unanswered;    /* touches */
+    _Atomic int64_t heard_ns; /* the last answer to one */
+    int64_t touched_ns;       /* the last one */
     int64_t quiet_ns;         /* since when an answer, or a connection, is waited for */
-    int64_t cut_ns;           /* the last time its connection was ended for that      */
-    unsigned cuts;            /* since an answer was heard                            */
+    int64_t cut_ns;           /* the last time its connection was ended for that */
+    unsigned cuts;            /* since an answer was heard */
 };
 
 struct zk_session {
     struct zk_store *store;
     zhandle_t *handle;
     uint32_t asked_ms; /* the session timeout that was asked for */
-    unsigned first;    /* the number of the host it tries first  */
-    int refs;          /* store->lock                            */
+    unsigned first;    /* the number of the host it tries first */
+    int refs;          /* store->lock */
     struct zk_pulse pulse;
     atomic_bool cloexec; /* its first socket is close-on-exec */
     pthread_mutex_t lock;
@@ -69,7 +68,7 @@ struct zk_hold {
     uint64_t token;
     uint32_t claimed_ms;
     uint32_t lease_ms; /* what the session allows of it */
-    int64_t end_ns;    /* without a renewal             */
+    int64_t end_ns;    /* without a renewal */
     struct zk_session *session;
     struct zk_hold *next;
 };
@@ -103,7 +102,7 @@ struct zk_store {
     bool reaper_runs;
     bool reaper_stop;
     int64_t reaper_next_ns; /* what comes before this must wake it */
-    int reaper_fd;          /* eventfd                             */
+    int reaper_fd;          /* eventfd */
 };
 
 /* sessions.c */
@@ -124,8 +123,8 @@ enum hf_status zk_session_connected(struct zk_session *session, const char *name
                                     const struct hf__patience *patience, struct hf_error *err);
 bool zk_session_dead(const struct zk_session *session);
 int64_t zk_session_id(const struct zk_session *session);
-/* The longest lease that the session can carry (margin.h). Never 0, which would mean the whole ttl.
- */
+/* The longest lease that the session can carry (margin.h). Never 0, which would mean
+ * the whole ttl. */
 uint32_t zk_session_lease_ms(const struct zk_session *session);
 void zk_session_ref(struct zk_session *session);   /* store->lock held */
 void zk_session_unref(struct zk_session *session); /* takes store->lock; may block in the library */
@@ -178,9 +177,9 @@ bool zk_holds_extend(struct zk_store *store, const struct zk_hold *hold, int64_t
                      uint32_t lease_ms);
 /* What this client knows of the first child of a lock. */
 enum zk_known {
-    ZK_OTHERS, /* nothing: it is of no session of ours                                       */
-    ZK_HELD,   /* ours                                                                       */
-    ZK_OVER    /* ours, but no hold: its time or session ended, or nobody wants it any more   */
+    ZK_OTHERS, /* nothing: it is of no session of ours */
+    ZK_HELD,   /* ours */
+    ZK_OVER    /* ours, but no hold: its time or session ended, or nobody wants it any more */
 };
 enum zk_known zk_holds_judge(struct zk_store *store, const char *name, const char *child,
                              const struct Stat *stat, int64_t *remaining_ms);
@@ -188,8 +187,8 @@ enum zk_known zk_holds_judge(struct zk_store *store, const char *name, const cha
 bool zk_holds_take(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out);
 void zk_holds_clear(struct zk_store *store, bool forked);
 
-/* last_release.c: a lock that the same client takes again and again needs no reading of the queue
- */
+/* last_release.c: a lock that the same client takes again and again needs no reading
+ * of the queue */
 void zk_last_release_note(struct zk_store *store,
                           const struct zk_hold *hold); /* its child was deleted */
 /* Takes out what is known of the lock. */

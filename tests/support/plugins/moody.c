@@ -124,13 +124,13 @@ static enum hf_status moody_end_quarantine(struct hf_store_base *base, const cha
     (void)deadline_ns;
     if (mood(store->path, "acquire", &number, &ignored) != HF_QUARANTINE) {
         report->code = HF_INVALID;
-        (void)snprintf(report->text, sizeof report->text, "store moody: is in no quarantine");
+        (void)snprintf(report->text, sizeof report->text, "store moody: is not in quarantine");
         return HF_INVALID;
     }
     file = fopen(store->path, "we");
     if (file == NULL)
         abort();
-    (void)fprintf(file, "acquire ok\nended is 1 by %s because %s\n", label, reason);
+    fprintf(file, "acquire ok\nended is 1 by %s because %s\n", label, reason);
     (void)fclose(file);
     report->code = HF_OK;
     (void)snprintf(report->text, sizeof report->text, "store moody: the quarantine is over");

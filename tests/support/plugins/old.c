@@ -1,8 +1,7 @@
 /* old.c - a plugin that was built before there were optional slots: its table ends with `list`.
  *
  * What lies behind is not there: the table ends where a page ends, and the next page may not be
- * touched.
- */
+ * touched. */
 #include "tiny.h"
 
 #include <sys/mman.h>

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #define WINDOW_MAX_US 10000000LL /* how far a guess may be from a node's clock; and max_ttl/6 */
-#define PAUSE_MIN_MS  12         /* between the first two attempts of a waiting acquire       */
-#define PAUSE_MAX_MS  192        /* and between later ones                                    */
+#define PAUSE_MIN_MS  12         /* between the first two attempts of a waiting acquire */
+#define PAUSE_MAX_MS  192        /* and between later ones */
 
 /* One attempt, with an owner of its own. */
 struct attempt {
@@ -24,9 +24,9 @@ struct attempt {
     char holder[HF_LABEL_MAX + 1];    /* what the nodes say of who has it */
     int64_t holder_ms;
     struct hf__wait_place wait;
-    struct hf__backoff
-        tries; /* at a lock that is held: so that clients which split the nodes between
-                               * them do not do so again */
+    /* At a lock that is held: so that clients which split the nodes between them do not do so
+     * again. */
+    struct hf__backoff tries;
 };
 
 static int64_t now_of(const struct rl_store *store)

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SEND_MS 5   /* what a full socket may cost; requests are small                   */
-#define COME_MS 100 /* what connecting may take at the least, and meeting likewise       */
+#define SEND_MS 5   /* what a full socket may cost; requests are small */
+#define COME_MS 100 /* what connecting may take at the least, and meeting likewise */
 
 /* What is asked besides: INFO server, TIME. */
 enum { IDENTITY_REPLIES = 2 };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define PAGE_MS   1000    /* what a page of keys may take at one node */
-#define NAMES_MAX 1000000 /* locks in one listing                     */
+#define NAMES_MAX 1000000 /* locks in one listing */
 
 /* The names that any node knows of. */
 struct names {

@@ -71,7 +71,7 @@ static enum hf_status identify(struct rl_store *store, unsigned index,
 
     if (at == NULL)
         return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->setup.url.parts.shown,
-                             ": %.40s:%u does not tell its run_id", node->node->pool.address.host,
+                             ": %.40s:%u does not report its run_id", node->node->pool.address.host,
                              node->node->pool.address.port);
     pthread_mutex_lock(&node->lock);
     (void)snprintf(node->run_id, sizeof node->run_id, "%.*s", (int)strcspn(at + 7, "\r\n"), at + 7);

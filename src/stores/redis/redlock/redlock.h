@@ -12,8 +12,7 @@
  *   node.c             one node: who it is, whether it votes, what has to be released there yet
  *   clock.c            how far the nodes' clocks are from each other
  *
- * Each calls those below it and is not called by them.
- */
+ * Each calls those below it and is not called by them. */
 #ifndef HF_STORES_REDIS_REDLOCK_REDLOCK_H
 #define HF_STORES_REDIS_REDLOCK_REDLOCK_H
 
@@ -21,10 +20,10 @@
 #include "stores/redis/redis.h"
 
 enum {
-    RL_OWED_MAX = 64,   /* answers a connection may be behind, before it is given up   */
-    RL_RUN_ID_MAX = 64, /* bytes of a server's run_id, NUL included                    */
+    RL_OWED_MAX = 64,   /* answers a connection may be behind, before it is given up */
+    RL_RUN_ID_MAX = 64, /* bytes of a server's run_id, NUL included */
     RL_DEBTS_MAX = 32,  /* releases a node is owed; more than these wait for their ttl */
-    RL_MEET_MAX = 32    /* answers of a meeting                                        */
+    RL_MEET_MAX = 32    /* answers of a meeting */
 };
 
 /* A release that a node has not confirmed. */
@@ -103,12 +102,13 @@ struct rl_link {
     enum rl_state state;
     int64_t limit_ns; /* given up if there is no progress by then */
     int64_t used_ns;
-    int64_t asked_ns;      /* the first request after it was heard last              */
-    int64_t heard_ns;      /* the last answer                                        */
-    unsigned owed;         /* answers that nobody waits for any more         */
-    struct rl_debts debts; /* releases among them: they fall back to the node  */
-    bool unloaded;         /* one of those answers was that the script is not known, and none
-                              of the releases counts as done */
+    int64_t asked_ns;      /* the first request after it was heard last */
+    int64_t heard_ns;      /* the last answer */
+    unsigned owed;         /* answers that nobody waits for any more */
+    struct rl_debts debts; /* releases among them: they fall back to the node */
+    /* One of those answers was that the script is not known, and none of the releases counts as
+     * done. */
+    bool unloaded;
     unsigned heard, expected;
     struct rd_reply *replies[RL_MEET_MAX]; /* of a meeting */
 };
@@ -180,11 +180,11 @@ enum hf_status rl_too_few(const struct rl_store *store, const char *lock,
 /* round.c */
 
 enum rl_event {
-    RL_ANSWER,  /* with a reply                                       */
-    RL_BROKE,   /* the connection did: nothing more comes             */
-    RL_AGAIN,   /* it had no script, so it did not act; now it has    */
-    RL_JOINED,  /* a node that was on its way may be sent to          */
-    RL_MISSING, /* it may not                                         */
+    RL_ANSWER,  /* with a reply */
+    RL_BROKE,   /* the connection did: nothing more comes */
+    RL_AGAIN,   /* it had no script, so it did not act; now it has */
+    RL_JOINED,  /* a node that was on its way may be sent to */
+    RL_MISSING, /* it may not */
     RL_SILENCE  /* nothing came in time, or nothing is to come at all */
 };
 

@@ -226,7 +226,7 @@ static void close_node(struct rl_node *node, bool forked)
     rl_link_close(node->coming, forked);
     rd_node_close(node->node, forked);
     if (!forked)
-        (void)pthread_mutex_destroy(&node->lock);
+        pthread_mutex_destroy(&node->lock);
     explicit_bzero(&node->debts, sizeof node->debts);
 }
 

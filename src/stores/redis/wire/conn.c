@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define READ_BYTES 16384  /* taken from the socket at a time                      */
-#define AWAKE_NS   150000 /* how long an answer is looked for awake                */
-#define ASLEEP_MAX 16     /* answers waited for asleep after one that came later   */
+#define READ_BYTES 16384  /* taken from the socket at a time */
+#define AWAKE_NS   150000 /* how long an answer is looked for awake */
+#define ASLEEP_MAX 16     /* answers waited for asleep after one that came later */
 
 struct rd_conn *rd_conn_begin(const struct hf__address *address, const struct rd_tls_config *tls)
 {
@@ -86,6 +86,7 @@ enum hf_status rd_conn_open(const struct hf__address *address, const struct rd_t
     while (!rd_conn_step(conn, &status)) {
         struct hf__patience step = hf__patience_until(patience, conn->step_ns);
         enum hf__waited wait = hf__patience_wait(&step, conn->fd, conn->wants);
+
         if (wait == HF__WAITED_READY ||
             (wait == HF__WAITED_TIMEOUT && step.deadline_ns < patience->deadline_ns))
             continue;
@@ -180,7 +181,7 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
             return broke(conn, HF_CANCELLED, "cancelled");
         conn->silent = wait == HF__WAITED_TIMEOUT;
         if (conn->silent)
-            return broke(conn, HF_UNREACHABLE, "it takes no more data");
+            return broke(conn, HF_UNREACHABLE, "it accepts no more data");
     }
     return HF_OK;
 }

@@ -15,10 +15,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define STEP_MS       10 /* neither a name lookup nor several sockets can be had from one poll()  */
+#define STEP_MS       10 /* neither a name lookup nor several sockets can be had from one poll() */
 #define HEAD_START_MS 30 /* what an address has before the next one is tried as well */
-#define KEEP_IDLE_S   15 /* a connection left alone for so long is asked for a sign of life      */
-#define KEEP_NEXT_S   5  /* and again                                                            */
+#define KEEP_IDLE_S   15 /* a connection left alone for so long is asked for a sign of life */
+#define KEEP_NEXT_S   5  /* and again */
 
 enum { RACE_MAX = 4 }; /* addresses tried at once; the oldest makes room */
 
@@ -33,13 +33,13 @@ struct lookup {
 
 struct rd_dial {
     struct hf__address address;
-    struct lookup *lookup;       /* NULL: not begun, or over                    */
+    struct lookup *lookup;       /* NULL: not begun, or over */
     struct addrinfo *found, *at; /* what it found, and what is to be tried next */
     struct sockaddr_un local;
     struct addrinfo local_info; /* found, if the address is a socket file */
     int racing[RACE_MAX];       /* connecting; the oldest comes first */
     size_t count;
-    int64_t next_ns;       /* when the next address joins in    */
+    int64_t next_ns;       /* when the next address joins in */
     enum hf_status status; /* of the last address that failed */
     const char *why;
 };

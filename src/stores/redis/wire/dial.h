@@ -25,11 +25,11 @@ void rd_dial_close(struct rd_dial *dial); /* takes NULL */
 
 /* How it stands after a step. */
 struct rd_dialled {
-    int fd;          /* on its way: the one to poll for writing, or -1; over: connected      */
-    int64_t step_ns; /* on its way: step again then at the latest, HF_NEVER: poll will tell  */
+    int fd;                /* on its way: the one to poll for writing, or -1; over: connected */
+    int64_t step_ns;       /* on its way: step again then at the latest, HF_NEVER: poll will tell */
     enum hf_status status; /* over: HF_OK, HF_UNREACHABLE, HF_DENIED (a socket file we may not
                             * use), HF_NOMEM */
-    const char *why; /* the reason, as the end of a sentence                                 */
+    const char *why;       /* the reason, as the end of a sentence */
 };
 
 /* Goes on as far as it can. False: it is on its way. True: it is over, and with HF_OK out->fd is

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BACKOFF_MIN_MS 50                   /* after the first failure to connect         */
-#define BACKOFF_MAX_MS 2000                 /* the longest pause between two tries        */
+#define BACKOFF_MIN_MS 50                   /* after the first failure to connect */
+#define BACKOFF_MAX_MS 2000                 /* the longest pause between two tries */
 #define TRUST_NS       (10 * HF__NS_PER_MS) /* a connection used so lately is not checked again */
 
 bool rd_pool_init(struct rd_pool *pool, const struct rd_setup *setup,
@@ -33,7 +33,7 @@ void rd_pool_release(struct rd_pool *pool, bool forked)
         rd_conn_close(conn);
     }
     if (!forked)
-        (void)pthread_mutex_destroy(&pool->lock);
+        pthread_mutex_destroy(&pool->lock);
 }
 
 enum hf_status rd_pool_fail(const struct rd_pool *pool, enum hf_status status, const char *why,

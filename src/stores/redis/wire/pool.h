@@ -9,9 +9,9 @@
 #include <pthread.h>
 
 enum {
-    RD_IDLE_MAX = 32,    /* connections kept for later, per server              */
+    RD_IDLE_MAX = 32,    /* connections kept for later, per server */
     RD_CONNS_MAX = 1000, /* connections in use at once, per server, by acquires */
-    RD_CONNS_SPARE = 24  /* more of them, for renewals and releases only        */
+    RD_CONNS_SPARE = 24  /* more of them, for renewals and releases only */
 };
 
 /* What every connection of a store needs. */

@@ -10,7 +10,7 @@
 struct rd_reader {
     redisReader *hiredis;
     size_t fed;   /* bytes of the reply under way */
-    size_t items; /* of the reply under way       */
+    size_t items; /* of the reply under way */
     char fault[160];
 };
 

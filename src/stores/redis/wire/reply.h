@@ -8,8 +8,8 @@
 #include <holdfast.h>
 
 enum {
-    RD_REPLY_MAX_BYTES = 4 << 20, /* of one reply, as it comes over the wire       */
-    RD_REPLY_MAX_ITEMS = 1 << 16, /* in one reply, nested ones included            */
+    RD_REPLY_MAX_BYTES = 4 << 20, /* of one reply, as it comes over the wire */
+    RD_REPLY_MAX_ITEMS = 1 << 16, /* in one reply, nested ones included */
     RD_REPLY_MAX_DEPTH = 7        /* arrays in arrays; what hiredis' reader can do */
 };
 
