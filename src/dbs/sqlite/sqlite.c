@@ -45,7 +45,6 @@ static enum hf_status status_of(const struct sqlite_db *db, int rc)
     switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return hf__patience_cancelled(&db->patience) ? HF_CANCELLED : HF_BUSY;
     case SQLITE_INTERRUPT:
         return hf__patience_cancelled(&db->patience) ? HF_CANCELLED : HF_BUSY;
     case SQLITE_PERM:
