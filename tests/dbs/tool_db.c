@@ -20,6 +20,8 @@ struct talk {
     struct hf__db_statement *statement;
     struct hf__db_text params[HF__DB_PARAMS_MAX];
     size_t count;
+    char *made[HF__DB_PARAMS_MAX]; /* parameters that are ours to free */
+    size_t made_count;
     int64_t limit_ns;
     struct hf__db_rows rows;
 };
@@ -90,8 +92,9 @@ static void word(struct talk *talk, char **words, int *at)
     } else if (text[0] == '=') {
         talk->params[talk->count++] = (struct hf__db_text){text + 1, strlen(text + 1)};
     } else if (strcmp(text, "long") == 0) {
-        const char *value = many(words[++*at]);
+        char *value = many(words[++*at]);
 
+        talk->made[talk->made_count++] = value;
         talk->params[talk->count++] = (struct hf__db_text){value, strlen(value)};
     } else if (strcmp(text, "run") != 0) {
         show(hf__db_execute(talk->db, text, &patience, &err), &err);
@@ -118,5 +121,7 @@ int main(int argc, char **argv)
     hf__db_finish(talk.statement);
     hf__db_close(talk.db);
     hf__db_rows_release(&talk.rows);
+    while (talk.made_count > 0)
+        free(talk.made[--talk.made_count]);
     return 0;
 }
