@@ -162,11 +162,11 @@ $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $$(call shared_obj,$$*) $(call ob
 	tests/support/*.c)) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $^ $(ALL_LDFLAGS) -lcmocka -o $@
+	$(Q)$(CC) $(filter-out $(LIB_A),$^) $(LIB_A) $(ALL_LDFLAGS) -lcmocka -o $@
 
 define store_units
 $(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): $(call store_obj,$(1))
-$(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): LDFLAGS += $(LIB_A) $(call store_libs,$(1))
+$(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): LDFLAGS += $(call store_libs,$(1))
 endef
 $(foreach store,$(filter $(STORES),$(STORE_UNITS)),$(eval $(call store_units,$(store))))
 $(BUILD)/tests/dbs/tool_db: $(call obj,$(wildcard src/dbs/*.c))
@@ -181,7 +181,7 @@ $(filter $(BUILD)/tests/unit/test_nomem%,$(UNIT)): LDFLAGS += $(addprefix -Wl$(,
 RUN_SUPERVISE = $(BUILD)/tests/unit/test_run_supervise
 $(RUN_SUPERVISE): $(call obj,$(filter-out %/supervise.c %/cmd_run.c,$(wildcard src/cli/run/*.c \
 	src/cli/say/*.c src/cli/take/*.c) $(addprefix src/cli/,check.c kill.c signals.c)))
-$(RUN_SUPERVISE): LDFLAGS += $(LIB_A) -Wl,--wrap=kill
+$(RUN_SUPERVISE): LDFLAGS += -Wl,--wrap=kill
 
 $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
 	@mkdir -p $(@D)

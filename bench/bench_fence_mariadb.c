@@ -63,8 +63,9 @@ int main(int argc, char **argv)
     if (mysql_real_connect(link, NULL, "root", "", "app", 0, argv[1],
                            CLIENT_MULTI_STATEMENTS | CLIENT_MULTI_RESULTS) == NULL)
         fail(link);
-    compare_print("MariaDB UPDATE", plain, fenced, link, ROUNDS, BATCH, 1.3);
-    compare_print("MariaDB UPDATE, per key", plain, keyed, link, ROUNDS, BATCH, 1.3);
+    compare_print("MariaDB UPDATE", &(struct comparison){plain, fenced, link, ROUNDS, BATCH}, 1.3);
+    compare_print("MariaDB UPDATE, per key",
+                  &(struct comparison){plain, keyed, link, ROUNDS, BATCH}, 1.3);
     mysql_close(link);
     return 0;
 }

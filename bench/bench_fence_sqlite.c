@@ -80,7 +80,8 @@ int main(int argc, char **argv)
     s.keyed = prepare(db, "UPDATE keyed SET v = v + 1 WHERE id = 1");
     s.leave = prepare(db, "DELETE FROM holdfast_entered");
     s.commit = prepare(db, "COMMIT");
-    compare_print("SQLite UPDATE", plain, fenced, &s, ROUNDS, BATCH, 1.15);
-    compare_print("SQLite UPDATE, per key", plain, keyed, &s, ROUNDS, BATCH, 1.3);
+    compare_print("SQLite UPDATE", &(struct comparison){plain, fenced, &s, ROUNDS, BATCH}, 1.15);
+    compare_print("SQLite UPDATE, per key", &(struct comparison){plain, keyed, &s, ROUNDS, BATCH},
+                  1.3);
     return 0;
 }

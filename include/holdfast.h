@@ -166,7 +166,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_open_waiting(const char *url,
                                                     const struct hf_open_options *options,
                                                     struct hf_store **out, struct hf_error *err);
 
-/* hf_open_readonly - open a store for hf_list and hf_inspect only.
+/* hf_open_readonly - open a store for hf_list, hf_inspect and reading records only.
  *
  * As hf_open, but nothing is made, neither a directory nor anything at a server: looking leaves no
  * trace, and no other user of the store notices. A store that is not there yet opens, and nothing

@@ -221,8 +221,9 @@ struct hf_store_ops {
     enum hf_status (*fence)(struct hf_store_base *store, const struct hf_fence_request *request,
                             struct hf_fence_mark *mark, struct hf_error *err);
 
-    /* Optional. As open, for somebody who calls list and close only: makes and changes nothing in
-     * the engine. A store that is not there yet is opened all the same, and list finds nothing.
+    /* Optional. As open, for somebody who calls list, record_get, record_list and close only: makes
+     * and changes nothing in the engine. A store that is not there yet is opened all the same, and
+     * nothing is found in it.
      * Without this slot open serves: right where opening makes nothing anyway. */
     enum hf_status (*open_readonly)(const struct hf_host *host, const char *url,
                                     int64_t deadline_ns, struct hf_store_base **out,
@@ -270,7 +271,8 @@ struct hf_store_ops {
      * the lock's queue or its holders are looked for. Sent once: libholdfast sends it again, with
      * the same number, when no answer came. A few of the lock's records that have expired are
      * removed on the way; a bounded number, and no more round trips for it.
-     * HF_OK. HF_UNKNOWN: no answer. HF_UNREACHABLE: certainly not written. */
+     * HF_OK; with err->code HF_OK and a text, as in open, it is a warning: what would lose the
+     * record. HF_UNKNOWN: no answer. HF_UNREACHABLE: certainly not written. */
     enum hf_status (*record_put)(struct hf_store_base *store, const struct hf_record_write *write,
                                  struct hf_error *err);
 

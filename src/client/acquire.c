@@ -14,12 +14,6 @@ static void draw_owner(struct hf_store *store, char *out);
 static enum hf_status grant_lease(struct hf_lease *lease, const struct hf_claim *claim,
                                   const struct hf_grant *grant, struct hf_error *err);
 
-static enum hf_status bad_name(struct hf_error *err)
-{
-    return hf__fail(err, HF_INVALID, "a lock name has 1 to %d bytes and no control characters",
-                    HF_NAME_MAX);
-}
-
 /* Asks the store for the lock once; the lease gets its token and core if it is granted. */
 static enum hf_status ask(struct hf_lease *lease, const struct hf_acquire_options *options,
                           int64_t wait_until_ns, struct hf_error *err)
@@ -163,7 +157,7 @@ static enum hf_status check_options(struct hf_store *store, const char *name,
         memcpy(out, given, known);
     }
     if (name == NULL || !hf__name_valid(name))
-        return bad_name(err);
+        return hf__bad_name(err);
     if (out->ttl_ms == 0) {
         out->ttl_ms = hf_store_max_ttl_ms(store);
         if (out->ttl_ms > HF_TTL_DEFAULT_MS)
@@ -229,7 +223,7 @@ enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *ow
 
     *out = NULL;
     if (name == NULL || !hf__name_valid(name))
-        return bad_name(err);
+        return hf__bad_name(err);
     if (owner == NULL || !hf__hex_decode(raw, sizeof raw, owner) || token == 0 || token > INT64_MAX)
         return hf__fail_lock(err, HF_INVALID, name, store->url,
                              ": an owner is %d hex digits, a token is not 0", HF_OWNER_LEN);
@@ -242,6 +236,7 @@ enum hf_status hf_adopt(struct hf_store *store, const char *name, const char *ow
     }
     lease->token = token;
     lease->detached = true;
+    lease->adopted = true;
     hf__hex_encode(lease->owner, raw, sizeof raw);
     claim = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
     status = store->base->ops->renew(store->base, &claim, &grant, err);

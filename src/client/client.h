@@ -56,6 +56,9 @@ struct hf_lease {
     char name[HF_NAME_MAX + 1];
     char owner[HF_OWNER_LEN + 1];
     uint64_t token;
+    uint64_t last_number; /* of its records; see record.c */
+    bool adopted;         /* another process may have written records for it */
+    bool writing;         /* a record is being put; the keeper does not mind */
     bool detached;
     bool busy;          /* a call or callback for it is under way */
     bool closed;        /* the end of the store has dealt with it */
@@ -111,6 +114,8 @@ void hf__store_unref(struct hf_store *store);
 /* HF_INVALID: a ttl above hf_store_max_ttl_ms. */
 enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, uint32_t ttl_ms,
                                 struct hf_error *err);
+/* HF_INVALID: a name that is none. */
+enum hf_status hf__bad_name(struct hf_error *err);
 /* HF_INVALID: a ttl that is none. */
 enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err);
 
@@ -131,6 +136,10 @@ void hf__lease_answered(struct hf_lease *lease, uint32_t ttl_ms, int64_t before_
  * busy. Updates the core. */
 enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns,
                                     struct hf_error *err);
+/* HF_LOST, and why. */
+enum hf_status hf__lease_lost(const struct hf_lease *lease, struct hf_error *err);
+/* HF_INVALID: a forked child has a lease of its parent's. */
+enum hf_status hf__lease_not_for_children(const struct hf_lease *lease, struct hf_error *err);
 /* Makes the lost descriptor readable. Lock held. */
 void hf__lease_signal(struct hf_lease *lease);
 /* Waits until the lease is not busy. Lock held. */

@@ -12,7 +12,7 @@ static bool forked(const struct hf_lease *lease)
 }
 
 /* The child may have closed the store by now: it is not looked at. */
-static enum hf_status not_for_children(const struct hf_lease *lease, struct hf_error *err)
+enum hf_status hf__lease_not_for_children(const struct hf_lease *lease, struct hf_error *err)
 {
     return hf__fail(err, HF_INVALID, "lock \"%.60s\": a lease cannot be used by a forked child",
                     lease->name);
@@ -180,7 +180,7 @@ bool hf__lease_notify(struct hf_lease *lease)
     return !freed;
 }
 
-static enum hf_status lost(const struct hf_lease *lease, struct hf_error *err)
+enum hf_status hf__lease_lost(const struct hf_lease *lease, struct hf_error *err)
 {
     return hf__fail_lock(err, HF_LOST, lease->name, lease->store->url, " was lost: %s",
                          hf_loss_text(lease->core.loss));
@@ -214,7 +214,7 @@ enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int
     hf__lease_answered(lease, ttl_ms, before_ns, status, &grant);
     if (lease->core.state == HF__LEASE_LOST) {
         hf__lease_signal(lease);
-        status = lost(lease, err);
+        status = hf__lease_lost(lease, err);
     }
     return status;
 }
@@ -229,7 +229,7 @@ static enum hf_status take_lease(struct hf_lease *lease, struct hf_error *err)
     while (hf__lease_tick(&lease->core, hf__now_ns()) && lease->busy)
         pthread_cond_wait(&store->idle, &store->lock);
     if (lease->core.state != HF__LEASE_HELD) {
-        (void)lost(lease, err);
+        (void)hf__lease_lost(lease, err);
         pthread_mutex_unlock(&store->lock);
         return HF_LOST;
     }
@@ -254,7 +254,7 @@ enum hf_status hf_renew(struct hf_lease *lease, uint32_t ttl_ms, struct hf_error
     enum hf_status status;
 
     if (forked(lease))
-        return not_for_children(lease, err);
+        return hf__lease_not_for_children(lease, err);
     if (ttl_ms != 0 && (ttl_ms < HF_TTL_MIN_MS || ttl_ms > HF_TTL_MAX_MS))
         return hf__bad_ttl(lease->store, lease->name, err);
     if ((status = take_lease(lease, err)) != HF_OK)
@@ -272,7 +272,7 @@ enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err)
     enum hf_status status;
 
     if (forked(lease))
-        return not_for_children(lease, err);
+        return hf__lease_not_for_children(lease, err);
     if (lease->detached)
         return hf__fail_lock(err, HF_INVALID, lease->name, lease->store->url,
                              ": a detached lease has no keeper");
@@ -297,6 +297,8 @@ static bool withdraw(struct hf_lease *lease)
         *lease->freed = true; /* we are inside its own callback */
     else
         hf__lease_wait_idle(lease);
+    while (lease->writing)
+        pthread_cond_wait(&lease->store->idle, &lease->store->lock);
     if (lease->heap_at != HF__NOT_KEPT)
         hf__keeper_remove(lease);
     unlink_lease(lease);
@@ -332,7 +334,7 @@ enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
         hf__store_end(store);
     }
     if (!held)
-        status = lost(lease, err);
+        status = hf__lease_lost(lease, err);
     hf__lease_discard(lease);
     pthread_mutex_lock(&store->lock);
     hf__store_unref(store);

@@ -249,19 +249,19 @@ uint32_t hf_store_max_ttl_ms(const struct hf_store *store)
 enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, uint32_t ttl_ms,
                                 struct hf_error *err)
 {
-    char asked[32], longest[32];
+    return hf__fail_max_ttl(err, name, store->url, ttl_ms, hf_store_max_ttl_ms(store));
+}
 
-    (void)hf__format_duration(asked, sizeof asked, ttl_ms);
-    (void)hf__format_duration(longest, sizeof longest, hf_store_max_ttl_ms(store));
-    return hf__fail_lock(err, HF_INVALID, name, store->url,
-                         ": a ttl of %s is longer than the store grants, which is %s (its max_ttl)",
-                         asked, longest);
+enum hf_status hf__bad_name(struct hf_error *err)
+{
+    return hf__fail(err, HF_INVALID, "a lock name has 1 to %d bytes and no control characters",
+                    HF_NAME_MAX);
 }
 
 enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err)
 {
     return hf__fail_lock(err, HF_INVALID, name, store->url,
-                         ": a ttl is at least %dms and at most 24h", HF_TTL_MIN_MS);
+                         ": a ttl is at least %dms and at most 1d", HF_TTL_MIN_MS);
 }
 
 int hf_store_life_fd(struct hf_store *store)
@@ -297,8 +297,7 @@ enum hf_status hf_inspect(struct hf_store *store, const char *name, hf_list_fn *
                           struct hf_error *err)
 {
     if (name == NULL || !hf__name_valid(name))
-        return hf__fail(err, HF_INVALID, "a lock name has 1 to %d bytes and no control characters",
-                        HF_NAME_MAX);
+        return hf__bad_name(err);
     return query(store, name, true, fn, data, err);
 }
 

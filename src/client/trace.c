@@ -174,6 +174,42 @@ static enum hf_status trace_quarantine(struct hf_store_base *base, int64_t deadl
     return status;
 }
 
+static enum hf_status trace_record_put(struct hf_store_base *base,
+                                       const struct hf_record_write *write, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->record_put(trace->inner, write, err);
+
+    say(trace, "put", write->name, status, start_ns, err);
+    return status;
+}
+
+static enum hf_status trace_record_get(struct hf_store_base *base,
+                                       const struct hf_record_query *query, hf_record_fn *fn,
+                                       void *data, int64_t *now_ms, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status =
+        trace->inner->ops->record_get(trace->inner, query, fn, data, now_ms, err);
+
+    say(trace, "get", query->name, status, start_ns, err);
+    return status;
+}
+
+static enum hf_status trace_record_list(struct hf_store_base *base,
+                                        const struct hf_record_query *query, hf_record_fn *fn,
+                                        void *data, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->record_list(trace->inner, query, fn, data, err);
+
+    say(trace, "records", query->name, status, start_ns, err);
+    return status;
+}
+
 struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
 {
     struct trace_store *trace = calloc(1, sizeof *trace);
@@ -205,6 +241,11 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
         trace->ops.end_quarantine = trace_end_quarantine;
     if (HF__SLOT(inner->ops, quarantine) != NULL)
         trace->ops.quarantine = trace_quarantine;
+    if (HF__SLOT(inner->ops, record_list) != NULL) {
+        trace->ops.record_put = trace_record_put;
+        trace->ops.record_get = trace_record_get;
+        trace->ops.record_list = trace_record_list;
+    }
     /* cppcheck-suppress arithOperationsOnVoidPointer ; it returns void, and is no void pointer */
     if (HF__SLOT(inner->ops, listen) != NULL)
         trace->ops.listen = trace_listen;

@@ -84,5 +84,6 @@ void add_renew_tests(struct suite *suite);
 void add_list_tests(struct suite *suite);
 void add_wait_tests(struct suite *suite);
 void add_crowd_tests(struct suite *suite);
+void add_record_tests(struct suite *suite);
 
 #endif /* HF_TESTS_CONFORM_H */

@@ -48,6 +48,21 @@ for turn in disable enable; do
     is "$answer" ok "$turn: nothing stays behind"
 done
 
+# records: the same role will do, and one that only reads for those who only read
+ctl a --user root:r role add looker >/dev/null
+ctl a --user root:r role grant-permission --prefix=true looker read holdfast/ >/dev/null
+ctl a --user root:r user add guest:g >/dev/null
+ctl a --user root:r user grant-role guest looker >/dev/null
+client g "etcd://guest:g@$host"
+ask c acquire 1 noted 9000 0
+ask c put 1 k value 3600000
+is "$answer" ok 'a user with the role writes records'
+ask g get noted k
+like "$answer" 'ok \[k=value *' 'one that may only read reads them'
+ask g records noted -
+like "$answer" 'ok \[k=value *' 'and lists them'
+ask c release 1
+
 # a release that is denied: what stays behind ends with its ttl, though the client goes on taking locks
 ask c acquire 1 left 6000 0 kept
 ctl a --user root:r role revoke-permission --prefix=true locker holdfast/ >/dev/null

@@ -1,13 +1,39 @@
 /* fuzz_etcd_answer.c - whatever a server or a user may send: answers, the lines of a watch,
- * records, base64, URLs, error messages. Built by fuzz.sh. */
+ * values, base64, URLs, error messages. Built by fuzz.sh. */
 #include "stores/etcd/answer.h"
 #include "stores/etcd/base64.h"
 #include "stores/etcd/errors.h"
+#include "stores/etcd/record.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A record that is understood is one that could have been written. */
+static void read_record(const char *text, size_t size)
+{
+    struct hf_record record;
+
+    if (ec_record_parse(text, size, &record) &&
+        (record.token == 0 || record.value_len > HF_RECORD_VALUE_MAX ||
+         (const char *)record.value < text ||
+         (const char *)record.value + record.value_len != text + size))
+        abort();
+}
+
+static void read_item(const cJSON *object, size_t i)
+{
+    struct ec_item item;
+    const char *key;
+    bool nomem;
+
+    if (!ec_answer_item(object, i, &item, &nomem))
+        return;
+    read_record(item.value, item.value_len);
+    (void)ec_expiry_parse(item.key, item.key_len, "holdfast/", "n", &key);
+    ec_item_release(&item);
+}
 
 static void read_answer(const char *text, size_t size)
 {
@@ -28,16 +54,19 @@ static void read_answer(const char *text, size_t size)
     for (size_t i = 0; i < 4; i++) {
         const cJSON *part = ec_answer_part(json, i);
 
+        read_item(part, 0);
         if (ec_answer_kv(part, 0, &kv) || ec_answer_deleted(part, &kv))
             (void)ec_key_name(&kv, "holdfast/", name);
     }
-    for (size_t i = 0; i < ec_answer_kv_count(json) && i < 8; i++)
+    for (size_t i = 0; i < ec_answer_kv_count(json) && i < 8; i++) {
+        read_item(json, i);
         if (ec_answer_kv(json, i, &kv)) {
             (void)ec_key_name(&kv, "", name);
             if (!ec_answer_key(json, i, key, sizeof key, &len, &cut) || len > sizeof key ||
                 memcmp(key, kv.key, len) != 0)
                 abort();
         }
+    }
     cJSON_Delete(json);
 }
 
@@ -59,20 +88,20 @@ static void read_stream(const char *text, size_t size)
 
 static void read_words(const char *text, size_t size)
 {
-    struct ec_record record;
-    struct ec_record again;
+    struct ec_said said;
+    struct ec_said again;
     struct hf_error err;
     struct ec_url url;
     char value[EC_VALUE_MAX];
     unsigned char bytes[512];
     size_t len;
 
-    ec_record_parse(&record, text, size);
-    if (record.kind != 0) {
-        ec_record_format(value, &record);
-        ec_record_parse(&again, value, strlen(value));
-        if (again.kind != record.kind || again.ttl_ms != record.ttl_ms ||
-            again.since_us != record.since_us || strcmp(again.label, record.label) != 0)
+    ec_said_parse(&said, text, size);
+    if (said.kind != 0) {
+        ec_said_format(value, &said);
+        ec_said_parse(&again, value, strlen(value));
+        if (again.kind != said.kind || again.ttl_ms != said.ttl_ms ||
+            again.since_us != said.since_us || strcmp(again.label, said.label) != 0)
             abort();
     }
     if (ec_base64_decode(bytes, sizeof bytes, text, &len)) {
@@ -97,6 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_answer(text, size);
     read_stream(text, size);
     read_words(text, size);
+    read_record(text, size);
     free(text);
     return 0;
 }

@@ -45,8 +45,10 @@ static void read_rows(const PGresult *rows)
     struct pg_kept kept;
     struct pg_met met;
     struct pg_opened opened;
+    static struct pg_record record;
     enum hf_loss loss;
     bool locked;
+    bool stale;
 
     (void)pg_row_standby(rows);
     (void)pg_row_number(rows, 0, -1);
@@ -63,6 +65,9 @@ static void read_rows(const PGresult *rows)
         must(strlen(hf_loss_text(loss)) > 0);
     if (pg_row_opened(rows, &opened))
         must(opened.left_ms >= 0);
+    if (pg_row_written(rows, &stale, &loss))
+        must(!stale || loss == HF_LOSS_NONE);
+    must(pg_row_record_clock(rows) >= -1);
     must(pg_row_scanned(rows) >= 0);
     must(!pg_row_kept_many(rows, PQntuples(rows), &loss, &locked));
     for (int row = 0; row < PQntuples(rows); row++) {
@@ -75,6 +80,10 @@ static void read_rows(const PGresult *rows)
         if (pg_row_lock(rows, row, name, label, &info))
             must(strlen(info.name) <= HF_NAME_MAX && strlen(info.label) <= HF_LABEL_MAX &&
                  info.remaining_ms >= 0);
+        if (pg_row_record(rows, row, &record) == PG_RECORD_READ)
+            must(record.public.value_len <= HF_RECORD_VALUE_MAX && record.key[0] != '\0' &&
+                 record.public.token != 0 && record.public.until_ms >= 0 &&
+                 record.value[record.public.value_len] == '\0');
     }
 }
 

@@ -1,6 +1,8 @@
-/* fuzz_zookeeper_queue.c - whatever names and data the children of a lock may have. The lines of
- * the input are the children's names, and each is read as data too. Built by fuzz.sh. */
+/* fuzz_zookeeper_queue.c - whatever names and data the children of a lock and its records may have.
+ * The lines of the input are the nodes' names, and each is read as data too. Built by fuzz.sh. */
+#include "stores/zookeeper/name.h"
 #include "stores/zookeeper/queue.h"
+#include "stores/zookeeper/record.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,34 @@ static void check_data(const char *text)
     zk_data_make(data, (uint32_t)strlen(text), INT64_MAX, text);
     check(zk_data_parse(data, &said) && said.ttl_ms == strlen(text));
     check(said.waited_ms == INT64_MAX && strncmp(said.label, text, strlen(said.label)) == 0);
+}
+
+/* A record that is understood is one that could have been written. A tab stands for the line feed
+ * of its head. */
+static void check_record(const char *text)
+{
+    struct Stat stat = {.mtime = 1700000000000};
+    size_t len = strlen(text);
+    char *copy = malloc(len); /* nothing follows it */
+    struct hf_record record;
+
+    check(copy != NULL || len == 0);
+    for (size_t i = 0; i < len; i++)
+        copy[i] = text[i] == '\t' ? '\n' : text[i];
+    if (len > 0 && zk_record_parse(copy, len, &stat, &record))
+        check(record.token != 0 && record.until_ms >= 0 && record.value_len <= len &&
+              (const char *)record.value + record.value_len == copy + len);
+    free(copy);
+}
+
+/* A name that is read as a text is how that text is written. */
+static void check_name(const char *node)
+{
+    char text[HF_RECORD_KEY_MAX + 1];
+    char again[3 * HF_RECORD_KEY_MAX + 1];
+
+    if (zk_node_text(text, sizeof text, node))
+        check(zk_node_name(again, sizeof again, text) && strcmp(again, node) == 0);
 }
 
 static void check_line(struct zk_queue *queue, size_t most)
@@ -62,8 +92,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = '\0';
     while (all.count < NAMES_MAX && rest != NULL)
         names[all.count++] = strsep(&rest, "\n");
-    for (size_t i = 0; i < all.count; i++)
+    for (size_t i = 0; i < all.count; i++) {
         check_data(names[i]);
+        check_record(names[i]);
+        check_name(names[i]);
+    }
     check(zk_queue_init(&queue, &all));
     check_line(&queue, all.count);
     zk_queue_release(&queue);

@@ -66,6 +66,22 @@ like "$answer" 'ok *' 'waits and gets it'
 ask l list -
 like "$answer" 'ok \[x held=1*' 'lists'
 ask l2 release 1
+read -r -a rules < <(sed -n 's/^For records also `\([^`]*\)`.*/\1/p' "$root/docs/redis.md")
+above "${#rules[@]}" 0 'the manual has the rules for records'
+ask l acquire 1 x 5000 0
+ask l put 1 k value
+like "$answer" 'HF_DENIED*+hget*' 'without them a put is refused'
+admin acl setuser locker "${rules[@]}" >/dev/null
+ask l put 1 k value 1
+like "$answer" 'ok *appendonly*' 'with them it writes'
+ask l release 1
+ask l acquire 1 x 5000 0
+ask l put 1 j value
+ask l get x j
+like "$answer" 'ok \[j=value *' 'reads'
+ask l records x -
+like "$answer" 'ok \[j=value *' 'and lists a record'
+ask l release 1
 client o "redis://locker:s3@127.0.0.1:$p?prefix=other:"
 ask o acquire 1 x 5000 0
 like "$answer" 'HF_DENIED*ACL*' 'a key outside its pattern: denied'

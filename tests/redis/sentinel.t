@@ -54,6 +54,8 @@ is "$answer" ok 'one sentinel that is down does not matter'
 client l "redis+sentinel://$hosts/mymaster?max_ttl=12s"
 ask c acquire 1 held 5000 0
 ask c acquire 3 kept 12000 0 kept
+ask c put 3 k value
+like "$answer" 'ok *appendonly*' 'a record is written, and the replica has it'
 eventually 5 eval '[ "$(rcli r exists kept)" = 1 ]'
 redis_stop m KILL
 ask n acquire 1 x 4000 0
@@ -66,6 +68,10 @@ like "$answer" 'ok *' 'a waiting client follows, and gets what nobody can hold a
 above "$(token)" "$t" 'with a larger token'
 ask c status kept
 like "$answer" '*held=1*' 'a lock that the replica knew of is not given to another'
+ask l get kept k
+like "$answer" 'ok \[k=value *' 'its record is there'
+ask c put 3 k again
+like "$answer" 'ok *appendonly*' 'and its holder writes on'
 lists() { ask l list - && [[ $answer == *'kept held=1'* ]]; }
 eventually 10 lists
 ok $? 'and one that only lists finds the new master too'

@@ -111,6 +111,40 @@ static enum hf_status fault_list(struct hf_store_base *base, const struct hf_que
     return answer(&fault, query->deadline_ns, status, query->name, err);
 }
 
+static enum hf_status fault_record_put(struct hf_store_base *base,
+                                       const struct hf_record_write *write, struct hf_error *err)
+{
+    struct fault_store *store = of(base);
+    struct fault fault = strike(store, FAULT_RECORD_PUT);
+    enum hf_status status = HF_OK;
+
+    if (!is_lost_before(&fault))
+        status = store->inner->ops->record_put(store->inner, write, err);
+    return answer(&fault, write->deadline_ns, status, write->name, err);
+}
+
+static enum hf_status fault_record_get(struct hf_store_base *base,
+                                       const struct hf_record_query *query, hf_record_fn *fn,
+                                       void *data, int64_t *now_ms, struct hf_error *err)
+{
+    struct fault_store *store = of(base);
+    struct fault fault = strike(store, FAULT_RECORD_GET);
+    enum hf_status status = HF_OK;
+
+    if (!is_lost_before(&fault))
+        status = store->inner->ops->record_get(store->inner, query, fn, data, now_ms, err);
+    return answer(&fault, query->deadline_ns, status, query->name, err);
+}
+
+static enum hf_status fault_record_list(struct hf_store_base *base,
+                                        const struct hf_record_query *query, hf_record_fn *fn,
+                                        void *data, struct hf_error *err)
+{
+    struct fault_store *store = of(base);
+
+    return store->inner->ops->record_list(store->inner, query, fn, data, err);
+}
+
 static void fault_close(struct hf_store_base *base, bool forked)
 {
     struct fault_store *store = of(base);
@@ -136,6 +170,11 @@ struct fault_store *fault_wrap(struct hf_store_base *inner)
     store->ops.renew = fault_renew;
     store->ops.release = fault_release;
     store->ops.list = fault_list;
+    if ((inner->ops->features & HF_FEATURE_RECORDS) != 0) {
+        store->ops.record_put = fault_record_put;
+        store->ops.record_get = fault_record_get;
+        store->ops.record_list = fault_record_list;
+    }
     store->base.ops = &store->ops;
     store->base.host = inner->host;
     pthread_mutex_init(&store->lock, NULL);

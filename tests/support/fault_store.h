@@ -8,7 +8,15 @@
 
 #include <holdfast/store.h>
 
-enum fault_call { FAULT_ACQUIRE, FAULT_RENEW, FAULT_RELEASE, FAULT_LIST, FAULT_CALLS };
+enum fault_call {
+    FAULT_ACQUIRE,
+    FAULT_RENEW,
+    FAULT_RELEASE,
+    FAULT_LIST,
+    FAULT_RECORD_PUT,
+    FAULT_RECORD_GET,
+    FAULT_CALLS
+};
 
 struct fault {
     enum fault_call call;

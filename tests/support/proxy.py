@@ -9,6 +9,11 @@ line:
   mode hole         forward one request of each connection, swallow the answer, end with the next one
   mode drop [WHICH] close the connection when a request comes (that the pattern WHICH is found in),
                     without forwarding it
+  mode hold WHICH   keep back a request that the pattern WHICH is found in, and all behind it on its
+                    connection, also when the client has given up, until
+  held              how many requests are; and
+  let               which sends what was kept back, waits for the server's answers, and tells to how
+                    many requests
   mode kill         close the connection when the answer comes
   mode cut          forward half of the answer and close the connection
   mode chaos N      close each new connection after about N bytes, in the middle of anything
@@ -47,6 +52,7 @@ JUNK = {
     'endless': HTTP + b'\r\n{"kvs":[' + b'{"key":"YQ=="},' * (1 << 20),
 }
 
+held = []
 state = {'mode': 'pass', 'text': '', 'once': False, 'trips': 0, 'requests': 0, 'bytes': 0, 'cuts': 0,
          'strands': 0}
 dice = random.Random(7)
@@ -82,6 +88,8 @@ class Pair:
         self.asked = False
         self.fell = False
         self.left = None
+        self.kept = b''
+        self.gone = False
         with lock:
             self.strands = state['strands']
             if state['mode'] == 'chaos':
@@ -109,6 +117,11 @@ class Pair:
             word, _, text = state['text'].partition(' ')
             if state['mode'] == 'refuse' and word.encode() in chunk:
                 state['mode'], state['text'] = 'error', text
+            if self.kept or (state['mode'] == 'hold' and re.search(state['text'].encode(), chunk)):
+                if not self.kept:
+                    held.append(self)
+                self.kept += chunk
+                return
         mode, text = mode_now(lambda mode: mode in ('drop', 'error'), chunk)
         if mode == 'drop' or (mode == 'hole' and self.fell):
             raise Over
@@ -134,6 +147,27 @@ class Pair:
             self.forward(JUNK.get(mode, chunk), self.client)
 
 
+def let_go():
+    """What was kept back arrives after all. Whose client is gone, is heard out here."""
+    with lock:
+        late, held[:] = held[:], []
+    for pair in late:
+        chunk, pair.kept = pair.kept, b''
+        pair.server.sendall(chunk)
+        if pair.gone:
+            pair.server.settimeout(20)
+            pair.server.recv(65536)
+            pair.server.close()
+    return len(late)
+
+
+def read(end):
+    try:
+        return end.recv(65536)
+    except OSError:
+        return b''
+
+
 def serve(client, port):
     try:
         server = socket.create_connection(('127.0.0.1', port))
@@ -148,8 +182,9 @@ def serve(client, port):
     try:
         while True:
             for key, _ in selector.select():
-                chunk = key.fileobj.recv(65536)
+                chunk = read(key.fileobj)
                 if not chunk:
+                    pair.gone = bool(pair.kept) and key.fileobj is client
                     return
                 if pair.strands != state['strands']:
                     continue
@@ -158,7 +193,8 @@ def serve(client, port):
         pass
     finally:
         client.close()
-        server.close()
+        if not pair.gone:
+            server.close()
 
 
 def accept(listener, port):
@@ -173,6 +209,12 @@ def main():
     print(listener.getsockname()[1], flush=True)
     for line in sys.stdin:
         words = line.split()
+        if words[0] == 'held':
+            print(len(held), flush=True)
+            continue
+        if words[0] == 'let':
+            print(let_go(), flush=True)
+            continue
         with lock:
             if words[0] == 'mode':
                 state['mode'], state['text'] = words[1], ' '.join(words[2:])

@@ -1,15 +1,17 @@
 /* tool_client.c - a client that does what it is told, line by line, for tests that need connections
  * and leases to live on between two steps.
  *
- *   open URL | close | fork (a child that closes the store and ends)
+ *   open URL | readonly URL | close | fork (a child that closes the store and ends)
  *   acquire LEASE NAME TTL_MS WAIT_MS [kept|detached|free]
  *   renew LEASE TTL_MS | release LEASE | leave LEASE | lost LEASE | left LEASE
  *   adopt LEASE NAME OWNER TOKEN | owner LEASE
  *   status NAME | list PREFIX|- | pairs COUNT NAME | end REASON (a quarantine)
+ *   put LEASE KEY VALUE [KEEP_MS] (with HF_OK the warning, if there is one)
+ *   get NAME KEY | records NAME PREFIX|-
  *   crowd COUNT NAME TTL_MS (takes NAME.0 and so on, kept) | held (how many of them are)
  *
  * Each is answered by one line: "ok ..." or the status and the error's text. */
-#include <holdfast.h>
+#include <holdfast/record.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@
 #define LEASES_MAX     64
 #define LINE_MAX_BYTES 4096
 #define CROWD_MAX      5000
+#define VALUE_SHOWN    60
 
 static struct hf_store *store;
 static struct hf_lease *leases[LEASES_MAX];
@@ -143,6 +146,50 @@ static void count_crowd(void)
     printf("ok %zu\n", held);
 }
 
+static void put(struct hf_lease *lease, char **word, size_t count)
+{
+    struct hf_error err = {0};
+    int64_t keep_ms = count > 4 ? strtoll(word[4], NULL, 10) : 0;
+    enum hf_status status;
+
+    if (lease == NULL) {
+        puts("no such lease");
+        return;
+    }
+    status = hf_record_put(lease, word[2], word[3], strlen(word[3]), keep_ms, &err);
+    printf("%s%s%s\n", status == HF_OK ? "ok" : hf_status_name(status),
+           err.text[0] != '\0' ? " " : "", err.text);
+}
+
+static bool show_record(const struct hf_record *record, void *data)
+{
+    (void)data;
+    printf(" [%s=%.*s token=%llu number=%llu until=%lld]", record->key,
+           record->value_len < VALUE_SHOWN ? (int)record->value_len : VALUE_SHOWN,
+           (const char *)record->value, (unsigned long long)record->token,
+           (unsigned long long)record->number, (long long)record->until_ms);
+    return true;
+}
+
+static void read_records(char **word)
+{
+    struct hf_error err;
+    enum hf_status status;
+    int64_t now_ms = 0;
+
+    printf("ok");
+    if (word[0][0] == 'g')
+        status = hf_record_get(store, word[1], word[2], show_record, NULL, &now_ms, &err);
+    else
+        status = hf_record_list(store, word[1], strcmp(word[2], "-") == 0 ? "" : word[2],
+                                show_record, NULL, &err);
+    if (status != HF_OK)
+        printf(" %s %s", hf_status_name(status), err.text);
+    else if (word[0][0] == 'g')
+        printf(" now=%lld", (long long)now_ms);
+    puts("");
+}
+
 static void on_lease(const char *verb, struct hf_lease **slot, char **word)
 {
     struct hf_lease *lease = *slot;
@@ -175,6 +222,8 @@ static void obey(char **word, size_t count)
 
     if (strcmp(word[0], "open") == 0 && count > 1) {
         say(hf_open(word[1], &store, &err), &err);
+    } else if (strcmp(word[0], "readonly") == 0 && count > 1) {
+        say(hf_open_readonly(word[1], &store, &err), &err);
     } else if (strcmp(word[0], "close") == 0) {
         hf_close(store);
         store = NULL;
@@ -194,6 +243,10 @@ static void obey(char **word, size_t count)
         }
         (void)waitpid(child, NULL, 0);
         puts("ok");
+    } else if (strcmp(word[0], "put") == 0 && count > 3) {
+        put(leases[strtoul(word[1], NULL, 10) % LEASES_MAX], word, count);
+    } else if ((strcmp(word[0], "get") == 0 || strcmp(word[0], "records") == 0) && count > 2) {
+        read_records(word);
     } else if (strcmp(word[0], "pairs") == 0 && count > 2) {
         pairs(word);
     } else if (strcmp(word[0], "end") == 0 && count > 1) {

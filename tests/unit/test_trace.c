@@ -1,6 +1,7 @@
 /* test_trace.c - HOLDFAST_TRACE writes a line per call, and never an owner or a password. */
 #include "../support/check.h"
 #include <holdfast.h>
+#include <holdfast/record.h>
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -32,6 +33,13 @@ static bool see(const struct hf_lock_info *info, void *data)
     return true;
 }
 
+static bool see_record(const struct hf_record *record, void *data)
+{
+    (void)record;
+    (void)data;
+    return true;
+}
+
 /* A life of a lease and what else there is to call; owners are noted in out. */
 static void use_it_all(char owners[2][HF_OWNER_LEN + 1])
 {
@@ -47,6 +55,9 @@ static void use_it_all(char owners[2][HF_OWNER_LEN + 1])
     assert_int_equal(hf_acquire(store, "first job", NULL, &again, &err), HF_BUSY);
     assert_int_equal(hf_renew(lease, 0, &err), HF_OK);
     assert_int_equal(hf_list(store, "", see, NULL, &err), HF_OK);
+    assert_int_equal(hf_record_put(lease, "key", "secret", 6, 0, &err), HF_OK);
+    assert_int_equal(hf_record_get(store, "first job", "key", see_record, NULL, NULL, &err), HF_OK);
+    assert_int_equal(hf_record_list(store, "first job", "", see_record, NULL, &err), HF_OK);
     assert_int_equal(hf_release(lease, &err), HF_OK);
     assert_int_equal(hf_acquire(store, "second job", &options, &lease, &err), HF_OK);
     memcpy(owners[1], hf_lease_owner(lease), HF_OWNER_LEN + 1);
@@ -85,11 +96,18 @@ static void listen(char *out, size_t size, char owners[2][HF_OWNER_LEN + 1])
 static void a_line_per_call(void **state)
 {
     static const char *const expected[] = {
-        "acquire  first job            HF_OK in ", "acquire  first job            HF_BUSY in ",
-        "renew    first job            HF_OK in ", "list                          HF_OK in ",
-        "release  first job            HF_OK in ", "acquire  second job           HF_OK in ",
+        "acquire  first job            HF_OK in ",
+        "acquire  first job            HF_BUSY in ",
+        "renew    first job            HF_OK in ",
+        "list                          HF_OK in ",
+        "put      first job            HF_OK in ",
+        "get      first job            HF_OK in ",
+        "records  first job            HF_OK in ",
+        "release  first job            HF_OK in ",
+        "acquire  second job           HF_OK in ",
         "renew    second job           HF_OK in ", /* hf_adopt looks */
-        "release  second job           HF_OK in ", "renew    second job           HF_LOST in ",
+        "release  second job           HF_OK in ",
+        "renew    second job           HF_LOST in ",
         "close                         HF_OK in ",
     };
     char owners[2][HF_OWNER_LEN + 1];
@@ -101,6 +119,7 @@ static void a_line_per_call(void **state)
     listen(trace, sizeof trace, owners);
     assert_null(strstr(trace, owners[0]));
     assert_null(strstr(trace, owners[1]));
+    assert_null(strstr(trace, "secret")); /* nor what is in a record */
     for (size_t i = 0; i < COUNT(expected); i++) {
         check_row(strncmp(line, "holdfast: ", 10) == 0, i);
         check_row(strncmp(line + 10, expected[i], strlen(expected[i])) == 0, i);

@@ -235,10 +235,10 @@ static enum hf_status take(struct ec_attempt *a, const struct ec_lease *lease,
 
 void ec_note_holder(struct ec_attempt *a, const struct ec_kv *kv)
 {
-    if (kv->record.kind == 0)
+    if (kv->said.kind == 0)
         (void)snprintf(a->holder, sizeof a->holder, "a client that is not holdfast");
     else
-        (void)snprintf(a->holder, sizeof a->holder, "%s (token %llu)", kv->record.label,
+        (void)snprintf(a->holder, sizeof a->holder, "%s (token %llu)", kv->said.label,
                        (unsigned long long)kv->create_revision);
 }
 

@@ -94,7 +94,7 @@ static bool read_kv(const cJSON *item, struct ec_kv *out)
     out->lease = ec_answer_number(item, "lease");
     /* A value that does not fit is not ours. */
     if (ec_base64_decode(value, sizeof value, text_of(item, "value"), &value_len))
-        ec_record_parse(&out->record, value, value_len);
+        ec_said_parse(&out->said, value, value_len);
     return out->key_len > 0 && out->create_revision > 0 && out->create_revision <= INT64_MAX;
 }
 
@@ -115,12 +115,45 @@ bool ec_answer_key(const cJSON *object, size_t i, char *out, size_t size, size_t
     return ec_base64_decode_start(out, size, text_of(item, "key"), len, cut) && *len > 0;
 }
 
+bool ec_answer_item(const cJSON *object, size_t i, struct ec_item *out, bool *nomem)
+{
+    const cJSON *item = cJSON_GetArrayItem(member(object, "kvs"), (int)i);
+    size_t key_size = strlen(text_of(item, "key")) / 4 * 3 + 1;
+    size_t value_size = strlen(text_of(item, "value")) / 4 * 3 + 1;
+
+    memset(out, 0, sizeof *out);
+    out->key = malloc(key_size + value_size);
+    *nomem = out->key == NULL;
+    if (*nomem)
+        return false;
+    out->value = out->key + key_size;
+    if (!ec_base64_decode(out->key, key_size - 1, text_of(item, "key"), &out->key_len) ||
+        !ec_base64_decode(out->value, value_size - 1, text_of(item, "value"), &out->value_len)) {
+        ec_item_release(out);
+        return false;
+    }
+    out->key[out->key_len] = '\0';
+    out->value[out->value_len] = '\0';
+    out->mod_revision = (uint64_t)ec_answer_number(item, "mod_revision");
+    return true;
+}
+
+void ec_item_release(struct ec_item *item)
+{
+    free(item->key);
+    memset(item, 0, sizeof *item);
+}
+
 const cJSON *ec_answer_part(const cJSON *txn, size_t i)
 {
     const cJSON *item = cJSON_GetArrayItem(member(txn, "responses"), (int)i);
-    const cJSON *part = member(item, "response_range");
+    static const char *const kinds[] = {"response_range", "response_delete_range", "response_put",
+                                        "response_txn"};
+    const cJSON *part = NULL;
 
-    return part != NULL ? part : member(item, "response_delete_range");
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds && part == NULL; kind++)
+        part = member(item, kinds[kind]);
+    return part;
 }
 
 bool ec_answer_deleted(const cJSON *part, struct ec_kv *out)

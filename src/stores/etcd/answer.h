@@ -5,7 +5,7 @@
 #ifndef HF_STORES_ETCD_ANSWER_H
 #define HF_STORES_ETCD_ANSWER_H
 
-#include "stores/etcd/record.h"
+#include "stores/etcd/layout.h"
 #include <cjson/cJSON.h>
 
 enum { EC_EVENT_MAX = 1 << 16 }; /* bytes of one message of a watch */
@@ -26,8 +26,19 @@ bool ec_answer_kv(const cJSON *object, size_t i, struct ec_kv *out);
 /* Its key alone, however long it is; cut: only its first bytes fit. */
 bool ec_answer_key(const cJSON *object, size_t i, char *out, size_t size, size_t *len, bool *cut);
 size_t ec_answer_kv_count(const cJSON *object);
-/* The answer to operation i of a transaction: its response_range or response_delete_range. NULL if
- * it is missing. */
+/* A key with all of its value, both copied. */
+struct ec_item {
+    char *key;
+    size_t key_len;
+    char *value; /* a NUL follows it; the same block as key */
+    size_t value_len;
+    uint64_t mod_revision;
+};
+/* Key i of the list `kvs` in object, whoever wrote it. *nomem: false for want of memory. */
+bool ec_answer_item(const cJSON *object, size_t i, struct ec_item *out, bool *nomem);
+void ec_item_release(struct ec_item *item);
+/* The answer to operation i of a transaction: its response_range, response_delete_range,
+ * response_put or response_txn. NULL if it is missing. */
 const cJSON *ec_answer_part(const cJSON *txn, size_t i);
 /* Key 0 of the previous values of a delete. */
 bool ec_answer_deleted(const cJSON *part, struct ec_kv *out);

@@ -115,6 +115,8 @@ static void take_answer(struct course *course, cJSON *json)
 {
     if (same_cluster(course->store, json)) {
         course->out->json = json;
+        if (course->call->dated)
+            course->out->date_ms = ec_http_date_ms(course->http);
         course->status = HF_OK;
         return;
     }
@@ -268,6 +270,7 @@ enum hf_status ec_call(struct ec_store *store, const struct ec_call *call, struc
                             .status = HF_UNREACHABLE};
 
     out->json = NULL;
+    out->date_ms = 0;
     if (call->body->cut)
         course.status = fail(&course, HF_INVALID, "the request is too long");
     else if (!ask_around(&course))

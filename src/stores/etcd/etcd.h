@@ -5,12 +5,13 @@
  *   queue.c    waiting for it
  *   hold.c     renewing and releasing it
  *   renew_many.c  renewing many at once
- *   list.c     what is held
+ *   list.c     what is held; scan.c how that much is read
+ *   record.c   how records look; record_put.c, record_read.c the slots; date.c etcd's clock
  *   lease.c    etcd's leases: one per ttl class, and private ones
  *   holds.c    which key of ours is on which lease; known.c the same for many threads
  *   listener.c  hears when a key of ours is deleted; watch.c how
  *   call.c     one request and its answer, by whichever server
- *   http.c     one HTTP exchange; text.c, answer.c, record.c what is in it; verdict.c errors
+ *   http.c     one HTTP exchange; text.c, answer.c, layout.c what is in it; errors.c errors
  */
 #ifndef HF_STORES_ETCD_ETCD_H
 #define HF_STORES_ETCD_ETCD_H
@@ -27,7 +28,8 @@ enum {
     EC_IDLE_HTTP_MAX = 16, /* handles kept for later */
     EC_WAIT_LEASE_S = 5,   /* the ttl of the lease that waiters' keys are on */
     EC_WAIT_TTL_MS = 3500, /* the part of it that a waiter may count on */
-    EC_UNDO_MS = 3000      /* what taking back what we put may take */
+    EC_UNDO_MS = 3000,     /* what taking back what we put may take */
+    EC_START_MAX = 4096    /* bytes of a key that a page may begin behind */
 };
 
 /* What a shared lease is for. */
@@ -69,6 +71,8 @@ struct ec_store {
     int64_t
         silent_ns; /* when a request was sent, the last of those that were not answered in time */
     struct ec_listener *listener; /* NULL: nobody listens */
+    int64_t date_ms;              /* the clock of a server, as an answer told it last */
+    int64_t dated_ns;             /* when that came; 0: never */
 };
 
 /* call.c */
@@ -82,11 +86,13 @@ struct ec_call {
     bool signing_in; /* fetches the auth token itself */
     bool may_shrink; /* EC_TOO_LONG ends it: there is less to ask for */
     bool hasty;      /* repeatable, and worth asking several servers soon */
+    bool dated;      /* the server's clock is wanted too */
 };
 
 struct ec_answer {
     cJSON *json;        /* the caller frees it */
     int64_t sent_at_ns; /* before the request that was answered left */
+    int64_t date_ms;    /* dated: when it was answered, by the server's clock; 0: it did not tell */
 };
 
 /* Sends the request to a server and gets its answer. Another server is asked if the first did
@@ -108,6 +114,8 @@ void ec_http_give(struct ec_store *store, struct ec_http *http);
 void ec_http_silent(struct ec_store *store, int64_t sent_at_ns);
 /* Copies the current endpoint and auth token for a watch. */
 void ec_where(struct ec_store *store, char endpoint[EC_ENDPOINT_MAX], char auth[EC_AUTH_MAX]);
+/* Sends a request without waiting for the answer: perhaps nobody hears it. */
+void ec_send_unheard(struct ec_store *store, const char *path, const struct ec_text *body);
 /* That endpoint did not do: the next one, if it is still the current. */
 void ec_turn_away(struct ec_store *store, const char *endpoint);
 
@@ -202,6 +210,43 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err);
 enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
+
+/* record_put.c, record_read.c: the slots of records */
+enum hf_status ec_record_put(struct hf_store_base *base, const struct hf_record_write *write,
+                             struct hf_error *err);
+enum hf_status ec_record_get(struct hf_store_base *base, const struct hf_record_query *query,
+                             hf_record_fn *fn, void *data, int64_t *now_ms, struct hf_error *err);
+enum hf_status ec_record_list(struct hf_store_base *base, const struct hf_record_query *query,
+                              hf_record_fn *fn, void *data, struct hf_error *err);
+
+/* date.c */
+
+/* Takes in what a dated answer said. */
+void ec_date_note(struct ec_store *store, const struct ec_answer *answer);
+/* The clock of the server that told it last, as it is now by our count; whole seconds, rounded down
+ * and never ahead of it. Without a request if an answer told it within the last minute. */
+enum hf_status ec_date_now(const struct ec_request *request, int64_t *out_ms);
+/* An answer that does not tell the server's clock: HF_UNSUPPORTED. */
+enum hf_status ec_date_missing(const struct ec_request *request);
+
+/* scan.c */
+
+/* A range of keys that is read page by page. */
+struct ec_scan {
+    struct ec_request request;
+    int page;                     /* keys to ask for */
+    char start[EC_START_MAX + 1]; /* of the next page */
+    size_t start_len;
+    char end[EC_START_MAX + 1];
+    size_t end_len;
+    bool more; /* there is a next page */
+};
+/* All keys that begin with the first len bytes of start, at most EC_START_MAX. */
+void ec_scan_init(struct ec_scan *scan, const struct ec_request *request, const char *start,
+                  size_t len, int page);
+/* Reads the next page: the kvs of answer->json, which the caller releases, and its date if dated.
+ * A page that was too long comes back as NULL, and a shorter one is next. */
+enum hf_status ec_scan_page(struct ec_scan *scan, bool dated, struct ec_answer *answer);
 
 /* A lease for the hold that the attempt is about: of its class, or its own. */
 enum hf_status ec_attempt_lease(const struct ec_attempt *attempt, const struct ec_request *request,

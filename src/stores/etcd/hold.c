@@ -64,7 +64,7 @@ static enum hf_status gone(struct work *w, int64_t lease)
     struct ec_life life;
 
     request.err = NULL;
-    if (w->found.head_there && w->found.head.record.kind != EC_KIND_WAITING)
+    if (w->found.head_there && w->found.head.said.kind != EC_KIND_WAITING)
         loss = HF_LOSS_TAKEN;
     else if (lease != 0 && ec_lease_left(&request, lease, &life) == HF_OK)
         loss = HF_LOSS_BROKEN;
@@ -116,12 +116,12 @@ static enum hf_status ready_lease(struct work *w)
 /* What the key is to say on its new lease. */
 static void new_value(const struct work *w, char out[EC_VALUE_MAX])
 {
-    struct ec_record record = w->found.own.record;
+    struct ec_said said = w->found.own.said;
 
-    record.ttl_ms = w->claim->ttl_ms;
-    if (record.kind != EC_KIND_DETACHED || ec_is_kept(w->claim))
-        record.kind = ec_kind(w->claim);
-    ec_record_format(out, &record);
+    said.ttl_ms = w->claim->ttl_ms;
+    if (said.kind != EC_KIND_DETACHED || ec_is_kept(w->claim))
+        said.kind = ec_kind(w->claim);
+    ec_said_format(out, &said);
 }
 
 /* Puts the key on the lease it should be on. */
@@ -145,7 +145,7 @@ static enum hf_status change_lease(struct work *w, bool *moved)
         return ec_fail(claim->name, w->store->url.common.shown, HF_UNREACHABLE,
                        "its new lease was ended at once; try again", w->request.err);
     }
-    if (status == HF_OK && to.moved && own->record.kind != EC_KIND_KEPT && own->lease != 0)
+    if (status == HF_OK && to.moved && own->said.kind != EC_KIND_KEPT && own->lease != 0)
         ec_lease_drop(w->store, own->lease);
     if (!ec_is_kept(claim) && !to.moved && status != HF_UNKNOWN)
         ec_lease_drop(w->store, w->lease.id);
@@ -158,8 +158,8 @@ static bool own_lease_serves(const struct work *w)
 {
     const struct ec_kv *own = &w->found.own;
 
-    return !ec_is_kept(w->claim) && own->record.ttl_ms == w->claim->ttl_ms && own->lease != 0 &&
-           (own->record.kind == EC_KIND_PRIVATE || own->record.kind == EC_KIND_DETACHED);
+    return !ec_is_kept(w->claim) && own->said.ttl_ms == w->claim->ttl_ms && own->lease != 0 &&
+           (own->said.kind == EC_KIND_PRIVATE || own->said.kind == EC_KIND_DETACHED);
 }
 
 static enum hf_status keep_own_lease(struct work *w)
@@ -202,7 +202,7 @@ static bool is_there(const struct work *w)
 static bool is_on_lease(const struct work *w)
 {
     return w->lease.id != 0 && w->found.own.lease == w->lease.id &&
-           w->found.own.record.ttl_ms == w->claim->ttl_ms;
+           w->found.own.said.ttl_ms == w->claim->ttl_ms;
 }
 
 /* The key as it was found, on the lease it should be on. *done: it is, or it is gone. */
@@ -275,7 +275,7 @@ static enum hf_status look(struct work *w)
         return lost(w, HF_LOSS_EXPIRED);
     if (status != HF_OK)
         return status;
-    ttl_ms = w->found.own.record.ttl_ms;
+    ttl_ms = w->found.own.said.ttl_ms;
     slack_ms = life.granted_ms - (int64_t)ttl_ms;
     grant->sent_at_ns = life.sent_at_ns;
     grant->ttl_ms = ttl_ms;
@@ -341,7 +341,7 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
 {
     struct hf_error own_err;
     struct work w = begin(base, claim, NULL, err != NULL ? err : &own_err);
-    struct ec_kv deleted = {.record.kind = EC_KIND_KEPT};
+    struct ec_kv deleted = {.said.kind = EC_KIND_KEPT};
     bool shared = ec_hold_known(w.store, claim->owner, &w.known);
     bool was_there = false;
     enum hf_status status = delete_own(&w, shared, &deleted, &was_there);
@@ -353,7 +353,7 @@ enum hf_status ec_release(struct hf_store_base *base, const struct hf_claim *cla
         return status;
     }
     if (was_there && deleted.lease != 0 &&
-        (deleted.record.kind == EC_KIND_PRIVATE || deleted.record.kind == EC_KIND_DETACHED))
+        (deleted.said.kind == EC_KIND_PRIVATE || deleted.said.kind == EC_KIND_DETACHED))
         ec_lease_drop(w.store, deleted.lease);
     if (!was_there || w.known.expired)
         return gone_to(&w, 0);

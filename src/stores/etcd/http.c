@@ -374,6 +374,17 @@ enum ec_fate ec_http_post(struct ec_http *http, const struct ec_post *post,
     return http->sends == 0 ? EC_NOT_SENT : EC_NO_ANSWER;
 }
 
+int64_t ec_http_date_ms(struct ec_http *http)
+{
+    struct curl_header *header;
+    time_t date_s;
+
+    if (curl_easy_header(http->easy, "Date", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+        return 0;
+    date_s = curl_getdate(header->value, NULL);
+    return date_s > 0 ? (int64_t)date_s * 1000 : 0;
+}
+
 /* What libcurl's codes are to a person; its own words go between the two. */
 static const struct trouble {
     CURLcode code;

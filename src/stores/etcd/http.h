@@ -81,6 +81,8 @@ bool ec_http_work(struct ec_http *http, const struct hf__patience *patience, con
 /* Why the last request was not answered, for a person. HF_DENIED: certificates; HF_UNREACHABLE. */
 enum hf_status ec_http_explain(const struct ec_http *http, const char *endpoint, char *out,
                                size_t size);
+/* The Date of the answer, in ms since 1970; 0: it has none. */
+int64_t ec_http_date_ms(struct ec_http *http);
 /* Ends whatever is under way. */
 void ec_http_end(struct ec_http *http);
 

@@ -26,14 +26,14 @@ char ec_kind(const struct hf_claim *claim)
 void ec_value(const struct ec_store *store, const struct hf_claim *claim, char kind,
               char out[EC_VALUE_MAX])
 {
-    struct ec_record record = {
+    struct ec_said said = {
         .kind = kind, .ttl_ms = claim->ttl_ms, .since_us = store->base.host->wall_us()};
 
-    if (record.since_us < 0)
-        record.since_us = 0;
-    hf__copy_printable(record.owner, sizeof record.owner, claim->owner);
-    hf__copy_printable(record.label, sizeof record.label, claim->label != NULL ? claim->label : "");
-    ec_record_format(out, &record);
+    if (said.since_us < 0)
+        said.since_us = 0;
+    hf__copy_printable(said.owner, sizeof said.owner, claim->owner);
+    hf__copy_printable(said.label, sizeof said.label, claim->label != NULL ? claim->label : "");
+    ec_said_format(out, &said);
 }
 
 /* The first key of part i, if there is one. False: there is one and it cannot be read. */
@@ -58,7 +58,7 @@ static bool read_inspection(const cJSON *txn, struct ec_keys *keys, struct ec_in
         !first_of(txn, 2, &out->head_there, &out->head) ||
         !first_of(txn, 3, &out->before_there, &out->before))
         return false;
-    if (out->own_there && strcmp(out->own.record.owner, keys->own + keys->queue_len) == 0) {
+    if (out->own_there && strcmp(out->own.said.owner, keys->own + keys->queue_len) == 0) {
         ec_keys_use(keys, false);
     } else {
         out->own_there = waited_there;

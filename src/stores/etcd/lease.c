@@ -19,8 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLACK_S       1  /* at the least, and a tenth of the ttl */
-#define DROP_MS       50 /* what sending a request may take that nobody waits for */
+#define SLACK_S       1 /* at the least, and a tenth of the ttl */
 #define GRANTED_MAX_S 1000000
 
 /* One request about a lease, of those that may be sent again. */
@@ -287,21 +286,10 @@ void ec_lease_revoke(struct ec_store *store, int64_t id, const struct hf__patien
 
 void ec_lease_drop(struct ec_store *store, int64_t id)
 {
-    char endpoint[EC_ENDPOINT_MAX];
-    char auth[EC_AUTH_MAX];
     struct ec_text body;
-    struct ec_post post = {
-        .endpoint = endpoint, .path = "/v3/lease/revoke", .json = body.data, .auth = auth};
-    struct ec_http *http = ec_http_take(store);
 
-    if (http == NULL)
-        return;
     name_lease(&body, id);
-    ec_where(store, endpoint, auth);
-    post.json_len = body.len;
-    ec_http_send(http, &post, DROP_MS);
-    explicit_bzero(auth, sizeof auth);
-    ec_http_give(store, http);
+    ec_send_unheard(store, "/v3/lease/revoke", &body);
 }
 
 void ec_lease_retire(struct ec_store *store, int64_t id)

@@ -8,7 +8,6 @@
 #define PAGE       1000 /* keys per request, at the most */
 #define LEASES_MAX 1024 /* leases that are asked for their time left */
 #define PAGES_MAX  100000
-#define START_MAX  4096 /* bytes of a key that a page may begin behind */
 
 /* What is left of a lease, once asked. */
 struct known_lease {
@@ -20,10 +19,10 @@ struct known_lease {
 struct listing {
     struct ec_store *store;
     struct ec_request request;
+    struct ec_scan scan;
     hf_list_fn *fn;
     void *data;
     bool stopped;
-    int page;                   /* keys to ask for */
     char name[HF_NAME_MAX + 1]; /* the lock whose keys come now, or "" */
     struct ec_kv head;
     uint64_t keys;
@@ -31,11 +30,6 @@ struct listing {
     size_t lease_count;
     int64_t ask_until_ns; /* leases are not asked for any more: locks come first */
     uint64_t shown;
-    char start[START_MAX + 1]; /* of the next page */
-    size_t start_len;
-    char end[EC_KEY_MAX + 1];
-    size_t end_len;
-    bool more; /* pages */
 };
 
 /* Time left of a hold: that of its lease, which is longer as a rule, and at most its ttl. */
@@ -58,36 +52,35 @@ static int64_t remaining_ms(struct listing *l, const struct ec_kv *kv)
         l->lease_count++;
     }
     left_ms = lease->life.left_ms;
-    if (kv->record.kind != 0 && left_ms > (int64_t)kv->record.ttl_ms)
-        left_ms = kv->record.ttl_ms;
+    if (kv->said.kind != 0 && left_ms > (int64_t)kv->said.ttl_ms)
+        left_ms = kv->said.ttl_ms;
     return left_ms;
 }
 
 /* Shows the lock whose keys were collected. */
 static void show(struct listing *l)
 {
-    bool waits = l->head.record.kind == EC_KIND_WAITING;
+    bool waits = l->head.said.kind == EC_KIND_WAITING;
     int64_t now_us = l->store->base.host->wall_us();
     struct hf_lock_info info = {
         .size = sizeof info,
         .name = l->name,
-        .label = waits ? "" : l->head.record.label,
+        .label = waits ? "" : l->head.said.label,
         .token = waits ? 0 : l->head.create_revision,
         .remaining_ms = -1,
         .age_ms = -1,
         .waiters = waits ? l->keys : l->keys - 1,
         .held = !waits,
-        .detached = l->head.record.kind == EC_KIND_DETACHED,
-        .foreign = l->head.record.kind == 0,
+        .detached = l->head.said.kind == EC_KIND_DETACHED,
+        .foreign = l->head.said.kind == 0,
     };
 
     if (l->name[0] == '\0')
         return;
     if (!waits)
         info.remaining_ms = remaining_ms(l, &l->head);
-    if (!waits && l->head.record.since_us > 0)
-        info.age_ms =
-            now_us > l->head.record.since_us ? (now_us - l->head.record.since_us) / 1000 : 0;
+    if (!waits && l->head.said.since_us > 0)
+        info.age_ms = now_us > l->head.said.since_us ? (now_us - l->head.said.since_us) / 1000 : 0;
     l->shown++;
     if (l->keys > 0 && !l->fn(&info, l->data))
         l->stopped = true;
@@ -111,64 +104,36 @@ static void take_key(struct listing *l, const struct ec_kv *kv)
         l->head = *kv;
 }
 
-/* The smallest key above the last one of a page. Above one that does not fit: the smallest that
- * does not begin like it, if there can be any. */
-static bool next_start(struct listing *l, const cJSON *page)
+/* One page. */
+static enum hf_status list_page(struct listing *l)
 {
-    char next[START_MAX + 1];
-    bool cut;
-
-    if (!ec_answer_key(page, ec_answer_kv_count(page) - 1, l->start, START_MAX, &l->start_len,
-                       &cut))
-        return false;
-    if (cut) {
-        ec_prefix_range(l->start, &l->start_len, next, &l->start_len);
-        memcpy(l->start, next, l->start_len);
-        l->more = l->start[0] != '\0';
-    } else {
-        l->start[l->start_len++] = '\0';
-    }
-    return true;
-}
-
-/* One page, from l->start on. l->more: there is another (or a smaller one to ask for instead), and
- * l->start is where it begins. */
-static enum hf_status list_page(struct listing *l, struct hf_error *err)
-{
-    struct ec_range range = {
-        .key = l->start, .key_len = l->start_len, .end = l->end, .end_len = l->end_len};
-    struct ec_text body;
-    struct ec_call call = {.path = "/v3/kv/range",
-                           .body = &body,
-                           .patience = l->request.patience,
-                           .repeatable = true,
-                           .may_shrink = l->page > 1};
     struct ec_answer answer;
-    enum ec_verdict verdict;
+    enum hf_status status = ec_scan_page(&l->scan, false, &answer);
+    size_t count = ec_answer_kv_count(answer.json);
     struct ec_kv kv;
-    size_t count;
-    enum hf_status status;
 
-    ec_text_clear(&body);
-    ec_text_add(&body, "{");
-    ec_text_range(&body, &range);
-    ec_text_add(&body, ",\"limit\":\"%d\"}", l->page);
-    status = ec_call(l->store, &call, &answer, &verdict, err);
-    if (verdict == EC_TOO_LONG && call.may_shrink) {
-        l->page = (l->page + 3) / 4; /* others may keep large values under the prefix */
-        return HF_OK;
-    }
-    if (status != HF_OK)
-        return status;
-    count = ec_answer_kv_count(answer.json);
-    l->more = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(answer.json, "more")) && count > 0;
     for (size_t i = 0; i < count && !l->stopped; i++)
         if (ec_answer_kv(answer.json, i, &kv))
             take_key(l, &kv);
-    if (l->more && !next_start(l, answer.json))
-        status = ec_nonsense(NULL, l->store->url.common.shown, err);
     ec_answer_release(&answer);
     return status;
+}
+
+/* What the keys of the locks begin with. */
+static void begin(struct listing *l, const struct hf_query *query, struct hf_error *err)
+{
+    struct ec_request request = l->request;
+    struct ec_keys keys;
+
+    request.err = err;
+    ec_keys_make(&keys, l->store->url.prefix, query->name, "");
+    ec_scan_init(&l->scan, &request, keys.own, query->exact ? keys.queue_len : keys.queue_len - 1,
+                 PAGE);
+    /* Records come before every lock, and may be many and large: passed over. */
+    if (query->name[0] == '\0') {
+        l->scan.start_len = strlen(l->store->url.prefix);
+        l->scan.start[l->scan.start_len++] = EC_NAME_END + 1;
+    }
 }
 
 enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
@@ -179,10 +144,7 @@ enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query,
         .request = {.store = (struct ec_store *)base,
                     .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1}},
         .fn = fn,
-        .data = data,
-        .page = PAGE,
-        .more = true};
-    struct ec_keys keys;
+        .data = data};
     enum hf_status status = HF_OK;
 
     l.ask_until_ns = base->host->now_ns();
@@ -190,12 +152,9 @@ enum hf_status ec_list(struct hf_store_base *base, const struct hf_query *query,
     l.leases = calloc(LEASES_MAX, sizeof *l.leases);
     if (l.leases == NULL)
         return hf__nomem(err);
-    ec_keys_make(&keys, l.store->url.prefix, query->name, "");
-    l.start_len = query->exact ? keys.queue_len : keys.queue_len - 1;
-    memcpy(l.start, keys.own, l.start_len);
-    ec_prefix_range(l.start, &l.start_len, l.end, &l.end_len);
-    for (int page = 0; page < PAGES_MAX && l.more && status == HF_OK && !l.stopped; page++)
-        status = list_page(&l, err);
+    begin(&l, query, err);
+    for (int page = 0; page < PAGES_MAX && l.scan.more && status == HF_OK && !l.stopped; page++)
+        status = list_page(&l);
     if (status == HF_OK && !l.stopped)
         show(&l);
     free(l.leases);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#define UNHEARD_MS 50 /* what sending a request may take that nobody waits for */
+
 /* Idle handles that were heard from last before a request that was not answered: their connections
  * may be just as dead. Takes them out. Lock held. */
 static struct ec_http *cut_silent(struct ec_store *store)
@@ -90,6 +92,25 @@ void ec_where(struct ec_store *store, char endpoint[EC_ENDPOINT_MAX], char auth[
     memcpy(endpoint, store->url.endpoints[store->at], EC_ENDPOINT_MAX);
     memcpy(auth, store->auth, EC_AUTH_MAX);
     pthread_mutex_unlock(&store->lock);
+}
+
+void ec_send_unheard(struct ec_store *store, const char *path, const struct ec_text *body)
+{
+    char endpoint[EC_ENDPOINT_MAX];
+    char auth[EC_AUTH_MAX];
+    struct ec_post post = {.endpoint = endpoint,
+                           .path = path,
+                           .json = body->data,
+                           .json_len = body->len,
+                           .auth = auth};
+    struct ec_http *http = body->cut ? NULL : ec_http_take(store);
+
+    if (http == NULL)
+        return;
+    ec_where(store, endpoint, auth);
+    ec_http_send(http, &post, UNHEARD_MS);
+    explicit_bzero(auth, sizeof auth);
+    ec_http_give(store, http);
 }
 
 void ec_turn_away(struct ec_store *store, const char *endpoint)

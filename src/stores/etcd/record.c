@@ -1,4 +1,4 @@
-/* record.c - how a lock looks in etcd. */
+/* record.c - how the records of a lock look in etcd. */
 #include "stores/etcd/record.h"
 #include "base/base.h"
 
@@ -6,124 +6,105 @@
 #include <stdio.h>
 #include <string.h>
 
-void ec_keys_make(struct ec_keys *out, const char *prefix, const char *name, const char *owner)
+void ec_record_key(struct ec_record_key *out, const char *prefix, const char *name, const char *key)
 {
-    out->queue_len = (size_t)snprintf(out->own, sizeof out->own, "%.*s%.*s%c", EC_PREFIX_MAX - 1,
-                                      prefix, HF_NAME_MAX, name, EC_NAME_END);
-    memcpy(out->queue_end, out->own, out->queue_len);
-    out->queue_end[out->queue_len - 1] = EC_NAME_END + 1;
-    (void)snprintf(out->own + out->queue_len, sizeof out->own - out->queue_len, "%.*s",
-                   HF_OWNER_LEN, owner);
-    out->own_len = out->queue_len;
+    out->len =
+        (size_t)snprintf(out->text, sizeof out->text, "%.*s%c%.*s%c%.*s", EC_PREFIX_MAX - 1, prefix,
+                         EC_RECORDS, HF_NAME_MAX, name, EC_NAME_END, HF_RECORD_KEY_MAX, key);
 }
 
-void ec_keys_use(struct ec_keys *keys, bool waited)
+void ec_expiry_key(struct ec_record_key *out, const char *prefix, const char *name,
+                   int64_t until_ms, const char *key)
 {
-    keys->own_len = keys->queue_len + (waited ? strlen(keys->own + keys->queue_len) : 0);
+    out->len = (size_t)snprintf(out->text, sizeof out->text, "%.*s%c%.*s%c%016" PRIx64,
+                                EC_PREFIX_MAX - 1, prefix, EC_EXPIRIES, HF_NAME_MAX, name,
+                                EC_NAME_END, (uint64_t)(until_ms > 0 ? until_ms : 0));
+    if (key[0] != '\0')
+        out->len += (size_t)snprintf(out->text + out->len, sizeof out->text - out->len, "%c%.*s",
+                                     EC_NAME_END, HF_RECORD_KEY_MAX, key);
 }
 
-bool ec_keys_waited(const struct ec_keys *keys)
+struct ec_range ec_key_range(const struct ec_record_key *key)
 {
-    return keys->own_len > keys->queue_len;
+    return (struct ec_range){.key = key->text, .key_len = key->len};
 }
 
-struct ec_range ec_keys_own(const struct ec_keys *keys)
+bool ec_expiry_parse(const char *text, size_t len, const char *prefix, const char *name,
+                     const char **key)
 {
-    return (struct ec_range){.key = keys->own, .key_len = keys->own_len};
-}
+    struct ec_record_key first;
+    size_t start_len;
 
-struct ec_range ec_keys_queue(const struct ec_keys *keys)
-{
-    return (struct ec_range){.key = keys->own,
-                             .key_len = keys->queue_len,
-                             .end = keys->queue_end,
-                             .end_len = keys->queue_len};
-}
-
-void ec_record_format(char out[EC_VALUE_MAX], const struct ec_record *record)
-{
-    (void)snprintf(out, EC_VALUE_MAX, "%s 1 %c %" PRIu32 " %" PRId64 " %s", record->owner,
-                   record->kind, record->ttl_ms, record->since_us, record->label);
-}
-
-/* A decimal number and the space behind it. */
-static bool take_number(const char **at, uint64_t *out)
-{
-    char digits[24];
-    size_t len = strcspn(*at, " ");
-
-    if (len == 0 || len >= sizeof digits || (*at)[len] != ' ')
+    ec_expiry_key(&first, prefix, name, 0, "");
+    start_len = first.len - EC_HEX_LEN;
+    if (len <= first.len + 1 || strlen(text) != len || text[first.len] != EC_NAME_END ||
+        len - first.len - 1 > HF_RECORD_KEY_MAX || memcmp(text, first.text, start_len) != 0)
         return false;
-    memcpy(digits, *at, len);
-    digits[len] = '\0';
-    *at += len + 1;
-    return hf__parse_u64(digits, out);
+    *key = text + first.len + 1;
+    return true;
 }
 
-void ec_record_parse(struct ec_record *out, const char *value, size_t len)
+size_t ec_record_head(char out[EC_HEAD_SIZE], const struct hf_record *record)
 {
-    char text[EC_VALUE_MAX];
-    const char *at = text + HF_OWNER_LEN + 1;
-    uint64_t ttl_ms;
-    uint64_t since_us;
-    char kind;
+    return (size_t)snprintf(out, EC_HEAD_SIZE,
+                            "%016" PRIx64 " %016" PRIx64 " 1 %" PRId64 " %" PRId64 "\n",
+                            record->token, record->number, record->written_ms, record->until_ms);
+}
 
-    memset(out, 0, sizeof *out);
-    if (len >= sizeof text || memchr(value, '\0', len) != NULL)
-        return;
-    memcpy(text, value, len);
+/* 16 hex digits and what ends them. */
+static bool take_hex(const char **at, uint64_t *out)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    *out = 0;
+    for (int i = 0; i < EC_HEX_LEN; i++) {
+        const char *digit = **at != '\0' ? strchr(digits, **at) : NULL;
+
+        if (digit == NULL)
+            return false;
+        *out = *out << 4 | (uint64_t)(digit - digits);
+        ++*at;
+    }
+    return *(*at)++ == ' ';
+}
+
+/* Decimal digits and what ends them. */
+static bool take_ms(const char **at, char end, int64_t *out)
+{
+    char text[24];
+    size_t len = strspn(*at, "0123456789");
+    uint64_t number;
+
+    if (len == 0 || len >= sizeof text || (*at)[len] != end)
+        return false;
+    memcpy(text, *at, len);
     text[len] = '\0';
-    if (len < HF_OWNER_LEN + 6 || strspn(text, "0123456789abcdef") != HF_OWNER_LEN ||
-        at[-1] != ' ' || at[0] != '1' || at[1] != ' ' || at[3] != ' ' || at[2] == '\0' ||
-        strchr("wkpd", at[2]) == NULL)
-        return;
-    kind = at[2];
-    at += 4;
-    if (!take_number(&at, &ttl_ms) || ttl_ms > HF_TTL_MAX_MS || !take_number(&at, &since_us) ||
-        since_us > INT64_MAX)
-        return;
-    memcpy(out->owner, text, HF_OWNER_LEN);
-    out->kind = kind;
-    out->ttl_ms = (uint32_t)ttl_ms;
-    out->since_us = (int64_t)since_us;
-    hf__copy_printable(out->label, sizeof out->label, at);
+    *at += len + 1;
+    if (!hf__parse_u64(text, &number) || number > INT64_MAX)
+        return false;
+    *out = (int64_t)number;
+    return true;
 }
 
-bool ec_key_name(const struct ec_kv *kv, const char *prefix, char name[HF_NAME_MAX + 1])
+bool ec_record_parse(const char *text, size_t len, struct hf_record *out)
 {
-    size_t prefix_len = strlen(prefix);
-    const char *end;
-    size_t len;
+    const char *end = memchr(text, '\n', len);
+    const char *at = text;
 
-    if (kv->key_len <= prefix_len || memcmp(kv->key, prefix, prefix_len) != 0)
+    if (end == NULL || end - text >= EC_HEAD_SIZE || !take_hex(&at, &out->token) ||
+        !take_hex(&at, &out->number) || strncmp(at, "1 ", 2) != 0)
         return false;
-    end = memchr(kv->key + prefix_len, EC_NAME_END, kv->key_len - prefix_len);
-    if (end == NULL)
+    at += 2;
+    if (!take_ms(&at, ' ', &out->written_ms) || !take_ms(&at, '\n', &out->until_ms))
         return false;
-    len = (size_t)(end - kv->key) - prefix_len;
-    if (len == 0 || len > HF_NAME_MAX)
-        return false;
-    memcpy(name, kv->key + prefix_len, len);
-    name[len] = '\0';
-    return hf__name_valid(name);
+    out->size = sizeof *out;
+    out->value = at;
+    out->value_len = len - (size_t)(at - text);
+    return out->token != 0 && out->value_len <= HF_RECORD_VALUE_MAX;
 }
 
-void ec_prefix_range(char *start, size_t *start_len, char *end, size_t *end_len)
+bool ec_record_expired(const struct hf_record *record, int64_t now_ms)
 {
-    size_t len = *start_len;
-
-    memcpy(end, start, len);
-    while (len > 0 && (unsigned char)end[len - 1] == 0xff)
-        len--;
-    if (len > 0) {
-        end[len - 1] = (char)((unsigned char)end[len - 1] + 1);
-    } else {
-        end[0] = '\0';
-        len = 1;
-    }
-    *end_len = len;
-    if (*start_len == 0) {
-        start[0] = '\0';
-        *start_len = 1;
-    }
+    return record->until_ms != 0 && now_ms >= record->until_ms &&
+           now_ms - record->until_ms >= EC_GRACE_MS;
 }

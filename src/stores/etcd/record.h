@@ -1,79 +1,57 @@
-/* record.h - how a lock looks in etcd.
+/* record.h - how the records of a lock look in etcd. Pure.
  *
- * Who takes a free lock puts the key PREFIX NAME 0x1f; who has to wait for it, PREFIX NAME 0x1f
- * OWNER. All are attached to leases. The keys of one lock are its queue: the one with the lowest
- * create revision holds it or is about to. 0x1f is below every byte of a name, so a queue is one
- * stretch of keys that no other lock's keys are in. (Until its history is compacted, etcd walks
- * over deleted keys too. So the key of the common case is always the same one.) The value says who
- * it is:
+ * A record is the key PREFIX 0x1e NAME 0x1f KEY, on no lease, with the value
  *
- *   OWNER 1 KIND TTL_MS WALL_US LABEL
+ *   TOKEN SPACE NUMBER SPACE 1 SPACE WRITTEN_MS SPACE UNTIL_MS NEWLINE VALUE
  *
- * KIND is w (waits), k (held, on a lease of its ttl class), p (held, on a lease of its own) or d
- * (the same, and detached); WALL_US is since when, for display. */
+ * TOKEN and NUMBER are 16 hex digits each: the order of the values is that of the pairs, and etcd
+ * can compare it. One that is not kept for ever has an entry in a list of those that will expire,
+ * PREFIX 0x1d NAME 0x1f UNTIL_MS 0x1f KEY with UNTIL_MS in 16 hex digits: what has expired comes
+ * first there. Both are put in one transaction, so an entry is the record's own if they have one
+ * mod revision; a record that is written again leaves an entry behind that is not.
+ *
+ * No lock's name begins with a control character: neither is in the queue of a lock or in a
+ * listing. */
 #ifndef HF_STORES_ETCD_RECORD_H
 #define HF_STORES_ETCD_RECORD_H
 
-#include "stores/etcd/text.h"
-#include "stores/etcd/url.h"
+#include "stores/etcd/layout.h"
+#include <holdfast/record.h>
 
 enum {
-    EC_KEY_MAX = EC_PREFIX_MAX + HF_NAME_MAX + 1 + HF_OWNER_LEN + 1,
-    EC_VALUE_MAX = HF_OWNER_LEN + HF_LABEL_MAX + 64
+    EC_HEX_LEN = 16,
+    EC_PAIR_LEN = EC_HEX_LEN + 1 + EC_HEX_LEN,
+    EC_RECORD_KEY_SIZE =
+        EC_PREFIX_MAX + 1 + HF_NAME_MAX + 1 + EC_HEX_LEN + 1 + HF_RECORD_KEY_MAX + 1,
+    EC_HEAD_SIZE = EC_PAIR_LEN + 3 + 2 * 21 + 1, /* of all that is before VALUE, and a NUL */
+    EC_GRACE_MS = 1000 /* the clock counts in seconds: nothing is gone before its time */
 };
 
-#define EC_NAME_END      0x1f
-#define EC_KIND_WAITING  'w'
-#define EC_KIND_KEPT     'k'
-#define EC_KIND_PRIVATE  'p'
-#define EC_KIND_DETACHED 'd'
+#define EC_RECORDS  0x1e
+#define EC_EXPIRIES 0x1d
 
-/* The keys of one attempt. */
-struct ec_keys {
-    char own[EC_KEY_MAX]; /* PREFIX NAME 0x1f OWNER */
-    size_t own_len;       /* how much of it is our key: up to 0x1f, or all */
-    size_t queue_len;     /* up to 0x1f */
-    char queue_end[EC_KEY_MAX];
+struct ec_record_key {
+    char text[EC_RECORD_KEY_SIZE];
+    size_t len;
 };
 
-/* Our key is the one for a free lock. owner may be "": for the queue alone. */
-void ec_keys_make(struct ec_keys *out, const char *prefix, const char *name, const char *owner);
-/* Our key is, from now on, that of one who waited; or not. */
-void ec_keys_use(struct ec_keys *keys, bool waited);
-bool ec_keys_waited(const struct ec_keys *keys);
-struct ec_range ec_keys_own(const struct ec_keys *keys);
-struct ec_range ec_keys_queue(const struct ec_keys *keys);
+/* key may be the start of keys, or "". */
+void ec_record_key(struct ec_record_key *out, const char *prefix, const char *name,
+                   const char *key);
+/* The entry of that record; with key "" what is before every entry of that time or later. */
+void ec_expiry_key(struct ec_record_key *out, const char *prefix, const char *name,
+                   int64_t until_ms, const char *key);
+struct ec_range ec_key_range(const struct ec_record_key *key);
+/* The key of the record that an entry is about; false: it is none. Points into text. */
+bool ec_expiry_parse(const char *text, size_t len, const char *prefix, const char *name,
+                     const char **key);
 
-struct ec_record {
-    char owner[HF_OWNER_LEN + 1];
-    char kind; /* 0: not written by holdfast */
-    uint32_t ttl_ms;
-    int64_t since_us;
-    char label[HF_LABEL_MAX + 1];
-};
-
-void ec_record_format(char out[EC_VALUE_MAX], const struct ec_record *record);
-/* What does not look like a record gets kind 0 and an empty label. */
-void ec_record_parse(struct ec_record *out, const char *value, size_t len);
-
-/* A key and its value as etcd tells them. */
-struct ec_kv {
-    char key[EC_KEY_MAX];
-    size_t key_len;
-    bool cut; /* a stranger's: it is longer than any of ours, and this is its start */
-    uint64_t create_revision;
-    uint64_t mod_revision;
-    int64_t lease; /* 0: none */
-    struct ec_record record;
-};
-
-/* The range of all keys that begin with start: end gets start with the last byte that can be
- * counted up. A single zero byte is etcd's word for the very first key, and for the very end; both
- * buffers must have room for it. */
-void ec_prefix_range(char *start, size_t *start_len, char *end, size_t *end_len);
-
-/* Splits a key into the name of its lock (at most HF_NAME_MAX bytes) and what follows 0x1f. False
- * for a key that is no lock's. */
-bool ec_key_name(const struct ec_kv *kv, const char *prefix, char name[HF_NAME_MAX + 1]);
+/* What comes before VALUE; its first EC_PAIR_LEN bytes are below any value of that pair, and above
+ * any of a lower one. Returns its length. */
+size_t ec_record_head(char out[EC_HEAD_SIZE], const struct hf_record *record);
+/* The reverse: everything but the key is filled in, and points into text (a NUL follows that).
+ * False: it was not written by us. */
+bool ec_record_parse(const char *text, size_t len, struct hf_record *out);
+bool ec_record_expired(const struct hf_record *record, int64_t now_ms);
 
 #endif /* HF_STORES_ETCD_RECORD_H */

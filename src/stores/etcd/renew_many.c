@@ -66,7 +66,7 @@ static void ask_for_keys(struct row *row, struct ec_text *body)
 
     ec_txn_begin(body);
     ec_txn_then(body);
-    while (count < row->count && count < KEYS_MAX && sizeof body->data - body->len > KEY_ROOM) {
+    while (count < row->count && count < KEYS_MAX && body->size - body->len > KEY_ROOM) {
         struct ec_keys keys;
         struct ec_range own;
 
@@ -122,7 +122,7 @@ static enum state state_of(const struct row *row, size_t i)
         return ODD;
     if (!ec_answer_kv(ec_answer_part(row->seen, i), 0, &kv) || kv.create_revision != claim->token)
         return GONE;
-    if (kv.record.kind != EC_KIND_KEPT || kv.record.ttl_ms != claim->ttl_ms)
+    if (kv.said.kind != EC_KIND_KEPT || kv.said.ttl_ms != claim->ttl_ms)
         return ODD;
     return kv.lease == row->lease.id ? HELD : ELSEWHERE;
 }
@@ -197,14 +197,14 @@ static bool has_to_move(const struct row *row, size_t i, struct ec_kv *kv, char 
 {
     if (row->states[i] != ELSEWHERE || !ec_answer_kv(ec_answer_part(row->seen, i), 0, kv))
         return false;
-    ec_record_format(value, &kv->record);
+    ec_said_format(value, &kv->said);
     return true;
 }
 
 /* Adds the moves of holds from *i on, as many as fit, and leaves *i behind them. Their number. */
 static size_t add_moves(const struct row *row, size_t *i, struct ec_text *body)
 {
-    size_t room = sizeof body->data;
+    size_t room = EC_REQUEST_MAX;
     size_t from = *i;
     size_t count = 0;
     struct ec_keys keys;

@@ -15,8 +15,8 @@ static const char *const schemes[] = {"etcd", NULL};
 static const struct hf_store_ops ops = {
     .size = sizeof ops,
     .schemes = schemes,
-    .features =
-        HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL,
+    .features = HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_DETACHED |
+                HF_FEATURE_RENEW_TTL | HF_FEATURE_RECORDS,
     .open = store_open,
     .close = store_close,
     .acquire = ec_acquire,
@@ -26,6 +26,9 @@ static const struct hf_store_ops ops = {
     .renew_many = ec_renew_many,
     .listen = ec_listen,
     .identity = ec_identity,
+    .record_put = ec_record_put,
+    .record_get = ec_record_get,
+    .record_list = ec_record_list,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -53,7 +56,9 @@ enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_an
                            .body = &body,
                            .patience = {.deadline_ns = deadline_ns, .cancel_fd = -1},
                            .repeatable = true,
-                           .hasty = true};
+                           .hasty = true,
+                           .dated = true};
+    enum hf_status status;
 
     memcpy(start, store->url.prefix, sizeof start);
     range.key_len = strlen(start);
@@ -62,7 +67,10 @@ enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_an
     ec_text_add(&body, "{");
     ec_text_range(&body, &range);
     ec_text_add(&body, ",\"limit\":\"1\",\"keys_only\":true,\"serializable\":true}");
-    return ec_call(store, &call, answer, NULL, err);
+    status = ec_call(store, &call, answer, NULL, err);
+    if (status == HF_OK)
+        ec_date_note(store, answer);
+    return status;
 }
 
 static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,

@@ -7,16 +7,23 @@
 #include <stdio.h>
 #include <string.h>
 
-void ec_text_clear(struct ec_text *text)
+static void use(struct ec_text *text, char *buffer, size_t size)
 {
+    text->data = buffer;
+    text->size = size;
     text->len = 0;
     text->data[0] = '\0';
     text->cut = false;
 }
 
+void ec_text_clear(struct ec_text *text)
+{
+    use(text, text->room, sizeof text->room);
+}
+
 void ec_text_add(struct ec_text *text, const char *format, ...)
 {
-    size_t room = sizeof text->data - text->len;
+    size_t room = text->size - text->len;
     va_list args;
     int len;
 
@@ -31,7 +38,7 @@ void ec_text_add(struct ec_text *text, const char *format, ...)
 
 void ec_text_base64(struct ec_text *text, const void *data, size_t len)
 {
-    if (EC_BASE64_LEN(len) + 3 > sizeof text->data - text->len) {
+    if (EC_BASE64_LEN(len) + 3 > text->size - text->len) {
         text->cut = true;
         return;
     }
@@ -72,10 +79,29 @@ static void next_item(struct ec_text *text)
         ec_text_add(text, ",");
 }
 
+static const char opening[] = "{\"compare\":[";
+
 void ec_txn_begin(struct ec_text *text)
 {
     ec_text_clear(text);
-    ec_text_add(text, "{\"compare\":[");
+    ec_text_add(text, "%s", opening);
+}
+
+void ec_txn_begin_in(struct ec_text *text, char *buffer, size_t size)
+{
+    use(text, buffer, size);
+    ec_text_add(text, "%s", opening);
+}
+
+void ec_txn_nest(struct ec_text *text)
+{
+    next_item(text);
+    ec_text_add(text, "{\"request_txn\":%s", opening);
+}
+
+void ec_txn_unnest(struct ec_text *text)
+{
+    ec_text_add(text, "]}}");
 }
 
 void ec_txn_compare(struct ec_text *text, const struct ec_range *range, const char *target,
@@ -86,6 +112,17 @@ void ec_txn_compare(struct ec_text *text, const struct ec_range *range, const ch
     ec_text_range(text, range);
     ec_text_add(text, ",\"target\":\"%s\",\"result\":\"%s\",\"%s\":\"%" PRIu64 "\"}", target,
                 result, strcmp(target, "MOD") == 0 ? "mod_revision" : "create_revision", revision);
+}
+
+void ec_txn_compare_value(struct ec_text *text, const struct ec_range *key, const char *result,
+                          const char *value, size_t len)
+{
+    next_item(text);
+    ec_text_add(text, "{");
+    ec_text_range(text, key);
+    ec_text_add(text, ",\"target\":\"VALUE\",\"result\":\"%s\",\"value\":", result);
+    ec_text_base64(text, value, len);
+    ec_text_add(text, "}");
 }
 
 void ec_txn_compare_word(struct ec_text *text, const struct ec_range *key, const char *word)
@@ -99,12 +136,7 @@ void ec_txn_compare_word(struct ec_text *text, const struct ec_range *key, const
     for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
         int len = snprintf(edge, sizeof edge, "%.60s%c", word, sides[i].end);
 
-        next_item(text);
-        ec_text_add(text, "{");
-        ec_text_range(text, key);
-        ec_text_add(text, ",\"target\":\"VALUE\",\"result\":\"%s\",\"value\":", sides[i].result);
-        ec_text_base64(text, edge, (size_t)len);
-        ec_text_add(text, "}");
+        ec_txn_compare_value(text, key, sides[i].result, edge, (size_t)len);
     }
 }
 
@@ -123,14 +155,27 @@ void ec_txn_end(struct ec_text *text)
     ec_text_add(text, "]}");
 }
 
-void ec_txn_put(struct ec_text *text, const struct ec_range *key, const char *value, int64_t lease)
+static void begin_put(struct ec_text *text, const struct ec_range *key)
 {
     next_item(text);
     ec_text_add(text, "{\"request_put\":{\"key\":");
     ec_text_base64(text, key->key, key->key_len);
     ec_text_add(text, ",\"value\":");
+}
+
+void ec_txn_put(struct ec_text *text, const struct ec_range *key, const char *value, int64_t lease)
+{
+    begin_put(text, key);
     ec_text_base64(text, value, strlen(value));
     ec_text_add(text, ",\"lease\":\"%" PRId64 "\"}}", lease);
+}
+
+void ec_txn_put_for_good(struct ec_text *text, const struct ec_range *key, const void *value,
+                         size_t len)
+{
+    begin_put(text, key);
+    ec_text_base64(text, value, len);
+    ec_text_add(text, "}}");
 }
 
 void ec_txn_range(struct ec_text *text, const struct ec_range *range, enum ec_order order,

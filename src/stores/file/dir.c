@@ -264,9 +264,7 @@ DIR *hf__dir_folder(const struct file_store *store, const char *folder)
     return dir;
 }
 
-/* A folder that is not there is empty; one that cannot be read is a failure: what is in it must not
- * be taken for nothing. */
-static enum hf_status no_folder(const struct file_store *store, int error, struct hf_error *err)
+enum hf_status hf__dir_no_folder(const struct file_store *store, int error, struct hf_error *err)
 {
     if (error == ENOENT)
         return HF_OK;
@@ -292,7 +290,7 @@ static enum hf_status remove_all(const struct file_store *store, const char *fol
     const char *name;
 
     if (dir == NULL)
-        return no_folder(store, errno, err);
+        return hf__dir_no_folder(store, errno, err);
     while ((name = next_named(dir, prefix)) != NULL)
         (void)unlinkat(dirfd(dir), name, 0);
     (void)closedir(dir);
@@ -307,7 +305,7 @@ enum hf_status hf__dir_has_slots(const struct file_store *store, const char *exc
 
     *out = false;
     if (dir == NULL)
-        return no_folder(store, errno, err);
+        return hf__dir_no_folder(store, errno, err);
     while (!*out && (name = next_named(dir, SLOTS_PREFIX)) != NULL)
         *out = except == NULL || strcmp(name, except) != 0;
     (void)closedir(dir);
@@ -326,10 +324,14 @@ enum hf_status hf__dir_discard(struct file_store *store, struct hf_error *err)
     return status;
 }
 
-/* A name that nobody else uses, for what is not in place yet. */
+/* A name that nobody else uses, for what is not in place yet: in the directory itself, also for
+ * what belongs below it. */
 static void draft_name(const struct file_store *store, char *out, size_t size, const char *name)
 {
     (void)snprintf(out, size, ".%s-%016" PRIx64, name, store->client);
+    for (; *out != '\0'; out++)
+        if (*out == '/')
+            *out = '-';
 }
 
 int hf__dir_create(struct file_store *store, const char *name)
@@ -351,22 +353,27 @@ int hf__dir_create(struct file_store *store, const char *name)
     return openat(store->dir_fd, name, flags);
 }
 
-void hf__dir_make_folder(struct file_store *store, const char *name)
+int hf__dir_make_folder(struct file_store *store, const char *name)
 {
     char draft[64];
+    int error;
 
     if (!store->shared) {
         if (mkdirat(store->dir_fd, name, 0700) == 0)
-            (void)!fchmodat(store->dir_fd, name, 0700, 0);
-        return;
+            return fchmodat(store->dir_fd, name, 0700, 0);
+        return errno == EEXIST ? 0 : -1;
     }
     draft_name(store, draft, sizeof draft, name);
     if (mkdirat(store->dir_fd, draft, 02770) != 0)
-        return;
+        return -1;
     (void)!fchmodat(store->dir_fd, draft, 02770, 0);
     /* Not in place of another's, be it empty: somebody may be about to make a FIFO in there. */
-    if (renameat2(store->dir_fd, draft, store->dir_fd, name, RENAME_NOREPLACE) != 0)
-        (void)unlinkat(store->dir_fd, draft, AT_REMOVEDIR);
+    if (renameat2(store->dir_fd, draft, store->dir_fd, name, RENAME_NOREPLACE) == 0)
+        return 0;
+    error = errno;
+    (void)unlinkat(store->dir_fd, draft, AT_REMOVEDIR);
+    errno = error;
+    return error == EEXIST ? 0 : -1;
 }
 
 mode_t hf__dir_mode(const struct file_store *store)

@@ -19,6 +19,9 @@ enum hf_status hf__dir_lock(struct file_store *store, int operation, int64_t dea
                             struct hf_error *err);
 /* A folder below the directory, or ".", to be read and closed. NULL with errno. */
 DIR *hf__dir_folder(const struct file_store *store, const char *folder);
+/* What it means that there is none, by that errno. A folder that is not there is empty, HF_OK; one
+ * that cannot be read is a failure: what is in it must not be taken for nothing. */
+enum hf_status hf__dir_no_folder(const struct file_store *store, int error, struct hf_error *err);
 /* *out: a slot file other than `except` (NULL: any) is there. */
 enum hf_status hf__dir_has_slots(const struct file_store *store, const char *except, bool *out,
                                  struct hf_error *err);
@@ -29,8 +32,8 @@ mode_t hf__dir_mode(const struct file_store *store);
 /* Opens a small file for reading and writing, made if need be. It appears with all its rights from
  * the start, whatever the umask. -1 with errno. */
 int hf__dir_create(struct file_store *store, const char *name);
-/* The same for a folder. */
-void hf__dir_make_folder(struct file_store *store, const char *name);
+/* The same for a folder, also one below another. -1 with errno. */
+int hf__dir_make_folder(struct file_store *store, const char *name);
 /* Refuses files and FIFOs that others could have planted. */
 bool hf__dir_trusts(const struct file_store *store, const struct stat *st);
 

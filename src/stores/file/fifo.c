@@ -31,7 +31,7 @@ int hf__fifo_make(struct file_store *store, const char *name)
     if (mkfifoat(store->dir_fd, name, hf__dir_mode(store)) != 0) {
         if (errno == ENOENT) {
             (void)snprintf(folder, sizeof folder, "%.*s", (int)strcspn(name, "/"), name);
-            hf__dir_make_folder(store, folder);
+            (void)hf__dir_make_folder(store, folder);
         } else if (errno == EEXIST) {
             (void)unlinkat(store->dir_fd, name, 0); /* left by the dead */
         }

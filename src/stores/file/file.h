@@ -10,7 +10,8 @@
  *   ticket                a waiter's number, and whether its waiter lives
  *   slot                  a lock in its page: found, made, granted
  *   queue                 those who wait for one lock, in order
- *   acquire hold list identity   what the table of operations does
+ *   record_file record_sweep     records as files, and their end
+ *   acquire hold list records identity   what the table of operations does
  *   open repair           the slot file of this boot; a way out for a damaged store
  *   store                 the table of operations
  */
@@ -63,6 +64,7 @@ struct file_store {
     struct fifo *kept;   /* of locks held after a wait */
     struct fifo *spares; /* for the next wait */
     size_t spare_count;
+    atomic_uint drafts; /* records written by us, to tell them apart */
     /* By the low bits of a hash: a page. NULL until a split page was met. */
     _Atomic(_Atomic(uint32_t) *) hints;
 };
@@ -90,7 +92,7 @@ enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_
                                 const char *url, int64_t deadline_ns, struct hf_store_base **out,
                                 struct hf_error *err);
 
-/* Slots of the table: acquire.c, hold.c, list.c, repair.c, identity.c */
+/* Slots of the table: acquire.c, hold.c, list.c, records.c, repair.c, identity.c */
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -99,6 +101,13 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
                                 struct hf_error *err);
 enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *query,
                              hf_list_fn *fn, void *data, struct hf_error *err);
+enum hf_status hf__file_record_put(struct hf_store_base *base, const struct hf_record_write *write,
+                                   struct hf_error *err);
+enum hf_status hf__file_record_get(struct hf_store_base *base, const struct hf_record_query *query,
+                                   hf_record_fn *fn, void *data, int64_t *now_ms,
+                                   struct hf_error *err);
+enum hf_status hf__file_record_list(struct hf_store_base *base, const struct hf_record_query *query,
+                                    hf_record_fn *fn, void *data, struct hf_error *err);
 enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,
                                struct hf_error *report);
 enum hf_status hf__file_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],

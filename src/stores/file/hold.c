@@ -9,25 +9,6 @@
 
 #include <string.h>
 
-/* Does the slot (which may be NULL) tell of the hold of this owner with this token? */
-static bool is_hold(const struct slot *slot, const unsigned char *owner, uint64_t token)
-{
-    return slot != NULL && slot->token == token &&
-           memcmp(owner, slot->owner, sizeof slot->owner) == 0;
-}
-
-/* Why the slot (which may be NULL) is not held by this owner with this token; HF_LOSS_NONE if it
- * is. */
-static enum hf_loss why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,
-                             int64_t now_ns)
-{
-    if (slot == NULL)
-        return HF_LOSS_FORGOTTEN;
-    if (slot->expires_ns <= now_ns)
-        return HF_LOSS_EXPIRED;
-    return is_hold(slot, owner, token) ? HF_LOSS_NONE : HF_LOSS_TAKEN;
-}
-
 enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err)
 {
@@ -49,7 +30,7 @@ enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim 
         return hf__page_failed(store, &bucket, status, err);
     now_ns = base->host->now_ns();
     slot = hf__slot_find(&bucket, hash, claim->name);
-    loss = why_lost(slot, owner, claim->token, now_ns);
+    loss = hf__slot_why_lost(slot, owner, claim->token, now_ns);
     if (loss != HF_LOSS_NONE) {
         status = hf__error_lost(store, claim, loss, grant, err);
     } else {
@@ -89,8 +70,8 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
     slot = hf__slot_find(&bucket, hash, claim->name);
     /* Who never heard its token gives back whatever it holds. */
     token = claim->token != 0 || slot == NULL ? claim->token : slot->token;
-    loss = why_lost(slot, owner, token, now_ns);
-    if (is_hold(slot, owner, token)) {
+    loss = hf__slot_why_lost(slot, owner, token, now_ns);
+    if (hf__slot_is_hold(slot, owner, token)) {
         memset(slot->owner, 0, sizeof slot->owner);
         memset(slot->label, 0, sizeof slot->label);
         slot->expires_ns = 0;
@@ -98,7 +79,8 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
         status = hf__queue_pass(store, &bucket, slot, now_ns, err);
     }
     hf__page_unlock(store, &bucket);
-    if (slot == NULL || !is_hold(slot, owner, slot->token)) /* it may hold on by another token */
+    if (slot == NULL ||
+        !hf__slot_is_hold(slot, owner, slot->token)) /* it may hold on by another token */
         hf__fifo_release(store, owner);
     if (status == HF_OK && loss == HF_LOSS_NONE)
         hf__floor_refill(store, token);

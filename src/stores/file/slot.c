@@ -141,3 +141,13 @@ enum hf_status hf__slot_grant(struct file_store *store, struct bucket *bucket, s
     grant->sent_at_ns = now_ns;
     return HF_OK;
 }
+
+enum hf_loss hf__slot_why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,
+                               int64_t now_ns)
+{
+    if (slot == NULL)
+        return HF_LOSS_FORGOTTEN;
+    if (slot->expires_ns <= now_ns)
+        return HF_LOSS_EXPIRED;
+    return hf__slot_is_hold(slot, owner, token) ? HF_LOSS_NONE : HF_LOSS_TAKEN;
+}

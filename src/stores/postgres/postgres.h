@@ -6,6 +6,7 @@
  *   hold.c         renewing and releasing it
  *   renew_many.c   renewing many at once
  *   list.c         what is held
+ *   record.c       what holders leave behind
  *   incarnation.c  which life of the server it is, and whether it grants
  *   quarantine.c   what is said of one that does not, and ending that
  *   call.c         one request and its answer
@@ -180,7 +181,7 @@ enum hf_status pg_above_max_ttl(const struct pg_store *store, const struct hf_cl
 enum hf_status pg_lost(const struct pg_store *store, const char *name, enum hf_loss loss,
                        struct hf_error *err);
 
-/* acquire.c, hold.c, many.c, list.c: slots of the table */
+/* acquire.c, hold.c, many.c, list.c, record.c: slots of the table */
 enum hf_status pg_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -194,5 +195,12 @@ enum hf_status pg_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE
                            int64_t deadline_ns, struct hf_error *err);
 enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
+
+enum hf_status pg_record_put(struct hf_store_base *base, const struct hf_record_write *write,
+                             struct hf_error *err);
+enum hf_status pg_record_get(struct hf_store_base *base, const struct hf_record_query *query,
+                             hf_record_fn *fn, void *data, int64_t *now_ms, struct hf_error *err);
+enum hf_status pg_record_list(struct hf_store_base *base, const struct hf_record_query *query,
+                              hf_record_fn *fn, void *data, struct hf_error *err);
 
 #endif /* HF_STORES_POSTGRES_POSTGRES_H */

@@ -201,6 +201,51 @@ bool pg_row_opened(const PGresult *rows, struct pg_opened *out)
     return true;
 }
 
+bool pg_row_written(const PGresult *rows, bool *stale, enum hf_loss *loss)
+{
+    *loss = HF_LOSS_NONE;
+    *stale = false;
+    if (!has_shape(rows, 1))
+        return false;
+    *stale = says(rows, 0, "stale");
+    return *stale || says(rows, 0, "written") || loss_at(rows, 0, 0, loss);
+}
+
+enum { RECORD_VERDICT, RECORD_NOW, RECORD_KEY, RECORD_TOKEN, RECORD_NUMBER, RECORD_WRITTEN };
+enum { RECORD_UNTIL = RECORD_WRITTEN + 1, RECORD_VALUE };
+
+int64_t pg_row_record_clock(const PGresult *rows)
+{
+    return PQnfields(rows) == PG_RECORD_COUNT + 1 ? pg_row_number(rows, RECORD_NOW, -1) : -1;
+}
+
+enum pg_record_verdict pg_row_record(const PGresult *rows, int row, struct pg_record *out)
+{
+    struct hf_record *record = &out->public;
+
+    if (PQnfields(rows) != PG_RECORD_COUNT + 1)
+        return PG_RECORD_NONSENSE;
+    if (row_says(rows, row, RECORD_VERDICT, "none"))
+        return PG_RECORD_NONE;
+    if (!row_says(rows, row, RECORD_VERDICT, "record") ||
+        !hex_at(rows, row, RECORD_KEY, out->key, sizeof out->key) || out->key[0] == '\0')
+        return PG_RECORD_NONSENSE;
+    *record = (struct hf_record){
+        .size = sizeof *record,
+        .key = out->key,
+        .value = out->value,
+        .value_len = strlen(text_at(rows, row, RECORD_VALUE)) / 2,
+        .token = (uint64_t)number_at(rows, row, RECORD_TOKEN, 0),
+        .number = (uint64_t)number_at(rows, row, RECORD_NUMBER, 0),
+        .written_ms = number_at(rows, row, RECORD_WRITTEN, -1),
+        .until_ms = number_at(rows, row, RECORD_UNTIL, -1),
+    };
+    if (record->token == 0 || record->number == 0 || record->written_ms < 0 ||
+        record->until_ms < 0 || !hex_at(rows, row, RECORD_VALUE, out->value, sizeof out->value))
+        return PG_RECORD_DAMAGED;
+    return PG_RECORD_READ;
+}
+
 int64_t pg_row_scanned(const PGresult *rows)
 {
     int last = PQntuples(rows) - 1;

@@ -4,7 +4,7 @@
 #ifndef HF_STORES_POSTGRES_ROW_H
 #define HF_STORES_POSTGRES_ROW_H
 
-#include <holdfast.h>
+#include <holdfast/record.h>
 #include <postgresql/libpq-fe.h>
 
 enum {
@@ -77,6 +77,30 @@ struct pg_opened {
     int64_t left_ms; /* opened: what was left of the quarantine */
 };
 bool pg_row_opened(const PGresult *rows, struct pg_opened *out);
+
+/* holdfast.record_put. *stale: there is a newer one. *loss: HF_LOSS_NONE if the lock is held. */
+bool pg_row_written(const PGresult *rows, bool *stale, enum hf_loss *loss);
+
+/* holdfast.record_get, holdfast.record_list */
+#define PG_RECORD_COLUMNS "verdict, now_ms, key, token, number, written_ms, until_ms, value"
+enum { PG_RECORD_COUNT = 8 };
+
+enum pg_record_verdict {
+    PG_RECORD_READ,
+    PG_RECORD_NONE,    /* there is none */
+    PG_RECORD_DAMAGED, /* its key is known, and nothing else */
+    PG_RECORD_NONSENSE
+};
+
+struct pg_record {
+    struct
+        hf_record public; /* points to what follows; its value_len is right if it is damaged, too */
+    char key[HF_RECORD_KEY_MAX + 1];
+    char value[HF_RECORD_VALUE_MAX + 1];
+};
+enum pg_record_verdict pg_row_record(const PGresult *rows, int row, struct pg_record *out);
+/* The server's clock in ms, from the first row; -1 if it does not tell. */
+int64_t pg_row_record_clock(const PGresult *rows);
 
 /* holdfast.list */
 #define PG_LIST_COLUMNS "name, held, token, left_ms, age_ms, waiters, detached, label, n"

@@ -22,8 +22,8 @@ static const char *const schemes[] = {"postgres", "postgresql", NULL};
 static const struct hf_store_ops ops = {
     .size = sizeof ops,
     .schemes = schemes,
-    .features =
-        HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL,
+    .features = HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_DETACHED |
+                HF_FEATURE_RENEW_TTL | HF_FEATURE_RECORDS,
     .open = store_open,
     .close = store_close,
     .acquire = pg_acquire,
@@ -36,6 +36,9 @@ static const struct hf_store_ops ops = {
     .end_quarantine = pg_end_quarantine,
     .quarantine = pg_quarantine,
     .identity = pg_identity,
+    .record_put = pg_record_put,
+    .record_get = pg_record_get,
+    .record_list = pg_record_list,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

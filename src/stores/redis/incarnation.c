@@ -153,6 +153,7 @@ static enum hf_status take_in(struct rd_node *node, struct rd_reply *const *repl
     if (!open && !rd_reply_is(answer, "quarantine"))
         return refused(node, answer, err);
     node->skills = skills_of(replies[REPLY_COMMANDS], replies[REPLY_PROBE]);
+    node->replicas = rd_reply_number(rd_reply_at(answer, 7), 0);
     warn_of_eviction(node, rd_reply_text(rd_reply_at(answer, 2)));
     len = snprintf(id, sizeof id, "master_replid:%s", rd_reply_text(rd_reply_at(answer, 1)));
     if (len != RD_INCARNATION_LEN)

@@ -6,6 +6,7 @@
  *   list.c         what is held
  *   url.c          what the URL says
  *   errors.c       what an answer means, and what is said about it
+ *   record.c       what holders leave behind
  *   fence.c        fenced keys; identity.c: who the store is
  *   incarnation.c  whether a server is still the one that granted; quarantine.c says what that
  *                  means, and ends it by hand
@@ -51,6 +52,7 @@ struct rd_node {
     bool open;
     char shape[RD_SHAPE_LEN + 1]; /* of a cluster's server: settled for all its slots; "" if not */
     struct rd_skills skills;
+    int64_t replicas;        /* that were online when it last told us */
     char handshake_key[64];  /* where the server's record stands */
     char handshake_copy[64]; /* and where else, in a cluster; else "" */
 };
@@ -219,5 +221,13 @@ enum hf_status rd_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE
                            int64_t deadline_ns, struct hf_error *err);
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
                         struct hf_fence_mark *mark, struct hf_error *err);
+
+/* record.c: slots of the table */
+enum hf_status rd_record_put(struct hf_store_base *base, const struct hf_record_write *write,
+                             struct hf_error *err);
+enum hf_status rd_record_get(struct hf_store_base *base, const struct hf_record_query *query,
+                             hf_record_fn *fn, void *data, int64_t *now_ms, struct hf_error *err);
+enum hf_status rd_record_list(struct hf_store_base *base, const struct hf_record_query *query,
+                              hf_record_fn *fn, void *data, struct hf_error *err);
 
 #endif /* HF_STORES_REDIS_REDIS_H */

@@ -20,7 +20,7 @@ static const char *const schemes[] = {"redis",          "rediss",  "redis+unix",
 static const struct hf_store_ops ops = {
     .size = sizeof ops,
     .schemes = schemes,
-    .features = HF_FEATURE_FAIR | HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL,
+    .features = HF_FEATURE_FAIR | HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL | HF_FEATURE_RECORDS,
     .open = store_open,
     .close = store_close,
     .acquire = rd_acquire,
@@ -34,6 +34,9 @@ static const struct hf_store_ops ops = {
     .max_ttl_ms = store_max_ttl_ms,
     .end_quarantine = rd_end_quarantine,
     .quarantine = rd_quarantine,
+    .record_put = rd_record_put,
+    .record_get = rd_record_get,
+    .record_list = rd_record_list,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

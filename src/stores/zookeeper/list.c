@@ -143,20 +143,6 @@ static int inspect_one(struct listing *l, const char *name)
     return inspect(l, &found, 1);
 }
 
-/* The name of the lock that a node is for. False: it is for none, because we write names in one way
- * only, and another one may mean the same lock. */
-static bool name_of(const struct zk_store *store, const char *node, char name[HF_NAME_MAX + 1])
-{
-    char decoded[ZK_NAME_MAX + 1];
-    char path[ZK_PATH_MAX];
-
-    if (!hf__url_copy(decoded, sizeof decoded, node, strlen(node)) || !hf__name_valid(decoded) ||
-        !zk_lock_path(store, decoded, path) || strcmp(strrchr(path, '/') + 1, node) != 0)
-        return false;
-    memcpy(name, decoded, strlen(decoded) + 1);
-    return true;
-}
-
 static int inspect_all(struct listing *l, const char *prefix)
 {
     struct zk_store *store = l->session->store;
@@ -171,7 +157,7 @@ static int inspect_all(struct listing *l, const char *prefix)
     if (rc == ZOK)
         rc = zk_request_wait(request, &l->patience);
     for (size_t i = 0; rc == ZOK && l->more && i < request->names.count; i++) {
-        if (name_of(store, request->names.at[i], found[count].name) &&
+        if (zk_node_text(found[count].name, sizeof found[count].name, request->names.at[i]) &&
             strncmp(found[count].name, prefix, strlen(prefix)) == 0)
             count++;
         if (count == TOGETHER || (count > 0 && i + 1 == request->names.count)) {
@@ -181,21 +167,6 @@ static int inspect_all(struct listing *l, const char *prefix)
     }
     zk_request_unref(request);
     return rc == ZNONODE ? ZOK : rc; /* no root yet: no locks */
-}
-
-/* From here on the server of this connection knows what any server knew before the call. */
-static int catch_up(struct listing *l)
-{
-    struct zk_request *sync = zk_request_new();
-    int rc = ZK_NOMEM;
-
-    if (sync != NULL) {
-        rc = zk_send_sync(l->session->handle, sync, "/");
-        if (rc == ZOK)
-            rc = zk_request_wait(sync, &l->patience);
-    }
-    zk_request_unref(sync);
-    return rc;
 }
 
 static enum hf_status conclude(const struct listing *l, const char *name, int rc,
@@ -237,7 +208,7 @@ enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query,
     if (status != HF_OK)
         return status;
     l.session = session;
-    rc = catch_up(&l);
+    rc = zk_catch_up(session, &l.patience);
     if (rc == ZOK)
         rc = query->exact ? inspect_one(&l, query->name) : inspect_all(&l, query->name);
     status = conclude(&l, name, rc, err);

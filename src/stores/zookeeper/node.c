@@ -10,12 +10,7 @@ bool zk_lock_path(const struct zk_store *store, const char *name, char out[ZK_PA
 
     memcpy(out, store->url.root, used);
     out[used++] = '/';
-    /* These two are no names of nodes. */
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        memcpy(out + used, name[1] != '\0' ? "%2E%2E" : "%2E", name[1] != '\0' ? 7 : 4);
-    else if (!hf__url_encode(out + used, ZK_NAME_MAX + 1, name))
-        return false;
-    return true;
+    return zk_node_name(out + used, ZK_NAME_MAX + 1, name);
 }
 
 /* Whoever has no credentials shares with everybody; with credentials, with nobody else. */
@@ -43,11 +38,17 @@ int zk_make_parent(struct zk_session *session, const char *name,
                    const struct hf__patience *patience)
 {
     char path[ZK_PATH_MAX];
-    bool denied = false;
-    int rc;
 
     if (!zk_lock_path(session->store, name, path))
         return ZBADARGUMENTS;
+    return zk_make_container(session, path, patience);
+}
+
+int zk_make_container(struct zk_session *session, char *path, const struct hf__patience *patience)
+{
+    bool denied = false;
+    int rc;
+
     rc = create(session, path, ZOO_CONTAINER, patience);
     if (rc != ZNONODE)
         return rc;
@@ -62,6 +63,20 @@ int zk_make_parent(struct zk_session *session, const char *name,
     }
     rc = create(session, path, ZOO_CONTAINER, patience);
     return rc == ZNONODE && denied ? ZNOAUTH : rc;
+}
+
+int zk_catch_up(struct zk_session *session, const struct hf__patience *patience)
+{
+    struct zk_request *sync = zk_request_new();
+    int rc = ZK_NOMEM;
+
+    if (sync != NULL) {
+        rc = zk_send_sync(session->handle, sync, "/");
+        if (rc == ZOK)
+            rc = zk_request_wait(sync, patience);
+    }
+    zk_request_unref(sync);
+    return rc;
 }
 
 int zk_delete(struct zk_session *session, const char *path, const struct hf__patience *patience)

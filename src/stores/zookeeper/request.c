@@ -71,6 +71,7 @@ static void keep_text(struct zk_request *request, int *rc, const char *text, siz
     }
     memcpy(request->text, text, len);
     request->text[len] = '\0';
+    request->text_len = len;
 }
 
 static void on_string_stat(int rc, const char *text, const struct Stat *stat, const void *data)
@@ -168,4 +169,10 @@ int zk_send_sync(zhandle_t *handle, struct zk_request *request, const char *path
 {
     (void)atomic_fetch_add(&request->refs, 1);
     return sent(request, zoo_async(handle, path, on_string, request));
+}
+
+int zk_send_multi(zhandle_t *handle, struct zk_request *request, const zoo_op_t *ops, int count)
+{
+    (void)atomic_fetch_add(&request->refs, 1);
+    return sent(request, zoo_amulti(handle, count, ops, request->results, on_void, request));
 }

@@ -20,6 +20,8 @@ enum {
     ZK_TURNED_AWAY = -1005 /* the server ends every new connection */
 };
 
+enum { ZK_OPS_MAX = 3 }; /* of a multi */
+
 struct zk_names {
     char **at;
     size_t count;
@@ -32,6 +34,8 @@ struct zk_request {
     int rc;
     struct Stat stat;
     char *text; /* a path, or data with a NUL behind it; NULL: none */
+    size_t text_len;
+    zoo_op_result_t results[ZK_OPS_MAX]; /* of a multi */
     struct zk_names names;
 };
 
@@ -50,5 +54,8 @@ int zk_send_get(zhandle_t *handle, struct zk_request *request, const char *path,
                 void *context);
 int zk_send_children(zhandle_t *handle, struct zk_request *request, const char *path);
 int zk_send_sync(zhandle_t *handle, struct zk_request *request, const char *path);
+/* All or nothing. What a set answers goes to request->stat if its operation says so; which one
+ * failed is in request->results. */
+int zk_send_multi(zhandle_t *handle, struct zk_request *request, const zoo_op_t *ops, int count);
 
 #endif /* HF_ZOOKEEPER_REQUEST_H */

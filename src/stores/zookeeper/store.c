@@ -15,7 +15,7 @@ static const char *const schemes[] = {"zookeeper", NULL};
 static const struct hf_store_ops ops = {
     .size = sizeof ops,
     .schemes = schemes,
-    .features = HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS,
+    .features = HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_RECORDS,
     .open = store_open,
     .close = store_close,
     .acquire = zk_acquire,
@@ -24,6 +24,9 @@ static const struct hf_store_ops ops = {
     .list = zk_list,
     .identity = zk_identity,
     .renew_many = zk_renew_many,
+    .record_put = zk_record_put,
+    .record_get = zk_record_get,
+    .record_list = zk_record_list,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

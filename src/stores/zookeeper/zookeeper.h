@@ -16,19 +16,20 @@
 
 #include "base/base.h"
 #include "base/patience.h"
+#include "stores/zookeeper/name.h"
 #include "stores/zookeeper/queue.h"
 #include "stores/zookeeper/request.h"
 #include "stores/zookeeper/url.h"
 #include <holdfast/store.h>
 #include <pthread.h>
 
-#define ZK_NAME_MAX       (3 * HF_NAME_MAX)                /* bytes of an encoded lock name */
 #define ZK_PATH_MAX       (ZK_ROOT_MAX + ZK_NAME_MAX + 96) /* ROOT/NAME/OWNER-lock-SEQUENCE */
 #define ZK_BUCKETS        256                              /* of the table of holds */
 #define ZK_LAST_RELEASES  64                               /* locks released last, by their hash */
 #define ZK_POLL_NS        (5 * HF__NS_PER_S)               /* the slow poll behind every watch */
 #define ZK_TRIES_MAX      16                               /* makings of a parent that vanishes */
 #define ZK_CONTENDERS_MAX 100000                           /* children of a lock that are read */
+#define ZK_SEEN           16                               /* records seen last */
 
 /* Somebody who wants to hear of a session's state, and of the end of one node. */
 struct zk_listener {
@@ -88,6 +89,16 @@ struct zk_last_release {
     uint64_t token;
 };
 
+/* A record as this client saw it last. */
+struct zk_seen {
+    char name[HF_NAME_MAX + 1]; /* "": none */
+    char key[HF_RECORD_KEY_MAX + 1];
+    bool there;
+    int32_t version; /* of its node */
+    uint64_t token;
+    uint64_t number;
+};
+
 struct zk_store {
     struct hf_store_base base;
     struct zk_url url;
@@ -98,6 +109,9 @@ struct zk_store {
     struct zk_hold *holds[ZK_BUCKETS];
     struct zk_orphan *orphans;
     struct zk_last_release last_releases[ZK_LAST_RELEASES];
+    struct zk_seen seen[ZK_SEEN];
+    unsigned seen_next;
+    bool sweeping; /* a sweep for expired records is under way */
     pthread_t reaper;
     bool reaper_runs;
     bool reaper_stop;
@@ -137,7 +151,10 @@ watcher_fn zk_session_watcher(void);
 
 bool zk_lock_path(const struct zk_store *store, const char *name, char out[ZK_PATH_MAX]);
 const struct ACL_vector *zk_acl(const struct zk_store *store);
-/* Makes the container of the lock and whatever is missing above it. Returns a ZooKeeper code. */
+/* Makes a container and whatever is missing above it; path is written to, and as before in the end.
+ * Returns a ZooKeeper code. */
+int zk_make_container(struct zk_session *session, char *path, const struct hf__patience *patience);
+/* The same for that of a lock. */
 int zk_make_parent(struct zk_session *session, const char *name,
                    const struct hf__patience *patience);
 /* The children in order. With synced true the answer is not older than the call. */
@@ -158,6 +175,8 @@ int zk_ask_child(struct zk_session *session, const char *name, const char *child
 int zk_hear_child(struct zk_request *request, const struct hf__patience *patience,
                   char out_data[ZK_DATA_MAX], struct Stat *stat);
 int zk_delete(struct zk_session *session, const char *path, const struct hf__patience *patience);
+/* From here on the server of this connection knows what any server knew before the call. */
+int zk_catch_up(struct zk_session *session, const struct hf__patience *patience);
 
 /* errors.c: what a code of the library means */
 enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc,
@@ -218,6 +237,24 @@ enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *
                              struct hf_error *err);
 enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
+/* record_seen.c: a record that was seen lately is written in one round trip */
+void zk_seen_note(struct zk_store *store, const struct zk_seen *seen);
+/* By seen->name and ->key. */
+bool zk_seen_find(struct zk_store *store, struct zk_seen *seen);
+void zk_seen_forget(struct zk_store *store, const char *name, const char *key);
+
+/* record_put.c, record_read.c: the slots of records */
+enum hf_status zk_record_put(struct hf_store_base *base, const struct hf_record_write *write,
+                             struct hf_error *err);
+enum hf_status zk_record_get(struct hf_store_base *base, const struct hf_record_query *query,
+                             hf_record_fn *fn, void *data, int64_t *now_ms, struct hf_error *err);
+enum hf_status zk_record_list(struct hf_store_base *base, const struct hf_record_query *query,
+                              hf_record_fn *fn, void *data, struct hf_error *err);
+/* record_sweep.c */
+/* Removes some of the lock's records that have expired, now that the one at path was written by
+ * hold. Waits for nothing. */
+void zk_sweep(struct zk_store *store, const struct zk_hold *hold, const char *path);
+
 enum hf_status zk_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                            int64_t deadline_ns, struct hf_error *err);
 enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,

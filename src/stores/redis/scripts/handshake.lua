@@ -5,8 +5,8 @@
 --       2 in a cluster the second place of the record, else ''
 --       3 in a cluster the slot of a lock without a record, '' if it is not about one
 --       4 '1' for somebody who only reads: nothing is put on record, and the max_ttl there is believed
--- Answers {'open', id, policy, shape, 'all', '', 'first'} or
--- {'quarantine', id, policy, ms left, why, uptime in ms, 'first'} with why = 'new', 'restarted',
+-- Answers {'open', id, policy, shape, 'all', '', 'first', replicas online} or
+-- {'quarantine', id, policy, ms left, why, uptime in ms, 'first', replicas online} with why = 'new', 'restarted',
 -- 'promoted' or 'slots' (locks without a record only), {'max_ttl', the one on record}, {'replica'} or
 -- {'corrupt'}. shape: the hash of what is settled for the slot, for all slots
 -- if 'all' is not ''. 'first' is '' if the server has met us before.
@@ -131,12 +131,13 @@ if save and not reads then
     end
 end
 local first = seen and '' or 'first'
+local _, replicas = string.gsub(info, 'state=online', '')
 if open_at > now then
     local why = promoted and 'promoted' or new ~= '' and 'new' or 'restarted'
-    return {'quarantine', id, policy, open_at - now, why, uptime, first}
+    return {'quarantine', id, policy, open_at - now, why, uptime, first, replicas}
 end
 if slot and settled_at > now then
-    return {'quarantine', id, policy, settled_at - now, 'slots', uptime, first}
+    return {'quarantine', id, policy, settled_at - now, 'slots', uptime, first, replicas}
 end
 local settled = live ~= '' and (slot or all) and redis.sha1hex(live) or ''
-return {'open', id, policy, settled, all and 'all' or '', '', first}
+return {'open', id, policy, settled, all and 'all' or '', '', first, replicas}

@@ -1,0 +1,79 @@
+/* layout.h - how a lock looks in etcd.
+ *
+ * Who takes a free lock puts the key PREFIX NAME 0x1f; who has to wait for it, PREFIX NAME 0x1f
+ * OWNER. All are attached to leases. The keys of one lock are its queue: the one with the lowest
+ * create revision holds it or is about to. 0x1f is below every byte of a name, so a queue is one
+ * stretch of keys that no other lock's keys are in. (Until its history is compacted, etcd walks
+ * over deleted keys too. So the key of the common case is always the same one.) The value says who
+ * it is:
+ *
+ *   OWNER 1 KIND TTL_MS WALL_US LABEL
+ *
+ * KIND is w (waits), k (held, on a lease of its ttl class), p (held, on a lease of its own) or d
+ * (the same, and detached); WALL_US is since when, for display. */
+#ifndef HF_STORES_ETCD_LAYOUT_H
+#define HF_STORES_ETCD_LAYOUT_H
+
+#include "stores/etcd/text.h"
+#include "stores/etcd/url.h"
+
+enum {
+    EC_KEY_MAX = EC_PREFIX_MAX + HF_NAME_MAX + 1 + HF_OWNER_LEN + 1,
+    EC_VALUE_MAX = HF_OWNER_LEN + HF_LABEL_MAX + 64
+};
+
+#define EC_NAME_END      0x1f
+#define EC_KIND_WAITING  'w'
+#define EC_KIND_KEPT     'k'
+#define EC_KIND_PRIVATE  'p'
+#define EC_KIND_DETACHED 'd'
+
+/* The keys of one attempt. */
+struct ec_keys {
+    char own[EC_KEY_MAX]; /* PREFIX NAME 0x1f OWNER */
+    size_t own_len;       /* how much of it is our key: up to 0x1f, or all */
+    size_t queue_len;     /* up to 0x1f */
+    char queue_end[EC_KEY_MAX];
+};
+
+/* Our key is the one for a free lock. owner may be "": for the queue alone. */
+void ec_keys_make(struct ec_keys *out, const char *prefix, const char *name, const char *owner);
+/* Our key is, from now on, that of one who waited; or not. */
+void ec_keys_use(struct ec_keys *keys, bool waited);
+bool ec_keys_waited(const struct ec_keys *keys);
+struct ec_range ec_keys_own(const struct ec_keys *keys);
+struct ec_range ec_keys_queue(const struct ec_keys *keys);
+
+struct ec_said {
+    char owner[HF_OWNER_LEN + 1];
+    char kind; /* 0: not written by holdfast */
+    uint32_t ttl_ms;
+    int64_t since_us;
+    char label[HF_LABEL_MAX + 1];
+};
+
+void ec_said_format(char out[EC_VALUE_MAX], const struct ec_said *said);
+/* What holdfast does not write gets kind 0 and an empty label. */
+void ec_said_parse(struct ec_said *out, const char *value, size_t len);
+
+/* A key and its value as etcd tells them. */
+struct ec_kv {
+    char key[EC_KEY_MAX];
+    size_t key_len;
+    bool cut; /* a stranger's: it is longer than any of ours, and this is its start */
+    uint64_t create_revision;
+    uint64_t mod_revision;
+    int64_t lease; /* 0: none */
+    struct ec_said said;
+};
+
+/* The range of all keys that begin with start: end gets start with the last byte that can be
+ * counted up. A single zero byte is etcd's word for the very first key, and for the very end; both
+ * buffers must have room for it. */
+void ec_prefix_range(char *start, size_t *start_len, char *end, size_t *end_len);
+
+/* Splits a key into the name of its lock (at most HF_NAME_MAX bytes) and what follows 0x1f. False
+ * for a key that is no lock's. */
+bool ec_key_name(const struct ec_kv *kv, const char *prefix, char name[HF_NAME_MAX + 1]);
+
+#endif /* HF_STORES_ETCD_LAYOUT_H */
