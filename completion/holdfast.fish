@@ -65,7 +65,7 @@ complete -c holdfast -n '__holdfast_is run' -l skip-ok -d 'exit 0 if another hol
 complete -c holdfast -n '__holdfast_is run' -l leftover -x -a 'wait term release' -d 'what happens to processes left behind'
 complete -c holdfast -n '__holdfast_is run' -l no-reenter -d 'refuse a lock that this tree holds'
 
-set -l fences sql set del script write append enter reset show
+set -l fences sql set del script write append enter reset show check
 complete -c holdfast -n "__holdfast_is fence; and not __fish_seen_subcommand_from $fences" -a "$fences"
 complete -c holdfast -n "__holdfast_is fence; and __fish_seen_subcommand_from $fences" -F
 complete -c holdfast -n '__holdfast_is fence' -s t -l token -x -d 'the fencing token'
@@ -74,6 +74,7 @@ complete -c holdfast -n '__holdfast_is fence' -s w -l wait -x -a $durations -d '
 complete -c holdfast -n '__holdfast_is fence' -l ttl -x -a $durations -d 'the key expires after it'
 complete -c holdfast -n '__holdfast_is fence' -l reason -x -d 'why a fence is reset'
 complete -c holdfast -n '__holdfast_is fence' -s d -l dialect -x -a 'postgres sqlite mariadb' -d 'of SQL'
+complete -c holdfast -n '__holdfast_is fence' -l db -x -d 'the database to check'
 complete -c holdfast -n '__holdfast_is fence' -l table -x -d 'the table to fence'
 complete -c holdfast -n '__holdfast_is fence' -l schema -x -d 'its schema'
 complete -c holdfast -n '__holdfast_is fence' -l resource -x -d 'its name in enter'
