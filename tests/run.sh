@@ -44,7 +44,7 @@ export UBSAN_OPTIONS="${UBSAN_OPTIONS-}:print_stacktrace=1"
 export TSAN_OPTIONS="${TSAN_OPTIONS-}:second_deadlock_stack=1"
 # What the caller holds or prefers is none of the tests' business.
 unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_HELD \
-    HOLDFAST_LOST_FD HOLDFAST_ISSUER HOLDFAST_STORE_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH STATE_DIRECTORY MAKEFLAGS MAKELEVEL
+    HOLDFAST_LOST_FD HOLDFAST_STORE_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH STATE_DIRECTORY MAKEFLAGS MAKELEVEL
 [ "$mode" != long ] || export HOLDFAST_LONG=1
 [ "$mode" != check ] || export FUZZ_RUNS="${FUZZ_RUNS:-20000}" # a tenth
 # Tests wait for servers and clocks more than they compute, but must not wait for each other. Those that need no

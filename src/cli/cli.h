@@ -28,7 +28,6 @@ int cli_exit_code(enum hf_status status);
 /* What the global options say. */
 struct cli_context {
     const char *store_url; /* --store, else $HOLDFAST_STORE, else NULL: the default store */
-    bool store_given;      /* by --store */
 };
 
 /* One option of a command. Exactly one of the targets is used, by kind. */

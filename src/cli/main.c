@@ -49,7 +49,6 @@ int main(int argc, char **argv)
         above = cli_store_fd_read(from_environment, url);
     if (has_url || above == CLI_STORE_FD_READ)
         context.store_url = url;
-    context.store_given = has_url;
     if (context.store_url != NULL && context.store_url[0] == '\0')
         context.store_url = NULL;
 

@@ -45,22 +45,4 @@ by redis://127.0.0.1:2 6
 is "$rc" 64 'but its URL counts where the mark names one'
 by redis://127.0.0.1:1 6
 is "$rc" 0 'as before'
-
-# Below `run` the store need not be asked: who it is was handed down.
-export HOLDFAST_STORE=file:$dir/given
-"$hf" run job -- sh -c 'echo "$HOLDFAST_ISSUER"' >out
-like "$(cat out)" '^id:file:[0-9a-f]{32}$' 'run says who the store is'
-id=$(cat out)
-"$hf" run job -- sh -c "mv given hidden; echo x | '$hf' fence write below; ls -d given 2>/dev/null; mv hidden given" >out 2>err
-is "$("$hf" fence show below --json | jq -r .issuer)" "$id" 'a fence below it needs no store'
-is "$(cat out)" '' 'and makes none'
-"$hf" run job -- sh -c "echo x | HOLDFAST_STORE=file:$dir/elsewhere '$hf' fence write moved1;
-    echo x | '$hf' --store 'file:$dir/elsewhere' fence write moved2"
-elsewhere=id:file:$(cat elsewhere/identity)
-is "$("$hf" fence show moved1 --json | jq -r .issuer)" "$elsewhere" 'another HOLDFAST_STORE below it is another store'
-is "$("$hf" fence show moved2 --json | jq -r .issuer)" "$elsewhere" 'so is --store'
-"$hf" run job -- "$hf" --store "file:$dir/elsewhere" run inner -- sh -c "echo x | '$hf' fence write nested"
-is "$("$hf" fence show nested --json | jq -r .issuer)" "$elsewhere" 'the innermost run counts'
-HOLDFAST_ISSUER=id:file:0 "$hf" fence write nobody --token 5 </dev/null
-is "$("$hf" fence show nobody --json | jq -r .issuer)" "$id" 'without a hold above nobody is believed'
 done_testing

@@ -152,7 +152,7 @@ static int learn_issuer(const struct cli_context *context, struct fence_words *w
                     "say --store, or set HOLDFAST_STORE");
         return 0;
     }
-    return fence_find_issuer(context, words, &err) == HF_OK ? 0 : cli_fail(&err);
+    return fence_find_issuer(context->store_url, words, &err) == HF_OK ? 0 : cli_fail(&err);
 }
 
 static int check(const struct cli_context *context, const struct options *options,

@@ -134,6 +134,23 @@ int fence_parse(const struct cli_command *command, const struct cli_option *opti
     return 0;
 }
 
+enum hf_status fence_find_issuer(const char *url, struct fence_words *words, struct hf_error *err)
+{
+    struct hf_store *store;
+    enum hf_status status;
+
+    hf__url_redact(words->issuer_url, sizeof words->issuer_url, url);
+    status = hf_open(url, &store, err);
+    if (status != HF_OK)
+        return status;
+    status = hf_store_identity(store, words->identity, err);
+    hf_close(store);
+    if (status != HF_OK && status != HF_UNSUPPORTED)
+        return status;
+    words->issuer = status == HF_OK ? words->identity : words->issuer_url;
+    return HF_OK;
+}
+
 bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
                     struct fence_words *words)
 {
@@ -152,7 +169,7 @@ bool fence_defaults(const struct cli_command *command, const struct cli_context 
     }
     /* A store that cannot be asked now is known by its url only. */
     if (words->issuer == NULL && context->store_url != NULL && context->store_url[0] != '\0')
-        (void)fence_find_issuer(context, words, NULL);
+        (void)fence_find_issuer(context->store_url, words, NULL);
     return true;
 }
 

@@ -33,11 +33,9 @@ int fence_parse(const struct cli_command *command, const struct cli_option *opti
 bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
                     struct fence_words *words);
 
-/* issuer.c: who the context's store is: its identity, handed down or asked for, or the URL where a
- * store has none. HF_OK; anything else: words->issuer is left as it is. issuer_url is filled in all
- * the same. */
-enum hf_status fence_find_issuer(const struct cli_context *context, struct fence_words *words,
-                                 struct hf_error *err);
+/* Who the store at url is: its identity, or the URL where a store has none. HF_OK; anything else:
+ * words->issuer is left as it is. issuer_url is filled in all the same. */
+enum hf_status fence_find_issuer(const char *url, struct fence_words *words, struct hf_error *err);
 
 /* Reads standard input to its end, up to max bytes. NULL after a message; exit in *exit_code. */
 char *fence_read_stdin(size_t max, size_t *len, int *exit_code);

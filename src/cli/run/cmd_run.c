@@ -84,10 +84,6 @@ static int open_and_run(struct run_job *job, const struct cli_context *context, 
         return cli_stderr_fail(job->writer, &err);
     job->store = job->take.store;
     job->store_fd = cli_store_fd_make(context->store_url, hf_store_url(job->store));
-    /* Before there is a lease that it could cost time of. CMD's fences ask themselves where it is
-     * not known. */
-    if (hf_store_identity(job->store, job->issuer, NULL) != HF_OK)
-        job->issuer[0] = '\0';
     if (fit_to_store(job))
         exit_code = run_in_store(job, die_of);
     run_environment_clear(job->environment);

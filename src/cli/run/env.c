@@ -36,7 +36,7 @@ struct entry {
 /* Ours to set, or to take away. An owner belongs to a detached lease of another name. */
 static const char *const ours[] = {"HOLDFAST_NAME",    "HOLDFAST_TOKEN", "HOLDFAST_STORE",
                                    "HOLDFAST_LOST_FD", "HOLDFAST_HELD",  "HOLDFAST_STORE_FD",
-                                   "HOLDFAST_ISSUER",  "HOLDFAST_OWNER"};
+                                   "HOLDFAST_OWNER"};
 
 static bool next_entry(const char **list, struct entry *entry);
 static int inherited_pipe(const struct entry *entry);
@@ -75,13 +75,9 @@ char **run_environment(const struct run_job *job, const struct run_held *held)
     char lost_fd[12], store_fd[12];
     int fd = job->lease != NULL ? job->lost_pipe[0] : held->lost_fd;
     char *list = held_list(job);
-    const char *const values[] = {job->options->name,
-                                  token,
-                                  hf_store_url(job->store),
-                                  fd >= 0 ? lost_fd : NULL,
-                                  list,
-                                  job->store_fd >= 0 ? store_fd : NULL,
-                                  job->issuer[0] != '\0' ? job->issuer : NULL};
+    const char *const values[] = {
+        job->options->name,       token, hf_store_url(job->store),
+        fd >= 0 ? lost_fd : NULL, list,  job->store_fd >= 0 ? store_fd : NULL};
     size_t count = 0;
     char **out;
     bool good;

@@ -264,8 +264,7 @@ struct run_job {
     int lost_pipe[2]; /* -1: none, the hold above us has its own */
     int life_fd;      /* -1: the store has no crash release */
     int store_fd;     /* the URL for a holdfast below; -1: HOLDFAST_STORE says it all */
-    char issuer[HF_IDENTITY_SIZE]; /* who the store is; "": not known */
-    pid_t watchdog;                /* set by run_supervise; <= 0: gone */
+    pid_t watchdog;   /* set by run_supervise; <= 0: gone */
 };
 
 /* How it went. */
