@@ -66,6 +66,6 @@ int main(int argc, char **argv)
     s.fenced = prepare(db, "UPDATE fenced SET v = v + 1 WHERE id = 1");
     s.leave = prepare(db, "DELETE FROM holdfast_entered");
     s.commit = prepare(db, "COMMIT");
-    compare_print("SQLite UPDATE", plain, fenced, &s, ROUNDS, BATCH, 1.15);
+    compare_print("SQLite UPDATE", &(struct comparison){plain, fenced, &s, ROUNDS, BATCH}, 1.15);
     return 0;
 }

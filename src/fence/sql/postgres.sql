@@ -20,6 +20,7 @@
 
 -- @section up-begin
 BEGIN;
+
 -- @section up-shared
 -- What fenced tables share is made, or brought to this version, by the owner of the schema.
 DO $up$

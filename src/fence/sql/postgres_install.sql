@@ -185,39 +185,47 @@ $holdfast$;
     $shared$;
 END
 $up$;
+
 -- @section up-table
 CALL holdfast_fence.install(@TABLE_TEXT@, @GIVEN_RESOURCE@, @KEY_COLUMN_TEXT@);
+
 -- @section up-key-table
 CALL holdfast_fence.install(@TABLE_TEXT@, @GIVEN_RESOURCE@, @KEY_COLUMN_TEXT@);
+
 -- @section up-end
 COMMIT;
 -- How small the table is decides how its rows are looked up.
 ANALYZE holdfast_fence.mark;
+
 -- @section down-begin
 BEGIN;
+
 -- @section down-table
 CALL holdfast_fence.remove(@TABLE_TEXT@);
+
 -- @section down-shared
 DROP PROCEDURE holdfast_fence.remove(regclass), holdfast_fence.install(regclass, text, text),
     holdfast_fence.make_triggers(regclass, text, text, text), holdfast_fence.drop_triggers(regclass),
     holdfast_fence.forget(text),
     holdfast_fence.enter(text, bigint), holdfast_fence.enter(text, text, bigint),
     holdfast_fence.enter_from(text, bigint, text), holdfast_fence.enter_from(text, text, bigint, text);
--- @go
+
 DROP VIEW holdfast_fence.fenced;
--- @go
+
 DROP FUNCTION holdfast_fence.family(regclass), holdfast_fence.adopt(regclass, text, boolean),
     holdfast_fence.purge(text, bigint), holdfast_fence.reset(text, text, text),
     holdfast_fence.guard(), holdfast_fence.guard_key(), holdfast_fence.remember(text, text),
     holdfast_fence.refuse_isolation(), holdfast_fence.rise(text, text, bigint, text),
     holdfast_fence.refuse(text, text, bigint, text), holdfast_fence.version();
--- @go
+
 DROP TABLE holdfast_fence.reset_log, holdfast_fence.mark;
+
 -- @section down-schema
 -- The schema goes when nothing of the other kind of fence is in it.
 DO $holdfast$ BEGIN
     DROP SCHEMA holdfast_fence;
 EXCEPTION WHEN dependent_objects_still_exist THEN NULL;
 END $holdfast$;
+
 -- @section down-end
 COMMIT;
