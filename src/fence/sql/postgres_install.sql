@@ -80,17 +80,17 @@ $holdfast$;
 
 -- Row triggers see a write through a parent, and are copied to partitions that come later. Statement
 -- triggers see TRUNCATE, and are put on each table of the family. A transaction that has entered passes
--- the conditions, which are cheaper than a call.
+-- the conditions, which are cheaper than a call; the shorter they are the better: the server reads them
+-- anew for every statement.
 CREATE OR REPLACE PROCEDURE holdfast_fence.make_triggers(fenced regclass, resource text, setting text,
                                                          key_column text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE
     whole text := format('current_setting(%L, true) IS DISTINCT FROM pg_current_xact_id_if_assigned()::text',
                          setting);
-    per_key text := format('coalesce(strpos(current_setting(%L, true) COLLATE "C", E''\x01'' || '
-        'pg_current_xact_id_if_assigned()::text || '':'' || ', setting);
+    per_key text := format('(current_setting(%L, true) COLLATE "C" = '':'' || ', setting);
     key text := quote_ident(key_column);
-    per_key_end text := format('.%s::text || E''\x01''), 0) = 0', key);
+    per_key_end text := format('.%s::text) IS NOT TRUE', key);
     guard text := format('EXECUTE FUNCTION holdfast_fence.guard(%L, %L)', resource, setting);
     guard_key text := format('EXECUTE FUNCTION holdfast_fence.guard_key(%L, %L, %L)', resource, setting,
                              key_column);
