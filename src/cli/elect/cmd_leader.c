@@ -89,9 +89,9 @@ static bool same(const struct sight *a, const struct sight *b)
            strcmp(a->address, b->address) == 0;
 }
 
-/* Looks once. A store that was not there when it was opened is opened again, and so is one that
- * failed. */
-static enum hf_status look(const struct request *request, struct hf_store **store,
+/* Looks once. A store that failed is opened again; and so is one in which nobody has led yet, for
+ * it may not have been there when it was opened. */
+static enum hf_status look(const struct request *request, struct hf_store **store, bool *seen,
                            struct sight *sight, struct hf_error *err)
 {
     enum hf_status status = HF_OK;
@@ -101,7 +101,8 @@ static enum hf_status look(const struct request *request, struct hf_store **stor
         status = hf_open_readonly(request->context->store_url, store, err);
     if (status == HF_OK)
         status = hf_leader(*store, request->name, copy_leader, sight, err);
-    if (status == HF_OK && sight->leads)
+    *seen = *seen || sight->leads;
+    if (status == HF_OK && *seen)
         return status;
     hf_close(*store);
     *store = NULL;
@@ -115,10 +116,10 @@ static int watch(const struct request *request)
     struct hf_store *store = NULL;
     struct hf_error err;
     enum hf_status trouble = HF_OK;
-    bool told = false;
+    bool told = false, seen = false;
 
     while (!ferror(stdout)) {
-        enum hf_status status = look(request, &store, &now, &err);
+        enum hf_status status = look(request, &store, &seen, &now, &err);
 
         if (status != HF_OK && !hf__wait_may_pass(status))
             return cli_fail(&err);
