@@ -116,7 +116,7 @@ _holdfast()
         version) options='--json --help' ;;
         repair) options='--above --open --reason --help' ;;
         fence)
-            options='--token --issuer --wait --ttl --reason --json --dialect --table --schema --resource
+            options='--token --issuer --wait --ttl --reason --json --db --dialect --table --schema --resource
                 --key-column --per-row --down --last --no-transaction --statements --help'
             ;;
         idem) options='--dialect --schema --keep --down --no-transaction --statements --help' ;;
@@ -139,7 +139,7 @@ _holdfast()
         _holdfast_offer "$(timeout 2 holdfast "${store[@]}" list --names -- "$cur" 2>/dev/null |
             head -n 500)"
     elif [[ $command == fence ]] && ((operands == 0)); then
-        _holdfast_offer $'sql\nset\ndel\nscript\nwrite\nappend\nenter\nreset\nshow'
+        _holdfast_offer $'sql\nset\ndel\nscript\nwrite\nappend\nenter\nreset\nshow\ncheck'
     elif [[ $command == idem ]] && ((operands == 0)); then
         _holdfast_offer sql
     elif [[ $command == outbox ]] && ((operands == 0)); then

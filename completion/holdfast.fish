@@ -100,7 +100,7 @@ complete -c holdfast -n '__holdfast_is once' -l clear -d 'let a slot be run agai
 complete -c holdfast -n '__holdfast_is once' -l reason -x -d 'why'
 complete -c holdfast -n '__holdfast_is once' -l slot -x -d 'which one'
 
-set -l fences sql set del script write append enter reset show
+set -l fences sql set del script write append enter reset show check
 complete -c holdfast -n "__holdfast_is fence; and not __fish_seen_subcommand_from $fences" -a "$fences"
 complete -c holdfast -n "__holdfast_is fence; and __fish_seen_subcommand_from $fences" -F
 complete -c holdfast -n '__holdfast_is fence' -s t -l token -x -d 'the fencing token'
@@ -109,6 +109,7 @@ complete -c holdfast -n '__holdfast_is fence' -s w -l wait -x -a $durations -d '
 complete -c holdfast -n '__holdfast_is fence' -l ttl -x -a $durations -d 'the key expires after it'
 complete -c holdfast -n '__holdfast_is fence' -l reason -x -d 'why a fence is reset'
 complete -c holdfast -n '__holdfast_is fence' -s d -l dialect -x -a 'postgres sqlite mariadb' -d 'of SQL'
+complete -c holdfast -n '__holdfast_is fence' -l db -x -d 'the database to check'
 complete -c holdfast -n '__holdfast_is fence' -l table -x -d 'the table to fence'
 complete -c holdfast -n '__holdfast_is fence' -l schema -x -d 'its schema'
 complete -c holdfast -n '__holdfast_is fence' -l resource -x -d 'its name in enter'

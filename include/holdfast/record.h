@@ -38,7 +38,7 @@ typedef bool hf_record_fn(const struct hf_record *record, void *data);
  * held there by this lease, and only what is newer than what it has: a copy of an earlier write
  * that comes late changes nothing. So a write that got no answer is sent again, and what became
  * of it is settled by reading, as long as the lease lasts and for its ttl at most. The keeper goes
- * on renewing meanwhile. Threads that put with one lease take turns; hf_release waits for them.
+ * on renewing meanwhile. Threads that put with one lease take turns.
  *
  * HF_OK           it is on record. If err has a text all the same, that is a warning: the store
  *                 may lose the record (a Redis without an append-only file, a replica that has not

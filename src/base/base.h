@@ -28,6 +28,9 @@ enum hf_status hf__vfail(struct hf_error *err, enum hf_status code, const char *
 enum hf_status hf__fail_lock(struct hf_error *err, enum hf_status code, const char *lock,
                              const char *shown, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+/* HF_INVALID: the ttl is above what the store grants. */
+enum hf_status hf__fail_max_ttl(struct hf_error *err, const char *lock, const char *shown,
+                                int64_t ttl_ms, int64_t max_ttl_ms);
 /* Out of memory. */
 enum hf_status hf__nomem(struct hf_error *err);
 /* Clears *err (if not NULL) and returns HF_OK. */

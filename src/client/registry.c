@@ -1,5 +1,4 @@
 /* registry.c - from a URL's scheme to a store's table of operations. */
-#include "base/plugin.h"
 #include "client/client.h"
 #include "stores/file/file.h"
 
@@ -102,7 +101,6 @@ static enum hf_status no_plugin(const char *scheme, const char *plugin, const ch
                     schemes);
 }
 
-/* A loaded plugin stays: unloading code that may have threads or exit handlers is not safe. */
 static enum hf_status find_plugin(const char *scheme, const struct hf_store_ops **out,
                                   struct hf_error *err)
 {

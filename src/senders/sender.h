@@ -10,8 +10,7 @@
 
 #include <poll.h>
 
-#define HF__SENDER_ABI    1
-#define HF__SENDER_SYMBOL "hf__sender_plugin"
+#define HF__SENDER_ABI 1
 
 enum { HF__SENDER_WHY_SIZE = 200, HF__SENDER_FDS_MAX = 8 };
 
@@ -67,6 +66,10 @@ struct hf__sender_ops {
 };
 
 /* The one symbol a plugin exports. */
-HF_API const struct hf__sender_ops *hf__sender_plugin(void);
+HF_API const struct hf__sender_ops *hf_sender_plugin(void);
+
+/* Loads the plugin for HTTP, send-http.so, which is looked for where stores are. HF_OK;
+ * HF_UNSUPPORTED. */
+enum hf_status hf__sender_find(const struct hf__sender_ops **out, struct hf_error *err);
 
 #endif /* HF_SENDERS_SENDER_H */

@@ -168,11 +168,13 @@ is "$rc" 64 '--events without a name is refused'
 # Every event is in the man page.
 root=$(cd "$(dirname "$0")/../.." && pwd)
 missing=
+# shellcheck disable=SC2013 # words
 for word in $(sed -n 's/^ *X(EVENT_[A-Z_]*, "\([a-z_]*\)").*/\1/p' "$root/src/cli/events/events.h"); do
     grep -q "^\.B $word\$" "$root/man/holdfast-run.1" || missing="$missing $word"
 done
 is "$missing" '' 'holdfast-run(1) has every event'
 missing=
+# shellcheck disable=SC2013 # words
 for field in $(cat "$dir"/{ev,ev2,wait,lost,late} | grep -o '"[a-z_]*": ' | tr -d '": ' | sort -u); do
     grep -q "^\.BR* .*\b$field\b" "$root/man/holdfast-run.1" || missing="$missing $field"
 done

@@ -96,6 +96,7 @@ is "$rc" 64 '--metrics - is refused'
 # Every figure is in the man page.
 page=$(cd "$(dirname "$0")/../.." && pwd)/man/holdfast-run.1
 missing=
+# shellcheck disable=SC2013 # words
 for name in $(sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' "$prom"); do
     grep -q "^\.B $name\$" "$page" || missing="$missing $name"
 done

@@ -2,6 +2,7 @@
 # `holdfast once --per` and the calendar: slots of days and hours, slack, daylight saving, start-by, old slots.
 # The embedded store's clock is this machine's, which libfaketime moves. (It also upsets the thread that says
 # what is to be said while the lock is held: that is looked at elsewhere.)
+# run: once
 set -u
 . "$(dirname "$0")/lib.sh"
 library=$(find /usr/lib -name libfaketime.so.1 2>/dev/null | head -n 1)
@@ -9,14 +10,11 @@ library=$(find /usr/lib -name libfaketime.so.1 2>/dev/null | head -n 1)
     echo '1..0 # SKIP libfaketime is not installed'
     exit 0
 }
-# A sanitizer wants to be the first library that is loaded.
-preload=$(ldd "$hf" | awk '/libasan|libtsan/ { print $3 }'):$library
-
 at() { # "2026-11-17 03:00:00" (UTC) COMMAND... : leaves $rc, $out, $err
     local when=$1
     shift
-    run env TZ=UTC LD_PRELOAD="${preload#:}" FAKETIME="@$when" DONT_FAKE_MONOTONIC=1 NO_FAKE_STAT=1 \
-        FAKETIME_DONT_RESET=1 ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0 "$@"
+    run env TZ=UTC LD_PRELOAD="$library" FAKETIME="@$when" DONT_FAKE_MONOTONIC=1 NO_FAKE_STAT=1 \
+        FAKETIME_DONT_RESET=1 "$@"
 }
 slot='echo $HOLDFAST_ONCE_SLOT'
 

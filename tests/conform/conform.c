@@ -2,7 +2,7 @@
  *
  * `conform URL`, or CONFORM_URL in the environment; speaks TAP. What a store does not claim to do
  * (its features) is not asked of it. CONFORM_TTL_MS: the shortest ttl that means something in this
- * store; 1000 if not given. */
+ * store; 1000 if not given. CONFORM_ONLY: the one test to run. */
 #include "conform.h"
 #include "client/client.h"
 
@@ -16,6 +16,10 @@ struct conform conform;
 
 void suite_add(struct suite *suite, const char *name, CMUnitTestFunction test)
 {
+    const char *only = getenv("CONFORM_ONLY");
+
+    if (only != NULL && strcmp(name, only) != 0)
+        return;
     if (suite->count == COUNT(suite->tests))
         abort();
     suite->tests[suite->count++] = (struct CMUnitTest){.name = name, .test_func = test};

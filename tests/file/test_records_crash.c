@@ -168,28 +168,41 @@ static void an_unsynced_folder_is_unknown(void **state)
     kit_close(base);
 }
 
+/* Begins a put in a child, which stops where its plan says. */
+static struct hf_store_base *begin_put(struct part *part, uint32_t ttl_ms, pid_t *child)
+{
+    struct hf_store_base *base;
+
+    kit_world = (struct kit_world){.no_fsync = true};
+    base = prepare(part, ttl_ms);
+    *child = kit_spawn(put_new, part);
+    kit_wait_stopped(*child);
+    return base;
+}
+
+static void go_on(pid_t child)
+{
+    assert_int_equal(kill(child, SIGCONT), 0);
+    assert_int_equal(kit_wait(child), 0);
+}
+
 /* Stopped after its record is written and synced, before it has the page: the lock ends, another
  * takes it and writes, and when it goes on, it is told that it lost. */
 static void frozen_before_the_check(void **state)
 {
     struct part part = {.plan = {.ops = KIT_FSYNC, .action = KIT_STOP_AFTER, .at = 1},
                         .want = HF_LOST};
-    struct hf_store_base *base;
     struct kit_hold next;
     struct hf_error err = {0};
     pid_t child;
+    struct hf_store_base *base = begin_put(&part, LONG_ENOUGH_MS, &child);
 
     (void)state;
-    kit_world = (struct kit_world){.no_fsync = true};
-    base = prepare(&part, 1000);
-    child = kit_spawn(put_new, &part);
-    kit_wait_stopped(child);
     kit_expect(kit_take(base, "job", 60000, 20000, &next, &err), HF_OK, &err);
     kit_expect(
         put_record(base, &next, (struct put){.key = "k", .value = "done", .number = 1}, &err),
         HF_OK, &err);
-    assert_int_equal(kill(child, SIGCONT), 0);
-    assert_int_equal(kit_wait(child), 0);
+    go_on(child);
     expect_record(base, "job", "k", "done");
     assert_int_equal(record_files(part.dir, "job", "."), 0);
     kit_expect(kit_drop(base, &next, &err), HF_OK, &err);
@@ -202,18 +215,16 @@ static void frozen_before_the_rename(void **state)
 {
     struct part part = {.plan = {.ops = KIT_RENAME, .action = KIT_STOP_BEFORE, .at = 1},
                         .want = HF_OK};
-    struct hf_store_base *base;
     struct kit_hold next;
     struct hf_error err = {0};
     pid_t child;
+    struct hf_store_base *base = begin_put(&part, LONG_ENOUGH_MS, &child);
 
     (void)state;
-    kit_world = (struct kit_world){.no_fsync = true};
-    base = prepare(&part, LONG_ENOUGH_MS);
-    child = kit_spawn(put_new, &part);
-    kit_wait_stopped(child);
     kit_sleep_ms(LONG_ENOUGH_MS);
-    kit_expect(kit_take_within(base, "job", 60000, 0, 100, &next, &err), HF_UNREACHABLE, &err);
+    kit_expect(kit_take_on(base, "job", &(struct kit_terms){.ttl_ms = 60000, .patience_ms = 100},
+                           &next, &err),
+               HF_UNREACHABLE, &err);
     assert_non_null(strstr(err.text, "stopped"));
     expect_record(base, "job", "k", "old"); /* reading waits for nobody */
     assert_int_equal(kill(child, SIGCONT), 0);
@@ -232,20 +243,15 @@ static void a_late_copy_undoes_nothing(void **state)
 {
     struct part part = {.plan = {.ops = KIT_FSYNC, .action = KIT_STOP_AFTER, .at = 1},
                         .want = HF_STALE};
-    struct hf_store_base *base;
     struct hf_error err = {0};
     pid_t child;
+    struct hf_store_base *base = begin_put(&part, 60000, &child);
 
     (void)state;
-    kit_world = (struct kit_world){.no_fsync = true};
-    base = prepare(&part, 60000);
-    child = kit_spawn(put_new, &part); /* number 2 */
-    kit_wait_stopped(child);
     kit_expect(
         put_record(base, &part.hold, (struct put){.key = "k", .value = "done", .number = 3}, &err),
         HF_OK, &err);
-    assert_int_equal(kill(child, SIGCONT), 0);
-    assert_int_equal(kit_wait(child), 0);
+    go_on(child);
     expect_record(base, "job", "k", "done");
     kit_close(base);
 }

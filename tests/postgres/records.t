@@ -3,6 +3,8 @@
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/support/records.sh
+. "$root/tests/support/records.sh"
 
 pg_start a
 proxy_start p a
@@ -26,76 +28,14 @@ proxy p trips
 is "$proxied" 1 'and is one as well'
 ask a release 1
 
-# a winner that froze on its way comes back when another has written
-frozen_put() { # LOCK : client a holds it for 1s, and its put is on its way for longer than that
-    ask a acquire 1 "$1" 1000 0
-    proxy p mode hold hostage
-    tell a put 1 k hostage
-    hear a
-    proxy p mode pass
-}
-frozen_put thaw
-like "$answer" 'HF_@(UNKNOWN|LOST|UNREACHABLE)*' 'a put that does not arrive within the lease is not ok'
-ask b acquire 1 thaw 20000 5000
-ask b put 1 k done
-is "$answer" ok 'the next holder writes'
-ask b release 1
-proxy p let
-above "$proxied" 0 'then the first one arrives'
-ask b get thaw k
-like "$answer" 'ok \[k=done *' 'and overwrites nothing'
-ask a release 1
-
-# the same, if nobody else wants the lock: the end of the hold is enough
-frozen_put ended
-eventually 10 is_free a ended
-proxy p let
-above "$proxied" 0 'a put that arrives when the hold is over'
-ask b get ended k
-like "$answer" 'ok now=*' 'is refused'
-ask a release 1
-
-# a late copy of an older number
-ask a acquire 1 copy 30000 0 kept
-proxy p mode hold running
-tell a put 1 k running
-eventually 10 eval 'proxy p held; [ "$proxied" -gt 0 ]'
-proxy p mode pass
-hear a
-is "$answer" ok 'a put that gets no answer is sent again'
-ask a put 1 k done
-is "$answer" ok 'the next one is written'
-proxy p let
-is "$proxied" 1 'then the first copy of the first one arrives'
-ask b get copy k
-like "$answer" 'ok \[k=done * number=2 *' 'and undoes nothing'
-ask a release 1
-
-# a hold that ended in the store, unknown to its holder
-ask a acquire 1 deleted 20000 0
-ask a put 1 k before
-sql a "UPDATE holdfast.lock SET expires = clock_timestamp() WHERE name = 'deleted'"
-ask a put 1 k after
-like "$answer" 'HF_LOST*' 'a put after the hold ended: lost'
-ask b acquire 1 deleted 20000 0
-ask a put 1 k after
-like "$answer" 'HF_LOST*' 'likewise when it is held by another'
-ask b get deleted k
-like "$answer" 'ok \[k=before *' 'and nothing was written'
-ask b release 1
-
-# a process that was stopped, and its keeper with it
-client f "$(url a)"
-ask f acquire 1 stopped 1000 0 kept
-kill -STOP "${client_pid[f]}"
-ask b acquire 1 stopped 20000 10000
-ask b put 1 k done
-kill -CONT "${client_pid[f]}"
-ask f put 1 k running
-like "$answer" 'HF_LOST*' 'a process that was stopped finds that it has lost'
-ask b get stopped k
-like "$answer" 'ok \[k=done *' "and its successor's record stands"
-ask b release 1
+# writes that come too late
+end_hold() { sql a "UPDATE holdfast.lock SET expires = clock_timestamp() WHERE name = '$1'"; }
+straight=$(url a)
+overtaken_by_another hostage
+overtaken_by_the_end hostage
+overtaken_by_itself running
+ended_unknown end_hold
+stopped_with_its_keeper
 
 # in_transaction SQL : a session that has executed it and stays in its transaction; committed ends it
 in_transaction() {

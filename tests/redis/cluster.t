@@ -47,16 +47,6 @@ for name in $names '{tag}x' 'x{tag}'; do
     like "$answer" "ok \[{key}=of-$name *" 'is read through another server'
     ask c release 1
 done
-at=$(holder_of_slot alpha)
-to=n2
-[ "$at" != n2 ] || to=n3
-ask c acquire 1 alpha 4000 0
-move_slot "$(rcli n1 cluster keyslot alpha)" "$at" "$to"
-ask c put 1 j moved
-like "$answer" 'ok *' 'a slot that was moved takes its records along'
-ask d records alpha -
-like "$answer" 'ok \[j=moved *\] \[{key}=of-alpha *\]' 'all of them'
-ask c release 1
 for i in 1 2 3; do ask c acquire "$i" "list$i" 4000 0; done
 ask d list list
 is "$(grep -o 'list[123] held=1' <<<"$answer" | sort | tr -d '\n')" 'list1 held=1list2 held=1list3 held=1' 'list asks all of them'
@@ -86,14 +76,27 @@ from=$(holder_of_slot mover)
 to=n2
 [ "$from" != n2 ] || to=n3
 ask c acquire 4 mover 5000 0 kept
+ask c put 4 k value
 rcli $to cluster setslot "$slot" importing "$(rcli "$from" cluster myid)" >/dev/null
 rcli "$from" cluster setslot "$slot" migrating "$(rcli $to cluster myid)" >/dev/null
+rcli "$from" migrate 127.0.0.1 "$(port $to)" 'holdfast:{mover}:r' 0 5000 >/dev/null
+ask d get mover k
+like "$answer" 'ok \[k=value *' 'ASK: a record that has moved before its lock is found'
+ask d records mover -
+like "$answer" 'ok \[k=value *' 'and listed'
+tell c put 4 k next
+silent c
+ok $? 'to write it has to wait'
 move() { rcli "$from" cluster getkeysinslot "$slot" 100 | while read -r key; do
     rcli "$from" migrate 127.0.0.1 "$(port $to)" "$key" 0 5000 >/dev/null
 done; }
 move
+hear c
+like "$answer" 'ok *' 'until the lock is there, too'
 ask c renew 4 5000
 is "$answer" ok 'ASK: renewed while the slot is on the move'
+ask d get mover k
+like "$answer" 'ok \[k=next *' 'and what was written last is on record'
 ask d acquire 4 mover 5000 0
 like "$answer" 'HF_BUSY*' 'nobody else takes it meanwhile'
 for n in 1 2 3; do rcli "n$n" cluster setslot "$slot" node "$(rcli $to cluster myid)" >/dev/null; done

@@ -181,7 +181,7 @@ rcli a config set min-replicas-to-write 0 >/dev/null
 # another type under the lock's name
 rcli a hset hash a b >/dev/null
 ask c acquire 1 hash 5000 0
-like "$answer" 'HF_CORRUPT*no lock*' 'a key that is no string'
+like "$answer" 'HF_CORRUPT*not a lock*' 'a key that is no string'
 ask c status hash
 like "$answer" 'ok \[hash held=1 *foreign=1*' 'shows as foreign'
 rcli a set 'holdfast:{bad}:t' rubbish >/dev/null

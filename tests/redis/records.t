@@ -3,6 +3,8 @@
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/support/records.sh
+. "$root/tests/support/records.sh"
 
 redis_start a --appendonly yes
 calm a
@@ -25,76 +27,14 @@ proxy p trips
 is "$proxied" 1 'and is one as well'
 ask a release 1
 
-# a winner that froze on its way comes back when another has written
-frozen_put() { # LOCK : client a holds it for 1s, and its put is on its way for longer than that
-    ask a acquire 1 "$1" 1000 0
-    proxy p mode hold hostage
-    tell a put 1 k hostage
-    hear a
-    proxy p mode pass
-}
-frozen_put thaw
-like "$answer" 'HF_@(UNKNOWN|LOST|UNREACHABLE)*' 'a put that does not arrive within the lease is not ok'
-ask b acquire 1 thaw 20000 5000
-ask b put 1 k done
-is "$answer" ok 'the next holder writes'
-ask b release 1
-proxy p let
-above "$proxied" 0 'then the first one arrives'
-ask b get thaw k
-like "$answer" 'ok \[k=done *' 'and overwrites nothing'
-ask a release 1
-
-# the same, if nobody else wants the lock: the end of the hold is enough
-frozen_put ended
-eventually 10 eval '[ "$(rcli a exists ended)" = 0 ]'
-proxy p let
-above "$proxied" 0 'a put that arrives when the hold is over'
-ask b get ended k
-like "$answer" 'ok now=*' 'is refused'
-ask a release 1
-
-# a late copy of an older number
-ask a acquire 1 copy 30000 0 kept
-proxy p mode hold running
-tell a put 1 k running
-eventually 10 eval 'proxy p held; [ "$proxied" -gt 0 ]'
-proxy p mode pass
-hear a
-is "$answer" ok 'a put that gets no answer is sent again'
-ask a put 1 k done
-is "$answer" ok 'the next one is written'
-proxy p let
-is "$proxied" 1 'then the first copy of the first one arrives'
-ask b get copy k
-like "$answer" 'ok \[k=done * number=2 *' 'and undoes nothing'
-ask a release 1
-
-# a hold that ended in the store, unknown to its holder
-ask a acquire 1 deleted 20000 0
-ask a put 1 k before
-rcli a del deleted >/dev/null
-ask a put 1 k after
-like "$answer" 'HF_LOST*' 'a put without a hold: lost'
-ask b acquire 1 deleted 20000 0
-ask a put 1 k after
-like "$answer" 'HF_LOST*' 'likewise when it is held by another'
-ask b get deleted k
-like "$answer" 'ok \[k=before *' 'and nothing was written'
-ask b release 1
-
-# a process that was stopped, and its keeper with it
-client f "$(url a)"
-ask f acquire 1 stopped 1000 0 kept
-kill -STOP "${client_pid[f]}"
-ask b acquire 1 stopped 20000 10000
-ask b put 1 k done
-kill -CONT "${client_pid[f]}"
-ask f put 1 k running
-like "$answer" 'HF_LOST*' 'a process that was stopped finds that it has lost'
-ask b get stopped k
-like "$answer" 'ok \[k=done *' "and its successor's record stands"
-ask b release 1
+# writes that come too late
+end_hold() { rcli a del "$1" >/dev/null; }
+straight=$(url a)
+overtaken_by_another hostage
+overtaken_by_the_end hostage
+overtaken_by_itself running
+ended_unknown end_hold
+stopped_with_its_keeper
 
 # what has expired goes, a few at a time, and by a later hold
 ask b acquire 1 keep 20000 0
@@ -108,13 +48,13 @@ is "$(rcli a hlen 'holdfast:{keep}:r')" 21 'what a hold wrote stays until anothe
 ask b release 1
 ask b acquire 1 keep 20000 0
 ask b put 1 other x
-is "$(rcli a hlen 'holdfast:{keep}:r')" 14 'a put of the next one removes eight'
-ask b put 1 other y
-ask b put 1 other z
-is "$(rcli a hlen 'holdfast:{keep}:r')" 2 'until none is left'
-is "$(rcli a zcard 'holdfast:{keep}:x')$(rcli a zcard 'holdfast:{keep}:k')" 02 'nor in the indexes'
+left=$(rcli a hlen 'holdfast:{keep}:r')
+above "$left" 13 'a put of the next one removes eight at the most'
+above 22 "$left" 'and some'
+eventually 10 eval 'ask b put 1 other z; [ "$(rcli a hlen "holdfast:{keep}:r")" = 2 ]'
+ok $? 'after a few more none is left'
 ask b records keep -
-like "$answer" 'ok \[for-ever=x *\] \[other=z *\]' 'the others are listed'
+like "$answer" 'ok @(*for-ever=x *other=z *|*other=z *for-ever=x *)' 'the others are listed'
 ask b release 1
 
 # large values are listed in pages
@@ -132,7 +72,6 @@ ask b release 1
 
 # damage
 rcli a hset 'holdfast:{trips}:r' broken 'what is this' >/dev/null
-rcli a zadd 'holdfast:{trips}:k' 0 broken >/dev/null
 ask b get trips broken
 like "$answer" 'ok HF_CORRUPT*"broken"*damaged*' 'a record that cannot be read says so'
 ask b records trips -
@@ -159,7 +98,7 @@ is "$(rcli e dbsize)" 0 'and makes no key'
 
 # names: a prefix, hash tags, braces
 client n "$(url a '?prefix=app:')"
-for name in '{tag}x' 'x{tag}' 'open{' 'x:r' 'x:k'; do
+for name in '{tag}x' 'x{tag}' 'open{' 'x:r'; do
     ask n acquire 1 "$name" 20000 0
     ask n put 1 '{key}' "of-$name"
     ask n get "$name" '{key}'

@@ -5,7 +5,7 @@
 # What each leader's command and a process that it left behind write, again and again, tells who was alive
 # when: see elect_storm.pl. LEADERLESS_S is the longest time that may pass without any of them. With
 # HOLDFAST_LONG it takes two minutes. Options are those of `holdfast elect`.
-# shellcheck shell=bash disable=SC2154 # root, hf and dir are of stage.sh
+# shellcheck shell=bash disable=SC2154,SC2317 # root, hf and dir are of stage.sh; eventually calls by name
 
 elect_storm() {
     local what=$1 url=$2 seconds=$3 ttl_ms=$4 most=$5

@@ -4,10 +4,12 @@
 #   overtaken_by_another PATTERN   client a's put, held back by proxy p, comes when another has written
 #   overtaken_by_the_end PATTERN   and when the hold has ended, though nobody wants the lock
 #   stopped_with_its_keeper        the process is stopped and goes on when another has written
+#   overtaken_by_itself PATTERN    client a's put of "running", held back, comes when it has written again
+#   ended_unknown END_HOLD         END_HOLD LOCK ends the hold in the store, and its holder does not know
 #   many_records COUNT             client a writes and reads that many
 #
 # Client a goes through proxy p, client b straight to the store, as $straight does. PATTERN is what the
-# request of a put of "hostage" has in it, and no other request.
+# request of a put of "hostage" or "running" has in it, and no other request.
 # shellcheck shell=bash disable=SC2154,SC2317 # of stage.sh; eventually calls by name
 
 # frozen_put LOCK PATTERN : client a holds it for 2s, and its put is on its way for longer than that
@@ -35,8 +37,8 @@ overtaken_by_another() {
 
 overtaken_by_the_end() {
     frozen_put ended "$1"
-    is_free() { ask b status ended && [ "$answer" = ok ]; }
-    eventually 30 is_free
+    ended_is_free() { ask b status ended && [ "$answer" = ok ]; }
+    eventually 30 ended_is_free
     proxy p let
     above "$proxied" 0 'a put that arrives when the hold is over'
     ask b get ended k
@@ -57,6 +59,37 @@ stopped_with_its_keeper() {
     like "$answer" 'ok \[k=finished *' "and its successor's record stands"
     ask b release 1
     gone f
+}
+
+overtaken_by_itself() {
+    ask a acquire 1 copy 30000 0 kept
+    proxy p mode hold "$1"
+    tell a put 1 k running
+    eventually 10 eval 'proxy p held; [ "$proxied" -gt 0 ]'
+    proxy p mode pass
+    hear a
+    is "$answer" ok 'a put that gets no answer is sent again'
+    ask a put 1 k 'done'
+    is "$answer" ok 'the next one is written'
+    proxy p let
+    is "$proxied" 1 'then the first copy of the first one arrives'
+    ask b get copy k
+    like "$answer" 'ok \[k=done * number=2 *' 'and undoes nothing'
+    ask a release 1
+}
+
+ended_unknown() {
+    ask a acquire 1 deleted 20000 0
+    ask a put 1 k before
+    "$1" deleted
+    ask a put 1 k after
+    like "$answer" 'HF_LOST*' 'a put after the hold ended: lost'
+    ask b acquire 1 deleted 20000 0
+    ask a put 1 k after
+    like "$answer" 'HF_LOST*' 'likewise when it is held by another'
+    ask b get deleted k
+    like "$answer" 'ok \[k=before *' 'and nothing was written'
+    ask b release 1
 }
 
 many_records() {

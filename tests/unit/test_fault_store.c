@@ -1,60 +1,10 @@
 /* test_fault_store.c - the embedded store behind a line that loses requests and answers: what the
  * holder believes and what the store says must never let two hold at once.
  * run: threads */
-#include "../support/check.h"
-#include "../support/fault_store.h"
-#include "client/client.h"
+#include "fault.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct world {
-    char dir[256];
-    char url[300];
-    struct fault_store *faults;
-    struct hf_store *store; /* behind the faults */
-    struct hf_store *other; /* has a good line */
-    atomic_int lost;
-    atomic_int reason;
-};
-
-static int set_up(void **state)
-{
-    struct world *world = calloc(1, sizeof *world);
-    struct hf_store_base *inner;
-    struct hf_error err;
-
-    check_temp_dir(world->dir, sizeof world->dir);
-    (void)snprintf(world->url, sizeof world->url, "file:%s/store", world->dir);
-    assert_int_equal(hf__registry_open(world->url, &inner, &err), HF_OK);
-    world->faults = fault_wrap(inner);
-    assert_int_equal(hf__store_wrap(fault_base(world->faults), world->url, &world->store, &err),
-                     HF_OK);
-    assert_int_equal(hf_open(world->url, &world->other, &err), HF_OK);
-    *state = world;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct world *world = *state;
-
-    hf_close(world->store);
-    hf_close(world->other);
-    check_remove_dir(world->dir);
-    free(world);
-    return 0;
-}
-
-static void on_lost(struct hf_lease *lease, enum hf_loss reason, void *data)
-{
-    struct world *world = data;
-
-    (void)lease;
-    atomic_store(&world->reason, (int)reason);
-    atomic_fetch_add(&world->lost, 1);
-}
 
 static struct hf_acquire_options watched(struct world *world, uint32_t ttl_ms)
 {
@@ -275,21 +225,19 @@ static void a_shorter_renewal_without_an_answer(void **state)
     assert_int_equal(hf_release(next, NULL), HF_OK);
 }
 
-#define with_store(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_store(the_answer_to_an_acquire_is_lost),
-        with_store(a_lost_request_leaves_nothing_behind),
-        with_store(an_acquire_that_takes_longer_than_its_ttl),
-        with_store(an_outage_shorter_than_the_ttl),
-        with_store(an_outage_longer_than_the_ttl),
-        with_store(renewals_that_nobody_hears_of),
-        with_store(renewals_that_hang),
-        with_store(the_answer_to_a_release_is_lost),
-        with_store(a_release_that_never_arrives),
-        with_store(a_shorter_renewal_without_an_answer),
+        with_world(the_answer_to_an_acquire_is_lost),
+        with_world(a_lost_request_leaves_nothing_behind),
+        with_world(an_acquire_that_takes_longer_than_its_ttl),
+        with_world(an_outage_shorter_than_the_ttl),
+        with_world(an_outage_longer_than_the_ttl),
+        with_world(renewals_that_nobody_hears_of),
+        with_world(renewals_that_hang),
+        with_world(the_answer_to_a_release_is_lost),
+        with_world(a_release_that_never_arrives),
+        with_world(a_shorter_renewal_without_an_answer),
     };
 
     return cmocka_run_group_tests_name("fault store", tests, NULL, NULL);

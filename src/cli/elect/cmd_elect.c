@@ -5,7 +5,6 @@
 #include "cli/run/job.h"
 
 #include "base/base.h"
-#include "base/patience.h"
 #include "core/elect.h"
 
 #include <holdfast/elect.h>
@@ -214,10 +213,8 @@ static enum hf__term_end end_of(const struct candidate *candidate, int exit_code
 static bool pause_until(struct candidate *candidate, int64_t until_ns, int exit_code)
 {
     struct run_job *job = &candidate->job;
-    const struct hf__patience patience = {.deadline_ns = HF_NEVER, .cancel_fd = job->signals.fd};
     int64_t pause_ms = (until_ns - candidate->term.ended_ns) / HF__NS_PER_MS;
     char led[32], pause[32];
-    bool from_kernel;
 
     (void)hf__format_duration(
         led, sizeof led, (candidate->term.ended_ns - candidate->term.began_ns) / HF__NS_PER_MS);
@@ -229,6 +226,5 @@ static bool pause_until(struct candidate *candidate, int64_t until_ns, int exit_
                        candidate->number, job->options->name, led, exit_code, pause);
         EVENTS_SAY(job->events, EVENT_BACKING_OFF, EVENT_NUMBER("pause_ms", pause_ms));
     }
-    return hf__patience_pause(&patience, until_ns) != HF__WAITED_CANCELLED ||
-           !run_signals_take(&job->signals, &job->die_of, &from_kernel);
+    return run_job_pause(job, until_ns);
 }

@@ -51,32 +51,32 @@ static bool is_behind(const struct relay_batch *batch, uint64_t blocker)
     return item != NULL;
 }
 
-static uint64_t number(const struct hf__db_value *value)
+static uint64_t number(const struct hf__db_text *value)
 {
-    return value->bytes != NULL ? strtoull(value->bytes, NULL, 10) : 0;
+    return value->data != NULL ? strtoull(value->data, NULL, 10) : 0;
 }
 
 /* Copies a value, with a NUL behind it, to *at, and moves that on. */
-static const char *keep(char **at, const struct hf__db_value *value)
+static const char *keep(char **at, const struct hf__db_text *value)
 {
     const char *kept = *at;
 
-    if (value->bytes != NULL)
-        memcpy(*at, value->bytes, value->len);
-    (*at)[value->bytes != NULL ? value->len : 0] = '\0';
-    *at += (value->bytes != NULL ? value->len : 0) + 1;
+    if (value->data != NULL)
+        memcpy(*at, value->data, value->len);
+    (*at)[value->data != NULL ? value->len : 0] = '\0';
+    *at += (value->data != NULL ? value->len : 0) + 1;
     return kept;
 }
 
 /* All that is known before the second statement, in one block. */
-static bool copy_texts(struct relay_message *message, const struct hf__db_value *values)
+static bool copy_texts(struct relay_message *message, const struct hf__db_text *values)
 {
     struct hf__sender_message *sent = &message->sent;
     size_t size = 0;
     char *at;
 
     for (int i = 0; i < HF__OUTBOX_COLUMNS; i++)
-        size += (values[i].bytes != NULL ? values[i].len : 0) + 1;
+        size += (values[i].data != NULL ? values[i].len : 0) + 1;
     message->block = malloc(size);
     if (message->block == NULL)
         return false;
@@ -89,7 +89,7 @@ static bool copy_texts(struct relay_message *message, const struct hf__db_value 
 }
 
 /* What does not fit any more is left for the next fetch; but one is taken, whatever it has. */
-bool relay_batch_add(const struct hf__db_value *values, void *data)
+bool relay_batch_add(const struct hf__db_text *values, void *data)
 {
     struct relay_batch *batch = data;
     struct hf__outbox_item *item = &batch->items[batch->count];
@@ -120,12 +120,12 @@ bool relay_batch_add(const struct hf__db_value *values, void *data)
     return true;
 }
 
-bool relay_batch_add_body(const struct hf__db_value *values, void *data)
+bool relay_batch_add_body(const struct hf__db_text *values, void *data)
 {
     struct relay_batch *batch = data;
     uint64_t id = number(&values[HF__OUTBOX_ID]);
-    const struct hf__db_value *payload = &values[HF__OUTBOX_PAYLOAD];
-    const struct hf__db_value *headers = &values[HF__OUTBOX_HEADERS];
+    const struct hf__db_text *payload = &values[HF__OUTBOX_PAYLOAD];
+    const struct hf__db_text *headers = &values[HF__OUTBOX_HEADERS];
     struct relay_message *message;
     char *at;
 
@@ -138,7 +138,7 @@ bool relay_batch_add_body(const struct hf__db_value *values, void *data)
     message->body = at = malloc(payload->len + headers->len + 2);
     if (at == NULL)
         return false;
-    message->sent.payload_len = payload->bytes != NULL ? payload->len : 0;
+    message->sent.payload_len = payload->data != NULL ? payload->len : 0;
     message->sent.payload = keep(&at, payload);
     message->sent.headers = keep(&at, headers);
     return true;

@@ -5,7 +5,6 @@
 #include "cli/outbox/relay.h"
 
 #include "base/base.h"
-#include "base/plugin.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -243,28 +242,6 @@ static bool make_environment(struct job *job)
     return true;
 }
 
-static enum hf_status find_sender(struct relay *relay, const char *plugin, struct hf_error *err)
-{
-    const struct hf__sender_ops *(*entry)(void);
-    char broken[160];
-    void *symbol = hf__plugin_symbol(plugin, HF__SENDER_SYMBOL, broken, sizeof broken);
-
-    if (symbol == NULL && broken[0] != '\0')
-        return hf__fail(err, HF_UNSUPPORTED, "the plugin %s.so cannot be loaded: %s", plugin,
-                        broken);
-    if (symbol == NULL)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "--http needs the plugin %s.so: install it, or set HOLDFAST_STORE_PATH to "
-                        "its folder, an absolute path",
-                        plugin);
-    memcpy(&entry, &symbol, sizeof entry);
-    relay->sender_ops = entry();
-    if (relay->sender_ops->abi != HF__SENDER_ABI)
-        return hf__fail(err, HF_UNSUPPORTED, "the plugin %s.so is of another version of holdfast",
-                        plugin);
-    return HF_OK;
-}
-
 static void say(void *data, const char *text)
 {
     cli_stderr_say(data, "%s", text);
@@ -386,7 +363,7 @@ static int relay_in_job(struct job *job, int *die_of)
     relay->sender_ops = &relay_command_ops;
     relay->events = events_open(&job->options.events, job->lock, relay->writer);
     if (job->options.http[0] != '\0')
-        status = find_sender(relay, "send_http", &err);
+        status = hf__sender_find(&relay->sender_ops, &err);
     if (status == HF_OK)
         status = look(job, &err);
     if (status == HF_OK)

@@ -1,68 +1,23 @@
-/* database.c - from the URL of a database to its plugin, and statements to it. */
+/* database.c - the database of an outbox: statements to it, through src/dbs. */
 #include "cli/outbox/outbox.h"
 
 #include "base/base.h"
-#include "base/plugin.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *scheme;
-    const char *plugin;
-    enum hf__dialect dialect;
-} known[] = {{"postgres", "db_postgres", HF__POSTGRES},
-             {"postgresql", "db_postgres", HF__POSTGRES},
-             {"sqlite", "db_sqlite", HF__SQLITE},
-             {"mariadb", "db_mariadb", HF__MARIADB},
-             {"mysql", "db_mariadb", HF__MARIADB}};
-
-static enum hf_status load(struct outbox_db *db, size_t which, struct hf_error *err)
-{
-    const struct hf__db_ops *(*entry)(void);
-    char broken[160];
-    void *symbol = hf__plugin_symbol(known[which].plugin, HF__DB_SYMBOL, broken, sizeof broken);
-
-    if (symbol == NULL && broken[0] != '\0')
-        return hf__fail(err, HF_UNSUPPORTED, "the plugin %s.so cannot be loaded: %s",
-                        known[which].plugin, broken);
-    if (symbol == NULL)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "databases of kind %s: need the plugin %s.so: install it, or set "
-                        "HOLDFAST_STORE_PATH to its folder, an absolute path",
-                        known[which].scheme, known[which].plugin);
-    memcpy(&entry, &symbol, sizeof entry);
-    db->ops = entry();
-    if (db->ops->abi != HF__DB_ABI)
-        return hf__fail(err, HF_UNSUPPORTED, "the plugin %s.so is of another version of holdfast",
-                        known[which].plugin);
-    return HF_OK;
-}
+enum { CONNECT_MS = 5000, ANSWER_MS = 15000 };
 
 enum hf_status outbox_db_init(struct outbox_db *db, const char *schema, struct hf_error *err)
 {
-    size_t len = hf__url_scheme_len(db->url);
-    size_t which = 0;
+    enum hf__dialect dialect;
     enum hf_status status;
 
     db->cancel_fd = -1;
     hf__url_redact(db->shown, sizeof db->shown, db->url);
-    while (which < sizeof known / sizeof known[0] &&
-           (strlen(known[which].scheme) != len || strncmp(known[which].scheme, db->url, len) != 0))
-        which++;
-    if (which == sizeof known / sizeof known[0])
-        return hf__fail(err, HF_INVALID,
-                        "--db: that is no database: write postgres://USER@HOST/DATABASE, "
-                        "mariadb://USER@HOST/DATABASE or sqlite:FILE");
-    if (strlen(db->url) >= HF__URL_MAX)
-        return hf__fail(err, HF_INVALID, "--db: a URL has at most %d bytes", HF__URL_MAX - 1);
-    if (!hf__url_is_clear(db->url))
-        return hf__fail(err, HF_INVALID,
-                        "--db: it is not clear where the password ends: in a user name or password "
-                        "write / as %%2F, ? as %%3F, # as %%23 and @ as %%40");
-    status = hf__outbox_names(&db->names, known[which].dialect, schema, err);
+    status = hf__db_find(db->url, &dialect, err);
     if (status == HF_OK)
-        status = load(db, which, err);
+        status = hf__outbox_names(&db->names, dialect, schema, err);
     if (status != HF_OK)
         return status;
     db->stream = open_memstream(&db->text, &db->text_len);
@@ -78,10 +33,38 @@ void outbox_db_release(struct outbox_db *db)
     explicit_bzero(db->url, sizeof db->url);
 }
 
+/* What the engines say of a table, a column or a schema that is not there. */
+static bool is_missing(const struct hf__db_error *err)
+{
+    static const char *const states[] = {"42P01", "42703", "3F000", "42S02", "42S22"};
+
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        if (strcmp(err->state, states[i]) == 0)
+            return true;
+    return strncmp(err->message, "no such table", strlen("no such table")) == 0 ||
+           strncmp(err->message, "no such column", strlen("no such column")) == 0;
+}
+
+static enum hf_status told(enum hf_status status, const struct hf__db_error *said,
+                           const struct outbox_db *db, struct hf_error *err)
+{
+    *err = said->said;
+    if (status == HF_UNKNOWN)
+        err->code = HF_UNREACHABLE;
+    if (status == HF_INVALID && is_missing(said))
+        return hf__fail(
+            err, HF_INVALID,
+            "database %.100s: %s; run the migration that \"holdfast outbox sql\" prints", db->shown,
+            said->message);
+    return err->code;
+}
+
 enum hf_status outbox_db_open(struct outbox_db *db, struct hf_error *err)
 {
     const char *const *session = hf__outbox_session(db->names.dialect);
-    enum hf_status status = db->ops->open(db->url, db->cancel_fd, &db->link, err);
+    struct hf__patience patience = hf__patience_for(CONNECT_MS * HF__NS_PER_MS, db->cancel_fd);
+    struct hf__db_error said;
+    enum hf_status status = told(hf__db_open(db->url, &patience, &db->link, &said), &said, db, err);
 
     for (; status == HF_OK && *session != NULL; session++)
         status = outbox_db_run(db, *session, err);
@@ -92,8 +75,7 @@ enum hf_status outbox_db_open(struct outbox_db *db, struct hf_error *err)
 
 void outbox_db_close(struct outbox_db *db)
 {
-    if (db->link != NULL)
-        db->ops->close(db->link);
+    hf__db_close(db->link);
     db->link = NULL;
 }
 
@@ -103,21 +85,38 @@ FILE *outbox_db_say(struct outbox_db *db)
     return db->stream;
 }
 
-enum hf_status outbox_db_do(struct outbox_db *db, struct hf__db_answer *answer,
+/* Not cancelled half-way: what was answered is to be settled also when we are told to stop. */
+static enum hf_status execute(struct outbox_db *db, const char *sql, struct hf__db_rows *rows,
+                              struct hf_error *err)
+{
+    struct hf__patience patience = hf__patience_for(ANSWER_MS * HF__NS_PER_MS, -1);
+    struct hf__db_error said;
+
+    return told(hf__db_execute(db->link, sql, &patience, rows, &said), &said, db, err);
+}
+
+enum hf_status outbox_db_do(struct outbox_db *db, struct outbox_answer *answer,
                             struct hf_error *err)
 {
-    struct hf__db_answer dropped = {.row = NULL};
+    struct hf__db_rows rows = {.count = 0};
+    enum hf_status status;
 
     if (fputc('\0', db->stream) == EOF || fflush(db->stream) != 0 || ferror(db->stream) != 0)
         return hf__nomem(err);
-    return db->ops->execute(db->link, db->text, answer != NULL ? answer : &dropped, err);
+    status = execute(db, db->text, &rows, err);
+    if (answer != NULL)
+        answer->changed = rows.changed;
+    if (answer != NULL && answer->row != NULL)
+        for (size_t row = 0; row < rows.count && status == HF_OK; row++)
+            if (!answer->row(hf__db_cell(&rows, row, 0), answer->data))
+                status = hf__nomem(err);
+    hf__db_rows_release(&rows);
+    return status;
 }
 
 enum hf_status outbox_db_run(struct outbox_db *db, const char *sql, struct hf_error *err)
 {
-    struct hf__db_answer dropped = {.row = NULL};
-
-    return db->ops->execute(db->link, sql, &dropped, err);
+    return execute(db, sql, NULL, err);
 }
 
 enum hf_status outbox_db_end(struct outbox_db *db, enum hf_status status, struct hf_error *err)

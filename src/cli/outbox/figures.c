@@ -17,23 +17,23 @@ struct depth {
     int64_t parked;
 };
 
-static bool read_depth(const struct hf__db_value *values, void *data)
+static bool read_depth(const struct hf__db_text *values, void *data)
 {
     struct depth *depth = data;
 
     depth->known = true;
-    depth->messages = strtoll(values[MESSAGES].bytes, NULL, 10);
+    depth->messages = strtoll(values[MESSAGES].data, NULL, 10);
     depth->oldest_ms =
-        values[OLDEST].bytes != NULL ? (int64_t)(strtod(values[OLDEST].bytes, NULL) * 1000) : 0;
-    depth->dead = strtoll(values[DEAD].bytes, NULL, 10);
-    depth->parked = strtoll(values[PARKED].bytes, NULL, 10);
+        values[OLDEST].data != NULL ? (int64_t)(strtod(values[OLDEST].data, NULL) * 1000) : 0;
+    depth->dead = strtoll(values[DEAD].data, NULL, 10);
+    depth->parked = strtoll(values[PARKED].data, NULL, 10);
     return true;
 }
 
 /* One that cannot be asked is left to the next statement to find out about. */
 static void look(struct relay *relay, struct depth *depth)
 {
-    struct hf__db_answer answer = {.row = read_depth, .data = depth};
+    struct outbox_answer answer = {.row = read_depth, .data = depth};
     struct hf_error err;
 
     if (relay->db.link == NULL)

@@ -8,8 +8,16 @@
 
 /* The database: database.c */
 
+/* False: there is no memory. */
+typedef bool outbox_row_fn(const struct hf__db_text *values, void *data);
+
+struct outbox_answer {
+    outbox_row_fn *row; /* for each row; NULL: rows are dropped */
+    void *data;
+    int64_t changed; /* out: rows that were written, where there are no rows to be read */
+};
+
 struct outbox_db {
-    const struct hf__db_ops *ops;
     struct hf__db *link; /* NULL: not connected */
     char url[CLI_URL_SIZE];
     char shown[CLI_URL_SIZE];
@@ -20,19 +28,23 @@ struct outbox_db {
     size_t text_len;
 };
 
+/* Statuses are those of src/dbs/db.h, but HF_UNREACHABLE stands for HF_UNKNOWN, too: the connection
+ * is gone and may be opened anew, and what was sent may have been executed. Every statement here
+ * can be repeated, and a transaction that was lost is settled again as a whole. */
+
 /* Finds the plugin for db->url, which the caller has set; all else is zero. schema may be NULL.
  * HF_OK; HF_INVALID; HF_UNSUPPORTED; HF_NOMEM. Does not connect. outbox_db_release has to follow.
  */
 enum hf_status outbox_db_init(struct outbox_db *db, const char *schema, struct hf_error *err);
 void outbox_db_release(struct outbox_db *db);
-/* Connects, as hf__db_ops.open, and prepares the session. */
+/* Connects, within a few seconds, and prepares the session. */
 enum hf_status outbox_db_open(struct outbox_db *db, struct hf_error *err);
 void outbox_db_close(struct outbox_db *db);
 
 /* Begins a statement: what is written to the stream is executed by outbox_db_do, as
- * hf__db_ops.execute has it. Memory that is short shows there. */
+ * hf__db_execute has it, within 15s. Memory that is short shows there. */
 FILE *outbox_db_say(struct outbox_db *db);
-enum hf_status outbox_db_do(struct outbox_db *db, struct hf__db_answer *answer,
+enum hf_status outbox_db_do(struct outbox_db *db, struct outbox_answer *answer,
                             struct hf_error *err);
 /* The same for a statement that is a text already. */
 enum hf_status outbox_db_run(struct outbox_db *db, const char *sql, struct hf_error *err);

@@ -19,22 +19,22 @@ struct listing {
     size_t count;
 };
 
-static void print_json(const struct hf__db_value *values, bool first)
+static void print_json(const struct hf__db_text *values, bool first)
 {
     fputs(first ? "[" : ",\n ", stdout);
     for (int i = 0; i < HF__OUTBOX_LIST_COLUMNS; i++) {
         printf("%s\"%s\": ", i == 0 ? "{" : ", ", columns[i]);
-        if (values[i].bytes == NULL)
+        if (values[i].data == NULL)
             fputs("null", stdout);
         else if (i == ATTEMPTS || i == BEHIND)
-            fputs(values[i].bytes, stdout);
+            fputs(values[i].data, stdout);
         else
-            cli_json_string(stdout, values[i].bytes);
+            cli_json_string(stdout, values[i].data);
     }
     fputs("}", stdout);
 }
 
-static bool print_row(const struct hf__db_value *values, void *data)
+static bool print_row(const struct hf__db_text *values, void *data)
 {
     struct listing *listing = data;
     char topic[40], key[60], error[120];
@@ -46,11 +46,11 @@ static bool print_row(const struct hf__db_value *values, void *data)
     if (listing->count++ == 0)
         printf("%-36s %-8s %8s %8s  %s\n", "UID", "STATE", "ATTEMPTS", "BEHIND",
                "TOPIC, KEY: ERROR");
-    hf__copy_printable(topic, sizeof topic, values[TOPIC].bytes);
-    hf__copy_printable(key, sizeof key, values[KEY].bytes);
-    hf__copy_printable(error, sizeof error, values[ERROR].bytes ? values[ERROR].bytes : "");
-    printf("%-36s %-8s %8s %8s  %s, %s: %s\n", values[UID].bytes, values[STATE].bytes,
-           values[ATTEMPTS].bytes, values[BEHIND].bytes, topic, key, error);
+    hf__copy_printable(topic, sizeof topic, values[TOPIC].data);
+    hf__copy_printable(key, sizeof key, values[KEY].data);
+    hf__copy_printable(error, sizeof error, values[ERROR].data ? values[ERROR].data : "");
+    printf("%-36s %-8s %8s %8s  %s, %s: %s\n", values[UID].data, values[STATE].data,
+           values[ATTEMPTS].data, values[BEHIND].data, topic, key, error);
     return true;
 }
 
@@ -72,9 +72,9 @@ static int open_database(const struct cli_command *command, struct outbox_db *db
 int outbox_list(const struct cli_context *context, int argc, char **argv)
 {
     const struct cli_command *command = &outbox_commands[OUTBOX_LIST];
-    struct outbox_db db = {.ops = NULL};
+    struct outbox_db db = {.link = NULL};
     struct listing listing = {.json = false};
-    struct hf__db_answer answer = {.row = print_row, .data = &listing};
+    struct outbox_answer answer = {.row = print_row, .data = &listing};
     const char *schema = NULL;
     const char *operand;
     struct hf_error err;
@@ -109,11 +109,11 @@ struct found {
     size_t count;
 };
 
-static bool find_row(const struct hf__db_value *values, void *data)
+static bool find_row(const struct hf__db_text *values, void *data)
 {
     struct found *found = data;
 
-    (void)snprintf(found->id, sizeof found->id, "%s", values[0].bytes);
+    (void)snprintf(found->id, sizeof found->id, "%s", values[0].data);
     found->count++;
     return true;
 }
@@ -149,7 +149,7 @@ static enum hf_status decide(struct decision *what, struct hf_error *err)
 {
     struct outbox_db *db = &what->db;
     struct found found = {.count = 0};
-    struct hf__db_answer answer = {.row = find_row, .data = &found};
+    struct outbox_answer answer = {.row = find_row, .data = &found};
     enum hf_status status = outbox_db_run(db, hf__outbox_begin(db->names.dialect), err);
 
     if (status != HF_OK)

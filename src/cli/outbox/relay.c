@@ -192,7 +192,7 @@ static bool needs_body(const struct relay_batch *batch, size_t i)
 
 static enum hf_status fetch_bodies(struct relay *relay, struct hf_error *err)
 {
-    struct hf__db_answer answer = {.row = relay_batch_add_body, .data = &relay->batch};
+    struct outbox_answer answer = {.row = relay_batch_add_body, .data = &relay->batch};
     char *ids = relay_batch_list(&relay->batch, needs_body);
     enum hf_status status = HF_OK;
 
@@ -209,7 +209,7 @@ static enum hf_status fetch_bodies(struct relay *relay, struct hf_error *err)
 static enum hf_status fetch(struct relay *relay, struct turn *turn, struct hf_error *err)
 {
     struct relay_batch *batch = &relay->batch;
-    struct hf__db_answer answer = {.row = relay_batch_add, .data = batch};
+    struct outbox_answer answer = {.row = relay_batch_add, .data = batch};
     enum hf_status status = relay->db.link != NULL ? HF_OK : outbox_db_open(&relay->db, err);
 
     if (status != HF_OK)

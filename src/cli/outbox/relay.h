@@ -71,9 +71,9 @@ struct relay_batch {
 
 bool relay_batch_init(struct relay_batch *batch, size_t capacity);
 void relay_batch_release(struct relay_batch *batch);
-/* Add a row of the first, and of the second, statement of a fetch: hf__db_row_fn. */
-bool relay_batch_add(const struct hf__db_value *values, void *data);
-bool relay_batch_add_body(const struct hf__db_value *values, void *data);
+/* Add a row of the first, and of the second, statement of a fetch: outbox_row_fn. */
+bool relay_batch_add(const struct hf__db_text *values, void *data);
+bool relay_batch_add_body(const struct hf__db_text *values, void *data);
 /* After a fetch: who follows whom. */
 void relay_batch_link(struct relay_batch *batch);
 /* Forgets all but what is under way: what was answered is settled, and what waits is fetched again.
@@ -112,7 +112,7 @@ struct relay {
 
 /* Writing to the database: settle.c. All of it is one transaction, and enters the fence first.
  * HF_OK; HF_STALE: a later relay was there; HF_BUSY, HF_UNREACHABLE: to be tried again; and what
- * else hf__db_ops.execute says. */
+ * else outbox_db_do says. */
 
 /* Raises the fence, and frees what was parked behind nobody. */
 enum hf_status relay_settle_begin(struct relay *relay, struct hf_error *err);

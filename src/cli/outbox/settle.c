@@ -38,20 +38,20 @@ struct mark {
     uint64_t token;
 };
 
-static bool read_mark(const struct hf__db_value *values, void *data)
+static bool read_mark(const struct hf__db_text *values, void *data)
 {
     struct mark *mark = data;
 
-    hf__copy_printable(mark->name, sizeof mark->name, values[0].bytes ? values[0].bytes : "");
-    mark->token = values[1].bytes != NULL ? strtoull(values[1].bytes, NULL, 10) : 0;
-    hf__copy_printable(mark->issuer, sizeof mark->issuer, values[2].bytes ? values[2].bytes : "");
+    hf__copy_printable(mark->name, sizeof mark->name, values[0].data ? values[0].data : "");
+    mark->token = values[1].data != NULL ? strtoull(values[1].data, NULL, 10) : 0;
+    hf__copy_printable(mark->issuer, sizeof mark->issuer, values[2].data ? values[2].data : "");
     return true;
 }
 
 static enum hf_status refused(struct relay *relay, struct hf_error *err)
 {
     struct mark mark = {.token = 0};
-    struct hf__db_answer answer = {.row = read_mark, .data = &mark};
+    struct outbox_answer answer = {.row = read_mark, .data = &mark};
     enum hf_status status;
 
     hf__outbox_put_mark(outbox_db_say(&relay->db), &relay->db.names);
@@ -79,7 +79,7 @@ static enum hf_status refused(struct relay *relay, struct hf_error *err)
 /* BEGIN, and enter. */
 static enum hf_status begin(struct relay *relay, struct hf_error *err)
 {
-    struct hf__db_answer answer = {.row = NULL};
+    struct outbox_answer answer = {.row = NULL};
     enum hf_status status =
         outbox_db_run(&relay->db, hf__outbox_begin(relay->db.names.dialect), err);
 
@@ -153,11 +153,11 @@ struct blockers {
     size_t count;
 };
 
-static bool add_blocker(const struct hf__db_value *values, void *data)
+static bool add_blocker(const struct hf__db_text *values, void *data)
 {
     struct blockers *blockers = data;
 
-    blockers->ids[blockers->count++] = strtoull(values[0].bytes, NULL, 10);
+    blockers->ids[blockers->count++] = strtoull(values[0].data, NULL, 10);
     return true;
 }
 
@@ -178,7 +178,7 @@ static enum hf_status find_blockers(struct relay *relay, struct blockers *blocke
     FILE *out = NULL;
     char *ids = NULL;
     size_t len;
-    struct hf__db_answer answer = {.row = add_blocker, .data = blockers};
+    struct outbox_answer answer = {.row = add_blocker, .data = blockers};
     enum hf_status status;
 
     out = open_memstream(&ids, &len);
@@ -229,9 +229,9 @@ static enum hf_status park(struct relay *relay, struct hf_error *err)
     return status;
 }
 
-static bool add_id(const struct hf__db_value *values, void *data)
+static bool add_id(const struct hf__db_text *values, void *data)
 {
-    fprintf(data, "%s%s", ftell(data) > 0 ? "," : "", values[0].bytes);
+    fprintf(data, "%s%s", ftell(data) > 0 ? "," : "", values[0].data);
     return true;
 }
 
@@ -241,7 +241,7 @@ static enum hf_status free_parked(struct relay *relay, struct hf_error *err)
     char *ids = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&ids, &len);
-    struct hf__db_answer answer = {.row = add_id, .data = out};
+    struct outbox_answer answer = {.row = add_id, .data = out};
     char *done = relay_batch_list(&relay->batch, is_done);
     enum hf_status status = out != NULL && done != NULL ? HF_OK : hf__nomem(err);
 

@@ -6,7 +6,6 @@
 #include "cli/run/at_least.h"
 
 #include "base/base.h"
-#include "base/patience.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -49,16 +48,6 @@ static int refuse(const struct run_job *job, const char *why)
     return EXIT_HF_USAGE;
 }
 
-/* Until it is time for the next turn; false: a signal came first. */
-static bool pause_until(struct run_job *job, int64_t until_ns)
-{
-    const struct hf__patience patience = {.deadline_ns = HF_NEVER, .cancel_fd = job->signals.fd};
-    bool from_kernel;
-
-    return hf__patience_pause(&patience, until_ns) != HF__WAITED_CANCELLED ||
-           !run_signals_take(&job->signals, &job->die_of, &from_kernel);
-}
-
 int at_least_run(struct at_least *at_least, struct run_job *job)
 {
     if (!at_least->given)
@@ -73,7 +62,7 @@ int at_least_run(struct at_least *at_least, struct run_job *job)
 
         if (job->die_of || !at_least->again)
             return exit_code;
-        if (!pause_until(job, at_least->until_ns))
+        if (!run_job_pause(job, at_least->until_ns))
             return SIGNAL_EXIT_BASE + job->die_of;
     }
 }

@@ -3,6 +3,7 @@
 #include "cli/run/job.h"
 
 #include "base/base.h"
+#include "base/patience.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -110,6 +111,15 @@ static int turn(struct run_job *job)
                        job->options->name);
     run_events_skipped(job, "a process above this one holds the lock");
     return (int)job->options->take.busy_exit;
+}
+
+bool run_job_pause(struct run_job *job, int64_t until_ns)
+{
+    const struct hf__patience patience = {.deadline_ns = HF_NEVER, .cancel_fd = job->signals.fd};
+    bool from_kernel;
+
+    return hf__patience_pause(&patience, until_ns) != HF__WAITED_CANCELLED ||
+           !run_signals_take(&job->signals, &job->die_of, &from_kernel);
 }
 
 int run_job_end(struct run_job *job, int exit_code)

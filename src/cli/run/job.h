@@ -59,6 +59,8 @@ bool run_job_open(struct run_job *job, const struct cli_context *context, int *e
 /* Takes the lock, runs CMD, gives the lock back. Returns the exit code, after a message where there
  * is something to say. Can be called again, unless job->die_of is set. */
 int run_job_turn(struct run_job *job);
+/* Until it is time for another turn. False: a signal came, and we are to die of it. */
+bool run_job_pause(struct run_job *job, int64_t until_ns);
 /* Closes everything; returns the exit code, unless we die of a signal. */
 int run_job_end(struct run_job *job, int exit_code);
 /* What an outcome stands for. */

@@ -256,7 +256,7 @@ static bool answer_http(struct hf__sender *sender, struct hf__sender_answer *out
     return false;
 }
 
-const struct hf__sender_ops *hf__sender_plugin(void)
+const struct hf__sender_ops *hf_sender_plugin(void)
 {
     static const struct hf__sender_ops ops = {.abi = HF__SENDER_ABI,
                                               .open = open_http,

@@ -142,12 +142,6 @@ enum hf_status hf__slot_grant(struct file_store *store, struct bucket *bucket, s
     return HF_OK;
 }
 
-bool hf__slot_is_hold(const struct slot *slot, const unsigned char *owner, uint64_t token)
-{
-    return slot != NULL && slot->token == token &&
-           memcmp(owner, slot->owner, sizeof slot->owner) == 0;
-}
-
 enum hf_loss hf__slot_why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,
                                int64_t now_ns)
 {

@@ -3,6 +3,7 @@
 #define HF_STORES_FILE_SLOT_H
 
 #include "stores/file/page.h"
+#include <string.h>
 
 /* The slot of a name, or NULL. */
 struct slot *hf__slot_find(struct bucket *bucket, uint64_t hash, const char *name);
@@ -13,7 +14,12 @@ enum hf_status hf__slot_make(struct file_store *store, const struct hf_claim *cl
 /* True if the slot is held by a live, unexpired holder. */
 bool hf__slot_held(struct file_store *store, const struct slot *slot, int64_t now_ns);
 /* Does the slot (which may be NULL) tell of the hold of this owner with this token? */
-bool hf__slot_is_hold(const struct slot *slot, const unsigned char *owner, uint64_t token);
+static inline bool hf__slot_is_hold(const struct slot *slot, const unsigned char *owner,
+                                    uint64_t token)
+{
+    return slot != NULL && slot->token == token &&
+           memcmp(owner, slot->owner, sizeof slot->owner) == 0;
+}
 /* Why the slot (which may be NULL) is not held by this owner with this token; HF_LOSS_NONE if it
  * is. */
 enum hf_loss hf__slot_why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,

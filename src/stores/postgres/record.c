@@ -1,5 +1,4 @@
-/* record.c - what holders leave behind: a statement to write, one to read, one for a page of a list.
- */
+/* record.c - what holders leave behind: statements to write, to read, and for a page of a list. */
 #include "base/base.h"
 #include "stores/postgres/postgres.h"
 

@@ -87,8 +87,8 @@ enum { PG_RECORD_COUNT = 8 };
 
 enum pg_record_verdict {
     PG_RECORD_READ,
-    PG_RECORD_NONE,    /* there is none                       */
-    PG_RECORD_DAMAGED, /* its key is known, and nothing else  */
+    PG_RECORD_NONE,    /* there is none */
+    PG_RECORD_DAMAGED, /* its key is known, and nothing else */
     PG_RECORD_NONSENSE
 };
 

@@ -1,10 +1,11 @@
-/* record.c - what holders leave behind: one script each to write, to read, and for a page of a list.
+/* record.c - what holders leave behind: scripts to write, to read, and for a page of a list.
  *
  * A record is as durable as its server. Where there is a replica, a write is followed by a WAIT on
  * the same way, and what neither a replica nor a file has confirmed is told by a warning. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { WAIT_MS = 1000 }; /* for a replica to confirm a write */
@@ -34,10 +35,25 @@ static bool has_replicas(struct rd_store *store, const struct rd_call *call)
     return any;
 }
 
+/* "holdfast:{KEY}:r", beside the token record's "holdfast:{KEY}:t". */
+static void records_key(char out[RD_SIDE_MAX], const struct rd_keys *keys)
+{
+    (void)snprintf(out, RD_SIDE_MAX, "%.*sr", (int)strlen(keys->record) - 1, keys->record);
+}
+
 static void build_put(struct rd_request *out, const struct hf_record_write *write,
                       const struct rd_keys *keys)
 {
-    rd_script_begin(out, RD_SCRIPT_RECORD_PUT, keys, 6);
+    char records[RD_SIDE_MAX];
+
+    records_key(records, keys);
+    rd_request_begin(out, 3 + 3 + 6);
+    rd_request_word(out, "EVALSHA");
+    rd_request_word(out, rd_scripts[RD_SCRIPT_RECORD_PUT].sha1);
+    rd_request_word(out, "3");
+    rd_request_word(out, keys->lock);
+    rd_request_word(out, keys->record);
+    rd_request_word(out, records);
     rd_request_word(out, write->owner);
     rd_request_number(out, (int64_t)write->token);
     rd_request_number(out, (int64_t)write->number);
@@ -169,7 +185,21 @@ static bool is_kept(const struct hf_record *record, int64_t now_ms)
     return record->until_ms == 0 || record->until_ms > now_ms;
 }
 
-/* Asks a script that reads. HF_OK: *now_ms is the server's clock, the caller releases *answer. */
+/* Begins a request to a script that reads; arg_count words have to follow. */
+static void begin_read(struct rd_request *out, enum rd_script_id id, const struct rd_keys *keys,
+                       size_t arg_count)
+{
+    char records[RD_SIDE_MAX];
+
+    records_key(records, keys);
+    rd_request_begin(out, 3 + 1 + arg_count);
+    rd_request_word(out, "EVALSHA");
+    rd_request_word(out, rd_scripts[id].sha1);
+    rd_request_word(out, "1");
+    rd_request_word(out, records);
+}
+
+/* Asks it. HF_OK: *now_ms is the server's clock, the caller releases *answer. */
 static enum hf_status ask(struct rd_store *store, const struct rd_call *call,
                           struct rd_answer *answer, int64_t *now_ms, struct hf_error *err)
 {
@@ -199,7 +229,7 @@ enum hf_status rd_record_get(struct hf_store_base *base, const struct hf_record_
     if (status != HF_OK)
         return status;
     call = record_call(store, query->name, &keys, query->deadline_ns, &request);
-    rd_script_begin(&request, RD_SCRIPT_RECORD_GET, &keys, 1);
+    begin_read(&request, RD_SCRIPT_RECORD_GET, &keys, 1);
     rd_request_word(&request, query->key);
     status = ask(store, &call, &answer, &clock_ms, err);
     rd_request_release(&request);
@@ -268,7 +298,7 @@ enum hf_status rd_record_list(struct hf_store_base *base, const struct hf_record
         int64_t now_ms;
 
         rd_request_clear(&request);
-        rd_script_begin(&request, RD_SCRIPT_RECORD_LIST, &keys, 2);
+        begin_read(&request, RD_SCRIPT_RECORD_LIST, &keys, 2);
         rd_request_word(&request, query->key);
         rd_request_word(&request, l.after);
         status = ask(store, &call, &answer, &now_ms, err);

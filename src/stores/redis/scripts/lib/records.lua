@@ -1,7 +1,6 @@
--- The records of a lock. RECORDS has under each key "token number written until value", the times in ms of
--- this server's clock, until 0: for ever. BY_KEY has the keys in the order of their bytes, BY_UNTIL those
--- that expire, by when.
-local RECORDS, BY_KEY, BY_UNTIL = STEM .. 'r', STEM .. 'k', STEM .. 'x'
+-- The records of a lock: a hash, so that they move as one in a cluster. Each key has "token number written
+-- until value", the times in ms of this server's clock, until 0: for ever. The key of the hash is declared by
+-- whoever calls: while its slot is on the move the server tells where it is, and not that there is none.
 local call, match, format = redis.call, string.match, string.format
 
 local function clock_ms()

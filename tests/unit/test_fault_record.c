@@ -1,60 +1,9 @@
-/* test_record.c - records behind a line that loses requests and answers: what is told to the writer
- * is what is on record, and nothing is written twice, late or by somebody who lost the lock.
+/* test_fault_record.c - records behind a line that loses requests and answers: what the writer is
+ * told is what is on record, and nothing is written twice, late or by somebody who lost the lock.
  * run: threads */
-#include "../support/check.h"
-#include "../support/fault_store.h"
-#include "client/client.h"
+#include "fault.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-struct world {
-    char dir[256];
-    char url[300];
-    struct fault_store *faults;
-    struct hf_store *store; /* behind the faults */
-    struct hf_store *other; /* has a good line */
-    atomic_int lost;
-};
-
-static int set_up(void **state)
-{
-    struct world *world = calloc(1, sizeof *world);
-    struct hf_store_base *inner;
-    struct hf_error err;
-
-    check_temp_dir(world->dir, sizeof world->dir);
-    (void)snprintf(world->url, sizeof world->url, "file:%s/store", world->dir);
-    assert_int_equal(hf__registry_open(world->url, &inner, &err), HF_OK);
-    world->faults = fault_wrap(inner);
-    assert_int_equal(hf__store_wrap(fault_base(world->faults), world->url, &world->store, &err),
-                     HF_OK);
-    assert_int_equal(hf_open(world->url, &world->other, &err), HF_OK);
-    *state = world;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct world *world = *state;
-
-    hf_close(world->store);
-    hf_close(world->other);
-    check_remove_dir(world->dir);
-    free(world);
-    return 0;
-}
-
-static void on_lost(struct hf_lease *lease, enum hf_loss reason, void *data)
-{
-    struct world *world = data;
-
-    (void)lease;
-    (void)reason;
-    atomic_fetch_add(&world->lost, 1);
-}
 
 static struct hf_lease *take(struct world *world, uint32_t ttl_ms, bool keeper)
 {
@@ -343,8 +292,6 @@ static void closing_ends_a_put(void **state)
     assert_int_equal(hf_release(lease, NULL), HF_LOST);
 }
 
-#define with_world(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -361,5 +308,5 @@ int main(void)
         with_world(closing_ends_a_put),
     };
 
-    return cmocka_run_group_tests_name("record", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("fault_record", tests, NULL, NULL);
 }

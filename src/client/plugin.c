@@ -1,10 +1,9 @@
-/* plugin.c - finds a plugin and loads it. */
-#include "base/plugin.h"
+/* plugin.c - where plugins are looked for: those of stores, of databases and of senders. */
+#include "client/plugin.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,12 +92,9 @@ static void *load(const char *plugin, char *broken, size_t broken_size)
 /* A loaded plugin stays: unloading code that may have threads or exit handlers is not safe. */
 void *hf__plugin_symbol(const char *plugin, const char *symbol, char *broken, size_t broken_size)
 {
-    void *object;
-    void *found;
+    void *object = load(plugin, broken, broken_size);
+    void *found = object != NULL ? dlsym(object, symbol) : NULL;
 
-    broken[0] = '\0';
-    object = load(plugin, broken, broken_size);
-    found = object != NULL ? dlsym(object, symbol) : NULL;
     if (object != NULL && found == NULL)
         (void)snprintf(broken, broken_size, "it exports no %s", symbol);
     return found;
