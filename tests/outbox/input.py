@@ -107,6 +107,17 @@ def cannot_execute(d, client):
     client.run(f"DELETE FROM {MESSAGE[d]}")
 
 
+def inherits(d, client):
+    log = SQL_DIR + "/descriptors"
+    relay = Relay(d, command=["sh", "-c", f"ls -l /proc/$$/fd >{log}.new; mv {log}.new {log}; cat >/dev/null"])
+    ok(within(PATIENCE, lambda: os.path.exists(log)), f"{d}: a command is started ({relay.said()})")
+    with open(log, encoding="utf8") as file:
+        inherited = [line for line in file if "socket:" in line or "app.db" in line]
+    equal(inherited, [], f"{d}: and inherits no connection")
+    os.unlink(log)
+    relay.stop()
+
+
 def secrets(d, client):
     secret = "s3cr3t" + d
     words = {"postgres": f"postgres://owner:{secret}@/postgres?host={SQL_DIR}/pg",
@@ -227,7 +238,7 @@ for dialect in DIALECTS:
         Client(dialect).run("PRAGMA journal_mode = WAL")
     not_there(dialect)
     equal(apply(dialect, migration(dialect)), (0, ""), f"{dialect}: the migration runs")
-    for test in (bounds, command_misbehaves, out_of_order, cannot_execute, secrets, goes_away, down, roles):
+    for test in (bounds, command_misbehaves, out_of_order, cannot_execute, inherits, secrets, goes_away, down, roles):
         db = Client(dialect)
         test(dialect, db)
 done_testing()

@@ -25,9 +25,9 @@ refuses 'a relay without a database' '--db is required' relay -- cat
 refuses 'a relay with nowhere to send' 'say where' relay --db sqlite:x
 refuses 'a relay with two places to send to' 'say where' relay --db sqlite:x --http http://h/ -- cat
 refuses 'a command without dashes' 'cat' relay --db sqlite:x cat
-refuses 'a database that is none' 'that is no database' relay --db redis://h -- cat
-refuses 'a database without a scheme' 'that is no database' list --db app.db
-refuses 'no file' 'sqlite:FILE' list --db sqlite:
+refuses 'a database that is none' 'not a database' relay --db redis://h -- cat
+refuses 'a database without a scheme' 'not a database' list --db app.db
+refuses 'no file' 'sqlite:PATH' list --db sqlite:
 refuses 'a schema in SQLite' 'schemas' list --db sqlite:x --schema s
 refuses 'no keys at once' 'parallel' relay --db sqlite:x --parallel 0 -- cat
 refuses 'too many of them' 'parallel' relay --db sqlite:x --parallel 1000 -- cat

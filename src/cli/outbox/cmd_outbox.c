@@ -71,7 +71,7 @@ static void print_overview(void)
          "      --no-transaction       sql: without BEGIN and COMMIT: the tool has its own\n"
          "      --statements text|json sql: json: a list of them, for migration tools\n"
          "      --schema S             where the outbox is (postgres); default: holdfast_outbox\n"
-         "      --db URL               postgres://..., mariadb://... or sqlite:FILE\n"
+         "      --db URL               postgres://..., mariadb://... or sqlite:PATH\n"
          "      --name NAME            relay: its lock is outbox/NAME; default: main\n"
          "      --http URL             relay: POST messages there, instead of CMD\n"
          "      --parallel N           relay: keys at once; default: 8\n"

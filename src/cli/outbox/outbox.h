@@ -59,7 +59,7 @@ enum hf_status outbox_db_end(struct outbox_db *db, enum hf_status status, struct
         "db",                                                                                      \
         CLI_URL,                                                                                   \
         "URL",                                                                                     \
-        "the database: postgres://..., mariadb://... or sqlite:FILE",                              \
+        "the database: postgres://..., mariadb://... or sqlite:PATH",                              \
         NULL,                                                                                      \
         (db)->url,                                                                                 \
         NULL},                                                                                     \

@@ -242,7 +242,8 @@ static const struct hf__db_ops ops = {.name = "PostgreSQL",
                                       .run = postgres_run,
                                       .finish = postgres_finish};
 
-/* How many hosts the URL names: each gets its share of the time. 0: libpq does not understand it. */
+/* How many hosts the URL names: each gets its share of the time. 0: libpq does not understand it.
+ */
 static int64_t count_hosts(const char *url)
 {
     PQconninfoOption *options = PQconninfoParse(url, NULL);

@@ -201,17 +201,20 @@ static enum hf_status sqlite_open(const struct hf_host *host, const char *url,
                                   const struct hf__patience *patience, struct hf__db **out,
                                   struct hf__db_error *err)
 {
-    struct sqlite_db *db = calloc(1, sizeof *db);
+    const char *path = path_of(url);
+    struct sqlite_db *db;
     enum hf_status status;
     int rc;
 
+    if (path[0] == '\0' || path[0] == ':')
+        return hf__fail(&err->said, HF_INVALID, "a database of SQLite is a file: sqlite:PATH");
+    db = calloc(1, sizeof *db);
     if (db == NULL)
         return hf__nomem(&err->said);
     db->base = (struct hf__db){.ops = &ops, .host = host};
     db->patience = *patience;
     host->redact(db->shown, sizeof db->shown, url);
-    rc =
-        sqlite3_open_v2(path_of(url), &db->link, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    rc = sqlite3_open_v2(path, &db->link, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc == SQLITE_OK) {
         sqlite3_progress_handler(db->link, LOOK_EVERY_STEPS, is_over, db);
         (void)sqlite3_busy_handler(db->link, wait_for_lock, db);
