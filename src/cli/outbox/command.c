@@ -4,21 +4,20 @@
  * The command runs as long as the relay. When it ends, what was under way has failed, and it is
  * started again after a pause that doubles. One that says nothing at all for as long as an answer
  * may take hangs, and is ended. */
+#include "cli/outbox/child.h"
 #include "cli/outbox/relay.h"
 
 #include "base/base.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
     LINE_MAX_BYTES = 256, /* of an answer; more is none */
-    END_MS = 3000,        /* from the end of its input to KILL */
+    LAST_MS = 100,        /* from the end of its output to its own */
     SAY_MS = 1000,        /* odd answers are told of so often */
     PAUSE_MS = 100,       /* before it is started again, at first */
     PAUSE_MOST_MS = 10000
@@ -34,9 +33,7 @@ struct slot {
 
 struct hf__sender {
     struct hf__sender_options options;
-    pid_t pid;    /* 0: it does not run */
-    int in;       /* what it reads */
-    int out;      /* what it writes */
+    struct relay_child child;
     char *unsent; /* lines that it has not read yet */
     size_t unsent_len;
     size_t unsent_at;
@@ -68,73 +65,13 @@ static void resolve_all(struct hf__sender *sender, const char *why)
 
 /* ---- its life ---- */
 
-/* In the child. Never returns; on failure writes errno to the pipe. */
-static _Noreturn void become(const struct hf__sender *sender, int in, int out, int failed)
-{
-    struct sigaction normal = {.sa_handler = SIG_DFL};
-    sigset_t none;
-    int number;
-
-    (void)sigemptyset(&none);
-    (void)sigaction(SIGPIPE, &normal, NULL);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setpgid(0, 0);
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
-        execvpe(sender->options.command[0], sender->options.command, sender->options.environment);
-    number = errno;
-    (void)!write(failed, &number, sizeof number);
-    _exit(EXIT_HF_NOT_FOUND);
-}
-
-/* All or none; errno says why. */
-static bool open_pipes(int pipes[3][2])
-{
-    int number;
-
-    for (int i = 0; i < 3; i++) {
-        if (pipe2(pipes[i], O_CLOEXEC) == 0)
-            continue;
-        number = errno;
-        while (i-- > 0) {
-            (void)close(pipes[i][0]);
-            (void)close(pipes[i][1]);
-        }
-        errno = number;
-        return false;
-    }
-    return true;
-}
-
 /* 0, or errno. */
 static int start(struct hf__sender *sender)
 {
-    int pipes[3][2];
-    int *in = pipes[0], *out = pipes[1], *failed = pipes[2];
-    int number = 0;
+    int number =
+        relay_child_start(&sender->child, sender->options.command, sender->options.environment);
 
-    if (!open_pipes(pipes))
-        return errno;
-    sender->pid = fork();
-    if (sender->pid == 0)
-        become(sender, in[0], out[1], failed[1]);
-    number = sender->pid < 0 ? errno : 0;
-    (void)close(in[0]);
-    (void)close(out[1]);
-    (void)close(failed[1]);
-    if (sender->pid > 0 && read(failed[0], &number, sizeof number) > 0)
-        (void)waitpid(sender->pid, NULL, 0);
-    (void)close(failed[0]);
-    sender->in = in[1];
-    sender->out = out[0];
-    (void)fcntl(sender->in, F_SETFL, O_NONBLOCK);
-    (void)fcntl(sender->out, F_SETFL, O_NONBLOCK);
     sender->heard_ns = hf__now_ns();
-    if (number != 0) {
-        (void)close(sender->in);
-        (void)close(sender->out);
-        sender->pid = 0;
-    }
     return number;
 }
 
@@ -150,14 +87,11 @@ static void pause_before_start(struct hf__sender *sender)
 static void reap(struct hf__sender *sender, const char *why)
 {
     char words[HF__SENDER_WHY_SIZE];
-    int status = 0;
+    int status;
 
-    (void)close(sender->in);
-    (void)close(sender->out);
     if (why != NULL)
-        (void)cli_kill_group(sender->pid, SIGKILL);
-    (void)waitpid(sender->pid, &status, 0);
-    sender->pid = 0;
+        (void)cli_kill_group(sender->child.pid, SIGKILL);
+    status = relay_child_reap(&sender->child);
     sender->unsent_len = sender->unsent_at = 0;
     sender->line_len = 0;
     sender->line_too_long = false;
@@ -174,8 +108,8 @@ static void reap(struct hf__sender *sender, const char *why)
 
 static void flush(struct hf__sender *sender)
 {
-    while (sender->pid > 0 && sender->unsent_at < sender->unsent_len) {
-        ssize_t done = write(sender->in, sender->unsent + sender->unsent_at,
+    while (sender->child.pid > 0 && sender->unsent_at < sender->unsent_len) {
+        ssize_t done = write(sender->child.in, sender->unsent + sender->unsent_at,
                              sender->unsent_len - sender->unsent_at);
 
         /* One that has closed its input, and lives, hangs. */
@@ -247,7 +181,7 @@ static void hear(struct hf__sender *sender)
     char bytes[4096];
     ssize_t got;
 
-    while (sender->pid > 0 && (got = read(sender->out, bytes, sizeof bytes)) != 0) {
+    while (sender->child.pid > 0 && (got = read(sender->child.out, bytes, sizeof bytes)) != 0) {
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -255,43 +189,20 @@ static void hear(struct hf__sender *sender)
         hear_bytes(sender, bytes, (size_t)got);
     }
     /* It has closed its output. One that lives on is of no use. */
-    if (sender->pid > 0) {
-        struct pollfd nothing;
-        int64_t end_ns = hf__now_ns() + 100 * HF__NS_PER_MS;
-        siginfo_t info = {.si_pid = 0};
-
-        while (waitid(P_PID, (id_t)sender->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-               info.si_pid == 0 && hf__now_ns() < end_ns)
-            (void)hf__poll_until(&nothing, 0, hf__now_ns() + HF__NS_PER_MS);
-        reap(sender, info.si_pid != 0 ? NULL : "the command closed its output");
-    }
+    if (sender->child.pid > 0)
+        reap(sender, relay_child_ended(&sender->child, hf__now_ns() + LAST_MS * HF__NS_PER_MS)
+                         ? NULL
+                         : "the command closed its output");
 }
 
 /* ---- the table ---- */
 
 static void close_command(struct hf__sender *sender)
 {
-    int64_t end_ns = hf__now_ns() + END_MS * HF__NS_PER_MS;
-    siginfo_t info = {.si_pid = 0};
-    struct pollfd nothing;
-    bool terminated = false;
-
     if (sender == NULL)
         return;
-    if (sender->pid > 0) {
-        (void)close(sender->in);
-        while (waitid(P_PID, (id_t)sender->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-               info.si_pid == 0 && hf__now_ns() < end_ns) {
-            (void)hf__poll_until(&nothing, 0, hf__now_ns() + 5 * HF__NS_PER_MS);
-            if (!terminated && hf__now_ns() > end_ns - END_MS * HF__NS_PER_MS * 2 / 3) {
-                (void)cli_kill_group(sender->pid, SIGTERM);
-                terminated = true;
-            }
-        }
-        (void)cli_kill_group(sender->pid, SIGKILL);
-        (void)waitpid(sender->pid, NULL, 0);
-        (void)close(sender->out);
-    }
+    if (sender->child.pid > 0)
+        relay_child_end(&sender->child);
     free(sender->unsent);
     free(sender);
 }
@@ -374,7 +285,7 @@ static void give_up_overdue(struct hf__sender *sender)
     for (unsigned i = 0; i < sender->options.slots; i++)
         if (sender->slots[i].under_way && sender->slots[i].sent_ns + limit_ns <= now_ns)
             resolve(&sender->slots[i], HF__OUTBOX_RETRY, -1, why);
-    if (sender->pid > 0 && sender->heard_ns + limit_ns <= now_ns)
+    if (sender->child.pid > 0 && sender->heard_ns + limit_ns <= now_ns)
         reap(sender, why);
 }
 
@@ -395,7 +306,7 @@ static bool has_work(const struct hf__sender *sender)
  * next. */
 static void start_if_due(struct hf__sender *sender)
 {
-    if (sender->pid > 0 || !has_work(sender) || hf__now_ns() < sender->backoff.not_before_ns)
+    if (sender->child.pid > 0 || !has_work(sender) || hf__now_ns() < sender->backoff.not_before_ns)
         return;
     if (start(sender) != 0)
         pause_before_start(sender);
@@ -413,12 +324,14 @@ static void wait_for_command(struct hf__sender *sender, struct pollfd *fds, nfds
         until_ns = 0;
     if (overdue < until_ns)
         until_ns = overdue;
-    if (sender->pid == 0 && has_work(sender) && sender->backoff.not_before_ns < until_ns)
+    if (sender->child.pid == 0 && has_work(sender) && sender->backoff.not_before_ns < until_ns)
         until_ns = sender->backoff.not_before_ns;
     memcpy(all, fds, count * sizeof *fds);
-    all[count] = (struct pollfd){.fd = sender->pid > 0 ? sender->out : -1, .events = POLLIN};
+    all[count] =
+        (struct pollfd){.fd = sender->child.pid > 0 ? sender->child.out : -1, .events = POLLIN};
     all[count + 1] = (struct pollfd){
-        .fd = sender->pid > 0 && sender->unsent_len > 0 ? sender->in : -1, .events = POLLOUT};
+        .fd = sender->child.pid > 0 && sender->unsent_len > 0 ? sender->child.in : -1,
+        .events = POLLOUT};
     (void)hf__poll_until(all, count + 2, until_ns);
     memcpy(fds, all, count * sizeof *fds);
     if (all[count].revents != 0)

@@ -5,7 +5,7 @@
  *     batch.c       the messages that were fetched, and where each of them is
  *     settle.c      what is written to the database, behind the fence
  *     figures.c     what --events and --metrics are told
- *     command.c     delivery to a command; line.c is how a message looks to it
+ *     command.c     delivery to a command; line.c is how a message looks to it, child.c its process
  *     src/senders   delivery by HTTP, a plugin
  *
  * Fetch, delivery and settling are three steps. No transaction is open during a delivery. What was
