@@ -207,7 +207,7 @@ def purge_keeps_claims_out(database):
 
 # ---- attempts counted per key ----
 trap("postgres", "attempts counted per key: an old one finishes a new one", old_attempt_finishes("postgres"),
-     (r"nextval\('attempt_number'\)", "coalesce(e.attempt, 0) + 1"))
+     (r"pg_catalog\.nextval\('attempt_number'\)", "coalesce(e.attempt, 0) + 1"))
 trap("sqlite", "attempts counted per key", old_attempt_finishes("sqlite"),
      (r"attempt = \(SELECT last FROM holdfast_idem_attempt\)", "attempt = coalesce(attempt, 0) + 1"))
 trap("mariadb", "attempts counted per key", old_attempt_finishes("mariadb"),
