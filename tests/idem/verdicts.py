@@ -78,6 +78,18 @@ def mistakes(d, c):
         equal(refused(other.finish, "s", "forgot"), "ZHF11", f"{d}: another session cannot finish it")
         other.rollback()
         equal(refused(client.finish, "s", "forgot"), "ZHF11", f"{d}: nor is it finished under autocommit")
+        client.begin()
+        client.claim("s", "beside")
+        refused(client.claim, "s", "forgot")
+        effect(client)
+        for key in ("forgot", "beside"):
+            equal(refused(client.finish, "s", key), "ZHF11",
+                  f"{d}: who is refused and works all the same is stopped by finish ({key})")
+        client.rollback()
+        client.begin()
+        refused(client.start, "s", "forgot")
+        equal(refused(client.finish, "s", "forgot"), "ZHF11", f"{d}: after start, too")
+        client.rollback()
         equal(effects(client), before + 1, f"{d}: never a second effect")
         ok(refused(client.call, "forget", "s", "forgot", "") is not None, f"{d}: forget wants a reason")
         client.call("forget", "s", "forgot", "the order was deleted")
