@@ -248,6 +248,16 @@ def bad_input(d, c):
         off.begin()
         equal(refused(off.claim, "s", "off"), "ZHF15", f"{d}: foreign_keys = OFF is refused")
         off.rollback()
+        # A copy of the schema without its rows.
+        copy = Client(d, database="copy.db")
+        for (statement,) in client.run("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"):
+            copy.run(statement)
+        equal(refused(copy.start, "s", "copied"), "ZHF15", f"{d}: without the pack's own rows nothing starts")
+        copy.run("PRAGMA foreign_keys = OFF")
+        equal(refused(copy.claim, "s", "copied"), "ZHF15", f"{d}: nor is foreign_keys = OFF overlooked")
+        equal(apply(d, migration(d), "copy.db"), (0, ""), f"{d}: the migration mends it")
+        copy.run("PRAGMA foreign_keys = ON")
+        equal(copy.start("s", "copied")[:2], ("new", 1), f"{d}: and it works")
         off.run("PRAGMA trusted_schema = OFF")
         off.run("PRAGMA foreign_keys = ON")
         equal(once(off, "s", "untrusted", effect)[0], "new", f"{d}: an untrusted schema works")
