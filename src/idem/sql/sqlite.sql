@@ -10,6 +10,7 @@
 --     INSERT INTO holdfast_finish (scope, key, status, answer) VALUES (...);
 --     COMMIT;
 --
+-- The SELECT tells what the last call said, so it belongs in the transaction of the INSERT, of start too.
 -- The state is 'new', 'done' (with the stored status and answer), 'running' or 'mismatch'. Claimed but
 -- not finished cannot commit: SQLITE_CONSTRAINT_FOREIGNKEY, and the transaction stays open.
 -- Errors (SQLITE_CONSTRAINT_TRIGGER) start with "holdfast not claimed" or "holdfast invalid".
