@@ -36,7 +36,7 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
 LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/fence/*.c src/stores/file/*.c)
-CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c src/idem/*.c)
+CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c src/idem/*.c src/dbs/*.c)
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
 STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
@@ -46,6 +46,10 @@ STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages
 STORES += $(foreach dir,$(patsubst %/libs,%,$(wildcard src/stores/*/libs)),$(if $(shell \
 	$(CC) -shared -xc /dev/null -xnone $$(cat $(dir)/libs) -o /dev/null 2>/dev/null && echo yes),$(notdir $(dir))))
 STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
+# The databases of the commands that work in them, likewise; beside the stores, as db-NAME.so.
+DBS := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/dbs/*/packages)),$(if $(shell \
+	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
+DB_SO := $(DBS:%=$(BUILD)/stores/db-%.so)
 store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(if $(wildcard \
 	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
@@ -68,7 +72,7 @@ LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
 .PHONY: all help try check test test-long test-versions test-programs test-tools bench model sim lint format install clean deps FORCE
-all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(BUILD)/holdfast.pc
+all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(DB_SO) $(BUILD)/holdfast.pc
 
 help:
 	@echo 'make            build $(BIN) and the library'
@@ -100,6 +104,8 @@ $(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
 SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
 	postgres_row.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
+CHECK_INC := $(addprefix $(BUILD)/gen/fence/check_,postgres.inc sqlite.inc mariadb.inc)
+$(BUILD)/obj/src/cli/fence/check_table.o: $(CHECK_INC)
 IDEM_INC := $(addprefix $(BUILD)/gen/idem/,postgres.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/idem/sql.o: $(IDEM_INC)
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
@@ -123,8 +129,8 @@ $(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
 PLACE = $(PREFIX) $(LIBDIR) $(INCDIR) $(PLUGINDIR)
 $(BUILD)/place: FORCE
 	@mkdir -p $(@D) && echo '$(PLACE)' | cmp -s - $@ || echo '$(PLACE)' > $@
-$(BUILD)/obj/src/client/registry.o: PLACE_FLAGS = -DHF_PLUGIN_DIR='"$(PLUGINDIR)"'
-$(BUILD)/obj/src/client/registry.o: $(BUILD)/place
+$(BUILD)/obj/src/client/plugin.o: PLACE_FLAGS = -DHF_PLUGIN_DIR='"$(PLUGINDIR)"'
+$(BUILD)/obj/src/client/plugin.o: $(BUILD)/place
 $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h $(BUILD)/place
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' \
 		-e 's|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
@@ -135,6 +141,11 @@ $(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(call store_libs,$*) -o $@
+
+$(DB_SO): $(BUILD)/stores/db-%.so: $$(call obj,$$(wildcard src/dbs/$$*/*.c) src/dbs/rows.c $(BASE_SRC))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(shell pkg-config --libs $$(cat src/dbs/$*/packages)) -o $@
 
 .SECONDARY: $(STORES:%=$(BUILD)/gen/%.c)
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
@@ -158,6 +169,7 @@ $(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): $(call store_obj,$(1))
 $(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): LDFLAGS += $(call store_libs,$(1))
 endef
 $(foreach store,$(filter $(STORES),$(STORE_UNITS)),$(eval $(call store_units,$(store))))
+$(BUILD)/tests/dbs/tool_db: $(call obj,$(wildcard src/dbs/*.c))
 $(BUILD)/tests/sim/tool_sim: $(call obj,$(filter-out %/tool_sim.c,$(wildcard tests/sim/*.c)))
 $(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard tests/conform/*.c))) | $(STORE_SO)
 
@@ -167,8 +179,8 @@ $(filter $(BUILD)/tests/unit/test_nomem%,$(UNIT)): LDFLAGS += $(addprefix -Wl$(,
 
 # The supervisor of `run`, which the test includes, with its other parts; kill is the test's.
 RUN_SUPERVISE = $(BUILD)/tests/unit/test_run_supervise
-$(RUN_SUPERVISE): $(call obj,$(filter-out %/supervise.c %/cmd_run.c,$(wildcard src/cli/run/*.c \
-	src/cli/say/*.c src/cli/take/*.c) $(addprefix src/cli/,check.c kill.c signals.c)))
+$(RUN_SUPERVISE): $(call obj,$(filter-out %/supervise.c %/cmd_run.c %/job.c %/at_least.c,$(wildcard src/cli/run/*.c \
+	src/cli/say/*.c src/cli/take/*.c src/cli/events/*.c) $(addprefix src/cli/,check.c kill.c signals.c)))
 $(RUN_SUPERVISE): LDFLAGS += -Wl,--wrap=kill
 
 $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
@@ -179,11 +191,11 @@ $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $^ $(ALL_LDFLAGS) -Wl,--as-needed -lhiredis -lsqlite3 -lpq -lcurl -lzookeeper_mt -o $@
+	$(Q)$(CC) $^ $(ALL_LDFLAGS) -Wl,--as-needed -lhiredis -lsqlite3 -lpq -lcurl -lzookeeper_mt -lmariadb -o $@
 $(BENCH): CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
-test-tools: $(TOOLS) $(STORE_SO)
+test-tools: $(TOOLS) $(STORE_SO) $(DB_SO)
 
 # For authors of stores; see include/holdfast/store.h.
 conform: $(BUILD)/tests/conform/conform
@@ -218,7 +230,7 @@ model:
 SEEDS ?= 1000000
 sim: $(BUILD)/tests/sim/tool_sim
 	$< --seeds $(SEEDS) --first $$(date +%s)000000
-lint: $(SQL_INC) $(IDEM_INC) $(BUILD)/gen/client/fence.inc
+lint: $(SQL_INC) $(CHECK_INC) $(IDEM_INC) $(BUILD)/gen/client/fence.inc
 	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:
@@ -229,7 +241,7 @@ install: all
 		$(addprefix $(MANDIR)/,man1 man3 man7) $(PREFIX)/share/bash-completion/completions \
 		$(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d)
 	install -m 755 $(BIN) $(DESTDIR)$(BINDIR)/holdfast
-	$(if $(STORE_SO),install -m 755 $(STORE_SO) $(DESTDIR)$(PLUGINDIR)/)
+	$(if $(STORE_SO)$(DB_SO),install -m 755 $(STORE_SO) $(DB_SO) $(DESTDIR)$(PLUGINDIR)/)
 	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
 	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so

@@ -105,15 +105,14 @@ static void measure_pair(const char *url, const char *endpoint, const char *leas
 {
     struct pair pair = {.curl = curl_easy_init(), .endpoint = endpoint};
     struct hf_error err;
-    double raw;
-    double ours;
-    double ratio;
+    struct compared result;
 
     (void)curl_easy_setopt(pair.curl, CURLOPT_WRITEFUNCTION, swallow);
     write_put(pair.put, lease);
     must(hf_open(url, &pair.store, &err), &err);
-    ratio = compare(raw_pair, lock_pair, &pair, ROUNDS, 1, &raw, &ours);
-    printf("raw_us %.2f\nours_us %.2f\nratio %.2f\n", raw, ours, ratio);
+    result = compare(&(struct comparison){raw_pair, lock_pair, &pair, ROUNDS, 1});
+    printf("raw_us %.2f\nours_us %.2f\nratio %.2f\n", result.plain_us, result.ours_us,
+           result.ratio);
     hf_close(pair.store);
     curl_easy_cleanup(pair.curl);
 }
@@ -148,9 +147,7 @@ static void run_second(void *data)
 static int measure_turns(int rounds, char **words)
 {
     struct turns turns = {.first = words};
-    double first;
-    double second;
-    double ratio;
+    struct compared result;
 
     while (*words != NULL && strcmp(*words, "+") != 0)
         words++;
@@ -158,8 +155,9 @@ static int measure_turns(int rounds, char **words)
         return 64;
     *words = NULL;
     turns.second = words + 1;
-    ratio = compare(run_second, run_first, &turns, rounds, 1, &second, &first);
-    printf("first_us %.2f\nsecond_us %.2f\nratio %.2f\n", first, second, ratio);
+    result = compare(&(struct comparison){run_second, run_first, &turns, rounds, 1});
+    printf("first_us %.2f\nsecond_us %.2f\nratio %.2f\n", result.ours_us, result.plain_us,
+           result.ratio);
     return 0;
 }
 

@@ -56,7 +56,8 @@ int main(int argc, char **argv)
     (void)snprintf(f.temp, sizeof f.temp, "%s/plain.new", argv[1]);
     (void)snprintf(f.fenced, sizeof f.fenced, "%s/fenced", argv[1]);
     (void)snprintf(f.raised, sizeof f.raised, "%s/raised", argv[1]);
-    compare_print("file write", plain, fenced, &f, ROUNDS, BATCH, 1.2);
-    compare_print("file write, a new token each time", plain, raised, &f, ROUNDS, BATCH, 0);
+    compare_print("file write", &(struct comparison){plain, fenced, &f, ROUNDS, BATCH}, 1.2);
+    compare_print("file write, a new token each time",
+                  &(struct comparison){plain, raised, &f, ROUNDS, BATCH}, 0);
     return 0;
 }

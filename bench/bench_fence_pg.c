@@ -121,8 +121,12 @@ static PGconn *begin(const char *info)
 
 static double median(double *values)
 {
-    qsort(values, CONNECTIONS, sizeof *values, compare_doubles);
-    return values[CONNECTIONS / 2];
+    return compare_median(values, CONNECTIONS);
+}
+
+static struct compared against(compare_fn *plain_fn, compare_fn *our_fn, PGconn *conn)
+{
+    return compare(&(struct comparison){plain_fn, our_fn, conn, ROUNDS, BATCH});
 }
 
 int main(int argc, char **argv)
@@ -138,13 +142,17 @@ int main(int argc, char **argv)
         return 64;
     for (int i = 0; i < CONNECTIONS; i++) {
         PGconn *conn = begin(argv[1]);
-        double unused;
+        struct compared result;
 
-        first_ratios[i] = compare(plain, entered_first, conn, ROUNDS, BATCH, &unused, &unused);
-        key_ratios[i] = compare(plain, keyed, conn, ROUNDS, BATCH, &unused, &unused);
+        first_ratios[i] = against(plain, entered_first, conn).ratio;
+        key_ratios[i] = against(plain, keyed, conn).ratio;
         many_ratios[i] =
-            compare(plain_many, keyed_many, conn, MANY_ROUNDS, MANY_BATCH, &unused, &unused);
-        ratios[i] = compare(plain, fenced, conn, ROUNDS, BATCH, &plain_us[i], &fenced_us[i]);
+            compare(&(struct comparison){plain_many, keyed_many, conn, MANY_ROUNDS, MANY_BATCH})
+                .ratio;
+        result = against(plain, fenced, conn);
+        plain_us[i] = result.plain_us;
+        fenced_us[i] = result.ours_us;
+        ratios[i] = result.ratio;
         PQfinish(conn);
     }
     fact("PostgreSQL UPDATE, plain", median(plain_us), "us");

@@ -56,7 +56,7 @@ int main(int argc, char **argv)
         return 1;
     (void)snprintf(peer.sha, sizeof peer.sha, "%s", reply->str);
     freeReplyObject(reply);
-    compare_print("Redis SET", plain, fenced, &peer, ROUNDS, BATCH, 1.3);
+    compare_print("Redis SET", &(struct comparison){plain, fenced, &peer, ROUNDS, BATCH}, 1.3);
     redisFree(peer.redis);
     return 0;
 }

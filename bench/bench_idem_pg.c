@@ -84,10 +84,14 @@ static void measure(const char *info, const char *sync, const char *name, double
 
     for (int i = 0; i < CONNECTIONS; i++) {
         struct bench b = {.conn = begin(info)};
+        struct compared result;
 
         (void)snprintf(text, sizeof text, "SET synchronous_commit = %s", sync);
         check(b.conn, PQexec(b.conn, text));
-        ratios[i] = compare(by_hand, keyed, &b, ROUNDS, BATCH, &hand_us[i], &keyed_us[i]);
+        result = compare(&(struct comparison){by_hand, keyed, &b, ROUNDS, BATCH});
+        hand_us[i] = result.plain_us;
+        keyed_us[i] = result.ours_us;
+        ratios[i] = result.ratio;
         PQfinish(b.conn);
     }
     qsort(ratios, CONNECTIONS, sizeof *ratios, compare_doubles);

@@ -68,19 +68,17 @@ static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
 static void measure(sqlite3 *db, struct statements *s, const char *sync, double limit)
 {
     char name[96];
-    double hand_us;
-    double keyed_us;
-    double ratio;
+    struct compared result;
 
     (void)snprintf(name, sizeof name, "PRAGMA synchronous = %s", sync);
     (void)sqlite3_exec(db, name, NULL, NULL, NULL);
-    ratio = compare(by_hand, keyed, s, ROUNDS, BATCH, &hand_us, &keyed_us);
+    result = compare(&(struct comparison){by_hand, keyed, s, ROUNDS, BATCH});
     (void)snprintf(name, sizeof name, "SQLite key by hand, synchronous %s", sync);
-    fact(name, hand_us, "us");
+    fact(name, result.plain_us, "us");
     (void)snprintf(name, sizeof name, "SQLite claim + finish, synchronous %s", sync);
-    fact(name, keyed_us, "us");
+    fact(name, result.ours_us, "us");
     (void)snprintf(name, sizeof name, "SQLite claim + finish / by hand, synchronous %s", sync);
-    at_most(name, ratio, limit, "x");
+    at_most(name, result.ratio, limit, "x");
 }
 
 int main(int argc, char **argv)

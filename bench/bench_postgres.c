@@ -78,24 +78,20 @@ static void our_pair(void *data)
 static void pair(const char *url)
 {
     struct rivals rivals = {.db = PQconnectdb(url), .store = open_store(url)};
-    double raw_us;
-    double prepared_us;
-    double ours_us;
-    double against_raw;
-    double against_prepared;
+    struct compared raw;
+    struct compared prepared;
 
     check(rivals.db, PQexec(rivals.db, "CREATE TABLE bench_raw (name text PRIMARY KEY, "
                                        "owner text NOT NULL, expires timestamptz NOT NULL)"));
     check(rivals.db, PQprepare(rivals.db, "upsert", upsert, 2, NULL));
     check(rivals.db, PQprepare(rivals.db, "delete", delete, 2, NULL));
-    against_prepared =
-        compare(prepared_pair, our_pair, &rivals, ROUNDS, BATCH, &prepared_us, &ours_us);
-    against_raw = compare(raw_pair, our_pair, &rivals, ROUNDS, BATCH, &raw_us, &ours_us);
-    fact("postgres: raw upsert + delete", raw_us, "us");
-    fact("postgres: raw upsert + delete, prepared", prepared_us, "us");
-    fact("postgres: acquire + release", ours_us, "us");
-    at_most("postgres: acquire + release / raw", against_raw, 1.15, "x");
-    fact("postgres: acquire + release / raw, prepared", against_prepared, "x");
+    prepared = compare(&(struct comparison){prepared_pair, our_pair, &rivals, ROUNDS, BATCH});
+    raw = compare(&(struct comparison){raw_pair, our_pair, &rivals, ROUNDS, BATCH});
+    fact("postgres: raw upsert + delete", raw.plain_us, "us");
+    fact("postgres: raw upsert + delete, prepared", prepared.plain_us, "us");
+    fact("postgres: acquire + release", raw.ours_us, "us");
+    at_most("postgres: acquire + release / raw", raw.ratio, 1.15, "x");
+    fact("postgres: acquire + release / raw, prepared", prepared.ratio, "x");
     hf_close(rivals.store);
     PQfinish(rivals.db);
 }

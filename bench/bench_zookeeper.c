@@ -155,7 +155,8 @@ static void line(int count)
     must(hf_acquire(store, "line", NULL, &lease, &err), &err);
     for (int i = 0; i < count; i++) {
         must(hf_open(url, &stores[i], &err), &err);
-        pthread_create(&threads[i], NULL, wait_in_line, stores[i]);
+        if (pthread_create(&threads[i], NULL, wait_in_line, stores[i]) != 0)
+            exit(1);
     }
     while (waiters < (uint64_t)count) {
         (void)usleep(20000);

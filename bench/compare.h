@@ -26,51 +26,65 @@ static inline double compare_batch(compare_fn *fn, void *data, int batch)
     return (now_us() - start) / batch;
 }
 
+/* What is compared: two functions, so often in turns, so many calls each time. */
+struct comparison {
+    compare_fn *plain;
+    compare_fn *ours;
+    void *data; /* of both */
+    int rounds; /* COMPARE_ROUNDS_MAX at the most */
+    int batch;
+};
+
+/* Medians, in microseconds per call. */
+struct compared {
+    double plain_us;
+    double ours_us;
+    double ratio;
+};
+
+static inline double compare_median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, compare_doubles);
+    return values[count / 2];
+}
+
 /* Batches of both in turns, in the order A B B A. The ratio is the median of the rounds' ratios:
- * a round that was disturbed does not count. *plain and *ours are medians, in microseconds per
- * call. */
-static inline double compare(compare_fn *plain_fn, compare_fn *our_fn, void *data, int rounds,
-                             int batch, double *plain, double *ours)
+ * a round that was disturbed does not count. */
+static inline struct compared compare(const struct comparison *c)
 {
     static double first[COMPARE_ROUNDS_MAX];
     static double second[COMPARE_ROUNDS_MAX];
     static double ratios[COMPARE_ROUNDS_MAX];
 
-    (void)compare_batch(plain_fn, data, batch);
-    (void)compare_batch(our_fn, data, batch);
-    for (int i = 0; i < rounds; i++) {
-        first[i] = compare_batch(plain_fn, data, batch);
-        second[i] = compare_batch(our_fn, data, batch);
-        second[i] += compare_batch(our_fn, data, batch);
-        first[i] += compare_batch(plain_fn, data, batch);
+    (void)compare_batch(c->plain, c->data, c->batch);
+    (void)compare_batch(c->ours, c->data, c->batch);
+    for (int i = 0; i < c->rounds; i++) {
+        first[i] = compare_batch(c->plain, c->data, c->batch);
+        second[i] = compare_batch(c->ours, c->data, c->batch);
+        second[i] += compare_batch(c->ours, c->data, c->batch);
+        first[i] += compare_batch(c->plain, c->data, c->batch);
         ratios[i] = second[i] / first[i];
     }
-    qsort(first, (size_t)rounds, sizeof *first, compare_doubles);
-    qsort(second, (size_t)rounds, sizeof *second, compare_doubles);
-    qsort(ratios, (size_t)rounds, sizeof *ratios, compare_doubles);
-    *plain = first[rounds / 2] / 2;
-    *ours = second[rounds / 2] / 2;
-    return ratios[rounds / 2];
+    return (struct compared){.plain_us = compare_median(first, c->rounds) / 2,
+                             .ours_us = compare_median(second, c->rounds) / 2,
+                             .ratio = compare_median(ratios, c->rounds)};
 }
 
 /* Compares, and prints both and their ratio against its bound (0: no bound). */
-static inline void compare_print(const char *what, compare_fn *plain_fn, compare_fn *our_fn,
-                                 void *data, int rounds, int batch, double limit)
+static inline void compare_print(const char *what, const struct comparison *c, double limit)
 {
-    double plain;
-    double ours;
-    double ratio = compare(plain_fn, our_fn, data, rounds, batch, &plain, &ours);
+    struct compared result = compare(c);
     char name[128];
 
     (void)snprintf(name, sizeof name, "%s, plain", what);
-    fact(name, plain, "us");
+    fact(name, result.plain_us, "us");
     (void)snprintf(name, sizeof name, "%s, fenced", what);
-    fact(name, ours, "us");
+    fact(name, result.ours_us, "us");
     (void)snprintf(name, sizeof name, "%s: fenced / plain", what);
     if (limit > 0)
-        at_most(name, ratio, limit, "x");
+        at_most(name, result.ratio, limit, "x");
     else
-        fact(name, ratio, "x");
+        fact(name, result.ratio, "x");
 }
 
 #endif /* HF_BENCH_COMPARE_H */

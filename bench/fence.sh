@@ -13,12 +13,13 @@ sql_begin
 REDIS_DIR=
 trap 'set +e; [ -z "$REDIS_DIR" ] || redis_end; sql_end' EXIT
 
-tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT);
+# All of one shape: what differs is the fence.
+tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT, k INT NOT NULL);
     WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < 10000)
-    INSERT INTO plain SELECT id, 0 FROM n;
-    CREATE TABLE fenced (id INT PRIMARY KEY, v INT); INSERT INTO fenced SELECT * FROM plain;
-    CREATE TABLE keyed (id INT PRIMARY KEY, v INT, k INT NOT NULL); INSERT INTO keyed SELECT id, v, (id + 999) / 1000 FROM plain;
-    ANALYZE plain; ANALYZE fenced;'
+    INSERT INTO plain SELECT id, 0, (id + 999) / 1000 FROM n;
+    CREATE TABLE fenced (id INT PRIMARY KEY, v INT, k INT NOT NULL); INSERT INTO fenced SELECT * FROM plain;
+    CREATE TABLE keyed (id INT PRIMARY KEY, v INT, k INT NOT NULL); INSERT INTO keyed SELECT * FROM plain;
+    ANALYZE plain; ANALYZE fenced; ANALYZE keyed;'
 
 port=$((20000 + RANDOM))
 pg_start listen_addresses=127.0.0.1 port=$port
@@ -32,7 +33,17 @@ pg_stop
 
 sqlite3 "$SQL_DIR/app.db" "$tables"
 build/holdfast fence sql --dialect sqlite --table fenced | sqlite3 "$SQL_DIR/app.db"
+build/holdfast fence sql --dialect sqlite --table keyed --key-column k | sqlite3 "$SQL_DIR/app.db"
 build/bench/bench_fence_sqlite "$SQL_DIR/app.db"
+
+maria_start
+maria -e 'CREATE DATABASE app; SET GLOBAL innodb_flush_log_at_trx_commit = 1'
+maria app <<<"SET max_recursive_iterations = 20000; $(sed 's/ANALYZE/ANALYZE TABLE/g; s/^    WITH RECURSIVE/    INSERT INTO plain WITH RECURSIVE/
+    s/^    INSERT INTO plain SELECT id, 0/    SELECT id, 0/; s/(id + 999) \/ 1000/(id + 999) DIV 1000/' <<<"$tables")" >/dev/null
+build/holdfast fence sql --dialect mariadb --table fenced | maria app
+build/holdfast fence sql --dialect mariadb --table keyed --key-column k | maria app
+build/bench/bench_fence_mariadb "$SQL_DIR/maria/sock"
+maria_stop
 
 mkdir "$SQL_DIR/files"
 build/bench/bench_fence_file "$SQL_DIR/files"

@@ -23,7 +23,8 @@ _holdfast_scan()
             --store=*) store=("${words[i]}") ;;
             --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
                 --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
-                --table | --schema | --resource | --keep | --statements | --svg)
+                --table | --schema | --resource | --keep | --statements | --svg | --events | --metrics | --per | --at | --tz | \
+                --slack | --start-by | --retries | --retry-after | --on-crash | --done-exit | --late | --slot | --at-least | --restart | --address)
                 ((i++))
                 ;;
             --)
@@ -54,12 +55,12 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run acquire keep renew release status list repair fence idem trap help version'
+    local commands='run once elect leader acquire keep renew release status list repair fence idem trap help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
 
-    if [[ $command == run && $tail -gt 0 ]]; then
+    if [[ $command =~ ^(run|once|elect)$ && $tail -gt 0 ]]; then
         if ((cword == tail + 1)); then
             mapfile -t COMPREPLY < <(compgen -c -- "$cur")
         else
@@ -69,17 +70,22 @@ _holdfast()
     fi
     case $prev in
         --on-loss) options='term kill warn' ;;
+        --restart) options='always on-failure no' ;;
         --leftover) options='wait term release' ;;
-        --ttl | --wait | -w | --grace | --max-runtime | --keep) options='1s 10s 30s 1m 5m 1h' ;;
+        --on-crash) options='rerun hold' ;;
+        --per) options='10m 1h 6h 12h 1d 7d' ;;
+        --at) options='00:00 03:00' ;;
+        --tz) options="UTC $(cd /usr/share/zoneinfo 2>/dev/null && printf '%s ' [A-Z]*/*)" ;;
+        --ttl | --wait | -w | --grace | --at-least | --max-runtime | --keep | --slack | --start-by | --retry-after | --late) options='1s 10s 30s 1m 5m 1h' ;;
         --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://' ;;
         --dialect | -d) options='postgres sqlite mariadb' ;;
         --statements) options='text json' ;;
-        --svg)
+        --svg | --events | --metrics)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
-        --busy-exit | -E | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --table | --schema | \
-            --resource) return ;;
+        --busy-exit | -E | --address | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --table | --schema | \
+            --resource | --retries | --done-exit | --slot) return ;;
     esac
     if [[ -n $options ]]; then
         _holdfast_offer "${options// /$'\n'}"
@@ -89,8 +95,16 @@ _holdfast()
         '') options='--store --help --version' ;;
         run)
             options='--no-wait --wait --busy-exit --ttl --grace --on-loss --max-runtime --skip-ok
-                --leftover --no-reenter --label --help'
+                --leftover --no-reenter --at-least --label --events --metrics --help'
             ;;
+        once)
+            options='--per --at --tz --slack --start-by --retries --retry-after --on-crash --keep --output
+                --done-exit --no-wait --wait --busy-exit --ttl --grace --on-loss --max-runtime --skip-ok
+                --leftover --label --events --metrics --show --history --check --late --clear --reason --slot
+                --json --help'
+            ;;
+        elect) options='--restart --address --ttl --label --grace --on-loss --leftover --events --metrics --help' ;;
+        leader) options='--watch --json --help' ;;
         acquire) options='--no-wait --wait --busy-exit --ttl --label --json --help' ;;
         keep) options='--pid --no-wait --wait --busy-exit --ttl --grace --on-loss --label --help' ;;
         renew) options='--ttl --help' ;;
@@ -99,7 +113,7 @@ _holdfast()
         version) options='--json --help' ;;
         repair) options='--above --open --reason --help' ;;
         fence)
-            options='--token --issuer --wait --ttl --reason --json --dialect --table --schema --resource
+            options='--token --issuer --wait --ttl --reason --json --db --dialect --table --schema --resource
                 --key-column --per-row --down --last --no-transaction --statements --help'
             ;;
         idem) options='--dialect --schema --keep --down --no-transaction --statements --help' ;;
@@ -113,16 +127,16 @@ _holdfast()
         _holdfast_offer "${commands// /$'\n'}"
     elif [[ $command == help ]]; then
         _holdfast_offer "${commands// /$'\n'}"$'\nstores'
-    elif [[ $command =~ ^(run|acquire|keep|renew|release|status|list)$ ]] && ((operands == 0)); then
+    elif [[ $command =~ ^(run|once|elect|leader|acquire|keep|renew|release|status|list)$ ]] && ((operands == 0)); then
         _holdfast_offer "$(timeout 2 holdfast "${store[@]}" list --names -- "$cur" 2>/dev/null |
             head -n 500)"
     elif [[ $command == fence ]] && ((operands == 0)); then
-        _holdfast_offer $'sql\nset\ndel\nscript\nwrite\nappend\nenter\nreset\nshow'
+        _holdfast_offer $'sql\nset\ndel\nscript\nwrite\nappend\nenter\nreset\nshow\ncheck'
     elif [[ $command == idem ]] && ((operands == 0)); then
         _holdfast_offer sql
     elif [[ $command == fence ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
-    elif [[ $command == run ]]; then
+    elif [[ $command =~ ^(run|once|elect)$ ]]; then
         _holdfast_offer '--'
     fi
 }

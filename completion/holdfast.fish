@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run acquire keep renew release status list repair fence idem trap help version
+    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list repair fence idem trap help version
 end
 
 function __holdfast_is
@@ -28,6 +28,9 @@ complete -c holdfast -s h -l help -d 'show help'
 complete -c holdfast -n __holdfast_no_command -s V -l version -d 'print the version'
 
 complete -c holdfast -n __holdfast_no_command -a run -d 'run a command while holding a lock'
+complete -c holdfast -n __holdfast_no_command -a once -d 'run a command until it has succeeded once, or once per period'
+complete -c holdfast -n __holdfast_no_command -a elect -d 'run a command on one machine of several, its leader'
+complete -c holdfast -n __holdfast_no_command -a leader -d 'show who leads, and where it is to be found'
 complete -c holdfast -n __holdfast_no_command -a acquire -d 'take a lock and print what renews and releases it'
 complete -c holdfast -n __holdfast_no_command -a keep -d 'take a lock for a script and renew it until the script ends'
 complete -c holdfast -n __holdfast_no_command -a renew -d 'extend a lease taken with acquire'
@@ -41,15 +44,15 @@ complete -c holdfast -n __holdfast_no_command -a trap -d 'show on your own store
 complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one of its commands, or the stores'
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
-complete -c holdfast -n '__holdfast_is run acquire keep renew release status list' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run acquire keep renew release status list repair fence idem trap help version stores'
+complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list' -a '(__holdfast_locks)' -d lock
+complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list repair fence idem trap help version stores'
 
-complete -c holdfast -n '__holdfast_is run acquire keep' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
-complete -c holdfast -n '__holdfast_is run acquire keep' -s w -l wait -x -a $durations -d 'wait at most this long'
-complete -c holdfast -n '__holdfast_is run acquire keep' -s E -l busy-exit -x -d 'exit code if another holds the lock'
-complete -c holdfast -n '__holdfast_is run acquire keep' -l label -x -d 'what others see as the holder'
-complete -c holdfast -n '__holdfast_is run acquire keep renew' -l ttl -x -a $durations -d 'how long the lease lasts unless renewed'
-complete -c holdfast -n '__holdfast_is acquire status list fence version' -l json -d 'print JSON'
+complete -c holdfast -n '__holdfast_is run once acquire keep' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
+complete -c holdfast -n '__holdfast_is run once acquire keep' -s w -l wait -x -a $durations -d 'wait at most this long'
+complete -c holdfast -n '__holdfast_is run once acquire keep' -s E -l busy-exit -x -d 'exit code if another holds the lock'
+complete -c holdfast -n '__holdfast_is run once elect acquire keep' -l label -x -d 'what others see as the holder'
+complete -c holdfast -n '__holdfast_is run once elect acquire keep renew' -l ttl -x -a $durations -d 'how long the lease lasts unless renewed'
+complete -c holdfast -n '__holdfast_is once leader acquire status list fence version' -l json -d 'print JSON'
 complete -c holdfast -n '__holdfast_is list' -l names -d 'print the names only'
 complete -c holdfast -n '__holdfast_is status' -l held -d 'exit 1 if the lock is free'
 complete -c holdfast -n '__holdfast_is status' -l free -d 'exit 1 if the lock is held'
@@ -58,14 +61,45 @@ complete -c holdfast -n '__holdfast_is repair' -l open -d 'end the quarantine'
 complete -c holdfast -n '__holdfast_is repair' -l reason -x -d 'how you know that nobody holds anything'
 
 complete -c holdfast -n '__holdfast_is keep' -s p -l pid -x -a '(__fish_complete_pids)' -d 'the script for which the lock is kept'
-complete -c holdfast -n '__holdfast_is run keep' -l grace -x -a $durations -d 'time between TERM and KILL'
-complete -c holdfast -n '__holdfast_is run keep' -l on-loss -x -a 'term kill warn' -d 'what happens when the lock is lost'
-complete -c holdfast -n '__holdfast_is run' -l max-runtime -x -a $durations -d 'end the command after this time'
-complete -c holdfast -n '__holdfast_is run' -l skip-ok -d 'exit 0 if another holds the lock'
-complete -c holdfast -n '__holdfast_is run' -l leftover -x -a 'wait term release' -d 'what happens to processes left behind'
+complete -c holdfast -n '__holdfast_is run once elect keep' -l grace -x -a $durations -d 'time between TERM and KILL'
+complete -c holdfast -n '__holdfast_is run once keep' -l on-loss -x -a 'term kill warn' -d 'what happens when the lock is lost'
+complete -c holdfast -n '__holdfast_is run once' -l max-runtime -x -a $durations -d 'end the command after this time'
+complete -c holdfast -n '__holdfast_is run once' -l skip-ok -d 'exit 0 if another holds the lock'
+complete -c holdfast -n '__holdfast_is run once' -l leftover -x -a 'wait term release' -d 'what happens to processes left behind'
+complete -c holdfast -n '__holdfast_is run once elect' -l events -r -F -d 'a line of JSON for each event'
+complete -c holdfast -n '__holdfast_is run once elect' -l metrics -r -F -d 'figures for Prometheus'
+complete -c holdfast -n '__holdfast_is run' -l at-least -x -a $durations -d 'not again for so long after a start'
 complete -c holdfast -n '__holdfast_is run' -l no-reenter -d 'refuse a lock that this tree holds'
 
-set -l fences sql set del script write append enter reset show
+function __holdfast_zones
+    echo UTC
+    path sort -- /usr/share/zoneinfo/[A-Z]*/* 2>/dev/null | string replace /usr/share/zoneinfo/ ''
+end
+complete -c holdfast -n '__holdfast_is elect' -l restart -x -a 'always on-failure no' -d 'when to stand again'
+complete -c holdfast -n '__holdfast_is elect' -l address -x -d 'where the leader is to be found'
+complete -c holdfast -n '__holdfast_is elect' -l on-loss -x -a 'term kill' -d 'what happens when the lock is lost'
+complete -c holdfast -n '__holdfast_is elect' -l leftover -x -a 'wait term' -d 'what happens to processes left behind'
+complete -c holdfast -n '__holdfast_is leader' -l watch -d 'go on, and tell of each change'
+complete -c holdfast -n '__holdfast_is once' -l per -x -a '10m 1h 6h 12h 1d 7d' -d 'once in each'
+complete -c holdfast -n '__holdfast_is once' -l at -x -a '00:00 03:00' -d 'when a period of whole days begins'
+complete -c holdfast -n '__holdfast_is once' -l tz -x -a '(__holdfast_zones)' -d 'the time zone of --at'
+complete -c holdfast -n '__holdfast_is once' -l slack -x -a $durations -d 'so long before a period it is meant already'
+complete -c holdfast -n '__holdfast_is once' -l start-by -x -a $durations -d 'do not start later than this'
+complete -c holdfast -n '__holdfast_is once' -l retries -x -d 'run the command again if it fails'
+complete -c holdfast -n '__holdfast_is once' -l retry-after -x -a $durations -d 'wait so long before that'
+complete -c holdfast -n '__holdfast_is once' -l on-crash -x -a 'rerun hold' -d 'if a run was begun and never ended'
+complete -c holdfast -n '__holdfast_is once' -l keep -x -a '7d 30d 365d' -d 'keep the outcome so long'
+complete -c holdfast -n '__holdfast_is once' -l output -d 'keep what the command writes with the outcome'
+complete -c holdfast -n '__holdfast_is once' -l done-exit -x -d 'exit code if it is done already'
+complete -c holdfast -n '__holdfast_is once' -l show -d 'show the last slot'
+complete -c holdfast -n '__holdfast_is once' -l history -d 'show all slots'
+complete -c holdfast -n '__holdfast_is once' -l check -d 'exit 0 if the last slot that is due is done'
+complete -c holdfast -n '__holdfast_is once' -l late -x -a $durations -d 'how long after its beginning a slot is due'
+complete -c holdfast -n '__holdfast_is once' -l clear -d 'let a slot be run again'
+complete -c holdfast -n '__holdfast_is once' -l reason -x -d 'why'
+complete -c holdfast -n '__holdfast_is once' -l slot -x -d 'which one'
+
+set -l fences sql set del script write append enter reset show check
 complete -c holdfast -n "__holdfast_is fence; and not __fish_seen_subcommand_from $fences" -a "$fences"
 complete -c holdfast -n "__holdfast_is fence; and __fish_seen_subcommand_from $fences" -F
 complete -c holdfast -n '__holdfast_is fence' -s t -l token -x -d 'the fencing token'
@@ -74,6 +108,7 @@ complete -c holdfast -n '__holdfast_is fence' -s w -l wait -x -a $durations -d '
 complete -c holdfast -n '__holdfast_is fence' -l ttl -x -a $durations -d 'the key expires after it'
 complete -c holdfast -n '__holdfast_is fence' -l reason -x -d 'why a fence is reset'
 complete -c holdfast -n '__holdfast_is fence' -s d -l dialect -x -a 'postgres sqlite mariadb' -d 'of SQL'
+complete -c holdfast -n '__holdfast_is fence' -l db -x -d 'the database to check'
 complete -c holdfast -n '__holdfast_is fence' -l table -x -d 'the table to fence'
 complete -c holdfast -n '__holdfast_is fence' -l schema -x -d 'its schema'
 complete -c holdfast -n '__holdfast_is fence' -l resource -x -d 'its name in enter'

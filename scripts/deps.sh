@@ -6,9 +6,10 @@
 set -eu
 
 build='gcc make pkg-config libc6-dev'
-stores='libhiredis-dev libssl-dev libcurl4-openssl-dev libcjson-dev libpq-dev libzookeeper-mt-dev'
+stores='libhiredis-dev libssl-dev libcurl4-openssl-dev libcjson-dev libpq-dev libzookeeper-mt-dev
+    libsqlite3-dev libmariadb-dev'
 check='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base git python3
-    faketime openssl clang libclang-rt-14-dev'
+    faketime openssl clang libclang-rt-14-dev tzdata systemd'
 test='redis-server redis-tools
     postgresql postgresql-client mariadb-server mariadb-client sqlite3 spin
     python3-sqlalchemy python3-psycopg2 python3-psycopg alembic python3-django php-cli php-pgsql libpostgresql-jdbc-java
@@ -16,7 +17,7 @@ test='redis-server redis-tools
     pgbouncer etcd-server etcd-client curl zookeeper python3-kazoo'
 # Where there is npm, node may not be Debian's, and does not go with its packages; a test takes it from npm.
 command -v npm >/dev/null 2>&1 || test="$test nodejs node-pg"
-bench='libsqlite3-dev util-linux python3 python3-redis'
+bench='util-linux python3 python3-redis'
 versions='patchelf dpkg-dev'
 lint='clang-format clang-tidy cppcheck shellcheck mandoc'
 

@@ -186,7 +186,13 @@ HF_API HF_MUST_CHECK enum hf_status hf_fence_sql(const struct hf_fence_sql *what
                                                  struct hf_error *err);
 
 /* Keys in a store. */
-enum hf_fence_op { HF_FENCE_SET, HF_FENCE_DEL, HF_FENCE_ENTER_KEY, HF_FENCE_RESET_KEY };
+enum hf_fence_op {
+    HF_FENCE_SET,
+    HF_FENCE_DEL,
+    HF_FENCE_ENTER_KEY,
+    HF_FENCE_RESET_KEY,
+    HF_FENCE_READ_KEY /* changes nothing; only by hf_fence_read_key */
+};
 
 struct hf_fence_request {
     size_t size; /* sizeof(struct hf_fence_request) */
@@ -212,6 +218,12 @@ struct hf_fence_request {
 HF_API HF_MUST_CHECK enum hf_status hf_fence_key(struct hf_store *store,
                                                  const struct hf_fence_request *request,
                                                  struct hf_error *err);
+
+/* hf_fence_read_key - the mark of a fenced key; all zero if nothing was admitted yet. Changes
+ * nothing. Answers as hf_fence_key. */
+HF_API HF_MUST_CHECK enum hf_status hf_fence_read_key(struct hf_store *store, const char *key,
+                                                      struct hf_fence_mark *mark,
+                                                      struct hf_error *err);
 
 /* The script behind hf_fence_key for Redis, for clients in other languages: it explains itself. */
 HF_API const char *hf_fence_script(void);

@@ -216,7 +216,8 @@ struct hf_store_ops {
      * key. What the request says is checked. May block until request->deadline_ns.
      * HF_OK. HF_STALE, and HF_INVALID for a token of another issuer: refused, *mark (it comes
      * zeroed) is what refused it, and libholdfast finds the words. HF_INVALID with the mark left
-     * alone, HF_UNKNOWN, HF_UNREACHABLE, HF_DENIED: *err says it. */
+     * alone, HF_UNKNOWN, HF_UNREACHABLE, HF_DENIED: *err says it. HF_FENCE_READ_KEY judges and
+     * changes nothing: HF_OK, and *mark is what stands beside the key. */
     enum hf_status (*fence)(struct hf_store_base *store, const struct hf_fence_request *request,
                             struct hf_fence_mark *mark, struct hf_error *err);
 

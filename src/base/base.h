@@ -28,6 +28,9 @@ enum hf_status hf__vfail(struct hf_error *err, enum hf_status code, const char *
 enum hf_status hf__fail_lock(struct hf_error *err, enum hf_status code, const char *lock,
                              const char *shown, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+/* HF_INVALID: the ttl is above what the store grants. */
+enum hf_status hf__fail_max_ttl(struct hf_error *err, const char *lock, const char *shown,
+                                int64_t ttl_ms, int64_t max_ttl_ms);
 /* Out of memory. */
 enum hf_status hf__nomem(struct hf_error *err);
 /* Clears *err (if not NULL) and returns HF_OK. */
@@ -78,7 +81,9 @@ bool hf__forked(const struct hf__fork_mark *mark);
 void hf__hex_encode(char *out, const void *data, size_t len);
 /* The reverse; false unless text is exactly 2 * len hex digits. */
 bool hf__hex_decode(void *out, size_t len, const char *text);
-/* A lock name: 1..HF_NAME_MAX bytes, none of them a control character or DEL. */
+/* 1..most bytes, none of them a control character or DEL. */
+bool hf__text_valid(const char *text, size_t most);
+/* A lock name: that with HF_NAME_MAX. */
 bool hf__name_valid(const char *name);
 /* The bytes of the UTF-8 character at text, and its number; 0 if there is none. */
 size_t hf__utf8_read(const char *text, unsigned long *point);

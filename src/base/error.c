@@ -65,6 +65,18 @@ enum hf_status hf__fail_lock(struct hf_error *err, enum hf_status code, const ch
     return hf__fail(err, code, "store %s%s", store, what);
 }
 
+enum hf_status hf__fail_max_ttl(struct hf_error *err, const char *lock, const char *shown,
+                                int64_t ttl_ms, int64_t max_ttl_ms)
+{
+    char asked[32];
+    char most[32];
+
+    return hf__fail_lock(err, HF_INVALID, lock, shown,
+                         ": a ttl of %s is above the store's max_ttl of %s",
+                         hf__format_duration(asked, sizeof asked, ttl_ms),
+                         hf__format_duration(most, sizeof most, max_ttl_ms));
+}
+
 enum hf_status hf__nomem(struct hf_error *err)
 {
     return hf__fail(err, HF_NOMEM, "out of memory");

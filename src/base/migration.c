@@ -1,6 +1,7 @@
 /* migration.c - prints sections of a migration, with the caller's words in it. */
 #include "base/migration.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +12,14 @@ static const struct {
     const char *name;
     size_t name_max; /* longer ones are cut by the server, or refused */
     char quote;      /* around identifiers */
+    bool backslash;  /* in a plain literal, a backslash may be an escape */
 } dialects[] = {
-    [HF__POSTGRES] = {.name = "PostgreSQL", .name_max = 63, .quote = '"'},
+    [HF__POSTGRES] = {.name = "PostgreSQL", .name_max = 63, .quote = '"', .backslash = true},
     [HF__SQLITE] = {.name = "SQLite", .name_max = HF__SQL_NAME_MAX, .quote = '"'},
-    [HF__MARIADB] = {.name = "MariaDB", .name_max = 64, .quote = '`'},
+    [HF__MARIADB] = {.name = "MariaDB", .name_max = 64, .quote = '`', .backslash = true},
 };
 
-static bool clean(const char *text, size_t max)
+bool hf__sql_clean(const char *text, size_t max)
 {
     size_t len = strlen(text);
 
@@ -32,22 +34,60 @@ static bool clean(const char *text, size_t max)
 enum hf_status hf__sql_name(char out[HF__SQL_QUOTED_SIZE], enum hf__dialect dialect,
                             const char *name, struct hf_error *err)
 {
-    char quote = dialects[dialect].quote;
-    size_t used = 0;
-
-    if (!clean(name, dialects[dialect].name_max))
+    if (!hf__sql_clean(name, dialects[dialect].name_max))
         return hf__fail(err, HF_INVALID,
                         "a name in %s has 1 to %zu bytes and no control characters",
                         dialects[dialect].name, dialects[dialect].name_max);
-    out[used++] = quote;
-    for (const char *c = name; *c != '\0'; c++) {
-        if (*c == quote)
-            out[used++] = quote;
-        out[used++] = *c;
-    }
-    out[used++] = quote;
-    out[used] = '\0';
+    hf__sql_quote(out, dialect, "", name);
     return hf__ok(err);
+}
+
+/* Writes text with every quote in it doubled; returns the end. */
+static char *put_doubled(char *out, char quote, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == quote)
+            *out++ = quote;
+        *out++ = *text;
+    }
+    return out;
+}
+
+void hf__sql_quote(char *out, enum hf__dialect dialect, const char *prefix, const char *name)
+{
+    char quote = dialects[dialect].quote;
+
+    *out++ = quote;
+    out = put_doubled(out, quote, prefix);
+    out = put_doubled(out, quote, name);
+    *out++ = quote;
+    *out = '\0';
+}
+
+void hf__sql_literal(char *out, size_t size, enum hf__dialect dialect, const char *text)
+{
+    static const char before[] = "CONVERT(X'";
+    static const char after[] = "' USING utf8mb4)";
+    bool escapes = dialects[dialect].backslash && strchr(text, '\\') != NULL;
+    size_t len = strlen(text);
+
+    assert(2 * len + HF__SQL_LITERAL_EXTRA <= size);
+    if (escapes && dialect == HF__MARIADB) {
+        memcpy(out, before, sizeof before);
+        hf__hex_encode(out + strlen(before), text, len);
+        memcpy(out + strlen(before) + 2 * len, after, sizeof after);
+        return;
+    }
+    if (escapes)
+        *out++ = 'E';
+    *out++ = '\'';
+    for (; *text != '\0'; text++) {
+        if (*text == '\'' || (escapes && *text == '\\'))
+            *out++ = *text;
+        *out++ = *text;
+    }
+    *out++ = '\'';
+    *out = '\0';
 }
 
 /* Writes what the word at the beginning of text stands for; returns its length, 0 if it is none. */

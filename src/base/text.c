@@ -45,16 +45,21 @@ static bool is_control(unsigned char c)
     return c < 0x20 || c == 0x7f;
 }
 
-bool hf__name_valid(const char *name)
+bool hf__text_valid(const char *text, size_t most)
 {
-    size_t len = strnlen(name, HF_NAME_MAX + 1);
+    size_t len = strnlen(text, most + 1);
 
-    if (len == 0 || len > HF_NAME_MAX)
+    if (len == 0 || len > most)
         return false;
     for (size_t i = 0; i < len; i++)
-        if (is_control((unsigned char)name[i]))
+        if (is_control((unsigned char)text[i]))
             return false;
     return true;
+}
+
+bool hf__name_valid(const char *name)
+{
+    return hf__text_valid(name, HF_NAME_MAX);
 }
 
 /* Overlong forms, halves of surrogate pairs and values above U+10FFFF are no characters. */

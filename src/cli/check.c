@@ -29,7 +29,7 @@ bool cli_check_ttl(const struct cli_command *command, int64_t ttl_ms)
     if (ttl_ms < HF_TTL_MIN_MS)
         (void)cli_usage_error(command, "--ttl: %s is too short; the shortest is 100ms", given);
     else if (ttl_ms > HF_TTL_MAX_MS)
-        (void)cli_usage_error(command, "--ttl: %s is too long; the longest is 24h", given);
+        (void)cli_usage_error(command, "--ttl: %s is too long; the longest is 1d", given);
     else
         return true;
     return false;

@@ -13,6 +13,8 @@ enum {
     EXIT_HF_USAGE = 64,
     EXIT_HF_STALE = 65,
     EXIT_HF_UNAVAILABLE = 69, /* unreachable, unknown or in quarantine */
+    EXIT_HF_HELD = 70,        /* once: a run began and never ended; a person has to clear it */
+    EXIT_HF_UNRECORDED = 74,  /* once: CMD succeeded, but that is not on record */
     EXIT_HF_BUSY = 75,
     EXIT_HF_DENIED = 77,
     EXIT_HF_LOST = 123,
@@ -55,8 +57,9 @@ struct cli_command {
 /* Every command, in the order of the overview. A new one is a file that defines its command_NAME,
  * and a line here. */
 #define CLI_COMMANDS(each)                                                                         \
-    each(run) each(acquire) each(keep) each(renew) each(release) each(status) each(list)           \
-        each(repair) each(fence) each(idem) each(trap) each(help) each(version)
+    each(run) each(once) each(elect) each(leader) each(acquire) each(keep) each(renew)             \
+        each(release) each(status) each(list) each(repair) each(fence) each(idem) each(trap)       \
+            each(help) each(version)
 
 #define CLI_DECLARE(name) extern const struct cli_command command_##name;
 CLI_COMMANDS(CLI_DECLARE)
@@ -156,5 +159,9 @@ int cli_pending_signal(int signal_fd);
 int cli_die_of(int number);
 /* Writes text as a JSON string with quotes; bytes that are not UTF-8 become U+FFFD. */
 void cli_json_string(FILE *out, const char *text);
+/* The next character of text as it stands in such a string, and steps over it. Returns its bytes,
+ * without the NUL. */
+enum { CLI_JSON_CHAR_SIZE = 16 };
+size_t cli_json_char(char out[CLI_JSON_CHAR_SIZE], const char **text);
 
 #endif /* HF_CLI_CLI_H */

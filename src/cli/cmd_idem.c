@@ -26,7 +26,7 @@ static int idem_sql(int argc, char **argv)
          &dialect_given},
         {0, "schema", CLI_TEXT, "S", "where to put it (postgres); default: holdfast_idem", NULL,
          &what.schema, NULL},
-        {0, "keep", CLI_DURATION, "DURATION", "what purge keeps unless told; default: 24h", NULL,
+        {0, "keep", CLI_DURATION, "DURATION", "what purge keeps unless told; default: 1d", NULL,
          &what.keep_ms, NULL},
         {0, "down", CLI_FLAG, NULL, "print the reverse", NULL, &what.down, NULL},
         {0, "no-transaction", CLI_FLAG, NULL, "without BEGIN and COMMIT: the tool has its own",
@@ -59,7 +59,7 @@ static void print_overview(void)
          "options:\n"
          "  -d, --dialect D            postgres, sqlite or mariadb\n"
          "      --schema S             where to put it (postgres); default: holdfast_idem\n"
-         "      --keep DURATION        what purge keeps unless told; default: 24h\n"
+         "      --keep DURATION        what purge keeps unless told; default: 1d\n"
          "      --down                 print the reverse\n"
          "      --no-transaction       without BEGIN and COMMIT: the tool has its own\n"
          "      --statements text|json json: a list of them, for migration tools\n"

@@ -7,6 +7,7 @@
 #define HF_CLIENT_CLIENT_H
 
 #include "base/base.h"
+#include "client/plugin.h"
 #include "core/keep.h"
 #include "core/wait.h"
 #include <holdfast/store.h>
@@ -84,7 +85,6 @@ enum hf_status hf__registry_open(const char *url, struct hf_store_base **out, st
 /* The ops for a url without opening it. */
 enum hf_status hf__registry_find(const char *url, const struct hf_store_ops **out,
                                  struct hf_error *err);
-extern const struct hf_host hf__host;
 
 /* trace.c: wraps a store so that every call writes a line; on failure returns inner as it is. */
 struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner);

@@ -249,13 +249,7 @@ uint32_t hf_store_max_ttl_ms(const struct hf_store *store)
 enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, uint32_t ttl_ms,
                                 struct hf_error *err)
 {
-    char asked[32], longest[32];
-
-    (void)hf__format_duration(asked, sizeof asked, ttl_ms);
-    (void)hf__format_duration(longest, sizeof longest, hf_store_max_ttl_ms(store));
-    return hf__fail_lock(err, HF_INVALID, name, store->url,
-                         ": a ttl of %s is longer than the store grants, which is %s (its max_ttl)",
-                         asked, longest);
+    return hf__fail_max_ttl(err, name, store->url, ttl_ms, hf_store_max_ttl_ms(store));
 }
 
 enum hf_status hf__bad_name(struct hf_error *err)
@@ -267,7 +261,7 @@ enum hf_status hf__bad_name(struct hf_error *err)
 enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err)
 {
     return hf__fail_lock(err, HF_INVALID, name, store->url,
-                         ": a ttl is at least %dms and at most 24h", HF_TTL_MIN_MS);
+                         ": a ttl is at least %dms and at most 1d", HF_TTL_MIN_MS);
 }
 
 int hf_store_life_fd(struct hf_store *store)

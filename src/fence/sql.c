@@ -1,9 +1,5 @@
-/* sql.c - prints the migrations of src/fence/sql, with the caller's names quoted into them.
- *
- * A dialect is a text of sections, each starting with a line "-- @section NAME", of statements with
- * a line "-- @go" between two. Names of tables and resources never stand inside a function body, a
- * comment or a client command, only where a quoted identifier or a string literal stands: there
- * every byte but a control character is harmless. */
+/* sql.c - prints the migrations of src/fence/sql, with the caller's names quoted into them. */
+#include "base/migration.h"
 #include "fence/fence.h"
 
 #include <inttypes.h>
@@ -13,28 +9,12 @@
 #include <string.h>
 
 enum {
-    POSTGRES_NAME_MAX = 63, /* longer ones are cut by the server, and could meet another table */
-    MARIADB_NAME_MAX = 64,
-    SQLITE_NAME_MAX = 200,
     RESOURCE_MAX = 200,
-    QUOTED_SIZE = 2 * SQLITE_NAME_MAX + 40, /* a name with every byte doubled, and a prefix */
-    TABLE_SIZE = 2 * QUOTED_SIZE,
-    LITERAL_EXTRA = 40, /* around a literal whose every byte is doubled or in hex */
-    RESOURCE_SIZE = 2 * RESOURCE_MAX + LITERAL_EXTRA,
-    SQL_MAX = 128 * 1024, /* bytes of a migration */
+    TRIGGER_SIZE = HF__SQL_QUOTED_SIZE + 40, /* with its prefix */
+    TABLE_SIZE = 2 * HF__SQL_QUOTED_SIZE,    /* with its schema */
+    RESOURCE_SIZE = 2 * RESOURCE_MAX + HF__SQL_LITERAL_EXTRA,
+    SECTIONS_MAX = 15,
     HASH_SEED = 0x73716c
-};
-
-#define SECTION "-- @section "
-#define GO      "-- @go\n"
-
-struct dialect {
-    const char *name;
-    const char *text;
-    size_t name_max;
-    char quote;          /* around identifiers */
-    bool backslash;      /* in a plain literal, a backslash may be an escape */
-    bool short_triggers; /* trigger names are limited: hash the table's name */
 };
 
 /* Three files, one text: the shared part goes on from the first to the second. */
@@ -50,316 +30,137 @@ static const char mariadb_sql[] =
 #include "fence/mariadb.inc"
     ;
 
-static const struct dialect dialects[] = {
-    [HF_FENCE_POSTGRES] = {.name = "PostgreSQL",
-                           .text = postgres_sql,
-                           .name_max = POSTGRES_NAME_MAX,
-                           .quote = '"',
-                           .backslash = true},
-    [HF_FENCE_SQLITE] = {.name = "SQLite",
-                         .text = sqlite_sql,
-                         .name_max = SQLITE_NAME_MAX,
-                         .quote = '"'},
-    [HF_FENCE_MARIADB] = {.name = "MariaDB",
-                          .text = mariadb_sql,
-                          .name_max = MARIADB_NAME_MAX,
-                          .quote = '`',
-                          .backslash = true,
-                          .short_triggers = true},
-};
+static const char *const texts[] = {
+    [HF__POSTGRES] = postgres_sql, [HF__SQLITE] = sqlite_sql, [HF__MARIADB] = mariadb_sql};
+_Static_assert((int)HF_FENCE_POSTGRES == (int)HF__POSTGRES &&
+                   (int)HF_FENCE_SQLITE == (int)HF__SQLITE &&
+                   (int)HF_FENCE_MARIADB == (int)HF__MARIADB,
+               "one order of dialects");
 
-/* What stands for the placeholders, and where the text goes. */
-struct printer {
-    const struct dialect *dialect;
-    struct hf_fence_sql what;
+/* What stands for the words of the text. */
+struct names {
     char table[TABLE_SIZE];
-    char table_text[2 * TABLE_SIZE + LITERAL_EXTRA]; /* a literal of what stands in table */
-    char table_name_text[TABLE_SIZE];                /* and of the bare name */
+    char table_text[2 * TABLE_SIZE + HF__SQL_LITERAL_EXTRA]; /* a literal of what stands in table */
+    char table_name_text[TABLE_SIZE + HF__SQL_LITERAL_EXTRA]; /* and of the bare name */
     char resource[RESOURCE_SIZE];
-    char resource_text[2 * RESOURCE_SIZE + LITERAL_EXTRA]; /* and of what stands in resource */
-    char key_column[QUOTED_SIZE];
-    char key_column_text[TABLE_SIZE];
-    char *out;
-    size_t used;
-    bool in_json;  /* inside a JSON string */
-    bool had_item; /* and not the first */
-    bool overflow;
+    char resource_text[2 * RESOURCE_SIZE + HF__SQL_LITERAL_EXTRA]; /* and of that in resource */
+    char key_column[HF__SQL_QUOTED_SIZE];
+    char key_column_text[TABLE_SIZE + HF__SQL_LITERAL_EXTRA];
+    char insert[TRIGGER_SIZE];
+    char update[TRIGGER_SIZE];
+    char delete[TRIGGER_SIZE];
+    char row[TRIGGER_SIZE];
 };
 
-static enum hf_status check_names(const struct dialect *dialect, const struct hf_fence_sql *what,
+static enum hf_status check(const struct hf_fence_sql *what, struct hf_error *err);
+static enum hf_status quote_names(struct names *names, const struct hf_fence_sql *what,
                                   struct hf_error *err);
-static void put(struct printer *p, const char *text, size_t len);
-static void quote_names(struct printer *p);
-static void print_sections(struct printer *p);
+static enum hf_status print(const struct names *names, const struct hf_fence_sql *what, char **out,
+                            struct hf_error *err);
 
 enum hf_status hf_fence_sql(const struct hf_fence_sql *what, char **out, struct hf_error *err)
 {
-    struct printer p = {.used = 0};
+    const struct hf__migration_form list = {.json = true};
+    struct hf_fence_sql mine = {.size = 0};
+    struct names names;
     enum hf_status status;
 
     *out = NULL;
-    memcpy(&p.what, what, what->size < sizeof p.what ? what->size : sizeof p.what);
-    what = &p.what;
+    memcpy(&mine, what, what->size < sizeof mine ? what->size : sizeof mine);
+    status = check(&mine, err);
+    if (status == HF_OK)
+        status = quote_names(&names, &mine, err);
+    if (status == HF_OK)
+        status = print(&names, &mine, out, err);
+    if (status == HF_OK && mine.json)
+        status = hf__migration_shape(&list, out, err);
+    if (status != HF_OK) {
+        free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+static enum hf_status check(const struct hf_fence_sql *what, struct hf_error *err)
+{
     if ((unsigned)what->dialect > HF_FENCE_MARIADB)
         return hf__fail(err, HF_INVALID, "no such SQL dialect");
-    p.dialect = &dialects[what->dialect];
-    status = check_names(p.dialect, what, err);
-    if (status != HF_OK)
-        return status;
-    p.out = malloc(SQL_MAX);
-    if (p.out == NULL)
-        return hf__nomem(err);
-    p.out[0] = '\0';
-    quote_names(&p);
-    if (what->json)
-        put(&p, "[", 1);
-    print_sections(&p);
-    if (what->json)
-        put(&p, "\n]\n", 3);
-    if (p.overflow) {
-        free(p.out);
-        return hf__fail(err, HF_INVALID, "the migration does not fit into %d bytes", SQL_MAX);
-    }
-    *out = p.out;
-    return hf__ok(err);
-}
-
-static bool clean(const char *text, size_t max)
-{
-    size_t len = strlen(text);
-
-    if (len == 0 || len > max)
-        return false;
-    for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++)
-        if (*c < ' ' || *c == 0x7f)
-            return false;
-    return true;
-}
-
-static enum hf_status check_names(const struct dialect *dialect, const struct hf_fence_sql *what,
-                                  struct hf_error *err)
-{
-    if (what->table == NULL || !clean(what->table, dialect->name_max) ||
-        (what->schema != NULL && !clean(what->schema, dialect->name_max)))
-        return hf__fail(err, HF_INVALID,
-                        "a name in %s has 1 to %zu bytes and no control characters", dialect->name,
-                        dialect->name_max);
-    if (what->key_column != NULL && !clean(what->key_column, dialect->name_max))
-        return hf__fail(err, HF_INVALID, "a column in %s has 1 to %zu bytes", dialect->name,
-                        dialect->name_max);
+    if (what->table == NULL)
+        return hf__fail(err, HF_INVALID, "the table is missing");
     if (what->key_column != NULL && what->per_row)
         return hf__fail(err, HF_INVALID, "a table is fenced per key or per row, not both");
-    if (what->resource != NULL && !clean(what->resource, RESOURCE_MAX))
+    if (what->resource != NULL && !hf__sql_clean(what->resource, RESOURCE_MAX))
         return hf__fail(err, HF_INVALID, "a resource has 1 to %d bytes and no control characters",
                         RESOURCE_MAX);
     if (what->schema != NULL && what->dialect != HF_FENCE_POSTGRES)
-        return hf__fail(err, HF_INVALID, "%s: only PostgreSQL has schemas here", dialect->name);
+        return hf__fail(err, HF_INVALID, "only PostgreSQL has schemas here");
     return HF_OK;
 }
 
-/* prefix and name as one identifier: the quote character is doubled. Returns what was written. */
-static size_t quote_name(char *out, char quote, const char *prefix, const char *name)
+/* MariaDB's names of triggers are short: a hash of the table's. */
+static void quote_triggers(struct names *names, enum hf__dialect dialect, const char *table)
 {
-    size_t used = 0;
-
-    out[used++] = quote;
-    for (const char *part = prefix; part != NULL; part = part == prefix ? name : NULL)
-        for (const char *c = part; *c != '\0'; c++) {
-            if (*c == quote)
-                out[used++] = quote;
-            out[used++] = *c;
-        }
-    out[used++] = quote;
-    out[used] = '\0';
-    return used;
-}
-
-/* A literal that means the same whatever the server thinks of backslashes. */
-static void quote_literal(char *out, size_t size, const struct dialect *dialect, const char *text)
-{
-    bool escapes = dialect->backslash && strchr(text, '\\') != NULL;
-    size_t used = 0;
-
-    if (escapes && dialect->short_triggers) {
-        char hex[2 * TABLE_SIZE + 1];
-
-        hf__hex_encode(hex, text, strlen(text));
-        (void)snprintf(out, size, "CONVERT(X'%s' USING utf8mb4)", hex);
-        return;
-    }
-    if (escapes)
-        out[used++] = 'E';
-    out[used++] = '\'';
-    for (; *text != '\0' && used + 4 < size; text++) {
-        if (*text == '\'' || (escapes && *text == '\\'))
-            out[used++] = *text;
-        out[used++] = *text;
-    }
-    out[used++] = '\'';
-    out[used] = '\0';
-}
-
-static void put(struct printer *p, const char *text, size_t len)
-{
-    if (len >= SQL_MAX - p->used) {
-        p->overflow = true;
-        return;
-    }
-    memcpy(p->out + p->used, text, len);
-    p->used += len;
-    p->out[p->used] = '\0';
-}
-
-/* Text of a statement: as it is, or as the inside of a JSON string. */
-static void put_text(struct printer *p, const char *text, size_t len)
-{
-    if (!p->in_json) {
-        put(p, text, len);
-        return;
-    }
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] == '\n')
-            put(p, "\\n", 2);
-        else if (text[i] == '"' || text[i] == '\\')
-            put(p, (const char[]){'\\', text[i]}, 2);
-        else
-            put(p, text + i, 1);
-    }
-}
-
-static void put_trigger(struct printer *p, const char *prefix)
-{
-    char name[QUOTED_SIZE];
     char hash[17];
-    const char *table = p->what.table;
-    size_t len;
 
-    if (p->dialect->short_triggers) {
+    if (dialect == HF__MARIADB) {
         (void)snprintf(hash, sizeof hash, "%016" PRIx64,
                        hf__hash64(table, strlen(table), HASH_SEED));
         table = hash;
     }
-    len = quote_name(name, p->dialect->quote, prefix, table);
-    put_text(p, name, len);
+    hf__sql_quote(names->insert, dialect, "holdfast_insert_", table);
+    hf__sql_quote(names->update, dialect, "holdfast_update_", table);
+    hf__sql_quote(names->delete, dialect, "holdfast_delete_", table);
+    hf__sql_quote(names->row, dialect, "holdfast_row_", table);
 }
 
-/* Writes what a placeholder stands for; returns its length in the template, 0 if it is none. */
-static size_t put_placeholder(struct printer *p, const char *text)
+/* The table, with its schema. */
+static enum hf_status quote_table(struct names *names, const struct hf_fence_sql *what,
+                                  struct hf_error *err)
 {
-    const struct {
-        const char *word;
-        const char *value;
-        const char *trigger; /* or the prefix of a trigger's name */
-    } words[] = {{"@TABLE@", p->table, NULL},
-                 {"@TABLE_TEXT@", p->table_text, NULL},
-                 {"@TABLE_NAME_TEXT@", p->table_name_text, NULL},
-                 {"@RESOURCE@", p->resource, NULL},
-                 {"@RESOURCE_TEXT@", p->resource_text, NULL},
-                 {"@GIVEN_RESOURCE@", p->what.resource != NULL ? p->resource : "NULL", NULL},
-                 {"@KEY_COLUMN@", p->key_column, NULL},
-                 {"@KEY_COLUMN_TEXT@", p->key_column_text, NULL},
-                 {"@TEXT@", "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", NULL},
-                 {"@TRIGGER_INSERT@", NULL, "holdfast_insert_"},
-                 {"@TRIGGER_UPDATE@", NULL, "holdfast_update_"},
-                 {"@TRIGGER_DELETE@", NULL, "holdfast_delete_"},
-                 {"@TRIGGER_ROW@", NULL, "holdfast_row_"}};
+    enum hf__dialect dialect = (enum hf__dialect)what->dialect;
+    enum hf_status status = HF_OK;
+    size_t used = 0;
 
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        size_t len = strlen(words[i].word);
-
-        if (strncmp(text, words[i].word, len) != 0)
-            continue;
-        if (words[i].trigger != NULL)
-            put_trigger(p, words[i].trigger);
-        else
-            put_text(p, words[i].value, strlen(words[i].value));
-        return len;
+    if (what->schema != NULL) {
+        status = hf__sql_name(names->table, dialect, what->schema, err);
+        if (status != HF_OK)
+            return status;
+        used = strlen(names->table);
+        names->table[used++] = '.';
     }
-    return 0;
+    return hf__sql_name(names->table + used, dialect, what->table, err);
 }
 
-static void expand(struct printer *p, const char *text, const char *end)
+static enum hf_status quote_names(struct names *names, const struct hf_fence_sql *what,
+                                  struct hf_error *err)
 {
-    while (text < end) {
-        size_t plain = strcspn(text, "@");
-        size_t skip;
+    enum hf__dialect dialect = (enum hf__dialect)what->dialect;
+    const char *resource = what->resource != NULL ? what->resource : what->table;
+    enum hf_status status = quote_table(names, what, err);
 
-        if (plain > (size_t)(end - text))
-            plain = (size_t)(end - text);
-        put_text(p, text, plain);
-        text += plain;
-        if (text >= end)
-            break;
-        skip = put_placeholder(p, text);
-        if (skip == 0)
-            put_text(p, text, skip = 1);
-        text += skip;
+    if (status == HF_OK && what->key_column != NULL)
+        status = hf__sql_name(names->key_column, dialect, what->key_column, err);
+    if (status != HF_OK)
+        return status;
+    hf__sql_literal(names->table_text, sizeof names->table_text, dialect, names->table);
+    hf__sql_literal(names->table_name_text, sizeof names->table_name_text, dialect, what->table);
+    hf__sql_literal(names->resource, sizeof names->resource, dialect, resource);
+    hf__sql_literal(names->resource_text, sizeof names->resource_text, dialect, names->resource);
+    quote_triggers(names, dialect, what->table);
+    if (what->key_column == NULL) {
+        names->key_column[0] = '\0';
+        (void)snprintf(names->key_column_text, sizeof names->key_column_text, "NULL");
+    } else {
+        hf__sql_literal(names->key_column_text, sizeof names->key_column_text, dialect,
+                        what->key_column);
     }
-}
-
-/* For the mariadb client, which would end a statement at the first semicolon of its body. */
-static bool needs_delimiter(const struct printer *p, const char *text, const char *end)
-{
-    const char *semicolon = memchr(text, ';', (size_t)(end - text));
-
-    while (semicolon != NULL && semicolon[1] != '\n')
-        semicolon = memchr(semicolon + 1, ';', (size_t)(end - semicolon - 1));
-    return p->dialect->short_triggers && semicolon != NULL && semicolon + 2 < end;
-}
-
-/* One statement of the template, with its semicolon and a line break at the end. */
-static void print_statement(struct printer *p, const char *text, const char *end)
-{
-    bool wrapped = !p->what.json && needs_delimiter(p, text, end);
-    const char *last = end;
-
-    while (last > text && (last[-1] == '\n' || ((wrapped || p->what.json) && last[-1] == ';')))
-        last--;
-    if (p->what.json)
-        put(p, p->had_item ? ",\n  \"" : "\n  \"", p->had_item ? 5 : 4);
-    else if (wrapped)
-        put(p, "DELIMITER //\n", 13);
-    p->in_json = p->what.json;
-    expand(p, text, last);
-    p->in_json = false;
-    p->had_item = true;
-    if (p->what.json)
-        put(p, "\"", 1);
-    else if (wrapped)
-        put(p, "//\nDELIMITER ;\n\n", 16);
-    else
-        put(p, "\n\n", 2);
-}
-
-/* A section that the dialect has no need for is not in its text. */
-static void print_section(struct printer *p, const char *name)
-{
-    char head[64];
-    int len = snprintf(head, sizeof head, SECTION "%s\n", name);
-    const char *text = strstr(p->dialect->text, head);
-    const char *end;
-
-    if (text == NULL)
-        return;
-    text += len;
-    end = strstr(text, SECTION);
-    if (end == NULL)
-        end = text + strlen(text);
-    while (text < end) {
-        const char *go = strstr(text, GO);
-
-        if (go == NULL || go > end)
-            go = end;
-        print_statement(p, text, go);
-        text = go < end ? go + strlen(GO) : end;
-    }
+    return HF_OK;
 }
 
 /* Says which sections make the migration; a tool that has a transaction of its own gets none of
  * ours, and no words that only the database's own client understands. */
-static void print_sections(struct printer *p)
+static void choose_sections(const struct hf_fence_sql *what, const char **out)
 {
-    const struct hf_fence_sql *what = &p->what;
     bool alone = !what->no_transaction && !what->json;
     const struct {
         const char *name;
@@ -382,30 +183,33 @@ static void print_sections(struct printer *p)
         {"down-end", what->down && alone},
     };
 
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+    _Static_assert(sizeof sections / sizeof sections[0] == SECTIONS_MAX, "room for all");
+    for (size_t i = 0; i < SECTIONS_MAX; i++)
         if (sections[i].wanted)
-            print_section(p, sections[i].name);
+            *out++ = sections[i].name;
+    *out = NULL;
 }
 
-static void quote_names(struct printer *p)
+static enum hf_status print(const struct names *names, const struct hf_fence_sql *what, char **out,
+                            struct hf_error *err)
 {
-    const struct hf_fence_sql *what = &p->what;
-    const char *resource = what->resource != NULL ? what->resource : what->table;
-    char quote = p->dialect->quote;
-    size_t used = 0;
+    const struct hf__migration_word words[] = {
+        {"@TABLE@", names->table},
+        {"@TABLE_TEXT@", names->table_text},
+        {"@TABLE_NAME_TEXT@", names->table_name_text},
+        {"@RESOURCE@", names->resource},
+        {"@RESOURCE_TEXT@", names->resource_text},
+        {"@GIVEN_RESOURCE@", what->resource != NULL ? names->resource : "NULL"},
+        {"@KEY_COLUMN@", names->key_column},
+        {"@KEY_COLUMN_TEXT@", names->key_column_text},
+        {"@TEXT@", "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"},
+        {"@TRIGGER_INSERT@", names->insert},
+        {"@TRIGGER_UPDATE@", names->update},
+        {"@TRIGGER_DELETE@", names->delete},
+        {"@TRIGGER_ROW@", names->row},
+        {NULL, NULL}};
+    const char *sections[SECTIONS_MAX + 1];
 
-    if (what->schema != NULL) {
-        used = quote_name(p->table, quote, "", what->schema);
-        p->table[used++] = '.';
-    }
-    (void)quote_name(p->table + used, quote, "", what->table);
-    quote_literal(p->table_text, sizeof p->table_text, p->dialect, p->table);
-    quote_literal(p->table_name_text, sizeof p->table_name_text, p->dialect, what->table);
-    quote_literal(p->resource, sizeof p->resource, p->dialect, resource);
-    quote_literal(p->resource_text, sizeof p->resource_text, p->dialect, p->resource);
-    (void)snprintf(p->key_column_text, sizeof p->key_column_text, "NULL");
-    if (what->key_column == NULL)
-        return;
-    (void)quote_name(p->key_column, quote, "", what->key_column);
-    quote_literal(p->key_column_text, sizeof p->key_column_text, p->dialect, what->key_column);
+    choose_sections(what, sections);
+    return hf__migration_text(texts[what->dialect], sections, words, out, err);
 }

@@ -31,7 +31,7 @@ mood 'max_ttl is 2000'
 for command in 'run -n --ttl 10s job -- true' 'acquire -n --ttl 10s job'; do
     # shellcheck disable=SC2086
     run holdfast $command
-    refused 64 'a ttl of 10s is longer than the store grants, which is 2s' "${command%% *}: a longer one is refused"
+    refused 64 "a ttl of 10s is above the store's max_ttl of 2s" "${command%% *}: a longer one is refused"
 done
 
 # In quarantine, status says why and until when.

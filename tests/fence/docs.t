@@ -18,6 +18,7 @@ wrap() { # NAME COMMAND...
     chmod +x "$dir/bin/$name"
 }
 wrap psql "$(command -v psql)" -h "$SQL_DIR/pg" -U owner -d postgres -X
+export DB="postgres://owner@/postgres?host=$SQL_DIR/pg"
 wrap mariadb "$(command -v mariadb)" --no-defaults "--socket=$SQL_DIR/maria/sock" -u root
 if [ -x "$(command -v redis-server)" ] && [ -f "$(dirname "$hf")/stores/redis.so" ]; then
     # shellcheck source=tests/fence/redis.sh

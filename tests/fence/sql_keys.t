@@ -255,4 +255,36 @@ ask postgres "BEGIN; CALL holdfast_fence.enter('public.odd', '5', 5); UPDATE odd
 is "$rc" 0 "postgres: an odd column is a column"
 ask postgres "BEGIN; CALL holdfast_fence.enter('public.odd', '6', 5); UPDATE odd SET id = 2; COMMIT;"
 like "$err" ZHF02 "postgres: and checked"
+
+# ---- what a session remembers of the keys it entered for ----
+ask postgres "CREATE TABLE few (id INT, k text);
+    INSERT INTO few VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, ''), (5, NULL), (6, E'a\\x01b');"
+fence sql --dialect postgres --table few --key-column k | pg
+in_few() { # KEY... : enters for each
+    local key
+    echo "BEGIN;"
+    for key in "$@"; do echo "CALL holdfast_fence.enter('public.few', '$key', 5);"; done
+}
+ask postgres "$(in_few a b) UPDATE few SET id = id + 10 WHERE k IN ('a', 'b'); COMMIT;"
+is "$rc" 0 "postgres: who entered for two keys writes rows of both in one statement"
+ask postgres "$(in_few a b a c) UPDATE few SET id = id + 10 WHERE k IN ('a', 'b', 'c'); COMMIT;"
+is "$rc" 0 "postgres: and of three, in whatever order"
+ask postgres "$(in_few a b) UPDATE few SET id = id + 10 WHERE k = 'c'; COMMIT;"
+like "$err" ZHF02 "postgres: but of no other"
+for where in "k = ''" "k IS NULL" "id = 6"; do
+    ask postgres "$(in_few a b) UPDATE few SET id = 0 WHERE $where; COMMIT;"
+    like "$err" ZHF02 "postgres: rows without a key, or with one that is none: $where"
+    ask postgres "$(in_few a) COMMIT; UPDATE few SET id = 0 WHERE $where;"
+    like "$err" ZHF02 "postgres: nor in a session that has left: $where"
+    ask postgres "UPDATE few SET id = 0 WHERE $where;"
+    like "$err" ZHF02 "postgres: nor in one that never was inside: $where"
+done
+ask postgres "$(in_few a) COMMIT; UPDATE few SET id = 0 WHERE k = 'a';"
+like "$err" ZHF02 "postgres: what was entered ends with the transaction"
+ask postgres "$(in_few a) SAVEPOINT s; CALL holdfast_fence.enter('public.few', 'b', 5); ROLLBACK TO s;
+    UPDATE few SET id = 0 WHERE k = 'b'; COMMIT;"
+like "$err" ZHF02 "postgres: a second key ends with its savepoint"
+ask postgres "$(in_few a) SAVEPOINT s; CALL holdfast_fence.enter('public.few', 'b', 5); ROLLBACK TO s;
+    UPDATE few SET id = 0 WHERE k = 'a'; COMMIT;"
+is "$rc" 0 "postgres: and the first is still there"
 done_testing

@@ -44,10 +44,12 @@ static void stand_in_line(void *data)
 {
     struct part *part = data;
     struct hf_store_base *base = kit_open(part->dir);
+    struct kit_terms terms = {
+        .ttl_ms = 60000, .wait_ms = part->wait_ms, .patience_ms = PATIENCE_MS};
     struct kit_hold hold;
     struct hf_error err = {0};
 
-    if (kit_take_within(base, NAME, 60000, part->wait_ms, PATIENCE_MS, &hold, &err) != HF_OK)
+    if (kit_take_on(base, NAME, &terms, &hold, &err) != HF_OK)
         kit_die("%s", err.text);
     atomic_store(&part->ledger->order[atomic_fetch_add(&part->ledger->count, 1)], part->self);
     if (kit_drop(base, &hold, &err) != HF_OK)

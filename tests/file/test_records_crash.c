@@ -222,7 +222,9 @@ static void frozen_before_the_rename(void **state)
 
     (void)state;
     kit_sleep_ms(LONG_ENOUGH_MS);
-    kit_expect(kit_take_within(base, "job", 60000, 0, 100, &next, &err), HF_UNREACHABLE, &err);
+    kit_expect(kit_take_on(base, "job", &(struct kit_terms){.ttl_ms = 60000, .patience_ms = 100},
+                           &next, &err),
+               HF_UNREACHABLE, &err);
     assert_non_null(strstr(err.text, "stopped"));
     expect_record(base, "job", "k", "old"); /* reading waits for nobody */
     assert_int_equal(kill(child, SIGCONT), 0);

@@ -171,7 +171,9 @@ static void expect_named(struct hf_store_base *base, const char *name, pid_t pid
     char wanted[32];
     int64_t start_ns = hf__now_ns();
 
-    kit_expect(kit_take_within(base, name, 1000, 0, 500, &hold, &err), HF_UNREACHABLE, &err);
+    kit_expect(kit_take_on(base, name, &(struct kit_terms){.ttl_ms = 1000, .patience_ms = 500},
+                           &hold, &err),
+               HF_UNREACHABLE, &err);
     assert_true(hf__now_ns() - start_ns < 5 * HF__NS_PER_S);
     (void)snprintf(wanted, sizeof wanted, "process %d (", (int)pid);
     if (strstr(err.text, wanted) == NULL || strstr(err.text, "stopped") == NULL)

@@ -1,6 +1,7 @@
 # fuzz.sh - builds and runs a fuzz target. Sourced by bash after `set -u`.
 #
-#   fuzz_build SOURCE|FLAG...         builds the target with clang, or skips the whole test
+#   fuzz_build SOURCE|FLAG...         builds the target with clang; without clang, libFuzzer or a library of
+#                                     the target it skips the whole test; what does not compile has failed
 #   seed NAME                         stdin goes into the corpus
 #   fuzz_run MAX_LEN DESCRIPTION      a fixed number of runs from a fixed seed: one check
 #
@@ -10,11 +11,26 @@
 # What a finding may be worth on the screen, in lines of 76 characters of base64.
 finding_lines=40
 
-fuzz_build() {
+fuzz_cc() { # OUTPUT SOURCE|FLAG...
     clang -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -g -O1 -std=c11 \
-        -D_GNU_SOURCE -I"$root/include" -I"$root/src" -o "$dir/fuzz" "$@" 2>"$dir/log" ||
-        skip_all "clang with libFuzzer, or a library, is not installed: $(head -n 1 "$dir/log")"
+        -D_GNU_SOURCE -I"$root/include" -I"$root/src" -o "$@" 2>"$dir/log"
+}
+
+# What is not installed is missing for an empty target, too. Whatever else goes wrong is our mistake.
+fuzz_build() {
+    local word flags=()
     mkdir "$dir/corpus" "$dir/findings"
+    fuzz_cc "$dir/fuzz" "$@" && return
+    cp "$dir/log" "$dir/build.log"
+    for word in "$@"; do
+        [[ $word == -* ]] && flags+=("$word")
+    done
+    echo 'int LLVMFuzzerTestOneInput(const char *data, unsigned long size) { return !data && size; }' >"$dir/empty.c"
+    fuzz_cc "$dir/empty" "$dir/empty.c" "${flags[@]}" ||
+        skip_all "clang with libFuzzer, or a library, is not installed: $(head -n 1 "$dir/log")"
+    ok 1 'the fuzz target compiles'
+    head -n 20 "$dir/build.log" | sed 's/^/# /'
+    done_testing
 }
 
 seed() { cat >"$dir/corpus/$1"; }

@@ -41,6 +41,10 @@ for dialect in postgres sqlite mariadb; do
             "$(grep -v -e '^--' -e '^$' -e '^DELIMITER' <<<"$plain" | tr -d ' \n;/')" "$dialect $down: with all of it"
     done
 done
+for dialect in postgres sqlite; do
+    is "$("$hf" idem sql --dialect "$dialect" --statements json | jq '[.[] | select(. == "BEGIN" or . == "COMMIT")] | length')" \
+        0 "$dialect: a list is for tools with a transaction of their own"
+done
 like "$("$hf" idem sql --dialect sqlite --keep 90m)" 'NEW.older_than, 5400.000' '--keep is in it'
 "$hf" idem sql --dialect sqlite >/dev/full 2>"$dir/err"
 is "$?" 69 'a full disk is noticed'

@@ -82,7 +82,7 @@ is "$?" 0 'and is released by its owner'
 
 # max_ttl
 ask c1 acquire 1 long 70000 0
-like "$answer" 'HF_INVALID*a ttl of 1m10s is longer than the store grants*' 'a ttl above max_ttl'
+like "$answer" 'HF_INVALID*a ttl of 1m10s is above the store*s max_ttl of 1m*' 'a ttl above max_ttl'
 client odd "$(url a '?max_ttl=5m')"
 like "$answer" 'HF_INVALID*agreed on max_ttl=60s, and you ask for max_ttl=300s*' 'all clients need the same max_ttl'
 

@@ -12,7 +12,7 @@
 # shellcheck shell=bash disable=SC2034 # some of it is for those who source it
 . "$(dirname "${BASH_SOURCE[0]}")/../support/stage.sh"
 unset "${!PG@}"
-export PGPASSFILE=/nonexistent PGCONNECT_TIMEOUT=20
+export PGPASSFILE=$dir/no-pgpass PGCONNECT_TIMEOUT=20
 declare -A server_options
 pg_bin=${TEST_POSTGRES_BIN:-$(find /usr/lib/postgresql/*/bin -maxdepth 0 2>/dev/null | sort -V | tail -n 1)}
 [ -e "$build/stores/postgres.so" ] || skip_all 'the plugin is not built'

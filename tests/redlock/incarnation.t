@@ -62,7 +62,7 @@ client f "$(redlock '?max_ttl=2s&node_timeout=1s' n3 n4 n5)"
 ask f acquire 1 w 0 0
 like "$answer" 'ok *' 'without a ttl it is max_ttl'
 ask f acquire 2 v 30000 0
-like "$answer" 'HF_INVALID*a ttl of 30s*2s*max_ttl*' 'a longer one is refused'
+like "$answer" 'HF_INVALID*a ttl of 30s is above the store?s max_ttl of 2s' 'a longer one is refused'
 
 # The store says at once that nobody votes, and leaves the waiting to the library.
 for n in n3 n4 n5; do

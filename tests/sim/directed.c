@@ -31,8 +31,12 @@ static void grant(struct story *story, unsigned index, uint64_t owner, int64_t w
 {
     struct hf__quorum *vote = owner == B ? &story->b : &story->c;
     struct sim_node *node = &story->node[index];
-    struct sim_answer answer = sim_node_grant(node, &story->rules, node->incarnation, owner, TTL_MS,
-                                              vote->guess, 0, wall_us);
+    struct sim_answer answer = sim_node_grant(node, &story->rules,
+                                              &(struct sim_grant){.incarnation = node->incarnation,
+                                                                  .owner = owner,
+                                                                  .ttl_ms = TTL_MS,
+                                                                  .guess = vote->guess,
+                                                                  .wall_us = wall_us});
 
     if (answer.verdict == SIM_YES)
         (void)hf__quorum_on_grant(vote, index, answer.prev, answer.applied, answer.clk, 0);

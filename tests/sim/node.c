@@ -13,16 +13,18 @@ static struct sim_answer answer(const struct sim_node *node, enum sim_verdict ve
 }
 
 struct sim_answer sim_node_grant(struct sim_node *node, const struct sim_rules *rules,
-                                 uint32_t incarnation, uint64_t owner, uint32_t ttl_ms,
-                                 uint64_t guess, int64_t window_us, int64_t wall_us)
+                                 const struct sim_grant *grant)
 {
     struct sim_answer out;
+    uint64_t owner = grant->owner;
+    uint64_t guess = grant->guess;
+    int64_t wall_us = grant->wall_us;
     uint64_t clk = wall_us > 0 ? (uint64_t)wall_us : 0;
     uint64_t apart = guess > clk ? guess - clk : clk - guess;
 
     if (wall_us < node->open_at_us)
         return answer(node, SIM_QUARANTINE);
-    if (incarnation != node->incarnation)
+    if (grant->incarnation != node->incarnation)
         return answer(node, SIM_NEW);
     sim_node_expire(node, wall_us);
     if (node->owner != 0 && !(rules->own_key_is_free && node->owner == owner))
@@ -30,14 +32,15 @@ struct sim_answer sim_node_grant(struct sim_node *node, const struct sim_rules *
     out = answer(node, SIM_YES);
     out.prev = node->counter;
     out.clk = rules->clock_ignored ? 0 : clk;
-    out.applied = guess > node->counter && (rules->clock_ignored || apart <= (uint64_t)window_us);
+    out.applied =
+        guess > node->counter && (rules->clock_ignored || apart <= (uint64_t)grant->window_us);
     if (node->owner == owner && guess == node->counter)
         out.applied = true;
     if (out.applied)
         node->counter = guess;
     node->unsure = !out.applied;
     node->owner = owner;
-    node->expires_us = wall_us + (int64_t)ttl_ms * 1000;
+    node->expires_us = wall_us + (int64_t)grant->ttl_ms * 1000;
     return out;
 }
 

@@ -36,9 +36,17 @@ struct sim_rules {
     bool own_key_is_free; /* GRANT answers yes if the key is the asker's already */
 };
 
+/* GRANT, as it comes to a node whose clock shows wall_us. */
+struct sim_grant {
+    uint32_t incarnation;
+    uint64_t owner;
+    uint32_t ttl_ms;
+    uint64_t guess;
+    int64_t window_us;
+    int64_t wall_us;
+};
 struct sim_answer sim_node_grant(struct sim_node *node, const struct sim_rules *rules,
-                                 uint32_t incarnation, uint64_t owner, uint32_t ttl_ms,
-                                 uint64_t guess, int64_t window_us, int64_t wall_us);
+                                 const struct sim_grant *grant);
 struct sim_answer sim_node_raise(struct sim_node *node, const struct sim_rules *rules,
                                  uint32_t incarnation, uint64_t owner, uint64_t token,
                                  int64_t wall_us);

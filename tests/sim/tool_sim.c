@@ -39,8 +39,13 @@ static void at_node(const struct sim_event *event)
         window_us = 10 * S / US;
     switch (event->op) {
     case OP_GRANT:
-        reply.answer = sim_node_grant(node, &world.rules, event->incarnation, event->owner,
-                                      event->ttl_ms, event->token, window_us, wall_us);
+        reply.answer = sim_node_grant(node, &world.rules,
+                                      &(struct sim_grant){.incarnation = event->incarnation,
+                                                          .owner = event->owner,
+                                                          .ttl_ms = event->ttl_ms,
+                                                          .guess = event->token,
+                                                          .window_us = window_us,
+                                                          .wall_us = wall_us});
         break;
     case OP_RAISE:
         reply.answer = sim_node_raise(node, &world.rules, event->incarnation, event->owner,

@@ -284,19 +284,20 @@ struct hf_store *kit_open_client(const char *dir)
     return store;
 }
 
-static enum hf_status take(struct hf_store_base *base, const char *name, uint32_t ttl_ms,
-                           int64_t wait_ms, int64_t patience_ms, bool detached,
-                           struct kit_hold *out, struct hf_error *err)
+enum hf_status kit_take_on(struct hf_store_base *base, const char *name,
+                           const struct kit_terms *terms, struct kit_hold *out,
+                           struct hf_error *err)
 {
     unsigned char raw[HF_OWNER_LEN / 2];
     struct hf_grant grant = {0};
     int64_t now_ns = base->host->now_ns();
+    int64_t patience_ms = terms->patience_ms != 0 ? terms->patience_ms : KIT_PATIENCE_MS;
     struct hf_claim claim = {.name = out->name,
                              .owner = out->owner,
                              .label = "host/1/test",
-                             .ttl_ms = ttl_ms,
-                             .detached = detached,
-                             .kept = detached ? HF_KEPT_NEVER : HF_KEPT_LATER,
+                             .ttl_ms = terms->ttl_ms,
+                             .detached = terms->detached,
+                             .kept = terms->detached ? HF_KEPT_NEVER : HF_KEPT_LATER,
                              .deadline_ns = now_ns + patience_ms * HF__NS_PER_MS,
                              .cancel_fd = -1};
     enum hf_status status;
@@ -305,32 +306,28 @@ static enum hf_status take(struct hf_store_base *base, const char *name, uint32_
     (void)snprintf(out->name, sizeof out->name, "%s", name);
     hf__random(raw, sizeof raw);
     hf__hex_encode(out->owner, raw, sizeof raw);
-    out->ttl_ms = ttl_ms;
-    out->detached = detached;
-    if (wait_ms != 0)
-        claim.wait_until_ns = wait_ms < 0 ? HF_NEVER : now_ns + wait_ms * HF__NS_PER_MS;
+    out->ttl_ms = terms->ttl_ms;
+    out->detached = terms->detached;
+    if (terms->wait_ms != 0)
+        claim.wait_until_ns =
+            terms->wait_ms < 0 ? HF_NEVER : now_ns + terms->wait_ms * HF__NS_PER_MS;
     status = base->ops->acquire(base, &claim, &grant, err);
     out->token = status == HF_OK ? grant.token : 0;
     return status;
 }
 
-enum hf_status kit_take_within(struct hf_store_base *base, const char *name, uint32_t ttl_ms,
-                               int64_t wait_ms, int64_t patience_ms, struct kit_hold *out,
-                               struct hf_error *err)
-{
-    return take(base, name, ttl_ms, wait_ms, patience_ms, false, out, err);
-}
-
 enum hf_status kit_take(struct hf_store_base *base, const char *name, uint32_t ttl_ms,
                         int64_t wait_ms, struct kit_hold *out, struct hf_error *err)
 {
-    return take(base, name, ttl_ms, wait_ms, KIT_PATIENCE_MS, false, out, err);
+    return kit_take_on(base, name, &(struct kit_terms){.ttl_ms = ttl_ms, .wait_ms = wait_ms}, out,
+                       err);
 }
 
 enum hf_status kit_take_detached(struct hf_store_base *base, const char *name, uint32_t ttl_ms,
                                  struct kit_hold *out, struct hf_error *err)
 {
-    return take(base, name, ttl_ms, 0, KIT_PATIENCE_MS, true, out, err);
+    return kit_take_on(base, name, &(struct kit_terms){.ttl_ms = ttl_ms, .detached = true}, out,
+                       err);
 }
 
 static struct hf_claim claim_of(struct hf_store_base *base, const struct kit_hold *hold,

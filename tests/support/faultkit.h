@@ -115,13 +115,18 @@ struct kit_hold {
     uint32_t ttl_ms;
     bool detached;
 };
-/* wait_ms < 0: without limit. A single request has patience_ms. */
 #define KIT_PATIENCE_MS 5000
+struct kit_terms {
+    uint32_t ttl_ms;
+    int64_t wait_ms;     /* below 0: without limit */
+    int64_t patience_ms; /* of a single request; 0: KIT_PATIENCE_MS */
+    bool detached;
+};
+enum hf_status kit_take_on(struct hf_store_base *base, const char *name,
+                           const struct kit_terms *terms, struct kit_hold *out,
+                           struct hf_error *err);
 enum hf_status kit_take(struct hf_store_base *base, const char *name, uint32_t ttl_ms,
                         int64_t wait_ms, struct kit_hold *out, struct hf_error *err);
-enum hf_status kit_take_within(struct hf_store_base *base, const char *name, uint32_t ttl_ms,
-                               int64_t wait_ms, int64_t patience_ms, struct kit_hold *out,
-                               struct hf_error *err);
 /* A detached one. */
 enum hf_status kit_take_detached(struct hf_store_base *base, const char *name, uint32_t ttl_ms,
                                  struct kit_hold *out, struct hf_error *err);

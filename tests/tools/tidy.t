@@ -77,6 +77,12 @@ ok $? 'a function of 60 lines and six parameters passes'
 exceeds 'one of 61 lines' '*src/base/y.c:*a function of 61 lines; it has at most 60*'
 { function_of 1 13; } >src/base/y.c
 exceeds 'one with many parameters' '*src/base/y.c:*parameters; it has at most *'
+mkdir -p bench
+{ function_of 1 13; } >bench/y.c
+tidy
+is $? 1 'one of a bench, too'
+like "$answer" '*bench/y.c:*parameters; it has at most *' 'and says how many there may be'
+rm bench/y.c
 { function_of 16 1; } >src/base/y.c
 exceeds 'a middle length of 16 lines' '*the middle one of all functions has 16 lines; at most 15*'
 yes 'int f(void);' | head -n 450 >src/base/y.c

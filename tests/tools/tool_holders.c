@@ -70,7 +70,8 @@ int main(int argc, char **argv)
     }
     pthread_barrier_init(&together, NULL, (unsigned)count);
     for (size_t i = 0; i < count; i++)
-        pthread_create(&threads[i], NULL, hold, &leases[i]);
+        if (pthread_create(&threads[i], NULL, hold, &leases[i]) != 0)
+            return 1;
     for (size_t i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
     puts("held");

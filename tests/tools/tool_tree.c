@@ -62,7 +62,8 @@ static void threads(void)
     pthread_t thread;
 
     for (int i = 0; i < THREADS; i++)
-        pthread_create(&thread, NULL, branch_in_thread, NULL);
+        if (pthread_create(&thread, NULL, branch_in_thread, NULL) != 0)
+            _exit(1);
 }
 
 /* Closes what it inherited, the descriptor of the crash release too. */

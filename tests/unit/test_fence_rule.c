@@ -291,6 +291,46 @@ static void sql_names(void **state)
         }
 }
 
+static size_t count_statements(enum hf_fence_dialect dialect, const char *table, bool down)
+{
+    struct hf_fence_sql what = {.size = sizeof what,
+                                .dialect = dialect,
+                                .table = table,
+                                .json = true,
+                                .down = down,
+                                .last = down};
+    struct hf_error err;
+    size_t count = 0;
+    char *text;
+
+    assert_int_equal(hf_fence_sql(&what, &text, &err), HF_OK);
+    assert_null(strstr(text, "\n  \"DELIMITER"));
+    assert_null(strstr(text, "\n  \"COMMIT"));
+    for (const char *at = text; (at = strstr(at, "\n  \"")) != NULL; at++)
+        count++;
+    free(text);
+    return count;
+}
+
+/* Statements are told apart by how their lines look: no name may look like that. */
+static void sql_statements(void **state)
+{
+    static const char *const names[] = {
+        "a;", "a//", " AS $holdfast$", "DO $up$", "$up$;",  "BEGIN", "END;",
+        "--", "\\",  "DELIMITER //",   "\"",      "COMMIT;"};
+
+    (void)state;
+    for (int dialect = 0; dialect < 3; dialect++)
+        for (int down = 0; down < 2; down++) {
+            size_t count = count_statements((enum hf_fence_dialect)dialect, "t", down);
+
+            assert_true(count > 1);
+            for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+                assert_int_equal(count_statements((enum hf_fence_dialect)dialect, names[i], down),
+                                 count);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +342,7 @@ int main(void)
         cmocka_unit_test(long_issuers),
         cmocka_unit_test(urls_and_identities),
         cmocka_unit_test(sql_names),
+        cmocka_unit_test(sql_statements),
     };
 
     return cmocka_run_group_tests_name("fence rule", tests, NULL, NULL);

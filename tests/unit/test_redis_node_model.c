@@ -161,8 +161,13 @@ static void try_grant(size_t row, uint64_t owner, bool known)
     reply = ask(&request);
     if (rd_reply_is(reply, "granted"))
         t.clock_us = rd_reply_number(rd_reply_at(reply, 3), 0);
-    expected = sim_node_grant(&t.model, &(struct sim_rules){0}, known ? 1 : 2, owner, TTL_MS,
-                              (uint64_t)guess, WINDOW_US, t.clock_us);
+    expected = sim_node_grant(&t.model, &(struct sim_rules){0},
+                              &(struct sim_grant){.incarnation = known ? 1 : 2,
+                                                  .owner = owner,
+                                                  .ttl_ms = TTL_MS,
+                                                  .guess = (uint64_t)guess,
+                                                  .window_us = WINDOW_US,
+                                                  .wall_us = t.clock_us});
     check_row(verdict_of(reply, SIM_HELD) == expected.verdict, row);
     if (expected.verdict == SIM_YES) {
         check_row(rd_reply_number(rd_reply_at(reply, 1), -1) == (int64_t)expected.prev, row);

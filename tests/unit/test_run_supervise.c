@@ -17,7 +17,8 @@ int __wrap_kill(pid_t pid, int number)
 
 static struct run_page page;
 static struct run_options options = {.leftover = RUN_LEFTOVER_RELEASE};
-static struct run_job job = {.options = &options, .lost_pipe = {-1, -1}, .life_fd = -1};
+static struct run_job job = {
+    .options = &options, .lost_pipe = {-1, -1}, .output = {-1, -1}, .life_fd = -1};
 static struct run_outcome outcome;
 static int watchdogs_end;
 

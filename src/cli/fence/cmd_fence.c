@@ -17,7 +17,7 @@ static int fence_enter(const struct cli_context *context, int argc, char **argv)
 static int fence_reset(const struct cli_context *context, int argc, char **argv);
 static int fence_show(const struct cli_context *context, int argc, char **argv);
 
-enum { SQL, SET, DEL, SCRIPT, WRITE, APPEND, ENTER, RESET, SHOW };
+enum { SQL, SET, DEL, SCRIPT, WRITE, APPEND, ENTER, RESET, SHOW, CHECK };
 const struct cli_command fence_commands[] = {
     [SQL] = {"fence sql", "--dialect D --table T [options]",
              "print the migration that fences a table", fence_sql},
@@ -32,6 +32,8 @@ const struct cli_command fence_commands[] = {
     [RESET] = {"fence reset", "--reason TEXT [options] FILE | URL KEY",
                "restart a fence after a change of stores", fence_reset},
     [SHOW] = {"fence show", "[options] FILE", "show the highest token admitted", fence_show},
+    [CHECK] = {"fence check", "[options] --db URL --table T | FILE | URL KEY",
+               "tell whether a fence is whole", fence_check},
     {NULL, NULL, NULL, NULL}};
 
 static const struct cli_command *fence_command(void)
@@ -54,10 +56,11 @@ static void print_overview(void)
          "  -w, --wait DURATION      how long to wait for another writer; default: 30s\n"
          "      --ttl DURATION       set: the key expires after it\n"
          "      --reason TEXT        reset: why; required, and kept\n"
-         "      --json               show: as JSON\n"
+         "      --json               show, check: as JSON\n"
+         "      --db URL             check: the database (postgres:, sqlite:, mariadb:)\n"
          "  -d, --dialect D          sql: postgres, sqlite or mariadb\n"
-         "      --table T            sql: the table, as it is called: quoting is done here\n"
-         "      --schema S           sql: its schema (postgres)\n"
+         "      --table T            sql, check: the table, as it is called: quoting is done here\n"
+         "      --schema S           sql, check: its schema (postgres)\n"
          "      --resource R         sql: its name in enter(); default: the table's\n"
          "      --key-column C       sql: fence per key, one lock per value of this column\n"
          "      --per-row            sql: a column fence_token instead; guards UPDATE only\n"
@@ -131,21 +134,21 @@ int fence_parse(const struct cli_command *command, const struct cli_option *opti
     return 0;
 }
 
-/* A store that cannot be asked now is known by its url only; one that can never tell goes by it. */
-static void find_issuer(const char *url, struct fence_words *words)
+enum hf_status fence_find_issuer(const char *url, struct fence_words *words, struct hf_error *err)
 {
     struct hf_store *store;
     enum hf_status status;
 
     hf__url_redact(words->issuer_url, sizeof words->issuer_url, url);
-    if (hf_open(url, &store, NULL) != HF_OK)
-        return;
-    status = hf_store_identity(store, words->identity, NULL);
+    status = hf_open(url, &store, err);
+    if (status != HF_OK)
+        return status;
+    status = hf_store_identity(store, words->identity, err);
     hf_close(store);
-    if (status == HF_OK)
-        words->issuer = words->identity;
-    else if (status == HF_UNSUPPORTED)
-        words->issuer = words->issuer_url;
+    if (status != HF_OK && status != HF_UNSUPPORTED)
+        return status;
+    words->issuer = status == HF_OK ? words->identity : words->issuer_url;
+    return HF_OK;
 }
 
 bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
@@ -164,8 +167,9 @@ bool fence_defaults(const struct cli_command *command, const struct cli_context 
             return false;
         }
     }
+    /* A store that cannot be asked now is known by its url only. */
     if (words->issuer == NULL && context->store_url != NULL && context->store_url[0] != '\0')
-        find_issuer(context->store_url, words);
+        (void)fence_find_issuer(context->store_url, words, NULL);
     return true;
 }
 

@@ -33,13 +33,43 @@ int fence_parse(const struct cli_command *command, const struct cli_option *opti
 bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
                     struct fence_words *words);
 
+/* Who the store at url is: its identity, or the URL where a store has none. HF_OK; anything else:
+ * words->issuer is left as it is. issuer_url is filled in all the same. */
+enum hf_status fence_find_issuer(const char *url, struct fence_words *words, struct hf_error *err);
+
 /* Reads standard input to its end, up to max bytes. NULL after a message; exit in *exit_code. */
 char *fence_read_stdin(size_t max, size_t *len, int *exit_code);
 
 /* produce.c: replaces file by what the command prints, if it succeeds. The exit code. */
 int fence_produce(const char *file, const struct hf_fence_pass *pass, char **command);
 
+/* What `fence check` found: check.c */
+enum fence_level {
+    FENCE_PROBLEM, /* exit 1 */
+    FENCE_NOTE     /* worth knowing */
+};
+struct fence_report {
+    bool json;
+    size_t problems;
+    size_t count;
+};
+/* One finding; remedy may be "". Written out at once. */
+void fence_found(struct fence_report *report, enum fence_level level, const char *check,
+                 const char *text, const char *remedy);
+
+/* check_table.c: a table of a database. schema may be NULL; issuer and url are "" if they are not
+ * known. 0, or the exit code after a message: it could not be looked at. */
+struct fence_table {
+    const char *db_url;
+    const char *schema;
+    const char *table;
+    const char *issuer;
+    const char *issuer_url;
+};
+int fence_check_table(const struct fence_table *what, struct fence_report *report);
+
 /* Sub-commands that live in files of their own. */
+int fence_check(const struct cli_context *context, int argc, char **argv);
 int fence_sql(const struct cli_context *context, int argc, char **argv);
 int fence_set(const struct cli_context *context, int argc, char **argv);
 int fence_del(const struct cli_context *context, int argc, char **argv);

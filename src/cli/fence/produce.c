@@ -13,8 +13,6 @@
 
 enum { CHUNK = 64 * 1024 };
 
-extern char **environ;
-
 /* Starts the command with its standard output in a pipe; 0, or an exit code after a message. */
 static int start(char **command, pid_t *pid, int *from)
 {
@@ -50,9 +48,9 @@ static int spool(int from, FILE *to)
     int rc = buf == NULL ? ENOMEM : 0;
 
     while (rc == 0 && (got = read(from, buf, CHUNK)) != 0) {
-        if (got < 0 && errno != EINTR)
-            rc = errno;
-        else if (got > 0 && fwrite(buf, 1, (size_t)got, to) != (size_t)got)
+        bool failed = got < 0 ? errno != EINTR : fwrite(buf, 1, (size_t)got, to) != (size_t)got;
+
+        if (failed)
             rc = errno;
     }
     free(buf);

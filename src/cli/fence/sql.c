@@ -1,25 +1,19 @@
 /* sql.c - `holdfast fence sql`: the migration that fences a table. */
 #include "cli/fence/fence.h"
-
-#include <stdlib.h>
+#include "cli/migration.h"
 
 int fence_sql(const struct cli_context *context, int argc, char **argv)
 {
-    static const char *const dialects[] = {[HF_FENCE_POSTGRES] = "postgres",
-                                           [HF_FENCE_SQLITE] = "sqlite",
-                                           [HF_FENCE_MARIADB] = "mariadb",
-                                           NULL};
     const struct cli_command *command = &fence_commands[0];
     struct fence_words words = {.count = 0};
     struct hf_fence_sql what = {.size = sizeof what};
-    static const char *const forms[] = {"text", "json", NULL};
+    struct cli_migration how = {.no_transaction = false};
     int dialect = 0;
-    int form = 0;
     bool dialect_given = false;
     struct hf_error err;
     char *text;
     const struct cli_option options[] = {
-        {'d', "dialect", CLI_CHOICE, "D", "postgres, sqlite or mariadb", dialects, &dialect,
+        {'d', "dialect", CLI_CHOICE, "D", "postgres, sqlite or mariadb", cli_dialects, &dialect,
          &dialect_given},
         {0, "table", CLI_TEXT, "T", "the table, as it is called: quoting is done here", NULL,
          &what.table, NULL},
@@ -34,9 +28,9 @@ int fence_sql(const struct cli_context *context, int argc, char **argv)
         {0, "last", CLI_FLAG, NULL, "with --down: remove what fenced tables share, too", NULL,
          &what.last, NULL},
         {0, "no-transaction", CLI_FLAG, NULL, "no BEGIN and COMMIT: the tool has its own", NULL,
-         &what.no_transaction, NULL},
-        {0, "statements", CLI_CHOICE, "FORM", "text, or json: one statement per item", forms, &form,
-         NULL},
+         &how.no_transaction, NULL},
+        {0, "statements", CLI_CHOICE, "FORM", "text, or json: one statement per item",
+         cli_statements, &how.statements, NULL},
         {.name = NULL}};
     int over = fence_parse(command, options, argc, argv, &words);
 
@@ -50,14 +44,8 @@ int fence_sql(const struct cli_context *context, int argc, char **argv)
     if (what.last && !what.down)
         return cli_usage_error(command, "--last goes with --down");
     what.dialect = (enum hf_fence_dialect)dialect;
-    what.json = form == 1;
+    what.no_transaction = how.no_transaction || how.statements == CLI_STATEMENTS_JSON;
     if (hf_fence_sql(&what, &text, &err) != HF_OK)
         return cli_fail(&err);
-    fputs(text, stdout);
-    free(text);
-    if (fflush(stdout) != 0) {
-        cli_error("cannot write the migration");
-        return EXIT_HF_UNAVAILABLE;
-    }
-    return 0;
+    return cli_print_migration(&how, text);
 }

@@ -42,6 +42,7 @@ static bool next_entry(const char **list, struct entry *entry);
 static int inherited_pipe(const struct entry *entry);
 static char *held_list(const struct run_job *job);
 static bool is_ours(const char *variable);
+static bool is_given(const struct run_job *job, const char *variable);
 static char *assign(const char *variable, const char *value);
 
 bool run_held_find(struct hf_store *store, const char *name, struct run_held *held)
@@ -84,13 +85,17 @@ char **run_environment(const struct run_job *job, const struct run_held *held)
 
     while (environ[count] != NULL)
         count++;
+    for (const char *const *more = job->variables; more != NULL && *more != NULL; more++)
+        count++;
     out = calloc(count + sizeof ours / sizeof ours[0] + 1, sizeof *out);
     good = out != NULL && list != NULL;
     count = 0;
     for (char **variable = environ; good && *variable != NULL; variable++) {
-        if (!is_ours(*variable))
+        if (!is_ours(*variable) && !is_given(job, *variable))
             out[count++] = *variable;
     }
+    for (const char *const *more = job->variables; good && more != NULL && *more != NULL; more++)
+        out[count++] = (char *)*more;
     (void)snprintf(token, sizeof token, "%" PRIu64,
                    job->lease != NULL ? hf_lease_token(job->lease) : held->token);
     (void)snprintf(lost_fd, sizeof lost_fd, "%d", fd);
@@ -209,6 +214,18 @@ static bool is_ours(const char *variable)
         size_t len = strlen(ours[i]);
 
         if (strncmp(variable, ours[i], len) == 0 && variable[len] == '=')
+            return true;
+    }
+    return false;
+}
+
+/* The job gives another value. */
+static bool is_given(const struct run_job *job, const char *variable)
+{
+    size_t len = strcspn(variable, "=") + 1;
+
+    for (const char *const *more = job->variables; more != NULL && *more != NULL; more++) {
+        if (strncmp(variable, *more, len) == 0)
             return true;
     }
     return false;

@@ -18,6 +18,7 @@
 #define HF_CLI_RUN_RUN_H
 
 #include "cli/cli.h"
+#include "cli/events/events.h"
 #include "cli/say/stderr.h"
 #include "cli/take/take.h"
 
@@ -32,6 +33,7 @@ enum run_leftover { RUN_LEFTOVER_WAIT, RUN_LEFTOVER_TERM, RUN_LEFTOVER_RELEASE }
 
 struct run_options {
     struct take_options take; /* ttl_ms, once the lock is taken: as it was granted */
+    struct events_options events;
     const char *name;
     char **command; /* CMD and its arguments, ends with NULL */
     int64_t grace_ms;
@@ -211,8 +213,9 @@ struct run_signals {
 bool run_signals_begin(struct run_signals *signals);
 /* The next pending signal, false if there is none. *from_kernel: the terminal sent it. */
 bool run_signals_take(struct run_signals *signals, int *number, bool *from_kernel);
-/* Adds SIGCHLD to what fd reports. */
+/* Adds SIGCHLD to what fd reports, and takes it away again. */
 void run_signals_watch_children(struct run_signals *signals);
+void run_signals_leave_children(struct run_signals *signals);
 /* Puts everything back to what we inherited, for CMD. Async-signal-safe. */
 void run_signals_restore(const struct run_signals *signals);
 
@@ -235,6 +238,7 @@ struct run_watchdog {
     int lost_write; /* closed when the lease is lost */
     int lost_read;  /* CMD inherits it; -1: none */
     int life_fd;    /* CMD inherits it; -1: none */
+    int output[2];  /* CMD's stdout and stderr; -1: ours */
 };
 
 /* Closes all descriptors but these; -1 is none: close.c. */
@@ -250,8 +254,39 @@ struct run_held {
     int lost_fd; /* its HOLDFAST_LOST_FD; -1: we did not inherit it */
 };
 
+enum { RUN_EXIT_AS_COMMAND = -1 };
+
+struct run_job;
+struct run_outcome;
+
+/* What a command adds to a turn of the job. Called in the main thread; each may be NULL. */
+struct run_hooks {
+    /* The lease is held, and nobody renews it yet; CMD is not started. False: it is not to be,
+     * *exit_code is the turn's. May set the job's variables and output. */
+    bool (*before)(struct run_job *job, int *exit_code);
+    /* CMD's whole tree is gone (or left alone, as --leftover says); the lease is not released yet,
+     * and renewed meanwhile if CMD ran long enough. outcome is NULL if nothing could be started. */
+    void (*after)(struct run_job *job, const struct run_outcome *outcome);
+    void *data; /* the command's */
+};
+
+/* Of one turn, for those who are told; CLOCK_BOOTTIME, 0: it did not come to that. */
+struct run_times {
+    int64_t wanted_ns;
+    int64_t held_ns;
+    int64_t started_ns;
+    int64_t renewed_ns; /* the keeper's, once it keeps the lease */
+    int64_t ran_ms;
+    bool told_lost;
+    bool ended; /* the next turn begins anew */
+};
+
 struct run_job {
     struct run_options *options;
+    struct events *events; /* NULL: nobody wants to know */
+    bool again;            /* set by a hook: the same turn, as others see it, goes on */
+    struct run_times times;
+    struct run_hooks hooks;
     struct cli_stderr *writer;
     struct run_signals signals;
     struct run_page *page;
@@ -264,7 +299,13 @@ struct run_job {
     int lost_pipe[2]; /* -1: none, the hold above us has its own */
     int life_fd;      /* -1: the store has no crash release */
     int store_fd;     /* the URL for a holdfast below; -1: HOLDFAST_STORE says it all */
-    pid_t watchdog;   /* set by run_supervise; <= 0: gone */
+    /* "NAME=value" for CMD, in place of what we inherited under that name; ends with NULL. NULL:
+     * none. The caller's, until the turn is over. */
+    const char *const *variables;
+    int output[2];  /* CMD's stdout and stderr, closed by run_supervise; -1: ours */
+    pid_t watchdog; /* set by run_supervise; <= 0: gone */
+    int die_of;     /* the signal that is to end us; 0: none */
+    int exit_code;  /* of the turn, if the hook `after` knows better; RUN_EXIT_AS_COMMAND */
 };
 
 /* How it went. */
@@ -276,6 +317,8 @@ struct run_outcome {
     bool lost;          /* the lease was, or could not be kept */
     bool watchdog_died; /* the tree was ended because of that */
     bool terminal;      /* CMD shared our process group */
+    /* The first of TERM, INT, QUIT that came for us while CMD ran, else HUP if it came; 0: none. */
+    int told_to_end;
 };
 
 /* Runs CMD, and returns when the whole tree is gone (or left alone, as --leftover says). False
@@ -283,6 +326,27 @@ struct run_outcome {
 bool run_supervise(struct run_job *job, struct run_outcome *outcome);
 /* Reaps the watchdog. Separate, so that it can end while the lock is being released. */
 void run_supervise_end(const struct run_job *job);
+
+/* What a job tells --events and --metrics on its way: job_events.c */
+
+/* A turn begins. */
+void run_events_begin(struct run_job *job);
+/* For struct take, whose data is the job. */
+void run_events_waiting(struct take *take, const struct hf_error *why);
+void run_events_acquired(struct run_job *job);
+void run_events_started(struct run_job *job);
+/* In the keeper's thread. */
+void run_events_renewed(struct run_job *job, const struct hf_lease *lease);
+/* The first reason counts. */
+void run_events_lost(struct run_job *job, const char *reason);
+void run_events_exited(struct run_job *job, const struct run_outcome *outcome);
+void run_events_released(struct run_job *job);
+/* CMD is not run, for it is another's turn. */
+void run_events_skipped(struct run_job *job, const char *reason);
+/* CMD is not run, for something is wrong. */
+void run_events_failed(struct run_job *job, const char *reason);
+/* The turn is over. */
+void run_events_ended(struct run_job *job, int exit_code);
 
 /* The environment of CMD: env.c */
 

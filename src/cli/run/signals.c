@@ -60,6 +60,13 @@ void run_signals_watch_children(struct run_signals *signals)
     (void)signalfd(signals->fd, &signals->watched, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* It stays blocked: nothing happens to us because of it, and the next turn wants it again. */
+void run_signals_leave_children(struct run_signals *signals)
+{
+    sigdelset(&signals->watched, SIGCHLD);
+    (void)signalfd(signals->fd, &signals->watched, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
 void run_signals_restore(const struct run_signals *signals)
 {
     for (size_t i = 0; i < RUN_TOUCHED; i++)

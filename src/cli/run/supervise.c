@@ -40,6 +40,7 @@ static void lease_lost(struct run_supervisor *s);
 static void command_exited(struct run_supervisor *s);
 static void command_stopped(struct run_supervisor *s);
 static void tell(struct run_supervisor *s, int word);
+static void close_end(int *fd);
 
 /* By the lease's time, not by ours: the grant may have been long in coming. */
 static int64_t keep_at_ns(const struct run_page *page, int64_t ttl_ms)
@@ -85,6 +86,10 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
     if (outcome->cause == RUN_LOST)
         outcome->lost = true;
     job->watchdog = s.watchdog;
+    run_signals_leave_children(&job->signals);
+    close_end(&s.link);
+    close_end(&s.timer);
+    close_end(&s.cgroup.fd); /* the watchdog has removed it */
     return true;
 }
 
@@ -93,6 +98,13 @@ void run_supervise_end(const struct run_job *job)
     /* It has nothing left to do. SIGKILL, because it may be stopped. */
     if (job->watchdog > 0 && cli_kill(job->watchdog, SIGKILL) == 0)
         (void)waitpid(job->watchdog, NULL, 0);
+}
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
 }
 
 static bool start_watchdog(struct run_supervisor *s)
@@ -130,8 +142,8 @@ static bool start_watchdog(struct run_supervisor *s)
     (void)close(link[1]);
     /* Only the watchdog has the write end: a supervisor that is stopped must not keep it open. */
     for (int i = 0; i < 2; i++) {
-        if (s->job->lost_pipe[i] >= 0)
-            (void)close(s->job->lost_pipe[i]);
+        close_end(&s->job->lost_pipe[i]);
+        close_end(&s->job->output[i]);
     }
     return true;
 }
@@ -149,6 +161,7 @@ static void begin_watchdog(struct run_supervisor *s, const int link[2])
                                     .above = s->lost_fd,
                                     .lost_read = job->lost_pipe[0],
                                     .lost_write = job->lost_pipe[1],
+                                    .output = {job->output[0], job->output[1]},
                                     .life_fd = job->life_fd};
 
     (void)close(link[0]);
@@ -236,8 +249,14 @@ static void check_start(struct run_supervisor *s)
     s->said_why = true;
     s->outcome->lost = true;
     s->keep_at_ns = HF_NEVER;
+    run_events_lost(s->job, "expired before the command could be started");
     cli_stderr_say(s->job->writer, "lock \"%s\" expired before %s could be started",
                    s->job->options->name, s->job->options->command[0]);
+}
+
+static bool ends(int number)
+{
+    return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
 }
 
 static void hear_signals(struct run_supervisor *s)
@@ -246,6 +265,8 @@ static void hear_signals(struct run_supervisor *s)
     bool from_kernel;
 
     while (run_signals_take(&s->job->signals, &number, &from_kernel)) {
+        if (ends(number) && (s->outcome->told_to_end == 0 || s->outcome->told_to_end == SIGHUP))
+            s->outcome->told_to_end = number;
         if (number == SIGCHLD) {
             /* A watchdog that somebody stopped is of no use. If it died, the socket tells, and its
              * number is ours to use until all that it said was read: it is not reaped here. */
@@ -332,6 +353,7 @@ static void lease_lost(struct run_supervisor *s)
                        hf_loss_text(hf_lease_loss(s->job->lease)));
     s->lost_fd = -1;
     s->outcome->lost = true;
+    run_events_lost(s->job, what);
     if (options->on_loss == RUN_LOSS_WARN) {
         cli_stderr_say(s->job->writer, "lock \"%s\" %s; %s continues without it (--on-loss warn)",
                        options->name, what, options->command[0]);
@@ -368,6 +390,7 @@ void run_say_why(struct run_supervisor *s)
             lease_lost(s);
             break;
         }
+        run_events_lost(s->job, "could not be renewed in time");
         cli_stderr_say(s->job->writer,
                        "lock \"%s\" could not be renewed in time; ending %s before the deadline",
                        options->name, options->command[0]);

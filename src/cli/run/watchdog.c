@@ -156,6 +156,10 @@ _Noreturn static void become_command(struct run_watchdog *watchdog, pid_t parent
         (void)fcntl(watchdog->lost_read, F_SETFD, 0);
     if (watchdog->life_fd >= 0)
         (void)fcntl(watchdog->life_fd, F_SETFD, 0);
+    for (int i = 0; i < 2; i++) {
+        if (watchdog->output[i] >= 0)
+            (void)dup2(watchdog->output[i], STDOUT_FILENO + i);
+    }
     run_signals_restore(watchdog->signals);
     if (run_page_decide(watchdog->page, hf__now_ns(), true) == RUN_START_REFUSED)
         _exit(EXIT_HF_LOST);

@@ -94,22 +94,30 @@ int cli_one_too_many(const struct cli_command *command, const char *word)
 
 void cli_json_string(FILE *out, const char *text)
 {
+    char one[CLI_JSON_CHAR_SIZE];
+
     fputc('"', out);
     while (*text != '\0') {
-        unsigned long point;
-        size_t len = hf__utf8_read(text, &point);
+        size_t len = cli_json_char(one, &text);
 
-        if (*text == '"' || *text == '\\')
-            fprintf(out, "\\%c", *text);
-        else if (len == 0)
-            fputs("\xef\xbf\xbd", out);
-        else if (!hf__is_printable(point))
-            fprintf(out, "\\u%04lx", point);
-        else
-            fwrite(text, 1, len, out);
-        text += len ? len : 1;
+        fwrite(one, 1, len, out);
     }
     fputc('"', out);
+}
+
+size_t cli_json_char(char out[CLI_JSON_CHAR_SIZE], const char **text)
+{
+    const char *from = *text;
+    unsigned long point;
+    size_t len = hf__utf8_read(from, &point);
+    *text += len ? len : 1;
+    if (*from == '"' || *from == '\\')
+        return (size_t)snprintf(out, CLI_JSON_CHAR_SIZE, "\\%c", *from);
+    if (len == 0)
+        return (size_t)snprintf(out, CLI_JSON_CHAR_SIZE, "\xef\xbf\xbd");
+    if (!hf__is_printable(point))
+        return (size_t)snprintf(out, CLI_JSON_CHAR_SIZE, "\\u%04lx", point);
+    return (size_t)snprintf(out, CLI_JSON_CHAR_SIZE, "%.*s", (int)len, from);
 }
 
 /* One message, one line, one write. */

@@ -72,6 +72,24 @@ void cli_stderr_say(struct cli_stderr *writer, const char *format, ...)
     cli_stderr_put(writer, line);
 }
 
+void cli_stderr_say_now(struct cli_stderr *writer, const char *format, ...)
+{
+    char line[CLI_LINE_MAX];
+    size_t said = 0;
+    va_list args;
+
+    va_start(args, format);
+    cli_format_line(line, sizeof line, format, args);
+    va_end(args);
+    pthread_mutex_lock(&writer->condition.lock);
+    if (!writer->running &&
+        poll(&(struct pollfd){.fd = STDERR_FILENO, .events = POLLOUT}, 1, 0) > 0)
+        said = write_some(line, strlen(line));
+    pthread_mutex_unlock(&writer->condition.lock);
+    if (line[said] != '\0')
+        cli_stderr_put(writer, line + said);
+}
+
 int cli_stderr_fail(struct cli_stderr *writer, const struct hf_error *err)
 {
     cli_stderr_say(writer, "%s", cli_text_of(err));

@@ -5,7 +5,7 @@
 #include "cli/take/take.h"
 
 #include "base/base.h"
-#include "core/wait.h"
+#include "base/patience.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,6 @@ enum { HOST_MAX = 64, COMMAND_MAX = 31 };
 
 static void begin_limit(struct take *take, int64_t wait_ms);
 static bool goes_on(const struct take *take, enum hf_status status);
-static void describe_us(const struct take *take, char *out, size_t size);
 
 /* Once for each kind of trouble. */
 static void opening_trouble(const struct hf_error *why, void *data)
@@ -55,6 +54,28 @@ static void begin_limit(struct take *take, int64_t wait_ms)
         take->until_ns = hf__time_add(hf__now_ns(), hf__ms_to_ns(wait_ms));
 }
 
+bool take_wait_out(struct take *take, struct hf__wait *wait, int64_t asked_ns,
+                   enum hf_status *status, struct hf_error *err)
+{
+    const struct hf__patience patience = {.deadline_ns = HF_NEVER, .cancel_fd = take->signal_fd};
+    const struct hf__wait_answer answer = {
+        .status = *status, .retry_after_ms = err->retry_after_ms, .asked_ns = asked_ns};
+    uint32_t dice;
+    struct hf__wait_step step;
+
+    if (!hf__wait_may_pass(*status))
+        return false;
+    hf__random(&dice, sizeof dice);
+    step = hf__wait_answered(wait, &answer, hf__now_ns(), dice);
+    if (step.next == HF__WAIT_RETURN)
+        return false;
+    opening_trouble(err, take);
+    if (hf__patience_pause(&patience, step.until_ns) != HF__WAITED_CANCELLED)
+        return true;
+    *status = HF_CANCELLED;
+    return false;
+}
+
 static void trouble(const struct hf_error *why, void *data)
 {
     take_tell_trouble(data, why);
@@ -72,11 +93,10 @@ static void renewed(struct hf_lease *lease, int64_t remaining_ms, void *data)
 enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
                          struct hf_lease **out, struct hf_error *err)
 {
-    char label[HF_LABEL_MAX + 1];
     enum hf_status status;
 
-    describe_us(take, label, sizeof label);
-    options->label = take->label != NULL ? take->label : label;
+    take_describe(take, take->shown_label, sizeof take->shown_label);
+    options->label = take->shown_label;
     options->cancel_fd = take->signal_fd;
     options->on_trouble = trouble;
     options->on_renewed = take->on_renewed != NULL ? renewed : NULL;
@@ -91,6 +111,8 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
         if (options->wait_ms <= 0)
             return status;
     }
+    if (take->on_wait)
+        take->on_wait(take, err);
     take_tell_begin(take);
     if (status != HF_BUSY)
         take_tell_trouble(take, err);
@@ -121,13 +143,17 @@ static void find_command(char *out, size_t size, pid_t pid)
 }
 
 /* "host/pid/command". Not the arguments: there may be a password among them. */
-static void describe_us(const struct take *take, char *out, size_t size)
+void take_describe(const struct take *take, char *out, size_t size)
 {
     char host[HOST_MAX + 1] = "localhost";
     char found[COMMAND_MAX + 1] = "";
     const char *command = take->label_cmd != NULL ? take->label_cmd : found;
     const char *slash = strrchr(command, '/');
 
+    if (take->label != NULL) {
+        hf__copy_printable(out, size, take->label);
+        return;
+    }
     (void)gethostname(host, sizeof host - 1);
     if (take->label_cmd == NULL)
         find_command(found, sizeof found, take->label_pid);

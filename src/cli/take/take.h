@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/say/stderr.h"
 #include "cli/say/thread.h"
+#include "core/wait.h"
 
 #include <holdfast/store.h>
 #include <signal.h>
@@ -105,9 +106,12 @@ struct take {
     void (*last_words)(int number);
     void (*on_open)(struct take *take); /* while a signal still ends us at once; may be NULL */
     void (*on_renewed)(struct hf_lease *lease, void *data); /* may be NULL */
-    void *data;                                             /* the caller's */
+    /* The lock or the store is not to be had at once, and we wait; may be NULL. */
+    void (*on_wait)(struct take *take, const struct hf_error *why);
+    void *data; /* the caller's */
 
-    struct hf_store *store; /* set by take_open; the caller closes it */
+    struct hf_store *store;             /* set by take_open; the caller closes it */
+    char shown_label[HF_LABEL_MAX + 1]; /* set by take_lock: what others see */
 
     /* How long we wait for the store and the lock, together. */
     int64_t wait_ms;        /* as it was given; < 0: without limit */
@@ -130,10 +134,17 @@ struct take {
 /* Opens the store; one that is down, or in quarantine, is asked again until the limit, which begins
  * now (wait_ms as in hf_acquire_options). */
 enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, struct hf_error *err);
+/* After another question to the store was answered so: true if it is to be asked again, now. What
+ * may pass is said once, and paused for, within the limit. *status becomes HF_CANCELLED if a
+ * signal came meanwhile. */
+bool take_wait_out(struct take *take, struct hf__wait *wait, int64_t asked_ns,
+                   enum hf_status *status, struct hf_error *err);
 /* Takes the lock, and says for whom we wait meanwhile. Of the options the caller sets what kind of
  * lease it is to be. take_end has to follow. */
 enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
                          struct hf_lease **out, struct hf_error *err);
+/* Who we are in the eyes of others: the label that was given, or "host/pid/command". */
+void take_describe(const struct take *take, char *out, size_t size);
 /* Nothing is told any more; before the store is closed. */
 void take_end(struct take *take);
 

@@ -30,14 +30,14 @@ CREATE TABLE IF NOT EXISTS holdfast_fence (
     keyed       BOOLEAN NOT NULL DEFAULT FALSE,
     PRIMARY KEY (resource, key_value)
 ) ENGINE = InnoDB;
--- @go
+
 -- One of an earlier version gets what it lacks.
 ALTER TABLE holdfast_fence
     ADD COLUMN IF NOT EXISTS key_value VARCHAR(255) @TEXT@ NOT NULL DEFAULT '' AFTER resource,
     ADD COLUMN IF NOT EXISTS entries BIGINT UNSIGNED NOT NULL DEFAULT 0,
     ADD COLUMN IF NOT EXISTS keyed BOOLEAN NOT NULL DEFAULT FALSE,
     DROP PRIMARY KEY, ADD PRIMARY KEY (resource, key_value);
--- @go
+
 CREATE TABLE IF NOT EXISTS holdfast_fence_reset (
     at         DATETIME(6) NOT NULL,
     by_user    VARCHAR(288) NOT NULL,
@@ -46,9 +46,11 @@ CREATE TABLE IF NOT EXISTS holdfast_fence_reset (
     old_issuer VARCHAR(200) @TEXT@,
     reason     VARCHAR(200) CHARACTER SET utf8mb4 NOT NULL CHECK (reason <> '')
 ) ENGINE = InnoDB;
--- @go
+
 CREATE OR REPLACE FUNCTION holdfast_fence_version() RETURNS INT DETERMINISTIC NO SQL RETURN 2;
--- @go
+
+DELIMITER //
+
 -- Why it was refused: the part of entering that is not in a hurry.
 CREATE OR REPLACE PROCEDURE holdfast_refuse(
     IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@, IN the_token BIGINT,
@@ -85,8 +87,8 @@ BEGIN
     SET said = CONCAT('token ', the_token, ' is stale: ', GREATEST(COALESCE(mark, 0), its_floor),
                       ' was admitted', COALESCE(CONCAT(' at ', mark_at), ''));
     SIGNAL SQLSTATE 'ZHF01' SET MESSAGE_TEXT = said;
-END;
--- @go
+END//
+
 -- One UPDATE decides, and its lock keeps every other holder out until the transaction ends. Outside of a
 -- transaction that would be at once. It waits for @holdfast_enter_wait seconds, 10 if that is not set.
 CREATE OR REPLACE PROCEDURE holdfast_enter_any(
@@ -150,33 +152,37 @@ BEGIN
     END IF;
     SET SESSION innodb_lock_wait_timeout = wait_before;
     SET @holdfast_session = session;
-END;
--- @go
+END//
+
+DELIMITER ;
+
 CREATE OR REPLACE PROCEDURE holdfast_enter(IN the_resource VARCHAR(255) @TEXT@, IN the_token BIGINT)
 SQL SECURITY DEFINER MODIFIES SQL DATA
     CALL holdfast_enter_any(the_resource, '', the_token, NULL);
--- @go
+
 CREATE OR REPLACE PROCEDURE holdfast_enter_key(
     IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@, IN the_token BIGINT)
 SQL SECURITY DEFINER MODIFIES SQL DATA
     CALL holdfast_enter_any(the_resource, NULLIF(the_key, ''), the_token, NULL);
--- @go
+
 -- The same, with the store that issued the token.
 CREATE OR REPLACE PROCEDURE holdfast_enter_from(
     IN the_resource VARCHAR(255) @TEXT@, IN the_token BIGINT, IN the_issuer VARCHAR(200) @TEXT@)
 SQL SECURITY DEFINER MODIFIES SQL DATA
     CALL holdfast_enter_any(the_resource, '', the_token, the_issuer);
--- @go
+
 CREATE OR REPLACE PROCEDURE holdfast_enter_key_from(
     IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@, IN the_token BIGINT,
     IN the_issuer VARCHAR(200) @TEXT@)
 SQL SECURITY DEFINER MODIFIES SQL DATA
     CALL holdfast_enter_any(the_resource, NULLIF(the_key, ''), the_token, the_issuer);
--- @go
+
 -- Before a connection goes back to a pool: the next user has not entered.
 CREATE OR REPLACE PROCEDURE holdfast_leave() SQL SECURITY DEFINER
     SET @holdfast_session = NULL;
--- @go
+
+DELIMITER //
+
 -- Reads the newest state under a lock, so that nobody enters between this check and the commit.
 CREATE OR REPLACE PROCEDURE holdfast_guard_key(
     IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@)
@@ -193,24 +199,39 @@ BEGIN
         SIGNAL SQLSTATE 'ZHF02' SET MESSAGE_TEXT =
             'not entered: CALL holdfast_enter(resource, token) first, in the same transaction';
     END IF;
-END;
--- @go
+END//
+
+DELIMITER ;
+
+-- For triggers of an earlier version.
 CREATE OR REPLACE PROCEDURE holdfast_guard(IN the_resource VARCHAR(255) @TEXT@)
 SQL SECURITY DEFINER READS SQL DATA
     CALL holdfast_guard_key(the_resource, '');
--- @go
+
+DELIMITER //
+
 -- A row that moves from one key to another needs both. The keys are compared as bytes, whatever the
--- column says of upper and lower case; '' is nobody's key.
+-- column says of upper and lower case; '' is nobody's key. It is called for every row, and a procedure
+-- that calls another costs twice: so the first check is written out.
 CREATE OR REPLACE PROCEDURE holdfast_guard_keys(
     IN the_resource VARCHAR(255) @TEXT@, IN old_key VARCHAR(255) @TEXT@, IN new_key VARCHAR(255) @TEXT@)
 SQL SECURITY DEFINER READS SQL DATA
 BEGIN
-    CALL holdfast_guard_key(the_resource, NULLIF(old_key, ''));
+    DECLARE entered_by CHAR(36) CHARACTER SET ascii;
+    DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT @holdfast_session;
+    DECLARE CONTINUE HANDLER FOR NOT FOUND SET entered_by = NULL;
+
+    SELECT entered INTO entered_by FROM holdfast_fence
+     WHERE resource = the_resource AND key_value = NULLIF(old_key, '') LOCK IN SHARE MODE;
+    IF NOT COALESCE(entered_by = session, FALSE) THEN
+        SIGNAL SQLSTATE 'ZHF02' SET MESSAGE_TEXT =
+            'not entered: CALL holdfast_enter_key(resource, key, token) first, in the same transaction';
+    END IF;
     IF NOT (old_key <=> new_key) THEN
         CALL holdfast_guard_key(the_resource, NULLIF(new_key, ''));
     END IF;
-END;
--- @go
+END//
+
 -- For a change of stores or a restored backup. Grant it to nobody.
 CREATE OR REPLACE PROCEDURE holdfast_reset(
     IN the_resource VARCHAR(255) @TEXT@, IN the_issuer VARCHAR(200) @TEXT@,
@@ -227,8 +248,8 @@ BEGIN
        SET token = 0, issuer = NULLIF(the_issuer, ''), admitted_at = NULL, entered = NULL
      WHERE resource = the_resource AND key_value = '';
     DELETE FROM holdfast_fence WHERE resource = the_resource AND key_value <> '';
-END;
--- @go
+END//
+
 -- Forgets the marks of keys below a token. From then on no key admits a token below that one, so a late
 -- holder stays out; make sure that no live hold has such a token. Grant it to nobody.
 CREATE OR REPLACE PROCEDURE holdfast_purge(IN the_resource VARCHAR(255) @TEXT@, IN below BIGINT)
@@ -243,8 +264,8 @@ BEGIN
         SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = 'no fence per key for this resource';
     END IF;
     DELETE FROM holdfast_fence WHERE resource = the_resource AND key_value <> '' AND token < below;
-END;
--- @go
+END//
+
 -- Tables whose writes cannot be taken back cannot be fenced.
 CREATE OR REPLACE PROCEDURE holdfast_check_table(
     IN the_table VARCHAR(64) CHARACTER SET utf8mb4,
@@ -266,8 +287,8 @@ BEGIN
         SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT =
             'a resource is fenced as a whole or per key: take the other fence down first';
     END IF;
-END;
--- @go
+END//
+
 CREATE OR REPLACE PROCEDURE holdfast_check_last(IN the_table VARCHAR(64) CHARACTER SET utf8mb4)
 SQL SECURITY INVOKER READS SQL DATA
 BEGIN
@@ -276,8 +297,10 @@ BEGIN
                   AND event_object_table <> the_table) THEN
         SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = 'other tables are fenced: --down without --last';
     END IF;
-END;
--- @go
+END//
+
+DELIMITER ;
+
 -- The mark goes when no table is behind it any more.
 CREATE OR REPLACE PROCEDURE holdfast_forget(
     IN the_resource VARCHAR(255) @TEXT@, IN as_written VARCHAR(600) @TEXT@)
@@ -288,81 +311,87 @@ SQL SECURITY INVOKER MODIFIES SQL DATA
                         WHERE trigger_schema = DATABASE()
                           AND LOCATE(BINARY CONCAT('(', as_written, ')'), BINARY action_statement)
                               + LOCATE(BINARY CONCAT('(', as_written, ','), BINARY action_statement) > 0);
+
 -- @section up-table
 CALL holdfast_check_table(@TABLE_NAME_TEXT@, @RESOURCE@, FALSE);
--- @go
+
 INSERT INTO holdfast_fence (resource) VALUES (@RESOURCE@)
     ON DUPLICATE KEY UPDATE resource = VALUES(resource);
--- @go
+
 CREATE OR REPLACE TRIGGER @TRIGGER_INSERT@ BEFORE INSERT ON @TABLE@
-    FOR EACH ROW CALL holdfast_guard(@RESOURCE@);
--- @go
+    FOR EACH ROW CALL holdfast_guard_key(@RESOURCE@, '');
+
 CREATE OR REPLACE TRIGGER @TRIGGER_UPDATE@ BEFORE UPDATE ON @TABLE@
-    FOR EACH ROW CALL holdfast_guard(@RESOURCE@);
--- @go
+    FOR EACH ROW CALL holdfast_guard_key(@RESOURCE@, '');
+
 CREATE OR REPLACE TRIGGER @TRIGGER_DELETE@ BEFORE DELETE ON @TABLE@
-    FOR EACH ROW CALL holdfast_guard(@RESOURCE@);
+    FOR EACH ROW CALL holdfast_guard_key(@RESOURCE@, '');
+
 -- @section up-key-table
 CALL holdfast_check_table(@TABLE_NAME_TEXT@, @RESOURCE@, TRUE);
--- @go
+
 INSERT INTO holdfast_fence (resource, keyed) VALUES (@RESOURCE@, TRUE)
     ON DUPLICATE KEY UPDATE resource = VALUES(resource);
--- @go
+
 -- After: what other triggers have made of the row is what counts.
 CREATE OR REPLACE TRIGGER @TRIGGER_INSERT@ AFTER INSERT ON @TABLE@
     FOR EACH ROW CALL holdfast_guard_keys(@RESOURCE@, NEW.@KEY_COLUMN@, NEW.@KEY_COLUMN@);
--- @go
+
 CREATE OR REPLACE TRIGGER @TRIGGER_UPDATE@ AFTER UPDATE ON @TABLE@
     FOR EACH ROW CALL holdfast_guard_keys(@RESOURCE@, OLD.@KEY_COLUMN@, NEW.@KEY_COLUMN@);
--- @go
+
 CREATE OR REPLACE TRIGGER @TRIGGER_DELETE@ BEFORE DELETE ON @TABLE@
     FOR EACH ROW CALL holdfast_guard_keys(@RESOURCE@, OLD.@KEY_COLUMN@, OLD.@KEY_COLUMN@);
+
 -- @section down-check
 CALL holdfast_check_last(@TABLE_NAME_TEXT@);
+
 -- @section down-table
 DROP TRIGGER @TRIGGER_DELETE@;
--- @go
+
 DROP TRIGGER @TRIGGER_UPDATE@;
--- @go
+
 DROP TRIGGER @TRIGGER_INSERT@;
--- @go
+
 CALL holdfast_forget(@RESOURCE@, @RESOURCE_TEXT@);
+
 -- @section down-shared
 DROP PROCEDURE holdfast_forget;
--- @go
+
 DROP PROCEDURE holdfast_check_last;
--- @go
+
 DROP PROCEDURE holdfast_check_table;
--- @go
+
 DROP PROCEDURE holdfast_purge;
--- @go
+
 DROP PROCEDURE holdfast_reset;
--- @go
+
 DROP PROCEDURE holdfast_guard_keys;
--- @go
+
 DROP PROCEDURE holdfast_guard;
--- @go
+
 DROP PROCEDURE holdfast_guard_key;
--- @go
+
 DROP PROCEDURE holdfast_leave;
--- @go
+
 DROP PROCEDURE holdfast_enter_key_from;
--- @go
+
 DROP PROCEDURE holdfast_enter_from;
--- @go
+
 DROP PROCEDURE holdfast_enter_key;
--- @go
+
 DROP PROCEDURE holdfast_enter;
--- @go
+
 DROP PROCEDURE holdfast_enter_any;
--- @go
+
 DROP PROCEDURE holdfast_refuse;
--- @go
+
 DROP FUNCTION holdfast_fence_version;
--- @go
+
 DROP TABLE holdfast_fence_reset;
--- @go
+
 DROP TABLE holdfast_fence;
+
 -- @section row-up
 -- holdfast fence per row for MariaDB: an UPDATE that says fence_token is refused when that is below the
 -- row's.
@@ -374,6 +403,8 @@ DROP TABLE holdfast_fence;
 -- Errors: SQLSTATE ZHF01 stale token, ZHF04 no token.
 
 -- @section row-table
+DELIMITER //
+
 CREATE OR REPLACE PROCEDURE holdfast_row_guard(IN admitted BIGINT, IN shown BIGINT)
 SQL SECURITY DEFINER NO SQL
 BEGIN
@@ -386,15 +417,19 @@ BEGIN
         SET said = CONCAT('token ', shown, ' is stale: this row has admitted ', admitted);
         SIGNAL SQLSTATE 'ZHF01' SET MESSAGE_TEXT = said;
     END IF;
-END;
--- @go
+END//
+
+DELIMITER ;
+
 ALTER TABLE @TABLE@ ADD COLUMN fence_token BIGINT NOT NULL DEFAULT 0 CHECK (fence_token >= 0);
--- @go
+
 CREATE TRIGGER @TRIGGER_ROW@ BEFORE UPDATE ON @TABLE@
     FOR EACH ROW CALL holdfast_row_guard(OLD.fence_token, NEW.fence_token);
+
 -- @section row-down
 DROP TRIGGER @TRIGGER_ROW@;
--- @go
+
 ALTER TABLE @TABLE@ DROP COLUMN fence_token;
+
 -- @section row-down-shared
 DROP PROCEDURE holdfast_row_guard;

@@ -20,6 +20,7 @@
 
 -- @section up-begin
 BEGIN;
+
 -- @section up-shared
 -- What fenced tables share is made, or brought to this version, by the owner of the schema.
 DO $up$
@@ -184,20 +185,21 @@ END
 $holdfast$;
 REVOKE ALL ON FUNCTION holdfast_fence.rise(text, text, bigint, text) FROM PUBLIC;
 
--- What enter() does once it is in; or rather not at all where the transaction sees an older state.
+-- What the transaction remembers of the keys it has entered for, in settings that end with it and with a
+-- savepoint: the last one, behind a colon, and all of them as soon as there are two. Triggers look at the
+-- first in their conditions, and at the second in guard_key().
 CREATE OR REPLACE FUNCTION holdfast_fence.remember(setting text, key text)
 RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE
-    xid text := pg_current_xact_id()::text;
-    entry text := chr(1) || xid || ':' || remember.key || chr(1);
-    entries text := coalesce(current_setting(remember.setting, true), '');
+    last text := coalesce(current_setting(remember.setting, true), '');
+    list text := coalesce(nullif(current_setting(remember.setting || '_all', true), ''),
+                          chr(1) || substr(last, 2) || chr(1));
 BEGIN
-    IF strpos(entries, chr(1) || xid || ':') <> 1 THEN
-        RETURN set_config(remember.setting, entry, true);
-    ELSIF strpos(entries, entry) = 0 THEN
-        RETURN set_config(remember.setting, entries || substr(entry, 2), true);
+    IF last <> '' AND strpos(list, chr(1) || remember.key || chr(1)) = 0 THEN
+        list := list || remember.key || chr(1);
+        PERFORM set_config(remember.setting || '_all', list, true);
     END IF;
-    RETURN entries;
+    RETURN set_config(remember.setting, ':' || remember.key, true);
 END
 $holdfast$;
 REVOKE ALL ON FUNCTION holdfast_fence.remember(text, text) FROM PUBLIC;
@@ -257,7 +259,12 @@ BEGIN
         END IF;
         entered := holdfast_fence.rise(enter.resource, enter.key, enter.token, NULL);
     END IF;
-    entered := holdfast_fence.remember(entered, enter.key);
+    -- As remember() does it for the first key, without the call.
+    IF (pg_catalog.current_setting(entered, true) OPERATOR(pg_catalog.<>) '') IS TRUE THEN
+        entered := holdfast_fence.remember(entered, enter.key);
+    ELSE
+        entered := pg_catalog.set_config(entered, ':' OPERATOR(pg_catalog.||) enter.key, true);
+    END IF;
 END
 $holdfast$;
 
@@ -308,24 +315,28 @@ END
 $holdfast$;
 
 -- The same for a row of a table that is fenced per key; its third argument is the column. A row that moves
--- from one key to another needs both.
+-- from one key to another needs both. Who has entered for several keys comes here with every row that is not
+-- of the last one.
 CREATE OR REPLACE FUNCTION holdfast_fence.guard_key()
 RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE
-    entries text := coalesce(current_setting(TG_ARGV[1], true), '');
-    start text := chr(1) || coalesce(pg_current_xact_id_if_assigned()::text, '') || ':';
+    last text := coalesce(current_setting(TG_ARGV[1], true), '');
+    list text := coalesce(nullif(current_setting(TG_ARGV[1] || '_all', true), ''), chr(1) || substr(last, 2) || chr(1));
     key text;
+    inside boolean := false;
 BEGIN
     IF TG_OP = 'TRUNCATE' THEN
         RAISE EXCEPTION 'TRUNCATE of %, which is fenced per key', TG_TABLE_NAME USING ERRCODE = 'ZHF02';
     END IF;
     IF TG_OP <> 'INSERT' THEN
         EXECUTE format('SELECT ($1).%I::text', TG_ARGV[2]) INTO key USING OLD;
+        inside := strpos(list, chr(1) || key || chr(1)) > 0 AND strpos(key, chr(1)) = 0 AND key <> '';
     END IF;
-    IF TG_OP = 'INSERT' OR TG_OP = 'UPDATE' AND strpos(entries, start || key || chr(1)) > 0 THEN
+    IF TG_OP = 'INSERT' OR TG_OP = 'UPDATE' AND inside THEN
         EXECUTE format('SELECT ($1).%I::text', TG_ARGV[2]) INTO key USING NEW;
+        inside := strpos(list, chr(1) || key || chr(1)) > 0 AND strpos(key, chr(1)) = 0 AND key <> '';
     END IF;
-    IF strpos(entries, start || key || chr(1)) > 0 THEN
+    IF inside THEN
         RETURN NULL;
     END IF;
     RAISE EXCEPTION '% of %: this transaction has not entered the fence of key "%"',

@@ -80,17 +80,17 @@ $holdfast$;
 
 -- Row triggers see a write through a parent, and are copied to partitions that come later. Statement
 -- triggers see TRUNCATE, and are put on each table of the family. A transaction that has entered passes
--- the conditions, which are cheaper than a call.
+-- the conditions, which are cheaper than a call; the shorter they are the better: the server reads them
+-- anew for every statement.
 CREATE OR REPLACE PROCEDURE holdfast_fence.make_triggers(fenced regclass, resource text, setting text,
                                                          key_column text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE
     whole text := format('current_setting(%L, true) IS DISTINCT FROM pg_current_xact_id_if_assigned()::text',
                          setting);
-    per_key text := format('coalesce(strpos(current_setting(%L, true) COLLATE "C", E''\x01'' || '
-        'pg_current_xact_id_if_assigned()::text || '':'' || ', setting);
+    per_key text := format('(current_setting(%L, true) COLLATE "C" = '':'' || ', setting);
     key text := quote_ident(key_column);
-    per_key_end text := format('.%s::text || E''\x01''), 0) = 0', key);
+    per_key_end text := format('.%s::text) IS NOT TRUE', key);
     guard text := format('EXECUTE FUNCTION holdfast_fence.guard(%L, %L)', resource, setting);
     guard_key text := format('EXECUTE FUNCTION holdfast_fence.guard_key(%L, %L, %L)', resource, setting,
                              key_column);
@@ -185,39 +185,47 @@ $holdfast$;
     $shared$;
 END
 $up$;
+
 -- @section up-table
 CALL holdfast_fence.install(@TABLE_TEXT@, @GIVEN_RESOURCE@, @KEY_COLUMN_TEXT@);
+
 -- @section up-key-table
 CALL holdfast_fence.install(@TABLE_TEXT@, @GIVEN_RESOURCE@, @KEY_COLUMN_TEXT@);
+
 -- @section up-end
 COMMIT;
 -- How small the table is decides how its rows are looked up.
 ANALYZE holdfast_fence.mark;
+
 -- @section down-begin
 BEGIN;
+
 -- @section down-table
 CALL holdfast_fence.remove(@TABLE_TEXT@);
+
 -- @section down-shared
 DROP PROCEDURE holdfast_fence.remove(regclass), holdfast_fence.install(regclass, text, text),
     holdfast_fence.make_triggers(regclass, text, text, text), holdfast_fence.drop_triggers(regclass),
     holdfast_fence.forget(text),
     holdfast_fence.enter(text, bigint), holdfast_fence.enter(text, text, bigint),
     holdfast_fence.enter_from(text, bigint, text), holdfast_fence.enter_from(text, text, bigint, text);
--- @go
+
 DROP VIEW holdfast_fence.fenced;
--- @go
+
 DROP FUNCTION holdfast_fence.family(regclass), holdfast_fence.adopt(regclass, text, boolean),
     holdfast_fence.purge(text, bigint), holdfast_fence.reset(text, text, text),
     holdfast_fence.guard(), holdfast_fence.guard_key(), holdfast_fence.remember(text, text),
     holdfast_fence.refuse_isolation(), holdfast_fence.rise(text, text, bigint, text),
     holdfast_fence.refuse(text, text, bigint, text), holdfast_fence.version();
--- @go
+
 DROP TABLE holdfast_fence.reset_log, holdfast_fence.mark;
+
 -- @section down-schema
 -- The schema goes when nothing of the other kind of fence is in it.
 DO $holdfast$ BEGIN
     DROP SCHEMA holdfast_fence;
 EXCEPTION WHEN dependent_objects_still_exist THEN NULL;
 END $holdfast$;
+
 -- @section down-end
 COMMIT;

@@ -9,6 +9,7 @@
 
 -- @section row-schema
 CREATE SCHEMA IF NOT EXISTS holdfast_fence;
+
 -- @section row-table
 -- Fires only when the UPDATE names fence_token, and leaves a sign for the second trigger.
 CREATE OR REPLACE FUNCTION holdfast_fence.row_check()
@@ -25,7 +26,7 @@ BEGIN
     RETURN NEW;
 END
 $holdfast$;
--- @go
+
 CREATE OR REPLACE FUNCTION holdfast_fence.row_require()
 RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 BEGIN
@@ -37,28 +38,28 @@ BEGIN
     RETURN NEW;
 END
 $holdfast$;
--- @go
+
 ALTER TABLE @TABLE@ ADD COLUMN fence_token bigint NOT NULL DEFAULT 0 CHECK (fence_token >= 0);
--- @go
+
 -- Triggers fire in the order of their names: these two last, and next to each other.
 CREATE TRIGGER zz_holdfast_row_1 BEFORE UPDATE OF fence_token ON @TABLE@
     FOR EACH ROW EXECUTE FUNCTION holdfast_fence.row_check();
--- @go
+
 CREATE TRIGGER zz_holdfast_row_2 BEFORE UPDATE ON @TABLE@
     FOR EACH ROW EXECUTE FUNCTION holdfast_fence.row_require();
--- @go
+
 ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER zz_holdfast_row_1;
--- @go
+
 ALTER TABLE @TABLE@ ENABLE ALWAYS TRIGGER zz_holdfast_row_2;
 
 -- @section row-down
 DROP TRIGGER zz_holdfast_row_2 ON @TABLE@;
--- @go
+
 DROP TRIGGER zz_holdfast_row_1 ON @TABLE@;
--- @go
+
 ALTER TABLE @TABLE@ DROP COLUMN fence_token;
 
 -- @section row-down-shared
 DROP FUNCTION holdfast_fence.row_require();
--- @go
+
 DROP FUNCTION holdfast_fence.row_check();

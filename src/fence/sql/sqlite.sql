@@ -20,6 +20,7 @@
 
 -- @section up-begin
 BEGIN;
+
 -- @section up-shared
 CREATE TABLE IF NOT EXISTS holdfast_fence (
     resource    TEXT PRIMARY KEY NOT NULL,
@@ -27,7 +28,7 @@ CREATE TABLE IF NOT EXISTS holdfast_fence (
     issuer      TEXT,   -- the store that issued the token
     admitted_at TEXT
 ) WITHOUT ROWID;
--- @go
+
 -- Per key: the mark of a key that has none yet is its resource's, the floor.
 CREATE TABLE IF NOT EXISTS holdfast_fence_key (
     resource    TEXT NOT NULL,
@@ -36,14 +37,14 @@ CREATE TABLE IF NOT EXISTS holdfast_fence_key (
     admitted_at TEXT,
     PRIMARY KEY (resource, key)
 ) WITHOUT ROWID;
--- @go
+
 CREATE TABLE IF NOT EXISTS holdfast_keyed (resource TEXT PRIMARY KEY NOT NULL) WITHOUT ROWID;
--- @go
+
 CREATE TABLE IF NOT EXISTS holdfast_nothing (id INTEGER PRIMARY KEY CHECK (id IS NULL));
--- @go
+
 -- Empty but inside a transaction that has entered.
 DROP TABLE IF EXISTS holdfast_entered;
--- @go
+
 CREATE TABLE holdfast_entered (
     resource TEXT NOT NULL,
     key      TEXT NOT NULL DEFAULT '',
@@ -53,7 +54,7 @@ CREATE TABLE holdfast_entered (
     PRIMARY KEY (resource, key),
     FOREIGN KEY (probe, key) REFERENCES holdfast_entered (resource, key) ON DELETE CASCADE
 ) WITHOUT ROWID;
--- @go
+
 CREATE TABLE IF NOT EXISTS holdfast_fence_reset (
     at         TEXT NOT NULL,
     resource   TEXT NOT NULL,
@@ -61,16 +62,16 @@ CREATE TABLE IF NOT EXISTS holdfast_fence_reset (
     old_issuer TEXT,
     reason     TEXT NOT NULL CHECK (reason <> '')
 );
--- @go
+
 DROP VIEW IF EXISTS holdfast_fence_version;
--- @go
+
 CREATE VIEW holdfast_fence_version (version) AS SELECT 2;
--- @go
+
 DROP VIEW IF EXISTS holdfast_enter;
--- @go
+
 CREATE VIEW holdfast_enter (resource, token, issuer, key) AS
     SELECT NULL, NULL, NULL, NULL WHERE 0;
--- @go
+
 CREATE TRIGGER holdfast_enter_insert INSTEAD OF INSERT ON holdfast_enter
 BEGIN
     -- Are foreign keys enforced? Then deleting the first of these rows takes the second along. (Asking
@@ -115,26 +116,26 @@ BEGIN
     INSERT INTO holdfast_entered (resource, key) VALUES (NEW.resource, coalesce(CAST(NEW.key AS TEXT), ''))
         ON CONFLICT DO NOTHING;
 END;
--- @go
+
 CREATE TRIGGER IF NOT EXISTS holdfast_fence_rise BEFORE UPDATE ON holdfast_fence
 WHEN NEW.token < OLD.token
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: a mark only rises; see holdfast_reset');
 END;
--- @go
+
 CREATE TRIGGER IF NOT EXISTS holdfast_fence_key_rise BEFORE UPDATE ON holdfast_fence_key
 WHEN NEW.token < OLD.token
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: a mark only rises; see holdfast_reset');
 END;
--- @go
+
 -- INSERT INTO holdfast_reset (resource, issuer, reason) VALUES (...), for a change of stores or a
 -- restored backup.
 DROP VIEW IF EXISTS holdfast_reset;
--- @go
+
 CREATE VIEW holdfast_reset (resource, issuer, reason) AS
     SELECT NULL, NULL, NULL WHERE 0;
--- @go
+
 CREATE TRIGGER holdfast_reset_insert INSTEAD OF INSERT ON holdfast_reset
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: no fence for this resource')
@@ -148,14 +149,14 @@ BEGIN
     DELETE FROM holdfast_fence WHERE resource = NEW.resource;
     INSERT INTO holdfast_fence (resource, issuer) VALUES (NEW.resource, nullif(NEW.issuer, ''));
 END;
--- @go
+
 -- INSERT INTO holdfast_purge (resource, below) VALUES (...) forgets the marks of keys below a token. From
 -- then on no key admits a token below that one, so a late holder stays out; make sure that no live hold
 -- has such a token.
 DROP VIEW IF EXISTS holdfast_purge;
--- @go
+
 CREATE VIEW holdfast_purge (resource, below) AS SELECT NULL, NULL WHERE 0;
--- @go
+
 CREATE TRIGGER holdfast_purge_insert INSTEAD OF INSERT ON holdfast_purge
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: no fence per key for this resource')
@@ -165,11 +166,11 @@ BEGIN
     UPDATE holdfast_fence SET token = NEW.below WHERE resource = NEW.resource AND token < NEW.below;
     DELETE FROM holdfast_fence_key WHERE resource = NEW.resource AND token < NEW.below;
 END;
--- @go
+
 DROP VIEW IF EXISTS holdfast_install;
--- @go
+
 CREATE VIEW holdfast_install (resource, keyed) AS SELECT NULL, NULL WHERE 0;
--- @go
+
 CREATE TRIGGER holdfast_install_insert INSTEAD OF INSERT ON holdfast_install
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: a resource is fenced as a whole or per key: --down first')
@@ -178,47 +179,49 @@ BEGIN
     INSERT INTO holdfast_fence (resource) VALUES (NEW.resource) ON CONFLICT DO NOTHING;
     INSERT INTO holdfast_keyed (resource) SELECT NEW.resource WHERE NEW.keyed ON CONFLICT DO NOTHING;
 END;
+
 -- @section up-table
 INSERT INTO holdfast_install VALUES (@RESOURCE@, 0);
--- @go
+
 DROP TRIGGER IF EXISTS @TRIGGER_INSERT@;
--- @go
+
 CREATE TRIGGER @TRIGGER_INSERT@ BEFORE INSERT ON @TABLE@
 WHEN NOT EXISTS (SELECT 1 FROM holdfast_entered WHERE resource = @RESOURCE@ AND key = '')
 BEGIN
     SELECT RAISE(ABORT, 'holdfast not entered: INSERT INTO holdfast_enter first, in the same transaction');
 END;
--- @go
+
 DROP TRIGGER IF EXISTS @TRIGGER_UPDATE@;
--- @go
+
 CREATE TRIGGER @TRIGGER_UPDATE@ BEFORE UPDATE ON @TABLE@
 WHEN NOT EXISTS (SELECT 1 FROM holdfast_entered WHERE resource = @RESOURCE@ AND key = '')
 BEGIN
     SELECT RAISE(ABORT, 'holdfast not entered: INSERT INTO holdfast_enter first, in the same transaction');
 END;
--- @go
+
 DROP TRIGGER IF EXISTS @TRIGGER_DELETE@;
--- @go
+
 CREATE TRIGGER @TRIGGER_DELETE@ BEFORE DELETE ON @TABLE@
 WHEN NOT EXISTS (SELECT 1 FROM holdfast_entered WHERE resource = @RESOURCE@ AND key = '')
 BEGIN
     SELECT RAISE(ABORT, 'holdfast not entered: INSERT INTO holdfast_enter first, in the same transaction');
 END;
+
 -- @section up-key-table
 INSERT INTO holdfast_install VALUES (@RESOURCE@, 1);
 -- After: what other triggers have made of the row is what counts.
--- @go
+
 DROP TRIGGER IF EXISTS @TRIGGER_INSERT@;
--- @go
+
 CREATE TRIGGER @TRIGGER_INSERT@ AFTER INSERT ON @TABLE@
 WHEN NOT EXISTS (SELECT 1 FROM holdfast_entered WHERE resource = @RESOURCE@
                  AND key = CAST(NEW.@KEY_COLUMN@ AS TEXT) AND key <> '')
 BEGIN
     SELECT RAISE(ABORT, 'holdfast not entered: INSERT INTO holdfast_enter (resource, key, token) first, for the key of this row');
 END;
--- @go
+
 DROP TRIGGER IF EXISTS @TRIGGER_UPDATE@;
--- @go
+
 CREATE TRIGGER @TRIGGER_UPDATE@ AFTER UPDATE ON @TABLE@
 WHEN NOT EXISTS (SELECT 1 FROM holdfast_entered WHERE resource = @RESOURCE@
                  AND key = CAST(OLD.@KEY_COLUMN@ AS TEXT) AND key <> '')
@@ -227,24 +230,28 @@ WHEN NOT EXISTS (SELECT 1 FROM holdfast_entered WHERE resource = @RESOURCE@
 BEGIN
     SELECT RAISE(ABORT, 'holdfast not entered: INSERT INTO holdfast_enter (resource, key, token) first, for the key of this row');
 END;
--- @go
+
 DROP TRIGGER IF EXISTS @TRIGGER_DELETE@;
--- @go
+
 CREATE TRIGGER @TRIGGER_DELETE@ BEFORE DELETE ON @TABLE@
 WHEN NOT EXISTS (SELECT 1 FROM holdfast_entered WHERE resource = @RESOURCE@
                  AND key = CAST(OLD.@KEY_COLUMN@ AS TEXT) AND key <> '')
 BEGIN
     SELECT RAISE(ABORT, 'holdfast not entered: INSERT INTO holdfast_enter (resource, key, token) first, for the key of this row');
 END;
+
 -- @section up-end
 COMMIT;
+
 -- @section down-bail
 .bail on
+
 -- @section down-begin
 BEGIN;
+
 -- @section down-check
 CREATE TEMP VIEW holdfast_last AS SELECT 1;
--- @go
+
 CREATE TEMP TRIGGER holdfast_last_insert INSTEAD OF INSERT ON holdfast_last
 WHEN EXISTS (SELECT 1 FROM main.sqlite_master
               WHERE type = 'trigger' AND instr(sql, 'FROM holdfast_entered WHERE resource = ') > 0
@@ -252,59 +259,63 @@ WHEN EXISTS (SELECT 1 FROM main.sqlite_master
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: other tables are fenced: --down without --last');
 END;
--- @go
+
 INSERT INTO holdfast_last VALUES (1);
--- @go
+
 DROP VIEW temp.holdfast_last;
+
 -- @section down-table
 DROP TRIGGER @TRIGGER_DELETE@;
--- @go
+
 DROP TRIGGER @TRIGGER_UPDATE@;
--- @go
+
 DROP TRIGGER @TRIGGER_INSERT@;
--- @go
+
 -- The marks stay as long as another table is behind the same fence.
 DELETE FROM holdfast_fence_key
  WHERE resource = @RESOURCE@
    AND NOT EXISTS (SELECT 1 FROM sqlite_master
                     WHERE type = 'trigger'
                       AND instr(sql, 'FROM holdfast_entered WHERE resource = ' || @RESOURCE_TEXT@) > 0);
--- @go
+
 DELETE FROM holdfast_keyed
  WHERE resource = @RESOURCE@
    AND NOT EXISTS (SELECT 1 FROM sqlite_master
                     WHERE type = 'trigger'
                       AND instr(sql, 'FROM holdfast_entered WHERE resource = ' || @RESOURCE_TEXT@) > 0);
--- @go
+
 DELETE FROM holdfast_fence
  WHERE resource = @RESOURCE@
    AND NOT EXISTS (SELECT 1 FROM sqlite_master
                     WHERE type = 'trigger'
                       AND instr(sql, 'FROM holdfast_entered WHERE resource = ' || @RESOURCE_TEXT@) > 0);
+
 -- @section down-shared
 DROP VIEW holdfast_install;
--- @go
+
 DROP VIEW holdfast_purge;
--- @go
+
 DROP VIEW holdfast_reset;
--- @go
+
 DROP VIEW holdfast_enter;
--- @go
+
 DROP VIEW holdfast_fence_version;
--- @go
+
 DROP TABLE holdfast_fence_reset;
--- @go
+
 DROP TABLE holdfast_entered;
--- @go
+
 DROP TABLE holdfast_nothing;
--- @go
+
 DROP TABLE holdfast_keyed;
--- @go
+
 DROP TABLE holdfast_fence_key;
--- @go
+
 DROP TABLE holdfast_fence;
+
 -- @section down-end
 COMMIT;
+
 -- @section row-up
 -- holdfast fence per row for SQLite: an UPDATE that says fence_token is refused when that is below the
 -- row's.
@@ -317,7 +328,7 @@ COMMIT;
 
 -- @section row-table
 ALTER TABLE @TABLE@ ADD COLUMN fence_token INTEGER NOT NULL DEFAULT 0 CHECK (fence_token >= 0);
--- @go
+
 CREATE TRIGGER @TRIGGER_ROW@ BEFORE UPDATE OF fence_token ON @TABLE@
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: a token is an integer above 0')
@@ -328,5 +339,5 @@ END;
 
 -- @section row-down
 DROP TRIGGER @TRIGGER_ROW@;
--- @go
+
 ALTER TABLE @TABLE@ DROP COLUMN fence_token;

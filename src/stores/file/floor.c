@@ -47,18 +47,11 @@ enum hf_status hf__floor_read(struct file_store *store, uint64_t *out, struct hf
     char line[LINE_MAX_LEN + 1];
     char expected[LINE_MAX_LEN + 1];
     char number[24];
-    ssize_t got;
-    /* Not blocking, should it be a FIFO. */
-    int fd = store->sys->openat(store->dir_fd, FLOOR_NAME,
-                                O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0);
+    ssize_t got = hf__read_small(store->sys, store->dir_fd, FLOOR_NAME, line, LINE_MAX_LEN);
 
     *out = 0;
-    if (fd < 0)
-        return errno == ENOENT ? HF_OK : floor_fail(store, "open", err);
-    got = store->sys->pread(fd, line, LINE_MAX_LEN, 0);
-    (void)close(fd);
     if (got < 0)
-        return floor_fail(store, "read", err);
+        return errno == ENOENT ? HF_OK : floor_fail(store, "read", err);
     line[got] = '\0';
     if (sscanf(line, "holdfast floor 1 %23[0-9] ", number) == 1 && hf__parse_u64(number, out) &&
         *out > 0 && *out <= HF__TOKEN_MAX) {

@@ -24,16 +24,10 @@ static enum hf_status identity_fail(const struct file_store *store, const char *
 static enum hf_status read_id(struct file_store *store, char out[ID_LEN + 1], struct hf_error *err)
 {
     unsigned char bytes[RANDOM_BYTES];
-    ssize_t got;
-    int fd = store->sys->openat(store->dir_fd, IDENTITY_NAME,
-                                O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0);
+    ssize_t got = hf__read_small(store->sys, store->dir_fd, IDENTITY_NAME, out, ID_LEN);
 
-    if (fd < 0)
-        return errno == ENOENT ? HF_BUSY : identity_fail(store, "open", err);
-    got = store->sys->pread(fd, out, ID_LEN, 0);
-    (void)close(fd);
     if (got < 0)
-        return identity_fail(store, "read", err);
+        return errno == ENOENT ? HF_BUSY : identity_fail(store, "read", err);
     out[got] = '\0';
     if (got != ID_LEN || !hf__hex_decode(bytes, sizeof bytes, out))
         return hf__error_damaged(store, "its identity is damaged", false, err);

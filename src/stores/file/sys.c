@@ -62,3 +62,19 @@ bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, siz
     }
     return true;
 }
+
+ssize_t hf__read_small(const struct hf__file_sys *sys, int dir, const char *name, void *out,
+                       size_t len)
+{
+    int fd = sys->openat(dir, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW, 0);
+    ssize_t got;
+    int saved;
+
+    if (fd < 0)
+        return -1;
+    got = sys->pread(fd, out, len, 0);
+    saved = errno;
+    (void)close(fd);
+    errno = saved;
+    return got;
+}

@@ -23,5 +23,9 @@ extern const struct hf__file_sys hf__file_sys_real;
 
 /* pwrite until all is written; false with errno. */
 bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, size_t len, off_t at);
+/* Reads at most len bytes of a small file of that directory. Never blocks, should it be a FIFO, and
+ * follows no link. Returns how many; -1 with errno. */
+ssize_t hf__read_small(const struct hf__file_sys *sys, int dir, const char *name, void *out,
+                       size_t len);
 
 #endif /* HF_STORES_FILE_SYS_H */

@@ -104,11 +104,6 @@ enum hf_status pg_lost(const struct pg_store *store, const char *name, enum hf_l
 enum hf_status pg_above_max_ttl(const struct pg_store *store, const struct hf_claim *claim,
                                 struct hf_error *err)
 {
-    char ttl[32];
-    char longest[32];
-
-    return hf__fail_lock(err, HF_INVALID, claim->name, store->url.shown,
-                         ": a ttl of %s is above the store's max_ttl of %s",
-                         hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
-                         hf__format_duration(longest, sizeof longest, store->url.max_ttl_ms));
+    return hf__fail_max_ttl(err, claim->name, store->url.shown, claim->ttl_ms,
+                            store->url.max_ttl_ms);
 }

@@ -211,15 +211,9 @@ enum hf_status rd_greeting_refused(const char *error, const char *store, struct 
 enum hf_status rd_check_ttl(const struct rd_url *url, const struct hf_claim *claim,
                             struct hf_error *err)
 {
-    char ttl[32];
-    char max_ttl[32];
-
     if (claim->ttl_ms <= url->max_ttl_ms)
         return HF_OK;
-    return hf__fail_lock(err, HF_INVALID, claim->name, url->parts.shown,
-                         ": a ttl of %s is above the store's max_ttl of %s",
-                         hf__format_duration(ttl, sizeof ttl, claim->ttl_ms),
-                         hf__format_duration(max_ttl, sizeof max_ttl, url->max_ttl_ms));
+    return hf__fail_max_ttl(err, claim->name, url->parts.shown, claim->ttl_ms, url->max_ttl_ms);
 }
 
 enum hf_status rd_lost(const struct rd_url *url, const char *name, const struct rd_reply *reply,

@@ -20,6 +20,8 @@ static const char *op_word(enum hf_fence_op op)
         return "enter";
     case HF_FENCE_RESET_KEY:
         return "reset";
+    case HF_FENCE_READ_KEY:
+        return "read";
     }
     return "?";
 }
@@ -54,27 +56,33 @@ static void build(struct rd_request *out, const struct hf_fence_request *request
     rd_request_word(out, request->issuer_url != NULL ? request->issuer_url : "");
 }
 
-/* {'STALE', token, seconds, issuer} or {'FOREIGN', issuer}. */
-static enum hf_status refused(const struct rd_store *store, const char *key,
-                              const struct rd_reply *reply, struct hf_fence_mark *mark,
-                              struct hf_error *err)
+/* Of {WORD, token, seconds, issuer}. False: it makes no sense. */
+static bool read_mark(const struct rd_reply *reply, struct hf_fence_mark *mark)
 {
-    bool stale = rd_reply_is(reply, "STALE");
-    const char *issuer = rd_reply_text(rd_reply_at(reply, stale ? 3 : 1));
+    const char *at = rd_reply_text(rd_reply_at(reply, 2));
+    uint64_t seconds = 0;
 
-    (void)snprintf(mark->issuer, sizeof mark->issuer, "%s", issuer);
-    if (stale) {
-        const char *token = rd_reply_text(rd_reply_at(reply, 1));
-        const char *at = rd_reply_text(rd_reply_at(reply, 2));
-        uint64_t seconds = 0;
+    (void)snprintf(mark->issuer, sizeof mark->issuer, "%s", rd_reply_text(rd_reply_at(reply, 3)));
+    if (hf__parse_u64(at, &seconds) && seconds < INT64_MAX / 1000000)
+        mark->admitted_us = (int64_t)seconds * 1000000;
+    return hf__parse_u64(rd_reply_text(rd_reply_at(reply, 1)), &mark->token);
+}
 
-        if (!hf__parse_u64(token, &mark->token))
-            return rd_nonsense(&store->setup.url, key, err);
-        if (hf__parse_u64(at, &seconds) && seconds < INT64_MAX / 1000000)
-            mark->admitted_us = (int64_t)seconds * 1000000;
+/* OK, {'MARK' or 'STALE', token, seconds, issuer} or {'FOREIGN', issuer}. */
+static enum hf_status judge(const struct rd_store *store, const char *key,
+                            const struct rd_reply *reply, struct hf_fence_mark *mark,
+                            struct hf_error *err)
+{
+    if (rd_reply_is(reply, "OK"))
+        return hf__ok(err);
+    if (rd_reply_is(reply, "MARK") && read_mark(reply, mark))
+        return hf__ok(err);
+    if (rd_reply_is(reply, "STALE") && read_mark(reply, mark))
         return HF_STALE;
-    }
-    return rd_reply_is(reply, "FOREIGN") ? HF_INVALID : rd_nonsense(&store->setup.url, key, err);
+    if (!rd_reply_is(reply, "FOREIGN"))
+        return rd_nonsense(&store->setup.url, key, err);
+    (void)snprintf(mark->issuer, sizeof mark->issuer, "%s", rd_reply_text(rd_reply_at(reply, 1)));
+    return HF_INVALID;
 }
 
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,
@@ -100,9 +108,7 @@ enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_reques
     rd_request_release(&words);
     if (status != HF_OK)
         return status;
-    status = rd_reply_is(answer.reply, "OK")
-                 ? hf__ok(err)
-                 : refused(store, request->key, answer.reply, mark, err);
+    status = judge(store, request->key, answer.reply, mark, err);
     rd_answer_release(&answer);
     return status;
 }

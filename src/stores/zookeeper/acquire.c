@@ -4,6 +4,7 @@
 #include <string.h>
 
 static bool holds_already(const struct zk_attempt *a);
+static bool goes_on(struct zk_attempt *a, int *rc);
 static void draw_owner(struct zk_attempt *a);
 static enum hf_status join(struct zk_attempt *a, struct hf_error *err);
 static int take_lock(struct zk_attempt *a);
@@ -29,6 +30,8 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
         a.patience.deadline_ns = claim->wait_until_ns;
     a.patience.cancel_fd = claim->wait_until_ns != 0 ? claim->cancel_fd : -1;
     a.leave_ns = claim->deadline_ns - base->host->now_ns();
+    hf__wait_place_init(&a.place, claim->wait_until_ns);
+    a.place.settles = true; /* by reading, or with a fresh owner in the next session */
     (void)snprintf(a.owner, sizeof a.owner, "%s", claim->owner);
     do {
         int rc;
@@ -38,7 +41,7 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
             return status;
         rc = take_lock(&a);
         /* With the session its children ended: the next one starts anew, if there is time. */
-        again = zk_session_ended(rc) && base->host->now_ns() < a.patience.deadline_ns;
+        again = zk_session_ended(rc) && goes_on(&a, &rc);
         if (rc == ZOK)
             status = grant_it(&a, grant, err);
         else if (again)
@@ -49,6 +52,16 @@ enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *cla
         zk_session_unref(a.session);
     } while (again);
     return status;
+}
+
+/* After the end of the session. */
+static bool goes_on(struct zk_attempt *a, int *rc)
+{
+    int next = zk_endure(a);
+
+    if (next == ZK_CANCELLED)
+        *rc = next;
+    return next == ZOK;
 }
 
 /* An owner holds once: a second child of its would be a second token. */
@@ -146,7 +159,7 @@ static int take_lock(struct zk_attempt *a)
     for (;;) {
         size_t index;
 
-        while (zk_connection_lost(rc))
+        while (zk_connection_lost(rc) && (rc = zk_reconnect(a)) == ZOK)
             rc = zk_settle(a);
         if (rc != ZOK && rc != ZNONODE)
             return rc;
@@ -209,6 +222,8 @@ static enum hf_status give_up(struct zk_attempt *a, int rc, struct hf_error *err
     bool left = leave(a);
     struct hf__patience patience = leaving(a);
 
+    if (rc == ZK_GIVEN_UP && !a->in_queue)
+        rc = ZCONNECTIONLOSS; /* nothing of ours is in doubt */
     if (rc != ZK_WAIT_OVER)
         return zk_verdict(a->store, name, rc, err);
     if (!left)

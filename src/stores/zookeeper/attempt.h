@@ -2,6 +2,7 @@
 #ifndef HF_ZOOKEEPER_ATTEMPT_H
 #define HF_ZOOKEEPER_ATTEMPT_H
 
+#include "core/wait.h"
 #include "stores/zookeeper/zookeeper.h"
 
 #define ZK_WAIT_OVER (-1004) /* beside the codes of request.h */
@@ -11,7 +12,8 @@ struct zk_attempt {
     const struct hf_claim *claim;
     struct zk_session *session;
     struct hf__patience patience; /* until the wait is over and a request has had its time */
-    int64_t leave_ns;             /* how much more may be spent on leaving the queue */
+    struct hf__wait_place place;
+    int64_t leave_ns; /* how much more may be spent on leaving the queue */
     uint32_t lease_ms;
     char owner[HF_OWNER_LEN + 1]; /* the claim's; in another session a fresh one */
     bool in_queue;                /* the own child may exist */
@@ -47,14 +49,20 @@ static inline void zk_fit_lease(struct zk_attempt *a)
 
 /* Makes the own child, and whatever is missing above it. */
 int zk_enter(struct zk_attempt *a);
-/* Waits until the session is connected again; ZK_GIVEN_UP: it is not, and time is over. */
+/* After a lost connection: pauses, then waits for the next one. ZOK; ZK_GIVEN_UP: there is none,
+ * and time is over; or another code. */
 int zk_reconnect(struct zk_attempt *a);
-/* After a lost connection: waits for the next one, and finds out whether the child was made. */
+/* Connected again: finds out whether the child was made. */
 int zk_settle(struct zk_attempt *a);
 /* Proves that the own child and its session are still there, and says how long it has waited. */
 int zk_confirm(struct zk_attempt *a);
 
-/* wait.c. Until the child in front of the one at that index is gone (ZOK), or the wait is over. */
+/* wait.c, by the rule of core/wait.h. */
+
+/* Until the child in front of the one at that index is gone (ZOK), or the wait is over. */
 int zk_queue_wait(struct zk_attempt *a, size_t index);
+/* After a connection or a session that was lost: ZOK, after a pause, if the attempt goes on. Else
+ * ZK_GIVEN_UP or ZK_CANCELLED. */
+int zk_endure(struct zk_attempt *a);
 
 #endif /* HF_ZOOKEEPER_ATTEMPT_H */

@@ -28,14 +28,20 @@ int zk_enter(struct zk_attempt *a)
         if (rc != ZOK && !zk_connection_lost(rc))
             return rc;
         if (rc != ZOK && (rc = zk_reconnect(a)) != ZOK)
-            return rc == ZK_GIVEN_UP ? ZCONNECTIONLOSS : rc;
+            return rc;
     }
     return ZSYSTEMERROR; /* the parent vanishes as often as it is made */
 }
 
 int zk_reconnect(struct zk_attempt *a)
 {
-    switch ((int)zk_session_connected(a->session, NULL, &a->patience, NULL)) {
+    struct hf__patience patience;
+    int rc = zk_endure(a);
+
+    if (rc != ZOK)
+        return rc;
+    patience = hf__patience_until(&a->patience, a->place.ours_until_ns);
+    switch ((int)zk_session_connected(a->session, NULL, &patience, NULL)) {
     case HF_OK:
         return ZOK;
     case HF_LOST:
@@ -59,12 +65,11 @@ int zk_settle(struct zk_attempt *a)
     char path[ZK_PATH_MAX + ZK_CHILD_MAX];
     const char *child;
     size_t index;
-    int rc = zk_reconnect(a);
+    int rc;
 
     a->sent_at_ns = 0;
     zk_queue_release(&a->queue);
-    if (rc == ZOK)
-        rc = zk_read_queue(a->session, a->claim->name, true, &a->patience, &a->queue);
+    rc = zk_read_queue(a->session, a->claim->name, true, &a->patience, &a->queue);
     index = rc == ZOK ? zk_queue_find(&a->queue, a->owner) : a->queue.count;
     if (index == a->queue.count)
         return rc;

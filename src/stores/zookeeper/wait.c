@@ -20,16 +20,50 @@ static int read_ahead(struct zk_attempt *a, const struct zk_listener *listener)
     return rc;
 }
 
+/* A lock that another holds is waited for until the caller's time is over; a trouble has a
+ * request's time, even if the caller does not wait. The place in the queue lasts as long as the
+ * session, and reading tells whether that has ended. */
+static struct hf__wait_step next_step(struct zk_attempt *a, enum hf_status status)
+{
+    const struct hf_host *host = a->store->base.host;
+    int64_t now_ns = host->now_ns();
+    struct hf__wait_answer answer = {.status = status, .look_ns = hf__time_add(now_ns, ZK_POLL_NS)};
+    uint32_t dice;
+
+    host->random(&dice, sizeof dice);
+    a->place.wait_until_ns = status == HF_BUSY ? a->claim->wait_until_ns : a->patience.deadline_ns;
+    a->place.ours_until_ns = a->in_queue ? INT64_MAX : a->claim->deadline_ns;
+    return hf__wait_queued(&a->place, &answer, now_ns, dice);
+}
+
+int zk_endure(struct zk_attempt *a)
+{
+    struct hf__wait_step step = next_step(a, HF_UNKNOWN);
+
+    if (step.next == HF__WAIT_RETURN)
+        return ZK_GIVEN_UP;
+    switch (hf__patience_pause(&a->patience, step.until_ns)) {
+    case HF__WAITED_READY:
+        return ZOK;
+    case HF__WAITED_TIMEOUT:
+        return ZK_GIVEN_UP;
+    case HF__WAITED_CANCELLED:
+        break;
+    }
+    return ZK_CANCELLED;
+}
+
 /* Sleeps until something may have changed. */
 static int sleep_in_queue(struct zk_attempt *a, const struct zk_listener *listener)
 {
-    int64_t now_ns = a->store->base.host->now_ns();
-    int64_t until_ns = hf__time_add(now_ns, ZK_POLL_NS);
+    struct hf__wait_step step = next_step(a, HF_BUSY);
     struct hf__patience patience = {.deadline_ns = a->claim->wait_until_ns,
                                     .cancel_fd = a->claim->cancel_fd};
     eventfd_t ignored;
 
-    patience = hf__patience_until(&patience, until_ns);
+    if (step.next == HF__WAIT_RETURN)
+        return ZK_WAIT_OVER;
+    patience = hf__patience_until(&patience, step.until_ns);
     if (hf__patience_wait(&patience, listener->fd, POLLIN) == HF__WAITED_CANCELLED)
         return ZK_CANCELLED;
     (void)eventfd_read(listener->fd, &ignored);
@@ -64,8 +98,7 @@ int zk_queue_wait(struct zk_attempt *a, size_t index)
             rc = zk_reconnect(a);
         else if (rc == ZOK)
             rc = sleep_in_queue(a, &listener);
-        if (rc == ZK_GIVEN_UP ||
-            (rc == ZOK && a->store->base.host->now_ns() >= a->claim->wait_until_ns))
+        if (rc == ZK_GIVEN_UP)
             rc = ZK_WAIT_OVER;
         if (rc != ZOK)
             break;

@@ -27,6 +27,7 @@ static const struct hf_store_ops ops = {
     .max_ttl_ms = max_ttl_ms,
     .end_quarantine = rl_end_quarantine,
     .quarantine = rl_quarantine,
+    .identity = rl_identity,
 };
 
 static uint32_t max_ttl_ms(struct hf_store_base *base)

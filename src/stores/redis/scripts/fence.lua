@@ -3,15 +3,15 @@
 -- KEYS[1]  the key
 -- KEYS[2]  its mark, a hash at holdfast:{KEY}:fence, or, for a KEY with a hash tag of its own such as
 --          {42}:total, at holdfast:{TAG}:KEY:fence
--- ARGV[1]  set | del | enter | reset
--- ARGV[2]  token, decimal, 1 to 2^63-1 (reset: the mark to start from, 0: none)
+-- ARGV[1]  set | del | enter | reset | read
+-- ARGV[2]  token, decimal, 1 to 2^63-1 (reset: the mark to start from, 0: none; read: nothing)
 -- ARGV[3]  issuer: the store that issued the token, "" if that is not said
 -- ARGV[4]  set: the value; reset: the reason
 -- ARGV[5]  set: milliseconds until the key expires, "0": never
 -- ARGV[6]  "array": refusals come as arrays of the words below, not as errors; may be left out
 -- ARGV[7]  the url of that store: for marks that name their issuer by it; may be left out
 --
--- Answers OK; or an error: "STALE token seconds issuer" (that token was admitted, at that time),
+-- Answers OK; read: "MARK", token, seconds, issuer, and changes nothing; or an error: "STALE token seconds issuer" (that token was admitted, at that time),
 -- "FOREIGN issuer" (the mark follows that store's tokens), "BADTOKEN token", "BADOP op",
 -- "BADMARK key" (that is not the key of the mark). Tokens are
 -- compared as decimal strings, by length and then by bytes: a Lua number is exact only up to 2^53.
@@ -24,7 +24,7 @@ local function refuse(...)
     return redis.error_reply(table.concat({...}, ' '))
 end
 
-if op ~= 'set' and op ~= 'del' and op ~= 'enter' and op ~= 'reset' then
+if op ~= 'set' and op ~= 'del' and op ~= 'enter' and op ~= 'reset' and op ~= 'read' then
     return redis.error_reply('BADOP ' .. op)
 end
 
@@ -32,6 +32,11 @@ end
 local tag = string.match(key, '^[^{]*{([^}]+)}')
 if mark_key ~= 'holdfast:{' .. (tag and tag .. '}:' .. key .. ':' or key .. '}:') .. 'fence' then
     return refuse('BADMARK', mark_key)
+end
+
+if op == 'read' then
+    local mark = redis.call('HMGET', mark_key, 'token', 'issuer', 'at')
+    return {'MARK', mark[1] or '0', mark[3] or '0', mark[2] or ''}
 end
 
 local function below(a, b)

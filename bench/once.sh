@@ -1,0 +1,63 @@
+#!/bin/bash
+# once.sh - `holdfast once` beside `status` and `run`, whole processes, on every store whose server is installed.
+# Prints name<TAB>value<TAB>bound<TAB>unit<TAB>ok|MISS. BUILD is the folder of the build (build). With quick as
+# argument there are fewer rounds.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+rounds=400
+[ "${1-}" != quick ] || rounds=60
+
+# measure STORE URL : in a shell of its own, whose server it is
+measure() {
+    local store=$1 url=$2 name took
+    local -A us
+    . bench/rows.sh
+    "$hf" --store "$url" once seen -- true
+    # shellcheck disable=SC2154 # of stage.sh
+    while read -r name took; do
+        us[$name]=$took
+    done < <(perl bench/once.pl "$rounds" "$dir" "status=$hf|--store|$url|status|seen" \
+        "done=$hf|--store|$url|once|seen|--|true" \
+        "run=$hf|--store|$url|run|r%|--|true" \
+        "once=$hf|--store|$url|once|--per|1d|o%|--|true" 'sync=sync3')
+    row "once.$store.status" "${us[status]-}" - us
+    row "once.$store.done" "${us[done]-}" - us
+    row "once.$store.done_vs_status" "$(ratio "${us[done]-}" "${us[status]-}")" '<=1.2' x
+    row "once.$store.run" "${us[run]-}" - us
+    row "once.$store.once" "${us[once]-}" - us
+    case $store in
+    file)
+        row once.file.sync3 "${us[sync]-}" - us
+        row once.file.once_vs_run_and_sync3 \
+            "$(ratio "${us[once]-}" "$((${us[run]:-0} + ${us[sync]:-0}))")" '<=1' x
+        ;;
+    redis | postgres) row "once.$store.once_vs_run" "$(ratio "${us[once]-}" "${us[run]-}")" '<=2' x ;;
+    *) row "once.$store.once_vs_run" "$(ratio "${us[once]-}" "${us[run]-}")" - x ;;
+    esac
+}
+
+(
+    . tests/support/stage.sh
+    measure file "file:$dir/store"
+)
+(
+    . tests/redis/lib.sh
+    redis_start a --appendonly yes --appendfsync always
+    calm a
+    measure redis "$(url a)"
+)
+(
+    . tests/postgres/lib.sh
+    pg_start a
+    measure postgres "$(url a)"
+)
+(
+    . tests/etcd/lib.sh
+    etcd_start a
+    measure etcd "$(url a)"
+)
+(
+    . tests/zookeeper/lib.sh
+    zk_start a
+    measure zookeeper "zookeeper://$(hosts a)"
+)

@@ -1,0 +1,215 @@
+/* cmd_leader.c - holdfast leader: who leads, since when, and where it is to be found. */
+#include "cli/cli.h"
+
+#include "base/base.h"
+#include "core/wait.h"
+
+#include <holdfast/elect.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LOOK_MS = 500, /* how often --watch looks */
+    TIME_SIZE = 32
+};
+
+/* What is known about the leader. */
+struct sight {
+    bool leads; /* somebody does */
+    uint64_t term;
+    int64_t age_ms; /* < 0: not known */
+    char label[HF_LABEL_MAX + 1];
+    char address[HF_ADDRESS_MAX + 1];
+};
+
+struct request {
+    const struct cli_context *context;
+    const char *name;
+    bool watch;
+    bool json;
+};
+
+static int show_once(const struct request *request);
+static int watch(const struct request *request);
+static hf_leader_fn copy_leader;
+static void print(const struct request *request, const struct sight *sight);
+static void print_json(const struct request *request, const struct sight *sight);
+
+static int leader_main(const struct cli_context *context, int argc, char **argv)
+{
+    struct request request = {.context = context};
+    const struct cli_option options[] = {{.name = "watch",
+                                          .kind = CLI_FLAG,
+                                          .target = &request.watch,
+                                          .help = "go on, and tell of each change"},
+                                         {.name = "json",
+                                          .kind = CLI_FLAG,
+                                          .target = &request.json,
+                                          .help = "print JSON, an object on each line"},
+                                         {.name = NULL}};
+    const struct cli_command *command = cli_find("leader");
+    int parsed = cli_parse_operand(command, options, argc, argv, &request.name);
+
+    if (parsed < 0)
+        return cli_parse_exit(parsed);
+    if (request.name == NULL)
+        return cli_usage_error(command, "the name of the lock is missing");
+    if (!cli_check_name(command, request.name))
+        return EXIT_HF_USAGE;
+    return request.watch ? watch(&request) : show_once(&request);
+}
+
+const struct cli_command command_leader = {
+    "leader", "[options] NAME", "show who leads, and where it is to be found", leader_main};
+
+static int show_once(const struct request *request)
+{
+    struct sight sight = {.leads = false};
+    struct hf_error err;
+    enum hf_status status;
+    int exit_code;
+    struct hf_store *store = cli_open_readonly(request->context, &exit_code);
+
+    if (store == NULL)
+        return exit_code;
+    status = hf_leader(store, request->name, copy_leader, &sight, &err);
+    hf_close(store);
+    if (status != HF_OK)
+        return cli_fail(&err);
+    print(request, &sight);
+    return sight.leads ? EXIT_SUCCESS : EXIT_HF_NO;
+}
+
+static bool same(const struct sight *a, const struct sight *b)
+{
+    return a->leads == b->leads && a->term == b->term && strcmp(a->label, b->label) == 0 &&
+           strcmp(a->address, b->address) == 0;
+}
+
+/* Looks once. A store that failed is opened again; and so is one in which nobody has led yet, for
+ * it may not have been there when it was opened. */
+static enum hf_status look(const struct request *request, struct hf_store **store, bool *seen,
+                           struct sight *sight, struct hf_error *err)
+{
+    enum hf_status status = HF_OK;
+
+    *sight = (struct sight){.leads = false};
+    if (*store == NULL)
+        status = hf_open_readonly(request->context->store_url, store, err);
+    if (status == HF_OK)
+        status = hf_leader(*store, request->name, copy_leader, sight, err);
+    *seen = *seen || sight->leads;
+    if (status == HF_OK && *seen)
+        return status;
+    hf_close(*store);
+    *store = NULL;
+    return status;
+}
+
+/* No answer is not a no: what was told last stands until there is one. */
+static int watch(const struct request *request)
+{
+    struct sight last = {.leads = false}, now;
+    struct hf_store *store = NULL;
+    struct hf_error err;
+    enum hf_status trouble = HF_OK;
+    bool told = false, seen = false;
+
+    while (!ferror(stdout)) {
+        enum hf_status status = look(request, &store, &seen, &now, &err);
+
+        if (status != HF_OK && !hf__wait_may_pass(status))
+            return cli_fail(&err);
+        if (status != HF_OK && trouble != status)
+            cli_error("%s; watching on", cli_text_of(&err));
+        trouble = status;
+        if (status == HF_OK && (!told || !same(&now, &last))) {
+            print(request, &now);
+            (void)fflush(stdout);
+            last = now;
+            told = true;
+        }
+        hf__sleep_ns(LOOK_MS * HF__NS_PER_MS);
+    }
+    hf_close(store);
+    return EXIT_HF_INTERNAL;
+}
+
+static void copy_leader(const struct hf_leader *leader, void *data)
+{
+    struct sight *sight = data;
+
+    sight->leads = true;
+    sight->term = leader->term;
+    sight->age_ms = leader->age_ms;
+    (void)snprintf(sight->label, sizeof sight->label, "%s", leader->label);
+    (void)snprintf(sight->address, sizeof sight->address, "%s", leader->address);
+}
+
+/* "2026-11-17T03:00:02Z", for display only. */
+static const char *utc(char out[TIME_SIZE], int64_t ago_ms)
+{
+    time_t seconds = (hf__wall_us() / 1000 - ago_ms) / 1000;
+    struct tm tm;
+
+    if (gmtime_r(&seconds, &tm) == NULL || strftime(out, TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+        out[0] = '\0';
+    return out;
+}
+
+static void print(const struct request *request, const struct sight *sight)
+{
+    char name[HF_NAME_MAX + 1], label[HF_LABEL_MAX + 1], address[HF_ADDRESS_MAX + 1];
+    char time[TIME_SIZE], age[32];
+
+    if (request->json) {
+        print_json(request, sight);
+        return;
+    }
+    hf__copy_printable(name, sizeof name, request->name);
+    hf__copy_printable(label, sizeof label, sight->label);
+    hf__copy_printable(address, sizeof address, sight->address);
+    if (request->watch)
+        printf("%s ", utc(time, 0));
+    if (!sight->leads) {
+        printf("%s: nobody leads\n", name);
+        return;
+    }
+    printf("%s: %s leads", name, label[0] != '\0' ? label : "an unknown holder");
+    if (sight->age_ms >= 0)
+        printf(" since %s (%s)", utc(time, sight->age_ms),
+               hf__format_duration(age, sizeof age, sight->age_ms));
+    if (address[0] != '\0')
+        printf(", address %s", address);
+    if (sight->term)
+        printf(", term %" PRIu64, sight->term);
+    putchar('\n');
+}
+
+static void json_text(const char *key, const char *text)
+{
+    printf(", \"%s\": ", key);
+    if (text[0] != '\0')
+        cli_json_string(stdout, text);
+    else
+        fputs("null", stdout);
+}
+
+static void print_json(const struct request *request, const struct sight *sight)
+{
+    char time[TIME_SIZE];
+
+    printf("{\"at\": \"%s\", \"name\": ", utc(time, 0));
+    cli_json_string(stdout, request->name);
+    printf(", \"leads\": %s", sight->leads ? "true" : "false");
+    json_text("label", sight->label);
+    json_text("since", sight->leads && sight->age_ms >= 0 ? utc(time, sight->age_ms) : "");
+    json_text("address", sight->address);
+    if (sight->term)
+        printf(", \"term\": %" PRIu64 "}\n", sight->term);
+    else
+        fputs(", \"term\": null}\n", stdout);
+}

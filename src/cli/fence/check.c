@@ -1,0 +1,210 @@
+/* check.c - `holdfast fence check`: whether a fence is there, whole, and of the store in use. */
+#include "cli/fence/fence.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { CHECK = 9, TEXT_SIZE = 512 }; /* CHECK: its place in fence_commands */
+
+struct options {
+    char db[CLI_URL_SIZE];
+    bool has_db;
+    const char *table;
+    const char *schema;
+};
+
+void fence_found(struct fence_report *report, enum fence_level level, const char *check,
+                 const char *text, const char *remedy)
+{
+    const char *name = level == FENCE_PROBLEM ? "problem" : "note";
+
+    report->problems += level == FENCE_PROBLEM;
+    if (report->json) {
+        printf("%s\n  {\"check\": ", report->count > 0 ? "," : "");
+        cli_json_string(stdout, check);
+        printf(", \"level\": \"%s\", \"text\": ", name);
+        cli_json_string(stdout, text);
+        fputs(", \"remedy\": ", stdout);
+        cli_json_string(stdout, remedy);
+        putchar('}');
+    } else {
+        char shown[TEXT_SIZE];
+
+        hf__copy_printable(shown, sizeof shown, text);
+        printf("%s: %s: %s\n", name, check, shown);
+        hf__copy_printable(shown, sizeof shown, remedy);
+        if (remedy[0] != '\0')
+            printf("    remedy: %s\n", shown);
+    }
+    report->count++;
+}
+
+/* Does a mark follow the tokens of the store in use? */
+static void check_mark(const struct hf_fence_mark *mark, const struct fence_words *words,
+                       const char *what, struct fence_report *report)
+{
+    char text[TEXT_SIZE];
+    char remedy[TEXT_SIZE];
+
+    if (mark->token == 0 && mark->issuer[0] == '\0') {
+        (void)snprintf(text, sizeof text, "%s has no mark: nothing was admitted yet", what);
+        fence_found(report, FENCE_PROBLEM, "installed", text,
+                    "write it through the fence: holdfast fence write, set or enter");
+        return;
+    }
+    (void)snprintf(text, sizeof text, "fenced, token %" PRIu64 " was admitted", mark->token);
+    fence_found(report, FENCE_NOTE, "installed", text, "");
+    if (words->issuer == NULL || mark->issuer[0] == '\0' ||
+        strcmp(mark->issuer, words->issuer) == 0 || strcmp(mark->issuer, words->issuer_url) == 0)
+        return;
+    (void)snprintf(text, sizeof text, "%s follows %s, the store in use is %s", what, mark->issuer,
+                   words->issuer);
+    (void)snprintf(remedy, sizeof remedy,
+                   "after a change of stores, once no old holder is left: holdfast fence reset "
+                   "--reason TEXT %s",
+                   what);
+    fence_found(report, FENCE_PROBLEM, "issuer", text, remedy);
+}
+
+/* A mark that is there and cannot be used is a finding; one that cannot be looked at is not. */
+static int unreadable(const struct hf_error *err, struct fence_report *report)
+{
+    if (err->code != HF_CORRUPT && err->code != HF_DENIED && err->code != HF_INVALID)
+        return cli_fail(err);
+    fence_found(report, FENCE_PROBLEM, "installed", err->text, "");
+    return 0;
+}
+
+static int check_file(const struct fence_words *words, struct fence_report *report)
+{
+    const char *file = words->operands[0];
+    struct hf_fence_mark mark;
+    struct hf_error err;
+    struct stat about;
+
+    if (hf_fence_read_mark(file, &mark, &err) != HF_OK)
+        return unreadable(&err, report);
+    check_mark(&mark, words, file, report);
+    if (stat(file, &about) != 0) {
+        if (errno != ENOENT)
+            return 0;
+        fence_found(report, FENCE_NOTE, "installed", "the file itself is not there", "");
+        return 0;
+    }
+    if (about.st_nlink > 1)
+        fence_found(report, FENCE_PROBLEM, "covered",
+                    "the file has another hard link, by which it is written past the fence",
+                    "remove the other link");
+    if ((about.st_mode & S_IWOTH) != 0)
+        fence_found(report, FENCE_PROBLEM, "roles", "everybody may write the file, fence or not",
+                    "chmod o-w");
+    return 0;
+}
+
+static int check_key(const struct fence_words *words, struct fence_report *report)
+{
+    struct cli_context context = {.store_url = words->operands[0]};
+    struct hf_fence_mark mark = {.token = 0};
+    struct hf_error err;
+    enum hf_status status;
+    int exit_code = EXIT_HF_INTERNAL;
+    struct hf_store *store = cli_open(&context, &exit_code);
+
+    if (store == NULL)
+        return exit_code;
+    status = hf_fence_read_key(store, words->operands[1], &mark, &err);
+    hf_close(store);
+    if (status != HF_OK)
+        return unreadable(&err, report);
+    check_mark(&mark, words, words->operands[1], report);
+    return 0;
+}
+
+static int misused(const struct cli_command *command, const struct options *options,
+                   const struct fence_words *words)
+{
+    if (options->has_db != (options->table != NULL))
+        return cli_usage_error(command, "--db and --table go together");
+    if (options->has_db && words->count > 0)
+        return cli_one_too_many(command, words->operands[0]);
+    if (!options->has_db && words->count == 0)
+        return cli_usage_error(command, "what? --db URL --table T, a file, or URL and KEY");
+    if (!options->has_db && options->schema != NULL)
+        return cli_usage_error(command, "--schema goes with --db");
+    return 0;
+}
+
+/* Against which store's tokens the marks are compared; "" and a note if none was named. */
+static int learn_issuer(const struct cli_context *context, struct fence_words *words,
+                        struct fence_report *report)
+{
+    struct hf_error err;
+
+    if (words->issuer != NULL)
+        return 0;
+    if (context->store_url == NULL || context->store_url[0] == '\0') {
+        fence_found(report, FENCE_NOTE, "issuer",
+                    "the store of the locks was not named, so that marks were not compared with it",
+                    "say --store, or set HOLDFAST_STORE");
+        return 0;
+    }
+    return fence_find_issuer(context->store_url, words, &err) == HF_OK ? 0 : cli_fail(&err);
+}
+
+static int check(const struct cli_context *context, const struct options *options,
+                 struct fence_words *words, struct fence_report *report)
+{
+    int exit_code = learn_issuer(context, words, report);
+
+    if (exit_code != 0)
+        return exit_code;
+    if (options->has_db) {
+        const struct fence_table table = {.db_url = options->db,
+                                          .schema = options->schema,
+                                          .table = options->table,
+                                          .issuer = words->issuer != NULL ? words->issuer : "",
+                                          .issuer_url = words->issuer_url};
+
+        return fence_check_table(&table, report);
+    }
+    return words->count == 2 ? check_key(words, report) : check_file(words, report);
+}
+
+int fence_check(const struct cli_context *context, int argc, char **argv)
+{
+    const struct cli_command *command = &fence_commands[CHECK];
+    struct fence_words words = {.count = 0};
+    struct fence_report report = {.json = false};
+    struct options said = {.has_db = false};
+    const struct cli_option options[] = {
+        {0, "db", CLI_URL, "URL", "the database: postgres:, sqlite: or mariadb:", NULL, said.db,
+         &said.has_db},
+        {0, "table", CLI_TEXT, "T", "its table", NULL, &said.table, NULL},
+        {0, "schema", CLI_TEXT, "S", "the table's schema (postgres)", NULL, &said.schema, NULL},
+        {0, "issuer", CLI_TEXT, "TEXT", "whose tokens follow; default: the store of the locks",
+         NULL, &words.issuer, NULL},
+        {0, "json", CLI_FLAG, NULL, "as JSON", NULL, &report.json, NULL},
+        {.name = NULL}};
+    int over = fence_parse(command, options, argc, argv, &words);
+    int exit_code;
+
+    if (over != 0)
+        return over - 1;
+    exit_code = misused(command, &said, &words);
+    if (exit_code != 0)
+        return exit_code;
+    if (report.json)
+        fputs("{\"findings\": [", stdout);
+    exit_code = check(context, &said, &words, &report);
+    if (report.json)
+        printf("\n], \"ok\": %s}\n", exit_code != 0         ? "null"
+                                     : report.problems == 0 ? "true"
+                                                            : "false");
+    if (fflush(stdout) != 0)
+        return EXIT_HF_UNAVAILABLE;
+    return exit_code != 0 ? exit_code : report.problems > 0 ? EXIT_HF_NO : 0;
+}

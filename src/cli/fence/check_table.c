@@ -1,0 +1,208 @@
+/* check_table.c - `fence check --db`: asks the database itself, by the queries of
+ * src/fence/sql/check_*.sql. Each answers what it found. */
+#include "cli/fence/fence.h"
+
+#include "base/base.h"
+#include "dbs/db.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATIENCE_S = 20, NAME_MAX_BYTES = 200, COMMAND_SIZE = 1024, PARAMS = 4 };
+
+#define SECTION "-- @section "
+
+static const char postgres_sql[] =
+#include "fence/check_postgres.inc"
+    ;
+static const char sqlite_sql[] =
+#include "fence/check_sqlite.inc"
+    ;
+static const char mariadb_sql[] =
+#include "fence/check_mariadb.inc"
+    ;
+
+static const struct engine {
+    const char *name; /* as the plugin says it */
+    const char *dialect;
+    const char *client; /* what the migration is piped into */
+    const char *sql;
+    bool quoted; /* the table is given as it stands in SQL */
+} engines[] = {
+    {"PostgreSQL", "postgres", "psql -v ON_ERROR_STOP=1", postgres_sql, true},
+    {"SQLite", "sqlite", "sqlite3 -bail FILE", sqlite_sql, false},
+    {"MariaDB", "mariadb", "mariadb DATABASE", mariadb_sql, false},
+};
+
+struct look {
+    struct hf__db *db;
+    const struct engine *engine;
+    char table[4 * NAME_MAX_BYTES + 8];
+    char again[COMMAND_SIZE]; /* how the migration is run */
+    struct hf__db_text params[PARAMS];
+    struct hf__db_rows rows;
+};
+
+/* As an identifier, or as a word of the shell: the mark is doubled, or left and entered again. */
+static size_t put_quoted(char *out, const char *text, char mark, const char *inside)
+{
+    size_t used = 0;
+
+    out[used++] = mark;
+    for (; *text != '\0'; text++) {
+        if (*text == mark) {
+            memcpy(out + used, inside, strlen(inside));
+            used += strlen(inside);
+        } else {
+            out[used++] = *text;
+        }
+    }
+    out[used++] = mark;
+    out[used] = '\0';
+    return used;
+}
+
+static void say_again(struct look *look, const struct fence_table *what)
+{
+    char word[4 * NAME_MAX_BYTES + 8];
+    char schema[4 * NAME_MAX_BYTES + 20] = "";
+    const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+
+    if (what->table[strspn(what->table, plain)] == '\0')
+        (void)snprintf(word, sizeof word, "%s", what->table);
+    else
+        (void)put_quoted(word, what->table, '\'', "'\\''");
+    if (what->schema != NULL) {
+        memcpy(schema, " --schema ", sizeof " --schema ");
+        (void)put_quoted(schema + strlen(schema), what->schema, '\'', "'\\''");
+    }
+    (void)snprintf(look->again, sizeof look->again,
+                   "run its migration: holdfast fence sql --dialect %s%s --table %.400s | %s",
+                   look->engine->dialect, schema, word, look->engine->client);
+}
+
+static void name_table(struct look *look, const struct fence_table *what)
+{
+    size_t used = 0;
+
+    if (!look->engine->quoted) {
+        (void)snprintf(look->table, sizeof look->table, "%s", what->table);
+        return;
+    }
+    if (what->schema != NULL) {
+        used = put_quoted(look->table, what->schema, '"', "\"\"");
+        look->table[used++] = '.';
+    }
+    (void)put_quoted(look->table + used, what->table, '"', "\"\"");
+}
+
+/* The next section: its query, to be freed, and *at behind it. NULL: there is none, or no memory.
+ */
+static char *next_query(const char **at)
+{
+    const char *text = strstr(*at, SECTION);
+    const char *end;
+
+    if (text == NULL)
+        return NULL;
+    text = strchr(text, '\n') + 1;
+    end = strstr(text, SECTION);
+    if (end == NULL)
+        end = text + strlen(text);
+    *at = end;
+    return strndup(text, (size_t)(end - text));
+}
+
+/* True: what comes next would find nothing to look at. */
+static bool report_rows(const struct hf__db_rows *rows, struct fence_report *report)
+{
+    bool stop = false;
+
+    for (size_t row = 0; row < rows->count && rows->columns == 4; row++) {
+        const char *level = hf__db_string(rows, row, 0);
+        bool note = strcmp(level, "note") == 0 || strcmp(level, "stop-note") == 0;
+
+        fence_found(report, note ? FENCE_NOTE : FENCE_PROBLEM, hf__db_string(rows, row, 1),
+                    hf__db_string(rows, row, 2), hf__db_string(rows, row, 3));
+        stop = stop || strncmp(level, "stop", 4) == 0;
+    }
+    return stop;
+}
+
+static enum hf_status ask(struct look *look, const char *sql, struct hf__db_error *err)
+{
+    struct hf__patience patience = hf__patience_for(PATIENCE_S * HF__NS_PER_S, -1);
+    struct hf__db_statement *statement;
+    enum hf_status status = hf__db_prepare(look->db, sql, &patience, &statement, err);
+
+    if (status == HF_OK)
+        status = hf__db_run(statement, look->params, PARAMS, &patience, &look->rows, err);
+    hf__db_finish(statement);
+    return status;
+}
+
+/* What we may not see, and what is damaged so that it cannot be asked, is not in order. */
+static int not_answered(const struct look *look, const struct hf__db_error *err,
+                        struct fence_report *report)
+{
+    if (err->said.code == HF_DENIED)
+        fence_found(report, FENCE_PROBLEM, "installed", err->message,
+                    "this could not be looked at: check as the owner of the fence");
+    else if (err->said.code == HF_INVALID)
+        fence_found(report, FENCE_PROBLEM, "version", err->message, look->again);
+    else
+        return cli_fail(&err->said);
+    return 0;
+}
+
+static int look_at(struct look *look, struct fence_report *report)
+{
+    const char *at = look->engine->sql;
+    int exit_code = 0;
+    bool stop = false;
+    char *sql;
+
+    while (!stop && exit_code == 0 && (sql = next_query(&at)) != NULL) {
+        struct hf__db_error err;
+
+        if (ask(look, sql, &err) == HF_OK)
+            stop = report_rows(&look->rows, report);
+        else
+            exit_code = not_answered(look, &err, report);
+        free(sql);
+    }
+    return exit_code;
+}
+
+static bool name_fits(const char *name)
+{
+    return name == NULL || (name[0] != '\0' && strlen(name) <= NAME_MAX_BYTES);
+}
+
+int fence_check_table(const struct fence_table *what, struct fence_report *report)
+{
+    struct hf__patience patience = hf__patience_for(PATIENCE_S * HF__NS_PER_S, -1);
+    struct look look = {.db = NULL};
+    struct hf__db_error err;
+    int exit_code;
+
+    if (!name_fits(what->table) || !name_fits(what->schema)) {
+        cli_error("a table's name has 1 to %d bytes", NAME_MAX_BYTES);
+        return EXIT_HF_USAGE;
+    }
+    if (hf__db_open(what->db_url, &patience, &look.db, &err) != HF_OK)
+        return cli_fail(&err.said);
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        if (strcmp(engines[i].name, look.db->ops->name) == 0)
+            look.engine = &engines[i];
+    name_table(&look, what);
+    say_again(&look, what);
+    look.params[0] = (struct hf__db_text){look.table, strlen(look.table)};
+    look.params[1] = (struct hf__db_text){look.again, strlen(look.again)};
+    look.params[2] = (struct hf__db_text){what->issuer, strlen(what->issuer)};
+    look.params[3] = (struct hf__db_text){what->issuer_url, strlen(what->issuer_url)};
+    exit_code = look_at(&look, report);
+    hf__db_close(look.db);
+    hf__db_rows_release(&look.rows);
+    return exit_code;
+}

@@ -1,0 +1,89 @@
+/* verdict.c - what is on record about the slot, what follows from it, and how that is said. */
+#include "cli/once/once.h"
+
+#include "base/base.h"
+
+void once_settle(struct once *once, int exit_code)
+{
+    once->turn = ONCE_SETTLED;
+    once->exit_code = once->job.exit_code = exit_code;
+}
+
+enum hf__once_next once_decide(struct once *once, bool holding, int64_t *until_ms)
+{
+    const struct hf__once_case now = {.record = once->found.there ? &once->found.record : NULL,
+                                      .holding = holding,
+                                      .now_ms = once->found.now_ms,
+                                      .slot_start_ms = once->slot.start_ms};
+
+    return hf__once_decide(&now, &once->rules, until_ms);
+}
+
+const struct hf__once_record *once_on_record(const struct once *once)
+{
+    return once->found.there ? &once->found.record : NULL;
+}
+
+void once_say(struct once *once, const struct hf__once_record *record, const char *advice)
+{
+    const char *sentence = once->sentence;
+
+    once_sentence(once->sentence, sizeof once->sentence, once->ask.run.name, once->slot.name,
+                  record);
+    if (once->job.lease != NULL)
+        cli_stderr_say(once->job.writer, "%s%s", sentence, advice);
+    else
+        cli_stderr_say_now(once->job.writer, "%s%s", sentence, advice);
+}
+
+/* Nobody will. */
+void once_refuse(struct once *once, const struct hf__once_record *record, const char *advice,
+                 int exit_code)
+{
+    once_say(once, record, advice);
+    run_events_failed(&once->job, once->sentence);
+    once_settle(once, exit_code);
+}
+
+void once_say_held(struct once *once, const struct hf__once_record *record)
+{
+    char advice[HF_NAME_MAX + 128];
+
+    (void)snprintf(advice, sizeof advice,
+                   "; find out what became of it, then: holdfast once --clear --reason TEXT %s",
+                   once->ask.run.name);
+    once_refuse(once, record, advice, EXIT_HF_HELD);
+}
+
+/* Another one did it. */
+static void skip(struct once *once)
+{
+    if (!once->ask.run.skip_ok)
+        once_say(once, once_on_record(once), "");
+    else
+        once_sentence(once->sentence, sizeof once->sentence, once->ask.run.name, once->slot.name,
+                      once_on_record(once));
+    run_events_skipped(&once->job, once->sentence);
+    once_settle(once, (int)once->ask.done_exit);
+}
+
+void once_say_settled(struct once *once, enum hf__once_next next)
+{
+    switch (next) {
+    case HF__ONCE_SAY_DONE:
+        skip(once);
+        break;
+    case HF__ONCE_SAY_FAILED:
+    case HF__ONCE_SAY_LATE:
+        once_refuse(once, once_on_record(once), "", EXIT_HF_NO);
+        break;
+    case HF__ONCE_SAY_HELD:
+        once_say_held(once, once_on_record(once));
+        break;
+    case HF__ONCE_WRITE_HELD:
+    case HF__ONCE_WRITE_LATE:
+    case HF__ONCE_SLEEP:
+    case HF__ONCE_GO:
+        break;
+    }
+}

@@ -1,0 +1,85 @@
+/* zone_file.c - a time zone from the system's database. */
+#include "cli/once/once.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_SIZE = 256 };
+
+/* Where systems keep it; $TZDIR goes before. */
+static const char *const places[] = {"/usr/share/zoneinfo", "/usr/lib/zoneinfo",
+                                     "/usr/share/lib/zoneinfo", "/etc/zoneinfo"};
+enum { PLACES = sizeof places / sizeof places[0] };
+
+/* "Europe/Berlin", and nothing that leads out of the database. */
+static bool is_name(const char *name)
+{
+    size_t len = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-/");
+
+    return len > 0 && len <= HF__ONCE_ZONE_MAX && name[len] == '\0' && name[0] != '/';
+}
+
+/* The length of the file; -1 with errno. A folder is no file. */
+static ssize_t read_file(const char *path, unsigned char *data)
+{
+    size_t used = 0;
+    ssize_t got = 1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int error;
+
+    if (fd < 0)
+        return -1;
+    while (used < HF__ZONE_FILE_MAX && (got = read(fd, data + used, HF__ZONE_FILE_MAX - used)) > 0)
+        used += (size_t)got;
+    error = errno;
+    (void)close(fd);
+    errno = error;
+    return got < 0 ? -1 : (ssize_t)used;
+}
+
+static int no_such_zone(const struct cli_command *command, const char *name, bool database)
+{
+    if (database)
+        return cli_usage_error(command, "--tz: there is no time zone \"%s\" in %s", name,
+                               places[0]);
+    return cli_usage_error(command,
+                           "--tz: this machine has no time zones, %s is missing: install tzdata, "
+                           "or use --tz UTC",
+                           places[0]);
+}
+
+int once_zone(const struct cli_command *command, const char *name, struct hf__zone *zone,
+              unsigned char **data)
+{
+    const char *own = secure_getenv("TZDIR");
+    bool database = false;
+
+    hf__zone_utc(zone);
+    if (strcmp(name, "UTC") == 0)
+        return 0;
+    if (!is_name(name))
+        return cli_usage_error(command, "--tz: \"%s\" is no time zone such as Europe/Berlin", name);
+    free(*data);
+    *data = malloc(HF__ZONE_FILE_MAX);
+    if (*data == NULL)
+        return cli_usage_error(command, "out of memory");
+    for (int i = -1; i < PLACES; i++) {
+        const char *place = i < 0 ? own : places[i];
+        char path[PATH_SIZE];
+        ssize_t len;
+
+        if (place == NULL || snprintf(path, sizeof path, "%s/%s", place, name) >= PATH_SIZE)
+            continue;
+        len = read_file(path, *data);
+        if (len >= 0 && hf__zone_read(zone, *data, (size_t)len))
+            return 0;
+        if (len >= 0)
+            return cli_usage_error(command, "--tz: %s is no time zone that can be used", path);
+        database = database || access(place, F_OK) == 0;
+    }
+    return no_such_zone(command, name, database);
+}

@@ -1,0 +1,163 @@
+#!/bin/bash
+# `holdfast once` when things go wrong: failures and retries, crashes, what is held, what is not recorded.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+count() { wc -l <"$dir/$1" 2>/dev/null || echo 0; }
+state() { "$hf" once --show --json "$1" | jq -r .state; }
+
+# Failures.
+run "$hf" once --per 1d fails -- sh -c 'exit 3'
+is "$rc" 3 'the code of a failed command is passed on'
+run "$hf" once --per 1d fails -- touch "$dir/no"
+is "$rc" 1 'after a final failure the others exit 1'
+like "$err" 'failed with exit code 3, 1 attempt, the last by' 'and say so'
+test ! -e "$dir/no"
+ok $? 'and run nothing'
+run "$hf" once -n --skip-ok --done-exit 9 --per 1d fails -- true
+is "$rc" 1 'whatever is said about those who come when it is done'
+
+run "$hf" once --retries 2 --retry-after 400ms twice -- sh -c "date +%s%N >>$dir/tries; exit 5"
+is "$rc" 5 '--retries: the last code'
+is "$(count tries)" 3 'two retries are three attempts'
+gap=$(awk 'NR == 1 { a = $1 } NR == 2 { print int(($1 - a) / 1000000) }' "$dir/tries")
+[ "$gap" -ge 400 ]
+ok $? "--retry-after waits ($gap ms)"
+like "$err" 'it will be tried again' 'and says that it tries again'
+run "$hf" once --retries 2 twice -- true
+is "$rc" 1 'they are used up for everybody'
+run "$hf" once --retries 3 twice -- true
+is "$rc" 0 'unless one allows for more'
+run "$hf" once --retries 1 mends -- sh -c "echo x >>$dir/mends; [ \$(wc -l <$dir/mends) = 2 ]"
+is "$rc" 0 'a retry that succeeds is a success'
+is "$(state mends)" 'done' 'and on record'
+
+run bash -c 'ulimit -n 32; exec "$0" once --retries 60 --output often -- false' "$hf"
+is "$rc $("$hf" once --show --json often | jq .attempts)" '1 61' 'many retries leave nothing open'
+
+# Somebody who waits takes over the retry, or waits for it.
+start "$hf" once --retries 1 --retry-after 1s line -- sh -c "echo x >>$dir/line; touch $dir/runs; sleep 0.5; exit 1"
+first=$pid
+within 10 test -e "$dir/runs"
+run "$hf" once --retries 1 --retry-after 1s line -- sh -c "echo y >>$dir/line"
+second=$rc
+ended "$first"
+is "$(count line)" 2 'a failure is retried once, by whoever is first'
+if [ "$(tail -n 1 "$dir/line")" = y ]; then want='0 0'; else want='1 1'; fi
+is "$rc $second" "$want" 'and both know how it ended'
+run "$hf" once --retries 1 --retry-after 1h later -- false & # the winner waits for its retry
+pid=$! started="$started $pid"
+failed_once() { [ "$("$hf" once --show --json later 2>/dev/null | jq .failures)" = 1 ]; }
+within 10 failed_once
+run "$hf" once -n --retries 1 --retry-after 1h later -- true
+is "$rc" 75 '-n does not wait for a retry'
+like "$err" 'the next attempt is due in' 'and says when it is'
+run "$hf" once -w 300ms --retries 1 --retry-after 1h later -- true
+is "$rc" 75 'nor does -w longer than it says'
+kill -TERM "$pid"
+
+# What says nothing about the job is no failure of it.
+run "$hf" once missing -- "$dir/no-such-command"
+is "$rc" 127 'a command that is missing here gives 127'
+run "$hf" once missing -- true
+is "$rc" 0 'another machine may have it'
+start "$hf" once told -- sh -c "touch $dir/told; exec sleep 60"
+within 10 test -e "$dir/told"
+kill -TERM "$pid"
+ended "$pid"
+is "$rc" 143 'a job that is told to end ends'
+run "$hf" once told -- true
+is "$rc" 0 'and another one takes over: no retry is used up'
+
+run "$hf" once --max-runtime 200ms --grace 100ms long -- sleep 60
+is "$rc" 124 '--max-runtime is a failure'
+run "$hf" once long -- true
+is "$rc" 1 'of the job'
+
+# A crash, with hold.
+start "$hf" once --on-crash hold --per 1d charge -- sh -c "touch $dir/charged; exec sleep 60"
+within 10 test -e "$dir/charged"
+kill -KILL "$pid"
+ended "$pid"
+run "$hf" once --on-crash hold --per 1d charge -- touch "$dir/twice"
+is "$rc" 70 'a run that began and never ended is held: 70'
+like "$err" 'held: [^ ]*/sh began to run it at .* and never ended it; .*holdfast once --clear --reason TEXT charge' \
+    'and what to do about it is said'
+run "$hf" once --per 1d charge -- touch "$dir/twice"
+is "$rc" 70 'for everybody, and for good'
+run "$hf" once -n --skip-ok --per 1d charge -- touch "$dir/twice"
+is "$rc" 70 'also with -n'
+test ! -e "$dir/twice"
+ok $? 'nothing was run'
+run "$hf" once --clear charge
+is "$rc" 64 '--clear wants a reason'
+run "$hf" once --clear charge --reason 'the bank has no such charge'
+is "$rc" 0 'a person clears it'
+like "$out" '^cleared "charge", slot 20' 'and sees what was cleared'
+like "$("$hf" once --show charge)" 'cleared by .*: the bank has no such charge' 'the reason is on record'
+run "$hf" once --on-crash hold --per 1d charge -- touch "$dir/twice"
+is "$rc" 0 'then it runs'
+run "$hf" once --clear charge --reason again
+is "$rc" 1 'there is nothing more to clear'
+start "$hf" once --on-crash hold term -- sh -c "touch $dir/term; exec sleep 60"
+within 10 test -e "$dir/term"
+kill -TERM "$pid"
+ended "$pid"
+run "$hf" once --on-crash hold term -- true
+is "$rc" 70 'told to end in the middle is held as well'
+
+run "$hf" once --clear --slot ever --reason 'bad data' mends
+is "$rc" 0 'a slot that is done can be cleared by its name'
+run "$hf" once mends -- true
+is "$("$hf" once --show --json mends | jq .attempts)" 3 'and is run again'
+
+start "$hf" run busy -- sleep 60
+within 10 eval '! is_free busy'
+run "$hf" once --clear busy --reason x
+is "$rc" 75 'what is being run cannot be cleared'
+
+# Settings are those of everybody.
+run "$hf" once --per 1d set -- true
+run "$hf" once --per 7d set -- true
+is "$rc" 64 'another --per for a known key is refused'
+like "$err" 'is on record with --per 1d --at 00:00 --tz UTC, not with --per 7d' 'both are named'
+run "$hf" once --per 1d --at 03:00 set -- true
+is "$rc" 64 'another --at too'
+run "$hf" once --per 1d --tz Europe/Berlin set -- true
+is "$rc" 64 'and another --tz'
+run "$hf" once set -- true
+is "$rc" 64 'and none at all'
+run "$hf" once pay -- true
+run "$hf" once --per 1d pay -- true
+is "$rc" 64 'the other way round as well'
+run "$hf" once --clear --per 12h set --reason 'twice a day from now on'
+is "$rc" 0 '--clear with other settings changes them'
+run "$hf" once --per 12h set -- true
+is "$rc" 0 'for good'
+
+# Succeeded, but not on record: the lock is lost before the outcome can be written.
+start "$hf" once --ttl 1s --grace 100ms --on-loss warn gone -- sh -c "touch $dir/gone; while [ ! -e $dir/over ]; do sleep 0.05; done"
+within 10 test -e "$dir/gone"
+kill -STOP "$pid"
+sleep 1.5
+run "$hf" run -w 10s gone -- true
+touch "$dir/over"
+kill -CONT "$pid"
+ended "$pid"
+is "$rc" 74 'a success that is not on record has a code of its own'
+run "$hf" once gone -- true
+is "$rc" 0 'and is run again'
+
+# A frozen winner that thaws after another one succeeded does not overwrite the record.
+rm -f "$dir/over"
+start "$hf" once --ttl 1s --grace 100ms frozen -- sh -c "touch $dir/frozen; exec sleep 60"
+within 10 test -e "$dir/frozen"
+kill -STOP "$pid"
+run "$hf" once --label second frozen -- true
+is "$rc" 0 'another one takes over from a frozen winner'
+kill -CONT "$pid"
+ended "$pid"
+is "$rc" 0 'the winner finds it done when it thaws'
+is "$("$hf" once --show --json frozen | jq -r '.state + " " + .by')" 'done second' 'the record is the second one'\''s'
+
+done_testing

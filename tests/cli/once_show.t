@@ -1,0 +1,95 @@
+#!/bin/bash
+# `holdfast once`: what it refuses, what it shows, and records that are not as they should be.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+usage() { # PATTERN DESCRIPTION WORDS...
+    local pattern=$1 what=$2
+    shift 2
+    run "$hf" once "$@"
+    is "$rc" 64 "$what: 64"
+    like "$err" "$pattern" "$what: says why"
+}
+usage 'name of the lock is missing' 'no key'
+usage 'put "--" and the command after it' 'no command' key
+usage 'no time zone "Europe/Nowhere"' 'an unknown zone' --per 1d --tz Europe/Nowhere key -- true
+usage 'is no time zone such as' 'a path for a zone' --per 1d --tz ../../etc/passwd key -- true
+usage 'is no time zone' 'an absolute path' --per 1d --tz /usr/share/zoneinfo/UTC key -- true
+usage 'there is no time zone "Europe"' 'a folder for a zone' --per 1d --tz Europe key -- true
+usage 'no time zone that can be used' 'a file that is no zone' --per 1d --tz leapseconds key -- true
+for per in 0 5h 25h 7s 50m 36h 400d 500ms; do
+    run "$hf" once --per "$per" key -- true
+    is "$rc" 64 "--per $per is no period"
+done
+for at in 24:00 3:00 0300 noon ''; do
+    run "$hf" once --per 1d --at "$at" key -- true
+    is "$rc" 64 "--at \"$at\" is no time of the day"
+done
+usage 'need --per' '--at without --per' --at 03:00 key -- true
+usage 'periods of whole days' '--at with hours' --per 1h --at 03:00 key -- true
+usage 'at most half a period' 'a slack of a period' --per 1h --slack 31m key -- true
+usage 'could run twice; more than 1d is needed|more than 1d0?' 'too short a --keep' --per 1d --keep 1d key -- true
+usage 'exclude each other' 'two questions' --show --history key
+usage 'needs --per' '--check without --per' --check key
+usage 'are for --show' '--json for a run' --json key -- true
+usage '--slot goes with' '--slot for a history' --history --slot 2026-11-17 key
+usage 'exit code is 0 to 255' 'a --done-exit of 256' --done-exit 256 key -- true
+usage 'did you mean "--retries"' 'a slip' --retrys 1 key -- true
+
+run env TZDIR="$dir/nowhere" "$hf" once --per 1d --tz Europe/Berlin key -- true
+is "$rc" 0 'a TZDIR that has no zones is passed over'
+run "$hf" once --per 1d --tz UTC utc -- true
+is "$rc" 0 'UTC needs no database'
+if unshare -m true 2>/dev/null; then
+    mkdir "$dir/empty"
+    run unshare -m sh -c 'mount --bind "$1" /usr/share && shift && exec "$@"' sh "$dir/empty" \
+        "$hf" once --per 1d --tz Europe/Berlin zone -- true
+    is "$rc" 64 'a machine without the database: 64'
+    like "$err" 'has no time zones, /usr/share/zoneinfo is missing: install tzdata, or use --tz UTC' \
+        'a machine without the database: says what to do'
+    run unshare -m sh -c 'mount --bind "$1" /usr/share && shift && exec "$@"' sh "$dir/empty" \
+        "$hf" once --per 1d zone -- true
+    is "$rc" 0 'a machine without the database: UTC is there'
+else
+    skip 3 'may not mount'
+fi
+
+# Show.
+run "$hf" once --show nothing
+is "$rc" 1 '--show: nothing is on record'
+like "$err" 'nothing is on record about "nothing"' '--show: and that is said'
+run "$hf" once --history nothing
+is "$rc$out" 0 '--history: an empty one'
+run "$hf" once --history --json nothing
+is "$(jq length <<<"$out")" 0 '--history --json: an empty list'
+run "$hf" once --label 'me "and" you' --per 1h job -- true
+run "$hf" once --show job
+like "$out" '^"job", slot 20..-..-..T..:00Z: done by me "and" you, began' '--show: a sentence'
+like "$out" 'settings   --per 1h$' '--show: the settings'
+run "$hf" once --show job --json
+is "$(jq -r '.key, .state, .by, .exit_code, .attempts, .per_ms' <<<"$out" | tr '\n' ' ')" \
+    'job done me "and" you 0 1 3600000 ' '--show --json'
+slot=$(jq -r .slot <<<"$out")
+run "$hf" once --show --slot "$slot" job
+is "$rc" 0 '--show --slot'
+run "$hf" once --show --slot 1999-01-01 job
+is "$rc" 1 '--show --slot: not on record'
+run "$hf" once --history job
+like "$out" "^$slot +done +0 +1 +20.* UTC +[0-9.]+m?s +me" '--history: a line per slot'
+run env TZ=America/New_York "$hf" once --history --json job
+is "$(jq -r '.[0].slot' <<<"$out")" "$slot" '--history --json'
+
+# A store without records, and records that are damaged.
+run "$hf" --store redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3 once -n x -- true
+[ "$rc" = 64 ] || [ "$rc" = 69 ]
+ok $? 'a store that keeps no records is refused, or not reached'
+for file in "$dir"/store/records/*/*; do
+    head -c 100 /dev/urandom >"$file"
+done
+run "$hf" once --per 1h job -- true
+is "$rc" 69 'a damaged record: 69'
+is "$(grep -c '^holdfast: ' "$dir/err")" 1 'a damaged record: one sentence'
+run "$hf" once --per 1h other -- true
+is "$rc" 0 'the rest of the store works'
+
+done_testing

@@ -1,0 +1,22 @@
+#!/bin/bash
+# `holdfast once --per` on PostgreSQL: five servers at each border, killed, frozen, late and a little apart, while
+# the database is restarted; and all five while it is down.
+# run: also long
+# run: first
+# shellcheck disable=SC2034,SC2317 # functions and variables that others use by name
+set -u
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/support/once_storm.sh"
+
+pg_start a
+restart() {
+    sleep "$((RANDOM % 5 + 4)).$((RANDOM % 10))"
+    pg_stop a QUIT
+    eventually 30 pg_again a || echo '# the server did not start again'
+}
+storm_fault=restart
+once_storm 'restarts' "$(url a '?max_ttl=4s')" keys=3 slots=4 period=12 skew=83 slack=125 ttl=4000
+storm_fault=
+pg_stop a
+once_waits 'down' "$(url a '?max_ttl=4s')" 'pg_again a'
+done_testing
