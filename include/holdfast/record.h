@@ -58,9 +58,9 @@ HF_API HF_MUST_CHECK enum hf_status hf_record_put(struct hf_lease *lease, const 
 /* hf_record_get - read the record of lock name with that key.
  *
  * *out becomes the record, which the caller ends with hf_record_free; NULL if there is none, or
- * none any more. now_ms, if it is not NULL, becomes the store's clock in ms since 1970 (etcd tells whole
- * seconds only), also if there is no record. Nothing is taken, waited for or changed; a store that
- * was opened read-only serves. HF_OK, HF_UNSUPPORTED, HF_UNREACHABLE, HF_UNKNOWN, HF_DENIED,
+ * none any more. now_ms, if it is not NULL, becomes the store's clock in ms since 1970 (etcd tells
+ * whole seconds only), also if there is no record. Nothing is taken, waited for or changed; a store
+ * that was opened read-only serves. HF_OK, HF_UNSUPPORTED, HF_UNREACHABLE, HF_UNKNOWN, HF_DENIED,
  * HF_CORRUPT: this record is damaged, HF_INVALID, HF_NOMEM. */
 HF_API HF_MUST_CHECK enum hf_status hf_record_get(struct hf_store *store, const char *name,
                                                   const char *key, struct hf_record **out,

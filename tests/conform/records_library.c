@@ -108,6 +108,7 @@ static void writes_again_and_again(void **state)
     struct hf_store *store = library_open();
     struct hf_lease *lease;
     char name[HF_NAME_MAX + 1], value[24];
+    struct hf_record *record;
     int64_t now_ms = 0;
 
     (void)state;
