@@ -290,10 +290,12 @@ def decoys(owner):
         app.run(f"CREATE FUNCTION shared.{decoy} LANGUAGE plpgsql AS "
                 f"$$ BEGIN INSERT INTO public.ran VALUES ('{decoy}', current_user); RETURN NULL; END $$")
     app.run("CREATE OPERATOR shared.= (FUNCTION = shared.equals, LEFTARG = oid, RIGHTARG = integer)")
-    owner.run("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO app; ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO app")
+    owner.run("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO app;"
+              "ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO app")
     code, said = apply("postgres", migration("postgres", "--schema", "shared"))
     equal((code, said), (0, ""), "postgres: the migration runs beside somebody's functions")
-    owner.run("ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM app; ALTER DEFAULT PRIVILEGES REVOKE ALL ON FUNCTIONS FROM app")
+    owner.run("ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM app;"
+              "ALTER DEFAULT PRIVILEGES REVOKE ALL ON FUNCTIONS FROM app")
     once(app, "s", "k", lambda c: None)
     app.finish_attempt("s", "k2", app.start("s", "k2")[1])
     app.release("s", "k3", app.start("s", "k3")[1])
