@@ -98,8 +98,7 @@ code() {
         if (length_ > MAX_FUNCTION)
             breach("a function of " length_ " lines; it has at most " MAX_FUNCTION, start)
         n = parameters(head)
-        # In the public interface a place for the error comes on top.
-        if (n > MAX_PARAMETERS + (head ~ /^enum hf_status hf_[a-z]/))
+        if (n > MAX_PARAMETERS)
             breach("a function with " n " parameters; it has at most " MAX_PARAMETERS ": pass a struct", start)
         if (!installed()) return
         of_length[length_]++

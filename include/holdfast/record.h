@@ -18,7 +18,8 @@ enum {
 };
 #define HF_RECORD_KEEP_MAX_MS (100LL * 365 * 86400 * 1000) /* whoever wants longer wants for ever */
 
-/* One record as a reader sees it. What it points to lives until the callback returns. */
+/* One record as a reader sees it. What it points to lives until the callback
+ * returns, or hf_record_free is called. */
 struct hf_record {
     size_t size; /* of the struct as the library knows it */
     const char *key;
@@ -54,14 +55,19 @@ HF_API HF_MUST_CHECK enum hf_status hf_record_put(struct hf_lease *lease, const 
                                                   const void *value, size_t value_len,
                                                   int64_t keep_ms, struct hf_error *err);
 
-/* hf_record_get - call fn for the record of lock name with that key; not at all if there is none,
- * or none any more. now_ms, if it is not NULL, becomes the store's clock in ms since 1970 (etcd
- * tells whole seconds only), also if there is no record. Nothing is taken, waited for or changed;
- * a store that was opened read-only serves. HF_OK, HF_UNSUPPORTED, HF_UNREACHABLE, HF_UNKNOWN,
- * HF_DENIED, HF_CORRUPT: this record is damaged, HF_INVALID, HF_NOMEM. */
+/* hf_record_get - read the record of lock name with that key.
+ *
+ * *out becomes the record, which the caller ends with hf_record_free; NULL if there is none, or
+ * none any more. now_ms, if it is not NULL, becomes the store's clock in ms since 1970 (etcd tells
+ * whole seconds only), also if there is no record. Nothing is taken, waited for or changed; a store
+ * that was opened read-only serves. HF_OK, HF_UNSUPPORTED, HF_UNREACHABLE, HF_UNKNOWN, HF_DENIED,
+ * HF_CORRUPT: this record is damaged, HF_INVALID, HF_NOMEM. */
 HF_API HF_MUST_CHECK enum hf_status hf_record_get(struct hf_store *store, const char *name,
-                                                  const char *key, hf_record_fn *fn, void *data,
+                                                  const char *key, struct hf_record **out,
                                                   int64_t *now_ms, struct hf_error *err);
+
+/* Takes NULL. Only for what hf_record_get made. */
+HF_API void hf_record_free(struct hf_record *record);
 
 /* hf_record_list - call fn for each record of lock name whose key starts with prefix (NULL or "":
  * all), in no particular order. Must not call back into the store from fn. As hf_record_get. */

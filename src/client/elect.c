@@ -124,14 +124,11 @@ static bool copy_holder(const struct hf_lock_info *info, void *data)
     return false;
 }
 
-static bool copy_address(const struct hf_record *record, void *data)
+static void copy_address(struct seen *seen, const struct hf_record *record)
 {
-    struct seen *seen = data;
-
     seen->address_term = record->token;
     if (hf__text_valid(record->value, HF_ADDRESS_MAX) && strlen(record->value) == record->value_len)
         (void)snprintf(seen->address, sizeof seen->address, "%s", (const char *)record->value);
-    return false;
 }
 
 /* Lock and record are read one after the other. A record of a later term than the lock's means that
@@ -140,6 +137,7 @@ enum hf_status hf_leader(struct hf_store *store, const char *name, hf_leader_fn 
                          struct hf_error *err)
 {
     bool records = (hf_store_features(store) & HF_FEATURE_RECORDS) != 0;
+    struct hf_record *record;
     struct seen seen;
     enum hf_status status;
 
@@ -149,9 +147,11 @@ enum hf_status hf_leader(struct hf_store *store, const char *name, hf_leader_fn 
             return status;
         if (!seen.held || !records)
             break;
-        status = hf_record_get(store, name, HF_LEADER_KEY, copy_address, &seen, NULL, err);
-        if (status != HF_OK)
+        if ((status = hf_record_get(store, name, HF_LEADER_KEY, &record, NULL, err)) != HF_OK)
             return status;
+        if (record != NULL)
+            copy_address(&seen, record);
+        hf_record_free(record);
         if (seen.address_term <= seen.leader.term)
             break;
     }

@@ -7,6 +7,7 @@
  */
 #include "client/client.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool key_valid(const char *key)
@@ -291,22 +292,61 @@ static enum hf_status check_read(const struct hf_store *store, const char *name,
     return HF_OK;
 }
 
+struct copying {
+    struct hf_record *copy;
+    bool there;
+};
+
+/* A copy in one piece: the struct, the key, the value and the NUL behind it. */
+static bool copy_found(const struct hf_record *record, void *data)
+{
+    struct copying *copying = data;
+    size_t key_size = strlen(record->key) + 1;
+    struct hf_record *copy = malloc(sizeof *copy + key_size + record->value_len + 1);
+    char *bytes = (char *)(copy + 1);
+
+    copying->there = true;
+    copying->copy = copy;
+    if (copy == NULL)
+        return false;
+    *copy = *record;
+    copy->key = memcpy(bytes, record->key, key_size);
+    copy->value = memcpy(bytes + key_size, record->value, record->value_len);
+    bytes[key_size + record->value_len] = '\0';
+    return false;
+}
+
 enum hf_status hf_record_get(struct hf_store *store, const char *name, const char *key,
-                             hf_record_fn *fn, void *data, int64_t *now_ms, struct hf_error *err)
+                             struct hf_record **out, int64_t *now_ms, struct hf_error *err)
 {
     struct hf_record_query query = {
         .name = name, .key = key, .deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS};
+    struct copying copying = {.there = false};
     enum hf_status status = hf__store_begin(store, err);
 
+    *out = NULL;
     if (status != HF_OK)
         return status;
     status = check_read(store, name, err);
     if (status == HF_OK && (key == NULL || !key_valid(key)))
         status = bad_key(name, store->url, err);
     if (status == HF_OK)
-        status = store->base->ops->record_get(store->base, &query, fn, data, now_ms, err);
+        status =
+            store->base->ops->record_get(store->base, &query, copy_found, &copying, now_ms, err);
     hf__store_end(store);
-    return status == HF_OK ? hf__ok(err) : status;
+    if (status == HF_OK && copying.there && copying.copy == NULL)
+        return hf__nomem(err);
+    if (status != HF_OK) {
+        free(copying.copy);
+        return status;
+    }
+    *out = copying.copy;
+    return hf__ok(err);
+}
+
+void hf_record_free(struct hf_record *record)
+{
+    free(record);
 }
 
 enum hf_status hf_record_list(struct hf_store *store, const char *name, const char *prefix,

@@ -247,7 +247,7 @@ static enum hf__once_next after_failure(const struct hf__once_case *now,
     int64_t ended_ms;
 
     if (record->failures > rules->retries)
-        return HF__ONCE_SAY_FAILED;
+        return now->came_after ? start(now, rules) : HF__ONCE_SAY_FAILED;
     if (record->since_ms < 0 || record->took_ms < 0 || record->failures == 0 ||
         __builtin_add_overflow(record->since_ms, record->took_ms, &ended_ms) ||
         __builtin_add_overflow(ended_ms, rules->retry_after_ms, until_ms) ||

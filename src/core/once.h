@@ -85,6 +85,9 @@ struct hf__once_case {
     bool holding;                         /* we have the lock */
     int64_t now_ms;                       /* the store's clock */
     int64_t slot_start_ms;
+    /* The record is of a failure that nobody tries to mend any more, and was there when we came: of
+     * a key without a period we are the next to try. */
+    bool came_after;
 };
 
 enum hf__once_next {

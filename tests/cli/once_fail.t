@@ -17,16 +17,38 @@ ok $? 'and run nothing'
 run "$hf" once -n --skip-ok --done-exit 9 --per 1d fails -- true
 is "$rc" 1 'whatever is said about those who come when it is done'
 
-run "$hf" once --retries 2 --retry-after 400ms twice -- sh -c "date +%s%N >>$dir/tries; exit 5"
+# Without a period it is tried again by whoever comes later, and not by those who waited.
+mkfifo "$dir/fail"
+start "$hf" once pay-4711 -- sh -c "echo up >$dir/paying; read -r _ <$dir/fail; exit 3"
+first=$pid
+within 10 test -s "$dir/paying"
+start "$hf" once pay-4711 -- touch "$dir/no" 2>/dev/null
+waits() { [ "$("$hf" status --json pay-4711 | jq .waiters)" = 1 ]; }
+within 10 waits
+echo >"$dir/fail"
+ended "$first"
+is "$rc" 3 'a payment fails'
+ended "$pid"
+is "$rc" 1 'who waited for it hears so'
+test ! -e "$dir/no"
+ok $? 'and runs nothing'
+run "$hf" once pay-4711 -- touch "$dir/paid"
+is "$rc" 0 'who comes later tries again'
+is "$(state pay-4711)" 'done' 'and that settles it'
+run "$hf" once pay-4711 -- touch "$dir/no"
+test "$rc" = 0 -a -e "$dir/paid" -a ! -e "$dir/no"
+ok $? 'for everybody'
+
+run "$hf" once --per 1d --retries 2 --retry-after 400ms twice -- sh -c "date +%s%N >>$dir/tries; exit 5"
 is "$rc" 5 '--retries: the last code'
 is "$(count tries)" 3 'two retries are three attempts'
 gap=$(awk 'NR == 1 { a = $1 } NR == 2 { print int(($1 - a) / 1000000) }' "$dir/tries")
 [ "$gap" -ge 400 ]
 ok $? "--retry-after waits ($gap ms)"
 like "$err" 'it will be tried again' 'and says that it tries again'
-run "$hf" once --retries 2 twice -- true
+run "$hf" once --per 1d --retries 2 twice -- true
 is "$rc" 1 'they are used up for everybody'
-run "$hf" once --retries 3 twice -- true
+run "$hf" once --per 1d --retries 3 twice -- true
 is "$rc" 0 'unless one allows for more'
 run "$hf" once --retries 1 mends -- sh -c "echo x >>$dir/mends; [ \$(wc -l <$dir/mends) = 2 ]"
 is "$rc" 0 'a retry that succeeds is a success'
@@ -69,9 +91,9 @@ is "$rc" 143 'a job that is told to end ends'
 run "$hf" once told -- true
 is "$rc" 0 'and another one takes over: no retry is used up'
 
-run "$hf" once --max-runtime 200ms --grace 100ms long -- sleep 60
+run "$hf" once --per 1d --max-runtime 200ms --grace 100ms long -- sleep 60
 is "$rc" 124 '--max-runtime is a failure'
-run "$hf" once long -- true
+run "$hf" once --per 1d long -- true
 is "$rc" 1 'of the job'
 
 # A crash, with hold.

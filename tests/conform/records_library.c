@@ -1,4 +1,5 @@
 /* records_library.c - records through libholdfast, which checks, counts and sends again. */
+#include "../support/record.h"
 #include "records.h"
 
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static bool says(struct hf_store *store, const char *name, const char *key, cons
 {
     char found[32] = "nothing";
 
-    assert_int_equal(hf_record_get(store, name, key, copy_value, found, NULL, NULL), HF_OK);
+    assert_int_equal(get_record(store, name, key, copy_value, found, NULL), HF_OK);
     return strcmp(found, value) == 0;
 }
 
@@ -44,6 +45,7 @@ static void a_store_without_records_says_so(void **state)
     struct hf_store *store = library_open();
     struct hf_error err;
     struct hf_lease *lease;
+    struct hf_record *record;
     char name[HF_NAME_MAX + 1], found[32];
     int64_t now_ms;
 
@@ -52,8 +54,7 @@ static void a_store_without_records_says_so(void **state)
     lease = library_take(store, name, LONG_TTL_MS, false);
     assert_int_equal(hf_record_put(lease, "k", "v", 1, 0, &err), HF_UNSUPPORTED);
     assert_non_null(strstr(err.text, "records"));
-    assert_int_equal(hf_record_get(store, name, "k", copy_value, found, &now_ms, &err),
-                     HF_UNSUPPORTED);
+    assert_int_equal(hf_record_get(store, name, "k", &record, &now_ms, &err), HF_UNSUPPORTED);
     assert_int_equal(hf_record_list(store, name, "", copy_value, found, &err), HF_UNSUPPORTED);
     assert_int_equal(hf_release(lease, NULL), HF_OK);
     hf_close(store);
@@ -76,8 +77,7 @@ static void refuses_what_is_no_record(void **state)
     lease = library_take(store, name, LONG_TTL_MS, false);
     for (size_t i = 0; i < COUNT(bad); i++) {
         check_row(hf_record_put(lease, bad[i], "v", 1, 0, &err) == HF_INVALID, i);
-        check_row(hf_record_get(store, name, bad[i], copy_value, found, NULL, &err) == HF_INVALID,
-                  i);
+        check_row(get_record(store, name, bad[i], copy_value, found, &err) == HF_INVALID, i);
         check_row(i == 0 ||
                       hf_record_list(store, name, bad[i], copy_value, found, &err) == HF_INVALID,
                   i);
@@ -89,7 +89,7 @@ static void refuses_what_is_no_record(void **state)
     assert_int_equal(hf_record_put(lease, "k", large, HF_RECORD_VALUE_MAX + 1, 0, &err),
                      HF_INVALID);
     assert_non_null(strstr(err.text, "64 KiB"));
-    assert_int_equal(hf_record_get(store, "", "k", copy_value, found, NULL, &err), HF_INVALID);
+    assert_int_equal(get_record(store, "", "k", copy_value, found, &err), HF_INVALID);
     assert_true(says(store, name, "k", "nothing"));
     /* And what is just within the limits is one. */
     assert_int_equal(
@@ -108,6 +108,7 @@ static void writes_again_and_again(void **state)
     struct hf_store *store = library_open();
     struct hf_lease *lease;
     char name[HF_NAME_MAX + 1], value[24];
+    struct hf_record *record;
     int64_t now_ms = 0;
 
     (void)state;
@@ -121,8 +122,13 @@ static void writes_again_and_again(void **state)
         }
         assert_int_equal(hf_release(lease, NULL), HF_OK);
     }
-    assert_int_equal(hf_record_get(store, name, "k", copy_value, value, &now_ms, NULL), HF_OK);
+    assert_int_equal(hf_record_get(store, name, "k", &record, &now_ms, NULL), HF_OK);
     assert_true(now_ms > 0);
+    assert_string_equal(record->key, "k");
+    assert_string_equal(record->value, value);
+    hf_record_free(record);
+    assert_int_equal(hf_record_get(store, name, "none", &record, &now_ms, NULL), HF_OK);
+    assert_null(record);
     hf_close(store);
 }
 

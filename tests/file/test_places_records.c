@@ -1,4 +1,5 @@
 /* test_places_records.c - records where two users share a store, whatever their umask. */
+#include "../support/record.h"
 #include "places.h"
 #include "stores/file/record_file.h"
 
@@ -39,10 +40,10 @@ static void write_as(uid_t uid, const char *dir, const char *there, const char *
     (void)umask(0777);
     expect(try_open(dir, "?shared=group", &store, &err), HF_OK, &err, __LINE__);
     expect(hf_acquire(store, "job", NULL, &lease, &err), HF_OK, &err, __LINE__);
-    expect(hf_record_get(store, "job", "k", copy_value, found, NULL, &err), HF_OK, &err, __LINE__);
+    expect(get_record(store, "job", "k", copy_value, found, &err), HF_OK, &err, __LINE__);
     CHECK(strcmp(found, there) == 0);
     expect(hf_record_put(lease, "k", value, strlen(value), 0, &err), HF_OK, &err, __LINE__);
-    expect(hf_record_get(store, "job", "k", copy_value, found, NULL, &err), HF_OK, &err, __LINE__);
+    expect(get_record(store, "job", "k", copy_value, found, &err), HF_OK, &err, __LINE__);
     CHECK(strcmp(found, value) == 0);
     check_modes(dir);
     expect(hf_release(lease, &err), HF_OK, &err, __LINE__);
@@ -114,7 +115,7 @@ static void private_and_seen_by_root(void **state)
     in_child(write_alone, dir);
     (void)snprintf(url, sizeof url, "file:%s", dir);
     kit_expect(hf_open_readonly(url, &store, &err), HF_OK, &err);
-    kit_expect(hf_record_get(store, "job", "k", copy_value, found, NULL, &err), HF_OK, &err);
+    kit_expect(get_record(store, "job", "k", copy_value, found, &err), HF_OK, &err);
     assert_string_equal(found, "mine");
     hf_close(store);
 }

@@ -104,6 +104,10 @@ contract() { # LANGUAGE
     post /orders declined 'Idempotency-Key: 3'
     post /orders declined 'Idempotency-Key: 3'
     is "$code $body" '402 the card was declined' "$l: a refusal that was finished is replayed"
+    post /orders huge 'Idempotency-Key: huge'
+    is "$code" 500 "$l: an answer that is too large is no mistake of the client's"
+    post /orders a 'Idempotency-Key;'
+    is "$code" 400 "$l: an empty key is"
     before=$(count)
     hold_up
     curl -s -m 60 -o "$dir/slow" -H 'Authorization: anna' -H 'Idempotency-Key: 4' --data-raw slow \

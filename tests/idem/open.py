@@ -138,6 +138,19 @@ def purging(d):
     client.rollback()
     owner.rollback()
 
+    # An open replay: where it locks its key (MariaDB), that is left for the next purge.
+    once(client, "old", "l", lambda mine: None)
+    client.begin()
+    client.claim("old", "k")
+    owner = impatient(d)
+    gone = owner.call("purge", "0s" if d == "postgres" else 0, 1000)
+    equal(gone, (1 if d == "mariadb" else 2,), f"{d}: a purge does not wait for an open replay")
+    other = impatient(d)
+    equal(once(other, "old", "l", lambda mine: None)[0], "new", f"{d}: and removes the other keys")
+    if d == "mariadb":
+        equal(client.claim("old", "k")[0], "done", f"{d}: the replay goes on")
+    client.rollback()
+
 
 def holder(d, level=""):
     """A process that has claimed; what it says later can be read."""

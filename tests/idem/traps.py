@@ -207,7 +207,7 @@ def purge_keeps_claims_out(database):
 
 # ---- attempts counted per key ----
 trap("postgres", "attempts counted per key: an old one finishes a new one", old_attempt_finishes("postgres"),
-     (r"nextval\('attempt_number'\)", "coalesce(e.attempt, 0) + 1"))
+     (r"pg_catalog\.nextval\('attempt_number'\)", "coalesce(e.attempt, 0) + 1"))
 trap("sqlite", "attempts counted per key", old_attempt_finishes("sqlite"),
      (r"attempt = \(SELECT last FROM holdfast_idem_attempt\)", "attempt = coalesce(attempt, 0) + 1"))
 trap("mariadb", "attempts counted per key", old_attempt_finishes("mariadb"),
@@ -239,11 +239,11 @@ trap("postgres", "no deferred key: a forgotten finish is committed", forgotten_f
 trap("sqlite", "no deferred key: a forgotten finish is committed", forgotten_finish_commits("sqlite"),
      (r"REFERENCES holdfast_idem_nothing \(id\) DEFERRABLE INITIALLY DEFERRED", "CHECK (1)"))
 trap("sqlite", "no probe: a connection without foreign keys commits it", foreign_keys_off,
-     (r"SELECT RAISE\(ABORT, 'holdfast invalid: PRAGMA foreign_keys.*?WHERE id = 2;", "DELETE FROM holdfast_idem_said;"))
+     (r"SELECT RAISE\(ABORT, 'holdfast invalid: PRAGMA foreign_keys.*?WHERE probe <> id;", ""))
 trap("mariadb", "autocommit: a claim is committed at once", autocommit_leaves_keys,
      (r"IF @@autocommit = 1 AND @@in_transaction = 0 THEN", "IF FALSE THEN"))
 trap("mariadb", "a key that was committed unfinished is taken for free: a second effect", second_effect,
-     (r"SIGNAL SQLSTATE 'ZHF14' SET MESSAGE_TEXT =\s+'[^']*';",
+     (r"SET @holdfast_idem = NULL;\s+SIGNAL SQLSTATE 'ZHF14' SET MESSAGE_TEXT =\s+'[^']*';",
       "UPDATE holdfast_idem SET claimed = @holdfast_idem WHERE scope = the_scope AND `key` = the_key;"
       " SET the_state = 'new';"))
 

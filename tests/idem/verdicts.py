@@ -78,6 +78,18 @@ def mistakes(d, c):
         equal(refused(other.finish, "s", "forgot"), "ZHF11", f"{d}: another session cannot finish it")
         other.rollback()
         equal(refused(client.finish, "s", "forgot"), "ZHF11", f"{d}: nor is it finished under autocommit")
+        client.begin()
+        client.claim("s", "beside")
+        refused(client.claim, "s", "forgot")
+        effect(client)
+        for key in ("forgot", "beside"):
+            equal(refused(client.finish, "s", key), "ZHF11",
+                  f"{d}: who is refused and works all the same is stopped by finish ({key})")
+        client.rollback()
+        client.begin()
+        refused(client.start, "s", "forgot")
+        equal(refused(client.finish, "s", "forgot"), "ZHF11", f"{d}: after start, too")
+        client.rollback()
         equal(effects(client), before + 1, f"{d}: never a second effect")
         ok(refused(client.call, "forget", "s", "forgot", "") is not None, f"{d}: forget wants a reason")
         client.call("forget", "s", "forgot", "the order was deleted")
@@ -236,6 +248,16 @@ def bad_input(d, c):
         off.begin()
         equal(refused(off.claim, "s", "off"), "ZHF15", f"{d}: foreign_keys = OFF is refused")
         off.rollback()
+        # A copy of the schema without its rows.
+        copy = Client(d, database="copy.db")
+        for (statement,) in client.run("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"):
+            copy.run(statement)
+        equal(refused(copy.start, "s", "copied"), "ZHF15", f"{d}: without the pack's own rows nothing starts")
+        copy.run("PRAGMA foreign_keys = OFF")
+        equal(refused(copy.claim, "s", "copied"), "ZHF15", f"{d}: nor is foreign_keys = OFF overlooked")
+        equal(apply(d, migration(d), "copy.db"), (0, ""), f"{d}: the migration mends it")
+        copy.run("PRAGMA foreign_keys = ON")
+        equal(copy.start("s", "copied")[:2], ("new", 1), f"{d}: and it works")
         off.run("PRAGMA trusted_schema = OFF")
         off.run("PRAGMA foreign_keys = ON")
         equal(once(off, "s", "untrusted", effect)[0], "new", f"{d}: an untrusted schema works")
@@ -250,6 +272,38 @@ def bad_input(d, c):
         client.begin()
         equal(refused(client.claim, "s", "x" * 256), "ZHF15", f"{d}: without a strict mode, too")
         client.rollback()
+
+
+# Functions that match the pack's calls better than PostgreSQL's own do. Each tells who runs it.
+DECOYS = ("hashtextextended(text, integer) RETURNS bigint", "nextval(text) RETURNS bigint",
+          "obj_description(oid, text) RETURNS text", "to_regclass(name) RETURNS regclass",
+          "format(text, text, regclass, text) RETURNS text", "quote_ident(name) RETURNS text",
+          "equals(oid, integer) RETURNS boolean")
+
+
+def decoys(owner):
+    """A schema in which the application may create: its functions are never run in the owner's name."""
+    owner.run("CREATE SCHEMA shared; GRANT ALL ON SCHEMA shared TO app; CREATE TABLE ran (what text, by text);"
+              "GRANT INSERT ON ran TO PUBLIC")
+    app = Client("postgres", user="app", schema="shared")
+    for decoy in DECOYS:
+        app.run(f"CREATE FUNCTION shared.{decoy} LANGUAGE plpgsql AS "
+                f"$$ BEGIN INSERT INTO public.ran VALUES ('{decoy}', current_user); RETURN NULL; END $$")
+    app.run("CREATE OPERATOR shared.= (FUNCTION = shared.equals, LEFTARG = oid, RIGHTARG = integer)")
+    owner.run("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO app;"
+              "ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO app")
+    code, said = apply("postgres", migration("postgres", "--schema", "shared"))
+    equal((code, said), (0, ""), "postgres: the migration runs beside somebody's functions")
+    owner.run("ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM app;"
+              "ALTER DEFAULT PRIVILEGES REVOKE ALL ON FUNCTIONS FROM app")
+    once(app, "s", "k", lambda c: None)
+    app.finish_attempt("s", "k2", app.start("s", "k2")[1])
+    app.release("s", "k3", app.start("s", "k3")[1])
+    refused(app.finish, "s", "none")
+    refused(app.start, "s", "k4", "f", 0)
+    Client("postgres", schema="shared").purge(0)
+    equal(owner.run("SELECT DISTINCT what, by FROM ran WHERE by <> 'app'"), [],
+          "postgres: and runs none of them in the owner's name")
 
 
 def roles(d, c):
@@ -292,13 +346,20 @@ def roles(d, c):
                 "SET search_path = pg_temp, public")
         equal(once(app, "s", "shadow", lambda c: None)[0], "new", f"{d}: tables of its own change nothing")
         owner.run("ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO app;"
-                  "ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO app; CREATE SCHEMA wide")
+                  "ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO app;"
+                  "ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO app; CREATE SCHEMA wide")
         apply(d, migration(d, "--schema", "wide"))
         owner.run("GRANT USAGE ON SCHEMA wide TO app")
-        for text in ("DELETE FROM wide.entry", "SELECT nextval('wide.attempt_number')"):
+        for text in ("DELETE FROM wide.entry", "SELECT nextval('wide.attempt_number')",
+                     "SELECT wide.purge('0s', 10)"):
             equal(refused(app.run, text), denied, f"{d}: default privileges are taken back: {text}")
         owner.run("ALTER DEFAULT PRIVILEGES REVOKE ALL ON TABLES FROM app;"
-                  "ALTER DEFAULT PRIVILEGES REVOKE ALL ON SEQUENCES FROM app")
+                  "ALTER DEFAULT PRIVILEGES REVOKE ALL ON SEQUENCES FROM app;"
+                  "ALTER DEFAULT PRIVILEGES REVOKE ALL ON FUNCTIONS FROM app")
+        owner.run("GRANT EXECUTE ON FUNCTION wide.purge(interval, integer) TO app")
+        apply(d, migration(d, "--schema", "wide"))
+        equal(refused(app.run, "SELECT wide.purge('1h', 10)"), None, f"{d}: what the owner granted is kept")
+        decoys(owner)
 
 
 def migrations(d, c):

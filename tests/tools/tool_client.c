@@ -175,14 +175,18 @@ static void read_records(char **word)
 {
     struct hf_error err;
     enum hf_status status;
+    struct hf_record *record = NULL;
     int64_t now_ms = 0;
 
     printf("ok");
     if (word[0][0] == 'g')
-        status = hf_record_get(store, word[1], word[2], show_record, NULL, &now_ms, &err);
+        status = hf_record_get(store, word[1], word[2], &record, &now_ms, &err);
     else
         status = hf_record_list(store, word[1], strcmp(word[2], "-") == 0 ? "" : word[2],
                                 show_record, NULL, &err);
+    if (record != NULL)
+        (void)show_record(record, NULL);
+    hf_record_free(record);
     if (status != HF_OK)
         printf(" %s %s", hf_status_name(status), err.text);
     else if (word[0][0] == 'g')

@@ -1,6 +1,7 @@
 /* test_fault_record.c - records behind a line that loses requests and answers: what the writer is
  * told is what is on record, and nothing is written twice, late or by somebody who lost the lock.
  * run: threads */
+#include "../support/record.h"
 #include "fault.h"
 
 #include <string.h>
@@ -44,7 +45,7 @@ static struct seen look(struct world *world)
 {
     struct seen seen = {.value = "nothing"};
 
-    assert_int_equal(hf_record_get(world->other, "job", "k", note, &seen, NULL, NULL), HF_OK);
+    assert_int_equal(get_record(world->other, "job", "k", note, &seen, NULL), HF_OK);
     return seen;
 }
 

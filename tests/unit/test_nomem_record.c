@@ -1,5 +1,6 @@
 /* test_nomem_record.c - the N-th allocation fails, for all N, while records are written, read and
  * listed: every call says so or succeeds, and what it said is what is on record. */
+#include "../support/record.h"
 #include "nomem.h"
 
 #include <holdfast/record.h>
@@ -21,7 +22,7 @@ static bool with_lease(struct hf_store *store, struct hf_lease *lease)
         status = hf_record_put(lease, i < 2 ? "a" : "b", "value", 5, 0, &err);
     if (status != HF_OK)
         return fair(status, &err);
-    status = hf_record_get(store, "job", "a", count, &found, NULL, &err);
+    status = get_record(store, "job", "a", count, &found, &err);
     if (status != HF_OK)
         return fair(status, &err) && found == 0;
     status = hf_record_list(store, "job", "", count, &found, &err);

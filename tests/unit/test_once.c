@@ -192,6 +192,10 @@ static void a_failure_is_retried_when_it_is_time(void **state)
     assert_int_equal(until_ms, 1100);
     failed.failures = 2;
     assert_int_equal(hf__once_decide(&now, &rules, &until_ms), HF__ONCE_SAY_FAILED);
+    now.came_after = true;
+    now.now_ms = 5350;
+    assert_int_equal(hf__once_decide(&now, &rules, &until_ms), HF__ONCE_GO);
+    now.came_after = false;
     /* One that was never started, or told to end, is no failure of the job. */
     failed.failures = 0;
     now.now_ms = 5350;

@@ -9,10 +9,8 @@
 
 #include <string.h>
 
-static bool copy(const struct hf_record *record, void *data)
+static void take_in(struct once_found *found, const struct hf_record *record)
 {
-    struct once_found *found = data;
-
     found->there = true;
     found->written_ms = record->written_ms;
     found->until_ms = record->until_ms;
@@ -21,19 +19,22 @@ static bool copy(const struct hf_record *record, void *data)
         memcpy(found->text, record->value, record->value_len);
         found->reading = hf__once_read(&found->record, found->text, record->value_len);
     }
-    return false;
 }
 
 enum hf_status once_read(struct hf_store *store, const char *name, const char *key,
                          struct once_found *found, struct hf_error *err)
 {
+    struct hf_record *record;
     enum hf_status status;
 
     found->there = false;
     found->now_ms = 0;
-    status = hf_record_get(store, name, key, copy, found, &found->now_ms, err);
+    status = hf_record_get(store, name, key, &record, &found->now_ms, err);
     if (status != HF_OK)
         return status;
+    if (record != NULL)
+        take_in(found, record);
+    hf_record_free(record);
     if (found->now_ms < 0 || found->now_ms > HF__CLOCK_MAX_MS / 2)
         return hf__fail_lock(err, HF_CORRUPT, name, hf_store_url(store),
                              ": the clock of the store makes no sense");

@@ -78,6 +78,9 @@ struct once {
     bool slot_known;
     bool warned; /* that the store may forget what is on record */
     bool ran;    /* CMD, in a turn before: what follows is a retry of ours */
+    /* Without a period: the token of the failure that was on record when we came; 0: there was
+     * none. Who runs the same command again wants it to be tried again. */
+    uint64_t failed_before;
     char label[HF_LABEL_MAX + 1];
     char key[ONCE_KEY_SIZE];
     struct once_found found;
@@ -126,6 +129,8 @@ void once_after(struct run_job *job, const struct run_outcome *outcome);
 
 /* NULL: nothing is on record about the slot. */
 const struct hf__once_record *once_on_record(const struct once *once);
+/* Whether what is on record is a failure of before we came, of a key without a period. */
+bool once_came_after(const struct once *once);
 enum hf__once_next once_decide(struct once *once, bool holding, int64_t *until_ms);
 /* This is the end, with that exit code. */
 void once_settle(struct once *once, int exit_code);

@@ -110,6 +110,8 @@ static bool begin(struct once *once)
     if (once->found.there && once->found.record.state == HF__ONCE_RUNNING)
         once_say(once, once_on_record(once), "; running it again");
     once->ours = hf__once_begun(once_on_record(once), &once->settings);
+    if (once_came_after(once))
+        once->ours.failures = 0;
     once->ours.since_ms = once->found.now_ms;
     sign(once, &once->ours);
     if (put(once, once->key, &once->ours, 0, &err) != HF_OK) {

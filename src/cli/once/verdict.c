@@ -9,12 +9,19 @@ void once_settle(struct once *once, int exit_code)
     once->exit_code = once->job.exit_code = exit_code;
 }
 
+bool once_came_after(const struct once *once)
+{
+    return once->found.there && once->found.record.state == HF__ONCE_FAILED &&
+           once->failed_before == once->found.record.token;
+}
+
 enum hf__once_next once_decide(struct once *once, bool holding, int64_t *until_ms)
 {
     const struct hf__once_case now = {.record = once->found.there ? &once->found.record : NULL,
                                       .holding = holding,
                                       .now_ms = once->found.now_ms,
-                                      .slot_start_ms = once->slot.start_ms};
+                                      .slot_start_ms = once->slot.start_ms,
+                                      .came_after = once_came_after(once)};
 
     return hf__once_decide(&now, &once->rules, until_ms);
 }

@@ -26,7 +26,7 @@ struct mark {
 };
 
 static bool before(struct run_job *job, int *exit_code);
-static hf_record_fn read_mark;
+static void read_mark(struct mark *mark, const struct hf_record *record);
 static int64_t left_of(const struct mark *mark, int64_t every_ms, int64_t now_ms);
 static bool too_early(struct run_job *job, const struct mark *mark, int64_t left_ms,
                       int *exit_code);
@@ -71,13 +71,17 @@ static bool before(struct run_job *job, int *exit_code)
 {
     struct at_least *at_least = job->hooks.data;
     struct mark mark = {.not_before_ms = 0};
+    struct hf_record *record;
     struct hf_error err;
     int64_t now_ms = 0, left_ms;
 
     at_least->again = false;
-    if (hf_record_get(job->store, job->options->name, AT_LEAST_KEY, read_mark, &mark, &now_ms,
-                      &err) != HF_OK)
+    if (hf_record_get(job->store, job->options->name, AT_LEAST_KEY, &record, &now_ms, &err) !=
+        HF_OK)
         return failed(job, &err, exit_code);
+    if (record != NULL)
+        read_mark(&mark, record);
+    hf_record_free(record);
     left_ms = left_of(&mark, at_least->every_ms, now_ms);
     if (left_ms <= 0)
         return leave_mark(job, now_ms, job->take.shown_label, exit_code);
@@ -98,9 +102,8 @@ static int64_t left_of(const struct mark *mark, int64_t every_ms, int64_t now_ms
 }
 
 /* What makes no sense counts as nothing, and is overwritten: it would stop the job for ever. */
-static bool read_mark(const struct hf_record *record, void *data)
+static void read_mark(struct mark *mark, const struct hf_record *record)
 {
-    struct mark *mark = data;
     char digits[24] = "";
     const char *value = record->value;
     size_t len = strcspn(value, " ");
@@ -109,11 +112,10 @@ static bool read_mark(const struct hf_record *record, void *data)
     if (len < sizeof digits)
         memcpy(digits, value, len);
     if (!hf__parse_u64(digits, &number) || number > INT64_MAX / 2)
-        return false;
+        return;
     mark->not_before_ms = (int64_t)number;
     mark->written_ms = record->written_ms;
     hf__copy_printable(mark->label, sizeof mark->label, value[len] == ' ' ? value + len + 1 : "");
-    return false;
 }
 
 /* There is no hope for a wait that ends before that: it is over at once. */

@@ -129,7 +129,9 @@ BEGIN
               INTO known_print, known_claim, known_finish, the_status, the_answer
               FROM holdfast_idem WHERE scope = the_scope AND `key` = the_key LOCK IN SHARE MODE;
     END IF;
+    -- Who works all the same is stopped by finish: from here on this session has claimed nothing.
     IF the_state = 'known' AND known_claim IS NOT NULL THEN
+        SET @holdfast_idem = NULL;
         SIGNAL SQLSTATE 'ZHF14' SET MESSAGE_TEXT =
             'ZHF14 this key was claimed and not finished; its owner settles it with holdfast_forget';
     END IF;
@@ -201,6 +203,7 @@ BEGIN
               FROM holdfast_idem WHERE scope = the_scope AND `key` = the_key LOCK IN SHARE MODE;
     END IF;
     IF the_state = 'known' AND known_claim IS NOT NULL THEN
+        SET @holdfast_idem = NULL;
         SIGNAL SQLSTATE 'ZHF14' SET MESSAGE_TEXT =
             'ZHF14 this key was claimed and not finished; its owner settles it with holdfast_forget';
     END IF;
@@ -280,18 +283,26 @@ END//
 
 -- Removes finished keys only, the oldest first; says how many. older_than is in seconds; NULL: what
 -- --keep said. A purged key runs again. Found by a plain read and deleted by key: a range that is deleted
--- or read with a lock would keep every claim out. Not for the application.
+-- or read with a lock would keep every claim out. A key with an open replay is left for the next time: who
+-- waited for it would keep other replays of it out. Not for the application.
 CREATE OR REPLACE PROCEDURE holdfast_purge(IN older_than DOUBLE, IN at_most INT)
 SQL SECURITY DEFINER MODIFIES SQL DATA
 BEGIN
     DECLARE purged BIGINT DEFAULT 0;
     DECLARE at_end BOOLEAN DEFAULT FALSE;
+    DECLARE in_another BOOLEAN DEFAULT @@autocommit = 0 OR @@in_transaction = 1;
     DECLARE old_scope, old_key VARBINARY(255);
     DECLARE border DATETIME(6) DEFAULT
         UTC_TIMESTAMP(6) - INTERVAL COALESCE(older_than, @KEEP@) * 1000000 MICROSECOND;
     DECLARE old CURSOR FOR
         SELECT scope, `key` FROM holdfast_idem WHERE finished_at < border ORDER BY finished_at LIMIT at_most;
     DECLARE CONTINUE HANDLER FOR NOT FOUND SET at_end = TRUE;
+    DECLARE CONTINUE HANDLER FOR 1205
+    BEGIN
+        IF @@innodb_rollback_on_timeout AND in_another THEN
+            RESIGNAL;
+        END IF;
+    END;
 
     IF NOT COALESCE(at_most > 0, FALSE) OR older_than < 0 THEN
         SIGNAL SQLSTATE 'ZHF15' SET MESSAGE_TEXT =
@@ -303,8 +314,9 @@ BEGIN
         IF at_end THEN
             LEAVE each_key;
         END IF;
-        DELETE FROM holdfast_idem WHERE scope = old_scope AND `key` = old_key AND finished_at < border;
-        SET purged = purged + ROW_COUNT();
+        SET STATEMENT innodb_lock_wait_timeout = 0 FOR
+            DELETE FROM holdfast_idem WHERE scope = old_scope AND `key` = old_key AND finished_at < border;
+        SET purged = purged + GREATEST(ROW_COUNT(), 0);
     END LOOP;
     CLOSE old;
     SELECT purged;

@@ -21,8 +21,11 @@ BEGIN;
 
 CREATE SCHEMA IF NOT EXISTS @SCHEMA@;
 
--- What the pack keeps is the owner's alone: what default privileges gave to others is taken back. A
--- table of that name which is somebody else's stays as it is.
+-- What the pack keeps is the owner's alone: what default privileges gave to others is taken back, of purge
+-- once, when it is new. A table of that name which is somebody else's stays as it is.
+--
+-- Here and below a call whose arguments are not of the very types of PostgreSQL's function names pg_catalog:
+-- a function in @SCHEMA@ that fits better would be run instead, in the owner's name.
 CREATE OR REPLACE PROCEDURE @SCHEMA@.settle(before boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, @SCHEMA@, pg_temp AS $holdfast$
 DECLARE
@@ -33,20 +36,28 @@ BEGIN
          WHERE before AND c.relname IN ('entry', 'nothing', 'attempt_number')
            AND c.relnamespace = (SELECT p.pronamespace FROM pg_proc AS p
                                   WHERE p.oid = 'settle(boolean)'::regprocedure)
-           AND obj_description(c.oid, 'pg_class') IS DISTINCT FROM 'holdfast idem'
+           AND pg_catalog.obj_description(c.oid, 'pg_class') IS DISTINCT FROM 'holdfast idem'
     LOOP
         RAISE EXCEPTION '% is there already, and not of holdfast', other.name
             USING ERRCODE = '42P07', HINT = 'choose another --schema';
     END LOOP;
     FOR other IN
-        SELECT DISTINCT c.oid::regclass AS name, c.relkind = 'S' AS is_sequence, a.grantee
+        SELECT DISTINCT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
+               c.oid::regclass::text AS name, a.grantee
           FROM pg_class AS c, aclexplode(c.relacl) AS a
          WHERE NOT before AND a.grantee <> c.relowner
-           AND c.oid IN (to_regclass('entry'), to_regclass('nothing'), to_regclass('attempt_number'))
+           AND c.oid IN (pg_catalog.to_regclass('entry'), pg_catalog.to_regclass('nothing'),
+                         pg_catalog.to_regclass('attempt_number'))
+        UNION ALL
+        SELECT DISTINCT 'FUNCTION', p.oid::regprocedure::text, a.grantee
+          FROM pg_proc AS p, aclexplode(p.proacl) AS a
+         WHERE NOT before AND a.grantee <> p.proowner
+           AND p.oid = pg_catalog.to_regprocedure('purge(interval, integer)')
+           AND pg_catalog.obj_description(p.oid, 'pg_proc') IS DISTINCT FROM 'holdfast idem'
     LOOP
-        EXECUTE format('REVOKE ALL ON %s %s FROM %s', CASE WHEN other.is_sequence THEN 'SEQUENCE' END,
-                       other.name, CASE other.grantee WHEN 0 THEN 'PUBLIC'
-                                   ELSE quote_ident(pg_get_userbyid(other.grantee)) END);
+        EXECUTE pg_catalog.format('REVOKE ALL ON %s %s FROM %s', other.kind, other.name,
+            CASE other.grantee WHEN 0::oid THEN 'PUBLIC'
+            ELSE pg_catalog.quote_ident(pg_get_userbyid(other.grantee)) END);
     END LOOP;
 END
 $holdfast$;
@@ -78,7 +89,6 @@ CREATE SEQUENCE IF NOT EXISTS @SCHEMA@.attempt_number;
 COMMENT ON TABLE @SCHEMA@.nothing IS 'holdfast idem';
 COMMENT ON TABLE @SCHEMA@.entry IS 'holdfast idem';
 COMMENT ON SEQUENCE @SCHEMA@.attempt_number IS 'holdfast idem';
-CALL @SCHEMA@.settle(false);
 
 -- The part of the functions that is not in a hurry.
 CREATE OR REPLACE FUNCTION @SCHEMA@.refuse(code text, what text, scope text, key text)
@@ -129,7 +139,7 @@ BEGIN
     SELECT e.* INTO known FROM entry AS e WHERE e.scope = claim.scope AND e.key = claim.key;
     IF NOT FOUND THEN
         IF NOT pg_try_advisory_xact_lock(
-            hashtextextended(claim.key, hashtextextended(claim.scope, 0))) THEN
+            hashtextextended(claim.key, pg_catalog.hashtextextended(claim.scope, 0))) THEN
             state := 'running';
             RETURN;
         END IF;
@@ -188,7 +198,7 @@ BEGIN
       FROM claim(start.scope, start.key, start.fingerprint) AS c;
     IF state = 'new' THEN
         UPDATE entry AS e
-           SET claimed = NULL, attempt = nextval('attempt_number'),
+           SET claimed = NULL, attempt = pg_catalog.nextval('attempt_number'),
                leased_till = clock_timestamp() + start.lease
          WHERE e.scope = start.scope AND e.key = start.key
         RETURNING e.attempt INTO attempt;
@@ -203,7 +213,7 @@ BEGIN
     IF FOUND THEN
         state := 'new';
         UPDATE entry AS e
-           SET attempt = nextval('attempt_number'), leased_till = clock_timestamp() + start.lease
+           SET attempt = pg_catalog.nextval('attempt_number'), leased_till = clock_timestamp() + start.lease
          WHERE e.scope = start.scope AND e.key = start.key
         RETURNING e.attempt INTO attempt;
     ELSE
@@ -273,6 +283,8 @@ BEGIN
 END
 $holdfast$;
 REVOKE ALL ON FUNCTION @SCHEMA@.purge(interval, integer) FROM PUBLIC;
+CALL @SCHEMA@.settle(false);
+COMMENT ON FUNCTION @SCHEMA@.purge(interval, integer) IS 'holdfast idem';
 COMMIT;
 
 -- @section down

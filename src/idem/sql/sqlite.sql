@@ -10,6 +10,7 @@
 --     INSERT INTO holdfast_finish (scope, key, status, answer) VALUES (...);
 --     COMMIT;
 --
+-- The SELECT tells what the last call said, so it belongs in the transaction of the INSERT, of start too.
 -- The state is 'new', 'done' (with the stored status and answer), 'running' or 'mismatch'. Claimed but
 -- not finished cannot commit: SQLITE_CONSTRAINT_FOREIGNKEY, and the transaction stays open.
 -- Errors (SQLITE_CONSTRAINT_TRIGGER) start with "holdfast not claimed" or "holdfast invalid".
@@ -46,17 +47,17 @@ CREATE TABLE IF NOT EXISTS holdfast_idem (
 CREATE TABLE IF NOT EXISTS holdfast_idem_attempt (last INTEGER NOT NULL);
 INSERT INTO holdfast_idem_attempt SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM holdfast_idem_attempt);
 
--- What the last call said. The second row is a probe: are foreign keys enforced? Then deleting the first
--- takes it along. (Asking for the PRAGMA is not allowed to a trigger where trusted_schema is off.)
-CREATE TABLE IF NOT EXISTS holdfast_idem_said (
+-- What the last call said, in one row. It is a probe as well: are foreign keys enforced? Then probe follows
+-- id. (Asking for the PRAGMA is not allowed to a trigger where trusted_schema is off.)
+DROP TABLE IF EXISTS holdfast_idem_said;
+CREATE TABLE holdfast_idem_said (
     id    INTEGER PRIMARY KEY,
-    probe INTEGER REFERENCES holdfast_idem_said (id) ON DELETE CASCADE,
+    probe INTEGER REFERENCES holdfast_idem_said (id) ON UPDATE CASCADE,
     scope TEXT,
     key   TEXT,
     state TEXT
 );
-DELETE FROM holdfast_idem_said;
-INSERT INTO holdfast_idem_said (id, probe) VALUES (1, NULL), (2, 1);
+INSERT INTO holdfast_idem_said (id, probe) VALUES (1, 1);
 
 DROP VIEW IF EXISTS holdfast_verdict;
 CREATE VIEW holdfast_verdict (scope, key, state, attempt, remaining, status, answer) AS
@@ -67,33 +68,31 @@ CREATE VIEW holdfast_verdict (scope, key, state, attempt, remaining, status, ans
                                0) / 1000) END,
            CASE WHEN s.state = 'done' THEN e.status END,
            CASE WHEN s.state = 'done' THEN e.answer END
-      FROM holdfast_idem_said AS s JOIN holdfast_idem AS e ON e.scope = s.scope AND e.key = s.key
-     WHERE s.id = 1;
+      FROM holdfast_idem_said AS s JOIN holdfast_idem AS e ON e.scope = s.scope AND e.key = s.key;
 
 -- A row with claimed is of this very transaction: no other can commit one.
 DROP VIEW IF EXISTS holdfast_claim;
 CREATE VIEW holdfast_claim (scope, key, fingerprint) AS SELECT NULL, NULL, NULL WHERE 0;
 CREATE TRIGGER holdfast_claim_insert INSTEAD OF INSERT ON holdfast_claim
 BEGIN
-    DELETE FROM holdfast_idem_said WHERE id = 1;
-    SELECT RAISE(ABORT, 'holdfast invalid: PRAGMA foreign_keys = ON is needed in every connection')
-      FROM holdfast_idem_said WHERE id = 2;
     SELECT RAISE(ABORT, 'holdfast invalid: a scope and a key are text of 1 to 255 bytes, without NUL')
      WHERE typeof(NEW.scope) <> 'text' OR typeof(NEW.key) <> 'text'
         OR length(CAST(NEW.scope AS BLOB)) NOT BETWEEN 1 AND 255 OR instr(NEW.scope, char(0))
         OR length(CAST(NEW.key AS BLOB)) NOT BETWEEN 1 AND 255 OR instr(NEW.key, char(0));
     SELECT RAISE(ABORT, 'holdfast invalid: a fingerprint is text of at most 64 bytes')
      WHERE typeof(NEW.fingerprint) <> 'text' OR length(CAST(NEW.fingerprint AS BLOB)) > 64;
-    INSERT INTO holdfast_idem_said (id, probe, scope, key, state)
-        SELECT 1, NULL, NEW.scope, NEW.key,
-               coalesce((SELECT CASE WHEN claimed IS NOT NULL THEN 'running'
-                                     WHEN fingerprint <> NEW.fingerprint THEN 'mismatch'
-                                     WHEN finished_at IS NULL THEN 'running' ELSE 'done' END
-                           FROM holdfast_idem WHERE scope = NEW.scope AND key = NEW.key), 'new');
-    INSERT INTO holdfast_idem_said (id, probe) VALUES (2, 1);
+    UPDATE holdfast_idem_said
+       SET id = 3 - id, scope = NEW.scope, key = NEW.key,
+           state = coalesce((SELECT CASE WHEN claimed IS NOT NULL THEN 'running'
+                                         WHEN fingerprint <> NEW.fingerprint THEN 'mismatch'
+                                         WHEN finished_at IS NULL THEN 'running' ELSE 'done' END
+                               FROM holdfast_idem WHERE scope = NEW.scope AND key = NEW.key), 'new');
+    SELECT RAISE(ABORT, 'holdfast invalid: PRAGMA foreign_keys = ON is needed in every connection')
+      FROM holdfast_idem_said WHERE probe <> id;
+    SELECT RAISE(ABORT, 'holdfast invalid: a row of holdfast_idem_said is missing; run the migration again')
+     WHERE NOT EXISTS (SELECT 1 FROM holdfast_idem_said);
     INSERT INTO holdfast_idem (scope, key, fingerprint, claimed)
-        SELECT NEW.scope, NEW.key, NEW.fingerprint, 1
-          FROM holdfast_idem_said WHERE id = 1 AND state = 'new';
+        SELECT NEW.scope, NEW.key, NEW.fingerprint, 1 FROM holdfast_idem_said WHERE state = 'new';
 END;
 
 DROP VIEW IF EXISTS holdfast_finish;
@@ -123,18 +122,18 @@ BEGIN
     INSERT INTO holdfast_claim (scope, key, fingerprint) VALUES (NEW.scope, NEW.key, NEW.fingerprint);
     UPDATE holdfast_idem_said
        SET state = 'new'
-     WHERE id = 1 AND state = 'running'
+     WHERE state = 'running'
        AND EXISTS (SELECT 1 FROM holdfast_idem
                     WHERE scope = NEW.scope AND key = NEW.key
                       AND leased_till <= CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER));
     UPDATE holdfast_idem_attempt
        SET last = last + 1
-     WHERE (SELECT state FROM holdfast_idem_said WHERE id = 1) = 'new';
+     WHERE (SELECT state FROM holdfast_idem_said) = 'new';
     UPDATE holdfast_idem
        SET claimed = NULL, attempt = (SELECT last FROM holdfast_idem_attempt),
            leased_till = CAST((julianday('now') - 2440587.5) * 86400000 + NEW.lease * 1000 AS INTEGER)
      WHERE scope = NEW.scope AND key = NEW.key
-       AND (SELECT state FROM holdfast_idem_said WHERE id = 1) = 'new';
+       AND (SELECT state FROM holdfast_idem_said) = 'new';
 END;
 
 -- The same attempt with the same answer again is no error: a COMMIT whose reply was lost can be repeated.

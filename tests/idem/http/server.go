@@ -9,6 +9,8 @@ func orders(tx *sql.Tx, body string) (int, []byte, error) {
 		return 0, nil, errors.New("boom")
 	case "declined":
 		return 402, []byte("the card was declined"), nil
+	case "huge":
+		return 200, make([]byte, 1024*1024+1), nil
 	case "slow":
 		tx.Exec("SELECT pg_advisory_xact_lock(4711)") // until the test lets go
 	}

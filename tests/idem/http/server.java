@@ -7,6 +7,7 @@ static Reply orders(Connection db, String body) throws Exception {
         throw new IllegalStateException("boom");
     }
     if (body.equals("declined")) return new Reply(402, "the card was declined".getBytes());
+    if (body.equals("huge")) return new Reply(200, new byte[1024 * 1024 + 1]);
     if (body.equals("slow")) // until the test lets go
         db.createStatement().execute("SELECT pg_advisory_xact_lock(4711)");
     PreparedStatement insert = db.prepareStatement(

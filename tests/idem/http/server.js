@@ -12,6 +12,7 @@ async function orders(db, body) {
         throw new Error('boom');
     }
     if (body === 'declined') return [402, 'the card was declined'];
+    if (body === 'huge') return [200, 'x'.repeat(1024 * 1024 + 1)];
     if (body === 'slow') await db.query('SELECT pg_advisory_xact_lock(4711)'); // until the test lets go
     const told = await db.query(
         "INSERT INTO orders VALUES ($1) RETURNING 'order ' || (SELECT count(*) + 1 FROM orders) AS told", [body]);

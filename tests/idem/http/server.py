@@ -15,6 +15,8 @@ def orders(cursor, body):
         raise RuntimeError("boom")
     if body == b"declined":
         return 402, b"the card was declined"
+    if body == b"huge":
+        return 200, b"x" * (1024 * 1024 + 1)
     if body == b"slow":
         cursor.execute("SELECT pg_advisory_xact_lock(4711)")  # until the test lets go
     cursor.execute("INSERT INTO orders VALUES (%s) RETURNING 'order ' || (SELECT count(*) + 1 FROM orders)",
