@@ -180,7 +180,7 @@ static enum hf_status sqlite_execute(struct hf__db *base, const char *sql,
     struct hf__db_statement *statement = NULL;
     enum hf_status status = sqlite_prepare(base, sql, patience, &statement, err);
 
-    if (status != HF_OK)
+    if (statement == NULL)
         return status;
     status = sqlite_run(statement, NULL, 0, patience, rows, err);
     sqlite_finish(statement);
