@@ -70,12 +70,13 @@ like "${out//$'\n'/ }" '^HF_BUSY.*interrupted 1$' 'SQLite: no longer than was sa
 
 # Others in the way.
 coproc locker { sqlite3 "$SQL_DIR/app.db"; }
+pid=${locker_PID:?} # the shell forgets it as soon as it has ended
 echo "BEGIN IMMEDIATE; SELECT 'locked';" >&"${locker[1]}"
 read -r -t 20 <&"${locker[0]}"
 db "$sqlite" 500 'DELETE FROM d'
 like "$out" 'HF_BUSY.*locked' 'SQLite: a database that another has locked is busy'
 echo .quit >&"${locker[1]}"
-wait "${locker_PID:?}"
+wait "$pid"
 db "$postgres" 20000 "DO \$\$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '55P03'; END \$\$"
 like "$out" 'HF_BUSY 55P03' 'PostgreSQL: a lock that was not to be had is busy'
 db "$postgres" 20000 "DO \$\$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '25P03'; END \$\$"
