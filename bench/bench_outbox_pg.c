@@ -63,12 +63,12 @@ static void change_and_tell(void *data)
 
 static void measure_message(struct bench *b)
 {
-    double plain, told;
-    double ratio = compare(change, change_and_tell, b, ROUNDS, BATCH, &plain, &told);
+    struct compared result =
+        compare(&(struct comparison){change, change_and_tell, b, ROUNDS, BATCH});
 
-    fact("PostgreSQL UPDATE, synced", plain, "us");
-    fact("PostgreSQL UPDATE + message, synced", told, "us");
-    at_most("PostgreSQL UPDATE + message / UPDATE, synced", ratio, 1.25, "x");
+    fact("PostgreSQL UPDATE, synced", result.plain_us, "us");
+    fact("PostgreSQL UPDATE + message, synced", result.ours_us, "us");
+    at_most("PostgreSQL UPDATE + message / UPDATE, synced", result.ratio, 1.25, "x");
     run(b->conn, "TRUNCATE holdfast_outbox.message");
 }
 
@@ -117,7 +117,7 @@ static void fill(PGconn *conn, const char *schema, int count)
 static void measure_fetch(struct bench *b)
 {
     char sql[400];
-    double plain, behind, ratio;
+    struct compared result;
 
     (void)snprintf(sql, sizeof sql,
                    "INSERT INTO parked.message (topic, key, payload, attempts, not_before) "
@@ -130,10 +130,10 @@ static void measure_fetch(struct bench *b)
     fill(b->conn, "holdfast_outbox", FETCH_COUNT);
     for (const char *const *s = hf__outbox_session(HF__POSTGRES); *s != NULL; s++)
         run(b->conn, *s);
-    ratio = compare(fetch, fetch_behind_parked, b, ROUNDS, BATCH, &plain, &behind);
-    fact("PostgreSQL fetch of 500 messages", plain, "us");
-    fact("PostgreSQL fetch of 500, 100,000 parked", behind, "us");
-    at_most("PostgreSQL fetch, 100,000 parked / none", ratio, 1.5, "x");
+    result = compare(&(struct comparison){fetch, fetch_behind_parked, b, ROUNDS, BATCH});
+    fact("PostgreSQL fetch of 500 messages", result.plain_us, "us");
+    fact("PostgreSQL fetch of 500, 100,000 parked", result.ours_us, "us");
+    at_most("PostgreSQL fetch, 100,000 parked / none", result.ratio, 1.5, "x");
     run(b->conn, "TRUNCATE holdfast_outbox.message");
 }
 
