@@ -49,7 +49,7 @@ unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HO
 [ "$mode" != check ] || export FUZZ_RUNS="${FUZZ_RUNS:-20000}" # a tenth
 # Tests wait for servers and clocks more than they compute, but must not wait for each other. Those that need no
 # server only wait for clocks.
-tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((4 * jobs + 2)) || echo $((2 * jobs + 1)))}
+tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((4 * jobs + 2)) || echo $((4 * jobs)))}
 
 MARK_LINES=12 # a mark further down is a word of the test itself
 marked() { # PATH MARK
