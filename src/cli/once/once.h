@@ -77,6 +77,7 @@ struct once {
     struct hf__slot slot;     /* fixed with the store's first answer */
     bool slot_known;
     bool warned; /* that the store may forget what is on record */
+    bool looked; /* at the record, when we came */
     bool ran;    /* CMD, in a turn before: what follows is a retry of ours */
     /* Without a period: the token of the failure that was on record when we came; 0: there was
      * none. Who runs the same command again wants it to be tried again. */

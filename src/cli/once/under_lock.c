@@ -110,7 +110,7 @@ static bool begin(struct once *once)
     if (once->found.there && once->found.record.state == HF__ONCE_RUNNING)
         once_say(once, once_on_record(once), "; running it again");
     once->ours = hf__once_begun(once_on_record(once), &once->settings);
-    if (once_came_after(once))
+    if (once_came_after(once) && once->ours.failures > once->rules.retries)
         once->ours.failures = 0;
     once->ours.since_ms = once->found.now_ms;
     sign(once, &once->ours);
@@ -167,11 +167,24 @@ static bool succeeded(const struct run_job *job, const struct run_outcome *outco
            WEXITSTATUS(outcome->status) == 0;
 }
 
+/* A short job has no keeper yet. To put its outcome on record may take longer than the rest of its
+ * lease. */
+static void keep_on(struct once *once)
+{
+    struct hf_error err;
+    enum hf_status status = hf_keep(once->job.lease, &err);
+
+    if (status != HF_OK && status != HF_LOST)
+        cli_stderr_say(once->job.writer, "lock \"%s\" cannot be renewed: %s", once->ask.run.name,
+                       err.text);
+}
+
 void once_after(struct run_job *job, const struct run_outcome *outcome)
 {
     struct once *once = job->hooks.data;
 
     once->ran = true;
+    keep_on(once);
     once->ours.took_ms = (hf__now_ns() - once->started_ns) / HF__NS_PER_MS;
     once->ours.exit_code = (uint64_t)(outcome != NULL ? run_exit_code(outcome) : EXIT_HF_INTERNAL);
     if (once->output != NULL)
