@@ -83,7 +83,7 @@ mkfifo "$dir/count"
 start "$hf" once --retries 1 --retry-after 500ms counted -- sh -c "echo x >>$dir/counted; read -r _ <$dir/count; exit 3" 2>/dev/null
 first=$pid
 within 10 test -s "$dir/counted"
-start "$hf" once --retries 1 --retry-after 500ms counted -- sh -c "echo x >>$dir/counted; exit 4" 2>/dev/null
+start "$hf" once --events "$dir/counted.events" --retries 1 --retry-after 500ms counted -- sh -c "echo x >>$dir/counted; exit 4" 2>/dev/null
 counted_waits() { [ "$("$hf" status --json counted | jq .waiters)" = 1 ]; }
 within 10 counted_waits
 echo >"$dir/count"
@@ -92,6 +92,7 @@ within 10 counted_failed
 kill -TERM "$first"
 ended "$pid"
 is "$rc $(count counted)" '4 2' 'who waited does not begin to count anew'
+is "$(jq -r 'select(.event == "ended").exit_code' "$dir/counted.events" | tr '\n' ' ')" '4 ' 'and its events tell of one end, its own'
 
 # What says nothing about the job is no failure of it.
 run "$hf" once missing -- "$dir/no-such-command"

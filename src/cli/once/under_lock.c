@@ -24,6 +24,7 @@ static void give_up_turn(struct once *once, const struct hf_error *err)
     int exit_code = cli_stderr_fail(once->job.writer, err);
 
     if (!passes || once->job.take.until_ns == 0) {
+        run_events_failed(&once->job, cli_text_of(err));
         once_settle(once, exit_code);
         return;
     }
@@ -62,22 +63,18 @@ static enum hf_status check_settings(struct once *once, struct hf_error *err)
     return put(once, ONCE_SETTINGS_KEY, &record, 0, err);
 }
 
-bool once_before(struct run_job *job, int *exit_code)
+/* Looks again. True: CMD is to be started. */
+static bool look_again(struct once *once)
 {
-    struct once *once = job->hooks.data;
     struct hf_error err;
     int64_t until_ms;
-    enum hf_status status;
+    enum hf_status status = check_settings(once, &err);
     enum hf__once_next next;
 
-    *exit_code = 0;
-    status = check_settings(once, &err);
-
     if (status == HF_OK)
-        status = once_read(job->store, once->ask.run.name, once->key, &once->found, &err);
+        status = once_read(once->job.store, once->ask.run.name, once->key, &once->found, &err);
     if (status != HF_OK) {
         give_up_turn(once, &err);
-        *exit_code = once->turn == ONCE_SETTLED ? once->exit_code : 0;
         return false;
     }
     next = once_decide(once, true, &until_ms);
@@ -91,8 +88,17 @@ bool once_before(struct run_job *job, int *exit_code)
         once->turn = ONCE_AGAIN; /* without the lock */
     else
         once_say_settled(once, next);
-    *exit_code = once->turn == ONCE_SETTLED ? once->exit_code : 0;
     return false;
+}
+
+bool once_before(struct run_job *job, int *exit_code)
+{
+    struct once *once = job->hooks.data;
+    bool go = look_again(once);
+
+    job->again = once->turn == ONCE_AGAIN; /* it is not over yet */
+    *exit_code = once->turn == ONCE_SETTLED ? once->exit_code : 0;
+    return go;
 }
 
 static void sign(struct once *once, struct hf__once_record *record)
