@@ -113,13 +113,15 @@ static bool begin(struct once *once)
     struct run_job *job = &once->job;
     struct hf_error err;
 
-    if (once->found.there && once->found.record.state == HF__ONCE_RUNNING)
+    if (once->found.there && once->found.record.state == HF__ONCE_RUNNING &&
+        !once_not_started(once))
         once_say(once, once_on_record(once), "; running it again");
     once->ours = hf__once_begun(once_on_record(once), &once->settings);
     if (once_came_after(once) && once->ours.failures > once->rules.retries)
         once->ours.failures = 0;
     once->ours.since_ms = once->found.now_ms;
     sign(once, &once->ours);
+    once->not_started = once->ours.token;
     if (put(once, once->key, &once->ours, 0, &err) != HF_OK) {
         give_up_turn(once, &err);
         return false;
@@ -190,6 +192,8 @@ void once_after(struct run_job *job, const struct run_outcome *outcome)
     struct once *once = job->hooks.data;
 
     once->ran = true;
+    if (outcome != NULL && atomic_load(&job->page->start) != RUN_START_REFUSED)
+        once->not_started = 0;
     keep_on(once);
     once->ours.took_ms = (hf__now_ns() - once->started_ns) / HF__NS_PER_MS;
     once->ours.exit_code = (uint64_t)(outcome != NULL ? run_exit_code(outcome) : EXIT_HF_INTERNAL);
