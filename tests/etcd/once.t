@@ -5,6 +5,7 @@
 # etcd tells the time in whole seconds, which counts as a second of skew: the slack is longer by that.
 # run: also long
 # run: first
+# run: once
 # shellcheck disable=SC2034,SC2317 # functions and variables that others use by name
 set -u
 . "$(dirname "$0")/lib.sh"

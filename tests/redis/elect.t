@@ -1,6 +1,7 @@
 #!/bin/bash
 # elect.t - elect, leader and run --at-least on Redis, and five candidates that are killed and frozen.
 # run: also long
+# run: once
 set -u
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/support/elect_storm.sh"

@@ -3,6 +3,7 @@
 # follower of the ensemble is restarted; and all five while ZooKeeper is down.
 # run: also long
 # run: first
+# run: once
 # shellcheck disable=SC2034,SC2317 # functions and variables that others use by name
 set -u
 . "$(dirname "$0")/lib.sh"
