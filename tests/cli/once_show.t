@@ -80,7 +80,7 @@ run env TZ=America/New_York "$hf" once --history --json job
 is "$(jq -r '.[0].slot' <<<"$out")" "$slot" '--history --json'
 
 # Output is what a program wrote, and may be anything.
-run "$hf" once --output bytes -- printf 'one\000two\033[31m\n\300three\n'
+"$hf" once --output bytes -- printf 'one\000two\033[31m\n\300three\n' >/dev/null
 is "$("$hf" once --show --json bytes | jq '.output == "one\ufffdtwo\u001b[31m\n\ufffdthree\n"')" true 'JSON has all of it, whatever bytes there are'
 is "$("$hf" once --show bytes | tail -n 2 | od -An -c | tr -d ' \n')" 'one\0two033[31m\n300three\n' 'a pipe gets it as it is'
 script -qec "$hf once --show bytes" /dev/null </dev/null >"$dir/seen"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# `holdfast once` on a disk that stalls for longer than a lease lasts.
+# `holdfast once` and `run --at-least` on a disk that stalls for longer than a lease lasts.
 # run: once
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -24,5 +24,18 @@ is "$rc $(state before)" '0 done' 'what was not even started is not held'
 like "$err" 'expired before .*touch could be started' 'it was too slow'
 test -e "$dir/ran"
 ok $? 'and is run in the next turn'
+
+# --at-least: our own mark, of a start that was put off because nobody knew whether it is on disk, is no start.
+run "$hf" run --at-least 1s mark -- true
+sleep 1.1
+touch "$dir/slow.broken"
+start env LD_PRELOAD="$dir/slow.so" SLOW_SYNC="$dir/slow" SLOW_SYNC_MS=0 \
+    "$hf" run -w 30s --ttl 1s --at-least 1h mark -- touch "$dir/marked" 2>"$dir/marks"
+within 20 grep -q 'it may be there' "$dir/marks"
+rm "$dir/slow.broken"
+ended "$pid"
+is "$rc" 0 'a mark that was not known to be there does not keep us from starting'
+test -e "$dir/marked"
+ok $? 'when it is'
 
 done_testing
