@@ -36,7 +36,7 @@ obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 BASE_SRC := $(wildcard src/base/*.c)
 CORE_SRC := $(wildcard src/core/*.c)
 LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/fence/*.c src/stores/file/*.c)
-CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c src/idem/*.c src/dbs/*.c)
+CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c src/idem/*.c src/outbox/*.c src/dbs/*.c src/senders/*.c)
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
 STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
@@ -50,6 +50,10 @@ STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
 DBS := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/dbs/*/packages)),$(if $(shell \
 	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
 DB_SO := $(DBS:%=$(BUILD)/stores/db-%.so)
+# What the relay of an outbox sends through, likewise: send-NAME.so.
+SENDERS := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/senders/*/packages)),$(if $(shell \
+	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
+SENDER_SO := $(SENDERS:%=$(BUILD)/stores/send-%.so)
 store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(if $(wildcard \
 	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
@@ -72,7 +76,7 @@ LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
 .PHONY: all help try check test test-long test-versions test-programs test-tools bench model sim lint format install clean deps FORCE
-all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(DB_SO) $(BUILD)/holdfast.pc
+all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(DB_SO) $(SENDER_SO) $(BUILD)/holdfast.pc
 
 help:
 	@echo 'make            build $(BIN) and the library'
@@ -99,6 +103,8 @@ $(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 $(BUILD)/gen/idem/%.inc: src/idem/sql/%.sql
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+$(BUILD)/gen/outbox/%.inc: src/outbox/sql/%.sql
+	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 $(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
@@ -108,6 +114,8 @@ CHECK_INC := $(addprefix $(BUILD)/gen/fence/check_,postgres.inc sqlite.inc maria
 $(BUILD)/obj/src/cli/fence/check_table.o: $(CHECK_INC)
 IDEM_INC := $(addprefix $(BUILD)/gen/idem/,postgres.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/idem/sql.o: $(IDEM_INC)
+OUTBOX_INC := $(addprefix $(BUILD)/gen/outbox/,postgres.inc sqlite.inc mariadb.inc)
+$(BUILD)/obj/src/outbox/sql.o: $(OUTBOX_INC)
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
 
 $(LIB_A): $(call obj,$(LIB_SRC))
@@ -146,6 +154,11 @@ $(DB_SO): $(BUILD)/stores/db-%.so: $$(call obj,$$(wildcard src/dbs/$$*/*.c) src/
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(shell pkg-config --libs $$(cat src/dbs/$*/packages)) -o $@
+
+$(SENDER_SO): $(BUILD)/stores/send-%.so: $$(call obj,$$(wildcard src/senders/$$*/*.c) $(BASE_SRC) $(CORE_SRC))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(shell pkg-config --libs $$(cat src/senders/$*/packages)) -o $@
 
 .SECONDARY: $(STORES:%=$(BUILD)/gen/%.c)
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
@@ -192,6 +205,8 @@ $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $^ $(ALL_LDFLAGS) -Wl,--as-needed -lhiredis -lsqlite3 -lpq -lcurl -lzookeeper_mt -lmariadb -o $@
+$(BUILD)/bench/bench_outbox_pg: $(call obj,src/outbox/statements.c)
+$(BUILD)/bench/bench_outbox_pg: LDFLAGS += $(LIB_A)
 $(BENCH): CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
 test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
@@ -230,7 +245,7 @@ model:
 SEEDS ?= 1000000
 sim: $(BUILD)/tests/sim/tool_sim
 	$< --seeds $(SEEDS) --first $$(date +%s)000000
-lint: $(SQL_INC) $(CHECK_INC) $(IDEM_INC) $(BUILD)/gen/client/fence.inc
+lint: $(SQL_INC) $(CHECK_INC) $(IDEM_INC) $(OUTBOX_INC) $(BUILD)/gen/client/fence.inc
 	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:
@@ -241,7 +256,7 @@ install: all
 		$(addprefix $(MANDIR)/,man1 man3 man7) $(PREFIX)/share/bash-completion/completions \
 		$(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d)
 	install -m 755 $(BIN) $(DESTDIR)$(BINDIR)/holdfast
-	$(if $(STORE_SO)$(DB_SO),install -m 755 $(STORE_SO) $(DB_SO) $(DESTDIR)$(PLUGINDIR)/)
+	$(if $(STORE_SO)$(DB_SO)$(SENDER_SO),install -m 755 $(STORE_SO) $(DB_SO) $(SENDER_SO) $(DESTDIR)$(PLUGINDIR)/)
 	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
 	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so

@@ -24,7 +24,8 @@ _holdfast_scan()
             --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
                 --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
                 --table | --schema | --resource | --keep | --statements | --svg | --events | --metrics | --per | --at | --tz | \
-                --slack | --start-by | --retries | --retry-after | --on-crash | --done-exit | --late | --slot | --at-least | --restart | --address)
+                --slack | --start-by | --retries | --retry-after | --on-crash | --done-exit | --late | --slot | --at-least | --restart | --address | \
+                --db | --name | --http | --parallel | --batch | --poll | --timeout | --attempts)
                 ((i++))
                 ;;
             --)
@@ -55,12 +56,12 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run once elect leader acquire keep renew release status list repair fence idem trap help version'
+    local commands='run once elect leader acquire keep renew release status list repair fence idem outbox trap help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
 
-    if [[ $command =~ ^(run|once|elect)$ && $tail -gt 0 ]]; then
+    if [[ $command =~ ^(run|once|elect|outbox)$ && $tail -gt 0 ]]; then
         if ((cword == tail + 1)); then
             mapfile -t COMPREPLY < <(compgen -c -- "$cur")
         else
@@ -76,16 +77,18 @@ _holdfast()
         --per) options='10m 1h 6h 12h 1d 7d' ;;
         --at) options='00:00 03:00' ;;
         --tz) options="UTC $(cd /usr/share/zoneinfo 2>/dev/null && printf '%s ' [A-Z]*/*)" ;;
-        --ttl | --wait | -w | --grace | --at-least | --max-runtime | --keep | --slack | --start-by | --retry-after | --late) options='1s 10s 30s 1m 5m 1h' ;;
+        --ttl | --wait | -w | --grace | --at-least | --max-runtime | --keep | --slack | --start-by | --retry-after | --late | --poll | --timeout) options='1s 10s 30s 1m 5m 1h' ;;
         --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://' ;;
         --dialect | -d) options='postgres sqlite mariadb' ;;
         --statements) options='text json' ;;
+        --db) options='postgres:// mariadb:// sqlite:' ;;
+        --http) options='http:// https://' ;;
         --svg | --events | --metrics)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
         --busy-exit | -E | --address | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --table | --schema | \
-            --resource | --retries | --done-exit | --slot) return ;;
+            --resource | --retries | --done-exit | --slot | --name | --parallel | --batch | --attempts) return ;;
     esac
     if [[ -n $options ]]; then
         _holdfast_offer "${options// /$'\n'}"
@@ -117,6 +120,11 @@ _holdfast()
                 --key-column --per-row --down --last --no-transaction --statements --help'
             ;;
         idem) options='--dialect --schema --keep --down --no-transaction --statements --help' ;;
+        outbox)
+            options='--dialect --down --no-transaction --statements --schema --db --name --http --parallel --batch
+                --poll --timeout --attempts --no-wait --wait --busy-exit --ttl --label --events --metrics
+                --json --reason --help'
+            ;;
         trap) options='--store --ttl --svg --help' ;;
         release | help) options='--help' ;;
     esac
@@ -134,6 +142,8 @@ _holdfast()
         _holdfast_offer $'sql\nset\ndel\nscript\nwrite\nappend\nenter\nreset\nshow\ncheck'
     elif [[ $command == idem ]] && ((operands == 0)); then
         _holdfast_offer sql
+    elif [[ $command == outbox ]] && ((operands == 0)); then
+        _holdfast_offer $'sql\nrelay\nlist\nretry\ndrop'
     elif [[ $command == fence ]]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     elif [[ $command =~ ^(run|once|elect)$ ]]; then

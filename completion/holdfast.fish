@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list repair fence idem trap help version
+    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list repair fence idem outbox trap help version
 end
 
 function __holdfast_is
@@ -40,19 +40,20 @@ complete -c holdfast -n __holdfast_no_command -a list -d 'list the locks that ar
 complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged store usable again, or end a quarantine'
 complete -c holdfast -n __holdfast_no_command -a fence -d 'make a resource refuse a stale token'
 complete -c holdfast -n __holdfast_no_command -a idem -d 'make a retry harmless: idempotency keys in SQL'
+complete -c holdfast -n __holdfast_no_command -a outbox -d 'send messages that were written in a transaction'
 complete -c holdfast -n __holdfast_no_command -a trap -d 'show on your own store why a lock alone is not enough'
 complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one of its commands, or the stores'
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
 complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list repair fence idem trap help version stores'
+complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list repair fence idem outbox trap help version stores'
 
-complete -c holdfast -n '__holdfast_is run once acquire keep' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
-complete -c holdfast -n '__holdfast_is run once acquire keep' -s w -l wait -x -a $durations -d 'wait at most this long'
-complete -c holdfast -n '__holdfast_is run once acquire keep' -s E -l busy-exit -x -d 'exit code if another holds the lock'
-complete -c holdfast -n '__holdfast_is run once elect acquire keep' -l label -x -d 'what others see as the holder'
-complete -c holdfast -n '__holdfast_is run once elect acquire keep renew' -l ttl -x -a $durations -d 'how long the lease lasts unless renewed'
-complete -c holdfast -n '__holdfast_is once leader acquire status list fence version' -l json -d 'print JSON'
+complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
+complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s w -l wait -x -a $durations -d 'wait at most this long'
+complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s E -l busy-exit -x -d 'exit code if another holds the lock'
+complete -c holdfast -n '__holdfast_is run once elect acquire keep outbox' -l label -x -d 'what others see as the holder'
+complete -c holdfast -n '__holdfast_is run once elect acquire keep renew outbox' -l ttl -x -a $durations -d 'how long the lease lasts unless renewed'
+complete -c holdfast -n '__holdfast_is once leader acquire status list fence outbox version' -l json -d 'print JSON'
 complete -c holdfast -n '__holdfast_is list' -l names -d 'print the names only'
 complete -c holdfast -n '__holdfast_is status' -l held -d 'exit 1 if the lock is free'
 complete -c holdfast -n '__holdfast_is status' -l free -d 'exit 1 if the lock is held'
@@ -66,8 +67,8 @@ complete -c holdfast -n '__holdfast_is run once keep' -l on-loss -x -a 'term kil
 complete -c holdfast -n '__holdfast_is run once' -l max-runtime -x -a $durations -d 'end the command after this time'
 complete -c holdfast -n '__holdfast_is run once' -l skip-ok -d 'exit 0 if another holds the lock'
 complete -c holdfast -n '__holdfast_is run once' -l leftover -x -a 'wait term release' -d 'what happens to processes left behind'
-complete -c holdfast -n '__holdfast_is run once elect' -l events -r -F -d 'a line of JSON for each event'
-complete -c holdfast -n '__holdfast_is run once elect' -l metrics -r -F -d 'figures for Prometheus'
+complete -c holdfast -n '__holdfast_is run once elect outbox' -l events -r -F -d 'a line of JSON for each event'
+complete -c holdfast -n '__holdfast_is run once elect outbox' -l metrics -r -F -d 'figures for Prometheus'
 complete -c holdfast -n '__holdfast_is run' -l at-least -x -a $durations -d 'not again for so long after a start'
 complete -c holdfast -n '__holdfast_is run' -l no-reenter -d 'refuse a lock that this tree holds'
 
@@ -125,6 +126,22 @@ complete -c holdfast -n '__holdfast_is idem' -l keep -x -a $durations -d 'what p
 complete -c holdfast -n '__holdfast_is idem' -l down -d 'print the reverse'
 complete -c holdfast -n '__holdfast_is idem' -l no-transaction -d 'without BEGIN and COMMIT'
 complete -c holdfast -n '__holdfast_is idem' -l statements -x -a 'text json' -d 'as a text, or a list'
+set -l outboxes sql relay list retry drop
+complete -c holdfast -n "__holdfast_is outbox; and not __fish_seen_subcommand_from $outboxes" -a "$outboxes"
+complete -c holdfast -n '__holdfast_is outbox' -s d -l dialect -x -a 'postgres sqlite mariadb' -d 'of SQL'
+complete -c holdfast -n '__holdfast_is outbox' -l down -d 'print the reverse'
+complete -c holdfast -n '__holdfast_is outbox' -l no-transaction -d 'without BEGIN and COMMIT'
+complete -c holdfast -n '__holdfast_is outbox' -l statements -x -a 'text json' -d 'as a text, or a list'
+complete -c holdfast -n '__holdfast_is outbox' -l schema -x -d 'where the outbox is'
+complete -c holdfast -n '__holdfast_is outbox' -l db -x -a 'postgres:// mariadb:// sqlite:' -d 'the database'
+complete -c holdfast -n '__holdfast_is outbox' -l name -x -d 'the lock of the relay is outbox/NAME'
+complete -c holdfast -n '__holdfast_is outbox' -l http -x -a 'http:// https://' -d 'where messages are posted'
+complete -c holdfast -n '__holdfast_is outbox' -l parallel -x -d 'keys at once'
+complete -c holdfast -n '__holdfast_is outbox' -l batch -x -d 'messages of one fetch'
+complete -c holdfast -n '__holdfast_is outbox' -l poll -x -a $durations -d 'look for new messages so often'
+complete -c holdfast -n '__holdfast_is outbox' -l timeout -x -a $durations -d 'for one answer'
+complete -c holdfast -n '__holdfast_is outbox' -l attempts -x -d 'after so many a message is dead'
+complete -c holdfast -n '__holdfast_is outbox' -l reason -x -d 'why it is retried or dropped'
 complete -c holdfast -n '__holdfast_is trap' -l store -x -a $stores -d 'the store to try it on'
 complete -c holdfast -n '__holdfast_is trap' -l ttl -x -a $durations -d 'of the leases'
 complete -c holdfast -n '__holdfast_is trap' -l svg -r -F -d 'draw what happened'

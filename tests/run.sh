@@ -12,7 +12,7 @@
 # first lines of a file say more about it:
 #
 #   run: long        it takes minutes: only with `long`, or when it is asked for by its path
-#   run: also long   with `long` again, and then it may take minutes: HOLDFAST_LONG=1 tells it
+#   run: also long   with `long` again, and then it may take minutes: HOLDFAST_LONG=1 tells it; not with `check`
 #   run: once        it does not depend on how holdfast was built: not again under the sanitizers
 #   run: threads     a program with threads: under TSan too
 #   run: first       it takes longer than most, so it begins before them
@@ -49,7 +49,7 @@ unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HO
 [ "$mode" != check ] || export FUZZ_RUNS="${FUZZ_RUNS:-20000}" # a tenth
 # Tests wait for servers and clocks more than they compute, but must not wait for each other. Those that need no
 # server only wait for clocks.
-tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((4 * jobs + 2)) || echo $((2 * jobs + 1)))}
+tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((4 * jobs + 2)) || echo $((4 * jobs)))}
 
 MARK_LINES=12 # a mark further down is a word of the test itself
 marked() { # PATH MARK
@@ -65,7 +65,7 @@ wanted() { # PATH : is it there, and asked for?
     fi
     case $mode in
     long) marked "$1" long || marked "$1" 'also long' ;;
-    check) ! marked "$1" long && needs_no_server "$1" ;;
+    check) ! marked "$1" long && ! marked "$1" 'also long' && needs_no_server "$1" ;;
     *) ! marked "$1" long ;;
     esac
 }

@@ -31,6 +31,9 @@ layers() {
         src/dbs/*) allowed='base client dbs' ;;
         src/fence/*) allowed='base core fence' ;;
         src/idem/*) allowed='base idem' ;;
+        src/outbox/*) allowed='base outbox' ;;
+        src/senders/*/*) allowed="base core senders $(dirname "${file#src/}")" ;;
+        src/senders/*) allowed='base core client senders' ;;
         # Whoever speaks, below whoever takes a lock, below who runs something under it.
         src/cli/say/*) allowed='base cli cli/say' ;;
         src/cli/take/*) allowed='base core cli cli/say cli/take' ;;
@@ -39,6 +42,7 @@ layers() {
         src/cli/elect/*) allowed='base core cli cli/say cli/take cli/events cli/run cli/elect' ;;
         src/cli/once/*) allowed='base core cli cli/say cli/take cli/run cli/events cli/once' ;;
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
+        src/cli/outbox/*) allowed='base core outbox dbs senders cli cli/say cli/take cli/events cli/outbox' ;;
         src/cli/fence/*) allowed='base dbs fence cli cli/say cli/fence' ;;
         src/cli/trap/*) allowed='base cli cli/say cli/trap' ;;
         src/cli/*) allowed='base cli cli/say cli/take idem' ;;
@@ -194,7 +198,7 @@ plain() {
 # What belongs at the top of the tree and in tests/. Whatever else lies there was left behind.
 top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
 LICENSE Makefile README.md bench completion docs examples holdfast.pc.in include man scripts src tests'
-in_tests='cli conform dbs etcd fence file fuzz idem model postgres redis redlock run.sh sim support tidy.sh tools
+in_tests='cli conform dbs etcd fence file fuzz idem model outbox postgres redis redlock run.sh sim support tidy.sh tools
 unit versions zookeeper'
 
 # places WHERE NAME... : refuses names that come on stdin and are not among these

@@ -1,4 +1,4 @@
-/* plugin.c - where plugins are looked for: those of stores, and those of databases. */
+/* plugin.c - where plugins are looked for: those of stores, of databases and of senders. */
 #include "client/plugin.h"
 
 #include <dlfcn.h>

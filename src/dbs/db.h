@@ -26,12 +26,14 @@
  *   HF_UNREACHABLE  not executed: no connection, or none any more
  *   HF_UNKNOWN      no answer: it may have been executed
  *   HF_CANCELLED    the same, because of the cancel descriptor
+ *   HF_CORRUPT      SQLite: the file is damaged, or no database
  *   HF_UNSUPPORTED  no plugin for this URL
  *   HF_NOMEM        it may have been executed
  */
 #ifndef HF_DBS_DB_H
 #define HF_DBS_DB_H
 
+#include "base/migration.h"
 #include "base/patience.h"
 #include <holdfast/store.h>
 
@@ -85,7 +87,8 @@ struct hf__db_ops {
                            struct hf__db_error *err);
     void (*close)(struct hf__db *db);
     enum hf_status (*execute)(struct hf__db *db, const char *sql,
-                              const struct hf__patience *patience, struct hf__db_error *err);
+                              const struct hf__patience *patience, struct hf__db_rows *rows,
+                              struct hf__db_error *err);
     enum hf_status (*prepare)(struct hf__db *db, const char *sql,
                               const struct hf__patience *patience, struct hf__db_statement **out,
                               struct hf__db_error *err);
@@ -102,14 +105,20 @@ struct hf__db_plugin {
 /* The one symbol a plugin exports. */
 HF_API const struct hf__db_plugin *hf_db_plugin(void);
 
+/* Whose a URL is, and whether its plugin can be loaded: HF_OK, HF_INVALID, HF_UNSUPPORTED. Does not
+ * connect. */
+enum hf_status hf__db_find(const char *url, enum hf__dialect *out, struct hf_error *err);
 /* Connects. *out is closed by hf__db_close. Errors name the URL without its password. */
 enum hf_status hf__db_open(const char *url, const struct hf__patience *patience,
                            struct hf__db **out, struct hf__db_error *err);
 /* Takes NULL. Its statements are finished before. */
 void hf__db_close(struct hf__db *db);
-/* One statement without parameters, whose answer is nobody's concern: BEGIN, COMMIT, SET. */
+/* One statement without parameters, run once: BEGIN, COMMIT, SET, or one that is put together each
+ * time. *rows as in hf__db_run, but PostgreSQL sends values as it has them: a bytea is its bytes,
+ * and what is neither that nor a text is made one by the statement. */
 enum hf_status hf__db_execute(struct hf__db *db, const char *sql,
-                              const struct hf__patience *patience, struct hf__db_error *err);
+                              const struct hf__patience *patience, struct hf__db_rows *rows,
+                              struct hf__db_error *err);
 /* Prepared once, run as often as one likes. */
 enum hf_status hf__db_prepare(struct hf__db *db, const char *sql,
                               const struct hf__patience *patience, struct hf__db_statement **out,

@@ -119,10 +119,10 @@ enum hf_status hf__db_status_of(const char *state)
     static const struct {
         const char *state; /* what an SQLSTATE starts with */
         enum hf_status status;
-    } rules[] = {{"40", HF_BUSY},          {"55P03", HF_BUSY},      {"28", HF_DENIED},
-                 {"42501", HF_DENIED},     {"42000", HF_INVALID},   {"08", HF_UNREACHABLE},
-                 {"53", HF_UNREACHABLE},   {"57P", HF_UNREACHABLE}, {"57014", HF_BUSY},
-                 {"25006", HF_UNREACHABLE}};
+    } rules[] = {{"40", HF_BUSY},           {"55P03", HF_BUSY},       {"28", HF_DENIED},
+                 {"42501", HF_DENIED},      {"42000", HF_INVALID},    {"08", HF_UNREACHABLE},
+                 {"53", HF_UNREACHABLE},    {"57P", HF_UNREACHABLE},  {"57014", HF_BUSY},
+                 {"25006", HF_UNREACHABLE}, {"25P03", HF_UNREACHABLE}};
 
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (strncmp(state, rules[i].state, strlen(rules[i].state)) == 0)

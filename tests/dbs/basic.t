@@ -18,9 +18,9 @@ db() { out=$("$tool" "$@" 2>&1); }
 for dialect in postgres sqlite mariadb; do
     url=${!dialect}
     case $dialect in
-    postgres) a='$1' b='$2' long=text ;;
-    sqlite) a='?' b='?' long=text ;;
-    mariadb) a='?' b='?' long=longtext ;;
+    postgres) a='$1' b='$2' long=text bytes="'\x00ff'::bytea" ;;
+    sqlite) a='?' b='?' long=text bytes="x'00ff'" ;;
+    mariadb) a='?' b='?' long=longtext bytes="x'00ff'" ;;
     esac
 
     db "$url" 20000 'CREATE TABLE d (id integer, v text)' \
@@ -31,6 +31,10 @@ for dialect in postgres sqlite mariadb; do
 
     db "$url" 20000 '?' "SELECT v FROM d WHERE id = 99 AND v = $a" =x run '?' 'DELETE FROM d WHERE id > 2' run
     is "$out" 'changed 2' "$dialect: no rows are no rows; a DELETE says how many"
+
+    db "$url" 20000 '!' "SELECT 'a', NULL, $bytes, ''" '!' 'SELECT v FROM d WHERE id = 99' \
+        '!' "UPDATE d SET v = 'two' WHERE id = 2" '!' 'SELECT v FROM d ORDER BY id'
+    is "$out" $'a|(null)|\\00\\ff|\nchanged 1\none\ntwo' "$dialect: a statement that is run once answers, too, with bytes as they are"
 
     db "$url" 60000 "CREATE TABLE big (v $long)" '?' "INSERT INTO big VALUES ($a)" long 3000000 run long 5 run '?' 'SELECT v FROM big ORDER BY v' run
     is "$out" $'changed 1\nchanged 1\nxxxxx\n3000000 bytes, 3000000 of them x' "$dialect: a cell of 3 MB"
@@ -66,14 +70,17 @@ like "${out//$'\n'/ }" '^HF_BUSY.*interrupted 1$' 'SQLite: no longer than was sa
 
 # Others in the way.
 coproc locker { sqlite3 "$SQL_DIR/app.db"; }
+pid=${locker_PID:?} # the shell forgets it as soon as it has ended
 echo "BEGIN IMMEDIATE; SELECT 'locked';" >&"${locker[1]}"
 read -r -t 20 <&"${locker[0]}"
 db "$sqlite" 500 'DELETE FROM d'
 like "$out" 'HF_BUSY.*locked' 'SQLite: a database that another has locked is busy'
 echo .quit >&"${locker[1]}"
-wait "${locker_PID:?}"
+wait "$pid"
 db "$postgres" 20000 "DO \$\$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '55P03'; END \$\$"
 like "$out" 'HF_BUSY 55P03' 'PostgreSQL: a lock that was not to be had is busy'
+db "$postgres" 20000 "DO \$\$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '25P03'; END \$\$"
+like "$out" 'HF_UNREACHABLE 25P03' 'PostgreSQL: a session that was ended while it was idle is gone'
 db "$mariadb" 20000 'SET innodb_lock_wait_timeout = 1' "SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213"
 like "$out" 'HF_BUSY 40001' 'MariaDB: a deadlock is busy'
 
@@ -87,6 +94,16 @@ unlike "$out" geheim 'and no password in the error'
 db "sqlite:$SQL_DIR/none.db" 3000
 like "$out" '^HF_UNREACHABLE.*unable to open' 'SQLite: no file'
 is "$(ls "$SQL_DIR/none.db" 2>/dev/null)" '' 'and it is not made'
+db sqlite: 3000
+like "$out" '^HF_INVALID.*sqlite:PATH' 'SQLite: no path'
+db sqlite::memory: 3000
+like "$out" '^HF_INVALID.*sqlite:PATH' 'SQLite: nothing but a file'
+printf 'this is a text, and no database at all%.0s\n' {1..99} >"$SQL_DIR/text"
+db "sqlite:$SQL_DIR/text" 3000
+like "$out" '^HF_CORRUPT.*not a database' 'SQLite: a file that is no database'
+db 'postgres://owner:geheim@[::1]x/postgres' 3000
+like "$out" '^HF_INVALID.*libpq understands' 'PostgreSQL: a URL that makes no sense'
+unlike "$out" geheim 'and no password in the error'
 db "mariadb://nobody:geheim@/app?socket=$SQL_DIR/maria/sock" 3000
 like "$out" '^HF_DENIED' 'MariaDB: a user who may not'
 db "postgres://stranger@/postgres?host=$SQL_DIR/pg" 3000

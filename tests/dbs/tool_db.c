@@ -2,11 +2,12 @@
  *
  *     tool_db URL LIMIT WORD...
  *
- * LIMIT is how long each call may take, in milliseconds. A word is a statement to be executed, or
- * after "?" one to be prepared; then "=TEXT", "NULL" and "long" N (so many bytes) are its
- * parameters, and "run" runs it: a line per row, cells apart by "|", NULL as "(null)", bytes that
- * are not printable as \\xx; "changed N" if there are no rows to show. An error is a line
- * "STATUS STATE text", and the next word follows, so that what comes after it can be seen. */
+ * LIMIT is how long each call may take, in milliseconds. A word is a statement to be executed,
+ * after "!" one whose answer is shown, or after "?" one to be prepared; then "=TEXT", "NULL" and
+ * "long" N (so many bytes) are its parameters, and "run" runs it. An answer is a line per row,
+ * cells apart by "|", NULL as "(null)", bytes that are not printable as \\xx; "changed N" if there
+ * are no rows to show. An error is a line "STATUS STATE text", and the next word follows, so that
+ * what comes after it can be seen. */
 #include "base/base.h"
 #include "dbs/db.h"
 
@@ -48,6 +49,19 @@ static void show_cell(const struct hf__db_text *cell)
     }
 }
 
+static void show_answer(const struct talk *talk, enum hf_status status,
+                        const struct hf__db_error *err)
+{
+    show(status, err);
+    if (status == HF_OK && talk->rows.columns == 0)
+        printf("changed %lld\n", (long long)talk->rows.changed);
+    for (size_t row = 0; status == HF_OK && row < talk->rows.count; row++)
+        for (size_t i = 0; i < talk->rows.columns; i++) {
+            show_cell(hf__db_cell(&talk->rows, row, i));
+            putchar(i + 1 < talk->rows.columns ? '|' : '\n');
+        }
+}
+
 static void run(struct talk *talk)
 {
     struct hf__patience patience = hf__patience_for(talk->limit_ns, -1);
@@ -56,14 +70,7 @@ static void run(struct talk *talk)
         hf__db_run(talk->statement, talk->params, talk->count, &patience, &talk->rows, &err);
 
     talk->count = 0;
-    show(status, &err);
-    if (status == HF_OK && talk->rows.columns == 0)
-        printf("changed %lld\n", (long long)talk->rows.changed);
-    for (size_t row = 0; status == HF_OK && row < talk->rows.count; row++)
-        for (size_t i = 0; i < talk->rows.columns; i++) {
-            show_cell(hf__db_cell(&talk->rows, row, i));
-            putchar(i + 1 < talk->rows.columns ? '|' : '\n');
-        }
+    show_answer(talk, status, &err);
 }
 
 static char *many(const char *count)
@@ -87,6 +94,11 @@ static void word(struct talk *talk, char **words, int *at)
     if (strcmp(text, "?") == 0) {
         hf__db_finish(talk->statement);
         show(hf__db_prepare(talk->db, words[++*at], &patience, &talk->statement, &err), &err);
+    } else if (strcmp(text, "!") == 0) {
+        enum hf_status status =
+            hf__db_execute(talk->db, words[++*at], &patience, &talk->rows, &err);
+
+        show_answer(talk, status, &err);
     } else if (strcmp(text, "NULL") == 0) {
         talk->params[talk->count++] = (struct hf__db_text){NULL, 0};
     } else if (text[0] == '=') {
@@ -97,7 +109,7 @@ static void word(struct talk *talk, char **words, int *at)
         talk->made[talk->made_count++] = value;
         talk->params[talk->count++] = (struct hf__db_text){value, strlen(value)};
     } else if (strcmp(text, "run") != 0) {
-        show(hf__db_execute(talk->db, text, &patience, &err), &err);
+        show(hf__db_execute(talk->db, text, &patience, NULL, &err), &err);
     } else if (talk->statement != NULL) {
         run(talk);
     }

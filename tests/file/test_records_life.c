@@ -281,8 +281,13 @@ static void a_sweep_removes_nothing_new(void **state)
 
     (void)state;
     kit_world = (struct kit_world){.no_fsync = true};
-    while (replaced_during_a_sweep(at))
-        at++;
+    /* A sweep that finds the page in use leaves early: only three in a row are the end. */
+    for (int early = 0; early < 3; early++) {
+        while (replaced_during_a_sweep(at)) {
+            at++;
+            early = 0;
+        }
+    }
     assert_true(at > 4);
 }
 

@@ -1,4 +1,5 @@
-/* events.h - what `run`, `once` and `elect` tell other programs: --events and --metrics.
+/* events.h - what `run`, `once`, `elect` and `outbox relay` tell other programs: --events and
+ * --metrics.
  *
  * An event is told once, with events_say. It becomes a line of JSON in the file of --events, and
  * is counted in the file of --metrics. A thread of its own writes both, so that neither a full disk
@@ -26,6 +27,7 @@
     X(EVENT_FAILED, "failed")                                                                      \
     X(EVENT_ENDED, "ended")                                                                        \
     X(EVENT_BACKING_OFF, "backing_off")                                                            \
+    X(EVENT_RELAYED, "relayed")                                                                    \
     X(EVENT_DROPPED, "dropped")
 
 enum event {

@@ -43,6 +43,11 @@ enum {
     WAITED,
     LOST,
     SKIPPED,
+    MESSAGES,
+    OLDEST,
+    SENT,
+    RETRIED,
+    DEAD,
     FIGURES
 };
 
@@ -59,7 +64,19 @@ void metrics_init(struct metrics *metrics)
                                 .last_success_ms = METRICS_NONE,
                                 .duration_ms = METRICS_NONE,
                                 .exit_code = METRICS_NONE,
-                                .wait_ms = METRICS_NONE};
+                                .wait_ms = METRICS_NONE,
+                                .messages = METRICS_NONE,
+                                .oldest_ms = METRICS_NONE};
+}
+
+static void note_relayed(struct metrics *metrics, const struct event_field *fields)
+{
+    metrics->relayed = true;
+    metrics->messages = number_of(fields, "messages");
+    metrics->oldest_ms = number_of(fields, "oldest_ms");
+    metrics->sent += (uint64_t)number_of(fields, "sent");
+    metrics->retried += (uint64_t)number_of(fields, "retried");
+    metrics->dead += (uint64_t)number_of(fields, "dead");
 }
 
 bool metrics_note(struct metrics *metrics, enum event event, const struct event_field *fields,
@@ -79,10 +96,12 @@ bool metrics_note(struct metrics *metrics, enum event event, const struct event_
         if (metrics->exit_code == 0)
             metrics->last_success_ms = at_ms;
     }
+    if (event == EVENT_RELAYED)
+        note_relayed(metrics, fields);
     metrics->lost += event == EVENT_LOST;
     metrics->skipped += event == EVENT_SKIPPED;
     return event == EVENT_STARTED || event == EVENT_ENDED || event == EVENT_LOST ||
-           event == EVENT_SKIPPED;
+           event == EVENT_SKIPPED || event == EVENT_RELAYED;
 }
 
 bool metrics_write(const struct metrics *metrics, const char *path,
@@ -130,7 +149,13 @@ static void fill_figures(struct figure figures[FIGURES], const struct metrics *m
         [WAITED] = {"holdfast_waited_seconds_total", "counter", "Waits for the lock.", true},
         [LOST] = {"holdfast_lost_total", "counter", "Times the lock was lost.", true},
         [SKIPPED] = {"holdfast_skipped_total", "counter",
-                     "Times the command was not run: it was another's turn.", true}};
+                     "Times the command was not run: it was another's turn.", true},
+        [MESSAGES] = {"holdfast_outbox_messages", "gauge", "Messages in the outbox."},
+        [OLDEST] = {"holdfast_outbox_oldest_seconds", "gauge",
+                    "The age of the oldest message in the outbox."},
+        [SENT] = {"holdfast_outbox_sent_total", "counter", "Messages that were delivered.", true},
+        [RETRIED] = {"holdfast_outbox_retried_total", "counter", "Deliveries that failed.", true},
+        [DEAD] = {"holdfast_outbox_dead_total", "counter", "Messages that became dead.", true}};
     const int64_t last[] = {[LAST_START] = metrics->last_start_ms,
                             [LAST_SUCCESS] = metrics->last_success_ms,
                             [LAST_DURATION] = metrics->duration_ms,
@@ -146,6 +171,15 @@ static void fill_figures(struct figure figures[FIGURES], const struct metrics *m
     figures[WAITED].value = (double)metrics->waited_ms / 1000;
     figures[LOST].value = (double)metrics->lost;
     figures[SKIPPED].value = (double)metrics->skipped;
+    figures[MESSAGES].known = metrics->messages != METRICS_NONE;
+    figures[MESSAGES].value = (double)metrics->messages;
+    figures[OLDEST].known = metrics->oldest_ms != METRICS_NONE;
+    figures[OLDEST].value = (double)metrics->oldest_ms / 1000;
+    figures[SENT].value = (double)metrics->sent;
+    figures[RETRIED].value = (double)metrics->retried;
+    figures[DEAD].value = (double)metrics->dead;
+    for (int i = SENT; i <= DEAD; i++)
+        figures[i].known = metrics->relayed;
 }
 
 /* Text that grows. What does not fit is left out; there is room for all. */
@@ -253,8 +287,9 @@ static void print(FILE *out, const struct figure figures[FIGURES], const char *l
 {
     for (int i = 0; i < FIGURES; i++) {
         const struct figure *figure = &figures[i];
+        bool always = (figure->total && i < MESSAGES) || i == LAST_SUCCESS;
 
-        if (!figure->known && !figure->total && i != LAST_SUCCESS)
+        if (!figure->known && !always)
             continue;
         fprintf(out, "# HELP %s %s\n# TYPE %s %s\n%s%s %.15g\n", figure->name, figure->help,
                 figure->name, figure->type, figure->name, labels,

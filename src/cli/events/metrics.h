@@ -20,6 +20,13 @@ struct metrics {
     uint64_t waited_ms;
     uint64_t lost;
     uint64_t skipped;
+    /* Of the relay of an outbox. */
+    int64_t messages; /* that are there; METRICS_NONE: not known */
+    int64_t oldest_ms;
+    bool relayed; /* these three are known */
+    uint64_t sent;
+    uint64_t retried;
+    uint64_t dead;
 };
 
 enum { METRICS_NONE = -1 };

@@ -3,6 +3,7 @@
 #include "dbs/db.h"
 #include "dbs/mariadb/url.h"
 
+#include <fcntl.h>
 #include <mariadb/mysql.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,11 +48,12 @@ static enum hf_status refused(struct mariadb_db *db, unsigned number, const char
     static const struct {
         unsigned number;
         enum hf_status status;
-    } rules[] = {
-        {1040, HF_UNREACHABLE}, {1044, HF_DENIED}, {1045, HF_DENIED},  {1049, HF_INVALID},
-        {1053, HF_UNREACHABLE}, {1142, HF_DENIED}, {1143, HF_DENIED},  {1203, HF_UNREACHABLE},
-        {1205, HF_BUSY},        {1213, HF_BUSY},   {1227, HF_DENIED},  {1290, HF_UNREACHABLE},
-        {1370, HF_DENIED},      {1698, HF_DENIED}, {1927, HF_UNKNOWN}, {1969, HF_BUSY}};
+    } rules[] = {{1040, HF_UNREACHABLE}, {1044, HF_DENIED},      {1045, HF_DENIED},
+                 {1049, HF_INVALID},     {1053, HF_UNREACHABLE}, {1142, HF_DENIED},
+                 {1143, HF_DENIED},      {1203, HF_UNREACHABLE}, {1020, HF_BUSY},
+                 {1205, HF_BUSY},        {1213, HF_BUSY},        {1227, HF_DENIED},
+                 {1290, HF_UNREACHABLE}, {1370, HF_DENIED},      {1698, HF_DENIED},
+                 {1927, HF_UNKNOWN},     {1969, HF_BUSY}};
 
     if (number >= 2000 && number < 3000)
         return gone(db, HF_UNKNOWN, message, err);
@@ -112,8 +114,22 @@ static enum hf_status usable(struct mariadb_db *db, struct hf__db_error *err)
     return db->link == NULL ? gone(db, HF_UNREACHABLE, "the connection is gone", err) : HF_OK;
 }
 
+static void collect_result(MYSQL_RES *result, struct hf__db_rows *rows)
+{
+    MYSQL_ROW row;
+
+    rows->columns = mysql_num_fields(result);
+    while ((row = mysql_fetch_row(result)) != NULL) {
+        const unsigned long *lengths = mysql_fetch_lengths(result);
+
+        for (size_t i = 0; i < rows->columns; i++)
+            hf__db_rows_add(rows, row[i], lengths[i]);
+    }
+}
+
 static enum hf_status mariadb_execute(struct hf__db *base, const char *sql,
-                                      const struct hf__patience *patience, struct hf__db_error *err)
+                                      const struct hf__patience *patience, struct hf__db_rows *rows,
+                                      struct hf__db_error *err)
 {
     struct mariadb_db *db = (struct mariadb_db *)base;
     enum hf_status status = usable(db, err);
@@ -128,8 +144,14 @@ static enum hf_status mariadb_execute(struct hf__db *base, const char *sql,
         return refused_link(db, err);
     DRIVE(db, patience, err, mysql_store_result_start(&result, db->link),
           mysql_store_result_cont(&result, db->link, ready_));
+    if (mysql_errno(db->link) != 0)
+        return refused_link(db, err);
+    if (result == NULL)
+        rows->changed = (int64_t)mysql_affected_rows(db->link);
+    else
+        collect_result(result, rows);
     mysql_free_result(result);
-    return mysql_errno(db->link) != 0 ? refused_link(db, err) : hf__db_ok(err);
+    return hf__db_ok(err);
 }
 
 static void mariadb_finish(struct hf__db_statement *base)
@@ -361,7 +383,11 @@ static enum hf_status connect_to(struct mariadb_db *db, const struct mariadb_url
           mysql_real_connect_start(&done, db->link, host, user, to->password, url->database, port,
                                    file, 0),
           mysql_real_connect_cont(&done, db->link, ready_));
-    return done != NULL ? hf__db_ok(err) : refused_link(db, err);
+    if (done == NULL)
+        return refused_link(db, err);
+    /* A command that we start must not inherit it. */
+    (void)fcntl(mysql_get_socket(db->link), F_SETFD, FD_CLOEXEC);
+    return hf__db_ok(err);
 }
 
 static enum hf_status mariadb_open(const struct hf_host *host, const char *url,

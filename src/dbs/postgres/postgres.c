@@ -118,20 +118,6 @@ static enum hf_status not_sent(struct postgres_db *db, struct hf__db_error *err)
     return gone(db, HF_UNREACHABLE, PQerrorMessage(db->link), err);
 }
 
-static enum hf_status postgres_execute(struct hf__db *base, const char *sql,
-                                       const struct hf__patience *patience,
-                                       struct hf__db_error *err)
-{
-    struct postgres_db *db = (struct postgres_db *)base;
-    enum hf_status status = usable(db, err);
-
-    if (status != HF_OK)
-        return status;
-    if (!PQsendQuery(db->link, sql))
-        return not_sent(db, err);
-    return answer(db, patience, NULL, err);
-}
-
 static enum hf_status postgres_prepare(struct hf__db *base, const char *sql,
                                        const struct hf__patience *patience,
                                        struct hf__db_statement **out, struct hf__db_error *err)
@@ -171,6 +157,32 @@ static void collect(const PGresult *result, struct hf__db_rows *rows)
                             (size_t)PQgetlength(result, row, i));
 }
 
+static enum hf_status collect_answer(struct postgres_db *db, const struct hf__patience *patience,
+                                     struct hf__db_rows *rows, struct hf__db_error *err)
+{
+    PGresult *result;
+    enum hf_status status = answer(db, patience, &result, err);
+
+    if (status == HF_OK)
+        collect(result, rows);
+    PQclear(result);
+    return status;
+}
+
+static enum hf_status postgres_execute(struct hf__db *base, const char *sql,
+                                       const struct hf__patience *patience,
+                                       struct hf__db_rows *rows, struct hf__db_error *err)
+{
+    struct postgres_db *db = (struct postgres_db *)base;
+    enum hf_status status = usable(db, err);
+
+    if (status != HF_OK)
+        return status;
+    if (!PQsendQueryParams(db->link, sql, 0, NULL, NULL, NULL, NULL, 1))
+        return not_sent(db, err);
+    return collect_answer(db, patience, rows, err);
+}
+
 static enum hf_status postgres_run(struct hf__db_statement *base, const struct hf__db_text *params,
                                    size_t count, const struct hf__patience *patience,
                                    struct hf__db_rows *rows, struct hf__db_error *err)
@@ -178,7 +190,6 @@ static enum hf_status postgres_run(struct hf__db_statement *base, const struct h
     struct postgres_statement *statement = (struct postgres_statement *)base;
     struct postgres_db *db = (struct postgres_db *)base->db;
     const char *values[HF__DB_PARAMS_MAX];
-    PGresult *result;
     enum hf_status status = usable(db, err);
 
     if (status != HF_OK)
@@ -193,12 +204,7 @@ static enum hf_status postgres_run(struct hf__db_statement *base, const struct h
     }
     if (!PQsendQueryPrepared(db->link, statement->name, (int)count, values, NULL, NULL, 0))
         return not_sent(db, err);
-    status = answer(db, patience, &result, err);
-    if (status != HF_OK)
-        return status;
-    collect(result, rows);
-    PQclear(result);
-    return status;
+    return collect_answer(db, patience, rows, err);
 }
 
 /* The server forgets it with the session; there is no round trip for it. */
@@ -236,11 +242,12 @@ static const struct hf__db_ops ops = {.name = "PostgreSQL",
                                       .run = postgres_run,
                                       .finish = postgres_finish};
 
-/* How many hosts the URL names: each gets its share of the time. */
+/* How many hosts the URL names: each gets its share of the time. 0: libpq does not understand it.
+ */
 static int64_t count_hosts(const char *url)
 {
     PQconninfoOption *options = PQconninfoParse(url, NULL);
-    int64_t most = 1;
+    int64_t most = options != NULL;
 
     for (PQconninfoOption *at = options; at != NULL && at->keyword != NULL; at++) {
         int64_t here = 1;
@@ -277,6 +284,17 @@ static enum hf_status status_of_start(const char *message)
     return HF_UNREACHABLE;
 }
 
+/* Of a URL that it does not understand libpq quotes the password. */
+static enum hf_status not_understood(const char *url, struct hf__db_error *err)
+{
+    char shown[HF__URL_MAX];
+
+    hf__url_brief(shown, sizeof shown, url);
+    return hf__db_fail(err, HF_INVALID, shown, NULL,
+                       "not a URI that libpq understands: write "
+                       "postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full");
+}
+
 /* libpq connects to one host after the other with a time limit in whole seconds, but only if it may
  * block for it. */
 static enum hf_status postgres_open(const struct hf_host *host, const char *url,
@@ -285,16 +303,21 @@ static enum hf_status postgres_open(const struct hf_host *host, const char *url,
 {
     static const char *const words[] = {"connect_timeout", "fallback_application_name", "dbname",
                                         NULL};
-    int64_t seconds = (patience->deadline_ns - hf__now_ns()) / HF__NS_PER_S / count_hosts(url);
+    int64_t hosts = count_hosts(url);
+    int64_t seconds = (patience->deadline_ns - hf__now_ns()) / HF__NS_PER_S;
     char limit[NAME_SIZE];
     const char *values[] = {limit, "holdfast", url, NULL};
-    struct postgres_db *db = calloc(1, sizeof *db);
+    struct postgres_db *db;
     enum hf_status status;
 
+    if (hosts == 0)
+        return not_understood(url, err);
+    db = calloc(1, sizeof *db);
     if (db == NULL)
         return hf__nomem(&err->said);
     db->base = (struct hf__db){.ops = &ops, .host = host};
     host->redact(db->shown, sizeof db->shown, url);
+    seconds /= hosts;
     if (seconds < CONNECT_SECONDS_MIN || seconds > CONNECT_SECONDS_MAX)
         seconds = seconds < CONNECT_SECONDS_MIN ? CONNECT_SECONDS_MIN : CONNECT_SECONDS_MAX;
     (void)snprintf(limit, sizeof limit, "%" PRId64, seconds);

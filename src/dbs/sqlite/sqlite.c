@@ -56,9 +56,10 @@ static enum hf_status status_of(const struct sqlite_db *db, int rc)
     case SQLITE_CANTOPEN:
     case SQLITE_IOERR:
     case SQLITE_FULL:
+        return HF_UNREACHABLE;
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-        return HF_UNREACHABLE;
+        return HF_CORRUPT;
     default:
         return HF_INVALID;
     }
@@ -87,17 +88,6 @@ static void sqlite_close(struct hf__db *base)
 
     (void)sqlite3_close_v2(db->link);
     free(db);
-}
-
-static enum hf_status sqlite_execute(struct hf__db *base, const char *sql,
-                                     const struct hf__patience *patience, struct hf__db_error *err)
-{
-    struct sqlite_db *db = (struct sqlite_db *)base;
-    int rc;
-
-    db->patience = *patience;
-    rc = sqlite3_exec(db->link, sql, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? hf__db_ok(err) : fail(db, rc, err);
 }
 
 static enum hf_status sqlite_prepare(struct hf__db *base, const char *sql,
@@ -183,6 +173,20 @@ static void sqlite_finish(struct hf__db_statement *base)
     free(statement);
 }
 
+static enum hf_status sqlite_execute(struct hf__db *base, const char *sql,
+                                     const struct hf__patience *patience, struct hf__db_rows *rows,
+                                     struct hf__db_error *err)
+{
+    struct hf__db_statement *statement = NULL;
+    enum hf_status status = sqlite_prepare(base, sql, patience, &statement, err);
+
+    if (statement == NULL)
+        return status;
+    status = sqlite_run(statement, NULL, 0, patience, rows, err);
+    sqlite_finish(statement);
+    return status;
+}
+
 static const char *const schemes[] = {"sqlite", NULL};
 static const struct hf__db_ops ops = {.name = "SQLite",
                                       .schemes = schemes,
@@ -197,17 +201,20 @@ static enum hf_status sqlite_open(const struct hf_host *host, const char *url,
                                   const struct hf__patience *patience, struct hf__db **out,
                                   struct hf__db_error *err)
 {
-    struct sqlite_db *db = calloc(1, sizeof *db);
+    const char *path = path_of(url);
+    struct sqlite_db *db;
     enum hf_status status;
     int rc;
 
+    if (path[0] == '\0' || path[0] == ':')
+        return hf__fail(&err->said, HF_INVALID, "a database of SQLite is a file: sqlite:PATH");
+    db = calloc(1, sizeof *db);
     if (db == NULL)
         return hf__nomem(&err->said);
     db->base = (struct hf__db){.ops = &ops, .host = host};
     db->patience = *patience;
     host->redact(db->shown, sizeof db->shown, url);
-    rc =
-        sqlite3_open_v2(path_of(url), &db->link, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    rc = sqlite3_open_v2(path, &db->link, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc == SQLITE_OK) {
         sqlite3_progress_handler(db->link, LOOK_EVERY_STEPS, is_over, db);
         (void)sqlite3_busy_handler(db->link, wait_for_lock, db);

@@ -1,0 +1,238 @@
+/* bench_outbox_pg.c CONNINFO URL HOLDFAST - what an outbox costs in PostgreSQL: a message in a
+ * transaction, a fetch behind parked messages, and the relay beside a DELETE of the same rows.
+ *
+ * outbox.sh made the tables, and two outboxes: holdfast_outbox, and the schema parked. Called as
+ * "bench_outbox_pg say-ok" it is the command that the relay runs. */
+#include "compare.h"
+#include "outbox/outbox.h"
+
+#include <libpq-fe.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    ROUNDS = 40,
+    BATCH = 5,
+    FETCH_COUNT = 500,
+    PARKED = 100000,
+    POISON = 10,
+    MESSAGES = 20000,
+    RELAYS = 3 /* rounds of the relay: the median counts */
+};
+
+struct bench {
+    PGconn *conn;
+    char *fetch[2]; /* without parked messages, and with */
+};
+
+static void run(PGconn *conn, const char *sql)
+{
+    PGresult *result = PQexec(conn, sql);
+    ExecStatusType status = PQresultStatus(result);
+
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+        fprintf(stderr, "bench: postgres: %s", PQerrorMessage(conn));
+        exit(1);
+    }
+    PQclear(result);
+}
+
+/* ---- a message in a transaction ---- */
+
+static void change(void *data)
+{
+    struct bench *b = data;
+
+    run(b->conn, "BEGIN");
+    run(b->conn, "UPDATE thing SET n = n + 1 WHERE k = 1");
+    run(b->conn, "COMMIT");
+}
+
+static void change_and_tell(void *data)
+{
+    struct bench *b = data;
+
+    run(b->conn, "BEGIN");
+    run(b->conn, "UPDATE thing SET n = n + 1 WHERE k = 1");
+    run(b->conn, "INSERT INTO holdfast_outbox.message (topic, key, payload) "
+                 "VALUES ('things', 'thing-1', 'a payload of some forty bytes, or so')");
+    run(b->conn, "COMMIT");
+}
+
+static void measure_message(struct bench *b)
+{
+    struct compared result =
+        compare(&(struct comparison){change, change_and_tell, b, ROUNDS, BATCH});
+
+    fact("PostgreSQL UPDATE, synced", result.plain_us, "us");
+    fact("PostgreSQL UPDATE + message, synced", result.ours_us, "us");
+    at_most("PostgreSQL UPDATE + message / UPDATE, synced", result.ratio, 1.25, "x");
+    run(b->conn, "TRUNCATE holdfast_outbox.message");
+}
+
+/* ---- a fetch ---- */
+
+static char *fetch_of(const char *schema)
+{
+    struct hf__outbox_names names;
+    struct hf_error err;
+    char *sql = NULL;
+    size_t len;
+    FILE *out = open_memstream(&sql, &len);
+
+    if (out == NULL || hf__outbox_names(&names, HF__POSTGRES, schema, &err) != HF_OK)
+        exit(1);
+    hf__outbox_put_fetch(out, &names, FETCH_COUNT);
+    (void)fclose(out);
+    return sql;
+}
+
+static void fetch(void *data)
+{
+    struct bench *b = data;
+
+    run(b->conn, b->fetch[0]);
+}
+
+static void fetch_behind_parked(void *data)
+{
+    struct bench *b = data;
+
+    run(b->conn, b->fetch[1]);
+}
+
+static void fill(PGconn *conn, const char *schema, int count)
+{
+    char sql[400];
+
+    (void)snprintf(sql, sizeof sql,
+                   "INSERT INTO %s.message (topic, key, payload) SELECT 't', 'key' || i %% 100, "
+                   "'a payload of some forty bytes, or so' FROM generate_series(1, %d) AS i",
+                   schema, count);
+    run(conn, sql);
+}
+
+static void measure_fetch(struct bench *b)
+{
+    char sql[400];
+    struct compared result;
+
+    (void)snprintf(sql, sizeof sql,
+                   "INSERT INTO parked.message (topic, key, payload, attempts, not_before) "
+                   "SELECT 't', 'poison' || i %% %d, 'p', CASE WHEN i <= %d THEN 1 ELSE 0 END, "
+                   "CASE WHEN i <= %d THEN now() + interval '1 hour' ELSE 'infinity' END "
+                   "FROM generate_series(1, %d) AS i",
+                   POISON, POISON, POISON, PARKED);
+    run(b->conn, sql);
+    fill(b->conn, "parked", FETCH_COUNT);
+    fill(b->conn, "holdfast_outbox", FETCH_COUNT);
+    for (const char *const *s = hf__outbox_session(HF__POSTGRES); *s != NULL; s++)
+        run(b->conn, *s);
+    result = compare(&(struct comparison){fetch, fetch_behind_parked, b, ROUNDS, BATCH});
+    fact("PostgreSQL fetch of 500 messages", result.plain_us, "us");
+    fact("PostgreSQL fetch of 500, 100,000 parked", result.ours_us, "us");
+    at_most("PostgreSQL fetch, 100,000 parked / none", result.ratio, 1.5, "x");
+    run(b->conn, "TRUNCATE holdfast_outbox.message");
+}
+
+/* ---- the relay ---- */
+
+static bool is_empty(PGconn *conn)
+{
+    PGresult *result = PQexec(conn, "SELECT 1 FROM holdfast_outbox.message LIMIT 1");
+    bool empty = PQntuples(result) == 0;
+
+    PQclear(result);
+    return empty;
+}
+
+static double delete_all(PGconn *conn)
+{
+    double start;
+
+    fill(conn, "holdfast_outbox", MESSAGES);
+    run(conn, "VACUUM ANALYZE holdfast_outbox.message");
+    start = now_us();
+    while (!is_empty(conn))
+        run(conn, "DELETE FROM holdfast_outbox.message WHERE id IN (SELECT id FROM "
+                  "holdfast_outbox.message ORDER BY id LIMIT 500) RETURNING *");
+    return now_us() - start;
+}
+
+static double relay_all(PGconn *conn, const char *url, const char *holdfast, const char *self)
+{
+    double start, took;
+    pid_t pid;
+
+    fill(conn, "holdfast_outbox", MESSAGES);
+    run(conn, "VACUUM ANALYZE holdfast_outbox.message");
+    start = now_us();
+    pid = fork();
+    if (pid == 0) {
+        execl(holdfast, holdfast, "outbox", "relay", "--db", url, "--", self, "say-ok", NULL);
+        _exit(127);
+    }
+    while (!is_empty(conn) && waitpid(pid, NULL, WNOHANG) == 0)
+        usleep(2000);
+    took = now_us() - start;
+    if (!is_empty(conn)) {
+        fprintf(stderr, "bench: the relay ended\n");
+        exit(1);
+    }
+    (void)kill(pid, SIGTERM);
+    (void)waitpid(pid, NULL, 0);
+    return took;
+}
+
+static void measure_relay(struct bench *b, const char *url, const char *holdfast, const char *self)
+{
+    double ratios[RELAYS];
+    double deleted = 0;
+    double relayed = 0;
+
+    for (int i = 0; i < RELAYS; i++) {
+        deleted = delete_all(b->conn);
+        relayed = relay_all(b->conn, url, holdfast, self);
+        ratios[i] = deleted / relayed;
+    }
+    qsort(ratios, RELAYS, sizeof *ratios, compare_doubles);
+    fact("PostgreSQL DELETE of 500 at a time", MESSAGES * 1e6 / deleted, "/s");
+    fact("PostgreSQL relay to a command, batch 500", MESSAGES * 1e6 / relayed, "/s");
+    at_least("PostgreSQL relay / DELETE", ratios[RELAYS / 2], 0.4, "x");
+}
+
+/* {"uid":"UID",... */
+static int say_ok(void)
+{
+    char *line = NULL;
+    size_t size = 0;
+
+    while (getline(&line, &size, stdin) > 8) {
+        printf("ok %.*s\n", (int)strcspn(line + 8, "\""), line + 8);
+        (void)fflush(stdout);
+    }
+    free(line);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = {.conn = NULL};
+
+    if (argc == 2 && strcmp(argv[1], "say-ok") == 0)
+        return say_ok();
+    if (argc != 4)
+        return 64;
+    b.conn = PQconnectdb(argv[1]);
+    b.fetch[0] = fetch_of(NULL);
+    b.fetch[1] = fetch_of("parked");
+    measure_message(&b);
+    measure_relay(&b, argv[2], argv[3], argv[0]);
+    measure_fetch(&b);
+    PQfinish(b.conn);
+    free(b.fetch[0]);
+    free(b.fetch[1]);
+    return 0;
+}

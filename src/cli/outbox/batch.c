@@ -1,0 +1,197 @@
+/* batch.c - the messages that were fetched. */
+#include "cli/outbox/relay.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool relay_batch_init(struct relay_batch *batch, size_t capacity)
+{
+    *batch = (struct relay_batch){.capacity = capacity, .table_size = 2};
+    while (batch->table_size < 2 * capacity)
+        batch->table_size *= 2;
+    batch->items = calloc(capacity, sizeof *batch->items);
+    batch->messages = calloc(capacity, sizeof *batch->messages);
+    batch->table = calloc(batch->table_size, sizeof *batch->table);
+    return batch->items != NULL && batch->messages != NULL && batch->table != NULL;
+}
+
+static void forget(struct relay_message *message)
+{
+    free(message->block);
+    free(message->body);
+}
+
+void relay_batch_release(struct relay_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        forget(&batch->messages[i]);
+    free(batch->items);
+    free(batch->messages);
+    free(batch->table);
+}
+
+/* The one of the first so many that has this id, or NULL. */
+static struct hf__outbox_item *find(const struct relay_batch *batch, size_t count, uint64_t id)
+{
+    for (size_t i = count; i > 0; i--)
+        if (batch->items[i - 1].id == id)
+            return &batch->items[i - 1];
+    return NULL;
+}
+
+/* Known as one that failed: what is parked behind it comes before what follows here. One that is
+ * carried may have got that mark since, from a relay that lost its lock. */
+static bool is_behind(const struct relay_batch *batch, uint64_t blocker)
+{
+    struct hf__outbox_item *item = find(batch, batch->count, blocker);
+
+    if (item != NULL && item->attempts == 0)
+        item->attempts = 1;
+    return item != NULL;
+}
+
+static uint64_t number(const struct hf__db_text *value)
+{
+    return value->data != NULL ? strtoull(value->data, NULL, 10) : 0;
+}
+
+/* Copies a value, with a NUL behind it, to *at, and moves that on. */
+static const char *keep(char **at, const struct hf__db_text *value)
+{
+    const char *kept = *at;
+
+    if (value->data != NULL)
+        memcpy(*at, value->data, value->len);
+    (*at)[value->data != NULL ? value->len : 0] = '\0';
+    *at += (value->data != NULL ? value->len : 0) + 1;
+    return kept;
+}
+
+/* All that is known before the second statement, in one block. */
+static bool copy_texts(struct relay_message *message, const struct hf__db_text *values)
+{
+    struct hf__sender_message *sent = &message->sent;
+    size_t size = 0;
+    char *at;
+
+    for (int i = 0; i < HF__OUTBOX_COLUMNS; i++)
+        size += (values[i].data != NULL ? values[i].len : 0) + 1;
+    message->block = malloc(size);
+    if (message->block == NULL)
+        return false;
+    at = message->block;
+    sent->uid = keep(&at, &values[HF__OUTBOX_UID]);
+    sent->topic = keep(&at, &values[HF__OUTBOX_TOPIC]);
+    sent->key = keep(&at, &values[HF__OUTBOX_KEY]);
+    sent->created = keep(&at, &values[HF__OUTBOX_CREATED]);
+    return true;
+}
+
+/* What does not fit any more is left for the next fetch; but one is taken, whatever it has. */
+bool relay_batch_add(const struct hf__db_text *values, void *data)
+{
+    struct relay_batch *batch = data;
+    struct hf__outbox_item *item = &batch->items[batch->count];
+    struct relay_message *message = &batch->messages[batch->count];
+    uint64_t id = number(&values[HF__OUTBOX_ID]);
+    uint64_t bytes = number(&values[HF__OUTBOX_BYTES]);
+
+    if (find(batch, batch->carried, id) != NULL || batch->count == batch->capacity || batch->full)
+        return true;
+    batch->bytes += bytes;
+    if (batch->bytes > RELAY_FETCH_BYTES && batch->count > batch->carried) {
+        batch->full = true;
+        return true;
+    }
+    *message = (struct relay_message){.asked_ms = -1};
+    if (!copy_texts(message, values))
+        return false;
+    *item = (struct hf__outbox_item){.key = message->sent.key,
+                                     .id = id,
+                                     .blocker = number(&values[HF__OUTBOX_BLOCKER]),
+                                     .attempts = (unsigned)number(&values[HF__OUTBOX_ATTEMPTS])};
+    /* One that failed, and is due, is here, and goes first: it has the lower id. */
+    if (item->blocker != 0 && is_behind(batch, item->blocker))
+        item->blocker = 0;
+    message->sent.attempt = item->attempts + 1;
+    batch->blocked += item->blocker != 0;
+    batch->count++;
+    return true;
+}
+
+bool relay_batch_add_body(const struct hf__db_text *values, void *data)
+{
+    struct relay_batch *batch = data;
+    uint64_t id = number(&values[HF__OUTBOX_ID]);
+    const struct hf__db_text *payload = &values[HF__OUTBOX_PAYLOAD];
+    const struct hf__db_text *headers = &values[HF__OUTBOX_HEADERS];
+    struct relay_message *message;
+    char *at;
+
+    /* Both come in the order of ids. */
+    while (batch->body < batch->count && batch->items[batch->body].id != id)
+        batch->body++;
+    if (batch->body == batch->count)
+        return true;
+    message = &batch->messages[batch->body++];
+    message->body = at = malloc(payload->len + headers->len + 2);
+    if (at == NULL)
+        return false;
+    message->sent.payload_len = payload->data != NULL ? payload->len : 0;
+    message->sent.payload = keep(&at, payload);
+    message->sent.headers = keep(&at, headers);
+    return true;
+}
+
+/* One whose body is gone was dropped between the two statements. What was parked behind it is free
+ * now, and not here: nothing else of its key is sent in this round, as behind one that had failed.
+ */
+void relay_batch_link(struct relay_batch *batch)
+{
+    for (size_t i = batch->carried; i < batch->count; i++)
+        if (batch->messages[i].body == NULL && batch->items[i].blocker == 0) {
+            batch->items[i].step = HF__OUTBOX_DONE;
+            batch->items[i].attempts = 1;
+        }
+    hf__outbox_link(batch->items, batch->count, batch->table, batch->table_size);
+}
+
+void relay_batch_shrink(struct relay_batch *batch)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->items[i].step != HF__OUTBOX_SENT) {
+            forget(&batch->messages[i]);
+            continue;
+        }
+        batch->items[kept] = batch->items[i];
+        batch->messages[kept++] = batch->messages[i];
+    }
+    batch->count = batch->carried = batch->body = kept;
+    batch->answered = batch->blocked = 0;
+    batch->bytes = 0;
+    batch->full = false;
+    relay_batch_link(batch);
+}
+
+char *relay_batch_list(const struct relay_batch *batch, relay_pick_fn *pick)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    bool any = false;
+
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < batch->count; i++)
+        if (pick(batch, i)) {
+            fprintf(out, "%s%" PRIu64, any ? "," : "", batch->items[i].id);
+            any = true;
+        }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}

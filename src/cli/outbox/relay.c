@@ -1,0 +1,271 @@
+/* relay.c - the loop of the relay: fetch, deliver, settle.
+ *
+ * A round begins with a fetch, from the lowest id on, and ends when nothing of it can be sent and
+ * everything was answered; or, if somebody is slow to answer, after as long as we would wait for
+ * new messages. Then what was answered is settled. What is still under way is carried into the next
+ * round, in which nothing else of its key is sent. */
+#include "cli/outbox/relay.h"
+
+#include "base/base.h"
+
+#include <stdlib.h>
+
+enum { STOP_MS = 5000 /* so long answers are waited for when we are told to stop */ };
+
+enum { SIGNAL, LOST, FDS };
+
+/* Where the loop is. */
+struct turn {
+    int64_t began_ns;  /* the round */
+    int64_t stop_ns;   /* we were told to stop, and give up at this time; 0 */
+    int64_t resume_ns; /* the database is left alone until then */
+    bool more;         /* there may be more to fetch at once */
+};
+
+static enum hf_status check(struct relay *relay, struct turn *turn, struct hf_error *err);
+static void wait_for(struct relay *relay, int64_t until_ns);
+static enum hf_status take_answers(struct relay *relay, struct hf_error *err);
+static enum hf_status send_some(struct relay *relay, struct hf_error *err);
+static enum hf_status next_round(struct relay *relay, struct turn *turn, struct hf_error *err);
+static enum hf_status in_trouble(struct relay *relay, struct turn *turn, enum hf_status status,
+                                 struct hf_error *err);
+
+static bool is_sendable(const struct relay *relay)
+{
+    return relay->batch.under_way < relay->options->parallel &&
+           hf__outbox_next(relay->batch.items, relay->batch.count, 0) >= 0;
+}
+
+/* When there is something to do, if nobody answers before. */
+static int64_t wake_ns(const struct relay *relay, const struct turn *turn)
+{
+    int64_t poll_ns = turn->began_ns + relay->options->poll_ms * HF__NS_PER_MS;
+
+    if (turn->resume_ns > 0)
+        return turn->resume_ns;
+    return turn->stop_ns != 0 && turn->stop_ns < poll_ns ? turn->stop_ns : poll_ns;
+}
+
+static bool round_is_over(const struct relay *relay, const struct turn *turn)
+{
+    const struct relay_batch *batch = &relay->batch;
+
+    if (turn->resume_ns > 0 && hf__now_ns() < turn->resume_ns)
+        return false;
+    if (turn->stop_ns == 0 && is_sendable(relay))
+        return false;
+    if (batch->under_way == 0 && (batch->answered > 0 || batch->blocked > 0 || turn->more))
+        return true;
+    return hf__now_ns() >= wake_ns(relay, turn);
+}
+
+enum hf_status relay_loop(struct relay *relay, struct hf_error *err)
+{
+    struct turn turn = {.more = true};
+    enum hf_status status = HF_OK;
+
+    while (status == HF_OK &&
+           !(turn.stop_ns != 0 && relay->batch.under_way == 0 && relay->batch.answered == 0)) {
+        status = check(relay, &turn, err);
+        if (status == HF_OK && turn.stop_ns == 0)
+            status = send_some(relay, err);
+        if (status == HF_OK && !round_is_over(relay, &turn))
+            wait_for(relay, wake_ns(relay, &turn));
+        if (status == HF_OK)
+            status = take_answers(relay, err);
+        if (status == HF_OK && round_is_over(relay, &turn))
+            status = next_round(relay, &turn, err);
+    }
+    if (status == HF_OK)
+        return hf__fail(err, HF_CANCELLED, "told to stop");
+    if (status == HF_LOST || status == HF_STALE)
+        relay_settle_last(relay);
+    return status;
+}
+
+/* A relay that was frozen finds out here before it sends anything. */
+static enum hf_status check(struct relay *relay, struct turn *turn, struct hf_error *err)
+{
+    struct pollfd fds[FDS] = {[SIGNAL] = {.fd = relay->signal_fd, .events = POLLIN},
+                              [LOST] = {.fd = relay->lost_fd, .events = POLLIN}};
+
+    (void)hf__poll_until(fds, FDS, 0);
+    if (fds[LOST].revents != 0 || hf_lease_remaining_ms(relay->lease) <= 0)
+        return hf__fail(err, HF_LOST, "lock \"%s\" is lost: %s", hf_lease_name(relay->lease),
+                        hf_loss_text(hf_lease_loss(relay->lease)));
+    if (fds[SIGNAL].revents != 0 && turn->stop_ns == 0)
+        turn->stop_ns = hf__now_ns() + STOP_MS * HF__NS_PER_MS;
+    if (turn->stop_ns != 0 && hf__now_ns() >= turn->stop_ns && turn->resume_ns > 0)
+        return hf__fail(err, HF_CANCELLED,
+                        "told to stop; %zu messages that were delivered are not "
+                        "deleted, and will be delivered again",
+                        relay->batch.answered);
+    if (turn->stop_ns != 0 && hf__now_ns() >= turn->stop_ns && relay->batch.answered == 0)
+        return hf__fail(err, HF_CANCELLED, "told to stop");
+    return HF_OK;
+}
+
+/* Once we were told to stop, the signal is no news. */
+static void wait_for(struct relay *relay, int64_t until_ns)
+{
+    struct pollfd fds[FDS] = {[SIGNAL] = {.fd = relay->signal_fd, .events = POLLIN},
+                              [LOST] = {.fd = relay->lost_fd, .events = POLLIN}};
+
+    (void)hf__poll_until(fds, FDS, 0);
+    if (fds[SIGNAL].revents != 0)
+        fds[SIGNAL].fd = -1;
+    relay->sender_ops->wait(relay->sender, fds, FDS, until_ns);
+}
+
+static struct relay_message *in_slot(struct relay *relay, unsigned slot, size_t *place)
+{
+    for (size_t i = 0; i < relay->batch.count; i++)
+        if (relay->batch.items[i].step == HF__OUTBOX_SENT &&
+            relay->batch.messages[i].slot == slot) {
+            *place = i;
+            return &relay->batch.messages[i];
+        }
+    return NULL;
+}
+
+static enum hf_status take_answers(struct relay *relay, struct hf_error *err)
+{
+    struct hf__sender_answer answer;
+    struct relay_message *message;
+    size_t place = 0;
+
+    while (relay->sender_ops->answer(relay->sender, &answer)) {
+        message = in_slot(relay, answer.slot, &place);
+        if (message == NULL)
+            continue;
+        relay->slots[answer.slot] = false;
+        relay->batch.under_way--;
+        if (answer.verdict == HF__OUTBOX_STALE) {
+            relay->batch.items[place].step = HF__OUTBOX_WAITING;
+            return hf__fail(err, HF_STALE, "the receiver knows a later relay: %s", answer.why);
+        }
+        relay->batch.answered++;
+        if (answer.verdict == HF__OUTBOX_DELIVERED) {
+            relay->batch.items[place].step = HF__OUTBOX_DONE;
+            relay->counts.sent++;
+            continue;
+        }
+        relay->batch.items[place].step = HF__OUTBOX_FAILED;
+        message->asked_ms = answer.asked_ms;
+        hf__copy_printable(message->why, sizeof message->why, answer.why);
+        relay->counts.retried++;
+    }
+    return HF_OK;
+}
+
+static enum hf_status send_some(struct relay *relay, struct hf_error *err)
+{
+    struct relay_batch *batch = &relay->batch;
+    enum hf_status status = HF_OK;
+    unsigned slot = 0;
+    size_t from = 0;
+    int place;
+
+    while (status == HF_OK && batch->under_way < relay->options->parallel &&
+           (place = hf__outbox_next(batch->items, batch->count, from)) >= 0) {
+        struct relay_message *message = &batch->messages[place];
+
+        from = (size_t)place + 1;
+        while (relay->slots[slot])
+            slot++;
+        message->slot = slot;
+        message->sent.token = relay->pass.token;
+        status = relay->sender_ops->send(relay->sender, slot, &message->sent, err);
+        if (status == HF_OK) {
+            relay->slots[slot] = true;
+            batch->items[place].step = HF__OUTBOX_SENT;
+            batch->under_way++;
+        }
+    }
+    return status;
+}
+
+static bool needs_body(const struct relay_batch *batch, size_t i)
+{
+    return i >= batch->carried && batch->items[i].blocker == 0;
+}
+
+static enum hf_status fetch_bodies(struct relay *relay, struct hf_error *err)
+{
+    struct outbox_answer answer = {.row = relay_batch_add_body, .data = &relay->batch};
+    char *ids = relay_batch_list(&relay->batch, needs_body);
+    enum hf_status status = HF_OK;
+
+    if (ids == NULL)
+        return hf__nomem(err);
+    if (ids[0] != '\0') {
+        hf__outbox_put_bodies(outbox_db_say(&relay->db), &relay->db.names, ids);
+        status = outbox_db_do(&relay->db, &answer, err);
+    }
+    free(ids);
+    return status;
+}
+
+static enum hf_status fetch(struct relay *relay, struct turn *turn, struct hf_error *err)
+{
+    struct relay_batch *batch = &relay->batch;
+    struct outbox_answer answer = {.row = relay_batch_add, .data = batch};
+    enum hf_status status = relay->db.link != NULL ? HF_OK : outbox_db_open(&relay->db, err);
+
+    if (status != HF_OK)
+        return status;
+    hf__outbox_put_fetch(outbox_db_say(&relay->db), &relay->db.names, relay->options->batch);
+    status = outbox_db_do(&relay->db, &answer, err);
+    if (status == HF_OK)
+        status = fetch_bodies(relay, err);
+    if (status == HF_UNREACHABLE)
+        outbox_db_close(&relay->db);
+    relay_batch_link(batch);
+    turn->more = status == HF_OK && batch->count > batch->carried;
+    return status;
+}
+
+static enum hf_status next_round(struct relay *relay, struct turn *turn, struct hf_error *err)
+{
+    struct relay_batch *batch = &relay->batch;
+    enum hf_status status = HF_OK;
+
+    if (hf_lease_remaining_ms(relay->lease) <= 0)
+        return HF_OK; /* check() says it */
+    if (batch->answered > 0 || batch->blocked > 0)
+        status = relay_settle(relay, err);
+    if (status == HF_OK) {
+        relay_batch_shrink(batch);
+        if (relay->db.link != NULL)
+            relay_tell_figures(relay, false);
+        turn->began_ns = hf__now_ns();
+        turn->more = false;
+        if (turn->stop_ns == 0)
+            status = fetch(relay, turn, err);
+    }
+    if (status != HF_OK)
+        return in_trouble(relay, turn, status, err);
+    turn->resume_ns = 0;
+    hf__backoff_worked(&relay->backoff);
+    if (relay->told)
+        cli_stderr_say(relay->writer, "database %s: it answers again", relay->db.shown);
+    relay->told = false;
+    return HF_OK;
+}
+
+/* What may pass is waited for; what was answered is kept meanwhile. */
+static enum hf_status in_trouble(struct relay *relay, struct turn *turn, enum hf_status status,
+                                 struct hf_error *err)
+{
+    uint32_t dice;
+
+    if (status != HF_BUSY && status != HF_UNREACHABLE)
+        return status;
+    hf__random(&dice, sizeof dice);
+    turn->resume_ns = hf__backoff_failed(&relay->backoff, hf__now_ns(), dice);
+    if (!relay->told && (status == HF_UNREACHABLE || relay->backoff.failures > 3)) {
+        cli_stderr_say(relay->writer, "%s; trying again", err->text);
+        relay->told = true;
+    }
+    return HF_OK;
+}

@@ -1,0 +1,292 @@
+/* settle.c - what the relay writes to the database: short transactions that enter the fence first.
+ */
+#include "cli/outbox/relay.h"
+
+#include "base/base.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_done(const struct relay_batch *batch, size_t i)
+{
+    return batch->items[i].step == HF__OUTBOX_DONE;
+}
+
+/* Does with a list what put says, unless the list is empty. */
+typedef void put_fn(FILE *out, const struct hf__outbox_names *names, const char *ids);
+static enum hf_status do_with(struct relay *relay, relay_pick_fn *pick, put_fn *put,
+                              struct hf_error *err)
+{
+    char *ids = relay_batch_list(&relay->batch, pick);
+    enum hf_status status = HF_OK;
+
+    if (ids == NULL)
+        return hf__nomem(err);
+    if (ids[0] != '\0') {
+        put(outbox_db_say(&relay->db), &relay->db.names, ids);
+        status = outbox_db_do(&relay->db, NULL, err);
+    }
+    free(ids);
+    return status;
+}
+
+/* What the fence has on record. */
+struct mark {
+    char name[HF_NAME_MAX + 1];
+    char issuer[HF_IDENTITY_SIZE];
+    uint64_t token;
+};
+
+static bool read_mark(const struct hf__db_text *values, void *data)
+{
+    struct mark *mark = data;
+
+    hf__copy_printable(mark->name, sizeof mark->name, values[0].data ? values[0].data : "");
+    mark->token = values[1].data != NULL ? strtoull(values[1].data, NULL, 10) : 0;
+    hf__copy_printable(mark->issuer, sizeof mark->issuer, values[2].data ? values[2].data : "");
+    return true;
+}
+
+static enum hf_status refused(struct relay *relay, struct hf_error *err)
+{
+    struct mark mark = {.token = 0};
+    struct outbox_answer answer = {.row = read_mark, .data = &mark};
+    enum hf_status status;
+
+    hf__outbox_put_mark(outbox_db_say(&relay->db), &relay->db.names);
+    status = outbox_db_do(&relay->db, &answer, err);
+    if (status != HF_OK)
+        return status;
+    if (mark.name[0] != '\0' && strcmp(mark.name, relay->pass.name) != 0)
+        return hf__fail(
+            err, HF_INVALID,
+            "this outbox is sent by a relay called \"%s\": use --name %s, or, if that is "
+            "over for good, set the row of %s back",
+            mark.name, mark.name, relay->db.names.fence);
+    if (mark.token > relay->pass.token)
+        return hf__fail(err, HF_STALE,
+                        "a later relay is at work: token %" PRIu64 " is stale, %" PRIu64
+                        " was admitted",
+                        relay->pass.token, mark.token);
+    return hf__fail(
+        err, HF_INVALID,
+        "the outbox follows tokens of store %s, and this one is another; after a change of "
+        "stores: UPDATE %s SET token = 0, issuer = NULL",
+        mark.issuer, relay->db.names.fence);
+}
+
+/* BEGIN, and enter. */
+static enum hf_status begin(struct relay *relay, struct hf_error *err)
+{
+    struct outbox_answer answer = {.row = NULL};
+    enum hf_status status =
+        outbox_db_run(&relay->db, hf__outbox_begin(relay->db.names.dialect), err);
+
+    if (status != HF_OK)
+        return status;
+    hf__outbox_put_enter(outbox_db_say(&relay->db), &relay->db.names, &relay->pass);
+    status = outbox_db_do(&relay->db, &answer, err);
+    if (status == HF_OK && answer.changed != 1)
+        status = refused(relay, err);
+    return status;
+}
+
+static enum hf_status end(struct relay *relay, enum hf_status status, struct hf_error *err)
+{
+    status = outbox_db_end(&relay->db, status, err);
+    if (status == HF_UNREACHABLE)
+        outbox_db_close(&relay->db);
+    return status;
+}
+
+static enum hf_status connect_if_gone(struct relay *relay, struct hf_error *err)
+{
+    return relay->db.link != NULL ? HF_OK : outbox_db_open(&relay->db, err);
+}
+
+enum hf_status relay_settle_begin(struct relay *relay, struct hf_error *err)
+{
+    enum hf_status status = connect_if_gone(relay, err);
+
+    if (status != HF_OK)
+        return status;
+    status = begin(relay, err);
+    if (status == HF_OK) {
+        hf__outbox_put_free_orphans(outbox_db_say(&relay->db), &relay->db.names);
+        status = outbox_db_do(&relay->db, NULL, err);
+    }
+    return end(relay, status, err);
+}
+
+/* The dice are thrown anew if the transaction is tried again. */
+static enum hf_status mark_failures(struct relay *relay, uint64_t *dead, struct hf_error *err)
+{
+    const struct relay_batch *batch = &relay->batch;
+    enum hf_status status = HF_OK;
+
+    for (size_t i = 0; i < batch->count && status == HF_OK; i++) {
+        struct hf__outbox_failure failure = {.error = batch->messages[i].why};
+        struct hf__outbox_mark mark;
+        char id[24];
+        uint32_t dice;
+
+        if (batch->items[i].step != HF__OUTBOX_FAILED)
+            continue;
+        hf__random(&dice, sizeof dice);
+        mark = hf__outbox_failed(batch->items[i].attempts, relay->options->attempts,
+                                 batch->messages[i].asked_ms, dice);
+        (void)snprintf(id, sizeof id, "%" PRIu64, batch->items[i].id);
+        failure.id = id;
+        failure.attempts = mark.attempts;
+        failure.delay_ms = mark.delay_ms;
+        *dead += mark.delay_ms < 0;
+        hf__outbox_put_failure(outbox_db_say(&relay->db), &relay->db.names, &failure);
+        status = outbox_db_do(&relay->db, NULL, err);
+    }
+    return status;
+}
+
+/* The messages behind which something is parked, each with whether it is still so. */
+struct blockers {
+    uint64_t *ids;
+    size_t count;
+};
+
+static bool add_blocker(const struct hf__db_text *values, void *data)
+{
+    struct blockers *blockers = data;
+
+    blockers->ids[blockers->count++] = strtoull(values[0].data, NULL, 10);
+    return true;
+}
+
+static bool is_blocker(const struct blockers *blockers, uint64_t id)
+{
+    for (size_t i = 0; i < blockers->count; i++)
+        if (blockers->ids[i] == id)
+            return true;
+    return false;
+}
+
+/* Asks which of the messages that something has to wait for do still block; they are locked then.
+ */
+static enum hf_status find_blockers(struct relay *relay, struct blockers *blockers,
+                                    struct hf_error *err)
+{
+    const struct relay_batch *batch = &relay->batch;
+    FILE *out = NULL;
+    char *ids = NULL;
+    size_t len;
+    struct outbox_answer answer = {.row = add_blocker, .data = blockers};
+    enum hf_status status;
+
+    out = open_memstream(&ids, &len);
+    if (out == NULL)
+        return hf__nomem(err);
+    for (size_t i = 0; i < batch->count; i++) {
+        uint64_t by = hf__outbox_parked_by(batch->items, i);
+
+        if (batch->items[i].step == HF__OUTBOX_WAITING && by != 0 && !is_blocker(blockers, by)) {
+            fprintf(out, "%s%" PRIu64, blockers->count > 0 ? "," : "", by);
+            blockers->ids[blockers->count++] = by;
+        }
+    }
+    if (fclose(out) != 0 || blockers->count == 0) {
+        free(ids);
+        return blockers->count == 0 ? HF_OK : hf__nomem(err);
+    }
+    blockers->count = 0;
+    hf__outbox_put_blockers(outbox_db_say(&relay->db), &relay->db.names, ids);
+    free(ids);
+    status = outbox_db_do(&relay->db, &answer, err);
+    return status;
+}
+
+static enum hf_status park(struct relay *relay, struct hf_error *err)
+{
+    const struct relay_batch *batch = &relay->batch;
+    struct blockers blockers = {.ids = calloc(batch->count + 1, sizeof *blockers.ids)};
+    enum hf_status status;
+    char *ids = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&ids, &len);
+
+    status =
+        blockers.ids != NULL && out != NULL ? find_blockers(relay, &blockers, err) : hf__nomem(err);
+    for (size_t i = 0; status == HF_OK && blockers.count > 0 && i < batch->count; i++)
+        if (batch->items[i].step == HF__OUTBOX_WAITING &&
+            is_blocker(&blockers, hf__outbox_parked_by(batch->items, i)))
+            fprintf(out, "%s%" PRIu64, ftell(out) > 0 ? "," : "", batch->items[i].id);
+    if (out != NULL && fclose(out) != 0 && status == HF_OK)
+        status = hf__nomem(err);
+    if (status == HF_OK && len > 0) {
+        hf__outbox_put_park(outbox_db_say(&relay->db), &relay->db.names, ids);
+        status = outbox_db_do(&relay->db, NULL, err);
+    }
+    free(ids);
+    free(blockers.ids);
+    return status;
+}
+
+static bool add_id(const struct hf__db_text *values, void *data)
+{
+    fprintf(data, "%s%s", ftell(data) > 0 ? "," : "", values[0].data);
+    return true;
+}
+
+/* By what the database knows of attempts: another relay may have marked them since. */
+static enum hf_status free_parked(struct relay *relay, struct hf_error *err)
+{
+    char *ids = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&ids, &len);
+    struct outbox_answer answer = {.row = add_id, .data = out};
+    char *done = relay_batch_list(&relay->batch, is_done);
+    enum hf_status status = out != NULL && done != NULL ? HF_OK : hf__nomem(err);
+
+    if (status == HF_OK && done[0] != '\0') {
+        hf__outbox_put_failed(outbox_db_say(&relay->db), &relay->db.names, done);
+        status = outbox_db_do(&relay->db, &answer, err);
+    }
+    if (out != NULL && fclose(out) != 0 && status == HF_OK)
+        status = hf__nomem(err);
+    if (status == HF_OK && len > 0) {
+        hf__outbox_put_free(outbox_db_say(&relay->db), &relay->db.names, ids);
+        status = outbox_db_do(&relay->db, NULL, err);
+    }
+    free(done);
+    free(ids);
+    return status;
+}
+
+/* What is parked behind a message is freed before that is gone. */
+enum hf_status relay_settle(struct relay *relay, struct hf_error *err)
+{
+    uint64_t dead = 0;
+    enum hf_status status = connect_if_gone(relay, err);
+
+    if (status != HF_OK)
+        return status;
+    status = begin(relay, err);
+    if (status == HF_OK)
+        status = free_parked(relay, err);
+    if (status == HF_OK)
+        status = do_with(relay, is_done, hf__outbox_put_delete, err);
+    if (status == HF_OK)
+        status = mark_failures(relay, &dead, err);
+    if (status == HF_OK)
+        status = park(relay, err);
+    status = end(relay, status, err);
+    if (status == HF_OK)
+        relay->counts.dead += dead;
+    return status;
+}
+
+void relay_settle_last(struct relay *relay)
+{
+    struct hf_error dropped;
+
+    if (relay->db.link != NULL)
+        (void)do_with(relay, is_done, hf__outbox_put_delete_unmarked, &dropped);
+}

@@ -1,0 +1,188 @@
+"""relay.py - what the relay promises, in each database."""
+import json
+import signal
+
+from outbox import (DIALECTS, FENCE, MESSAGE, PARKED, PATIENCE, Client, Http, Receiver, Relay, apply, done_testing,
+                    empty, equal, forget_relay, migration, ok, outbox, rows, url, within, write)
+
+
+def listed(d):
+    """What `outbox list` shows."""
+    code, text, errors = outbox("list", "--db", url(d), "--json")
+    if code != 0:
+        print(f"# list: {code}, {errors}")
+    return json.loads(text) if code == 0 else []
+
+
+def order(d, client):
+    receiver = Receiver()
+    for n in range(300):
+        write(client, f"key{n % 7}", str(n))
+    relay = Relay(d, command=receiver.command())
+    ok(within(PATIENCE, lambda: empty(client)), f"{d}: everything is sent")
+    got = receiver.got()
+    equal(sorted(int(m["payload"]) for m in got), list(range(300)), f"{d}: all of it, once")
+    equal(all(receiver.payloads(f"key{k}") == [str(n) for n in range(300) if n % 7 == k] for k in range(7)), True,
+          f"{d}: in order per key")
+    write(client, "key1", "late")
+    ok(within(PATIENCE, lambda: "late" in receiver.payloads()), f"{d}: and what comes later")
+    first = got[0]
+    equal((first["topic"], first["attempt"], first["headers"], len(first["uid"]) >= 32),
+          ("t", 1, {}, True), f"{d}: a message has topic, attempt, headers, uid")
+    token = client.run(f"SELECT token, name FROM {FENCE[d]}")[0]
+    equal(token, (first["token"], "main"), f"{d}: the fence has admitted its token")
+    equal(relay.stop(), -signal.SIGTERM, f"{d}: it dies of TERM")
+    equal(relay.said(), "", f"{d}: and has nothing to say")
+
+
+def failures(d, client):
+    receiver = Receiver()
+    receiver.rules({"bad": "retry 1s"})
+    for payload in ("bad", "b2", "b3"):
+        write(client, "b", payload)
+    write(client, "c", "c1")
+    relay = Relay(d, "--attempts", "100", command=receiver.command())
+    ok(within(PATIENCE, lambda: rows(client, "id", PARKED[d]) and receiver.payloads("c") == ["c1"]),
+       f"{d}: behind a message that failed others are parked, and other keys go on")
+    # Written after the failure: it comes after those that are parked.
+    write(client, "b", "b4")
+    ok(within(PATIENCE, lambda: len(rows(client, "id", PARKED[d])) == 3), f"{d}: one that comes later is parked, too")
+    equal([(m["key"], m["behind"], m["error"]) for m in listed(d)], [("b", 3, "the command asked for it again")],
+          f"{d}: shows what failed, why, and how many are behind it")
+    ok(within(PATIENCE, lambda: receiver.payloads("b").count("bad") >= 2), f"{d}: it is tried again")
+    equal(set(receiver.payloads("b")), {"bad"}, f"{d}: and nothing before it")
+    receiver.rules({})
+    ok(within(PATIENCE, lambda: empty(client)), f"{d}: when it is delivered the others follow")
+    equal([p for p in receiver.payloads("b") if p != "bad"], ["b2", "b3", "b4"], f"{d}: in order")
+    uids = {m["uid"] for m in receiver.got() if m["payload"] == "bad"}
+    equal(len(uids), 1, f"{d}: a message that is sent again has the same uid")
+    relay.stop()
+
+
+def dead(d, client):
+    receiver = Receiver()
+    receiver.rules({"bad": "retry 1ms", "bad2": "retry 1ms"})
+    for key in ("x", "y"):
+        write(client, key, "bad" if key == "x" else "bad2")
+        write(client, key, key + "2")
+    relay = Relay(d, "--attempts", "3", command=receiver.command())
+
+    def the_dead():
+        return [m for m in listed(d) if m["state"] == "dead"]
+    ok(within(PATIENCE, lambda: len(the_dead()) == 2), f"{d}: after --attempts it is dead")
+    dead_ones = the_dead()
+    equal(sorted(receiver.payloads()), ["bad"] * 3 + ["bad2"] * 3, f"{d}: and its key is blocked")
+    like = outbox("list", "--db", url(d))[1]
+    ok(all(m["uid"] in like for m in dead_ones) and "dead" in like, f"{d}: people see it")
+    uid = {m["key"]: m["uid"] for m in dead_ones}
+    for words, what in (((uid["x"],), "no reason"), (("--reason", ""), "no uid"),
+                        (("--reason", "x", "no'uid"), "a strange uid")):
+        equal(outbox("drop", "--db", url(d), *words)[0], 64, f"{d}: drop: {what}")
+    equal(outbox("drop", "--db", url(d), "--reason", "x", "0" * 32)[0], 1, f"{d}: drop: no such message")
+    equal(outbox("drop", "--db", url(d), "--reason", "it's bad", uid["x"]), (0, "", ""), f"{d}: one is dropped")
+    ok(within(PATIENCE, lambda: receiver.payloads("x")[-1] == "x2"), f"{d}: and its key goes on")
+    receiver.rules({})
+    equal(outbox("retry", "--db", url(d), "--reason", "mended", uid["y"]), (0, "", ""), f"{d}: the other is tried again")
+    ok(within(PATIENCE, lambda: empty(client)), f"{d}: and all is sent")
+    equal(receiver.payloads("y")[-2:], ["bad2", "y2"], f"{d}: in order")
+    kept = client.run("SELECT decision, reason, attempts FROM " + MESSAGE[d].replace(".message", ".settled")
+                      if d == "postgres" else "SELECT decision, reason, attempts FROM holdfast_outbox_settled")
+    equal(sorted(kept), [("drop", "it's bad", 3), ("retry", "mended", 3)], f"{d}: the reasons are kept")
+    relay.stop()
+
+
+def lock_and_fence(d, client):
+    receiver = Receiver()
+    relay = Relay(d, command=receiver.command())
+    write(client, "a", "1")
+    ok(within(PATIENCE, lambda: receiver.payloads() == ["1"]), f"{d}: one relay is at work")
+    second = Relay(d, "--no-wait", command=receiver.command())
+    equal(second.wait(), 75, f"{d}: another is refused")
+    third = Relay(d, "--no-wait", "--name", "other", command=receiver.command())
+    equal((third.wait(), "called \"main\"" in third.said()), (64, True), f"{d}: also under another name")
+    fourth = Relay(d, "--no-wait", command=receiver.command(), store=f"file:{receiver.folder}/store")
+    code = fourth.wait()
+    ok(code == 64 and "change of stores" in fourth.said(), f"{d}: and with another store ({code}, {fourth.said()})")
+    # A later relay was there: whoever comes back with a lower token changes nothing.
+    client.run(f"UPDATE {FENCE[d]} SET token = token + 1000000000")
+    receiver.rules({"2": "retry"})
+    write(client, "a", "2")
+    equal(relay.wait(), 123, f"{d}: a stale relay ends as when its lock is lost")
+    ok("stale" in relay.said(), f"{d}: and says so")
+    equal(rows(client, "attempts"), [(0,)], f"{d}: and has marked nothing")
+    forget_relay(client)
+    relay = Relay(d, "--ttl", "2s", command=receiver.command())
+    receiver.rules({})
+    ok(within(PATIENCE, lambda: empty(client)), f"{d}: the next one sends it")
+    relay.stop()
+
+
+def http(d, client):
+    server = Http(lambda request: {b"teapot": 418, b"later": (503, {"Retry-After": "1"})}.get(request.body, 204))
+    write(client, "k 1", "hello", headers='{"Content-Type": "text/plain", "X-Trace": "a\\u00e4"}')
+    write(client, "k2", "teapot")
+    write(client, "k2", "behind")
+    relay = Relay(d, "--http", server.url())
+    ok(within(PATIENCE, lambda: len(server.requests) >= 2), f"{d}: http: messages are posted")
+    first = [r for r in server.requests if r.body == b"hello"][0].headers
+    uid = first["Idempotency-Key"]
+    equal((first["Holdfast-Topic"], first["Holdfast-Key"], first["Content-Type"], uid[0] + uid[-1],
+           first["X-Trace"].encode("latin1").decode("utf8")),
+          ("t", "k%201", "text/plain", '""', "a\u00e4"), f"{d}: http: with the headers")
+    equal(int(first["Fencing-Token"]), client.run(f"SELECT token FROM {FENCE[d]}")[0][0], f"{d}: http: and the token")
+    ok(within(PATIENCE, lambda: rows(client, "error", "attempts > 0") == [("HTTP status 418",)]),
+       f"{d}: http: whatever is no success is tried again")
+    server.answer = lambda request: 200
+    ok(within(PATIENCE, lambda: empty(client)), f"{d}: http: until it is one")
+    equal([r.body for r in server.requests][-1], b"behind", f"{d}: http: in order")
+    server.answer = lambda request: 412
+    write(client, "k3", "stale")
+    equal(relay.wait(), 123, f"{d}: http: 412 ends the relay")
+    equal(rows(client, "attempts"), [(0,)], f"{d}: http: and marks nothing")
+    client.run(f"DELETE FROM {MESSAGE[d]}")
+    write(client, "k4", "x", headers='{"Fencing-Token": "1"}')
+    relay = Relay(d, "--http", server.url())
+    ok(within(PATIENCE, lambda: rows(client, "error") == [("the header Fencing-Token is not the message's to set",)]),
+       f"{d}: http: a header that is ours is not sent")
+    relay.stop()
+    client.run(f"DELETE FROM {MESSAGE[d]}")
+
+
+def figures(d, client):
+    receiver = Receiver()
+    receiver.rules({"bad": "retry 1h", "worse": "retry"})
+    events, metrics = receiver.folder + "/events", receiver.folder + "/relay.prom"
+    relay = Relay(d, "--events", events, "--metrics", metrics, "--attempts", "2", command=receiver.command())
+    for n in range(10):
+        write(client, f"k{n}", "good")
+    write(client, "b", "bad")
+    write(client, "b", "behind")
+    ok(within(PATIENCE, lambda: rows(client, "id", "attempts > 0") and len(rows(client)) == 2), f"{d}: figures: at work")
+    relay.stop()
+    with open(events, encoding="utf8") as file:
+        told = [json.loads(line) for line in file]
+    last = [e for e in told if e["event"] == "relayed"][-1]
+    equal((last["messages"], last["dead_now"], 0 < last["oldest_ms"] < PATIENCE * 1000), (2, 0, True),
+          f"{d}: figures: how many are there, and how old they are")
+    equal([sum(e.get(name, 0) for e in told if e["event"] == "relayed") for name in ("sent", "retried", "dead")],
+          [10, 1, 0], f"{d}: figures: what was done")
+    equal([e["event"] for e in told if e["event"] != "relayed"], ["acquired", "released", "ended"],
+          f"{d}: figures: and the events of a lock")
+    with open(metrics, encoding="utf8") as file:
+        kept = {line.split("{")[0]: float(line.split()[-1]) for line in file if line.startswith("holdfast_outbox")}
+    equal({k: v for k, v in kept.items() if "oldest" not in k},
+          {"holdfast_outbox_messages": 2, "holdfast_outbox_sent_total": 10, "holdfast_outbox_retried_total": 1,
+           "holdfast_outbox_dead_total": 0}, f"{d}: figures: for Prometheus")
+    ok(kept["holdfast_outbox_oldest_seconds"] > 0, f"{d}: figures: with the age of the oldest")
+    client.run(f"DELETE FROM {MESSAGE[d]}")
+
+
+for dialect in DIALECTS:
+    equal(apply(dialect, migration(dialect)), (0, ""), f"{dialect}: the migration runs")
+    equal(apply(dialect, migration(dialect)), (0, ""), f"{dialect}: and again")
+    db = Client(dialect)
+    if dialect == "sqlite":
+        db.run("PRAGMA journal_mode = WAL")
+    for test in (order, failures, dead, lock_and_fence, http, figures):
+        test(dialect, db)
+done_testing()

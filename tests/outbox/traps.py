@@ -1,0 +1,167 @@
+"""traps.py - what goes wrong without the rules of the outbox."""
+import signal
+import time
+
+from outbox import (DIALECTS, FENCE, MESSAGE, PATIENCE, Client, Http, Receiver, Relay, admit_everybody, apply, done_testing,
+                    empty, equal, forget_relay, migration, ok, rows, within, write)
+
+
+def deliver(d, client):
+    """What the relay makes of what is there: the payloads, in order."""
+    receiver = Receiver()
+    relay = Relay(d, command=receiver.command())
+    ok(within(PATIENCE, lambda: empty(client)), f"{d}: all is sent")
+    relay.stop()
+    return receiver.payloads()
+
+
+def identity_with_cache(client):
+    def two_sessions():
+        one, two = Client("postgres"), Client("postgres")
+        write(one, "k", "before")
+        write(two, "k", "A")
+        write(one, "k", "B") # after A was committed
+        one.close()
+        two.close()
+        return [p for p in deliver("postgres", client) if p != "before"]
+    equal(two_sessions(), ["A", "B"], "identity: without a cache A goes before B")
+    client.run(f"ALTER TABLE {MESSAGE['postgres']} ALTER id SET CACHE 50")
+    equal(two_sessions(), ["B", "A"], "identity: with a cache B goes first: the trap")
+    client.run(f"ALTER TABLE {MESSAGE['postgres']} ALTER id SET CACHE 1")
+
+
+def cursor(client):
+    """A is written first and committed late; B is sent meanwhile."""
+    def race(sender):
+        late, soon = Client("postgres"), Client("postgres")
+        late.begin()
+        write(late, "a", "A")
+        write(soon, "b", "B")
+        got = sender()
+        late.commit()
+        got += sender()
+        for one in (late, soon):
+            one.close()
+        client.run(f"DELETE FROM {MESSAGE['postgres']}")
+        return got
+    last = [client.run(f"SELECT coalesce(max(id), 0) FROM {MESSAGE['postgres']}")[0][0]]
+
+    def with_cursor():
+        found = rows(client, "id, convert_from(payload, 'UTF8')", f"id > {last[0]}")
+        last[0] = max([i for i, _ in found] + last)
+        return [payload for _, payload in found]
+    equal(race(with_cursor), ["B"], "cursor: what is committed late, below it, is never sent: the trap")
+    equal(race(lambda: deliver("postgres", client)), ["B", "A"], "cursor: a fetch that begins at the lowest id sends it")
+
+
+def message_before_lock(d, client):
+    """Two changes of one thing; the messages say which value they left behind."""
+    table = "CREATE TABLE thing (k INT PRIMARY KEY, n INT)" + (" ENGINE = InnoDB" if d == "mariadb" else "")
+    client.run(table)
+    client.run("INSERT INTO thing VALUES (1, 0)")
+
+    def change(one, value):
+        one.run(f"UPDATE thing SET n = {value} WHERE k = 1")
+    one, two = Client(d), Client(d)
+    # Message first: both have their ids before either has the lock.
+    one.begin()
+    two.begin()
+    write(one, "thing", "1")
+    write(two, "thing", "2")
+    change(two, 2)
+    two.commit()
+    change(one, 1)
+    one.commit()
+    value = client.run("SELECT n FROM thing")[0][0]
+    equal((deliver(d, client)[-1], value), ("2", 1), f"{d}: message before lock: the last one told is not the last one done: the trap")
+    # Lock first: the second waits before it draws its id. It is refused here, as both are in one thread.
+    one.begin()
+    change(one, 3)
+    write(one, "thing", "3")
+    one.commit()
+    two.begin()
+    change(two, 4)
+    write(two, "thing", "4")
+    two.commit()
+    value = client.run("SELECT n FROM thing")[0][0]
+    equal((deliver(d, client)[-1], value), ("4", 4), f"{d}: lock before message: it is")
+    one.begin()
+    change(one, 5)
+    two.run("SET lock_timeout = '100ms'" if d == "postgres" else "SET innodb_lock_wait_timeout = 1")
+    two.begin()
+    try:
+        change(two, 6)
+        waited = False
+    except Exception:
+        waited = True
+    ok(waited, f"{d}: lock before message: the second cannot even draw an id")
+    two.rollback()
+    one.rollback()
+    for each in (one, two):
+        each.close()
+    client.run("DROP TABLE thing")
+
+
+def ids_reused(client):
+    """A relay that was frozen between an answer and its deletion deletes by id: that must be nobody else's."""
+    def late_deletion(one):
+        write(one, "k", "delivered")
+        delivered = rows(one)[0][0]
+        one.run(f"DELETE FROM {MESSAGE['sqlite']}") # by a later relay
+        write(one, "k", "new")
+        one.run(f"DELETE FROM {MESSAGE['sqlite']} WHERE id = {delivered}") # by the one that thaws
+        return [bytes(p) if isinstance(p, memoryview) else p for (p,) in rows(one, "payload")]
+    equal(late_deletion(client), ["new"], "sqlite: ids are not used again")
+    client.run(f"DELETE FROM {MESSAGE['sqlite']}")
+    equal(apply("sqlite", migration("sqlite").replace(" AUTOINCREMENT", ""), "reused.db"), (0, ""), "sqlite: without AUTOINCREMENT")
+    other = Client("sqlite", database="reused.db")
+    equal(late_deletion(other), [], "sqlite: a new message is deleted unseen: the trap")
+    other.close()
+
+
+def marks_without_fence(d, client):
+    """A relay is frozen with a refusal in its hands; a later one is at work when it thaws."""
+    def thaw():
+        relays = []
+
+        def answer(request):
+            relays[0].send(signal.SIGSTOP)
+            return 500
+        server = Http(answer)
+        write(client, "k", "x")
+        relays.append(Relay(d, "--attempts", "1", "--ttl", "1m", "--http", server.url()))
+        ok(within(PATIENCE, lambda: server.requests and stopped(relays[0].pid)), f"{d}: frozen")
+        client.run(f"UPDATE {FENCE[d]} SET token = token + 1000000000") # a later relay
+        relays[0].send(signal.SIGCONT)
+        within(PATIENCE, lambda: relays[0].process.poll() is not None or rows(client, "id", "attempts > 0"))
+        marked = rows(client, "attempts")
+        code = relays[0].stop()
+        client.run(f"DELETE FROM {MESSAGE[d]}")
+        return marked, code
+    forget_relay(client)
+    equal(thaw(), ([(0,)], 123), f"{d}: with the fence nothing is marked, and it ends")
+    forget_relay(client)
+    admit_everybody(d, client)
+    equal(thaw(), ([(1,)], -signal.SIGTERM), f"{d}: without it a message is dead, and its key blocked: the trap")
+
+
+def stopped(pid):
+    time.sleep(0.05)
+    with open(f"/proc/{pid}/stat", encoding="utf8") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
+for dialect in DIALECTS:
+    equal(apply(dialect, migration(dialect)), (0, ""), f"{dialect}: the migration runs")
+    db = Client(dialect)
+    if dialect == "postgres":
+        identity_with_cache(db)
+        cursor(db)
+    if dialect == "sqlite":
+        db.run("PRAGMA journal_mode = WAL")
+        ids_reused(db)
+    else:
+        message_before_lock(dialect, db)
+    marks_without_fence(dialect, db)
+    db.close()
+done_testing()
