@@ -1,6 +1,6 @@
 /* slow_sync.c - preloaded, makes one sync slow: that of a file takes SLOW_SYNC_MS if there is
- * $SLOW_SYNC.file, that of a folder if there is $SLOW_SYNC.folder, which is removed by that. While there is $SLOW_SYNC.broken, folders
- * cannot be synced. */
+ * $SLOW_SYNC.file, that of a folder if there is $SLOW_SYNC.folder, which is removed by that.
+ * While there is $SLOW_SYNC.broken, folders cannot be synced. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
