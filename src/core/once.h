@@ -88,6 +88,8 @@ struct hf__once_case {
     /* The record is of a failure that nobody tries to mend any more, and was there when we came: of
      * a key without a period we are the next to try. */
     bool came_after;
+    /* The record is of a run of ours that was not started after all. */
+    bool not_started;
 };
 
 enum hf__once_next {

@@ -78,6 +78,22 @@ run "$hf" once -w 300ms --retries 1 --retry-after 1h later -- true
 is "$rc" 75 'nor does -w longer than it says'
 kill -TERM "$pid"
 
+# The retries are those of the slot, also for one who waited for the first attempt.
+mkfifo "$dir/count"
+start "$hf" once --retries 1 --retry-after 500ms counted -- sh -c "echo x >>$dir/counted; read -r _ <$dir/count; exit 3" 2>/dev/null
+first=$pid
+within 10 test -s "$dir/counted"
+start "$hf" once --events "$dir/counted.events" --retries 1 --retry-after 500ms counted -- sh -c "echo x >>$dir/counted; exit 4" 2>/dev/null
+counted_waits() { [ "$("$hf" status --json counted | jq .waiters)" = 1 ]; }
+within 10 counted_waits
+echo >"$dir/count"
+counted_failed() { [ "$("$hf" once --show --json counted | jq .failures)" = 1 ]; }
+within 10 counted_failed
+kill -TERM "$first"
+ended "$pid"
+is "$rc $(count counted)" '4 2' 'who waited does not begin to count anew'
+is "$(jq -r 'select(.event == "ended").exit_code' "$dir/counted.events" | tr '\n' ' ')" '4 ' 'and its events tell of one end, its own'
+
 # What says nothing about the job is no failure of it.
 run "$hf" once missing -- "$dir/no-such-command"
 is "$rc" 127 'a command that is missing here gives 127'
@@ -156,6 +172,29 @@ run "$hf" once --clear --per 12h set --reason 'twice a day from now on'
 is "$rc" 0 '--clear with other settings changes them'
 run "$hf" once --per 12h set -- true
 is "$rc" 0 'for good'
+
+run "$hf" once --per 1d moved -- true
+run "$hf" once --clear --per 1d --at 00:01 moved --reason 'a minute later from now on'
+run "$hf" once --per 1d --at 00:01 moved -- touch "$dir/no"
+is "$rc" 0 'a slot of the same name, done before the change, is done'
+like "$err" '"moved", slot 20.*: done by' 'and says so'
+run "$hf" once --clear --slot "$("$hf" once --show --json moved | jq -r .slot)" --reason 'once more' moved
+run "$hf" once --per 1d --at 00:01 moved -- touch "$dir/moved"
+test "$rc" = 0 -a -e "$dir/moved"
+ok $? 'and can be cleared and run with the new ones'
+run "$hf" once --per 1d moved -- true
+is "$rc" 64 'not with the old ones'
+
+# A success is put on record however long that takes: the lease is renewed meanwhile. Who reads our output is
+# slow here, and --output waits for it for a second.
+mkfifo "$dir/full"
+exec 3<>"$dir/full"
+perl -e 'use Fcntl; fcntl STDOUT, F_SETFL, O_NONBLOCK; 1 while syswrite STDOUT, "x" x 4096; fcntl STDOUT, F_SETFL, 0' >&3
+"$hf" once --ttl 1s --grace 100ms --output slow -- echo hello >&3 2>"$dir/slow"
+rc=$?
+exec 3>&-
+is "$rc $(state slow)" '0 done' 'the lease outlives the recording of a short job'
+is "$(cat "$dir/slow")" '' 'and nothing is said'
 
 # Succeeded, but not on record: the lock is lost before the outcome can be written.
 start "$hf" once --ttl 1s --grace 100ms --on-loss warn gone -- sh -c "touch $dir/gone; while [ ! -e $dir/over ]; do sleep 0.05; done"

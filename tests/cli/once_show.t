@@ -79,6 +79,15 @@ like "$out" "^$slot +done +0 +1 +20.* UTC +[0-9.]+m?s +me" '--history: a line pe
 run env TZ=America/New_York "$hf" once --history --json job
 is "$(jq -r '.[0].slot' <<<"$out")" "$slot" '--history --json'
 
+# Output is what a program wrote, and may be anything.
+"$hf" once --output bytes -- printf 'one\000two\033[31m\n\300three\n' >/dev/null
+is "$("$hf" once --show --json bytes | jq '.output == "one\ufffdtwo\u001b[31m\n\ufffdthree\n"')" true 'JSON has all of it, whatever bytes there are'
+is "$("$hf" once --show bytes | tail -n 2 | od -An -c | tr -d ' \n')" 'one\0two033[31m\n300three\n' 'a pipe gets it as it is'
+script -qec "$hf once --show bytes" /dev/null </dev/null >"$dir/seen"
+like "$(cat "$dir/seen")" 'one.two.\[31m' 'a terminal sees it'
+! grep -q $'\033' "$dir/seen"
+ok $? 'and does nothing that it says'
+
 # A store without records, and records that are damaged.
 run "$hf" --store redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3 once -n x -- true
 [ "$rc" = 64 ] || [ "$rc" = 69 ]

@@ -164,6 +164,12 @@ static void a_crash_is_run_again_or_held(void **state)
 {
     struct hf__once_record running = sample(HF__ONCE_RUNNING);
     struct hf__once_rules hold = plain;
+    const struct hf__once_case ours = {.record = &running,
+                                       .holding = true,
+                                       .now_ms = 5500,
+                                       .slot_start_ms = 5000,
+                                       .not_started = true};
+    int64_t until_ms;
 
     (void)state;
     hold.hold_crashed = true;
@@ -172,6 +178,8 @@ static void a_crash_is_run_again_or_held(void **state)
     assert_int_equal(decide(&running, true, 9999, &hold), HF__ONCE_WRITE_HELD);
     /* Without the lock nobody knows that it crashed. */
     assert_int_equal(decide(&running, false, 5500, &hold), HF__ONCE_GO);
+    /* Who wrote it knows that it was not even started. */
+    assert_int_equal(hf__once_decide(&ours, &hold, &until_ms), HF__ONCE_GO);
 }
 
 static void a_failure_is_retried_when_it_is_time(void **state)

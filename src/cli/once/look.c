@@ -90,6 +90,25 @@ static enum hf_status read_slot(struct once *once, struct hf_error *err)
     return status;
 }
 
+/* The slot may be from before the settings of the key were changed, and have the name that it has
+ * with ours: it is the same slot then. */
+static enum hf_status check_settings(struct once *once, struct hf_error *err)
+{
+    struct hf_store *store = once->job.store;
+    const char *name = once->ask.run.name;
+    struct hf__once_settings known = once->found.record.settings;
+    enum hf_status status;
+
+    if (!once->found.there || hf__once_settings_equal(&known, &once->settings))
+        return HF_OK;
+    status = once_read(store, name, ONCE_SETTINGS_KEY, &once->found, err);
+    if (status == HF_OK && once->found.there)
+        known = once->found.record.settings;
+    if (status == HF_OK)
+        status = once_same_settings(once, &known, err);
+    return status == HF_OK ? once_read(store, name, once->key, &once->found, err) : status;
+}
+
 enum hf_status once_look(struct once *once, struct hf_error *err)
 {
     struct take *take = &once->job.take;
@@ -101,10 +120,10 @@ enum hf_status once_look(struct once *once, struct hf_error *err)
     do {
         asked_ns = hf__now_ns();
         status = read_slot(once, err);
+        if (status == HF_OK)
+            status = check_settings(once, err);
     } while (take_wait_out(take, &wait, asked_ns, &status, err));
     take->trouble = HF_OK;
-    if (status == HF_OK && once->found.there)
-        status = once_same_settings(once, &once->found.record.settings, err);
     return status;
 }
 

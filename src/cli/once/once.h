@@ -77,10 +77,13 @@ struct once {
     struct hf__slot slot;     /* fixed with the store's first answer */
     bool slot_known;
     bool warned; /* that the store may forget what is on record */
+    bool looked; /* at the record, when we came */
     bool ran;    /* CMD, in a turn before: what follows is a retry of ours */
     /* Without a period: the token of the failure that was on record when we came; 0: there was
      * none. Who runs the same command again wants it to be tried again. */
     uint64_t failed_before;
+    /* The token of a run that we put on record and did not start: not even a crash. 0: none. */
+    uint64_t not_started;
     char label[HF_LABEL_MAX + 1];
     char key[ONCE_KEY_SIZE];
     struct once_found found;
@@ -131,6 +134,8 @@ void once_after(struct run_job *job, const struct run_outcome *outcome);
 const struct hf__once_record *once_on_record(const struct once *once);
 /* Whether what is on record is a failure of before we came, of a key without a period. */
 bool once_came_after(const struct once *once);
+/* Whether it is a run of ours that was not started after all. */
+bool once_not_started(const struct once *once);
 enum hf__once_next once_decide(struct once *once, bool holding, int64_t *until_ms);
 /* This is the end, with that exit code. */
 void once_settle(struct once *once, int exit_code);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FIRST_ENTRIES = 64 };
 
@@ -150,6 +151,35 @@ static enum hf_status find(struct once *once, struct hf_store *store, char *slot
     return once_read(store, once->ask.run.name, key, &once->found, err);
 }
 
+/* As a string: a NUL becomes a byte that is shown as one that makes no sense. */
+static void copy_output(char out[HF__ONCE_OUTPUT_MAX + 1], const struct hf__once_record *record)
+{
+    for (size_t i = 0; i < record->output_len; i++)
+        out[i] = record->output[i] != '\0' ? record->output[i] : '\xff';
+    out[record->output_len] = '\0';
+}
+
+/* A terminal would do what it is told by what a program once wrote somewhere else. */
+static void print_output(const struct hf__once_record *record)
+{
+    char text[HF__ONCE_OUTPUT_MAX + 1], clean[HF__ONCE_OUTPUT_MAX + 1];
+    char *rest = text;
+    bool whole_line = record->output[record->output_len - 1] == '\n';
+
+    if (isatty(STDOUT_FILENO) != 1) {
+        fwrite(record->output, 1, record->output_len, stdout);
+        fputs(whole_line ? "" : "\n", stdout);
+        return;
+    }
+    copy_output(text, record);
+    if (whole_line)
+        text[record->output_len - 1] = '\0';
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+        hf__copy_printable(clean, sizeof clean, line);
+        puts(clean);
+    }
+}
+
 static void print_record(const struct once *once, const char *slot)
 {
     char sentence[ONCE_SENTENCE_SIZE], clean[ONCE_SENTENCE_SIZE], settings[128];
@@ -164,9 +194,7 @@ static void print_record(const struct once *once, const char *slot)
         printf("  note       %s\n", record->note);
     if (record->output_len > 0) {
         fputs("  output\n", stdout);
-        fwrite(record->output, 1, record->output_len, stdout);
-        if (record->output[record->output_len - 1] != '\n')
-            putchar('\n');
+        print_output(record);
     }
 }
 
@@ -234,8 +262,7 @@ static void print_json(const char *key, const char *slot, const struct hf__once_
         if (record->output_len > 0) {
             char text[HF__ONCE_OUTPUT_MAX + 1];
 
-            memcpy(text, record->output, record->output_len);
-            text[record->output_len] = '\0';
+            copy_output(text, record);
             json_text("output", text);
         }
     }

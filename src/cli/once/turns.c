@@ -90,9 +90,10 @@ static void look_first(struct once *once)
         once_settle(once, cli_stderr_fail(once->job.writer, &err));
         return;
     }
-    if (!once->ran && once->settings.period_ms == 0 && once->found.there &&
-        once->found.record.state == HF__ONCE_FAILED && once->failed_before == 0)
+    if (!once->looked && once->settings.period_ms == 0 && once->found.there &&
+        once->found.record.state == HF__ONCE_FAILED)
         once->failed_before = once->found.record.token;
+    once->looked = true;
     next = once_decide(once, false, &until_ms);
     if (next == HF__ONCE_SLEEP)
         sleep_until(once, until_ms);

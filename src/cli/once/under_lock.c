@@ -24,6 +24,7 @@ static void give_up_turn(struct once *once, const struct hf_error *err)
     int exit_code = cli_stderr_fail(once->job.writer, err);
 
     if (!passes || once->job.take.until_ns == 0) {
+        run_events_failed(&once->job, cli_text_of(err));
         once_settle(once, exit_code);
         return;
     }
@@ -62,22 +63,18 @@ static enum hf_status check_settings(struct once *once, struct hf_error *err)
     return put(once, ONCE_SETTINGS_KEY, &record, 0, err);
 }
 
-bool once_before(struct run_job *job, int *exit_code)
+/* Looks again. True: CMD is to be started. */
+static bool look_again(struct once *once)
 {
-    struct once *once = job->hooks.data;
     struct hf_error err;
     int64_t until_ms;
-    enum hf_status status;
+    enum hf_status status = check_settings(once, &err);
     enum hf__once_next next;
 
-    *exit_code = 0;
-    status = check_settings(once, &err);
-
     if (status == HF_OK)
-        status = once_read(job->store, once->ask.run.name, once->key, &once->found, &err);
+        status = once_read(once->job.store, once->ask.run.name, once->key, &once->found, &err);
     if (status != HF_OK) {
         give_up_turn(once, &err);
-        *exit_code = once->turn == ONCE_SETTLED ? once->exit_code : 0;
         return false;
     }
     next = once_decide(once, true, &until_ms);
@@ -91,8 +88,17 @@ bool once_before(struct run_job *job, int *exit_code)
         once->turn = ONCE_AGAIN; /* without the lock */
     else
         once_say_settled(once, next);
-    *exit_code = once->turn == ONCE_SETTLED ? once->exit_code : 0;
     return false;
+}
+
+bool once_before(struct run_job *job, int *exit_code)
+{
+    struct once *once = job->hooks.data;
+    bool go = look_again(once);
+
+    job->again = once->turn == ONCE_AGAIN; /* it is not over yet */
+    *exit_code = once->turn == ONCE_SETTLED ? once->exit_code : 0;
+    return go;
 }
 
 static void sign(struct once *once, struct hf__once_record *record)
@@ -107,13 +113,15 @@ static bool begin(struct once *once)
     struct run_job *job = &once->job;
     struct hf_error err;
 
-    if (once->found.there && once->found.record.state == HF__ONCE_RUNNING)
+    if (once->found.there && once->found.record.state == HF__ONCE_RUNNING &&
+        !once_not_started(once))
         once_say(once, once_on_record(once), "; running it again");
     once->ours = hf__once_begun(once_on_record(once), &once->settings);
-    if (once_came_after(once))
+    if (once_came_after(once) && once->ours.failures > once->rules.retries)
         once->ours.failures = 0;
     once->ours.since_ms = once->found.now_ms;
     sign(once, &once->ours);
+    once->not_started = once->ours.token;
     if (put(once, once->key, &once->ours, 0, &err) != HF_OK) {
         give_up_turn(once, &err);
         return false;
@@ -167,11 +175,26 @@ static bool succeeded(const struct run_job *job, const struct run_outcome *outco
            WEXITSTATUS(outcome->status) == 0;
 }
 
+/* A short job has no keeper yet. To put its outcome on record may take longer than the rest of its
+ * lease. */
+static void keep_on(struct once *once)
+{
+    struct hf_error err;
+    enum hf_status status = hf_keep(once->job.lease, &err);
+
+    if (status != HF_OK && status != HF_LOST)
+        cli_stderr_say(once->job.writer, "lock \"%s\" cannot be renewed: %s", once->ask.run.name,
+                       err.text);
+}
+
 void once_after(struct run_job *job, const struct run_outcome *outcome)
 {
     struct once *once = job->hooks.data;
 
     once->ran = true;
+    if (outcome != NULL && atomic_load(&job->page->start) != RUN_START_REFUSED)
+        once->not_started = 0;
+    keep_on(once);
     once->ours.took_ms = (hf__now_ns() - once->started_ns) / HF__NS_PER_MS;
     once->ours.exit_code = (uint64_t)(outcome != NULL ? run_exit_code(outcome) : EXIT_HF_INTERNAL);
     if (once->output != NULL)

@@ -15,13 +15,20 @@ bool once_came_after(const struct once *once)
            once->failed_before == once->found.record.token;
 }
 
+bool once_not_started(const struct once *once)
+{
+    return once->found.there && once->found.record.state == HF__ONCE_RUNNING &&
+           once->not_started == once->found.record.token;
+}
+
 enum hf__once_next once_decide(struct once *once, bool holding, int64_t *until_ms)
 {
     const struct hf__once_case now = {.record = once->found.there ? &once->found.record : NULL,
                                       .holding = holding,
                                       .now_ms = once->found.now_ms,
                                       .slot_start_ms = once->slot.start_ms,
-                                      .came_after = once_came_after(once)};
+                                      .came_after = once_came_after(once),
+                                      .not_started = once_not_started(once)};
 
     return hf__once_decide(&now, &once->rules, until_ms);
 }

@@ -79,12 +79,15 @@ static bool before(struct run_job *job, int *exit_code)
     if (hf_record_get(job->store, job->options->name, AT_LEAST_KEY, &record, &now_ms, &err) !=
         HF_OK)
         return failed(job, &err, exit_code);
-    if (record != NULL)
+    /* Our own, of a turn before, is of a start that was put off. */
+    if (record != NULL && record->token != at_least->unsure)
         read_mark(&mark, record);
     hf_record_free(record);
     left_ms = left_of(&mark, at_least->every_ms, now_ms);
-    if (left_ms <= 0)
+    if (left_ms <= 0) {
+        at_least->unsure = hf_lease_token(job->lease);
         return leave_mark(job, now_ms, job->take.shown_label, exit_code);
+    }
     /* The clock went back: from here on it is no more than that. */
     if (left_ms > at_least->every_ms && !leave_mark(job, now_ms, mark.label, exit_code))
         return false;

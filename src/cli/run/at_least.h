@@ -15,6 +15,7 @@ struct at_least {
     bool given;
     bool again;       /* the turn found that it is too early, and there is time to wait */
     int64_t until_ns; /* then: when the next turn begins */
+    uint64_t unsure;  /* the token with which we left a mark, if it may not be there; 0: none */
 };
 
 /* 0, or EXIT_HF_USAGE after a message. */

@@ -28,6 +28,7 @@ void run_events_waiting(struct take *take, const struct hf_error *why)
 void run_events_acquired(struct run_job *job)
 {
     job->times.held_ns = job->times.renewed_ns = hf__now_ns();
+    job->times.told_lost = false;
     events_set_label(job->events, job->take.shown_label);
     events_set_token(job->events, hf_lease_token(job->lease));
     EVENTS_SAY(job->events, EVENT_ACQUIRED,
