@@ -303,12 +303,13 @@ static bool copy_found(const struct hf_record *record, void *data)
     struct copying *copying = data;
     size_t key_size = strlen(record->key) + 1;
     struct hf_record *copy = malloc(sizeof *copy + key_size + record->value_len + 1);
-    char *bytes = (char *)(copy + 1);
+    char *bytes;
 
     copying->there = true;
     copying->copy = copy;
     if (copy == NULL)
         return false;
+    bytes = (char *)(copy + 1);
     *copy = *record;
     copy->key = memcpy(bytes, record->key, key_size);
     copy->value = memcpy(bytes + key_size, record->value, record->value_len);

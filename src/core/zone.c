@@ -65,7 +65,7 @@ bool hf__zone_read(struct hf__zone *zone, const void *data, size_t len)
 static bool read_block(struct hf__zone *zone, const unsigned char *data, size_t len, size_t size,
                        size_t *used)
 {
-    struct counts n;
+    struct counts n = {0};
     uint32_t *const fields[] = {&n.utc, &n.standard, &n.leaps, &n.times, &n.types, &n.chars};
 
     if (len < HEADER_SIZE || memcmp(data, "TZif", 4) != 0)
