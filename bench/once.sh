@@ -4,6 +4,7 @@
 # argument there are fewer rounds.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+here=$PWD # PostgreSQL's tests leave it
 rounds=400
 [ "${1-}" != quick ] || rounds=60
 
@@ -11,12 +12,12 @@ rounds=400
 measure() {
     local store=$1 url=$2 name took
     local -A us
-    . bench/rows.sh
+    . "$here/bench/rows.sh"
     "$hf" --store "$url" once seen -- true
     # shellcheck disable=SC2154 # of stage.sh
     while read -r name took; do
         us[$name]=$took
-    done < <(perl bench/once.pl "$rounds" "$dir" "status=$hf|--store|$url|status|seen" \
+    done < <(perl "$here/bench/once.pl" "$rounds" "$dir" "status=$hf|--store|$url|status|seen" \
         "done=$hf|--store|$url|once|seen|--|true" \
         "run=$hf|--store|$url|run|r%|--|true" \
         "once=$hf|--store|$url|once|--per|1d|o%|--|true" 'sync=sync3')
@@ -48,6 +49,7 @@ measure() {
 )
 (
     . tests/postgres/lib.sh
+    pg_fsync=on
     pg_start a
     measure postgres "$(url a)"
 )
