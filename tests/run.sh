@@ -141,7 +141,8 @@ flock -o "$RUN_WORK/locks/$key" \
     perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT); exec @ARGV or die' "./$path" \
     >"$said" 2>"$RUN_WORK/words/$(echo "$1" | tr / _)"
 status=$?
-cat "$said"
+# "Bail out!" would end the tests of all others, and prove would call it a success.
+sed 's/^Bail out!/not ok - cannot go on:/' "$said"
 rm "$said"
 exit $status
 EOF

@@ -122,6 +122,15 @@ TESTS_AT_ONCE=1 run unit
 like "$answer" '*unit/first.t *unit/alone.t *' 'what is marked as slow begins first'
 rm -r tests/unit
 
+script a_stuck <<'END'
+echo 'Bail out! no server'
+exit 1
+END
+TESTS_AT_ONCE=1 run quick
+like "$status: $last" '1: 4 passed, *' 'a test that bails out does not stop the others'
+like "$answer" '*failed: *not ok - cannot go on: no server*' 'and has failed'
+rm tests/x/a_stuck.t
+
 rm tests/x/bad.t tests/x/dead.t tests/x/slow.t
 touch no-address,undefined
 run
