@@ -62,7 +62,7 @@ static void is_renewed_no_more_and_stays(void **state)
     assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
     assert_int_equal(break_token(other, &hold, hold.grant.token, false, &broken), HF_OK);
     assert_string_equal(broken.label, "host/1/conform");
-    assert_true(broken.remaining_ms > 0 && broken.remaining_ms <= LONG_TTL_MS);
+    assert_true(broken.remaining_ms != 0 && broken.remaining_ms <= LONG_TTL_MS); /* < 0: unknown */
     assert_false(broken.detached || broken.foreign || broken.again);
     assert_broken(store, &hold, LONG_TTL_MS);
     assert_true(is_held(other, hold.name)); /* it is there until it is released */
