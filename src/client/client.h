@@ -66,9 +66,9 @@ struct hf_lease {
     bool *freed;        /* inside on_lost: set when the callback releases it */
     pthread_t notifier; /* inside on_lost: the thread that runs it */
     struct hf__lease_core core;
-    int64_t due_ns; /* when the keeper looks at it next */
-    size_t heap_at; /* HF__NOT_KEPT if the keeper does not have it */
-    int lost_fd;    /* eventfd, -1 until asked for */
+    int64_t due_ns;                   /* when the keeper looks at it next */
+    size_t heap_at;                   /* HF__NOT_KEPT if the keeper does not have it */
+    int lost_fd;                      /* eventfd, -1 until asked for */
     struct hf_revocation *revocation; /* by whom it was broken; NULL: not, or not known */
     hf_lost_fn *on_lost;
     hf_renewed_fn *on_renewed;
