@@ -5,7 +5,7 @@
  *   queue.c    waiting for it
  *   hold.c     renewing and releasing it
  *   renew_many.c  renewing many at once
- *   revoke.c   breaking it
+ *   break.c    breaking it
  *   list.c     what is held; scan.c how that much is read
  *   record.c   how records look; record_put.c, record_read.c the slots; date.c etcd's clock
  *   lease.c    etcd's leases: one per ttl class, and private ones
@@ -249,7 +249,7 @@ void ec_scan_init(struct ec_scan *scan, const struct ec_request *request, const 
  * A page that was too long comes back as NULL, and a shorter one is next. */
 enum hf_status ec_scan_page(struct ec_scan *scan, bool dated, struct ec_answer *answer);
 
-/* revoke.c */
+/* break.c */
 enum hf_status ec_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
                          struct hf_broken *out, struct hf_error *err);
 /* The hold was broken: HF_LOST, and by whom. */

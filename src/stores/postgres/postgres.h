@@ -181,7 +181,7 @@ enum hf_status pg_above_max_ttl(const struct pg_store *store, const struct hf_cl
 enum hf_status pg_lost(const struct pg_store *store, const char *name, enum hf_loss loss,
                        struct hf_error *err);
 
-/* revoke.c */
+/* break.c */
 
 /* Fills *grant and *err: the hold was broken; asks by whom. HF_LOST. */
 enum hf_status pg_broken(struct pg_store *store, const struct hf_claim *claim,

@@ -162,11 +162,16 @@ static enum hf_status conclude(struct zk_store *store, const struct hf_claim *cl
     uint32_t lease_ms = r->hold.lease_ms;
     uint32_t most_ms = zk_session_lease_ms(r->hold.session);
 
-    if (rc == ZNONODE || zk_session_dead(r->hold.session)) {
-        enum hf_loss loss = rc == ZNONODE ? HF_LOSS_BROKEN : HF_LOSS_EXPIRED;
+    if (rc == ZNONODE) {
+        struct hf_revocation revocation;
 
+        zk_notice_take(&r->hold, &revocation);
         end_hold(store, claim);
-        return zk_lost(store, claim->name, loss, grant, err);
+        return zk_broken(store, claim->name, &revocation, grant, err);
+    }
+    if (zk_session_dead(r->hold.session)) {
+        end_hold(store, claim);
+        return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
     }
     if (claim->ttl_ms == 0 && rc == ZK_GIVEN_UP)
         rc = ZCONNECTIONLOSS; /* a look that found no answer has changed nothing */

@@ -250,6 +250,9 @@ enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *
                              struct hf_error *err);
 enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
+/* break.c */
+/* Its child is gone: by whom it was ended, if somebody left word. */
+void zk_notice_take(const struct zk_hold *hold, struct hf_revocation *out);
 enum hf_status zk_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
                          struct hf_broken *out, struct hf_error *err);
 /* record_seen.c: a record that was seen lately is written in one round trip */

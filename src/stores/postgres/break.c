@@ -1,4 +1,4 @@
-/* revoke.c - breaking a hold, and telling its holder by whom. The decisions are in holdfast.revoke. */
+/* break.c - breaking a hold, and telling its holder by whom. The decisions are in holdfast.revoke. */
 #include "base/base.h"
 #include "stores/postgres/postgres.h"
 

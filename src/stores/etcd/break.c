@@ -1,4 +1,4 @@
-/* revoke.c - breaking a hold, and what its holder hears of that.
+/* break.c - breaking a hold, and what its holder hears of that.
  *
  * The head of the queue is read, and if it is the hold that is meant, its key is put again with the
  * mark, on the lease it is on, in a transaction that fails if anything has happened to it since. A
