@@ -61,11 +61,11 @@ ask c acquire 0 quick 20000 0 kept
 token=$(token)
 eventually 10 eval 'ask b break quick "$token" now; [[ $answer == "ok left=0"* ]]'
 ok $? 'now: it is over'
-ask b acquire 0 quick 5000 0 free
+ask b acquire 0 quick 20000 0 free
 above "$(token)" "$token" 'and free'
 eventually 15 broken c
 ok $? 'whose it was hears that it was broken'
-ask b renew 0 5000
+ask b renew 0 20000
 is "$answer" ok 'the new one is renewed'
 ask b release 0
 for i in 1 2 3 4; do rcli "n$i" set theirs 0123456789abcdef0123456789abcdef px 30000 >/dev/null; done
