@@ -137,6 +137,14 @@ void hf__lease_answered(struct hf_lease *lease, uint32_t ttl_ms, int64_t before_
  * busy. Updates the core. */
 enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns,
                                     struct hf_error *err);
+/* Empty, in as few instructions as that takes: it is made ready for every renewal. */
+static inline struct hf_revocation *hf__revocation_init(struct hf_revocation *revocation)
+{
+    revocation->by[0] = '\0';
+    revocation->reason[0] = '\0';
+    revocation->at_ms = 0;
+    return revocation;
+}
 /* The lease was broken: remembers by whom. Lock held. */
 void hf__lease_broken(struct hf_lease *lease, const struct hf_revocation *revocation);
 /* HF_LOST, and why. */

@@ -1,16 +1,31 @@
 #!/bin/bash
-# A hold that is broken, in ZooKeeper: what is special are the versions of nodes, by which a mark outlives every
-# renewal and confirmation that was on its way.
-# shellcheck disable=SC2317 # functions that eventually calls by name
+# break.t - a hold in ZooKeeper is broken. What is special are the versions of nodes, by which a mark outlives
+# every renewal and confirmation that is on its way.
+# shellcheck disable=SC2317 # functions that are called by name
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
-. "$root/tests/support/breaks.sh"
+. "$root/tests/support/break.sh"
 url() { echo "zookeeper://$(hosts "$1")/break?tick=200ms"; }
 
 zk_start a minSessionTimeout=400 maxSessionTimeout=20000
 proxy_start p a
 proxy_start q a
-breaks a p 3000
+url=$(url a)
+cut() { proxy p mode deaf && proxy p strand; }
+mend() { proxy p mode pass; }
+
+break_alive "$url" 3000
+break_frozen "$url" 2000
+break_cut "$url" 3000 "$(url p)" cut mend
+break_run "$url" 6s
+break_idle "$url" 3000
+break_now "$url" 3000
+is "$(kazoo a "print(k.exists('/break/holdfast/%notices/hurry'))")" None 'who was told has removed the notice'
+
+client h "$(url p)"
+client w "$url"
+client b "$url"
 
 # A renewal that was executed and not answered is no break.
 again() { # LOCK : writes to its child what it says already
@@ -28,7 +43,7 @@ is "$(again unanswered)" 3 'another one'
 ask b break unanswered "$t"
 like "$answer" 'ok *' 'a hold whose last renewal was not answered is broken'
 ask h renew 1 10000
-like "$answer" 'HF_LOST*broken by operator: test' 'and the next renewal sees the mark'
+like "$answer" 'HF_LOST*broken by breaker: a test' 'and the next renewal sees the mark'
 ask h release 1
 
 # A break that overtakes a renewal on its way.
@@ -43,16 +58,15 @@ like "$answer" 'ok *' 'a break is faster'
 proxy p mode pass
 proxy p let
 hear h
-like "$answer" 'HF_LOST*broken by operator: test' 'the renewal does not erase the mark'
-ask b status overtaken
-like "$answer" '*held=1*broken=operator*' 'which is there'
+like "$answer" 'HF_LOST*broken by breaker: a test' 'the renewal does not erase the mark'
+like "$("$hf" --store "$url" status overtaken)" '*broken *by breaker*' 'which is there'
 ask h release 1
 
 # A renewal that overtakes a break on its way.
 client d "$(url q)"
 ask h acquire 1 overtakes 10000 0
 t=$(token)
-proxy q mode hold operator
+proxy q mode hold breaker
 tell d break overtakes "$t"
 eventually 10 eval 'proxy q held; [ "$proxied" -gt 0 ]'
 ok $? 'a break is on its way'
@@ -63,13 +77,13 @@ proxy q let
 hear d
 like "$answer" 'ok *again=0' 'the break reads again, and is one'
 ask h renew 1 10000
-like "$answer" 'HF_LOST*broken by operator: test' 'which the next renewal hears'
+like "$answer" 'HF_LOST*broken by breaker: a test' 'which the next renewal hears'
 ask h release 1
 
 # One whose turn has come and who does not know it yet: it has no hold to lose, and asks for another.
 ask h acquire 1 turn 10000 0
 tell w acquire 1 turn 10000 30000
-waits b turn
+eventually 10 waiting_for turn "$url"
 kill -STOP "${client_pid[w]}"
 ask h release 1
 ask b status turn

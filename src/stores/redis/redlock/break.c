@@ -64,7 +64,7 @@ enum hf_status rl_revoke(struct hf_store_base *base, const struct hf_revoke *rev
         out->remaining_ms = p.remaining_ms[0];
         out->detached = holder.detached;
         out->foreign = revoke->token == 0;
-        out->again = p.again >= hf__quorum_majority(store->count);
+        out->again = holder.broken;
     }
     explicit_bzero(&holder, sizeof holder);
     return status;

@@ -74,7 +74,7 @@ static void note_held(struct rl_poll *p, const struct rd_reply *reply)
     p->broken |= rd_reply_text(rd_reply_at(reply, 4))[0] != '\0';
 }
 
-/* {'revoked', ms that it may last, known, again}: the hold ends when the last of them has. */
+/* {'revoked', ms that it may last, known}: the hold ends when the last of them has. */
 static void note_revoked(struct rl_poll *p, const struct rd_reply *reply)
 {
     int64_t left_ms = rd_reply_number(rd_reply_at(reply, 1), -1);
@@ -82,7 +82,6 @@ static void note_revoked(struct rl_poll *p, const struct rd_reply *reply)
     if (p->revoked == 0 || left_ms > p->remaining_ms[0])
         p->remaining_ms[0] = left_ms;
     p->revoked++;
-    p->again += rd_reply_text(rd_reply_at(reply, 3))[0] != '\0';
 }
 
 static enum hf__quorum_action on_word(struct rl_poll *p, unsigned index,

@@ -266,9 +266,9 @@ struct rl_poll {
     struct hf_revocation revocation;            /* with HF_LOSS_BROKEN */
     int64_t remaining_ms[HF__QUORUM_NODES_MAX]; /* of those that hold it, in order */
     unsigned held;
-    bool broken;             /* one of those says that it was */
-    unsigned revoked, again; /* a break: nodes that did it, and that had done it before */
-    uint32_t ttl_ms;         /* on record */
+    bool broken;      /* one of those says that it was */
+    unsigned revoked; /* nodes that have broken it */
+    uint32_t ttl_ms;  /* on record */
 };
 
 /* HF_OK: a majority said yes. HF_LOST: it is not theirs to say so any more. HF_UNKNOWN: too few
