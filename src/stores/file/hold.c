@@ -14,7 +14,7 @@ static enum hf_status refuse_broken(struct file_store *store, const struct hf_cl
                                     const struct slot *slot, struct hf_grant *grant,
                                     struct hf_error *err)
 {
-    struct hf_revocation own;
+    struct hf_revocation own = {.at_ms = 0};
     struct hf_revocation *revocation = grant->revocation != NULL ? grant->revocation : &own;
 
     grant->loss = HF_LOSS_BROKEN;
