@@ -1,5 +1,6 @@
 #!/bin/bash
 # break.t - a hold in the embedded store is broken: alive and frozen.
+# shellcheck disable=SC2317 # what stage.sh calls at the end
 set -u
 . "$(dirname "$0")/../support/stage.sh"
 . "$(dirname "$0")/../support/break.sh"

@@ -10,14 +10,17 @@
 
 #include <string.h>
 
+/* grant may be NULL. */
 static enum hf_status refuse_broken(struct file_store *store, const struct hf_claim *claim,
                                     const struct slot *slot, struct hf_grant *grant,
                                     struct hf_error *err)
 {
-    struct hf_revocation own;
-    struct hf_revocation *revocation = grant->revocation != NULL ? grant->revocation : &own;
+    struct hf_revocation own = {.at_ms = 0};
+    struct hf_revocation *revocation =
+        grant != NULL && grant->revocation != NULL ? grant->revocation : &own;
 
-    grant->loss = HF_LOSS_BROKEN;
+    if (grant != NULL)
+        grant->loss = HF_LOSS_BROKEN;
     hf__revocation_read(store, slot, revocation);
     return hf__fail_broken(err, claim->name, store->shown, revocation);
 }
@@ -103,7 +106,9 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
         hf__floor_refill(store, token);
     if (loss == HF_LOSS_NONE && hf__location_check(store, NULL) != HF_OK)
         loss = HF_LOSS_FORGOTTEN;
-    if (status == HF_OK && loss != HF_LOSS_NONE)
-        status = hf__error_lost(store, claim, loss, NULL, err);
-    return status;
+    if (status != HF_OK || loss == HF_LOSS_NONE)
+        return status;
+    if (hf__slot_why_not_renewed(slot, owner, token, now_ns) == HF_LOSS_BROKEN)
+        return refuse_broken(store, claim, slot, NULL, err);
+    return hf__error_lost(store, claim, loss, NULL, err);
 }

@@ -78,7 +78,7 @@ static void show(struct listing *listing, const struct slot *slot)
     int64_t now_ns = listing->store->base.host->now_ns();
     bool held = slot->expires_ns > now_ns && is_alive(listing, slot->client);
     bool broken = held && slot->broken == slot->token;
-    struct hf_revocation revocation;
+    struct hf_revocation revocation = {.at_ms = 0};
     char label[HF_LABEL_MAX + 1];
     struct hf_lock_info info = {
         .size = sizeof info,

@@ -229,7 +229,7 @@ static enum hf_status lost_broken(const struct rd_url *url, const char *name,
                                   const struct rd_reply *reply, struct hf_grant *grant,
                                   struct hf_error *err)
 {
-    struct hf_revocation own;
+    struct hf_revocation own = {.at_ms = 0};
     struct hf_revocation *revocation =
         grant != NULL && grant->revocation != NULL ? grant->revocation : &own;
 

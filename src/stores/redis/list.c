@@ -31,7 +31,7 @@ static void show(struct listing *l, const char *name, const struct rd_reply *rep
 {
     const char *kind = rd_reply_text(rd_reply_at(reply, 7));
     bool broken = reply->type == RD_REPLY_ARRAY && reply->len > 8;
-    struct hf_revocation revocation;
+    struct hf_revocation revocation = {.at_ms = 0};
     char label[HF_LABEL_MAX + 1];
     struct hf_lock_info info = {
         .size = sizeof info,
