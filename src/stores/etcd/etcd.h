@@ -6,6 +6,7 @@
  *   hold.c     renewing and releasing it
  *   renew_many.c  renewing many at once
  *   break.c    breaking it
+ *   fence.c    fenced keys
  *   list.c     what is held; scan.c how that much is read
  *   record.c   how records look; record_put.c, record_read.c the slots; date.c etcd's clock
  *   lease.c    etcd's leases: one per ttl class, and private ones
@@ -248,6 +249,10 @@ void ec_scan_init(struct ec_scan *scan, const struct ec_request *request, const 
 /* Reads the next page: the kvs of answer->json, which the caller releases, and its date if dated.
  * A page that was too long comes back as NULL, and a shorter one is next. */
 enum hf_status ec_scan_page(struct ec_scan *scan, bool dated, struct ec_answer *answer);
+
+/* fence.c */
+enum hf_status ec_fence(struct hf_store_base *base, const struct hf_fence_request *request,
+                        struct hf_fence_mark *mark, struct hf_error *err);
 
 /* break.c */
 enum hf_status ec_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,

@@ -30,6 +30,7 @@ static const struct hf_store_ops ops = {
     .record_get = ec_record_get,
     .record_list = ec_record_list,
     .revoke = ec_revoke,
+    .fence = ec_fence,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

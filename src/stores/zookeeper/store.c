@@ -29,6 +29,7 @@ static const struct hf_store_ops ops = {
     .record_get = zk_record_get,
     .record_list = zk_record_list,
     .revoke = zk_revoke,
+    .fence = zk_fence,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

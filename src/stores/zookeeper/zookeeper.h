@@ -250,6 +250,10 @@ enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *
                              struct hf_error *err);
 enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
+/* fence.c */
+enum hf_status zk_fence(struct hf_store_base *base, const struct hf_fence_request *request,
+                        struct hf_fence_mark *mark, struct hf_error *err);
+
 /* break.c */
 /* Its child is gone: by whom it was ended, if somebody left word. */
 void zk_notice_take(const struct zk_hold *hold, struct hf_revocation *out);
