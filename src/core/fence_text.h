@@ -1,5 +1,5 @@
-/* fence_text.h - the mark of a fenced key, as stores without scripts keep it: in a value of its own,
- * which is read, judged here, and replaced in one step with the change of the key. Pure. */
+/* fence_text.h - the mark of a fenced key, as stores without scripts keep it: in a value of its
+ * own, which is read, judged here, and replaced in one step with the change of the key. Pure. */
 #ifndef HF_CORE_FENCE_TEXT_H
 #define HF_CORE_FENCE_TEXT_H
 

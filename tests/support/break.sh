@@ -118,24 +118,24 @@ break_run() {
 
 break_idle() {
     local url=$1 ttl=$2 first
-    client idle "$url" && client then "$url"
+    client idle "$url" && client after "$url"
     ask idle acquire 1 sibling "$ttl" 0 kept
     ask idle acquire 0 lazy "$ttl" 0 kept
     first=$(token)
-    ask then break lazy "$first"
+    ask after break lazy "$first"
     eventually 15 broken idle
     ok $? 'a holder hears of the break, and does nothing'
-    ask then acquire 0 lazy "$ttl" $((ttl + 30000))
+    ask after acquire 0 lazy "$ttl" $((ttl + 30000))
     above "$(token)" "$first" 'its hold ends with its time'
     ask idle renew 1 "$ttl"
     is "$answer" ok 'although a sibling lives on'
     ask idle release 0
     like "$answer" 'HF_LOST*' 'a release that comes too late finds nothing'
-    ask then renew 0 "$ttl"
+    ask after renew 0 "$ttl"
     is "$answer" ok 'and takes nothing away'
-    ask then release 0
+    ask after release 0
     gone idle
-    gone then
+    gone after
 }
 
 break_now() {

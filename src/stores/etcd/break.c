@@ -118,7 +118,8 @@ static enum hf_status carry_out(struct work *w)
     if (status != HF_OK)
         return status == HF_UNREACHABLE && !w->revoke->now
                    ? ec_fail(w->revoke->name, w->store->url.common.shown, HF_UNKNOWN,
-                             "etcd did not answer; it may be broken: break it again", w->request.err)
+                             "etcd did not answer; it may be broken: break it again",
+                             w->request.err)
                    : status;
     w->done = ec_answer_succeeded(answer.json);
     ec_answer_release(&answer);
@@ -138,8 +139,7 @@ static void describe(const struct work *w, struct hf_broken *out)
     out->foreign = head->said.kind == 0;
     out->remaining_ms = w->revoke->now ? 0 : -1;
     request.err = NULL;
-    if (!w->revoke->now && head->lease != 0 &&
-        ec_lease_left(&request, head->lease, &life) == HF_OK)
+    if (!w->revoke->now && head->lease != 0 && ec_lease_left(&request, head->lease, &life) == HF_OK)
         out->remaining_ms = life.left_ms + 1000 < (int64_t)head->said.ttl_ms ? life.left_ms + 1000
                                                                              : head->said.ttl_ms;
 }

@@ -20,7 +20,7 @@ struct work {
     struct ec_request request;
     char mark_key[MARK_KEY_SIZE];
     size_t mark_key_len;
-    uint64_t seen; /* the mod revision of the mark; 0: there is none */
+    uint64_t seen;                  /* the mod revision of the mark; 0: there is none */
     char text[HF__FENCE_TEXT_SIZE]; /* of the new mark; "": it stays */
     char *buffer;                   /* for the transaction */
     size_t size;

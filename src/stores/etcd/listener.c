@@ -1,5 +1,5 @@
-/* listener.c - hears when a key of ours is deleted or a hold revoked. All but what says "Lock held" is the
- * keeper's. */
+/* listener.c - hears when a key of ours is deleted or a hold revoked. All but what says "Lock held"
+ * is the keeper's. */
 #include "stores/etcd/listener.h"
 #include "base/backoff.h"
 #include "base/base.h"

@@ -1,4 +1,5 @@
-/* watch.c - hears when keys are deleted or put, through a watch stream on a connection of its own. */
+/* watch.c - hears when keys are deleted or put, through a watch stream on a connection of its
+ * own. */
 #include "stores/etcd/watch.h"
 #include "base/base.h"
 

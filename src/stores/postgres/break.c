@@ -1,4 +1,5 @@
-/* break.c - breaking a hold, and telling its holder by whom. The decisions are in holdfast.revoke. */
+/* break.c - breaking a hold, and telling its holder by whom. The decisions are in
+ * holdfast.revoke. */
 #include "base/base.h"
 #include "stores/postgres/postgres.h"
 
@@ -14,8 +15,8 @@ static const struct pg_statement who_statement = {
     "holdfast.who_broke($1::pg_catalog.bytea, $2::bigint)",
     NULL, 0};
 
-#define WHO_MAX_NS       HF__NS_PER_S /* for the name of who broke it: the news itself is there */
-#define STATE_NO_RIGHT   "42501"
+#define WHO_MAX_NS     HF__NS_PER_S /* for the name of who broke it: the news itself is there */
+#define STATE_NO_RIGHT "42501"
 
 /* id "": the lock is freed and not passed on. */
 static void build(const struct pg_store *store, const struct hf_revoke *revoke, const char *id,

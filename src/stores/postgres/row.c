@@ -298,8 +298,8 @@ bool pg_row_lock(const PGresult *rows, int row, struct pg_lock *out)
 {
     struct hf_lock_info *info = &out->info;
 
-    *info = (struct hf_lock_info){
-        .size = sizeof *info, .name = out->name, .label = "", .age_ms = -1};
+    *info =
+        (struct hf_lock_info){.size = sizeof *info, .name = out->name, .label = "", .age_ms = -1};
     if (PQnfields(rows) != PG_LIST_COUNT ||
         !hex_at(rows, row, LIST_NAME, out->name, sizeof out->name) ||
         !label_at(rows, row, LIST_LABEL, out->label) ||

@@ -37,9 +37,9 @@ static enum hf_status check(const struct work *w, struct hf_error *err)
 {
     const struct hf_revoke *revoke = w->revoke;
     bool there = w->first.name[0] != '\0';
-    bool meant = there && (revoke->token == 0 ? w->first.foreign
-                                              : !w->first.foreign &&
-                                                    (uint64_t)w->stat.czxid == revoke->token);
+    bool meant = there && (revoke->token == 0
+                               ? w->first.foreign
+                               : !w->first.foreign && (uint64_t)w->stat.czxid == revoke->token);
 
     if (!meant && w->sent)
         return hf__fail_lock(err, HF_UNKNOWN, revoke->name, w->store->url.common.shown,
@@ -49,8 +49,9 @@ static enum hf_status check(const struct work *w, struct hf_error *err)
     if (!meant && w->first.foreign)
         return not_broken(w, "is held by a client that is not holdfast", err);
     if (!meant)
-        return not_broken(w, revoke->token == 0 ? "is held by holdfast, with a token"
-                                                : "is held by another, with another token",
+        return not_broken(w,
+                          revoke->token == 0 ? "is held by holdfast, with a token"
+                                             : "is held by another, with another token",
                           err);
     return HF_OK;
 }
@@ -103,10 +104,9 @@ static void leave_notice(const struct work *w, const char *data)
         struct zk_request *create = zk_request_new();
         struct zk_request *set = zk_request_new();
 
-        rc = create != NULL && set != NULL
-                 ? zk_send_create(session->handle, create, path, text, zk_acl(w->store),
-                                  ZOO_PERSISTENT)
-                 : ZK_NOMEM;
+        rc = create != NULL && set != NULL ? zk_send_create(session->handle, create, path, text,
+                                                            zk_acl(w->store), ZOO_PERSISTENT)
+                                           : ZK_NOMEM;
         if (rc == ZOK)
             rc = zk_request_wait(create, &w->patience);
         if (rc == ZNODEEXISTS && zk_send_set(session->handle, set, path, text, -1) == ZOK)
@@ -231,8 +231,7 @@ enum hf_status zk_revoke(struct hf_store_base *base, const struct hf_revoke *rev
                      .revoke = revoke,
                      .patience = {.deadline_ns = revoke->deadline_ns, .cancel_fd = -1},
                      .revocation = {.at_ms = base->host->wall_us() / 1000}};
-    enum hf_status status =
-        zk_session_get(w.store, 0, revoke->name, &w.patience, &w.session, err);
+    enum hf_status status = zk_session_get(w.store, 0, revoke->name, &w.patience, &w.session, err);
 
     if (status != HF_OK)
         return status;
@@ -245,7 +244,8 @@ enum hf_status zk_revoke(struct hf_store_base *base, const struct hf_revoke *rev
         return status;
     if (!w.done)
         return hf__fail_lock(err, w.sent ? HF_UNKNOWN : HF_UNREACHABLE, revoke->name,
-                             w.store->url.common.shown, ": its node changes all the time; try again");
+                             w.store->url.common.shown,
+                             ": its node changes all the time; try again");
     describe(&w, out);
     return hf__ok(err);
 }

@@ -1,6 +1,6 @@
-/* fence.c - fenced nodes: the mark beside the node is read and judged, and one multi changes both, if
- * the mark still has the version that was read. A key is a path below the chroot, as other clients
- * know it; the mark of /app/state is the node /app/state.fence. */
+/* fence.c - fenced nodes: the mark beside the node is read and judged, and one multi changes both,
+ * if the mark still has the version that was read. A key is a path below the chroot, as other
+ * clients know it; the mark of /app/state is the node /app/state.fence. */
 #include "core/fence_text.h"
 #include "stores/zookeeper/attempt.h"
 
@@ -97,7 +97,10 @@ static int read_mark(struct work *w, struct hf_fence_mark *mark, enum hf_status 
         rc = ZOK;
     if (rc == ZOK) {
         w->version = get->stat.version;
-        *status = hf__fence_judge(w->asked, !w->there ? NULL : get->text != NULL ? get->text : "",
+        *status = hf__fence_judge(w->asked,
+                                  !w->there           ? NULL
+                                  : get->text != NULL ? get->text
+                                                      : "",
                                   w->store->base.host->wall_us(), mark, w->text);
     }
     zk_request_unref(sync);
@@ -131,14 +134,13 @@ static int make_ops(struct work *w, struct zk_request *request, zoo_op_t ops[2])
     return 2;
 }
 
-/* What a multi that was refused with rc found: ZOK: to be tried again, because the mark has changed,
- * or the node is there, or is not. */
+/* What a multi that was refused with rc found: ZOK: to be tried again, because the mark has
+ * changed, or the node is there, or is not. */
 static int tell_apart(struct work *w, const struct zk_request *request, int rc)
 {
     bool first = request->results[0].err != ZOK; /* it was about the mark */
 
-    if (rc == ZBADVERSION || rc == ZNODEEXISTS || rc == ZNONODE || rc == ZNOTEMPTY ||
-        rc == ZNOAUTH)
+    if (rc == ZBADVERSION || rc == ZNODEEXISTS || rc == ZNONODE || rc == ZNOTEMPTY || rc == ZNOAUTH)
         w->sent = false;
     if (first)
         return rc == ZBADVERSION || rc == ZNODEEXISTS || (rc == ZNONODE && w->there) ? ZOK : rc;

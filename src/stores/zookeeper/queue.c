@@ -175,8 +175,8 @@ bool zk_data_parse(const char *data, struct zk_said *out)
     uint64_t revoked_ms = 0;
 
     if (!take_number(&data, &version) || version < 1 || version > 2 ||
-        !take_number(&data, &ttl_ms) || ttl_ms > HF_TTL_MAX_MS ||
-        !take_number(&data, &waited_ms) || waited_ms > INT64_MAX)
+        !take_number(&data, &ttl_ms) || ttl_ms > HF_TTL_MAX_MS || !take_number(&data, &waited_ms) ||
+        waited_ms > INT64_MAX)
         return false;
     *out = (struct zk_said){.ttl_ms = (uint32_t)ttl_ms, .waited_ms = (int64_t)waited_ms};
     out->revoked = version == 2;

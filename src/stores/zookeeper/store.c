@@ -15,8 +15,7 @@ static const char *const schemes[] = {"zookeeper", NULL};
 static const struct hf_store_ops ops = {
     .size = sizeof ops,
     .schemes = schemes,
-    .features = HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_RECORDS |
-                HF_FEATURE_BREAK,
+    .features = HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_RECORDS | HF_FEATURE_BREAK,
     .open = store_open,
     .close = store_close,
     .acquire = zk_acquire,
