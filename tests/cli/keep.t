@@ -110,12 +110,12 @@ script "trap 'exit 9' TERM" 'while :; do sleep 0.05; done'
 echo 'renew lost' >"$dir/mood"
 ended "$pid"
 is "$rc" 9 'a lock that is lost: the script gets TERM'
-like "$(words)" "lock \"job\" is lost: another owner holds the lock; sending TERM to pid $self \\(sh\\)" 'and it is said'
+like "$(words)" "lock \"job\" was lost: another owner holds the lock; sending TERM to pid $self \\(sh\\)" 'and it is said'
 : >"$dir/mood"
 keep=${keep/--ttl/--on-loss warn --ttl}
 script "read -r _ <$dir/go"
 echo 'renew lost' >"$dir/mood"
-within 10 said "lock \"job\" is lost"
+within 10 said "lock \"job\" was lost"
 ok $? '--on-loss warn: it is said'
 alive "$self"
 ok $? '--on-loss warn: and nothing else'
