@@ -32,7 +32,7 @@ is "$answer" ok 'status of a free lock shows nothing'
 # taken away behind our back
 ctl a del --prefix $'holdfast/x\x1f' >/dev/null
 ask two renew 1 5000
-like "$answer" 'HF_LOST*operator broke*' 'a key that was deleted: the lock is lost, and how'
+like "$answer" 'HF_LOST*was broken*' 'a key that was deleted: the lock is lost, and how'
 is "$(keys a)" 0 'a renewal does not make it again'
 ask two acquire 2 y 5000 0
 ctl a lease list | sed 1d | while read -r id; do ctl a lease revoke "$id" >/dev/null; done

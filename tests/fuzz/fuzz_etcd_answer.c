@@ -101,7 +101,9 @@ static void read_words(const char *text, size_t size)
         ec_said_format(value, &said);
         ec_said_parse(&again, value, strlen(value));
         if (again.kind != said.kind || again.ttl_ms != said.ttl_ms ||
-            again.since_us != said.since_us || strcmp(again.label, said.label) != 0)
+            again.since_us != said.since_us || strcmp(again.label, said.label) != 0 ||
+            again.revoked != said.revoked || strcmp(again.revocation.by, said.revocation.by) != 0 ||
+            strcmp(again.revocation.reason, said.revocation.reason) != 0)
             abort();
     }
     if (ec_base64_decode(bytes, sizeof bytes, text, &len)) {

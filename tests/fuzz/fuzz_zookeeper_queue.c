@@ -17,6 +17,23 @@ static void check(bool good)
         abort();
 }
 
+/* Likewise of a hold that was revoked. */
+static void check_mark(const struct zk_said *said, const char *text)
+{
+    struct zk_said marked = *said;
+    struct zk_said again;
+    char data[ZK_DATA_MAX];
+
+    marked.revocation.at_ms = (int64_t)strlen(text);
+    hf__copy_printable(marked.revocation.by, sizeof marked.revocation.by, text);
+    hf__copy_printable(marked.revocation.reason, sizeof marked.revocation.reason, text);
+    zk_data_revoke(data, &marked);
+    check(zk_data_parse(data, &again) && again.revoked && strcmp(again.label, said->label) == 0);
+    check(again.revocation.at_ms == marked.revocation.at_ms &&
+          strcmp(again.revocation.by, marked.revocation.by) == 0 &&
+          strcmp(again.revocation.reason, marked.revocation.reason) == 0);
+}
+
 /* What is written is read again, whatever the label is. */
 static void check_data(const char *text)
 {
@@ -28,7 +45,8 @@ static void check_data(const char *text)
               strlen(said.label) <= strlen(text));
     zk_data_make(data, (uint32_t)strlen(text), INT64_MAX, text);
     check(zk_data_parse(data, &said) && said.ttl_ms == strlen(text));
-    check(said.waited_ms == INT64_MAX && strncmp(said.label, text, strlen(said.label)) == 0);
+    check(said.waited_ms == INT64_MAX && !said.revoked);
+    check_mark(&said, text);
 }
 
 /* A record that is understood is one that could have been written. A tab stands for the line feed

@@ -150,6 +150,55 @@ static void test_keys(void **state)
     check(again.kind == 0 && again.label[0] == '\0', "what holdfast does not write is foreign");
 }
 
+/* A hold that was revoked says by whom; a client that knows only "1" takes it for a stranger's. */
+static void test_marks(void **state)
+{
+    struct ec_said said = {.owner = "0123456789abcdef0123456789abcdef",
+                           .kind = 'd',
+                           .ttl_ms = 5,
+                           .since_us = 7,
+                           .label = "a b",
+                           .revoked = true,
+                           .revocation = {.by = "me @ here", .reason = "why not", .at_ms = 9}};
+    struct hf_revocation revocation;
+    struct ec_said again;
+    char value[EC_VALUE_MAX];
+    char key[EC_KEY_MAX];
+    char name[HF_NAME_MAX + 1];
+    uint64_t token = 0;
+    size_t len;
+
+    (void)state;
+    ec_said_format(value, &said);
+    assert_string_equal(value,
+                        "0123456789abcdef0123456789abcdef 2 d 5 7 9 a b\nme @ here\nwhy not");
+    ec_said_parse(&again, value, strlen(value));
+    assert_true(again.revoked && again.kind == 'd' && again.revocation.at_ms == 9);
+    assert_string_equal(again.label, "a b");
+    assert_string_equal(again.revocation.by, "me @ here");
+    assert_string_equal(again.revocation.reason, "why not");
+    memset(said.label, 'l', HF_LABEL_MAX);
+    memset(said.revocation.by, 'b', HF_LABEL_MAX);
+    memset(said.revocation.reason, 'r', HF_REASON_MAX);
+    said.ttl_ms = HF_TTL_MAX_MS;
+    said.since_us = said.revocation.at_ms = INT64_MAX;
+    ec_said_format(value, &said);
+    ec_said_parse(&again, value, strlen(value));
+    assert_string_equal(again.revocation.reason, said.revocation.reason); /* the longest fits */
+
+    len = ec_notice_key(key, "p/", "a", UINT64_C(0x1234));
+    assert_true(ec_notice_parse(key, len, "p/", name, &token) && token == 0x1234);
+    assert_string_equal(name, "a");
+    assert_false(ec_notice_parse(key, len - 1, "p/", name, &token));
+    assert_false(ec_notice_parse(key, len, "q/", name, &token));
+    ec_notice_format(value, &again.revocation);
+    ec_notice_read(&revocation, value);
+    assert_string_equal(revocation.by, again.revocation.by);
+    assert_string_equal(revocation.reason, again.revocation.reason);
+    ec_notice_read(&revocation, "rubbish");
+    assert_string_equal(revocation.by, "");
+}
+
 static enum ec_event feed(const char *text)
 {
     struct ec_stream stream = {0};
@@ -392,7 +441,7 @@ int main(void)
         cmocka_unit_test(test_table),         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_cover),         cmocka_unit_test(test_damaged_records),
         cmocka_unit_test(test_record_order),  cmocka_unit_test(test_record_keys),
-        cmocka_unit_test(test_record_expiry),
+        cmocka_unit_test(test_record_expiry), cmocka_unit_test(test_marks),
     };
 
     return cmocka_run_group_tests_name("etcd_pure", tests, NULL, NULL);

@@ -64,8 +64,11 @@ static enum hf_status gone(struct work *w, int64_t lease)
     struct ec_life life;
 
     request.err = NULL;
-    if (w->grant != NULL && ec_notice_find(&request, w->claim->token, &revocation))
+    if (w->grant != NULL && ec_notice_find(&request, w->claim->token, &revocation)) {
+        ec_lease_retire(w->store, lease); /* the notice, which is on it, is not needed any more */
         return ec_broken(w->store, w->claim, &revocation, w->grant, w->request.err);
+    }
+    request.patience = briefly(w).patience;
     if (w->found.head_there && w->found.head.said.kind != EC_KIND_WAITING)
         return lost(w, HF_LOSS_TAKEN);
     if (w->grant == NULL || lease == 0 || ec_lease_left(&request, lease, &life) != HF_OK)

@@ -1,6 +1,5 @@
 -- Version 11: holds that were broken. The lock's row has the token of the last one, so that nothing has to be
--- cleared when the lock changes hands. The functions that look at it are in the next file. Version 8 to 10 are
--- not used.
+-- cleared when the lock changes hands. The functions that look at it are in the next file.
 
 ALTER TABLE holdfast.lock ADD COLUMN IF NOT EXISTS broken bigint NOT NULL DEFAULT 0;
 
