@@ -30,6 +30,7 @@
 #define HOLDFAST_STORE_H
 
 #include <holdfast.h>
+#include <holdfast/audit.h>
 #include <holdfast/record.h>
 #include <stdarg.h>
 
@@ -131,6 +132,13 @@ struct hf_record_query {
     const char *name;    /* the lock's */
     const char *key;     /* get: the key; list: what keys start with, "" for all */
     int64_t deadline_ns; /* a request without an answer is given up at this time */
+};
+
+/* What an audit is to find out. */
+struct hf_audit_query {
+    enum hf_audit_scope scope;
+    uint32_t ttl_ms;     /* of the leases that it is about; never 0 */
+    int64_t deadline_ns; /* what is not known by then is told as not known */
 };
 
 /* Called by listen: the hold of owner may be gone; owner NULL: any hold of the store may be. */
@@ -287,6 +295,18 @@ struct hf_store_ops {
      * until fn returns false. */
     enum hf_status (*record_list)(struct hf_store_base *store, const struct hf_record_query *query,
                                   hf_record_fn *fn, void *data, struct hf_error *err);
+
+    /* Optional. Call fn for each fact about the store at url, as hf_audit documents it, with no
+     * mutex held, until it returns false. Looks and does not judge; makes and changes nothing; a
+     * store that open would refuse is looked at as far as it goes. Keys start with the store's kind
+     * and a dot; the first is "store.incarnation" where there is one, before anything that takes
+     * another round trip. A fact that our rights do not show, or that is not answered by
+     * deadline_ns, is told with the reason in `unknown`, and so is each fact that is there in other
+     * stores of the kind: silence must not be taken for health. May block until deadline_ns.
+     * HF_OK; HF_UNREACHABLE, HF_UNKNOWN, HF_DENIED: nothing (more) could be learned. HF_INVALID. */
+    enum hf_status (*audit)(const struct hf_host *host, const char *url,
+                            const struct hf_audit_query *query, hf_fact_fn *fn, void *data,
+                            struct hf_error *err);
 };
 
 struct hf_store_plugin {
