@@ -171,7 +171,8 @@ bool hf__audit_counts(const struct hf__finding *finding, enum hf__purpose purpos
     case HF__AUDIT_RISKY:
         return purpose == HF__FOR_CORRECTNESS;
     case HF__AUDIT_UNCHECKED:
-        return purpose == HF__FOR_CORRECTNESS && finding->rule->decisive;
+        return finding->rule->decisive &&
+               (purpose == HF__FOR_CORRECTNESS || finding->rule->level == HF__AUDIT_UNFIT);
     case HF__AUDIT_ADVICE:
         break;
     }

@@ -42,7 +42,7 @@ struct hf__audit_rule {
     const char *name; /* of the finding, for programs */
     const char *key;  /* of the fact; a '*' at the end stands for the rest */
     enum hf__audit_level level;
-    /* Correctness is not shown unless this was looked at. Facts of this kind are told also with
+    /* Fitness is not shown unless this was looked at. Facts of this kind are told also with
      * HF_AUDIT_DECISIVE. */
     bool decisive;
     hf__deserved_fn *deserved; /* NULL: whenever the fact is there */

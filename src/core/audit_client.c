@@ -143,7 +143,7 @@ const struct hf__audit_rule hf__audit_client_rules[] = {
     {"fence.evictable", "mark.maxmemory_policy", HF__AUDIT_RISKY, true, may_evict_marks,
      "the Redis that keeps this fence's mark may evict it ({})",
      "a mark that is evicted refuses nobody", "maxmemory-policy noeviction"},
-    {"store.silent", "store.audit", HF__AUDIT_RISKY, true, hf__audit_is_no,
+    {"store.silent", "store.audit*", HF__AUDIT_RISKY, true, hf__audit_is_no,
      "this kind of store tells nothing of itself", "what nobody looked at may be anything",
      "use a store that can be asked, or look at its server yourself"},
     {"store.closed", "store.refusal", HF__AUDIT_UNFIT, false, hf__audit_says_something, "{}",

@@ -204,8 +204,8 @@ static void no_rule_is_untested_and_each_says_all_three(void **state)
 
 static void what_could_not_be_looked_at_is_never_fine(void **state)
 {
-    struct hf_fact items[] = {fact("redis.maxmemory_policy", "")};
-    const struct hf__audit_facts facts = {.items = items, .count = 1};
+    struct hf_fact items[] = {fact("mark.maxmemory_policy", ""), fact("mark.appendonly", "1")};
+    const struct hf__audit_facts facts = {.items = items, .count = 2};
     struct hf__finding findings[MAX];
     char text[HF__AUDIT_TEXT_MAX];
     size_t count;
@@ -214,10 +214,14 @@ static void what_could_not_be_looked_at_is_never_fine(void **state)
     items[0].unknown = "NOPERM";
     count = hf__audit_judge(&facts, findings, MAX);
     assert_true(count > 0);
-    assert_null(find(findings, count, "redis.eviction"));
+    assert_null(find(findings, count, "fence.evictable"));
     assert_int_equal(findings[0].level, HF__AUDIT_UNCHECKED);
     assert_int_equal(hf__audit_fitness(findings, count, HF__FOR_CORRECTNESS), HF__NOT_SHOWN);
     assert_int_equal(hf__audit_fitness(findings, count, HF__FOR_EFFICIENCY), HF__FIT);
+    /* Without the right to take a lock there is none at all. */
+    items[0].key = "redis.rights_missing";
+    count = hf__audit_judge(&facts, findings, MAX);
+    assert_int_equal(hf__audit_fitness(findings, count, HF__FOR_EFFICIENCY), HF__NOT_SHOWN);
     for (size_t i = 0; i < count; i++) {
         hf__audit_found(&findings[i], text);
         assert_memory_equal(text, "could not check: ", strlen("could not check: "));
@@ -250,7 +254,7 @@ static void what_was_not_told_is_missed_at_each_server(void **state)
 
 static void the_gravest_comes_first_and_decides(void **state)
 {
-    struct hf_fact items[] = {fact("redis.appendonly", "0"), fact("client.fences", "0"),
+    struct hf_fact items[] = {fact("client.clock_synced", "no"), fact("client.fences", "0"),
                               fact("file.writable", "no")};
     struct hf__audit_facts facts = {.items = items, .count = 2};
     struct hf__finding findings[MAX];
