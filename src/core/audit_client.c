@@ -64,6 +64,14 @@ bool hf__audit_is_off_abroad(const struct hf__audit_facts *facts, const struct h
            hf__audit_is(hf__audit_beside(facts, fact, "store.loopback"), "no");
 }
 
+bool hf__audit_is_another_max_ttl(const struct hf__audit_facts *facts, const struct hf_fact *fact)
+{
+    int64_t agreed_ms = hf__audit_number(fact, 0);
+
+    return agreed_ms > 0 &&
+           agreed_ms != hf__audit_number_beside(facts, fact, "store.max_ttl", agreed_ms);
+}
+
 int64_t hf__audit_number_beside(const struct hf__audit_facts *facts, const struct hf_fact *fact,
                                 const char *key, int64_t otherwise)
 {

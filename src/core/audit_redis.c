@@ -38,14 +38,6 @@ static bool backlog_is_short(const struct hf__audit_facts *facts, const struct h
            seconds * 1000 < hf__audit_number_beside(facts, fact, "store.max_ttl", 0);
 }
 
-static bool another_max_ttl(const struct hf__audit_facts *facts, const struct hf_fact *fact)
-{
-    int64_t agreed_ms = hf__audit_number(fact, 0);
-
-    return agreed_ms > 0 &&
-           agreed_ms != hf__audit_number_beside(facts, fact, "store.max_ttl", agreed_ms);
-}
-
 static bool another_port(const struct hf__audit_facts *facts, const struct hf_fact *fact)
 {
     int64_t dialled = hf__audit_number_beside(facts, fact, "redis.port_dialled", 0);
@@ -93,7 +85,7 @@ const struct hf__audit_rule hf__audit_redis_rules[] = {
     {"redis.rights", "redis.rights_missing", HF__AUDIT_UNFIT, true, hf__audit_says_something,
      "this user may not run: {}", "taking, waiting for or releasing a lock fails half-way",
      "ACL SETUSER with what is missing; docs/redis.md has the whole line"},
-    {"redis.max-ttl", "redis.max_ttl_agreed", HF__AUDIT_UNFIT, true, another_max_ttl,
+    {"redis.max-ttl", "redis.max_ttl_agreed", HF__AUDIT_UNFIT, true, hf__audit_is_another_max_ttl,
      "its clients agreed on max_ttl={}, and this URL says another", "every acquire is refused",
      "max_ttl={} in the URL"},
     {"redis.old", "redis.version_number", HF__AUDIT_UNFIT, false, is_old,

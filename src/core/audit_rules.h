@@ -30,5 +30,7 @@ bool hf__audit_is_positive(const struct hf__audit_facts *facts, const struct hf_
 bool hf__audit_says_something(const struct hf__audit_facts *facts, const struct hf_fact *fact);
 /* "off", and other machines are on the way. */
 bool hf__audit_is_off_abroad(const struct hf__audit_facts *facts, const struct hf_fact *fact);
+/* What the clients of a server agreed on (0: nothing yet) is not the URL's. */
+bool hf__audit_is_another_max_ttl(const struct hf__audit_facts *facts, const struct hf_fact *fact);
 
 #endif /* HF_CORE_AUDIT_RULES_H */

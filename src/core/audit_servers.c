@@ -119,6 +119,9 @@ const struct hf__audit_rule hf__audit_postgres_rules[] = {
     {"postgres.rights", "postgres.rights", HF__AUDIT_UNFIT, true, hf__audit_says_something, "{}",
      "every request calls a function of the schema holdfast",
      "GRANT USAGE ON SCHEMA holdfast TO the role; or have its owner take a first lock"},
+    {"postgres.max-ttl", "postgres.max_ttl_agreed", HF__AUDIT_UNFIT, true,
+     hf__audit_is_another_max_ttl, "its clients agreed on max_ttl={}, and this URL says another",
+     "every acquire is refused", "max_ttl={} in the URL"},
     {"postgres.fsync", "postgres.fsync", HF__AUDIT_RISKY, true, hf__audit_is_off, "fsync is off",
      "a crash of the machine can forget grants and tokens, or the whole database", "fsync = on"},
     {"postgres.pages", "postgres.full_page_writes", HF__AUDIT_RISKY, true, hf__audit_is_off,
@@ -139,6 +142,4 @@ const struct hf__audit_rule hf__audit_postgres_rules[] = {
     {"postgres.plain", "postgres.tls", HF__AUDIT_ADVICE, false, hf__audit_is_off_abroad,
      "it is reached over a network without TLS", "whoever listens learns the password and owners",
      "sslmode=verify-full"},
-    {"postgres.max-ttl", "postgres.max_ttl_refused", HF__AUDIT_UNFIT, false,
-     hf__audit_says_something, "{}", "every acquire is refused", "the same max_ttl everywhere"},
     {.name = NULL}};

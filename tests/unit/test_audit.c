@@ -133,7 +133,13 @@ static const struct row {
     {"postgres.commit", "postgres.synchronous_commit", "off", "on", {NULL}, {NULL}, NULL},
     {"postgres.pooler", "postgres.pooler", "yes", "no", {NULL}, {NULL}, NULL},
     {"postgres.plain", "postgres.tls", "off", "on", {"store.loopback"}, {"no"}, NULL},
-    {"postgres.max-ttl", "postgres.max_ttl_refused", "agreed on 2s", "", {NULL}, {NULL}, NULL},
+    {"postgres.max-ttl",
+     "postgres.max_ttl_agreed",
+     "2000",
+     "0",
+     {"store.max_ttl"},
+     {"60000"},
+     "ms"},
 };
 
 static struct hf_fact fact(const char *key, const char *value)

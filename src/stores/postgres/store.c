@@ -39,6 +39,7 @@ static const struct hf_store_ops ops = {
     .record_put = pg_record_put,
     .record_get = pg_record_get,
     .record_list = pg_record_list,
+    .audit = pg_audit,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
