@@ -38,12 +38,13 @@ struct hf_audit_options {
 
 /* hf_audit - call fn for each fact about the store that url names, and about this client.
  *
- * Needs no right beyond those that taking locks needs; what these do not show is told as a fact that
- * is not known. Makes and changes nothing, also in a store that was never used. A store that hf_open
- * would refuse can be looked at all the same: a replica, one that is damaged. The first fact about a
- * store is "store.incarnation", where there is such a thing: two audits of one incarnation tell the
- * same, unless somebody changed its settings. options: NULL means all defaults. fn is called from
- * this thread. Blocks for limit_ms at most, give or take the end of a request.
+ * Needs no right beyond those that taking locks needs; what these do not show is told as a fact
+ * that is not known. Makes and changes nothing, also in a store that was never used. A store that
+ * hf_open would refuse can be looked at all the same: a replica, one that is damaged. The first
+ * fact about a store is "store.incarnation", where there is such a thing: two audits of one
+ * incarnation tell the same, unless somebody changed its settings. options: NULL means all
+ * defaults. fn is called from this thread. Blocks for limit_ms at most, give or take the end of a
+ * request.
  *
  * HF_OK           whatever could be learned was told, also if fn stopped it
  * HF_UNREACHABLE  no server answers; some facts may have been told

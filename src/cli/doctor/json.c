@@ -1,5 +1,5 @@
-/* json.c - what was found, for programs: facts and verdicts apart. docs/doctor.schema.json says what
- * is in it. */
+/* json.c - what was found, for programs: facts and verdicts apart. docs/doctor.schema.json says
+ * what is in it. */
 #include "cli/doctor/doctor.h"
 
 #include <stdio.h>

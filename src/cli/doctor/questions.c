@@ -1,5 +1,5 @@
-/* questions.c - three questions, and the command line that the answers lead to. It may be none: most
- * who reach for a lock need something else. */
+/* questions.c - three questions, and the command line that the answers lead to. It may be none:
+ * most who reach for a lock need something else. */
 #include "cli/doctor/doctor.h"
 
 #include <stdio.h>

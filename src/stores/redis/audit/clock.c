@@ -1,5 +1,5 @@
-/* clock.c - how long answers take, and how the clock of a server runs: TIME is asked again and again
- * for most of a second. */
+/* clock.c - how long answers take, and how the clock of a server runs: TIME is asked again and
+ * again for most of a second. */
 #include "stores/redis/audit/audit.h"
 #include "base/base.h"
 

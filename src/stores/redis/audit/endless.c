@@ -1,5 +1,6 @@
-/* endless.c - lock keys without a ttl: somebody's broken locks, which never end. With a prefix, what
- * is below it is a lock; without, what holdfast has a record of. A sample: a few pages of SCAN. */
+/* endless.c - lock keys without a ttl: somebody's broken locks, which never end. With a prefix,
+ * what is below it is a lock; without, what holdfast has a record of. A sample: a few pages of
+ * SCAN. */
 #include "stores/redis/audit/audit.h"
 #include "base/base.h"
 
