@@ -22,6 +22,7 @@ measure() {
 
 (
     . tests/support/stage.sh
+    # shellcheck disable=SC2317 # by the end of stage.sh
     server_stop() { :; }
     measure file "file:$dir/store"
 )

@@ -1,6 +1,6 @@
 # doctor.sh - what the tests of `holdfast doctor` share, whatever the store. Sourced by bash after the
 # folder's own lib.sh, whose ok it uses.
-# shellcheck shell=bash disable=SC2154 # $dir and $hf are of those
+# shellcheck shell=bash disable=SC2034,SC2154 # $dir and $hf are of those; $rc is for the tests
 
 # examine URL [OPTION...] : looks at the store; $rc, and what was said in $dir/doctor.json and .err
 examine() {
@@ -8,7 +8,6 @@ examine() {
     shift
     "$hf" --store "$url" doctor --json "$@" >"$dir/doctor.json" 2>"$dir/doctor.err" </dev/null
     rc=$?
-    # shellcheck disable=SC2034 # what a test that fails shows
     answer=$(jq -c '[.error, .fit, (.verdicts[] | [.rule, .level, .where, .found])]' "$dir/doctor.json" 2>&1)
 }
 

@@ -138,10 +138,10 @@ static int look_at_key(const struct fence_target *target, const struct fence_wor
 int fence_look(const struct fence_target *target, const struct fence_words *issuer,
                struct fence_report *report)
 {
-    if (target->db_url != NULL)
-        return fence_look_at_table(target, issuer, report);
+    if (target->file != NULL)
+        return look_at_file(target->file, issuer, report);
     return target->store_url != NULL ? look_at_key(target, issuer, report)
-                                     : look_at_file(target->file, issuer, report);
+                                     : fence_look_at_table(target, issuer, report);
 }
 
 static int misused(const struct cli_command *command, const struct options *options,
@@ -183,7 +183,7 @@ static int check(const struct cli_context *context, const struct options *option
                                         .table = options->table,
                                         .store_url = words->count == 2 ? words->operands[0] : NULL,
                                         .key = words->operands[1],
-                                        .file = words->operands[0]};
+                                        .file = words->count == 1 ? words->operands[0] : NULL};
     int exit_code = learn_issuer(context, words, report);
 
     return exit_code != 0 ? exit_code : fence_look(&target, words, report);

@@ -184,7 +184,8 @@ int fence_look_at_table(const struct fence_target *what, const struct fence_word
 {
     int64_t limit_ms = report->limit_ms > 0 ? report->limit_ms : LIMIT_MS;
     const char *identity = issuer->issuer != NULL ? issuer->issuer : "";
-    struct look look = {.patience = hf__patience_for(limit_ms * HF__NS_PER_MS, -1)};
+    const struct hf__patience patience = hf__patience_for(limit_ms * HF__NS_PER_MS, -1);
+    struct look look = {.patience = patience};
     struct hf__db_error err;
     int exit_code;
 
@@ -192,7 +193,7 @@ int fence_look_at_table(const struct fence_target *what, const struct fence_word
         (void)hf__fail(&err.said, HF_INVALID, "a table's name has 1 to %d bytes", NAME_MAX_BYTES);
         return fence_failed(report, &err.said);
     }
-    if (hf__db_open(what->db_url, &look.patience, &look.db, &err) != HF_OK)
+    if (hf__db_open(what->db_url, &patience, &look.db, &err) != HF_OK)
         return fence_failed(report, &err.said);
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
         if (strcmp(engines[i].name, look.db->ops->name) == 0)

@@ -72,7 +72,7 @@ struct fence_target {
     const char *table;
     const char *store_url; /* NULL: no key */
     const char *key;
-    const char *file;
+    const char *file; /* NULL: no file */
 };
 /* check.c: looks at one fence; issuer->issuer and ->issuer_url are whose tokens it has to follow,
  * NULL and "" if that is not known. 0, or the exit code after fence_failed. */

@@ -204,7 +204,8 @@ static void tell_clock(struct audit *audit)
     static const struct hf__topic rate = {"store.clock_rate", "ppm", "clock_timestamp, twice"};
     struct hf__clock_reading first, second;
 
-    if (read_clock(audit, &first) && read_clock(audit, &first)) {
+    (void)read_clock(audit, &first);
+    if (read_clock(audit, &first)) {
         (void)hf__patience_pause(&audit->patience, first.sent_ns + GAP_MS * HF__NS_PER_MS);
         if (read_clock(audit, &second)) {
             hf__tell(audit->teller, offset, "%" PRId64, hf__clock_ahead_us(&first) / 1000);

@@ -32,7 +32,7 @@ static enum hf_status find_servers(struct rd_audit *audit, struct hf_error *err)
 {
     struct hf__patience patience = {.deadline_ns = audit->query->deadline_ns, .cancel_fd = -1};
     const struct hf__url *parts = &audit->store->setup.url.parts;
-    struct rd_node *nodes[RD_NODES_MAX];
+    struct rd_node *nodes[RD_NODES_MAX] = {NULL};
     enum hf_status status = HF_OK;
 
     if (is_redlock(audit)) {

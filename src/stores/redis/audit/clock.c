@@ -60,7 +60,7 @@ static void look_once(struct rd_audit *audit)
 void rd_audit_watch_clocks(struct rd_audit *audit)
 {
     int64_t began_ns = audit->host->now_ns();
-    int64_t now_ns = began_ns;
+    int64_t now_ns;
 
     do {
         look_once(audit);

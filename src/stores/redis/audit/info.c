@@ -31,7 +31,7 @@ bool rd_audit_field(const char *info, const char *name, char *out, size_t size)
 
 static void note_peer(struct rd_audited *server, int fd)
 {
-    struct sockaddr_storage peer;
+    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof peer;
 
     if (getpeername(fd, (struct sockaddr *)&peer, &len) != 0)
