@@ -124,8 +124,13 @@ static enum hf_status tell_of_use(struct hf__teller *teller, const char *url, in
 {
     const struct hf__topic refusal = {"store.refusal", NULL, "hf_open_readonly"};
     struct hf_store *store;
-    enum hf_status status = hf_open_readonly(url, &store, err);
+    enum hf_status status;
 
+    if (hf__now_ns() >= deadline_ns) {
+        hf__tell_unknown(teller, refusal, "there was no time left to try");
+        return HF_OK;
+    }
+    status = hf_open_readonly(url, &store, err);
     hf__tell(teller, refusal, "%s", status != HF_OK ? err->text : "");
     if (status != HF_OK)
         return status;

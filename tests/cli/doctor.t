@@ -109,6 +109,17 @@ else
     skip 9 'mounting takes root'
 fi
 
+# A container's clock: BOOTTIME is another, which looks like sleep.
+if [ "$(id -u)" -eq 0 ] && unshare -T --boottime 1000 true 2>/dev/null; then
+    run unshare -T --boottime 1000 "$hf" --store "$url" doctor --json
+    cp "$dir/out" "$dir/doctor.json"
+    finds client.namespace client.suspend
+else
+    skip 2 'no time namespaces here'
+fi
+examine "$url"
+spares client.namespace
+
 # For people.
 run holdfast --store "$url" doctor --for correctness
 is "$rc" 1 'for people: the exit code'

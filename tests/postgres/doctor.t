@@ -80,6 +80,18 @@ spares postgres.async
 sql a "ALTER SYSTEM RESET synchronous_standby_names" 'SELECT pg_reload_conf()' >/dev/null
 pg_stop s
 
+# A network without TLS.
+address=$(python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])' 2>/dev/null)
+if [ -n "$address" ]; then
+    echo "host all all $address/32 trust" >>"$dir/pg/a/pg_hba.conf"
+    pg_stop a
+    pg_start a "listen_addresses=127.0.0.1,$address"
+    app=postgres://app@127.0.0.1:$(port a)/postgres
+    examine "postgres://app@$address:$(port a)/postgres"
+    finds postgres.plain
+fi
+
 # Something in between.
 if command -v pgbouncer >/dev/null; then
     pg_bouncer b a

@@ -198,6 +198,15 @@ for chaos in 40 400 4000; do
 done
 proxy p mode pass
 
+# Part of a cluster.
+cluster_start x y z
+examine "$(url x)"
+holds '[.facts[] | select(.key == "redis.role") | .where] | unique | length == 3' 'each master of a cluster is told of'
+redis_stop z
+examine "$(url x)"
+is "$rc" 1 'a cluster of which a master is gone is not shown to be fit'
+unchecked redis.role
+
 # A network without TLS; any certificate.
 python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.connect(("192.0.2.1", 9)); print(s.getsockname()[0])' \
     >"$dir/address" 2>/dev/null
@@ -205,5 +214,14 @@ if [ -s "$dir/address" ] && redis_start w --bind "127.0.0.1 $(cat "$dir/address"
     examine "redis://$(cat "$dir/address"):$(port w)"
     finds redis.plain
 fi
+
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout "$dir/key" -out "$dir/cert" \
+    >/dev/null 2>&1
+tls_port=$(free_port)
+redis_start t --tls-port "$tls_port" --tls-cert-file "$dir/cert" --tls-key-file "$dir/key" \
+    --tls-ca-cert-file "$dir/cert" --tls-auth-clients no
+examine "rediss://127.0.0.1:$tls_port?verify=off"
+finds redis.unverified
+spares redis.plain
 
 done_testing

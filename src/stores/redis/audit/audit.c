@@ -59,11 +59,11 @@ static enum hf_status find_servers(struct rd_audit *audit, struct hf_error *err)
     return HF_OK;
 }
 
-/* Nothing more can be learned if the one server does not answer, or too few nodes do. */
+/* Nothing can be learned if no server answers, or too few nodes do. */
 static enum hf_status meet_all(struct rd_audit *audit, unsigned *answering, unsigned *processes,
                                struct hf_error *err)
 {
-    size_t needed = is_redlock(audit) ? hf__quorum_majority((unsigned)audit->count) : audit->count;
+    size_t needed = is_redlock(audit) ? hf__quorum_majority((unsigned)audit->count) : 1;
 
     *answering = 0;
     for (size_t i = 0; i < audit->count; i++) {
@@ -174,6 +174,9 @@ static void tell_all(struct rd_audit *audit, unsigned answering, const unsigned 
         teller->where = server->where;
         if (server->info != NULL)
             tell_server(audit, server, processes[i]);
+        else if (!is_redlock(audit)) /* which can do without one */
+            hf__tell_unknown(teller, (struct hf__topic){"redis.role", NULL, "INFO replication"},
+                             server->failed.text);
     }
     if (teller->stopped || (audit->query->scope != HF_AUDIT_ALL && !is_redlock(audit)))
         return;
