@@ -144,6 +144,32 @@ calm b
 examine "redis://127.0.0.1:$(port b)"
 spares store.quarantine
 
+# --require looks once in each incarnation: not again under the lock if the server is the same, and again if it
+# is another by then.
+at=redis://127.0.0.1:$(port b)
+"$hf" --store "$at" run -n first -- "$hf" fence write "$dir/report" -- echo one
+asked() { rcli b info commandstats | tr -d '\r' | sed -n 's/^cmdstat_config|get:calls=\([0-9]*\),.*/\1/p'; }
+before=$(asked)
+run_require "$at" --fence "$dir/report"
+is "$rc $(($(asked) - ${before:-0}))" '0 3' 'the settings are asked for once, not again under the lock'
+client c "$at"
+ask c acquire 1 waited 9000 0
+"$hf" --store "$at" run --require correctness --fence "$dir/report" waited -- touch "$dir/ran" 2>"$dir/waits" &
+waiter=$!
+waits() { [ "$(rcli b zcard 'holdfast:{waited}:q')" = 1 ]; }
+eventually 10 waits
+ok $? 'a job that requires correctness waits for its lock'
+redis_stop b KILL
+server_options[b]='--maxmemory 100mb --maxmemory-policy allkeys-lru'
+redis_again b
+calm b
+wait "$waiter"
+is "$?" 78 'the server that comes back evicts: the job is refused'
+like "$(cat "$dir/waits")" '*--require correctness:*' 'for that'
+[ ! -e "$dir/ran" ]
+ok $? 'and was not started'
+gone c
+
 # A load balancer: every connection ends at the next server. And slow answers.
 between both 0 a b
 examine "redis://127.0.0.1:$(port both)"
