@@ -140,6 +140,16 @@ static enum hf_status tell_of_use(struct hf__teller *teller, const char *url, in
     return HF_OK;
 }
 
+/* What a store tells goes on, and so does that it was enough. */
+static bool pass_on(const struct hf_fact *fact, void *data)
+{
+    struct hf__teller *teller = data;
+
+    if (!teller->stopped && !teller->fn(fact, teller->data))
+        teller->stopped = true;
+    return !teller->stopped;
+}
+
 enum hf_status hf_audit(const char *url, const struct hf_audit_options *options, hf_fact_fn *fn,
                         void *data, struct hf_error *err)
 {
@@ -166,7 +176,7 @@ enum hf_status hf_audit(const char *url, const struct hf_audit_options *options,
     hf__tell(&teller, (struct hf__topic){"store.audit", NULL, "the store's table"}, "%s",
              HF__SLOT(ops, audit) != NULL ? "yes" : "no");
     if (HF__SLOT(ops, audit) != NULL && !teller.stopped)
-        status = ops->audit(&hf__host, url, &query, fn, data, err);
+        status = ops->audit(&hf__host, url, &query, pass_on, &teller, err);
     if (status != HF_OK)
         return status;
     if (query.scope == HF_AUDIT_ALL && !teller.stopped) {

@@ -62,7 +62,9 @@ static char *ask_info(struct rd_audited *server, struct rd_conn *conn,
     if (status != HF_OK) {
         (void)rd_pool_fail(&server->node->pool, HF_UNREACHABLE, conn->why, err);
     } else if (reply->type == RD_REPLY_ERROR) {
-        (void)rd_verdict_fail(reply->text, NULL, shown, err);
+        /* An INFO that is not understood is no mistake in what was asked for. */
+        if (rd_verdict_fail(reply->text, NULL, shown, err) != HF_DENIED)
+            err->code = HF_UNREACHABLE;
     } else {
         info = strdup(rd_reply_text(reply));
         if (info == NULL)
@@ -136,15 +138,39 @@ static void tell_version(struct hf__teller *teller, const char *info)
         hf__tell_unknown(teller, number, "its version is not one of Redis");
 }
 
+/* False also if the field is not there. */
+static bool is_number(const char *info, const char *field)
+{
+    char value[VALUE_MAX];
+    uint64_t number;
+
+    return rd_audit_field(info, field, value, sizeof value) && hf__parse_u64(value, &number);
+}
+
 /* It tells of this setting only if it is made. */
 static void tell_replicas(struct hf__teller *teller, const char *info)
 {
+    static const struct hf__topic topic = {"redis.min_replicas", NULL, "INFO replication"};
     char good[VALUE_MAX];
-    bool told = rd_audit_field(info, "min_slaves_good_slaves", good, sizeof good);
 
-    if (rd_audit_field(info, "connected_slaves", good, sizeof good))
-        hf__tell(teller, (struct hf__topic){"redis.min_replicas", NULL, "INFO replication"}, "%s",
-                 told ? "yes" : "no");
+    if (is_number(info, "connected_slaves"))
+        hf__tell(teller, topic, "%s",
+                 rd_audit_field(info, "min_slaves_good_slaves", good, sizeof good) ? "yes" : "no");
+    else
+        hf__tell_unknown(teller, topic, "INFO does not tell how many replicas there are");
+}
+
+/* The policy counts only where there is a limit. */
+static void tell_eviction(struct hf__teller *teller, const char *info)
+{
+    static const struct hf__topic topic = {"redis.maxmemory_policy", NULL, "INFO memory"};
+    char policy[VALUE_MAX];
+
+    if (is_number(info, "maxmemory") &&
+        rd_audit_field(info, "maxmemory_policy", policy, sizeof policy))
+        hf__tell(teller, topic, "%s", policy);
+    else
+        hf__tell_unknown(teller, topic, "INFO does not tell what is evicted");
 }
 
 void rd_audit_tell_info(const struct rd_audit *audit, const struct rd_audited *server)
@@ -158,7 +184,6 @@ void rd_audit_tell_info(const struct rd_audit *audit, const struct rd_audited *s
         {"uptime_in_seconds", {"redis.uptime", "s", "INFO server"}},
         {"tcp_port", {"redis.port", NULL, "INFO server"}},
         {"maxmemory", {"redis.maxmemory", "bytes", "INFO memory"}},
-        {"maxmemory_policy", {"redis.maxmemory_policy", NULL, "INFO memory"}},
         {"aof_enabled", {"redis.appendonly", NULL, "INFO persistence"}},
         {"connected_slaves", {"redis.replicas", NULL, "INFO replication"}},
     };
@@ -170,6 +195,7 @@ void rd_audit_tell_info(const struct rd_audit *audit, const struct rd_audited *s
         if (rd_audit_field(server->info, told[i].field, value, sizeof value))
             hf__tell(audit->teller, told[i].topic, "%s", value);
     tell_version(audit->teller, server->info);
+    tell_eviction(audit->teller, server->info);
     tell_replicas(audit->teller, server->info);
     hf__tell(audit->teller, (struct hf__topic){"redis.port_dialled", NULL, "the URL"}, "%u",
              address->host[0] == '/' ? 0 : address->port);
