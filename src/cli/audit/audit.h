@@ -50,8 +50,10 @@ struct audit_fences {
 
 /* 0, or EXIT_HF_USAGE after a message. */
 int audit_fences_check(const struct cli_command *command, const struct audit_fences *fences);
-/* Looks at each of them, and at whether it follows the store at url; what is found, also that
- * nothing is named, becomes facts. */
+/* How many there are becomes a fact. */
+void audit_fences_count(const struct audit_fences *fences, struct audit_facts *facts);
+/* Looks at each of them, and at whether it follows the store at url; what is found becomes
+ * facts. */
 void audit_fences_tell(const struct audit_fences *fences, const char *url,
                        struct audit_facts *facts);
 

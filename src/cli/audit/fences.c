@@ -120,6 +120,14 @@ static void tell_durability(const char *url, struct hf__teller *teller)
         failed(&err, teller);
 }
 
+void audit_fences_count(const struct audit_fences *fences, struct audit_facts *facts)
+{
+    struct hf__teller teller = {.fn = audit_facts_add, .data = facts};
+
+    hf__tell(&teller, (struct hf__topic){"client.fences", NULL, "--fence"}, "%zu",
+             fences->named.count);
+}
+
 void audit_fences_tell(const struct audit_fences *fences, const char *url,
                        struct audit_facts *facts)
 {
@@ -127,8 +135,6 @@ void audit_fences_tell(const struct audit_fences *fences, const char *url,
     struct fence_words issuer = {.count = 0};
     struct hf_error err;
 
-    hf__tell(&teller, (struct hf__topic){"client.fences", NULL, "--fence"}, "%zu",
-             fences->named.count);
     if (fences->named.count > 0 &&
         fence_find_issuer(url != NULL ? url : "file:", &issuer, &err) != HF_OK)
         failed(&err, &teller);

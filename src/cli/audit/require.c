@@ -103,6 +103,7 @@ int audit_require_met(struct audit_require *require, const char *url, int64_t li
         (void)snprintf(why, AUDIT_WHY_SIZE, "--require correctness: %s", cli_text_of(&err));
         exit_code = cli_exit_code(status);
     } else if (!inquiry.same) {
+        audit_fences_count(&require->fences, &inquiry.facts);
         audit_fences_tell(&require->fences, url, &inquiry.facts);
         exit_code = judge(&inquiry, why);
         if (exit_code == 0)

@@ -122,6 +122,7 @@ static void collect(struct doctor *doctor)
     }
     fit_ttl(doctor);
     tell_timing(doctor);
+    audit_fences_count(&doctor->fences, &doctor->facts);
     if (doctor->failed.code == HF_OK)
         audit_fences_tell(&doctor->fences, doctor->url, &doctor->facts);
 }
