@@ -192,7 +192,7 @@ $(filter $(BUILD)/tests/unit/test_nomem%,$(UNIT)): LDFLAGS += $(addprefix -Wl$(,
 
 # The supervisor of `run`, which the test includes, with its other parts; kill is the test's.
 RUN_SUPERVISE = $(BUILD)/tests/unit/test_run_supervise
-$(RUN_SUPERVISE): $(call obj,$(filter-out %/supervise.c %/cmd_run.c %/job.c %/at_least.c,$(wildcard src/cli/run/*.c \
+$(RUN_SUPERVISE): $(call obj,$(filter-out %/supervise.c %/cmd_run.c %/job.c %/at_least.c src/cli/run/options.c,$(wildcard src/cli/run/*.c \
 	src/cli/say/*.c src/cli/take/*.c src/cli/events/*.c) $(addprefix src/cli/,check.c kill.c signals.c)))
 $(RUN_SUPERVISE): LDFLAGS += -Wl,--wrap=kill
 

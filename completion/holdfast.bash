@@ -56,7 +56,7 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run once elect leader acquire keep renew release status list break repair fence idem outbox trap help version'
+    local commands='run once elect leader acquire keep renew release status list break doctor repair fence idem outbox trap help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
@@ -72,6 +72,8 @@ _holdfast()
     case $prev in
         --on-loss) options='term kill warn' ;;
         --restart) options='always on-failure no' ;;
+        --require) options='correctness nothing' ;;
+        --for) options='efficiency correctness' ;;
         --leftover) options='wait term release' ;;
         --on-crash) options='rerun hold' ;;
         --per) options='10m 1h 6h 12h 1d 7d' ;;
@@ -83,7 +85,7 @@ _holdfast()
         --statements) options='text json' ;;
         --db) options='postgres:// mariadb:// sqlite:' ;;
         --http) options='http:// https://' ;;
-        --svg | --events | --metrics)
+        --svg | --events | --metrics | --fence)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
@@ -98,21 +100,23 @@ _holdfast()
         '') options='--store --help --version' ;;
         run)
             options='--no-wait --wait --busy-exit --ttl --grace --on-loss --max-runtime --skip-ok
-                --leftover --no-reenter --at-least --label --events --metrics --help'
+                --leftover --no-reenter --at-least --label --events --metrics --require --fence --db --help'
             ;;
         once)
             options='--per --at --tz --slack --start-by --retries --retry-after --on-crash --keep --output
                 --done-exit --no-wait --wait --busy-exit --ttl --grace --on-loss --max-runtime --skip-ok
-                --leftover --label --events --metrics --show --history --check --late --clear --reason --slot
+                --leftover --label --events --metrics --require --fence --db --show --history --check --late --clear --reason --slot
                 --json --help'
             ;;
-        elect) options='--restart --address --ttl --label --grace --on-loss --leftover --events --metrics --help' ;;
+        elect) options='--restart --address --ttl --label --grace --on-loss --leftover --events --metrics
+            --require --fence --db --help' ;;
         leader) options='--watch --json --help' ;;
-        acquire) options='--no-wait --wait --busy-exit --ttl --label --json --help' ;;
+        acquire) options='--no-wait --wait --busy-exit --ttl --label --json --require --fence --db --help' ;;
         keep) options='--pid --no-wait --wait --busy-exit --ttl --grace --on-loss --label --help' ;;
         renew) options='--ttl --help' ;;
         list) options='--json --names --help' ;;
         status) options='--json --held --free --help' ;;
+        doctor) options='--for --fence --db --ttl --grace --json --help' ;;
         version) options='--json --help' ;;
         break) options='--token --reason --now --yes --help' ;;
         repair) options='--above --open --reason --help' ;;

@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list break repair fence idem outbox trap help version
+    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list break doctor repair fence idem outbox trap help version
 end
 
 function __holdfast_is
@@ -38,6 +38,7 @@ complete -c holdfast -n __holdfast_no_command -a release -d 'give back a lock ta
 complete -c holdfast -n __holdfast_no_command -a status -d 'show one lock, or the store as a whole'
 complete -c holdfast -n __holdfast_no_command -a list -d 'list the locks that are held or waited for'
 complete -c holdfast -n __holdfast_no_command -a break -d 'revoke a hold: its job is ended, then the lock passes on'
+complete -c holdfast -n __holdfast_no_command -a doctor -d 'tell which kind of lock this store can carry'
 complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged store usable again, or end a quarantine'
 complete -c holdfast -n __holdfast_no_command -a fence -d 'make a resource refuse a stale token'
 complete -c holdfast -n __holdfast_no_command -a idem -d 'make a retry harmless: idempotency keys in SQL'
@@ -47,14 +48,14 @@ complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one 
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
 complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list break' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list break repair fence idem outbox trap help version stores'
+complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list break doctor repair fence idem outbox trap help version stores'
 
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s w -l wait -x -a $durations -d 'wait at most this long'
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s E -l busy-exit -x -d 'exit code if another holds the lock'
 complete -c holdfast -n '__holdfast_is run once elect acquire keep outbox' -l label -x -d 'what others see as the holder'
-complete -c holdfast -n '__holdfast_is run once elect acquire keep renew outbox' -l ttl -x -a $durations -d 'how long the lease lasts unless renewed'
-complete -c holdfast -n '__holdfast_is once leader acquire status list fence outbox version' -l json -d 'print JSON'
+complete -c holdfast -n '__holdfast_is run once elect acquire keep renew doctor outbox' -l ttl -x -a $durations -d 'how long the lease lasts unless renewed'
+complete -c holdfast -n '__holdfast_is once leader acquire status list doctor fence outbox version' -l json -d 'print JSON'
 complete -c holdfast -n '__holdfast_is list' -l names -d 'print the names only'
 complete -c holdfast -n '__holdfast_is status' -l held -d 'exit 1 if the lock is free'
 complete -c holdfast -n '__holdfast_is status' -l free -d 'exit 1 if the lock is held'
@@ -62,12 +63,16 @@ complete -c holdfast -n '__holdfast_is break' -l token -x -d 'the hold that is m
 complete -c holdfast -n '__holdfast_is break' -l reason -x -d 'why'
 complete -c holdfast -n '__holdfast_is break' -l now -d 'end the hold at once'
 complete -c holdfast -n '__holdfast_is break' -l yes -d 'do not ask'
+complete -c holdfast -n '__holdfast_is doctor' -l for -x -a 'efficiency correctness' -d 'what the lock is to keep'
+complete -c holdfast -n '__holdfast_is run once elect acquire' -l require -x -a 'correctness nothing' -d 'refuse unless the store carries it'
+complete -c holdfast -n '__holdfast_is run once elect acquire doctor' -l fence -r -F -d 'what the job writes to'
+complete -c holdfast -n '__holdfast_is run once elect acquire doctor' -l db -x -a 'postgres:// mariadb:// sqlite:' -d 'the database of fenced tables'
 complete -c holdfast -n '__holdfast_is repair' -l above -x -d 'let new tokens start above this one'
 complete -c holdfast -n '__holdfast_is repair' -l open -d 'end the quarantine'
 complete -c holdfast -n '__holdfast_is repair' -l reason -x -d 'how you know that nobody holds anything'
 
 complete -c holdfast -n '__holdfast_is keep' -s p -l pid -x -a '(__fish_complete_pids)' -d 'the script for which the lock is kept'
-complete -c holdfast -n '__holdfast_is run once elect keep' -l grace -x -a $durations -d 'time between TERM and KILL'
+complete -c holdfast -n '__holdfast_is run once elect keep doctor' -l grace -x -a $durations -d 'time between TERM and KILL'
 complete -c holdfast -n '__holdfast_is run once keep' -l on-loss -x -a 'term kill warn' -d 'what happens when the lock is lost'
 complete -c holdfast -n '__holdfast_is run once' -l max-runtime -x -a $durations -d 'end the command after this time'
 complete -c holdfast -n '__holdfast_is run once' -l skip-ok -d 'exit 0 if another holds the lock'

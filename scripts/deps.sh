@@ -9,9 +9,9 @@ build='gcc make pkg-config libc6-dev'
 stores='libhiredis-dev libssl-dev libcurl4-openssl-dev libcjson-dev libpq-dev libzookeeper-mt-dev
     libsqlite3-dev libmariadb-dev'
 check='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base git python3
-    faketime openssl clang libclang-rt-14-dev tzdata systemd'
+    python3-jsonschema sqlite3 faketime openssl clang libclang-rt-14-dev tzdata systemd'
 test='redis-server redis-tools
-    postgresql postgresql-client mariadb-server mariadb-client sqlite3 spin
+    postgresql postgresql-client mariadb-server mariadb-client spin
     python3-sqlalchemy python3-psycopg2 python3-psycopg alembic python3-django php-cli php-pgsql libpostgresql-jdbc-java
     python3-pymysql golang-go golang-github-lib-pq-dev default-jdk-headless
     pgbouncer etcd-server etcd-client curl zookeeper python3-kazoo'

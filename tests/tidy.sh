@@ -38,14 +38,16 @@ layers() {
         src/cli/say/*) allowed='base cli cli/say' ;;
         src/cli/take/*) allowed='base core cli cli/say cli/take' ;;
         src/cli/events/*) allowed='base cli cli/say cli/events' ;;
-        src/cli/run/*) allowed='base core cli cli/say cli/take cli/events cli/run' ;;
+        src/cli/audit/*) allowed='base core cli cli/say cli/fence cli/audit' ;;
+        src/cli/run/*) allowed='base core cli cli/say cli/take cli/events cli/audit cli/run' ;;
+        src/cli/doctor/*) allowed='base core cli cli/say cli/audit cli/run cli/doctor' ;;
         src/cli/elect/*) allowed='base core cli cli/say cli/take cli/events cli/run cli/elect' ;;
         src/cli/once/*) allowed='base core cli cli/say cli/take cli/run cli/events cli/once' ;;
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
         src/cli/outbox/*) allowed='base core outbox dbs senders cli cli/say cli/take cli/events cli/outbox' ;;
         src/cli/fence/*) allowed='base dbs fence cli cli/say cli/fence' ;;
         src/cli/trap/*) allowed='base cli cli/say cli/trap' ;;
-        src/cli/*) allowed='base cli cli/say cli/take idem' ;;
+        src/cli/*) allowed='base cli cli/say cli/take cli/audit idem' ;;
         *) continue ;;
         esac
         sed -n 's/^ *# *include *"\([^"]*\)".*/\1/p' "$file" | while IFS= read -r header; do
@@ -59,7 +61,7 @@ layers() {
 
 # The parts of the embedded store from the bottom up: each may include those before it, and itself.
 file_parts='layout sys file errors url dir blocker floor location byte_lock fifo page life ticket slot queue sweep
-record_file record_sweep revocation acquire hold break list records identity open repair store'
+record_file record_sweep revocation acquire hold break list records identity open audit repair store'
 
 # file_layers : includes that point upwards among the files that come on stdin
 file_layers() {

@@ -30,6 +30,7 @@
 #define HOLDFAST_STORE_H
 
 #include <holdfast.h>
+#include <holdfast/audit.h>
 #include <holdfast/record.h>
 #include <stdarg.h>
 
@@ -144,6 +145,13 @@ struct hf_revoke {
     const char *reason;  /* likewise, at most HF_REASON_MAX; "" if none was given */
     bool now;            /* end the hold at once, and pass the lock on */
     int64_t deadline_ns; /* the request is given up at this time */
+};
+
+/* What an audit is to find out. */
+struct hf_audit_query {
+    enum hf_audit_scope scope;
+    uint32_t ttl_ms;     /* of the leases that it is about; never 0 */
+    int64_t deadline_ns; /* what is not known by then is told as not known */
 };
 
 /* Called by listen: the hold of owner may be gone; owner NULL: any hold of the store may be. */
@@ -325,6 +333,18 @@ struct hf_store_ops {
      * locks need not be allowed to break them. HF_UNSUPPORTED: a holder of this kind cannot be. */
     enum hf_status (*revoke)(struct hf_store_base *store, const struct hf_revoke *revoke,
                              struct hf_broken *out, struct hf_error *err);
+
+    /* Optional. Call fn for each fact about the store at url, as hf_audit documents it, with no
+     * mutex held, until it returns false. Looks and does not judge; makes and changes nothing; a
+     * store that open would refuse is looked at as far as it goes. Keys start with the store's kind
+     * and a dot; the first is "store.incarnation" where there is one, before anything that takes
+     * another round trip. A fact that our rights do not show, or that is not answered by
+     * deadline_ns, is told with the reason in `unknown`, and so is each fact that is there in other
+     * stores of the kind: silence must not be taken for health. May block until deadline_ns.
+     * HF_OK; HF_UNREACHABLE, HF_UNKNOWN, HF_DENIED: nothing (more) could be learned. HF_INVALID. */
+    enum hf_status (*audit)(const struct hf_host *host, const char *url,
+                            const struct hf_audit_query *query, hf_fact_fn *fn, void *data,
+                            struct hf_error *err);
 };
 
 struct hf_store_plugin {

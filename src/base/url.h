@@ -29,6 +29,8 @@ struct hf__address {
 bool hf__address_parse(const char *text, size_t len, unsigned default_port,
                        struct hf__address *out);
 bool hf__address_equal(const struct hf__address *a, const struct hf__address *b);
+/* A socket file, or a loopback address: no other machine is on the way. */
+bool hf__address_is_local(const struct hf__address *address);
 /* "host:port", or "[::1]:port"; false if it does not fit. */
 bool hf__address_format(char *out, size_t size, const struct hf__address *address);
 

@@ -10,6 +10,14 @@ bool hf__address_parse(const char *text, size_t len, unsigned default_port, stru
     return hf__url_host(text, len, out->host, sizeof out->host, &out->port);
 }
 
+bool hf__address_is_local(const struct hf__address *address)
+{
+    const char *host = address->host;
+
+    return host[0] == '/' || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+           strcmp(host, "localhost") == 0;
+}
+
 bool hf__address_equal(const struct hf__address *a, const struct hf__address *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0;

@@ -9,7 +9,7 @@
 
 /* Exit codes; those of sysexits(3) and timeout(1) where they say the same. */
 enum {
-    EXIT_HF_NO = 1, /* status: it is not as asked for */
+    EXIT_HF_NO = 1, /* status, doctor and others: it is not as asked for */
     EXIT_HF_USAGE = 64,
     EXIT_HF_STALE = 65,
     EXIT_HF_UNAVAILABLE = 69, /* unreachable, unknown or in quarantine */
@@ -17,6 +17,7 @@ enum {
     EXIT_HF_UNRECORDED = 74,  /* once: CMD succeeded, but that is not on record */
     EXIT_HF_BUSY = 75,
     EXIT_HF_DENIED = 77,
+    EXIT_HF_UNFIT = 78, /* --require: the store does not carry such a lock */
     EXIT_HF_LOST = 123,
     EXIT_HF_MAX_RUNTIME = 124,
     EXIT_HF_INTERNAL = 125,
@@ -33,7 +34,22 @@ struct cli_context {
 };
 
 /* One option of a command. Exactly one of the targets is used, by kind. */
-enum cli_option_kind { CLI_FLAG, CLI_TEXT, CLI_URL, CLI_DURATION, CLI_NUMBER, CLI_CHOICE };
+enum cli_option_kind {
+    CLI_FLAG,
+    CLI_TEXT,
+    CLI_URL,
+    CLI_DURATION,
+    CLI_NUMBER,
+    CLI_CHOICE,
+    CLI_WORDS
+};
+/* What an option that may be given several times was given. A URL among them, which ends at a '#',
+ * is treated as cli_take_url does. */
+enum { CLI_WORDS_MAX = 8, CLI_WORD_SIZE = 2048 };
+struct cli_words {
+    char items[CLI_WORDS_MAX][CLI_WORD_SIZE];
+    size_t count;
+};
 struct cli_option {
     char letter;      /* 0: no short form */
     const char *name; /* without the "--" */
@@ -42,7 +58,8 @@ struct cli_option {
     const char *help;
     const char *const *choices; /* CLI_CHOICE: ends with NULL */
     void *target; /* FLAG: bool*; TEXT: const char**; URL: char[CLI_URL_SIZE], see cli_take_url;
-                   * DURATION: int64_t* ms; NUMBER: uint64_t*; CHOICE: int* index into choices */
+                   * DURATION: int64_t* ms; NUMBER: uint64_t*; CHOICE: int* index into choices;
+                   * WORDS: struct cli_words* */
     bool *given;  /* set to true when the option appears; may be NULL */
 };
 
@@ -58,8 +75,8 @@ struct cli_command {
  * and a line here. */
 #define CLI_COMMANDS(each)                                                                         \
     each(run) each(once) each(elect) each(leader) each(acquire) each(keep) each(renew)             \
-        each(release) each(status) each(list) each(break) each(repair) each(fence) each(idem)      \
-            each(outbox) each(trap) each(help) each(version)
+        each(release) each(status) each(list) each(break) each(doctor) each(repair) each(fence)    \
+            each(idem) each(outbox) each(trap) each(help) each(version)
 
 #define CLI_DECLARE(name) extern const struct cli_command command_##name;
 CLI_COMMANDS(CLI_DECLARE)
@@ -106,7 +123,7 @@ enum cli_store_fd cli_store_fd_read(const char *shown, char out[CLI_URL_SIZE]);
 
 /* The candidate (the list ends with NULL) that word is a slip of, or NULL. */
 const char *cli_suggest(const char *word, const char *const *candidates);
-enum { CLI_SUGGEST_MAX = 32 }; /* commands, and options of a command, that are suggested */
+enum { CLI_SUGGEST_MAX = 48 }; /* commands, and options of a command, that are suggested */
 
 /* Says that there is no such command, and which one was perhaps meant; returns EXIT_HF_USAGE. */
 int cli_unknown_command(const struct cli_command *asked_by, const char *word);

@@ -2,6 +2,7 @@
 #include "cli/say/eval.h"
 
 #include "base/base.h"
+#include "cli/audit/audit.h"
 #include "cli/take/take.h"
 
 #include <errno.h>
@@ -13,18 +14,19 @@
 struct request {
     const char *name;
     struct take_options given;
+    struct audit_require require;
     bool json;
 };
 
 /* The request under way. */
 struct errand {
     const struct cli_context *context;
-    const struct request *request;
+    struct request *request;
     struct take take;
 };
 
 static int read_request(struct request *request, int argc, char **argv, bool *answered);
-static int acquire(const struct cli_context *context, const struct request *request, int signal_fd);
+static int acquire(const struct cli_context *context, struct request *request, int signal_fd);
 static int acquire_in_store(struct errand *errand);
 static int hand_over(struct errand *errand, struct hf_lease *lease);
 static bool print_lease(const struct cli_context *context, const struct hf_store *store,
@@ -61,6 +63,7 @@ const struct cli_command command_acquire = {
 static int read_request(struct request *request, int argc, char **argv, bool *answered)
 {
     const struct cli_option options[] = {TAKE_OPTIONS(&request->given),
+                                         AUDIT_REQUIRE_OPTIONS(&request->require),
                                          {0, "json", CLI_FLAG, NULL,
                                           "print one JSON object instead of lines for eval", NULL,
                                           &request->json, NULL},
@@ -70,11 +73,12 @@ static int read_request(struct request *request, int argc, char **argv, bool *an
     *answered = parsed == CLI_HELP_SHOWN;
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    return take_check(&command_acquire, request->name, &request->given);
+    parsed = take_check(&command_acquire, request->name, &request->given);
+    return parsed ? parsed : audit_require_check(&command_acquire, &request->require);
 }
 
 /* The label is that of the script that asks: we are gone when somebody reads it. */
-static int acquire(const struct cli_context *context, const struct request *request, int signal_fd)
+static int acquire(const struct cli_context *context, struct request *request, int signal_fd)
 {
     struct errand errand = {.context = context,
                             .request = request,
@@ -101,6 +105,18 @@ static int acquire(const struct cli_context *context, const struct request *requ
     return exit_code;
 }
 
+/* 0, or the exit code after a message. */
+static int carries_what_is_required(struct errand *errand, int64_t limit_ms)
+{
+    char why[AUDIT_WHY_SIZE];
+    int bad =
+        audit_require_met(&errand->request->require, errand->context->store_url, limit_ms, why);
+
+    if (bad)
+        cli_error("lock \"%s\": %s", errand->request->name, why);
+    return bad;
+}
+
 static int acquire_in_store(struct errand *errand)
 {
     const struct take_options *given = &errand->request->given;
@@ -109,9 +125,12 @@ static int acquire_in_store(struct errand *errand)
                                          .detached = true};
     struct hf_lease *lease;
     struct hf_error err;
-    enum hf_status status = take_lock(&errand->take, &options, &lease, &err);
-    int exit_code;
+    enum hf_status status;
+    int exit_code = carries_what_is_required(errand, 0);
 
+    if (exit_code)
+        return exit_code;
+    status = take_lock(&errand->take, &options, &lease, &err);
     if (status == HF_OK)
         return hand_over(errand, lease);
     exit_code = cli_fail(&err);
@@ -122,9 +141,12 @@ static int acquire_in_store(struct errand *errand)
 static int hand_over(struct errand *errand, struct hf_lease *lease)
 {
     int exit_code = EXIT_HF_BUSY;
+    int bad = carries_what_is_required(errand, hf_lease_ttl_ms(lease) / 3);
     struct hf_error err;
 
-    if (poll(&(struct pollfd){.fd = errand->take.signal_fd, .events = POLLIN}, 1, 0) > 0) {
+    if (bad) {
+        exit_code = bad; /* the server is another than before the wait */
+    } else if (poll(&(struct pollfd){.fd = errand->take.signal_fd, .events = POLLIN}, 1, 0) > 0) {
         /* The signal came too late to end the wait; whoever sent it does not want the lock. */
     } else if (print_lease(errand->context, errand->take.store, lease, errand->request->json)) {
         hf_leave(lease);

@@ -174,6 +174,9 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
     } else if (option->kind == CLI_NUMBER) {
         (void)cli_usage_error(p->command, "--%s: \"%s\" is not a whole number", option->name,
                               value);
+    } else if (option->kind == CLI_WORDS) {
+        (void)cli_usage_error(p->command, "--%s: at most %d times, and %d bytes each", option->name,
+                              CLI_WORDS_MAX, CLI_WORD_SIZE - 1);
     } else {
         char known[128] = "";
         size_t used = 0;
@@ -190,6 +193,21 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
             (void)cli_usage_error(p->command, "--%s: unknown value \"%s\"; use one of: %s",
                                   option->name, value, known);
     }
+}
+
+static bool store_word(struct cli_words *words, char *value)
+{
+    char scratch[CLI_URL_SIZE];
+
+    if (words->count == CLI_WORDS_MAX || strlen(value) >= CLI_WORD_SIZE)
+        return false;
+    memcpy(words->items[words->count++], value, strlen(value) + 1);
+    if (strstr(value, "://") != NULL) {
+        value[strcspn(value, "#")] = '\0';
+        cli_take_url(scratch, value);
+        explicit_bzero(scratch, sizeof scratch);
+    }
+    return true;
 }
 
 static bool store_value(const struct cli_option *option, char *value)
@@ -210,6 +228,8 @@ static bool store_value(const struct cli_option *option, char *value)
         return hf__parse_u64(value, option->target);
     case CLI_CHOICE:
         return store_choice(option, value);
+    case CLI_WORDS:
+        return store_word(option->target, value);
     }
     return false;
 }

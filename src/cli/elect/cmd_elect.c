@@ -13,7 +13,11 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { SIGNAL_EXIT_BASE = 128, VARIABLE_SIZE = 40 };
+enum {
+    SIGNAL_EXIT_BASE = 128,
+    VARIABLE_SIZE = 40,
+    UNCHECKED_MS = 1000 /* before a store that could not be looked at is looked at again */
+};
 
 /* A candidate, over all its terms. */
 struct candidate {
@@ -88,6 +92,7 @@ static int read_options(struct candidate *candidate, int argc, char **argv, bool
          "processes that CMD left behind: wait (default) or term", leftovers, &options->leftover,
          NULL},
         EVENTS_OPTIONS(&options->events),
+        AUDIT_REQUIRE_OPTIONS(&options->require),
         {.name = NULL}};
     bool dashes = false;
     int first = cli_parse(&command_elect, table, argc, argv, &dashes);
@@ -140,6 +145,9 @@ static int stand(struct candidate *candidate)
         candidate->ran = false;
         candidate->unstarted = HF__TERM_FAILED;
         exit_code = run_job_turn(job);
+        if (candidate->number == 0 && job->unchecked && !job->die_of &&
+            run_job_pause(job, hf__now_ns() + UNCHECKED_MS * HF__NS_PER_MS))
+            continue;
         if (candidate->number == 0 || job->die_of)
             return exit_code;
         candidate->term.ended_ns = hf__now_ns();

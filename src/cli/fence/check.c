@@ -23,7 +23,9 @@ void fence_found(struct fence_report *report, enum fence_level level, const char
     const char *name = level == FENCE_PROBLEM ? "problem" : "note";
 
     report->problems += level == FENCE_PROBLEM;
-    if (report->json) {
+    if (report->found != NULL) {
+        report->found(level, check, text, remedy, report->data);
+    } else if (report->json) {
         printf("%s\n  {\"check\": ", report->count > 0 ? "," : "");
         cli_json_string(stdout, check);
         printf(", \"level\": \"%s\", \"text\": ", name);
@@ -41,6 +43,14 @@ void fence_found(struct fence_report *report, enum fence_level level, const char
             printf("    remedy: %s\n", shown);
     }
     report->count++;
+}
+
+int fence_failed(struct fence_report *report, const struct hf_error *err)
+{
+    if (report->failed == NULL)
+        return cli_fail(err);
+    report->failed(err, report->data);
+    return cli_exit_code(err->code);
 }
 
 /* Does a mark follow the tokens of the store in use? */
@@ -74,21 +84,21 @@ static void check_mark(const struct hf_fence_mark *mark, const struct fence_word
 static int unreadable(const struct hf_error *err, struct fence_report *report)
 {
     if (err->code != HF_CORRUPT && err->code != HF_DENIED && err->code != HF_INVALID)
-        return cli_fail(err);
+        return fence_failed(report, err);
     fence_found(report, FENCE_PROBLEM, "installed", err->text, "");
     return 0;
 }
 
-static int check_file(const struct fence_words *words, struct fence_report *report)
+static int look_at_file(const char *file, const struct fence_words *issuer,
+                        struct fence_report *report)
 {
-    const char *file = words->operands[0];
     struct hf_fence_mark mark;
     struct hf_error err;
     struct stat about;
 
     if (hf_fence_read_mark(file, &mark, &err) != HF_OK)
         return unreadable(&err, report);
-    check_mark(&mark, words, file, report);
+    check_mark(&mark, issuer, file, report);
     if (stat(file, &about) != 0) {
         if (errno != ENOENT)
             return 0;
@@ -105,23 +115,33 @@ static int check_file(const struct fence_words *words, struct fence_report *repo
     return 0;
 }
 
-static int check_key(const struct fence_words *words, struct fence_report *report)
+static int look_at_key(const struct fence_target *target, const struct fence_words *issuer,
+                       struct fence_report *report)
 {
-    struct cli_context context = {.store_url = words->operands[0]};
     struct hf_fence_mark mark = {.token = 0};
+    struct hf_store *store;
     struct hf_error err;
-    enum hf_status status;
-    int exit_code = EXIT_HF_INTERNAL;
-    struct hf_store *store = cli_open(&context, &exit_code);
+    enum hf_status status = hf_open(target->store_url, &store, &err);
 
-    if (store == NULL)
-        return exit_code;
-    status = hf_fence_read_key(store, words->operands[1], &mark, &err);
+    if (status != HF_OK)
+        return fence_failed(report, &err);
+    if (err.text[0] != '\0' && report->found == NULL)
+        cli_error("warning: %s", err.text);
+    status = hf_fence_read_key(store, target->key, &mark, &err);
     hf_close(store);
     if (status != HF_OK)
         return unreadable(&err, report);
-    check_mark(&mark, words, words->operands[1], report);
+    check_mark(&mark, issuer, target->key, report);
     return 0;
+}
+
+int fence_look(const struct fence_target *target, const struct fence_words *issuer,
+               struct fence_report *report)
+{
+    if (target->file != NULL)
+        return look_at_file(target->file, issuer, report);
+    return target->store_url != NULL ? look_at_key(target, issuer, report)
+                                     : fence_look_at_table(target, issuer, report);
 }
 
 static int misused(const struct cli_command *command, const struct options *options,
@@ -158,20 +178,15 @@ static int learn_issuer(const struct cli_context *context, struct fence_words *w
 static int check(const struct cli_context *context, const struct options *options,
                  struct fence_words *words, struct fence_report *report)
 {
+    const struct fence_target target = {.db_url = options->has_db ? options->db : NULL,
+                                        .schema = options->schema,
+                                        .table = options->table,
+                                        .store_url = words->count == 2 ? words->operands[0] : NULL,
+                                        .key = words->operands[1],
+                                        .file = words->count == 1 ? words->operands[0] : NULL};
     int exit_code = learn_issuer(context, words, report);
 
-    if (exit_code != 0)
-        return exit_code;
-    if (options->has_db) {
-        const struct fence_table table = {.db_url = options->db,
-                                          .schema = options->schema,
-                                          .table = options->table,
-                                          .issuer = words->issuer != NULL ? words->issuer : "",
-                                          .issuer_url = words->issuer_url};
-
-        return fence_check_table(&table, report);
-    }
-    return words->count == 2 ? check_key(words, report) : check_file(words, report);
+    return exit_code != 0 ? exit_code : fence_look(&target, words, report);
 }
 
 int fence_check(const struct cli_context *context, int argc, char **argv)

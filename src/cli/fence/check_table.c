@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_S = 20, NAME_MAX_BYTES = 200, COMMAND_SIZE = 1024, PARAMS = 4 };
+enum { LIMIT_MS = 20000, NAME_MAX_BYTES = 200, COMMAND_SIZE = 1024, PARAMS = 4 };
 
 #define SECTION "-- @section "
 
@@ -41,6 +41,7 @@ struct look {
     char again[COMMAND_SIZE]; /* how the migration is run */
     struct hf__db_text params[PARAMS];
     struct hf__db_rows rows;
+    struct hf__patience patience;
 };
 
 /* As an identifier, or as a word of the shell: the mark is doubled, or left and entered again. */
@@ -62,7 +63,7 @@ static size_t put_quoted(char *out, const char *text, char mark, const char *ins
     return used;
 }
 
-static void say_again(struct look *look, const struct fence_table *what)
+static void say_again(struct look *look, const struct fence_target *what)
 {
     char word[4 * NAME_MAX_BYTES + 8];
     char schema[4 * NAME_MAX_BYTES + 20] = "";
@@ -81,7 +82,7 @@ static void say_again(struct look *look, const struct fence_table *what)
                    look->engine->dialect, schema, word, look->engine->client);
 }
 
-static void name_table(struct look *look, const struct fence_table *what)
+static void name_table(struct look *look, const struct fence_target *what)
 {
     size_t used = 0;
 
@@ -131,12 +132,11 @@ static bool report_rows(const struct hf__db_rows *rows, struct fence_report *rep
 
 static enum hf_status ask(struct look *look, const char *sql, struct hf__db_error *err)
 {
-    struct hf__patience patience = hf__patience_for(PATIENCE_S * HF__NS_PER_S, -1);
     struct hf__db_statement *statement;
-    enum hf_status status = hf__db_prepare(look->db, sql, &patience, &statement, err);
+    enum hf_status status = hf__db_prepare(look->db, sql, &look->patience, &statement, err);
 
     if (status == HF_OK)
-        status = hf__db_run(statement, look->params, PARAMS, &patience, &look->rows, err);
+        status = hf__db_run(statement, look->params, PARAMS, &look->patience, &look->rows, err);
     hf__db_finish(statement);
     return status;
 }
@@ -151,7 +151,7 @@ static int not_answered(const struct look *look, const struct hf__db_error *err,
     else if (err->said.code == HF_INVALID)
         fence_found(report, FENCE_PROBLEM, "version", err->message, look->again);
     else
-        return cli_fail(&err->said);
+        return fence_failed(report, &err->said);
     return 0;
 }
 
@@ -179,19 +179,22 @@ static bool name_fits(const char *name)
     return name == NULL || (name[0] != '\0' && strlen(name) <= NAME_MAX_BYTES);
 }
 
-int fence_check_table(const struct fence_table *what, struct fence_report *report)
+int fence_look_at_table(const struct fence_target *what, const struct fence_words *issuer,
+                        struct fence_report *report)
 {
-    struct hf__patience patience = hf__patience_for(PATIENCE_S * HF__NS_PER_S, -1);
-    struct look look = {.db = NULL};
+    int64_t limit_ms = report->limit_ms > 0 ? report->limit_ms : LIMIT_MS;
+    const char *identity = issuer->issuer != NULL ? issuer->issuer : "";
+    const struct hf__patience patience = hf__patience_for(limit_ms * HF__NS_PER_MS, -1);
+    struct look look = {.patience = patience};
     struct hf__db_error err;
     int exit_code;
 
     if (!name_fits(what->table) || !name_fits(what->schema)) {
-        cli_error("a table's name has 1 to %d bytes", NAME_MAX_BYTES);
-        return EXIT_HF_USAGE;
+        (void)hf__fail(&err.said, HF_INVALID, "a table's name has 1 to %d bytes", NAME_MAX_BYTES);
+        return fence_failed(report, &err.said);
     }
     if (hf__db_open(what->db_url, &patience, &look.db, &err) != HF_OK)
-        return cli_fail(&err.said);
+        return fence_failed(report, &err.said);
     for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
         if (strcmp(engines[i].name, look.db->ops->name) == 0)
             look.engine = &engines[i];
@@ -199,8 +202,8 @@ int fence_check_table(const struct fence_table *what, struct fence_report *repor
     say_again(&look, what);
     look.params[0] = (struct hf__db_text){look.table, strlen(look.table)};
     look.params[1] = (struct hf__db_text){look.again, strlen(look.again)};
-    look.params[2] = (struct hf__db_text){what->issuer, strlen(what->issuer)};
-    look.params[3] = (struct hf__db_text){what->issuer_url, strlen(what->issuer_url)};
+    look.params[2] = (struct hf__db_text){identity, strlen(identity)};
+    look.params[3] = (struct hf__db_text){issuer->issuer_url, strlen(issuer->issuer_url)};
     exit_code = look_at(&look, report);
     hf__db_close(look.db);
     hf__db_rows_release(&look.rows);

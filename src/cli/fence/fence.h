@@ -52,21 +52,35 @@ struct fence_report {
     bool json;
     size_t problems;
     size_t count;
+    int64_t limit_ms; /* how long a database may take; 0: 20s */
+    /* Who hears of findings and failures instead of stdout and stderr; both or none. */
+    void (*found)(enum fence_level level, const char *check, const char *text, const char *remedy,
+                  void *data);
+    void (*failed)(const struct hf_error *err, void *data);
+    void *data;
 };
 /* One finding; remedy may be "". Written out at once. */
 void fence_found(struct fence_report *report, enum fence_level level, const char *check,
                  const char *text, const char *remedy);
+/* It could not be looked at: says so, and returns the exit code. */
+int fence_failed(struct fence_report *report, const struct hf_error *err);
 
-/* check_table.c: a table of a database. schema may be NULL; issuer and url are "" if they are not
- * known. 0, or the exit code after a message: it could not be looked at. */
-struct fence_table {
-    const char *db_url;
-    const char *schema;
+/* What is behind a fence: a table of a database, a key of a store, or a file. */
+struct fence_target {
+    const char *db_url; /* NULL: no table */
+    const char *schema; /* may be NULL */
     const char *table;
-    const char *issuer;
-    const char *issuer_url;
+    const char *store_url; /* NULL: no key */
+    const char *key;
+    const char *file; /* NULL: no file */
 };
-int fence_check_table(const struct fence_table *what, struct fence_report *report);
+/* check.c: looks at one fence; issuer->issuer and ->issuer_url are whose tokens it has to follow,
+ * NULL and "" if that is not known. 0, or the exit code after fence_failed. */
+int fence_look(const struct fence_target *target, const struct fence_words *issuer,
+               struct fence_report *report);
+/* check_table.c: the same for a table. */
+int fence_look_at_table(const struct fence_target *target, const struct fence_words *issuer,
+                        struct fence_report *report);
 
 /* Sub-commands that live in files of their own. */
 int fence_check(const struct cli_context *context, int argc, char **argv);

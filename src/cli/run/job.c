@@ -16,6 +16,7 @@ enum { SIGNAL_EXIT_BASE = 128 };
 
 static void find_hold(struct take *take);
 static bool fit_to_store(struct run_job *job);
+static bool carries_what_is_required(struct run_job *job, int64_t limit_ms, int *exit_code);
 static int turn(struct run_job *job);
 static bool prepare_turn(struct run_job *job);
 static int turn_under_lease(struct run_job *job);
@@ -80,8 +81,14 @@ bool run_job_open(struct run_job *job, const struct cli_context *context, int *e
     events_set_store(job->events, hf_store_url(job->take.store));
     job->store = job->take.store;
     job->store_fd = cli_store_fd_make(context->store_url, hf_store_url(job->store));
+    job->url = context->store_url;
     *exit_code = EXIT_HF_USAGE;
-    return fit_to_store(job);
+    if (!fit_to_store(job))
+        return false;
+    if (carries_what_is_required(job, 0, exit_code))
+        return true;
+    run_events_ended(job, *exit_code);
+    return false;
 }
 
 int run_job_turn(struct run_job *job)
@@ -194,6 +201,8 @@ static int turn_under_lease(struct run_job *job)
         exit_code = not_taken(job, &err);
     else if (!fit_to_lease(job))
         exit_code = EXIT_HF_USAGE;
+    else if (!carries_what_is_required(job, job->options->take.ttl_ms / 3, &exit_code))
+        ; /* the server is another than before the wait */
     else if (job->hooks.before == NULL || job->hooks.before(job, &exit_code))
         return run_with_lease(job, &outcome);
     take_end(&job->take);
@@ -249,6 +258,21 @@ static bool fit_to_store(struct run_job *job)
     if (run_timing_fits(options, why, sizeof why))
         return true;
     cli_stderr_say(job->writer, "lock \"%s\": %s", options->name, why);
+    return false;
+}
+
+/* Before we wait for the lock, and again once it is ours: the server may be another by then. */
+static bool carries_what_is_required(struct run_job *job, int64_t limit_ms, int *exit_code)
+{
+    char why[AUDIT_WHY_SIZE];
+    int bad = audit_require_met(&job->options->require, job->url, limit_ms, why);
+
+    job->unchecked = bad == EXIT_HF_UNAVAILABLE;
+    if (bad == 0)
+        return true;
+    cli_stderr_say(job->writer, "lock \"%s\": %s", job->options->name, why);
+    run_events_failed(job, why);
+    *exit_code = bad;
     return false;
 }
 

@@ -38,7 +38,7 @@ extern const char *const run_leftover_words[];
          NULL,                                                                                     \
          &(options)->max_runtime_ms,                                                               \
          &(options)->max_runtime_given},                                                           \
-        EVENTS_OPTIONS(&(options)->events)
+        EVENTS_OPTIONS(&(options)->events), AUDIT_REQUIRE_OPTIONS(&(options)->require)
 
 /* Finds NAME -- CMD [ARG...] in words, which end with NULL. The dashes are asked for, so that a
  * forgotten NAME cannot make a lock out of the command; dashes: one stood before the words. 0, or

@@ -35,6 +35,8 @@ int run_check_options(const struct cli_command *command, struct run_options *opt
 
     if (!bad)
         bad = events_check(command, &options->events);
+    if (!bad)
+        bad = audit_require_check(command, &options->require);
     if (bad)
         return bad;
     if (options->skip_ok)

@@ -17,6 +17,7 @@
 #ifndef HF_CLI_RUN_RUN_H
 #define HF_CLI_RUN_RUN_H
 
+#include "cli/audit/audit.h"
 #include "cli/cli.h"
 #include "cli/events/events.h"
 #include "cli/say/stderr.h"
@@ -44,6 +45,7 @@ struct run_options {
     bool max_runtime_given;
     bool skip_ok;
     bool no_reenter;
+    struct audit_require require;
 };
 
 /* When to end the tree: end.c */
@@ -291,6 +293,8 @@ struct run_job {
     struct run_signals signals;
     struct run_page *page;
     struct hf_store *store;
+    const char *url; /* by which it was opened */
+    bool unchecked;  /* it could not be looked at whether it carries what is required */
     struct take take;
     struct hf_lease *lease;      /* NULL: the lock is already held above us */
     const struct run_held *held; /* that hold; NULL: there is none */

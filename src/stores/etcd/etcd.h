@@ -11,6 +11,7 @@
  *   record.c   how records look; record_put.c, record_read.c the slots; date.c etcd's clock
  *   lease.c    etcd's leases: one per ttl class, and private ones
  *   holds.c    which key of ours is on which lease; known.c the same for many threads
+ *   audit.c    what can be learned about the cluster without a change
  *   listener.c  hears when a key of ours is deleted; watch.c how
  *   call.c     one request and its answer, by whichever server
  *   http.c     one HTTP exchange; text.c, answer.c, layout.c what is in it; errors.c errors
@@ -196,11 +197,20 @@ struct ec_attempt {
     char holder[HF_LABEL_MAX + 64]; /* who is in the way, for the text */
 };
 
-/* etcd.c: a first request, which any user of the store may make. */
+/* store.c */
+
+/* A store that has asked no server yet. */
+enum hf_status ec_store_new(const struct hf_host *host, const char *url, struct ec_store **out,
+                            struct hf_error *err);
+void ec_store_free(struct ec_store *store, bool forked);
+/* A first request, which any user of the store may make. */
 enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_answer *answer,
                        struct hf_error *err);
 enum hf_status ec_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                            int64_t deadline_ns, struct hf_error *err);
+enum hf_status ec_audit(const struct hf_host *host, const char *url,
+                        const struct hf_audit_query *query, hf_fact_fn *fn, void *data,
+                        struct hf_error *err);
 enum hf_status ec_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim,

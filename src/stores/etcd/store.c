@@ -31,6 +31,7 @@ static const struct hf_store_ops ops = {
     .record_list = ec_record_list,
     .revoke = ec_revoke,
     .fence = ec_fence,
+    .audit = ec_audit,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -75,14 +76,14 @@ enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_an
     return status;
 }
 
-static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
-                                 struct hf_store_base **out, struct hf_error *err)
+enum hf_status ec_store_new(const struct hf_host *host, const char *url, struct ec_store **out,
+                            struct hf_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT; /* libcurl's own state is global */
     struct ec_store *store = calloc(1, sizeof *store);
-    struct ec_answer answer;
     enum hf_status status;
 
+    *out = NULL;
     if (store == NULL)
         return hf__nomem(err);
     store->base = (struct hf_store_base){.ops = &ops, .host = host};
@@ -94,10 +95,25 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
     status = ec_url_parse(url, &store->url, err);
     if (status == HF_OK)
         status = ec_url_find_secrets(&store->url, err);
-    if (status == HF_OK)
-        status = ec_meet(store, deadline_ns, &answer, err);
+    if (status != HF_OK)
+        ec_store_free(store, false);
+    else
+        *out = store;
+    return status;
+}
+
+static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
+                                 struct hf_store_base **out, struct hf_error *err)
+{
+    struct ec_store *store;
+    struct ec_answer answer;
+    enum hf_status status = ec_store_new(host, url, &store, err);
+
+    if (status != HF_OK)
+        return status;
+    status = ec_meet(store, deadline_ns, &answer, err);
     if (status != HF_OK) {
-        store_close(&store->base, false);
+        ec_store_free(store, false);
         return status;
     }
     ec_answer_release(&answer);
@@ -107,8 +123,11 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
 
 static void store_close(struct hf_store_base *base, bool forked)
 {
-    struct ec_store *store = (struct ec_store *)base;
+    ec_store_free((struct ec_store *)base, forked);
+}
 
+void ec_store_free(struct ec_store *store, bool forked)
+{
     if (!forked)
         ec_lease_end_idle(store);
     while (store->http != NULL) {

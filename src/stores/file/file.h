@@ -14,6 +14,7 @@
  *   revocation            who broke a hold
  *   acquire hold break list records identity   what the table of operations does
  *   open repair           the slot file of this boot; a way out for a damaged store
+ *   audit                 what can be learned about it without a change
  *   store                 the table of operations
  */
 #ifndef HF_STORES_FILE_FILE_H
@@ -93,7 +94,8 @@ enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_
                                 const char *url, int64_t deadline_ns, struct hf_store_base **out,
                                 struct hf_error *err);
 
-/* Slots of the table: acquire.c, hold.c, break.c, list.c, records.c, repair.c, identity.c */
+/* Slots of the table: acquire.c, hold.c, break.c, list.c, records.c, repair.c, identity.c,
+ * audit.c */
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -115,5 +117,8 @@ enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint
                                struct hf_error *report);
 enum hf_status hf__file_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                                  int64_t deadline_ns, struct hf_error *err);
+enum hf_status hf__file_audit(const struct hf_host *host, const char *url,
+                              const struct hf_audit_query *query, hf_fact_fn *fn, void *data,
+                              struct hf_error *err);
 
 #endif /* HF_STORES_FILE_FILE_H */

@@ -99,4 +99,5 @@ const struct hf_store_ops hf__file_ops = {
     .record_get = hf__file_record_get,
     .record_list = hf__file_record_list,
     .revoke = hf__file_revoke,
+    .audit = hf__file_audit,
 };

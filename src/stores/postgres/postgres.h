@@ -9,6 +9,7 @@
  *   record.c       what holders leave behind
  *   incarnation.c  which life of the server it is, and whether it grants
  *   quarantine.c   what is said of one that does not, and ending that
+ *   audit.c        what can be learned about the server without a change
  *   call.c         one request and its answer
  *   pool.c         connections
  *   hosts.c        to which address
@@ -201,6 +202,9 @@ enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err);
 enum hf_status pg_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                            int64_t deadline_ns, struct hf_error *err);
+enum hf_status pg_audit(const struct hf_host *host, const char *url,
+                        const struct hf_audit_query *query, hf_fact_fn *fn, void *data,
+                        struct hf_error *err);
 enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
 

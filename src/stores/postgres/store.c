@@ -40,6 +40,7 @@ static const struct hf_store_ops ops = {
     .record_get = pg_record_get,
     .record_list = pg_record_list,
     .revoke = pg_revoke,
+    .audit = pg_audit,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

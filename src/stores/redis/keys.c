@@ -130,6 +130,14 @@ void rd_keys_pattern(char *out, size_t size, const char *prefix, const char *sta
     (void)snprintf(out + used, size - used, "*");
 }
 
+void rd_keys_plain_pattern(char *out, size_t size, const char *prefix)
+{
+    size_t used = 0;
+
+    append_escaped(out, size - 1, &used, prefix);
+    (void)snprintf(out + used, size - used, "*");
+}
+
 /* CRC-16/XMODEM, as the cluster specification says. */
 static unsigned crc16(const char *data, size_t len)
 {

@@ -35,6 +35,8 @@ bool rd_keys_name(char out[HF_NAME_MAX + 1], const char *prefix, const char *sid
                   bool *is_record);
 /* A pattern for SCAN that finds all records and queues of locks whose names start so. */
 void rd_keys_pattern(char *out, size_t size, const char *prefix, const char *start);
+/* One that finds every key that starts with prefix. */
+void rd_keys_plain_pattern(char *out, size_t size, const char *prefix);
 
 unsigned rd_slot(const char *key);
 /* A short text in that slot. */

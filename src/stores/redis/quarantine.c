@@ -48,8 +48,8 @@ enum hf_status rd_quarantine_fail(const struct rd_node *node, const struct rd_re
 
 /* Asks one server. A script that it has forgotten is loaded: that changes nothing of
  * what it knows. */
-static enum hf_status inquire(struct rd_node *node, const struct hf__patience *patience,
-                              struct hf_error *err)
+enum hf_status rd_quarantine_inquire(struct rd_node *node, const struct hf__patience *patience,
+                                     struct hf_error *err)
 {
     struct rd_request request = {0};
     struct rd_reply *reply = NULL;
@@ -85,7 +85,7 @@ enum hf_status rd_quarantine(struct hf_store_base *base, int64_t deadline_ns, st
     if (status != HF_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
-        status = inquire(nodes[i], &patience, &said);
+        status = rd_quarantine_inquire(nodes[i], &patience, &said);
         if (status != HF_OK && status != HF_QUARANTINE)
             return rd_pass(err, &said);
         if (status == HF_QUARANTINE && said.retry_after_ms > last.retry_after_ms)

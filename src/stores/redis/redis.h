@@ -17,6 +17,7 @@
  *                  that work on it
  *   wire/          connections to one server, TLS, requests and replies
  *   redlock/       the store redlock: on top of these servers
+ *   audit/         what can be learned about either without a change
  */
 #ifndef HF_STORES_REDIS_REDIS_H
 #define HF_STORES_REDIS_REDIS_H
@@ -83,6 +84,13 @@ struct rd_answer {
     int64_t sent_at_ns;      /* host time before it was sent */
     struct rd_node *node;    /* who answered */
 };
+
+/* store.c */
+
+/* A store that has met no server yet: the URL is read, and with one server it is the master. */
+enum hf_status rd_store_new(const struct hf_host *host, const char *url, bool readonly,
+                            struct rd_store **out, struct hf_error *err);
+void rd_store_free(struct rd_store *store, bool forked);
 
 /* node.c */
 
@@ -191,6 +199,9 @@ bool rd_vouched(struct rd_store *store, const struct hf_claim *claim);
 /* HF_QUARANTINE, why and until when, from {'quarantine', ...}. */
 enum hf_status rd_quarantine_fail(const struct rd_node *node, const struct rd_reply *answer,
                                   struct hf_error *err);
+/* Whether this server grants, for somebody who only reads: as rd_incarnation_judge. */
+enum hf_status rd_quarantine_inquire(struct rd_node *node, const struct hf__patience *patience,
+                                     struct hf_error *err);
 /* Slots of the table. */
 enum hf_status rd_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err);
 enum hf_status rd_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,

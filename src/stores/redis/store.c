@@ -1,6 +1,7 @@
 /* store.c - the Redis store: its table of operations, opening and closing. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
+#include "stores/redis/audit/audit.h"
 #include "stores/redis/redlock/redlock.h"
 
 #include <stdlib.h>
@@ -39,6 +40,7 @@ static const struct hf_store_ops ops = {
     .record_get = rd_record_get,
     .record_list = rd_record_list,
     .revoke = rd_revoke,
+    .audit = rd_audit,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -69,17 +71,13 @@ static enum hf_status meet(struct rd_store *store, const struct hf__patience *pa
     return status;
 }
 
-static enum hf_status open_store(const struct hf_host *host, const char *url, bool readonly,
-                                 int64_t deadline_ns, struct hf_store_base **out,
-                                 struct hf_error *err)
+enum hf_status rd_store_new(const struct hf_host *host, const char *url, bool readonly,
+                            struct rd_store **out, struct hf_error *err)
 {
-    struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
-    struct rd_store *store;
+    struct rd_store *store = calloc(1, sizeof *store);
     enum hf_status status;
 
-    if (hf__url_rest(url, "redlock") != NULL)
-        return rl_open(host, url, readonly, deadline_ns, out, err);
-    store = calloc(1, sizeof *store);
+    *out = NULL;
     if (store == NULL)
         return hf__nomem(err);
     store->base = (struct hf_store_base){.ops = &ops, .host = host};
@@ -94,10 +92,29 @@ static enum hf_status open_store(const struct hf_host *host, const char *url, bo
         if (store->master == NULL)
             status = hf__nomem(err);
     }
-    if (status == HF_OK)
-        status = meet(store, &patience, err);
+    if (status != HF_OK)
+        rd_store_free(store, false);
+    else
+        *out = store;
+    return status;
+}
+
+static enum hf_status open_store(const struct hf_host *host, const char *url, bool readonly,
+                                 int64_t deadline_ns, struct hf_store_base **out,
+                                 struct hf_error *err)
+{
+    struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct rd_store *store;
+    enum hf_status status;
+
+    if (hf__url_rest(url, "redlock") != NULL)
+        return rl_open(host, url, readonly, deadline_ns, out, err);
+    status = rd_store_new(host, url, readonly, &store, err);
+    if (status != HF_OK)
+        return status;
+    status = meet(store, &patience, err);
     if (status != HF_OK) {
-        store_close(&store->base, false);
+        rd_store_free(store, false);
         return status;
     }
     *out = &store->base;
@@ -119,8 +136,11 @@ static enum hf_status store_open_readonly(const struct hf_host *host, const char
 
 static void store_close(struct hf_store_base *base, bool forked)
 {
-    struct rd_store *store = (struct rd_store *)base;
+    rd_store_free((struct rd_store *)base, forked);
+}
 
+void rd_store_free(struct rd_store *store, bool forked)
+{
     for (size_t i = 0; i < store->node_count; i++)
         rd_node_close(store->nodes[i], forked);
     if (!forked)

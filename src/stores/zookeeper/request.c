@@ -124,6 +124,28 @@ static void on_strings(int rc, const struct String_vector *strings, const void *
     finish(request, rc, NULL);
 }
 
+static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data)
+{
+    struct zk_request *request = (struct zk_request *)data;
+
+    for (int i = 0; rc == ZOK && acl != NULL && i < acl->count; i++) {
+        const struct ACL *entry = &acl->data[i];
+        char text[sizeof "world:anyone:cdrwa"];
+
+        if (strcmp(entry->id.scheme, "world") != 0 || (entry->perms & ~ZOO_PERM_READ) == 0)
+            continue;
+        (void)snprintf(text, sizeof text, "world:anyone:%s%s%s%s%s",
+                       (entry->perms & ZOO_PERM_CREATE) != 0 ? "c" : "",
+                       (entry->perms & ZOO_PERM_DELETE) != 0 ? "d" : "",
+                       (entry->perms & ZOO_PERM_READ) != 0 ? "r" : "",
+                       (entry->perms & ZOO_PERM_WRITE) != 0 ? "w" : "",
+                       (entry->perms & ZOO_PERM_ADMIN) != 0 ? "a" : "");
+        if (request->text == NULL)
+            keep_text(request, &rc, text, strlen(text));
+    }
+    finish(request, rc, rc == ZOK ? stat : NULL);
+}
+
 /* The completion has a reference once the library took the request. */
 static int sent(struct zk_request *request, int rc)
 {
@@ -159,6 +181,12 @@ int zk_send_get(zhandle_t *handle, struct zk_request *request, const char *path,
 {
     (void)atomic_fetch_add(&request->refs, 1);
     return sent(request, zoo_awget(handle, path, watcher, context, on_data, request));
+}
+
+int zk_send_acl(zhandle_t *handle, struct zk_request *request, const char *path)
+{
+    (void)atomic_fetch_add(&request->refs, 1);
+    return sent(request, zoo_aget_acl(handle, path, on_acl, request));
 }
 
 int zk_send_children(zhandle_t *handle, struct zk_request *request, const char *path)

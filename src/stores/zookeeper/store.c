@@ -29,6 +29,7 @@ static const struct hf_store_ops ops = {
     .record_list = zk_record_list,
     .revoke = zk_revoke,
     .fence = zk_fence,
+    .audit = zk_audit,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)
@@ -62,13 +63,13 @@ static enum hf_status meet(struct zk_store *store, const struct hf__patience *pa
     return zk_verdict(store, NULL, rc == ZK_GIVEN_UP ? ZCONNECTIONLOSS : rc, err);
 }
 
-static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
-                                 struct hf_store_base **out, struct hf_error *err)
+enum hf_status zk_store_new(const struct hf_host *host, const char *url, struct zk_store **out,
+                            struct hf_error *err)
 {
-    struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
     struct zk_store *store = calloc(1, sizeof *store);
     enum hf_status status;
 
+    *out = NULL;
     if (store == NULL)
         return hf__nomem(err);
     store->base = (struct hf_store_base){.ops = &ops, .host = host};
@@ -78,10 +79,25 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
     status = store->reaper_fd >= 0 ? zk_url_parse(url, &store->url, err) : hf__nomem(err);
     if (status == HF_OK)
         status = zk_url_find_password(&store->url, err);
-    if (status == HF_OK)
-        status = meet(store, &patience, err);
+    if (status != HF_OK)
+        zk_store_free(store, false);
+    else
+        *out = store;
+    return status;
+}
+
+static enum hf_status store_open(const struct hf_host *host, const char *url, int64_t deadline_ns,
+                                 struct hf_store_base **out, struct hf_error *err)
+{
+    struct hf__patience patience = {.deadline_ns = deadline_ns, .cancel_fd = -1};
+    struct zk_store *store;
+    enum hf_status status = zk_store_new(host, url, &store, err);
+
+    if (status != HF_OK)
+        return status;
+    status = meet(store, &patience, err);
     if (status != HF_OK) {
-        store_close(&store->base, false);
+        zk_store_free(store, false);
         return status;
     }
     *out = &store->base;
@@ -90,8 +106,11 @@ static enum hf_status store_open(const struct hf_host *host, const char *url, in
 
 static void store_close(struct hf_store_base *base, bool forked)
 {
-    struct zk_store *store = (struct zk_store *)base;
+    zk_store_free((struct zk_store *)base, forked);
+}
 
+void zk_store_free(struct zk_store *store, bool forked)
+{
     if (!forked)
         zk_reaper_stop(store);
     zk_holds_clear(store, forked);

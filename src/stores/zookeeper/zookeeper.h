@@ -120,6 +120,18 @@ struct zk_store {
     int reaper_fd;          /* eventfd */
 };
 
+/* store.c */
+
+/* A store that has no session yet. */
+enum hf_status zk_store_new(const struct hf_host *host, const char *url, struct zk_store **out,
+                            struct hf_error *err);
+void zk_store_free(struct zk_store *store, bool forked);
+
+/* audit.c: a slot of the table */
+enum hf_status zk_audit(const struct hf_host *host, const char *url,
+                        const struct hf_audit_query *query, hf_fact_fn *fn, void *data,
+                        struct hf_error *err);
+
 /* sessions.c */
 
 /* A connected session for leases of ttl_ms, with a reference for the caller. Waits for the
