@@ -1,6 +1,6 @@
 # holdfast. `make help` lists the targets.
 #
-# Variables: BUILD (where the output goes), SAN (a -fsanitize= list), CC, CFLAGS, PREFIX, DESTDIR.
+# Variables: BUILD (where the output goes), SAN (a -fsanitize= list), CC, CFLAGS, PREFIX, LIBDIR, DESTDIR.
 
 VERSION := $(shell sed -n 's/^.define HF_VERSION_STRING "\(.*\)"/\1/p' include/holdfast.h)
 SOVERSION := 0
@@ -13,10 +13,11 @@ LIBDIR = $(PREFIX)/lib
 INCDIR = $(PREFIX)/include
 MANDIR = $(PREFIX)/share/man
 PLUGINDIR = $(LIBDIR)/holdfast
+UNITDIR = $(PREFIX)/lib/systemd/system
 
 CFLAGS ?= -O2 -g
 WARN = -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wvla -Wswitch-enum \
-	-Wdeclaration-after-statement -Werror
+	-Wdeclaration-after-statement $(WERROR)
 HARDEN = -fstack-protector-strong -fPIE
 ifeq ($(SAN),)
 HARDEN += -D_FORTIFY_SOURCE=2
@@ -75,8 +76,15 @@ LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
-.PHONY: all help try check test test-long test-versions test-programs test-tools bench model sim lint format install clean deps FORCE
-all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(DB_SO) $(SENDER_SO) $(BUILD)/holdfast.pc
+UNITS := $(patsubst systemd/%.in,$(BUILD)/systemd/%,$(wildcard systemd/*.in))
+
+.PHONY: all everything help try check test test-long test-versions test-programs test-tools bench model sim lint format \
+	install uninstall deb clean deps FORCE
+all: everything
+	@scripts/plugins.sh built $(STORES) $(DBS:%=db-%) $(SENDERS:%=send-%)
+everything: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(DB_SO) $(SENDER_SO) $(BUILD)/holdfast.pc $(UNITS)
+# A warning stops us, but nobody who builds holdfast with a compiler that is not there yet.
+test-programs test-tools conform bench: WERROR = -Werror
 
 help:
 	@echo 'make            build $(BIN) and the library'
@@ -91,7 +99,8 @@ help:
 	@echo 'make sim        simulate redlock with SEEDS=$(SEEDS) random histories'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck, tidy rules'
 	@echo 'make format     let clang-format rewrite the sources'
-	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR); and make uninstall'
+	@echo 'make deb        Debian packages, in $(BUILD)/deb'
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -107,6 +116,8 @@ $(BUILD)/gen/outbox/%.inc: src/outbox/sql/%.sql
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
 $(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
 	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+$(BUILD)/gen/client/plugins.inc: scripts/plugins.sh $(wildcard src/*/*/apt)
+	@mkdir -p $(@D) && scripts/plugins.sh table > $@
 SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
 	postgres_row.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
@@ -117,6 +128,7 @@ $(BUILD)/obj/src/idem/sql.o: $(IDEM_INC)
 OUTBOX_INC := $(addprefix $(BUILD)/gen/outbox/,postgres.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/outbox/sql.o: $(OUTBOX_INC)
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
+$(BUILD)/obj/src/client/plugin_missing.o: $(BUILD)/gen/client/plugins.inc
 
 $(LIB_A): $(call obj,$(LIB_SRC))
 	$(call say,AR,$@)
@@ -134,11 +146,13 @@ $(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
 	$(Q)$(CC) -pie $^ $(ALL_LDFLAGS) -o $@
 
 # What knows its place is made again when another one is named.
-PLACE = $(PREFIX) $(LIBDIR) $(INCDIR) $(PLUGINDIR)
+PLACE = $(PREFIX) $(BINDIR) $(LIBDIR) $(INCDIR) $(PLUGINDIR)
 $(BUILD)/place: FORCE
 	@mkdir -p $(@D) && echo '$(PLACE)' | cmp -s - $@ || echo '$(PLACE)' > $@
 $(BUILD)/obj/src/client/plugin.o: PLACE_FLAGS = -DHF_PLUGIN_DIR='"$(PLUGINDIR)"'
 $(BUILD)/obj/src/client/plugin.o: $(BUILD)/place
+$(BUILD)/systemd/%: systemd/%.in $(BUILD)/place
+	@mkdir -p $(@D) && sed 's|@BINDIR@|$(BINDIR)|' $< > $@
 $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h $(BUILD)/place
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' \
 		-e 's|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
@@ -209,7 +223,7 @@ $(BUILD)/bench/bench_outbox_pg: $(call obj,src/outbox/statements.c)
 $(BUILD)/bench/bench_outbox_pg: LDFLAGS += $(LIB_A)
 $(BENCH): CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
-test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
+test-programs: everything $(UNIT) $(TOOLS) $(PLUGINS)
 test-tools: $(TOOLS) $(STORE_SO) $(DB_SO)
 
 # For authors of stores; see include/holdfast/store.h.
@@ -245,30 +259,22 @@ model:
 SEEDS ?= 1000000
 sim: $(BUILD)/tests/sim/tool_sim
 	$< --seeds $(SEEDS) --first $$(date +%s)000000
-lint: $(SQL_INC) $(CHECK_INC) $(IDEM_INC) $(OUTBOX_INC) $(BUILD)/gen/client/fence.inc
+lint: $(SQL_INC) $(CHECK_INC) $(IDEM_INC) $(OUTBOX_INC) $(addprefix $(BUILD)/gen/client/,fence.inc plugins.inc)
 	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
-install: all
-	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCDIR)/holdfast $(PLUGINDIR) \
-		$(addprefix $(MANDIR)/,man1 man3 man7) $(PREFIX)/share/bash-completion/completions \
-		$(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d)
-	install -m 755 $(BIN) $(DESTDIR)$(BINDIR)/holdfast
-	$(if $(STORE_SO)$(DB_SO)$(SENDER_SO),install -m 755 $(STORE_SO) $(DB_SO) $(SENDER_SO) $(DESTDIR)$(PLUGINDIR)/)
-	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
-	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
-	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so
-	install -m 644 include/holdfast.h $(DESTDIR)$(INCDIR)/
-	install -m 644 include/holdfast/*.h $(DESTDIR)$(INCDIR)/holdfast/
-	install -m 644 $(BUILD)/holdfast.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
-	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1/
-	install -m 644 man/*.3 $(DESTDIR)$(MANDIR)/man3/
-	install -m 644 man/*.7 $(DESTDIR)$(MANDIR)/man7/
-	install -m 644 completion/holdfast.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/holdfast
-	install -m 644 completion/_holdfast $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_holdfast
-	install -m 644 completion/holdfast.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/
+PLACES = BUILD='$(BUILD)' DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' INCDIR='$(INCDIR)' \
+	MANDIR='$(MANDIR)' PLUGINDIR='$(PLUGINDIR)' UNITDIR='$(UNITDIR)' LIB_SO='$(LIB_SO)' \
+	PLUGINS='$(STORE_SO) $(DB_SO) $(SENDER_SO)' scripts/install.sh
+install: everything
+	@$(PLACES) install
+uninstall:
+	@$(PLACES) uninstall
+deb:
+	@scripts/deps.sh build stores packages
+	@scripts/deb.sh $(BUILD)/deb
 
 clean:
 	rm -rf $(BUILD)

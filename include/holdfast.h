@@ -45,9 +45,9 @@ extern "C" {
 #endif
 
 #define HF_VERSION_MAJOR  0
-#define HF_VERSION_MINOR  1
+#define HF_VERSION_MINOR  2
 #define HF_VERSION_PATCH  0
-#define HF_VERSION_STRING "0.1.0"
+#define HF_VERSION_STRING "0.2.0"
 
 #if defined(__GNUC__)
 #define HF_API        __attribute__((visibility("default")))
