@@ -40,20 +40,19 @@ LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/fence/*.c src/s
 CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c src/idem/*.c src/outbox/*.c src/dbs/*.c src/senders/*.c)
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
-STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
+known = $(foreach dir,$(patsubst %/packages,%,$(wildcard $(1)/*/packages)),$(if $(shell \
 	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
+STORES := $(call known,src/stores)
 # Or a file `libs`, for a library that pkg-config does not know: what the linker must find for it; it may
 # be empty.
 STORES += $(foreach dir,$(patsubst %/libs,%,$(wildcard src/stores/*/libs)),$(if $(shell \
 	$(CC) -shared -xc /dev/null -xnone $$(cat $(dir)/libs) -o /dev/null 2>/dev/null && echo yes),$(notdir $(dir))))
 STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
 # The databases of the commands that work in them, likewise; beside the stores, as db-NAME.so.
-DBS := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/dbs/*/packages)),$(if $(shell \
-	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
+DBS := $(call known,src/dbs)
 DB_SO := $(DBS:%=$(BUILD)/stores/db-%.so)
 # What the relay of an outbox sends through, likewise: send-NAME.so.
-SENDERS := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/senders/*/packages)),$(if $(shell \
-	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
+SENDERS := $(call known,src/senders)
 SENDER_SO := $(SENDERS:%=$(BUILD)/stores/send-%.so)
 store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(if $(wildcard \
 	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
@@ -108,14 +107,12 @@ $(BUILD)/obj/%.o: %.c Makefile
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
 
 # Texts that are compiled in, as C string literals.
-$(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
-	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-$(BUILD)/gen/idem/%.inc: src/idem/sql/%.sql
-	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-$(BUILD)/gen/outbox/%.inc: src/outbox/sql/%.sql
-	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-$(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
-	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+define as_c
+$(BUILD)/gen/$(1)/%.inc: $(2)
+	@mkdir -p $$(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$< > $$@
+endef
+$(foreach part,fence idem outbox,$(eval $(call as_c,$(part),src/$(part)/sql/%.sql)))
+$(eval $(call as_c,client,src/stores/redis/scripts/%.lua))
 $(BUILD)/gen/client/plugins.inc: scripts/plugins.sh $(wildcard src/*/*/apt)
 	@mkdir -p $(@D) && scripts/plugins.sh table > $@
 SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
@@ -130,6 +127,13 @@ $(BUILD)/obj/src/outbox/sql.o: $(OUTBOX_INC)
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
 $(BUILD)/obj/src/client/plugin_missing.o: $(BUILD)/gen/client/plugins.inc
 
+# WHAT TO LINK, LIBRARIES
+define link
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(1) $(ALL_LDFLAGS) $(2) -o $@
+endef
+
 $(LIB_A): $(call obj,$(LIB_SRC))
 	$(call say,AR,$@)
 	@rm -f $@
@@ -142,8 +146,7 @@ $(LIB_SO): $(call obj,$(LIB_SRC)) src/holdfast.map
 	@ln -sf $(@F) $(BUILD)/libholdfast.so
 
 $(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
-	$(call say,LD,$@)
-	$(Q)$(CC) -pie $^ $(ALL_LDFLAGS) -o $@
+	$(call link,-pie $^)
 
 # What knows its place is made again when another one is named.
 PLACE = $(PREFIX) $(BINDIR) $(LIBDIR) $(INCDIR) $(PLUGINDIR)
@@ -160,19 +163,13 @@ $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h $(BUILD)/place
 
 .SECONDEXPANSION:
 $(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC) $(CORE_SRC))
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(call store_libs,$*) -o $@
+	$(call link,-shared $^,$(call store_libs,$*))
 
 $(DB_SO): $(BUILD)/stores/db-%.so: $$(call obj,$$(wildcard src/dbs/$$*/*.c) src/dbs/rows.c $(BASE_SRC))
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(shell pkg-config --libs $$(cat src/dbs/$*/packages)) -o $@
+	$(call link,-shared $^,$(shell pkg-config --libs $$(cat src/dbs/$*/packages)))
 
 $(SENDER_SO): $(BUILD)/stores/send-%.so: $$(call obj,$$(wildcard src/senders/$$*/*.c) $(BASE_SRC) $(CORE_SRC))
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(shell pkg-config --libs $$(cat src/senders/$*/packages)) -o $@
+	$(call link,-shared $^,$(shell pkg-config --libs $$(cat src/senders/$*/packages)))
 
 .SECONDARY: $(STORES:%=$(BUILD)/gen/%.c)
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
@@ -187,9 +184,7 @@ $(BUILD)/gen/%.c: src/stores/%/scripts/embed.sh $$(wildcard src/stores/$$*/scrip
 # Tests and measuring programs link the objects, so that they reach what the library hides.
 $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $$(call shared_obj,$$*) $(call obj,$(wildcard \
 	tests/support/*.c)) $(LIB_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) $(filter-out $(LIB_A),$^) $(LIB_A) $(ALL_LDFLAGS) -lcmocka -o $@
+	$(call link,$(filter-out $(LIB_A),$^) $(LIB_A),-lcmocka)
 
 define store_units
 $(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): $(call store_obj,$(1))
@@ -211,14 +206,10 @@ $(RUN_SUPERVISE): $(call obj,$(filter-out %/supervise.c %/cmd_run.c %/job.c %/at
 $(RUN_SUPERVISE): LDFLAGS += -Wl,--wrap=kill
 
 $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) -o $@
+	$(call link,-shared $^)
 
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) $^ $(ALL_LDFLAGS) -Wl,--as-needed -lhiredis -lsqlite3 -lpq -lcurl -lzookeeper_mt -lmariadb -o $@
+	$(call link,$^,-Wl$(,)--as-needed -lhiredis -lsqlite3 -lpq -lcurl -lzookeeper_mt -lmariadb)
 $(BUILD)/bench/bench_outbox_pg: $(call obj,src/outbox/statements.c)
 $(BUILD)/bench/bench_outbox_pg: LDFLAGS += $(LIB_A)
 $(BENCH): CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)

@@ -32,6 +32,7 @@
  *   - Strings passed in are copied. Strings handed out live as long as the handle they came from.
  *   - All descriptors are close-on-exec. No signal handler is installed, and SIGPIPE is never
  *     raised.
+ *   - Linux only. docs/stability.md says what stays as it is.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H

@@ -36,7 +36,7 @@ table() {
 }
 
 built() {
-    made=file
+    made='file'
     skipped=
     wants=
     while read -r name folder; do

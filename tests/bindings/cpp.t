@@ -8,7 +8,7 @@ cd "$root" || exit 1
 command -v g++ >/dev/null || skip_all 'g++ is not installed'
 compile() { # STANDARD SOURCE OUTPUT [OPTION...] : with the sanitizers of the build
     local flags=()
-    case $build in */asan) flags=(-fsanitize=address,undefined) ;; esac
+    case $build in */asan) flags=('-fsanitize=address,undefined') ;; esac
     g++ -std="$1" -O1 -g -Wall -Wextra -Wpedantic -Wconversion -Wold-style-cast -Werror "${@:4}" "${flags[@]}" \
         -Iinclude -Ibindings/cpp "$2" -L"$build" -lholdfast -Wl,-rpath,"$build" -pthread -o "$3" >"$dir/out" 2>&1
     ok $? "$2 as $1 ${*:4}"
