@@ -20,58 +20,22 @@ import os
 import time
 import warnings
 import weakref
-from dataclasses import dataclass
 from typing import Any, Callable, Iterator, TypeVar
 
 from . import _fence
 from ._errors import (Busy, Cancelled, Corrupt, Denied, HoldfastError, Invalid, Lost, NoMemory, Quarantine,
                       REASONS, Stale, StoreWarning, Unknown, Unreachable, Unsupported, failure)
-from ._library import (LEADER_FN, LIST_FN, RECORD_FN, AcquireOptions, Error, OpenOptions,
-                       Record as _Record, lib)
+from ._library import LEADER_FN, RECORD_FN, AcquireOptions, Error, OpenOptions, RecordStruct, lib
+from ._seen import Leader, Record, text as _text
 from ._waiting import Cancel, wait, wait_async
 
 __all__ = ['Busy', 'Cancelled', 'Corrupt', 'Denied', 'HoldfastError', 'Invalid', 'Leader', 'Lease',
-           'Lock', 'LockInfo', 'Lost', 'NoMemory', 'Quarantine', 'REASONS', 'Record', 'Stale', 'Store',
+           'Lock', 'Lost', 'NoMemory', 'Quarantine', 'REASONS', 'Record', 'Stale', 'Store',
            'StoreWarning', 'Unknown', 'Unreachable', 'Unsupported', 'open', 'version']
 
 _HF_LOST = 2
 _T = TypeVar('_T')
 _byref = ctypes.byref
-
-
-@dataclass(frozen=True)
-class LockInfo:
-    """A lock as a listing shows it; None is what the store does not know."""
-    name: str
-    label: str
-    token: int | None
-    remaining: float | None
-    age: float | None
-    waiters: int
-    held: bool
-    detached: bool
-    foreign: bool
-
-
-@dataclass(frozen=True)
-class Record:
-    """What a holder left behind beside its lock; times in seconds since 1970, by the store's clock."""
-    key: str
-    value: bytes
-    token: int
-    number: int
-    written: float
-    until: float | None
-
-
-@dataclass(frozen=True)
-class Leader:
-    """Who leads, as a reader saw it a moment ago."""
-    term: int | None
-    label: str
-    address: str
-    age: float | None
-    remaining: float | None
 
 
 def version() -> str:
@@ -88,14 +52,6 @@ def _bytes(text: str, what: str) -> bytes:
     if b'\0' in data:
         raise Invalid(f'{what} has no control characters')
     return data
-
-
-def _text(data: bytes | None) -> str:
-    return (data or b'').decode('utf-8', 'replace')
-
-
-def _seconds(ms: int) -> float | None:
-    return ms / 1000 if ms >= 0 else None
 
 
 def _ms(seconds: float, what: str) -> int:
@@ -215,22 +171,21 @@ class Lease(_Handle):
 
     def release(self) -> None:
         """Gives the lock back. Raises Lost if it was not held to the end; doing it again does nothing."""
-        self._end()
+        loss = self._call(lib.hf_lease_loss) if self._ptr and not self._over else 0
+        self._empty()
+        for tell in self._watching:
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                tell()
+        err = Error()
+        # The handle is drawn and freed in one step of the interpreter, which neither Ctrl-C nor another
+        # thread can divide: it is never freed twice, and never forgotten.
+        for status in map(lib.hf_release, self._once, (err,)):
+            if status:
+                raise failure(status, err, loss)
 
     async def release_async(self) -> None:
-        error: list[HoldfastError] = []
-
-        def end() -> int:
-            try:
-                self._end()
-            except HoldfastError as why:
-                error.append(why)
-            return 0
-
         if not self._over:
-            await wait_async(end)
-        if error:
-            raise error[0]
+            await wait_async(self.release)
 
     async def lost(self) -> str | None:
         """Returns the reason when the lease is lost; None if it was released."""
@@ -261,40 +216,20 @@ class Lease(_Handle):
             raise failure(status, err, self._call(lib.hf_lease_loss) if status == _HF_LOST else 0)
         _warn(err)
 
-    def _end(self) -> None:
-        loss = 0 if self._over else self._call(lib.hf_lease_loss)
-        self._empty()
-        for tell in self._watching:
-            with contextlib.suppress(RuntimeError):  # its loop is closed
-                tell()
-        err = Error()
-        # The handle is drawn and freed in one step of the interpreter, which neither Ctrl-C nor another
-        # thread can divide: it is never freed twice, and never forgotten.
-        for status in map(lib.hf_release, self._once, (err,)):
-            if status:
-                raise failure(status, err, loss)
-
     def __del__(self) -> None:
         if not self._over and self._ptr and os.getpid() == self._pid:
             warnings.warn(f'{self!r} was never released', ResourceWarning, source=self)
         self._drop()
 
     def _drop(self) -> None:
-        try:
-            self._end()
-        except HoldfastError:
-            pass
+        with contextlib.suppress(HoldfastError):
+            self.release()
 
 
 def _options(ttl: float | None, wait: float, label: str | None, keep: bool) -> AcquireOptions:
     ttl_ms = 0 if ttl is None else min(max(1, _ms(ttl, 'a ttl')), 2 ** 32 - 1)
     return AcquireOptions(ctypes.sizeof(AcquireOptions), ttl_ms, _wait_ms(wait),
                           None if label is None else _bytes(label, 'a label'), 0, not keep)
-
-
-def _record(one: _Record) -> Record:
-    return Record(_text(one.key), ctypes.string_at(one.value, one.value_len), one.token, one.number,
-                  one.written_ms / 1000, one.until_ms / 1000 if one.until_ms else None)
 
 
 def _shut(handle: _Handle, cancels: set[Cancel]) -> None:
@@ -310,6 +245,7 @@ class Lock:
     def __init__(self, store: Store, name: str, options: AcquireOptions,
                  address: str | None = None) -> None:
         self._store, self._name, self._options, self._address = store, name, options, address
+        self._bytes = _bytes(name, 'a lock name')
         self._lease: Lease | None = None
 
     def acquire(self) -> Lease:
@@ -339,8 +275,7 @@ class Lock:
         return options
 
     def _call(self, lease: Lease, options: AcquireOptions, err: Error) -> int:
-        name = _bytes(self._name, 'a lock name')
-        return self._store._handle._call(lib.hf_acquire, name, options, _byref(lease._ptr), err)
+        return self._store._handle._call(lib.hf_acquire, self._bytes, options, _byref(lease._ptr), err)
 
     def _granted(self, lease: Lease, status: int, err: Error) -> Lease:
         if status:
@@ -417,49 +352,21 @@ class Store:
 
     def leader(self, name: str) -> Leader | None:
         """Who leads; None if nobody does."""
-        def seen(leader: Any, _: object) -> None:
-            one = leader.contents
-            found.append(Leader(one.term or None, _text(one.label), _text(one.address),
-                                _seconds(one.age_ms), _seconds(one.remaining_ms)))
-
-        found: list[Leader] = []
-        self._ask(lib.hf_leader, _bytes(name, 'a lock name'), LEADER_FN(seen), None)
-        return found[0] if found else None
-
-    def list(self, prefix: str = '') -> list[LockInfo]:
-        """Each lock that is held or waited for and whose name starts with prefix."""
-        return self._locks(lib.hf_list, _bytes(prefix, 'a prefix'))
-
-    def inspect(self, name: str) -> LockInfo | None:
-        """The same for one lock; None if it is free."""
-        found = self._locks(lib.hf_inspect, _bytes(name, 'a lock name'))
-        return found[0] if found else None
+        return next(self._each(lib.hf_leader, LEADER_FN, Leader._of, _bytes(name, 'a lock name')), None)
 
     def get(self, name: str, key: str) -> Record | None:
         """The record of that lock, or None."""
-        out = ctypes.POINTER(_Record)()
+        out = ctypes.POINTER(RecordStruct)()
         self._ask(lib.hf_record_get, _bytes(name, 'a lock name'), _bytes(key, 'a key'), _byref(out), None)
         try:
-            return _record(out.contents) if out else None
+            return Record._of(out.contents) if out else None
         finally:
             lib.hf_record_free(out)
 
     def records(self, name: str, prefix: str = '') -> list[Record]:
         """The records of that lock whose keys start with prefix."""
-        def seen(record: Any, _: object) -> bool:
-            found.append(_record(record.contents))
-            return True
-
-        found: list[Record] = []
-        self._ask(lib.hf_record_list, _bytes(name, 'a lock name'), _bytes(prefix, 'a prefix'),
-                  RECORD_FN(seen), None)
-        return found
-
-    def identity(self) -> str:
-        """Who the store is, however its URL was typed: the issuer of its tokens."""
-        out = ctypes.create_string_buffer(128)
-        self._ask(lib.hf_store_identity, out)
-        return _text(out.value)
+        return [*self._each(lib.hf_record_list, RECORD_FN, Record._of, _bytes(name, 'a lock name'),
+                            _bytes(prefix, 'a prefix'))]
 
     def __enter__(self) -> Store:
         return self
@@ -495,17 +402,15 @@ class Store:
         if status:
             raise failure(status, err)
 
-    def _locks(self, function: Callable[..., int], name: bytes) -> list[LockInfo]:
-        def seen(info: Any, _: object) -> bool:
-            one = info.contents
-            found.append(LockInfo(_text(one.name), _text(one.label), one.token or None,
-                                  _seconds(one.remaining_ms), _seconds(one.age_ms), one.waiters,
-                                  one.held, one.detached, one.foreign))
+    def _each(self, function: Callable[..., int], kind: Any, of: Callable[[Any], _T],
+              *arguments: Any) -> Iterator[_T]:
+        def seen(one: Any, _: object) -> bool:
+            found.append(of(one.contents))
             return True
 
-        found: list[LockInfo] = []
-        self._ask(function, name, LIST_FN(seen), None)
-        return found
+        found: list[_T] = []
+        self._ask(function, *arguments, kind(seen), None)
+        return iter(found)
 
 
 open = Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_int, c_int64, c_size_t,
-                    c_uint, c_uint32, c_uint64, c_void_p)
+                    c_uint32, c_uint64, c_void_p)
 
 SONAME = 'libholdfast.so.0'
 NEEDS = (0, 1)  # major, and the least minor: what include/holdfast.h was when this was written
@@ -26,39 +26,29 @@ class AcquireOptions(Structure):
                 ('on_trouble', c_void_p)]
 
 
-class LockInfo(Structure):
-    _fields_ = [('size', c_size_t), ('name', c_char_p), ('label', c_char_p), ('token', c_uint64),
-                ('remaining_ms', c_int64), ('age_ms', c_int64), ('waiters', c_uint64),
-                ('held', c_bool), ('detached', c_bool), ('foreign', c_bool)]
-
-
-class Record(Structure):
+class RecordStruct(Structure):
     _fields_ = [('size', c_size_t), ('key', c_char_p), ('value', c_void_p), ('value_len', c_size_t),
                 ('token', c_uint64), ('number', c_uint64), ('written_ms', c_int64),
                 ('until_ms', c_int64)]
 
 
-class Leader(Structure):
+class LeaderStruct(Structure):
     _fields_ = [('size', c_size_t), ('term', c_uint64), ('label', c_char_p), ('address', c_char_p),
                 ('age_ms', c_int64), ('remaining_ms', c_int64)]
 
 
 # Called by the thread that asks, before its call returns; never by another.
-LIST_FN = CFUNCTYPE(c_bool, POINTER(LockInfo), c_void_p)
-RECORD_FN = CFUNCTYPE(c_bool, POINTER(Record), c_void_p)
-LEADER_FN = CFUNCTYPE(None, POINTER(Leader), c_void_p)
+RECORD_FN = CFUNCTYPE(c_bool, POINTER(RecordStruct), c_void_p)
+LEADER_FN = CFUNCTYPE(None, POINTER(LeaderStruct), c_void_p)
 
 _OUT = POINTER(c_void_p)
 _ERR = POINTER(Error)
 _FUNCTIONS = {
     'hf_version': (c_char_p, []),
-    'hf_loss_text': (c_char_p, [c_int]),
     'hf_open_waiting': (c_int, [c_char_p, POINTER(OpenOptions), _OUT, _ERR]),
     'hf_open_readonly': (c_int, [c_char_p, _OUT, _ERR]),
     'hf_close': (None, [c_void_p]),
     'hf_store_url': (c_char_p, [c_void_p]),
-    'hf_store_features': (c_uint, [c_void_p]),
-    'hf_store_identity': (c_int, [c_void_p, c_char_p, _ERR]),
     'hf_acquire': (c_int, [c_void_p, c_char_p, POINTER(AcquireOptions), _OUT, _ERR]),
     'hf_lease_token': (c_uint64, [c_void_p]),
     'hf_lease_ttl_ms': (c_uint32, [c_void_p]),
@@ -67,12 +57,10 @@ _FUNCTIONS = {
     'hf_lease_fd': (c_int, [c_void_p]),
     'hf_renew': (c_int, [c_void_p, c_uint32, _ERR]),
     'hf_release': (c_int, [c_void_p, _ERR]),
-    'hf_list': (c_int, [c_void_p, c_char_p, LIST_FN, c_void_p, _ERR]),
-    'hf_inspect': (c_int, [c_void_p, c_char_p, LIST_FN, c_void_p, _ERR]),
     'hf_record_put': (c_int, [c_void_p, c_char_p, c_char_p, c_size_t, c_int64, _ERR]),
-    'hf_record_get': (c_int, [c_void_p, c_char_p, c_char_p, POINTER(POINTER(Record)),
+    'hf_record_get': (c_int, [c_void_p, c_char_p, c_char_p, POINTER(POINTER(RecordStruct)),
                               POINTER(c_int64), _ERR]),
-    'hf_record_free': (None, [POINTER(Record)]),
+    'hf_record_free': (None, [POINTER(RecordStruct)]),
     'hf_record_list': (c_int, [c_void_p, c_char_p, c_char_p, RECORD_FN, c_void_p, _ERR]),
     'hf_leader': (c_int, [c_void_p, c_char_p, LEADER_FN, c_void_p, _ERR]),
 }

@@ -7,17 +7,16 @@ import ctypes
 import fcntl
 import os
 import threading
-from typing import Callable
+from typing import Any, Callable
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_EFD_FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Cancel:
     """A descriptor that ends a wait once set() was called; closed when nobody refers to it."""
 
     def __init__(self) -> None:
-        self.fd = _libc.eventfd(0, _EFD_FLAGS)  # os.eventfd came with Python 3.10
+        self.fd = _libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK)  # os.eventfd came with Python 3.10
         if self.fd < 0:
             raise OSError(ctypes.get_errno(), 'no descriptor to cancel a wait by')
         if self.fd == 0:  # whoever closed stdin; to the library, 0 means none
@@ -32,24 +31,29 @@ class Cancel:
             os.close(self.fd)
 
 
-def _begin(call: Callable[[], int], told: Callable[[], None]) -> list:
-    """Runs call on a new thread, and told after it; the list gets its result."""
-    result: list = []
+class _Call:
+    """A call on a thread of its own; told is called there, after it."""
 
-    def run() -> None:
+    def __init__(self, call: Callable[[], Any], told: Callable[[], None]) -> None:
+        self.call, self.told = call, told
+        self.ended, self.error = False, None
+        _thread.start_new_thread(self.run, ())
+
+    def run(self) -> None:
         try:
-            result.append(call())
+            self.value = self.call()
         except BaseException as error:
-            result.append(error)
-            raise
-        finally:
-            told()
+            self.error = error
+        self.ended = True
+        self.told()
 
-    _thread.start_new_thread(run, ())
-    return result
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
 
 
-def wait(call: Callable[[], int], cancel: Cancel) -> int:
+def wait(call: Callable[[], Any], cancel: Cancel) -> Any:
     """Runs call, which ends soon after cancel.set(). Signals are handled meanwhile, which Python does in
     the main thread only, and not while that is inside the library. A handler that raises, as Ctrl-C's
     does, ends the wait; any other leaves it alone, and with it the place in the queue."""
@@ -57,50 +61,44 @@ def wait(call: Callable[[], int], cancel: Cancel) -> int:
         return call()
     done = _thread.allocate_lock()
     done.acquire()
-    result = _begin(call, done.release)
+    other = _Call(call, done.release)
     try:
         done.acquire()
     except BaseException:
         cancel.set()
-        while not result:  # whoever presses it twice is as soon out as with once
+        while not other.ended:
             try:
                 done.acquire(timeout=1)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt:  # once more is no sooner
                 pass
         raise
-    return result[0]
+    return other.result()
 
 
-async def wait_async(call: Callable[[], int], cancel: Cancel | None = None,
-                     unwanted: Callable[[], object] | None = None) -> int:
+async def wait_async(call: Callable[[], Any], cancel: Cancel | None = None,
+                     unwanted: Callable[[], object] = bool) -> Any:
     """The same for asyncio. A task that is cancelled leaves when the call has ended; with no cancel, the
     call is let finish. unwanted is called, on a thread, for a result that nobody is there to hear."""
     loop = asyncio.get_running_loop()
     ended = loop.create_future()
 
-    def finish() -> None:
-        if not ended.done():
-            ended.set_result(None)
-
     def told() -> None:
         try:
-            loop.call_soon_threadsafe(finish)
+            loop.call_soon_threadsafe(ended.set_result, None)
         except RuntimeError:  # the loop is closed
-            if unwanted is not None:
-                unwanted()
+            unwanted()
 
-    result = _begin(call, told)
+    other = _Call(call, told)
     try:
         await asyncio.shield(ended)
     except asyncio.CancelledError:
         if cancel is not None:
             cancel.set()
-        while not ended.done():
+        while not other.ended:
             try:
                 await asyncio.shield(ended)
             except asyncio.CancelledError:
                 pass
-        if unwanted is not None:
-            _thread.start_new_thread(unwanted, ())
+        _thread.start_new_thread(unwanted, ())
         raise
-    return result[0]
+    return other.result()
