@@ -1,7 +1,7 @@
 package holdfast
 
 /*
-#include <holdfast.h>
+#include "shim.h"
 */
 import "C"
 

@@ -11,123 +11,7 @@ package holdfast
 
 /*
 #cgo pkg-config: holdfast
-#include <holdfast.h>
-#include <holdfast/elect.h>
-#include <holdfast/record.h>
-#include <poll.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-static int new_event(void)
-{
-	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-
-	if (fd != 0)
-		return fd;
-	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); // whoever closed stdin; to the library, 0 means none
-	close(0);
-	return fd;
-}
-
-static int is_readable(int fd)
-{
-	struct pollfd one = {.fd = fd, .events = POLLIN};
-
-	return poll(&one, 1, 0) > 0;
-}
-
-static enum hf_status open_store(const char *url, int64_t wait_ms, int cancel_fd, struct hf_store **out,
-	struct hf_error *err)
-{
-	struct hf_open_options options = {.size = sizeof options, .wait_ms = wait_ms, .cancel_fd = cancel_fd};
-
-	return hf_open_waiting(url, &options, out, err);
-}
-
-struct taken {
-	enum hf_status status;
-	struct hf_lease *lease;
-	uint64_t token;
-};
-
-static struct taken acquire(struct hf_store *store, const char *name, uint32_t ttl_ms, int64_t wait_ms,
-	const char *label, int cancel_fd, bool no_keeper, struct hf_error *err)
-{
-	struct hf_acquire_options options = {.size = sizeof options, .ttl_ms = ttl_ms, .wait_ms = wait_ms,
-		.label = label, .cancel_fd = cancel_fd, .no_keeper = no_keeper};
-	struct taken taken = {0};
-
-	taken.status = hf_acquire(store, name, &options, &taken.lease, err);
-	if (taken.status == HF_OK)
-		taken.token = hf_lease_token(taken.lease);
-	return taken;
-}
-
-struct given {
-	enum hf_status status;
-	enum hf_loss loss;
-};
-
-static struct given release(struct hf_lease *lease, struct hf_error *err)
-{
-	struct given given = {.loss = hf_lease_loss(lease)};
-
-	given.status = hf_release(lease, err);
-	return given;
-}
-
-// What the store tells, copied; freed by free_rows.
-struct row {
-	struct row *next;
-	struct hf_record record;
-};
-
-static bool add_record(const struct hf_record *record, void *data)
-{
-	struct row *row = calloc(1, sizeof *row), **rows = data;
-
-	if (row == NULL)
-		return false;
-	row->record = *record;
-	row->record.key = strdup(record->key);
-	row->record.value = malloc(record->value_len + 1);
-	memcpy((void *)row->record.value, record->value, record->value_len);
-	row->next = *rows;
-	*rows = row;
-	return true;
-}
-
-static void add_leader(const struct hf_leader *leader, void *data)
-{
-	struct hf_record record = {.token = leader->term, .written_ms = leader->age_ms,
-		.until_ms = leader->remaining_ms, .key = leader->label, .value = leader->address,
-		.value_len = strlen(leader->address)};
-
-	add_record(&record, data);
-}
-
-static void free_rows(struct row *row)
-{
-	for (struct row *next; row != NULL; row = next) {
-		next = row->next;
-		free((void *)row->record.key);
-		free((void *)row->record.value);
-		free(row);
-	}
-}
-
-static enum hf_status leader(struct hf_store *store, const char *name, struct row **rows, struct hf_error *err)
-{
-	return hf_leader(store, name, add_leader, rows, err);
-}
-
-static enum hf_status records(struct hf_store *store, const char *name, const char *prefix, struct row **rows,
-	struct hf_error *err)
-{
-	return hf_record_list(store, name, prefix, add_record, rows, err);
-}
+#include "shim.h"
 */
 import "C"
 
@@ -294,7 +178,7 @@ func (s *Store) use(call func(e *C.struct_hf_error) error) error {
 
 // Lock takes the lock. Ending ctx ends the wait and leaves the queue.
 func (s *Store) Lock(ctx context.Context, name string, options Options) (*Lease, error) {
-	lease := &Lease{store: s, name: name, over: make(chan struct{})}
+	lease := &Lease{store: s, name: name, end: &end{over: make(chan struct{})}}
 	cname, err := plain(name, "a lock name")
 	if err != nil {
 		return nil, err
@@ -442,9 +326,16 @@ type Lease struct {
 	token   uint64
 	watched sync.Once
 	watch   *os.File
-	over    chan struct{} // closed when it is lost or released
-	ended   sync.Once
+	end     *end // not part of it: who waits for the end does not keep the lease from being collected
 }
+
+// An end comes once.
+type end struct {
+	once sync.Once
+	over chan struct{}
+}
+
+func (e *end) come() { e.once.Do(func() { close(e.over) }) }
 
 // Name is that of the lock.
 func (l *Lease) Name() string { return l.name }
@@ -522,15 +413,15 @@ func (l *Lease) Done() <-chan struct{} {
 			syscall.CloseOnExec(fd)
 			l.watch = os.NewFile(uintptr(fd), "lease") // non-blocking, so on Go's own poller
 			if conn, err := l.watch.SyscallConn(); err == nil {
-				go func(over chan struct{}, ended *sync.Once) {
+				go func(end *end) {
 					_ = conn.Read(func(fd uintptr) bool { return C.is_readable(C.int(fd)) != 0 })
-					ended.Do(func() { close(over) })
-				}(l.over, &l.ended)
+					end.come()
+				}(l.end)
 			}
 			return nil
 		})
 	})
-	return l.over
+	return l.end.over
 }
 
 // Context ends when parent does, when the lease is lost, and when it is released.
@@ -558,7 +449,7 @@ func (l *Lease) Release() error {
 	if l.watch != nil {
 		_ = l.watch.Close()
 	}
-	l.ended.Do(func() { close(l.over) })
+	l.end.come()
 	var e C.struct_hf_error
 	given := C.release(l.hf, &e)
 	l.hf = nil
