@@ -19,7 +19,8 @@ command -v npm >/dev/null 2>&1 || test="$test nodejs node-pg"
 bench='util-linux python3 python3-redis'
 versions='patchelf dpkg-dev'
 # Without what the build of a package wants: debian/control says that.
-packages='dpkg-dev debhelper dh-python fakeroot lintian mmdebstrap systemd-container python3-all'
+packages='dpkg-dev debhelper dh-python fakeroot lintian mmdebstrap systemd-container
+    pybuild-plugin-pyproject python3-all python3-setuptools faketime'
 lint='clang-format clang-tidy cppcheck shellcheck mandoc'
 
 wanted=

@@ -135,10 +135,13 @@ private:
 /* Of calls without a value. */
 using Done = Result<std::monostate>;
 
-/* A text for C, from a literal or a std::string: lives as long as what it was made of. */
+/* A text for C, from a literal or a std::string: lives as long as what it was made of. One with a byte of 0
+ * inside is not the text before it: the library refuses the line break that it becomes. */
 struct Text {
     Text(const char *text) noexcept : c(text) {}
-    Text(const std::string &text) noexcept : c(text.c_str()) {}
+    Text(const std::string &text) noexcept
+        : c(text.find('\0') == std::string::npos ? text.c_str() : "\n")
+    {}
 
     const char *c;
 };
@@ -367,7 +370,7 @@ public:
     {
         hf_loss reason = loss() != HF_LOSS_NONE ? loss() : HF_LOSS_EXPIRED;
 
-        std::string text = "lock \"" + name() + "\" is not held any more: ";
+        std::string text = "lock \"" + name() + "\" was lost: ";
 
         if (held())
             return Done();

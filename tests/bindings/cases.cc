@@ -174,6 +174,8 @@ static void looking(Store &store, const std::string &url)
     check(throws<holdfast::Invalid>([&] { store.lock("line\nbreak"); }) &&
               throws<holdfast::Invalid>([&] { store.lock(""); }),
           "no names: control characters, nothing");
+    check(throws<holdfast::Invalid>([&] { store.lock(std::string("look\0x", 6)); }),
+          "a name with a byte of 0 in it is not the name before that");
     check(store.list("look").size() == 1 && store.list("nothing").empty(), "list, by prefix");
     if ((store.features() & HF_FEATURE_RECORDS) != 0) {
         std::string value("a\0b", 3);

@@ -32,13 +32,13 @@ strange() {
 
 tree "$dir/one/holdfast"
 build "$dir/one/holdfast" plain
-tree "$dir/another one/deep down/source"
-build "$dir/another one/deep down/source" strange
+tree "$dir/another/deep/down/source"
+build "$dir/another/deep/down/source" strange
 
 count=0
 for deb in "$dir"/one/*.deb; do
     count=$((count + 1))
-    cmp "$deb" "$dir/another one/deep down/${deb##*/}" >"$dir/out" 2>&1
+    cmp "$deb" "$dir/another/deep/down/${deb##*/}" >"$dir/out" 2>&1
     ok $? "the same bytes: ${deb##*/}"
     diag "$(cat "$dir/out")"
 done

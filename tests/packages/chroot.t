@@ -19,7 +19,7 @@ suite=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 
 scripts/deb.sh "$dir/debs" >"$dir/out" 2>&1
 ok $? 'make deb'
-mmdebstrap --variant=minbase --include=systemd-sysv,dbus,gcc,g++,libc6-dev,pkgconf,python3-minimal,procps "$suite" "$dir/root" \
+mmdebstrap --variant=minbase --skip=cleanup/apt/lists --include=systemd-sysv,dbus,gcc,g++,libc6-dev,pkgconf,python3-minimal,procps "$suite" "$dir/root" \
     >"$dir/mm" 2>&1 || skip_all "no packages of Debian to be had: $(tail -n 1 "$dir/mm")"
 
 mkdir -p "$dir/root/debs/next" "$dir/root/tree/bindings/cpp"
