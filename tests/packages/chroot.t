@@ -18,7 +18,12 @@ done
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 
 scripts/deb.sh "$dir/debs" >"$dir/out" 2>&1
-ok $? 'make deb'
+built=$?
+ok $built 'make deb'
+[ $built -eq 0 ] || {
+    diag "$(cat "$dir/out")"
+    exit 1
+}
 mmdebstrap --variant=minbase --skip=cleanup/apt/lists --include=systemd-sysv,dbus,gcc,g++,libc6-dev,pkgconf,python3-minimal,procps "$suite" "$dir/root" \
     >"$dir/mm" 2>&1 || skip_all "no packages of Debian to be had: $(tail -n 1 "$dir/mm")"
 
