@@ -28,6 +28,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -37,13 +38,12 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include <version>
 
-#if __cplusplus >= 202002L
-#include <stop_token>
-#endif
 #if defined(__cpp_lib_jthread)
 #include <cerrno>
 #include <poll.h>
+#include <stop_token>
 #include <sys/eventfd.h>
 #include <thread>
 #include <unistd.h>
@@ -112,10 +112,9 @@ inline void raise(const Failure &failure)
 template <class T> class [[nodiscard]] Result {
 public:
     Result(T value = T()) : held_(std::in_place_index<0>, std::move(value)) {}
-    Result(Failure &&failure) : held_(std::in_place_index<1>, std::move(failure)) {}
+    Result(Failure failure) : held_(std::in_place_index<1>, std::move(failure)) {}
     explicit operator bool() const noexcept { return held_.index() == 0; }
     T &operator*() &noexcept { return *std::get_if<0>(&held_); }
-    T &&operator*() &&noexcept { return std::move(*std::get_if<0>(&held_)); }
     T *operator->() noexcept { return std::get_if<0>(&held_); }
     const Failure &failure() const noexcept { return *std::get_if<1>(&held_); }
 #if defined(__cpp_exceptions)
@@ -135,8 +134,9 @@ private:
 /* Of calls without a value. */
 using Done = Result<std::monostate>;
 
-/* A text for C, from a literal or a std::string: lives as long as what it was made of. One with a byte of 0
- * inside is not the text before it: the library refuses the line break that it becomes. */
+/* A text for C, from a literal or a std::string: lives as long as what it was made of. One
+ * with a byte of 0 inside is not the text before it: the library refuses the line break that it
+ * becomes. */
 struct Text {
     Text(const char *text) noexcept : c(text) {}
     Text(const std::string &text) noexcept
@@ -148,7 +148,7 @@ struct Text {
 
 struct Options {
     Options() = default;
-    Options(milliseconds ttl_, milliseconds wait_ = milliseconds(0)) : ttl(ttl_), wait(wait_) {}
+    Options(milliseconds ttl_, milliseconds wait_ = {}) : ttl(ttl_), wait(wait_) {}
 
     milliseconds ttl{0};   /* 0: 30s, or what the store grants */
     milliseconds wait{0};  /* 0: do not wait; forever: without limit */
@@ -158,10 +158,8 @@ struct Options {
     bool detached = false; /* true: outlives this process, and has no keeper */
 };
 
-struct ElectOptions {
-    milliseconds ttl{0};
-    std::string label, address; /* address: where the leader is to be found; "": that is not told */
-    int cancel_fd = 0;
+struct ElectOptions : Options { /* wait is without limit, and there is a keeper */
+    std::string address;        /* where the leader is to be found; "": that is not told */
 };
 
 /* One lock as a listing shows it; as struct hf_lock_info. */
@@ -190,14 +188,27 @@ struct Leader {
 
 namespace detail {
 
-inline Failure failure(hf_status status, const hf_error &err, hf_loss reason = HF_LOSS_NONE)
+/* Why a lease was lost: the text ends with it. To ask before each release would cost a look at the
+ * clock, and after it there is nobody to ask. */
+inline hf_loss reason_in(const hf_error &err)
 {
+    for (hf_loss loss : {HF_LOSS_EXPIRED, HF_LOSS_TAKEN, HF_LOSS_BROKEN, HF_LOSS_UNREACHABLE,
+                         HF_LOSS_FORGOTTEN, HF_LOSS_CLOSED})
+        if (std::strstr(err.text, hf_loss_text(loss)) != nullptr)
+            return loss;
+    return HF_LOSS_NONE;
+}
+
+inline Failure failure(hf_status status, const hf_error &err)
+{
+    hf_loss reason = status == HF_LOST ? reason_in(err) : HF_LOSS_NONE;
+
     return {status, err.text, reason, milliseconds(err.retry_after_ms)};
 }
 
-inline Done done(hf_status status, const hf_error &err, hf_loss reason = HF_LOSS_NONE)
+inline Done done(hf_status status, const hf_error &err)
 {
-    return status == HF_OK ? Done() : Done(failure(status, err, reason));
+    return status == HF_OK ? Done() : Done(failure(status, err));
 }
 
 /* What question(value, &err) fills in, if it answers HF_OK. */
@@ -218,23 +229,18 @@ inline std::uint32_t ttl_of(milliseconds ttl)
                                                        : static_cast<std::uint32_t>(ttl.count());
 }
 
-/* A library older than this header may lack what it calls, or do it otherwise. */
-inline bool library_fits(const char *running)
-{
-    int major = 0, minor = 0, patch = 0;
-
-    return std::sscanf(running, "%d.%d.%d", &major, &minor, &patch) == 3 &&
-           major == HF_VERSION_MAJOR &&
-           std::pair(minor, patch) >= std::pair(HF_VERSION_MINOR, HF_VERSION_PATCH);
-}
-
+/* A library older than this header may lack what it calls, or do it otherwise. HF_OK: it is not. */
 inline Failure misfit(const char *running)
 {
+    int major = 0, minor = 0, patch = 0;
     std::string text = std::string("libholdfast ") + running +
                        " was loaded, but this program was compiled for " HF_VERSION_STRING
                        ": install that version of the library, or a later one";
+    bool fits = std::sscanf(running, "%d.%d.%d", &major, &minor, &patch) == 3 &&
+                major == HF_VERSION_MAJOR &&
+                std::pair(minor, patch) >= std::pair(HF_VERSION_MINOR, HF_VERSION_PATCH);
 
-    return {HF_UNSUPPORTED, text, HF_LOSS_NONE, milliseconds(0)};
+    return {fits ? HF_OK : HF_UNSUPPORTED, text, {}, {}};
 }
 
 /* A function for C that calls a C++ one. What it throws must not pass through C: it is kept. */
@@ -277,11 +283,9 @@ inline Record record_of(const hf_record &c)
 {
     using Time = std::chrono::system_clock::time_point;
     std::string value(static_cast<const char *>(c.value), c.value_len);
-    Record out{c.key, value, c.token, c.number, Time(milliseconds(c.written_ms)), {}};
+    auto until = c.until_ms != 0 ? std::optional(Time(milliseconds(c.until_ms))) : std::nullopt;
 
-    if (c.until_ms != 0)
-        out.until = Time(milliseconds(c.until_ms));
-    return out;
+    return {c.key, value, c.token, c.number, Time(milliseconds(c.written_ms)), until};
 }
 
 inline LockInfo lock_of(const hf_lock_info &c)
@@ -368,30 +372,27 @@ public:
     /* Whether anything remains: the line to put before a write. */
     Done try_check() const
     {
-        hf_loss reason = loss() != HF_LOSS_NONE ? loss() : HF_LOSS_EXPIRED;
+        hf_error err;
 
-        std::string text = "lock \"" + name() + "\" was lost: ";
-
-        if (held())
-            return Done();
-        return Failure{HF_LOST, text + hf_loss_text(reason), reason, milliseconds(0)};
+        /* The library's own sentence: what is over is never renewed. */
+        return held() ? Done() : detail::done(hf_renew(lease_, 0, &err), err);
     }
     /* Extends it to ttl from now (0: the ttl it has). */
-    Done try_renew(milliseconds ttl = milliseconds(0))
+    Done try_renew(milliseconds ttl = {})
     {
         hf_error err;
-        hf_status status = hf_renew(lease_, detail::ttl_of(ttl), &err);
 
-        return detail::done(status, err, loss());
+        return detail::done(hf_renew(lease_, detail::ttl_of(ttl), &err), err);
     }
     /* Gives it back. The lease is over, whatever is returned. */
     Done try_release()
     {
         hf_error err;
-        hf_loss reason = lease_ != nullptr ? loss() : HF_LOSS_NONE;
 
+        if (borrowed_)
+            return Failure{HF_INVALID, "an election gives its lease back by itself", {}, {}};
         watch_.reset();
-        return detail::done(hf_release(std::exchange(lease_, nullptr), &err), err, reason);
+        return detail::done(hf_release(std::exchange(lease_, nullptr), &err), err);
     }
     /* Leaves it held in the store until its ttl ends: for detached leases. */
     void leave() noexcept
@@ -399,21 +400,24 @@ public:
         watch_.reset();
         hf_leave(std::exchange(lease_, nullptr));
     }
-    /* Puts a record beside the lock; keep 0: for ever. */
-    Done try_put(Text key, const std::string &value, milliseconds keep = milliseconds(0))
+    /* Puts a record beside the lock; keep 0: for ever. Returns a warning worth showing, or "". */
+    Result<std::string> try_put(Text key, const std::string &value, milliseconds keep = {})
     {
-        hf_error err;
-        hf_status status =
-            hf_record_put(lease_, key.c, value.data(), value.size(), keep.count(), &err);
-        return detail::done(status, err, loss());
+        return detail::ask<std::string>([&](std::string &out, hf_error *err) {
+            hf_status status =
+                hf_record_put(lease_, key.c, value.data(), value.size(), keep.count(), err);
+
+            out = err->text;
+            return status;
+        });
     }
 
 #if defined(__cpp_exceptions)
     // clang-format off
     void check() const { if (!held()) try_check().value(); }
-    void renew(milliseconds ttl = milliseconds(0)) { try_renew(ttl).value(); }
+    void renew(milliseconds ttl = {}) { try_renew(ttl).value(); }
     void release() { try_release().value(); }
-    void put(Text key, const std::string &value, milliseconds keep = milliseconds(0)) { try_put(key, value, keep).value(); }
+    std::string put(Text key, const std::string &value, milliseconds keep = {}) { return try_put(key, value, keep).value(); }
     // clang-format on
 #endif
 #if defined(__cpp_lib_jthread)
@@ -434,10 +438,9 @@ private:
         hf_error err;
 
         watch_.reset();
-        if (lease_ != nullptr && !borrowed_ && hf_release(lease_, &err) != HF_OK) {
+        if (!borrowed_ && hf_release(lease_, &err) != HF_OK) {
             /* A destructor has nobody to tell. */
         }
-        lease_ = nullptr;
     }
 
     std::shared_ptr<void> watch_; /* a detail::LossWatch; the layout is that of every standard */
@@ -449,12 +452,13 @@ private:
 class Store {
 public:
     /* url: "file:DIR", "redis://...", ...; "": the embedded store in its default folder. */
-    static Result<Store> try_open(Text url, milliseconds wait = milliseconds(0), int cancel_fd = 0)
+    static Result<Store> try_open(Text url, milliseconds wait = {}, int cancel_fd = 0)
     {
         hf_open_options c{};
+        Failure misfit = detail::misfit(hf_version());
 
-        if (!detail::library_fits(hf_version()))
-            return detail::misfit(hf_version());
+        if (misfit.status != HF_OK)
+            return misfit;
         c.size = sizeof c;
         c.wait_ms = wait.count();
         c.cancel_fd = cancel_fd;
@@ -598,7 +602,7 @@ public:
         }
     }
     // clang-format off
-    explicit Store(Text url, milliseconds wait = milliseconds(0)) : Store(try_open(url, wait).value()) {}
+    explicit Store(Text url, milliseconds wait = {}) : Store(try_open(url, wait).value()) {}
     static Store open_readonly(Text url) { return try_open_readonly(url).value(); }
     Lease lock(Text name, const Options &options = {}) { return try_lock(name, options).value(); }
     Lease adopt(Text name, Text owner, std::uint64_t token) { return try_adopt(name, owner, token).value(); }

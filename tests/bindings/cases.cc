@@ -206,6 +206,8 @@ static void electing(Store &store)
         auto leader = store.leader("lead");
         term = lease.token();
         check(leader && leader->term == term && leader->address == "here:80", "elect, and leader");
+        check(throws<holdfast::Invalid>([&] { lease.release(); }) && lease.held(),
+              "a leader cannot give back what the election will");
         return false;
     });
     check(term != 0 && !store.leader("lead"), "who has resigned does not lead");
