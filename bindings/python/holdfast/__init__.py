@@ -20,6 +20,9 @@ import os
 import time
 import warnings
 import weakref
+from _thread import get_ident, start_new_thread
+from functools import partial
+from operator import methodcaller
 from typing import Any, Callable, Iterator, TypeVar
 
 from . import _fence
@@ -70,8 +73,8 @@ def _warn(err: Error) -> None:
 
 
 class _Handle:
-    """A handle of the library. Calls are counted, so that it is ended when no other thread is inside.
-    Appending to a list and removing from it are atomic; no lock is needed, which a fork could freeze."""
+    """A handle of the library. Who is inside a call is noted, so that it is ended when no other thread is. Sets
+    are changed in one step: there is no lock, which a fork could freeze or Ctrl-C leave locked."""
 
     _over = False
     _about = ''  # what it is called once it is over: 'store file:/x is closed'
@@ -79,24 +82,41 @@ class _Handle:
     def __init__(self, pid: int) -> None:
         self._ptr = ptr = ctypes.c_void_p()
         self._once: Iterator[ctypes.c_void_p] = iter((ptr,))  # who ends it draws it, in one step
-        self._inside: list[None] = []
+        self._inside: set[int] = set()
         self._pid = pid
 
     def _call(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        self._inside.append(None)
         try:
+            self._inside.add(get_ident())
             if self._over:
                 raise Invalid(self._about)
             return function(self._ptr, *arguments)
         finally:
-            self._inside.pop()
+            self._inside.discard(get_ident())
 
     def _empty(self, hurry: Callable[[], object] = bool) -> None:
-        """Waits until nobody is inside; in a forked child, nobody is."""
+        """Waits until nobody is inside; in a forked child, nobody is. What Ctrl-C kept from leaving is not:
+        no call is longer than the limit."""
         self._over = True
-        while self._inside and os.getpid() == self._pid:
+        limit, me = time.monotonic() + 20, {get_ident()}
+        while self._inside - me and os.getpid() == self._pid and time.monotonic() < limit:
             hurry()
             time.sleep(0.001)
+
+
+class _Ref(weakref.ref):
+    """Gives back a lease that nobody released. When the lease is collected, `start` is called, and a thread
+    does the rest: no code of Python runs in between, which Ctrl-C could end."""
+
+    start: Callable[[], object] = int  # nothing yet
+
+
+def _found(name: str, store: _Handle, refs: dict[object, _Ref], once: Iterator[ctypes.c_void_p]) -> None:
+    refs.pop(once, None)
+    for ptr in once:
+        if ptr:
+            warnings.warn(f'the lease of lock {name!r} was never released', ResourceWarning)
+            lib.hf_release(ptr, None)
 
 
 class Lease(_Handle):
@@ -110,6 +130,8 @@ class Lease(_Handle):
         super().__init__(store._handle._pid)
         self._store = store
         self.name = name
+        store._refs[self._once] = ref = _Ref(self, methodcaller('start'))
+        ref.start = partial(start_new_thread, _found, (name, store._handle, store._refs, self._once))
 
     def __repr__(self) -> str:
         return f'<holdfast.Lease {self.name!r} token={self.token}{" (released)" if self._over else ""}>'
@@ -180,6 +202,7 @@ class Lease(_Handle):
         # The handle is drawn and freed in one step of the interpreter, which neither Ctrl-C nor another
         # thread can divide: it is never freed twice, and never forgotten.
         for status in map(lib.hf_release, self._once, (err,)):
+            self._store._refs.pop(self._once, None)
             if status:
                 raise failure(status, err, loss)
 
@@ -216,11 +239,6 @@ class Lease(_Handle):
             raise failure(status, err, self._call(lib.hf_lease_loss) if status == _HF_LOST else 0)
         _warn(err)
 
-    def __del__(self) -> None:
-        if not self._over and self._ptr and os.getpid() == self._pid:
-            warnings.warn(f'{self!r} was never released', ResourceWarning, source=self)
-        self._drop()
-
     def _drop(self) -> None:
         with contextlib.suppress(HoldfastError):
             self.release()
@@ -232,8 +250,9 @@ def _options(ttl: float | None, wait: float, label: str | None, keep: bool) -> A
                           None if label is None else _bytes(label, 'a label'), 0, not keep)
 
 
-def _shut(handle: _Handle, cancels: set[Cancel]) -> None:
+def _shut(handle: _Handle, cancels: set[Cancel], refs: dict[object, _Ref]) -> None:
     handle._empty(lambda: [cancel.set() for cancel in cancels.copy()])
+    refs.clear()
     for _ in map(lib.hf_close, handle._once):
         pass
 
@@ -327,11 +346,12 @@ class Store:
     def __init__(self, url: str | None = None, *, wait: float = 0, readonly: bool = False) -> None:
         self._handle = handle = _Handle(os.getpid())
         self._cancels: set[Cancel] = set()
+        self._refs: dict[object, _Ref] = {}
         self._open(None if url is None else _bytes(url, 'a URL'), _wait_ms(wait), readonly)
         self.url = _text(lib.hf_store_url(handle._ptr))  #: without its password
         handle._about = f'store {self.url} is closed'
         #: ends the waits in this store, releases what is held, closes it; once
-        self.close = weakref.finalize(self, _shut, handle, self._cancels)
+        self.close = weakref.finalize(self, _shut, handle, self._cancels, self._refs)
 
     def __repr__(self) -> str:
         return f'<holdfast.Store {self.url!r}{" (closed)" if self._handle._over else ""}>'

@@ -6,6 +6,7 @@ import asyncio
 import ctypes
 import fcntl
 import os
+import select
 import threading
 from typing import Any, Callable
 
@@ -16,19 +17,16 @@ class Cancel:
     """A descriptor that ends a wait once set() was called; closed when nobody refers to it."""
 
     def __init__(self) -> None:
-        self.fd = _libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK)  # os.eventfd came with Python 3.10
-        if self.fd < 0:
-            raise OSError(ctypes.get_errno(), 'no descriptor to cancel a wait by')
-        if self.fd == 0:  # whoever closed stdin; to the library, 0 means none
-            self.fd = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+        fd = _libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK)  # os.eventfd came with Python 3.10
+        if fd == 0:  # whoever closed stdin; to the library, 0 means none
+            fd = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
             os.close(0)
+        if fd < 0:
+            raise OSError(ctypes.get_errno(), 'no descriptor to cancel a wait by')
+        self.fd, self.owner = fd, select.epoll.fromfd(fd)  # which closes it when it is collected, without a word
 
     def set(self) -> None:
         os.write(self.fd, b'\1\0\0\0\0\0\0\0')
-
-    def __del__(self) -> None:
-        if self.fd > 0:
-            os.close(self.fd)
 
 
 class _Call:
@@ -61,12 +59,13 @@ def wait(call: Callable[[], Any], cancel: Cancel) -> Any:
         return call()
     done = _thread.allocate_lock()
     done.acquire()
-    other = _Call(call, done.release)
+    other = None
     try:
+        other = _Call(call, done.release)
         done.acquire()
     except BaseException:
         cancel.set()
-        while not other.ended:
+        while other is not None and not other.ended:
             try:
                 done.acquire(timeout=1)
             except KeyboardInterrupt:  # once more is no sooner
