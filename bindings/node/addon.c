@@ -416,13 +416,11 @@ static void torn_down(uv_handle_t *handle)
     free(addon);
 }
 
-/* The end of an environment: waits are over, threads gone, and what is held is released. */
-static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
+/* Waits are over, threads gone, and what is held is released. */
+static void end(struct addon *addon)
 {
-    struct addon *addon = data;
     struct job *job;
 
-    (void)hook;
     pthread_mutex_lock(&addon->lock);
     cancel_jobs(addon, 0);
     while (addon->running != NULL)
@@ -434,16 +432,34 @@ static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
             hf_close(job->out);
         discard(job);
     }
-    for (size_t i = 0; i < addon->slots; i++)
-        hf_close(addon->stores[i]);
+    while (addon->slots > 0)
+        hf_close(addon->stores[--addon->slots]);
+}
+
+/* process.exit() ends with this; a worker that is terminated with the other. */
+static napi_value exiting(napi_env env, napi_callback_info info)
+{
+    struct addon *addon;
+
+    napi_get_cb_info(env, info, NULL, NULL, NULL, (void **)&addon);
+    end(addon);
+    return NULL;
+}
+
+static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
+{
+    struct addon *addon = data;
+
+    (void)hook;
+    end(addon);
     free(addon->stores);
     uv_close((uv_handle_t *)&addon->poll, torn_down);
 }
 
 NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
 {
-    static const char *const names[] = {"start", "cancel", "look"};
-    static const napi_callback functions[] = {start, cancel, look};
+    static const char *const names[] = {"start", "cancel", "look", "exiting"};
+    static const napi_callback functions[] = {start, cancel, look, exiting};
     struct addon *addon = must(calloc(1, sizeof *addon));
     struct epoll_event event = {.events = EPOLLIN};
     uv_loop_t *loop;
@@ -465,7 +481,7 @@ NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
     uv_unref((uv_handle_t *)&addon->poll);
     napi_add_async_cleanup_hook(env, tear_down, addon, &addon->hook);
     napi_create_reference(env, exports, 1, &addon->exports);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         napi_create_function(env, names[i], NAPI_AUTO_LENGTH, functions[i], addon, &value);
         napi_set_named_property(env, exports, names[i], value);
     }

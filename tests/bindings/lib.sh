@@ -91,3 +91,11 @@ examples() {
         [ "$(grep -c '^Traceback\|Error' "$dir/out")" = 0 ] || sed 's/^/# /' "$dir/out"
     done
 }
+
+# another_library VERSION whole|bare : $dir/other.so, a library that says so, with all functions or none
+another_library() {
+    echo "const char *hf_version(void); const char *hf_version(void) { return \"$1\"; }" >"$dir/other.c"
+    [ "$2" = bare ] || nm -D --defined-only "$build/libholdfast.so" |
+        sed -n 's/.* T \(hf_[a-z_]*\).*/void \1(void); void \1(void) {}/p' | grep -v hf_version >>"$dir/other.c"
+    cc -shared -fPIC -Wl,-soname,libholdfast.so.0 -Wl,--version-script="$root/src/holdfast.map" -o "$dir/other.so" "$dir/other.c"
+}

@@ -41,13 +41,6 @@ done
 is "$(trap_ crowd "$file")" 'turns 500' 'a thousand tasks wait: half are cancelled, half have their turn'
 is "$(trap_ storm "$file")" 'caught 400' 'Ctrl-C at any moment: nothing stays held'
 
-# another_library VERSION : a library that says so
-another_library() {
-    echo "const char *hf_version(void); const char *hf_version(void) { return \"$1\"; }" >"$dir/other.c"
-    [ "$2" = bare ] || nm -D --defined-only "$build/libholdfast.so" |
-        sed -n 's/.* T \(hf_[a-z_]*\).*/void \1(void); void \1(void) {}/p' | grep -v hf_version >>"$dir/other.c"
-    cc -shared -fPIC -o "$dir/other.so" "$dir/other.c"
-}
 imported() { HOLDFAST_LIBRARY=$1 python3 -c 'import holdfast' 2>&1 | tail -n 1; }
 for version in 0.0.9 1.0.0; do
     another_library $version whole
