@@ -10,7 +10,7 @@ made=$build/bindings
 declare -A store_url
 export LD_LIBRARY_PATH=$build PYTHONPATH=$root/bindings/python PYTHONDONTWRITEBYTECODE=1 HOLDFAST_NODE=$made/node
 export GOFLAGS=-mod=mod GOPROXY=off GOCACHE=${GOCACHE:-$made/gocache} PKG_CONFIG_PATH=$made
-for tool in python3 node go cc; do
+for tool in python3 node go cc c++; do
     command -v $tool >/dev/null || skip_all "$tool is not installed"
 done
 
@@ -50,10 +50,13 @@ prepare() {
         "$root/holdfast.pc.in" >"$made/holdfast.pc"
     built c "$here/drivers/driver.c" "$build/libholdfast.so" -- cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror \
         -I"$root/include" "$here/drivers/driver.c" -L"$build" -lholdfast -lcjson -pthread -o "$made/c"
+    built cpp "$here/drivers/driver.cc" "$root/bindings/cpp/holdfast.hpp" "$build/libholdfast.so" -- c++ -std=c++20 -O2 \
+        -Wall -Wextra -Werror -I"$root/include" -I"$root/bindings/cpp" "$here/drivers/driver.cc" -L"$build" -lholdfast \
+        -lcjson -pthread -o "$made/cpp"
     built node/holdfast.node "$root"/bindings/node/* "$build/libholdfast.so" -- node_addon
     built go "$here"/drivers/go/*.go "$root"/bindings/go/* "$build/libholdfast.so" -- go_driver -o "$made/go"
     flock -u "$turn"
-    export DRIVERS="{\"c\": [\"$made/c\"], \"python\": [\"python3\", \"$here/drivers/driver.py\"],
+    export DRIVERS="{\"c\": [\"$made/c\"], \"c++\": [\"$made/cpp\"], \"python\": [\"python3\", \"$here/drivers/driver.py\"],
         \"node\": [\"node\", \"$here/drivers/driver.js\"], \"go\": [\"$made/go\"]}"
 }
 
