@@ -1,7 +1,7 @@
 // index.js - holdfast for Node. Its words are those of holdfast.h; addon.c makes the calls.
 'use strict';
 
-const OPEN = 0, CLOSE = 1, ACQUIRE = 2, RENEW = 3, RELEASE = 4, PUT = 5, GET = 6, LIST = 7, LEADER = 8;
+const OPEN = 0, CLOSE = 1, ACQUIRE = 2, RENEW = 3, RELEASE = 4, PUT = 5, LIST = 6, LEADER = 7;
 const LOST = 2, CANCELLED = 4, QUARANTINE = 7; // statuses that carry more than a text
 const REASONS = ['none', 'expired', 'taken', 'broken', 'unreachable', 'forgotten', 'closed'];
 const asyncDispose = Symbol.asyncDispose ?? (Symbol.asyncDispose = Symbol('Symbol.asyncDispose'));
@@ -208,10 +208,7 @@ class Store {
                 remaining: second < 0 ? null : second };
         return null;
     }
-    async get(name, key) {
-        const { reply } = await this.#call(GET, { text: plain(name, 'a lock name'), text2: plain(key, 'a key') });
-        return [...rows(reply)].map(record)[0] ?? null;
-    }
+    async get(name, key) { return (await this.records(name, key)).find((one) => one.key === key) ?? null; }
     async records(name, prefix = '') {
         const { reply } = await this.#call(LIST, { text: plain(name, 'a lock name'), text2: plain(prefix, 'a prefix') });
         return [...rows(reply)].map(record);
