@@ -28,22 +28,18 @@ from typing import Any, Callable, Iterator, TypeVar
 from . import _fence
 from ._errors import (Busy, Cancelled, Corrupt, Denied, HoldfastError, Invalid, Lost, NoMemory, Quarantine,
                       REASONS, Stale, StoreWarning, Unknown, Unreachable, Unsupported, failure)
-from ._library import LEADER_FN, RECORD_FN, AcquireOptions, Error, OpenOptions, RecordStruct, lib
+from ._library import LEADER_FN, RECORD_FN, AcquireOptions, BreakOptions, Error, OpenOptions, lib
 from ._seen import Leader, Record, text as _text
-from ._waiting import Cancel, wait, wait_async
+from ._waiting import ONE, Cancel, wait, wait_async
 
 __all__ = ['Busy', 'Cancelled', 'Corrupt', 'Denied', 'HoldfastError', 'Invalid', 'Leader', 'Lease',
            'Lock', 'Lost', 'NoMemory', 'Quarantine', 'REASONS', 'Record', 'Stale', 'Store',
            'StoreWarning', 'Unknown', 'Unreachable', 'Unsupported', 'open', 'version']
 
 _HF_LOST = 2
+version: str = lib.hf_version().decode()  #: of the library that is loaded
 _T = TypeVar('_T')
 _byref = ctypes.byref
-
-
-def version() -> str:
-    """The version of the library that is loaded."""
-    return lib.hf_version().decode()
 
 
 def _bytes(text: str, what: str) -> bytes:
@@ -124,7 +120,7 @@ class Lease(_Handle):
     ResourceWarning."""
 
     token = 0  #: the fencing token: a 64-bit integer that only ever rises
-    _watching: tuple[Callable[[], object], ...] = ()  # who is told when it is over
+    _watched = False  # by lost()
 
     def __init__(self, store: Store, name: str) -> None:
         super().__init__(store._handle._pid)
@@ -153,10 +149,6 @@ class Lease(_Handle):
         """None while it is held, else one of REASONS."""
         loss = self._call(lib.hf_lease_loss)
         return REASONS[loss] if loss else None
-
-    @property
-    def ttl(self) -> float:
-        return self._call(lib.hf_lease_ttl_ms) / 1000
 
     def fileno(self) -> int:
         """A descriptor that becomes and stays readable when the lease is lost, for select and its kin;
@@ -193,12 +185,11 @@ class Lease(_Handle):
 
     def release(self) -> None:
         """Gives the lock back. Raises Lost if it was not held to the end; doing it again does nothing."""
-        loss = self._call(lib.hf_lease_loss) if self._ptr and not self._over else 0
+        err, loss = Error(), self._call(lib.hf_lease_loss) if self._ptr and not self._over else 0
+        fd = self.fileno() if self._watched and not self._over else -1
         self._empty()
-        for tell in self._watching:
-            with contextlib.suppress(RuntimeError):  # its loop is closed
-                tell()
-        err = Error()
+        if fd >= 0:
+            os.write(fd, ONE)  # who watches it has a duplicate
         # The handle is drawn and freed in one step of the interpreter, which neither Ctrl-C nor another
         # thread can divide: it is never freed twice, and never forgotten.
         for status in map(lib.hf_release, self._once, (err,)):
@@ -213,24 +204,15 @@ class Lease(_Handle):
     async def lost(self) -> str | None:
         """Returns the reason when the lease is lost; None if it was released."""
         loop = asyncio.get_running_loop()
-        told: asyncio.Future[str | None] = loop.create_future()
-        fd = os.dup(self.fileno())  # the lease may be released meanwhile
-
-        def tell(reason: str | None) -> None:
-            if not told.done():
-                told.set_result(reason)
-
-        def released() -> None:
-            loop.call_soon_threadsafe(tell, None)
-
-        loop.add_reader(fd, lambda: tell(None if self._over else self.loss))
-        self._watching += (released,)
+        told = loop.create_future()
+        self._watched, fd = True, os.dup(self.fileno())  # the lease may be released meanwhile
+        loop.add_reader(fd, lambda: told.done() or told.set_result(None))
         try:
-            return None if self._over else await told
+            await told
         finally:
-            self._watching = tuple(one for one in self._watching if one is not released)
             loop.remove_reader(fd)
             os.close(fd)
+        return None if self._over else self.loss
 
     def _ask(self, function: Callable[..., int], *arguments: Any) -> None:
         err = Error()
@@ -238,10 +220,6 @@ class Lease(_Handle):
         if status:
             raise failure(status, err, self._call(lib.hf_lease_loss) if status == _HF_LOST else 0)
         _warn(err)
-
-    def _drop(self) -> None:
-        with contextlib.suppress(HoldfastError):
-            self.release()
 
 
 def _options(ttl: float | None, wait: float, label: str | None, keep: bool) -> AcquireOptions:
@@ -283,7 +261,7 @@ class Lock:
         lease, err = Lease(self._store, self._name), Error()
         with self._store._waiting() as cancel:
             options = self._cancellable(cancel)
-            status = await wait_async(lambda: self._call(lease, options, err), cancel, lease._drop)
+            status = await wait_async(lambda: self._call(lease, options, err), cancel)
         if self._address is None:
             return self._granted(lease, status, err)
         return await asyncio.get_running_loop().run_in_executor(None, self._granted, lease, status, err)
@@ -303,8 +281,9 @@ class Lock:
         if self._address is not None:
             try:
                 lease.put('leader', self._address)
-            except BaseException:
-                lease._drop()
+            except HoldfastError:
+                with contextlib.suppress(HoldfastError):
+                    lease.release()
                 raise
         return lease
 
@@ -343,11 +322,11 @@ class Store:
     """An open store: where locks live. A context manager; close() ends it, and so do the garbage collector
     and the exit of the interpreter. Leases that are still held are released then."""
 
-    def __init__(self, url: str | None = None, *, wait: float = 0, readonly: bool = False) -> None:
+    def __init__(self, url: str | None = None, *, wait: float = 0) -> None:
         self._handle = handle = _Handle(os.getpid())
         self._cancels: set[Cancel] = set()
         self._refs: dict[object, _Ref] = {}
-        self._open(None if url is None else _bytes(url, 'a URL'), _wait_ms(wait), readonly)
+        self._open(None if url is None else _bytes(url, 'a URL'), _wait_ms(wait))
         self.url = _text(lib.hf_store_url(handle._ptr))  #: without its password
         handle._about = f'store {self.url} is closed'
         #: ends the waits in this store, releases what is held, closes it; once
@@ -376,17 +355,19 @@ class Store:
 
     def get(self, name: str, key: str) -> Record | None:
         """The record of that lock, or None."""
-        out = ctypes.POINTER(RecordStruct)()
-        self._ask(lib.hf_record_get, _bytes(name, 'a lock name'), _bytes(key, 'a key'), _byref(out), None)
-        try:
-            return Record._of(out.contents) if out else None
-        finally:
-            lib.hf_record_free(out)
+        return next((one for one in self.records(name, key) if one.key == key), None)
 
     def records(self, name: str, prefix: str = '') -> list[Record]:
         """The records of that lock whose keys start with prefix."""
         return [*self._each(lib.hf_record_list, RECORD_FN, Record._of, _bytes(name, 'a lock name'),
                             _bytes(prefix, 'a prefix'))]
+
+    def break_(self, name: str, token: int, *, reason: str | None = None, now: bool = False) -> None:
+        """Revokes the hold with that token: it is renewed no more, and its holder hears of it. now ends it at
+        once, and only a fence keeps the late one out. Raises Lost if it is not the present one."""
+        why = None if reason is None else _bytes(reason, 'a reason')
+        options = BreakOptions(ctypes.sizeof(BreakOptions), None, why, now)
+        self._ask(lib.hf_break, _bytes(name, 'a lock name'), token, options, None)
 
     def __enter__(self) -> Store:
         return self
@@ -394,14 +375,11 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self, url: bytes | None, wait_ms: int, readonly: bool) -> None:
+    def _open(self, url: bytes | None, wait_ms: int) -> None:
         err, out = Error(), _byref(self._handle._ptr)
-        if readonly:
-            status = lib.hf_open_readonly(url, out, err)
-        else:
-            with self._waiting() as cancel:
-                options = OpenOptions(ctypes.sizeof(OpenOptions), wait_ms, cancel.fd)
-                status = wait(lambda: lib.hf_open_waiting(url, options, out, err), cancel)
+        with self._waiting() as cancel:
+            options = OpenOptions(ctypes.sizeof(OpenOptions), wait_ms, cancel.fd)
+            status = wait(lambda: lib.hf_open_waiting(url, options, out, err), cancel)
         if status:
             raise failure(status, err)
         _warn(err)

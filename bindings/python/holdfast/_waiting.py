@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -11,6 +12,7 @@ import threading
 from typing import Any, Callable
 
 _libc = ctypes.CDLL(None, use_errno=True)
+ONE = b'\1\0\0\0\0\0\0\0'  # what makes an eventfd readable
 
 
 class Cancel:
@@ -26,7 +28,7 @@ class Cancel:
         self.fd, self.owner = fd, select.epoll.fromfd(fd)  # which closes it when it is collected, without a word
 
     def set(self) -> None:
-        os.write(self.fd, b'\1\0\0\0\0\0\0\0')
+        os.write(self.fd, ONE)
 
 
 class _Call:
@@ -66,26 +68,21 @@ def wait(call: Callable[[], Any], cancel: Cancel) -> Any:
     except BaseException:
         cancel.set()
         while other is not None and not other.ended:
-            try:
+            with contextlib.suppress(KeyboardInterrupt):  # once more is no sooner
                 done.acquire(timeout=1)
-            except KeyboardInterrupt:  # once more is no sooner
-                pass
         raise
     return other.result()
 
 
-async def wait_async(call: Callable[[], Any], cancel: Cancel | None = None,
-                     unwanted: Callable[[], object] = bool) -> Any:
+async def wait_async(call: Callable[[], Any], cancel: Cancel | None = None) -> Any:
     """The same for asyncio. A task that is cancelled leaves when the call has ended; with no cancel, the
-    call is let finish. unwanted is called, on a thread, for a result that nobody is there to hear."""
+    call is let finish. A lease that nobody is there to hear of is collected."""
     loop = asyncio.get_running_loop()
     ended = loop.create_future()
 
     def told() -> None:
-        try:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(ended.set_result, None)
-        except RuntimeError:  # the loop is closed
-            unwanted()
 
     other = _Call(call, told)
     try:
@@ -94,10 +91,7 @@ async def wait_async(call: Callable[[], Any], cancel: Cancel | None = None,
         if cancel is not None:
             cancel.set()
         while not other.ended:
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(ended)
-            except asyncio.CancelledError:
-                pass
-        _thread.start_new_thread(unwanted, ())
         raise
     return other.result()
