@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <node_api.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +17,13 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define STACK ((size_t)1 << 20) /* of a thread: a thousand may wait at once */
+#define IDLE_MAX 4 /* threads that stay for the next call */
 
 /* The same numbers stand in index.js. */
-enum op { OPEN, CLOSE, ACQUIRE, RENEW, RELEASE, PUT, GET, LIST, LEADER };
+enum op { OPEN, CLOSE, ACQUIRE, RENEW, RELEASE, PUT, LIST, LEADER };
 
 struct job {
-    struct job *next;
+    struct job *next, *queued; /* among those that run or are done; that no thread has taken yet */
     struct addon *addon;
     int64_t id, numbers[3];
     int32_t op;
@@ -44,8 +43,10 @@ struct addon {
     napi_async_cleanup_hook_handle hook;
     size_t unanswered; /* the process lives while there are any */
     pthread_mutex_t lock;
-    pthread_cond_t quiet;
-    struct job *running, *done;
+    pthread_cond_t work, quiet;
+    struct job *running, *done, *queue;
+    unsigned idle, threads;
+    bool ending;
     struct hf_store **stores; /* open ones; NULL where one was closed */
     size_t slots;
 };
@@ -76,18 +77,6 @@ static void add_leader(const struct hf_leader *leader, void *stream)
                                          .value = leader->address,
                                          .value_len = strlen(leader->address)},
                      stream);
-}
-
-static enum hf_status get(struct job *job, FILE *stream)
-{
-    struct hf_record *record = NULL;
-    enum hf_status status =
-        hf_record_get(job->handle, job->texts[0], job->texts[1], &record, NULL, &job->err);
-
-    if (record != NULL)
-        (void)add_record(record, stream);
-    hf_record_free(record);
-    return status;
 }
 
 static enum hf_status open_store(struct job *job, FILE *stream)
@@ -138,8 +127,6 @@ static enum hf_status call(struct job *job, FILE *stream)
     case RELEASE:
         job->loss = hf_lease_loss(job->handle);
         return hf_release(job->handle, err);
-    case GET:
-        return get(job, stream);
     case LIST:
         return hf_record_list(job->handle, job->texts[0], job->texts[1], add_record, stream, err);
     case LEADER:
@@ -167,21 +154,39 @@ static void is_done(struct job *job)
     job->next = addon->done;
     addon->done = job;
     (void)eventfd_write(addon->wake_fd, 1);
-    pthread_cond_signal(&addon->quiet);
 }
 
-/* A thread of its own for one call. */
-static void *run(void *data)
+static void run_one(struct job *job)
 {
-    struct job *job = data;
-    struct addon *addon = job->addon;
     FILE *stream = must(open_memstream(&job->reply, &job->reply_len));
 
     job->err.code = call(job, stream);
     if (fclose(stream) != 0)
         abort();
+}
+
+/* A thread: it stays for the next call unless there are enough of its kind. */
+static void *run(void *data)
+{
+    struct addon *addon = data;
+    struct job *job;
+
     pthread_mutex_lock(&addon->lock);
-    is_done(job);
+    do {
+        addon->idle++;
+        while ((job = addon->queue) == NULL && !addon->ending)
+            pthread_cond_wait(&addon->work, &addon->lock);
+        addon->idle--;
+        if (job == NULL)
+            break;
+        addon->queue = job->queued;
+        pthread_mutex_unlock(&addon->lock);
+        run_one(job);
+        pthread_mutex_lock(&addon->lock);
+        is_done(job);
+    } while (addon->idle < IDLE_MAX);
+    addon->threads--;
+    pthread_cond_signal(&addon->quiet);
     pthread_mutex_unlock(&addon->lock);
     return NULL;
 }
@@ -300,28 +305,30 @@ static void *external_of(napi_env env, napi_value value)
     return pointer;
 }
 
+/* Hands it to a thread that is idle, or a new one. */
 static void begin(struct addon *addon, struct job *job)
 {
-    pthread_attr_t attr;
-    sigset_t all, old;
+    unsigned queued = 0;
     pthread_t thread;
 
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all); /* signals are for Node's own thread */
     pthread_mutex_lock(&addon->lock);
+    for (struct job *other = addon->queue; other != NULL; other = other->queued)
+        queued++;
     job->next = addon->running;
-    addon->running = job;
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    if (pthread_create(&thread, &attr, run, job) != 0) {
+    job->queued = addon->queue;
+    addon->running = addon->queue = job;
+    if (queued < addon->idle) {
+        pthread_cond_signal(&addon->work);
+    } else if (pthread_create(&thread, NULL, run, addon) == 0) {
+        pthread_detach(thread);
+        addon->threads++;
+    } else {
+        addon->queue = job->queued;
         job->err.code = HF_NOMEM;
         (void)snprintf(job->err.text, sizeof job->err.text, "no thread can be had for this call");
         is_done(job);
     }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_mutex_unlock(&addon->lock);
-    pthread_attr_destroy(&attr);
 }
 
 /* start(id, op, handle, text, text, data, number, number, number) */
@@ -416,16 +423,16 @@ static void torn_down(uv_handle_t *handle)
     free(addon);
 }
 
-/* The end of an environment: waits are over, threads gone, and what is held is released. */
-static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
+/* Waits are over, threads gone, and what is held is released. */
+static void end(struct addon *addon)
 {
-    struct addon *addon = data;
     struct job *job;
 
-    (void)hook;
     pthread_mutex_lock(&addon->lock);
+    addon->ending = true;
     cancel_jobs(addon, 0);
-    while (addon->running != NULL)
+    pthread_cond_broadcast(&addon->work);
+    while (addon->threads > 0)
         pthread_cond_wait(&addon->quiet, &addon->lock);
     pthread_mutex_unlock(&addon->lock);
     while ((job = addon->done) != NULL) {
@@ -434,16 +441,34 @@ static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
             hf_close(job->out);
         discard(job);
     }
-    for (size_t i = 0; i < addon->slots; i++)
-        hf_close(addon->stores[i]);
+    while (addon->slots > 0)
+        hf_close(addon->stores[--addon->slots]);
+}
+
+/* process.exit() ends with this; a worker that is terminated with the other. */
+static napi_value exiting(napi_env env, napi_callback_info info)
+{
+    struct addon *addon;
+
+    napi_get_cb_info(env, info, NULL, NULL, NULL, (void **)&addon);
+    end(addon);
+    return NULL;
+}
+
+static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
+{
+    struct addon *addon = data;
+
+    (void)hook;
+    end(addon);
     free(addon->stores);
     uv_close((uv_handle_t *)&addon->poll, torn_down);
 }
 
 NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
 {
-    static const char *const names[] = {"start", "cancel", "look"};
-    static const napi_callback functions[] = {start, cancel, look};
+    static const char *const names[] = {"start", "cancel", "look", "exiting"};
+    static const napi_callback functions[] = {start, cancel, look, exiting};
     struct addon *addon = must(calloc(1, sizeof *addon));
     struct epoll_event event = {.events = EPOLLIN};
     uv_loop_t *loop;
@@ -454,6 +479,7 @@ NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
     addon->ready_fd = epoll_create1(EPOLL_CLOEXEC);
     addon->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&addon->lock, NULL);
+    pthread_cond_init(&addon->work, NULL);
     pthread_cond_init(&addon->quiet, NULL);
     if (napi_get_uv_event_loop(env, &loop) != napi_ok ||
         epoll_ctl(addon->ready_fd, EPOLL_CTL_ADD, addon->wake_fd, &event) != 0 ||
@@ -465,7 +491,7 @@ NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
     uv_unref((uv_handle_t *)&addon->poll);
     napi_add_async_cleanup_hook(env, tear_down, addon, &addon->hook);
     napi_create_reference(env, exports, 1, &addon->exports);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         napi_create_function(env, names[i], NAPI_AUTO_LENGTH, functions[i], addon, &value);
         napi_set_named_property(env, exports, names[i], value);
     }

@@ -1,7 +1,7 @@
 // index.js - holdfast for Node. Its words are those of holdfast.h; addon.c makes the calls.
 'use strict';
 
-const OPEN = 0, CLOSE = 1, ACQUIRE = 2, RENEW = 3, RELEASE = 4, PUT = 5, GET = 6, LIST = 7, LEADER = 8;
+const OPEN = 0, CLOSE = 1, ACQUIRE = 2, RENEW = 3, RELEASE = 4, PUT = 5, LIST = 6, LEADER = 7;
 const LOST = 2, CANCELLED = 4, QUARANTINE = 7; // statuses that carry more than a text
 const REASONS = ['none', 'expired', 'taken', 'broken', 'unreachable', 'forgotten', 'closed'];
 const asyncDispose = Symbol.asyncDispose ?? (Symbol.asyncDispose = Symbol('Symbol.asyncDispose'));
@@ -41,19 +41,22 @@ const native = load();
 const calls = new Map(); // what is heard of, by number
 let last = 0;
 native.heard = (id, ...answer) => calls.get(id)?.(...answer);
+process.once('exit', native.exiting);
 
-function call(op, handle, { text, text2, data, numbers = [], signal, warn } = {}) {
+function call(op, handle, { text, text2, data, numbers = [], signal, ids, warn } = {}) {
     const id = ++last;
     return new Promise((resolve, reject) => {
         const cancel = () => native.cancel(id);
         calls.set(id, (status, said, retryAfter, loss, reply, out) => {
             calls.delete(id);
+            ids?.delete(id);
             signal?.removeEventListener('abort', cancel);
             if (warn && status === 0 && said !== '') process.emitWarning(said, 'HoldfastWarning');
             if (status === 0) return resolve({ reply, handle: out });
             reject(failure(status, said, retryAfter, loss, status === CANCELLED ? signal?.reason : undefined));
         });
         native.start(id, op, handle, text, text2, data, numbers[0] ?? 0, numbers[1] ?? 0, numbers[2] ?? 0);
+        ids?.add(id);
         signal?.addEventListener('abort', cancel);
         if (signal?.aborted) cancel();
     });
@@ -156,7 +159,7 @@ class Lease {
 
 class Store {
     #handle;
-    #waits = new AbortController();
+    #ids = new Set();
     #pending = new Set();
     #closed;
     constructor(handle, url) {
@@ -172,9 +175,8 @@ class Store {
     }
     async lock(name, { ttl, wait = 0, label, keep = true, signal } = {}) {
         const numbers = [ttlMs(ttl), waitMs(wait), keep ? 0 : 1];
-        const both = wait === 0 && !signal ? undefined : either(signal, this.#waits.signal);
-        const { reply, handle } = await this.#call(ACQUIRE, { text: plain(name, 'a lock name'), numbers,
-            text2: label === undefined ? undefined : plain(label, 'a label'), signal: both?.signal }).finally(() => both?.end());
+        const { reply, handle } = await this.#call(ACQUIRE, { text: plain(name, 'a lock name'), numbers, signal,
+            text2: label === undefined ? undefined : plain(label, 'a label'), ids: this.#ids });
         return new Lease(this, name, handle, BigInt(reply.toString()));
     }
     async with(name, options, body) {
@@ -206,10 +208,7 @@ class Store {
                 remaining: second < 0 ? null : second };
         return null;
     }
-    async get(name, key) {
-        const { reply } = await this.#call(GET, { text: plain(name, 'a lock name'), text2: plain(key, 'a key') });
-        return [...rows(reply)].map(record)[0] ?? null;
-    }
+    async get(name, key) { return (await this.records(name, key)).find((one) => one.key === key) ?? null; }
     async records(name, prefix = '') {
         const { reply } = await this.#call(LIST, { text: plain(name, 'a lock name'), text2: plain(prefix, 'a prefix') });
         return [...rows(reply)].map(record);
@@ -217,24 +216,11 @@ class Store {
     close() { return (this.#closed ??= this.#close()); }
     async #close() {
         forgotten.unregister(this);
-        this.#waits.abort();
+        this.#ids.forEach(native.cancel);
         await Promise.allSettled(this.#pending);
         await call(CLOSE, this.#handle);
     }
     [asyncDispose]() { return this.close(); }
-}
-
-// A signal that is aborted when one of two is; AbortSignal.any came with Node 20.
-function either(one, other) {
-    const abort = new AbortController();
-    const [first, second] = [() => abort.abort(one.reason), () => abort.abort()];
-    one?.addEventListener('abort', first);
-    other.addEventListener('abort', second);
-    if (one?.aborted) first();
-    return { signal: abort.signal, end() {
-        one?.removeEventListener('abort', first);
-        other.removeEventListener('abort', second);
-    } };
 }
 
 async function open(url, { wait = 0, readonly = false, signal } = {}) {

@@ -70,3 +70,35 @@ two_stores() {
     NEW=$(url new)
     REDIS_PID=$(pid a)
 }
+
+some_wait() { # URL : somebody waits for the lock "held"
+    "$hf" --store "$1" list --json 2>/dev/null | grep -q '"waiters": *[1-9]'
+}
+
+# examples KIND PAGE COMMAND... : each block of that kind is a program that runs, in a folder and with a store of its own
+examples() {
+    local kind=$1 page=$2 n=0 count
+    shift 2
+    rm -rf "$dir/examples"
+    mkdir "$dir/examples"
+    awk -v kind="$kind" -v dir="$dir/examples" '$0 == "```" kind { n++; inside = 1; next } /^```/ { inside = 0 }
+        inside { print >(dir "/" n "." kind) }' "$page"
+    count=$(find "$dir/examples" -type f | wc -l)
+    [ "$count" -gt 0 ]
+    ok $? "${page#"$root/"} has examples"
+    while [ $((n += 1)) -le "$count" ]; do
+        mkdir "$dir/examples/$n"
+        (cd "$dir/examples/$n" && PATH=$(dirname "$hf"):$PATH HOLDFAST_DIR=$dir/examples/$n/store timeout 60 "$@" "../$n.$kind") \
+            >"$dir/out" 2>&1
+        ok $? "${page#"$root/"}, example $n runs: $(head -n 1 "$dir/out")"
+        [ "$(grep -c '^Traceback\|Error' "$dir/out")" = 0 ] || sed 's/^/# /' "$dir/out"
+    done
+}
+
+# another_library VERSION whole|bare : $dir/other.so, a library that says so, with all functions or none
+another_library() {
+    echo "const char *hf_version(void); const char *hf_version(void) { return \"$1\"; }" >"$dir/other.c"
+    [ "$2" = bare ] || nm -D --defined-only "$build/libholdfast.so" |
+        sed -n 's/.* T \(hf_[a-z_]*\).*/void \1(void); void \1(void) {}/p' | grep -v hf_version >>"$dir/other.c"
+    cc -shared -fPIC -Wl,-soname,libholdfast.so.0 -Wl,--version-script="$root/src/holdfast.map" -o "$dir/other.so" "$dir/other.c"
+}

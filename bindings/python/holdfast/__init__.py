@@ -20,27 +20,26 @@ import os
 import time
 import warnings
 import weakref
+from _thread import get_ident, start_new_thread
+from functools import partial
+from operator import methodcaller
 from typing import Any, Callable, Iterator, TypeVar
 
 from . import _fence
 from ._errors import (Busy, Cancelled, Corrupt, Denied, HoldfastError, Invalid, Lost, NoMemory, Quarantine,
                       REASONS, Stale, StoreWarning, Unknown, Unreachable, Unsupported, failure)
-from ._library import LEADER_FN, RECORD_FN, AcquireOptions, Error, OpenOptions, RecordStruct, lib
+from ._library import LEADER_FN, RECORD_FN, AcquireOptions, BreakOptions, Error, OpenOptions, lib
 from ._seen import Leader, Record, text as _text
-from ._waiting import Cancel, wait, wait_async
+from ._waiting import ONE, Cancel, wait, wait_async
 
 __all__ = ['Busy', 'Cancelled', 'Corrupt', 'Denied', 'HoldfastError', 'Invalid', 'Leader', 'Lease',
            'Lock', 'Lost', 'NoMemory', 'Quarantine', 'REASONS', 'Record', 'Stale', 'Store',
            'StoreWarning', 'Unknown', 'Unreachable', 'Unsupported', 'open', 'version']
 
 _HF_LOST = 2
+version: str = lib.hf_version().decode()  #: of the library that is loaded
 _T = TypeVar('_T')
 _byref = ctypes.byref
-
-
-def version() -> str:
-    """The version of the library that is loaded."""
-    return lib.hf_version().decode()
 
 
 def _bytes(text: str, what: str) -> bytes:
@@ -70,8 +69,8 @@ def _warn(err: Error) -> None:
 
 
 class _Handle:
-    """A handle of the library. Calls are counted, so that it is ended when no other thread is inside.
-    Appending to a list and removing from it are atomic; no lock is needed, which a fork could freeze."""
+    """A handle of the library. Who is inside a call is noted, so that it is ended when no other thread is. Sets
+    are changed in one step: there is no lock, which a fork could freeze or Ctrl-C leave locked."""
 
     _over = False
     _about = ''  # what it is called once it is over: 'store file:/x is closed'
@@ -79,24 +78,41 @@ class _Handle:
     def __init__(self, pid: int) -> None:
         self._ptr = ptr = ctypes.c_void_p()
         self._once: Iterator[ctypes.c_void_p] = iter((ptr,))  # who ends it draws it, in one step
-        self._inside: list[None] = []
+        self._inside: set[int] = set()
         self._pid = pid
 
     def _call(self, function: Callable[..., _T], *arguments: Any) -> _T:
-        self._inside.append(None)
         try:
+            self._inside.add(get_ident())
             if self._over:
                 raise Invalid(self._about)
             return function(self._ptr, *arguments)
         finally:
-            self._inside.pop()
+            self._inside.discard(get_ident())
 
     def _empty(self, hurry: Callable[[], object] = bool) -> None:
-        """Waits until nobody is inside; in a forked child, nobody is."""
+        """Waits until nobody is inside; in a forked child, nobody is. What Ctrl-C kept from leaving is not:
+        no call is longer than the limit."""
         self._over = True
-        while self._inside and os.getpid() == self._pid:
+        limit, me = time.monotonic() + 20, {get_ident()}
+        while self._inside - me and os.getpid() == self._pid and time.monotonic() < limit:
             hurry()
             time.sleep(0.001)
+
+
+class _Ref(weakref.ref):
+    """Gives back a lease that nobody released. When the lease is collected, `start` is called, and a thread
+    does the rest: no code of Python runs in between, which Ctrl-C could end."""
+
+    start: Callable[[], object] = int  # nothing yet
+
+
+def _found(name: str, store: _Handle, refs: dict[object, _Ref], once: Iterator[ctypes.c_void_p]) -> None:
+    refs.pop(once, None)
+    for ptr in once:
+        if ptr:
+            warnings.warn(f'the lease of lock {name!r} was never released', ResourceWarning)
+            lib.hf_release(ptr, None)
 
 
 class Lease(_Handle):
@@ -104,12 +120,14 @@ class Lease(_Handle):
     ResourceWarning."""
 
     token = 0  #: the fencing token: a 64-bit integer that only ever rises
-    _watching: tuple[Callable[[], object], ...] = ()  # who is told when it is over
+    _watched = False  # by lost()
 
     def __init__(self, store: Store, name: str) -> None:
         super().__init__(store._handle._pid)
         self._store = store
         self.name = name
+        store._refs[self._once] = ref = _Ref(self, methodcaller('start'))
+        ref.start = partial(start_new_thread, _found, (name, store._handle, store._refs, self._once))
 
     def __repr__(self) -> str:
         return f'<holdfast.Lease {self.name!r} token={self.token}{" (released)" if self._over else ""}>'
@@ -131,10 +149,6 @@ class Lease(_Handle):
         """None while it is held, else one of REASONS."""
         loss = self._call(lib.hf_lease_loss)
         return REASONS[loss] if loss else None
-
-    @property
-    def ttl(self) -> float:
-        return self._call(lib.hf_lease_ttl_ms) / 1000
 
     def fileno(self) -> int:
         """A descriptor that becomes and stays readable when the lease is lost, for select and its kin;
@@ -171,15 +185,15 @@ class Lease(_Handle):
 
     def release(self) -> None:
         """Gives the lock back. Raises Lost if it was not held to the end; doing it again does nothing."""
-        loss = self._call(lib.hf_lease_loss) if self._ptr and not self._over else 0
+        err, loss = Error(), self._call(lib.hf_lease_loss) if self._ptr and not self._over else 0
+        fd = self.fileno() if self._watched and not self._over else -1
         self._empty()
-        for tell in self._watching:
-            with contextlib.suppress(RuntimeError):  # its loop is closed
-                tell()
-        err = Error()
+        if fd >= 0:
+            os.write(fd, ONE)  # who watches it has a duplicate
         # The handle is drawn and freed in one step of the interpreter, which neither Ctrl-C nor another
         # thread can divide: it is never freed twice, and never forgotten.
         for status in map(lib.hf_release, self._once, (err,)):
+            self._store._refs.pop(self._once, None)
             if status:
                 raise failure(status, err, loss)
 
@@ -190,24 +204,15 @@ class Lease(_Handle):
     async def lost(self) -> str | None:
         """Returns the reason when the lease is lost; None if it was released."""
         loop = asyncio.get_running_loop()
-        told: asyncio.Future[str | None] = loop.create_future()
-        fd = os.dup(self.fileno())  # the lease may be released meanwhile
-
-        def tell(reason: str | None) -> None:
-            if not told.done():
-                told.set_result(reason)
-
-        def released() -> None:
-            loop.call_soon_threadsafe(tell, None)
-
-        loop.add_reader(fd, lambda: tell(None if self._over else self.loss))
-        self._watching += (released,)
+        told = loop.create_future()
+        self._watched, fd = True, os.dup(self.fileno())  # the lease may be released meanwhile
+        loop.add_reader(fd, lambda: told.done() or told.set_result(None))
         try:
-            return None if self._over else await told
+            await told
         finally:
-            self._watching = tuple(one for one in self._watching if one is not released)
             loop.remove_reader(fd)
             os.close(fd)
+        return None if self._over else self.loss
 
     def _ask(self, function: Callable[..., int], *arguments: Any) -> None:
         err = Error()
@@ -216,15 +221,6 @@ class Lease(_Handle):
             raise failure(status, err, self._call(lib.hf_lease_loss) if status == _HF_LOST else 0)
         _warn(err)
 
-    def __del__(self) -> None:
-        if not self._over and self._ptr and os.getpid() == self._pid:
-            warnings.warn(f'{self!r} was never released', ResourceWarning, source=self)
-        self._drop()
-
-    def _drop(self) -> None:
-        with contextlib.suppress(HoldfastError):
-            self.release()
-
 
 def _options(ttl: float | None, wait: float, label: str | None, keep: bool) -> AcquireOptions:
     ttl_ms = 0 if ttl is None else min(max(1, _ms(ttl, 'a ttl')), 2 ** 32 - 1)
@@ -232,8 +228,9 @@ def _options(ttl: float | None, wait: float, label: str | None, keep: bool) -> A
                           None if label is None else _bytes(label, 'a label'), 0, not keep)
 
 
-def _shut(handle: _Handle, cancels: set[Cancel]) -> None:
+def _shut(handle: _Handle, cancels: set[Cancel], refs: dict[object, _Ref]) -> None:
     handle._empty(lambda: [cancel.set() for cancel in cancels.copy()])
+    refs.clear()
     for _ in map(lib.hf_close, handle._once):
         pass
 
@@ -264,7 +261,7 @@ class Lock:
         lease, err = Lease(self._store, self._name), Error()
         with self._store._waiting() as cancel:
             options = self._cancellable(cancel)
-            status = await wait_async(lambda: self._call(lease, options, err), cancel, lease._drop)
+            status = await wait_async(lambda: self._call(lease, options, err), cancel)
         if self._address is None:
             return self._granted(lease, status, err)
         return await asyncio.get_running_loop().run_in_executor(None, self._granted, lease, status, err)
@@ -284,8 +281,9 @@ class Lock:
         if self._address is not None:
             try:
                 lease.put('leader', self._address)
-            except BaseException:
-                lease._drop()
+            except HoldfastError:
+                with contextlib.suppress(HoldfastError):
+                    lease.release()
                 raise
         return lease
 
@@ -324,14 +322,15 @@ class Store:
     """An open store: where locks live. A context manager; close() ends it, and so do the garbage collector
     and the exit of the interpreter. Leases that are still held are released then."""
 
-    def __init__(self, url: str | None = None, *, wait: float = 0, readonly: bool = False) -> None:
+    def __init__(self, url: str | None = None, *, wait: float = 0) -> None:
         self._handle = handle = _Handle(os.getpid())
         self._cancels: set[Cancel] = set()
-        self._open(None if url is None else _bytes(url, 'a URL'), _wait_ms(wait), readonly)
+        self._refs: dict[object, _Ref] = {}
+        self._open(None if url is None else _bytes(url, 'a URL'), _wait_ms(wait))
         self.url = _text(lib.hf_store_url(handle._ptr))  #: without its password
         handle._about = f'store {self.url} is closed'
         #: ends the waits in this store, releases what is held, closes it; once
-        self.close = weakref.finalize(self, _shut, handle, self._cancels)
+        self.close = weakref.finalize(self, _shut, handle, self._cancels, self._refs)
 
     def __repr__(self) -> str:
         return f'<holdfast.Store {self.url!r}{" (closed)" if self._handle._over else ""}>'
@@ -356,17 +355,19 @@ class Store:
 
     def get(self, name: str, key: str) -> Record | None:
         """The record of that lock, or None."""
-        out = ctypes.POINTER(RecordStruct)()
-        self._ask(lib.hf_record_get, _bytes(name, 'a lock name'), _bytes(key, 'a key'), _byref(out), None)
-        try:
-            return Record._of(out.contents) if out else None
-        finally:
-            lib.hf_record_free(out)
+        return next((one for one in self.records(name, key) if one.key == key), None)
 
     def records(self, name: str, prefix: str = '') -> list[Record]:
         """The records of that lock whose keys start with prefix."""
         return [*self._each(lib.hf_record_list, RECORD_FN, Record._of, _bytes(name, 'a lock name'),
                             _bytes(prefix, 'a prefix'))]
+
+    def break_(self, name: str, token: int, *, reason: str | None = None, now: bool = False) -> None:
+        """Revokes the hold with that token: it is renewed no more, and its holder hears of it. now ends it at
+        once, and only a fence keeps the late one out. Raises Lost if it is not the present one."""
+        why = None if reason is None else _bytes(reason, 'a reason')
+        options = BreakOptions(ctypes.sizeof(BreakOptions), None, why, now)
+        self._ask(lib.hf_break, _bytes(name, 'a lock name'), token, options, None)
 
     def __enter__(self) -> Store:
         return self
@@ -374,14 +375,11 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self, url: bytes | None, wait_ms: int, readonly: bool) -> None:
+    def _open(self, url: bytes | None, wait_ms: int) -> None:
         err, out = Error(), _byref(self._handle._ptr)
-        if readonly:
-            status = lib.hf_open_readonly(url, out, err)
-        else:
-            with self._waiting() as cancel:
-                options = OpenOptions(ctypes.sizeof(OpenOptions), wait_ms, cancel.fd)
-                status = wait(lambda: lib.hf_open_waiting(url, options, out, err), cancel)
+        with self._waiting() as cancel:
+            options = OpenOptions(ctypes.sizeof(OpenOptions), wait_ms, cancel.fd)
+            status = wait(lambda: lib.hf_open_waiting(url, options, out, err), cancel)
         if status:
             raise failure(status, err)
         _warn(err)

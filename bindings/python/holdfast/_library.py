@@ -7,7 +7,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_i
                     c_uint32, c_uint64, c_void_p)
 
 SONAME = 'libholdfast.so.0'
-NEEDS = (0, 1)  # major, and the least minor: what include/holdfast.h was when this was written
+NEEDS = (0, 2)  # major, and the least minor: what include/holdfast.h was when this was written
 
 
 class Error(Structure):
@@ -24,6 +24,10 @@ class AcquireOptions(Structure):
                 ('cancel_fd', c_int), ('no_keeper', c_bool), ('detached', c_bool),
                 ('on_lost', c_void_p), ('on_renewed', c_void_p), ('data', c_void_p),
                 ('on_trouble', c_void_p)]
+
+
+class BreakOptions(Structure):
+    _fields_ = [('size', c_size_t), ('label', c_char_p), ('reason', c_char_p), ('now', c_bool)]
 
 
 class RecordStruct(Structure):
@@ -46,22 +50,18 @@ _ERR = POINTER(Error)
 _FUNCTIONS = {
     'hf_version': (c_char_p, []),
     'hf_open_waiting': (c_int, [c_char_p, POINTER(OpenOptions), _OUT, _ERR]),
-    'hf_open_readonly': (c_int, [c_char_p, _OUT, _ERR]),
     'hf_close': (None, [c_void_p]),
     'hf_store_url': (c_char_p, [c_void_p]),
     'hf_acquire': (c_int, [c_void_p, c_char_p, POINTER(AcquireOptions), _OUT, _ERR]),
     'hf_lease_token': (c_uint64, [c_void_p]),
-    'hf_lease_ttl_ms': (c_uint32, [c_void_p]),
     'hf_lease_remaining_ms': (c_int64, [c_void_p]),
     'hf_lease_loss': (c_int, [c_void_p]),
     'hf_lease_fd': (c_int, [c_void_p]),
     'hf_renew': (c_int, [c_void_p, c_uint32, _ERR]),
     'hf_release': (c_int, [c_void_p, _ERR]),
     'hf_record_put': (c_int, [c_void_p, c_char_p, c_char_p, c_size_t, c_int64, _ERR]),
-    'hf_record_get': (c_int, [c_void_p, c_char_p, c_char_p, POINTER(POINTER(RecordStruct)),
-                              POINTER(c_int64), _ERR]),
-    'hf_record_free': (None, [POINTER(RecordStruct)]),
     'hf_record_list': (c_int, [c_void_p, c_char_p, c_char_p, RECORD_FN, c_void_p, _ERR]),
+    'hf_break': (c_int, [c_void_p, c_char_p, c_uint64, POINTER(BreakOptions), c_void_p, _ERR]),
     'hf_leader': (c_int, [c_void_p, c_char_p, LEADER_FN, c_void_p, _ERR]),
 }
 
@@ -81,19 +81,19 @@ def _load() -> ctypes.CDLL:
 
 def _check(library: ctypes.CDLL) -> None:
     """One sentence for a library that does not go with this module, instead of a crash later."""
-    needs = '{}.{}'.format(*NEEDS)
-    try:
-        for name, (result, arguments) in _FUNCTIONS.items():
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
-    except AttributeError as error:
-        raise ImportError(f'holdfast: this module needs libholdfast {needs} or a later one of the same '
-                          f'major version, and {library._name} has no {name}') from error
-    version = library.hf_version().decode()
-    major, minor = (int(part) for part in version.split('.')[:2])
-    if major != NEEDS[0] or minor < NEEDS[1]:
-        raise ImportError(f'holdfast: this module needs libholdfast {needs} or a later one of the same '
-                          f'major version, and {library._name} is {version}')
+    has = library.hf_version
+    has.restype = c_char_p
+    what = f'is {has().decode()}'
+    major, minor = (int(part) for part in has().decode().split('.')[:2])
+    missing = [name for name in _FUNCTIONS if not hasattr(library, name)]
+    if missing:
+        what = f'has no {missing[0]}'
+    if missing or major != NEEDS[0] or minor < NEEDS[1]:
+        raise ImportError('holdfast: this module needs libholdfast {}.{} or a later one of the same major '
+                          'version, and {} {}'.format(*NEEDS, library._name, what))
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
 
 
 lib = _load()

@@ -3,32 +3,32 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import contextlib
 import ctypes
 import fcntl
 import os
+import select
 import threading
 from typing import Any, Callable
 
 _libc = ctypes.CDLL(None, use_errno=True)
+ONE = b'\1\0\0\0\0\0\0\0'  # what makes an eventfd readable
 
 
 class Cancel:
     """A descriptor that ends a wait once set() was called; closed when nobody refers to it."""
 
     def __init__(self) -> None:
-        self.fd = _libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK)  # os.eventfd came with Python 3.10
-        if self.fd < 0:
-            raise OSError(ctypes.get_errno(), 'no descriptor to cancel a wait by')
-        if self.fd == 0:  # whoever closed stdin; to the library, 0 means none
-            self.fd = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+        fd = _libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK)  # os.eventfd came with Python 3.10
+        if fd == 0:  # whoever closed stdin; to the library, 0 means none
+            fd = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
             os.close(0)
+        if fd < 0:
+            raise OSError(ctypes.get_errno(), 'no descriptor to cancel a wait by')
+        self.fd, self.owner = fd, select.epoll.fromfd(fd)  # which closes it when it is collected, without a word
 
     def set(self) -> None:
-        os.write(self.fd, b'\1\0\0\0\0\0\0\0')
-
-    def __del__(self) -> None:
-        if self.fd > 0:
-            os.close(self.fd)
+        os.write(self.fd, ONE)
 
 
 class _Call:
@@ -61,32 +61,28 @@ def wait(call: Callable[[], Any], cancel: Cancel) -> Any:
         return call()
     done = _thread.allocate_lock()
     done.acquire()
-    other = _Call(call, done.release)
+    other = None
     try:
+        other = _Call(call, done.release)
         done.acquire()
     except BaseException:
         cancel.set()
-        while not other.ended:
-            try:
+        while other is not None and not other.ended:
+            with contextlib.suppress(KeyboardInterrupt):  # once more is no sooner
                 done.acquire(timeout=1)
-            except KeyboardInterrupt:  # once more is no sooner
-                pass
         raise
     return other.result()
 
 
-async def wait_async(call: Callable[[], Any], cancel: Cancel | None = None,
-                     unwanted: Callable[[], object] = bool) -> Any:
+async def wait_async(call: Callable[[], Any], cancel: Cancel | None = None) -> Any:
     """The same for asyncio. A task that is cancelled leaves when the call has ended; with no cancel, the
-    call is let finish. unwanted is called, on a thread, for a result that nobody is there to hear."""
+    call is let finish. A lease that nobody is there to hear of is collected."""
     loop = asyncio.get_running_loop()
     ended = loop.create_future()
 
     def told() -> None:
-        try:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(ended.set_result, None)
-        except RuntimeError:  # the loop is closed
-            unwanted()
 
     other = _Call(call, told)
     try:
@@ -95,10 +91,7 @@ async def wait_async(call: Callable[[], Any], cancel: Cancel | None = None,
         if cancel is not None:
             cancel.set()
         while not other.ended:
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(ended)
-            except asyncio.CancelledError:
-                pass
-        _thread.start_new_thread(unwanted, ())
         raise
     return other.result()
