@@ -40,7 +40,7 @@ int main(int argc, char **argv)
         return 64;
     holdfast::Store store(std::string("file:") + argv[1]);
     for (int i = 0; i < rounds; i++) {
-        c[i] = c_pair(store.get());
+        c[i] = c_pair(store.handle());
         cpp[i] = cpp_pair(store);
     }
     std::sort(c, c + rounds);

@@ -28,7 +28,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -150,12 +149,11 @@ struct Options {
     Options() = default;
     Options(milliseconds ttl_, milliseconds wait_ = {}) : ttl(ttl_), wait(wait_) {}
 
-    milliseconds ttl{0};   /* 0: 30s, or what the store grants */
-    milliseconds wait{0};  /* 0: do not wait; forever: without limit */
-    std::string label;     /* what others see; "": host/pid/program */
-    int cancel_fd = 0;     /* 0: none; else stop waiting when it becomes readable */
-    bool keeper = true;    /* false: the caller renews */
-    bool detached = false; /* true: outlives this process, and has no keeper */
+    milliseconds ttl{0};  /* 0: 30s, or what the store grants */
+    milliseconds wait{0}; /* 0: do not wait; forever: without limit */
+    std::string label;    /* what others see; "": host/pid/program */
+    int cancel_fd = 0;    /* 0: none; else stop waiting when it becomes readable */
+    bool keeper = true;   /* false: the caller renews */
 };
 
 struct ElectOptions : Options { /* wait is without limit, and there is a keeper */
@@ -190,25 +188,30 @@ namespace detail {
 
 /* Why a lease was lost: the text ends with it. To ask before each release would cost a look at the
  * clock, and after it there is nobody to ask. */
-inline hf_loss reason_in(const hf_error &err)
+inline hf_loss reason_in(const std::string &text)
 {
-    for (hf_loss loss : {HF_LOSS_EXPIRED, HF_LOSS_TAKEN, HF_LOSS_BROKEN, HF_LOSS_UNREACHABLE,
-                         HF_LOSS_FORGOTTEN, HF_LOSS_CLOSED})
-        if (std::strstr(err.text, hf_loss_text(loss)) != nullptr)
+    for (hf_loss loss :
+         {HF_LOSS_EXPIRED, HF_LOSS_TAKEN, HF_LOSS_UNREACHABLE, HF_LOSS_FORGOTTEN, HF_LOSS_CLOSED}) {
+        std::string end = hf_loss_text(loss);
+
+        if (text.size() > end.size() &&
+            text.compare(text.size() - end.size(), end.size(), end) == 0)
             return loss;
+    }
     return HF_LOSS_NONE;
 }
 
-inline Failure failure(hf_status status, const hf_error &err)
+inline Failure failure(hf_status status, const hf_error &err, bool broken = false)
 {
-    hf_loss reason = status == HF_LOST ? reason_in(err) : HF_LOSS_NONE;
+    hf_loss lost = broken ? HF_LOSS_BROKEN : reason_in(err.text);
+    hf_loss reason = status == HF_LOST ? lost : HF_LOSS_NONE;
 
     return {status, err.text, reason, milliseconds(err.retry_after_ms)};
 }
 
-inline Done done(hf_status status, const hf_error &err)
+inline Done done(hf_status status, const hf_error &err, bool broken = false)
 {
-    return status == HF_OK ? Done() : Done(failure(status, err));
+    return status == HF_OK ? Done() : Done(failure(status, err, broken));
 }
 
 /* What question(value, &err) fills in, if it answers HF_OK. */
@@ -339,7 +342,9 @@ private:
 /* A held lock. Its scope gives it back. */
 class Lease {
 public:
-    explicit Lease(hf_lease *lease = nullptr) noexcept : lease_(lease) {}
+    explicit Lease(hf_lease *lease = nullptr, bool borrowed = false) noexcept
+        : lease_(lease), borrowed_(borrowed)
+    {}
     Lease(Lease &&other) noexcept
         : watch_(std::move(other.watch_)), lease_(std::exchange(other.lease_, nullptr)),
           borrowed_(other.borrowed_)
@@ -365,9 +370,8 @@ public:
     hf_loss loss() const noexcept { return hf_lease_loss(lease_); }
     /* Becomes readable once the lease is lost; -1: none to be had. */
     int fd() const noexcept { return hf_lease_fd(lease_); }
-    /* A secret: whoever has it can renew and release the lock. */
-    std::string owner() const { return hf_lease_owner(lease_); }
-    hf_lease *get() const noexcept { return lease_; }
+    /* For the rest of holdfast.h. */
+    hf_lease *handle() const noexcept { return lease_; }
 
     /* Whether anything remains: the line to put before a write. */
     Done try_check() const
@@ -375,14 +379,16 @@ public:
         hf_error err;
 
         /* The library's own sentence: what is over is never renewed. */
-        return held() ? Done() : detail::done(hf_renew(lease_, 0, &err), err);
+        return held() ? Done() : detail::done(hf_renew(lease_, 0, &err), err, broken());
     }
     /* Extends it to ttl from now (0: the ttl it has). */
     Done try_renew(milliseconds ttl = {})
     {
         hf_error err;
 
-        return detail::done(hf_renew(lease_, detail::ttl_of(ttl), &err), err);
+        hf_status status = hf_renew(lease_, detail::ttl_of(ttl), &err);
+
+        return detail::done(status, err, broken());
     }
     /* Gives it back. The lease is over, whatever is returned. */
     Done try_release()
@@ -391,14 +397,10 @@ public:
 
         if (borrowed_)
             return Failure{HF_INVALID, "an election gives its lease back by itself", {}, {}};
+        bool was_broken = broken();
+
         watch_.reset();
-        return detail::done(hf_release(std::exchange(lease_, nullptr), &err), err);
-    }
-    /* Leaves it held in the store until its ttl ends: for detached leases. */
-    void leave() noexcept
-    {
-        watch_.reset();
-        hf_leave(std::exchange(lease_, nullptr));
+        return detail::done(hf_release(std::exchange(lease_, nullptr), &err), err, was_broken);
     }
     /* Puts a record beside the lock; keep 0: for ever. Returns a warning worth showing, or "". */
     Result<std::string> try_put(Text key, const std::string &value, milliseconds keep = {})
@@ -433,6 +435,12 @@ public:
 
 private:
     friend class Store;
+    bool broken() const noexcept
+    {
+        hf_revocation by;
+
+        return lease_ != nullptr && hf_lease_revocation(lease_, &by);
+    }
     void end() noexcept
     {
         hf_error err;
@@ -445,7 +453,7 @@ private:
 
     std::shared_ptr<void> watch_; /* a detail::LossWatch; the layout is that of every standard */
     hf_lease *lease_;
-    bool borrowed_ = false; /* of an election, which gives it back */
+    bool borrowed_; /* of an election, which gives it back */
 };
 
 /* An open store. */
@@ -476,7 +484,8 @@ public:
     unsigned features() const noexcept { return hf_store_features(store_.get()); }
     /* What opening it had to say, worth showing; "": nothing. */
     const std::string &warning() const noexcept { return warning_; }
-    hf_store *get() const noexcept { return store_.get(); }
+    /* For the rest of holdfast.h. */
+    hf_store *handle() const noexcept { return store_.get(); }
 
     Result<Lease> try_lock(Text name, const Options &options = {})
     {
@@ -488,16 +497,8 @@ public:
         c.label = options.label.empty() ? nullptr : options.label.c_str();
         c.cancel_fd = options.cancel_fd;
         c.no_keeper = !options.keeper;
-        c.detached = options.detached;
         return detail::ask<Lease>([&](Lease &out, hf_error *err) {
             return hf_acquire(store_.get(), name.c, &c, &out.lease_, err);
-        });
-    }
-    /* Takes over a detached lease. */
-    Result<Lease> try_adopt(Text name, Text owner, std::uint64_t token)
-    {
-        return detail::ask<Lease>([&](Lease &out, hf_error *err) {
-            return hf_adopt(store_.get(), name.c, owner.c, token, &out.lease_, err);
         });
     }
     /* What is held or waited for. */
@@ -524,7 +525,7 @@ public:
             });
     }
     /* A record beside a lock; none: there is no such record. */
-    Result<std::optional<Record>> try_record(Text name, Text key)
+    Result<std::optional<Record>> try_get(Text name, Text key)
     {
         return detail::ask<std::optional<Record>>([&](std::optional<Record> &out, hf_error *err) {
             hf_record *c;
@@ -545,6 +546,18 @@ public:
             });
             return add.over(hf_record_list(store_.get(), name.c, prefix.c, add.call, &add, err));
         });
+    }
+    /* Revokes the hold with that token, as list and inspect tell it: its holder hears of that, and
+     * has the time until its deadline to end its work. now: ends the hold at once. */
+    Done try_break(Text name, std::uint64_t token, Text reason = "", bool now = false)
+    {
+        hf_break_options c{};
+        hf_error err;
+
+        c.size = sizeof c;
+        c.reason = reason.c;
+        c.now = now;
+        return detail::done(hf_break(store_.get(), name.c, token, &c, nullptr, &err), err);
     }
     /* Who leads; none: nobody does. */
     Result<std::optional<Leader>> try_leader(Text name)
@@ -567,9 +580,8 @@ public:
     template <class F> Done try_elect(Text name, const ElectOptions &options, F &&lead)
     {
         auto body = detail::callback<hf_lease>([&](hf_lease *lease) {
-            Lease borrowed(lease);
+            Lease borrowed(lease, true);
 
-            borrowed.borrowed_ = true;
             return static_cast<bool>(lead(borrowed));
         });
         hf_elect_options c{};
@@ -605,11 +617,11 @@ public:
     explicit Store(Text url, milliseconds wait = {}) : Store(try_open(url, wait).value()) {}
     static Store open_readonly(Text url) { return try_open_readonly(url).value(); }
     Lease lock(Text name, const Options &options = {}) { return try_lock(name, options).value(); }
-    Lease adopt(Text name, Text owner, std::uint64_t token) { return try_adopt(name, owner, token).value(); }
     std::vector<LockInfo> list(Text prefix = "") { return try_list(prefix).value(); }
     std::optional<LockInfo> inspect(Text name) { return try_inspect(name).value(); }
-    std::optional<Record> record(Text name, Text key) { return try_record(name, key).value(); }
+    std::optional<Record> get(Text name, Text key) { return try_get(name, key).value(); }
     std::vector<Record> records(Text name, Text prefix = "") { return try_records(name, prefix).value(); }
+    void break_(Text name, std::uint64_t token, Text reason = "", bool now = false) { try_break(name, token, reason, now).value(); }
     std::optional<Leader> leader(Text name) { return try_leader(name).value(); }
     template <class F> void elect(Text name, const ElectOptions &options, F &&lead) { try_elect(name, options, lead).value(); }
     // clang-format on
@@ -625,10 +637,9 @@ public:
         return try_lock(name, options);
     }
 #if defined(__cpp_exceptions)
-    Lease lock(Text name, const Options &options, std::stop_token stop)
-    {
-        return try_lock(name, options, std::move(stop)).value();
-    }
+    // clang-format off
+    Lease lock(Text name, const Options &options, std::stop_token stop) { return try_lock(name, options, stop).value(); }
+    // clang-format on
 #endif
 #endif
 
@@ -648,10 +659,7 @@ private:
         return detail::ask<Store>(question, Store());
     }
 
-    struct Close {
-        void operator()(hf_store *store) const noexcept { hf_close(store); }
-    };
-    std::unique_ptr<hf_store, Close> store_;
+    std::unique_ptr<hf_store, void (*)(hf_store *)> store_{nullptr, hf_close};
     std::string warning_;
 };
 
