@@ -1,6 +1,6 @@
 # holdfast. `make help` lists the targets.
 #
-# Variables: BUILD (where the output goes), SAN (a -fsanitize= list), CC, CFLAGS, PREFIX, DESTDIR.
+# Variables: BUILD (where the output goes), SAN (a -fsanitize= list), CC, CFLAGS, PREFIX, LIBDIR, DESTDIR.
 
 VERSION := $(shell sed -n 's/^.define HF_VERSION_STRING "\(.*\)"/\1/p' include/holdfast.h)
 SOVERSION := 0
@@ -13,10 +13,11 @@ LIBDIR = $(PREFIX)/lib
 INCDIR = $(PREFIX)/include
 MANDIR = $(PREFIX)/share/man
 PLUGINDIR = $(LIBDIR)/holdfast
+UNITDIR = $(PREFIX)/lib/systemd/system
 
 CFLAGS ?= -O2 -g
 WARN = -Wall -Wextra -Wshadow -Wconversion -Wmissing-prototypes -Wvla -Wswitch-enum \
-	-Wdeclaration-after-statement -Werror
+	-Wdeclaration-after-statement $(WERROR)
 HARDEN = -fstack-protector-strong -fPIE
 ifeq ($(SAN),)
 HARDEN += -D_FORTIFY_SOURCE=2
@@ -39,20 +40,19 @@ LIB_SRC := $(BASE_SRC) $(CORE_SRC) $(wildcard src/client/*.c src/fence/*.c src/s
 CLI_SRC := $(wildcard src/cli/*.c src/cli/*/*.c src/idem/*.c src/outbox/*.c src/dbs/*.c src/senders/*.c)
 TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/conform/conform.c tests/*/tool_*.c))
 # A plugin for each folder of src/stores that has a file `packages`: what pkg-config must know for it.
-STORES := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/stores/*/packages)),$(if $(shell \
+known = $(foreach dir,$(patsubst %/packages,%,$(wildcard $(1)/*/packages)),$(if $(shell \
 	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
+STORES := $(call known,src/stores)
 # Or a file `libs`, for a library that pkg-config does not know: what the linker must find for it; it may
 # be empty.
 STORES += $(foreach dir,$(patsubst %/libs,%,$(wildcard src/stores/*/libs)),$(if $(shell \
 	$(CC) -shared -xc /dev/null -xnone $$(cat $(dir)/libs) -o /dev/null 2>/dev/null && echo yes),$(notdir $(dir))))
 STORE_SO := $(STORES:%=$(BUILD)/stores/%.so)
 # The databases of the commands that work in them, likewise; beside the stores, as db-NAME.so.
-DBS := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/dbs/*/packages)),$(if $(shell \
-	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
+DBS := $(call known,src/dbs)
 DB_SO := $(DBS:%=$(BUILD)/stores/db-%.so)
 # What the relay of an outbox sends through, likewise: send-NAME.so.
-SENDERS := $(foreach dir,$(patsubst %/packages,%,$(wildcard src/senders/*/packages)),$(if $(shell \
-	pkg-config --exists $$(cat $(dir)/packages) && echo yes),$(notdir $(dir))))
+SENDERS := $(call known,src/senders)
 SENDER_SO := $(SENDERS:%=$(BUILD)/stores/send-%.so)
 store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(if $(wildcard \
 	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
@@ -75,8 +75,15 @@ LIB_A = $(BUILD)/libholdfast.a
 LIB_SO = $(BUILD)/libholdfast.so.$(SOVERSION)
 BIN = $(BUILD)/holdfast
 
-.PHONY: all help try check test test-long test-versions test-programs test-tools bench model sim lint format install clean deps FORCE
-all: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(DB_SO) $(SENDER_SO) $(BUILD)/holdfast.pc
+UNITS := $(patsubst systemd/%.in,$(BUILD)/systemd/%,$(wildcard systemd/*.in))
+
+.PHONY: all everything help try check test test-long test-versions test-programs test-tools bench model sim lint format \
+	install uninstall deb clean deps FORCE
+all: everything
+	@scripts/plugins.sh built $(STORES) $(DBS:%=db-%) $(SENDERS:%=send-%)
+everything: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(DB_SO) $(SENDER_SO) $(BUILD)/holdfast.pc $(UNITS)
+# A warning stops us, but nobody who builds holdfast with a compiler that is not there yet.
+test-programs test-tools conform bench: WERROR = -Werror
 
 help:
 	@echo 'make            build $(BIN) and the library'
@@ -91,7 +98,8 @@ help:
 	@echo 'make sim        simulate redlock with SEEDS=$(SEEDS) random histories'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck, tidy rules'
 	@echo 'make format     let clang-format rewrite the sources'
-	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
+	@echo 'make install    PREFIX=$(PREFIX) DESTDIR=$(DESTDIR); and make uninstall'
+	@echo 'make deb        Debian packages, in $(BUILD)/deb'
 
 $(BUILD)/obj/%.o: %.c Makefile
 	@mkdir -p $(@D)
@@ -99,14 +107,14 @@ $(BUILD)/obj/%.o: %.c Makefile
 	$(Q)$(CC) $(ALL_CFLAGS) -fPIC -c $< -o $@
 
 # Texts that are compiled in, as C string literals.
-$(BUILD)/gen/fence/%.inc: src/fence/sql/%.sql
-	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-$(BUILD)/gen/idem/%.inc: src/idem/sql/%.sql
-	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-$(BUILD)/gen/outbox/%.inc: src/outbox/sql/%.sql
-	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
-$(BUILD)/gen/client/%.inc: src/stores/redis/scripts/%.lua
-	@mkdir -p $(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< > $@
+define as_c
+$(BUILD)/gen/$(1)/%.inc: $(2)
+	@mkdir -p $$(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$< > $$@
+endef
+$(foreach part,fence idem outbox,$(eval $(call as_c,$(part),src/$(part)/sql/%.sql)))
+$(eval $(call as_c,client,src/stores/redis/scripts/%.lua))
+$(BUILD)/gen/client/plugins.inc: scripts/plugins.sh $(wildcard src/*/*/apt)
+	@mkdir -p $(@D) && scripts/plugins.sh table > $@
 SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
 	postgres_row.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
@@ -117,6 +125,14 @@ $(BUILD)/obj/src/idem/sql.o: $(IDEM_INC)
 OUTBOX_INC := $(addprefix $(BUILD)/gen/outbox/,postgres.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/outbox/sql.o: $(OUTBOX_INC)
 $(BUILD)/obj/src/client/fence.o: $(BUILD)/gen/client/fence.inc
+$(BUILD)/obj/src/client/plugin_missing.o: $(BUILD)/gen/client/plugins.inc
+
+# WHAT TO LINK, LIBRARIES
+define link
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(1) $(ALL_LDFLAGS) $(2) -o $@
+endef
 
 $(LIB_A): $(call obj,$(LIB_SRC))
 	$(call say,AR,$@)
@@ -130,15 +146,16 @@ $(LIB_SO): $(call obj,$(LIB_SRC)) src/holdfast.map
 	@ln -sf $(@F) $(BUILD)/libholdfast.so
 
 $(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
-	$(call say,LD,$@)
-	$(Q)$(CC) -pie $^ $(ALL_LDFLAGS) -o $@
+	$(call link,-pie $^)
 
 # What knows its place is made again when another one is named.
-PLACE = $(PREFIX) $(LIBDIR) $(INCDIR) $(PLUGINDIR)
+PLACE = $(PREFIX) $(BINDIR) $(LIBDIR) $(INCDIR) $(PLUGINDIR)
 $(BUILD)/place: FORCE
 	@mkdir -p $(@D) && echo '$(PLACE)' | cmp -s - $@ || echo '$(PLACE)' > $@
 $(BUILD)/obj/src/client/plugin.o: PLACE_FLAGS = -DHF_PLUGIN_DIR='"$(PLUGINDIR)"'
 $(BUILD)/obj/src/client/plugin.o: $(BUILD)/place
+$(BUILD)/systemd/%: systemd/%.in $(BUILD)/place
+	@mkdir -p $(@D) && sed 's|@BINDIR@|$(BINDIR)|' $< > $@
 $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h $(BUILD)/place
 	@sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' \
 		-e 's|@LIBDIR@|$(LIBDIR:$(PREFIX)/%=$${prefix}/%)|' \
@@ -146,19 +163,13 @@ $(BUILD)/holdfast.pc: holdfast.pc.in Makefile include/holdfast.h $(BUILD)/place
 
 .SECONDEXPANSION:
 $(STORE_SO): $(BUILD)/stores/%.so: $$(call store_obj,$$*) $(call obj,$(BASE_SRC) $(CORE_SRC))
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(call store_libs,$*) -o $@
+	$(call link,-shared $^,$(call store_libs,$*))
 
 $(DB_SO): $(BUILD)/stores/db-%.so: $$(call obj,$$(wildcard src/dbs/$$*/*.c) src/dbs/rows.c $(BASE_SRC))
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(shell pkg-config --libs $$(cat src/dbs/$*/packages)) -o $@
+	$(call link,-shared $^,$(shell pkg-config --libs $$(cat src/dbs/$*/packages)))
 
 $(SENDER_SO): $(BUILD)/stores/send-%.so: $$(call obj,$$(wildcard src/senders/$$*/*.c) $(BASE_SRC) $(CORE_SRC))
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) $(shell pkg-config --libs $$(cat src/senders/$*/packages)) -o $@
+	$(call link,-shared $^,$(shell pkg-config --libs $$(cat src/senders/$*/packages)))
 
 .SECONDARY: $(STORES:%=$(BUILD)/gen/%.c)
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
@@ -173,9 +184,7 @@ $(BUILD)/gen/%.c: src/stores/%/scripts/embed.sh $$(wildcard src/stores/$$*/scrip
 # Tests and measuring programs link the objects, so that they reach what the library hides.
 $(UNIT) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $$(call shared_obj,$$*) $(call obj,$(wildcard \
 	tests/support/*.c)) $(LIB_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) $(filter-out $(LIB_A),$^) $(LIB_A) $(ALL_LDFLAGS) -lcmocka -o $@
+	$(call link,$(filter-out $(LIB_A),$^) $(LIB_A),-lcmocka)
 
 define store_units
 $(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): $(call store_obj,$(1))
@@ -197,19 +206,15 @@ $(RUN_SUPERVISE): $(call obj,$(filter-out %/supervise.c %/cmd_run.c %/job.c %/at
 $(RUN_SUPERVISE): LDFLAGS += -Wl,--wrap=kill
 
 $(PLUGINS): $(BUILD)/tests/plugins/%.so: $(BUILD)/obj/tests/support/plugins/%.o
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) -shared $^ $(ALL_LDFLAGS) -o $@
+	$(call link,-shared $^)
 
 $(BENCH): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_A)
-	@mkdir -p $(@D)
-	$(call say,LD,$@)
-	$(Q)$(CC) $^ $(ALL_LDFLAGS) -Wl,--as-needed -lhiredis -lsqlite3 -lpq -lcurl -lzookeeper_mt -lmariadb -o $@
+	$(call link,$^,-Wl$(,)--as-needed -lhiredis -lsqlite3 -lpq -lcurl -lzookeeper_mt -lmariadb)
 $(BUILD)/bench/bench_outbox_pg: $(call obj,src/outbox/statements.c)
 $(BUILD)/bench/bench_outbox_pg: LDFLAGS += $(LIB_A)
 $(BENCH): CPPFLAGS += $(shell pkg-config --cflags libpq 2>/dev/null)
 
-test-programs: all $(UNIT) $(TOOLS) $(PLUGINS)
+test-programs: everything $(UNIT) $(TOOLS) $(PLUGINS)
 test-tools: $(TOOLS) $(STORE_SO) $(DB_SO)
 
 # For authors of stores; see include/holdfast/store.h.
@@ -245,30 +250,22 @@ model:
 SEEDS ?= 1000000
 sim: $(BUILD)/tests/sim/tool_sim
 	$< --seeds $(SEEDS) --first $$(date +%s)000000
-lint: $(SQL_INC) $(CHECK_INC) $(IDEM_INC) $(OUTBOX_INC) $(BUILD)/gen/client/fence.inc
+lint: $(SQL_INC) $(CHECK_INC) $(IDEM_INC) $(OUTBOX_INC) $(addprefix $(BUILD)/gen/client/,fence.inc plugins.inc)
 	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
-install: all
-	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR)/pkgconfig $(INCDIR)/holdfast $(PLUGINDIR) \
-		$(addprefix $(MANDIR)/,man1 man3 man7) $(PREFIX)/share/bash-completion/completions \
-		$(PREFIX)/share/zsh/site-functions $(PREFIX)/share/fish/vendor_completions.d)
-	install -m 755 $(BIN) $(DESTDIR)$(BINDIR)/holdfast
-	$(if $(STORE_SO)$(DB_SO)$(SENDER_SO),install -m 755 $(STORE_SO) $(DB_SO) $(SENDER_SO) $(DESTDIR)$(PLUGINDIR)/)
-	install -m 644 $(LIB_A) $(DESTDIR)$(LIBDIR)/
-	install -m 755 $(LIB_SO) $(DESTDIR)$(LIBDIR)/
-	ln -sf libholdfast.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libholdfast.so
-	install -m 644 include/holdfast.h $(DESTDIR)$(INCDIR)/
-	install -m 644 include/holdfast/*.h $(DESTDIR)$(INCDIR)/holdfast/
-	install -m 644 $(BUILD)/holdfast.pc $(DESTDIR)$(LIBDIR)/pkgconfig/
-	install -m 644 man/*.1 $(DESTDIR)$(MANDIR)/man1/
-	install -m 644 man/*.3 $(DESTDIR)$(MANDIR)/man3/
-	install -m 644 man/*.7 $(DESTDIR)$(MANDIR)/man7/
-	install -m 644 completion/holdfast.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/holdfast
-	install -m 644 completion/_holdfast $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_holdfast
-	install -m 644 completion/holdfast.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/
+PLACES = BUILD='$(BUILD)' DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' INCDIR='$(INCDIR)' \
+	MANDIR='$(MANDIR)' PLUGINDIR='$(PLUGINDIR)' UNITDIR='$(UNITDIR)' LIB_SO='$(LIB_SO)' \
+	PLUGINS='$(STORE_SO) $(DB_SO) $(SENDER_SO)' scripts/install.sh
+install: everything
+	@$(PLACES) install
+uninstall:
+	@$(PLACES) uninstall
+deb:
+	@scripts/deps.sh build stores packages
+	@scripts/deb.sh $(BUILD)/deb
 
 clean:
 	rm -rf $(BUILD)

@@ -32,6 +32,7 @@
  *   - Strings passed in are copied. Strings handed out live as long as the handle they came from.
  *   - All descriptors are close-on-exec. No signal handler is installed, and SIGPIPE is never
  *     raised.
+ *   - Linux only. docs/stability.md says what stays as it is.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
@@ -45,9 +46,9 @@ extern "C" {
 #endif
 
 #define HF_VERSION_MAJOR  0
-#define HF_VERSION_MINOR  1
+#define HF_VERSION_MINOR  2
 #define HF_VERSION_PATCH  0
-#define HF_VERSION_STRING "0.1.0"
+#define HF_VERSION_STRING "0.2.0"
 
 #if defined(__GNUC__)
 #define HF_API        __attribute__((visibility("default")))

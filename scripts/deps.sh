@@ -6,8 +6,7 @@
 set -eu
 
 build='gcc make pkg-config libc6-dev'
-stores='libhiredis-dev libssl-dev libcurl4-openssl-dev libcjson-dev libpq-dev libzookeeper-mt-dev
-    libsqlite3-dev libmariadb-dev'
+stores=$("$(dirname "$0")/plugins.sh" apt)
 check='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base git python3
     python3-jsonschema sqlite3 faketime openssl clang libclang-rt-14-dev tzdata systemd'
 test='redis-server redis-tools
@@ -19,6 +18,9 @@ test='redis-server redis-tools
 command -v npm >/dev/null 2>&1 || test="$test nodejs node-pg"
 bench='util-linux python3 python3-redis'
 versions='patchelf dpkg-dev'
+# Without what the build of a package wants: debian/control says that.
+packages='dpkg-dev debhelper dh-python fakeroot lintian mmdebstrap systemd-container
+    pybuild-plugin-pyproject python3-all python3-setuptools faketime'
 lint='clang-format clang-tidy cppcheck shellcheck mandoc'
 
 wanted=
@@ -31,8 +33,9 @@ for group in "$@"; do
     bench) wanted="$wanted $bench" ;;
     versions) wanted="$wanted $versions" ;;
     lint) wanted="$wanted $lint" ;;
+    packages) wanted="$wanted $packages" ;;
     *)
-        echo "deps.sh: unknown group '$group'; known are: build stores check test versions bench lint" >&2
+        echo "deps.sh: unknown group '$group'; known are: build stores check test versions bench lint packages" >&2
         exit 64
         ;;
     esac

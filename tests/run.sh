@@ -111,7 +111,7 @@ build() {
     [ -s "$work/$1.list" ] || return 0
     echo "== building: $1"
     # shellcheck disable=SC2046 # the programs have plain names
-    if make -s -j"$jobs" BUILD="$(folder_of "$1")" SAN="$2" $(build_goals "$1"); then
+    if make -s -j"$jobs" WERROR=-Werror BUILD="$(folder_of "$1")" SAN="$2" $(build_goals "$1"); then
         cat "$work/$1.list" >>"$work/list"
     else
         echo "the build for \"$1\" failed" | tee "$work/$1.broken"

@@ -199,8 +199,9 @@ plain() {
 
 # What belongs at the top of the tree and in tests/. Whatever else lies there was left behind.
 top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
-LICENSE Makefile README.md bench completion docs examples holdfast.pc.in include man scripts src tests'
-in_tests='cli conform dbs etcd fence file fuzz idem model outbox postgres redis redlock run.sh sim support tidy.sh tools
+LICENSE Makefile README.md SECURITY.md bench bindings completion debian docs examples holdfast.pc.in include man
+scripts src systemd tests'
+in_tests='bindings cli conform dbs etcd fence file fuzz idem model outbox packages postgres redis redlock run.sh sim support tidy.sh tools
 unit versions zookeeper'
 
 # places WHERE NAME... : refuses names that come on stdin and are not among these

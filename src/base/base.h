@@ -3,6 +3,10 @@
 #ifndef HF_BASE_BASE_H
 #define HF_BASE_BASE_H
 
+#ifndef __linux__
+#error "holdfast runs on Linux only: it rests on OFD locks, signalfd, timerfd and subreapers"
+#endif
+
 #include "base/url.h"
 
 #include <holdfast.h>

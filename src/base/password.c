@@ -3,15 +3,31 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* The file, relative to the folder in which systemd puts the credentials of a unit, if it is there:
+ * files of environment variables know no other way to name it. -1 with errno. */
+static int open_file(const char *file)
+{
+    const char *folder = file[0] != '/' ? secure_getenv("CREDENTIALS_DIRECTORY") : NULL;
+    char path[PATH_MAX];
+    int fd = -1;
+
+    if (folder != NULL && folder[0] == '/' &&
+        snprintf(path, sizeof path, "%s/%s", folder, file) < (int)sizeof path)
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd >= 0 ? fd : open(file, O_RDONLY | O_CLOEXEC);
+}
 
 /* The first line of the file. */
 static enum hf_status read_line(const char *file, const char *shown, char *out, size_t size,
                                 struct hf_error *err)
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    int fd = open_file(file);
     ssize_t len = -1;
     int why;
 

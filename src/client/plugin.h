@@ -9,6 +9,13 @@
  * and broken is left as it is; or it is of no use, and broken says why. */
 void *hf__plugin_symbol(const char *plugin, const char *symbol, char *broken, size_t broken_size);
 
+enum { HF__REMEDY_SIZE = 192 }; /* bytes of what to do about a plugin */
+
+/* What to do if PLUGIN.so is not there, as the end of a sentence: plugin_missing.c. */
+void hf__plugin_remedy(const char *plugin, char *out, size_t size);
+/* Where the stores that are known come from, likewise. */
+const char *hf__plugin_where(void);
+
 /* What libholdfast offers to plugins: registry.c. */
 extern const struct hf_host hf__host;
 

@@ -87,18 +87,18 @@ static enum hf_status no_plugin(const char *scheme, const char *plugin, const ch
                                 struct hf_error *err)
 {
     char schemes[160];
+    char remedy[HF__REMEDY_SIZE];
 
     if (broken[0] != '\0')
         return hf__fail(err, HF_UNSUPPORTED, "the plugin for %s: cannot be loaded: %s", scheme,
                         broken);
+    hf__plugin_remedy(plugin, remedy, sizeof remedy);
     if (known_plugin(scheme) != NULL)
-        return hf__fail(err, HF_UNSUPPORTED,
-                        "stores of kind %s: need the plugin %s.so: install it, or set "
-                        "HOLDFAST_STORE_PATH to its folder, an absolute path",
-                        scheme, plugin);
+        return hf__fail(err, HF_UNSUPPORTED, "stores of kind %s: need the plugin %s.so: %s", scheme,
+                        plugin, remedy);
     list_schemes(schemes, sizeof schemes);
-    return hf__fail(err, HF_UNSUPPORTED, "unknown store scheme \"%s\": known are %s", scheme,
-                    schemes);
+    return hf__fail(err, HF_UNSUPPORTED, "unknown store scheme \"%s\": known are %s; %s", scheme,
+                    schemes, hf__plugin_where());
 }
 
 static enum hf_status find_plugin(const char *scheme, const struct hf_store_ops **out,

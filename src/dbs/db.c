@@ -28,16 +28,16 @@ static const struct known *known_of(const char *scheme, size_t len)
 static enum hf_status load(const char *name, const struct hf__db_ops **out, struct hf_error *err)
 {
     char broken[160] = "";
+    char remedy[HF__REMEDY_SIZE];
     const struct hf__db_plugin *(*entry)(void);
     const struct hf__db_plugin *plugin;
     void *symbol;
 
     symbol = hf__plugin_symbol(name, "hf_db_plugin", broken, sizeof broken);
+    hf__plugin_remedy(name, remedy, sizeof remedy);
     if (symbol == NULL)
         return hf__fail(err, HF_UNSUPPORTED, "such databases need the plugin %s.so: %s", name,
-                        broken[0] != '\0' ? broken
-                                          : "install it, or set HOLDFAST_STORE_PATH to its folder, "
-                                            "an absolute path");
+                        broken[0] != '\0' ? broken : remedy);
     memcpy(&entry, &symbol, sizeof entry);
     plugin = entry();
     if (plugin->abi != HF__DB_ABI)

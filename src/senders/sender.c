@@ -8,13 +8,13 @@ enum hf_status hf__sender_find(const struct hf__sender_ops **out, struct hf_erro
 {
     const struct hf__sender_ops *(*entry)(void);
     char broken[160] = "";
+    char remedy[HF__REMEDY_SIZE];
     void *symbol = hf__plugin_symbol("send-http", "hf_sender_plugin", broken, sizeof broken);
 
+    hf__plugin_remedy("send-http", remedy, sizeof remedy);
     if (symbol == NULL)
         return hf__fail(err, HF_UNSUPPORTED, "--http needs the plugin send-http.so: %s",
-                        broken[0] != '\0' ? broken
-                                          : "install it, or set HOLDFAST_STORE_PATH to its folder, "
-                                            "an absolute path");
+                        broken[0] != '\0' ? broken : remedy);
     memcpy(&entry, &symbol, sizeof entry);
     *out = entry();
     if ((*out)->abi != HF__SENDER_ABI)

@@ -115,6 +115,16 @@ static void test_password_sources(void **state)
     parses("redis://:own@h", &url);
     assert_int_equal(rd_url_find_password(&url, &err), HF_OK);
     assert_string_equal(url.parts.password, "own");
+    /* A credential of a unit; a path from the root is none. */
+    assert_int_equal(setenv("CREDENTIALS_DIRECTORY", "/tmp", 1), 0);
+    (void)snprintf(text, sizeof text, "redis://h?password_file=%s", path + strlen("/tmp/"));
+    parses(text, &url);
+    assert_int_equal(rd_url_find_password(&url, &err), HF_OK);
+    assert_string_equal(url.parts.password, "first line");
+    assert_int_equal(setenv("CREDENTIALS_DIRECTORY", "/nowhere", 1), 0);
+    parses(text, &url);
+    assert_int_equal(rd_url_find_password(&url, &err), HF_INVALID);
+    (void)unsetenv("CREDENTIALS_DIRECTORY");
     (void)unlink(path);
     (void)unsetenv(RD_PASSWORD_VARIABLE);
 }

@@ -69,10 +69,11 @@ static void unknown_schemes_and_missing_plugins(void **state)
     static const struct {
         const char *url;
         const char *needs;
-    } known[] = {{"etcd://h", "etcd.so"},
-                 {"zookeeper://h", "zookeeper.so"},
-                 {"postgres://h/db", "postgres.so"},
-                 {"postgresql://h/db", "postgres.so"}};
+        const char *apt;
+    } known[] = {{"etcd://h", "etcd.so", "libcurl4-openssl-dev libcjson-dev"},
+                 {"zookeeper://h", "zookeeper.so", "libzookeeper-mt-dev"},
+                 {"postgres://h/db", "postgres.so", "libpq-dev"},
+                 {"postgresql://h/db", "postgres.so", "libpq-dev"}};
     struct hf_error err;
     struct hf_store *store = (struct hf_store *)&err;
 
@@ -86,8 +87,12 @@ static void unknown_schemes_and_missing_plugins(void **state)
     for (size_t i = 0; i < COUNT(known); i++) {
         check_row(find(known[i].url, &err) == HF_UNSUPPORTED, i);
         check_row(strstr(err.text, known[i].needs) != NULL, i);
-        check_row(strstr(err.text, "HOLDFAST_STORE_PATH") != NULL, i);
+        check_row(strstr(err.text, known[i].apt) != NULL, i);
+        check_row(strstr(err.text, "HOLDFAST_STORE_PATH to its folder, an absolute path") != NULL,
+                  i);
     }
+    assert_int_equal(find("a-scheme-of-thirty-two-bytes-tha:x", &err), HF_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "those it built")); /* it fits */
     assert_int_equal(hf_open("gopher://h", &store, &err), HF_UNSUPPORTED);
     assert_null(store);
     assert_int_equal(hf_repair("gopher://h", 0, &err), HF_UNSUPPORTED);

@@ -2,6 +2,7 @@
  *
  * A term is a turn of `run`, with the same supervision: the lock is given back only when the whole
  * tree is gone. core/elect.c decides whether there is another one, and when. */
+#include "cli/elect/notify.h"
 #include "cli/run/job.h"
 
 #include "base/base.h"
@@ -24,6 +25,7 @@ struct candidate {
     struct run_options options;
     struct run_job job;
     struct hf__elect elect;
+    struct notify notify;
     const char *address; /* NULL: none */
     int restart;         /* enum hf__elect_restart */
 
@@ -53,11 +55,13 @@ static int elect_main(const struct cli_context *context, int argc, char **argv)
 
     if (!go_on)
         return exit_code;
+    notify_open(&candidate.notify, candidate.options.grace_ms);
     if (!run_job_begin(&candidate.job, &candidate.options))
         return EXIT_HF_INTERNAL;
     candidate.job.hooks = (struct run_hooks){.before = before, .after = after, .data = &candidate};
     if (run_job_open(&candidate.job, context, &exit_code) && may_stand(&candidate, &exit_code))
         exit_code = stand(&candidate);
+    notify_close(&candidate.notify);
     return run_job_end(&candidate.job, exit_code);
 }
 
@@ -136,6 +140,7 @@ static int stand(struct candidate *candidate)
     struct run_job *job = &candidate->job;
 
     hf__elect_init(&candidate->elect, (enum hf__elect_restart)candidate->restart);
+    notify_ready(&candidate->notify, job->options->name);
     for (;;) {
         struct hf__elect_step step;
         uint32_t dice;
@@ -175,8 +180,10 @@ static bool before(struct run_job *job, int *exit_code)
     candidate->variables[0] = candidate->variable;
     job->variables = candidate->variables;
     if (candidate->address == NULL || hf_record_put(job->lease, HF_LEADER_KEY, candidate->address,
-                                                    strlen(candidate->address), 0, &err) == HF_OK)
+                                                    strlen(candidate->address), 0, &err) == HF_OK) {
+        notify_leader(&candidate->notify, job->lease);
         return true;
+    }
     *exit_code = cli_stderr_fail(job->writer, &err);
     run_events_failed(job, cli_text_of(&err));
     /* What does not pass by itself ends us. */
@@ -189,6 +196,7 @@ static void after(struct run_job *job, const struct run_outcome *outcome)
 {
     struct candidate *candidate = job->hooks.data;
 
+    notify_standby(&candidate->notify, job->options->name);
     candidate->ran = outcome != NULL;
     if (outcome != NULL)
         candidate->outcome = *outcome;

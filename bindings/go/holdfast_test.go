@@ -1,0 +1,216 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"math/rand"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// open opens the store that HOLDFAST_TEST_STORE names, or an embedded one of the test's own.
+func open(t *testing.T) *Store {
+	t.Helper()
+	url := os.Getenv("HOLDFAST_TEST_STORE")
+	if url == "" {
+		url = "file:" + t.TempDir()
+	}
+	store, err := Open(context.Background(), url, OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	return store
+}
+
+func take(t *testing.T, store *Store, name string, options Options) *Lease {
+	t.Helper()
+	lease, err := store.Lock(context.Background(), name, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func TestThousandGoroutinesTakeTurns(t *testing.T) {
+	store, count, last := open(t), 0, uint64(0)
+	var all sync.WaitGroup
+	for i := 0; i < 1000; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			err := store.With(context.Background(), "crowd", Options{Wait: 2 * time.Minute}, func(_ context.Context, l *Lease) error {
+				count++ // no other lock guards it
+				if l.Token() <= last {
+					t.Error("a token that does not rise")
+				}
+				last = l.Token()
+				return l.Check()
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	all.Wait()
+	if count != 1000 {
+		t.Error(count, "turns")
+	}
+}
+
+func TestCancelStorm(t *testing.T) {
+	store := open(t)
+	var all sync.WaitGroup
+	var taken, cancelled atomic.Int64
+	for i := 0; i < 200; i++ {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for n := 0; n < 5; n++ {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rand.Intn(20000))*time.Microsecond)
+				lease, err := store.Lock(ctx, "storm", Options{Wait: Forever})
+				switch {
+				case err == nil:
+					taken.Add(1)
+					if err = lease.Release(); err != nil {
+						t.Error(err)
+					}
+				case errors.Is(err, Cancelled) && errors.Is(err, context.DeadlineExceeded):
+					cancelled.Add(1)
+				default:
+					t.Error(err)
+				}
+				cancel()
+			}
+		}()
+	}
+	all.Wait()
+	if taken.Load()+cancelled.Load() != 1000 {
+		t.Error(taken.Load(), cancelled.Load())
+	}
+	if err := take(t, store, "storm", Options{}).Release(); err != nil {
+		t.Error("something stayed held:", err)
+	}
+}
+
+func TestCloseEndsWaits(t *testing.T) {
+	store := open(t)
+	lease := take(t, store, "held", Options{})
+	ended := make(chan error, 20)
+	for i := 0; i < 20; i++ {
+		go func() {
+			_, err := store.Lock(context.Background(), "held", Options{Wait: Forever})
+			ended <- err
+		}()
+	}
+	time.Sleep(100 * time.Millisecond)
+	store.Close()
+	for i := 0; i < 20; i++ {
+		if err := <-ended; !errors.Is(err, Cancelled) && !errors.Is(err, Invalid) {
+			t.Error(err)
+		}
+	}
+	if _, err := store.Lock(context.Background(), "held", Options{}); !errors.Is(err, Invalid) {
+		t.Error(err)
+	}
+	var why *Error
+	if err := lease.Release(); !errors.As(err, &why) || why.Reason != Closed {
+		t.Error(err)
+	}
+	store.Close()
+}
+
+func TestLookingWhileReleasing(t *testing.T) {
+	store := open(t)
+	for i := 0; i < 100; i++ {
+		lease := take(t, store, "looked at", Options{})
+		var all sync.WaitGroup
+		for n := 0; n < 4; n++ {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				for lease.Check() == nil {
+					_ = lease.Remaining()
+					_ = lease.Renew(0)
+				}
+			}()
+		}
+		ctx := lease.Context(context.Background())
+		if err := lease.Release(); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		all.Wait()
+		if err := lease.Release(); err != nil {
+			t.Error("a second release:", err)
+		}
+	}
+}
+
+func TestContextEndsWithTheLease(t *testing.T) {
+	store := open(t)
+	lease := take(t, store, "context", Options{})
+	parent, cancel := context.WithCancel(context.Background())
+	ctx := lease.Context(parent)
+	cancel()
+	<-ctx.Done()
+	ctx = lease.Context(context.Background())
+	if ctx.Err() != nil {
+		t.Error("over before its time")
+	}
+	store.Close() // the lease is lost
+	<-ctx.Done()
+	if err := lease.Check(); !errors.Is(err, Lost) {
+		t.Error(err)
+	}
+}
+
+func TestCollectedLeaseIsGivenBack(t *testing.T) {
+	store := open(t)
+	func() {
+		lease := take(t, store, "dropped", Options{})
+		_ = lease.Context(context.Background())
+	}()
+	for i := 0; i < 200; i++ {
+		runtime.GC()
+		if lease, err := store.Lock(context.Background(), "dropped", Options{}); err == nil {
+			_ = lease.Release()
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("still held")
+}
+
+func TestPanicReleases(t *testing.T) {
+	store := open(t)
+	func() {
+		defer func() { _ = recover() }()
+		_ = store.With(context.Background(), "panic", Options{}, func(context.Context, *Lease) error { panic("on purpose") })
+	}()
+	if err := take(t, store, "panic", Options{}).Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkPair(b *testing.B) {
+	store, err := Open(context.Background(), os.Getenv("HOLDFAST_TEST_STORE"), OpenOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	b.ResetTimer()
+	for i := 0; i < b.N; i++ {
+		lease, err := store.Lock(context.Background(), "pair", Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err = lease.Release(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

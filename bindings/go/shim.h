@@ -1,0 +1,134 @@
+/* shim.h - what cgo cannot say by itself: structs with sizes, and what is called back in C. */
+#ifndef HOLDFAST_GO_SHIM_H
+#define HOLDFAST_GO_SHIM_H
+
+#include <holdfast.h>
+#include <holdfast/elect.h>
+#include <holdfast/record.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static int new_event(void)
+{
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    if (fd != 0)
+        return fd;
+    fd = eventfd(0, EFD_CLOEXEC |
+                        EFD_NONBLOCK); /* whoever closed stdin; to the library, 0 means none */
+    close(0);
+    return fd;
+}
+
+static int is_readable(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+
+    return poll(&one, 1, 0) > 0;
+}
+
+static enum hf_status open_store(const char *url, int64_t wait_ms, int cancel_fd,
+                                 struct hf_store **out, struct hf_error *err)
+{
+    struct hf_open_options options = {
+        .size = sizeof options, .wait_ms = wait_ms, .cancel_fd = cancel_fd};
+
+    return hf_open_waiting(url, &options, out, err);
+}
+
+struct taken {
+    enum hf_status status;
+    struct hf_lease *lease;
+    uint64_t token;
+};
+
+static struct taken acquire(struct hf_store *store, const char *name, uint32_t ttl_ms,
+                            int64_t wait_ms, const char *label, int cancel_fd, bool no_keeper,
+                            struct hf_error *err)
+{
+    struct hf_acquire_options options = {.size = sizeof options,
+                                         .ttl_ms = ttl_ms,
+                                         .wait_ms = wait_ms,
+                                         .label = label,
+                                         .cancel_fd = cancel_fd,
+                                         .no_keeper = no_keeper};
+    struct taken taken = {0};
+
+    taken.status = hf_acquire(store, name, &options, &taken.lease, err);
+    if (taken.status == HF_OK)
+        taken.token = hf_lease_token(taken.lease);
+    return taken;
+}
+
+struct given {
+    enum hf_status status;
+    enum hf_loss loss;
+};
+
+static struct given release(struct hf_lease *lease, struct hf_error *err)
+{
+    struct given given = {.loss = hf_lease_loss(lease)};
+
+    given.status = hf_release(lease, err);
+    return given;
+}
+
+/* What the store tells, copied; freed by free_rows. */
+struct row {
+    struct row *next;
+    struct hf_record record;
+};
+
+static bool add_record(const struct hf_record *record, void *data)
+{
+    struct row *row = calloc(1, sizeof *row), **rows = data;
+
+    if (row == NULL)
+        return false;
+    row->record = *record;
+    row->record.key = strdup(record->key);
+    row->record.value = malloc(record->value_len + 1);
+    memcpy((void *)row->record.value, record->value, record->value_len);
+    row->next = *rows;
+    *rows = row;
+    return true;
+}
+
+static void add_leader(const struct hf_leader *leader, void *data)
+{
+    struct hf_record record = {.token = leader->term,
+                               .written_ms = leader->age_ms,
+                               .until_ms = leader->remaining_ms,
+                               .key = leader->label,
+                               .value = leader->address,
+                               .value_len = strlen(leader->address)};
+
+    add_record(&record, data);
+}
+
+static void free_rows(struct row *row)
+{
+    for (struct row *next; row != NULL; row = next) {
+        next = row->next;
+        free((void *)row->record.key);
+        free((void *)row->record.value);
+        free(row);
+    }
+}
+
+static enum hf_status leader(struct hf_store *store, const char *name, struct row **rows,
+                             struct hf_error *err)
+{
+    return hf_leader(store, name, add_leader, rows, err);
+}
+
+static enum hf_status records(struct hf_store *store, const char *name, const char *prefix,
+                              struct row **rows, struct hf_error *err)
+{
+    return hf_record_list(store, name, prefix, add_record, rows, err);
+}
+
+#endif /* HOLDFAST_GO_SHIM_H */

@@ -1,0 +1,501 @@
+/* addon.c - libholdfast for Node: calls on threads of their own, never on libuv's, and one descriptor
+ * on libuv's poller that tells of answers and of leases that are lost. index.js gives it words,
+ * promises and errors. Each environment (the main thread, each worker) has its own of everything.
+ * Where Node itself ends without memory, so does this. */
+#define NAPI_VERSION 8
+#include <holdfast.h>
+#include <holdfast/elect.h>
+#include <holdfast/record.h>
+#include <inttypes.h>
+#include <node_api.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <uv.h>
+
+#define IDLE_MAX 4 /* threads that stay for the next call */
+
+/* The same numbers stand in index.js. */
+enum op { OPEN, CLOSE, ACQUIRE, RENEW, RELEASE, PUT, LIST, LEADER };
+
+struct job {
+    struct job *next, *queued; /* among those that run or are done; that no thread has taken yet */
+    struct addon *addon;
+    int64_t id, numbers[3];
+    int32_t op;
+    int cancel_fd;
+    void *handle, *out;
+    char *texts[2], *data, *reply; /* reply: what the store tells, as rows of text and bytes */
+    size_t data_len, reply_len;
+    enum hf_loss loss;
+    struct hf_error err;
+};
+
+struct addon {
+    uv_poll_t poll; /* of ready_fd: an epoll of wake_fd, and of the descriptors of leases */
+    int ready_fd, wake_fd;
+    napi_env env;
+    napi_ref exports;
+    napi_async_cleanup_hook_handle hook;
+    size_t unanswered; /* the process lives while there are any */
+    pthread_mutex_t lock;
+    pthread_cond_t work, quiet;
+    struct job *running, *done, *queue;
+    unsigned idle, threads;
+    bool ending;
+    struct hf_store **stores; /* open ones; NULL where one was closed */
+    size_t slots;
+};
+
+static void *must(void *memory)
+{
+    if (memory == NULL)
+        abort();
+    return memory;
+}
+
+/* One row: five numbers in a line, then the text and the bytes that they measure. */
+static bool add_record(const struct hf_record *record, void *stream)
+{
+    fprintf(stream, "%" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %zu %zu\n", record->token,
+            record->number, record->written_ms, record->until_ms, strlen(record->key),
+            record->value_len);
+    fputs(record->key, stream);
+    return fwrite(record->value, 1, record->value_len, stream) == record->value_len;
+}
+
+static void add_leader(const struct hf_leader *leader, void *stream)
+{
+    (void)add_record(&(struct hf_record){.token = leader->term,
+                                         .written_ms = leader->age_ms,
+                                         .until_ms = leader->remaining_ms,
+                                         .key = leader->label,
+                                         .value = leader->address,
+                                         .value_len = strlen(leader->address)},
+                     stream);
+}
+
+static enum hf_status open_store(struct job *job, FILE *stream)
+{
+    struct hf_open_options options = {
+        .size = sizeof options, .wait_ms = job->numbers[0], .cancel_fd = job->cancel_fd};
+    struct hf_store *store = NULL;
+    enum hf_status status = job->numbers[1] != 0
+                                ? hf_open_readonly(job->texts[0], &store, &job->err)
+                                : hf_open_waiting(job->texts[0], &options, &store, &job->err);
+
+    if (store != NULL)
+        fputs(hf_store_url(store), stream);
+    job->out = store;
+    return status;
+}
+
+static enum hf_status acquire(struct job *job, FILE *stream)
+{
+    struct hf_acquire_options options = {.size = sizeof options,
+                                         .ttl_ms = (uint32_t)job->numbers[0],
+                                         .wait_ms = job->numbers[1],
+                                         .label = job->texts[1],
+                                         .cancel_fd = job->cancel_fd,
+                                         .no_keeper = job->numbers[2] != 0};
+    struct hf_lease *lease = NULL;
+    enum hf_status status = hf_acquire(job->handle, job->texts[0], &options, &lease, &job->err);
+
+    if (lease != NULL)
+        fprintf(stream, "%" PRIu64, hf_lease_token(lease));
+    job->out = lease;
+    return status;
+}
+
+static enum hf_status call(struct job *job, FILE *stream)
+{
+    struct hf_error *err = &job->err;
+    enum hf_status status;
+
+    switch ((enum op)job->op) {
+    case OPEN:
+        return open_store(job, stream);
+    case CLOSE:
+        hf_close(job->handle);
+        return HF_OK;
+    case ACQUIRE:
+        return acquire(job, stream);
+    case RELEASE:
+        job->loss = hf_lease_loss(job->handle);
+        return hf_release(job->handle, err);
+    case LIST:
+        return hf_record_list(job->handle, job->texts[0], job->texts[1], add_record, stream, err);
+    case LEADER:
+        return hf_leader(job->handle, job->texts[0], add_leader, stream, err);
+    case RENEW:
+    case PUT:
+        status = job->op == RENEW ? hf_renew(job->handle, (uint32_t)job->numbers[0], err)
+                                  : hf_record_put(job->handle, job->texts[0], job->data,
+                                                  job->data_len, job->numbers[0], err);
+        job->loss = status == HF_LOST ? hf_lease_loss(job->handle) : HF_LOSS_NONE;
+        return status;
+    }
+    return HF_INVALID;
+}
+
+/* With the lock held. */
+static void is_done(struct job *job)
+{
+    struct addon *addon = job->addon;
+    struct job **at = &addon->running;
+
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+    job->next = addon->done;
+    addon->done = job;
+    (void)eventfd_write(addon->wake_fd, 1);
+}
+
+static void run_one(struct job *job)
+{
+    FILE *stream = must(open_memstream(&job->reply, &job->reply_len));
+
+    job->err.code = call(job, stream);
+    if (fclose(stream) != 0)
+        abort();
+}
+
+/* A thread: it stays for the next call unless there are enough of its kind. */
+static void *run(void *data)
+{
+    struct addon *addon = data;
+    struct job *job;
+
+    pthread_mutex_lock(&addon->lock);
+    do {
+        addon->idle++;
+        while ((job = addon->queue) == NULL && !addon->ending)
+            pthread_cond_wait(&addon->work, &addon->lock);
+        addon->idle--;
+        if (job == NULL)
+            break;
+        addon->queue = job->queued;
+        pthread_mutex_unlock(&addon->lock);
+        run_one(job);
+        pthread_mutex_lock(&addon->lock);
+        is_done(job);
+    } while (addon->idle < IDLE_MAX);
+    addon->threads--;
+    pthread_cond_signal(&addon->quiet);
+    pthread_mutex_unlock(&addon->lock);
+    return NULL;
+}
+
+static void discard(struct job *job)
+{
+    if (job->cancel_fd > 0)
+        (void)close(job->cancel_fd);
+    free(job->texts[0]);
+    free(job->texts[1]);
+    free(job->data);
+    free(job->reply);
+    free(job);
+}
+
+/* What was open as from is now to: NULL means a place that is free. */
+static void replace_store(struct addon *addon, struct hf_store *from, struct hf_store *to)
+{
+    size_t at = 0;
+
+    while (at < addon->slots && addon->stores[at] != from)
+        at++;
+    if (at == addon->slots)
+        addon->stores = must(realloc(addon->stores, ++addon->slots * sizeof *addon->stores));
+    addon->stores[at] = to;
+}
+
+static napi_value text(napi_env env, const char *string)
+{
+    napi_value value;
+
+    napi_create_string_utf8(env, string, NAPI_AUTO_LENGTH, &value);
+    return value;
+}
+
+static napi_value number(napi_env env, int64_t n)
+{
+    napi_value value;
+
+    napi_create_int64(env, n, &value);
+    return value;
+}
+
+/* Calls exports.heard(id), of a lease that is lost, or heard(id, status, ...), of a call that ended. */
+static void tell(struct addon *addon, int64_t id, struct job *job)
+{
+    napi_env env = addon->env;
+    napi_handle_scope scope;
+    napi_value exports, heard, args[7];
+
+    napi_open_handle_scope(env, &scope);
+    napi_get_reference_value(env, addon->exports, &exports);
+    napi_get_named_property(env, exports, "heard", &heard);
+    args[0] = number(env, id);
+    if (job != NULL) {
+        args[1] = number(env, job->err.code);
+        args[2] = text(env, job->err.text);
+        args[3] = number(env, job->err.retry_after_ms);
+        args[4] = number(env, job->loss);
+        napi_create_buffer_copy(env, job->reply_len, job->reply, NULL, &args[5]);
+        napi_create_external(env, job->out, NULL, NULL, &args[6]);
+        if (job->op == OPEN && job->out != NULL)
+            replace_store(addon, NULL, job->out);
+        discard(job);
+        if (--addon->unanswered == 0)
+            uv_unref((uv_handle_t *)&addon->poll);
+    }
+    napi_make_callback(env, NULL, exports, heard, job != NULL ? 7 : 1, args, NULL);
+    napi_close_handle_scope(env, scope);
+}
+
+static void ready(uv_poll_t *poll, int status, int events)
+{
+    struct addon *addon = poll->data;
+    struct epoll_event found[16];
+    int count = epoll_wait(addon->ready_fd, found, 16, 0);
+    struct job *jobs = NULL, *job;
+    eventfd_t woken;
+
+    (void)status;
+    (void)events;
+    for (int i = 0; i < count; i++)
+        if (found[i].data.u64 != 0)
+            tell(addon, (int64_t)found[i].data.u64, NULL);
+    pthread_mutex_lock(&addon->lock);
+    (void)eventfd_read(addon->wake_fd, &woken);
+    while ((job = addon->done) != NULL) { /* the first to end is told first */
+        addon->done = job->next;
+        job->next = jobs;
+        jobs = job;
+    }
+    pthread_mutex_unlock(&addon->lock);
+    while ((job = jobs) != NULL) {
+        jobs = job->next;
+        tell(addon, job->id, job);
+    }
+}
+
+static char *string_of(napi_env env, napi_value value)
+{
+    size_t len = 0;
+    char *copy;
+
+    if (napi_get_value_string_utf8(env, value, NULL, 0, &len) != napi_ok)
+        return NULL;
+    copy = must(malloc(len + 1));
+    napi_get_value_string_utf8(env, value, copy, len + 1, &len);
+    return copy;
+}
+
+static void *external_of(napi_env env, napi_value value)
+{
+    void *pointer = NULL;
+
+    napi_get_value_external(env, value, &pointer);
+    return pointer;
+}
+
+/* Hands it to a thread that is idle, or a new one. */
+static void begin(struct addon *addon, struct job *job)
+{
+    unsigned queued = 0;
+    pthread_t thread;
+
+    pthread_mutex_lock(&addon->lock);
+    for (struct job *other = addon->queue; other != NULL; other = other->queued)
+        queued++;
+    job->next = addon->running;
+    job->queued = addon->queue;
+    addon->running = addon->queue = job;
+    if (queued < addon->idle) {
+        pthread_cond_signal(&addon->work);
+    } else if (pthread_create(&thread, NULL, run, addon) == 0) {
+        pthread_detach(thread);
+        addon->threads++;
+    } else {
+        addon->queue = job->queued;
+        job->err.code = HF_NOMEM;
+        (void)snprintf(job->err.text, sizeof job->err.text, "no thread can be had for this call");
+        is_done(job);
+    }
+    pthread_mutex_unlock(&addon->lock);
+}
+
+/* start(id, op, handle, text, text, data, number, number, number) */
+static napi_value start(napi_env env, napi_callback_info info)
+{
+    napi_value args[9];
+    size_t count = 9;
+    struct job *job = must(calloc(1, sizeof *job));
+    void *data = NULL;
+
+    napi_get_cb_info(env, info, &count, args, NULL, (void **)&job->addon);
+    napi_get_value_int64(env, args[0], &job->id);
+    napi_get_value_int32(env, args[1], &job->op);
+    job->handle = external_of(env, args[2]);
+    job->texts[0] = string_of(env, args[3]);
+    job->texts[1] = string_of(env, args[4]);
+    napi_get_buffer_info(env, args[5], &data, &job->data_len);
+    job->data = must(malloc(job->data_len + 1));
+    if (job->data_len > 0)
+        memcpy(job->data, data, job->data_len);
+    for (int i = 0; i < 3; i++)
+        napi_get_value_int64(env, args[6 + i], &job->numbers[i]);
+    if (job->op == OPEN || job->op == ACQUIRE)
+        do
+            job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        while (job->cancel_fd ==
+               0); /* means none to the library: whoever closed stdin has it open now */
+    if (job->op == CLOSE)
+        replace_store(job->addon, job->handle, NULL);
+    if (job->addon->unanswered++ == 0)
+        uv_ref((uv_handle_t *)&job->addon->poll);
+    begin(job->addon, job);
+    return NULL;
+}
+
+/* cancel(id): it ends soon, if it has not ended yet. id 0: every call. */
+static void cancel_jobs(struct addon *addon, int64_t id)
+{
+    for (struct job *job = addon->running; job != NULL; job = job->next)
+        if (job->cancel_fd > 0 && (id == 0 || job->id == id))
+            (void)eventfd_write(job->cancel_fd, 1);
+}
+
+static napi_value cancel(napi_env env, napi_callback_info info)
+{
+    napi_value value;
+    size_t count = 1;
+    struct addon *addon;
+    int64_t id = -1;
+
+    napi_get_cb_info(env, info, &count, &value, NULL, (void **)&addon);
+    napi_get_value_int64(env, value, &id);
+    pthread_mutex_lock(&addon->lock);
+    cancel_jobs(addon, id);
+    pthread_mutex_unlock(&addon->lock);
+    return NULL;
+}
+
+/* look(lease): [ms that remain, loss, the library's words once it is lost]. Never blocks.
+ * look(lease, id): heard(id) is called when it is lost; that ends with the lease. */
+static napi_value look(napi_env env, napi_callback_info info)
+{
+    napi_value args[2], array;
+    size_t count = 2;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
+    struct hf_error err = {0};
+    struct hf_lease *lease;
+    struct addon *addon;
+    int64_t id = 0;
+
+    napi_get_cb_info(env, info, &count, args, NULL, (void **)&addon);
+    lease = external_of(env, args[0]);
+    if (napi_get_value_int64(env, args[1], &id) == napi_ok) {
+        event.data.u64 = (uint64_t)id;
+        (void)epoll_ctl(addon->ready_fd, EPOLL_CTL_ADD, hf_lease_fd(lease), &event);
+    }
+    napi_create_array(env, &array);
+    napi_set_element(env, array, 0, number(env, hf_lease_remaining_ms(lease)));
+    napi_set_element(env, array, 1, number(env, hf_lease_loss(lease)));
+    if (hf_lease_loss(lease) != HF_LOSS_NONE && hf_renew(lease, 0, &err) != HF_OK) /* says why */
+        napi_set_element(env, array, 2, text(env, err.text));
+    return array;
+}
+
+static void torn_down(uv_handle_t *handle)
+{
+    struct addon *addon = handle->data;
+
+    (void)close(addon->ready_fd);
+    (void)close(addon->wake_fd);
+    napi_remove_async_cleanup_hook(addon->hook);
+    free(addon);
+}
+
+/* Waits are over, threads gone, and what is held is released. */
+static void end(struct addon *addon)
+{
+    struct job *job;
+
+    pthread_mutex_lock(&addon->lock);
+    addon->ending = true;
+    cancel_jobs(addon, 0);
+    pthread_cond_broadcast(&addon->work);
+    while (addon->threads > 0)
+        pthread_cond_wait(&addon->quiet, &addon->lock);
+    pthread_mutex_unlock(&addon->lock);
+    while ((job = addon->done) != NULL) {
+        addon->done = job->next;
+        if (job->op == OPEN)
+            hf_close(job->out);
+        discard(job);
+    }
+    while (addon->slots > 0)
+        hf_close(addon->stores[--addon->slots]);
+}
+
+/* process.exit() ends with this; a worker that is terminated with the other. */
+static napi_value exiting(napi_env env, napi_callback_info info)
+{
+    struct addon *addon;
+
+    napi_get_cb_info(env, info, NULL, NULL, NULL, (void **)&addon);
+    end(addon);
+    return NULL;
+}
+
+static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
+{
+    struct addon *addon = data;
+
+    (void)hook;
+    end(addon);
+    free(addon->stores);
+    uv_close((uv_handle_t *)&addon->poll, torn_down);
+}
+
+NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
+{
+    static const char *const names[] = {"start", "cancel", "look", "exiting"};
+    static const napi_callback functions[] = {start, cancel, look, exiting};
+    struct addon *addon = must(calloc(1, sizeof *addon));
+    struct epoll_event event = {.events = EPOLLIN};
+    uv_loop_t *loop;
+    napi_value value;
+
+    addon->env = env;
+    addon->poll.data = addon;
+    addon->ready_fd = epoll_create1(EPOLL_CLOEXEC);
+    addon->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&addon->lock, NULL);
+    pthread_cond_init(&addon->work, NULL);
+    pthread_cond_init(&addon->quiet, NULL);
+    if (napi_get_uv_event_loop(env, &loop) != napi_ok ||
+        epoll_ctl(addon->ready_fd, EPOLL_CTL_ADD, addon->wake_fd, &event) != 0 ||
+        uv_poll_init(loop, &addon->poll, addon->ready_fd) != 0) {
+        napi_throw_error(env, NULL, "holdfast: no descriptor can be had");
+        return NULL;
+    }
+    (void)uv_poll_start(&addon->poll, UV_READABLE, ready);
+    uv_unref((uv_handle_t *)&addon->poll);
+    napi_add_async_cleanup_hook(env, tear_down, addon, &addon->hook);
+    napi_create_reference(env, exports, 1, &addon->exports);
+    for (int i = 0; i < 4; i++) {
+        napi_create_function(env, names[i], NAPI_AUTO_LENGTH, functions[i], addon, &value);
+        napi_set_named_property(env, exports, names[i], value);
+    }
+    napi_set_named_property(env, exports, "version", text(env, hf_version()));
+    napi_set_named_property(env, exports, "needs", text(env, HF_VERSION_STRING));
+    return exports;
+}

@@ -1,0 +1,93 @@
+// Times are milliseconds; tokens are BigInt.
+export class HoldfastError extends Error {}
+/** Another holds the lock, and did until the wait was over; the text says who. */
+export class Busy extends HoldfastError {}
+/** The lock was held and is not any more. */
+export class Lost extends HoldfastError { reason?: Reason; }
+/** A fence has admitted a higher token. */
+export class Stale extends HoldfastError {}
+/** The signal was aborted (its reason is the cause), or the store closed, during the wait. */
+export class Cancelled extends HoldfastError {}
+/** No answer came: it may have taken effect. */
+export class Unknown extends HoldfastError {}
+export class Unreachable extends HoldfastError {}
+/** The store is new and grants nothing for retryAfter milliseconds. */
+export class Quarantine extends HoldfastError { retryAfter: number; }
+export class Denied extends HoldfastError {}
+export class Invalid extends HoldfastError {}
+export class Unsupported extends HoldfastError {}
+/** The store's data is damaged; the text says how to repair it. */
+export class Corrupt extends HoldfastError {}
+export class NoMemory extends HoldfastError {}
+
+export type Reason = 'expired' | 'taken' | 'broken' | 'unreachable' | 'forgotten' | 'closed';
+export const REASONS: readonly string[];
+/** The version of the library that is loaded. */
+export const version: string;
+
+export interface LockOptions {
+    ttl?: number;
+    /** 0 (the default): one try. Infinity: no limit. */
+    wait?: number;
+    /** What people see. */
+    label?: string;
+    /** false: nobody renews it but you. */
+    keep?: boolean;
+    /** Aborting it ends the wait and leaves the queue. */
+    signal?: AbortSignal;
+}
+
+export interface LockRecord {
+    key: string;
+    value: Buffer;
+    token: bigint;
+    number: bigint;
+    written: Date;
+    until: Date | null;
+}
+
+export interface Leader {
+    term: bigint;
+    label: string;
+    address: string;
+    age: number | null;
+    remaining: number | null;
+}
+
+export interface Lease extends AsyncDisposable {
+    readonly name: string;
+    /** The fencing token: give it to whatever you write to. */
+    readonly token: bigint;
+    /** Milliseconds of validity left; 0 once it is lost or released. */
+    readonly remaining: number;
+    readonly loss: Reason | undefined;
+    /** Aborted, with a Lost as its reason, when the lease is lost. */
+    readonly signal: AbortSignal;
+    /** Throws Lost once nothing remains: the line to put before a write. Asks no server. */
+    check(): void;
+    /** Extends the lease now; the keeper does so by itself. */
+    renew(ttl?: number): Promise<void>;
+    /** Writes a record of this lock, kept for that long (default: for ever). */
+    put(key: string, value: string | Uint8Array, options?: { keep?: number }): Promise<void>;
+    /** Gives the lock back. Rejects with Lost if it was not held to the end. */
+    release(): Promise<void>;
+}
+
+export interface Store extends AsyncDisposable {
+    /** Without its password. */
+    readonly url: string;
+    lock(name: string, options?: LockOptions): Promise<Lease>;
+    /** Holds the lock while body runs. Rejects with Lost if body succeeded and the lease was lost; if
+     * body failed, with that error. */
+    with<T>(name: string, options: LockOptions, body: (lease: Lease) => Promise<T> | T): Promise<T>;
+    /** Stands for one term as leader: the token is the term. */
+    elect(name: string, options?: LockOptions & { address?: string }): Promise<Lease>;
+    leader(name: string): Promise<Leader | null>;
+    get(name: string, key: string): Promise<LockRecord | null>;
+    records(name: string, prefix?: string): Promise<LockRecord[]>;
+    /** Ends the waits in this store, releases what is held, closes it. */
+    close(): Promise<void>;
+}
+
+/** Opens the store that url names; without one, the embedded store. */
+export function open(url?: string, options?: { wait?: number; readonly?: boolean; signal?: AbortSignal }): Promise<Store>;

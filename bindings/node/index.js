@@ -1,0 +1,234 @@
+// index.js - holdfast for Node. Its words are those of holdfast.h; addon.c makes the calls.
+'use strict';
+
+const OPEN = 0, CLOSE = 1, ACQUIRE = 2, RENEW = 3, RELEASE = 4, PUT = 5, LIST = 6, LEADER = 7;
+const LOST = 2, CANCELLED = 4, QUARANTINE = 7; // statuses that carry more than a text
+const REASONS = ['none', 'expired', 'taken', 'broken', 'unreachable', 'forgotten', 'closed'];
+const asyncDispose = Symbol.asyncDispose ?? (Symbol.asyncDispose = Symbol('Symbol.asyncDispose'));
+
+class HoldfastError extends Error {}
+const errors = ['Busy', 'Lost', 'Stale', 'Cancelled', 'Unknown', 'Unreachable', 'Quarantine', 'Denied',
+    'Invalid', 'Unsupported', 'Corrupt', 'NoMemory'].map((name) => {
+    const kind = { [name]: class extends HoldfastError {} }[name];
+    Object.defineProperty(kind.prototype, 'name', { value: name });
+    return kind;
+});
+const Invalid = errors[8];
+
+function failure(status, text, retryAfter, loss, cause) {
+    const error = new (errors[status - 1] ?? HoldfastError)(text, cause === undefined ? {} : { cause });
+    if (status === LOST) error.reason = REASONS[loss] === 'none' ? undefined : REASONS[loss];
+    if (status === QUARANTINE) error.retryAfter = retryAfter;
+    return error;
+}
+
+function load() {
+    let native;
+    try {
+        native = require('./holdfast.node');
+    } catch (why) {
+        throw new Error(`holdfast: the addon does not go with the libholdfast.so.0 that is installed, if it is: ${
+            why.message}`);
+    }
+    const [needs, has] = [native.needs, native.version].map((version) => version.split('.').map(Number));
+    if (has[0] !== needs[0] || has[1] < needs[1])
+        throw new Error(`holdfast: this addon needs libholdfast ${needs[0]}.${needs[1]} or a later one of the same ` +
+            `major version, and libholdfast.so.0 is ${native.version}`);
+    return native;
+}
+
+const native = load();
+const calls = new Map(); // what is heard of, by number
+let last = 0;
+native.heard = (id, ...answer) => calls.get(id)?.(...answer);
+process.once('exit', native.exiting);
+
+function call(op, handle, { text, text2, data, numbers = [], signal, ids, warn } = {}) {
+    const id = ++last;
+    return new Promise((resolve, reject) => {
+        const cancel = () => native.cancel(id);
+        calls.set(id, (status, said, retryAfter, loss, reply, out) => {
+            calls.delete(id);
+            ids?.delete(id);
+            signal?.removeEventListener('abort', cancel);
+            if (warn && status === 0 && said !== '') process.emitWarning(said, 'HoldfastWarning');
+            if (status === 0) return resolve({ reply, handle: out });
+            reject(failure(status, said, retryAfter, loss, status === CANCELLED ? signal?.reason : undefined));
+        });
+        native.start(id, op, handle, text, text2, data, numbers[0] ?? 0, numbers[1] ?? 0, numbers[2] ?? 0);
+        ids?.add(id);
+        signal?.addEventListener('abort', cancel);
+        if (signal?.aborted) cancel();
+    });
+}
+
+// A C string ends at a NUL: a name with one must not become another name.
+function plain(text, what) {
+    if (typeof text !== 'string') throw new Invalid(`${what} is a string`);
+    if (text.includes('\0')) throw new Invalid(`${what} has no control characters`);
+    if (/\p{Surrogate}/u.test(text)) throw new Invalid(`${what} is not valid text`);
+    return text;
+}
+
+function ms(value, what) {
+    if (typeof value !== 'number' || !(value >= 0 && value < 2 ** 50))
+        throw new Invalid(`${what} is a number of milliseconds, not ${String(value)}`);
+    return Math.ceil(value);
+}
+const waitMs = (wait) => (wait === Infinity ? -1 : ms(wait, 'a wait'));
+const ttlMs = (ttl) => (ttl === undefined ? 0 : Math.min(Math.max(1, ms(ttl, 'a ttl')), 2 ** 32 - 1));
+
+function* rows(reply) {
+    for (let at = 0; at < reply.length;) {
+        const end = reply.indexOf('\n', at);
+        const [token, number, first, second, keyLength, length] = reply.toString('latin1', at, end).split(' ');
+        const value = end + 1 + Number(keyLength);
+        at = value + Number(length);
+        yield { token: BigInt(token), number: BigInt(number), first: Number(first), second: Number(second),
+            text: reply.toString('utf8', end + 1, value), data: Buffer.from(reply.subarray(value, at)) };
+    }
+}
+const record = ({ text, data, token, number, first, second }) =>
+    ({ key: text, value: data, token, number, written: new Date(first), until: second ? new Date(second) : null });
+
+// What nobody released, or closed, is ended when it is collected. The store stays until its leases are.
+const forgotten = new FinalizationRegistry(({ op, handle, name }) => {
+    if (op === RELEASE) process.emitWarning(`the lease of lock "${name}" was never released`, 'ResourceWarning');
+    call(op, handle).catch(() => {});
+});
+
+class Lease {
+    #handle;
+    #store;
+    #pending = new Set();
+    #ended;
+    #abort;
+    #watch;
+    constructor(store, name, handle, token) {
+        this.name = name;
+        this.token = token;
+        this.#store = store;
+        this.#handle = handle;
+        forgotten.register(this, { op: RELEASE, handle, name, store }, this);
+    }
+    #look(id) {
+        if (this.#ended) throw new Invalid(`lock "${this.name}" in store ${this.#store.url}: this lease was released`);
+        return native.look(this.#handle, id);
+    }
+    async #call(op, options) {
+        this.#look();
+        const promise = call(op, this.#handle, options);
+        this.#pending.add(promise);
+        try { await promise; } finally { this.#pending.delete(promise); }
+    }
+    get remaining() { return this.#ended ? 0 : Math.max(0, this.#look()[0]); }
+    get loss() { return [undefined, ...REASONS.slice(1)][this.#look()[1]]; }
+    get signal() {
+        if (this.#abort === undefined) {
+            this.#abort = new AbortController();
+            const [abort, id, weak] = [this.#abort, ++last, new WeakRef(this)];
+            this.#look(id);
+            this.#watch = id;
+            calls.set(id, () => { calls.delete(id); abort.abort(weak.deref()?.#lost()); });
+        }
+        return this.#abort.signal;
+    }
+    #lost() {
+        const [, loss, text] = this.#look();
+        return failure(LOST, text, 0, loss);
+    }
+    check() {
+        let [remaining, loss] = this.#look();
+        while (remaining <= 0 && loss === 0) [remaining, loss] = this.#look(); // less than a millisecond is left
+        if (remaining <= 0) throw this.#lost();
+    }
+    async renew(ttl) { await this.#call(RENEW, { numbers: [ttlMs(ttl)] }); }
+    async put(key, value, { keep } = {}) {
+        const numbers = [keep === undefined ? 0 : ms(keep, 'keep')];
+        await this.#call(PUT, { text: plain(key, 'a key'), data: Buffer.from(value), numbers, warn: true });
+    }
+    release() { return (this.#ended ??= this.#release()); }
+    async #release() {
+        forgotten.unregister(this);
+        calls.delete(this.#watch);
+        await Promise.allSettled(this.#pending);
+        await call(RELEASE, this.#handle);
+    }
+    [asyncDispose]() { return this.release(); }
+}
+
+class Store {
+    #handle;
+    #ids = new Set();
+    #pending = new Set();
+    #closed;
+    constructor(handle, url) {
+        this.#handle = handle;
+        this.url = url;
+        forgotten.register(this, { op: CLOSE, handle }, this);
+    }
+    async #call(op, options) {
+        if (this.#closed) throw new Invalid(`store ${this.url} is closed`);
+        const promise = call(op, this.#handle, options);
+        this.#pending.add(promise);
+        try { return await promise; } finally { this.#pending.delete(promise); }
+    }
+    async lock(name, { ttl, wait = 0, label, keep = true, signal } = {}) {
+        const numbers = [ttlMs(ttl), waitMs(wait), keep ? 0 : 1];
+        const { reply, handle } = await this.#call(ACQUIRE, { text: plain(name, 'a lock name'), numbers, signal,
+            text2: label === undefined ? undefined : plain(label, 'a label'), ids: this.#ids });
+        return new Lease(this, name, handle, BigInt(reply.toString()));
+    }
+    async with(name, options, body) {
+        const lease = await this.lock(name, options);
+        let result;
+        try {
+            result = await body(lease);
+        } catch (error) {
+            await lease.release().catch(() => {}); // the body's own error stays first
+            throw error;
+        }
+        await lease.release();
+        return result;
+    }
+    async elect(name, { address, ...options } = {}) {
+        const lease = await this.lock(name, { wait: Infinity, ...options });
+        try {
+            if (address !== undefined) await lease.put('leader', plain(address, 'an address'));
+        } catch (error) {
+            await lease.release().catch(() => {});
+            throw error;
+        }
+        return lease;
+    }
+    async leader(name) {
+        const { reply } = await this.#call(LEADER, { text: plain(name, 'a lock name') });
+        for (const { text, data, token, first, second } of rows(reply))
+            return { term: token, label: text, address: data.toString(), age: first < 0 ? null : first,
+                remaining: second < 0 ? null : second };
+        return null;
+    }
+    async get(name, key) { return (await this.records(name, key)).find((one) => one.key === key) ?? null; }
+    async records(name, prefix = '') {
+        const { reply } = await this.#call(LIST, { text: plain(name, 'a lock name'), text2: plain(prefix, 'a prefix') });
+        return [...rows(reply)].map(record);
+    }
+    close() { return (this.#closed ??= this.#close()); }
+    async #close() {
+        forgotten.unregister(this);
+        this.#ids.forEach(native.cancel);
+        await Promise.allSettled(this.#pending);
+        await call(CLOSE, this.#handle);
+    }
+    [asyncDispose]() { return this.close(); }
+}
+
+async function open(url, { wait = 0, readonly = false, signal } = {}) {
+    const text = url === undefined ? undefined : plain(url, 'a URL');
+    const { reply, handle } = await call(OPEN, undefined,
+        { text, numbers: [waitMs(wait), readonly ? 1 : 0], signal, warn: true });
+    return new Store(handle, reply.toString());
+}
+
+module.exports = { open, version: native.version, REASONS, HoldfastError,
+    ...Object.fromEntries(errors.map((kind) => [kind.prototype.name, kind])) };

@@ -1,0 +1,87 @@
+"""One exception per status of the library, each with the library's own text."""
+from __future__ import annotations
+
+from ._library import Error
+
+# The words of enum hf_loss, in its order.
+REASONS = ('none', 'expired', 'taken', 'broken', 'unreachable', 'forgotten', 'closed')
+
+
+class HoldfastError(Exception):
+    """What every error of this module is. str(error) is what the library said."""
+
+
+class Busy(HoldfastError):
+    """Another holds the lock, and did until the wait was over; the text says who."""
+
+
+class Lost(HoldfastError):
+    """The lock was held and is not any more; reason is one of REASONS, or None if only the release
+    found out."""
+
+    def __init__(self, text: str, reason: str | None = None) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+class Stale(HoldfastError):
+    """A fence has admitted a higher token: a later holder has written."""
+
+
+class Cancelled(HoldfastError):
+    """The store was closed while this call was waiting."""
+
+
+class Unknown(HoldfastError):
+    """No answer came: it may have taken effect."""
+
+
+class Unreachable(HoldfastError):
+    """The store cannot be reached."""
+
+
+class Quarantine(HoldfastError):
+    """The store is new and grants nothing for retry_after seconds."""
+
+    def __init__(self, text: str, retry_after: float = 0.0) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+
+class Denied(HoldfastError):
+    """Permission was refused."""
+
+
+class Invalid(HoldfastError, ValueError):
+    """A bad argument, a closed store, a forked child."""
+
+
+class Unsupported(HoldfastError):
+    """This kind of store cannot do that."""
+
+
+class Corrupt(HoldfastError):
+    """The store's data is damaged; the text says how to repair it."""
+
+
+class NoMemory(HoldfastError, MemoryError):
+    """Out of memory or descriptors."""
+
+
+class StoreWarning(UserWarning):
+    """What the library warns of although the call succeeded."""
+
+
+_BY_STATUS = (None, Busy, Lost, Stale, Cancelled, Unknown, Unreachable, Quarantine, Denied, Invalid,
+              Unsupported, Corrupt, NoMemory)
+
+
+def failure(status: int, err: Error, loss: int = 0) -> HoldfastError:
+    """The exception for a status that is not HF_OK."""
+    text = err.text.decode('utf-8', 'replace')
+    if status == 2:
+        return Lost(text, REASONS[loss] if 0 < loss < len(REASONS) else None)
+    if status == 7:
+        return Quarantine(text, err.retry_after_ms / 1000)
+    kind = _BY_STATUS[status] if 0 < status < len(_BY_STATUS) else None
+    return (kind or HoldfastError)(text)

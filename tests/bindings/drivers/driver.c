@@ -1,0 +1,389 @@
+/* driver.c - does with the library what it is told, line by line: tests/bindings/README.md. */
+#include <cjson/cJSON.h>
+#include <holdfast.h>
+#include <holdfast/elect.h>
+#include <holdfast/record.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SLOTS = 8, LINE_SIZE = 4096, WAIT_LOST_MS = 60000 };
+
+struct task {
+    pthread_t thread;
+    cJSON *line, *answer;
+    int cancel_fd;
+};
+
+static struct hf_store *store;
+static struct hf_lease *leases[SLOTS];
+static struct task tasks[SLOTS];
+
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static const cJSON *arg(const cJSON *line, int at)
+{
+    return cJSON_GetArrayItem(line, at + 1);
+}
+static const char *text(const cJSON *line, int at)
+{
+    return cJSON_GetStringValue(arg(line, at));
+}
+static int64_t number(const cJSON *line, int at)
+{
+    return arg(line, at) != NULL ? (int64_t)arg(line, at)->valuedouble : 0;
+}
+static size_t slot(const cJSON *line)
+{
+    return (size_t)number(line, 0) % SLOTS;
+}
+
+static cJSON *fine(void)
+{
+    cJSON *answer = cJSON_CreateObject();
+
+    cJSON_AddTrueToObject(answer, "ok");
+    return answer;
+}
+
+static cJSON *said(const char *what)
+{
+    cJSON *answer = cJSON_CreateObject();
+
+    if (what != NULL)
+        cJSON_AddStringToObject(answer, "ok", what);
+    else
+        cJSON_AddNullToObject(answer, "ok");
+    return answer;
+}
+
+static const char *reason_of(enum hf_loss loss)
+{
+    static const char *const words[] = {"",          "expired", "taken", "broken", "unreachable",
+                                        "forgotten", "closed"};
+
+    return words[loss];
+}
+
+static cJSON *answered(enum hf_status status, const struct hf_error *err, enum hf_loss loss)
+{
+    static const char *const names[] = {
+        "",           "Busy",   "Lost",    "Stale",       "Cancelled", "Unknown", "Unreachable",
+        "Quarantine", "Denied", "Invalid", "Unsupported", "Corrupt",   "NoMemory"};
+    cJSON *answer;
+
+    if (status == HF_OK)
+        return fine();
+    answer = cJSON_CreateObject();
+    cJSON_AddStringToObject(answer, "error", names[status]);
+    cJSON_AddStringToObject(answer, "text", err->text);
+    cJSON_AddStringToObject(answer, "reason", reason_of(status == HF_LOST ? loss : HF_LOSS_NONE));
+    cJSON_AddNumberToObject(answer, "retry_after_ms", (double)err->retry_after_ms);
+    cJSON_AddNumberToObject(answer, "at", now_ms());
+    return answer;
+}
+
+static cJSON *taken(const cJSON *line, enum hf_status status, struct hf_lease *lease,
+                    const struct hf_error *err)
+{
+    char token[32];
+    cJSON *answer;
+
+    if (status != HF_OK)
+        return answered(status, err, HF_LOSS_NONE);
+    leases[slot(line)] = lease;
+    (void)snprintf(token, sizeof token, "%llu", (unsigned long long)hf_lease_token(lease));
+    answer = said(token);
+    cJSON_AddNumberToObject(answer, "remaining", (double)hf_lease_remaining_ms(lease));
+    cJSON_AddNumberToObject(answer, "at", now_ms());
+    return answer;
+}
+
+static cJSON *take(const cJSON *line, int cancel_fd)
+{
+    struct hf_acquire_options options = {.size = sizeof options,
+                                         .ttl_ms = (uint32_t)number(line, 2),
+                                         .wait_ms = number(line, 3),
+                                         .label = text(line, 4),
+                                         .cancel_fd = cancel_fd,
+                                         .no_keeper = cJSON_IsFalse(arg(line, 5))};
+    struct hf_lease *lease;
+    struct hf_error err;
+    enum hf_status status = hf_acquire(store, text(line, 1), &options, &lease, &err);
+
+    return taken(line, status, lease, &err);
+}
+
+static void *run_task(void *data)
+{
+    struct task *task = data;
+
+    task->answer = take(task->line, task->cancel_fd);
+    return NULL;
+}
+
+static cJSON *begin(const cJSON *line)
+{
+    struct task *task = &tasks[slot(line)];
+
+    task->line = cJSON_Duplicate(line, true);
+    task->cancel_fd = eventfd(0, EFD_CLOEXEC);
+    if (pthread_create(&task->thread, NULL, run_task, task) != 0)
+        exit(1);
+    return fine();
+}
+
+static cJSON *join(const cJSON *line)
+{
+    struct task *task = &tasks[slot(line)];
+
+    pthread_join(task->thread, NULL);
+    (void)close(task->cancel_fd);
+    cJSON_Delete(task->line);
+    return task->answer;
+}
+
+static cJSON *lost(const cJSON *line)
+{
+    struct pollfd one = {.fd = hf_lease_fd(leases[slot(line)]), .events = POLLIN};
+    cJSON *answer;
+
+    (void)poll(&one, 1, WAIT_LOST_MS);
+    answer = said(reason_of(hf_lease_loss(leases[slot(line)])));
+    cJSON_AddNumberToObject(answer, "at", now_ms());
+    return answer;
+}
+
+static cJSON *give(struct hf_lease *lease)
+{
+    struct hf_error err;
+    enum hf_loss loss = hf_lease_loss(lease);
+    enum hf_status status = hf_release(lease, &err);
+
+    return answered(status, &err, loss);
+}
+
+/* C has no scopes: whoever writes one returns the body's error first. */
+static cJSON *with(const cJSON *line)
+{
+    struct hf_acquire_options options = {.size = sizeof options,
+                                         .ttl_ms = (uint32_t)number(line, 1),
+                                         .no_keeper = cJSON_IsFalse(arg(line, 3))};
+    const struct timespec pause = {.tv_sec = number(line, 4) / 1000,
+                                   .tv_nsec = number(line, 4) % 1000 * 1000000};
+    struct hf_lease *lease;
+    struct hf_error err;
+    enum hf_status status = hf_acquire(store, text(line, 0), &options, &lease, &err);
+    cJSON *answer;
+
+    if (status != HF_OK)
+        return answered(status, &err, HF_LOSS_NONE);
+    (void)nanosleep(&pause, NULL);
+    answer = give(lease);
+    if (cJSON_IsTrue(arg(line, 2))) {
+        cJSON_Delete(answer);
+        answer = cJSON_CreateObject();
+        cJSON_AddStringToObject(answer, "error", "Body");
+        cJSON_AddStringToObject(answer, "text", "the body failed");
+    }
+    return answer;
+}
+
+static cJSON *get(const cJSON *line)
+{
+    struct hf_record *record = NULL;
+    struct hf_error err;
+    enum hf_status status = hf_record_get(store, text(line, 0), text(line, 1), &record, NULL, &err);
+    cJSON *answer =
+        status == HF_OK ? said(record != NULL ? record->value : NULL) : answered(status, &err, 0);
+    char token[32];
+
+    if (record != NULL) {
+        (void)snprintf(token, sizeof token, "%llu", (unsigned long long)record->token);
+        cJSON_AddStringToObject(answer, "token", token);
+    }
+    hf_record_free(record);
+    return answer;
+}
+
+/* hf_elect calls back; a driver that is told line by line does by hand what it does. */
+static cJSON *elect(const cJSON *line)
+{
+    struct hf_acquire_options options = {.size = sizeof options, .wait_ms = -1};
+    struct hf_lease *lease;
+    struct hf_error err;
+    enum hf_status status = hf_acquire(store, text(line, 1), &options, &lease, &err);
+
+    if (status == HF_OK)
+        status = hf_record_put(lease, HF_LEADER_KEY, text(line, 2), strlen(text(line, 2)), 0, &err);
+    return taken(line, status, lease, &err);
+}
+
+static void saw_leader(const struct hf_leader *leader, void *data)
+{
+    cJSON *answer = data;
+    char term[32];
+
+    (void)snprintf(term, sizeof term, "%llu", (unsigned long long)leader->term);
+    cJSON_ReplaceItemInObject(answer, "ok", cJSON_CreateString(term));
+    cJSON_AddStringToObject(answer, "address", leader->address);
+}
+
+static cJSON *leader(const cJSON *line)
+{
+    cJSON *answer = said(NULL);
+    struct hf_error err;
+
+    if (hf_leader(store, text(line, 0), saw_leader, answer, &err) != HF_OK)
+        exit(1);
+    return answer;
+}
+
+static void turn(const char *counter, const char *who)
+{
+    char log[LINE_SIZE];
+    long value;
+    FILE *file = fopen(counter, "r+");
+
+    if (file == NULL || fscanf(file, "%ld", &value) != 1)
+        exit(1);
+    rewind(file);
+    fprintf(file, "%ld", value + 1);
+    (void)fclose(file);
+    (void)snprintf(log, sizeof log, "%s.log", counter);
+    file = fopen(log, "a");
+    if (file == NULL)
+        exit(1);
+    fprintf(file, "%s\n", who);
+    (void)fclose(file);
+}
+
+static cJSON *turns(const cJSON *line)
+{
+    struct hf_acquire_options options = {.size = sizeof options, .wait_ms = -1};
+    struct hf_lease *lease;
+    struct hf_error err;
+
+    for (int64_t i = 0; i < number(line, 0); i++) {
+        enum hf_status status = hf_acquire(store, text(line, 1), &options, &lease, &err);
+
+        if (status != HF_OK)
+            return answered(status, &err, HF_LOSS_NONE);
+        turn(text(line, 2), text(line, 3));
+        if ((status = hf_release(lease, &err)) != HF_OK)
+            return answered(status, &err, HF_LOSS_NONE);
+    }
+    return fine();
+}
+
+static cJSON *check(struct hf_lease *lease)
+{
+    struct hf_error err;
+    enum hf_loss loss = hf_lease_loss(lease);
+
+    if (hf_lease_remaining_ms(lease) > 0)
+        return fine();
+    return answered(hf_renew(lease, 0, &err), &err, loss);
+}
+
+static cJSON *with_remaining(cJSON *answer, const struct hf_lease *lease)
+{
+    cJSON_AddNumberToObject(answer, "remaining", (double)hf_lease_remaining_ms(lease));
+    return answer;
+}
+
+static cJSON *open_store(const cJSON *line)
+{
+    struct hf_open_options options = {.size = sizeof options, .wait_ms = number(line, 1)};
+    struct hf_error err;
+    enum hf_status status = hf_open_waiting(text(line, 0), &options, &store, &err);
+
+    return status == HF_OK ? said(hf_store_url(store)) : answered(status, &err, HF_LOSS_NONE);
+}
+
+static cJSON *change(const char *command, const cJSON *line)
+{
+    struct hf_lease *lease = leases[slot(line)];
+    struct hf_error err;
+
+    if (strcmp(command, "renew") == 0) {
+        enum hf_status status = hf_renew(lease, (uint32_t)number(line, 1), &err);
+
+        return with_remaining(answered(status, &err, hf_lease_loss(lease)), lease);
+    }
+    if (strcmp(command, "put") == 0) {
+        enum hf_status status =
+            hf_record_put(lease, text(line, 1), text(line, 2), strlen(text(line, 2)), 0, &err);
+
+        return answered(status, &err, hf_lease_loss(lease));
+    }
+    if (strcmp(command, "check") == 0)
+        return check(lease);
+    if (strcmp(command, "remaining") == 0)
+        return with_remaining(fine(), lease);
+    leases[slot(line)] = NULL;
+    return give(lease);
+}
+
+static cJSON *close_store(void)
+{
+    hf_close(store);
+    store = NULL;
+    return fine();
+}
+
+static cJSON *lock(const cJSON *line)
+{
+    return take(line, 0);
+}
+
+static cJSON *cancel(const cJSON *line)
+{
+    (void)eventfd_write(tasks[slot(line)].cancel_fd, 1);
+    return fine();
+}
+
+static cJSON *run(const cJSON *line)
+{
+    static const struct {
+        const char *name;
+        cJSON *(*run)(const cJSON *line);
+    } commands[] = {{"open", open_store}, {"lock", lock},     {"begin", begin}, {"cancel", cancel},
+                    {"join", join},       {"lost", lost},     {"with", with},   {"get", get},
+                    {"elect", elect},     {"leader", leader}, {"turns", turns}};
+    const char *command = cJSON_GetStringValue(cJSON_GetArrayItem(line, 0));
+
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(command, commands[i].name) == 0)
+            return commands[i].run(line);
+    return strcmp(command, "close") == 0 ? close_store() : change(command, line);
+}
+
+int main(void)
+{
+    char line[LINE_SIZE];
+
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        cJSON *parsed = cJSON_Parse(line);
+        cJSON *answer = run(parsed);
+        char *printed = cJSON_PrintUnformatted(answer);
+
+        puts(printed);
+        (void)fflush(stdout);
+        free(printed);
+        cJSON_Delete(answer);
+        cJSON_Delete(parsed);
+    }
+    return 0;
+}

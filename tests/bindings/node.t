@@ -1,0 +1,47 @@
+#!/bin/bash
+# node.t - what may go wrong in Node: waits beside files, worker threads, exit with a lease held, leases that nobody
+# releases, a library that does not fit; npm installs it from its folder, and its README is true.
+# run: once
+set -u
+# shellcheck source=tests/bindings/lib.sh
+. "$(dirname "$0")/lib.sh"
+prepare
+two_stores
+trap_() { timeout 100 node --expose-gc --disallow-code-generation-from-strings "$here/node/traps.js" "$@" 2>&1; }
+
+for store in "${store_url[file]}" "${store_url[redis]}"; do
+    kind=${store%%:*}
+    is "$(trap_ waiting "$store")" 'read Cancelled' "$kind: 64 waiting acquires, and files still answer"
+    is "$(trap_ workers "$store")" 'Busy free' "$kind: a worker that ends gives back what it holds and leaves the queue"
+    for how in '' now; do
+        like "$(trap_ exits "$store" $how)" 'held bigint' "$kind: a process that exits${how:+ at once} with a lease held ..."
+        "$hf" --store "$store" run -n 'left behind' -- true
+        ok $? "$kind: ... has given it back"
+    done
+    like "$(trap_ collected "$store")" '*ResourceWarning true*free' "$kind: the garbage collector gives back, with a warning"
+    is "$(trap_ closed "$store")" 'Cancelled Invalid true closed
+Lost closed' "$kind: closing the store ends its waits and its leases"
+    like "$(trap_ busy "$store")" '*fine symbol' "$kind: a release waits for renewals under way"
+done
+is "$(trap_ crowd "${store_url[file]}")" 'counted 200' 'workers take turns'
+
+mkdir "$dir/other"
+for version in 0.0.9 1.0.0; do
+    another_library $version whole
+    cp "$dir/other.so" "$dir/other/libholdfast.so.0"
+    like "$(LD_LIBRARY_PATH=$dir/other node -e "require('$made/node')" 2>&1)" \
+        "*Error: holdfast: this addon needs libholdfast 0.*, and libholdfast.so.0 is $version*" "libholdfast $version is refused at load"
+done
+another_library 0.1.0 bare
+cp "$dir/other.so" "$dir/other/libholdfast.so.0"
+like "$(LD_LIBRARY_PATH=$dir/other node -e "require('$made/node')" 2>&1)" '*Error: holdfast: the addon does not go with*hf_*' \
+    'so is one without a function'
+
+# npm compiles a copy of the folder; then a program that requires it finds it, and loads it.
+mkdir "$dir/app"
+cp -r "$root/bindings/node" "$dir/package"
+rm -f "$dir/package/holdfast.node"
+(cd "$dir/app" && echo '{}' >package.json && npm install --offline --no-audit --no-fund --install-links "$dir/package") >"$dir/npm" 2>&1
+is "$(cd "$dir/app" && node -p 'require("holdfast").version')" "$("$hf" version | sed 's/.* //')" 'npm installs it from its folder'
+NODE_PATH=$dir/app/node_modules examples js "$root/bindings/node/README.md" node
+done_testing

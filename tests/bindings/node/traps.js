@@ -1,0 +1,118 @@
+// traps.js NAME URL - one thing that may go wrong with the Node binding; prints what came of it.
+'use strict';
+const { setMaxListeners } = require('node:events');
+const fs = require('node:fs');
+const { setTimeout: sleep } = require('node:timers/promises');
+const { Worker, isMainThread, parentPort, workerData } = require('node:worker_threads');
+const holdfast = require(process.env.HOLDFAST_NODE);
+
+const [name, url] = isMainThread ? process.argv.slice(2) : [workerData.name, workerData.url];
+
+const traps = {
+    // 64 acquires wait, 16 times as many as libuv has threads; files are read all the same.
+    async waiting() {
+        const store = await holdfast.open(url);
+        const lease = await store.lock('waited for');
+        const abort = new AbortController();
+        setMaxListeners(0, abort.signal);
+        const waits = Array.from({ length: 64 }, () => store.lock('waited for', { wait: 60000, signal: abort.signal })
+            .then((one) => one.release().then(() => 'taken'), (error) => error.name));
+        await sleep(300);
+        const began = Date.now();
+        for (let i = 0; i < 20; i++) await fs.promises.readFile(__filename);
+        const read = Date.now() - began < 2000;
+        abort.abort();
+        const ends = new Set(await Promise.all(waits));
+        await lease.release();
+        await store.close();
+        console.log(read ? 'read' : 'stuck', ...ends);
+    },
+    // A worker ends while it holds a lock and waits for another.
+    async workers() {
+        const store = await holdfast.open(url);
+        const lease = await store.lock('of the main thread');
+        const worker = new Worker(__filename, { workerData: { name: 'inWorker', url } });
+        await new Promise((resolve) => worker.once('message', resolve));
+        const busy = await store.lock('of the worker').then(() => 'free', (error) => error.name);
+        await sleep(100);
+        await worker.terminate();
+        const taken = await store.lock('of the worker', { wait: 2000 }).then(() => 'free', (error) => error.name);
+        lease.check();
+        await lease.release();
+        console.log(busy, taken);
+        await store.close();
+    },
+    async inWorker() {
+        const store = await holdfast.open(url);
+        const lease = await store.lock('of the worker', { ttl: 60000 });
+        void lease.signal;
+        store.lock('of the main thread', { wait: Infinity }).catch(() => {});
+        parentPort.postMessage('held');
+        await sleep(60000);
+        lease.check();
+    },
+    // Many workers at once take turns.
+    async crowd() {
+        const counter = new SharedArrayBuffer(8);
+        const workers = Array.from({ length: 4 }, () => new Worker(__filename,
+            { workerData: { name: 'count', url, counter } }));
+        await Promise.all(workers.map((worker) => new Promise((resolve, reject) => {
+            worker.once('exit', resolve);
+            worker.once('error', reject);
+        })));
+        console.log('counted', new Int32Array(counter)[0]);
+    },
+    async count() {
+        const store = await holdfast.open(url);
+        const cell = new Int32Array(workerData.counter);
+        for (let i = 0; i < 50; i++) await store.with('counted', { wait: 60000 }, async () => {
+            const before = cell[0];
+            await sleep(0);
+            cell[0] = before + 1;
+        });
+        await store.close();
+    },
+    async exits() {
+        const store = await holdfast.open(url);
+        const lease = await store.lock('left behind', { ttl: 60000 });
+        console.log('held', typeof lease.token);
+        if (process.argv[4]) process.exit(3);
+    },
+    async collected() {
+        process.on('warning', (warning) => console.log(warning.name, /never released/.test(warning.message)));
+        const store = await holdfast.open(url);
+        await store.lock('dropped');
+        for (let i = 0; i < 100 && !done; i++) {
+            global.gc();
+            await sleep(20);
+            var done = await store.lock('dropped').then((lease) => lease.release().then(() => true), () => false);
+        }
+        console.log(done ? 'free' : 'still held');
+        await store.close();
+    },
+    // Closing ends waits; a second close, and a call after it, are told.
+    async closed() {
+        const store = await holdfast.open(url);
+        const lease = await store.lock('open');
+        const wait = store.lock('open', { wait: Infinity }).catch((error) => error.name);
+        await sleep(100);
+        await Promise.all([store.close(), store.close()]);
+        const after = await store.lock('open').catch((error) => `${error.name} ${/is closed/.test(error.message)}`);
+        console.log(await wait, after, lease.loss);
+        await lease.release().catch((error) => console.log(error.name, error.reason));
+    },
+    // Release while renewals are under way, many times.
+    async busy() {
+        const store = await holdfast.open(url);
+        for (let i = 0; i < 200; i++) {
+            const lease = await store.lock('busy');
+            const renewals = [lease.renew(), lease.renew(), lease.put('k', 'v')];
+            await lease.release();
+            await Promise.all(renewals);
+            try { lease.check(); } catch (error) { if (error.name !== 'Invalid') throw error; }
+        }
+        console.log('fine', typeof Symbol.asyncDispose);
+        await store.close();
+    },
+};
+traps[name]();
