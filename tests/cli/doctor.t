@@ -41,10 +41,11 @@ chmod o+w "$dir/report"
 examine "$url" --fence "$dir/report"
 is "$rc" 1 'a file that everybody may write'
 chmod o-w "$dir/report"
-examine "$url" --for correctness --fence "redis://127.0.0.1:1#key"
+examine "$url" --for correctness --fence "redis://:sesame@127.0.0.1:1#key"
 is "$rc" 1 'a fence that cannot be reached is none'
 unchecked fence.unread
 holds '.fit == null and .correctness == null' 'correctness is not shown, rather than refuted'
+unlike "$(cat "$dir/doctor.json")" sesame 'the password of a fence is not shown'
 sqlite3 "$dir/shop.db" 'CREATE TABLE orders (id INTEGER PRIMARY KEY, n INTEGER)'
 examine "$url" --db "sqlite:$dir/shop.db" --fence orders
 is "$rc" 1 'a table without a fence'

@@ -62,7 +62,7 @@ finds zookeeper.single zookeeper.tick zookeeper.session
 examine "zookeeper://$(hosts one)?tick=3s" --ttl 10s
 spares zookeeper.tick zookeeper.session
 proxy_start p one
-for mode in mute cut 'chaos 200'; do
+for mode in cut 'chaos 200'; do
     proxy p mode "$mode"
     examine "zookeeper://127.0.0.1:$(port p)"
     holds '.fit != true or ([.verdicts[] | select(.level == "unchecked")] != [])' \
