@@ -33,9 +33,8 @@ const Forever = time.Duration(-1)
 
 // OpenOptions say how a store is opened.
 type OpenOptions struct {
-	Wait     time.Duration        // for a store that is down
-	ReadOnly bool                 // for reading records, and who leads
-	Warning  func(warning string) // hears what the library warns of; may be nil
+	Wait    time.Duration        // for a store that is down
+	Warning func(warning string) // hears what the library warns of; may be nil
 }
 
 // Options say how a lock is taken.
@@ -135,9 +134,6 @@ func Open(ctx context.Context, url string, options OpenOptions) (*Store, error) 
 	store := &Store{closing: make(chan struct{})}
 	var e C.struct_hf_error
 	err = cancellable(ctx, nil, func(fd C.int) error {
-		if options.ReadOnly {
-			return failure(C.hf_open_readonly(name, &store.hf, &e), &e, 0)
-		}
 		return failure(C.open_store(name, millis(options.Wait), fd, &store.hf, &e), &e, 0)
 	})
 	if err != nil {
@@ -314,6 +310,22 @@ func (s *Store) Get(name, key string) (*Record, error) {
 		}
 	}
 	return nil, err
+}
+
+// Break revokes the hold with that token: it is renewed no more, and its holder hears of it. now ends it at once, and
+// only a fence keeps the late one out. It returns a Lost error if that hold is not the present one.
+func (s *Store) Break(name string, token uint64, reason string, now bool) error {
+	cname, err := plain(name, "a lock name")
+	if err != nil {
+		return err
+	}
+	why, err := plain(reason, "a reason")
+	if err != nil {
+		return err
+	}
+	return s.use(func(e *C.struct_hf_error) error {
+		return failure(C.break_hold(s.hf, cname, C.uint64_t(token), why, C.bool(now), e), e, 0)
+	})
 }
 
 // A Lease is a held lock. Release gives it back; one that nobody refers to any more is given back by the garbage
