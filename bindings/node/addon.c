@@ -160,20 +160,12 @@ static void is_done(struct job *job)
     (void)eventfd_write(addon->wake_fd, 1);
 }
 
-static void run_one(struct job *job)
-{
-    FILE *stream = must(open_memstream(&job->reply, &job->reply_len));
-
-    job->err.code = call(job, stream);
-    if (fclose(stream) != 0)
-        abort();
-}
-
 /* A thread: it stays for the next call unless there are enough of its kind. */
 static void *run(void *data)
 {
     struct addon *addon = data;
     struct job *job;
+    FILE *stream;
 
     pthread_mutex_lock(&addon->lock);
     do {
@@ -185,7 +177,10 @@ static void *run(void *data)
             break;
         addon->queue = job->queued;
         pthread_mutex_unlock(&addon->lock);
-        run_one(job);
+        stream = must(open_memstream(&job->reply, &job->reply_len));
+        job->err.code = call(job, stream);
+        if (fclose(stream) != 0)
+            abort();
         pthread_mutex_lock(&addon->lock);
         is_done(job);
     } while (addon->idle < IDLE_MAX);
@@ -356,11 +351,8 @@ static napi_value start(napi_env env, napi_callback_info info)
     job->data[job->data_len] = '\0';
     for (int i = 0; i < 3; i++)
         napi_get_value_int64(env, args[6 + i], &job->numbers[i]);
-    if (job->op == OPEN || job->op == ACQUIRE)
-        do
-            job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        while (job->cancel_fd ==
-               0); /* means none to the library: whoever closed stdin has it open now */
+    while (job->cancel_fd == 0 && (job->op == OPEN || job->op == ACQUIRE)) /* 0 would mean none */
+        job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (job->op == CLOSE)
         replace_store(job->addon, job->handle, NULL);
     if (job->addon->unanswered++ == 0)

@@ -59,8 +59,7 @@ function call(op, handle, { text, text2, data, numbers = [], signal, ids, warn }
 // A C string ends at a NUL: a name with one must not become another name.
 function plain(text, what) {
     if (typeof text !== 'string') throw new Invalid(`${what} is a string`);
-    if (text.includes('\0')) throw new Invalid(`${what} has no control characters`);
-    if (/\p{Surrogate}/u.test(text)) throw new Invalid(`${what} is not valid text`);
+    if (/[\0\p{Surrogate}]/u.test(text)) throw new Invalid(`${what} is valid text without control characters`);
     return text;
 }
 
@@ -155,6 +154,14 @@ class Lease extends Handle {
     release() { return this[asyncDispose](); }
 }
 
+// The body's own error stays first.
+async function orRelease(lease, body) {
+    return body().catch(async (error) => {
+        await lease.release().catch(() => {});
+        throw error;
+    });
+}
+
 class Store extends Handle {
     constructor(handle, url) {
         super(CLOSE, handle, `store ${url} is closed`);
@@ -168,24 +175,13 @@ class Store extends Handle {
     }
     async with(name, options, body) {
         const lease = await this.lock(name, options);
-        let result;
-        try {
-            result = await body(lease);
-        } catch (error) {
-            await lease.release().catch(() => {}); // the body's own error stays first
-            throw error;
-        }
+        const result = await orRelease(lease, async () => body(lease));
         await lease.release();
         return result;
     }
     async elect(name, { address, ...options } = {}) {
         const lease = await this.lock(name, { wait: Infinity, ...options });
-        try {
-            if (address !== undefined) await lease.put('leader', plain(address, 'an address'));
-        } catch (error) {
-            await lease.release().catch(() => {});
-            throw error;
-        }
+        if (address !== undefined) await orRelease(lease, () => lease.put('leader', plain(address, 'an address')));
         return lease;
     }
     async leader(name) {
