@@ -34,7 +34,7 @@ const Forever = time.Duration(-1)
 // OpenOptions say how a store is opened.
 type OpenOptions struct {
 	Wait    time.Duration        // for a store that is down
-	Warning func(warning string) // hears what the library warns of; may be nil
+	Warning func(warning string) // hears what Open and Put are warned of; may be nil
 }
 
 // Options say how a lock is taken.
@@ -90,6 +90,7 @@ type Store struct {
 	mu      sync.RWMutex // held for reading by every call, for writing to close
 	hf      *C.struct_hf_store
 	url     string
+	warn    func(string)
 	closing chan struct{}
 	once    sync.Once
 }
@@ -131,7 +132,7 @@ func Open(ctx context.Context, url string, options OpenOptions) (*Store, error) 
 	if err = mismatch(); err != nil {
 		return nil, err
 	}
-	store := &Store{closing: make(chan struct{})}
+	store := &Store{warn: options.Warning, closing: make(chan struct{})}
 	var e C.struct_hf_error
 	err = cancellable(ctx, nil, func(fd C.int) error {
 		return failure(C.open_store(name, millis(options.Wait), fd, &store.hf, &e), &e, 0)
@@ -139,12 +140,17 @@ func Open(ctx context.Context, url string, options OpenOptions) (*Store, error) 
 	if err != nil {
 		return nil, err
 	}
-	if options.Warning != nil && e.text[0] != 0 {
-		options.Warning(C.GoString(&e.text[0]))
-	}
+	store.warning(&e)
 	store.url = C.GoString(C.hf_store_url(store.hf))
 	runtime.SetFinalizer(store, func(s *Store) { go s.Close() })
 	return store, nil
+}
+
+// warning tells what the library says although the call succeeded.
+func (s *Store) warning(e *C.struct_hf_error) {
+	if s.warn != nil && e.text[0] != 0 {
+		s.warn(C.GoString(&e.text[0]))
+	}
 }
 
 // URL is what was opened, without its password.
@@ -410,6 +416,9 @@ func (l *Lease) Put(key string, value []byte, keep time.Duration) error {
 	data := append(value[:len(value):len(value)], 0)
 	return l.use(func(e *C.struct_hf_error) error {
 		status := C.hf_record_put(l.hf, ckey, unsafe.Pointer(&data[0]), C.size_t(len(value)), millis(keep), e)
+		if status == C.HF_OK {
+			l.store.warning(e)
+		}
 		return failure(status, e, C.hf_lease_loss(l.hf))
 	})
 }
