@@ -1,4 +1,5 @@
-/* bench_bindings.c URL - an uncontended acquire and release in C, for bindings.sh: "c_pair_us 7.4". */
+/* bench_bindings.c URL - an uncontended acquire and release in C, for bindings.sh: prints
+ * "c_pair_us 7.4". */
 #include "bench.h"
 
 #define BLOCKS 11

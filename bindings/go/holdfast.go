@@ -33,9 +33,8 @@ const Forever = time.Duration(-1)
 
 // OpenOptions say how a store is opened.
 type OpenOptions struct {
-	Wait     time.Duration        // for a store that is down
-	ReadOnly bool                 // for reading records, and who leads
-	Warning  func(warning string) // hears what the library warns of; may be nil
+	Wait    time.Duration        // for a store that is down
+	Warning func(warning string) // hears what Open and Put are warned of; may be nil
 }
 
 // Options say how a lock is taken.
@@ -91,6 +90,7 @@ type Store struct {
 	mu      sync.RWMutex // held for reading by every call, for writing to close
 	hf      *C.struct_hf_store
 	url     string
+	warn    func(string)
 	closing chan struct{}
 	once    sync.Once
 }
@@ -132,23 +132,25 @@ func Open(ctx context.Context, url string, options OpenOptions) (*Store, error) 
 	if err = mismatch(); err != nil {
 		return nil, err
 	}
-	store := &Store{closing: make(chan struct{})}
+	store := &Store{warn: options.Warning, closing: make(chan struct{})}
 	var e C.struct_hf_error
 	err = cancellable(ctx, nil, func(fd C.int) error {
-		if options.ReadOnly {
-			return failure(C.hf_open_readonly(name, &store.hf, &e), &e, 0)
-		}
 		return failure(C.open_store(name, millis(options.Wait), fd, &store.hf, &e), &e, 0)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if options.Warning != nil && e.text[0] != 0 {
-		options.Warning(C.GoString(&e.text[0]))
-	}
+	store.warning(&e)
 	store.url = C.GoString(C.hf_store_url(store.hf))
 	runtime.SetFinalizer(store, func(s *Store) { go s.Close() })
 	return store, nil
+}
+
+// warning tells what the library says although the call succeeded.
+func (s *Store) warning(e *C.struct_hf_error) {
+	if s.warn != nil && e.text[0] != 0 {
+		s.warn(C.GoString(&e.text[0]))
+	}
 }
 
 // URL is what was opened, without its password.
@@ -316,6 +318,22 @@ func (s *Store) Get(name, key string) (*Record, error) {
 	return nil, err
 }
 
+// Break revokes the hold with that token: it is renewed no more, and its holder hears of it. now ends it at once, and
+// only a fence keeps the late one out. It returns a Lost error if that hold is not the present one.
+func (s *Store) Break(name string, token uint64, reason string, now bool) error {
+	cname, err := plain(name, "a lock name")
+	if err != nil {
+		return err
+	}
+	why, err := plain(reason, "a reason")
+	if err != nil {
+		return err
+	}
+	return s.use(func(e *C.struct_hf_error) error {
+		return failure(C.break_hold(s.hf, cname, C.uint64_t(token), why, C.bool(now), e), e, 0)
+	})
+}
+
 // A Lease is a held lock. Release gives it back; one that nobody refers to any more is given back by the garbage
 // collector.
 type Lease struct {
@@ -398,6 +416,9 @@ func (l *Lease) Put(key string, value []byte, keep time.Duration) error {
 	data := append(value[:len(value):len(value)], 0)
 	return l.use(func(e *C.struct_hf_error) error {
 		status := C.hf_record_put(l.hf, ckey, unsafe.Pointer(&data[0]), C.size_t(len(value)), millis(keep), e)
+		if status == C.HF_OK {
+			l.store.warning(e)
+		}
 		return failure(status, e, C.hf_lease_loss(l.hf))
 	})
 }

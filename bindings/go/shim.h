@@ -119,6 +119,14 @@ static void free_rows(struct row *row)
     }
 }
 
+static enum hf_status break_hold(struct hf_store *store, const char *name, uint64_t token,
+                                 const char *reason, bool now, struct hf_error *err)
+{
+    struct hf_break_options options = {.size = sizeof options, .reason = reason, .now = now};
+
+    return hf_break(store, name, token, &options, NULL, err);
+}
+
 static enum hf_status leader(struct hf_store *store, const char *name, struct row **rows,
                              struct hf_error *err)
 {

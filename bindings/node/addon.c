@@ -20,7 +20,7 @@
 #define IDLE_MAX 4 /* threads that stay for the next call */
 
 /* The same numbers stand in index.js. */
-enum op { OPEN, CLOSE, ACQUIRE, RENEW, RELEASE, PUT, LIST, LEADER };
+enum op { OPEN, CLOSE, ACQUIRE, RENEW, RELEASE, PUT, LIST, LEADER, BREAK };
 
 struct job {
     struct job *next, *queued; /* among those that run or are done; that no thread has taken yet */
@@ -84,9 +84,7 @@ static enum hf_status open_store(struct job *job, FILE *stream)
     struct hf_open_options options = {
         .size = sizeof options, .wait_ms = job->numbers[0], .cancel_fd = job->cancel_fd};
     struct hf_store *store = NULL;
-    enum hf_status status = job->numbers[1] != 0
-                                ? hf_open_readonly(job->texts[0], &store, &job->err)
-                                : hf_open_waiting(job->texts[0], &options, &store, &job->err);
+    enum hf_status status = hf_open_waiting(job->texts[0], &options, &store, &job->err);
 
     if (store != NULL)
         fputs(hf_store_url(store), stream);
@@ -131,6 +129,12 @@ static enum hf_status call(struct job *job, FILE *stream)
         return hf_record_list(job->handle, job->texts[0], job->texts[1], add_record, stream, err);
     case LEADER:
         return hf_leader(job->handle, job->texts[0], add_leader, stream, err);
+    case BREAK:
+        return hf_break(job->handle, job->texts[0], strtoull(job->data, NULL, 10),
+                        &(struct hf_break_options){.size = sizeof(struct hf_break_options),
+                                                   .reason = job->texts[1],
+                                                   .now = job->numbers[0] != 0},
+                        NULL, err);
     case RENEW:
     case PUT:
         status = job->op == RENEW ? hf_renew(job->handle, (uint32_t)job->numbers[0], err)
@@ -156,20 +160,12 @@ static void is_done(struct job *job)
     (void)eventfd_write(addon->wake_fd, 1);
 }
 
-static void run_one(struct job *job)
-{
-    FILE *stream = must(open_memstream(&job->reply, &job->reply_len));
-
-    job->err.code = call(job, stream);
-    if (fclose(stream) != 0)
-        abort();
-}
-
 /* A thread: it stays for the next call unless there are enough of its kind. */
 static void *run(void *data)
 {
     struct addon *addon = data;
     struct job *job;
+    FILE *stream;
 
     pthread_mutex_lock(&addon->lock);
     do {
@@ -181,7 +177,10 @@ static void *run(void *data)
             break;
         addon->queue = job->queued;
         pthread_mutex_unlock(&addon->lock);
-        run_one(job);
+        stream = must(open_memstream(&job->reply, &job->reply_len));
+        job->err.code = call(job, stream);
+        if (fclose(stream) != 0)
+            abort();
         pthread_mutex_lock(&addon->lock);
         is_done(job);
     } while (addon->idle < IDLE_MAX);
@@ -349,13 +348,11 @@ static napi_value start(napi_env env, napi_callback_info info)
     job->data = must(malloc(job->data_len + 1));
     if (job->data_len > 0)
         memcpy(job->data, data, job->data_len);
+    job->data[job->data_len] = '\0';
     for (int i = 0; i < 3; i++)
         napi_get_value_int64(env, args[6 + i], &job->numbers[i]);
-    if (job->op == OPEN || job->op == ACQUIRE)
-        do
-            job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        while (job->cancel_fd ==
-               0); /* means none to the library: whoever closed stdin has it open now */
+    while (job->cancel_fd == 0 && (job->op == OPEN || job->op == ACQUIRE)) /* 0 would mean none */
+        job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (job->op == CLOSE)
         replace_store(job->addon, job->handle, NULL);
     if (job->addon->unanswered++ == 0)
@@ -364,27 +361,11 @@ static napi_value start(napi_env env, napi_callback_info info)
     return NULL;
 }
 
-/* cancel(id): it ends soon, if it has not ended yet. id 0: every call. */
 static void cancel_jobs(struct addon *addon, int64_t id)
 {
     for (struct job *job = addon->running; job != NULL; job = job->next)
         if (job->cancel_fd > 0 && (id == 0 || job->id == id))
             (void)eventfd_write(job->cancel_fd, 1);
-}
-
-static napi_value cancel(napi_env env, napi_callback_info info)
-{
-    napi_value value;
-    size_t count = 1;
-    struct addon *addon;
-    int64_t id = -1;
-
-    napi_get_cb_info(env, info, &count, &value, NULL, (void **)&addon);
-    napi_get_value_int64(env, value, &id);
-    pthread_mutex_lock(&addon->lock);
-    cancel_jobs(addon, id);
-    pthread_mutex_unlock(&addon->lock);
-    return NULL;
 }
 
 /* look(lease): [ms that remain, loss, the library's words once it is lost]. Never blocks.
@@ -445,13 +426,21 @@ static void end(struct addon *addon)
         hf_close(addon->stores[--addon->slots]);
 }
 
-/* process.exit() ends with this; a worker that is terminated with the other. */
-static napi_value exiting(napi_env env, napi_callback_info info)
+/* cancel(id): that call ends soon, if it has not ended yet. cancel(0): the process exits. */
+static napi_value cancel(napi_env env, napi_callback_info info)
 {
+    napi_value value;
+    size_t count = 1;
     struct addon *addon;
+    int64_t id = 0;
 
-    napi_get_cb_info(env, info, NULL, NULL, NULL, (void **)&addon);
-    end(addon);
+    napi_get_cb_info(env, info, &count, &value, NULL, (void **)&addon);
+    napi_get_value_int64(env, value, &id);
+    pthread_mutex_lock(&addon->lock);
+    cancel_jobs(addon, id);
+    pthread_mutex_unlock(&addon->lock);
+    if (id == 0)
+        end(addon);
     return NULL;
 }
 
@@ -467,8 +456,8 @@ static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
 
 NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
 {
-    static const char *const names[] = {"start", "cancel", "look", "exiting"};
-    static const napi_callback functions[] = {start, cancel, look, exiting};
+    static const char *const names[] = {"start", "cancel", "look"};
+    static const napi_callback functions[] = {start, cancel, look};
     struct addon *addon = must(calloc(1, sizeof *addon));
     struct epoll_event event = {.events = EPOLLIN};
     uv_loop_t *loop;
@@ -491,7 +480,7 @@ NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
     uv_unref((uv_handle_t *)&addon->poll);
     napi_add_async_cleanup_hook(env, tear_down, addon, &addon->hook);
     napi_create_reference(env, exports, 1, &addon->exports);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         napi_create_function(env, names[i], NAPI_AUTO_LENGTH, functions[i], addon, &value);
         napi_set_named_property(env, exports, names[i], value);
     }

@@ -85,9 +85,12 @@ export interface Store extends AsyncDisposable {
     leader(name: string): Promise<Leader | null>;
     get(name: string, key: string): Promise<LockRecord | null>;
     records(name: string, prefix?: string): Promise<LockRecord[]>;
+    /** Revokes the hold with that token: it is renewed no more, and its holder hears of it. now ends it at
+     * once, and only a fence keeps the late one out. Rejects with Lost if that hold is not the present one. */
+    break(name: string, token: bigint, options?: { reason?: string; now?: boolean }): Promise<void>;
     /** Ends the waits in this store, releases what is held, closes it. */
     close(): Promise<void>;
 }
 
 /** Opens the store that url names; without one, the embedded store. */
-export function open(url?: string, options?: { wait?: number; readonly?: boolean; signal?: AbortSignal }): Promise<Store>;
+export function open(url?: string, options?: { wait?: number; signal?: AbortSignal }): Promise<Store>;

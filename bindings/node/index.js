@@ -1,7 +1,7 @@
 // index.js - holdfast for Node. Its words are those of holdfast.h; addon.c makes the calls.
 'use strict';
 
-const OPEN = 0, CLOSE = 1, ACQUIRE = 2, RENEW = 3, RELEASE = 4, PUT = 5, LIST = 6, LEADER = 7;
+const OPEN = 0, CLOSE = 1, ACQUIRE = 2, RENEW = 3, RELEASE = 4, PUT = 5, LIST = 6, LEADER = 7, BREAK = 8;
 const LOST = 2, CANCELLED = 4, QUARANTINE = 7; // statuses that carry more than a text
 const REASONS = ['none', 'expired', 'taken', 'broken', 'unreachable', 'forgotten', 'closed'];
 const asyncDispose = Symbol.asyncDispose ?? (Symbol.asyncDispose = Symbol('Symbol.asyncDispose'));
@@ -22,26 +22,20 @@ function failure(status, text, retryAfter, loss, cause) {
     return error;
 }
 
-function load() {
-    let native;
-    try {
-        native = require('./holdfast.node');
-    } catch (why) {
-        throw new Error(`holdfast: the addon does not go with the libholdfast.so.0 that is installed, if it is: ${
-            why.message}`);
-    }
-    const [needs, has] = [native.needs, native.version].map((version) => version.split('.').map(Number));
-    if (has[0] !== needs[0] || has[1] < needs[1])
-        throw new Error(`holdfast: this addon needs libholdfast ${needs[0]}.${needs[1]} or a later one of the same ` +
-            `major version, and libholdfast.so.0 is ${native.version}`);
-    return native;
+let native;
+try {
+    native = require('./holdfast.node');
+} catch (why) {
+    throw new Error(`holdfast: the addon does not go with the libholdfast.so.0 that is installed, if it is: ${why.message}`);
 }
-
-const native = load();
+const [needs, has] = [native.needs, native.version].map((version) => version.split('.').map(Number));
+if (has[0] !== needs[0] || has[1] < needs[1])
+    throw new Error(`holdfast: this addon needs libholdfast ${needs[0]}.${needs[1]} or a later one of the same major ` +
+        `version, and libholdfast.so.0 is ${native.version}`);
 const calls = new Map(); // what is heard of, by number
 let last = 0;
 native.heard = (id, ...answer) => calls.get(id)?.(...answer);
-process.once('exit', native.exiting);
+process.once('exit', () => native.cancel(0));
 
 function call(op, handle, { text, text2, data, numbers = [], signal, ids, warn } = {}) {
     const id = ++last;
@@ -65,8 +59,7 @@ function call(op, handle, { text, text2, data, numbers = [], signal, ids, warn }
 // A C string ends at a NUL: a name with one must not become another name.
 function plain(text, what) {
     if (typeof text !== 'string') throw new Invalid(`${what} is a string`);
-    if (text.includes('\0')) throw new Invalid(`${what} has no control characters`);
-    if (/\p{Surrogate}/u.test(text)) throw new Invalid(`${what} is not valid text`);
+    if (/[\0\p{Surrogate}]/u.test(text)) throw new Invalid(`${what} is valid text without control characters`);
     return text;
 }
 
@@ -92,48 +85,59 @@ const record = ({ text, data, token, number, first, second }) =>
     ({ key: text, value: data, token, number, written: new Date(first), until: second ? new Date(second) : null });
 
 // What nobody released, or closed, is ended when it is collected. The store stays until its leases are.
-const forgotten = new FinalizationRegistry(({ op, handle, name }) => {
-    if (op === RELEASE) process.emitWarning(`the lease of lock "${name}" was never released`, 'ResourceWarning');
+const forgotten = new FinalizationRegistry(({ op, handle, about }) => {
+    if (op === RELEASE) process.emitWarning(`${about.replace(/: this lease.*/s, '')}: its lease was never released`, 'ResourceWarning');
     call(op, handle).catch(() => {});
 });
 
-class Lease {
-    #handle;
-    #store;
-    #pending = new Set();
-    #ended;
+const [own, ask, end] = [Symbol('own'), Symbol('ask'), Symbol('end')]; // not for users, and not shown
+class Handle {
+    constructor(op, handle, about, store) {
+        const value = { op, handle, about, store, pending: new Set(), ids: new Set() };
+        Object.defineProperty(this, own, { value });
+        forgotten.register(this, { op, handle, about, store }, this);
+    }
+    async [ask](op, options) {
+        const { handle, about, pending, ids, ended } = this[own];
+        if (ended) throw new Invalid(about);
+        const promise = call(op, handle, { ids, ...options });
+        pending.add(promise);
+        try { return await promise; } finally { pending.delete(promise); }
+    }
+    [asyncDispose]() { return (this[own].ended ??= this[end]()); }
+    async [end]() {
+        const { op, handle, pending, ids, watch } = this[own];
+        forgotten.unregister(this);
+        calls.delete(watch);
+        if (op === CLOSE) ids.forEach(native.cancel);
+        await Promise.allSettled(pending);
+        await call(op, handle);
+    }
+}
+
+class Lease extends Handle {
     #abort;
-    #watch;
     constructor(store, name, handle, token) {
-        this.name = name;
-        this.token = token;
-        this.#store = store;
-        this.#handle = handle;
-        forgotten.register(this, { op: RELEASE, handle, name, store }, this);
+        super(RELEASE, handle, `lock "${name}" in store ${store.url}: this lease was released`, store);
+        Object.assign(this, { name, token });
     }
     #look(id) {
-        if (this.#ended) throw new Invalid(`lock "${this.name}" in store ${this.#store.url}: this lease was released`);
-        return native.look(this.#handle, id);
+        if (this[own].ended) throw new Invalid(this[own].about);
+        return native.look(this[own].handle, id);
     }
-    async #call(op, options) {
-        this.#look();
-        const promise = call(op, this.#handle, options);
-        this.#pending.add(promise);
-        try { await promise; } finally { this.#pending.delete(promise); }
-    }
-    get remaining() { return this.#ended ? 0 : Math.max(0, this.#look()[0]); }
+    get remaining() { return this[own].ended ? 0 : Math.max(0, this.#look()[0]); }
     get loss() { return [undefined, ...REASONS.slice(1)][this.#look()[1]]; }
     get signal() {
         if (this.#abort === undefined) {
-            this.#abort = new AbortController();
-            const [abort, id, weak] = [this.#abort, ++last, new WeakRef(this)];
+            const [abort, id, weak] = [new AbortController(), ++last, new WeakRef(this)];
             this.#look(id);
-            this.#watch = id;
+            [this.#abort, this[own].watch] = [abort, id];
             calls.set(id, () => { calls.delete(id); abort.abort(weak.deref()?.#lost()); });
         }
         return this.#abort.signal;
     }
     #lost() {
+        if (this[own].ended) return new Invalid(this[own].about);
         const [, loss, text] = this.#look();
         return failure(LOST, text, 0, loss);
     }
@@ -142,67 +146,46 @@ class Lease {
         while (remaining <= 0 && loss === 0) [remaining, loss] = this.#look(); // less than a millisecond is left
         if (remaining <= 0) throw this.#lost();
     }
-    async renew(ttl) { await this.#call(RENEW, { numbers: [ttlMs(ttl)] }); }
+    async renew(ttl) { await this[ask](RENEW, { numbers: [ttlMs(ttl)] }); }
     async put(key, value, { keep } = {}) {
         const numbers = [keep === undefined ? 0 : ms(keep, 'keep')];
-        await this.#call(PUT, { text: plain(key, 'a key'), data: Buffer.from(value), numbers, warn: true });
+        await this[ask](PUT, { text: plain(key, 'a key'), data: Buffer.from(value), numbers, warn: true });
     }
-    release() { return (this.#ended ??= this.#release()); }
-    async #release() {
-        forgotten.unregister(this);
-        calls.delete(this.#watch);
-        await Promise.allSettled(this.#pending);
-        await call(RELEASE, this.#handle);
-    }
-    [asyncDispose]() { return this.release(); }
+    release() { return this[asyncDispose](); }
 }
 
-class Store {
-    #handle;
-    #ids = new Set();
-    #pending = new Set();
-    #closed;
+// The body's own error stays first.
+async function orRelease(lease, body) {
+    return body().catch(async (error) => {
+        await lease.release().catch(() => {});
+        throw error;
+    });
+}
+
+class Store extends Handle {
     constructor(handle, url) {
-        this.#handle = handle;
+        super(CLOSE, handle, `store ${url} is closed`);
         this.url = url;
-        forgotten.register(this, { op: CLOSE, handle }, this);
-    }
-    async #call(op, options) {
-        if (this.#closed) throw new Invalid(`store ${this.url} is closed`);
-        const promise = call(op, this.#handle, options);
-        this.#pending.add(promise);
-        try { return await promise; } finally { this.#pending.delete(promise); }
     }
     async lock(name, { ttl, wait = 0, label, keep = true, signal } = {}) {
         const numbers = [ttlMs(ttl), waitMs(wait), keep ? 0 : 1];
-        const { reply, handle } = await this.#call(ACQUIRE, { text: plain(name, 'a lock name'), numbers, signal,
-            text2: label === undefined ? undefined : plain(label, 'a label'), ids: this.#ids });
+        const { reply, handle } = await this[ask](ACQUIRE, { text: plain(name, 'a lock name'), numbers, signal,
+            text2: label === undefined ? undefined : plain(label, 'a label') });
         return new Lease(this, name, handle, BigInt(reply.toString()));
     }
     async with(name, options, body) {
         const lease = await this.lock(name, options);
-        let result;
-        try {
-            result = await body(lease);
-        } catch (error) {
-            await lease.release().catch(() => {}); // the body's own error stays first
-            throw error;
-        }
+        const result = await orRelease(lease, async () => body(lease));
         await lease.release();
         return result;
     }
     async elect(name, { address, ...options } = {}) {
         const lease = await this.lock(name, { wait: Infinity, ...options });
-        try {
-            if (address !== undefined) await lease.put('leader', plain(address, 'an address'));
-        } catch (error) {
-            await lease.release().catch(() => {});
-            throw error;
-        }
+        if (address !== undefined) await orRelease(lease, () => lease.put('leader', plain(address, 'an address')));
         return lease;
     }
     async leader(name) {
-        const { reply } = await this.#call(LEADER, { text: plain(name, 'a lock name') });
+        const { reply } = await this[ask](LEADER, { text: plain(name, 'a lock name') });
         for (const { text, data, token, first, second } of rows(reply))
             return { term: token, label: text, address: data.toString(), age: first < 0 ? null : first,
                 remaining: second < 0 ? null : second };
@@ -210,23 +193,20 @@ class Store {
     }
     async get(name, key) { return (await this.records(name, key)).find((one) => one.key === key) ?? null; }
     async records(name, prefix = '') {
-        const { reply } = await this.#call(LIST, { text: plain(name, 'a lock name'), text2: plain(prefix, 'a prefix') });
+        const { reply } = await this[ask](LIST, { text: plain(name, 'a lock name'), text2: plain(prefix, 'a prefix') });
         return [...rows(reply)].map(record);
     }
-    close() { return (this.#closed ??= this.#close()); }
-    async #close() {
-        forgotten.unregister(this);
-        this.#ids.forEach(native.cancel);
-        await Promise.allSettled(this.#pending);
-        await call(CLOSE, this.#handle);
+    async break(name, token, { reason, now = false } = {}) {
+        await this[ask](BREAK, { text: plain(name, 'a lock name'), data: Buffer.from(String(BigInt(token))),
+            text2: reason === undefined ? undefined : plain(reason, 'a reason'), numbers: [now ? 1 : 0] });
     }
-    [asyncDispose]() { return this.close(); }
+    close() { return this[asyncDispose](); }
 }
 
-async function open(url, { wait = 0, readonly = false, signal } = {}) {
+async function open(url, { wait = 0, signal } = {}) {
     const text = url === undefined ? undefined : plain(url, 'a URL');
     const { reply, handle } = await call(OPEN, undefined,
-        { text, numbers: [waitMs(wait), readonly ? 1 : 0], signal, warn: true });
+        { text, numbers: [waitMs(wait)], signal, warn: true });
     return new Store(handle, reply.toString());
 }
 

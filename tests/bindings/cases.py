@@ -82,6 +82,8 @@ class Case:
             return [self.fill(one) for one in argument]
         for word, value in self.words if isinstance(argument, str) else ():
             argument = argument.replace(word, value)
+        if argument == '$token':
+            return str(self.seen[-1])
         return argument
 
     def test(self, command, arguments):

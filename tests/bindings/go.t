@@ -9,7 +9,7 @@ prepare
 two_stores
 
 for kind in file redis; do
-    (cd "$root/bindings/go" && HOLDFAST_TEST_STORE=${store_url[$kind]} timeout 280 go test -race -count=1 -v . ) >"$dir/said" 2>&1
+    (cd "$root/bindings/go" && HOLDFAST_TEST_STORE=${store_url[$kind]} timeout 280 go test -race -count=1 -v .) >"$dir/said" 2>&1
     passed=$?
     while read -r verdict name; do
         [ "$verdict" = PASS: ]
@@ -32,7 +32,8 @@ done
 mkdir "$dir/app"
 cd "$dir/app" || exit 1
 printf 'module app\n\ngo 1.19\n\nrequire holdfast v0.0.0\n\nreplace holdfast => %s\n' "$root/bindings/go" >go.mod
-run_go() { cp "$1" "$dir/app/main.go" && (cd "$dir/app" && go build -o example . ) && "$dir/app/example"; }
+# shellcheck disable=SC2317 # examples calls it
+run_go() { cp "$1" "$dir/app/main.go" && (cd "$dir/app" && go build -o example .) && "$dir/app/example"; }
 export -f run_go
 export dir
 examples go "$root/bindings/go/README.md" bash -c 'run_go "$1"' -

@@ -58,4 +58,5 @@ is "$(cd / && PYTHONPATH=$dir/site /usr/bin/python3 -c 'import holdfast; print(h
 [ -f "$dir/site/holdfast/py.typed" ]
 ok $? 'with its types'
 examples python "$root/bindings/python/README.md" python3
+examples python "$root/README.md" python3
 done_testing

@@ -23,23 +23,57 @@ import weakref
 from _thread import get_ident, start_new_thread
 from functools import partial
 from operator import methodcaller
-from typing import Any, Callable, Iterator, TypeVar
+from typing import Any, Callable, Iterator, NamedTuple, TypeVar
 
 from . import _fence
 from ._errors import (Busy, Cancelled, Corrupt, Denied, HoldfastError, Invalid, Lost, NoMemory, Quarantine,
                       REASONS, Stale, StoreWarning, Unknown, Unreachable, Unsupported, failure)
 from ._library import LEADER_FN, RECORD_FN, AcquireOptions, BreakOptions, Error, OpenOptions, lib
-from ._seen import Leader, Record, text as _text
 from ._waiting import ONE, Cancel, wait, wait_async
 
 __all__ = ['Busy', 'Cancelled', 'Corrupt', 'Denied', 'HoldfastError', 'Invalid', 'Leader', 'Lease',
            'Lock', 'Lost', 'NoMemory', 'Quarantine', 'REASONS', 'Record', 'Stale', 'Store',
            'StoreWarning', 'Unknown', 'Unreachable', 'Unsupported', 'open', 'version']
 
-_HF_LOST = 2
 version: str = lib.hf_version().decode()  #: of the library that is loaded
 _T = TypeVar('_T')
-_byref = ctypes.byref
+
+
+def _text(data: bytes | None) -> str:
+    return (data or b'').decode('utf-8', 'replace')
+
+
+def _seconds(ms: int) -> float | None:
+    return ms / 1000 if ms >= 0 else None
+
+
+class Record(NamedTuple):
+    """What a holder left behind beside its lock; times since 1970, by the store's clock."""
+    key: str
+    value: bytes
+    token: int
+    number: int
+    written: float
+    until: float | None
+
+    @classmethod
+    def _of(cls, one: Any) -> Record:
+        return cls(_text(one.key), ctypes.string_at(one.value, one.value_len), one.token, one.number,
+                   one.written_ms / 1000, one.until_ms / 1000 if one.until_ms else None)
+
+
+class Leader(NamedTuple):
+    """Who leads, as a reader saw it a moment ago."""
+    term: int | None
+    label: str
+    address: str
+    age: float | None
+    remaining: float | None
+
+    @classmethod
+    def _of(cls, one: Any) -> Leader:
+        return cls(one.term or None, _text(one.label), _text(one.address), _seconds(one.age_ms),
+                   _seconds(one.remaining_ms))
 
 
 def _bytes(text: str, what: str) -> bytes:
@@ -133,16 +167,11 @@ class Lease(_Handle):
         return f'<holdfast.Lease {self.name!r} token={self.token}{" (released)" if self._over else ""}>'
 
     @property
-    def _about(self) -> str:  # type: ignore[override]
-        return f'lock "{self.name}" in store {self._store.url}: this lease was released'
-
-    @property
     def remaining(self) -> float:
         """Seconds of validity left; 0 once it is lost or released."""
-        try:
+        with contextlib.suppress(Invalid):
             return max(0, self._call(lib.hf_lease_remaining_ms)) / 1000
-        except Invalid:
-            return 0.0
+        return 0.0
 
     @property
     def loss(self) -> str | None:
@@ -187,6 +216,7 @@ class Lease(_Handle):
         """Gives the lock back. Raises Lost if it was not held to the end; doing it again does nothing."""
         err, loss = Error(), self._call(lib.hf_lease_loss) if self._ptr and not self._over else 0
         fd = self.fileno() if self._watched and not self._over else -1
+        self._about = f'lock "{self.name}" in store {self._store.url}: this lease was released'
         self._empty()
         if fd >= 0:
             os.write(fd, ONE)  # who watches it has a duplicate
@@ -218,7 +248,7 @@ class Lease(_Handle):
         err = Error()
         status = self._call(function, *arguments, err)
         if status:
-            raise failure(status, err, self._call(lib.hf_lease_loss) if status == _HF_LOST else 0)
+            raise failure(status, err, self._call(lib.hf_lease_loss) if status == 2 else 0)
         _warn(err)
 
 
@@ -239,8 +269,7 @@ class Lock:
     """What `with` and `async with` take; acquire() gives the lease itself. One at a time: whoever needs two
     asks the store twice."""
 
-    def __init__(self, store: Store, name: str, options: AcquireOptions,
-                 address: str | None = None) -> None:
+    def __init__(self, store: Store, name: str, options: AcquireOptions, address: str | None = None) -> None:
         self._store, self._name, self._options, self._address = store, name, options, address
         self._bytes = _bytes(name, 'a lock name')
         self._lease: Lease | None = None
@@ -251,28 +280,21 @@ class Lock:
         if self._options.wait_ms == 0:
             status = self._call(lease, self._options, err)
         else:
-            with self._store._waiting() as cancel:
-                options = self._cancellable(cancel)
+            with self._store._waiting(self._options) as (cancel, options):
                 status = wait(lambda: self._call(lease, options, err), cancel)
         return self._granted(lease, status, err)
 
     async def acquire_async(self) -> Lease:
         """The same for asyncio; a task that is cancelled leaves the queue."""
         lease, err = Lease(self._store, self._name), Error()
-        with self._store._waiting() as cancel:
-            options = self._cancellable(cancel)
+        with self._store._waiting(self._options) as (cancel, options):
             status = await wait_async(lambda: self._call(lease, options, err), cancel)
         if self._address is None:
             return self._granted(lease, status, err)
         return await asyncio.get_running_loop().run_in_executor(None, self._granted, lease, status, err)
 
-    def _cancellable(self, cancel: Cancel) -> AcquireOptions:
-        options = AcquireOptions.from_buffer_copy(self._options)
-        options.cancel_fd = cancel.fd
-        return options
-
     def _call(self, lease: Lease, options: AcquireOptions, err: Error) -> int:
-        return self._store._handle._call(lib.hf_acquire, self._bytes, options, _byref(lease._ptr), err)
+        return self._store._handle._call(lib.hf_acquire, self._bytes, options, ctypes.byref(lease._ptr), err)
 
     def _granted(self, lease: Lease, status: int, err: Error) -> Lease:
         if status:
@@ -287,13 +309,13 @@ class Lock:
                 raise
         return lease
 
-    def _alone(self) -> None:
+    def _alone(self) -> Lock:
         if self._lease is not None:
             raise RuntimeError('this lock is entered already; ask the store for another')
+        return self
 
     def __enter__(self) -> Lease:
-        self._alone()
-        self._lease = lease = self.acquire()
+        self._lease = lease = self._alone().acquire()
         return lease
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -305,8 +327,7 @@ class Lock:
                 raise
 
     async def __aenter__(self) -> Lease:
-        self._alone()
-        self._lease = lease = await self.acquire_async()
+        self._lease = lease = await self._alone().acquire_async()
         return lease
 
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:
@@ -376,21 +397,21 @@ class Store:
         self.close()
 
     def _open(self, url: bytes | None, wait_ms: int) -> None:
-        err, out = Error(), _byref(self._handle._ptr)
-        with self._waiting() as cancel:
-            options = OpenOptions(ctypes.sizeof(OpenOptions), wait_ms, cancel.fd)
+        err, out = Error(), ctypes.byref(self._handle._ptr)
+        with self._waiting(OpenOptions(ctypes.sizeof(OpenOptions), wait_ms)) as (cancel, options):
             status = wait(lambda: lib.hf_open_waiting(url, options, out, err), cancel)
         if status:
             raise failure(status, err)
         _warn(err)
 
     @contextlib.contextmanager
-    def _waiting(self) -> Iterator[Cancel]:
-        """For as long as this store is waited in: close() ends the wait."""
-        cancel = Cancel()
+    def _waiting(self, options: Any) -> Iterator[tuple[Cancel, Any]]:
+        """For as long as this store is waited in: close() ends the wait. Gives a copy that can be cancelled."""
+        cancel, options = Cancel(), type(options).from_buffer_copy(options)
+        options.cancel_fd = cancel.fd
         self._cancels.add(cancel)
         try:
-            yield cancel
+            yield cancel, options
         finally:
             self._cancels.discard(cancel)
 

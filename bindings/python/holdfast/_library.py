@@ -21,9 +21,8 @@ class OpenOptions(Structure):
 
 class AcquireOptions(Structure):
     _fields_ = [('size', c_size_t), ('ttl_ms', c_uint32), ('wait_ms', c_int64), ('label', c_char_p),
-                ('cancel_fd', c_int), ('no_keeper', c_bool), ('detached', c_bool),
-                ('on_lost', c_void_p), ('on_renewed', c_void_p), ('data', c_void_p),
-                ('on_trouble', c_void_p)]
+                ('cancel_fd', c_int), ('no_keeper', c_bool), ('detached', c_bool), ('on_lost', c_void_p),
+                ('on_renewed', c_void_p), ('data', c_void_p), ('on_trouble', c_void_p)]
 
 
 class BreakOptions(Structure):

@@ -1,14 +1,13 @@
 """Calls that block: on a thread of their own, so that Ctrl-C and asyncio can end them."""
 from __future__ import annotations
 
-import _thread
 import asyncio
 import contextlib
 import ctypes
-import fcntl
 import os
 import select
 import threading
+from _thread import allocate_lock, start_new_thread
 from typing import Any, Callable
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -19,10 +18,8 @@ class Cancel:
     """A descriptor that ends a wait once set() was called; closed when nobody refers to it."""
 
     def __init__(self) -> None:
-        fd = _libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK)  # os.eventfd came with Python 3.10
-        if fd == 0:  # whoever closed stdin; to the library, 0 means none
-            fd = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
-            os.close(0)
+        # os.eventfd came with Python 3.10. To the library 0 means none: whoever closed stdin has one there now.
+        fd = _libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK) or _libc.eventfd(0, os.O_CLOEXEC | os.O_NONBLOCK)
         if fd < 0:
             raise OSError(ctypes.get_errno(), 'no descriptor to cancel a wait by')
         self.fd, self.owner = fd, select.epoll.fromfd(fd)  # which closes it when it is collected, without a word
@@ -31,26 +28,25 @@ class Cancel:
         os.write(self.fd, ONE)
 
 
-class _Call:
-    """A call on a thread of its own; told is called there, after it."""
-
-    def __init__(self, call: Callable[[], Any], told: Callable[[], None]) -> None:
-        self.call, self.told = call, told
-        self.ended, self.error = False, None
-        _thread.start_new_thread(self.run, ())
-
-    def run(self) -> None:
+def _begin(call: Callable[[], Any], told: Callable[[], None]) -> list:
+    """Runs call on a thread of its own, and told after it; the list gets its value and its error."""
+    def run() -> None:
         try:
-            self.value = self.call()
+            result.append((call(), None))
         except BaseException as error:
-            self.error = error
-        self.ended = True
-        self.told()
+            result.append((None, error))
+        told()
 
-    def result(self) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.value
+    result: list = []
+    start_new_thread(run, ())
+    return result
+
+
+def _value(result: list) -> Any:
+    value, error = result[0]
+    if error is not None:
+        raise error
+    return value
 
 
 def wait(call: Callable[[], Any], cancel: Cancel) -> Any:
@@ -59,19 +55,19 @@ def wait(call: Callable[[], Any], cancel: Cancel) -> Any:
     does, ends the wait; any other leaves it alone, and with it the place in the queue."""
     if threading.current_thread() is not threading.main_thread():
         return call()
-    done = _thread.allocate_lock()
+    done = allocate_lock()
     done.acquire()
-    other = None
+    result = None
     try:
-        other = _Call(call, done.release)
+        result = _begin(call, done.release)
         done.acquire()
     except BaseException:
         cancel.set()
-        while other is not None and not other.ended:
+        while result is not None and not result:
             with contextlib.suppress(KeyboardInterrupt):  # once more is no sooner
                 done.acquire(timeout=1)
         raise
-    return other.result()
+    return _value(result)
 
 
 async def wait_async(call: Callable[[], Any], cancel: Cancel | None = None) -> Any:
@@ -84,14 +80,14 @@ async def wait_async(call: Callable[[], Any], cancel: Cancel | None = None) -> A
         with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(ended.set_result, None)
 
-    other = _Call(call, told)
+    result = _begin(call, told)
     try:
         await asyncio.shield(ended)
     except asyncio.CancelledError:
         if cancel is not None:
             cancel.set()
-        while not other.ended:
+        while not result:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(ended)
         raise
-    return other.result()
+    return _value(result)

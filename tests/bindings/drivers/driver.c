@@ -250,6 +250,16 @@ static cJSON *leader(const cJSON *line)
     return answer;
 }
 
+static cJSON *break_hold(const cJSON *line)
+{
+    struct hf_break_options options = {.size = sizeof options, .reason = text(line, 2)};
+    struct hf_error err;
+    enum hf_status status =
+        hf_break(store, text(line, 0), strtoull(text(line, 1), NULL, 10), &options, NULL, &err);
+
+    return answered(status, &err, HF_LOSS_NONE);
+}
+
 static void turn(const char *counter, const char *who)
 {
     char log[LINE_SIZE];
@@ -359,9 +369,10 @@ static cJSON *run(const cJSON *line)
     static const struct {
         const char *name;
         cJSON *(*run)(const cJSON *line);
-    } commands[] = {{"open", open_store}, {"lock", lock},     {"begin", begin}, {"cancel", cancel},
-                    {"join", join},       {"lost", lost},     {"with", with},   {"get", get},
-                    {"elect", elect},     {"leader", leader}, {"turns", turns}};
+    } commands[] = {{"open", open_store}, {"lock", lock},   {"begin", begin},
+                    {"cancel", cancel},   {"join", join},   {"lost", lost},
+                    {"with", with},       {"get", get},     {"elect", elect},
+                    {"leader", leader},   {"turns", turns}, {"break", break_hold}};
     const char *command = cJSON_GetStringValue(cJSON_GetArrayItem(line, 0));
 
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

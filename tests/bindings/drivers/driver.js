@@ -60,6 +60,7 @@ const commands = {
         return { ok: record && record.value.toString(), token: record && String(record.token) };
     },
     async elect(slot, name, address) { return taken(slot, await store.elect(name, { address })); },
+    async break(name, token, reason) { await store.break(name, BigInt(token), { reason }); return { ok: true }; },
     async leader(name) {
         const found = await store.leader(name);
         return { ok: found && String(found.term), address: found && found.address };

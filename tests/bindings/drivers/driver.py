@@ -98,6 +98,11 @@ def elect(slot, name, address):
     return taken(slot, store.elect(name, address=address).acquire())
 
 
+def break_(name, token, reason):
+    store.break_(name, int(token), reason=reason)
+    return {'ok': True}
+
+
 def leader(name):
     found = store.leader(name)
     return {'ok': found and str(found.term), 'address': found and found.address}
@@ -150,7 +155,7 @@ def close():
 
 COMMANDS = {'open': open_, 'lock': lock, 'begin': begin, 'cancel': cancel, 'join': join, 'lost': lost, 'with': with_,
             'put': put, 'get': get, 'elect': elect, 'leader': leader, 'turns': turns, 'check': check, 'renew': renew,
-            'release': release, 'remaining': remaining, 'close': close}
+            'release': release, 'break': break_, 'remaining': remaining, 'close': close}
 for line in sys.stdin:
     command, *arguments = json.loads(line)
     try:

@@ -55,9 +55,7 @@ if 'PG' in os.environ:
 
     for module in (psycopg, psycopg2):
         with module.connect(os.environ['PG']) as pg:
-            pg.cursor().execute('TRUNCATE orders' if module is psycopg2 and False else 'SELECT 1')
-            pg.commit()
-            told(module.__name__, 'DELETE FROM orders WHERE false', pg, 'public.orders')
+            told(module.__name__, 'SELECT 1', pg, 'public.orders')
             with store.lock('clean') as lease:
                 cursor = pg.cursor()
                 lease.enter(cursor, 'public.orders')

@@ -198,6 +198,9 @@ func run(command string, a []any) answer {
 	case "elect":
 		got, err := store.Elect(ctx, text(1), holdfast.Options{Address: text(2)})
 		return taken(slot(), got, err)
+	case "break":
+		token, _ := strconv.ParseUint(text(1), 10, 64)
+		return done(store.Break(text(0), token, text(2), false))
 	case "leader":
 		found, err := store.Leader(text(0))
 		if err != nil || found == nil {
