@@ -13,6 +13,17 @@ bool zk_lock_path(const struct zk_store *store, const char *name, char out[ZK_PA
     return zk_node_name(out + used, ZK_NAME_MAX + 1, name);
 }
 
+bool zk_child_path(const struct zk_store *store, const char *name, const char *child,
+                   char out[ZK_PATH_MAX])
+{
+    size_t used;
+
+    if (!zk_lock_path(store, name, out))
+        return false;
+    used = strlen(out);
+    return snprintf(out + used, ZK_PATH_MAX - used, "/%s", child) < (int)(ZK_PATH_MAX - used);
+}
+
 /* Whoever has no credentials shares with everybody; with credentials, with nobody else. */
 const struct ACL_vector *zk_acl(const struct zk_store *store)
 {
