@@ -3,6 +3,7 @@
  *
  *   open URL | readonly URL | close | fork (a child that closes the store and ends)
  *   acquire LEASE NAME TTL_MS WAIT_MS [kept|detached|free]
+ *   any LEASE TTL_MS WAIT_MS NAME... (one of them; the answer ends with which=NAME)
  *   renew LEASE TTL_MS | release LEASE | leave LEASE | lost LEASE | left LEASE
  *   adopt LEASE NAME OWNER TOKEN | owner LEASE
  *   status NAME | list PREFIX|- | pairs COUNT NAME | end REASON (a quarantine)
@@ -12,6 +13,7 @@
  *
  * Each is answered by one line: "ok ..." or the status and the error's text. */
 #include <holdfast/record.h>
+#include <holdfast/several.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +71,27 @@ static void acquire(char **word, size_t count)
     leases[strtoul(word[1], NULL, 10) % LEASES_MAX] = lease;
     printf("ok %llu left=%lld\n", (unsigned long long)hf_lease_token(lease),
            (long long)hf_lease_remaining_ms(lease));
+}
+
+static void acquire_any(char **word, size_t count)
+{
+    struct hf_acquire_options options = {.size = sizeof options, .no_keeper = true};
+    struct hf_error err;
+    struct hf_lease *lease;
+    enum hf_status status;
+    size_t which;
+
+    options.ttl_ms = (uint32_t)strtoul(word[2], NULL, 10);
+    options.wait_ms = strtoll(word[3], NULL, 10);
+    status = hf_acquire_any(store, (const char *const *)&word[4], count - 4, &options, &lease,
+                            &which, &err);
+    if (status != HF_OK) {
+        say(status, &err);
+        return;
+    }
+    leases[strtoul(word[1], NULL, 10) % LEASES_MAX] = lease;
+    printf("ok %llu left=%lld which=%s\n", (unsigned long long)hf_lease_token(lease),
+           (long long)hf_lease_remaining_ms(lease), word[4 + which]);
 }
 
 static void adopt(char **word)
@@ -236,6 +259,8 @@ static void obey(char **word, size_t count)
         puts("no store is open");
     } else if (strcmp(word[0], "acquire") == 0 && count > 4) {
         acquire(word, count);
+    } else if (strcmp(word[0], "any") == 0 && count > 4) {
+        acquire_any(word, count);
     } else if (strcmp(word[0], "adopt") == 0 && count > 4) {
         adopt(word);
     } else if (strcmp(word[0], "fork") == 0) {

@@ -24,7 +24,7 @@ static const struct pg_statement acquire_any_statement = {
     "SELECT " PG_ACQUIRE_ANY_COLUMNS ", pg_catalog.pg_backend_pid() AS pid "
     "FROM holdfast.acquire_any($1::pg_catalog.bytea[], $2::pg_catalog.bytea[], $3::integer, "
     "$4::pg_catalog.bytea, $5::boolean, $6::pg_catalog.text, "
-    "$7::pg_catalog.text, $8::integer, $9::boolean)",
+    "$7::pg_catalog.text, $8::integer, $9::integer)",
     "holdfast_acquire_any", 64};
 static const struct pg_statement leave_any_statement = {
     "SELECT holdfast.leave_any($1::pg_catalog.bytea[], $2::pg_catalog.bytea[], "
@@ -48,7 +48,7 @@ struct attempt {
     struct pg_conn *listener;    /* where we are woken; NULL: we ask every second */
     bool polls;                  /* there was no listener to be had */
     bool known;                  /* the server may know of us, and has to be told to forget */
-    bool queued;                 /* it said that we are in the queue */
+    int stage;                   /* of several: 1, we are in the queues; 2, everybody knows it */
     bool more;                   /* granted, and another was handed to us as well */
     int64_t retry_ms;            /* busy: when to ask again */
 };
@@ -192,7 +192,7 @@ static void build(const struct attempt *a, const char *id, const struct hf__pati
     pg_params_text(params, !waits(a) ? NULL : a->listener != NULL ? a->listener->channel : "");
     pg_params_number(params, pg_left_ms(a->store, patience->deadline_ns));
     if (several(a))
-        pg_params_text(params, a->queued ? "t" : "f");
+        pg_params_number(params, a->stage);
 }
 
 /* Who holds it. */
@@ -230,7 +230,8 @@ static enum hf_status judge(struct attempt *a, const struct pg_answer *answer, c
         grant->sent_at_ns = answer->sent_at_ns;
         break;
     case PG_BUSY:
-        a->known = a->queued = waits(a);
+        a->known = waits(a);
+        a->stage = !waits(a) ? 0 : said.settled ? 2 : 1;
         a->place.ours_until_ns = answer->sent_at_ns + QUEUED_MS * HF__NS_PER_MS;
         return busy(a, &said, err);
     case PG_NEW:

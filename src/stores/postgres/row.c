@@ -87,13 +87,14 @@ bool pg_row_standby(const PGresult *rows)
 /* Which of several an answer is about. */
 static bool which_at(const PGresult *rows, size_t count, struct pg_acquired *out)
 {
-    enum { WHICH = PG_ACQUIRE_COUNT, MORE };
+    enum { WHICH = PG_ACQUIRE_COUNT, MORE, SETTLED };
     uint64_t which = (uint64_t)number_at(rows, 0, WHICH, 0);
 
     if (which < 1 || which > count)
         return false;
     out->which = (size_t)which - 1;
     out->more = says(rows, MORE, "t");
+    out->settled = says(rows, SETTLED, "t");
     return true;
 }
 

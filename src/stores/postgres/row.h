@@ -18,8 +18,8 @@ bool pg_row_standby(const PGresult *rows);
 
 /* holdfast.acquire, holdfast.acquire_any */
 #define PG_ACQUIRE_COLUMNS     "verdict, token, look_ms, left_ms, holder, label"
-#define PG_ACQUIRE_ANY_COLUMNS PG_ACQUIRE_COLUMNS ", which, more"
-enum { PG_ACQUIRE_COUNT = 6, PG_ACQUIRE_ANY_COUNT = 8 };
+#define PG_ACQUIRE_ANY_COLUMNS PG_ACQUIRE_COLUMNS ", which, more, settled"
+enum { PG_ACQUIRE_COUNT = 6, PG_ACQUIRE_ANY_COUNT = 9 };
 
 enum pg_acquire_verdict { PG_GRANTED, PG_BUSY, PG_NEW };
 
@@ -32,6 +32,7 @@ struct pg_acquired {
     char label[HF_LABEL_MAX + 1]; /* busy: the holder's, printable */
     size_t which;                 /* of several: which one it is about, from 0 */
     bool more;                    /* granted, of several: another was handed to us as well */
+    bool settled;                 /* busy, of several: whoever releases one sees that we wait */
 };
 /* count: of how many locks it is one. */
 bool pg_row_acquired(const PGresult *rows, size_t count, struct pg_acquired *out);

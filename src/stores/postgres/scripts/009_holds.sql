@@ -51,6 +51,12 @@ BEGIN
     WHERE w.lock = p_name AND w.alive_until > now AND NOT w.passed
         AND (w.party IS NULL OR NOT holdfast.is_silent(w.party))
     ORDER BY w.ticket LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN -- or it is giving a sign of life
+        SELECT * INTO head FROM holdfast.waiter AS w
+        WHERE w.lock = p_name AND w.alive_until > now AND NOT w.passed
+            AND (w.party IS NULL OR NOT holdfast.is_silent(w.party))
+        ORDER BY w.ticket LIMIT 1 FOR UPDATE;
+    END IF;
     DELETE FROM holdfast.waiter AS w
     WHERE w.lock = p_name AND w.ticket IN (
         SELECT d.ticket FROM holdfast.waiter AS d
