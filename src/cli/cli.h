@@ -89,6 +89,16 @@ static inline int cli_parse_exit(int parsed)
 int cli_parse_operand(const struct cli_command *command, const struct cli_option *options, int argc,
                       char **argv, const char **operand);
 
+/* The same for commands with several of them. The caller sets most, CLI_OPERANDS_MAX or less. */
+enum { CLI_OPERANDS_MAX = 65 };
+struct cli_operands {
+    size_t most;
+    size_t count;
+    char *words[CLI_OPERANDS_MAX];
+};
+int cli_parse_operands(const struct cli_command *command, const struct cli_option *options,
+                       int argc, char **argv, struct cli_operands *out);
+
 /* Copies a URL, and overwrites its password where it stood: everybody can read the words a program
  * was started with, for as long as it runs. One that is too long is cut, and too long still. */
 enum { CLI_URL_SIZE = 1025 };

@@ -278,6 +278,7 @@ static void any_passes_on_what_it_does_not_need(void **state)
     take_set(store, &set, SET);
     start(&all, &set, -1, -1);
     await_set(store, &set, 0);
+    check_pause_ms(100);
     for (size_t i = 0; i < SET; i++) {
         uint64_t waiting = waiters_of_set(store, &set);
 
@@ -303,13 +304,16 @@ static void any_keeps_its_place(void **state)
     struct hf_store_base *store = client_open();
     struct set set = set_new("place");
     struct waiter first = {0}, second = {0};
+    uint64_t waiting;
 
     (void)state;
     take_set(store, &set, SET);
     start(&first, &set, -1, -1);
-    await_set(store, &set, 0);
+    check_soon(waiters_of_set(store, &set) > 0);
+    check_pause_ms(100); /* in all queues, if it takes them one by one */
+    waiting = waiters_of_set(store, &set);
     start(&second, &set, 2, -1);
-    await_set(store, &set, waiters_of_set(store, &set));
+    await_set(store, &set, waiting);
     assert_int_equal(release(store, &set.holds[2]), HF_OK);
     assert_int_equal(finish(&first), HF_OK);
     assert_int_equal(first.which, 2);
