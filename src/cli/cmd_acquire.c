@@ -173,13 +173,6 @@ static bool export_text(const char *variable, char *text)
     return text != NULL;
 }
 
-/* An earlier acquire may have left it. */
-static void forget(const char *variable)
-{
-    if (secure_getenv(variable) != NULL)
-        printf("unset %s\n", variable);
-}
-
 /* HOLDFAST_TOKENS, and what renew and release need to know of several locks; HOLDFAST_SLOT. */
 static bool export_several(const struct take *take, const struct take_names *names)
 {
@@ -193,17 +186,11 @@ static bool export_several(const struct take *take, const struct take_names *nam
             (struct take_token){hf_lease_name(take->leases[i]), hf_lease_token(take->leases[i])};
     if (names->all || names->any || names->slots_given)
         good = export_text("HOLDFAST_TOKENS", take_tokens_text(tokens, take->taken));
-    else
-        forget("HOLDFAST_TOKENS");
     if (take->kind == TAKE_ALL)
         good = good && export_text("HOLDFAST_OWNERS", cli_owners_text(take->leases, take->taken));
-    else
-        forget("HOLDFAST_OWNERS");
     if (take_slot_of(names, hf_lease_name(take->leases[0]), &slot)) {
         (void)snprintf(number, sizeof number, "%" PRIu64, slot);
         cli_export("HOLDFAST_SLOT", number);
-    } else {
-        forget("HOLDFAST_SLOT");
     }
     return good;
 }
