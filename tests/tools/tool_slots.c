@@ -4,6 +4,9 @@
  *
  *   tool_slots URL SLOTS SECONDS TTL_MS WORKERS
  *
+ * At one thought of so many somebody is killed, and as often frozen for longer than the ttl:
+ * STORM_KILL_ODDS, of the environment (30).
+ *
  * Prints a line for each breach, and in the end one of "NAME VALUE" pairs (see judge). Exit 1 if
  *
  *   overlap   a number was somebody's already, and validly so
@@ -62,6 +65,7 @@ static struct {
     int workers;
     uint32_t ttl_ms;
     int64_t half_ns, end_ns;
+    uint64_t odds;
     char names[HF_SEVERAL_MAX][64];
     const char *list[HF_SEVERAL_MAX];
     char stem[48];
@@ -249,7 +253,7 @@ static void torment(unsigned long *kills, unsigned long *freezes)
         start(&referee->workers[i]);
     while (hf__now_ns() < plan.end_ns) {
         struct worker *worker = &referee->workers[below((uint64_t)plan.workers)];
-        int64_t what = below(30);
+        int64_t what = below(plan.odds);
 
         hf__sleep_ns(STEP_MS * HF__NS_PER_MS);
         for (int i = 0; i < plan.workers; i++)
@@ -342,6 +346,8 @@ int main(int argc, char **argv)
     seconds = strtoll(argv[3], NULL, 10);
     plan.ttl_ms = (uint32_t)strtoul(argv[4], NULL, 10);
     plan.workers = (int)(strtoul(argv[5], NULL, 10) % (WORKERS_MAX + 1));
+    plan.odds = getenv("STORM_KILL_ODDS") != NULL ? strtoull(getenv("STORM_KILL_ODDS"), NULL, 10) : 30;
+    plan.odds += plan.odds == 0;
     plan.half_ns = hf__now_ns() + seconds * HF__NS_PER_S / 2;
     plan.end_ns = hf__now_ns() + seconds * HF__NS_PER_S;
     (void)snprintf(plan.stem, sizeof plan.stem, "slots%d", (int)getpid());
