@@ -5,7 +5,8 @@
  *   bench_several release URL STORE         what a release costs while somebody stands in 8 queues,
  *                                           against one who stands in one
  *   bench_several contend URL COUNT SECONDS so many processes go round on 8 slots; prints hand-overs
- *                                           per second
+ *                                           per second: holds by another process than the one before,
+ *                                           of that number
  *   bench_several stand URL COUNT           so many processes wait in 8 queues; prints a line when
  *                                           they do, and ends them with the end of its input
  */
@@ -44,15 +45,14 @@ static struct hf_lease *take(struct hf_store *store, const char *name, int64_t w
     return lease;
 }
 
-static struct hf_lease *take_any(struct hf_store *store, int64_t wait_ms)
+static struct hf_lease *take_any(struct hf_store *store, int64_t wait_ms, size_t *which)
 {
     struct hf_acquire_options options = {
         .size = sizeof options, .ttl_ms = 20000, .wait_ms = wait_ms, .no_keeper = true};
     struct hf_lease *lease;
     struct hf_error err;
-    size_t which;
 
-    must(hf_acquire_any(store, slots, SLOTS, &options, &lease, &which, &err), &err);
+    must(hf_acquire_any(store, slots, SLOTS, &options, &lease, which, &err), &err);
     return lease;
 }
 
@@ -70,7 +70,9 @@ static void one_pair(void *data)
 
 static void any_pair(void *data)
 {
-    give(take_any(data, 0));
+    size_t which;
+
+    give(take_any(data, 0, &which));
 }
 
 static void all_pair(void *data)
@@ -139,10 +141,11 @@ static void await_waiter(struct hf_store *store, const char *name, uint64_t coun
 static _Noreturn void waiter(const char *url, int in, int out)
 {
     struct hf_store *store = open_store(url);
+    size_t which;
     char how;
 
     while (read(in, &how, 1) == 1) {
-        give(how == '8' ? take_any(store, -1) : take(store, slots[0], -1));
+        give(how == '8' ? take_any(store, -1, &which) : take(store, slots[0], -1));
         if (write(out, "!", 1) != 1)
             break;
     }
@@ -210,7 +213,8 @@ static void release(const char *url, const char *kind)
 }
 
 struct board {
-    atomic_long served;
+    atomic_long handovers;
+    atomic_int holders[SLOTS]; /* the last of each */
     atomic_int ready;
     atomic_int go;
     atomic_int stop;
@@ -224,8 +228,12 @@ static _Noreturn void go_round(struct board *board, const char *url)
     while (!atomic_load(&board->go))
         (void)usleep(1000);
     while (!atomic_load(&board->stop)) {
-        give(take_any(store, -1));
-        atomic_fetch_add(&board->served, 1);
+        size_t which;
+        struct hf_lease *lease = take_any(store, -1, &which);
+
+        if (atomic_exchange(&board->holders[which], (int)getpid()) != (int)getpid())
+            atomic_fetch_add(&board->handovers, 1);
+        give(lease);
     }
     hf_close(store);
     _exit(0);
@@ -253,9 +261,9 @@ static void contend(const char *url, int count, unsigned seconds)
         (void)usleep(1000);
     atomic_store(&board->go, 1);
     (void)sleep(1);
-    before = atomic_load(&board->served);
+    before = atomic_load(&board->handovers);
     (void)sleep(seconds);
-    printf("handovers_per_s %.1f\n", (double)(atomic_load(&board->served) - before) / seconds);
+    printf("handovers_per_s %.1f\n", (double)(atomic_load(&board->handovers) - before) / seconds);
     (void)fflush(stdout);
     atomic_store(&board->stop, 1);
     while (wait(NULL) > 0)
@@ -273,7 +281,9 @@ static void stand(const char *url, int count)
     for (int i = 0; i < count; i++) {
         children[i] = fork();
         if (children[i] == 0) {
-            give(take_any(open_store(url), -1));
+            size_t which;
+
+            give(take_any(open_store(url), -1, &which));
             _exit(0);
         }
     }

@@ -197,22 +197,22 @@ int zk_try_free(struct zk_several *s)
     return rc;
 }
 
-/* The first lock was ours a moment ago, and is free as a rule: it is taken, and the line, in which
- * somebody may have come before us, is read in the same round trip. */
+/* The first lock was ours a moment ago, and is free as a rule. Who waits in the line for it has
+ * tried to take it when we released it, and that leaves a gap in the numbers: without one nobody
+ * does, or not for longer than a moment. */
 static int take_again(struct zk_several *s)
 {
-    struct zk_request *line = s->place != NULL ? zk_request_new() : NULL;
-    int asked = line != NULL ? zk_ask_queue(s->at[0].session, s->line_name, line) : ZNONODE;
     int rc = zk_try(s, 0);
 
-    if (asked == ZOK)
-        asked = zk_request_wait(line, &s->at[0].patience);
-    if (rc == ZOK && ((asked != ZOK && asked != ZNONODE) || (asked == ZOK && line->names.count > 0))) {
-        end_try(s, 0);
-        rc = ZK_WAIT_OVER;
-    }
-    zk_request_unref(line);
-    return rc;
+    if (rc != ZOK || s->place == NULL || s->at[0].alone)
+        return rc;
+    zk_queue_release(&s->place->queue);
+    rc = zk_read_queue(s->at[0].session, s->line_name, false, &s->at[0].patience,
+                       &s->place->queue);
+    if (rc == ZOK && s->place->queue.count == 0)
+        return ZOK;
+    end_try(s, 0);
+    return rc == ZOK ? ZK_WAIT_OVER : rc;
 }
 
 /* One that is free now, and that nobody in the line is to have. */
@@ -220,7 +220,8 @@ static int take_free(struct zk_several *s)
 {
     int rc = ZK_WAIT_OVER;
 
-    if (zk_last_release_known(s->store, s->claims[0].name))
+    if (!atomic_load(&s->store->contended) &&
+        zk_last_release_known(s->store, s->claims[0].name))
         rc = take_again(s);
     if (rc != ZK_WAIT_OVER)
         return rc;
@@ -236,6 +237,8 @@ static int take(struct zk_several *s)
                                     .cancel_fd = s->claims[0].cancel_fd};
     int rc = take_free(s);
 
+    if (rc == ZOK || rc == ZK_WAIT_OVER)
+        atomic_store(&s->store->contended, rc != ZOK);
     if (s->claims[0].wait_until_ns == 0 || rc != ZK_WAIT_OVER)
         return rc;
     if (patience.deadline_ns < s->claims[0].wait_until_ns)

@@ -23,6 +23,7 @@ struct zk_attempt {
     int64_t made_at_ns; /* before the create was sent */
     int64_t sent_at_ns; /* of the write that proves the own child; 0: none that is fresh */
     struct zk_queue queue;
+    bool alone; /* it was made without anybody else's in between, since our last release */
 };
 
 /* The session is over, and its children with it. */

@@ -82,15 +82,17 @@ static int sleep_in_line(struct zk_several *s, size_t index, size_t *gone)
     return rc;
 }
 
-/* Near enough to the head: one that is free. hint: it just became so, as far as we know. */
+/* Near enough to the head: one that is free. hint: it just became so, as far as we know; else the
+ * queues are read. */
 static int try_slots(struct zk_several *s, size_t hint)
 {
     int rc = hint < s->count ? zk_try(s, hint) : ZK_WAIT_OVER;
 
     if (rc != ZK_WAIT_OVER)
         return rc;
-    rc = zk_look(s);
-    return rc == ZOK ? zk_try_free(s) : rc;
+    if (hint < s->count)
+        rc = zk_look(s);
+    return rc == ZOK || rc == ZK_WAIT_OVER ? zk_try_free(s) : rc;
 }
 
 int zk_line_wait(struct zk_several *s)
@@ -100,6 +102,8 @@ int zk_line_wait(struct zk_several *s)
     size_t hint = s->count;
     size_t index;
 
+    if (rc == ZOK)
+        rc = zk_look(s); /* what was free before we came may have been meant for others */
     for (;;) {
         rc = zk_attempt_stand(place, rc, &index);
         if (rc != ZOK)
@@ -108,10 +112,10 @@ int zk_line_wait(struct zk_several *s)
         if (rc != ZK_WAIT_OVER)
             return rc;
         rc = sleep_in_line(s, index, &hint);
-        if (rc != ZOK)
+        if (rc == ZOK && hint == s->count)
+            rc = zk_look(s); /* at the line and the slots */
+        if (rc != ZOK && !zk_connection_lost(rc))
             return rc;
-        zk_queue_release(&place->queue);
-        rc = zk_read_queue(place->session, s->line_name, false, &place->patience, &place->queue);
     }
 }
 
