@@ -13,8 +13,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define PAUSE_MIN_MS 12  /* between the first two rounds of one who waits without a queue */
-#define PAUSE_MAX_MS 192 /* and between later ones */
+#define PAUSE_MIN_MS 12   /* between the first two rounds of one who waits without a queue */
+#define PAUSE_MAX_MS 192  /* and between later ones */
+#define TAKE_BACK_MS 1000 /* what ending a hold of unknown fate is given */
 
 /* An owner of its own for a claim that is made a second time. */
 static struct hf_claim anew(const struct hf_claim *claim, char owner[HF_OWNER_LEN + 1])
@@ -33,6 +34,18 @@ static void tell_owner(struct hf_grant *grant, const struct hf_claim *claim)
 {
     if (grant->owner[0] == '\0')
         memcpy(grant->owner, claim->owner, sizeof grant->owner);
+}
+
+/* Ends what an owner may hold that only we know: with the token it was granted, or with 0 whatever
+ * that is. */
+static void take_back(struct hf_store_base *base, const struct hf_claim *claim, uint64_t token,
+                      int64_t limit_ms)
+{
+    struct hf_claim undo = *claim;
+
+    undo.token = token;
+    undo.deadline_ns = hf__now_ns() + limit_ms * HF__NS_PER_MS;
+    (void)base->ops->release(base, &undo, NULL);
 }
 
 /* Tries each of them once. HF_BUSY: others hold them all; the error is about the first. */
@@ -55,6 +68,8 @@ static enum hf_status try_each(struct hf_store_base *base, const struct hf_claim
             tell_owner(grant, &claim);
         else if (status != HF_BUSY && i > 0)
             *err = ignored;
+        if (status == HF_UNKNOWN)
+            take_back(base, &claim, 0, TAKE_BACK_MS);
         if (status != HF_BUSY)
             return status;
     }
@@ -145,10 +160,10 @@ static void *wait_for_one(void *data)
     if (!offer(crowd, waiter->index, status, &grant, &err) && status == HF_OK) {
         /* The second: for the next who waits. */
         claim.owner = grant.owner;
-        claim.token = grant.token;
-        claim.deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS;
-        (void)crowd->base->ops->release(crowd->base, &claim, NULL);
+        take_back(crowd->base, &claim, grant.token, HF__REQUEST_MS);
     }
+    if (status == HF_UNKNOWN)
+        take_back(crowd->base, &claim, 0, TAKE_BACK_MS);
     (void)eventfd_write(crowd->stop_fd, 1);
     (void)eventfd_write(crowd->over_fd, 1);
     explicit_bzero(owner, sizeof owner);

@@ -1,76 +1,46 @@
-# several.sh - one of several locks, as every store with servers has to do it. Sourced by bash after stage.sh.
+# several.sh - what is asked of every store about several locks at once. Sourced by bash after stage.sh. See
+# tests/tools/tool_slots.c.
 #
-#   in_line URL PREFIX COUNT              so many wait for PREFIX#0, as the store sees it
-#   order URL                             who waits for any of four is served in the order of arrival
-#   killed URL PREFIX TTL_MS LIMIT_MS     what a killed waiter for any of PREFIX#0 to #3 costs those behind it
-#   referee SECONDS TTL_MS WORKERS URL    see tests/tools/tool_slots.c
-# shellcheck shell=bash disable=SC2154 # build, dir, answer and client_pid are of stage.sh
+#   several URL KILLED_MS SECOND_MS [TTL_MS [LONGEST_MS]]
+#
+# KILLED_MS: how long a waiter that was killed in all queues may keep those behind it waiting; SECOND_MS: how long
+# a second grant may take to the next in line ("-" for both: the store has no queues); LONGEST_MS: how long
+# anybody may wait in the storm, where holders are frozen for TTL_MS and a little.
+# shellcheck shell=bash disable=SC2154 # build and dir are of stage.sh
 
-in_line() {
-    ask look status "$2#0"
-    case $answer in
-    *" waiters=$3 "*) ;;
-    *) return 1 ;;
-    esac
+slots() { # WHAT ARG... : its last line is in $answer
+    # A group of its own: it stops and kills processes.
+    setsid timeout -k 5 240 "$build/tests/tools/tool_slots" "$@" >"$dir/slots" 2>&1
+    local rc=$?
+    answer=$(tail -n 1 "$dir/slots")
+    sed 's/^# //; s/^/#   /' "$dir/slots" | head -n 20
+    return $rc
 }
-four() { echo "$1#0 $1#1 $1#2 $1#3"; }
-now_ms() { echo $(($(date +%s%N) / 1000000)); }
+# One figure of it.
+slots_figure() { tr ' ' '\n' <<<"$answer" | awk -v name="$1" 'found { print; exit } $0 == name { found = 1 }'; }
 
-order() {
-    local i late=0
-    client look "$1"
-    client h "$1"
-    for i in 0 1 2 3; do ask h acquire $i "line#$i" 20000 0; done
-    for i in 1 2 3 4 5 6; do
-        client "o$i" "$1"
-        # shellcheck disable=SC2046 # four names
-        tell "o$i" any 1 20000 60000 $(four line)
-        eventually 20 in_line "$1" line "$i" || late=1
-    done
-    is $late 0 'six stand in line for any of four'
-    for i in 0 1 2 3; do
-        ask h release $i
-        hear "o$((i + 1))"
-        like "$answer" "ok *which=line#$i" "number $i, when it is free, is had by the one who came as number $((i + 1))"
-    done
-    ask o4 release 1
-    hear o5
-    like "$answer" 'ok *which=line#3' 'and then by the fifth'
-    ask o1 release 1
-    hear o6
-    like "$answer" 'ok *which=line#0' 'and by the sixth'
-    eventually 10 in_line "$1" line 0
-    ok $? 'nobody stands in any line any more'
-    for i in o1 o2 o3 o4 o5 o6 h look; do gone "$i"; done
+slots_storm() { # SECONDS TTL_MS LONGEST_MS URL...
+    local longest=$3
+    slots storm "$1" "$2" "${@:4}"
+    ok $? '30 processes on 4 slots: no number twice, never more than four, nothing left behind'
+    above "$(slots_figure least)" 1 'every number is used again and again'
+    above "$(slots_figure kills)" 0 'some were killed'
+    above "$(slots_figure cancels)" 0 'some waits were cancelled'
+    above "$longest" "$(slots_figure longest_wait_ms)" 'nobody starves'
 }
 
-killed() {
-    local i start took answers=0
-    client look "$1"
-    client h "$1"
-    for i in 0 1 2 3; do ask h acquire $i "$2#$i" "$3" 0 kept; done
-    for i in 1 2 3 4 5; do
-        client "k$i" "$1"
-        # shellcheck disable=SC2046 # four names
-        tell "k$i" any 1 "$3" 90000 $(four "$2")
-        eventually 20 in_line "$1" "$2" "$i"
-    done
-    gone k1
-    start=$(now_ms)
-    for i in 0 1 2 3; do ask h release $i; done
-    for i in 2 3 4 5; do
-        hear "k$i"
-        case $answer in ok*) answers=$((answers + 1)) ;; esac
-    done
-    took=$(($(now_ms) - start))
-    is $answers 4 'four of those who stood behind a dead waiter have a number each'
-    [ $took -le "$4" ]
-    ok $? "within $4 ms all together: $took"
-    for i in k2 k3 k4 k5 h look; do gone "$i"; done
-}
-
-referee() {
-    "$build/tests/tools/tool_slots" "$4" 4 "$1" "$2" "$3" >"$dir/slots" 2>&1
-    is $? 0 "$3 processes on 4 slots, killed, frozen and cancelled for $1 s: no number twice, none lost"
-    sed 's/^/#   /' "$dir/slots"
+several() {
+    local url=$1 killed=$2 second=$3 ttl=${4-600} longest=${5-10000} seconds=4 rounds=300
+    [ -z "${HOLDFAST_LONG-}" ] || { seconds=60 rounds=10000; }
+    if [ "$killed" != - ]; then
+        slots order "$url"
+        ok $? 'those who wait for any slot are served in the order they came'
+        slots killed "$killed" "$url"
+        ok $? "one that is killed in all queues costs those behind it at most ${killed}ms, all slots together"
+        slots second "$second" "$url"
+        ok $? "a second grant reaches the next in line within ${second}ms"
+    fi
+    slots all "$rounds" "$url"
+    ok $? "all of two locks, named in opposite orders, $rounds times: nobody waits for ever"
+    slots_storm "$seconds" "$ttl" "$longest" "$url"
 }

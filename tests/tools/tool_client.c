@@ -3,7 +3,7 @@
  *
  *   open URL | readonly URL | close | fork (a child that closes the store and ends)
  *   acquire LEASE NAME TTL_MS WAIT_MS [kept|detached|free]
- *   any LEASE TTL_MS WAIT_MS NAME... (one of them; the answer ends with which=NAME)
+ *   any LEASE WAIT_MS NAME... (answers the token and the name)
  *   renew LEASE TTL_MS | release LEASE | leave LEASE | lost LEASE | left LEASE
  *   adopt LEASE NAME OWNER TOKEN | owner LEASE
  *   status NAME | list PREFIX|- | pairs COUNT NAME | end REASON (a quarantine)
@@ -73,25 +73,20 @@ static void acquire(char **word, size_t count)
            (long long)hf_lease_remaining_ms(lease));
 }
 
-static void acquire_any(char **word, size_t count)
+static void take_any(char **word, size_t count)
 {
-    struct hf_acquire_options options = {.size = sizeof options, .no_keeper = true};
+    struct hf_acquire_options options = {
+        .size = sizeof options, .no_keeper = true, .wait_ms = strtoll(word[2], NULL, 10)};
+    struct hf_lease **lease = &leases[strtoul(word[1], NULL, 10) % LEASES_MAX];
     struct hf_error err;
-    struct hf_lease *lease;
-    enum hf_status status;
     size_t which;
+    enum hf_status status = hf_acquire_any(store, (const char *const *)word + 3, count - 3,
+                                           &options, lease, &which, &err);
 
-    options.ttl_ms = (uint32_t)strtoul(word[2], NULL, 10);
-    options.wait_ms = strtoll(word[3], NULL, 10);
-    status = hf_acquire_any(store, (const char *const *)&word[4], count - 4, &options, &lease,
-                            &which, &err);
-    if (status != HF_OK) {
+    if (status == HF_OK)
+        printf("ok %llu %s\n", (unsigned long long)hf_lease_token(*lease), word[3 + which]);
+    else
         say(status, &err);
-        return;
-    }
-    leases[strtoul(word[1], NULL, 10) % LEASES_MAX] = lease;
-    printf("ok %llu left=%lld which=%s\n", (unsigned long long)hf_lease_token(lease),
-           (long long)hf_lease_remaining_ms(lease), word[4 + which]);
 }
 
 static void adopt(char **word)
@@ -259,8 +254,8 @@ static void obey(char **word, size_t count)
         puts("no store is open");
     } else if (strcmp(word[0], "acquire") == 0 && count > 4) {
         acquire(word, count);
-    } else if (strcmp(word[0], "any") == 0 && count > 4) {
-        acquire_any(word, count);
+    } else if (strcmp(word[0], "any") == 0 && count > 3) {
+        take_any(word, count);
     } else if (strcmp(word[0], "adopt") == 0 && count > 4) {
         adopt(word);
     } else if (strcmp(word[0], "fork") == 0) {
