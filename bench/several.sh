@@ -30,11 +30,11 @@ trips() { # STORE URL PROXIED_URL
     local i
     client h "$2"
     client c "$3"
-    ask c any 1 20000 0 $eight # has its statements and scripts there
+    ask c any 1 0 $eight # has its statements and scripts there
     ask c release 1
     for i in 0 1 2 3 4 5 6; do ask h acquire "$i" "bench#$i" 20000 0; done
     proxy p trips
-    ask c any 1 20000 0 $eight
+    ask c any 1 0 $eight
     proxy p trips
     # shellcheck disable=SC2154 # stage.sh sets it
     row "$1: round trips, one of 8 with 7 held" "$proxied" '<=2' trips
