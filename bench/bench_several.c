@@ -1,14 +1,15 @@
 /* bench_several.c - one of several locks, and all of several, beside one lock.
  *
- *   bench_several pair URL STORE            one of 8, all free; one of 8 with 7 held; all of 3; each
- *                                           against the pair of one lock, in turns
- *   bench_several release URL STORE         what a release costs while somebody stands in 8 queues,
- *                                           against one who stands in one
- *   bench_several contend URL COUNT SECONDS so many processes go round on 8 slots; prints hand-overs
- *                                           per second: holds by another process than the one before,
- *                                           of that number
- *   bench_several stand URL COUNT           so many processes wait in 8 queues; prints a line when
- *                                           they do, and ends them with the end of its input
+ *   bench_several pair URL STORE     one of 8, all free; one of 8 with 7 held; all of 3; each against
+ *                                    the pair of one lock, in turns
+ *   bench_several release URL STORE  what a release costs while somebody stands in 8 queues, against
+ *                                    one who stands in one
+ *   bench_several contend URL COUNT SECONDS
+ *                                    so many processes go round on 8 slots; prints hand-overs per
+ *                                    second: holds by another process than the one before, of that
+ *                                    number
+ *   bench_several stand URL COUNT    so many processes wait in 8 queues; prints a line when they do,
+ *                                    and ends them with the end of its input
  */
 #include "compare.h"
 
@@ -89,8 +90,7 @@ static void all_pair(void *data)
 /* What ours costs against one lock; limit 0: no bound. */
 static void against_one(struct hf_store *store, compare_fn *ours, const char *name, double limit)
 {
-    struct compared result =
-        compare(&(struct comparison){one_pair, ours, store, ROUNDS, BATCH});
+    struct compared result = compare(&(struct comparison){one_pair, ours, store, ROUNDS, BATCH});
 
     if (limit > 0)
         at_most(name, result.ratio, limit, "x");

@@ -2,6 +2,7 @@
 # several.sh [STORE...] - one of several locks, and all of several, beside one lock and beside counting
 # semaphores: npm's redis-semaphore, and kazoo's Semaphore. Each store on servers of its own, in one run. Rows as
 # rows.sh prints them. BUILD is the folder of the build (build).
+# shellcheck disable=SC2046,SC2086,SC2317 # lists of words and numbers; functions that are called by name
 set -u
 cd "$(dirname "$0")/.." || exit 1
 . bench/rows.sh

@@ -163,8 +163,8 @@ static enum hf_status inspect(struct ec_queue *q)
         return status;
     q->robbed = found.own_count > 0 && found.own_count < q->count;
     if (q->robbed)
-        return ec_fail(q->attempt->claim->name, q->attempt->store->url.common.shown,
-                       HF_UNREACHABLE, "somebody deleted our place in a queue", q->attempt->err);
+        return ec_fail(q->attempt->claim->name, q->attempt->store->url.common.shown, HF_UNREACHABLE,
+                       "somebody deleted our place in a queue", q->attempt->err);
     note_queue(q, &found);
     return HF_OK;
 }
@@ -223,8 +223,7 @@ static enum hf_status settle(struct ec_queue *q, const struct ec_lease *lease, b
     enum hf_status status;
 
     q->confirming = lease->id;
-    status =
-        ec_inspect(&request, &q->attempt[q->which].keys, q->own.create_revision, &found);
+    status = ec_inspect(&request, &q->attempt[q->which].keys, q->own.create_revision, &found);
     if (status != HF_OK)
         return status;
     *confirmed = found.own_there && found.own.create_revision == q->own.create_revision &&

@@ -29,15 +29,15 @@ struct ec_queue {
     struct ec_kv *before; /* EC_BEHIND: whom we wait for, in each queue */
     char *buffer;         /* for requests about many keys; NULL: there is one */
     size_t buffer_size;
-    int64_t lease;       /* that our key is on, or is to be */
-    int64_t confirming;  /* a lease that a confirmation of unknown fate names; or 0 */
-    uint64_t seen;       /* the revision at which `before` was there */
-    int64_t inspect_ns;  /* EC_BEHIND: when to read next */
+    int64_t lease;      /* that our key is on, or is to be */
+    int64_t confirming; /* a lease that a confirmation of unknown fate names; or 0 */
+    uint64_t seen;      /* the revision at which `before` was there */
+    int64_t inspect_ns; /* EC_BEHIND: when to read next */
     struct ec_watch watch;
     struct hf_grant *grant;
     struct hf__wait_place wait;
-    bool robbed; /* a key of ours was deleted, and not all: begin anew, with fresh owners */
-    int64_t asked_ns;       /* when the last step began */
+    bool robbed;      /* a key of ours was deleted, and not all: begin anew, with fresh owners */
+    int64_t asked_ns; /* when the last step began */
     enum hf_status trouble; /* of the last step */
 };
 

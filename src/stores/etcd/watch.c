@@ -46,8 +46,7 @@ static bool begin(struct ec_store *store, struct ec_watch *watch, const struct e
     return begun;
 }
 
-bool ec_watch_open(struct ec_store *store, struct ec_watch *watch,
-                   const struct ec_watch_keys *keys)
+bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct ec_watch_keys *keys)
 {
     struct ec_text body;
 

@@ -250,16 +250,15 @@ static enum hf_status try_once(struct attempt *a, struct hf_grant *grant, struct
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         struct pg_params params = {0};
         struct pg_params undo = {0};
-        struct pg_call call = {.lock = its_name(a),
-                               .statement =
-                                   several(a) ? &acquire_any_statement : &acquire_statement,
-                               .params = &params,
-                               .patience = patience,
-                               .use = PG_USE_ACQUIRE,
-                               .conn = on_listener ? a->listener : NULL,
-                               .undo_statement =
-                                   several(a) ? &leave_any_statement : &leave_statement,
-                               .undo = &undo};
+        struct pg_call call = {
+            .lock = its_name(a),
+            .statement = several(a) ? &acquire_any_statement : &acquire_statement,
+            .params = &params,
+            .patience = patience,
+            .use = PG_USE_ACQUIRE,
+            .conn = on_listener ? a->listener : NULL,
+            .undo_statement = several(a) ? &leave_any_statement : &leave_statement,
+            .undo = &undo};
         struct pg_answer answer;
         char id[PG_ID_SIZE];
         enum hf_status status = pg_incarnation_meet(a->store, &patience, id, err);

@@ -207,8 +207,7 @@ static int take_again(struct zk_several *s)
     if (rc != ZOK || s->place == NULL || s->at[0].alone)
         return rc;
     zk_queue_release(&s->place->queue);
-    rc = zk_read_queue(s->at[0].session, s->line_name, false, &s->at[0].patience,
-                       &s->place->queue);
+    rc = zk_read_queue(s->at[0].session, s->line_name, false, &s->at[0].patience, &s->place->queue);
     if (rc == ZOK && s->place->queue.count == 0)
         return ZOK;
     end_try(s, 0);
@@ -220,8 +219,7 @@ static int take_free(struct zk_several *s)
 {
     int rc = ZK_WAIT_OVER;
 
-    if (!atomic_load(&s->store->contended) &&
-        zk_last_release_known(s->store, s->claims[0].name))
+    if (!atomic_load(&s->store->contended) && zk_last_release_known(s->store, s->claims[0].name))
         rc = take_again(s);
     if (rc != ZK_WAIT_OVER)
         return rc;
@@ -265,7 +263,8 @@ static bool leave_all(struct zk_several *s, size_t but)
         if (i == but || !a->in_queue || a->path[0] == '\0')
             continue;
         requests[i] = zk_request_new();
-        if (requests[i] != NULL && zk_send_delete(a->session->handle, requests[i], a->path) != ZOK) {
+        if (requests[i] != NULL &&
+            zk_send_delete(a->session->handle, requests[i], a->path) != ZOK) {
             zk_request_unref(requests[i]);
             requests[i] = NULL;
         }

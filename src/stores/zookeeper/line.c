@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define LINE_MARK "\x01"          /* no lock's name has it */
+#define LINE_MARK "\x01"         /* no lock's name has it */
 #define LOOK_NS   (HF__NS_PER_S) /* how often those near the head look at the slots */
 
 bool zk_line_name(const char *name, char out[HF_NAME_MAX + 1], size_t *number)

@@ -115,7 +115,8 @@ static int show(struct listing *l, const struct inspection *found)
     int rc = count_line(l, found, &info.waiters);
 
     if (rc == ZOK)
-        rc = found->first != NULL ? zk_hear_child(found->first, &l->patience, text, &stat) : ZNONODE;
+        rc =
+            found->first != NULL ? zk_hear_child(found->first, &l->patience, text, &stat) : ZNONODE;
     if (rc != ZOK && rc != ZNOAUTH && rc != ZNONODE)
         return rc;
     if (rc != ZNONODE)

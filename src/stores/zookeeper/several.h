@@ -8,14 +8,14 @@ struct zk_several {
     struct zk_store *store;
     const struct hf_claim *claims;
     size_t count;
-    struct zk_attempt *at;          /* one for each claim, all in one session */
-    struct zk_attempt *place;       /* in the common line; NULL: there is none */
-    struct hf_claim *tries;         /* the claims, such that they do not wait */
-    struct hf_claim line;           /* the claim of place */
+    struct zk_attempt *at;    /* one for each claim, all in one session */
+    struct zk_attempt *place; /* in the common line; NULL: there is none */
+    struct hf_claim *tries;   /* the claims, such that they do not wait */
+    struct hf_claim line;     /* the claim of place */
     char line_name[HF_NAME_MAX + 1];
-    struct zk_listener *listeners;  /* as many as claims, with one descriptor */
-    size_t which;                   /* the one that is first in its queue */
-    bool doubt;                     /* a child of ours may be there that nobody wants */
+    struct zk_listener *listeners; /* as many as claims, with one descriptor */
+    size_t which;                  /* the one that is first in its queue */
+    bool doubt;                    /* a child of ours may be there that nobody wants */
 };
 
 /* any.c */

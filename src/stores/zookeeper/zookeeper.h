@@ -119,7 +119,7 @@ struct zk_store {
     struct zk_seen seen[ZK_SEEN];
     unsigned seen_next;
     atomic_bool contended; /* the last try for one of several found none free */
-    bool sweeping; /* a sweep for expired records is under way */
+    bool sweeping;         /* a sweep for expired records is under way */
     pthread_t reaper;
     bool reaper_runs;
     bool reaper_stop;
