@@ -1,16 +1,11 @@
 /* bench_several.c - one of several locks, and all of several, beside one lock.
  *
- *   bench_several pair URL STORE     one of 8, all free; one of 8 with 7 held; all of 3; each against
- *                                    the pair of one lock, in turns
- *   bench_several release URL STORE  what a release costs while somebody stands in 8 queues, against
- *                                    one who stands in one
- *   bench_several contend URL COUNT SECONDS
- *                                    so many processes go round on 8 slots; prints hand-overs per
- *                                    second: holds by another process than the one before, of that
- *                                    number
- *   bench_several stand URL COUNT    so many processes wait in 8 queues; prints a line when they do,
- *                                    and ends them with the end of its input
- */
+ *   bench_several pair URL STORE       one of 8, one of 8 with 7 held, all of 3 / one lock
+ *   bench_several release URL STORE    a release to one who stands in 8 queues / in one
+ *   bench_several contend URL N SECONDS   N processes go round on 8 slots: hand-overs per second
+ *   bench_several stand URL N          N processes wait in 8 queues until the input ends
+ *
+ * A hand-over is a hold by another process than the one before, of that number. */
 #include "compare.h"
 
 #include <holdfast/several.h>
