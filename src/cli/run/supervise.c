@@ -5,6 +5,7 @@
 #include "cli/run/supervise.h"
 
 #include "base/base.h"
+#include "cli/say/loss.h"
 #include "core/lease.h"
 
 #include <errno.h>

@@ -149,11 +149,6 @@ int zk_look(struct zk_several *s)
     return rc;
 }
 
-bool zk_listen_to(struct zk_several *s, size_t listener, const char *name, const char *child)
-{
-    return zk_child_path(s->store, name, child, s->listeners[listener].path);
-}
-
 /* An attempt of its own, that has the time of a request. */
 static void begin_try(struct zk_several *s, size_t i)
 {
@@ -264,7 +259,7 @@ static bool leave_all(struct zk_several *s, size_t but)
             continue;
         requests[i] = zk_request_new();
         if (requests[i] != NULL &&
-            zk_send_delete(a->session->handle, requests[i], a->path) != ZOK) {
+            zk_send_delete(a->session->handle, requests[i], a->path, -1) != ZOK) {
             zk_request_unref(requests[i]);
             requests[i] = NULL;
         }

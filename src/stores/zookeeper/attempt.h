@@ -20,6 +20,7 @@ struct zk_attempt {
     char path[ZK_PATH_MAX];
     char data[ZK_DATA_MAX];
     uint64_t token;
+    int32_t version;    /* of the own child, as it was read or written last */
     int64_t made_at_ns; /* before the create was sent */
     int64_t sent_at_ns; /* of the write that proves the own child; 0: none that is fresh */
     struct zk_queue queue;
@@ -90,6 +91,9 @@ int zk_confirm(struct zk_attempt *a);
 
 /* Until the child in front of the one at that index is gone (ZOK), or the wait is over. */
 int zk_queue_wait(struct zk_attempt *a, size_t index);
+/* Has the listener hear of the end of a child. False: no child has such a name. */
+bool zk_listen_to(const struct zk_store *store, const char *name, const char *child,
+                  struct zk_listener *listener);
 /* Watches the nodes of count listeners, which share a descriptor, and sleeps until one of them is
  * gone (ZOK, and *gone is its index), or something is heard, or so much time has passed (ZOK, and
  * *gone is count). ZK_WAIT_OVER: the caller's time is. */

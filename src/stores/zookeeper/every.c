@@ -16,8 +16,9 @@ static int stand(struct zk_several *s, size_t i, int rc)
         rc = zk_attempt_stand(a, zk_confirm(a), &index);
     if (rc != ZOK || index == 0)
         return rc;
-    return zk_listen_to(s, i, a->claim->name, a->queue.at[index - 1].name) ? ZK_WAIT_OVER
-                                                                           : ZBADARGUMENTS;
+    return zk_listen_to(s->store, a->claim->name, a->queue.at[index - 1].name, &s->listeners[i])
+               ? ZK_WAIT_OVER
+               : ZBADARGUMENTS;
 }
 
 int zk_every_wait(struct zk_several *s)

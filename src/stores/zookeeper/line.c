@@ -50,7 +50,8 @@ static bool set_listeners(struct zk_several *s, size_t index, size_t *count)
 
     *count = 1;
     if (index > 0)
-        return zk_listen_to(s, 0, s->line_name, place->queue.at[index - 1].name);
+        return zk_listen_to(s->store, s->line_name, place->queue.at[index - 1].name,
+                            &s->listeners[0]);
     for (*count = 0; *count < s->count; ++*count) {
         const struct zk_attempt *a = &s->at[*count];
 
@@ -58,7 +59,7 @@ static bool set_listeners(struct zk_several *s, size_t index, size_t *count)
             *count = 0;
             return true;
         }
-        if (!zk_listen_to(s, *count, a->claim->name, a->queue.at[0].name))
+        if (!zk_listen_to(s->store, a->claim->name, a->queue.at[0].name, &s->listeners[*count]))
             return false;
     }
     return true;
@@ -145,8 +146,8 @@ static int stay_in_line(struct zk_attempt *place, struct zk_attempt *a,
         rc = zk_attempt_stand(place, rc, &index);
         if (rc != ZOK || index == 0 || is_free(a))
             return rc;
-        if (!zk_child_path(place->store, place->claim->name, place->queue.at[index - 1].name,
-                           listener->path))
+        if (!zk_listen_to(place->store, place->claim->name, place->queue.at[index - 1].name,
+                          listener))
             return ZBADARGUMENTS;
         rc = zk_doze(place, listener, 1, LOOK_NS, &gone);
         if (rc != ZOK)

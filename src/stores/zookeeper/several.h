@@ -26,8 +26,6 @@ int zk_look(struct zk_several *s);
 int zk_try(struct zk_several *s, size_t i);
 /* The first that a look found free, the same. */
 int zk_try_free(struct zk_several *s);
-/* Sets the first listener free to a child. */
-bool zk_listen_to(struct zk_several *s, size_t listener, const char *name, const char *child);
 
 /* every.c */
 

@@ -1,6 +1,7 @@
 /* wait.c - waiting to be the first. Only the child in front is watched, never the whole queue. */
 #include "stores/zookeeper/attempt.h"
 
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -83,6 +84,17 @@ static int watch(struct zk_attempt *a, const struct zk_listener *listeners, size
     return rc;
 }
 
+bool zk_listen_to(const struct zk_store *store, const char *name, const char *child,
+                  struct zk_listener *listener)
+{
+    char path[ZK_PATH_MAX + ZK_CHILD_MAX];
+
+    if (!zk_child_path(store, name, child, path) || strlen(path) >= sizeof listener->path)
+        return false;
+    memcpy(listener->path, path, strlen(path) + 1);
+    return true;
+}
+
 int zk_doze(struct zk_attempt *a, struct zk_listener *listeners, size_t count, int64_t period_ns,
             size_t *gone)
 {
@@ -109,7 +121,7 @@ int zk_queue_wait(struct zk_attempt *a, size_t index)
 
     if (listener.fd < 0)
         return ZK_NOMEM;
-    if (!zk_child_path(a->store, a->claim->name, a->queue.at[index - 1].name, listener.path))
+    if (!zk_listen_to(a->store, a->claim->name, a->queue.at[index - 1].name, &listener))
         rc = ZBADARGUMENTS;
     while (rc == ZOK && gone == 1)
         rc = zk_doze(a, &listener, 1, ZK_POLL_NS, &gone);

@@ -1,4 +1,4 @@
--- Version 10: one of several locks. The n-th of each array is one lock and its owner. Whoever locks several rows
+-- Version 14: one of several locks. The n-th of each array is one lock and its owner. Whoever locks several rows
 -- of holdfast.lock does so in the order of their names, and before rows of holdfast.waiter; who has locked rows
 -- of holdfast.waiter waits for no others but its own. So nobody waits in a circle.
 
@@ -188,7 +188,7 @@ BEGIN
         it := holdfast.set_right(it, now);
         head := holdfast.head(it.name, p_owners, now);
         free := it.owner IS NULL OR it.expires <= now;
-        IF it.owner = p_owners[n] AND NOT it.handed AND NOT free THEN
+        IF it.owner = p_owners[n] AND NOT it.handed AND NOT free AND it.broken <> it.token THEN
             -- One owner, one hold: the same token, and the time that this request asks for.
             UPDATE holdfast.lock AS l
             SET expires = now + p_ttl_ms * interval '1 millisecond', ttl_ms = p_ttl_ms
