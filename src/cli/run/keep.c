@@ -1,5 +1,5 @@
-/* keep.c - keeping what is held while CMD runs, and hearing that it is lost: the leases that we took,
- * and the holds above us that we rely on. The loss of one is the loss of all. */
+/* keep.c - keeping what is held while CMD runs, and hearing that it is lost: the leases that we
+ * took, and the holds above us that we rely on. The loss of one is the loss of all. */
 #include "cli/run/supervise.h"
 
 #include "base/base.h"
