@@ -187,7 +187,7 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
                               const struct hf_acquire_options *options, struct hf_lease **out,
                               size_t *which, struct hf_error *err)
 {
-    struct hf_claim claims[HF_SEVERAL_MAX];
+    struct hf_claim claims[HF_SEVERAL_MAX] = {{.name = NULL}};
     char owners[HF_SEVERAL_MAX][HF_OWNER_LEN + 1];
     struct acquisition a = {.store = store, .claims = claims, .owners = owners, .count = count};
     struct hf_error own;
