@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list slots repair fence idem outbox trap help version
+    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list slots break repair fence idem outbox trap help version
 end
 
 function __holdfast_is
@@ -38,6 +38,7 @@ complete -c holdfast -n __holdfast_no_command -a release -d 'give back a lock ta
 complete -c holdfast -n __holdfast_no_command -a status -d 'show one lock, or the store as a whole'
 complete -c holdfast -n __holdfast_no_command -a list -d 'list the locks that are held or waited for'
 complete -c holdfast -n __holdfast_no_command -a slots -d 'show who has which slot of several, and who waits'
+complete -c holdfast -n __holdfast_no_command -a break -d 'revoke a hold: its job is ended, then the lock passes on'
 complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged store usable again, or end a quarantine'
 complete -c holdfast -n __holdfast_no_command -a fence -d 'make a resource refuse a stale token'
 complete -c holdfast -n __holdfast_no_command -a idem -d 'make a retry harmless: idempotency keys in SQL'
@@ -46,8 +47,8 @@ complete -c holdfast -n __holdfast_no_command -a trap -d 'show on your own store
 complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one of its commands, or the stores'
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
-complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list slots' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list slots repair fence idem outbox trap help version stores'
+complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list slots break' -a '(__holdfast_locks)' -d lock
+complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list slots break repair fence idem outbox trap help version stores'
 
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s w -l wait -x -a $durations -d 'wait at most this long'
@@ -63,6 +64,10 @@ complete -c holdfast -n '__holdfast_is list' -l flat -d 'a line for every slot'
 complete -c holdfast -n '__holdfast_is list' -l names -d 'print the names only'
 complete -c holdfast -n '__holdfast_is status' -l held -d 'exit 1 if the lock is free'
 complete -c holdfast -n '__holdfast_is status' -l free -d 'exit 1 if the lock is held'
+complete -c holdfast -n '__holdfast_is break' -l token -x -d 'the hold that is meant'
+complete -c holdfast -n '__holdfast_is break' -l reason -x -d 'why'
+complete -c holdfast -n '__holdfast_is break' -l now -d 'end the hold at once'
+complete -c holdfast -n '__holdfast_is break' -l yes -d 'do not ask'
 complete -c holdfast -n '__holdfast_is repair' -l above -x -d 'let new tokens start above this one'
 complete -c holdfast -n '__holdfast_is repair' -l open -d 'end the quarantine'
 complete -c holdfast -n '__holdfast_is repair' -l reason -x -d 'how you know that nobody holds anything'

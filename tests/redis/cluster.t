@@ -47,6 +47,17 @@ for name in $names '{tag}x' 'x{tag}'; do
     like "$answer" "ok \[{key}=of-$name *" 'is read through another server'
     ask c release 1
 done
+for name in $names '{tag}x' 'x{tag}'; do
+    ask c acquire 1 "$name" 4000 30000
+    ask d break "$name" "$(token)"
+    like "$answer" 'ok left=*' "the hold of $name is broken through another server"
+    ask c renew 1 4000
+    like "$answer" 'HF_LOST*was broken by breaker: a test' 'and its holder hears by whom'
+    ask c release 1
+    ask d acquire 1 "$name" 4000 0
+    like "$answer" 'ok *' 'its release frees it'
+    ask d release 1
+done
 for i in 1 2 3; do ask c acquire "$i" "list$i" 4000 0; done
 ask d list list
 is "$(grep -o 'list[123] held=1' <<<"$answer" | sort | tr -d '\n')" 'list1 held=1list2 held=1list3 held=1' 'list asks all of them'

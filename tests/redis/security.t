@@ -65,6 +65,10 @@ hear l2
 like "$answer" 'ok *' 'waits and gets it'
 ask l list -
 like "$answer" 'ok \[x held=1*' 'lists'
+ask l break x "$(ask l2 renew 1 5000; ask l status x; sed -n 's/.*token=\([0-9]*\).*/\1/p' <<<"$answer")"
+like "$answer" 'ok left=*' 'breaks, for which there is no right of its own'
+ask l2 renew 1 5000
+like "$answer" 'HF_LOST*was broken by breaker*' 'the holder hears of it'
 ask l2 release 1
 read -r -a rules < <(sed -n 's/^For records also `\([^`]*\)`.*/\1/p' "$root/docs/redis.md")
 above "${#rules[@]}" 0 'the manual has the rules for records'

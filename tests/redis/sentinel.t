@@ -52,6 +52,12 @@ ask n open "redis+sentinel://127.0.0.1:1,$hosts/mymaster?max_ttl=12s"
 is "$answer" ok 'one sentinel that is down does not matter'
 
 client l "redis+sentinel://$hosts/mymaster?max_ttl=12s"
+ask c acquire 1 x 4000 0
+ask l break x "$(token)"
+like "$answer" 'ok left=*' 'a hold is broken at the master'
+ask c renew 1 4000
+like "$answer" 'HF_LOST*was broken by breaker: a test' 'and its holder hears by whom'
+ask c release 1
 ask c acquire 1 held 5000 0
 ask c acquire 3 kept 12000 0 kept
 ask c put 3 k value

@@ -3,6 +3,7 @@
 #include "cli/run/supervise.h"
 
 #include "base/base.h"
+#include "cli/say/loss.h"
 #include "core/lease.h"
 
 #include <string.h>
@@ -10,9 +11,8 @@
 #include <unistd.h>
 
 enum {
-    KEEP_EARLY_PART = 4,  /* of the time to the first renewal: so much sooner the keeper starts */
-    KEEP_AGAIN_PART = 40, /* of the ttl: when that is tried again, if it did not work */
-    LOSS_SIZE = 128       /* bytes that say how a lock was lost */
+    KEEP_EARLY_PART = 4, /* of the time to the first renewal: so much sooner the keeper starts */
+    KEEP_AGAIN_PART = 40 /* of the ttl: when that is tried again, if it did not work */
 };
 
 /* By the lease's time, not by ours: the grant may have been long in coming. */
@@ -100,17 +100,17 @@ void run_keep(struct run_supervisor *s, int64_t now_ns)
 }
 
 /* Which of them, and how. */
-static const char *describe_loss(const struct run_job *job, char what[LOSS_SIZE])
+static const char *describe_loss(const struct run_job *job, char what[CLI_LOSS_SIZE])
 {
     for (size_t i = 0; i < job->take.taken; i++) {
-        enum hf_loss loss = hf_lease_loss(job->take.leases[i]);
+        const struct hf_lease *lease = job->take.leases[i];
 
-        if (loss == HF_LOSS_NONE)
+        if (hf_lease_loss(lease) == HF_LOSS_NONE)
             continue;
-        (void)snprintf(what, LOSS_SIZE, "was lost: %s", hf_loss_text(loss));
-        return hf_lease_name(job->take.leases[i]);
+        (void)cli_loss_text(what, lease);
+        return hf_lease_name(lease);
     }
-    (void)snprintf(what, LOSS_SIZE, "is no longer held by the process above");
+    (void)snprintf(what, CLI_LOSS_SIZE, "is no longer held by the process above");
     for (size_t i = 0; i < job->hold_count; i++) {
         struct pollfd ended = {.fd = job->holds[i].lost_fd, .events = POLLIN};
 
@@ -124,7 +124,7 @@ static const char *describe_loss(const struct run_job *job, char what[LOSS_SIZE]
 void run_lease_lost(struct run_supervisor *s)
 {
     const struct run_options *options = s->job->options;
-    char what[LOSS_SIZE];
+    char what[CLI_LOSS_SIZE];
     const char *name = describe_loss(s->job, what);
 
     if (s->lost_fd >= 0)

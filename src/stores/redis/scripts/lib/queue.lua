@@ -67,7 +67,7 @@ end
 local function leave_lock(owner, id)
     leave_queue(owner)
     local holder = call('GET', LOCK)
-    if holder == owner then
+    if holder == owner or holder == owner .. '!' then -- '!': it was broken
         call('DEL', LOCK)
         holder = false
     end

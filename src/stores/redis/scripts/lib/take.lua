@@ -58,8 +58,8 @@ end
 
 local function busy(again, holder, record)
     local left = call('PTTL', LOCK)
-    if record and match(record, '^q?%d+ %d+ %S+ (%x+) ') == holder then
-        local last, label = match(record, '^q?(%d+) %d+ %S+ %x+ (.*)$')
+    local last, known, label = match(record or '', '^q?(%d+) %d+ %S+ (%x+) (.*)$')
+    if known and (holder == known or holder == known .. '!') then -- '!': it was broken
         return {'busy', again, left, last, label, 'ours'}
     end
     return {'busy', again, left, '0', '', call('ZSCORE', QUEUE, holder) and 'waiter' or 'foreign'}
