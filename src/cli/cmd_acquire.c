@@ -1,6 +1,7 @@
 /* cmd_acquire.c - holdfast acquire: take a detached lease and hand it to the shell. */
 #include "cli/detached.h"
 #include "cli/say/eval.h"
+#include "cli/say/tokens.h"
 
 #include "base/base.h"
 #include "cli/take/take.h"
@@ -176,16 +177,16 @@ static bool export_text(const char *variable, char *text)
 /* HOLDFAST_TOKENS, and what renew and release need to know of several locks; HOLDFAST_SLOT. */
 static bool export_several(const struct take *take, const struct take_names *names)
 {
-    struct take_token tokens[HF_SEVERAL_MAX];
+    struct cli_token tokens[HF_SEVERAL_MAX];
     char number[24];
     uint64_t slot;
     bool good = true;
 
     for (size_t i = 0; i < take->taken; i++)
         tokens[i] =
-            (struct take_token){hf_lease_name(take->leases[i]), hf_lease_token(take->leases[i])};
+            (struct cli_token){hf_lease_name(take->leases[i]), hf_lease_token(take->leases[i])};
     if (names->all || names->any || names->slots_given)
-        good = export_text("HOLDFAST_TOKENS", take_tokens_text(tokens, take->taken));
+        good = export_text("HOLDFAST_TOKENS", cli_tokens_text(tokens, take->taken));
     if (take->kind == TAKE_ALL)
         good = good && export_text("HOLDFAST_OWNERS", cli_owners_text(take->leases, take->taken));
     if (take_slot_of(names, hf_lease_name(take->leases[0]), &slot)) {

@@ -1,6 +1,7 @@
 /* acquire.c - taking a lock, or one of several, and taking over a detached one. */
 #include "client/client.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -187,7 +188,7 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
                               const struct hf_acquire_options *options, struct hf_lease **out,
                               size_t *which, struct hf_error *err)
 {
-    struct hf_claim claims[HF_SEVERAL_MAX];
+    struct hf_claim claims[HF_SEVERAL_MAX] = {{.name = NULL}};
     char owners[HF_SEVERAL_MAX][HF_OWNER_LEN + 1];
     struct acquisition a = {.store = store, .claims = claims, .owners = owners, .count = count};
     struct hf_error own;
@@ -203,6 +204,7 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
         (status = check(store, names[0], &a.options, err)) != HF_OK ||
         (status = hf__store_begin_use(store, err)) != HF_OK)
         return status;
+    assert(count > 0 && count <= HF_SEVERAL_MAX); /* the names were checked */
     first = first_of(&a);
     for (size_t i = 0; i < count; i++)
         claims[i].name = names[(first + i) % count];

@@ -206,7 +206,7 @@ static enum hf_status stand_in_queues(struct crowd *crowd, size_t count, struct 
         cancelled = sleep_till_over(crowd);
     (void)eventfd_write(crowd->stop_fd, 1);
     for (size_t i = 0; i < sent; i++)
-        (void)pthread_join(waiters[i].thread, NULL);
+        pthread_join(waiters[i].thread, NULL);
     *err = crowd->err;
     if (crowd->over && crowd->status == HF_OK)
         return HF_OK;

@@ -6,7 +6,7 @@ set -u
 cd "$dir" || exit 1
 
 forget() { unset HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_TOKENS HOLDFAST_OWNERS HOLDFAST_SLOT; }
-held() { holdfast list --names --flat "$@" 2>/dev/null | tr '\n' ' '; }
+held() { holdfast list --names 2>/dev/null | tr '\n' ' '; }
 
 # --all
 run holdfast run --all b a c -- sh -c 'echo "$HOLDFAST_NAME $HOLDFAST_TOKEN"; echo "$HOLDFAST_TOKENS" >tokens; "$0" list --names' "$hf"

@@ -4,7 +4,6 @@
 set -u
 . "$(dirname "$0")/../support/stage.sh"
 . "$root/tests/support/several.sh"
-server_stop() { :; }
 
 several "file:$dir/store" 500 500
 "$hf" --store "file:$dir/store" run after -- true # sweeps up behind those who were killed

@@ -2,6 +2,7 @@
 # several.t - slots over five servers, and each client cut off from another minority of them. The same is done
 # with a count per server, which lets too many in: that is what the test would see.
 # run: also long
+# shellcheck disable=SC2119,SC2317 # nodes without words; functions that are called by name
 set -u
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/support/several.sh"

@@ -1,5 +1,5 @@
-/* test_fault_several.c - several locks over a bad line: what is lost while others are waited for, and
- * what is granted twice.
+/* test_fault_several.c - several locks over a bad line: what is lost while others are waited for,
+ * and what is granted twice.
  * run: threads */
 #include "fault.h"
 

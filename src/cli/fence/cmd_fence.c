@@ -3,7 +3,7 @@
 #include "cli/fence/fence.h"
 
 #include "base/base.h"
-#include "cli/take/take.h"
+#include "cli/say/tokens.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -159,7 +159,7 @@ static bool find_token(const struct cli_command *command, struct fence_words *wo
     const char *token = secure_getenv("HOLDFAST_TOKEN");
     const char *tokens = secure_getenv("HOLDFAST_TOKENS");
     const char *name = secure_getenv("HOLDFAST_NAME");
-    size_t count = tokens != NULL ? take_tokens_find(tokens, words->lock, &words->token) : 0;
+    size_t count = tokens != NULL ? cli_tokens_find(tokens, words->lock, &words->token) : 0;
     bool one =
         words->lock == NULL || (count == 0 && name != NULL && strcmp(name, words->lock) == 0);
 

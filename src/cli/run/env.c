@@ -11,6 +11,7 @@
 #include "cli/run/run.h"
 
 #include "base/base.h"
+#include "cli/say/tokens.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -94,15 +95,15 @@ void run_held_last(struct hf_store *store, char out[HF_NAME_MAX + 1])
 /* HOLDFAST_TOKENS: what we took, and what we rely on above us. NULL: out of memory. */
 static char *tokens_of(const struct run_job *job)
 {
-    struct take_token tokens[2 * HF_SEVERAL_MAX];
+    struct cli_token tokens[2 * HF_SEVERAL_MAX];
     size_t count = 0;
 
     for (size_t i = 0; i < job->hold_count; i++)
-        tokens[count++] = (struct take_token){job->holds[i].name, job->holds[i].token};
+        tokens[count++] = (struct cli_token){job->holds[i].name, job->holds[i].token};
     for (size_t i = 0; i < job->take.taken; i++)
-        tokens[count++] = (struct take_token){hf_lease_name(job->take.leases[i]),
-                                              hf_lease_token(job->take.leases[i])};
-    return take_tokens_text(tokens, count);
+        tokens[count++] = (struct cli_token){hf_lease_name(job->take.leases[i]),
+                                             hf_lease_token(job->take.leases[i])};
+    return cli_tokens_text(tokens, count);
 }
 
 /* Of the lock that options->name is. */

@@ -1,5 +1,5 @@
-/* keep.c - keeping what is held while CMD runs, and hearing that it is lost: the leases that we took,
- * and the holds above us that we rely on. The loss of one is the loss of all. */
+/* keep.c - keeping what is held while CMD runs, and hearing that it is lost: the leases that we
+ * took, and the holds above us that we rely on. The loss of one is the loss of all. */
 #include "cli/run/supervise.h"
 
 #include "base/base.h"
@@ -103,12 +103,12 @@ void run_keep(struct run_supervisor *s, int64_t now_ns)
 static const char *describe_loss(const struct run_job *job, char what[CLI_LOSS_SIZE])
 {
     for (size_t i = 0; i < job->take.taken; i++) {
-        enum hf_loss loss = hf_lease_loss(job->take.leases[i]);
+        const struct hf_lease *lease = job->take.leases[i];
 
-        if (loss == HF_LOSS_NONE)
+        if (hf_lease_loss(lease) == HF_LOSS_NONE)
             continue;
-        (void)cli_loss_text(what, job->take.leases[i]);
-        return hf_lease_name(job->take.leases[i]);
+        (void)cli_loss_text(what, lease);
+        return hf_lease_name(lease);
     }
     (void)snprintf(what, CLI_LOSS_SIZE, "is no longer held by the process above");
     for (size_t i = 0; i < job->hold_count; i++) {

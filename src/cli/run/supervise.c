@@ -5,7 +5,6 @@
 #include "cli/run/supervise.h"
 
 #include "base/base.h"
-#include "cli/say/loss.h"
 #include "core/lease.h"
 
 #include <errno.h>

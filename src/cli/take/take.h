@@ -63,19 +63,6 @@ void take_show_names(const struct take_names *names, char out[TAKE_SHOWN_SIZE]);
 /* The number of the slot that a name stands for; false unless slots were asked for. */
 bool take_slot_of(const struct take_names *names, const char *name, uint64_t *slot);
 
-/* What CMD gets as HOLDFAST_TOKENS: tokens.c. A JSON object of names and tokens, with a line for
- * each. */
-
-struct take_token {
-    const char *name;
-    uint64_t token;
-};
-/* The caller frees it; NULL: out of memory. */
-char *take_tokens_text(const struct take_token *tokens, size_t count);
-/* How many locks a text tells of; *token becomes that of name, 0 if it is not there once. name may
- * be NULL. */
-size_t take_tokens_find(const char *text, const char *name, uint64_t *token);
-
 /* The options they share: options.c */
 
 struct take_options {

@@ -8,6 +8,7 @@
 #include "stores/file/sweep.h"
 #include "stores/file/ticket.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -106,6 +107,7 @@ enum hf_status hf__file_acquire_any(struct hf_store_base *base, const struct hf_
     struct file_attempt attempts[HF_SEVERAL_MAX];
     enum hf_status status = get_ready(hf__file_of(base), claims, err);
 
+    assert(count > 0 && count <= HF_SEVERAL_MAX);
     *which = 0;
     if (status != HF_OK)
         return status;

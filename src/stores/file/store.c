@@ -98,6 +98,6 @@ const struct hf_store_ops hf__file_ops = {
     .record_put = hf__file_record_put,
     .record_get = hf__file_record_get,
     .record_list = hf__file_record_list,
-    .acquire_any = hf__file_acquire_any,
     .revoke = hf__file_revoke,
+    .acquire_any = hf__file_acquire_any,
 };

@@ -38,8 +38,8 @@ static const struct hf_store_ops ops = {
     .record_put = rd_record_put,
     .record_get = rd_record_get,
     .record_list = rd_record_list,
-    .acquire_any = rd_acquire_any,
     .revoke = rd_revoke,
+    .acquire_any = rd_acquire_any,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

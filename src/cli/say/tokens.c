@@ -6,7 +6,7 @@
  *     "account/7": 1794880000000001,
  *     "account/9": 1794880000000002
  *     } */
-#include "cli/take/take.h"
+#include "cli/say/tokens.h"
 
 #include "base/base.h"
 
@@ -21,7 +21,7 @@ static bool write_key(FILE *out, const char *name)
     return fputs(": ", out) >= 0;
 }
 
-char *take_tokens_text(const struct take_token *tokens, size_t count)
+char *cli_tokens_text(const struct cli_token *tokens, size_t count)
 {
     char *text = NULL;
     size_t size;
@@ -42,7 +42,7 @@ char *take_tokens_text(const struct take_token *tokens, size_t count)
     return NULL;
 }
 
-size_t take_tokens_find(const char *text, const char *name, uint64_t *token)
+size_t cli_tokens_find(const char *text, const char *name, uint64_t *token)
 {
     char *key = NULL;
     size_t size, count = 0, found = 0;
