@@ -13,13 +13,16 @@ let had = 0;
 
 async function goRound() {
     const client = new Redis(port, '127.0.0.1');
-    const semaphore = new Semaphore(client, 'bench', limit, { lockTimeout: 20000, acquireTimeout: 60000 });
+    const once = new Semaphore(client, 'bench', limit, { lockTimeout: 20000, acquireAttemptsLimit: 1 });
+    const patient = new Semaphore(client, 'bench', limit, { lockTimeout: 20000, acquireTimeout: 60000 });
     while (Date.now() < end) {
-        if (!(await semaphore.tryAcquire())) {
-            await semaphore.acquire();
+        if (await once.tryAcquire()) {
+            await once.release();
+        } else {
+            await patient.acquire();
             had++;
+            await patient.release();
         }
-        await semaphore.release();
     }
     client.disconnect();
 }
