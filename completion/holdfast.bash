@@ -24,7 +24,7 @@ _holdfast_scan()
             --wait | -w | --busy-exit | -E | --ttl | --grace | --on-loss | --max-runtime | \
                 --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
                 --table | --schema | --resource | --keep | --statements | --svg | --events | --metrics | --per | --at | --tz | \
-                --slack | --start-by | --retries | --retry-after | --on-crash | --done-exit | --late | --slot | --at-least | --restart | --address | \
+                --slack | --start-by | --retries | --retry-after | --on-crash | --done-exit | --late | --slot | --slots | --lock | --at-least | --restart | --address | \
                 --db | --name | --http | --parallel | --batch | --poll | --timeout | --attempts)
                 ((i++))
                 ;;
@@ -56,7 +56,7 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run once elect leader acquire keep renew release status list break doctor repair fence idem outbox trap help version'
+    local commands='run once elect leader acquire keep renew release status list slots break doctor repair fence idem outbox trap help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
@@ -90,7 +90,7 @@ _holdfast()
             return
             ;;
         --busy-exit | -E | --address | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --table | --schema | \
-            --resource | --retries | --done-exit | --slot | --name | --parallel | --batch | --attempts) return ;;
+            --resource | --retries | --done-exit | --slot | --slots | --lock | --name | --parallel | --batch | --attempts) return ;;
     esac
     if [[ -n $options ]]; then
         _holdfast_offer "${options// /$'\n'}"
@@ -99,7 +99,7 @@ _holdfast()
     case $command in
         '') options='--store --help --version' ;;
         run)
-            options='--no-wait --wait --busy-exit --ttl --grace --on-loss --max-runtime --skip-ok
+            options='--all --any --slots --slot --no-wait --wait --busy-exit --ttl --grace --on-loss --max-runtime --skip-ok
                 --leftover --no-reenter --at-least --label --events --metrics --require --fence --db --help'
             ;;
         once)
@@ -108,20 +108,21 @@ _holdfast()
                 --leftover --label --events --metrics --require --fence --db --show --history --check --late --clear --reason --slot
                 --json --help'
             ;;
-        elect) options='--restart --address --ttl --label --grace --on-loss --leftover --events --metrics
+        elect) options='--all --any --slots --slot --restart --address --ttl --label --grace --on-loss --leftover --events --metrics
             --require --fence --db --help' ;;
         leader) options='--watch --json --help' ;;
-        acquire) options='--no-wait --wait --busy-exit --ttl --label --json --require --fence --db --help' ;;
+        acquire) options='--all --any --slots --slot --no-wait --wait --busy-exit --ttl --label --json --require --fence --db --help' ;;
         keep) options='--pid --no-wait --wait --busy-exit --ttl --grace --on-loss --label --help' ;;
         renew) options='--ttl --help' ;;
-        list) options='--json --names --help' ;;
+        list) options='--json --flat --names --help' ;;
+        slots) options='--json --help' ;;
         status) options='--json --held --free --help' ;;
         doctor) options='--for --fence --db --ttl --grace --json --help' ;;
         version) options='--json --help' ;;
         break) options='--token --reason --now --yes --help' ;;
         repair) options='--above --open --reason --help' ;;
         fence)
-            options='--token --issuer --wait --ttl --reason --json --db --dialect --table --schema --resource
+            options='--token --lock --issuer --wait --ttl --reason --json --db --dialect --table --schema --resource
                 --key-column --per-row --down --last --no-transaction --statements --help'
             ;;
         idem) options='--dialect --schema --keep --down --no-transaction --statements --help' ;;
@@ -140,7 +141,7 @@ _holdfast()
         _holdfast_offer "${commands// /$'\n'}"
     elif [[ $command == help ]]; then
         _holdfast_offer "${commands// /$'\n'}"$'\nstores'
-    elif [[ $command =~ ^(run|once|elect|leader|acquire|keep|renew|release|status|list)$ ]] && ((operands == 0)); then
+    elif [[ $command =~ ^(run|once|elect|leader|acquire|keep|renew|release|status|list|slots)$ ]] && ((operands == 0)); then
         _holdfast_offer "$(timeout 2 holdfast "${store[@]}" list --names -- "$cur" 2>/dev/null |
             head -n 500)"
     elif [[ $command == fence ]] && ((operands == 0)); then

@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list break doctor repair fence idem outbox trap help version
+    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list slots break doctor repair fence idem outbox trap help version
 end
 
 function __holdfast_is
@@ -37,6 +37,7 @@ complete -c holdfast -n __holdfast_no_command -a renew -d 'extend a lease taken 
 complete -c holdfast -n __holdfast_no_command -a release -d 'give back a lock taken with acquire'
 complete -c holdfast -n __holdfast_no_command -a status -d 'show one lock, or the store as a whole'
 complete -c holdfast -n __holdfast_no_command -a list -d 'list the locks that are held or waited for'
+complete -c holdfast -n __holdfast_no_command -a slots -d 'show who has which slot of several, and who waits'
 complete -c holdfast -n __holdfast_no_command -a break -d 'revoke a hold: its job is ended, then the lock passes on'
 complete -c holdfast -n __holdfast_no_command -a doctor -d 'tell which kind of lock this store can carry'
 complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged store usable again, or end a quarantine'
@@ -47,15 +48,20 @@ complete -c holdfast -n __holdfast_no_command -a trap -d 'show on your own store
 complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one of its commands, or the stores'
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
-complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list break' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list break doctor repair fence idem outbox trap help version stores'
+complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list slots break' -a '(__holdfast_locks)' -d lock
+complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list slots break doctor repair fence idem outbox trap help version stores'
 
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s w -l wait -x -a $durations -d 'wait at most this long'
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s E -l busy-exit -x -d 'exit code if another holds the lock'
 complete -c holdfast -n '__holdfast_is run once elect acquire keep outbox' -l label -x -d 'what others see as the holder'
 complete -c holdfast -n '__holdfast_is run once elect acquire keep renew doctor outbox' -l ttl -x -a $durations -d 'how long the lease lasts unless renewed'
-complete -c holdfast -n '__holdfast_is once leader acquire status list doctor fence outbox version' -l json -d 'print JSON'
+complete -c holdfast -n '__holdfast_is once leader acquire status list slots doctor fence outbox version' -l json -d 'print JSON'
+complete -c holdfast -n '__holdfast_is run elect acquire' -l all -d 'take all of the locks named'
+complete -c holdfast -n '__holdfast_is run elect acquire' -l any -d 'take one of the locks named'
+complete -c holdfast -n '__holdfast_is run elect acquire' -l slots -x -d 'take one of so many slots'
+complete -c holdfast -n '__holdfast_is run elect acquire' -l slot -x -d 'this slot, and no other'
+complete -c holdfast -n '__holdfast_is list' -l flat -d 'a line for every slot'
 complete -c holdfast -n '__holdfast_is list' -l names -d 'print the names only'
 complete -c holdfast -n '__holdfast_is status' -l held -d 'exit 1 if the lock is free'
 complete -c holdfast -n '__holdfast_is status' -l free -d 'exit 1 if the lock is held'
@@ -114,6 +120,7 @@ set -l fences sql set del script write append enter reset show check
 complete -c holdfast -n "__holdfast_is fence; and not __fish_seen_subcommand_from $fences" -a "$fences"
 complete -c holdfast -n "__holdfast_is fence; and __fish_seen_subcommand_from $fences" -F
 complete -c holdfast -n '__holdfast_is fence' -s t -l token -x -d 'the fencing token'
+complete -c holdfast -n '__holdfast_is fence' -l lock -x -d 'the token of this lock'
 complete -c holdfast -n '__holdfast_is fence' -l issuer -x -d 'who issued it'
 complete -c holdfast -n '__holdfast_is fence' -s w -l wait -x -a $durations -d 'how long to wait for another writer'
 complete -c holdfast -n '__holdfast_is fence' -l ttl -x -a $durations -d 'the key expires after it'

@@ -248,6 +248,9 @@ struct hf_acquire_options {
     hf_renewed_fn *on_renewed;
     void *data; /* handed to all callbacks */
     hf_trouble_fn *on_trouble;
+    /* Of holdfast/several.h only: hf_acquire_any tries the names from one drawn by lot; */
+    bool spread;
+    const char *wait_above; /* hf_acquire_all waits for names above this only; NULL: for all */
 };
 
 /* hf_acquire - take a lock.

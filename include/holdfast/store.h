@@ -32,6 +32,7 @@
 #include <holdfast.h>
 #include <holdfast/audit.h>
 #include <holdfast/record.h>
+#include <holdfast/several.h>
 #include <stdarg.h>
 
 #ifdef __cplusplus
@@ -345,6 +346,30 @@ struct hf_store_ops {
     enum hf_status (*audit)(const struct hf_host *host, const char *url,
                             const struct hf_audit_query *query, hf_fact_fn *fn, void *data,
                             struct hf_error *err);
+
+    /* Optional. Take one of count locks, 2 to HF_SEVERAL_MAX, whose claims differ in name and owner
+     * only: no name and no owner is there twice. As acquire for one of them, and then:
+     *
+     *   - The first that is free in the order of the claims, and that no older waiter is to have,
+     *     is taken. Whether one is takes one round trip where the engine can do that, also if
+     *     claims[0].wait_until_ns is 0: then HF_BUSY if none is.
+     *   - Else the caller stands in every queue, behind those who wait there already, until the
+     *     first grant. It costs the engine one connection (one descriptor to sleep on, one session)
+     *     whatever the number of names, and a waiter that is killed costs those behind it what it
+     *     would cost them in one queue, with all the names together, not in one after the other.
+     *   - When this returns the other queues are left. What was handed to another of the owners at
+     *     the same moment is passed on to the next who waits for it, at once, and the caller never
+     *     hears of it: with HF_OK exactly *which is held.
+     *
+     * *which: the claim that was granted, and that *grant is about; without HF_OK the one that *err
+     * is about. Statuses are those of acquire. HF_UNKNOWN: any of the owners may hold its lock, and
+     * was given back as well as can be; libholdfast begins anew with fresh owners for all.
+     * HF_UNSUPPORTED: these names cannot be claimed together (they live on several servers), and
+     * nothing was asked for: libholdfast claims them one by one, as for a store without this
+     * slot. */
+    enum hf_status (*acquire_any)(struct hf_store_base *store, const struct hf_claim *claims,
+                                  size_t count, size_t *which, struct hf_grant *grant,
+                                  struct hf_error *err);
 };
 
 struct hf_store_plugin {

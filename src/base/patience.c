@@ -31,11 +31,11 @@ bool hf__patience_cancelled(const struct hf__patience *patience)
 enum hf__waited hf__patience_poll(const struct hf__patience *patience, struct pollfd *fds,
                                   nfds_t count)
 {
-    struct pollfd all[HF__PATIENCE_FDS_MAX + 1] = {
-        {.fd = patience->cancel_fd, .events = POLLIN}}; /* poll passes over -1 */
+    struct pollfd all[HF__PATIENCE_FDS_MAX + 1];
     int ready;
 
     assert(count <= HF__PATIENCE_FDS_MAX);
+    all[0] = (struct pollfd){.fd = patience->cancel_fd, .events = POLLIN}; /* -1 is passed over */
     if (count > 0)
         memcpy(all + 1, fds, count * sizeof *fds);
     ready = hf__poll_until(all, count + 1, patience->deadline_ns);

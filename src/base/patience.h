@@ -8,7 +8,7 @@
 #include <holdfast.h>
 #include <poll.h>
 
-enum { HF__PATIENCE_FDS_MAX = 32 }; /* descriptors of one hf__patience_poll */
+enum { HF__PATIENCE_FDS_MAX = 128 }; /* descriptors of one hf__patience_poll */
 
 struct hf__patience {
     int64_t deadline_ns; /* CLOCK_BOOTTIME; HF_NEVER: no limit */

@@ -75,8 +75,8 @@ struct cli_command {
  * and a line here. */
 #define CLI_COMMANDS(each)                                                                         \
     each(run) each(once) each(elect) each(leader) each(acquire) each(keep) each(renew)             \
-        each(release) each(status) each(list) each(break) each(doctor) each(repair) each(fence)    \
-            each(idem) each(outbox) each(trap) each(help) each(version)
+        each(release) each(status) each(list) each(slots) each(break) each(doctor) each(repair)    \
+            each(fence) each(idem) each(outbox) each(trap) each(help) each(version)
 
 #define CLI_DECLARE(name) extern const struct cli_command command_##name;
 CLI_COMMANDS(CLI_DECLARE)
@@ -105,6 +105,16 @@ static inline int cli_parse_exit(int parsed)
  * *operand, NULL if there is none. Returns 0, or -1 or -2 as above. */
 int cli_parse_operand(const struct cli_command *command, const struct cli_option *options, int argc,
                       char **argv, const char **operand);
+
+/* The same for commands with several of them. The caller sets most, CLI_OPERANDS_MAX or less. */
+enum { CLI_OPERANDS_MAX = 65 };
+struct cli_operands {
+    size_t most;
+    size_t count;
+    char *words[CLI_OPERANDS_MAX];
+};
+int cli_parse_operands(const struct cli_command *command, const struct cli_option *options,
+                       int argc, char **argv, struct cli_operands *out);
 
 /* Copies a URL, and overwrites its password where it stood: everybody can read the words a program
  * was started with, for as long as it runs. One that is too long is cut, and too long still. */

@@ -1,5 +1,7 @@
 /* cmd_acquire.c - holdfast acquire: take a detached lease and hand it to the shell. */
+#include "cli/detached.h"
 #include "cli/say/eval.h"
+#include "cli/say/tokens.h"
 
 #include "base/base.h"
 #include "cli/audit/audit.h"
@@ -12,7 +14,7 @@
 #include <unistd.h>
 
 struct request {
-    const char *name;
+    struct take_names names;
     struct take_options given;
     struct audit_require require;
     bool json;
@@ -28,9 +30,8 @@ struct errand {
 static int read_request(struct request *request, int argc, char **argv, bool *answered);
 static int acquire(const struct cli_context *context, struct request *request, int signal_fd);
 static int acquire_in_store(struct errand *errand);
-static int hand_over(struct errand *errand, struct hf_lease *lease);
-static bool print_lease(const struct cli_context *context, const struct hf_store *store,
-                        struct hf_lease *lease, bool json);
+static int hand_over(struct errand *errand);
+static bool print_leases(const struct errand *errand);
 
 static int acquire_main(const struct cli_context *context, int argc, char **argv)
 {
@@ -57,24 +58,30 @@ static int acquire_main(const struct cli_context *context, int argc, char **argv
     return number ? cli_die_of(number) : exit_code;
 }
 
-const struct cli_command command_acquire = {
-    "acquire", "[options] NAME", "take a lock and print what renews and releases it", acquire_main};
+const struct cli_command command_acquire = {"acquire", "[options] NAME...",
+                                            "take a lock and print what renews and releases it",
+                                            acquire_main};
 
 static int read_request(struct request *request, int argc, char **argv, bool *answered)
 {
-    const struct cli_option options[] = {TAKE_OPTIONS(&request->given),
+    const struct cli_option options[] = {TAKE_NAMES_OPTIONS(&request->names),
+                                         TAKE_OPTIONS(&request->given),
                                          AUDIT_REQUIRE_OPTIONS(&request->require),
                                          {0, "json", CLI_FLAG, NULL,
                                           "print one JSON object instead of lines for eval", NULL,
                                           &request->json, NULL},
                                          {.name = NULL}};
-    int parsed = cli_parse_operand(&command_acquire, options, argc, argv, &request->name);
+    struct cli_operands operands = {.most = CLI_OPERANDS_MAX};
+    int parsed = cli_parse_operands(&command_acquire, options, argc, argv, &operands);
+    int bad;
 
     *answered = parsed == CLI_HELP_SHOWN;
     if (parsed < 0)
         return cli_parse_exit(parsed);
-    parsed = take_check(&command_acquire, request->name, &request->given);
-    return parsed ? parsed : audit_require_check(&command_acquire, &request->require);
+    bad = take_find_names(&command_acquire, &request->names, operands.words, operands.count);
+    if (bad == 0)
+        bad = take_check(&command_acquire, request->names.list[0], &request->given);
+    return bad ? bad : audit_require_check(&command_acquire, &request->require);
 }
 
 /* The label is that of the script that asks: we are gone when somebody reads it. */
@@ -83,7 +90,10 @@ static int acquire(const struct cli_context *context, struct request *request, i
     struct errand errand = {.context = context,
                             .request = request,
                             .take = {.writer = cli_stderr_open(),
-                                     .name = request->name,
+                                     .name = request->names.list[0],
+                                     .names = request->names.list,
+                                     .count = request->names.count,
+                                     .kind = request->names.kind,
                                      .label = request->given.label,
                                      .label_pid = getppid(),
                                      .signal_fd = signal_fd,
@@ -113,7 +123,7 @@ static int carries_what_is_required(struct errand *errand, int64_t limit_ms)
         audit_require_met(&errand->request->require, errand->context->store_url, limit_ms, why);
 
     if (bad)
-        cli_error("lock \"%s\": %s", errand->request->name, why);
+        cli_error("lock \"%s\": %s", errand->request->names.list[0], why);
     return bad;
 }
 
@@ -132,51 +142,103 @@ static int acquire_in_store(struct errand *errand)
         return exit_code;
     status = take_lock(&errand->take, &options, &lease, &err);
     if (status == HF_OK)
-        return hand_over(errand, lease);
+        return hand_over(errand);
     exit_code = cli_fail(&err);
     return status == HF_BUSY ? (int)given->busy_exit : exit_code;
 }
 
 /* A lease that nobody could renew or release is given back. */
-static int hand_over(struct errand *errand, struct hf_lease *lease)
+static int hand_over(struct errand *errand)
 {
+    struct take *take = &errand->take;
     int exit_code = EXIT_HF_BUSY;
-    int bad = carries_what_is_required(errand, hf_lease_ttl_ms(lease) / 3);
+    int bad = carries_what_is_required(errand, hf_lease_ttl_ms(take->leases[0]) / 3);
     struct hf_error err;
 
     if (bad) {
         exit_code = bad; /* the server is another than before the wait */
-    } else if (poll(&(struct pollfd){.fd = errand->take.signal_fd, .events = POLLIN}, 1, 0) > 0) {
+    } else if (poll(&(struct pollfd){.fd = take->signal_fd, .events = POLLIN}, 1, 0) > 0) {
         /* The signal came too late to end the wait; whoever sent it does not want the lock. */
-    } else if (print_lease(errand->context, errand->take.store, lease, errand->request->json)) {
-        hf_leave(lease);
+    } else if (print_leases(errand)) {
+        for (size_t i = 0; i < take->taken; i++)
+            hf_leave(take->leases[i]);
         return 0;
     } else {
         cli_error("the lease could not be written to stdout (%s); lock \"%s\" is released again",
-                  strerror(errno), errand->request->name);
+                  strerror(errno), hf_lease_name(take->leases[0]));
         exit_code = EXIT_HF_INTERNAL;
     }
-    if (hf_release(lease, &err) != HF_OK)
+    if (take_give_back(take, &err) != HF_OK)
         (void)cli_fail(&err);
     return exit_code;
 }
 
-static bool print_lease(const struct cli_context *context, const struct hf_store *store,
-                        struct hf_lease *lease, bool json)
+static void print_json(const struct errand *errand, struct hf_lease *lease)
 {
-    char token[24];
+    uint64_t slot;
 
-    (void)snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
-    if (json) {
-        fputs("{\"name\": ", stdout);
-        cli_json_string(stdout, hf_lease_name(lease));
-        printf(", \"token\": %s, \"owner\": \"%s\", \"store\": ", token, hf_lease_owner(lease));
-        cli_json_string(stdout, hf_store_url(store));
-        printf(", \"ttl_ms\": %" PRIu32 ", \"remaining_ms\": %" PRId64 "}\n",
-               hf_lease_ttl_ms(lease), hf_lease_remaining_ms(lease));
-    } else {
-        cli_export_lease(context, store, lease);
-        cli_export("HOLDFAST_OWNER", hf_lease_owner(lease));
+    fputs("{\"name\": ", stdout);
+    cli_json_string(stdout, hf_lease_name(lease));
+    printf(", \"token\": %" PRIu64 ", \"owner\": \"%s\", \"store\": ", hf_lease_token(lease),
+           hf_lease_owner(lease));
+    cli_json_string(stdout, hf_store_url(errand->take.store));
+    printf(", \"ttl_ms\": %" PRIu32 ", \"remaining_ms\": %" PRId64, hf_lease_ttl_ms(lease),
+           hf_lease_remaining_ms(lease));
+    if (take_slot_of(&errand->request->names, hf_lease_name(lease), &slot))
+        printf(", \"slot\": %" PRIu64, slot);
+    putchar('}');
+}
+
+static bool export_text(const char *variable, char *text)
+{
+    if (text != NULL)
+        cli_export(variable, text);
+    free(text);
+    return text != NULL;
+}
+
+/* HOLDFAST_TOKENS, and what renew and release need to know of several locks; HOLDFAST_SLOT. */
+static bool export_several(const struct take *take, const struct take_names *names)
+{
+    struct cli_token tokens[HF_SEVERAL_MAX];
+    char number[24];
+    uint64_t slot;
+    bool good = true;
+
+    for (size_t i = 0; i < take->taken; i++)
+        tokens[i] =
+            (struct cli_token){hf_lease_name(take->leases[i]), hf_lease_token(take->leases[i])};
+    if (names->all || names->any || names->slots_given)
+        good = export_text("HOLDFAST_TOKENS", cli_tokens_text(tokens, take->taken));
+    if (take->kind == TAKE_ALL)
+        good = good && export_text("HOLDFAST_OWNERS", cli_owners_text(take->leases, take->taken));
+    if (take_slot_of(names, hf_lease_name(take->leases[0]), &slot)) {
+        (void)snprintf(number, sizeof number, "%" PRIu64, slot);
+        cli_export("HOLDFAST_SLOT", number);
+    }
+    return good;
+}
+
+/* With --all an array of all. */
+static bool print_leases(const struct errand *errand)
+{
+    const struct take *take = &errand->take;
+    bool all = errand->request->names.all;
+
+    if (errand->request->json) {
+        fputs(all ? "[" : "", stdout);
+        for (size_t i = 0; i < take->taken; i++) {
+            fputs(i > 0 ? ",\n " : "", stdout);
+            print_json(errand, take->leases[i]);
+        }
+        puts(all ? "]" : "");
+        return fflush(stdout) == 0 && !ferror(stdout);
+    }
+    cli_export_lease(errand->context, take->store, take->leases[0]);
+    cli_export("HOLDFAST_OWNER", hf_lease_owner(take->leases[0]));
+    if (!export_several(take, &errand->request->names)) {
+        errno = ENOMEM;
+        return false;
     }
     return fflush(stdout) == 0 && !ferror(stdout);
 }

@@ -24,8 +24,10 @@ static int release_main(const struct cli_context *context, int argc, char **argv
     exit_code = cli_detached_open(&detached, context, command, name);
     if (exit_code)
         return exit_code;
-    if (hf_release(detached.lease, &err) != HF_OK)
+    if (hf_release_all(detached.leases, detached.count, &err) != HF_OK)
         exit_code = cli_fail(&err);
+    else
+        exit_code = detached.exit_code;
     hf_close(detached.store);
     return exit_code;
 }

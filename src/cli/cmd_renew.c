@@ -35,9 +35,13 @@ static int renew_main(const struct cli_context *context, int argc, char **argv)
     exit_code = cli_detached_open(&detached, context, command, name);
     if (exit_code)
         return exit_code;
-    if (hf_renew(detached.lease, (uint32_t)ttl_ms, &err) != HF_OK)
-        exit_code = cli_fail(&err);
-    hf_leave(detached.lease);
+    /* If one is lost, the others are of no use. */
+    exit_code = detached.exit_code;
+    for (size_t i = 0; i < detached.count; i++) {
+        if (exit_code == 0 && hf_renew(detached.leases[i], (uint32_t)ttl_ms, &err) != HF_OK)
+            exit_code = cli_fail(&err);
+        hf_leave(detached.leases[i]);
+    }
     hf_close(detached.store);
     return exit_code;
 }

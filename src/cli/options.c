@@ -63,12 +63,12 @@ int cli_parse(const struct cli_command *command, const struct cli_option *option
     return p.next;
 }
 
-int cli_parse_operand(const struct cli_command *command, const struct cli_option *options, int argc,
-                      char **argv, const char **operand)
+int cli_parse_operands(const struct cli_command *command, const struct cli_option *options,
+                       int argc, char **argv, struct cli_operands *out)
 {
     bool dashes = false;
 
-    *operand = NULL;
+    out->count = 0;
     for (int at = 0; at < argc;) {
         int first = dashes ? 1 : cli_parse(command, options, argc - at, argv + at, &dashes);
 
@@ -77,13 +77,23 @@ int cli_parse_operand(const struct cli_command *command, const struct cli_option
         at += first;
         if (at >= argc)
             break;
-        if (*operand != NULL) {
+        if (out->count == out->most) {
             (void)cli_one_too_many(command, argv[at]);
             return PARSE_ERROR;
         }
-        *operand = argv[at];
+        out->words[out->count++] = argv[at];
     }
     return PARSE_GO_ON;
+}
+
+int cli_parse_operand(const struct cli_command *command, const struct cli_option *options, int argc,
+                      char **argv, const char **operand)
+{
+    struct cli_operands operands = {.most = 1};
+    int parsed = cli_parse_operands(command, options, argc, argv, &operands);
+
+    *operand = operands.count > 0 ? operands.words[0] : NULL;
+    return parsed;
 }
 
 const char *cli_suggest(const char *word, const char *const *candidates)

@@ -1,127 +1,137 @@
-/* acquire.c - taking a lock, and taking over a detached one. */
+/* acquire.c - taking a lock, or one of several, and taking over a detached one. */
 #include "client/client.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define TAKE_BACK_MS 1000 /* what ending a hold that may be ours is given, before we ask again */
+#define TAKE_BACK_MS 1000 /* what ending holds that may be ours is given, before we ask again */
 
-static enum hf_status check_options(struct hf_store *store, const char *name,
-                                    const struct hf_acquire_options *given,
-                                    struct hf_acquire_options *out, struct hf_error *err);
-static void draw_owner(struct hf_store *store, char *out);
-static enum hf_status grant_lease(struct hf_lease *lease, const struct hf_claim *claim,
-                                  const struct hf_grant *grant, struct hf_error *err);
-
-/* Asks the store for the lock once; the lease gets its token and core if it is granted. */
-static enum hf_status ask(struct hf_lease *lease, const struct hf_acquire_options *options,
-                          int64_t wait_until_ns, struct hf_error *err)
-{
-    struct hf_store *store = lease->store;
+/* One call that takes a lock: one attempt after the other, each with fresh owners. */
+struct acquisition {
+    struct hf_store *store;
+    struct hf_lease *lease; /* what will come of it */
+    struct hf_acquire_options options;
     char label[HF_LABEL_MAX + 1];
-    struct hf_claim claim = {
-        .name = lease->name,
-        .owner = lease->owner,
-        .label = label,
-        .ttl_ms = options->ttl_ms,
-        .detached = options->detached,
-        .kept = options->detached    ? HF_KEPT_NEVER
-                : options->no_keeper ? HF_KEPT_LATER
-                                     : HF_KEPT_NOW,
-        .deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS,
-        .wait_until_ns = wait_until_ns,
-        .cancel_fd = options->cancel_fd > 0 ? options->cancel_fd : -1,
-    };
+    struct hf_claim *claims; /* what is asked for: any of these */
+    char (*owners)[HF_OWNER_LEN + 1];
+    size_t count;
+    size_t which; /* of the claims: granted, or what the error is about */
+};
+
+static enum hf_status check(struct hf_store *store, const char *name,
+                            struct hf_acquire_options *options, struct hf_error *err);
+static void draw_owners(struct acquisition *a);
+static enum hf_status grant_lease(struct acquisition *a, const struct hf_grant *grant,
+                                  struct hf_error *err);
+
+/* Asks the store once; the lease gets its name, token and core if it is granted. */
+static enum hf_status ask(struct acquisition *a, int64_t wait_until_ns, struct hf_error *err)
+{
+    struct hf_store_base *base = a->store->base;
+    int64_t deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS;
     struct hf_grant grant = {0};
     enum hf_status status;
 
-    hf__copy_printable(label, sizeof label, options->label != NULL ? options->label : store->label);
-    status = store->base->ops->acquire(store->base, &claim, &grant, err);
-    return status == HF_OK ? grant_lease(lease, &claim, &grant, err) : status;
+    for (size_t i = 0; i < a->count; i++) {
+        a->claims[i].deadline_ns = deadline_ns;
+        a->claims[i].wait_until_ns = wait_until_ns;
+    }
+    a->which = 0;
+    if (a->count == 1)
+        status = base->ops->acquire(base, a->claims, &grant, err);
+    else
+        status = hf__any_ask(base, a->claims, a->count, &a->which, &grant, err);
+    return status == HF_OK ? grant_lease(a, &grant, err) : status;
 }
 
 /* Makes the lease a new attempt's. Of the old one nothing is left: what it may hold is ended as
  * well as can be, and lasts its ttl otherwise. */
-static void begin_anew(struct hf_lease *lease, bool take_back)
+static void begin_anew(struct acquisition *a, bool take_back)
 {
-    struct hf_store *store = lease->store;
-    struct hf_claim undo = hf__lease_claim(lease, 0, hf__now_ns() + TAKE_BACK_MS * HF__NS_PER_MS);
+    struct hf_store *store = a->store;
+    int64_t until_ns = hf__now_ns() + TAKE_BACK_MS * HF__NS_PER_MS;
 
-    undo.token = 0; /* whatever that owner holds */
-    if (take_back)
+    for (size_t i = 0; take_back && i < a->count && hf__now_ns() < until_ns; i++) {
+        struct hf_claim undo = a->claims[i]; /* token 0: whatever that owner holds */
+
+        undo.ttl_ms = 0;
+        undo.deadline_ns = until_ns;
         (void)store->base->ops->release(store->base, &undo, NULL);
+    }
     pthread_mutex_lock(&store->lock);
-    draw_owner(store, lease->owner);
+    draw_owners(a);
     pthread_mutex_unlock(&store->lock);
-    lease->token = 0;
-    lease->core = (struct hf__lease_core){0};
+    a->lease->token = 0;
+    a->lease->core = (struct hf__lease_core){0};
 }
 
 /* Asks until there is an answer, or the wait is over. */
-static enum hf_status ask_patiently(struct hf_lease *lease,
-                                    const struct hf_acquire_options *options, struct hf_error *err)
+static enum hf_status ask_patiently(struct acquisition *a, struct hf_error *err)
 {
-    const struct hf_open_options waiting = {
-        .cancel_fd = options->cancel_fd, .on_trouble = options->on_trouble, .data = options->data};
-    struct hf__wait wait = hf__wait_begin(options->wait_ms);
+    const struct hf_open_options waiting = {.cancel_fd = a->options.cancel_fd,
+                                            .on_trouble = a->options.on_trouble,
+                                            .data = a->options.data};
+    struct hf__wait wait = hf__wait_begin(a->options.wait_ms);
     int64_t asked_ns = hf__now_ns();
 
     for (;; asked_ns = hf__now_ns()) {
         enum hf_status status, answer;
+        const char *name;
 
         (void)hf__ok(err);
-        status = ask(lease, options, asked_ns < wait.until_ns ? wait.until_ns : 0, err);
+        status = ask(a, asked_ns < wait.until_ns ? wait.until_ns : 0, err);
         if (status == HF_OK)
             return HF_OK;
+        name = a->claims[a->which].name;
         if (err->code != status) /* a store that found no words */
-            (void)hf__fail_lock(err, status, lease->name, lease->store->url, ": %s",
-                                hf_status_text(status));
+            (void)hf__fail_lock(err, status, name, a->store->url, ": %s", hf_status_text(status));
         answer = status;
         if (!hf__wait_go_on(&wait, &waiting, asked_ns, &status, err))
             return status == answer ? status
-                                    : hf__fail_lock(err, status, lease->name, lease->store->url,
+                                    : hf__fail_lock(err, status, name, a->store->url,
                                                     ": %s while waiting", hf_status_text(status));
-        begin_anew(lease, answer == HF_UNKNOWN);
+        begin_anew(a, answer == HF_UNKNOWN);
     }
 }
 
-enum hf_status hf_acquire(struct hf_store *store, const char *name,
-                          const struct hf_acquire_options *options, struct hf_lease **out,
-                          struct hf_error *err)
+/* Everything but the memory for claims and owners. The claims have their names. */
+static enum hf_status acquire(struct acquisition *a, struct hf_lease **out, struct hf_error *err)
 {
-    struct hf_acquire_options o;
-    struct hf_error own;
-    struct hf_lease *lease;
-    enum hf_status status;
-    bool kept;
+    struct hf_store *store = a->store;
+    const struct hf_acquire_options *o = &a->options;
+    bool kept = !o->no_keeper && !o->detached;
+    struct hf_lease *lease = hf__lease_new(store, a->claims[0].name);
+    enum hf_status status = HF_OK;
 
-    *out = NULL;
-    if (err == NULL)
-        err = &own;
-    status = check_options(store, name, options, &o, err);
-    if (status != HF_OK || (status = hf__store_begin_use(store, err)) != HF_OK)
-        return status;
-    kept = !o.no_keeper && !o.detached;
-    lease = hf__lease_new(store, name);
-    if (lease == NULL) {
-        status = hf__nomem(err);
-        goto out;
-    }
-    lease->detached = o.detached;
-    lease->on_lost = o.on_lost;
-    lease->on_renewed = o.on_renewed;
-    lease->data = o.data;
-
+    if (lease == NULL)
+        return hf__nomem(err);
+    a->lease = lease;
+    lease->detached = o->detached;
+    lease->on_lost = o->on_lost;
+    lease->on_renewed = o->on_renewed;
+    lease->data = o->data;
+    hf__copy_printable(a->label, sizeof a->label, o->label != NULL ? o->label : store->label);
+    for (size_t i = 0; i < a->count; i++)
+        a->claims[i] = (struct hf_claim){.name = a->claims[i].name,
+                                         .owner = a->owners[i],
+                                         .label = a->label,
+                                         .ttl_ms = o->ttl_ms,
+                                         .detached = o->detached,
+                                         .kept = o->detached    ? HF_KEPT_NEVER
+                                                 : o->no_keeper ? HF_KEPT_LATER
+                                                                : HF_KEPT_NOW,
+                                         .cancel_fd = o->cancel_fd > 0 ? o->cancel_fd : -1};
     pthread_mutex_lock(&store->lock);
-    draw_owner(store, lease->owner);
+    draw_owners(a);
     if (kept)
         status = hf__keeper_reserve(store, err);
     pthread_mutex_unlock(&store->lock);
     if (status != HF_OK)
         goto discard;
 
-    status = ask_patiently(lease, &o, err);
+    status = ask_patiently(a, err);
     pthread_mutex_lock(&store->lock);
     if (status == HF_OK)
         hf__lease_publish(lease);
@@ -132,19 +142,81 @@ enum hf_status hf_acquire(struct hf_store *store, const char *name,
     pthread_mutex_unlock(&store->lock);
     if (status == HF_OK) {
         *out = lease;
-        (void)hf__ok(err);
-        goto out;
+        return hf__ok(err);
     }
 discard:
     hf__lease_discard(lease);
-out:
-    hf__store_end(store);
     return status;
 }
 
-static enum hf_status check_options(struct hf_store *store, const char *name,
-                                    const struct hf_acquire_options *given,
-                                    struct hf_acquire_options *out, struct hf_error *err)
+enum hf_status hf_acquire(struct hf_store *store, const char *name,
+                          const struct hf_acquire_options *options, struct hf_lease **out,
+                          struct hf_error *err)
+{
+    struct hf_claim claim = {.name = name};
+    char owner[1][HF_OWNER_LEN + 1];
+    struct acquisition a = {.store = store, .claims = &claim, .owners = owner, .count = 1};
+    struct hf_error own;
+    enum hf_status status;
+
+    *out = NULL;
+    if (err == NULL)
+        err = &own;
+    status = hf__check_options(options, &a.options, err);
+    if (status == HF_OK)
+        status = check(store, name, &a.options, err);
+    if (status != HF_OK || (status = hf__store_begin_use(store, err)) != HF_OK)
+        return status;
+    status = acquire(&a, out, err);
+    hf__store_end(store);
+    explicit_bzero(owner, sizeof owner);
+    return status;
+}
+
+/* The claims in the order in which they are tried: from a certain one on. */
+static size_t first_of(const struct acquisition *a)
+{
+    uint32_t dice;
+
+    if (!a->options.spread)
+        return 0;
+    hf__random(&dice, sizeof dice);
+    return dice % a->count;
+}
+
+enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, size_t count,
+                              const struct hf_acquire_options *options, struct hf_lease **out,
+                              size_t *which, struct hf_error *err)
+{
+    struct hf_claim claims[HF_SEVERAL_MAX] = {{.name = NULL}};
+    char owners[HF_SEVERAL_MAX][HF_OWNER_LEN + 1];
+    struct acquisition a = {.store = store, .claims = claims, .owners = owners, .count = count};
+    struct hf_error own;
+    enum hf_status status;
+    size_t first;
+
+    *out = NULL;
+    *which = 0;
+    if (err == NULL)
+        err = &own;
+    if ((status = hf__check_names(names, count, which, err)) != HF_OK ||
+        (status = hf__check_options(options, &a.options, err)) != HF_OK ||
+        (status = check(store, names[0], &a.options, err)) != HF_OK ||
+        (status = hf__store_begin_use(store, err)) != HF_OK)
+        return status;
+    assert(count > 0 && count <= HF_SEVERAL_MAX); /* the names were checked */
+    first = first_of(&a);
+    for (size_t i = 0; i < count; i++)
+        claims[i].name = names[(first + i) % count];
+    status = acquire(&a, out, err);
+    *which = (first + a.which) % count;
+    hf__store_end(store);
+    explicit_bzero(owners, sizeof owners);
+    return status;
+}
+
+enum hf_status hf__check_options(const struct hf_acquire_options *given,
+                                 struct hf_acquire_options *out, struct hf_error *err)
 {
     memset(out, 0, sizeof *out);
     if (given != NULL) {
@@ -156,18 +228,25 @@ static enum hf_status check_options(struct hf_store *store, const char *name,
                             "options.size must be sizeof(struct hf_acquire_options)");
         memcpy(out, given, known);
     }
+    return HF_OK;
+}
+
+/* And fills in the ttl. */
+static enum hf_status check(struct hf_store *store, const char *name,
+                            struct hf_acquire_options *options, struct hf_error *err)
+{
     if (name == NULL || !hf__name_valid(name))
         return hf__bad_name(err);
-    if (out->ttl_ms == 0) {
-        out->ttl_ms = hf_store_max_ttl_ms(store);
-        if (out->ttl_ms > HF_TTL_DEFAULT_MS)
-            out->ttl_ms = HF_TTL_DEFAULT_MS;
+    if (options->ttl_ms == 0) {
+        options->ttl_ms = hf_store_max_ttl_ms(store);
+        if (options->ttl_ms > HF_TTL_DEFAULT_MS)
+            options->ttl_ms = HF_TTL_DEFAULT_MS;
     }
-    if (out->ttl_ms < HF_TTL_MIN_MS || out->ttl_ms > HF_TTL_MAX_MS)
+    if (options->ttl_ms < HF_TTL_MIN_MS || options->ttl_ms > HF_TTL_MAX_MS)
         return hf__bad_ttl(store, name, err);
-    if (out->ttl_ms > hf_store_max_ttl_ms(store))
-        return hf__ttl_too_long(store, name, out->ttl_ms, err);
-    if (out->detached && (store->base->ops->features & HF_FEATURE_DETACHED) == 0)
+    if (options->ttl_ms > hf_store_max_ttl_ms(store))
+        return hf__ttl_too_long(store, name, options->ttl_ms, err);
+    if (options->detached && (store->base->ops->features & HF_FEATURE_DETACHED) == 0)
         return hf__fail_lock(err, HF_UNSUPPORTED, name, store->url,
                              ": this store has no detached leases");
     return HF_OK;
@@ -175,29 +254,37 @@ static enum hf_status check_options(struct hf_store *store, const char *name,
 
 /* A fresh owner for every attempt: a late answer to an earlier one can never be taken for this
  * one. */
-static void draw_owner(struct hf_store *store, char *out)
+static void draw_owners(struct acquisition *a)
 {
-    if (store->owners_left == 0) {
-        hf__random(store->owners, sizeof store->owners);
-        store->owners_left = HF__OWNER_BATCH;
+    struct hf_store *store = a->store;
+
+    for (size_t i = 0; i < a->count; i++) {
+        if (store->owners_left == 0) {
+            hf__random(store->owners, sizeof store->owners);
+            store->owners_left = HF__OWNER_BATCH;
+        }
+        store->owners_left--;
+        hf__hex_encode(a->owners[i], store->owners[store->owners_left], sizeof store->owners[0]);
+        explicit_bzero(store->owners[store->owners_left], sizeof store->owners[0]);
     }
-    store->owners_left--;
-    hf__hex_encode(out, store->owners[store->owners_left], sizeof store->owners[0]);
-    explicit_bzero(store->owners[store->owners_left], sizeof store->owners[0]);
 }
 
-static enum hf_status grant_lease(struct hf_lease *lease, const struct hf_claim *claim,
-                                  const struct hf_grant *grant, struct hf_error *err)
+static enum hf_status grant_lease(struct acquisition *a, const struct hf_grant *grant,
+                                  struct hf_error *err)
 {
-    struct hf_store *store = lease->store;
+    const struct hf_claim *claim = &a->claims[a->which];
+    struct hf_store *store = a->store;
+    struct hf_lease *lease = a->lease;
     uint32_t ttl_ms = claim->ttl_ms;
     struct hf_claim undo;
 
     if (grant->ttl_ms != 0 && grant->ttl_ms < ttl_ms)
         ttl_ms = grant->ttl_ms;
+    if (a->count > 1)
+        (void)stpcpy(lease->name, claim->name); /* a checked one */
+    memcpy(lease->owner, grant->owner[0] != '\0' ? grant->owner : claim->owner,
+           sizeof lease->owner);
     lease->token = grant->token;
-    if (grant->owner[0] != '\0')
-        memcpy(lease->owner, grant->owner, sizeof lease->owner);
     hf__lease_granted(&lease->core, grant->sent_at_ns, ttl_ms);
     if (grant->token != 0 && grant->token <= INT64_MAX &&
         hf__lease_tick(&lease->core, hf__now_ns()))

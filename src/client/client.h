@@ -60,6 +60,8 @@ struct hf_lease {
     bool adopted;         /* another process may have written records for it */
     bool writing;         /* a record is being put; the keeper does not mind */
     bool detached;
+    /* Kept for a moment only, until all of several are there: claims do not say so. */
+    bool collecting;
     bool busy;          /* a call or callback for it is under way */
     bool closed;        /* the end of the store has dealt with it */
     bool told;          /* on_lost was called */
@@ -94,10 +96,26 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner);
 
 /* A wait of so many milliseconds from now on, as the options of a call say it. */
 struct hf__wait hf__wait_begin(int64_t wait_ms);
+/* And back: what is left of it, as options say it. */
+int64_t hf__wait_left_ms(int64_t until_ns);
 /* After a question that was asked at asked_ns and answered with status and *err: tells on_trouble
  * (may be NULL), and sleeps. True: ask again. False: *status and *err are the caller's answer. */
 bool hf__wait_go_on(struct hf__wait *wait, const struct hf_open_options *options, int64_t asked_ns,
                     enum hf_status *status, struct hf_error *err);
+
+/* acquire.c, any.c, all.c */
+
+/* Copies the options that a caller gave, all defaults for NULL. HF_OK, HF_INVALID. */
+enum hf_status hf__check_options(const struct hf_acquire_options *given,
+                                 struct hf_acquire_options *out, struct hf_error *err);
+
+/* Asks for one of count locks, 2 or more, as the slot acquire_any documents it: by that slot if the
+ * store has one, else by claims of one lock each. */
+enum hf_status hf__any_ask(struct hf_store_base *base, const struct hf_claim *claims, size_t count,
+                           size_t *which, struct hf_grant *grant, struct hf_error *err);
+/* HF_OK, or HF_INVALID: no names, too many, one malformed or there twice, and *which that is. */
+enum hf_status hf__check_names(const char *const *names, size_t count, size_t *which,
+                               struct hf_error *err);
 
 /* store.c */
 

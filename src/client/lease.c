@@ -69,9 +69,10 @@ struct hf_claim hf__lease_claim(const struct hf_lease *lease, uint32_t ttl_ms, i
                              .token = lease->token,
                              .ttl_ms = ttl_ms,
                              .detached = lease->detached,
-                             .kept = lease->detached                  ? HF_KEPT_NEVER
-                                     : lease->heap_at == HF__NOT_KEPT ? HF_KEPT_LATER
-                                                                      : HF_KEPT_NOW,
+                             .kept = lease->detached ? HF_KEPT_NEVER
+                                     : lease->heap_at == HF__NOT_KEPT || lease->collecting
+                                         ? HF_KEPT_LATER
+                                         : HF_KEPT_NOW,
                              .deadline_ns = deadline_ns,
                              .cancel_fd = -1};
 }

@@ -52,6 +52,19 @@ static enum hf_status trace_acquire(struct hf_store_base *base, const struct hf_
     return status;
 }
 
+static enum hf_status trace_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
+                                        size_t count, size_t *which, struct hf_grant *grant,
+                                        struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status =
+        trace->inner->ops->acquire_any(trace->inner, claims, count, which, grant, err);
+
+    say(trace, "any", claims[*which].name, status, start_ns, err);
+    return status;
+}
+
 static enum hf_status trace_renew(struct hf_store_base *base, const struct hf_claim *claim,
                                   struct hf_grant *grant, struct hf_error *err)
 {
@@ -236,6 +249,8 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
     trace->ops.renew = trace_renew;
     trace->ops.release = trace_release;
     trace->ops.list = trace_list;
+    if (HF__SLOT(inner->ops, acquire_any) != NULL)
+        trace->ops.acquire_any = trace_acquire_any;
     if (HF__SLOT(inner->ops, life_fd) != NULL)
         trace->ops.life_fd = trace_life_fd;
     if (HF__SLOT(inner->ops, url) != NULL)

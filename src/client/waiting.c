@@ -17,6 +17,15 @@ struct hf__wait hf__wait_begin(int64_t wait_ms)
     return wait;
 }
 
+int64_t hf__wait_left_ms(int64_t until_ns)
+{
+    int64_t left_ns = until_ns - hf__now_ns();
+
+    if (until_ns == HF_NEVER)
+        return -1;
+    return left_ns > 0 ? (left_ns + HF__NS_PER_MS - 1) / HF__NS_PER_MS : 0;
+}
+
 bool hf__wait_go_on(struct hf__wait *wait, const struct hf_open_options *options, int64_t asked_ns,
                     enum hf_status *status, struct hf_error *err)
 {

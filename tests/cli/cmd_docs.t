@@ -83,6 +83,7 @@ for command in $commands; do
     is "$(fish_offers "holdfast $command --" | sort)" "$wanted" "fish offers every option of $command"
     line=$(awk -v start="^ *${command})" '$0 ~ start { on = 1 } on { print } on && /;;/ { exit }' \
         "$root/completion/_holdfast")
+    line=${line//\$names/--all --any --slots --slot}
     line=${line//\$take/--no-wait --wait --busy-exit --label}
     line=${line//\$help/--help}
     line=${line//\$ttl/--ttl}

@@ -267,6 +267,7 @@ int main(int argc, char **argv)
     add_renew_tests(&suite);
     add_list_tests(&suite);
     add_wait_tests(&suite);
+    add_any_tests(&suite);
     add_crowd_tests(&suite);
     add_record_tests(&suite);
     add_break_tests(&suite);

@@ -84,6 +84,7 @@ void add_hold_tests(struct suite *suite);
 void add_renew_tests(struct suite *suite);
 void add_list_tests(struct suite *suite);
 void add_wait_tests(struct suite *suite);
+void add_any_tests(struct suite *suite);
 void add_crowd_tests(struct suite *suite);
 void add_record_tests(struct suite *suite);
 void add_break_tests(struct suite *suite);

@@ -55,7 +55,10 @@ static void read_rows(const PGresult *rows)
 
     (void)pg_row_standby(rows);
     (void)pg_row_number(rows, 0, -1);
-    if (pg_row_acquired(rows, &acquired)) {
+    for (size_t count = 1; count <= 8; count += 7) {
+        if (!pg_row_acquired(rows, count, &acquired))
+            continue;
+        must(acquired.which < count);
         must(acquired.verdict != PG_GRANTED || (acquired.token > 0 && acquired.token <= INT64_MAX));
         must(acquired.verdict != PG_BUSY || acquired.retry_ms > 0);
         must(strlen(acquired.label) <= HF_LABEL_MAX);

@@ -21,7 +21,8 @@ for i in 1 2 3 4 5 6; do
     [ "$answer" != ok ] || opened=$((opened + 1))
 done
 is "$opened" 6 'six clients that come at once all open a server without a schema'
-is "$(sql a 'SELECT version FROM holdfast.version')" 12 'its version is on record'
+ours=$(sed -n 's/^#define PG_SCHEMA_VERSION \([0-9]*\).*/\1/p' "$root/src/stores/postgres/schema.h")
+is "$(sql a 'SELECT version FROM holdfast.version')" "$ours" 'its version is on record'
 
 # taking, showing, giving back
 ask c1 acquire 1 jobs/nightly 20000 0
@@ -120,7 +121,7 @@ sql a 'UPDATE holdfast.version SET version = 2' \
     "INSERT INTO holdfast.lock VALUES ('kept', 4000000000000000000, NULL, false, false, false, 1, now(), now(), '')"
 client m "$(url a)"
 is "$answer" ok 'a schema of version 2 is migrated'
-is "$(sql a 'SELECT version FROM holdfast.version')" 12 'to ours'
+is "$(sql a 'SELECT version FROM holdfast.version')" "$ours" 'to ours'
 ask m acquire 1 kept 20000 0
 is "$(token)" 4000000000000000001 'and its tokens go on'
 sql a 'UPDATE holdfast.version SET version = 5' 'DROP FUNCTION holdfast.quarantine' 'DROP TABLE holdfast.record' \
@@ -129,9 +130,17 @@ sql a 'UPDATE holdfast.version SET version = 5' 'DROP FUNCTION holdfast.quaranti
 client five "$(url a)"
 ask five acquire 1 five 20000 0
 like "$answer" 'ok *' 'a schema of version 5 gets the functions of the later ones'
-sql a 'UPDATE holdfast.version SET version = 13'
+sql a 'UPDATE holdfast.version SET version = 7' 'DROP INDEX holdfast.waiter_passed' \
+    'ALTER TABLE holdfast.waiter DROP COLUMN party' \
+    "INSERT INTO holdfast.waiter (lock, owner, channel, passed, alive_until)
+        VALUES ('five', 'w', '', false, now() + interval '1 minute')"
+client seven "$(url a)"
+ask seven acquire 1 five 20000 0
+like "$answer" 'HF_BUSY*' 'one of version 7 is brought up to date with those who wait in it'
+is "$(sql a 'SELECT count(*) FROM holdfast.waiter WHERE party IS NULL')" 1 'each for one lock'
+sql a "UPDATE holdfast.version SET version = $((ours + 1))"
 client n "$(url a)"
-like "$answer" 'HF_UNSUPPORTED*version 13*upgrade holdfast*' 'a schema of a newer client is refused'
+like "$answer" "HF_UNSUPPORTED*version $((ours + 1))*upgrade holdfast*" 'a schema of a newer client is refused'
 ask m release 1
 is "$answer" ok 'who is in already may still release'
 done_testing

@@ -3,6 +3,7 @@
  *
  *   open URL | readonly URL | close | fork (a child that closes the store and ends)
  *   acquire LEASE NAME TTL_MS WAIT_MS [kept|detached|free]
+ *   any LEASE WAIT_MS NAME... (answers the token and the name)
  *   renew LEASE TTL_MS | release LEASE | leave LEASE | lost LEASE | left LEASE
  *   adopt LEASE NAME OWNER TOKEN | owner LEASE
  *   status NAME | list PREFIX|- | pairs COUNT NAME | end REASON (a quarantine)
@@ -13,6 +14,7 @@
  *
  * Each is answered by one line: "ok ..." or the status and the error's text. */
 #include <holdfast/record.h>
+#include <holdfast/several.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +72,22 @@ static void acquire(char **word, size_t count)
     leases[strtoul(word[1], NULL, 10) % LEASES_MAX] = lease;
     printf("ok %llu left=%lld\n", (unsigned long long)hf_lease_token(lease),
            (long long)hf_lease_remaining_ms(lease));
+}
+
+static void take_any(char **word, size_t count)
+{
+    struct hf_acquire_options options = {
+        .size = sizeof options, .no_keeper = true, .wait_ms = strtoll(word[2], NULL, 10)};
+    struct hf_lease **lease = &leases[strtoul(word[1], NULL, 10) % LEASES_MAX];
+    struct hf_error err;
+    size_t which;
+    enum hf_status status = hf_acquire_any(store, (const char *const *)word + 3, count - 3,
+                                           &options, lease, &which, &err);
+
+    if (status == HF_OK)
+        printf("ok %llu %s\n", (unsigned long long)hf_lease_token(*lease), word[3 + which]);
+    else
+        say(status, &err);
 }
 
 static void adopt(char **word)
@@ -266,6 +284,8 @@ static void obey(char **word, size_t count)
         puts("no store is open");
     } else if (strcmp(word[0], "acquire") == 0 && count > 4) {
         acquire(word, count);
+    } else if (strcmp(word[0], "any") == 0 && count > 3) {
+        take_any(word, count);
     } else if (strcmp(word[0], "adopt") == 0 && count > 4) {
         adopt(word);
     } else if (strcmp(word[0], "fork") == 0) {

@@ -65,7 +65,7 @@ static int elect_main(const struct cli_context *context, int argc, char **argv)
     return run_job_end(&candidate.job, exit_code);
 }
 
-const struct cli_command command_elect = {"elect", "[options] NAME -- CMD [ARG...]",
+const struct cli_command command_elect = {"elect", "[options] NAME... -- CMD [ARG...]",
                                           "run a command on one machine of several, its leader",
                                           elect_main};
 
@@ -77,6 +77,7 @@ static int read_options(struct candidate *candidate, int argc, char **argv, bool
     struct run_options *options = &candidate->options;
     struct take_options *take = &options->take;
     const struct cli_option table[] = {
+        TAKE_NAMES_OPTIONS(&options->names),
         {0, "restart", CLI_CHOICE, "WHEN",
          "stand again when CMD ended: always (default), on-failure or no", restarts,
          &candidate->restart, NULL},
@@ -127,10 +128,10 @@ static bool may_stand(struct candidate *candidate, int *exit_code)
                        job->options->name, url);
         return false;
     }
-    if (job->held == NULL)
+    if (job->hold_count == 0)
         return true;
     cli_stderr_say(job->writer, "lock \"%s\" in store %s is held by a process above this one",
-                   job->options->name, url);
+                   job->holds[0].name, url);
     *exit_code = EXIT_HF_BUSY;
     return false;
 }

@@ -25,7 +25,7 @@ struct events {
     pthread_t thread;
     struct cli_stderr *writer;
     const char *metrics_path; /* NULL: none */
-    const char *lock;
+    char lock[HF_NAME_MAX + 1];
     char store[STORE_SIZE];
     char label[HF_LABEL_MAX + 1];
     uint64_t token;
@@ -69,7 +69,7 @@ struct events *events_open(const struct events_options *given, const char *lock,
         return NULL;
     }
     events->writer = writer;
-    events->lock = lock;
+    (void)snprintf(events->lock, sizeof events->lock, "%s", lock);
     events->metrics_path = given->metrics;
     events->outlet = (struct outlet){.path = given->events, .fd = -1};
     metrics_init(&events->metrics);
@@ -106,6 +106,15 @@ void events_close(struct events *events)
     outlet_close(&events->outlet);
     cli_condition_clear(&events->condition);
     free(events);
+}
+
+void events_set_lock(struct events *events, const char *name)
+{
+    if (events == NULL)
+        return;
+    pthread_mutex_lock(&events->condition.lock);
+    (void)snprintf(events->lock, sizeof events->lock, "%s", name);
+    pthread_mutex_unlock(&events->condition.lock);
 }
 
 void events_set_store(struct events *events, const char *url)

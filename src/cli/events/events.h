@@ -87,6 +87,7 @@ struct events *events_open(const struct events_options *given, const char *lock,
 void events_close(struct events *events);
 
 /* What every event says from now on. The texts are copied; the token is 0 while nothing is held. */
+void events_set_lock(struct events *events, const char *name);
 void events_set_store(struct events *events, const char *url);
 void events_set_label(struct events *events, const char *label);
 void events_set_token(struct events *events, uint64_t token);

@@ -3,6 +3,7 @@
 #include "cli/fence/fence.h"
 
 #include "base/base.h"
+#include "cli/say/tokens.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -52,6 +53,7 @@ static void print_overview(void)
         printf("  %-7s %s\n", c->name + strlen("fence "), c->summary);
     puts("\noptions, where they make sense:\n"
          "  -t, --token N            the fencing token; default: $HOLDFAST_TOKEN\n"
+         "      --lock NAME          the token of this lock, where several are held\n"
          "      --issuer TEXT        who issued it; default: the store of the locks\n"
          "  -w, --wait DURATION      how long to wait for another writer; default: 30s\n"
          "      --ttl DURATION       set: the key expires after it\n"
@@ -151,21 +153,41 @@ enum hf_status fence_find_issuer(const char *url, struct fence_words *words, str
     return HF_OK;
 }
 
+/* The token in the environment; of several locks, that of --lock. False after a usage error. */
+static bool find_token(const struct cli_command *command, struct fence_words *words)
+{
+    const char *token = secure_getenv("HOLDFAST_TOKEN");
+    const char *tokens = secure_getenv("HOLDFAST_TOKENS");
+    const char *name = secure_getenv("HOLDFAST_NAME");
+    size_t count = tokens != NULL ? cli_tokens_find(tokens, words->lock, &words->token) : 0;
+    bool one =
+        words->lock == NULL || (count == 0 && name != NULL && strcmp(name, words->lock) == 0);
+
+    if (words->lock != NULL && count > 0 && words->token != 0)
+        return true;
+    if (token == NULL || token[0] == '\0')
+        (void)cli_usage_error(command,
+                              "no token: give --token, or run this inside \"holdfast run\"");
+    else if (!one)
+        (void)cli_usage_error(command, "lock \"%s\" is none of those held here", words->lock);
+    else if (count > 1)
+        (void)cli_usage_error(command, "%zu locks are held here: say which one by --lock NAME",
+                              count);
+    else if (!hf__parse_u64(token, &words->token))
+        (void)cli_usage_error(command, "HOLDFAST_TOKEN: \"%s\" is not a token", token);
+    else
+        return true;
+    return false;
+}
+
 bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
                     struct fence_words *words)
 {
-    const char *token = secure_getenv("HOLDFAST_TOKEN");
-
-    if (!words->token_given) {
-        if (token == NULL || token[0] == '\0') {
-            (void)cli_usage_error(command,
-                                  "no token: give --token, or run this inside \"holdfast run\"");
-            return false;
-        }
-        if (!hf__parse_u64(token, &words->token)) {
-            (void)cli_usage_error(command, "HOLDFAST_TOKEN: \"%s\" is not a token", token);
-            return false;
-        }
+    if (!words->token_given && !find_token(command, words))
+        return false;
+    if (words->token_given && words->lock != NULL) {
+        (void)cli_usage_error(command, "--token and --lock exclude each other");
+        return false;
     }
     /* A store that cannot be asked now is known by its url only. */
     if (words->issuer == NULL && context->store_url != NULL && context->store_url[0] != '\0')
@@ -219,6 +241,7 @@ static int parse_file(const struct cli_command *command, const struct cli_contex
     const struct cli_option options[] = {
         {'t', "token", CLI_NUMBER, "N", "the fencing token; default: $HOLDFAST_TOKEN", NULL,
          &words->token, &words->token_given},
+        FENCE_LOCK_OPTION(words),
         {0, "issuer", CLI_TEXT, "TEXT", "who issued it; default: the store of the locks", NULL,
          &words->issuer, NULL},
         {'w', "wait", CLI_DURATION, "DURATION", "how long to wait for another writer; default: 30s",

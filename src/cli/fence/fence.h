@@ -16,6 +16,7 @@ struct fence_words {
     char url[CLI_URL_SIZE]; /* of a store, if the first operand is one */
     uint64_t token;
     bool token_given;
+    const char *lock; /* whose token is meant, where several are held; NULL */
     const char *issuer;
     char identity[HF_IDENTITY_SIZE];
     char issuer_url[HF_FENCE_ISSUER_MAX * 4];
@@ -28,7 +29,15 @@ struct fence_words {
 int fence_parse(const struct cli_command *command, const struct cli_option *options, int argc,
                 char **argv, struct fence_words *words);
 
-/* Fills in token and issuer where they were not given: $HOLDFAST_TOKEN, and who the store of the
+/* Its line in the table of a command. */
+#define FENCE_LOCK_OPTION(words)                                                                   \
+    {                                                                                              \
+        0, "lock", CLI_TEXT, "NAME", "use the token of this lock, where several are held", NULL,   \
+            &(words)->lock, NULL                                                                   \
+    }
+
+/* Fills in token and issuer where they were not given: $HOLDFAST_TOKEN, or the lock's in
+ * $HOLDFAST_TOKENS, and who the store of the
  * locks is, as far as that can be learned from it. False after a usage error. */
 bool fence_defaults(const struct cli_command *command, const struct cli_context *context,
                     struct fence_words *words);

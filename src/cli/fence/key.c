@@ -32,6 +32,7 @@ static int change_key(const struct cli_command *command, const struct cli_contex
     const struct cli_option options[] = {
         {'t', "token", CLI_NUMBER, "N", "the fencing token; default: $HOLDFAST_TOKEN", NULL,
          &words.token, &words.token_given},
+        FENCE_LOCK_OPTION(&words),
         {0, "issuer", CLI_TEXT, "TEXT", "who issued it; default: the store of the locks", NULL,
          &words.issuer, NULL},
         {.name = op == HF_FENCE_SET ? "ttl" : NULL,

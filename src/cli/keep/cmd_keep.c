@@ -211,7 +211,7 @@ static void publish(struct hf_lease *lease, void *data)
 {
     struct keeping *keeping = data;
 
-    run_page_publish(&keeping->watch.page->plan, lease);
+    run_page_publish(&keeping->watch.page->plan, &lease, 1);
 }
 
 static enum hf_status open_and_take(struct keeping *keeping, struct hf_error *err)
@@ -277,7 +277,7 @@ static bool fit_to_lease(struct keeping *keeping)
     }
     keeping->watch.page->plan.grace_ns = options->grace_ms * HF__NS_PER_MS;
     keeping->watch.page->plan.margin_ns = run_margin_ns(options->take.ttl_ms);
-    run_page_publish(&keeping->watch.page->plan, keeping->watch.lease);
+    run_page_publish(&keeping->watch.page->plan, &keeping->watch.lease, 1);
     return true;
 }
 

@@ -214,8 +214,9 @@ static enum hf_status take_the_lock(struct job *job, struct hf_error *err)
 /* The variables of the command: ours, and no password of a store. */
 static bool make_environment(struct job *job)
 {
-    static const char *const left_out[] = {"HOLDFAST_NAME=", "HOLDFAST_TOKEN=", "HOLDFAST_STORE=",
-                                           "HOLDFAST_STORE_FD=", "HOLDFAST_OWNER="};
+    static const char *const left_out[] = {
+        "HOLDFAST_NAME=",  "HOLDFAST_TOKEN=",  "HOLDFAST_STORE=",  "HOLDFAST_STORE_FD=",
+        "HOLDFAST_OWNER=", "HOLDFAST_TOKENS=", "HOLDFAST_OWNERS=", "HOLDFAST_SLOT="};
     size_t count = 0;
     size_t used = 0;
 

@@ -25,13 +25,14 @@ static int run_main(const struct cli_context *context, int argc, char **argv)
     return run_job_end(&job, exit_code);
 }
 
-const struct cli_command command_run = {"run", "[options] NAME -- CMD [ARG...]",
+const struct cli_command command_run = {"run", "[options] NAME... -- CMD [ARG...]",
                                         "run a command while holding a lock", run_main};
 
 static int read_options(struct run_options *options, struct at_least *at_least, int argc,
                         char **argv, bool *go_on)
 {
     const struct cli_option table[] = {
+        TAKE_NAMES_OPTIONS(&options->names),
         RUN_OPTIONS(options),
         {0, "no-reenter", CLI_FLAG, NULL, "refuse if a process above this one holds the lock", NULL,
          &options->no_reenter, NULL},
@@ -49,6 +50,8 @@ static int read_options(struct run_options *options, struct at_least *at_least, 
         bad = run_check_options(&command_run, options);
     if (!bad)
         bad = at_least_check(&command_run, at_least);
+    if (!bad && at_least->given && options->names.kind != TAKE_ONE)
+        bad = cli_usage_error(&command_run, "--at-least is for one lock only");
     *go_on = !bad;
     return bad;
 }

@@ -87,11 +87,11 @@ bool run_page_begin(struct run_page *page, const struct run_plan *plan, int64_t 
     return true;
 }
 
-/* The clock is read before the lease is asked, so that the sum is never too late. */
-void run_page_publish(struct run_page *page, const struct hf_lease *lease)
+/* The clock is read before the leases are asked, so that the sum is never too late. */
+void run_page_publish(struct run_page *page, struct hf_lease *const *leases, size_t count)
 {
     int64_t now_ns = hf__now_ns();
-    int64_t left_ms = hf_lease_remaining_ms(lease);
+    int64_t left_ms = hf_all_remaining_ms(leases, count);
 
     if (left_ms > 0)
         atomic_store(&page->deadline_ns, now_ns + left_ms * HF__NS_PER_MS);

@@ -15,11 +15,13 @@
 enum { SIGNAL_EXIT_BASE = 128 };
 
 static void find_hold(struct take *take);
+static void set_name(struct run_job *job, const char *name);
 static bool fit_to_store(struct run_job *job);
 static bool carries_what_is_required(struct run_job *job, int64_t limit_ms, int *exit_code);
 static int turn(struct run_job *job);
 static bool prepare_turn(struct run_job *job);
 static int turn_under_lease(struct run_job *job);
+static const char *first_name(const struct run_job *job);
 static enum hf_status take_the_lock(struct run_job *job, struct hf_error *err);
 static bool fit_to_lease(struct run_job *job);
 static int cancelled(struct run_job *job);
@@ -63,6 +65,7 @@ bool run_job_open(struct run_job *job, const struct cli_context *context, int *e
 
     job->take = (struct take){.writer = job->writer,
                               .name = options->name,
+                              .names = job->wanted,
                               .label = options->take.label,
                               .label_pid = getpid(),
                               .label_cmd = options->command[0],
@@ -108,8 +111,9 @@ static int turn(struct run_job *job)
 {
     if (!prepare_turn(job))
         return EXIT_HF_INTERNAL;
-    if (job->held == NULL)
+    if (job->hold_count == 0 || (job->held == NULL && !job->options->no_reenter))
         return turn_under_lease(job);
+    set_name(job, job->holds[0].name);
     if (!job->options->no_reenter)
         return run_below_hold(job);
     if (!job->options->skip_ok)
@@ -157,12 +161,39 @@ int run_exit_code(const struct run_outcome *outcome)
     return SIGNAL_EXIT_BASE + WTERMSIG(outcome->status);
 }
 
+/* What of our locks is held above us need not be taken; and of the rest, what is not behind all
+ * that is held above us must not be waited for: another may wait in the other order. */
 static void find_hold(struct take *take)
 {
     struct run_job *job = take->data;
+    const struct take_names *names = &job->options->names;
 
-    if (run_held_find(take->store, take->name, &job->hold))
-        job->held = &job->hold;
+    take->kind = names->kind;
+    for (size_t i = 0; i < names->count; i++)
+        if (run_held_find(take->store, names->list[i], &job->holds[job->hold_count]))
+            job->hold_count++;
+        else
+            job->wanted[take->count++] = names->list[i];
+    /* One of several, or all of them. */
+    if (job->hold_count > 0 && (take->count == 0 || take->kind != TAKE_ALL)) {
+        job->hold_count = take->count == 0 && take->kind == TAKE_ALL ? job->hold_count : 1;
+        job->held = &job->holds[0];
+    } else if (take->kind == TAKE_ALL) {
+        run_held_last(take->store, job->above);
+        take->wait_above = job->above[0] != '\0' ? job->above : NULL;
+    }
+    if (job->held == NULL && take->count == 1) {
+        take->kind = take->kind == TAKE_ALL ? TAKE_ALL : TAKE_ONE;
+        take->name = job->wanted[0];
+    }
+}
+
+/* From here on messages, records and CMD speak of what was taken. */
+static void set_name(struct run_job *job, const char *name)
+{
+    (void)snprintf(job->name, sizeof job->name, "%s", name);
+    job->options->name = job->name;
+    events_set_lock(job->events, job->name);
 }
 
 /* What a turn uses up. Nobody else has the page of the turn before any more, but a fresh one needs
@@ -193,8 +224,10 @@ static int turn_under_lease(struct run_job *job)
 
     /* A signal that came while we waited, perhaps a moment too late to end the wait: whoever sent
      * it does not want CMD to run. We die of it. */
-    if (status == HF_OK)
+    if (status == HF_OK) {
+        set_name(job, first_name(job));
         run_events_acquired(job);
+    }
     if (run_signals_take(&job->signals, &job->die_of, &from_kernel))
         exit_code = cancelled(job);
     else if (status != HF_OK)
@@ -209,6 +242,17 @@ static int turn_under_lease(struct run_job *job)
     if (status == HF_OK)
         give_back(job, &outcome);
     return exit_code;
+}
+
+/* Of all of several the first by name, some of which may be held above us. */
+static const char *first_name(const struct run_job *job)
+{
+    const char *first = hf_lease_name(job->lease);
+
+    for (size_t i = 0; i < job->hold_count; i++)
+        if (strcmp(job->holds[i].name, first) < 0)
+            first = job->holds[i].name;
+    return first;
 }
 
 static int run_with_lease(struct run_job *job, struct run_outcome *outcome)
@@ -231,7 +275,7 @@ static void publish(struct hf_lease *lease, void *data)
 {
     struct run_job *job = data;
 
-    run_page_publish(job->page, lease);
+    run_page_publish(job->page, job->take.leases, job->take.taken);
     run_events_renewed(job, lease);
 }
 
@@ -276,11 +320,22 @@ static bool carries_what_is_required(struct run_job *job, int64_t limit_ms, int 
     return false;
 }
 
+/* Of several, the shortest. */
+static int64_t granted_ttl_ms(const struct run_job *job)
+{
+    int64_t least_ms = HF_TTL_MAX_MS;
+
+    for (size_t i = 0; i < job->take.taken; i++)
+        if (hf_lease_ttl_ms(job->take.leases[i]) < least_ms)
+            least_ms = hf_lease_ttl_ms(job->take.leases[i]);
+    return least_ms;
+}
+
 /* A store may grant a shorter lease than was asked for: it is then the one that ends the tree. */
 static bool fit_to_lease(struct run_job *job)
 {
     struct run_options *options = job->options;
-    int64_t granted_ms = hf_lease_ttl_ms(job->lease);
+    int64_t granted_ms = granted_ttl_ms(job);
     char granted[32], asked[32], why[RUN_WHY_SIZE];
 
     if (granted_ms >= options->take.ttl_ms)
@@ -315,6 +370,11 @@ static int not_taken(struct run_job *job, const struct hf_error *err)
     run_events_skipped(job, cli_text_of(err));
     if (!job->options->skip_ok)
         (void)cli_stderr_fail(job->writer, err);
+    if (job->take.wait_above != NULL && hf__now_ns() < job->take.until_ns)
+        cli_stderr_say(job->writer,
+                       "not waited for: a process above this one holds \"%s\", and whoever waits "
+                       "out of the order of names may wait for ever",
+                       job->take.wait_above);
     return (int)job->options->take.busy_exit;
 }
 
@@ -335,7 +395,7 @@ static int run_below_hold(struct run_job *job)
 /* False after a message if the watchdog could not be started. */
 static bool run_command(struct run_job *job, struct run_outcome *outcome)
 {
-    job->environment = run_environment(job, job->held);
+    job->environment = run_environment(job);
     if (job->environment == NULL) {
         cli_stderr_say(job->writer, "out of memory for the environment of %s",
                        job->options->command[0]);
@@ -379,7 +439,7 @@ static void say_not_started(struct run_job *job, const struct run_outcome *outco
 static void give_back(struct run_job *job, struct run_outcome *outcome)
 {
     struct hf_error err;
-    enum hf_status status = hf_release(job->lease, &err);
+    enum hf_status status = take_give_back(&job->take, &err);
 
     job->lease = NULL;
     if (status == HF_OK)

@@ -5,26 +5,41 @@
 
 const char *const run_leftover_words[] = {"wait", "term", "release", NULL};
 
+/* How many words stand before the dashes; -1: there are none. */
+static int find_dashes(char **words)
+{
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcmp(words[i], "--") == 0)
+            return i;
+    return -1;
+}
+
 int run_find_command(const struct cli_command *command, struct run_options *options, char **words,
                      bool dashes)
 {
-    bool again = words[0] != NULL && words[1] != NULL && strcmp(words[1], "--") == 0;
+    bool several = options->names.all || options->names.any;
+    int count = find_dashes(words);
     struct cli_shown shown;
+    int bad;
 
-    if (words[0] == NULL || strcmp(words[0], "--") == 0 || (dashes && !again))
+    if (words[0] == NULL || count == 0 || (dashes && count < 0))
         return cli_usage_error(command, "the name of the lock is missing");
-    options->name = words[0];
-    if (words[1] == NULL)
+    if (words[1] == NULL || (several && count < 0))
         return cli_usage_error(
             command, "\"%s\" is the name of the lock; put \"--\" and the command after it",
-            cli_shown(&shown, options->name));
-    if (!again)
+            cli_shown(&shown, words[0]));
+    if (!several && count != 1)
         return cli_usage_error(
             command, "\"--\" is missing before \"%s\"; options go before the name of the lock",
             cli_shown(&shown, words[1]));
-    if (words[2] == NULL || words[2][0] == '\0')
+    bad = take_find_names(command, &options->names, words, (size_t)count);
+    if (bad)
+        return bad;
+    options->name = options->names.list[0];
+    words += count + 1;
+    if (words[0] == NULL || words[0][0] == '\0')
         return cli_usage_error(command, "the command is missing after \"--\"");
-    options->command = words + 2;
+    options->command = words;
     return 0;
 }
 

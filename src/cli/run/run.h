@@ -35,8 +35,9 @@ enum run_leftover { RUN_LEFTOVER_WAIT, RUN_LEFTOVER_TERM, RUN_LEFTOVER_RELEASE }
 struct run_options {
     struct take_options take; /* ttl_ms, once the lock is taken: as it was granted */
     struct events_options events;
-    const char *name;
-    char **command; /* CMD and its arguments, ends with NULL */
+    struct take_names names;
+    const char *name; /* the first of these; of what was taken, once it was */
+    char **command;   /* CMD and its arguments, ends with NULL */
     int64_t grace_ms;
     int64_t max_runtime_ms; /* 0: none */
     int on_loss;
@@ -115,9 +116,9 @@ bool run_page_begin(struct run_page *page, const struct run_plan *plan, int64_t 
 /* Decides whether CMD is executed, if nobody did: not if the lease has ended, or if its end is so
  * near that TERM is due. Otherwise yes if the caller is about to, else it stays open. */
 enum run_start run_page_decide(struct run_page *page, int64_t now_ns, bool about_to);
-/* Publishes the deadline of a lease, never a later one than the true one; of a lease that has
- * ended, the present, unless an earlier one is known. */
-void run_page_publish(struct run_page *page, const struct hf_lease *lease);
+/* Publishes the deadline of leases, of several the earliest, and never a later one than the true
+ * one; if one has ended, the present, unless an earlier one is known. */
+void run_page_publish(struct run_page *page, struct hf_lease *const *leases, size_t count);
 
 /* Whether there is time for that: timing.c */
 
@@ -252,6 +253,7 @@ _Noreturn void run_watchdog_main(struct run_watchdog *watchdog);
 
 /* A lock that a process above us holds. */
 struct run_held {
+    const char *name;
     uint64_t token;
     int lost_fd; /* its HOLDFAST_LOST_FD; -1: we did not inherit it */
 };
@@ -295,10 +297,14 @@ struct run_job {
     struct hf_store *store;
     const char *url; /* by which it was opened */
     bool unchecked;  /* it could not be looked at whether it carries what is required */
-    struct take take;
-    struct hf_lease *lease;      /* NULL: the lock is already held above us */
-    const struct run_held *held; /* that hold; NULL: there is none */
-    struct run_held hold;        /* what held points to */
+    struct take take;                      /* has the other leases, if there are several */
+    struct hf_lease *lease;                /* NULL: the lock is already held above us */
+    const struct run_held *held;           /* that hold; NULL: there is something left to take */
+    struct run_held holds[HF_SEVERAL_MAX]; /* what of our locks is held above us */
+    size_t hold_count;
+    const char *wanted[HF_SEVERAL_MAX]; /* what is not */
+    char above[HF_NAME_MAX + 1];        /* the last by name of all that is held above us, or "" */
+    char name[HF_NAME_MAX + 1];         /* of the first lease, or the first hold: options->name */
     char **environment;
     int lost_pipe[2]; /* -1: none, the hold above us has its own */
     int life_fd;      /* -1: the store has no crash release */
@@ -357,9 +363,12 @@ void run_events_ended(struct run_job *job, int exit_code);
 /* Looks in HOLDFAST_HELD for a lock, and asks the store whether it is true: a daemon may carry the
  * environment of a hold that is long over. */
 bool run_held_find(struct hf_store *store, const char *name, struct run_held *held);
+/* The last by name of all locks that are held above us in that store, by the same question; ""
+ * if none is. */
+void run_held_last(struct hf_store *store, char out[HF_NAME_MAX + 1]);
 /* The environment for CMD, as it shall look under the job's lease, or under the hold above us if
  * the job has none. NULL if memory is short. End with run_environment_clear. */
-char **run_environment(const struct run_job *job, const struct run_held *held);
+char **run_environment(const struct run_job *job);
 void run_environment_clear(char **environment);
 
 /* The end of the hold above us, if we have no pipe that tells: above.c */

@@ -5,7 +5,6 @@
 #include "cli/run/supervise.h"
 
 #include "base/base.h"
-#include "cli/say/loss.h"
 #include "core/lease.h"
 
 #include <errno.h>
@@ -20,8 +19,6 @@
 
 enum {
     WORDS_MAX = 16,         /* read from the socket at once */
-    KEEP_EARLY_PART = 4,    /* of the time to the first renewal: so much sooner the keeper starts */
-    KEEP_AGAIN_PART = 40,   /* of the ttl: when that is tried again, if it did not work */
     LEFTOVER_NAME_MS = 200, /* most of what CMD leaves behind is just about to end */
     LATE_CHECK_MS = 5       /* how often we look at a watchdog that is late */
 };
@@ -35,21 +32,9 @@ static void check_start(struct run_supervisor *s);
 static void hear_signals(struct run_supervisor *s);
 static void hear_watchdog(struct run_supervisor *s);
 static void hear_clock(struct run_supervisor *s);
-static void keep(struct run_supervisor *s, int64_t now_ns);
-static void lease_lost(struct run_supervisor *s);
 static void command_exited(struct run_supervisor *s);
 static void command_stopped(struct run_supervisor *s);
-static void tell(struct run_supervisor *s, int word);
 static void close_end(int *fd);
-
-/* By the lease's time, not by ours: the grant may have been long in coming. */
-static int64_t keep_at_ns(const struct run_page *page, int64_t ttl_ms)
-{
-    int64_t lasts_ns = hf__deadline_ns(0, (uint32_t)ttl_ms);
-    int64_t renew_ns = run_renew_ns(ttl_ms);
-
-    return atomic_load(&page->deadline_ns) - lasts_ns + renew_ns - renew_ns / KEEP_EARLY_PART;
-}
 
 bool run_supervise(struct run_job *job, struct run_outcome *outcome)
 {
@@ -60,23 +45,19 @@ bool run_supervise(struct run_job *job, struct run_outcome *outcome)
                                .keep_at_ns = HF_NEVER,
                                .spare_at_ns = HF_NEVER,
                                .name_at_ns = HF_NEVER};
-    struct run_above *above = NULL;
 
     outcome->terminal = run_has_terminal();
     run_page_init(s.page, job->options);
     if (job->lease != NULL) {
-        run_page_publish(s.page, job->lease);
-        s.keep_at_ns = keep_at_ns(s.page, job->options->take.ttl_ms);
+        run_page_publish(s.page, job->take.leases, job->take.taken);
+        s.keep_at_ns = run_keep_at_ns(s.page, job->options->take.ttl_ms);
     }
-    if (job->held != NULL)
-        s.lost_fd = job->held->lost_fd;
     if (!start_watchdog(&s))
         return false;
-    if (job->held != NULL && s.lost_fd < 0)
-        above = run_above_begin(job->store, job->options->name, job->held->token, &s.lost_fd);
+    run_watch_above(&s);
     while (!s.gone)
         wait_for_something(&s);
-    run_above_end(above);
+    run_keep_end(&s);
     run_spare_end(&s);
     check_start(&s);
     outcome->status = atomic_load(&s.page->command_status);
@@ -158,7 +139,7 @@ static void begin_watchdog(struct run_supervisor *s, const int link[2])
                                     .environment = job->environment,
                                     .group = s->outcome->terminal ? getpgrp() : 0,
                                     .link = link[1],
-                                    .above = s->lost_fd,
+                                    .above = job->hold_count > 0 ? job->holds[0].lost_fd : -1,
                                     .lost_read = job->lost_pipe[0],
                                     .lost_write = job->lost_pipe[1],
                                     .output = {job->output[0], job->output[1]},
@@ -236,7 +217,7 @@ static void wait_for_something(struct run_supervisor *s)
     if (fds[SIGNALS].revents)
         hear_signals(s);
     if (fds[LOST].revents && s->lost_fd >= 0)
-        lease_lost(s);
+        run_lease_lost(s);
     hear_clock(s);
 }
 
@@ -278,9 +259,9 @@ static void hear_signals(struct run_supervisor *s)
                    atomic_load(&s->page->start) == RUN_START_OPEN) {
             /* What the terminal sent, CMD has already, unless it was not there yet. What is left
              * after CMD may not have it. */
-            tell(s, number);
+            run_tell(s, number);
         } else if (number == SIGHUP) {
-            tell(s, RUN_WORD_HANGUP);
+            run_tell(s, RUN_WORD_HANGUP);
         }
     }
 }
@@ -314,57 +295,12 @@ static void hear_clock(struct run_supervisor *s)
     int64_t now_ns = hf__now_ns();
 
     if (now_ns >= s->keep_at_ns)
-        keep(s, now_ns);
+        run_keep(s, now_ns);
     if (now_ns >= s->spare_at_ns)
         run_spare_start(s);
     if (now_ns >= s->name_at_ns)
         run_name_leftovers(s);
     run_take_over(s, &plan, now_ns);
-}
-
-/* Memory or threads that are short now may be there in a moment, and there is time for that. */
-static void keep(struct run_supervisor *s, int64_t now_ns)
-{
-    struct hf_error err;
-    enum hf_status status = hf_keep(s->job->lease, &err);
-
-    s->keep_at_ns = HF_NEVER;
-    if (status == HF_OK) {
-        s->lost_fd = hf_lease_fd(s->job->lease);
-    } else if (status == HF_LOST) {
-        lease_lost(s);
-    } else {
-        s->keep_at_ns = now_ns + s->job->options->take.ttl_ms * HF__NS_PER_MS / KEEP_AGAIN_PART;
-        if (!s->said_not_kept)
-            cli_stderr_say(s->job->writer, "lock \"%s\" cannot be renewed yet: %s",
-                           s->job->options->name, err.text);
-        s->said_not_kept = true;
-    }
-}
-
-/* The keeper knows that the lease is over, or the hold above us has ended. */
-static void lease_lost(struct run_supervisor *s)
-{
-    const struct run_options *options = s->job->options;
-    char what[CLI_LOSS_SIZE] = "is no longer held by the process above";
-
-    if (s->job->lease != NULL)
-        (void)cli_loss_text(what, s->job->lease);
-    s->lost_fd = -1;
-    s->outcome->lost = true;
-    run_events_lost(s->job, what);
-    if (options->on_loss == RUN_LOSS_WARN) {
-        cli_stderr_say(s->job->writer, "lock \"%s\" %s; %s continues without it (--on-loss warn)",
-                       options->name, what, options->command[0]);
-        tell(s, RUN_WORD_LOST);
-        return;
-    }
-    if (!s->said_why)
-        cli_stderr_say(s->job->writer, "lock \"%s\" %s; ending %s", options->name, what,
-                       options->command[0]);
-    s->said_why = true;
-    run_page_order(s->page, RUN_LOST);
-    tell(s, RUN_WORD_ORDER);
 }
 
 /* The ending began without us asking for it. */
@@ -386,7 +322,7 @@ void run_say_why(struct run_supervisor *s)
     case RUN_LOST:
         if (s->job->held != NULL) {
             s->said_why = false;
-            lease_lost(s);
+            run_lease_lost(s);
             break;
         }
         run_events_lost(s->job, "could not be renewed in time");
@@ -411,7 +347,7 @@ static void command_exited(struct run_supervisor *s)
         break;
     case RUN_LEFTOVER_TERM:
         run_page_order(s->page, RUN_LEFTOVERS);
-        tell(s, RUN_WORD_ORDER);
+        run_tell(s, RUN_WORD_ORDER);
         break;
     case RUN_LEFTOVER_RELEASE:
         if (atomic_load(&s->page->began_ns) != 0)
@@ -432,10 +368,10 @@ static void command_stopped(struct run_supervisor *s)
     if (!s->outcome->terminal)
         return;
     run_stop_with_command(atomic_load(&s->page->stopped_by));
-    tell(s, SIGCONT); /* whoever woke us meant CMD as well */
+    run_tell(s, SIGCONT); /* whoever woke us meant CMD as well */
 }
 
-static void tell(struct run_supervisor *s, int word)
+void run_tell(struct run_supervisor *s, int word)
 {
     unsigned char byte = (unsigned char)word;
 

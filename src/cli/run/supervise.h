@@ -14,7 +14,11 @@ struct run_supervisor {
     pid_t spare; /* 0: none */
     int link;
     int timer;
-    int lost_fd;         /* readable once the keeper knows, or the hold above us ends; -1: none */
+    int lost_fd; /* epoll: a lease is lost, or a hold above us has ended; -1: none */
+    struct run_above *above[HF_SEVERAL_MAX]; /* who watch holds that have no pipe for us */
+    int above_fds[HF_SEVERAL_MAX];           /* and what they tell it by */
+    size_t above_count;
+    size_t kept;         /* so many of the leases has the keeper */
     int64_t keep_at_ns;  /* HF_NEVER: kept, or nothing to keep */
     int64_t spare_at_ns; /* when to start the spare watchdog; HF_NEVER */
     int64_t name_at_ns;  /* when to name what CMD left behind; HF_NEVER */
@@ -29,6 +33,21 @@ struct run_supervisor {
 
 /* Tells the person why the tree is being ended, once. */
 void run_say_why(struct run_supervisor *s);
+/* A word for the watchdog. */
+void run_tell(struct run_supervisor *s, int word);
+
+/* keep.c */
+
+/* When the keeper is to start, by the lease's time. */
+int64_t run_keep_at_ns(const struct run_page *page, int64_t ttl_ms);
+/* Starts it. */
+void run_keep(struct run_supervisor *s, int64_t now_ns);
+/* From here on the end of a hold above us is a loss. */
+void run_watch_above(struct run_supervisor *s);
+/* What was held is not any more: says so, and has the tree ended. */
+void run_lease_lost(struct run_supervisor *s);
+/* Nothing is watched any more. */
+void run_keep_end(struct run_supervisor *s);
 
 /* spare.c */
 

@@ -35,11 +35,22 @@ static bool environment_knows_more(const struct cli_context *context)
     return strcmp(known, shown) != 0;
 }
 
+/* What an earlier acquire may have left, and is not about this lease. */
+static void forget_others(void)
+{
+    static const char *const variables[] = {"HOLDFAST_TOKENS", "HOLDFAST_OWNERS", "HOLDFAST_SLOT"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        if (secure_getenv(variables[i]) != NULL)
+            printf("unset %s\n", variables[i]);
+}
+
 void cli_export_lease(const struct cli_context *context, const struct hf_store *store,
                       const struct hf_lease *lease)
 {
     char token[24];
 
+    forget_others();
     (void)snprintf(token, sizeof token, "%" PRIu64, hf_lease_token(lease));
     cli_export("HOLDFAST_NAME", hf_lease_name(lease));
     cli_export("HOLDFAST_TOKEN", token);

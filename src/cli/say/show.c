@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "cli/cli.h"
+#include "cli/say/slots.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -90,13 +91,37 @@ void cli_lock_print(FILE *out, const struct hf_lock_info *info)
     fprintf(out, "  waiters    %" PRIu64 "\n", info->waiters);
 }
 
-void cli_locks_print(FILE *out, const struct cli_lock *locks, size_t count)
+static void print_row(FILE *out, const struct hf_lock_info *info, int width)
 {
     char name[HF_NAME_MAX + 1];
     char label[HF_LABEL_MAX + 1];
     char token[24];
     char age[DURATION_SIZE];
     char remaining[DURATION_SIZE];
+
+    hf__copy_printable(name, sizeof name, info->name);
+    hf__copy_printable(label, sizeof label, info->label);
+    (void)snprintf(token, sizeof token, "%" PRIu64, info->token);
+    fprintf(out, "%s%*s  %16s  %8s  %9s  %7" PRIu64 "  %s%s\n", name, width - columns(name), "",
+            info->held && info->token ? token : "-", info->held ? duration(age, info->age_ms) : "-",
+            info->held ? duration(remaining, info->remaining_ms) : "-", info->waiters,
+            info->revocation != NULL ? "(broken) " : "", info->held ? label : "(free)");
+}
+
+/* "gpu#0..3: 2 of 4 held" */
+static void print_slots(FILE *out, const struct cli_slots *slots)
+{
+    char name[HF_NAME_MAX + 1], shown[HF_NAME_MAX + 1];
+    char text[CLI_SLOTS_TEXT_SIZE];
+
+    (void)snprintf(name, sizeof name, "%.*s", slots->len, slots->name);
+    hf__copy_printable(shown, sizeof shown, name);
+    cli_slots_text(slots, text);
+    fprintf(out, "%s#0..%u: %s\n", shown, slots->slots - 1, text);
+}
+
+void cli_locks_print(FILE *out, const struct cli_lock *locks, size_t count, bool flat)
+{
     int width = columns("NAME");
 
     for (size_t i = 0; i < count; i++) {
@@ -106,17 +131,15 @@ void cli_locks_print(FILE *out, const struct cli_lock *locks, size_t count)
     }
     fprintf(out, "%-*s  %16s  %8s  %9s  %7s  %s\n", width, "NAME", "TOKEN", "AGE", "REMAINING",
             "WAITERS", "LABEL");
-    for (size_t i = 0; i < count; i++) {
-        const struct hf_lock_info *info = &locks[i].info;
+    for (size_t i = 0; i < count;) {
+        struct cli_slots slots = cli_slots_find(locks + i, flat ? 0 : count - i);
 
-        hf__copy_printable(name, sizeof name, info->name);
-        hf__copy_printable(label, sizeof label, info->label);
-        (void)snprintf(token, sizeof token, "%" PRIu64, info->token);
-        fprintf(out, "%s%*s  %16s  %8s  %9s  %7" PRIu64 "  %s%s\n", name, width - columns(name), "",
-                info->held && info->token ? token : "-",
-                info->held ? duration(age, info->age_ms) : "-",
-                info->held ? duration(remaining, info->remaining_ms) : "-", info->waiters,
-                info->revocation != NULL ? "(broken) " : "", info->held ? label : "(free)");
+        if (slots.count > 1) {
+            print_slots(out, &slots);
+            i += slots.count;
+        } else {
+            print_row(out, &locks[i++].info, width);
+        }
     }
 }
 

@@ -19,7 +19,8 @@ void cli_lock_clear(struct cli_lock *lock);
 void cli_lock_json(FILE *out, const struct hf_lock_info *info);
 /* The lock on several lines, for people. */
 void cli_lock_print(FILE *out, const struct hf_lock_info *info);
-/* Many locks as a table with a heading, for people. */
-void cli_locks_print(FILE *out, const struct cli_lock *locks, size_t count);
+/* Many locks as a table with a heading, for people; unless flat, two slots or more of one resource
+ * (say/slots.h) are one line. */
+void cli_locks_print(FILE *out, const struct cli_lock *locks, size_t count, bool flat);
 
 #endif /* HF_CLI_SHOW_H */

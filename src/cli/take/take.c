@@ -7,6 +7,7 @@
 #include "base/base.h"
 #include "base/patience.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,6 +90,48 @@ static void renewed(struct hf_lease *lease, int64_t remaining_ms, void *data)
     take->on_renewed(lease, take->data);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(hf_lease_name(*(struct hf_lease *const *)a),
+                  hf_lease_name(*(struct hf_lease *const *)b));
+}
+
+/* The call that the names ask for. */
+static enum hf_status acquire(struct take *take, const struct hf_acquire_options *options,
+                              struct hf_error *err)
+{
+    enum hf_status status;
+    size_t which;
+
+    take->taken = 0;
+    switch (take->kind) {
+    case TAKE_ONE:
+        status = hf_acquire(take->store, take->name, options, &take->leases[0], err);
+        break;
+    case TAKE_ANY:
+        status = hf_acquire_any(take->store, take->names, take->count, options, &take->leases[0],
+                                &which, err);
+        break;
+    case TAKE_ALL:
+    default:
+        status = hf_acquire_all(take->store, take->names, take->count, options, take->leases, err);
+        break;
+    }
+    if (status == HF_OK) {
+        take->taken = take->kind == TAKE_ALL ? take->count : 1;
+        qsort(take->leases, take->taken, sizeof take->leases[0], by_name);
+    }
+    return status;
+}
+
+enum hf_status take_give_back(struct take *take, struct hf_error *err)
+{
+    enum hf_status status = hf_release_all(take->leases, take->taken, err);
+
+    take->taken = 0;
+    return status;
+}
+
 /* The first try does not wait: if it succeeds, nobody needs to be told for whom we wait. */
 enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
                          struct hf_lease **out, struct hf_error *err)
@@ -101,8 +144,10 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
     options->on_trouble = trouble;
     options->on_renewed = take->on_renewed != NULL ? renewed : NULL;
     options->data = take;
+    options->wait_above = take->wait_above;
     options->wait_ms = 0;
-    status = hf_acquire(take->store, take->name, options, out, err);
+    status = acquire(take, options, err);
+    *out = take->taken > 0 ? take->leases[0] : NULL;
     if (!goes_on(take, status))
         return status;
     options->wait_ms = -1;
@@ -116,7 +161,8 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
     take_tell_begin(take);
     if (status != HF_BUSY)
         take_tell_trouble(take, err);
-    status = hf_acquire(take->store, take->name, options, out, err);
+    status = acquire(take, options, err);
+    *out = take->taken > 0 ? take->leases[0] : NULL;
     take_tell_hush(take);
     return status;
 }

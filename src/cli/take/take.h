@@ -11,9 +11,57 @@
 #include "cli/say/thread.h"
 #include "core/wait.h"
 
+#include <holdfast/several.h>
 #include <holdfast/store.h>
 #include <signal.h>
 #include <time.h>
+
+/* Which locks: names.c */
+
+enum take_kind { TAKE_ONE, TAKE_ALL, TAKE_ANY };
+
+struct take_names {
+    /* The options. */
+    bool all;
+    bool any;
+    uint64_t slots; /* one of NAME#0 to NAME#slots-1 */
+    uint64_t slot;  /* a certain one of these */
+    bool slots_given;
+    bool slot_given;
+
+    enum take_kind kind;
+    const char *list[HF_SEVERAL_MAX];
+    size_t count;
+    char text[HF_SEVERAL_MAX][HF_NAME_MAX + 1]; /* where list points to, for slots */
+};
+
+/* Their lines in the table of a command. */
+#define TAKE_NAMES_OPTIONS(names)                                                                  \
+    {0, "all", CLI_FLAG, NULL, "take all of the locks named", NULL, &(names)->all, NULL},          \
+        {0,    "any",         CLI_FLAG, NULL, "take one of the locks named, any that is free",     \
+         NULL, &(names)->any, NULL},                                                               \
+        {0,                                                                                        \
+         "slots",                                                                                  \
+         CLI_NUMBER,                                                                               \
+         "N",                                                                                      \
+         "take one of N slots, the locks NAME#0 to NAME#N-1",                                      \
+         NULL,                                                                                     \
+         &(names)->slots,                                                                          \
+         &(names)->slots_given},                                                                   \
+    {                                                                                              \
+        0, "slot", CLI_NUMBER, "I", "with --slots: this slot, and no other", NULL, &(names)->slot, \
+            &(names)->slot_given                                                                   \
+    }
+
+/* Makes the list out of the names that were given, count words. 0, or EXIT_HF_USAGE after a
+ * message. */
+int take_find_names(const struct cli_command *command, struct take_names *names, char *const *words,
+                    size_t count);
+/* "NAME", "NAME and 2 more", as it stands in a sentence after "lock": for people. */
+enum { TAKE_SHOWN_SIZE = HF_NAME_MAX + 32 };
+void take_show_names(const struct take_names *names, char out[TAKE_SHOWN_SIZE]);
+/* The number of the slot that a name stands for; false unless slots were asked for. */
+bool take_slot_of(const struct take_names *names, const char *name, uint64_t *slot);
 
 /* The options they share: options.c */
 
@@ -97,12 +145,16 @@ void take_startup_end(struct take_startup *startup);
 struct take {
     /* Set by the caller. */
     struct cli_stderr *writer;
-    const char *name;
-    const char *label;     /* NULL: host/pid/command of ... */
-    pid_t label_pid;       /* ... this process */
-    const char *label_cmd; /* NULL: what the system says */
-    int signal_fd;         /* readable: stop */
-    bool quiet;            /* off a terminal only trouble is said */
+    const char *name;         /* the lock, or the first that was named */
+    const char *const *names; /* all of them, unless it is TAKE_ONE */
+    size_t count;             /* how many */
+    enum take_kind kind;      /* whether all are taken, or one */
+    const char *wait_above;   /* as in hf_acquire_options */
+    const char *label;        /* NULL: host/pid/command of ... */
+    pid_t label_pid;          /* ... this process */
+    const char *label_cmd;    /* NULL: what the system says */
+    int signal_fd;            /* readable: stop */
+    bool quiet;               /* off a terminal only trouble is said */
     void (*last_words)(int number);
     void (*on_open)(struct take *take); /* while a signal still ends us at once; may be NULL */
     void (*on_renewed)(struct hf_lease *lease, void *data); /* may be NULL */
@@ -110,8 +162,10 @@ struct take {
     void (*on_wait)(struct take *take, const struct hf_error *why);
     void *data; /* the caller's */
 
-    struct hf_store *store;             /* set by take_open; the caller closes it */
-    char shown_label[HF_LABEL_MAX + 1]; /* set by take_lock: what others see */
+    struct hf_store *store;                  /* set by take_open; the caller closes it */
+    char shown_label[HF_LABEL_MAX + 1];      /* set by take_lock: what others see */
+    struct hf_lease *leases[HF_SEVERAL_MAX]; /* set by take_lock: what was taken, sorted by name */
+    size_t taken;                            /* how many */
 
     /* How long we wait for the store and the lock, together. */
     int64_t wait_ms;        /* as it was given; < 0: without limit */
@@ -139,10 +193,12 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
  * signal came meanwhile. */
 bool take_wait_out(struct take *take, struct hf__wait *wait, int64_t asked_ns,
                    enum hf_status *status, struct hf_error *err);
-/* Takes the lock, and says for whom we wait meanwhile. Of the options the caller sets what kind of
- * lease it is to be. take_end has to follow. */
+/* Takes the lock, or the locks, and says for whom we wait meanwhile. Of the options the caller sets
+ * what kind of lease it is to be. *out: the lease, of several the first. take_end has to follow. */
 enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
                          struct hf_lease **out, struct hf_error *err);
+/* hf_release for all that was taken. */
+enum hf_status take_give_back(struct take *take, struct hf_error *err);
 /* Who we are in the eyes of others: the label that was given, or "host/pid/command". */
 void take_describe(const struct take *take, char *out, size_t size);
 /* Nothing is told any more; before the store is closed. */

@@ -29,11 +29,14 @@ enum {
 struct line {
     char text[LINE_SIZE];
     size_t used;
+    const char *name; /* of several, the one that is looked at; else NULL */
+    const char *ours; /* our label */
 };
 
 static void *ticker(void *data);
 static bool pause_for(struct take *take, int64_t ms);
 static void describe(struct take *take, struct line *line);
+static bool describe_holders(struct take *take, struct line *line);
 static bool describe_holder(const struct hf_lock_info *info, void *data);
 static void add(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void show(struct take *take, const char *text);
@@ -178,22 +181,45 @@ static void describe(struct take *take, struct line *line)
     if (take->until_ns != HF_NEVER)
         add_duration(line, " of ", take->wait_ms);
     add(line, " for \"%s%s\"", name, strlen(take->name) > strlen(name) ? "..." : "");
+    if (take->kind != TAKE_ONE)
+        add(line, " %s %zu more", take->kind == TAKE_ALL ? "and" : "or one of", take->count - 1);
     trouble = trouble_now(take, now_ns, &left_ms);
     if (trouble == HF_QUARANTINE)
         add_duration(line, ": quarantine for another ", left_ms);
     else if (trouble != HF_OK)
         add(line, ": the store does not answer");
-    else if (hf_inspect(take->store, take->name, describe_holder, line, NULL) != HF_OK)
+    else if (!describe_holders(take, line))
         add(line, ", the store does not say who holds it");
+}
+
+/* The first that another holds. */
+static bool describe_holders(struct take *take, struct line *line)
+{
+    size_t used = line->used;
+
+    line->ours = take->shown_label;
+    for (size_t i = 0; i < (take->kind == TAKE_ONE ? 1 : take->count); i++) {
+        const char *name = take->kind == TAKE_ONE ? take->name : take->names[i];
+
+        line->name = take->kind == TAKE_ONE ? NULL : name;
+        if (hf_inspect(take->store, name, describe_holder, line, NULL) != HF_OK)
+            return false;
+        if (line->used != used)
+            break;
+    }
+    return true;
 }
 
 static bool describe_holder(const struct hf_lock_info *info, void *data)
 {
     struct line *line = data;
 
-    if (!info->held)
+    /* Of several, some may be ours already. */
+    if (!info->held || (line->name != NULL && strcmp(info->label, line->ours) == 0))
         return false;
-    add(line, ", held ");
+    if (line->name != NULL)
+        add(line, ", \"%.*s\"", NAME_SHOWN, line->name);
+    add(line, "%sheld ", line->name != NULL ? " " : ", ");
     if (info->age_ms >= 0)
         add_duration(line, "", info->age_ms);
     add(line, "%sby %s", info->age_ms >= 0 ? " " : "",

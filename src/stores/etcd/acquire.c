@@ -1,4 +1,4 @@
-/* acquire.c - taking a lock.
+/* acquire.c - taking a lock, or one of several.
  *
  * One transaction: if the queue of the lock is empty, put our key; its create revision is the
  * token. Otherwise the answer tells who is there. A request that was not answered is settled by
@@ -115,28 +115,136 @@ static enum hf_status try_now(struct ec_attempt *a, struct hf_grant *grant)
     return status;
 }
 
+/* HF_OK: the caller ends it by freeing its spare. */
+static enum hf_status attempt_init(struct ec_attempt *a, struct ec_store *store,
+                                   const struct hf_claim *claim, struct hf_error *err)
+{
+    *a = (struct ec_attempt){
+        .store = store,
+        .claim = claim,
+        .err = err,
+        .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = claim->cancel_fd},
+        .budget_ns = claim->deadline_ns - store->base.host->now_ns(),
+        .spare = ec_hold_new(claim->owner, claim->name)};
+    ec_keys_make(&a->keys, store->url.prefix, claim->name, claim->owner);
+    return a->spare != NULL ? HF_OK : hf__nomem(err);
+}
+
+/* Whether an attempt that was answered so goes on in the queue. */
+static bool goes_on(const struct hf_claim *claim, enum hf_status status)
+{
+    return claim->wait_until_ns != 0 && (status == HF_BUSY || status == HF_UNREACHABLE);
+}
+
 enum hf_status ec_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err)
 {
     struct ec_store *store = (struct ec_store *)base;
-    struct ec_attempt a = {
-        .store = store,
-        .claim = claim,
-        .err = err,
-        .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = claim->cancel_fd}};
-    enum hf_status status;
+    struct ec_attempt a;
+    enum hf_status status = attempt_init(&a, store, claim, err);
+    size_t which;
 
-    a.budget_ns = claim->deadline_ns - base->host->now_ns();
-    ec_keys_make(&a.keys, store->url.prefix, claim->name, claim->owner);
-    a.spare = ec_hold_new(claim->owner, claim->name);
-    if (a.spare == NULL)
-        return hf__nomem(err);
+    if (status != HF_OK)
+        return status;
     status = try_now(&a, grant);
     if (status == HF_OK || status == HF_BUSY)
         note_contention(store, status == HF_BUSY);
-    if (claim->wait_until_ns != 0 && (status == HF_BUSY || status == HF_UNREACHABLE))
-        status = ec_queue_wait(&a, grant);
+    if (goes_on(claim, status))
+        status = ec_queue_wait(&a, 1, &which, grant);
     free(a.spare);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
+/* Which queues are empty, from the second on; free[i] tells. */
+static enum hf_status find_free(struct ec_attempt *attempts, size_t count, bool *free_ones)
+{
+    struct ec_request request = request_of(attempts);
+    size_t size = count * EC_KEY_MAX * 4;
+    char *buffer = malloc(size);
+    struct ec_text body;
+    struct ec_call call = {.lock = request.lock,
+                           .path = "/v3/kv/txn",
+                           .body = &body,
+                           .patience = request.patience,
+                           .repeatable = true};
+    struct ec_answer answer;
+    enum hf_status status;
+
+    if (buffer == NULL)
+        return hf__nomem(request.err);
+    ec_txn_begin_in(&body, buffer, size);
+    ec_txn_then(&body);
+    for (size_t i = 1; i < count; i++) {
+        struct ec_range queue = ec_keys_queue(&attempts[i].keys);
+
+        ec_txn_range(&body, &queue, EC_BY_KEY, 1, 0);
+    }
+    ec_txn_end(&body);
+    status = ec_call(request.store, &call, &answer, NULL, request.err);
+    for (size_t i = 1; status == HF_OK && i < count; i++) {
+        const cJSON *part = ec_answer_part(answer.json, i - 1);
+
+        free_ones[i] = part != NULL && ec_answer_kv_count(part) == 0;
+    }
+    if (status == HF_OK)
+        ec_answer_release(&answer);
+    free(buffer);
+    return status;
+}
+
+/* The first that is free. *which: the one that was granted, or about which there is trouble. */
+static enum hf_status try_each(struct ec_attempt *attempts, size_t count, size_t *which,
+                               struct hf_grant *grant)
+{
+    bool free_ones[HF_SEVERAL_MAX] = {false};
+    struct hf_error first = {0};
+    enum hf_status status = try_now(attempts, grant);
+
+    *which = 0;
+    if (status != HF_BUSY)
+        return status;
+    first = *attempts->err;
+    status = find_free(attempts, count, free_ones);
+    for (size_t i = 1; i < count && (status == HF_OK || status == HF_BUSY); i++) {
+        if (!free_ones[i])
+            continue;
+        *which = i;
+        status = try_now(&attempts[i], grant);
+        if (status == HF_OK)
+            return HF_OK;
+    }
+    if (status != HF_OK && status != HF_BUSY)
+        return status;
+    *which = 0;
+    *attempts->err = first;
+    return HF_BUSY;
+}
+
+enum hf_status ec_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
+                              size_t count, size_t *which, struct hf_grant *grant,
+                              struct hf_error *err)
+{
+    struct ec_store *store = (struct ec_store *)base;
+    struct ec_attempt *attempts = calloc(count, sizeof *attempts);
+    struct hf_error own;
+    enum hf_status status = HF_OK;
+
+    *which = 0;
+    if (err == NULL)
+        err = &own;
+    if (attempts == NULL)
+        return hf__nomem(err);
+    for (size_t i = 0; status == HF_OK && i < count; i++)
+        status = attempt_init(&attempts[i], store, &claims[i], err);
+    if (status == HF_OK)
+        status = try_each(attempts, count, which, grant);
+    if (status == HF_OK || status == HF_BUSY)
+        note_contention(store, status == HF_BUSY);
+    if (goes_on(claims, status))
+        status = ec_queue_wait(attempts, count, which, grant);
+    for (size_t i = 0; i < count; i++)
+        free(attempts[i].spare);
+    free(attempts);
     return status == HF_OK ? hf__ok(err) : status;
 }
 

@@ -43,27 +43,6 @@ static void note_alive(struct ec_queue *q, int64_t lease, int64_t alive_ns)
     ec_hold_note(q->attempt->store, &q->attempt->spare, q->attempt->claim->owner, &news);
 }
 
-/* Puts our key at the end of the queue, on that lease. */
-static enum hf_status put_last(struct ec_queue *q, const struct ec_request *request,
-                               const struct ec_lease *lease, struct ec_answer *answer,
-                               enum ec_verdict *verdict)
-{
-    struct ec_attempt *a = q->attempt;
-    struct ec_range own = ec_keys_own(&a->keys);
-    struct ec_text body;
-    struct ec_call call = {
-        .lock = request->lock, .path = "/v3/kv/txn", .body = &body, .patience = request->patience};
-    char value[EC_VALUE_MAX];
-
-    ec_value(a->store, a->claim, EC_KIND_WAITING, value);
-    ec_txn_begin(&body);
-    ec_txn_compare(&body, &own, "CREATE", "EQUAL", 0);
-    ec_txn_then(&body);
-    ec_txn_put(&body, &own, value, lease->id);
-    ec_txn_end(&body);
-    return ec_call(a->store, &call, answer, verdict, request->err);
-}
-
 enum hf_status ec_queue_enter(struct ec_queue *q)
 {
     struct ec_attempt *a = q->attempt;
@@ -77,7 +56,7 @@ enum hf_status ec_queue_enter(struct ec_queue *q)
     if (status != HF_OK)
         return status;
     q->lease = lease.id;
-    status = put_last(q, &request, &lease, &answer, &verdict);
+    status = ec_party_put(q, &request, lease.id, &answer, &verdict);
     if (status == HF_UNKNOWN)
         return find_own(q);
     if (verdict == EC_NO_LEASE) {
@@ -101,9 +80,9 @@ enum hf_status ec_queue_keep_alive(struct ec_queue *q)
 {
     struct ec_attempt *a = q->attempt;
     struct ec_request request = ec_queue_request(q);
-    char value[EC_VALUE_MAX];
-    struct ec_move to = {.keys = &a->keys, .seen = &q->own, .value = value};
     struct ec_lease lease;
+    struct ec_answer answer;
+    enum ec_verdict verdict;
     enum hf_status status;
 
     /* We are alive, so our key is no reason to let the lease go. */
@@ -111,16 +90,18 @@ enum hf_status ec_queue_keep_alive(struct ec_queue *q)
     status = ec_lease_class(&request, 0, EC_USE_WAITING, &lease);
     if (status != HF_OK || lease.id == q->lease)
         return status;
-    ec_value(a->store, a->claim, EC_KIND_WAITING, value);
     /* From now on it may be on either, and nobody keeps the old one alive. */
-    q->lease = to.lease = lease.id;
-    status = ec_move(&request, &to);
+    q->lease = lease.id;
+    status = ec_party_put(q, &request, lease.id, &answer, &verdict);
     ec_queue_move(q, EC_INSIDE);
-    if (to.verdict == EC_NO_LEASE) {
+    if (verdict == EC_NO_LEASE) {
         ec_lease_retire(a->store, lease.id);
         return hf__ok(a->err);
     }
-    if (status == HF_OK && to.moved)
-        q->own.mod_revision = to.mod_revision; /* else the next inspection tells */
-    return status;
+    if (status != HF_OK)
+        return status;
+    if (ec_answer_succeeded(answer.json))
+        q->own.mod_revision = ec_answer_revision(answer.json); /* else the next inspection tells */
+    ec_answer_release(&answer);
+    return HF_OK;
 }

@@ -1,8 +1,8 @@
 /* etcd.h - the store, as the parts of the plugin know it.
  *
  *   store.c    the table of operations: open, close
- *   acquire.c  taking a lock
- *   queue.c    waiting for it
+ *   acquire.c  taking a lock, or one of several
+ *   queue.c    waiting for it; enter.c getting into the queue, party.c into several
  *   hold.c     renewing and releasing it
  *   renew_many.c  renewing many at once
  *   break.c    breaking it
@@ -213,6 +213,9 @@ enum hf_status ec_audit(const struct hf_host *host, const char *url,
                         struct hf_error *err);
 enum hf_status ec_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
+enum hf_status ec_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
+                              size_t count, size_t *which, struct hf_grant *grant,
+                              struct hf_error *err);
 enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err);
 enum hf_status ec_renew_many(struct hf_store_base *base, const struct hf_claim *claims,
@@ -283,8 +286,10 @@ enum hf_status ec_attempt_lease(const struct ec_attempt *attempt, const struct e
 /* The attempt has become a hold on that lease: notes it, and fills in *grant. */
 void ec_attempt_granted(struct ec_attempt *attempt, const struct ec_lease *lease, uint64_t token,
                         struct hf_grant *grant);
-/* Waits in the queue until the lock is ours or the wait is over. */
-enum hf_status ec_queue_wait(struct ec_attempt *attempt, struct hf_grant *grant);
+/* Waits in the queues of count attempts, which differ in name and owner only, until one of the
+ * locks is ours (*which tells) or the wait is over. */
+enum hf_status ec_queue_wait(struct ec_attempt *attempts, size_t count, size_t *which,
+                             struct hf_grant *grant);
 /* Makes out who is in the way. */
 void ec_note_holder(struct ec_attempt *attempt, const struct ec_kv *kv);
 enum hf_status ec_busy(const struct ec_attempt *attempt);
@@ -330,6 +335,10 @@ struct ec_move {
     bool at_head; /* and only if nobody is before us */
     const char *value;
     int64_t lease;
+    const struct ec_attempt *others; /* whose keys are deleted with it: all but its own */
+    size_t other_count;
+    char *buffer; /* for a request about so many; else NULL */
+    size_t buffer_size;
     bool moved;            /* tells */
     uint64_t mod_revision; /* if it was moved */
     enum ec_verdict verdict;

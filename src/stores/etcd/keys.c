@@ -147,7 +147,7 @@ enum hf_status ec_move(const struct ec_request *request, struct ec_move *move)
     struct ec_answer answer;
     enum hf_status status;
 
-    ec_txn_begin(&body);
+    ec_txn_begin_in(&body, move->buffer, move->buffer_size);
     ec_txn_compare(&body, &own, "CREATE", "EQUAL", seen->create_revision);
     /* A copy of this request that is executed late finds another mod revision and does nothing. */
     ec_txn_compare(&body, &own, "MOD", "EQUAL", seen->mod_revision);
@@ -155,6 +155,12 @@ enum hf_status ec_move(const struct ec_request *request, struct ec_move *move)
         ec_txn_compare(&body, &queue, "CREATE", "GREATER", seen->create_revision - 1);
     ec_txn_then(&body);
     ec_txn_put(&body, &own, move->value, move->lease);
+    for (size_t i = 0; i < move->other_count; i++) {
+        struct ec_range other = ec_keys_own(&move->others[i].keys);
+
+        if (&move->others[i].keys != move->keys)
+            ec_txn_delete(&body, &other, false);
+    }
     ec_txn_end(&body);
     status = ec_call(request->store, &call, &answer, &move->verdict, request->err);
     if (status != HF_OK)

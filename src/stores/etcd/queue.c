@@ -1,17 +1,23 @@
-/* queue.c - waiting for a lock, in the order of those who came.
+/* queue.c - waiting for a lock, or for one of several, in the order of those who came.
  *
  * A waiter puts its key behind the others, on a short lease that it keeps alive itself, and watches
  * the key right in front of it. When that one is gone and nobody else is before it, it confirms: a
  * transaction that puts its key on the lease of its ttl, if it is still there and the first. Only
- * that makes it the holder. Every few seconds it reads the queue, in case a watch says nothing. */
+ * that makes it the holder. Every few seconds it reads the queue, in case a watch says nothing.
+ *
+ * Who waits for one of several does the same in all queues at once, on one lease and with one
+ * watch. The confirmation in one queue deletes the keys in the others: so there is never a second
+ * grant, and those behind it hear of it at once. */
 #include "base/base.h"
 #include "stores/etcd/queue.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define KEEP_NS    (1200 * HF__NS_PER_MS) /* how often the waiter's lease is kept alive */
 #define INSPECT_NS (5 * HF__NS_PER_S)     /* how often the queue is read, whatever is heard */
+#define PER_KEY    4096                   /* bytes of a request, for each queue */
 
 /* From which state to which. Trouble on the way takes whoever is inside back to EC_INSIDE. */
 static const bool allowed[EC_STATES][EC_STATES] = {
@@ -40,7 +46,7 @@ static bool consistent(const struct ec_queue *q)
     case EC_FIRST:
         return q->own.create_revision != 0 && q->grant->token == 0;
     case EC_BEHIND:
-        return q->own.create_revision != 0 && q->before.key_len > 0 && q->inspect_ns > 0;
+        return q->own.create_revision != 0 && q->before[0].key_len > 0 && q->inspect_ns > 0;
     case EC_HOLDING:
         return q->grant->token == q->own.create_revision && q->grant->token != 0;
     case EC_STATES:
@@ -83,39 +89,56 @@ static enum hf_status endure(struct ec_queue *q, enum hf_status status)
     return HF_OK;
 }
 
-enum hf_status ec_queue_wait(struct ec_attempt *a, struct hf_grant *grant)
+/* Until we hold one of the locks, or the wait is over. */
+static enum hf_status wait_for_one(struct ec_queue *q)
 {
-    struct ec_queue q = {.attempt = a, .grant = grant};
+    const struct ec_attempt *a = q->attempt;
     enum hf_status status = HF_OK;
 
-    hf__wait_place_init(&q.wait, a->claim->wait_until_ns);
-    q.wait.settles = true;
-    ec_keys_use(&a->keys, true);
-    while (status == HF_OK && q.state != EC_HOLDING) {
+    while (status == HF_OK && q->state != EC_HOLDING) {
         if (hf__patience_cancelled(&a->patience))
             status = HF_CANCELLED;
         else if (a->store->base.host->now_ns() >= a->claim->wait_until_ns)
-            status = q.trouble == HF_OK ? HF_BUSY : HF_UNREACHABLE;
+            status = q->trouble == HF_OK ? HF_BUSY : HF_UNREACHABLE;
         else
-            status = step(&q);
+            status = step(q);
     }
-    end_watch(&q);
-    return status == HF_OK ? HF_OK : leave(&q, status);
+    end_watch(q);
+    return status == HF_OK ? HF_OK : leave(q, status);
 }
 
-/* What the queue is like now. */
-static void note_queue(struct ec_queue *q, const struct ec_inspection *found)
+enum hf_status ec_queue_wait(struct ec_attempt *attempts, size_t count, size_t *which,
+                             struct hf_grant *grant)
 {
-    struct ec_attempt *a = q->attempt;
-    bool same = found->before_there && q->before.key_len == found->before.key_len &&
-                memcmp(q->before.key, found->before.key, found->before.key_len) == 0;
+    struct ec_queue q = {.attempt = attempts, .count = count, .grant = grant};
+    enum hf_status status;
 
+    q.before = calloc(count, sizeof *q.before);
+    if (count > 1) {
+        q.buffer_size = count * PER_KEY;
+        q.buffer = malloc(q.buffer_size);
+    }
+    hf__wait_place_init(&q.wait, attempts->claim->wait_until_ns);
+    q.wait.settles = true;
+    for (size_t i = 0; i < count; i++)
+        ec_keys_use(&attempts[i].keys, true);
+    if (q.before == NULL || (count > 1 && q.buffer == NULL))
+        status = hf__nomem(attempts->err);
+    else
+        status = wait_for_one(&q);
+    *which = q.which;
+    free(q.before);
+    free(q.buffer);
+    return status;
+}
+
+/* What the queues are like now. */
+static void note_queue(struct ec_queue *q, const struct ec_findings *found)
+{
     hf__backoff_worked(&q->wait.backoff);
-    if (found->head_there)
-        ec_note_holder(a, &found->head);
-    if (!same)
+    if (found->moved)
         end_watch(q);
-    if (!found->own_there || found->own.create_revision != q->own.create_revision) {
+    if (found->own_count < q->count) {
         end_watch(q);
         memset(&q->own, 0, sizeof q->own);
         ec_queue_move(q, EC_OUTSIDE); /* our lease has ended: to the end of the queue */
@@ -125,21 +148,25 @@ static void note_queue(struct ec_queue *q, const struct ec_inspection *found)
     q->lease = found->own.lease;
     if (q->watch.http == NULL)
         q->seen = found->revision;
-    q->before = found->before;
-    q->inspect_ns = a->store->base.host->now_ns() + INSPECT_NS;
-    ec_queue_move(q, found->before_there ? EC_BEHIND : EC_FIRST);
+    q->inspect_ns = q->attempt->store->base.host->now_ns() + INSPECT_NS;
+    q->which = found->first < q->count ? found->first : 0;
+    ec_queue_move(q, found->first < q->count ? EC_FIRST : EC_BEHIND);
 }
 
 /* EC_INSIDE */
 static enum hf_status inspect(struct ec_queue *q)
 {
-    struct ec_request request = ec_queue_request(q);
-    struct ec_inspection found;
-    enum hf_status status = ec_inspect(&request, &q->attempt->keys, q->own.create_revision, &found);
+    struct ec_findings found;
+    enum hf_status status = ec_party_inspect(q, &found);
 
-    if (status == HF_OK)
-        note_queue(q, &found);
-    return status;
+    if (status != HF_OK)
+        return status;
+    q->robbed = found.own_count > 0 && found.own_count < q->count;
+    if (q->robbed)
+        return ec_fail(q->attempt->claim->name, q->attempt->store->url.common.shown, HF_UNREACHABLE,
+                       "somebody deleted our place in a queue", q->attempt->err);
+    note_queue(q, &found);
+    return HF_OK;
 }
 
 /* Sleeps until the one before us is gone, or it is time to do something else. False: nothing can be
@@ -150,18 +177,23 @@ static bool hear(struct ec_queue *q)
     const struct hf_claim *claim = q->attempt->claim;
     struct hf__patience patience = {.deadline_ns = store->base.host->now_ns() + KEEP_NS,
                                     .cancel_fd = claim->cancel_fd};
+    struct ec_watch_keys keys = {.at = q->before,
+                                 .count = q->count,
+                                 .from_revision = q->seen + 1,
+                                 .buffer = q->buffer,
+                                 .buffer_size = q->buffer_size};
     enum ec_heard heard = EC_HEARD_BROKEN;
 
     if (patience.deadline_ns > claim->wait_until_ns)
         patience.deadline_ns = claim->wait_until_ns;
     if (patience.deadline_ns > q->inspect_ns)
         patience.deadline_ns = q->inspect_ns;
-    if (q->watch.http != NULL || ec_watch_open(store, &q->watch, &q->before, q->seen + 1))
+    if (q->watch.http != NULL || ec_watch_open(store, &q->watch, &keys))
         heard = ec_watch_listen(&q->watch, &patience);
     if (heard == EC_HEARD_NOTHING)
         return true;
-    /* First, as a rule; the confirmation finds out. */
-    ec_queue_move(q, heard == EC_HEARD_EVENT ? EC_FIRST : EC_INSIDE);
+    /* First, as a rule; the confirmation finds out. In several queues, it has to be read where. */
+    ec_queue_move(q, heard == EC_HEARD_EVENT && q->count == 1 ? EC_FIRST : EC_INSIDE);
     if (heard == EC_HEARD_BROKEN)
         ec_turn_away(store, q->watch.endpoint);
     end_watch(q);
@@ -191,23 +223,28 @@ static enum hf_status settle(struct ec_queue *q, const struct ec_lease *lease, b
     enum hf_status status;
 
     q->confirming = lease->id;
-    status = ec_inspect(&request, &q->attempt->keys, q->own.create_revision, &found);
+    status = ec_inspect(&request, &q->attempt[q->which].keys, q->own.create_revision, &found);
     if (status != HF_OK)
         return status;
     *confirmed = found.own_there && found.own.create_revision == q->own.create_revision &&
                  found.own.lease == lease->id && !found.before_there;
-    if (!*confirmed)
-        note_queue(q, &found);
     return HF_OK;
 }
 
 /* EC_FIRST: makes us the holder. */
 static enum hf_status confirm(struct ec_queue *q)
 {
-    struct ec_attempt *a = q->attempt;
+    struct ec_attempt *a = &q->attempt[q->which];
     struct ec_request request = ec_queue_request(q);
     char value[EC_VALUE_MAX];
-    struct ec_move to = {.keys = &a->keys, .seen = &q->own, .at_head = true, .value = value};
+    struct ec_move to = {.keys = &a->keys,
+                         .seen = &q->own,
+                         .at_head = true,
+                         .value = value,
+                         .others = q->attempt,
+                         .other_count = q->count,
+                         .buffer = q->buffer,
+                         .buffer_size = q->buffer_size};
     struct ec_lease lease;
     enum hf_status status = ec_attempt_lease(a, &request, &lease);
 
@@ -227,8 +264,10 @@ static enum hf_status confirm(struct ec_queue *q)
         return status;
     if (to.moved) {
         ec_attempt_granted(a, &lease, q->own.create_revision, q->grant);
+        if (q->which > 0) /* under whose name our keys were known */
+            (void)ec_hold_forget(a->store, q->attempt->claim->owner);
         ec_queue_move(q, EC_HOLDING);
-    } else if (q->state != EC_OUTSIDE) {
+    } else {
         ec_queue_move(q, EC_INSIDE); /* it was not to be: something has changed */
     }
     return HF_OK;
@@ -257,8 +296,8 @@ static enum hf_status step(struct ec_queue *q)
     case EC_STATES:
         break;
     }
-    if (q->trouble == HF_OK)
-        return HF_OK;
+    if (q->trouble == HF_OK || q->robbed)
+        return q->trouble;
     if (q->state != EC_OUTSIDE && q->state != EC_UNCERTAIN)
         ec_queue_move(q, EC_INSIDE);
     return endure(q, q->trouble);
@@ -271,12 +310,10 @@ static enum hf_status withdraw(struct ec_queue *q, const struct hf__patience *pa
     struct hf_error ignored;
     struct ec_request request = {
         .store = a->store, .lock = a->claim->name, .patience = *patience, .err = &ignored};
-    struct ec_deletion deletion = {
-        .keys = &a->keys, .token = q->own.create_revision, .for_good = true};
     enum hf_status status = HF_OK;
 
     if (q->state != EC_OUTSIDE)
-        status = ec_delete(&request, &deletion);
+        status = ec_party_delete(q, &request);
     (void)ec_hold_forget(a->store, a->claim->owner);
     if (status != HF_OK || q->own.create_revision == 0) {
         ec_lease_retire(a->store, q->lease);

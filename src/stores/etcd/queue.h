@@ -1,4 +1,8 @@
-/* queue.h - one who waits, as the two files that carry it out see it: enter.c and queue.c. */
+/* queue.h - one who waits, as the files that carry it out see it: enter.c, party.c and queue.c.
+ *
+ * Who waits for one of several locks has a key in each of their queues. They are put, moved to
+ * another lease and deleted together, each time by one transaction: so all have the same revisions
+ * and the same lease. */
 #ifndef HF_STORES_ETCD_QUEUE_H
 #define HF_STORES_ETCD_QUEUE_H
 
@@ -17,18 +21,23 @@ enum ec_queue_state {
 };
 
 struct ec_queue {
-    struct ec_attempt *attempt;
+    struct ec_attempt *attempt; /* the first of count */
+    size_t count;
+    size_t which; /* EC_FIRST, EC_HOLDING: in whose queue */
     enum ec_queue_state state;
-    struct ec_kv own;    /* key and revisions */
-    struct ec_kv before; /* EC_BEHIND: whom we wait for */
-    int64_t lease;       /* that our key is on, or is to be */
-    int64_t confirming;  /* a lease that a confirmation of unknown fate names; or 0 */
-    uint64_t seen;       /* the revision at which `before` was there */
-    int64_t inspect_ns;  /* EC_BEHIND: when to read next */
+    struct ec_kv own;     /* revisions and lease, of all keys */
+    struct ec_kv *before; /* EC_BEHIND: whom we wait for, in each queue */
+    char *buffer;         /* for requests about many keys; NULL: there is one */
+    size_t buffer_size;
+    int64_t lease;      /* that our key is on, or is to be */
+    int64_t confirming; /* a lease that a confirmation of unknown fate names; or 0 */
+    uint64_t seen;      /* the revision at which `before` was there */
+    int64_t inspect_ns; /* EC_BEHIND: when to read next */
     struct ec_watch watch;
     struct hf_grant *grant;
     struct hf__wait_place wait;
-    int64_t asked_ns;       /* when the last step began */
+    bool robbed;      /* a key of ours was deleted, and not all: begin anew, with fresh owners */
+    int64_t asked_ns; /* when the last step began */
     enum hf_status trouble; /* of the last step */
 };
 
@@ -36,6 +45,27 @@ struct ec_queue {
 void ec_queue_move(struct ec_queue *q, enum ec_queue_state to);
 /* For one request of the many that a wait takes. */
 struct ec_request ec_queue_request(const struct ec_queue *q);
+
+/* What the queues are like. */
+struct ec_findings {
+    size_t own_count;  /* of our keys that are there */
+    struct ec_kv own;  /* one of them */
+    size_t first;      /* where nobody is before us; count: nowhere */
+    bool moved;        /* whom we wait for has changed, in one queue at least */
+    uint64_t revision; /* of the store, when it was so */
+};
+
+/* party.c */
+
+/* Reads them, and who is before us into q->before. */
+enum hf_status ec_party_inspect(struct ec_queue *q, struct ec_findings *out);
+/* Puts all our keys on that lease: if none is there yet, or if nothing happened to them since. */
+enum hf_status ec_party_put(struct ec_queue *q, const struct ec_request *request, int64_t lease,
+                            struct ec_answer *answer, enum ec_verdict *verdict);
+/* Deletes them; it may be sent again. */
+enum hf_status ec_party_delete(struct ec_queue *q, const struct ec_request *request);
+
+/* enter.c */
 
 /* EC_OUTSIDE, EC_UNCERTAIN: puts our key at the end of the queue. */
 enum hf_status ec_queue_enter(struct ec_queue *q);

@@ -20,6 +20,7 @@ static const struct hf_store_ops ops = {
     .open = store_open,
     .close = store_close,
     .acquire = ec_acquire,
+    .acquire_any = ec_acquire_any,
     .renew = ec_renew,
     .release = ec_release,
     .list = ec_list,

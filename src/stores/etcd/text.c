@@ -21,6 +21,14 @@ void ec_text_clear(struct ec_text *text)
     use(text, text->room, sizeof text->room);
 }
 
+void ec_text_clear_in(struct ec_text *text, char *buffer, size_t size)
+{
+    if (buffer != NULL)
+        use(text, buffer, size);
+    else
+        ec_text_clear(text);
+}
+
 void ec_text_add(struct ec_text *text, const char *format, ...)
 {
     size_t room = text->size - text->len;
@@ -89,7 +97,7 @@ void ec_txn_begin(struct ec_text *text)
 
 void ec_txn_begin_in(struct ec_text *text, char *buffer, size_t size)
 {
-    use(text, buffer, size);
+    ec_text_clear_in(text, buffer, size);
     ec_text_add(text, "%s", opening);
 }
 

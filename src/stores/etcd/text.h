@@ -29,6 +29,8 @@ struct ec_range {
 enum ec_order { EC_OLDEST_FIRST, EC_NEWEST_FIRST, EC_BY_KEY };
 
 void ec_text_clear(struct ec_text *text);
+/* The same in a buffer of the caller's, which has to outlive text. NULL: in its own. */
+void ec_text_clear_in(struct ec_text *text, char *buffer, size_t size);
 void ec_text_add(struct ec_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* "..." with the data in base64. */
@@ -38,7 +40,7 @@ void ec_text_string(struct ec_text *text, const char *string);
 
 /* A transaction: begin, compares, then, operations, otherwise, operations, end. */
 void ec_txn_begin(struct ec_text *text);
-/* The same in a buffer of the caller's, which has to outlive text. */
+/* The same in a buffer of the caller's, which has to outlive text. NULL: in its own. */
 void ec_txn_begin_in(struct ec_text *text, char *buffer, size_t size);
 /* One as an operation of another: the same between these two. */
 void ec_txn_nest(struct ec_text *text);

@@ -48,22 +48,25 @@ static bool begin(struct ec_store *store, struct ec_watch *watch, const struct e
     return begun;
 }
 
-bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct ec_kv *kv,
-                   uint64_t from_revision)
+bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct ec_watch_keys *keys)
 {
-    char start[EC_KEY_MAX + 1];
-    char end[EC_KEY_MAX + 1];
-    struct ec_range key = {.key = start, .key_len = kv->key_len};
     struct ec_text body;
 
     memset(watch, 0, sizeof *watch);
-    memcpy(start, kv->key, kv->key_len);
-    if (kv->cut) { /* all keys that begin like that: whoever hears of another one looks again */
-        key.end = end;
-        ec_prefix_range(start, &key.key_len, end, &key.end_len);
+    ec_text_clear_in(&body, keys->buffer, keys->buffer_size);
+    for (size_t i = 0; i < keys->count; i++) {
+        const struct ec_kv *kv = &keys->at[i];
+        char start[EC_KEY_MAX + 1];
+        char end[EC_KEY_MAX + 1];
+        struct ec_range key = {.key = start, .key_len = kv->key_len};
+
+        memcpy(start, kv->key, kv->key_len);
+        if (kv->cut) { /* all keys that begin like that: whoever hears of another one looks again */
+            key.end = end;
+            ec_prefix_range(start, &key.key_len, end, &key.end_len);
+        }
+        add_range(&body, &key, "NOPUT", keys->from_revision);
     }
-    ec_text_clear(&body);
-    add_range(&body, &key, "NOPUT", from_revision);
     return begin(store, watch, &body);
 }
 

@@ -28,10 +28,19 @@ enum ec_heard {
     EC_HEARD_BROKEN /* nothing more will come: read, and open another */
 };
 
-/* Watches a key from a revision on; if it is cut, it may be the deletion of a similar one that is
- * heard. False: it cannot be begun. Must be closed before another. */
-bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct ec_kv *kv,
-                   uint64_t from_revision);
+/* Keys to be watched from a revision on. */
+struct ec_watch_keys {
+    const struct ec_kv *at;
+    size_t count;
+    uint64_t from_revision;
+    char *buffer; /* for the request, if there are many; else NULL */
+    size_t buffer_size;
+};
+
+/* Watches the keys; of one that is cut, it may be the deletion of a similar one that is heard.
+ * False: it cannot be begun. Must be closed before another. */
+bool ec_watch_open(struct ec_store *store, struct ec_watch *watch,
+                   const struct ec_watch_keys *keys);
 /* The same for several ranges at once. Tells when it has begun. fn hears of every deletion there,
  * and of what is put in plan->puts. */
 bool ec_watch_open_many(struct ec_store *store, struct ec_watch *watch,

@@ -8,6 +8,7 @@
 #include "stores/file/sweep.h"
 #include "stores/file/ticket.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -15,35 +16,108 @@
 
 static enum hf_status try_once(struct file_attempt *attempt, struct hf_grant *grant,
                                struct hf_error *err);
-static enum hf_status wait_in_queue(struct file_attempt *attempt, struct hf_grant *grant,
-                                    struct hf_error *err);
+static enum hf_status wait_in_queues(struct file_attempt *attempts, size_t count, size_t *which,
+                                     struct hf_grant *grant, struct hf_error *err);
+
+static void begin(struct file_attempt *attempt, struct file_store *store,
+                  const struct hf_claim *claim, struct bucket *bucket)
+{
+    *attempt = (struct file_attempt){.store = store,
+                                     .claim = claim,
+                                     .hash = hf__name_hash(claim->name),
+                                     .patience_ns = claim->deadline_ns - store->base.host->now_ns(),
+                                     .bucket = bucket,
+                                     .watch_fd = -1};
+}
+
+/* What every claim needs, whichever lock it is about. */
+static enum hf_status get_ready(struct file_store *store, const struct hf_claim *claim,
+                                struct hf_error *err)
+{
+    if (!claim->detached && hf__life_fd(store) < 0)
+        return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown, ": cannot create a FIFO: %s",
+                             strerror(errno));
+    hf__sweep_sometimes(store);
+    return HF_OK;
+}
+
+/* It may be ours all the same, and nobody would ever give it back. */
+static void take_back(const struct file_attempt *attempt)
+{
+    struct hf_store_base *base = &attempt->store->base;
+    struct hf_claim undo = *attempt->claim;
+
+    undo.deadline_ns = hf__time_add(base->host->now_ns(), attempt->patience_ns);
+    (void)hf__file_release(base, &undo, NULL);
+}
 
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err)
 {
+    struct bucket bucket;
     struct file_attempt attempt;
-    enum hf_status status;
+    enum hf_status status = get_ready(hf__file_of(base), claim, err);
+    size_t which;
 
-    memset(&attempt, 0, offsetof(struct file_attempt, bucket.page));
-    attempt.store = hf__file_of(base);
-    attempt.claim = claim;
-    attempt.hash = hf__name_hash(claim->name);
-    attempt.patience_ns = claim->deadline_ns - base->host->now_ns();
-    attempt.watch_fd = -1;
-    if (!claim->detached && hf__life_fd(attempt.store) < 0)
-        return hf__fail_lock(err, HF_UNREACHABLE, NULL, attempt.store->shown,
-                             ": cannot create a FIFO: %s", strerror(errno));
-    hf__sweep_sometimes(attempt.store);
+    if (status != HF_OK)
+        return status;
+    begin(&attempt, hf__file_of(base), claim, &bucket);
     status = try_once(&attempt, grant, err);
     if (status == HF_BUSY && claim->wait_until_ns != 0)
-        status = wait_in_queue(&attempt, grant, err);
-    if (status == HF_UNKNOWN) {
-        struct hf_claim undo = *claim;
+        status = wait_in_queues(&attempt, 1, &which, grant, err);
+    if (status == HF_UNKNOWN)
+        take_back(&attempt);
+    return status;
+}
 
-        /* It may be ours all the same, and nobody would ever give it back. */
-        undo.deadline_ns = hf__time_add(base->host->now_ns(), attempt.patience_ns);
-        (void)hf__file_release(base, &undo, NULL);
+/* Tries those that look free, without a lock; and then, for one who does not wait, also those whose
+ * holders may be dead. HF_BUSY: none is to be had; the error is about the first. */
+static enum hf_status try_each(struct file_attempt *attempts, size_t count, size_t *which,
+                               struct hf_grant *grant, struct hf_error *err)
+{
+    bool waits = attempts->claim->wait_until_ns != 0;
+    bool tried[HF_SEVERAL_MAX];
+    struct hf_error other;
+    enum hf_status status;
+
+    for (int round = 0; round < (waits ? 1 : 2); round++) {
+        for (size_t i = 0; i < count; i++) {
+            if (round == 0)
+                tried[i] = !hf__slot_seems_taken(attempts[i].store, attempts[i].bucket,
+                                                 attempts[i].claim->name);
+            if (tried[i] != (round == 0))
+                continue;
+            *which = i;
+            status = try_once(&attempts[i], grant, i == 0 ? err : &other);
+            if (status != HF_BUSY && i != 0 && err != NULL)
+                *err = other;
+            if (status != HF_BUSY)
+                return status;
+        }
     }
+    *which = 0;
+    return HF_BUSY;
+}
+
+enum hf_status hf__file_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
+                                    size_t count, size_t *which, struct hf_grant *grant,
+                                    struct hf_error *err)
+{
+    struct bucket bucket;
+    struct file_attempt attempts[HF_SEVERAL_MAX];
+    enum hf_status status = get_ready(hf__file_of(base), claims, err);
+
+    assert(count > 0 && count <= HF_SEVERAL_MAX);
+    *which = 0;
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        begin(&attempts[i], hf__file_of(base), &claims[i], &bucket);
+    status = try_each(attempts, count, which, grant, err);
+    if (status == HF_BUSY && claims[0].wait_until_ns != 0)
+        status = wait_in_queues(attempts, count, which, grant, err);
+    if (status == HF_UNKNOWN)
+        take_back(&attempts[*which]);
     return status;
 }
 
@@ -58,7 +132,7 @@ static enum hf_status pass_over(struct file_attempt *attempt, uint64_t live, boo
         slot->expires_ns = 0;
         memset(slot->owner, 0, sizeof slot->owner);
         slot->head = live;
-        status = hf__queue_pass(attempt->store, &attempt->bucket, slot,
+        status = hf__queue_pass(attempt->store, attempt->bucket, slot,
                                 attempt->store->base.host->now_ns(), err);
     } /* else it is reserved for that one already */
     return status == HF_OK ? HF_BUSY : status;
@@ -90,7 +164,7 @@ static enum hf_status take(struct file_attempt *attempt, uint64_t ticket, struct
     }
     if (ticket != 0 && ticket == slot->head)
         slot->head++;
-    return hf__slot_grant(store, &attempt->bucket, slot, attempt->claim, grant, err);
+    return hf__slot_grant(store, attempt->bucket, slot, attempt->claim, grant, err);
 }
 
 /* Without a place in the queue. */
@@ -99,15 +173,15 @@ static enum hf_status try_once(struct file_attempt *attempt, struct hf_grant *gr
 {
     struct file_store *store = attempt->store;
     enum hf_status status =
-        hf__slot_make(store, attempt->claim, &attempt->bucket, &attempt->slot, err);
+        hf__slot_make(store, attempt->claim, attempt->bucket, &attempt->slot, err);
 
     if (status != HF_OK)
-        return hf__page_failed(store, &attempt->bucket, status, err);
+        return hf__page_failed(store, attempt->bucket, status, err);
     status = take(attempt, 0, grant, err);
     if (status == HF_BUSY)
         status = hf__error_busy(store, attempt->slot, attempt->claim->name,
                                 store->base.host->now_ns(), err);
-    hf__page_unlock(store, &attempt->bucket);
+    hf__page_unlock(store, attempt->bucket);
     return status;
 }
 
@@ -132,7 +206,7 @@ static enum hf_status try_queued(struct file_attempt *attempt, struct hf_grant *
     enum hf_status status;
 
     request.deadline_ns = try_until_ns(attempt);
-    status = hf__slot_make(store, &request, &attempt->bucket, &attempt->slot, err);
+    status = hf__slot_make(store, &request, attempt->bucket, &attempt->slot, err);
     if (status != HF_OK)
         return status;
     /* A stopped waiter may have been passed over, or its lock may even have lost its slot. */
@@ -148,7 +222,7 @@ static enum hf_status try_queued(struct file_attempt *attempt, struct hf_grant *
                                     store->base.host->now_ns(), err);
         }
     }
-    hf__page_unlock(store, &attempt->bucket);
+    hf__page_unlock(store, attempt->bucket);
     return status;
 }
 
@@ -160,7 +234,7 @@ static struct hf__wait_step next_step(const struct file_attempt *attempt,
 
     struct hf__wait_step step;
 
-    place->ours_until_ns = attempt->queued && attempt->bucket.blocked ? INT64_MAX : 0;
+    place->ours_until_ns = attempt->queued && attempt->bucket->blocked ? INT64_MAX : 0;
     step = hf__wait_queued(place, &answer, attempt->store->base.host->now_ns(),
                            (uint32_t)hf__hash64(&attempt->ticket, sizeof attempt->ticket, 0));
     if (step.next == HF__WAIT_SLEEP && attempt->check_at_ns == 0)
@@ -168,31 +242,57 @@ static struct hf__wait_step next_step(const struct file_attempt *attempt,
     return step;
 }
 
-static enum hf_status wait_in_queue(struct file_attempt *attempt, struct hf_grant *grant,
-                                    struct hf_error *err)
+/* Tries those whose time has come. HF_BUSY: all of them sleep on. */
+static enum hf_status try_due(struct file_attempt *attempts, size_t count,
+                              struct hf__wait_place *place, size_t *which, struct hf_grant *grant,
+                              struct hf_error *err)
 {
-    struct file_store *store = attempt->store;
-    struct hf__wait_place place;
-    struct hf__wait_step step;
-    enum hf_status status;
+    for (size_t i = 0; i < count; i++) {
+        struct file_attempt *attempt = &attempts[i];
+        struct hf__wait_step step;
+        enum hf_status status;
 
-    hf__wait_place_init(&place, attempt->claim->wait_until_ns);
-    for (;;) {
+        if (attempt->until_ns != 0)
+            continue;
+        *which = i;
         status = try_queued(attempt, grant, err);
-        step = next_step(attempt, &place, status);
-        if (step.next == HF__WAIT_RETURN) {
-            status = hf__page_failed(store, &attempt->bucket, status, err);
-            break;
-        }
-        if (!hf__queue_sleep(attempt, step.until_ns)) {
-            status = hf__fail_lock(err, HF_CANCELLED, attempt->claim->name, store->shown,
-                                   ": cancelled while waiting");
-            break;
-        }
+        step = next_step(attempt, place, status);
+        if (step.next == HF__WAIT_RETURN)
+            return hf__page_failed(attempt->store, attempt->bucket, status, err);
+        attempt->until_ns = step.until_ns;
     }
-    if (status == HF_OK && attempt->queued)
-        hf__queue_won(attempt);
-    else
-        hf__queue_leave(attempt);
+    return HF_BUSY;
+}
+
+/* HF_BUSY with the wait over, or what ended it. */
+static enum hf_status wait_for_one(struct file_attempt *attempts, size_t count, size_t *which,
+                                   struct hf_grant *grant, struct hf_error *err)
+{
+    const struct hf_claim *claim = attempts->claim;
+    struct hf__wait_place place;
+
+    hf__wait_place_init(&place, claim->wait_until_ns);
+    for (;;) {
+        enum hf_status status = try_due(attempts, count, &place, which, grant, err);
+
+        if (status != HF_BUSY || attempts->store->base.host->now_ns() >= claim->wait_until_ns)
+            return status;
+        if (!hf__queue_sleep(attempts, count))
+            return hf__fail_lock(err, HF_CANCELLED, claim->name, attempts->store->shown,
+                                 ": cancelled while waiting");
+    }
+}
+
+/* What is not needed any more is left, and whatever was handed to us there goes on to the next. */
+static enum hf_status wait_in_queues(struct file_attempt *attempts, size_t count, size_t *which,
+                                     struct hf_grant *grant, struct hf_error *err)
+{
+    enum hf_status status = wait_for_one(attempts, count, which, grant, err);
+
+    for (size_t i = 0; i < count; i++)
+        if (status == HF_OK && i == *which && attempts[i].queued)
+            hf__queue_won(&attempts[i]);
+        else
+            hf__queue_leave(&attempts[i]);
     return status;
 }

@@ -34,6 +34,8 @@
 #define POLL_FAR_NS  (3 * HF__NS_PER_S) /* and of the others */
 #define NEAR         16                 /* how many are near */
 
+_Static_assert(2 * HF_SEVERAL_MAX <= HF__PATIENCE_FDS_MAX, "one poll for all queues of a waiter");
+
 /* Watches the holder, for nobody is before us. Checks again at once if there is none: whoever held
  * the lock, or had it reserved, died since we checked, and nobody is left to wake us. */
 static void watch_holder(struct file_attempt *attempt, int64_t now_ns)
@@ -113,7 +115,7 @@ enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err
     if (!hf__fifo_place(store, attempt->fifo, name))
         return refuse(attempt, strerror(errno), err);
     slot->tail++;
-    status = hf__page_write(store, &attempt->bucket, slot, err);
+    status = hf__page_write(store, attempt->bucket, slot, err);
     if (status == HF_OK) {
         attempt->queued = true;
     } else {
@@ -124,27 +126,44 @@ enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err
     return status;
 }
 
-bool hf__queue_sleep(struct file_attempt *attempt, int64_t until_ns)
+/* What poll found out about one of them. */
+static void wake_up(struct file_attempt *attempt, const struct pollfd fds[2], bool cancelled)
 {
-    const struct hf__patience patience = {.deadline_ns = until_ns,
-                                          .cancel_fd = attempt->claim->cancel_fd};
-    struct pollfd fds[2] = {{.events = POLLIN}, {.fd = attempt->watch_fd, .events = 0}};
-    enum hf__waited waited;
+    bool in_time = attempt->until_ns > attempt->store->base.host->now_ns();
     char bytes[8];
 
-    assert(attempt->fifo != NULL); /* who is queued has one */
-    fds[0].fd = attempt->fifo->fd;
-    waited = hf__patience_poll(&patience, fds, 2);
     attempt->woken = fds[0].revents != 0;
+    if (in_time && !cancelled && !attempt->woken && fds[1].revents == 0)
+        return; /* it is another's turn */
     (void)!read(attempt->fifo->fd, bytes, sizeof bytes);
     attempt->store->base.host->log("waiter %llu of \"%s\" is woken by %s",
                                    (unsigned long long)attempt->ticket, attempt->claim->name,
-                                   waited == HF__WAITED_CANCELLED ? "its caller"
-                                   : fds[0].revents != 0          ? "a hand-over"
-                                   : fds[1].revents != 0          ? "the one before"
-                                                                  : "the clock");
+                                   cancelled             ? "its caller"
+                                   : attempt->woken      ? "a hand-over"
+                                   : fds[1].revents != 0 ? "the one before"
+                                                         : "the clock");
     unwatch(attempt);
-    return waited != HF__WAITED_CANCELLED;
+    attempt->until_ns = 0;
+}
+
+bool hf__queue_sleep(struct file_attempt *attempts, size_t count)
+{
+    struct hf__patience patience = {.deadline_ns = HF_NEVER,
+                                    .cancel_fd = attempts->claim->cancel_fd};
+    struct pollfd fds[2 * HF_SEVERAL_MAX];
+    bool cancelled;
+
+    assert(count <= HF_SEVERAL_MAX);
+    for (size_t i = 0; i < count; i++) {
+        assert(attempts[i].fifo != NULL); /* who is queued has one */
+        patience = hf__patience_until(&patience, attempts[i].until_ns);
+        fds[2 * i] = (struct pollfd){.fd = attempts[i].fifo->fd, .events = POLLIN};
+        fds[2 * i + 1] = (struct pollfd){.fd = attempts[i].watch_fd, .events = 0};
+    }
+    cancelled = hf__patience_poll(&patience, fds, 2 * count) == HF__WAITED_CANCELLED;
+    for (size_t i = 0; i < count; i++)
+        wake_up(&attempts[i], fds + 2 * i, cancelled);
+    return !cancelled;
 }
 
 void hf__queue_won(struct file_attempt *attempt)
@@ -181,7 +200,7 @@ void hf__queue_leave(struct file_attempt *attempt)
     int64_t now_ns = store->base.host->now_ns();
     bool locked =
         attempt->queued && hf__page_lock(store, attempt->hash, now_ns + attempt->patience_ns,
-                                         &attempt->bucket, NULL) == HF_OK;
+                                         attempt->bucket, NULL) == HF_OK;
     struct slot *slot;
 
     unwatch(attempt);
@@ -190,15 +209,15 @@ void hf__queue_leave(struct file_attempt *attempt)
     attempt->fifo = NULL;
     if (!locked)
         return;
-    slot = hf__slot_find(&attempt->bucket, attempt->hash, attempt->claim->name);
+    slot = hf__slot_find(attempt->bucket, attempt->hash, attempt->claim->name);
     if (slot != NULL && slot->head == attempt->ticket && slot->claim_ns != 0) {
         slot->head++;
         (void)hf__ticket_trim(store, slot);
-        (void)hf__queue_pass(store, &attempt->bucket, slot, now_ns, NULL);
+        (void)hf__queue_pass(store, attempt->bucket, slot, now_ns, NULL);
     } else if (slot != NULL && hf__ticket_trim(store, slot)) {
-        (void)hf__page_write(store, &attempt->bucket, slot, NULL);
+        (void)hf__page_write(store, attempt->bucket, slot, NULL);
     }
-    hf__page_unlock(store, &attempt->bucket);
+    hf__page_unlock(store, attempt->bucket);
 }
 
 void hf__queue_sweep(struct file_store *store, const char *name)

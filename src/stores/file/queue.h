@@ -4,21 +4,21 @@
 
 #include "stores/file/page.h"
 
-/* One try to take a lock, with one owner; it may wait in the queue. */
+/* One try to take a lock, with one owner; it may wait in the queue, beside others of one call. */
 struct file_attempt {
     struct file_store *store;
     const struct hf_claim *claim;
     uint64_t hash;
-    int64_t patience_ns; /* how long a single request may take */
-    struct slot *slot;   /* while the bucket is locked */
-    bool queued;         /* the ticket was drawn */
-    bool woken;          /* by whoever gave the lock up */
+    int64_t patience_ns;   /* how long a single request may take */
+    struct bucket *bucket; /* where its page is read to; shared by the attempts of one call */
+    struct slot *slot;     /* while the bucket is locked */
+    bool queued;           /* the ticket was drawn */
+    bool woken;            /* by whoever gave the lock up */
     uint64_t ticket;
     struct fifo *fifo;   /* our own */
     int watch_fd;        /* the one before us, or the holder; -1: nobody */
     int64_t check_at_ns; /* when to check without being woken */
-    /* While it is locked. Last: a page that will be read anyway is not cleared before. */
-    struct bucket bucket;
+    int64_t until_ns;    /* when to try again, at the latest */
 };
 
 /* Draws a ticket, with the page locked. One that was drawn before is given up. */
@@ -26,8 +26,9 @@ enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err
 /* Chooses what to watch and check_at_ns, with the page locked: the next live ticket before ours,
  * else the holder. */
 void hf__queue_watch(struct file_attempt *attempt);
-/* Sleeps until something happens, until_ns at the latest. False: the caller cancelled. */
-bool hf__queue_sleep(struct file_attempt *attempt, int64_t until_ns);
+/* Sleeps until something happens to one of them, until_ns of the first at the latest; those that
+ * are to try again then have an until_ns of 0. False: the caller cancelled. */
+bool hf__queue_sleep(struct file_attempt *attempts, size_t count);
 /* The lock is ours: while we hold it the FIFO stays, for the next in the queue to watch. */
 void hf__queue_won(struct file_attempt *attempt);
 /* Leaves the queue; a lock that was handed to us at this very moment is passed on. */

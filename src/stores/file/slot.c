@@ -27,6 +27,20 @@ struct slot *hf__slot_find(struct bucket *bucket, uint64_t hash, const char *nam
     return NULL;
 }
 
+bool hf__slot_seems_taken(struct file_store *store, struct bucket *scratch, const char *name)
+{
+    uint64_t hash = hf__name_hash(name);
+    uint32_t page_no = hf__page_guess(store, hash);
+    const struct slot *slot;
+
+    if (hf__page_read(store, page_no, &scratch->page, NULL) != HF_OK ||
+        hf__page_route(&scratch->page.head, page_no, hash) != page_no)
+        return false;
+    slot = hf__slot_find(scratch, hash, name);
+    return slot != NULL &&
+           (slot->expires_ns > store->base.host->now_ns() || slot->head != slot->tail);
+}
+
 /* After a split the old copies of the names that moved are still there: they are empty space. */
 static bool is_vacant(const struct bucket *bucket, const struct slot *slot)
 {

@@ -13,6 +13,9 @@ enum hf_status hf__slot_make(struct file_store *store, const struct hf_claim *cl
                              struct bucket *bucket, struct slot **out, struct hf_error *err);
 /* True if the slot is held by a live, unexpired holder. */
 bool hf__slot_held(struct file_store *store, const struct slot *slot, int64_t now_ns);
+/* Whether a lock looks held or waited for, at a glance: without its page's lock, and whether or not
+ * its holder lives. False may also mean that the glance told nothing. */
+bool hf__slot_seems_taken(struct file_store *store, struct bucket *scratch, const char *name);
 /* Does the slot (which may be NULL) tell of the hold of this owner with this token? */
 static inline bool hf__slot_is_hold(const struct slot *slot, const unsigned char *owner,
                                     uint64_t token)

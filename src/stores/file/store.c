@@ -100,4 +100,5 @@ const struct hf_store_ops hf__file_ops = {
     .record_list = hf__file_record_list,
     .revoke = hf__file_revoke,
     .audit = hf__file_audit,
+    .acquire_any = hf__file_acquire_any,
 };

@@ -1,7 +1,7 @@
 /* postgres.h - the store, as the parts of the plugin know it.
  *
  *   store.c        the table of operations: open, close
- *   acquire.c      taking a lock and waiting for it
+ *   acquire.c      taking a lock, or one of several, and waiting for it
  *   listener.c     being woken
  *   hold.c         renewing and releasing it
  *   renew_many.c   renewing many at once
@@ -14,7 +14,7 @@
  *   pool.c         connections
  *   hosts.c        to which address
  *   conn.c         one connection
- *   execute.c      one statement on it
+ *   execute.c      one statement on it; array.c its parameters that are arrays
  *   row.c          what the rows of an answer say
  *   errors.c       what is said when something went wrong; what refusals mean
  *   schema.c       the tables and functions, which are in scripts/
@@ -190,9 +190,12 @@ enum hf_status pg_broken(struct pg_store *store, const struct hf_claim *claim,
 enum hf_status pg_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
                          struct hf_broken *out, struct hf_error *err);
 
-/* acquire.c, hold.c, many.c, list.c, record.c: slots of the table */
+/* acquire.c, hold.c, renew_many.c, list.c, record.c: slots of the table */
 enum hf_status pg_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
+enum hf_status pg_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
+                              size_t count, size_t *which, struct hf_grant *grant,
+                              struct hf_error *err);
 enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err);
 enum hf_status pg_renew_many(struct hf_store_base *base, const struct hf_claim *claims,

@@ -1,11 +1,8 @@
-/* many.c - renewing many holds with one statement.
- *
- * Each array of it is a parameter in PostgreSQL's binary form: dimensions, flags, the elements'
- * type, their number, the first index, then length and bytes of each; all numbers big-endian. */
+/* renew_many.c - renewing many holds with one statement. */
 #include "base/base.h"
+#include "stores/postgres/array.h"
 #include "stores/postgres/postgres.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const struct pg_statement renew_statement = {
@@ -14,78 +11,36 @@ static const struct pg_statement renew_statement = {
     "$4::integer[], $5::integer)",
     "holdfast_renew_many", 8};
 
-enum { OID_BYTEA = 17, OID_INT8 = 20, OID_INT4 = 23, HEAD_SIZE = 5 * 4 };
-
-struct array {
-    unsigned char *bytes;
-    size_t len;
-};
-
 struct arrays {
-    struct array names;
-    struct array owners;
-    struct array tokens;
-    struct array ttls;
+    struct pg_array names;
+    struct pg_array owners;
+    struct pg_array tokens;
+    struct pg_array ttls;
 };
-
-static void put(struct array *array, uint64_t number, size_t size)
-{
-    while (size-- > 0)
-        array->bytes[array->len++] = (unsigned char)(number >> (8 * size));
-}
-
-/* Room for count elements of at most element_max bytes. False: no memory. */
-static bool begin(struct array *array, uint32_t type, size_t count, size_t element_max)
-{
-    array->bytes = malloc(HEAD_SIZE + count * (4 + element_max));
-    if (array->bytes == NULL)
-        return false;
-    put(array, 1, 4);
-    put(array, 0, 4);
-    put(array, type, 4);
-    put(array, count, 4);
-    put(array, 1, 4);
-    return true;
-}
-
-static void put_bytes(struct array *array, const void *bytes, size_t len)
-{
-    put(array, len, 4);
-    memcpy(array->bytes + array->len, bytes, len);
-    array->len += len;
-}
-
-static void put_number(struct array *array, uint64_t number, size_t size)
-{
-    put(array, size, 4);
-    put(array, number, size);
-}
 
 static void arrays_release(struct arrays *arrays)
 {
-    free(arrays->names.bytes);
-    free(arrays->owners.bytes);
-    free(arrays->tokens.bytes);
-    free(arrays->ttls.bytes);
+    pg_array_release(&arrays->names);
+    pg_array_release(&arrays->owners);
+    pg_array_release(&arrays->tokens);
+    pg_array_release(&arrays->ttls);
 }
 
 /* False: no memory, or an owner that is none. */
 static bool arrays_init(struct arrays *arrays, const struct hf_claim *claims, size_t count)
 {
     *arrays = (struct arrays){0};
-    if (!begin(&arrays->names, OID_BYTEA, count, HF_NAME_MAX) ||
-        !begin(&arrays->owners, OID_BYTEA, count, HF_OWNER_LEN / 2) ||
-        !begin(&arrays->tokens, OID_INT8, count, 8) || !begin(&arrays->ttls, OID_INT4, count, 4))
+    if (!pg_array_init(&arrays->names, PG_OID_BYTEA, count, HF_NAME_MAX) ||
+        !pg_array_init(&arrays->owners, PG_OID_BYTEA, count, HF_OWNER_LEN / 2) ||
+        !pg_array_init(&arrays->tokens, PG_OID_INT8, count, 8) ||
+        !pg_array_init(&arrays->ttls, PG_OID_INT4, count, 4))
         return false;
     for (size_t i = 0; i < count; i++) {
-        unsigned char owner[HF_OWNER_LEN / 2];
-
-        if (!hf__hex_decode(owner, sizeof owner, claims[i].owner))
+        if (!pg_array_owner(&arrays->owners, claims[i].owner))
             return false;
-        put_bytes(&arrays->names, claims[i].name, strlen(claims[i].name));
-        put_bytes(&arrays->owners, owner, sizeof owner);
-        put_number(&arrays->tokens, claims[i].token, 8);
-        put_number(&arrays->ttls, claims[i].ttl_ms, 4);
+        pg_array_bytes(&arrays->names, claims[i].name, strlen(claims[i].name));
+        pg_array_number(&arrays->tokens, claims[i].token, 8);
+        pg_array_number(&arrays->ttls, claims[i].ttl_ms, 4);
     }
     return true;
 }
@@ -124,10 +79,10 @@ static enum hf_status ask(struct pg_store *store, const struct hf_claim *claims,
             return pg_above_max_ttl(store, &claims[i], err);
     }
     if (arrays_init(&arrays, claims, count)) {
-        pg_params_bytes(&params, arrays.names.bytes, arrays.names.len);
-        pg_params_bytes(&params, arrays.owners.bytes, arrays.owners.len);
-        pg_params_bytes(&params, arrays.tokens.bytes, arrays.tokens.len);
-        pg_params_bytes(&params, arrays.ttls.bytes, arrays.ttls.len);
+        pg_params_array(&params, &arrays.names);
+        pg_params_array(&params, &arrays.owners);
+        pg_params_array(&params, &arrays.tokens);
+        pg_params_array(&params, &arrays.ttls);
         pg_params_number(&params, pg_left_ms(store, call.patience.deadline_ns));
         status = pg_call(store, &call, answer, err);
     } else {

@@ -86,7 +86,21 @@ bool pg_row_standby(const PGresult *rows)
     return PQntuples(rows) > 0 && PQnfields(rows) > 0 && says(rows, 0, "standby");
 }
 
-bool pg_row_acquired(const PGresult *rows, struct pg_acquired *out)
+/* Which of several an answer is about. */
+static bool which_at(const PGresult *rows, size_t count, struct pg_acquired *out)
+{
+    enum { WHICH = PG_ACQUIRE_COUNT, MORE, SETTLED };
+    uint64_t which = (uint64_t)number_at(rows, 0, WHICH, 0);
+
+    if (which < 1 || which > count)
+        return false;
+    out->which = (size_t)which - 1;
+    out->more = says(rows, MORE, "t");
+    out->settled = says(rows, SETTLED, "t");
+    return true;
+}
+
+bool pg_row_acquired(const PGresult *rows, size_t count, struct pg_acquired *out)
 {
     enum { VERDICT, TOKEN, RETRY_MS, LEFT_MS, HOLDER, LABEL };
     static const struct word verdicts[] = {
@@ -94,11 +108,14 @@ bool pg_row_acquired(const PGresult *rows, struct pg_acquired *out)
     int verdict;
 
     *out = (struct pg_acquired){.verdict = PG_NEW};
-    if (!has_shape(rows, PG_ACQUIRE_COUNT) || !word_at(rows, 0, VERDICT, verdicts, &verdict))
+    if (!has_shape(rows, count > 1 ? PG_ACQUIRE_ANY_COUNT : PG_ACQUIRE_COUNT) ||
+        !word_at(rows, 0, VERDICT, verdicts, &verdict))
         return false;
     out->verdict = (enum pg_acquire_verdict)verdict;
     if (out->verdict == PG_NEW)
         return true;
+    if (count > 1 && !which_at(rows, count, out))
+        return false;
     out->token = (uint64_t)number_at(rows, 0, TOKEN, 0);
     if (out->verdict == PG_GRANTED)
         return out->token != 0;

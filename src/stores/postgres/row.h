@@ -16,9 +16,10 @@ enum {
 /* The first row's first column says that the server is a standby. */
 bool pg_row_standby(const PGresult *rows);
 
-/* holdfast.acquire */
-#define PG_ACQUIRE_COLUMNS "verdict, token, look_ms, left_ms, holder, label"
-enum { PG_ACQUIRE_COUNT = 6 };
+/* holdfast.acquire, holdfast.acquire_any */
+#define PG_ACQUIRE_COLUMNS     "verdict, token, look_ms, left_ms, holder, label"
+#define PG_ACQUIRE_ANY_COLUMNS PG_ACQUIRE_COLUMNS ", which, more, settled"
+enum { PG_ACQUIRE_COUNT = 6, PG_ACQUIRE_ANY_COUNT = 9 };
 
 enum pg_acquire_verdict { PG_GRANTED, PG_BUSY, PG_NEW };
 
@@ -29,8 +30,12 @@ struct pg_acquired {
     int64_t left_ms;              /* busy: of the holder's time */
     bool held;                    /* busy: false, it is being handed over */
     char label[HF_LABEL_MAX + 1]; /* busy: the holder's, printable */
+    size_t which;                 /* of several: which one it is about, from 0 */
+    bool more;                    /* granted, of several: another was handed to us as well */
+    bool settled;                 /* busy, of several: whoever releases one sees that we wait */
 };
-bool pg_row_acquired(const PGresult *rows, struct pg_acquired *out);
+/* count: of how many locks it is one. */
+bool pg_row_acquired(const PGresult *rows, size_t count, struct pg_acquired *out);
 
 /* holdfast.renew */
 #define PG_RENEW_COLUMNS "verdict, left_ms, ttl_ms"

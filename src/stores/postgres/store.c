@@ -27,6 +27,7 @@ static const struct hf_store_ops ops = {
     .open = store_open,
     .close = store_close,
     .acquire = pg_acquire,
+    .acquire_any = pg_acquire_any,
     .renew = pg_renew,
     .release = pg_release,
     .list = pg_list,

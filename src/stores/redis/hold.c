@@ -279,8 +279,8 @@ static void pass_on(struct rd_store *store, const struct hf_claim *claim,
 
     rd_incarnation_known(node, id);
     rd_script_begin(&request, RD_SCRIPT_LEAVE, keys, 2);
-    rd_request_word(&request, claim->owner);
     rd_request_word(&request, id);
+    rd_request_word(&request, claim->owner);
     if (rd_call(store, &call, &answer, NULL, NULL) == HF_OK)
         rd_answer_release(&answer);
     rd_request_release(&request);

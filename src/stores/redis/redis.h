@@ -1,7 +1,7 @@
 /* redis.h - the store and its servers, as the parts of the plugin know them.
  *
  *   store.c        the table of operations: open, close
- *   acquire.c      taking a lock and waiting for it
+ *   acquire.c      taking a lock, or one of several, and waiting for it; attempt.h, ask.c
  *   hold.c         renewing and releasing it; break.c: somebody else wants it released
  *   list.c         what is held
  *   url.c          what the URL says
@@ -208,6 +208,9 @@ enum hf_status rd_end_quarantine(struct hf_store_base *base, const char *label, 
                                  int64_t deadline_ns, struct hf_error *report);
 
 /* acquire.c, list.c, hold.c, break.c: slots of the table */
+enum hf_status rd_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
+                              size_t count, size_t *which, struct hf_grant *grant,
+                              struct hf_error *err);
 enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim,

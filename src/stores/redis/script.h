@@ -14,6 +14,7 @@ struct rd_script {
 /* Generated; in alphabetical order of their file names. */
 enum rd_script_id {
     RD_SCRIPT_ACQUIRE,
+    RD_SCRIPT_ACQUIRE_ANY,
     RD_SCRIPT_END_QUARANTINE,
     RD_SCRIPT_FENCE,
     RD_SCRIPT_HANDSHAKE,

@@ -41,6 +41,7 @@ static const struct hf_store_ops ops = {
     .record_list = rd_record_list,
     .revoke = rd_revoke,
     .audit = rd_audit,
+    .acquire_any = rd_acquire_any,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

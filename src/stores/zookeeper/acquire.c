@@ -4,61 +4,66 @@
 #include <string.h>
 
 static bool holds_already(const struct zk_attempt *a);
-static bool goes_on(struct zk_attempt *a, int *rc);
-static void draw_owner(struct zk_attempt *a);
-static enum hf_status join(struct zk_attempt *a, struct hf_error *err);
-static int take_lock(struct zk_attempt *a);
-static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, struct hf_error *err);
-static enum hf_status give_up(struct zk_attempt *a, int rc, struct hf_error *err);
-static bool leave(struct zk_attempt *a);
+
+enum hf_status zk_attempt_init(struct zk_attempt *a, struct zk_store *store,
+                               const struct hf_claim *claim, struct hf_error *err)
+{
+    *a = (struct zk_attempt){.store = store, .claim = claim};
+    if (claim->detached)
+        return hf__fail_lock(err, HF_UNSUPPORTED, claim->name, store->url.common.shown,
+                             ": a ZooKeeper lock ends with its process, so it cannot be detached");
+    if (holds_already(a))
+        return hf__fail_lock(err, HF_BUSY, claim->name, store->url.common.shown,
+                             " is held by this very owner");
+    a->patience.deadline_ns = claim->deadline_ns;
+    if (claim->wait_until_ns > a->patience.deadline_ns)
+        a->patience.deadline_ns = claim->wait_until_ns;
+    a->patience.cancel_fd = claim->wait_until_ns != 0 ? claim->cancel_fd : -1;
+    a->leave_ns = claim->deadline_ns - store->base.host->now_ns();
+    hf__wait_place_init(&a->place, claim->wait_until_ns);
+    a->place.settles = true; /* by reading, or with a fresh owner in the next session */
+    (void)snprintf(a->owner, sizeof a->owner, "%s", claim->owner);
+    return HF_OK;
+}
 
 enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err)
 {
-    struct zk_attempt a = {.store = (struct zk_store *)base, .claim = claim};
-    enum hf_status status;
+    struct zk_attempt a;
+    enum hf_status status = zk_attempt_init(&a, (struct zk_store *)base, claim, err);
     bool again;
 
-    if (claim->detached)
-        return hf__fail_lock(err, HF_UNSUPPORTED, claim->name, a.store->url.common.shown,
-                             ": a ZooKeeper lock ends with its process, so it cannot be detached");
-    if (holds_already(&a))
-        return hf__fail_lock(err, HF_BUSY, claim->name, a.store->url.common.shown,
-                             " is held by this very owner");
-    a.patience.deadline_ns = claim->deadline_ns;
-    if (claim->wait_until_ns > a.patience.deadline_ns)
-        a.patience.deadline_ns = claim->wait_until_ns;
-    a.patience.cancel_fd = claim->wait_until_ns != 0 ? claim->cancel_fd : -1;
-    a.leave_ns = claim->deadline_ns - base->host->now_ns();
-    hf__wait_place_init(&a.place, claim->wait_until_ns);
-    a.place.settles = true; /* by reading, or with a fresh owner in the next session */
-    (void)snprintf(a.owner, sizeof a.owner, "%s", claim->owner);
+    if (status != HF_OK)
+        return status;
     do {
         int rc;
 
-        status = join(&a, err);
+        status = zk_attempt_join(&a, err);
         if (status != HF_OK)
             return status;
-        rc = take_lock(&a);
-        /* With the session its children ended: the next one starts anew, if there is time. */
-        again = zk_session_ended(rc) && goes_on(&a, &rc);
+        rc = zk_line_pass(&a);
         if (rc == ZOK)
-            status = grant_it(&a, grant, err);
+            rc = zk_attempt_take(&a);
+        again = zk_attempt_again(&a, &rc);
+        if (rc == ZOK)
+            status = zk_attempt_grant(&a, grant, err);
         else if (again)
-            draw_owner(&a);
+            zk_attempt_draw_owner(&a);
         else
-            status = give_up(&a, rc, err);
+            status = zk_attempt_give_up(&a, rc, a.in_queue, zk_attempt_leave(&a), err);
         zk_queue_release(&a.queue);
         zk_session_unref(a.session);
     } while (again);
     return status;
 }
 
-/* After the end of the session. */
-static bool goes_on(struct zk_attempt *a, int *rc)
+bool zk_attempt_again(struct zk_attempt *a, int *rc)
 {
-    int next = zk_endure(a);
+    int next;
 
+    if (!zk_session_ended(*rc))
+        return false;
+    next = zk_endure(a);
     if (next == ZK_CANCELLED)
         *rc = next;
     return next == ZOK;
@@ -77,7 +82,7 @@ static bool holds_already(const struct zk_attempt *a)
 
 /* The child of a session that has ended may still be seen for a moment. It must not be taken for
  * the one of the next session. */
-static void draw_owner(struct zk_attempt *a)
+void zk_attempt_draw_owner(struct zk_attempt *a)
 {
     unsigned char raw[HF_OWNER_LEN / 2];
 
@@ -115,7 +120,7 @@ static void log_short_lease(const struct zk_attempt *a)
 
 /* While there is no place in the queue to lose, a store that is away is told of after a request's
  * time; libholdfast asks again if the caller waits. */
-static enum hf_status join(struct zk_attempt *a, struct hf_error *err)
+enum hf_status zk_attempt_join(struct zk_attempt *a, struct hf_error *err)
 {
     struct hf__patience soon = {.deadline_ns = hf__time_add(a->store->base.host->now_ns(),
                                                             a->leave_ns > 0 ? a->leave_ns : 0),
@@ -151,28 +156,35 @@ static size_t own_index(const struct zk_attempt *a)
     return index;
 }
 
+int zk_attempt_stand(struct zk_attempt *a, int rc, size_t *index)
+{
+    for (;;) {
+        while (zk_connection_lost(rc) && (rc = zk_reconnect(a)) == ZOK)
+            rc = zk_settle(a);
+        if (rc != ZOK && rc != ZNONODE)
+            return rc;
+        *index = rc == ZOK ? own_index(a) : a->queue.count;
+        if (rc == ZOK && *index < a->queue.count)
+            return ZOK;
+        /* It was not made, or is gone again: that is proved, so it may be made once more. */
+        a->in_queue = false;
+        if (a->store->base.host->now_ns() >= a->patience.deadline_ns)
+            return ZK_WAIT_OVER;
+        rc = zk_enter(a);
+    }
+}
+
 /* What to do next, until the queue says that we are first. */
-static int take_lock(struct zk_attempt *a)
+int zk_attempt_take(struct zk_attempt *a)
 {
     int rc = zk_enter(a);
 
     for (;;) {
         size_t index;
 
-        while (zk_connection_lost(rc) && (rc = zk_reconnect(a)) == ZOK)
-            rc = zk_settle(a);
-        if (rc != ZOK && rc != ZNONODE)
+        rc = zk_attempt_stand(a, rc, &index);
+        if (rc != ZOK || (index == 0 && a->sent_at_ns != 0))
             return rc;
-        index = rc == ZOK ? own_index(a) : a->queue.count;
-        if (rc == ZNONODE || index == a->queue.count) {
-            /* It was not made, or is gone again: that is proved, so it may be made once more. */
-            a->in_queue = false;
-            rc = a->store->base.host->now_ns() < a->patience.deadline_ns ? zk_enter(a)
-                                                                         : ZK_WAIT_OVER;
-            continue;
-        }
-        if (index == 0 && a->sent_at_ns != 0)
-            return ZOK;
         if (index > 0) {
             if (a->claim->wait_until_ns == 0)
                 return ZK_WAIT_OVER;
@@ -183,7 +195,7 @@ static int take_lock(struct zk_attempt *a)
     }
 }
 
-static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, struct hf_error *err)
+enum hf_status zk_attempt_grant(struct zk_attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
     struct zk_hold hold = {.token = a->token,
                            .version = a->version,
@@ -199,7 +211,7 @@ static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, str
     memcpy(hold.path, a->path, sizeof hold.path);
     memcpy(hold.data, a->data, sizeof hold.data);
     if (!zk_holds_add(a->store, &hold)) {
-        (void)leave(a);
+        (void)zk_attempt_leave(a);
         return hf__nomem(err);
     }
     grant->token = a->token;
@@ -209,7 +221,7 @@ static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, str
     return hf__ok(err);
 }
 
-static struct hf__patience leaving(const struct zk_attempt *a)
+struct hf__patience zk_attempt_leaving(const struct zk_attempt *a)
 {
     int64_t now_ns = a->store->base.host->now_ns();
 
@@ -218,13 +230,13 @@ static struct hf__patience leaving(const struct zk_attempt *a)
                                  .cancel_fd = -1};
 }
 
-static enum hf_status give_up(struct zk_attempt *a, int rc, struct hf_error *err)
+enum hf_status zk_attempt_give_up(struct zk_attempt *a, int rc, bool inside, bool left,
+                                  struct hf_error *err)
 {
     const char *name = a->claim->name;
-    bool left = leave(a);
-    struct hf__patience patience = leaving(a);
+    struct hf__patience patience = zk_attempt_leaving(a);
 
-    if (rc == ZK_GIVEN_UP && !a->in_queue)
+    if (rc == ZK_GIVEN_UP && !inside)
         rc = ZCONNECTIONLOSS; /* nothing of ours is in doubt */
     if (rc != ZK_WAIT_OVER)
         return zk_verdict(a->store, name, rc, err);
@@ -236,10 +248,9 @@ static enum hf_status give_up(struct zk_attempt *a, int rc, struct hf_error *err
     return zk_busy(a->session, name, &a->queue, &patience, err);
 }
 
-/* True if the own child is certainly not there (any more). Otherwise the reaper sees to it. */
-static bool leave(struct zk_attempt *a)
+bool zk_attempt_leave(struct zk_attempt *a)
 {
-    struct hf__patience patience = leaving(a);
+    struct hf__patience patience = zk_attempt_leaving(a);
     int rc = ZCONNECTIONLOSS;
 
     if (!a->in_queue)

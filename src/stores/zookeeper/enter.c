@@ -184,11 +184,12 @@ static int enter_once(struct zk_attempt *a, const char *parent, const char *stem
 
     zk_queue_release(&a->queue);
     a->sent_at_ns = 0;
+    a->alone = false;
     if (made != NULL && (known || children != NULL))
         rc = make_child(a, parent, stem, made, children);
     if (rc == ZOK && !known)
         rc = zk_order_queue(a->session, a->claim->name, &children->names, &a->patience, &a->queue);
-    else if (rc == ZOK && !alone(a, &last))
+    else if (rc == ZOK && !(a->alone = alone(a, &last)))
         rc = zk_read_queue(a->session, a->claim->name, false, &a->patience, &a->queue);
     zk_request_unref(made);
     zk_request_unref(children);

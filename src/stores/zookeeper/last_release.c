@@ -42,6 +42,16 @@ bool zk_last_release_take(struct zk_store *store, const char *name, struct zk_la
     return known;
 }
 
+bool zk_last_release_known(struct zk_store *store, const char *name)
+{
+    bool known;
+
+    pthread_mutex_lock(&store->lock);
+    known = strcmp(number(store, name)->name, name) == 0;
+    pthread_mutex_unlock(&store->lock);
+    return known;
+}
+
 bool zk_stands_alone(const struct zk_last_release *last, int32_t sequence, uint64_t token)
 {
     return last->sequence >= 0 && last->sequence < INT32_MAX - 1 &&

@@ -1,5 +1,5 @@
 /* list.c - what is held and waited for. */
-#include "stores/zookeeper/zookeeper.h"
+#include "stores/zookeeper/several.h"
 
 #include <string.h>
 
@@ -49,6 +49,7 @@ struct inspection {
     char name[HF_NAME_MAX + 1];
     struct zk_request *children;
     struct zk_request *first; /* the first of them; NULL: there is none */
+    struct zk_request *line;  /* a slot's common line; NULL: it is no slot */
     struct zk_queue queue;
 };
 
@@ -78,6 +79,29 @@ static int ask_first(struct listing *l, struct inspection *found)
                : ZK_NOMEM;
 }
 
+/* Those who wait for any of the slots wait for this one, too. */
+static int count_line(struct listing *l, const struct inspection *found, uint64_t *waiters)
+{
+    int rc = ZNONODE;
+
+    if (found->line != NULL)
+        rc = zk_request_wait(found->line, &l->patience);
+    if (rc == ZOK)
+        *waiters += found->line->names.count;
+    return rc == ZNONODE || rc == ZNOAUTH ? ZOK : rc; /* nobody is there, or nobody to be seen */
+}
+
+static int ask_line(struct listing *l, struct inspection *found)
+{
+    char line_name[HF_NAME_MAX + 1];
+    size_t number;
+
+    if (!zk_line_name(found->name, line_name, &number))
+        return ZOK;
+    found->line = zk_request_new();
+    return found->line != NULL ? zk_ask_queue(l->session, line_name, found->line) : ZK_NOMEM;
+}
+
 static int show(struct listing *l, const struct inspection *found)
 {
     struct zk_store *store = l->session->store;
@@ -87,17 +111,18 @@ static int show(struct listing *l, const struct inspection *found)
     struct Stat stat = {0};
     char text[ZK_DATA_MAX];
     struct zk_said said;
-    int rc;
+    int rc = count_line(l, found, &info.waiters);
 
-    if (found->first == NULL)
-        return ZOK;
-    rc = zk_hear_child(found->first, &l->patience, text, &stat);
-    if (rc == ZNONODE) /* released just now; whoever is next shows the next time */
-        return ZOK;
-    if (rc != ZOK && rc != ZNOAUTH)
+    if (rc == ZOK)
+        rc =
+            found->first != NULL ? zk_hear_child(found->first, &l->patience, text, &stat) : ZNONODE;
+    if (rc != ZOK && rc != ZNOAUTH && rc != ZNONODE)
         return rc;
-    info.waiters = found->queue.count - 1;
-    if (rc == ZNOAUTH) { /* somebody is there, who does not say more */
+    if (rc != ZNONODE)
+        info.waiters += found->queue.count - 1;
+    if (rc == ZNONODE) {
+        /* Nobody holds it, or released it just now: whoever is next shows the next time. */
+    } else if (rc == ZNOAUTH) { /* somebody is there, who does not say more */
         info.held = true;
         info.foreign = true;
     } else if (zk_holds_judge(store, found->name, first->name, &stat, &info.remaining_ms) !=
@@ -120,6 +145,8 @@ static int inspect(struct listing *l, struct inspection *found, size_t count)
         found[i].children = zk_request_new();
         rc = found[i].children != NULL ? zk_ask_queue(l->session, found[i].name, found[i].children)
                                        : ZK_NOMEM;
+        if (rc == ZOK)
+            rc = ask_line(l, &found[i]);
     }
     for (size_t i = 0; rc == ZOK && i < count; i++)
         rc = ask_first(l, &found[i]);
@@ -128,6 +155,7 @@ static int inspect(struct listing *l, struct inspection *found, size_t count)
     for (size_t i = 0; i < count; i++) {
         zk_request_unref(found[i].children);
         zk_request_unref(found[i].first);
+        zk_request_unref(found[i].line);
         zk_queue_release(&found[i].queue);
         found[i] = (struct inspection){0};
     }

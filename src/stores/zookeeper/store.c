@@ -19,6 +19,7 @@ static const struct hf_store_ops ops = {
     .open = store_open,
     .close = store_close,
     .acquire = zk_acquire,
+    .acquire_any = zk_acquire_any,
     .renew = zk_renew,
     .release = zk_release,
     .list = zk_list,

@@ -5,6 +5,11 @@
  * front of it. The token is the child's czxid. A renewal is a write to the own child, so that only
  * a quorum can answer it.
  *
+ * Who wants one of several locks has a child in each of their queues, all in one session. But a
+ * session that died is noticed late, and numbered slots (NAME#0, NAME#1 and so on) would wait for
+ * it all together. So they are waited for in one common line: the queue of a lock that cannot be,
+ * because its name, 0x01 NAME, has a control character in it. See line.c.
+ *
  * A child lives as long as its session, and the library keeps a session alive as long as the
  * process runs, renewed or not. So the store ends holds itself when their lease is over (reaper.c);
  * the session's end is for processes that died, stopped or are cut off.
@@ -20,6 +25,7 @@
 #include "stores/zookeeper/queue.h"
 #include "stores/zookeeper/request.h"
 #include "stores/zookeeper/url.h"
+#include <holdfast/several.h>
 #include <holdfast/store.h>
 #include <pthread.h>
 
@@ -30,6 +36,7 @@
 #define ZK_TRIES_MAX      16                               /* makings of a parent that vanishes */
 #define ZK_CONTENDERS_MAX 100000                           /* children of a lock that are read */
 #define ZK_SEEN           16                               /* records seen last */
+#define ZK_WATCHED_MAX    HF_SEVERAL_MAX                   /* nodes that a waiter watches */
 
 /* Somebody who wants to hear of a session's state, and of the end of one node. */
 struct zk_listener {
@@ -112,7 +119,8 @@ struct zk_store {
     struct zk_last_release last_releases[ZK_LAST_RELEASES];
     struct zk_seen seen[ZK_SEEN];
     unsigned seen_next;
-    bool sweeping; /* a sweep for expired records is under way */
+    atomic_bool contended; /* the last try for one of several found none free */
+    bool sweeping;         /* a sweep for expired records is under way */
     pthread_t reaper;
     bool reaper_runs;
     bool reaper_stop;
@@ -237,6 +245,8 @@ void zk_last_release_note(struct zk_store *store,
                           const struct zk_hold *hold); /* its child was deleted */
 /* Takes out what is known of the lock. */
 bool zk_last_release_take(struct zk_store *store, const char *name, struct zk_last_release *out);
+/* Whether anything is. */
+bool zk_last_release_known(struct zk_store *store, const char *name);
 /* Does the new child, by its name and czxid, stand alone? */
 bool zk_stands_alone(const struct zk_last_release *last, int32_t sequence, uint64_t token);
 
@@ -255,6 +265,9 @@ void zk_orphan(struct zk_session *session, const char *name, const char *owner);
 
 enum hf_status zk_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
+enum hf_status zk_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
+                              size_t count, size_t *which, struct hf_grant *grant,
+                              struct hf_error *err);
 enum hf_status zk_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err);
 enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *claims,

@@ -44,7 +44,7 @@ end
 -- the window, so that a waiter that died just before costs no more than that.
 local function hand_over(owner, now_us)
     local wake = LEASES .. ':' .. owner
-    call('SET', KEYS[1], owner, 'PX', WINDOW_MS)
+    call('SET', LOCK, owner, 'PX', WINDOW_MS)
     call('ZADD', LEASES, format('%.0f', now_us / 1000 + WINDOW_MS), owner)
     call('RPUSH', wake, '1')
     call('PEXPIRE', wake, WINDOW_MS)
@@ -59,5 +59,19 @@ local function pass_on(id)
     local head = live_head(now)
     if head then
         hand_over(head, now)
+    end
+end
+
+-- For whoever does not want the lock any more, or may have asked for it without hearing an answer: out of
+-- the queue, what was handed over meanwhile is given back, and a free lock finds its next owner.
+local function leave_lock(owner, id)
+    leave_queue(owner)
+    local holder = call('GET', LOCK)
+    if holder == owner or holder == owner .. '!' then -- '!': it was broken
+        call('DEL', LOCK)
+        holder = false
+    end
+    if not holder and call('EXISTS', QUEUE) == 1 then
+        pass_on(id)
     end
 end

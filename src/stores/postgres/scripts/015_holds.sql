@@ -1,5 +1,5 @@
--- Version 12: the functions about locks; 006_incarnation.sql says how such files change. Version 5 was an
--- earlier set of them.
+-- Version 15: the functions about locks; 006_incarnation.sql says how such files change. Versions 5 and 12 were
+-- earlier sets of them.
 
 DROP FUNCTION IF EXISTS holdfast.list(bytea, boolean, bytea, integer);
 
@@ -12,8 +12,35 @@ LANGUAGE sql VOLATILE AS $$
         || set_config('client_min_messages', 'warning', true)
 $$;
 
+-- Whether one of a party was handed a lock and has not been heard of since. A party that is dead costs those
+-- behind it a second, and not a second for each lock that it waited for.
+CREATE OR REPLACE FUNCTION holdfast.is_silent(p_party bytea) RETURNS boolean
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM holdfast.waiter AS w WHERE w.party = p_party AND w.passed);
+END
+$$;
+
+-- Whose turn it is: the first live waiter that is not silent, or one of p_owners. The caller has locked the
+-- lock's row.
+CREATE OR REPLACE FUNCTION holdfast.head(p_name bytea, p_owners bytea[], p_now timestamptz)
+RETURNS holdfast.waiter
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    head holdfast.waiter;
+BEGIN
+    SELECT * INTO head FROM holdfast.waiter AS w
+    WHERE w.lock = p_name AND w.alive_until > p_now
+        AND (w.owner = ANY (p_owners)
+            OR (NOT w.passed AND (w.party IS NULL OR NOT holdfast.is_silent(w.party))))
+    ORDER BY w.ticket LIMIT 1;
+    RETURN head;
+END
+$$;
+
 -- Gives a free lock to the first live waiter, for a second in which it has to confirm, and wakes
--- that one alone; or makes it free. The caller has locked the lock's row.
+-- that one alone; or makes it free. The caller has locked the lock's row. Waiters that are leaving at this
+-- moment, because they got another lock, have locked theirs and are passed over.
 CREATE OR REPLACE FUNCTION holdfast.pass_on(p_name bytea) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -21,9 +48,21 @@ DECLARE
     head holdfast.waiter;
 BEGIN
     SELECT * INTO head FROM holdfast.waiter AS w
-    WHERE w.lock = p_name AND NOT w.passed AND w.alive_until > now ORDER BY w.ticket LIMIT 1;
+    WHERE w.lock = p_name AND w.alive_until > now AND NOT w.passed
+        AND (w.party IS NULL OR NOT holdfast.is_silent(w.party))
+    ORDER BY w.ticket LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN -- or it is giving a sign of life
+        SELECT * INTO head FROM holdfast.waiter AS w
+        WHERE w.lock = p_name AND w.alive_until > now AND NOT w.passed
+            AND (w.party IS NULL OR NOT holdfast.is_silent(w.party))
+        ORDER BY w.ticket LIMIT 1 FOR UPDATE;
+    END IF;
     DELETE FROM holdfast.waiter AS w
-    WHERE w.lock = p_name AND w.alive_until <= now AND (head.ticket IS NULL OR w.ticket < head.ticket);
+    WHERE w.lock = p_name AND w.ticket IN (
+        SELECT d.ticket FROM holdfast.waiter AS d
+        WHERE d.lock = p_name AND d.alive_until <= now
+            AND (head.ticket IS NULL OR d.ticket < head.ticket)
+        FOR UPDATE SKIP LOCKED);
     IF head.ticket IS NULL THEN
         UPDATE holdfast.lock AS l
         SET owner = NULL, handed = false,
@@ -38,6 +77,68 @@ BEGIN
     IF head.channel <> '' THEN
         PERFORM pg_notify(head.channel, '');
     END IF;
+END
+$$;
+
+-- Takes a lock that nobody waits for and nobody holds, or nobody ever did; the common cases. NULL: it is not.
+CREATE OR REPLACE FUNCTION holdfast.take_free(
+    p_name bytea, p_owner bytea, p_ttl_ms integer, p_label bytea, p_detached boolean) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    now   timestamptz := clock_timestamp();
+    taken bigint;
+BEGIN
+    UPDATE holdfast.lock AS l
+    SET token = greatest(l.token + 1, (extract(epoch FROM now) * 1000000)::bigint),
+        owner = p_owner, handed = false, detached = p_detached, ttl_ms = p_ttl_ms, taken = now,
+        expires = now + p_ttl_ms * interval '1 millisecond', label = p_label
+    WHERE l.name = p_name AND NOT l.queued
+        AND (l.owner IS NULL OR l.expires <= clock_timestamp())
+    RETURNING l.token INTO taken;
+    IF NOT FOUND THEN
+        INSERT INTO holdfast.lock AS l
+        VALUES (p_name, extract(epoch FROM now) * 1000000, p_owner, false, false, p_detached,
+                p_ttl_ms, now, now + p_ttl_ms * interval '1 millisecond', p_label)
+        ON CONFLICT (name) DO NOTHING
+        RETURNING l.token INTO taken;
+    END IF;
+    RETURN taken;
+END
+$$;
+
+-- Gives the lock to p_owner, whose turn it is and who waits no more. The caller has locked its row.
+CREATE OR REPLACE FUNCTION holdfast.hold(
+    p_name bytea, p_owner bytea, p_ttl_ms integer, p_label bytea, p_detached boolean) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    now   timestamptz := clock_timestamp();
+    taken bigint;
+BEGIN
+    UPDATE holdfast.lock AS l
+    SET token = greatest(l.token + 1, (extract(epoch FROM now) * 1000000)::bigint),
+        owner = p_owner, handed = false,
+        queued = EXISTS (SELECT FROM holdfast.waiter AS w WHERE w.lock = p_name),
+        detached = p_detached, ttl_ms = p_ttl_ms, taken = now,
+        expires = now + p_ttl_ms * interval '1 millisecond', label = p_label
+    WHERE l.name = p_name
+    RETURNING l.token INTO taken;
+    RETURN taken;
+END
+$$;
+
+-- The lock's time, after its row was locked. If the server's clock went back: nobody's time lasts longer than
+-- its ttl.
+CREATE OR REPLACE FUNCTION holdfast.set_right(p_lock holdfast.lock, p_now timestamptz)
+RETURNS holdfast.lock
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    most timestamptz := p_now + p_lock.ttl_ms * interval '1 millisecond';
+BEGIN
+    IF p_lock.expires > most THEN
+        p_lock.expires := most;
+        UPDATE holdfast.lock AS l SET expires = most WHERE l.name = p_lock.name;
+    END IF;
+    RETURN p_lock;
 END
 $$;
 
@@ -81,23 +182,8 @@ BEGIN
     END IF;
     done := holdfast.set_up('on', p_patience_ms);
 
-    -- The common cases first: nobody waits and nobody holds it, or nobody ever did.
-    now := clock_timestamp();
-    UPDATE holdfast.lock AS l
-    SET token = greatest(l.token + 1, (extract(epoch FROM now) * 1000000)::bigint),
-        owner = p_owner, handed = false, detached = p_detached, ttl_ms = p_ttl_ms, taken = now,
-        expires = now + p_ttl_ms * interval '1 millisecond', label = p_label
-    WHERE l.name = p_name AND NOT l.queued
-        AND (l.owner IS NULL OR l.expires <= clock_timestamp())
-    RETURNING l.token INTO token;
-    IF NOT FOUND THEN
-        INSERT INTO holdfast.lock AS l
-        VALUES (p_name, extract(epoch FROM now) * 1000000, p_owner, false, false, p_detached,
-                p_ttl_ms, now, now + p_ttl_ms * interval '1 millisecond', p_label)
-        ON CONFLICT (name) DO NOTHING
-        RETURNING l.token INTO token;
-    END IF;
-    IF FOUND THEN
+    token := holdfast.take_free(p_name, p_owner, p_ttl_ms, p_label, p_detached);
+    IF token IS NOT NULL THEN
         verdict := 'granted';
         RETURN;
     END IF;
@@ -109,14 +195,8 @@ BEGIN
             MESSAGE = 'could not serialize access: the lock was made just now';
     END IF;
     now := clock_timestamp();
-    IF it.expires > now + it.ttl_ms * interval '1 millisecond' THEN
-        -- The server's clock went back. Nobody's time lasts longer than its ttl.
-        it.expires := now + it.ttl_ms * interval '1 millisecond';
-        UPDATE holdfast.lock AS l SET expires = it.expires WHERE l.name = p_name;
-    END IF;
-    SELECT * INTO head FROM holdfast.waiter AS w
-    WHERE w.lock = p_name AND w.alive_until > now AND (NOT w.passed OR w.owner = p_owner)
-    ORDER BY w.ticket LIMIT 1;
+    it := holdfast.set_right(it, now);
+    head := holdfast.head(p_name, ARRAY[p_owner], now);
     free := it.owner IS NULL OR it.expires <= now;
 
     IF it.owner = p_owner AND NOT it.handed AND NOT free AND it.broken <> it.token THEN
@@ -131,14 +211,7 @@ BEGIN
     IF (it.owner = p_owner AND it.handed)
             OR (free AND (head.owner IS NULL OR head.owner = p_owner)) THEN
         DELETE FROM holdfast.waiter AS w WHERE w.owner = p_owner;
-        UPDATE holdfast.lock AS l
-        SET token = greatest(l.token + 1, (extract(epoch FROM now) * 1000000)::bigint),
-            owner = p_owner, handed = false,
-            queued = EXISTS (SELECT FROM holdfast.waiter AS w WHERE w.lock = p_name),
-            detached = p_detached, ttl_ms = p_ttl_ms, taken = now,
-            expires = now + p_ttl_ms * interval '1 millisecond', label = p_label
-        WHERE l.name = p_name
-        RETURNING l.token INTO token;
+        token := holdfast.hold(p_name, p_owner, p_ttl_ms, p_label, p_detached);
         verdict := 'granted';
         RETURN;
     END IF;
@@ -304,32 +377,12 @@ BEGIN
 END
 $$;
 
--- Leaves the queue, gives back what was handed over or granted meanwhile, and sees that a free lock
--- finds its next owner. Also what follows a request that was never answered.
+-- Leaves the queue; see holdfast.leave_any.
 CREATE OR REPLACE FUNCTION holdfast.leave(
     p_name bytea, p_owner bytea, p_id text, p_patience_ms integer, OUT verdict text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-    it   holdfast.lock;
-    done text;
 BEGIN
-    IF pg_is_in_recovery() THEN
-        verdict := 'standby';
-        RETURN;
-    END IF;
-    verdict := 'left';
-    done := holdfast.set_up('off', p_patience_ms);
-    SELECT * INTO it FROM holdfast.lock AS l WHERE l.name = p_name FOR UPDATE;
-    DELETE FROM holdfast.waiter AS w WHERE w.owner = p_owner;
-    IF it.owner = p_owner THEN
-        UPDATE holdfast.lock AS l SET owner = NULL, handed = false WHERE l.name = p_name;
-    ELSIF it.owner IS NOT NULL AND it.expires > clock_timestamp() THEN
-        RETURN;
-    END IF;
-    IF it.queued AND holdfast.grants(p_id, 0) THEN
-        PERFORM holdfast.pass_on(p_name);
-    END IF;
+    verdict := holdfast.leave_any(ARRAY[p_name], ARRAY[p_owner], p_id, p_patience_ms);
 END
 $$;
 

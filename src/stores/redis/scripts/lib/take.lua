@@ -1,0 +1,66 @@
+-- Taking one lock of those that are free, were handed to us, or have to be waited for.
+local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not exact
+
+-- now: the clock in us. text: "ttl flags owner label". settled: '' unless in a cluster, else the shape()
+-- that is known to be settled. Answers the token; or nil and what is wrong; or nil, nil, who holds the
+-- lock and its record.
+local function take(owner, ttl, text, now, settled)
+    local record = call('GET', RECORD)
+    local last = tonumber(record and match(record, '^q?(%d+) ') or not record and 0)
+    if not last or last >= TOKEN_END then
+        return nil, {'corrupt', 'record'}
+    end
+    if now >= TOKEN_END then
+        return nil, {'corrupt', 'clock'}
+    end
+    local holder = call('GET', LOCK)
+    local head = live_head(now)
+    if holder == owner and record and match(record, '^q?%d+ %d+ %S+ (%x+) ') == owner then
+        -- An owner holds once: whoever asks a second time is told the same.
+        call('PEXPIRE', LOCK, ttl)
+        return format('%.0f', last)
+    end
+    if holder == owner or (not holder and (not head or head == owner)) then
+        -- A slot that came with its data brought the records of its locks. Of a lock without one, a server
+        -- of a cluster can know nothing if it took the slot over without the data.
+        if last == 0 and settled ~= '' and redis.sha1hex(shape()) ~= settled then
+            return nil, {'unmet'}
+        end
+        local token = format('%.0f', math.max(last + 1, now))
+        call('SET', LOCK, owner, 'PX', ttl)
+        leave_queue(owner)
+        local waited_for = call('EXISTS', QUEUE) == 1 and 'q' or ''
+        call('SET', RECORD, waited_for .. token .. ' ' .. text)
+        return token
+    end
+    if not holder then
+        hand_over(head, now)
+        holder = head
+    end
+    return nil, nil, holder, record
+end
+
+-- Queues for a lock that another has, or stays in the queue. In how many ms to ask again.
+local function stand(owner, now, holder, record)
+    enqueue(owner, now)
+    record = record or '0 0 - 0 '
+    if string.sub(record, 1, 1) ~= 'q' then
+        call('SET', RECORD, 'q' .. record)
+    end
+    -- The next in the queue asks again when the holder's time is up, the others sleep on.
+    local left = call('PTTL', LOCK)
+    local first = call('ZRANGE', QUEUE, 0, 1)
+    if left >= 0 and (first[1] == owner or (first[1] == holder and first[2] == owner)) then
+        return math.min(POLL_MS, left + 1)
+    end
+    return POLL_MS
+end
+
+local function busy(again, holder, record)
+    local left = call('PTTL', LOCK)
+    local last, known, label = match(record or '', '^q?(%d+) %d+ %S+ (%x+) (.*)$')
+    if known and (holder == known or holder == known .. '!') then -- '!': it was broken
+        return {'busy', again, left, last, label, 'ours'}
+    end
+    return {'busy', again, left, '0', '', call('ZSCORE', QUEUE, holder) and 'waiter' or 'foreign'}
+end

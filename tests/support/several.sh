@@ -1,0 +1,47 @@
+# several.sh - what is asked of every store about several locks at once. Sourced by bash after stage.sh. See
+# tests/tools/tool_slots.c.
+#
+#   several URL KILLED_MS SECOND_MS [TTL_MS [LONGEST_MS]]
+#
+# KILLED_MS: how long a waiter that was killed in all queues may keep those behind it waiting; SECOND_MS: how long
+# a second grant may take to the next in line ("-" for both: the store has no queues); LONGEST_MS: how long
+# anybody may wait in the storm, where holders are frozen for TTL_MS and a little.
+# shellcheck shell=bash disable=SC2154 # build and dir are of stage.sh
+
+slots() { # WHAT ARG... : its last line is in $answer
+    # A group of its own: it stops and kills processes.
+    setsid timeout -k 5 240 "$build/tests/tools/tool_slots" "$@" >"$dir/slots" 2>&1
+    local rc=$?
+    answer=$(tail -n 1 "$dir/slots")
+    sed 's/^# //; s/^/#   /' "$dir/slots" | head -n 20
+    return $rc
+}
+# One figure of it.
+slots_figure() { tr ' ' '\n' <<<"$answer" | awk -v name="$1" 'found { print; exit } $0 == name { found = 1 }'; }
+
+slots_storm() { # SECONDS TTL_MS LONGEST_MS URL...
+    local longest=$3
+    slots storm "$1" "$2" "${@:4}"
+    ok $? '30 processes on 4 slots: no number twice, never more than four, nothing left behind'
+    above "$(slots_figure least)" 1 'every number is used again and again'
+    above "$(slots_figure kills)" 0 'some were killed'
+    above "$(slots_figure cancels)" 0 'some waits were cancelled'
+    above "$longest" "$(slots_figure longest_wait_ms)" 'nobody starves'
+}
+
+several() {
+    local url=$1 killed=$2 second=$3 ttl=${4-600} longest=${5-10000} seconds=4 rounds=300
+    [ -z "${HOLDFAST_LONG-}" ] || { seconds=60 rounds=10000; }
+    if [ "$killed" != - ]; then
+        # Once more, if a process was put to sleep between its grant and its signature.
+        slots order "$url" || slots order "$url"
+        ok $? 'those who wait for any slot are served in the order they came'
+        slots killed "$killed" "$url"
+        ok $? "one that is killed in all queues costs those behind it at most ${killed}ms, all slots together"
+        slots second "$second" "$url"
+        ok $? "a second grant reaches the next in line within ${second}ms"
+    fi
+    slots all "$rounds" "$url"
+    ok $? "all of two locks, named in opposite orders, $rounds times: nobody waits for ever"
+    slots_storm "$seconds" "$ttl" "$longest" "$url"
+}
