@@ -50,14 +50,38 @@ static void change(void *data)
     run(b->conn, "COMMIT");
 }
 
+#define TELL                                                                                       \
+    "INSERT INTO holdfast_outbox.message (topic, key, payload) "                                   \
+    "VALUES ('things', 'thing-1', 'a payload of some forty bytes, or so')"
+
+/* The message goes out together with the COMMIT: nothing is asked between the two. */
 static void change_and_tell(void *data)
 {
     struct bench *b = data;
 
     run(b->conn, "BEGIN");
     run(b->conn, "UPDATE thing SET n = n + 1 WHERE k = 1");
-    run(b->conn, "INSERT INTO holdfast_outbox.message (topic, key, payload) "
-                 "VALUES ('things', 'thing-1', 'a payload of some forty bytes, or so')");
+    run(b->conn, TELL "; COMMIT");
+}
+
+static void change_and_tell_apart(void *data)
+{
+    struct bench *b = data;
+
+    run(b->conn, "BEGIN");
+    run(b->conn, "UPDATE thing SET n = n + 1 WHERE k = 1");
+    run(b->conn, TELL);
+    run(b->conn, "COMMIT");
+}
+
+/* What is to be had at most where the message is a round trip of its own. */
+static void change_and_ask(void *data)
+{
+    struct bench *b = data;
+
+    run(b->conn, "BEGIN");
+    run(b->conn, "UPDATE thing SET n = n + 1 WHERE k = 1");
+    run(b->conn, "SELECT 1");
     run(b->conn, "COMMIT");
 }
 
@@ -69,6 +93,10 @@ static void measure_message(struct bench *b)
     fact("PostgreSQL UPDATE, synced", result.plain_us, "us");
     fact("PostgreSQL UPDATE + message, synced", result.ours_us, "us");
     at_most("PostgreSQL UPDATE + message / UPDATE, synced", result.ratio, 1.25, "x");
+    result = compare(&(struct comparison){change, change_and_tell_apart, b, ROUNDS, BATCH});
+    fact("PostgreSQL UPDATE + message, a round trip of its own / UPDATE", result.ratio, "x");
+    result = compare(&(struct comparison){change, change_and_ask, b, ROUNDS, BATCH});
+    fact("PostgreSQL UPDATE + SELECT 1 / UPDATE", result.ratio, "x");
     run(b->conn, "TRUNCATE holdfast_outbox.message");
 }
 

@@ -13,6 +13,7 @@ static const struct {
     const char *at_once; /* not_before of what may be sent */
     const char *key;     /* the column */
     const char *bytes;   /* of payload and headers */
+    const char *headers; /* as text */
     const char *ready;   /* behind the table: the index of what is not parked */
     const char *lock;    /* at the end of a SELECT */
     const char *as_text; /* behind a value */
@@ -26,6 +27,7 @@ static const struct {
                       .at_once = "'-infinity'",
                       .key = "key",
                       .bytes = "octet_length(m.payload) + octet_length(m.headers::text)",
+                      .headers = "m.headers::text",
                       .ready = "",
                       .lock = " FOR UPDATE",
                       .as_text = "::text",
@@ -38,6 +40,7 @@ static const struct {
                     .at_once = "''",
                     .key = "key",
                     .bytes = "length(m.payload) + length(m.headers)",
+                    .headers = "json(m.headers)",
                     .ready = " INDEXED BY holdfast_outbox_ready",
                     .lock = "",
                     .as_text = "",
@@ -50,6 +53,7 @@ static const struct {
                      .at_once = "'1970-01-01 00:00:00'",
                      .key = "`key`",
                      .bytes = "LENGTH(m.payload) + LENGTH(m.headers)",
+                     .headers = "JSON_COMPACT(m.headers)",
                      .ready = " FORCE INDEX (ready)",
                      .lock = " FOR UPDATE",
                      .as_text = "",
@@ -131,6 +135,21 @@ static void put_time(FILE *out, enum hf__dialect dialect, const char *column)
         fputs(column, out);
 }
 
+static void put_if_small(FILE *out, enum hf__dialect dialect, const char *column)
+{
+    fprintf(out, ", CASE WHEN %s <= %d THEN %s END", words[dialect].bytes, HF__OUTBOX_SMALL,
+            column);
+}
+
+/* The column is one of these. One array is read faster than a list of numbers. */
+static void put_among(FILE *out, enum hf__dialect dialect, const char *column, const char *ids)
+{
+    if (dialect == HF__POSTGRES)
+        fprintf(out, "%s = ANY ('{%s}')", column, ids);
+    else
+        fprintf(out, "%s IN (%s)", column, ids);
+}
+
 /* In MariaDB parked is a column, so that an index can begin with it. Ordered by the column, not by
  * its text, which has the same name. */
 void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count)
@@ -145,8 +164,11 @@ void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint6
     fprintf(
         out,
         "(SELECT min(b.id) FROM %s AS b WHERE b.%s = m.%s AND b.attempts > 0 AND b.id < m.id)%s, "
-        "(%s)%s FROM %s AS m%s WHERE ",
-        names->message, key, key, text, words[d].bytes, text, names->message, words[d].ready);
+        "(%s)%s",
+        names->message, key, key, text, words[d].bytes, text);
+    put_if_small(out, d, "m.payload");
+    put_if_small(out, d, words[d].headers);
+    fprintf(out, " FROM %s AS m%s WHERE ", names->message, words[d].ready);
     if (d == HF__MARIADB)
         fputs("m.parked = 0", out);
     else
@@ -156,13 +178,12 @@ void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint6
 
 void hf__outbox_put_bodies(FILE *out, const struct hf__outbox_names *names, const char *ids)
 {
-    static const char *const headers[] = {[HF__POSTGRES] = "m.headers::text",
-                                          [HF__SQLITE] = "json(m.headers)",
-                                          [HF__MARIADB] = "JSON_COMPACT(m.headers)"};
     enum hf__dialect d = names->dialect;
 
-    fprintf(out, "SELECT m.id%s, m.payload, %s FROM %s AS m WHERE m.id IN (%s) ORDER BY m.id",
-            words[d].as_text, headers[d], names->message, ids);
+    fprintf(out, "SELECT m.id%s, m.payload, %s FROM %s AS m WHERE ", words[d].as_text,
+            words[d].headers, names->message);
+    put_among(out, d, "m.id", ids);
+    fputs(" ORDER BY m.id", out);
 }
 
 void hf__outbox_put_enter(FILE *out, const struct hf__outbox_names *names,
@@ -196,13 +217,15 @@ void hf__outbox_put_mark(FILE *out, const struct hf__outbox_names *names)
 
 void hf__outbox_put_delete(FILE *out, const struct hf__outbox_names *names, const char *ids)
 {
-    fprintf(out, "DELETE FROM %s WHERE id IN (%s)", names->message, ids);
+    fprintf(out, "DELETE FROM %s WHERE ", names->message);
+    put_among(out, names->dialect, "id", ids);
 }
 
 void hf__outbox_put_delete_unmarked(FILE *out, const struct hf__outbox_names *names,
                                     const char *ids)
 {
-    fprintf(out, "DELETE FROM %s WHERE id IN (%s) AND attempts = 0", names->message, ids);
+    hf__outbox_put_delete(out, names, ids);
+    fputs(" AND attempts = 0", out);
 }
 
 static void put_free(FILE *out, const struct hf__outbox_names *names)
@@ -215,8 +238,9 @@ static void put_free(FILE *out, const struct hf__outbox_names *names)
 
 void hf__outbox_put_failed(FILE *out, const struct hf__outbox_names *names, const char *ids)
 {
-    fprintf(out, "SELECT id%s FROM %s WHERE id IN (%s) AND attempts > 0",
-            words[names->dialect].as_text, names->message, ids);
+    fprintf(out, "SELECT id%s FROM %s WHERE attempts > 0 AND ", words[names->dialect].as_text,
+            names->message);
+    put_among(out, names->dialect, "id", ids);
 }
 
 /* MariaDB looks at every row for an UPDATE with a subquery; a join has an index. */
@@ -234,8 +258,9 @@ void hf__outbox_put_free(FILE *out, const struct hf__outbox_names *names, const 
         return;
     }
     put_free(out, names);
-    fprintf(out, "%s IN (SELECT h.%s FROM %s AS h WHERE h.id IN (%s))", key, key, names->message,
-            ids);
+    fprintf(out, "%s IN (SELECT h.%s FROM %s AS h WHERE ", key, key, names->message);
+    put_among(out, d, "h.id", ids);
+    fputs(")", out);
 }
 
 void hf__outbox_put_free_orphans(FILE *out, const struct hf__outbox_names *names)
@@ -274,16 +299,19 @@ void hf__outbox_put_blockers(FILE *out, const struct hf__outbox_names *names, co
 {
     enum hf__dialect d = names->dialect;
 
-    fprintf(out, "SELECT id%s FROM %s WHERE id IN (%s) AND attempts > 0 AND not_before > %s%s",
-            words[d].as_text, names->message, ids, words[d].now, words[d].lock);
+    fprintf(out, "SELECT id%s FROM %s WHERE attempts > 0 AND not_before > %s AND ",
+            words[d].as_text, names->message, words[d].now);
+    put_among(out, d, "id", ids);
+    fputs(words[d].lock, out);
 }
 
 /* What failed itself before a lower id of its key was there counts as if it had not: else it would
  * look dead. */
 void hf__outbox_put_park(FILE *out, const struct hf__outbox_names *names, const char *ids)
 {
-    fprintf(out, "UPDATE %s SET not_before = %s, attempts = 0 WHERE id IN (%s)", names->message,
-            words[names->dialect].parked, ids);
+    fprintf(out, "UPDATE %s SET not_before = %s, attempts = 0 WHERE ", names->message,
+            words[names->dialect].parked);
+    put_among(out, names->dialect, "id", ids);
 }
 
 void hf__outbox_put_list(FILE *out, const struct hf__outbox_names *names)

@@ -1,11 +1,13 @@
 # redis.sh - a Redis of the test's own, on a Unix socket and a free loopback port. Source it.
 # shellcheck shell=bash
+redis_folder=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
+
 redis_begin() { # [option...]
     REDIS_DIR=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-redis-XXXXXX") || exit 1
     REDIS_SOCKET=$REDIS_DIR/sock
     local port
     for _ in $(seq 20); do
-        port=$("${BASH_SOURCE[0]%/*}/../support/free_ports.py" 1)
+        port=$("$redis_folder/../support/free_ports.py" 1)
         redis-server --port "$port" --bind 127.0.0.1 --unixsocket "$REDIS_SOCKET" --dir "$REDIS_DIR" \
             --save '' --logfile "$REDIS_DIR/log" "$@" >/dev/null 2>&1 &
         REDIS_PID=$!

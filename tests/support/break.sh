@@ -7,6 +7,8 @@
 #                             nor before that of one that cannot be reached: the holder uses NEAR_URL, and
 #                             CUT and MEND are commands that cut it off and bring it back
 #   break_run URL TTL         holdfast run: TERM and grace, exit 123, and the next one in line
+#   break_idle URL TTL_MS     a holder that hears of it and does nothing: it ends, and its siblings do not
+#   break_now URL TTL_MS      it is ended at once, its holder hears by whom
 # shellcheck shell=bash disable=SC2154 # hf, dir, answer and others are of stage.sh
 
 # broken NAME : its lease 0 is lost because somebody broke it
@@ -112,4 +114,52 @@ break_run() {
     above "$(cat "$dir/next")" "$(cat "$dir/ended" 2>/dev/null || echo 9999999999999999999)" \
         'the job had its grace, and was gone before the next began'
     rm -f "$dir/began"
+}
+
+break_idle() {
+    local url=$1 ttl=$2 first
+    client idle "$url" && client after "$url"
+    ask idle acquire 1 sibling "$ttl" 0 kept
+    ask idle acquire 0 lazy "$ttl" 0 kept
+    first=$(token)
+    ask after break lazy "$first"
+    eventually 15 broken idle
+    ok $? 'a holder hears of the break, and does nothing'
+    ask after acquire 0 lazy "$ttl" $((ttl + 30000))
+    above "$(token)" "$first" 'its hold ends with its time'
+    ask idle renew 1 "$ttl"
+    is "$answer" ok 'although a sibling lives on'
+    ask idle release 0
+    like "$answer" 'HF_LOST*' 'a release that comes too late finds nothing'
+    ask after renew 0 "$ttl"
+    is "$answer" ok 'and takes nothing away'
+    ask after release 0
+    gone idle
+    gone after
+}
+
+break_now() {
+    local url=$1 ttl=$2 first
+    client old "$url" && client new "$url" && client by "$url"
+    ask old acquire 0 hurry "$ttl" 0 kept
+    first=$(token)
+    tell new acquire 0 hurry "$ttl" 60000
+    eventually 10 waiting_for hurry "$url"
+    ask by break hurry "$first" now
+    like "$answer" 'ok left=0 *' 'a hold is ended at once'
+    hear new 10
+    above "$(token)" "$first" 'and the next one has the lock'
+    eventually 15 broken old
+    like "$answer" '*by breaker: a test' 'who had it hears by whom it was broken'
+    ask old put 0 k late
+    like "$answer" 'HF_LOST*' 'it writes no record any more'
+    ask old release 0
+    ask new renew 0 "$ttl"
+    is "$answer" ok 'and takes nothing from the next one'
+    ask new release 0
+    ask by break hurry "$first" now
+    like "$answer" 'HF_LOST*nothing was broken' 'what is over cannot be broken'
+    gone old
+    gone new
+    gone by
 }

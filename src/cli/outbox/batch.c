@@ -75,7 +75,7 @@ static bool copy_texts(struct relay_message *message, const struct hf__db_text *
     size_t size = 0;
     char *at;
 
-    for (int i = 0; i < HF__OUTBOX_COLUMNS; i++)
+    for (int i = HF__OUTBOX_UID; i <= HF__OUTBOX_CREATED; i++)
         size += (values[i].data != NULL ? values[i].len : 0) + 1;
     message->block = malloc(size);
     if (message->block == NULL)
@@ -85,6 +85,20 @@ static bool copy_texts(struct relay_message *message, const struct hf__db_text *
     sent->topic = keep(&at, &values[HF__OUTBOX_TOPIC]);
     sent->key = keep(&at, &values[HF__OUTBOX_KEY]);
     sent->created = keep(&at, &values[HF__OUTBOX_CREATED]);
+    return true;
+}
+
+static bool set_body(struct relay_message *message, const struct hf__db_text *payload,
+                     const struct hf__db_text *headers)
+{
+    char *at;
+
+    message->body = at = malloc(payload->len + headers->len + 2);
+    if (at == NULL)
+        return false;
+    message->sent.payload_len = payload->data != NULL ? payload->len : 0;
+    message->sent.payload = keep(&at, payload);
+    message->sent.headers = keep(&at, headers);
     return true;
 }
 
@@ -105,7 +119,9 @@ bool relay_batch_add(const struct hf__db_text *values, void *data)
         return true;
     }
     *message = (struct relay_message){.asked_ms = -1};
-    if (!copy_texts(message, values))
+    if (!copy_texts(message, values) ||
+        (values[HF__OUTBOX_SMALL_HEADERS].data != NULL &&
+         !set_body(message, &values[HF__OUTBOX_SMALL_PAYLOAD], &values[HF__OUTBOX_SMALL_HEADERS])))
         return false;
     *item = (struct hf__outbox_item){.key = message->sent.key,
                                      .id = id,
@@ -124,24 +140,14 @@ bool relay_batch_add_body(const struct hf__db_text *values, void *data)
 {
     struct relay_batch *batch = data;
     uint64_t id = number(&values[HF__OUTBOX_ID]);
-    const struct hf__db_text *payload = &values[HF__OUTBOX_PAYLOAD];
-    const struct hf__db_text *headers = &values[HF__OUTBOX_HEADERS];
-    struct relay_message *message;
-    char *at;
 
     /* Both come in the order of ids. */
     while (batch->body < batch->count && batch->items[batch->body].id != id)
         batch->body++;
     if (batch->body == batch->count)
         return true;
-    message = &batch->messages[batch->body++];
-    message->body = at = malloc(payload->len + headers->len + 2);
-    if (at == NULL)
-        return false;
-    message->sent.payload_len = payload->data != NULL ? payload->len : 0;
-    message->sent.payload = keep(&at, payload);
-    message->sent.headers = keep(&at, headers);
-    return true;
+    return set_body(&batch->messages[batch->body++], &values[HF__OUTBOX_PAYLOAD],
+                    &values[HF__OUTBOX_HEADERS]);
 }
 
 /* One whose body is gone was dropped between the two statements. What was parked behind it is free

@@ -187,6 +187,8 @@ static void hear(struct hf__sender *sender)
         if (got < 0)
             return;
         hear_bytes(sender, bytes, (size_t)got);
+        if ((size_t)got < sizeof bytes)
+            return; /* that was all, for now */
     }
     /* It has closed its output. One that lives on is of no use. */
     if (sender->child.pid > 0)

@@ -24,7 +24,7 @@ struct turn {
 };
 
 static enum hf_status check(struct relay *relay, struct turn *turn, struct hf_error *err);
-static void wait_for(struct relay *relay, int64_t until_ns);
+static void wait_for(struct relay *relay, const struct turn *turn);
 static enum hf_status take_answers(struct relay *relay, struct hf_error *err);
 static enum hf_status send_some(struct relay *relay, struct hf_error *err);
 static enum hf_status next_round(struct relay *relay, struct turn *turn, struct hf_error *err);
@@ -71,7 +71,7 @@ enum hf_status relay_loop(struct relay *relay, struct hf_error *err)
         if (status == HF_OK && turn.stop_ns == 0)
             status = send_some(relay, err);
         if (status == HF_OK && !round_is_over(relay, &turn))
-            wait_for(relay, wake_ns(relay, &turn));
+            wait_for(relay, &turn);
         if (status == HF_OK)
             status = take_answers(relay, err);
         if (status == HF_OK && round_is_over(relay, &turn))
@@ -108,15 +108,13 @@ static enum hf_status check(struct relay *relay, struct turn *turn, struct hf_er
 }
 
 /* Once we were told to stop, the signal is no news. */
-static void wait_for(struct relay *relay, int64_t until_ns)
+static void wait_for(struct relay *relay, const struct turn *turn)
 {
-    struct pollfd fds[FDS] = {[SIGNAL] = {.fd = relay->signal_fd, .events = POLLIN},
-                              [LOST] = {.fd = relay->lost_fd, .events = POLLIN}};
+    struct pollfd fds[FDS] = {
+        [SIGNAL] = {.fd = turn->stop_ns == 0 ? relay->signal_fd : -1, .events = POLLIN},
+        [LOST] = {.fd = relay->lost_fd, .events = POLLIN}};
 
-    (void)hf__poll_until(fds, FDS, 0);
-    if (fds[SIGNAL].revents != 0)
-        fds[SIGNAL].fd = -1;
-    relay->sender_ops->wait(relay->sender, fds, FDS, until_ns);
+    relay->sender_ops->wait(relay->sender, fds, FDS, wake_ns(relay, turn));
 }
 
 static struct relay_message *in_slot(struct relay *relay, unsigned slot, size_t *place)
@@ -189,7 +187,7 @@ static enum hf_status send_some(struct relay *relay, struct hf_error *err)
 
 static bool needs_body(const struct relay_batch *batch, size_t i)
 {
-    return i >= batch->carried && batch->items[i].blocker == 0;
+    return i >= batch->carried && batch->items[i].blocker == 0 && batch->messages[i].body == NULL;
 }
 
 static enum hf_status fetch_bodies(struct relay *relay, struct hf_error *err)

@@ -13,20 +13,24 @@ static bool is_done(const struct relay_batch *batch, size_t i)
     return batch->items[i].step == HF__OUTBOX_DONE;
 }
 
-/* Does with a list what put says, unless the list is empty. */
+/* Does with what was delivered what put says, unless there is nothing. *changed (may be NULL): so
+ * many rows. */
 typedef void put_fn(FILE *out, const struct hf__outbox_names *names, const char *ids);
-static enum hf_status do_with(struct relay *relay, relay_pick_fn *pick, put_fn *put,
-                              struct hf_error *err)
+static enum hf_status do_with_done(struct relay *relay, put_fn *put, int64_t *changed,
+                                   struct hf_error *err)
 {
-    char *ids = relay_batch_list(&relay->batch, pick);
+    char *ids = relay_batch_list(&relay->batch, is_done);
+    struct outbox_answer answer = {.row = NULL};
     enum hf_status status = HF_OK;
 
     if (ids == NULL)
         return hf__nomem(err);
     if (ids[0] != '\0') {
         put(outbox_db_say(&relay->db), &relay->db.names, ids);
-        status = outbox_db_do(&relay->db, NULL, err);
+        status = outbox_db_do(&relay->db, &answer, err);
     }
+    if (changed != NULL)
+        *changed = answer.changed;
     free(ids);
     return status;
 }
@@ -260,7 +264,22 @@ static enum hf_status free_parked(struct relay *relay, struct hf_error *err)
     return status;
 }
 
-/* What is parked behind a message is freed before that is gone. */
+/* Most messages never failed, and nothing is parked behind them. What is parked behind one that did
+ * is freed before that is gone. */
+static enum hf_status delete_done(struct relay *relay, struct hf_error *err)
+{
+    int64_t done = 0;
+    int64_t deleted = 0;
+    enum hf_status status = do_with_done(relay, hf__outbox_put_delete_unmarked, &deleted, err);
+
+    for (size_t i = 0; i < relay->batch.count; i++)
+        done += is_done(&relay->batch, i);
+    if (status != HF_OK || deleted == done)
+        return status;
+    status = free_parked(relay, err);
+    return status == HF_OK ? do_with_done(relay, hf__outbox_put_delete, NULL, err) : status;
+}
+
 enum hf_status relay_settle(struct relay *relay, struct hf_error *err)
 {
     uint64_t dead = 0;
@@ -270,9 +289,7 @@ enum hf_status relay_settle(struct relay *relay, struct hf_error *err)
         return status;
     status = begin(relay, err);
     if (status == HF_OK)
-        status = free_parked(relay, err);
-    if (status == HF_OK)
-        status = do_with(relay, is_done, hf__outbox_put_delete, err);
+        status = delete_done(relay, err);
     if (status == HF_OK)
         status = mark_failures(relay, &dead, err);
     if (status == HF_OK)
@@ -288,5 +305,5 @@ void relay_settle_last(struct relay *relay)
     struct hf_error dropped;
 
     if (relay->db.link != NULL)
-        (void)do_with(relay, is_done, hf__outbox_put_delete_unmarked, &dropped);
+        (void)do_with_done(relay, hf__outbox_put_delete_unmarked, NULL, &dropped);
 }

@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS holdfast_idem (
     status      INTEGER,
     answer      BLOB,
     PRIMARY KEY (scope, key)
-);
+) WITHOUT ROWID;
 
 -- Never counted per key: that would start again after a purge, and an old attempt could finish a new one.
 CREATE TABLE IF NOT EXISTS holdfast_idem_attempt (last INTEGER NOT NULL);
@@ -87,12 +87,12 @@ BEGIN
                                          WHEN fingerprint <> NEW.fingerprint THEN 'mismatch'
                                          WHEN finished_at IS NULL THEN 'running' ELSE 'done' END
                                FROM holdfast_idem WHERE scope = NEW.scope AND key = NEW.key), 'new');
-    SELECT RAISE(ABORT, 'holdfast invalid: PRAGMA foreign_keys = ON is needed in every connection')
-      FROM holdfast_idem_said WHERE probe <> id;
     SELECT RAISE(ABORT, 'holdfast invalid: a row of holdfast_idem_said is missing; run the migration again')
-     WHERE NOT EXISTS (SELECT 1 FROM holdfast_idem_said);
+     WHERE changes() = 0;
     INSERT INTO holdfast_idem (scope, key, fingerprint, claimed)
-        SELECT NEW.scope, NEW.key, NEW.fingerprint, 1 FROM holdfast_idem_said WHERE state = 'new';
+        SELECT NEW.scope, NEW.key, NEW.fingerprint, CASE WHEN probe = id THEN 1 ELSE RAISE(ABORT,
+               'holdfast invalid: PRAGMA foreign_keys = ON is needed in every connection') END
+          FROM holdfast_idem_said WHERE state = 'new' OR probe <> id;
 END;
 
 DROP VIEW IF EXISTS holdfast_finish;
@@ -179,10 +179,10 @@ BEGIN
      WHERE coalesce(NEW.older_than, 0) < 0 OR typeof(NEW.older_than) IN ('text', 'blob')
         OR typeof(NEW.at_most) <> 'integer' OR NEW.at_most < 1;
     DELETE FROM holdfast_idem
-     WHERE rowid IN (SELECT rowid FROM holdfast_idem
-                      WHERE finished_at < (julianday('now') - 2440587.5) * 86400000
-                                          - coalesce(NEW.older_than, @KEEP@) * 1000
-                      ORDER BY finished_at LIMIT NEW.at_most);
+     WHERE (scope, key) IN (SELECT scope, key FROM holdfast_idem
+                             WHERE finished_at < (julianday('now') - 2440587.5) * 86400000
+                                                 - coalesce(NEW.older_than, @KEEP@) * 1000
+                             ORDER BY finished_at LIMIT NEW.at_most);
 END;
 COMMIT;
 
