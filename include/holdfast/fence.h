@@ -212,7 +212,7 @@ struct hf_fence_request {
  * The mark lives beside the key and outlives its deletion. Blocks for a few seconds at most.
  *
  * HF_OK, HF_STALE, HF_INVALID   as for files
- * HF_UNSUPPORTED  the store holds no data (file:, redlock: ...)
+ * HF_UNSUPPORTED  the store holds no data (file:, redlock: ...); a ttl in ZooKeeper
  * HF_UNKNOWN      no reply came: the write may have been done. Doing it again is safe
  * HF_UNREACHABLE, HF_DENIED, HF_CORRUPT, HF_NOMEM */
 HF_API HF_MUST_CHECK enum hf_status hf_fence_key(struct hf_store *store,
