@@ -1,4 +1,4 @@
-/* holdfast.h - a distributed lock with fencing tokens.
+/* holdfast.h - a distributed lock with fencing tokens. Linux only.
  *
  * A lock is a name in a store; at most one owner holds it at a time. Taking it gives a lease: a
  * promise that ends at a deadline unless it is renewed in time. A background keeper renews it.
@@ -32,7 +32,6 @@
  *   - Strings passed in are copied. Strings handed out live as long as the handle they came from.
  *   - All descriptors are close-on-exec. No signal handler is installed, and SIGPIPE is never
  *     raised.
- *   - Linux only. docs/stability.md says what stays as it is.
  */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H

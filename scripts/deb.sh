@@ -13,8 +13,8 @@ else
 fi | tar -c --null --ignore-failed-read -T - 2>/dev/null | tar -x -C "$out/holdfast-$version"
 log=$out/build.log
 # The system's tools: another python3 or pkg-config in front of them knows nothing of its packages.
-case $PATH in */usr/lib/ccache*) PATH=/usr/lib/ccache: ;; *) PATH= ;; esac
-PATH=$PATH/usr/sbin:/usr/bin:/sbin:/bin
+case $PATH in */usr/lib/ccache*) first=/usr/lib/ccache: ;; *) first= ;; esac
+PATH=$first/usr/sbin:/usr/bin:/sbin:/bin
 if ! (cd "$out/holdfast-$version" && DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-parallel=$(nproc)}" \
     dpkg-buildpackage -b -us -uc) >"$log" 2>&1; then
     tail -n 40 "$log" >&2

@@ -52,7 +52,7 @@ cpp() {
     cppcheck --quiet --std=c11 --language=c -j "$jobs" --error-exitcode=1 --inline-suppr \
         --enable=warning,portability --suppress=missingInclude --suppress=autoVariables \
         --suppress=nullPointerRedundantCheck \
-        -D_GNU_SOURCE -DHF_PLUGIN_DIR='"x"' -Iinclude -Isrc -Ibuild/gen $(files 'src/*.c')
+        -D__linux__ -D_GNU_SOURCE -DHF_PLUGIN_DIR='"x"' -Iinclude -Isrc -Ibuild/gen $(files 'src/*.c')
 }
 
 # Shell files by their name, and those that only say so in their first line.

@@ -37,13 +37,12 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include <version>
 
-#if __cplusplus >= 202002L
-#include <stop_token>
-#endif
 #if defined(__cpp_lib_jthread)
 #include <cerrno>
 #include <poll.h>
+#include <stop_token>
 #include <sys/eventfd.h>
 #include <thread>
 #include <unistd.h>
@@ -112,10 +111,9 @@ inline void raise(const Failure &failure)
 template <class T> class [[nodiscard]] Result {
 public:
     Result(T value = T()) : held_(std::in_place_index<0>, std::move(value)) {}
-    Result(Failure &&failure) : held_(std::in_place_index<1>, std::move(failure)) {}
+    Result(Failure failure) : held_(std::in_place_index<1>, std::move(failure)) {}
     explicit operator bool() const noexcept { return held_.index() == 0; }
     T &operator*() &noexcept { return *std::get_if<0>(&held_); }
-    T &&operator*() &&noexcept { return std::move(*std::get_if<0>(&held_)); }
     T *operator->() noexcept { return std::get_if<0>(&held_); }
     const Failure &failure() const noexcept { return *std::get_if<1>(&held_); }
 #if defined(__cpp_exceptions)
@@ -135,8 +133,9 @@ private:
 /* Of calls without a value. */
 using Done = Result<std::monostate>;
 
-/* A text for C, from a literal or a std::string: lives as long as what it was made of. One with a byte of 0
- * inside is not the text before it: the library refuses the line break that it becomes. */
+/* A text for C, from a literal or a std::string: lives as long as what it was made of. One
+ * with a byte of 0 inside is not the text before it: the library refuses the line break that it
+ * becomes. */
 struct Text {
     Text(const char *text) noexcept : c(text) {}
     Text(const std::string &text) noexcept
@@ -148,20 +147,17 @@ struct Text {
 
 struct Options {
     Options() = default;
-    Options(milliseconds ttl_, milliseconds wait_ = milliseconds(0)) : ttl(ttl_), wait(wait_) {}
+    Options(milliseconds ttl_, milliseconds wait_ = {}) : ttl(ttl_), wait(wait_) {}
 
-    milliseconds ttl{0};   /* 0: 30s, or what the store grants */
-    milliseconds wait{0};  /* 0: do not wait; forever: without limit */
-    std::string label;     /* what others see; "": host/pid/program */
-    int cancel_fd = 0;     /* 0: none; else stop waiting when it becomes readable */
-    bool keeper = true;    /* false: the caller renews */
-    bool detached = false; /* true: outlives this process, and has no keeper */
+    milliseconds ttl{0};  /* 0: 30s, or what the store grants */
+    milliseconds wait{0}; /* 0: do not wait; forever: without limit */
+    std::string label;    /* what others see; "": host/pid/program */
+    int cancel_fd = 0;    /* 0: none; else stop waiting when it becomes readable */
+    bool keeper = true;   /* false: the caller renews */
 };
 
-struct ElectOptions {
-    milliseconds ttl{0};
-    std::string label, address; /* address: where the leader is to be found; "": that is not told */
-    int cancel_fd = 0;
+struct ElectOptions : Options { /* wait is without limit, and there is a keeper */
+    std::string address;        /* where the leader is to be found; "": that is not told */
 };
 
 /* One lock as a listing shows it; as struct hf_lock_info. */
@@ -190,14 +186,32 @@ struct Leader {
 
 namespace detail {
 
-inline Failure failure(hf_status status, const hf_error &err, hf_loss reason = HF_LOSS_NONE)
+/* Why a lease was lost: the text ends with it. To ask before each release would cost a look at the
+ * clock, and after it there is nobody to ask. */
+inline hf_loss reason_in(const std::string &text)
 {
+    for (hf_loss loss :
+         {HF_LOSS_EXPIRED, HF_LOSS_TAKEN, HF_LOSS_UNREACHABLE, HF_LOSS_FORGOTTEN, HF_LOSS_CLOSED}) {
+        std::string end = hf_loss_text(loss);
+
+        if (text.size() > end.size() &&
+            text.compare(text.size() - end.size(), end.size(), end) == 0)
+            return loss;
+    }
+    return HF_LOSS_NONE;
+}
+
+inline Failure failure(hf_status status, const hf_error &err, bool broken = false)
+{
+    hf_loss lost = broken ? HF_LOSS_BROKEN : reason_in(err.text);
+    hf_loss reason = status == HF_LOST ? lost : HF_LOSS_NONE;
+
     return {status, err.text, reason, milliseconds(err.retry_after_ms)};
 }
 
-inline Done done(hf_status status, const hf_error &err, hf_loss reason = HF_LOSS_NONE)
+inline Done done(hf_status status, const hf_error &err, bool broken = false)
 {
-    return status == HF_OK ? Done() : Done(failure(status, err, reason));
+    return status == HF_OK ? Done() : Done(failure(status, err, broken));
 }
 
 /* What question(value, &err) fills in, if it answers HF_OK. */
@@ -218,23 +232,18 @@ inline std::uint32_t ttl_of(milliseconds ttl)
                                                        : static_cast<std::uint32_t>(ttl.count());
 }
 
-/* A library older than this header may lack what it calls, or do it otherwise. */
-inline bool library_fits(const char *running)
-{
-    int major = 0, minor = 0, patch = 0;
-
-    return std::sscanf(running, "%d.%d.%d", &major, &minor, &patch) == 3 &&
-           major == HF_VERSION_MAJOR &&
-           std::pair(minor, patch) >= std::pair(HF_VERSION_MINOR, HF_VERSION_PATCH);
-}
-
+/* A library older than this header may lack what it calls, or do it otherwise. HF_OK: it is not. */
 inline Failure misfit(const char *running)
 {
+    int major = 0, minor = 0, patch = 0;
     std::string text = std::string("libholdfast ") + running +
                        " was loaded, but this program was compiled for " HF_VERSION_STRING
                        ": install that version of the library, or a later one";
+    bool fits = std::sscanf(running, "%d.%d.%d", &major, &minor, &patch) == 3 &&
+                major == HF_VERSION_MAJOR &&
+                std::pair(minor, patch) >= std::pair(HF_VERSION_MINOR, HF_VERSION_PATCH);
 
-    return {HF_UNSUPPORTED, text, HF_LOSS_NONE, milliseconds(0)};
+    return {fits ? HF_OK : HF_UNSUPPORTED, text, {}, {}};
 }
 
 /* A function for C that calls a C++ one. What it throws must not pass through C: it is kept. */
@@ -277,11 +286,9 @@ inline Record record_of(const hf_record &c)
 {
     using Time = std::chrono::system_clock::time_point;
     std::string value(static_cast<const char *>(c.value), c.value_len);
-    Record out{c.key, value, c.token, c.number, Time(milliseconds(c.written_ms)), {}};
+    auto until = c.until_ms != 0 ? std::optional(Time(milliseconds(c.until_ms))) : std::nullopt;
 
-    if (c.until_ms != 0)
-        out.until = Time(milliseconds(c.until_ms));
-    return out;
+    return {c.key, value, c.token, c.number, Time(milliseconds(c.written_ms)), until};
 }
 
 inline LockInfo lock_of(const hf_lock_info &c)
@@ -335,7 +342,9 @@ private:
 /* A held lock. Its scope gives it back. */
 class Lease {
 public:
-    explicit Lease(hf_lease *lease = nullptr) noexcept : lease_(lease) {}
+    explicit Lease(hf_lease *lease = nullptr, bool borrowed = false) noexcept
+        : lease_(lease), borrowed_(borrowed)
+    {}
     Lease(Lease &&other) noexcept
         : watch_(std::move(other.watch_)), lease_(std::exchange(other.lease_, nullptr)),
           borrowed_(other.borrowed_)
@@ -361,59 +370,56 @@ public:
     hf_loss loss() const noexcept { return hf_lease_loss(lease_); }
     /* Becomes readable once the lease is lost; -1: none to be had. */
     int fd() const noexcept { return hf_lease_fd(lease_); }
-    /* A secret: whoever has it can renew and release the lock. */
-    std::string owner() const { return hf_lease_owner(lease_); }
-    hf_lease *get() const noexcept { return lease_; }
+    /* For the rest of holdfast.h. */
+    hf_lease *handle() const noexcept { return lease_; }
 
     /* Whether anything remains: the line to put before a write. */
     Done try_check() const
     {
-        hf_loss reason = loss() != HF_LOSS_NONE ? loss() : HF_LOSS_EXPIRED;
+        hf_error err;
 
-        std::string text = "lock \"" + name() + "\" was lost: ";
-
-        if (held())
-            return Done();
-        return Failure{HF_LOST, text + hf_loss_text(reason), reason, milliseconds(0)};
+        /* The library's own sentence: what is over is never renewed. */
+        return held() ? Done() : detail::done(hf_renew(lease_, 0, &err), err, broken());
     }
     /* Extends it to ttl from now (0: the ttl it has). */
-    Done try_renew(milliseconds ttl = milliseconds(0))
+    Done try_renew(milliseconds ttl = {})
     {
         hf_error err;
+
         hf_status status = hf_renew(lease_, detail::ttl_of(ttl), &err);
 
-        return detail::done(status, err, loss());
+        return detail::done(status, err, broken());
     }
     /* Gives it back. The lease is over, whatever is returned. */
     Done try_release()
     {
         hf_error err;
-        hf_loss reason = lease_ != nullptr ? loss() : HF_LOSS_NONE;
+
+        if (borrowed_)
+            return Failure{HF_INVALID, "an election gives its lease back by itself", {}, {}};
+        bool was_broken = broken();
 
         watch_.reset();
-        return detail::done(hf_release(std::exchange(lease_, nullptr), &err), err, reason);
+        return detail::done(hf_release(std::exchange(lease_, nullptr), &err), err, was_broken);
     }
-    /* Leaves it held in the store until its ttl ends: for detached leases. */
-    void leave() noexcept
+    /* Puts a record beside the lock; keep 0: for ever. Returns a warning worth showing, or "". */
+    Result<std::string> try_put(Text key, const std::string &value, milliseconds keep = {})
     {
-        watch_.reset();
-        hf_leave(std::exchange(lease_, nullptr));
-    }
-    /* Puts a record beside the lock; keep 0: for ever. */
-    Done try_put(Text key, const std::string &value, milliseconds keep = milliseconds(0))
-    {
-        hf_error err;
-        hf_status status =
-            hf_record_put(lease_, key.c, value.data(), value.size(), keep.count(), &err);
-        return detail::done(status, err, loss());
+        return detail::ask<std::string>([&](std::string &out, hf_error *err) {
+            hf_status status =
+                hf_record_put(lease_, key.c, value.data(), value.size(), keep.count(), err);
+
+            out = err->text;
+            return status;
+        });
     }
 
 #if defined(__cpp_exceptions)
     // clang-format off
     void check() const { if (!held()) try_check().value(); }
-    void renew(milliseconds ttl = milliseconds(0)) { try_renew(ttl).value(); }
+    void renew(milliseconds ttl = {}) { try_renew(ttl).value(); }
     void release() { try_release().value(); }
-    void put(Text key, const std::string &value, milliseconds keep = milliseconds(0)) { try_put(key, value, keep).value(); }
+    std::string put(Text key, const std::string &value, milliseconds keep = {}) { return try_put(key, value, keep).value(); }
     // clang-format on
 #endif
 #if defined(__cpp_lib_jthread)
@@ -429,32 +435,38 @@ public:
 
 private:
     friend class Store;
+    bool broken() const noexcept
+    {
+        hf_revocation by;
+
+        return lease_ != nullptr && hf_lease_revocation(lease_, &by);
+    }
     void end() noexcept
     {
         hf_error err;
 
         watch_.reset();
-        if (lease_ != nullptr && !borrowed_ && hf_release(lease_, &err) != HF_OK) {
+        if (!borrowed_ && hf_release(lease_, &err) != HF_OK) {
             /* A destructor has nobody to tell. */
         }
-        lease_ = nullptr;
     }
 
     std::shared_ptr<void> watch_; /* a detail::LossWatch; the layout is that of every standard */
     hf_lease *lease_;
-    bool borrowed_ = false; /* of an election, which gives it back */
+    bool borrowed_; /* of an election, which gives it back */
 };
 
 /* An open store. */
 class Store {
 public:
     /* url: "file:DIR", "redis://...", ...; "": the embedded store in its default folder. */
-    static Result<Store> try_open(Text url, milliseconds wait = milliseconds(0), int cancel_fd = 0)
+    static Result<Store> try_open(Text url, milliseconds wait = {}, int cancel_fd = 0)
     {
         hf_open_options c{};
+        Failure misfit = detail::misfit(hf_version());
 
-        if (!detail::library_fits(hf_version()))
-            return detail::misfit(hf_version());
+        if (misfit.status != HF_OK)
+            return misfit;
         c.size = sizeof c;
         c.wait_ms = wait.count();
         c.cancel_fd = cancel_fd;
@@ -472,7 +484,8 @@ public:
     unsigned features() const noexcept { return hf_store_features(store_.get()); }
     /* What opening it had to say, worth showing; "": nothing. */
     const std::string &warning() const noexcept { return warning_; }
-    hf_store *get() const noexcept { return store_.get(); }
+    /* For the rest of holdfast.h. */
+    hf_store *handle() const noexcept { return store_.get(); }
 
     Result<Lease> try_lock(Text name, const Options &options = {})
     {
@@ -484,16 +497,8 @@ public:
         c.label = options.label.empty() ? nullptr : options.label.c_str();
         c.cancel_fd = options.cancel_fd;
         c.no_keeper = !options.keeper;
-        c.detached = options.detached;
         return detail::ask<Lease>([&](Lease &out, hf_error *err) {
             return hf_acquire(store_.get(), name.c, &c, &out.lease_, err);
-        });
-    }
-    /* Takes over a detached lease. */
-    Result<Lease> try_adopt(Text name, Text owner, std::uint64_t token)
-    {
-        return detail::ask<Lease>([&](Lease &out, hf_error *err) {
-            return hf_adopt(store_.get(), name.c, owner.c, token, &out.lease_, err);
         });
     }
     /* What is held or waited for. */
@@ -520,7 +525,7 @@ public:
             });
     }
     /* A record beside a lock; none: there is no such record. */
-    Result<std::optional<Record>> try_record(Text name, Text key)
+    Result<std::optional<Record>> try_get(Text name, Text key)
     {
         return detail::ask<std::optional<Record>>([&](std::optional<Record> &out, hf_error *err) {
             hf_record *c;
@@ -541,6 +546,18 @@ public:
             });
             return add.over(hf_record_list(store_.get(), name.c, prefix.c, add.call, &add, err));
         });
+    }
+    /* Revokes the hold with that token, as list and inspect tell it: its holder hears of that, and
+     * has the time until its deadline to end its work. now: ends the hold at once. */
+    Done try_break(Text name, std::uint64_t token, Text reason = "", bool now = false)
+    {
+        hf_break_options c{};
+        hf_error err;
+
+        c.size = sizeof c;
+        c.reason = reason.c;
+        c.now = now;
+        return detail::done(hf_break(store_.get(), name.c, token, &c, nullptr, &err), err);
     }
     /* Who leads; none: nobody does. */
     Result<std::optional<Leader>> try_leader(Text name)
@@ -563,9 +580,8 @@ public:
     template <class F> Done try_elect(Text name, const ElectOptions &options, F &&lead)
     {
         auto body = detail::callback<hf_lease>([&](hf_lease *lease) {
-            Lease borrowed(lease);
+            Lease borrowed(lease, true);
 
-            borrowed.borrowed_ = true;
             return static_cast<bool>(lead(borrowed));
         });
         hf_elect_options c{};
@@ -598,14 +614,14 @@ public:
         }
     }
     // clang-format off
-    explicit Store(Text url, milliseconds wait = milliseconds(0)) : Store(try_open(url, wait).value()) {}
+    explicit Store(Text url, milliseconds wait = {}) : Store(try_open(url, wait).value()) {}
     static Store open_readonly(Text url) { return try_open_readonly(url).value(); }
     Lease lock(Text name, const Options &options = {}) { return try_lock(name, options).value(); }
-    Lease adopt(Text name, Text owner, std::uint64_t token) { return try_adopt(name, owner, token).value(); }
     std::vector<LockInfo> list(Text prefix = "") { return try_list(prefix).value(); }
     std::optional<LockInfo> inspect(Text name) { return try_inspect(name).value(); }
-    std::optional<Record> record(Text name, Text key) { return try_record(name, key).value(); }
+    std::optional<Record> get(Text name, Text key) { return try_get(name, key).value(); }
     std::vector<Record> records(Text name, Text prefix = "") { return try_records(name, prefix).value(); }
+    void break_(Text name, std::uint64_t token, Text reason = "", bool now = false) { try_break(name, token, reason, now).value(); }
     std::optional<Leader> leader(Text name) { return try_leader(name).value(); }
     template <class F> void elect(Text name, const ElectOptions &options, F &&lead) { try_elect(name, options, lead).value(); }
     // clang-format on
@@ -621,10 +637,9 @@ public:
         return try_lock(name, options);
     }
 #if defined(__cpp_exceptions)
-    Lease lock(Text name, const Options &options, std::stop_token stop)
-    {
-        return try_lock(name, options, std::move(stop)).value();
-    }
+    // clang-format off
+    Lease lock(Text name, const Options &options, std::stop_token stop) { return try_lock(name, options, stop).value(); }
+    // clang-format on
 #endif
 #endif
 
@@ -644,10 +659,7 @@ private:
         return detail::ask<Store>(question, Store());
     }
 
-    struct Close {
-        void operator()(hf_store *store) const noexcept { hf_close(store); }
-    };
-    std::unique_ptr<hf_store, Close> store_;
+    std::unique_ptr<hf_store, void (*)(hf_store *)> store_{nullptr, hf_close};
     std::string warning_;
 };
 

@@ -34,9 +34,8 @@ void hf__plugin_remedy(const char *plugin, char *out, size_t size)
     }
 }
 
-/* Few words: the schemes stand before them. */
 const char *hf__plugin_where(void)
 {
-    return HF_PACKAGED ? "each kind in a package holdfast-KIND, as holdfast-redis"
+    return HF_PACKAGED ? "each kind is in a package holdfast-KIND"
                        : "\"make\" ends with those it built";
 }

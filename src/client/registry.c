@@ -97,8 +97,8 @@ static enum hf_status no_plugin(const char *scheme, const char *plugin, const ch
         return hf__fail(err, HF_UNSUPPORTED, "stores of kind %s: need the plugin %s.so: %s", scheme,
                         plugin, remedy);
     list_schemes(schemes, sizeof schemes);
-    return hf__fail(err, HF_UNSUPPORTED, "unknown store scheme \"%s\": known are %s; %s", scheme,
-                    schemes, hf__plugin_where());
+    return hf__fail(err, HF_UNSUPPORTED, "unknown store scheme \"%s\" (%s): known are %s", scheme,
+                    hf__plugin_where(), schemes);
 }
 
 static enum hf_status find_plugin(const char *scheme, const struct hf_store_ops **out,

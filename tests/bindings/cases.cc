@@ -62,7 +62,7 @@ static void taking(Store &store)
         lease.check();
         check(throws<holdfast::Busy>([&] { store.lock("take"); }, &text) && has(text, "the holder"),
               "busy: the text names the holder's label");
-        check(!has(text, lease.owner()), "and not its owner");
+        check(!has(text, hf_lease_owner(lease.handle())), "and not its owner");
         auto at = Clock::now();
         check(throws<holdfast::Busy>([&] { store.lock("take", {30s, 300ms}); }) &&
                   since(at) >= 290ms && since(at) < 10s,
@@ -70,7 +70,7 @@ static void taking(Store &store)
         lease.renew(20s);
         check(lease.ttl() == 20s && lease.remaining() <= 20s, "renew: with another ttl");
         Lease moved = std::move(lease);
-        check(moved.held() && lease.get() == nullptr, "a lease moves");
+        check(moved.held() && lease.handle() == nullptr, "a lease moves");
     }
     Lease again = store.lock("take");
     check(again.token() > before, "leaving the scope released it, and the next token is higher");
@@ -180,10 +180,10 @@ static void looking(Store &store, const std::string &url)
     if ((store.features() & HF_FEATURE_RECORDS) != 0) {
         std::string value("a\0b", 3);
         lease.put("key", value);
-        auto record = store.record(lease.name(), "key");
+        auto record = store.get(lease.name(), "key");
         check(record && record->value == value && record->token == lease.token() && !record->until,
               "a record, with a byte of 0 in it");
-        check(!store.record(lease.name(), "other") && store.records(lease.name()).size() == 1,
+        check(!store.get(lease.name(), "other") && store.records(lease.name()).size() == 1,
               "one that is not there, and all of them");
     }
     lease.release();
@@ -206,6 +206,8 @@ static void electing(Store &store)
         auto leader = store.leader("lead");
         term = lease.token();
         check(leader && leader->term == term && leader->address == "here:80", "elect, and leader");
+        check(throws<holdfast::Invalid>([&] { lease.release(); }) && lease.held(),
+              "a leader cannot give back what the election will");
         return false;
     });
     check(term != 0 && !store.leader("lead"), "who has resigned does not lead");
@@ -214,6 +216,25 @@ static void electing(Store &store)
                           [](Lease &) -> bool { throw std::domain_error("mine"); });
           }) && !store.leader("lead"),
           "what a leader throws comes out, and it has resigned");
+}
+
+static void breaking(Store &store)
+{
+    if ((store.features() & HF_FEATURE_BREAK) == 0)
+        return;
+    Lease lease = store.lock("break", {600ms});
+
+    check(throws<holdfast::Lost>([&] { store.break_("break", lease.token() - 1); }) && lease.held(),
+          "break: only the hold that is meant");
+    store.break_("break", lease.token(), "a test");
+    pollfd fd = {lease.fd(), POLLIN, 0};
+    check(poll(&fd, 1, 10000) == 1 && lease.loss() == HF_LOSS_BROKEN, "its holder hears of it");
+    try {
+        lease.release();
+        check(false, "and why");
+    } catch (const holdfast::Lost &error) {
+        check(error.reason() == HF_LOSS_BROKEN, "and why");
+    }
 }
 
 /* A program of another language takes the lock in between. */
@@ -336,6 +357,7 @@ int main(int argc, char **argv)
     waiting(store);
     looking(store, url);
     electing(store);
+    breaking(store);
     turns(store, url, argv[2]);
     forking(store);
     if ((store.features() & HF_FEATURE_CRASH_RELEASE) != 0 && url.rfind("file:", 0) == 0)

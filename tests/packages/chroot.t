@@ -59,7 +59,8 @@ END
 mkdir -p "$dir/root/etc/systemd/system/default.target.wants"
 ln -sf ../inside.service "$dir/root/etc/systemd/system/default.target.wants/inside.service"
 nspawn=(systemd-nspawn --quiet --register=no --keep-unit --directory="$dir/root" --console=pipe)
-timeout 500 "${nspawn[@]}" --boot >"$dir/boot" 2>&1 </dev/null
+start timeout 500 "${nspawn[@]}" --boot >"$dir/boot" 2>&1 </dev/null
+ended "$pid"
 if [ ! -s "$dir/root/result" ]; then
     diag "systemd cannot be booted here: $(tail -n 1 "$dir/boot")" 'not tried: the units under systemd'
     timeout 500 "${nspawn[@]}" /tree/inside.sh >"$dir/root/result" 2>&1 </dev/null

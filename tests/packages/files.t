@@ -54,7 +54,7 @@ like "$err" 'apt install holdfast-redis' 'a store whose package is not installed
 run "$dir/alone/holdfast" --store redlock://a,b,c list
 like "$err" 'apt install holdfast-redis' 'also for its other schemes'
 run "$dir/alone/holdfast" --store gopher://h list
-like "$err" 'known are file, redis.*package holdfast-' 'an unknown scheme: what is known, and where from'
+like "$err" 'is in a package holdfast-.*known are file, redis' 'an unknown scheme: what is known, and where from'
 run "$dir/alone/holdfast" outbox relay --db sqlite:x --http http://127.0.0.1:1
 like "$err" 'apt install holdfast-(sqlite|http)' 'a database: its package'
 

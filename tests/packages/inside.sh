@@ -207,7 +207,9 @@ leaders() {
     is "$(show Result holdfast-leader@second)" success 'a leader that is stopped has not failed'
     # shellcheck disable=SC2046
     quietly dpkg -i $(debs /debs holdfast)
-    rm -f /etc/holdfast/*/*
+    # What an administrator made is theirs to remove.
+    quietly systemctl disable --now holdfast-job@report.timer
+    rm -rf /etc/holdfast/*/* /etc/systemd/system/holdfast-* /var/lib/worker
 }
 
 install_them

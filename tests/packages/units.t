@@ -1,6 +1,6 @@
 #!/bin/bash
 # The units for systemd: it accepts them, and their command lines do what the comments say. What systemd itself
-# does with them is in boot.t, which takes minutes.
+# does with them is in chroot.t, which takes minutes.
 # run: once
 set -u
 . "$(dirname "$0")/../cli/lib.sh"
@@ -24,7 +24,7 @@ if command -v systemd-analyze >/dev/null; then
 else
     skip 6 'systemd-analyze is not installed'
 fi
-diag 'not tried here: conditions, User=, restarts, timers, what the watchdog of systemd does: boot.t'
+diag 'not tried here: conditions, User=, restarts, timers, what the watchdog of systemd does: chroot.t'
 
 unit() { # UNIT INSTANCE [DROP-IN] : runs it, prints what it tells
     python3 "$root/tests/packages/unit.py" "$dir/units/holdfast-$1@.service" "$2" "$dir" "${@:3}"

@@ -77,7 +77,7 @@ esac
 # A build from source names what its build lacked, and where a plugin may be.
 for scheme in redis etcd zookeeper postgres; do
     needs=$(cat "src/stores/$scheme/apt")
-    (cd "$dir" && HOLDFAST_STORE_PATH= ./empty/holdfast --store "$scheme://h" list) >"$dir/out" 2>&1
+    (cd "$dir" && HOLDFAST_STORE_PATH='' ./empty/holdfast --store "$scheme://h" list) >"$dir/out" 2>&1
     grep -q "apt-get install $needs, then make and make install" "$dir/out"
     ok $? "no plugin for $scheme: the line for apt, and make"
     sed 's/^/# /' "$dir/out"

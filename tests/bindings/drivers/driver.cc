@@ -162,7 +162,7 @@ cJSON *with(const Line &line)
 
 cJSON *get(const Line &line)
 {
-    auto record = store->record(line.text(0), line.text(1));
+    auto record = store->get(line.text(0), line.text(1));
     cJSON *answer = said(record ? cJSON_CreateString(record->value.c_str()) : cJSON_CreateNull());
 
     if (record)
