@@ -67,7 +67,7 @@ two_stores() {
     mkdir -m 700 "$dir/store"
     store_url=([file]=file:$dir/store [redis]=$(url a))
     export STORES="file=${store_url[file]} redis=${store_url[redis]}" NEW DIR=$dir REDIS_PID
-    NEW=$(url new)
+    NEW="$(url new)?max_ttl=1h" # which is how long its quarantine lasts
     REDIS_PID=$(pid a)
 }
 
