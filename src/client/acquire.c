@@ -188,7 +188,7 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
                               const struct hf_acquire_options *options, struct hf_lease **out,
                               size_t *which, struct hf_error *err)
 {
-    struct hf_claim claims[HF_SEVERAL_MAX] = {{.name = NULL}};
+    struct hf_claim claims[HF_SEVERAL_MAX];
     char owners[HF_SEVERAL_MAX][HF_OWNER_LEN + 1];
     struct acquisition a = {.store = store, .claims = claims, .owners = owners, .count = count};
     struct hf_error own;
@@ -211,7 +211,7 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
     status = acquire(&a, out, err);
     *which = (first + a.which) % count;
     hf__store_end(store);
-    explicit_bzero(owners, sizeof owners);
+    explicit_bzero(owners, count * sizeof owners[0]);
     return status;
 }
 

@@ -70,8 +70,8 @@ enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_clai
     return status;
 }
 
-/* Tries those that look free, without a lock; and then, for one who does not wait, also those whose
- * holders may be dead. HF_BUSY: none is to be had; the error is about the first. */
+/* Tries the first, and those that look free at a glance; and then, for one who does not wait, also
+ * those whose holders may be dead. HF_BUSY: none is to be had; the error is about the first. */
 static enum hf_status try_each(struct file_attempt *attempts, size_t count, size_t *which,
                                struct hf_grant *grant, struct hf_error *err)
 {
@@ -83,8 +83,8 @@ static enum hf_status try_each(struct file_attempt *attempts, size_t count, size
     for (int round = 0; round < (waits ? 1 : 2); round++) {
         for (size_t i = 0; i < count; i++) {
             if (round == 0)
-                tried[i] = !hf__slot_seems_taken(attempts[i].store, attempts[i].bucket,
-                                                 attempts[i].claim->name);
+                tried[i] = i == 0 || !hf__slot_seems_taken(attempts[i].store, attempts[i].bucket,
+                                                           attempts[i].claim->name);
             if (tried[i] != (round == 0))
                 continue;
             *which = i;
