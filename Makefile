@@ -25,7 +25,7 @@ HARDEN += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARN) $(HARDEN) -fvisibility=hidden -Iinclude -Isrc -I$(BUILD)/gen \
 	$(PLACE_FLAGS) -MMD -MP $(CPPFLAGS) $(CFLAGS)
-ALL_LDFLAGS = -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+ALL_LDFLAGS = -Wl,-z,relro,-z,now -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS) -lm
 
 # `make V=1` shows the commands.
 Q = $(if $(V),,@)

@@ -25,7 +25,7 @@ _holdfast_scan()
                 --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
                 --table | --schema | --resource | --keep | --statements | --svg | --events | --metrics | --per | --at | --tz | \
                 --slack | --start-by | --retries | --retry-after | --on-crash | --done-exit | --late | --slot | --at-least | --restart | --address | \
-                --db | --name | --http | --parallel | --batch | --poll | --timeout | --attempts)
+                --db | --name | --http | --parallel | --batch | --poll | --timeout | --attempts | --pause | --rate | --tail | --seed)
                 ((i++))
                 ;;
             --)
@@ -56,7 +56,7 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run once elect leader acquire keep renew release status list repair fence idem outbox trap help version'
+    local commands='run once elect leader acquire keep renew release status list repair fence idem outbox trap odds help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
@@ -83,12 +83,14 @@ _holdfast()
         --statements) options='text json' ;;
         --db) options='postgres:// mariadb:// sqlite:' ;;
         --http) options='http:// https://' ;;
+        --pause) options='1e-4 0.01% 1/10000' ;;
+        --rate) options='10000/s 100/m 10/h' ;;
         --svg | --events | --metrics)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
         --busy-exit | -E | --address | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --table | --schema | \
-            --resource | --retries | --done-exit | --slot | --name | --parallel | --batch | --attempts) return ;;
+            --resource | --retries | --done-exit | --slot | --name | --parallel | --batch | --attempts | --tail | --seed) return ;;
     esac
     if [[ -n $options ]]; then
         _holdfast_offer "${options// /$'\n'}"
@@ -126,6 +128,7 @@ _holdfast()
                 --json --reason --help'
             ;;
         trap) options='--store --ttl --svg --help' ;;
+        odds) options='--ttl --pause --rate --tail --seed --svg --json --help' ;;
         release | help) options='--help' ;;
     esac
     if [[ $cur == -* ]]; then

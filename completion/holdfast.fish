@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list repair fence idem outbox trap help version
+    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list repair fence idem outbox trap odds help version
 end
 
 function __holdfast_is
@@ -42,11 +42,12 @@ complete -c holdfast -n __holdfast_no_command -a fence -d 'make a resource refus
 complete -c holdfast -n __holdfast_no_command -a idem -d 'make a retry harmless: idempotency keys in SQL'
 complete -c holdfast -n __holdfast_no_command -a outbox -d 'send messages that were written in a transaction'
 complete -c holdfast -n __holdfast_no_command -a trap -d 'show on your own store why a lock alone is not enough'
+complete -c holdfast -n __holdfast_no_command -a odds -d 'tell how often a lease of this ttl will be violated'
 complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one of its commands, or the stores'
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
 complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list repair fence idem outbox trap help version stores'
+complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list repair fence idem outbox trap odds help version stores'
 
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s w -l wait -x -a $durations -d 'wait at most this long'
@@ -145,3 +146,10 @@ complete -c holdfast -n '__holdfast_is outbox' -l reason -x -d 'why it is retrie
 complete -c holdfast -n '__holdfast_is trap' -l store -x -a $stores -d 'the store to try it on'
 complete -c holdfast -n '__holdfast_is trap' -l ttl -x -a $durations -d 'of the leases'
 complete -c holdfast -n '__holdfast_is trap' -l svg -r -F -d 'draw what happened'
+complete -c holdfast -n '__holdfast_is odds' -l ttl -x -a $durations -d 'how long the lease lasts'
+complete -c holdfast -n '__holdfast_is odds' -l pause -x -a '1e-4 0.01% 1/10000' -d 'operations paused for longer than that'
+complete -c holdfast -n '__holdfast_is odds' -l rate -x -a '10000/s 100/m 10/h' -d 'operations'
+complete -c holdfast -n '__holdfast_is odds' -l tail -x -a '1 1.5 2' -d 'how fast longer pauses get rarer'
+complete -c holdfast -n '__holdfast_is odds' -l seed -x -d 'of the simulation'
+complete -c holdfast -n '__holdfast_is odds' -l svg -r -F -d 'draw it'
+complete -c holdfast -n '__holdfast_is odds' -l json -d 'print JSON'
