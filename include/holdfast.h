@@ -61,6 +61,7 @@ extern "C" {
 enum {
     HF_NAME_MAX = 200,         /* bytes in a lock's name */
     HF_LABEL_MAX = 160,        /* bytes in a label; a longer one is cut */
+    HF_REASON_MAX = 160,       /* bytes in the reason of a break; a longer one is cut */
     HF_OWNER_LEN = 32,         /* hex digits in an owner */
     HF_TTL_DEFAULT_MS = 30000, /* the ttl when none is given */
     HF_TTL_MIN_MS = 100,       /* the shortest ttl */
@@ -195,7 +196,8 @@ enum {
     HF_FEATURE_DURABLE_TOKENS = 1 << 2, /* token order survives loss of power without any clock */
     HF_FEATURE_DETACHED = 1 << 3,       /* a lease can outlive the process that took it */
     HF_FEATURE_RENEW_TTL = 1 << 4,      /* hf_renew may change the ttl */
-    HF_FEATURE_RECORDS = 1 << 5         /* locks carry records: holdfast/record.h */
+    HF_FEATURE_RECORDS = 1 << 5,        /* locks carry records: holdfast/record.h */
+    HF_FEATURE_BREAK = 1 << 6           /* hf_break */
 };
 HF_API unsigned hf_store_features(const struct hf_store *store);
 
@@ -300,6 +302,17 @@ HF_API int64_t hf_lease_remaining_ms(const struct hf_lease *lease);
 /* HF_LOSS_NONE while held, then the first reason. Never blocks. */
 HF_API enum hf_loss hf_lease_loss(const struct hf_lease *lease);
 
+/* Who broke a hold, when and why. */
+struct hf_revocation {
+    char by[HF_LABEL_MAX + 1];      /* a label; "" if not known */
+    char reason[HF_REASON_MAX + 1]; /* "" if none was given */
+    int64_t at_ms;                  /* since 1970, for display; 0 if not known */
+};
+
+/* hf_lease_revocation - by whom the lease was broken. True: hf_lease_loss is HF_LOSS_BROKEN, and
+ * *out tells what the store said about it. Never blocks; may be called from on_lost. */
+HF_API bool hf_lease_revocation(const struct hf_lease *lease, struct hf_revocation *out);
+
 /* A descriptor that becomes and stays readable once the keeper knows the lease is lost. Made at the
  * first call, owned by the lease: do not read or close it. -1 if no descriptor can be had. */
 HF_API int hf_lease_fd(struct hf_lease *lease);
@@ -322,6 +335,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_renew(struct hf_lease *lease, uint32_t tt
                                              struct hf_error *err);
 
 /* hf_release - give the lock back and free the lease, whatever is returned; takes NULL (HF_OK).
+ * Also what was lost is given back as far as it is still ours: a broken hold ends with it.
  *
  * Waits for a renewal or callback of this lease under way in the keeper, so on_lost is never
  * running or called after it returns (unless it is on_lost that called it).
@@ -347,6 +361,9 @@ struct hf_lock_info {
     bool held;     /* false: only waited for */
     bool detached; /* belongs to no process */
     bool foreign;  /* taken by a client that is not holdfast */
+    /* Who broke the hold, which is still there until it is released or its time is over; NULL: it
+     * was not broken. */
+    const struct hf_revocation *revocation;
 };
 /* Return false to stop the listing. */
 typedef bool hf_list_fn(const struct hf_lock_info *info, void *data);
@@ -360,6 +377,50 @@ HF_API HF_MUST_CHECK enum hf_status hf_list(struct hf_store *store, const char *
 /* hf_inspect - the same for the one lock called name; fn is not called if it is free. */
 HF_API HF_MUST_CHECK enum hf_status hf_inspect(struct hf_store *store, const char *name,
                                                hf_list_fn *fn, void *data, struct hf_error *err);
+
+struct hf_break_options {
+    size_t size;        /* sizeof(struct hf_break_options) */
+    const char *label;  /* who breaks it, for people to see; NULL: host/pid/program */
+    const char *reason; /* why, likewise; NULL: not said */
+    bool now;           /* true: end the hold at once */
+};
+
+/* The hold that hf_break found. */
+struct hf_broken {
+    char label[HF_LABEL_MAX + 1]; /* the holder's; "" if not known */
+    /* How long the hold may last, unless it is released sooner; 0: it is over; < 0: not known. */
+    int64_t remaining_ms;
+    bool detached; /* belongs to no process: nobody hears of the break before its next renewal */
+    bool foreign;  /* of a client that is not holdfast */
+    bool again;    /* it had been broken before: the one before stays on record, with its reason */
+};
+
+/* hf_break - revoke somebody's hold of a lock.
+ *
+ * token: that of the hold which is meant, as hf_inspect and hf_list tell it. The store compares it
+ * and the recorded owner with the present holder's, in one step with the change: a hold that has
+ * ended meanwhile, or is just being handed over, is HF_LOST, and nothing changes.
+ *
+ * The hold is not taken away: it is renewed no more. Its holder hears of that at its next renewal,
+ * which the keeper sends every ten seconds at the least, as HF_LOSS_BROKEN; it has the time until
+ * its deadline to end its work and release. Nobody else gets the lock before it is released or the
+ * hold's time is over. So exclusion never lapses, also if the holder is frozen or cut off.
+ *
+ * options->now ends the hold at once instead, and the next in the queue has the lock: two may be at
+ * work until the old holder hears of it, and only a fence at the resource keeps the late one out.
+ * Only so can a holder that is not holdfast be broken, which has no token: token 0 means whatever
+ * foreign client holds the lock at that moment.
+ *
+ * Blocks for a few seconds at most. out may be NULL.
+ * HF_OK           revoked, or ended: *out is filled in
+ * HF_LOST         the hold that is meant is not the present one: nothing was changed
+ * HF_UNKNOWN      no answer: it may be revoked. Breaking it again does no harm
+ * HF_INVALID      no such name or token; a foreign holder, and not now
+ * HF_UNSUPPORTED  the store cannot do it (see HF_FEATURE_BREAK)
+ * HF_UNREACHABLE, HF_DENIED, HF_CORRUPT, HF_NOMEM */
+HF_API HF_MUST_CHECK enum hf_status hf_break(struct hf_store *store, const char *name,
+                                             uint64_t token, const struct hf_break_options *options,
+                                             struct hf_broken *out, struct hf_error *err);
 
 /* hf_repair - make a damaged store usable again, or end a quarantine, when hf_open answered
  * HF_CORRUPT.

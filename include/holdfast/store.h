@@ -102,10 +102,13 @@ struct hf_grant {
      * renew that only looked: the ttl on record. */
     uint32_t ttl_ms;
     int64_t remaining_ms; /* a renew that only looked: validity left at sent_at_ns */
-    enum hf_loss loss;    /* with HF_LOST: why */
+    enum hf_loss loss;    /* with HF_LOST: why; a look at a revoked hold: HF_LOSS_BROKEN */
     /* acquire: the owner it was granted to, if the store drew a fresh one for a second attempt; ""
      * means the claim's. */
     char owner[HF_OWNER_LEN + 1];
+    /* renew: the one member that need not be zero: the caller's memory, or NULL. With HF_LOSS_BROKEN
+     * the store fills it in; else it is not touched. */
+    struct hf_revocation *revocation;
 };
 
 struct hf_query {
@@ -131,6 +134,16 @@ struct hf_record_query {
     const char *name;    /* the lock's */
     const char *key;     /* get: the key; list: what keys start with, "" for all */
     int64_t deadline_ns; /* a request without an answer is given up at this time */
+};
+
+/* A hold to be broken. Strings live for the call only. */
+struct hf_revoke {
+    const char *name;    /* checked, as a claim's */
+    uint64_t token;      /* of the hold that is meant; 0, with now: a foreign holder */
+    const char *by;      /* the label of who breaks it: at most HF_LABEL_MAX printable bytes */
+    const char *reason;  /* likewise, at most HF_REASON_MAX; "" if none was given */
+    bool now;            /* end the hold at once, and pass the lock on */
+    int64_t deadline_ns; /* the request is given up at this time */
 };
 
 /* Called by listen: the hold of owner may be gone; owner NULL: any hold of the store may be. */
@@ -171,13 +184,16 @@ struct hf_store_ops {
 
     /* Required. Extend the hold of claim->owner with claim->token to ttl_ms from now; with ttl_ms 0
      * only look whether it is held. Both are compared: an older token of the same owner is HF_LOST.
-     * Never creates. May block until claim->deadline_ns.
+     * Never creates. May block until claim->deadline_ns. A hold that was revoked is not extended:
+     * HF_LOST and HF_LOSS_BROKEN, with *grant->revocation and a text that says by whom. A look at
+     * it is HF_OK, because it is still held, with grant->loss HF_LOSS_BROKEN.
      * HF_OK; HF_LOST with grant->loss; HF_UNKNOWN or HF_UNREACHABLE: no answer, try again. */
     enum hf_status (*renew)(struct hf_store_base *store, const struct hf_claim *claim,
                             struct hf_grant *grant, struct hf_error *err);
 
     /* Required. End the hold of claim->owner with claim->token, or with token 0 whatever that owner
-     * holds: compare and delete in one step; hand over to the next waiter if the store is fair.
+     * holds: compare and delete in one step; hand over to the next waiter if the store is fair. A
+     * revoked hold is held, and is released as any other.
      * May block until claim->deadline_ns.
      * HF_OK: it was held and is free. HF_LOST: it was not held by this owner.
      * HF_UNKNOWN, HF_UNREACHABLE: no answer. */
@@ -287,6 +303,28 @@ struct hf_store_ops {
      * until fn returns false. */
     enum hf_status (*record_list)(struct hf_store_base *store, const struct hf_record_query *query,
                                   hf_record_fn *fn, void *data, struct hf_error *err);
+
+    /* Optional, with HF_FEATURE_BREAK. Break a hold, as hf_break documents it, in one atomic step at
+     * the engine: token and recorded owner are the present holder's, and the lock is not in the
+     * middle of a hand-over, or nothing changes. Then the hold is marked, and stays: renew refuses
+     * it from here on; release, record_put, list and a look know it as held, by the same owner and
+     * token; its end is neither later nor sooner than before; nobody else is granted the lock until
+     * it was released or that end has come. The step leaves on record who, when and why, which renew
+     * and list tell as long as the hold is there. *out comes zeroed and says what was found.
+     * Revoking what is revoked is HF_OK with out->again: the first one stays on record.
+     *
+     * With now the hold is deleted by compare, revoked before or not, and the lock passed on as by a
+     * release; not in quarantine, where it only becomes free. A renewal of that hold afterwards is
+     * HF_LOSS_BROKEN as well, as far as the store can still tell. A foreign holder (token 0, which
+     * comes only with now) is deleted by compare on what it wrote; never a hold of ours, nor one
+     * that is being handed over: HF_LOST.
+     *
+     * May block until deadline_ns. Sent once; libholdfast does not repeat it.
+     * HF_OK; HF_LOST: not the present hold, nothing changed. HF_UNKNOWN: no answer, or not from
+     * enough of the servers. HF_UNREACHABLE: certainly nothing changed. HF_DENIED: whoever may take
+     * locks need not be allowed to break them. HF_UNSUPPORTED: a holder of this kind cannot be. */
+    enum hf_status (*revoke)(struct hf_store_base *store, const struct hf_revoke *revoke,
+                             struct hf_broken *out, struct hf_error *err);
 };
 
 struct hf_store_plugin {

@@ -31,6 +31,12 @@ enum hf_status hf__fail_lock(struct hf_error *err, enum hf_status code, const ch
 /* HF_INVALID: the ttl is above what the store grants. */
 enum hf_status hf__fail_max_ttl(struct hf_error *err, const char *lock, const char *shown,
                                 int64_t ttl_ms, int64_t max_ttl_ms);
+/* HF_LOST: it was broken, and by whom (NULL: that is not known). */
+enum hf_status hf__fail_broken(struct hf_error *err, const char *lock, const char *shown,
+                               const struct hf_revocation *revocation);
+/* HF_LOST: the hold that a break means is not the present one. why: "is not held", ... */
+enum hf_status hf__fail_not_broken(struct hf_error *err, const char *lock, const char *shown,
+                                   const char *why);
 /* Out of memory. */
 enum hf_status hf__nomem(struct hf_error *err);
 /* Clears *err (if not NULL) and returns HF_OK. */

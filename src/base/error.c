@@ -77,6 +77,23 @@ enum hf_status hf__fail_max_ttl(struct hf_error *err, const char *lock, const ch
                          hf__format_duration(most, sizeof most, max_ttl_ms));
 }
 
+enum hf_status hf__fail_broken(struct hf_error *err, const char *lock, const char *shown,
+                               const struct hf_revocation *revocation)
+{
+    bool known = revocation != NULL && revocation->by[0] != '\0';
+    bool reasoned = revocation != NULL && revocation->reason[0] != '\0';
+
+    return hf__fail_lock(err, HF_LOST, lock, shown, " was broken%s%.60s%s%.80s",
+                         known ? " by " : "", known ? revocation->by : "", reasoned ? ": " : "",
+                         reasoned ? revocation->reason : "");
+}
+
+enum hf_status hf__fail_not_broken(struct hf_error *err, const char *lock, const char *shown,
+                                   const char *why)
+{
+    return hf__fail_lock(err, HF_LOST, lock, shown, " %s: nothing was broken", why);
+}
+
 enum hf_status hf__nomem(struct hf_error *err)
 {
     return hf__fail(err, HF_NOMEM, "out of memory");

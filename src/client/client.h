@@ -69,6 +69,7 @@ struct hf_lease {
     int64_t due_ns; /* when the keeper looks at it next */
     size_t heap_at; /* HF__NOT_KEPT if the keeper does not have it */
     int lost_fd;    /* eventfd, -1 until asked for */
+    struct hf_revocation *revocation; /* by whom it was broken; NULL: not, or not known */
     hf_lost_fn *on_lost;
     hf_renewed_fn *on_renewed;
     void *data;
@@ -136,6 +137,8 @@ void hf__lease_answered(struct hf_lease *lease, uint32_t ttl_ms, int64_t before_
  * busy. Updates the core. */
 enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns,
                                     struct hf_error *err);
+/* The lease was broken: remembers by whom. Lock held. */
+void hf__lease_broken(struct hf_lease *lease, const struct hf_revocation *revocation);
 /* HF_LOST, and why. */
 enum hf_status hf__lease_lost(const struct hf_lease *lease, struct hf_error *err);
 /* HF_INVALID: a forked child has a lease of its parent's. */

@@ -305,6 +305,7 @@ static bool renew_batch(struct hf_store *store, int64_t now_ns)
     struct hf_lease *leases[BATCH_MAX];
     struct hf_claim claims[BATCH_MAX];
     struct hf_grant grants[BATCH_MAX] = {0};
+    struct hf_revocation revocations[BATCH_MAX]; /* of use only where they are filled in */
     enum hf_status results[BATCH_MAX];
     int64_t limit_ns;
     size_t count;
@@ -314,8 +315,10 @@ static bool renew_batch(struct hf_store *store, int64_t now_ns)
     count = gather(store, leases, now_ns, &limit_ns);
     if (count == 0)
         return false;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         claims[i] = hf__lease_claim(leases[i], leases[i]->core.ttl_ms, limit_ns);
+        grants[i].revocation = &revocations[i];
+    }
     pthread_mutex_unlock(&store->lock);
     (void)ops->renew_many(store->base, claims, grants, results, count, NULL);
     pthread_mutex_lock(&store->lock);

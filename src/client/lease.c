@@ -37,6 +37,7 @@ void hf__lease_discard(struct hf_lease *lease)
     if (lease->lost_fd >= 0)
         (void)close(lease->lost_fd);
     explicit_bzero(lease->owner, sizeof lease->owner);
+    free(lease->revocation);
     free(lease);
 }
 
@@ -182,6 +183,8 @@ bool hf__lease_notify(struct hf_lease *lease)
 
 enum hf_status hf__lease_lost(const struct hf_lease *lease, struct hf_error *err)
 {
+    if (lease->core.loss == HF_LOSS_BROKEN)
+        return hf__fail_broken(err, lease->name, lease->store->url, lease->revocation);
     return hf__fail_lock(err, HF_LOST, lease->name, lease->store->url, " was lost: %s",
                          hf_loss_text(lease->core.loss));
 }
@@ -197,6 +200,8 @@ void hf__lease_answered(struct hf_lease *lease, uint32_t ttl_ms, int64_t before_
                                   .loss = grant->loss};
 
     hf__keep_answered(&lease->core, &renewal, hf__now_ns());
+    if (status == HF_LOST && grant->loss == HF_LOSS_BROKEN)
+        hf__lease_broken(lease, grant->revocation);
 }
 
 enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int64_t deadline_ns,
@@ -204,7 +209,8 @@ enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int
 {
     struct hf_store *store = lease->store;
     struct hf_claim claim = hf__lease_claim(lease, ttl_ms, deadline_ns);
-    struct hf_grant grant = {0};
+    struct hf_revocation revocation; /* of use only if it is filled in */
+    struct hf_grant grant = {.revocation = &revocation};
     int64_t before_ns = hf__now_ns();
     enum hf_status status;
 

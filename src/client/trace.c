@@ -210,6 +210,17 @@ static enum hf_status trace_record_list(struct hf_store_base *base,
     return status;
 }
 
+static enum hf_status trace_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
+                                   struct hf_broken *out, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->revoke(trace->inner, revoke, out, err);
+
+    say(trace, "revoke", revoke->name, status, start_ns, err);
+    return status;
+}
+
 struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
 {
     struct trace_store *trace = calloc(1, sizeof *trace);
@@ -246,6 +257,8 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
         trace->ops.record_get = trace_record_get;
         trace->ops.record_list = trace_record_list;
     }
+    if (HF__SLOT(inner->ops, revoke) != NULL)
+        trace->ops.revoke = trace_revoke;
     /* cppcheck-suppress arithOperationsOnVoidPointer ; it returns void, and is no void pointer */
     if (HF__SLOT(inner->ops, listen) != NULL)
         trace->ops.listen = trace_listen;

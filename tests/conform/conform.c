@@ -146,6 +146,7 @@ enum hf_status renew(struct hf_store_base *store, struct hold *hold, uint32_t tt
         struct hf_claim claim = claim_of(hold, ttl_ms);
 
         memset(&grant, 0, sizeof grant);
+        grant.revocation = &hold->revocation;
         status = store->ops->renew(store, &claim, &grant, &hold->err);
     } while ((status == HF_UNKNOWN || status == HF_UNREACHABLE) && hf__now_ns() < end_ns);
     grant.token = hold->grant.token;
@@ -268,5 +269,6 @@ int main(int argc, char **argv)
     add_wait_tests(&suite);
     add_crowd_tests(&suite);
     add_record_tests(&suite);
+    add_break_tests(&suite);
     return suite_run(&suite) > 0;
 }

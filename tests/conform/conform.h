@@ -27,6 +27,7 @@ struct hold {
     char owner[HF_OWNER_LEN + 1];
     struct hf_grant grant;
     uint32_t ttl_ms;
+    struct hf_revocation revocation; /* what the last renewal that was refused as broken told */
     struct hf_error err;
 };
 
@@ -70,7 +71,7 @@ bool is_held(struct hf_store_base *store, const char *name);
 
 /* The tests, by theme; each adds those that fit the store's features. */
 struct suite {
-    struct CMUnitTest tests[64];
+    struct CMUnitTest tests[96];
     size_t count;
 };
 void suite_add(struct suite *suite, const char *name, CMUnitTestFunction test);
@@ -85,5 +86,6 @@ void add_list_tests(struct suite *suite);
 void add_wait_tests(struct suite *suite);
 void add_crowd_tests(struct suite *suite);
 void add_record_tests(struct suite *suite);
+void add_break_tests(struct suite *suite);
 
 #endif /* HF_TESTS_CONFORM_H */
