@@ -325,6 +325,15 @@ struct hf_store_ops {
      * locks need not be allowed to break them. HF_UNSUPPORTED: a holder of this kind cannot be. */
     enum hf_status (*revoke)(struct hf_store_base *store, const struct hf_revoke *revoke,
                              struct hf_broken *out, struct hf_error *err);
+
+    /* Optional. Remove what the engine keeps about a lock that is free, its last token for
+     * instance; for names that nobody will use again: a token of such a name may come twice. In
+     * one step with the look whether it is free. May block until deadline_ns. HF_OK: nothing of
+     * the name is left; the report's text, if there is one, is what any first use of this store
+     * leaves anyway ("the schema holdfast"). HF_BUSY: it is held or waited for. HF_UNKNOWN,
+     * HF_UNREACHABLE, HF_DENIED. */
+    enum hf_status (*forget)(struct hf_store_base *store, const char *name, int64_t deadline_ns,
+                             struct hf_error *report);
 };
 
 struct hf_store_plugin {

@@ -143,6 +143,17 @@ static enum hf_status trace_identity(struct hf_store_base *base, char out[HF_IDE
     return status;
 }
 
+static enum hf_status trace_forget(struct hf_store_base *base, const char *name,
+                                   int64_t deadline_ns, struct hf_error *report)
+{
+    struct trace_store *trace = (struct trace_store *)base;
+    int64_t start_ns = base->host->now_ns();
+    enum hf_status status = trace->inner->ops->forget(trace->inner, name, deadline_ns, report);
+
+    say(trace, "forget", name, status, start_ns, report);
+    return status;
+}
+
 static void trace_listen(struct hf_store_base *base, int wake_fd, hf_doubt_fn *doubt, void *data)
 {
     struct trace_store *trace = of(base);
@@ -259,6 +270,8 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
     }
     if (HF__SLOT(inner->ops, revoke) != NULL)
         trace->ops.revoke = trace_revoke;
+    if (HF__SLOT(inner->ops, forget) != NULL)
+        trace->ops.forget = trace_forget;
     /* cppcheck-suppress arithOperationsOnVoidPointer ; it returns void, and is no void pointer */
     if (HF__SLOT(inner->ops, listen) != NULL)
         trace->ops.listen = trace_listen;

@@ -197,6 +197,8 @@ struct ec_attempt {
 /* etcd.c: a first request, which any user of the store may make. */
 enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_answer *answer,
                        struct hf_error *err);
+enum hf_status ec_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
+                         struct hf_error *report);
 enum hf_status ec_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                            int64_t deadline_ns, struct hf_error *err);
 enum hf_status ec_acquire(struct hf_store_base *base, const struct hf_claim *claim,

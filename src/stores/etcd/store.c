@@ -26,6 +26,7 @@ static const struct hf_store_ops ops = {
     .renew_many = ec_renew_many,
     .listen = ec_listen,
     .identity = ec_identity,
+    .forget = ec_forget,
     .record_put = ec_record_put,
     .record_get = ec_record_get,
     .record_list = ec_record_list,

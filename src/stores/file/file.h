@@ -11,7 +11,7 @@
  *   slot                  a lock in its page: found, made, granted
  *   queue                 those who wait for one lock, in order
  *   record_file record_sweep     records as files, and their end
- *   acquire hold list records identity   what the table of operations does
+ *   acquire hold list records identity forget   what the table of operations does
  *   open repair           the slot file of this boot; a way out for a damaged store
  *   store                 the table of operations
  */
@@ -92,7 +92,8 @@ enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_
                                 const char *url, int64_t deadline_ns, struct hf_store_base **out,
                                 struct hf_error *err);
 
-/* Slots of the table: acquire.c, hold.c, list.c, records.c, repair.c, identity.c */
+/* Slots of the table: acquire.c, hold.c, list.c, records.c, repair.c, identity.c,
+ * forget.c */
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -109,6 +110,8 @@ enum hf_status hf__file_record_get(struct hf_store_base *base, const struct hf_r
 enum hf_status hf__file_record_list(struct hf_store_base *base, const struct hf_record_query *query,
                                     hf_record_fn *fn, void *data, struct hf_error *err);
 enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,
+                               struct hf_error *report);
+enum hf_status hf__file_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
                                struct hf_error *report);
 enum hf_status hf__file_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                                  int64_t deadline_ns, struct hf_error *err);

@@ -24,6 +24,10 @@ static inline bool hf__slot_is_hold(const struct slot *slot, const unsigned char
  * is. */
 enum hf_loss hf__slot_why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,
                                int64_t now_ns);
+/* Gives the slot back; its token becomes the page's floor first. HF_BUSY: it is held or waited
+ * for. */
+enum hf_status hf__slot_forget(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                               struct hf_error *err);
 /* One pwrite makes the lock the claim's. Fills in *grant. */
 enum hf_status hf__slot_grant(struct file_store *store, struct bucket *bucket, struct slot *slot,
                               const struct hf_claim *claim, struct hf_grant *grant,

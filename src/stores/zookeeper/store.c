@@ -23,6 +23,7 @@ static const struct hf_store_ops ops = {
     .release = zk_release,
     .list = zk_list,
     .identity = zk_identity,
+    .forget = zk_forget,
     .renew_many = zk_renew_many,
     .record_put = zk_record_put,
     .record_get = zk_record_get,

@@ -28,6 +28,7 @@ static const struct hf_store_ops ops = {
     .end_quarantine = rl_end_quarantine,
     .quarantine = rl_quarantine,
     .identity = rl_identity,
+    .forget = rl_forget,
 };
 
 static uint32_t max_ttl_ms(struct hf_store_base *base)
