@@ -199,6 +199,16 @@ static struct torture_worker *victim(struct torment *torment, bool holder)
     return NULL;
 }
 
+/* Of those that are killed or cut off half hold a lock, if anybody does. */
+static struct torture_worker *any_victim(struct torment *torment)
+{
+    struct torture_worker *worker = NULL;
+
+    if (torture_below(&torment->rng, 2) == 0)
+        worker = victim(torment, true);
+    return worker != NULL ? worker : victim(torment, false);
+}
+
 static void thaw_some(struct torment *torment)
 {
     for (int i = 0; i < torment->referee->plan->workers; i++) {
@@ -209,7 +219,7 @@ static void thaw_some(struct torment *torment)
     }
 }
 
-/* One thought. Of those that are killed or cut off, half hold a lock. */
+/* One thought. */
 static bool think(struct torment *torment)
 {
     struct torture_worker *worker;
@@ -220,13 +230,11 @@ static bool think(struct torment *torment)
         freeze(torment, worker);
         done(torment, TORTURE_FREEZE);
     }
-    if (due(torment, TORTURE_CUT) &&
-        (worker = victim(torment, torment->story->faults[TORTURE_CUT] % 2 == 0)) != NULL) {
+    if (due(torment, TORTURE_CUT) && (worker = any_victim(torment)) != NULL) {
         cut(torment, worker);
         done(torment, TORTURE_CUT);
     }
-    if (due(torment, TORTURE_KILL) &&
-        (worker = victim(torment, torment->story->faults[TORTURE_KILL] % 2 == 0)) != NULL) {
+    if (due(torment, TORTURE_KILL) && (worker = any_victim(torment)) != NULL) {
         done(torment, TORTURE_KILL);
         return kill_one(torment, worker);
     }
