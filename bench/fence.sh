@@ -21,7 +21,7 @@ tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT, k INT NOT NULL);
     CREATE TABLE keyed (id INT PRIMARY KEY, v INT, k INT NOT NULL); INSERT INTO keyed SELECT * FROM plain;
     ANALYZE plain; ANALYZE fenced; ANALYZE keyed;'
 
-port=$((20000 + RANDOM))
+port=$(tests/support/free_ports.py 1)
 pg_start listen_addresses=127.0.0.1 port=$port
 export PGPORT=$port
 pg <<<"$tables"

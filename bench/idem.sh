@@ -13,7 +13,7 @@ trap 'set +e; sql_end' EXIT
 tables='CREATE TABLE hand (scope VARCHAR(255), "key" VARCHAR(255), fingerprint VARCHAR(64), status INT, answer TEXT,
     PRIMARY KEY (scope, "key")); CREATE TABLE effect (v VARCHAR(40));'
 
-port=$((20000 + RANDOM))
+port=$(tests/support/free_ports.py 1)
 pg_start listen_addresses=127.0.0.1 port=$port
 export PGPORT=$port
 pg <<<"$tables"

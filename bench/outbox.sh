@@ -11,7 +11,7 @@ sql_begin
 trap 'set +e; sql_end' EXIT
 export HOLDFAST_STORE=file:$SQL_DIR/store
 
-port=$((20000 + RANDOM))
+port=$(tests/support/free_ports.py 1)
 pg_start listen_addresses=127.0.0.1 port=$port
 export PGPORT=$port
 pg <<<'CREATE TABLE thing (k INT PRIMARY KEY, n INT); INSERT INTO thing VALUES (1, 0)'

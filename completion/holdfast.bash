@@ -56,7 +56,7 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run once elect leader acquire keep renew release status list repair fence idem outbox trap torture odds help version'
+    local commands='run once elect leader acquire keep renew release status list break repair fence idem outbox trap torture odds help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
@@ -116,6 +116,7 @@ _holdfast()
         list) options='--json --names --help' ;;
         status) options='--json --held --free --help' ;;
         version) options='--json --help' ;;
+        break) options='--token --reason --now --yes --help' ;;
         repair) options='--above --open --reason --help' ;;
         fence)
             options='--token --issuer --wait --ttl --reason --json --db --dialect --table --schema --resource

@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list repair fence idem outbox trap torture odds help version
+    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list break repair fence idem outbox trap torture odds help version
 end
 
 function __holdfast_is
@@ -37,6 +37,7 @@ complete -c holdfast -n __holdfast_no_command -a renew -d 'extend a lease taken 
 complete -c holdfast -n __holdfast_no_command -a release -d 'give back a lock taken with acquire'
 complete -c holdfast -n __holdfast_no_command -a status -d 'show one lock, or the store as a whole'
 complete -c holdfast -n __holdfast_no_command -a list -d 'list the locks that are held or waited for'
+complete -c holdfast -n __holdfast_no_command -a break -d 'revoke a hold: its job is ended, then the lock passes on'
 complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged store usable again, or end a quarantine'
 complete -c holdfast -n __holdfast_no_command -a fence -d 'make a resource refuse a stale token'
 complete -c holdfast -n __holdfast_no_command -a idem -d 'make a retry harmless: idempotency keys in SQL'
@@ -47,8 +48,8 @@ complete -c holdfast -n __holdfast_no_command -a odds -d 'tell how often a lease
 complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one of its commands, or the stores'
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
-complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list repair fence idem outbox trap torture odds help version stores'
+complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list break' -a '(__holdfast_locks)' -d lock
+complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list break repair fence idem outbox trap torture odds help version stores'
 
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s w -l wait -x -a $durations -d 'wait at most this long'
@@ -59,6 +60,10 @@ complete -c holdfast -n '__holdfast_is once leader acquire status list fence out
 complete -c holdfast -n '__holdfast_is list' -l names -d 'print the names only'
 complete -c holdfast -n '__holdfast_is status' -l held -d 'exit 1 if the lock is free'
 complete -c holdfast -n '__holdfast_is status' -l free -d 'exit 1 if the lock is held'
+complete -c holdfast -n '__holdfast_is break' -l token -x -d 'the hold that is meant'
+complete -c holdfast -n '__holdfast_is break' -l reason -x -d 'why'
+complete -c holdfast -n '__holdfast_is break' -l now -d 'end the hold at once'
+complete -c holdfast -n '__holdfast_is break' -l yes -d 'do not ask'
 complete -c holdfast -n '__holdfast_is repair' -l above -x -d 'let new tokens start above this one'
 complete -c holdfast -n '__holdfast_is repair' -l open -d 'end the quarantine'
 complete -c holdfast -n '__holdfast_is repair' -l reason -x -d 'how you know that nobody holds anything'

@@ -8,7 +8,7 @@
  *
  * Three ways to have it:
  *   - a file: hf_fence_write, hf_fence_append, hf_fence_enter keep the mark in a sidecar;
- *   - a key in a store that can hold data (Redis): hf_fence_key;
+ *   - a key in a store that can hold data (Redis, etcd, ZooKeeper): hf_fence_key;
  *   - any other storage: hf_fence_admit runs the rule over a mark that you load and save in your
  *     own transaction. (For SQL databases `holdfast fence sql` prints a migration instead.)
  *

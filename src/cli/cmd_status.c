@@ -153,7 +153,9 @@ static void print_features(unsigned features, bool json)
                  {HF_FEATURE_CRASH_RELEASE, "crash-release"},
                  {HF_FEATURE_DURABLE_TOKENS, "durable-tokens"},
                  {HF_FEATURE_DETACHED, "detached"},
-                 {HF_FEATURE_RENEW_TTL, "renew-ttl"}};
+                 {HF_FEATURE_RENEW_TTL, "renew-ttl"},
+                 {HF_FEATURE_RECORDS, "records"},
+                 {HF_FEATURE_BREAK, "break"}};
     const char *comma = "";
 
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {

@@ -9,9 +9,13 @@ void hf__lease_broken(struct hf_lease *lease, const struct hf_revocation *revoca
     if (lease->core.loss != HF_LOSS_BROKEN || lease->revocation != NULL || revocation == NULL)
         return;
     /* Without memory it is known that it was broken, and not by whom. */
-    lease->revocation = malloc(sizeof *lease->revocation);
-    if (lease->revocation != NULL)
-        *lease->revocation = *revocation;
+    lease->revocation = calloc(1, sizeof *lease->revocation);
+    if (lease->revocation == NULL)
+        return;
+    hf__copy_printable(lease->revocation->by, sizeof lease->revocation->by, revocation->by);
+    hf__copy_printable(lease->revocation->reason, sizeof lease->revocation->reason,
+                       revocation->reason);
+    lease->revocation->at_ms = revocation->at_ms;
 }
 
 bool hf_lease_revocation(const struct hf_lease *lease, struct hf_revocation *out)

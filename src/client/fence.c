@@ -41,7 +41,8 @@ static enum hf_status call(struct hf_store *store, struct hf_fence_request *requ
 
     if (HF__SLOT(ops, fence) == NULL)
         return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->url,
-                             " holds locks only: fence a file, a table or a Redis key instead");
+                             " holds locks only: fence a file, a table, or a key in Redis, etcd or "
+                             "ZooKeeper instead");
     request->deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS;
     status = hf__store_begin_use(store, err);
     if (status != HF_OK)

@@ -1,7 +1,7 @@
 /* keeper.c - the background renewer.
  *
  * One thread per store, started with the first lease it keeps. A heap orders the leases by the time
- * at which each needs a look: a renewal a third of its ttl after the last, or its deadline. A
+ * at which each needs a look: a renewal a third of its ttl (10 s at most) after the last, or its deadline. A
  * renewal that gets no answer is tried again until the deadline. No single renewal may take so long
  * that another lease's deadline passes unnoticed, and a slow one does not starve the others. What
  * is to be done about a lease is decided in src/core/keep.c. */
@@ -271,7 +271,7 @@ static bool renew(struct hf_lease *lease, int64_t now_ns)
     return true;
 }
 
-/* Takes the leases that are due within a thirtieth of their ttl, and marks them busy. One with a
+/* Takes the leases that are due soon (hf__keep_along), and marks them busy. One with a
  * callback for renewals is left out, because callbacks may want other leases of the batch. */
 static size_t gather(struct hf_store *store, struct hf_lease **out, int64_t now_ns,
                      int64_t *limit_ns)
@@ -305,7 +305,7 @@ static bool renew_batch(struct hf_store *store, int64_t now_ns)
     struct hf_lease *leases[BATCH_MAX];
     struct hf_claim claims[BATCH_MAX];
     struct hf_grant grants[BATCH_MAX] = {0};
-    struct hf_revocation revocations[BATCH_MAX]; /* of use only where they are filled in */
+    struct hf_revocation revocations[BATCH_MAX];
     enum hf_status results[BATCH_MAX];
     int64_t limit_ns;
     size_t count;
@@ -317,7 +317,7 @@ static bool renew_batch(struct hf_store *store, int64_t now_ns)
         return false;
     for (size_t i = 0; i < count; i++) {
         claims[i] = hf__lease_claim(leases[i], leases[i]->core.ttl_ms, limit_ns);
-        grants[i].revocation = &revocations[i];
+        grants[i].revocation = hf__revocation_init(&revocations[i]);
     }
     pthread_mutex_unlock(&store->lock);
     (void)ops->renew_many(store->base, claims, grants, results, count, NULL);

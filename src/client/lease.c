@@ -209,8 +209,8 @@ enum hf_status hf__lease_renew_once(struct hf_lease *lease, uint32_t ttl_ms, int
 {
     struct hf_store *store = lease->store;
     struct hf_claim claim = hf__lease_claim(lease, ttl_ms, deadline_ns);
-    struct hf_revocation revocation; /* of use only if it is filled in */
-    struct hf_grant grant = {.revocation = &revocation};
+    struct hf_revocation revocation; /* too large to be cleared for nothing */
+    struct hf_grant grant = {.revocation = hf__revocation_init(&revocation)};
     int64_t before_ns = hf__now_ns();
     enum hf_status status;
 

@@ -53,13 +53,21 @@ struct put {
     bool unanswered; /* a try got no answer: it may be on record */
 };
 
-/* Until when the lease is held; 0 if it is not, and *err says why. */
+/* Whether it may write: it is held, or was broken and is still there; and the store is open. Lock
+ * held. */
+static bool may_write(struct hf_lease *lease)
+{
+    (void)hf__lease_tick(&lease->core, hf__now_ns());
+    return !lease->closed && hf__lease_excludes(&lease->core, hf__now_ns());
+}
+
+/* Until when the lease may write; 0 if it may not, and *err says why. */
 static int64_t held_until_ns(struct hf_lease *lease, struct hf_error *err)
 {
     int64_t until_ns = 0;
 
     pthread_mutex_lock(&lease->store->lock);
-    if (hf__lease_tick(&lease->core, hf__now_ns()))
+    if (may_write(lease))
         until_ns = lease->core.deadline_ns;
     else
         (void)hf__lease_lost(lease, err);
@@ -224,19 +232,19 @@ static enum hf_status put_patiently(struct put *put, struct hf_error *err)
 static enum hf_status begin(struct hf_lease *lease, struct hf_error *err)
 {
     struct hf_store *store = lease->store;
-    bool held;
+    bool may;
 
     pthread_mutex_lock(&store->lock);
-    while ((held = hf__lease_tick(&lease->core, hf__now_ns())) && lease->writing)
+    while ((may = may_write(lease)) && lease->writing)
         pthread_cond_wait(&store->idle, &store->lock);
-    if (held) {
+    if (may) {
         lease->writing = true;
         store->calls++;
     } else {
         (void)hf__lease_lost(lease, err);
     }
     pthread_mutex_unlock(&store->lock);
-    return held ? HF_OK : HF_LOST;
+    return may ? HF_OK : HF_LOST;
 }
 
 static void end(struct hf_lease *lease)

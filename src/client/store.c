@@ -119,23 +119,24 @@ void hf_close(struct hf_store *store)
     hf__store_unref(store);
 }
 
-/* One live lease is lost: released in the store unless it is detached. */
+/* One live lease is lost: released in the store unless it is detached; so is what was broken. */
 static void close_lease(struct hf_lease *lease)
 {
     struct hf_store *store = lease->store;
-    struct hf_claim claim =
-        hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
+    int64_t now_ns = hf__now_ns();
+    struct hf_claim claim = hf__lease_claim(lease, 0, now_ns + HF__REQUEST_MS * HF__NS_PER_MS);
+    bool there;
 
-    if (hf__lease_tick(&lease->core, hf__now_ns())) {
-        hf__lease_refused(&lease->core, HF_LOSS_CLOSED);
-        if (!lease->detached) {
-            lease->busy = true;
-            pthread_mutex_unlock(&store->lock);
-            (void)store->base->ops->release(store->base, &claim, NULL);
-            pthread_mutex_lock(&store->lock);
-            lease->busy = false;
-            pthread_cond_broadcast(&store->idle);
-        }
+    (void)hf__lease_tick(&lease->core, now_ns);
+    there = hf__lease_excludes(&lease->core, now_ns);
+    hf__lease_refused(&lease->core, HF_LOSS_CLOSED);
+    if (there && !lease->detached) {
+        lease->busy = true;
+        pthread_mutex_unlock(&store->lock);
+        (void)store->base->ops->release(store->base, &claim, NULL);
+        pthread_mutex_lock(&store->lock);
+        lease->busy = false;
+        pthread_cond_broadcast(&store->idle);
     }
     hf__lease_signal(lease);
 }

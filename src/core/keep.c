@@ -5,6 +5,7 @@
 #define RENEW_MIN_NS (50 * NS_PER_MS)   /* what a single renewal may take at the least */
 #define RENEW_MAX_NS (1000 * NS_PER_MS) /* and at the most */
 #define BUSY_NS      NS_PER_MS          /* how soon to look again while its owner is at it */
+#define ALONG_PART   10                 /* of the time between two renewals: is renewed along */
 
 int64_t hf__keep_due_ns(const struct hf__lease_core *lease)
 {
@@ -30,7 +31,7 @@ enum hf__keep_task hf__keep_look(struct hf__lease_core *lease, bool busy, int64_
 
 bool hf__keep_along(const struct hf__lease_core *lease, int64_t due_ns, int64_t now_ns)
 {
-    return due_ns <= now_ns + (int64_t)lease->ttl_ms * NS_PER_MS / 30;
+    return due_ns <= now_ns + hf__renew_interval_ns(lease->ttl_ms) / ALONG_PART;
 }
 
 int64_t hf__keep_limit_ns(const struct hf__lease_core *lease, int64_t now_ns)

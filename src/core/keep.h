@@ -23,7 +23,7 @@ enum hf__keep_task hf__keep_look(struct hf__lease_core *lease, bool busy, int64_
                                  int64_t *due_ns);
 
 /* Whether a lease due at due_ns is so near that it is renewed along with one that is due now:
- * within a thirtieth of its ttl. */
+ * within a tenth of the time between two renewals. */
 bool hf__keep_along(const struct hf__lease_core *lease, int64_t due_ns, int64_t now_ns);
 
 /* Until when a renewal that begins at now_ns may take: a tenth of the ttl, 50 ms to 1 s, and not

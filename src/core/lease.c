@@ -3,7 +3,9 @@
 
 #include <assert.h>
 
-#define NS_PER_MS 1000000LL
+#define NS_PER_MS       1000000LL
+#define INTERVAL_MAX_NS (10000 * NS_PER_MS) /* from one renewal to the next */
+#define RETRY_PART      10                  /* of an interval: until a failed one is repeated */
 
 /* From which state to which. A lost lease is never held again, whatever the store says later. */
 static const bool allowed[4][4] = {
@@ -111,14 +113,28 @@ bool hf__lease_end(struct hf__lease_core *lease, int64_t now_ns)
     return held;
 }
 
+bool hf__lease_excludes(const struct hf__lease_core *lease, int64_t now_ns)
+{
+    bool broken = lease->state == HF__LEASE_LOST && lease->loss == HF_LOSS_BROKEN;
+
+    return (lease->state == HF__LEASE_HELD || broken) && now_ns < lease->deadline_ns;
+}
+
+int64_t hf__renew_interval_ns(uint32_t ttl_ms)
+{
+    int64_t third_ns = (int64_t)ttl_ms * NS_PER_MS / 3;
+
+    return third_ns < INTERVAL_MAX_NS ? third_ns : INTERVAL_MAX_NS;
+}
+
 int64_t hf__lease_renew_at_ns(const struct hf__lease_core *lease)
 {
-    return add(lease->sent_at_ns, (int64_t)lease->ttl_ms * NS_PER_MS / 3);
+    return add(lease->sent_at_ns, hf__renew_interval_ns(lease->ttl_ms));
 }
 
 int64_t hf__lease_retry_at_ns(const struct hf__lease_core *lease, int64_t now_ns)
 {
-    int64_t retry_ns = add(now_ns, (int64_t)lease->ttl_ms * NS_PER_MS / 30);
+    int64_t retry_ns = add(now_ns, hf__renew_interval_ns(lease->ttl_ms) / RETRY_PART);
 
     return retry_ns < lease->deadline_ns ? retry_ns : lease->deadline_ns;
 }

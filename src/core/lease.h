@@ -55,10 +55,18 @@ bool hf__lease_tick(struct hf__lease_core *lease, int64_t now_ns);
 /* The owner gives the lease back. Returns true if it was held until now. */
 bool hf__lease_end(struct hf__lease_core *lease, int64_t now_ns);
 
-/* When the next renewal is due: a third of the ttl after the last one was sent. */
+/* Whether the hold keeps others out at now_ns: it is held, or it was broken and its time is not
+ * over. Who was told to end may use that time to put down what became of its work. */
+bool hf__lease_excludes(const struct hf__lease_core *lease, int64_t now_ns);
+
+/* From one renewal to the next: a third of the ttl, and at most 10 s, so that whoever breaks a lock
+ * is heard soon. */
+int64_t hf__renew_interval_ns(uint32_t ttl_ms);
+
+/* When the next renewal is due: an interval after the last one was sent. */
 int64_t hf__lease_renew_at_ns(const struct hf__lease_core *lease);
 
-/* When to try again after a renewal that failed at now_ns: a thirtieth of the ttl later. */
+/* When to try again after a renewal that failed at now_ns: a tenth of an interval later. */
 int64_t hf__lease_retry_at_ns(const struct hf__lease_core *lease, int64_t now_ns);
 
 /* Milliseconds of validity left at now_ns, rounded down; <= 0 unless held. */

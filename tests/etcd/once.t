@@ -21,7 +21,7 @@ restart() { # one of them, by turns
     etcd_again "$name"
 }
 storm_fault=restart
-once_storm 'restarts' "$(url a b c)" keys=3 slots=4 period=12 skew=83 slack=1200 ttl=3000
+once_storm 'restarts' "$(url a b c)" keys=3 slots=4 period=12 skew=83 slack=1200 ttl=3000 start=60
 storm_fault=
 for name in a b c; do
     etcd_stop "$name"

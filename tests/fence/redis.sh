@@ -5,7 +5,7 @@ redis_begin() { # [option...]
     REDIS_SOCKET=$REDIS_DIR/sock
     local port
     for _ in $(seq 20); do
-        port=$((20000 + (RANDOM * 32768 + RANDOM) % 40000))
+        port=$("${BASH_SOURCE[0]%/*}/../support/free_ports.py" 1)
         redis-server --port "$port" --bind 127.0.0.1 --unixsocket "$REDIS_SOCKET" --dir "$REDIS_DIR" \
             --save '' --logfile "$REDIS_DIR/log" "$@" >/dev/null 2>&1 &
         REDIS_PID=$!

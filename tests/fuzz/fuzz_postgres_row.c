@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS_MAX = 10, ROWS_MAX = 4 };
+enum { COLUMNS_MAX = 12, ROWS_MAX = 4 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -45,6 +45,9 @@ static void read_rows(const PGresult *rows)
     struct pg_kept kept;
     struct pg_met met;
     struct pg_opened opened;
+    struct hf_revocation revocation;
+    struct hf_broken broken;
+    enum pg_revoke_verdict verdict;
     static struct pg_record record;
     enum hf_loss loss;
     bool locked;
@@ -65,21 +68,24 @@ static void read_rows(const PGresult *rows)
         must(strlen(hf_loss_text(loss)) > 0);
     if (pg_row_opened(rows, &opened))
         must(opened.left_ms >= 0);
+    if (pg_row_revoked(rows, &verdict, &broken) && verdict == PG_REVOKED)
+        must(broken.remaining_ms >= -1 && strlen(broken.label) <= HF_LABEL_MAX);
+    if (pg_row_revocation(rows, &revocation))
+        must(revocation.at_ms >= 0 && strlen(revocation.by) <= HF_LABEL_MAX);
     if (pg_row_written(rows, &stale, &loss))
         must(!stale || loss == HF_LOSS_NONE);
     must(pg_row_record_clock(rows) >= -1);
     must(pg_row_scanned(rows) >= 0);
     must(!pg_row_kept_many(rows, PQntuples(rows), &loss, &locked));
     for (int row = 0; row < PQntuples(rows); row++) {
-        char name[HF_NAME_MAX + 1];
-        char label[HF_LABEL_MAX + 1];
-        struct hf_lock_info info;
+        struct pg_lock lock;
 
         if (pg_row_kept_many(rows, row, &loss, &locked))
             must(!locked || loss == HF_LOSS_NONE);
-        if (pg_row_lock(rows, row, name, label, &info))
-            must(strlen(info.name) <= HF_NAME_MAX && strlen(info.label) <= HF_LABEL_MAX &&
-                 info.remaining_ms >= 0);
+        if (pg_row_lock(rows, row, &lock))
+            must(strlen(lock.info.name) <= HF_NAME_MAX && strlen(lock.info.label) <= HF_LABEL_MAX &&
+                 lock.info.remaining_ms >= 0 &&
+                 (lock.info.revocation == NULL || lock.info.revocation->at_ms > 0));
         if (pg_row_record(rows, row, &record) == PG_RECORD_READ)
             must(record.public.value_len <= HF_RECORD_VALUE_MAX && record.key[0] != '\0' &&
                  record.public.token != 0 && record.public.until_ms >= 0 &&

@@ -16,7 +16,7 @@ restart() {
     eventually 30 pg_again a || echo '# the server did not start again'
 }
 storm_fault=restart
-once_storm 'restarts' "$(url a '?max_ttl=4s')" keys=3 slots=4 period=12 skew=83 slack=125 ttl=4000
+once_storm 'restarts' "$(url a '?max_ttl=4s')" keys=3 slots=4 period=12 skew=83 slack=125 ttl=4000 start=60
 storm_fault=
 pg_stop a
 once_waits 'down' "$(url a '?max_ttl=4s')" 'pg_again a'

@@ -19,7 +19,7 @@ restart() { # away for a moment, in the middle of it all
     redis_again disk || echo '# the server did not start again'
 }
 storm_fault=restart
-once_storm 'restarts' "$url" keys=4 slots=4 period=10 skew=69 slack=104 ttl=3000
+once_storm 'restarts' "$url" keys=4 slots=4 period=10 skew=69 slack=104 ttl=3000 start=60
 storm_fault=
 redis_stop disk
 timeout 20 "$hf" --store "$url" once -n down -- true 2>"$dir/words"

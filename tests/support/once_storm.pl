@@ -9,6 +9,8 @@
 #   skew=83 (ms)   a server fires so much early or late at most, drawn anew each time
 #   slack=125 (ms) as it is given to once                          ttl=2000 (ms)
 #   strikes=3      servers struck per slot and key at most, so that somebody is left
+#   start=         --start-by, in s; default: the period. A server that is restarted every few seconds, and is in
+#                  quarantine then, takes more of a period of 12s than of a day
 #   kill=25 freeze=25 late=10 fail=10   odds, in percent: of a server to be killed, or frozen past the ttl, to fire
 #                  up to a third of the period late, of a job to fail
 #   seed=          default: the clock; it is printed               name=key (and a number: the keys)
@@ -31,13 +33,14 @@ my ($holdfast, $url) = splice @ARGV, 0, 2;
 my %o = (
     keys => 4, servers => 5, slots => 5, period => 12, skew => 83, slack => 125, ttl => 2000, strikes => 3,
     kill => 25, freeze => 25, late => 10, fail => 10, seed => int(time * 1000) % 1_000_000_007, dir => undef,
-    end => 60, name => 'key'
+    end => 60, name => 'key', start => undef
 );
 for (@ARGV) {
     my ($name, $value) = split /=/, $_, 2;
     die "once_storm.pl: no such thing as $name\n" unless exists $o{$name};
     $o{$name} = $value;
 }
+$o{start} //= $o{period};
 srand $o{seed};
 my $dir = $o{dir} or die "once_storm.pl: dir= is missing\n";
 mkdir $dir;
@@ -87,7 +90,7 @@ sub fire {
         $ENV{ONCE_STORM} = "$dir $id $o{fail}";
         no warnings 'exec';
         exec $holdfast, '--store', $url, 'once', '--per', "$o{period}s", '--slack', "$o{slack}ms", '--ttl',
-            "$o{ttl}ms", '--grace', '100ms', '--retries', 50, '--label', $id, "$o{name}$key", '--', $^X, $0, 'job';
+            "$o{ttl}ms", '--grace', '100ms', '--start-by', "$o{start}s", '--retries', 50, '--label', $id, "$o{name}$key", '--', $^X, $0, 'job';
         POSIX::_exit(127);
     }
     $count{fired}++;

@@ -68,13 +68,16 @@ END
 run quick
 is "$last" '4 passed, 2 failed, 1 skipped' 'what takes minutes is left out'
 run long
-is "$status: $last" '0: 1 passed, 0 failed, 0 skipped' 'and runs alone when it is asked for'
+like "$answer" '*normal/tests/x/slow.t *' 'and runs when it is asked for'
+like "$answer" '*asan/tests/x/bad.t *' 'together with what all leaves out under the sanitizers'
+[[ $answer != *normal/tests/x/bad.t* && $answer != *asan/tests/x/slow.t* ]]
+ok $? 'and nothing else'
 run slow
 is "$last" '1 passed, 0 failed, 0 skipped' 'or by its name'
 run x
 is "$last" '4 passed, 2 failed, 1 skipped' 'but not when its folder is asked for'
 run long x
-is "$status: $last" '0: 1 passed, 0 failed, 0 skipped' 'unless for what is long in it'
+like "$answer" '*normal/tests/x/slow.t *' 'unless for what is long in it'
 
 script both y <<'END'
 # run: also long
@@ -122,14 +125,28 @@ TESTS_AT_ONCE=1 run unit
 like "$answer" '*unit/first.t *unit/alone.t *' 'what is marked as slow begins first'
 rm -r tests/unit
 
+script a_stuck <<'END'
+echo 'Bail out! no server'
+exit 1
+END
+TESTS_AT_ONCE=1 run quick
+like "$status: $last" '1: 4 passed, *' 'a test that bails out does not stop the others'
+like "$answer" '*failed: *not ok - cannot go on: no server*' 'and has failed'
+rm tests/x/a_stuck.t
+
 rm tests/x/bad.t tests/x/dead.t tests/x/slow.t
+run
+is "$status: $last" '0: 1 passed, 0 failed, 1 skipped' 'a script runs in the normal build'
+mkdir tests/conform
+mv tests/x/good.t tests/conform/
 touch no-address,undefined
 run
 is "$status: $last" '1: 1 passed, 1 failed, 1 skipped' 'a build that failed is a failure'
 like "$answer" '*failed: asan: the build*' 'and named'
 rm no-address,undefined
 run
-is "$status: $last" '0: 2 passed, 0 failed, 2 skipped' 'else it runs in both builds'
+is "$status: $last" '0: 2 passed, 0 failed, 2 skipped' 'else it runs in both builds, if the sanitizers are to see it'
+mv tests/conform/good.t tests/x/
 script apart <<'END'
 echo '1..1'
 mkdir busy && sleep 0.5 && rmdir busy && echo "ok 1 - in $BUILD"

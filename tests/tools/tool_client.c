@@ -8,6 +8,7 @@
  *   status NAME | list PREFIX|- | pairs COUNT NAME | end REASON (a quarantine)
  *   put LEASE KEY VALUE [KEEP_MS] (with HF_OK the warning, if there is one)
  *   get NAME KEY | records NAME PREFIX|-
+ *   break NAME TOKEN [now]
  *   crowd COUNT NAME TTL_MS (takes NAME.0 and so on, kept) | held (how many of them are)
  *
  * Each is answered by one line: "ok ..." or the status and the error's text. */
@@ -194,6 +195,35 @@ static void read_records(char **word)
     puts("");
 }
 
+static void break_hold(char **word, size_t count)
+{
+    struct hf_break_options options = {
+        .size = sizeof options, .label = "breaker", .reason = "a test", .now = count > 3};
+    struct hf_broken broken;
+    struct hf_error err;
+    enum hf_status status =
+        hf_break(store, word[1], strtoull(word[2], NULL, 10), &options, &broken, &err);
+
+    if (status != HF_OK)
+        say(status, &err);
+    else
+        printf("ok left=%lld label=%s detached=%d foreign=%d again=%d\n",
+               (long long)broken.remaining_ms, broken.label, broken.detached, broken.foreign,
+               broken.again);
+}
+
+/* Why it was lost, and by whom it was broken. */
+static void tell_loss(const struct hf_lease *lease)
+{
+    enum hf_loss loss = hf_lease_loss(lease);
+    struct hf_revocation revocation;
+
+    printf("ok %d %s", (int)loss, hf_loss_text(loss));
+    if (hf_lease_revocation(lease, &revocation))
+        printf(" by %s: %s", revocation.by, revocation.reason);
+    puts("");
+}
+
 static void on_lease(const char *verb, struct hf_lease **slot, char **word)
 {
     struct hf_lease *lease = *slot;
@@ -211,7 +241,7 @@ static void on_lease(const char *verb, struct hf_lease **slot, char **word)
         hf_leave(lease);
         puts("ok");
     } else if (strcmp(verb, "lost") == 0) {
-        printf("ok %d %s\n", (int)hf_lease_loss(lease), hf_loss_text(hf_lease_loss(lease)));
+        tell_loss(lease);
     } else if (strcmp(verb, "owner") == 0) {
         printf("ok %s\n", hf_lease_owner(lease));
     } else {
@@ -256,6 +286,8 @@ static void obey(char **word, size_t count)
     } else if (strcmp(word[0], "end") == 0 && count > 1) {
         status = hf_end_quarantine(store, word[1], &err);
         printf("%s %s\n", status == HF_OK ? "ok" : hf_status_name(status), err.text);
+    } else if (strcmp(word[0], "break") == 0 && count > 2) {
+        break_hold(word, count);
     } else if (strcmp(word[0], "crowd") == 0 && count > 3) {
         take_crowd(word);
     } else if (strcmp(word[0], "held") == 0) {

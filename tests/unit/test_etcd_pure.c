@@ -171,7 +171,7 @@ static void test_streams(void **state)
           "a watch begins, when its line is complete");
     check(
         feed("{\"result\":{}}\n{\"result\":{\"events\":[{\"kv\":{}},{\"type\":\"DELETE\"}]}}\n") ==
-            EC_EVENT_DELETED,
+            EC_EVENT_HEARD,
         "a deletion is heard; a put is not one");
     check(feed("{\"result\":{\"canceled\":true,\"created\":true}}\n") == EC_EVENT_BROKEN &&
               feed("{\"result\":{\"compact_revision\":\"5\"}}\n") == EC_EVENT_BROKEN &&

@@ -23,6 +23,12 @@ static void test_due(void **state)
     assert_int_equal(hf__keep_due_ns(&lease), 10 * S + 5 * MS);
     hf__lease_refused(&lease, HF_LOSS_TAKEN);
     assert_int_equal(hf__keep_due_ns(&lease), 0);
+    /* Whatever the ttl, a break is heard within ten seconds. */
+    lease = held(30000);
+    assert_int_equal(hf__keep_due_ns(&lease), 20 * S);
+    lease = held(HF_TTL_MAX_MS);
+    assert_int_equal(hf__keep_due_ns(&lease), 20 * S);
+    assert_int_equal(hf__keep_next_ns(&lease, HF_UNREACHABLE, 20 * S), 21 * S);
 }
 
 static void test_look(void **state)
@@ -52,8 +58,8 @@ static void test_limit(void **state)
     assert_int_equal(hf__keep_limit_ns(&lease, 10 * S), 10 * S + 50 * MS);
     lease = held(60000);
     assert_int_equal(hf__keep_limit_ns(&lease, 10 * S), 11 * S);
-    assert_true(hf__keep_along(&lease, 32 * S, 30 * S));
-    assert_false(hf__keep_along(&lease, 32 * S + 1, 30 * S));
+    assert_true(hf__keep_along(&lease, 31 * S, 30 * S));
+    assert_false(hf__keep_along(&lease, 31 * S + 1, 30 * S));
 }
 
 static void test_answers(void **state)

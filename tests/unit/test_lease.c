@@ -66,6 +66,25 @@ static void renewed_in_time(void **state)
     assert_int_equal(lease.ttl_ms, 100);
 }
 
+/* Who was told to end keeps others out as long as before, and no longer. */
+static void excludes_until_its_deadline(void **state)
+{
+    struct hf__lease_core lease = held(0, 1000);
+
+    (void)state;
+    assert_true(hf__lease_excludes(&lease, lease.deadline_ns - 1));
+    assert_false(hf__lease_excludes(&lease, lease.deadline_ns));
+    hf__lease_refused(&lease, HF_LOSS_BROKEN);
+    assert_int_equal(hf__lease_remaining_ms(&lease, 1), 0);
+    assert_true(hf__lease_excludes(&lease, lease.deadline_ns - 1));
+    assert_false(hf__lease_excludes(&lease, lease.deadline_ns));
+    (void)hf__lease_end(&lease, 1);
+    assert_false(hf__lease_excludes(&lease, 1));
+    lease = held(0, 1000);
+    hf__lease_refused(&lease, HF_LOSS_TAKEN);
+    assert_false(hf__lease_excludes(&lease, 1));
+}
+
 /* The store may agree for ever: once the deadline has passed, nobody could rely on the lease. */
 static void never_renewed_past_the_deadline(void **state)
 {
@@ -333,6 +352,7 @@ int main(void)
         cmocka_unit_test(drift_and_deadline),
         cmocka_unit_test(granted_then_expires),
         cmocka_unit_test(renewed_in_time),
+        cmocka_unit_test(excludes_until_its_deadline),
         cmocka_unit_test(never_renewed_past_the_deadline),
         cmocka_unit_test(renewed_for_less_than_the_answer_took),
         cmocka_unit_test(refused_with_each_reason),

@@ -22,7 +22,7 @@ restart() {
 }
 storm_fault=restart
 url="zookeeper://$(hosts e1 e2 e3)/once"
-once_storm 'restarts' "$url" keys=3 slots=4 period=12 skew=83 slack=125 ttl=3000
+once_storm 'restarts' "$url" keys=3 slots=4 period=12 skew=83 slack=125 ttl=3000 start=60
 storm_fault=
 for i in 1 2 3; do
     zk_stop "e$i"

@@ -5,6 +5,7 @@
 #include "cli/keep/keep.h"
 
 #include "base/base.h"
+#include "cli/say/loss.h"
 
 #include <errno.h>
 #include <string.h>
@@ -44,18 +45,10 @@ static bool is_ready(int fd)
     return fd >= 0 && poll(&poll_fd, 1, 0) > 0;
 }
 
-static const char *reason_of(const struct keep_watch *watch, enum run_cause cause)
-{
-    enum hf_loss loss;
-
-    if (cause == RUN_ORPHANED)
-        return "its keeper is gone";
-    loss = watch->lease != NULL ? hf_lease_loss(watch->lease) : HF_LOSS_NONE;
-    return loss != HF_LOSS_NONE ? hf_loss_text(loss) : "it could not be renewed in time";
-}
-
 static void say(const struct keep_watch *watch, enum run_cause cause, const char *consequence)
 {
+    bool known = watch->lease != NULL && hf_lease_loss(watch->lease) != HF_LOSS_NONE;
+    char what[CLI_LOSS_SIZE];
     char script[64];
 
     run_tree_describe(script, sizeof script, watch->script);
@@ -63,8 +56,9 @@ static void say(const struct keep_watch *watch, enum run_cause cause, const char
         cli_error("the keeper of lock \"%s\" is gone%s%s", watch->name, consequence,
                   consequence[0] != '\0' ? script : "");
     else
-        cli_error("lock \"%s\" is lost: %s%s%s", watch->name, reason_of(watch, cause), consequence,
-                  consequence[0] != '\0' ? script : "");
+        cli_error("lock \"%s\" %s%s%s", watch->name,
+                  known ? cli_loss_text(what, watch->lease) : "could not be renewed in time",
+                  consequence, consequence[0] != '\0' ? script : "");
 }
 
 /* The ending begins. A stopped script hears TERM only when it goes on. */

@@ -244,17 +244,19 @@ static void lost(struct once *once, bool told)
 }
 
 /* What CMD did itself counts as a failure. That it could not be started here, or that we were told
- * to end, says nothing about the job: another server may do better. */
+ * to end, by a signal or by whoever broke the lock, says nothing about the job: another server may
+ * do better. A broken hold is still there to put that down. */
 static void record_failure(struct once *once, const struct run_outcome *outcome)
 {
     struct hf__once_record *ours = &once->ours;
     struct hf_error err;
     bool started = outcome != NULL && !outcome->start_errno && !outcome->exec_errno;
-    bool told = started && outcome->told_to_end != 0;
+    bool broken = hf_lease_loss(once->job.lease) == HF_LOSS_BROKEN;
+    bool told = started && (outcome->told_to_end != 0 || broken);
     int64_t keep_ms;
     enum hf_status status;
 
-    if (started && outcome->lost) {
+    if (started && outcome->lost && !broken) {
         lost(once, told);
         return;
     }

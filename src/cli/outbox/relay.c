@@ -7,6 +7,7 @@
 #include "cli/outbox/relay.h"
 
 #include "base/base.h"
+#include "cli/say/loss.h"
 
 #include <stdlib.h>
 
@@ -88,11 +89,12 @@ static enum hf_status check(struct relay *relay, struct turn *turn, struct hf_er
 {
     struct pollfd fds[FDS] = {[SIGNAL] = {.fd = relay->signal_fd, .events = POLLIN},
                               [LOST] = {.fd = relay->lost_fd, .events = POLLIN}};
+    char what[CLI_LOSS_SIZE];
 
     (void)hf__poll_until(fds, FDS, 0);
     if (fds[LOST].revents != 0 || hf_lease_remaining_ms(relay->lease) <= 0)
-        return hf__fail(err, HF_LOST, "lock \"%s\" is lost: %s", hf_lease_name(relay->lease),
-                        hf_loss_text(hf_lease_loss(relay->lease)));
+        return hf__fail(err, HF_LOST, "lock \"%.60s\" %.180s", hf_lease_name(relay->lease),
+                        cli_loss_text(what, relay->lease));
     if (fds[SIGNAL].revents != 0 && turn->stop_ns == 0)
         turn->stop_ns = hf__now_ns() + STOP_MS * HF__NS_PER_MS;
     if (turn->stop_ns != 0 && hf__now_ns() >= turn->stop_ns && turn->resume_ns > 0)

@@ -68,7 +68,7 @@ static bool compare(const struct hf_lock_info *info, void *data)
 {
     struct inspection *seen = data;
 
-    seen->held = info->held && info->token == seen->token;
+    seen->held = info->held && info->token == seen->token && info->revocation == NULL;
     return false;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/run/supervise.h"
 
 #include "base/base.h"
+#include "cli/say/loss.h"
 #include "core/lease.h"
 
 #include <errno.h>
@@ -22,8 +23,7 @@ enum {
     KEEP_EARLY_PART = 4,    /* of the time to the first renewal: so much sooner the keeper starts */
     KEEP_AGAIN_PART = 40,   /* of the ttl: when that is tried again, if it did not work */
     LEFTOVER_NAME_MS = 200, /* most of what CMD leaves behind is just about to end */
-    LATE_CHECK_MS = 5,      /* how often we look at a watchdog that is late */
-    LOSS_SIZE = 128         /* bytes that say how a lock was lost */
+    LATE_CHECK_MS = 5       /* how often we look at a watchdog that is late */
 };
 
 static bool start_watchdog(struct run_supervisor *s);
@@ -346,11 +346,10 @@ static void keep(struct run_supervisor *s, int64_t now_ns)
 static void lease_lost(struct run_supervisor *s)
 {
     const struct run_options *options = s->job->options;
-    char what[LOSS_SIZE] = "is no longer held by the process above";
+    char what[CLI_LOSS_SIZE] = "is no longer held by the process above";
 
     if (s->job->lease != NULL)
-        (void)snprintf(what, sizeof what, "was lost: %s",
-                       hf_loss_text(hf_lease_loss(s->job->lease)));
+        (void)cli_loss_text(what, s->job->lease);
     s->lost_fd = -1;
     s->outcome->lost = true;
     run_events_lost(s->job, what);

@@ -11,6 +11,8 @@
 enum { DURATION_SIZE = 32 };
 
 static void json_number(FILE *out, const char *key, bool known, int64_t value);
+static void json_revocation(FILE *out, const struct hf_revocation *revocation);
+static void print_revocation(FILE *out, const struct hf_revocation *revocation);
 static const char *duration(char *out, int64_t ms);
 static int columns(const char *text);
 
@@ -18,15 +20,22 @@ bool cli_lock_copy(struct cli_lock *lock, const struct hf_lock_info *info)
 {
     size_t name_size = strlen(info->name) + 1;
     size_t label_size = strlen(info->label) + 1;
+    size_t revocation_size = info->revocation != NULL ? sizeof *info->revocation : 0;
+    char *name;
 
-    lock->text = malloc(name_size + label_size);
+    lock->text = malloc(revocation_size + name_size + label_size);
     if (lock->text == NULL)
         return false;
-    memcpy(lock->text, info->name, name_size);
-    memcpy(lock->text + name_size, info->label, label_size);
+    name = lock->text + revocation_size;
+    memcpy(name, info->name, name_size);
+    memcpy(name + name_size, info->label, label_size);
     lock->info = *info;
-    lock->info.name = lock->text;
-    lock->info.label = lock->text + name_size;
+    lock->info.name = name;
+    lock->info.label = name + name_size;
+    if (info->revocation != NULL) {
+        memcpy(lock->text, info->revocation, sizeof *info->revocation);
+        lock->info.revocation = (const void *)lock->text;
+    }
     return true;
 }
 
@@ -49,8 +58,10 @@ void cli_lock_json(FILE *out, const struct hf_lock_info *info)
         fputs("null", out);
     json_number(out, "age_ms", info->held && info->age_ms >= 0, info->age_ms);
     json_number(out, "remaining_ms", info->held && info->remaining_ms >= 0, info->remaining_ms);
-    fprintf(out, ", \"waiters\": %" PRIu64 ", \"detached\": %s, \"foreign\": %s}", info->waiters,
-            info->detached ? "true" : "false", info->foreign ? "true" : "false");
+    fprintf(out, ", \"waiters\": %" PRIu64 ", \"detached\": %s, \"foreign\": %s, \"broken\": ",
+            info->waiters, info->detached ? "true" : "false", info->foreign ? "true" : "false");
+    json_revocation(out, info->revocation);
+    putc('}', out);
 }
 
 void cli_lock_print(FILE *out, const struct hf_lock_info *info)
@@ -67,7 +78,10 @@ void cli_lock_print(FILE *out, const struct hf_lock_info *info)
         if (info->token)
             fprintf(out, "  token      %" PRIu64 "\n", info->token);
         fprintf(out, "  age        %s\n", duration(text, info->age_ms));
-        fprintf(out, "  remaining  %s unless renewed\n", duration(text, info->remaining_ms));
+        fprintf(out, "  remaining  %s%s\n", duration(text, info->remaining_ms),
+                info->revocation != NULL ? "" : " unless renewed");
+        if (info->revocation != NULL)
+            print_revocation(out, info->revocation);
         if (info->detached)
             fputs("  detached   belongs to no process\n", out);
         if (info->foreign)
@@ -98,12 +112,44 @@ void cli_locks_print(FILE *out, const struct cli_lock *locks, size_t count)
         hf__copy_printable(name, sizeof name, info->name);
         hf__copy_printable(label, sizeof label, info->label);
         (void)snprintf(token, sizeof token, "%" PRIu64, info->token);
-        fprintf(out, "%s%*s  %16s  %8s  %9s  %7" PRIu64 "  %s\n", name, width - columns(name), "",
+        fprintf(out, "%s%*s  %16s  %8s  %9s  %7" PRIu64 "  %s%s\n", name, width - columns(name), "",
                 info->held && info->token ? token : "-",
                 info->held ? duration(age, info->age_ms) : "-",
                 info->held ? duration(remaining, info->remaining_ms) : "-", info->waiters,
-                info->held ? label : "(free)");
+                info->revocation != NULL ? "(broken) " : "", info->held ? label : "(free)");
     }
+}
+
+static void json_revocation(FILE *out, const struct hf_revocation *revocation)
+{
+    if (revocation == NULL) {
+        fputs("null", out);
+        return;
+    }
+    fputs("{\"by\": ", out);
+    cli_json_string(out, revocation->by);
+    fputs(", \"reason\": ", out);
+    if (revocation->reason[0] != '\0')
+        cli_json_string(out, revocation->reason);
+    else
+        fputs("null", out);
+    json_number(out, "at_ms", revocation->at_ms > 0, revocation->at_ms);
+    putc('}', out);
+}
+
+static void print_revocation(FILE *out, const struct hf_revocation *revocation)
+{
+    int64_t ago_ms = hf__wall_us() / 1000 - revocation->at_ms;
+    char by[HF_LABEL_MAX + 1];
+    char reason[HF_REASON_MAX + 1];
+    char text[DURATION_SIZE];
+
+    hf__copy_printable(by, sizeof by, revocation->by);
+    hf__copy_printable(reason, sizeof reason, revocation->reason);
+    fprintf(out, "  broken     by %s", by[0] != '\0' ? by : "somebody");
+    if (revocation->at_ms > 0)
+        fprintf(out, ", %s ago", duration(text, ago_ms > 0 ? ago_ms : 0));
+    fprintf(out, "%s%s\n", reason[0] != '\0' ? ": " : "", reason);
 }
 
 static void json_number(FILE *out, const char *key, bool known, int64_t value)

@@ -198,6 +198,8 @@ static bool describe_holder(const struct hf_lock_info *info, void *data)
         add_duration(line, "", info->age_ms);
     add(line, "%sby %s", info->age_ms >= 0 ? " " : "",
         info->label[0] != '\0' ? info->label : "an unknown holder");
+    if (info->revocation != NULL)
+        add(line, ", broken by %s", info->revocation->by);
     if (info->remaining_ms >= 0)
         add_duration(line, ", ttl ends in ", info->remaining_ms);
     if (info->token)

@@ -238,12 +238,13 @@ void ec_note_holder(struct ec_attempt *a, const struct ec_kv *kv)
     if (kv->said.kind == 0)
         (void)snprintf(a->holder, sizeof a->holder, "a client that is not holdfast");
     else
-        (void)snprintf(a->holder, sizeof a->holder, "%s (token %llu)", kv->said.label,
-                       (unsigned long long)kv->create_revision);
+        (void)snprintf(a->holder, sizeof a->holder, "%.60s (token %llu%s%.40s)", kv->said.label,
+                       (unsigned long long)kv->create_revision,
+                       kv->said.revoked ? ", broken by " : "", kv->said.revocation.by);
 }
 
 enum hf_status ec_busy(const struct ec_attempt *a)
 {
     return hf__fail_lock(a->err, HF_BUSY, a->claim->name, a->store->url.common.shown,
-                         " is held by %.100s", a->holder[0] != '\0' ? a->holder : "another");
+                         " is held by %.150s", a->holder[0] != '\0' ? a->holder : "another");
 }

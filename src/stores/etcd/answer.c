@@ -161,8 +161,8 @@ bool ec_answer_deleted(const cJSON *part, struct ec_kv *out)
     return read_kv(cJSON_GetArrayItem(member(part, "prev_kvs"), 0), out);
 }
 
-/* Says which key was deleted. */
-static void tell(const struct ec_stream *stream, const cJSON *event)
+/* Says which key it was. */
+static void tell(const struct ec_stream *stream, const cJSON *event, bool deleted)
 {
     const cJSON *item = member(event, "kv");
     struct ec_kv kv = {0};
@@ -170,7 +170,7 @@ static void tell(const struct ec_stream *stream, const cJSON *event)
     if (!ec_base64_decode_start(kv.key, sizeof kv.key, text_of(item, "key"), &kv.key_len, &kv.cut))
         return;
     kv.mod_revision = (uint64_t)ec_answer_number(item, "mod_revision");
-    stream->fn(stream->data, &kv);
+    stream->fn(stream->data, &kv, deleted);
 }
 
 /* One message: {"result":{...}} or {"error":{...}}. */
@@ -191,11 +191,13 @@ static enum ec_event read_event(struct ec_stream *stream, const char *data, size
         }
         cJSON_ArrayForEach(event, member(result, "events"))
         {
-            if (strcmp(text_of(event, "type"), "DELETE") != 0)
+            bool deleted = strcmp(text_of(event, "type"), "DELETE") == 0;
+
+            if (!deleted && stream->fn == NULL)
                 continue;
-            out = EC_EVENT_DELETED;
+            out = EC_EVENT_HEARD;
             if (stream->fn != NULL)
-                tell(stream, event);
+                tell(stream, event, deleted);
         }
     }
     cJSON_Delete(message);

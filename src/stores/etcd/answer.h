@@ -47,11 +47,12 @@ bool ec_answer_deleted(const cJSON *part, struct ec_kv *out);
 enum ec_event {
     EC_EVENT_NONE,    /* nothing that matters yet */
     EC_EVENT_CREATED, /* etcd watches */
-    EC_EVENT_DELETED, /* the key is gone */
+    EC_EVENT_HEARD,   /* the key is gone; or was put, if there is somebody to hear which */
     EC_EVENT_BROKEN   /* cancelled, compacted, or no watch at all: read and begin anew */
 };
 
-typedef void ec_deleted_fn(void *data, const struct ec_kv *kv);
+/* deleted false: it was put. */
+typedef void ec_heard_fn(void *data, const struct ec_kv *kv, bool deleted);
 
 struct ec_stream {
     char *text; /* one message, as far as it came */
@@ -59,7 +60,7 @@ struct ec_stream {
     enum ec_event event; /* the strongest so far */
     unsigned created;    /* how often etcd said that it watches */
     unsigned wanted;     /* how often it will, if somebody waits for it */
-    ec_deleted_fn *fn;   /* NULL: nobody asks which; else called for each: */
+    ec_heard_fn *fn;     /* NULL: nobody asks which; else called for each: */
     void *data;          /* key and mod revision alone are filled in */
 };
 

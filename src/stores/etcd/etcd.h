@@ -5,6 +5,8 @@
  *   queue.c    waiting for it
  *   hold.c     renewing and releasing it
  *   renew_many.c  renewing many at once
+ *   break.c    breaking it
+ *   fence.c    fenced keys
  *   list.c     what is held; scan.c how that much is read
  *   record.c   how records look; record_put.c, record_read.c the slots; date.c etcd's clock
  *   lease.c    etcd's leases: one per ttl class, and private ones
@@ -249,6 +251,23 @@ void ec_scan_init(struct ec_scan *scan, const struct ec_request *request, const 
 /* Reads the next page: the kvs of answer->json, which the caller releases, and its date if dated.
  * A page that was too long comes back as NULL, and a shorter one is next. */
 enum hf_status ec_scan_page(struct ec_scan *scan, bool dated, struct ec_answer *answer);
+
+/* fence.c */
+enum hf_status ec_fence(struct hf_store_base *base, const struct hf_fence_request *request,
+                        struct hf_fence_mark *mark, struct hf_error *err);
+
+/* break.c */
+enum hf_status ec_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
+                         struct hf_broken *out, struct hf_error *err);
+/* The hold was broken: HF_LOST, and by whom. */
+enum hf_status ec_broken(struct ec_store *store, const struct hf_claim *claim,
+                         const struct hf_revocation *revocation, struct hf_grant *grant,
+                         struct hf_error *err);
+/* The same for one whose key is there, with the mark. The lease it is on is retired. */
+enum hf_status ec_revoked(struct ec_store *store, const struct hf_claim *claim,
+                          const struct ec_kv *kv, struct hf_grant *grant, struct hf_error *err);
+/* Whether there is a notice about that hold of request->lock. */
+bool ec_notice_find(const struct ec_request *request, uint64_t token, struct hf_revocation *out);
 
 /* A lease for the hold that the attempt is about: of its class, or its own. */
 enum hf_status ec_attempt_lease(const struct ec_attempt *attempt, const struct ec_request *request,

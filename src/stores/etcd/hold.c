@@ -60,15 +60,17 @@ static struct ec_request briefly(const struct work *w)
 static enum hf_status gone(struct work *w, int64_t lease)
 {
     struct ec_request request = briefly(w);
-    enum hf_loss loss = HF_LOSS_EXPIRED;
+    struct hf_revocation revocation = {.by = ""};
     struct ec_life life;
 
     request.err = NULL;
+    if (w->grant != NULL && ec_notice_find(&request, w->claim->token, &revocation))
+        return ec_broken(w->store, w->claim, &revocation, w->grant, w->request.err);
     if (w->found.head_there && w->found.head.said.kind != EC_KIND_WAITING)
-        loss = HF_LOSS_TAKEN;
-    else if (lease != 0 && ec_lease_left(&request, lease, &life) == HF_OK)
-        loss = HF_LOSS_BROKEN;
-    return lost(w, loss);
+        return lost(w, HF_LOSS_TAKEN);
+    if (w->grant == NULL || lease == 0 || ec_lease_left(&request, lease, &life) != HF_OK)
+        return lost(w, HF_LOSS_EXPIRED);
+    return ec_broken(w->store, w->claim, &revocation, w->grant, w->request.err);
 }
 
 /* The same, when it is known to be gone and not yet who has it now. That is for the text only. */
@@ -92,25 +94,6 @@ static enum hf_status end_expired(struct work *w)
         return status;
     (void)ec_hold_forget(w->store, w->claim->owner);
     return gone_to(w, 0);
-}
-
-/* Has the lease that our key should be on alive. */
-static enum hf_status ready_lease(struct work *w)
-{
-    const struct hf_claim *claim = w->claim;
-    struct ec_life life;
-    enum hf_status status;
-
-    if (ec_is_kept(claim))
-        return ec_lease_class(&w->request, claim->ttl_ms, EC_USE_KEPT, &w->lease);
-    w->lease.id = ec_lease_id(claim->owner);
-    status = ec_lease_keep(&w->request, w->lease.id, &life);
-    if (status == HF_OK && life.granted_ms >= (int64_t)claim->ttl_ms) {
-        w->lease.sent_at_ns = life.sent_at_ns;
-        return HF_OK;
-    }
-    w->lease.id = 0;
-    return status == HF_LOST ? HF_OK : status;
 }
 
 /* What the key is to say on its new lease. */
@@ -153,7 +136,7 @@ static enum hf_status change_lease(struct work *w, bool *moved)
     return status;
 }
 
-/* A private lease with another id than the usual, because the ttl was changed once. */
+/* A private lease, which is the key's alone. */
 static bool own_lease_serves(const struct work *w)
 {
     const struct ec_kv *own = &w->found.own;
@@ -162,13 +145,14 @@ static bool own_lease_serves(const struct work *w)
            (own->said.kind == EC_KIND_PRIVATE || own->said.kind == EC_KIND_DETACHED);
 }
 
-static enum hf_status keep_own_lease(struct work *w)
+/* Only once the key was seen, without a mark: nobody but us would ever end it. */
+static enum hf_status keep_own_lease(struct work *w, bool *kept)
 {
     struct ec_life life;
     enum hf_status status = ec_lease_keep(&w->request, w->found.own.lease, &life);
 
-    w->lease = (struct ec_lease){0};
-    if (status == HF_OK)
+    *kept = status == HF_OK;
+    if (*kept)
         w->lease = (struct ec_lease){.id = w->found.own.lease, .sent_at_ns = life.sent_at_ns};
     return status == HF_LOST ? HF_OK : status; /* then so is the key: read again */
 }
@@ -214,14 +198,14 @@ static enum hf_status settle_lease(struct work *w, bool *done)
     if (!is_there(w)) {
         if (w->known.token == w->claim->token) /* not that of a hold with another token */
             (void)ec_hold_forget(w->store, w->claim->owner);
-        return gone(w, ec_is_kept(w->claim) ? w->known.lease : w->lease.id);
+        return gone(w, ec_is_kept(w->claim) ? w->known.lease : ec_lease_id(w->claim->owner));
     }
+    if (w->found.own.said.revoked)
+        return ec_revoked(w->store, w->claim, &w->found.own, w->grant, w->request.err);
     if (is_on_lease(w))
         return renewed(w);
     *done = false;
-    if (own_lease_serves(w))
-        return keep_own_lease(w);
-    status = change_lease(w, done);
+    status = own_lease_serves(w) ? keep_own_lease(w, done) : change_lease(w, done);
     return status == HF_OK && *done ? renewed(w) : status;
 }
 
@@ -230,7 +214,7 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
 {
     struct work w = begin(base, claim, grant, err);
     int64_t latest_ns = base->host->now_ns() + RENEW_MAX_NS;
-    enum hf_status status;
+    enum hf_status status = HF_OK;
     bool done = false;
 
     if (w.request.patience.deadline_ns > latest_ns)
@@ -245,9 +229,10 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
     }
     if (w.known.expired)
         return end_expired(&w);
-    status = ready_lease(&w);
+    /* First the shared lease, then the key: one seen on it has all of its new life before it. */
+    if (ec_is_kept(claim))
+        status = ec_lease_class(&w.request, claim->ttl_ms, EC_USE_KEPT, &w.lease);
     for (int i = 0; i < MOVES_MAX && status == HF_OK && !done; i++) {
-        /* First the lease, then the key: one seen on it has all of its new life before it. */
         status = ec_inspect(&w.request, &w.keys, 0, &w.found);
         if (status == HF_OK)
             status = settle_lease(&w, &done);
@@ -282,6 +267,8 @@ static enum hf_status look(struct work *w)
     grant->remaining_ms = life.left_ms - (slack_ms > 0 ? slack_ms : 0);
     if (grant->remaining_ms < 0)
         grant->remaining_ms = 0;
+    if (w->found.own.said.revoked)
+        (void)ec_broken(w->store, w->claim, &w->found.own.said.revocation, grant, NULL);
     return hf__ok(w->request.err);
 }
 

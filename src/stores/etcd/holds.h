@@ -19,8 +19,9 @@ struct ec_hold {
     struct ec_hold *next;
     char owner[HF_OWNER_LEN + 1];
     struct ec_hold_news news;
-    bool gone; /* its key was heard to be deleted */
-    bool told; /* and the keeper knows */
+    bool gone;    /* its key was heard to be deleted */
+    bool revoked; /* it was heard to be */
+    bool told;    /* and the keeper knows */
     bool watched;
     char name[];
 };

@@ -10,7 +10,15 @@
  *   OWNER 1 KIND TTL_MS WALL_US LABEL
  *
  * KIND is w (waits), k (held, on a lease of its ttl class), p (held, on a lease of its own) or d
- * (the same, and detached); WALL_US is since when, for display. */
+ * (the same, and detached); WALL_US is since when, for display. A hold that was revoked says so,
+ * and when, by whom and why; a client that does not know of that takes it for somebody else's:
+ *
+ *   OWNER 2 KIND TTL_MS WALL_US REVOKED_MS LABEL LF BY LF REASON
+ *
+ * A break leaves a notice besides, for those who watch, and for a holder whose key was deleted: the
+ * key PREFIX 0x1c NAME 0x1f TOKEN, with TOKEN in 16 hex digits and the value REVOKED_MS SPACE BY LF
+ * REASON. It is on the lease that the hold was on, and ends with it. No lock's name begins with a
+ * control character: it is in nobody's queue. */
 #ifndef HF_STORES_ETCD_LAYOUT_H
 #define HF_STORES_ETCD_LAYOUT_H
 
@@ -19,10 +27,11 @@
 
 enum {
     EC_KEY_MAX = EC_PREFIX_MAX + HF_NAME_MAX + 1 + HF_OWNER_LEN + 1,
-    EC_VALUE_MAX = HF_OWNER_LEN + HF_LABEL_MAX + 64
+    EC_VALUE_MAX = HF_OWNER_LEN + 2 * HF_LABEL_MAX + HF_REASON_MAX + 96
 };
 
 #define EC_NAME_END      0x1f
+#define EC_NOTICES       0x1c
 #define EC_KIND_WAITING  'w'
 #define EC_KIND_KEPT     'k'
 #define EC_KIND_PRIVATE  'p'
@@ -50,7 +59,21 @@ struct ec_said {
     uint32_t ttl_ms;
     int64_t since_us;
     char label[HF_LABEL_MAX + 1];
+    bool revoked;
+    struct hf_revocation revocation; /* if it is */
 };
+
+/* The key of the notice about a hold; returns its length. */
+size_t ec_notice_key(char out[EC_KEY_MAX], const char *prefix, const char *name, uint64_t token);
+/* The hold that a notice is about; false: it is none. */
+bool ec_notice_parse(const char *key, size_t len, const char *prefix, char name[HF_NAME_MAX + 1],
+                     uint64_t *token);
+/* All notices; both keys have room for a prefix and a byte more. */
+struct ec_range ec_notices(const char *prefix, char start[EC_PREFIX_MAX + 1],
+                           char end[EC_PREFIX_MAX + 1]);
+void ec_notice_format(char out[EC_VALUE_MAX], const struct hf_revocation *revocation);
+/* Whatever cannot be read stays empty. */
+void ec_notice_read(struct hf_revocation *out, const char *value);
 
 void ec_said_format(char out[EC_VALUE_MAX], const struct ec_said *said);
 /* What holdfast does not write gets kind 0 and an empty label. */

@@ -73,6 +73,7 @@ static void show(struct listing *l)
         .held = !waits,
         .detached = l->head.said.kind == EC_KIND_DETACHED,
         .foreign = l->head.said.kind == 0,
+        .revocation = l->head.said.revoked ? &l->head.said.revocation : NULL,
     };
 
     if (l->name[0] == '\0')

@@ -1,4 +1,4 @@
-/* listener.c - hears when a key of ours is deleted. All but what says "Lock held" is the
+/* listener.c - hears when a key of ours is deleted or a hold revoked. All but what says "Lock held" is the
  * keeper's. */
 #include "stores/etcd/listener.h"
 #include "base/backoff.h"
@@ -25,7 +25,7 @@ struct ec_listener {
 
     /* guarded by the store's lock */
     bool alerted; /* news_fd was written, and not yet acted on */
-    size_t heard; /* holds that are gone and not told yet */
+    size_t heard; /* holds that are gone or revoked and not told yet */
     struct ec_cover cover;
 };
 
@@ -187,9 +187,8 @@ static void note_deletion(struct ec_hold *hold, void *data)
     ++*deletion->heard;
 }
 
-static void on_deleted(void *data, const struct ec_kv *kv)
+static void on_deleted(struct ec_store *store, const struct ec_kv *kv)
 {
-    struct ec_store *store = data;
     char name[HF_NAME_MAX + 1];
     char owner[HF_OWNER_LEN + 1] = "";
     struct deletion deletion = {
@@ -204,6 +203,40 @@ static void on_deleted(void *data, const struct ec_kv *kv)
     memcpy(owner, kv->key + behind, kv->key_len - behind);
     pthread_mutex_lock(&store->lock);
     ec_holds_each(&store->holds, note_deletion, &deletion);
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* A hold that a notice is about. */
+struct notice {
+    char name[HF_NAME_MAX + 1];
+    uint64_t token;
+    size_t *heard;
+};
+
+static void note_revocation(struct ec_hold *hold, void *data)
+{
+    const struct notice *notice = data;
+
+    if (hold->gone || hold->revoked || hold->news.token != notice->token ||
+        strcmp(hold->name, notice->name) != 0)
+        return;
+    hold->revoked = true;
+    ++*notice->heard;
+}
+
+static void on_heard(void *data, const struct ec_kv *kv, bool deleted)
+{
+    struct ec_store *store = data;
+    struct notice notice = {.heard = &store->listener->heard};
+
+    if (deleted) {
+        on_deleted(store, kv);
+        return;
+    }
+    if (!ec_notice_parse(kv->key, kv->key_len, store->url.prefix, notice.name, &notice.token))
+        return;
+    pthread_mutex_lock(&store->lock);
+    ec_holds_each(&store->holds, note_revocation, &notice);
     pthread_mutex_unlock(&store->lock);
 }
 
@@ -245,6 +278,7 @@ static void open_watch(struct ec_store *store, struct ec_listener *l)
     struct survey survey = {.store = store, .cover = &cover};
     struct ec_watch_plan plan;
     char end[EC_KEY_MAX + 1];
+    char notices[2][EC_PREFIX_MAX + 1];
 
     end_watch(store, l);
     pthread_mutex_lock(&store->lock);
@@ -262,13 +296,14 @@ static void open_watch(struct ec_store *store, struct ec_listener *l)
     /* Of the first one nothing can be missed: it begins where the oldest hold did. */
     plan.from_revision = survey.again ? 0 : survey.oldest + 1;
     plan.count = ranges_of(&cover, plan.ranges, end);
-    if (!ec_watch_open_many(store, &l->watch, &plan, on_deleted, store))
+    plan.puts = ec_notices(store->url.prefix, notices[0], notices[1]);
+    if (!ec_watch_open_many(store, &l->watch, &plan, on_heard, store))
         l->open_ns = retry_ns(store, l);
     else if (!survey.again)
         l->watch.stream.wanted = 0;
 }
 
-/* For those who are gone and not told. */
+/* For those who are gone or revoked and not told. */
 struct telling {
     char owners[NAMED_MAX][HF_OWNER_LEN + 1];
     size_t count;
@@ -278,7 +313,7 @@ static void collect(struct ec_hold *hold, void *data)
 {
     struct telling *telling = data;
 
-    if (!hold->gone || hold->told)
+    if ((!hold->gone && !hold->revoked) || hold->told)
         return;
     hold->told = true;
     if (telling->count < NAMED_MAX)

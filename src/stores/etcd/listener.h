@@ -1,4 +1,4 @@
-/* listener.h - hears when a key of ours is deleted, whoever does it.
+/* listener.h - hears when a key of ours is deleted, whoever does it, and when a hold is revoked.
  *
  * One watch for all holds of a client that are kept. Up to EC_COVER_MAX of them are watched key by
  * key; of more than that, the stretch from the first to the last, and what others do there is heard

@@ -161,7 +161,7 @@ static bool hear(struct ec_queue *q)
     if (heard == EC_HEARD_NOTHING)
         return true;
     /* First, as a rule; the confirmation finds out. */
-    ec_queue_move(q, heard == EC_HEARD_DELETED ? EC_FIRST : EC_INSIDE);
+    ec_queue_move(q, heard == EC_HEARD_EVENT ? EC_FIRST : EC_INSIDE);
     if (heard == EC_HEARD_BROKEN)
         ec_turn_away(store, q->watch.endpoint);
     end_watch(q);

@@ -71,11 +71,11 @@ static void add_put(struct put *p, struct ec_text *body)
     ec_txn_compare_value(body, &key, "GREATER", p->buffer, EC_PAIR_LEN);
     ec_txn_then(body);
     ec_txn_otherwise(body);
-    ec_txn_put_for_good(body, &key, p->buffer, p->raw_len);
+    ec_txn_put_bytes(body, &key, p->buffer, p->raw_len, 0);
     if (p->record.until_ms != 0) {
         ec_expiry_key(&expiry, p->store->url.prefix, write->name, p->record.until_ms, write->key);
         entry = ec_key_range(&expiry);
-        ec_txn_put_for_good(body, &entry, "", 0);
+        ec_txn_put_bytes(body, &entry, "", 0, 0);
     }
     ec_txn_unnest(body);
 }

@@ -16,6 +16,7 @@
 enum state {
     HELD,      /* on the lease that is kept alive */
     ELSEWHERE, /* on another, as an attempt leaves it */
+    REVOKED,   /* there, with the mark */
     ODD,       /* there, but not as we thought */
     GONE       /* not there, or not with this token */
 };
@@ -122,6 +123,8 @@ static enum state state_of(const struct row *row, size_t i)
         return ODD;
     if (!ec_answer_kv(ec_answer_part(row->seen, i), 0, &kv) || kv.create_revision != claim->token)
         return GONE;
+    if (kv.said.revoked)
+        return REVOKED;
     if (kv.said.kind != EC_KIND_KEPT || kv.said.ttl_ms != claim->ttl_ms)
         return ODD;
     return kv.lease == row->lease.id ? HELD : ELSEWHERE;
@@ -190,6 +193,15 @@ static void lose(struct row *row, size_t i)
     (void)ec_hold_forget(row->store, claim->owner);
     failed(row, i, ec_lost(claim->name, row->store->url.common.shown, row->grants[i].loss, &err),
            &err);
+}
+
+static void refuse(struct row *row, size_t i)
+{
+    struct hf_error err;
+    struct ec_kv kv;
+
+    if (ec_answer_kv(ec_answer_part(row->seen, i), 0, &kv))
+        failed(row, i, ec_revoked(row->store, &row->claims[i], &kv, &row->grants[i], &err), &err);
 }
 
 /* The key of a hold that has to move, and its value there. */
@@ -284,6 +296,9 @@ static void renew_row(struct row *row, const struct ec_text *body)
     }
     if (row->status == HF_OK)
         move_row(row);
+    for (size_t i = 0; i < row->count; i++)
+        if (row->states[i] == REVOKED)
+            refuse(row, i);
     for (size_t i = 0; i < row->count; i++)
         if (row->states[i] == GONE)
             lose(row, i);

@@ -16,7 +16,7 @@ static const struct hf_store_ops ops = {
     .size = sizeof ops,
     .schemes = schemes,
     .features = HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_DETACHED |
-                HF_FEATURE_RENEW_TTL | HF_FEATURE_RECORDS,
+                HF_FEATURE_RENEW_TTL | HF_FEATURE_RECORDS | HF_FEATURE_BREAK,
     .open = store_open,
     .close = store_close,
     .acquire = ec_acquire,
@@ -30,6 +30,8 @@ static const struct hf_store_ops ops = {
     .record_put = ec_record_put,
     .record_get = ec_record_get,
     .record_list = ec_record_list,
+    .revoke = ec_revoke,
+    .fence = ec_fence,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

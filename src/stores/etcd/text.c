@@ -155,26 +155,21 @@ void ec_txn_end(struct ec_text *text)
     ec_text_add(text, "]}");
 }
 
-static void begin_put(struct ec_text *text, const struct ec_range *key)
+void ec_txn_put(struct ec_text *text, const struct ec_range *key, const char *value, int64_t lease)
+{
+    ec_txn_put_bytes(text, key, value, strlen(value), lease);
+}
+
+void ec_txn_put_bytes(struct ec_text *text, const struct ec_range *key, const void *value,
+                      size_t len, int64_t lease)
 {
     next_item(text);
     ec_text_add(text, "{\"request_put\":{\"key\":");
     ec_text_base64(text, key->key, key->key_len);
     ec_text_add(text, ",\"value\":");
-}
-
-void ec_txn_put(struct ec_text *text, const struct ec_range *key, const char *value, int64_t lease)
-{
-    begin_put(text, key);
-    ec_text_base64(text, value, strlen(value));
-    ec_text_add(text, ",\"lease\":\"%" PRId64 "\"}}", lease);
-}
-
-void ec_txn_put_for_good(struct ec_text *text, const struct ec_range *key, const void *value,
-                         size_t len)
-{
-    begin_put(text, key);
     ec_text_base64(text, value, len);
+    if (lease != 0)
+        ec_text_add(text, ",\"lease\":\"%" PRId64 "\"", lease);
     ec_text_add(text, "}}");
 }
 

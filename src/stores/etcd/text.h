@@ -56,9 +56,9 @@ void ec_txn_compare_word(struct ec_text *text, const struct ec_range *key, const
 void ec_txn_then(struct ec_text *text);
 void ec_txn_otherwise(struct ec_text *text);
 void ec_txn_put(struct ec_text *text, const struct ec_range *key, const char *value, int64_t lease);
-/* The same with a value of any bytes, on no lease. */
-void ec_txn_put_for_good(struct ec_text *text, const struct ec_range *key, const void *value,
-                         size_t len);
+/* The same with a value of any bytes; lease 0: on none. */
+void ec_txn_put_bytes(struct ec_text *text, const struct ec_range *key, const void *value,
+                      size_t len, int64_t lease);
 /* before: only keys created before that revision; 0: all. limit 0: no limit. */
 void ec_txn_range(struct ec_text *text, const struct ec_range *range, enum ec_order order,
                   unsigned limit, uint64_t before);

@@ -1,4 +1,4 @@
-/* watch.c - hears when keys are deleted, through a watch stream on a connection of its own. */
+/* watch.c - hears when keys are deleted or put, through a watch stream on a connection of its own. */
 #include "stores/etcd/watch.h"
 #include "base/base.h"
 
@@ -10,15 +10,16 @@ static void sink(void *data, const char *bytes, size_t len)
     struct ec_watch *watch = data;
 
     ec_stream_feed(&watch->stream, bytes, len);
-    watch->stop = watch->stream.event >= EC_EVENT_DELETED ||
+    watch->stop = watch->stream.event >= EC_EVENT_HEARD ||
                   (watch->stream.wanted > 0 && watch->stream.created >= watch->stream.wanted);
 }
 
-static void add_range(struct ec_text *body, const struct ec_range *range, uint64_t from_revision)
+static void add_range(struct ec_text *body, const struct ec_range *range, const char *filter,
+                      uint64_t from_revision)
 {
     ec_text_add(body, "{\"create_request\":{");
     ec_text_range(body, range);
-    ec_text_add(body, ",\"filters\":[\"NOPUT\"]");
+    ec_text_add(body, ",\"filters\":[\"%s\"]", filter);
     if (from_revision > 0)
         ec_text_add(body, ",\"start_revision\":\"%" PRIu64 "\"", from_revision);
     ec_text_add(body, "}}\n");
@@ -61,22 +62,23 @@ bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct 
         ec_prefix_range(start, &key.key_len, end, &key.end_len);
     }
     ec_text_clear(&body);
-    add_range(&body, &key, from_revision);
+    add_range(&body, &key, "NOPUT", from_revision);
     return begin(store, watch, &body);
 }
 
 bool ec_watch_open_many(struct ec_store *store, struct ec_watch *watch,
-                        const struct ec_watch_plan *plan, ec_deleted_fn *fn, void *data)
+                        const struct ec_watch_plan *plan, ec_heard_fn *fn, void *data)
 {
     struct ec_text body;
 
     memset(watch, 0, sizeof *watch);
     watch->stream.fn = fn;
     watch->stream.data = data;
-    watch->stream.wanted = (unsigned)plan->count;
+    watch->stream.wanted = (unsigned)plan->count + 1;
     ec_text_clear(&body);
     for (size_t i = 0; i < plan->count; i++)
-        add_range(&body, &plan->ranges[i], plan->from_revision);
+        add_range(&body, &plan->ranges[i], "NOPUT", plan->from_revision);
+    add_range(&body, &plan->puts, "NODELETE", plan->from_revision);
     return begin(store, watch, &body);
 }
 
@@ -86,12 +88,12 @@ enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct hf__patience 
 
     if (!watch->over)
         watch->over = !ec_http_work(watch->http, patience, &watch->stop);
-    if (stream->event == EC_EVENT_BROKEN || (watch->over && stream->event != EC_EVENT_DELETED))
+    if (stream->event == EC_EVENT_BROKEN || (watch->over && stream->event != EC_EVENT_HEARD))
         return EC_HEARD_BROKEN;
     watch->stop = false;
-    if (stream->event == EC_EVENT_DELETED) {
+    if (stream->event == EC_EVENT_HEARD) {
         stream->event = EC_EVENT_NONE;
-        return EC_HEARD_DELETED;
+        return EC_HEARD_EVENT;
     }
     if (stream->wanted == 0 || stream->created < stream->wanted)
         return EC_HEARD_NOTHING;

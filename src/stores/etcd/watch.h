@@ -1,4 +1,4 @@
-/* watch.h - hears when keys are deleted. */
+/* watch.h - hears when keys are deleted, or put. */
 #ifndef HF_STORES_ETCD_WATCH_H
 #define HF_STORES_ETCD_WATCH_H
 
@@ -17,13 +17,14 @@ struct ec_watch {
 struct ec_watch_plan {
     struct ec_range ranges[EC_COVER_MAX];
     size_t count;
+    struct ec_range puts; /* here it is what is put that counts */
     uint64_t from_revision; /* 0: from now on */
 };
 
 enum ec_heard {
     EC_HEARD_NOTHING, /* until the time was up or the call was cancelled */
     EC_HEARD_CREATED, /* every range is watched from now on; once, and only if it was asked for */
-    EC_HEARD_DELETED,
+    EC_HEARD_EVENT,
     EC_HEARD_BROKEN /* nothing more will come: read, and open another */
 };
 
@@ -31,9 +32,10 @@ enum ec_heard {
  * heard. False: it cannot be begun. Must be closed before another. */
 bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct ec_kv *kv,
                    uint64_t from_revision);
-/* The same for several ranges at once. Tells when it has begun. fn hears of every deletion. */
+/* The same for several ranges at once. Tells when it has begun. fn hears of every deletion there,
+ * and of what is put in plan->puts. */
 bool ec_watch_open_many(struct ec_store *store, struct ec_watch *watch,
-                        const struct ec_watch_plan *plan, ec_deleted_fn *fn, void *data);
+                        const struct ec_watch_plan *plan, ec_heard_fn *fn, void *data);
 enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct hf__patience *patience);
 void ec_watch_close(struct ec_store *store, struct ec_watch *watch);
 

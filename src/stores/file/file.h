@@ -11,7 +11,8 @@
  *   slot                  a lock in its page: found, made, granted
  *   queue                 those who wait for one lock, in order
  *   record_file record_sweep     records as files, and their end
- *   acquire hold list records identity forget   what the table of operations does
+ *   revocation            who broke a hold
+ *   acquire hold break list records identity forget   what the table of operations does
  *   open repair           the slot file of this boot; a way out for a damaged store
  *   store                 the table of operations
  */
@@ -92,7 +93,7 @@ enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_
                                 const char *url, int64_t deadline_ns, struct hf_store_base **out,
                                 struct hf_error *err);
 
-/* Slots of the table: acquire.c, hold.c, list.c, records.c, repair.c, identity.c,
+/* Slots of the table: acquire.c, hold.c, break.c, list.c, records.c, repair.c, identity.c,
  * forget.c */
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err);
@@ -100,6 +101,8 @@ enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim 
                               struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_error *err);
+enum hf_status hf__file_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
+                               struct hf_broken *out, struct hf_error *err);
 enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *query,
                              hf_list_fn *fn, void *data, struct hf_error *err);
 enum hf_status hf__file_record_put(struct hf_store_base *base, const struct hf_record_write *write,

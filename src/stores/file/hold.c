@@ -5,9 +5,25 @@
 #include "stores/file/floor.h"
 #include "stores/file/location.h"
 #include "stores/file/queue.h"
+#include "stores/file/revocation.h"
 #include "stores/file/slot.h"
 
 #include <string.h>
+
+/* grant may be NULL. */
+static enum hf_status refuse_broken(struct file_store *store, const struct hf_claim *claim,
+                                    const struct slot *slot, struct hf_grant *grant,
+                                    struct hf_error *err)
+{
+    struct hf_revocation own = {.at_ms = 0};
+    struct hf_revocation *revocation =
+        grant != NULL && grant->revocation != NULL ? grant->revocation : &own;
+
+    if (grant != NULL)
+        grant->loss = HF_LOSS_BROKEN;
+    hf__revocation_read(store, slot, revocation);
+    return hf__fail_broken(err, claim->name, store->shown, revocation);
+}
 
 enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err)
@@ -30,8 +46,15 @@ enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim 
         return hf__page_failed(store, &bucket, status, err);
     now_ns = base->host->now_ns();
     slot = hf__slot_find(&bucket, hash, claim->name);
-    loss = hf__slot_why_lost(slot, owner, claim->token, now_ns);
-    if (loss != HF_LOSS_NONE) {
+    loss = hf__slot_why_not_renewed(slot, owner, claim->token, now_ns);
+    if (loss == HF_LOSS_BROKEN && claim->ttl_ms == 0 &&
+        hf__slot_why_lost(slot, owner, claim->token, now_ns) == HF_LOSS_NONE) {
+        grant->loss = HF_LOSS_BROKEN; /* a look: it is there */
+        loss = HF_LOSS_NONE;
+    }
+    if (loss == HF_LOSS_BROKEN) {
+        status = refuse_broken(store, claim, slot, grant, err);
+    } else if (loss != HF_LOSS_NONE) {
         status = hf__error_lost(store, claim, loss, grant, err);
     } else {
         grant->sent_at_ns = now_ns;
@@ -72,10 +95,7 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
     token = claim->token != 0 || slot == NULL ? claim->token : slot->token;
     loss = hf__slot_why_lost(slot, owner, token, now_ns);
     if (hf__slot_is_hold(slot, owner, token)) {
-        memset(slot->owner, 0, sizeof slot->owner);
-        memset(slot->label, 0, sizeof slot->label);
-        slot->expires_ns = 0;
-        slot->client = 0;
+        hf__slot_clear(slot);
         status = hf__queue_pass(store, &bucket, slot, now_ns, err);
     }
     hf__page_unlock(store, &bucket);
@@ -86,7 +106,9 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
         hf__floor_refill(store, token);
     if (loss == HF_LOSS_NONE && hf__location_check(store, NULL) != HF_OK)
         loss = HF_LOSS_FORGOTTEN;
-    if (status == HF_OK && loss != HF_LOSS_NONE)
-        status = hf__error_lost(store, claim, loss, NULL, err);
-    return status;
+    if (status != HF_OK || loss == HF_LOSS_NONE)
+        return status;
+    if (hf__slot_why_not_renewed(slot, owner, token, now_ns) == HF_LOSS_BROKEN)
+        return refuse_broken(store, claim, slot, NULL, err);
+    return hf__error_lost(store, claim, loss, NULL, err);
 }

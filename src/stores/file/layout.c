@@ -60,8 +60,8 @@ bool hf__head_sound(const struct page_head *head, uint32_t page_no)
 bool hf__slot_sound(const struct slot *slot)
 {
     return slot->hash != 0 && slot->token <= HF__TOKEN_MAX && slot->expires_ns >= 0 &&
-           slot->taken_ns >= 0 && slot->claim_ns >= 0 && slot->ttl_ms <= HF_TTL_MAX_MS &&
-           slot->tail <= INT64_MAX && slot->head <= slot->tail &&
+           slot->taken_ns >= 0 && slot->claim_ns >= 0 && slot->broken <= slot->token &&
+           slot->ttl_ms <= HF_TTL_MAX_MS && slot->tail <= INT64_MAX && slot->head <= slot->tail &&
            slot->tail - slot->head <= TICKETS_MAX && slot->name[HF_NAME_MAX] == '\0' &&
            slot->label[HF_LABEL_MAX] == '\0';
 }

@@ -63,10 +63,11 @@ struct slot {
     uint64_t head;    /* the ticket that is next */
     uint64_t tail;    /* the ticket that the next waiter draws */
     int64_t claim_ns; /* not held: reserved for the head until then */
+    uint64_t broken;  /* the token of the hold that was broken last; 0: none was */
     uint32_t ttl_ms;
     char name[HF_NAME_MAX + 1];
     char label[HF_LABEL_MAX + 1];
-    char padding[SLOT_SIZE - 92 - (HF_NAME_MAX + 1) - (HF_LABEL_MAX + 1)];
+    char padding[SLOT_SIZE - 100 - (HF_NAME_MAX + 1) - (HF_LABEL_MAX + 1)];
 };
 
 _Static_assert(sizeof(struct file_header) == SLOT_SIZE, "a header is one slot");

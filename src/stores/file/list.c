@@ -8,6 +8,7 @@
 #include "stores/file/life.h"
 #include "stores/file/page.h"
 #include "stores/file/location.h"
+#include "stores/file/revocation.h"
 #include "stores/file/ticket.h"
 
 #include <string.h>
@@ -76,6 +77,8 @@ static void show(struct listing *listing, const struct slot *slot)
 {
     int64_t now_ns = listing->store->base.host->now_ns();
     bool held = slot->expires_ns > now_ns && is_alive(listing, slot->client);
+    bool broken = held && slot->broken == slot->token;
+    struct hf_revocation revocation = {.at_ms = 0};
     char label[HF_LABEL_MAX + 1];
     struct hf_lock_info info = {
         .size = sizeof info,
@@ -87,8 +90,11 @@ static void show(struct listing *listing, const struct slot *slot)
         .waiters = hf__ticket_count(listing->store, slot),
         .held = held,
         .detached = held && slot->client == 0,
+        .revocation = broken ? &revocation : NULL,
     };
 
+    if (broken)
+        hf__revocation_read(listing->store, slot, &revocation);
     hf__copy_printable(label, sizeof label, slot->label);
     if (held || info.waiters > 0)
         listing->more = listing->fn(&info, listing->data);

@@ -160,6 +160,14 @@ enum hf_status hf__slot_grant(struct file_store *store, struct bucket *bucket, s
     return HF_OK;
 }
 
+void hf__slot_clear(struct slot *slot)
+{
+    memset(slot->owner, 0, sizeof slot->owner);
+    memset(slot->label, 0, sizeof slot->label);
+    slot->expires_ns = 0;
+    slot->client = 0;
+}
+
 enum hf_loss hf__slot_why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,
                                int64_t now_ns)
 {
@@ -168,4 +176,16 @@ enum hf_loss hf__slot_why_lost(const struct slot *slot, const unsigned char *own
     if (slot->expires_ns <= now_ns)
         return HF_LOSS_EXPIRED;
     return hf__slot_is_hold(slot, owner, token) ? HF_LOSS_NONE : HF_LOSS_TAKEN;
+}
+
+/* Also of a hold that is over. Whoever has the token of one that is there, and not its owner, is
+ * told what it was told before. */
+enum hf_loss hf__slot_why_not_renewed(const struct slot *slot, const unsigned char *owner,
+                                      uint64_t token, int64_t now_ns)
+{
+    enum hf_loss loss = hf__slot_why_lost(slot, owner, token, now_ns);
+
+    if (slot == NULL || slot->broken != token || (loss == HF_LOSS_TAKEN && slot->token == token))
+        return loss;
+    return HF_LOSS_BROKEN;
 }

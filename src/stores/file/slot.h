@@ -20,10 +20,15 @@ static inline bool hf__slot_is_hold(const struct slot *slot, const unsigned char
     return slot != NULL && slot->token == token &&
            memcmp(owner, slot->owner, sizeof slot->owner) == 0;
 }
+/* It is held no more; the caller passes the lock on, and writes. */
+void hf__slot_clear(struct slot *slot);
 /* Why the slot (which may be NULL) is not held by this owner with this token; HF_LOSS_NONE if it
  * is. */
 enum hf_loss hf__slot_why_lost(const struct slot *slot, const unsigned char *owner, uint64_t token,
                                int64_t now_ns);
+/* The same for a renewal: HF_LOSS_BROKEN as well. */
+enum hf_loss hf__slot_why_not_renewed(const struct slot *slot, const unsigned char *owner,
+                                      uint64_t token, int64_t now_ns);
 /* Gives the slot back; its token becomes the page's floor first. HF_BUSY: it is held or waited
  * for. */
 enum hf_status hf__slot_forget(struct file_store *store, struct bucket *bucket, struct slot *slot,

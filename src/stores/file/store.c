@@ -83,7 +83,7 @@ const struct hf_store_ops hf__file_ops = {
     .size = sizeof hf__file_ops,
     .schemes = schemes,
     .features = HF_FEATURE_FAIR | HF_FEATURE_CRASH_RELEASE | HF_FEATURE_DURABLE_TOKENS |
-                HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL | HF_FEATURE_RECORDS,
+                HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL | HF_FEATURE_RECORDS | HF_FEATURE_BREAK,
     .open = file_open,
     .close = file_close,
     .acquire = hf__file_acquire,
@@ -99,4 +99,5 @@ const struct hf_store_ops hf__file_ops = {
     .record_put = hf__file_record_put,
     .record_get = hf__file_record_get,
     .record_list = hf__file_record_list,
+    .revoke = hf__file_revoke,
 };

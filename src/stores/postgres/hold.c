@@ -43,7 +43,7 @@ enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim
                            .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = -1},
                            .use = PG_USE_URGENT,
                            .only_reads = claim->ttl_ms == 0};
-    struct pg_kept kept;
+    struct pg_kept kept = {.loss = HF_LOSS_NONE};
     enum hf_status status;
 
     if (claim->ttl_ms > store->url.max_ttl_ms)
@@ -60,13 +60,15 @@ enum hf_status pg_renew(struct hf_store_base *base, const struct hf_claim *claim
         grant->loss = kept.loss;
         grant->remaining_ms = kept.left_ms;
         grant->ttl_ms = kept.ttl_ms;
-        status =
-            kept.loss == HF_LOSS_NONE ? hf__ok(err) : pg_lost(store, claim->name, kept.loss, err);
+        if (kept.revoked || kept.loss == HF_LOSS_BROKEN)
+            status = pg_broken(store, claim, grant, err);
+        else if (kept.loss != HF_LOSS_NONE)
+            status = pg_lost(store, claim->name, kept.loss, err);
     } else {
         status = pg_nonsense(store, claim->name, err);
     }
     PQclear(answer.rows);
-    return status;
+    return status == HF_OK || kept.revoked ? hf__ok(err) : status;
 }
 
 static void count_out(struct pg_store *store)

@@ -4,10 +4,13 @@
 
 #include <string.h>
 
-static const struct pg_statement list_statement = {
-    "SELECT " PG_LIST_COLUMNS
-    " FROM holdfast.list($1::pg_catalog.bytea, $2::boolean, $3::pg_catalog.bytea, $4::integer)",
-    NULL, 0};
+#define FROM                                                                                       \
+    " FROM holdfast.list($1::pg_catalog.bytea, $2::boolean, $3::pg_catalog.bytea, $4::integer)"
+
+static const struct pg_statement list_statement = {"SELECT " PG_LIST_COLUMNS FROM, NULL, 0};
+/* Of a schema that knows no breaks, for those who only read and leave it as it is. */
+static const struct pg_statement old_statement = {
+    "SELECT " PG_LIST_COLUMNS_7 ", NULL, NULL, NULL" FROM, NULL, 0};
 
 #define PAGE 2000 /* rows that one request looks at */
 
@@ -25,8 +28,8 @@ static void build(const struct hf_query *query, const char *after, struct pg_par
 struct listing {
     hf_list_fn *fn;
     void *data;
-    char name[HF_NAME_MAX + 1]; /* behind which the next page begins */
-    bool more;                  /* there is one, and fn wants it */
+    struct pg_lock last; /* behind which the next page begins */
+    bool more;           /* there is one, and fn wants it */
 };
 
 /* Shows one page. */
@@ -37,12 +40,11 @@ static enum hf_status show(struct listing *listing, const struct pg_store *store
 
     listing->more = pg_row_scanned(rows) == PAGE;
     for (int row = 0; row < count; row++) {
-        char label[HF_LABEL_MAX + 1];
-        struct hf_lock_info info;
+        const struct hf_lock_info *info = &listing->last.info;
 
-        if (!pg_row_lock(rows, row, listing->name, label, &info))
+        if (!pg_row_lock(rows, row, &listing->last))
             return pg_nonsense(store, NULL, err);
-        if ((info.held || info.waiters > 0) && !listing->fn(&info, listing->data)) {
+        if ((info->held || info->waiters > 0) && !listing->fn(info, listing->data)) {
             listing->more = false;
             break;
         }
@@ -69,8 +71,12 @@ enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query,
         struct pg_answer answer;
         enum hf_status status;
 
-        build(query, listing.name, &params);
+        build(query, listing.last.name, &params);
         status = pg_call(store, &call, &answer, err);
+        if (pg_error_no_schema(answer.state)) {
+            call.statement = &old_statement;
+            status = pg_call(store, &call, &answer, err);
+        }
         if (status != HF_OK)
             return status;
         status = show(&listing, store, answer.rows, err);

@@ -181,6 +181,14 @@ enum hf_status pg_above_max_ttl(const struct pg_store *store, const struct hf_cl
 enum hf_status pg_lost(const struct pg_store *store, const char *name, enum hf_loss loss,
                        struct hf_error *err);
 
+/* break.c */
+
+/* Fills *grant and *err: the hold was broken; asks by whom. HF_LOST. */
+enum hf_status pg_broken(struct pg_store *store, const struct hf_claim *claim,
+                         struct hf_grant *grant, struct hf_error *err);
+enum hf_status pg_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
+                         struct hf_broken *out, struct hf_error *err);
+
 /* acquire.c, hold.c, many.c, list.c, record.c: slots of the table */
 enum hf_status pg_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);

@@ -90,7 +90,7 @@ static bool arrays_init(struct arrays *arrays, const struct hf_claim *claims, si
     return true;
 }
 
-static enum hf_status take_in(const struct pg_store *store, const struct pg_answer *answer, int row,
+static enum hf_status take_in(struct pg_store *store, const struct pg_answer *answer, int row,
                               const struct hf_claim *claim, struct hf_grant *grant,
                               struct hf_error *err)
 {
@@ -101,6 +101,8 @@ static enum hf_status take_in(const struct pg_store *store, const struct pg_answ
         return pg_nonsense(store, claim->name, err);
     if (locked)
         return pg_error_fail(PG_STATE_ROW_LOCKED, "", claim->name, store->url.shown, err);
+    if (grant->loss == HF_LOSS_BROKEN)
+        return pg_broken(store, claim, grant, err);
     return grant->loss == HF_LOSS_NONE ? HF_OK : pg_lost(store, claim->name, grant->loss, err);
 }
 

@@ -63,6 +63,8 @@ static bool hex_at(const PGresult *rows, int row, int column, char *out, size_t 
     return true;
 }
 
+_Static_assert(HF_REASON_MAX == HF_LABEL_MAX, "a reason is read as a label is");
+
 static bool label_at(const PGresult *rows, int row, int column, char out[HF_LABEL_MAX + 1])
 {
     char raw[HF_LABEL_MAX + 1];
@@ -114,6 +116,7 @@ static bool loss_at(const PGresult *rows, int row, int column, enum hf_loss *out
     static const struct word losses[] = {{"taken", HF_LOSS_TAKEN},
                                          {"expired", HF_LOSS_EXPIRED},
                                          {"forgotten", HF_LOSS_FORGOTTEN},
+                                         {"broken", HF_LOSS_BROKEN},
                                          {NULL, 0}};
     int loss;
 
@@ -131,7 +134,8 @@ bool pg_row_kept(const PGresult *rows, struct pg_kept *out)
     *out = (struct pg_kept){.loss = HF_LOSS_NONE};
     if (!has_shape(rows, PG_RENEW_COUNT))
         return false;
-    if (!says(rows, VERDICT, "held"))
+    out->revoked = says(rows, VERDICT, "revoked");
+    if (!out->revoked && !says(rows, VERDICT, "held"))
         return loss_at(rows, 0, VERDICT, &out->loss);
     ttl_ms = number_at(rows, 0, TTL_MS, 0);
     out->left_ms = number_at(rows, 0, LEFT_MS, 0);
@@ -155,6 +159,40 @@ bool pg_row_released(const PGresult *rows, enum hf_loss *out)
 {
     *out = HF_LOSS_NONE;
     return has_shape(rows, 1) && (says(rows, 0, "released") || loss_at(rows, 0, 0, out));
+}
+
+bool pg_row_revoked(const PGresult *rows, enum pg_revoke_verdict *verdict, struct hf_broken *out)
+{
+    enum { VERDICT, LEFT_MS, AGAIN, DETACHED, LABEL };
+    static const struct word verdicts[] = {{"revoked", PG_REVOKED},
+                                           {"free", PG_NOT_HELD},
+                                           {"handed", PG_HANDED},
+                                           {"other", PG_OTHER_TOKEN},
+                                           {NULL, 0}};
+    int found;
+
+    if (!has_shape(rows, PG_REVOKE_COUNT) || !word_at(rows, 0, VERDICT, verdicts, &found))
+        return false;
+    *verdict = (enum pg_revoke_verdict)found;
+    if (*verdict != PG_REVOKED)
+        return true;
+    out->remaining_ms = number_at(rows, 0, LEFT_MS, -1);
+    out->again = text_at(rows, 0, AGAIN)[0] == 't';
+    out->detached = text_at(rows, 0, DETACHED)[0] == 't';
+    return label_at(rows, 0, LABEL, out->label);
+}
+
+/* From that column on: when, by whom and why. */
+static bool revocation_at(const PGresult *rows, int row, int column, struct hf_revocation *out)
+{
+    out->at_ms = number_at(rows, row, column, 0);
+    return label_at(rows, row, column + 1, out->by) && label_at(rows, row, column + 2, out->reason);
+}
+
+bool pg_row_revocation(const PGresult *rows, struct hf_revocation *out)
+{
+    *out = (struct hf_revocation){.by = ""};
+    return has_shape(rows, PG_WHO_COUNT) && revocation_at(rows, 0, 1, out);
 }
 
 bool pg_row_met(const PGresult *rows, struct pg_met *out)
@@ -246,32 +284,36 @@ enum pg_record_verdict pg_row_record(const PGresult *rows, int row, struct pg_re
     return PG_RECORD_READ;
 }
 
+enum { LIST_NAME, LIST_HELD, LIST_TOKEN, LIST_LEFT, LIST_AGE, LIST_WAITERS, LIST_DETACHED };
+enum { LIST_LABEL = LIST_DETACHED + 1, LIST_N, LIST_BROKEN };
+
 int64_t pg_row_scanned(const PGresult *rows)
 {
     int last = PQntuples(rows) - 1;
 
-    return last < 0 || PQnfields(rows) != PG_LIST_COUNT
-               ? 0
-               : number_at(rows, last, PG_LIST_COUNT - 1, 0);
+    return last < 0 || PQnfields(rows) != PG_LIST_COUNT ? 0 : number_at(rows, last, LIST_N, 0);
 }
 
-bool pg_row_lock(const PGresult *rows, int row, char name[HF_NAME_MAX + 1],
-                 char label[HF_LABEL_MAX + 1], struct hf_lock_info *info)
+bool pg_row_lock(const PGresult *rows, int row, struct pg_lock *out)
 {
-    enum { NAME, HELD, TOKEN, LEFT_MS, AGE_MS, WAITERS, DETACHED, LABEL };
+    struct hf_lock_info *info = &out->info;
 
-    *info = (struct hf_lock_info){.size = sizeof *info, .name = name, .label = "", .age_ms = -1};
-    if (PQnfields(rows) != PG_LIST_COUNT || !hex_at(rows, row, NAME, name, HF_NAME_MAX + 1) ||
-        !label_at(rows, row, LABEL, label))
+    *info = (struct hf_lock_info){
+        .size = sizeof *info, .name = out->name, .label = "", .age_ms = -1};
+    if (PQnfields(rows) != PG_LIST_COUNT ||
+        !hex_at(rows, row, LIST_NAME, out->name, sizeof out->name) ||
+        !label_at(rows, row, LIST_LABEL, out->label) ||
+        !revocation_at(rows, row, LIST_BROKEN, &out->revocation))
         return false;
-    info->held = text_at(rows, row, HELD)[0] == 't';
-    info->waiters = (uint64_t)number_at(rows, row, WAITERS, 0);
+    info->held = text_at(rows, row, LIST_HELD)[0] == 't';
+    info->waiters = (uint64_t)number_at(rows, row, LIST_WAITERS, 0);
     if (info->held) {
-        info->label = label;
-        info->token = (uint64_t)number_at(rows, row, TOKEN, 0);
-        info->remaining_ms = number_at(rows, row, LEFT_MS, 0);
-        info->age_ms = number_at(rows, row, AGE_MS, 0);
-        info->detached = text_at(rows, row, DETACHED)[0] == 't';
+        info->label = out->label;
+        info->token = (uint64_t)number_at(rows, row, LIST_TOKEN, 0);
+        info->remaining_ms = number_at(rows, row, LIST_LEFT, 0);
+        info->age_ms = number_at(rows, row, LIST_AGE, 0);
+        info->detached = text_at(rows, row, LIST_DETACHED)[0] == 't';
+        info->revocation = out->revocation.at_ms != 0 ? &out->revocation : NULL;
     }
     return true;
 }

@@ -38,7 +38,8 @@ enum { PG_RENEW_COUNT = 3 };
 
 struct pg_kept {
     enum hf_loss loss; /* HF_LOSS_NONE: held */
-    int64_t left_ms;   /* after a look; else 0 */
+    bool revoked;      /* after a look: held, and broken */
+    int64_t left_ms;   /* likewise; else 0 */
     uint32_t ttl_ms;   /* likewise */
 };
 bool pg_row_kept(const PGresult *rows, struct pg_kept *out);
@@ -48,6 +49,19 @@ bool pg_row_kept_many(const PGresult *rows, int row, enum hf_loss *loss, bool *l
 
 /* holdfast.release: HF_LOSS_NONE if it was held. */
 bool pg_row_released(const PGresult *rows, enum hf_loss *out);
+
+/* holdfast.revoke */
+#define PG_REVOKE_COLUMNS "verdict, left_ms, again, detached, label"
+enum { PG_REVOKE_COUNT = 5 };
+
+enum pg_revoke_verdict { PG_REVOKED, PG_NOT_HELD, PG_HANDED, PG_OTHER_TOKEN };
+/* revoked: *out is filled in. */
+bool pg_row_revoked(const PGresult *rows, enum pg_revoke_verdict *verdict, struct hf_broken *out);
+
+/* holdfast.who_broke. What it does not tell stays empty. */
+#define PG_WHO_COLUMNS "verdict, at_ms, label, reason"
+enum { PG_WHO_COUNT = 4 };
+bool pg_row_revocation(const PGresult *rows, struct hf_revocation *out);
 
 /* holdfast.meet, holdfast.quarantine */
 #define PG_MEET_COLUMNS "verdict, version, id, left_ms, agreed_ms, why"
@@ -103,14 +117,22 @@ enum pg_record_verdict pg_row_record(const PGresult *rows, int row, struct pg_re
 int64_t pg_row_record_clock(const PGresult *rows);
 
 /* holdfast.list */
-#define PG_LIST_COLUMNS "name, held, token, left_ms, age_ms, waiters, detached, label, n"
-enum { PG_LIST_COUNT = 9 };
+#define PG_LIST_COLUMNS_7 "name, held, token, left_ms, age_ms, waiters, detached, label, n"
+#define PG_LIST_COLUMNS   PG_LIST_COLUMNS_7 ", broken_ms, broken_by, reason"
+enum { PG_LIST_COUNT = 12 };
+
+/* A row of it, and what its texts point to. */
+struct pg_lock {
+    struct hf_lock_info info;
+    char name[HF_NAME_MAX + 1];
+    char label[HF_LABEL_MAX + 1];
+    struct hf_revocation revocation;
+};
 
 /* How many rows the server looked at for this page. */
 int64_t pg_row_scanned(const PGresult *rows);
-/* *info points to name and label then. Neither held nor waited for: only where the page ended. */
-bool pg_row_lock(const PGresult *rows, int row, char name[HF_NAME_MAX + 1],
-                 char label[HF_LABEL_MAX + 1], struct hf_lock_info *info);
+/* Neither held nor waited for: only where the page ended. */
+bool pg_row_lock(const PGresult *rows, int row, struct pg_lock *out);
 
 /* The number in the first row, or otherwise. */
 int64_t pg_row_number(const PGresult *rows, int column, int64_t otherwise);

@@ -23,7 +23,7 @@ static const struct hf_store_ops ops = {
     .size = sizeof ops,
     .schemes = schemes,
     .features = HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_DETACHED |
-                HF_FEATURE_RENEW_TTL | HF_FEATURE_RECORDS,
+                HF_FEATURE_RENEW_TTL | HF_FEATURE_RECORDS | HF_FEATURE_BREAK,
     .open = store_open,
     .close = store_close,
     .acquire = pg_acquire,
@@ -40,6 +40,7 @@ static const struct hf_store_ops ops = {
     .record_put = pg_record_put,
     .record_get = pg_record_get,
     .record_list = pg_record_list,
+    .revoke = pg_revoke,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

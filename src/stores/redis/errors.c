@@ -216,6 +216,29 @@ enum hf_status rd_check_ttl(const struct rd_url *url, const struct hf_claim *cla
     return hf__fail_max_ttl(err, claim->name, url->parts.shown, claim->ttl_ms, url->max_ttl_ms);
 }
 
+void rd_revocation_take(const struct rd_reply *reply, size_t at, struct hf_revocation *out)
+{
+    memset(out, 0, sizeof *out);
+    out->at_ms = rd_reply_number(rd_reply_at(reply, at), 0);
+    hf__copy_printable(out->by, sizeof out->by, rd_reply_text(rd_reply_at(reply, at + 1)));
+    hf__copy_printable(out->reason, sizeof out->reason, rd_reply_text(rd_reply_at(reply, at + 2)));
+}
+
+/* {'lost', 'broken', at, who, why} */
+static enum hf_status lost_broken(const struct rd_url *url, const char *name,
+                                  const struct rd_reply *reply, struct hf_grant *grant,
+                                  struct hf_error *err)
+{
+    struct hf_revocation own = {.at_ms = 0};
+    struct hf_revocation *revocation =
+        grant != NULL && grant->revocation != NULL ? grant->revocation : &own;
+
+    if (grant != NULL)
+        grant->loss = HF_LOSS_BROKEN;
+    rd_revocation_take(reply, 2, revocation);
+    return hf__fail_broken(err, name, url->parts.shown, revocation);
+}
+
 enum hf_status rd_lost(const struct rd_url *url, const char *name, const struct rd_reply *reply,
                        struct hf_grant *grant, struct hf_error *err)
 {
@@ -228,6 +251,8 @@ enum hf_status rd_lost(const struct rd_url *url, const char *name, const struct 
                    {"forgotten", HF_LOSS_FORGOTTEN, "the server has forgotten it"}};
     const char *word = rd_reply_is(reply, "lost") ? rd_reply_text(rd_reply_at(reply, 1)) : "";
 
+    if (strcmp(word, "broken") == 0)
+        return lost_broken(url, name, reply, grant, err);
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
         if (strcmp(reasons[i].word, word) != 0)
             continue;

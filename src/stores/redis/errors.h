@@ -46,6 +46,8 @@ enum hf_status rd_greeting_refused(const char *error, const char *store, struct 
 /* HF_OK, or HF_INVALID: the claim's ttl is above max_ttl. */
 enum hf_status rd_check_ttl(const struct rd_url *url, const struct hf_claim *claim,
                             struct hf_error *err);
+/* Who broke a hold: the three items of an answer from index at on. */
+void rd_revocation_take(const struct rd_reply *reply, size_t at, struct hf_revocation *out);
 /* HF_LOST with its text and grant->loss (grant may be NULL), from {'lost', why}. */
 enum hf_status rd_lost(const struct rd_url *url, const char *name, const struct rd_reply *reply,
                        struct hf_grant *grant, struct hf_error *err);

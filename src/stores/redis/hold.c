@@ -47,6 +47,8 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
         grant->sent_at_ns = answer.sent_at_ns;
         grant->remaining_ms = rd_reply_number(rd_reply_at(answer.reply, 1), 0);
         grant->ttl_ms = ttl_ms > 0 && ttl_ms <= HF_TTL_MAX_MS ? (uint32_t)ttl_ms : 0;
+        if (rd_reply_text(rd_reply_at(answer.reply, 3))[0] != '\0')
+            grant->loss = HF_LOSS_BROKEN;
         rd_vouch(store, claim->owner, claim->token);
         status = hf__ok(err);
     } else {

@@ -26,10 +26,12 @@ struct listing {
 static enum hf_status list_page(struct listing *l, struct rd_node *node,
                                 const struct rd_reply *keys, struct hf_error *err);
 
-/* {held, pttl, token, age, flags, label, waiters, kind} */
+/* {held, pttl, token, age, flags, label, waiters, kind}, and of a broken hold {..., at, who, why} */
 static void show(struct listing *l, const char *name, const struct rd_reply *reply)
 {
     const char *kind = rd_reply_text(rd_reply_at(reply, 7));
+    bool broken = reply->type == RD_REPLY_ARRAY && reply->len > 8;
+    struct hf_revocation revocation = {.at_ms = 0};
     char label[HF_LABEL_MAX + 1];
     struct hf_lock_info info = {
         .size = sizeof info,
@@ -42,8 +44,11 @@ static void show(struct listing *l, const char *name, const struct rd_reply *rep
         .held = rd_reply_number(rd_reply_at(reply, 0), 0) == 1,
         .detached = strchr(rd_reply_text(rd_reply_at(reply, 4)), 'd') != NULL,
         .foreign = strcmp(kind, "foreign") == 0,
+        .revocation = broken ? &revocation : NULL,
     };
 
+    if (broken)
+        rd_revocation_take(reply, 8, &revocation);
     hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 5)));
     if ((info.held || info.waiters > 0) && !l->fn(&info, l->data))
         l->stopped = true;

@@ -2,7 +2,7 @@
  *
  *   store.c        the table of operations: open, close
  *   acquire.c      taking a lock and waiting for it
- *   hold.c         renewing and releasing it
+ *   hold.c         renewing and releasing it; break.c: somebody else wants it released
  *   list.c         what is held
  *   url.c          what the URL says
  *   errors.c       what an answer means, and what is said about it
@@ -196,7 +196,7 @@ enum hf_status rd_quarantine(struct hf_store_base *base, int64_t deadline_ns, st
 enum hf_status rd_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,
                                  int64_t deadline_ns, struct hf_error *report);
 
-/* acquire.c, list.c, hold.c: slots of the table */
+/* acquire.c, list.c, hold.c, break.c: slots of the table */
 enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim,
@@ -206,6 +206,8 @@ enum hf_status rd_renew_many(struct hf_store_base *base, const struct hf_claim *
                              struct hf_error *err);
 enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
+enum hf_status rd_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
+                         struct hf_broken *out, struct hf_error *err);
 enum hf_status rd_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
 

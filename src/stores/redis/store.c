@@ -20,7 +20,8 @@ static const char *const schemes[] = {"redis",          "rediss",  "redis+unix",
 static const struct hf_store_ops ops = {
     .size = sizeof ops,
     .schemes = schemes,
-    .features = HF_FEATURE_FAIR | HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL | HF_FEATURE_RECORDS,
+    .features = HF_FEATURE_FAIR | HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL | HF_FEATURE_RECORDS |
+                HF_FEATURE_BREAK,
     .open = store_open,
     .close = store_close,
     .acquire = rd_acquire,
@@ -38,6 +39,7 @@ static const struct hf_store_ops ops = {
     .record_put = rd_record_put,
     .record_get = rd_record_get,
     .record_list = rd_record_list,
+    .revoke = rd_revoke,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

@@ -185,8 +185,10 @@ static int take_lock(struct zk_attempt *a)
 
 static enum hf_status grant_it(struct zk_attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
-    struct zk_hold hold = {
-        .token = a->token, .claimed_ms = a->claim->ttl_ms, .session = a->session};
+    struct zk_hold hold = {.token = a->token,
+                           .version = a->version,
+                           .claimed_ms = a->claim->ttl_ms,
+                           .session = a->session};
 
     /* Every answer came by a connection that had its own say about the session's timeout. */
     zk_fit_lease(a);
@@ -243,7 +245,7 @@ static bool leave(struct zk_attempt *a)
     if (!a->in_queue)
         return true;
     if (a->path[0] != '\0' && zoo_state(a->session->handle) == ZOO_CONNECTED_STATE)
-        rc = zk_delete(a->session, a->path, &patience);
+        rc = zk_delete(a->session, a->path, -1, &patience);
     if (rc == ZOK || rc == ZNONODE)
         return true;
     zk_orphan(a->session, a->claim->name, a->owner);

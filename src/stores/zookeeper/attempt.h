@@ -20,6 +20,7 @@ struct zk_attempt {
     char path[ZK_PATH_MAX];
     char data[ZK_DATA_MAX];
     uint64_t token;
+    int32_t version;    /* of the own child, as it was read or written last */
     int64_t made_at_ns; /* before the create was sent */
     int64_t sent_at_ns; /* of the write that proves the own child; 0: none that is fresh */
     struct zk_queue queue;

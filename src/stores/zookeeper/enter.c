@@ -63,6 +63,8 @@ int zk_settle(struct zk_attempt *a)
 {
     struct Stat stat = {0};
     char path[ZK_PATH_MAX + ZK_CHILD_MAX];
+    char data[ZK_DATA_MAX];
+    struct zk_said said;
     const char *child;
     size_t index;
     int rc;
@@ -74,15 +76,19 @@ int zk_settle(struct zk_attempt *a)
     if (index == a->queue.count)
         return rc;
     child = a->queue.at[index].name;
-    rc = zk_read_child(a->session, a->claim->name, child, &a->patience, NULL, &stat);
-    if (rc != ZOK || !zk_lock_path(a->store, a->claim->name, path))
+    rc = zk_read_child(a->session, a->claim->name, child, &a->patience, data, &stat);
+    if (rc != ZOK || !zk_child_path(a->store, a->claim->name, child, path))
         return rc;
-    (void)snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", child);
-    return note_own(a, path, &stat);
+    rc = note_own(a, path, &stat);
+    if (rc != ZOK || !zk_data_parse(data, &said) || !said.revoked)
+        return rc;
+    /* It was broken before we knew that it is the first: another one, at the end of the queue. */
+    rc = zk_delete(a->session, a->path, -1, &a->patience);
+    return rc == ZOK ? ZNONODE : rc;
 }
 
 /* The write needs a quorum: whoever gets an answer still has its session, whatever a server that
- * lags behind may think. */
+ * lags behind may think. It must not undo a mark that was set since we looked. */
 int zk_confirm(struct zk_attempt *a)
 {
     struct zk_request *set = zk_request_new();
@@ -98,7 +104,7 @@ int zk_confirm(struct zk_attempt *a)
         zk_fit_lease(a);
         zk_data_make(a->data, a->lease_ms, (now_ns - a->made_at_ns) / HF__NS_PER_MS,
                      a->claim->label);
-        rc = zk_send_set(a->session->handle, set, a->path, a->data);
+        rc = zk_send_set(a->session->handle, set, a->path, a->data, a->version);
         if (rc == ZOK)
             rc = zk_send_children(a->session->handle, children, parent);
         if (rc == ZOK)
@@ -112,7 +118,7 @@ int zk_confirm(struct zk_attempt *a)
         rc = zk_order_queue(a->session, a->claim->name, &children->names, &a->patience, &a->queue);
     zk_request_unref(set);
     zk_request_unref(children);
-    return rc;
+    return rc == ZBADVERSION ? zk_settle(a) : rc;
 }
 
 /* Notes where the own child is, if it really is ours. */
@@ -124,6 +130,7 @@ static int note_own(struct zk_attempt *a, const char *path, const struct Stat *s
     if (path != NULL && snprintf(a->path, sizeof a->path, "%s", path) >= (int)sizeof a->path)
         return ZBADARGUMENTS;
     a->token = (uint64_t)stat->czxid;
+    a->version = stat->version;
     return ZOK;
 }
 

@@ -56,8 +56,19 @@ enum hf_status zk_busy(struct zk_session *session, const char *name, const struc
     if (queue->count > 0 &&
         zk_read_child(session, name, queue->at[0].name, patience, data, NULL) == ZOK &&
         zk_data_parse(data, &said) && said.label[0] != '\0')
-        return hf__fail_lock(err, HF_BUSY, name, shown, " is held by %.100s", said.label);
+        return hf__fail_lock(err, HF_BUSY, name, shown, " is held by %.100s%s%.40s", said.label,
+                             said.revoked ? ", broken by " : "", said.revocation.by);
     return hf__fail_lock(err, HF_BUSY, name, shown, " is held by another");
+}
+
+enum hf_status zk_broken(const struct zk_store *store, const char *name,
+                         const struct hf_revocation *revocation, struct hf_grant *grant,
+                         struct hf_error *err)
+{
+    grant->loss = HF_LOSS_BROKEN;
+    if (grant->revocation != NULL)
+        *grant->revocation = *revocation;
+    return hf__fail_broken(err, name, store->url.common.shown, revocation);
 }
 
 enum hf_status zk_lost(const struct zk_store *store, const char *name, enum hf_loss loss,

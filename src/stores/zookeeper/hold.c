@@ -4,29 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOMENT_MS 500 /* for which a hold of another process is answered for */
+#define MOMENT_MS  500 /* for which a hold of another process is answered for */
+#define WRITES_MAX 3   /* how often a child may change under us before we give up */
 
 static struct hf__patience patience_of(const struct hf_claim *claim)
 {
     return (struct hf__patience){.deadline_ns = claim->deadline_ns, .cancel_fd = -1};
-}
-
-/* Reads the child of the claim, if it is the first: ZOK; ZNONODE: it is not. *stood tells
- * whether there is anybody at all. */
-static int read_first(struct zk_session *session, const struct hf_claim *claim, char *data,
-                      struct Stat *stat, bool *stood)
-{
-    struct hf__patience patience = patience_of(claim);
-    struct zk_queue queue;
-    int rc = zk_read_queue(session, claim->name, true, &patience, &queue);
-
-    *stood = queue.count > 0;
-    if (rc == ZOK && (queue.count == 0 || zk_queue_find(&queue, claim->owner) != 0))
-        rc = ZNONODE;
-    if (rc == ZOK)
-        rc = zk_read_child(session, claim->name, queue.at[0].name, &patience, data, stat);
-    zk_queue_release(&queue);
-    return rc;
 }
 
 /* A hold that is not in our table: another process's, or none. */
@@ -35,6 +18,7 @@ static enum hf_status inspect(struct zk_store *store, const struct hf_claim *cla
 {
     struct hf__patience patience = patience_of(claim);
     struct zk_session *session;
+    struct zk_entry first;
     struct Stat stat = {0};
     char data[ZK_DATA_MAX];
     struct zk_said said;
@@ -42,17 +26,18 @@ static enum hf_status inspect(struct zk_store *store, const struct hf_claim *cla
     int64_t sent_at_ns = store->base.host->now_ns();
     uint32_t moment_ms;
     int64_t ignored;
-    bool stood;
     int rc;
 
     if (status != HF_OK)
         return status;
-    rc = read_first(session, claim, data, &stat, &stood);
+    rc = zk_read_first(session, claim->name, &patience, &first, data, &stat);
     zk_session_unref(session);
     if (rc != ZOK && rc != ZNONODE) /* a look that found no answer has changed nothing */
         return zk_verdict(store, claim->name, rc == ZK_GIVEN_UP ? ZCONNECTIONLOSS : rc, err);
-    if (rc == ZNONODE || (uint64_t)stat.czxid != claim->token || !zk_data_parse(data, &said))
-        return zk_lost(store, claim->name, stood ? HF_LOSS_TAKEN : HF_LOSS_FORGOTTEN, grant, err);
+    if (rc == ZNONODE || !zk_entry_is(&first, claim->owner) ||
+        (uint64_t)stat.czxid != claim->token || !zk_data_parse(data, &said))
+        return zk_lost(store, claim->name,
+                       first.name[0] != '\0' ? HF_LOSS_TAKEN : HF_LOSS_FORGOTTEN, grant, err);
     if (zk_holds_judge(store, claim->name, claim->owner, &stat, &ignored) == ZK_OVER)
         return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
     if (claim->ttl_ms != 0)
@@ -64,6 +49,8 @@ static enum hf_status inspect(struct zk_store *store, const struct hf_claim *cla
     grant->sent_at_ns = sent_at_ns;
     grant->ttl_ms = said.ttl_ms;
     grant->remaining_ms = moment_ms < said.ttl_ms / 4 ? moment_ms : said.ttl_ms / 4;
+    if (said.revoked)
+        (void)zk_broken(store, claim->name, &said.revocation, grant, NULL);
     return hf__ok(err);
 }
 
@@ -84,6 +71,8 @@ struct renewal {
     struct zk_hold hold;
     struct zk_request *request;
     int64_t sent_at_ns;
+    bool revoked;                    /* as its child says */
+    struct hf_revocation revocation; /* if it is */
 };
 
 /* Whether it need not be sent at all: HF_OK, or what is wrong with it. */
@@ -104,27 +93,64 @@ static enum hf_status check(struct zk_store *store, const struct hf_claim *claim
     return HF_OK;
 }
 
-/* A write that changes nothing: only a quorum can answer it, and only while the child is there. A
- * look is a read. Returns a ZooKeeper code. */
+/* A write that changes nothing: only a quorum can answer it, and only while the child is there, as
+ * we wrote it last: a mark that was set since must stay. A look is a read. Returns a ZooKeeper
+ * code. */
 static int send_own(struct renewal *r, bool write)
 {
     zhandle_t *handle = r->hold.session->handle;
 
+    zk_request_unref(r->request);
     r->request = zk_request_new();
     if (r->request == NULL)
         return ZK_NOMEM;
     r->sent_at_ns = r->hold.session->store->base.host->now_ns();
-    return write ? zk_send_set(handle, r->request, r->hold.path, r->hold.data)
+    return write ? zk_send_set(handle, r->request, r->hold.path, r->hold.data, r->hold.version)
                  : zk_send_get(handle, r->request, r->hold.path, NULL, NULL);
 }
 
-static int hear_own(const struct renewal *r, const struct hf__patience *patience)
+static int hear_own(struct renewal *r, const struct hf__patience *patience)
 {
     int rc = zk_request_wait(r->request, patience);
+    const struct Stat *stat = &r->request->stat;
 
-    if (rc == ZOK && (r->request->stat.ephemeralOwner != zk_session_id(r->hold.session) ||
-                      (uint64_t)r->request->stat.czxid != r->hold.token))
+    if (rc == ZOK && (stat->ephemeralOwner != zk_session_id(r->hold.session) ||
+                      (uint64_t)stat->czxid != r->hold.token))
         rc = ZNONODE;
+    if (rc == ZOK)
+        r->hold.version = stat->version;
+    return rc;
+}
+
+/* The same for a read. */
+static int hear_look(struct renewal *r, const struct hf__patience *patience)
+{
+    int rc = hear_own(r, patience);
+    struct zk_said said;
+
+    if (rc == ZOK && r->request->text != NULL && zk_data_parse(r->request->text, &said)) {
+        r->revoked = said.revoked;
+        r->revocation = said.revocation;
+    }
+    return rc;
+}
+
+/* Hears of a renewal. If the child was written to since, then by a renewal of ours that was not
+ * answered, or by whoever broke the hold: reading tells. */
+static int hear_write(struct renewal *r, const struct hf__patience *patience)
+{
+    int rc = hear_own(r, patience);
+
+    for (int tries = 0; tries < WRITES_MAX && rc == ZBADVERSION; tries++) {
+        rc = send_own(r, false);
+        if (rc == ZOK)
+            rc = hear_look(r, patience);
+        if (rc != ZOK || r->revoked)
+            return rc;
+        rc = send_own(r, true);
+        if (rc == ZOK)
+            rc = hear_own(r, patience);
+    }
     return rc;
 }
 
@@ -136,11 +162,16 @@ static enum hf_status conclude(struct zk_store *store, const struct hf_claim *cl
     uint32_t lease_ms = r->hold.lease_ms;
     uint32_t most_ms = zk_session_lease_ms(r->hold.session);
 
-    if (rc == ZNONODE || zk_session_dead(r->hold.session)) {
-        enum hf_loss loss = rc == ZNONODE ? HF_LOSS_BROKEN : HF_LOSS_EXPIRED;
+    if (rc == ZNONODE) {
+        struct hf_revocation revocation;
 
+        zk_notice_take(&r->hold, &revocation);
         end_hold(store, claim);
-        return zk_lost(store, claim->name, loss, grant, err);
+        return zk_broken(store, claim->name, &revocation, grant, err);
+    }
+    if (zk_session_dead(r->hold.session)) {
+        end_hold(store, claim);
+        return zk_lost(store, claim->name, HF_LOSS_EXPIRED, grant, err);
     }
     if (claim->ttl_ms == 0 && rc == ZK_GIVEN_UP)
         rc = ZCONNECTIONLOSS; /* a look that found no answer has changed nothing */
@@ -148,11 +179,15 @@ static enum hf_status conclude(struct zk_store *store, const struct hf_claim *cl
         rc = ZK_GIVEN_UP; /* it had been sent */
     if (rc != ZOK)
         return zk_verdict(store, claim->name, rc, err);
+    if (r->revoked && claim->ttl_ms != 0) /* and there it stays, until its release or its end */
+        return zk_broken(store, claim->name, &r->revocation, grant, err);
     if (most_ms < lease_ms) /* another server may have made the session shorter meanwhile */
         lease_ms = most_ms;
     grant->sent_at_ns = r->sent_at_ns;
     grant->ttl_ms = lease_ms;
     grant->remaining_ms = (r->hold.end_ns - r->sent_at_ns) / HF__NS_PER_MS;
+    if (r->revoked)
+        (void)zk_broken(store, claim->name, &r->revocation, grant, NULL);
     if (claim->ttl_ms == 0 ? r->sent_at_ns < r->hold.end_ns
                            : zk_holds_extend(store, &r->hold, r->sent_at_ns, lease_ms))
         return hf__ok(err);
@@ -171,7 +206,7 @@ static enum hf_status renew_own(struct zk_store *store, const struct hf_claim *c
         return status;
     rc = status == HF_LOST ? ZSESSIONEXPIRED : send_own(r, claim->ttl_ms != 0);
     if (rc == ZOK)
-        rc = hear_own(r, &patience);
+        rc = claim->ttl_ms != 0 ? hear_write(r, &patience) : hear_look(r, &patience);
     zk_request_unref(r->request);
     return conclude(store, claim, r, rc, grant, err);
 }
@@ -231,7 +266,7 @@ enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *
         struct hf__patience patience = patience_of(&claims[i]);
 
         if (results[i] == HF_OK) {
-            int rc = hear_own(&renewals[i], &patience);
+            int rc = hear_write(&renewals[i], &patience);
 
             results[i] = conclude(store, &claims[i], &renewals[i], rc, &grants[i],
                                   first == HF_OK ? err : NULL);
@@ -278,7 +313,7 @@ static int delete_own(const struct zk_hold *hold, const struct hf__patience *pat
         if (rc == ZNONODE)
             return ZOK; /* by the request that was not answered */
         if (rc == ZOK)
-            rc = zk_delete(hold->session, hold->path, patience);
+            rc = zk_delete(hold->session, hold->path, -1, patience);
         if (rc != ZCONNECTIONLOSS && rc != ZOPERATIONTIMEOUT && rc != ZSESSIONMOVED)
             return rc;
         asked = true;

@@ -74,8 +74,10 @@ bool zk_holds_extend(struct zk_store *store, const struct zk_hold *hold, int64_t
     held = found != NULL && store->base.host->now_ns() < found->end_ns;
     if (held && (found->end_ns < end_ns || lease_ms < found->lease_ms))
         found->end_ns = end_ns;
-    if (held)
+    if (held) {
         found->lease_ms = lease_ms;
+        found->version = hold->version;
+    }
     pthread_mutex_unlock(&store->lock);
     return held;
 }

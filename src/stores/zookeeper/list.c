@@ -14,23 +14,22 @@ static int64_t age_ms(const struct zk_store *store, const struct Stat *stat,
     return age > 0 ? age : 0;
 }
 
-/* Who holds it: the first child, with what it says. label is the caller's, and outlives *info. */
+/* Who holds it: the first child, with what it says. *said is the caller's, and outlives *info. */
 static void describe(const struct zk_store *store, const struct zk_entry *first,
-                     const struct Stat *stat, const char *text, char label[HF_LABEL_MAX + 1],
+                     const struct Stat *stat, const char *text, struct zk_said *said,
                      struct hf_lock_info *info)
 {
-    struct zk_said said;
-
     info->held = true;
     info->foreign = first->foreign;
-    info->label = label;
+    info->label = said->label;
     if (!info->foreign)
         info->token = (uint64_t)stat->czxid;
-    if (!info->foreign && zk_data_parse(text, &said)) {
-        info->age_ms = age_ms(store, stat, &said);
-        text = said.label;
+    if (!info->foreign && zk_data_parse(text, said)) {
+        info->age_ms = age_ms(store, stat, said);
+        info->revocation = said->revoked ? &said->revocation : NULL;
+    } else {
+        hf__copy_printable(said->label, sizeof said->label, text);
     }
-    hf__copy_printable(label, HF_LABEL_MAX + 1, text);
 }
 
 /* A listing under way. */
@@ -87,7 +86,7 @@ static int show(struct listing *l, const struct inspection *found)
     const struct zk_entry *first = found->queue.at;
     struct Stat stat = {0};
     char text[ZK_DATA_MAX];
-    char label[HF_LABEL_MAX + 1];
+    struct zk_said said;
     int rc;
 
     if (found->first == NULL)
@@ -103,7 +102,7 @@ static int show(struct listing *l, const struct inspection *found)
         info.foreign = true;
     } else if (zk_holds_judge(store, found->name, first->name, &stat, &info.remaining_ms) !=
                ZK_OVER) {
-        describe(store, first, &stat, text, label, &info);
+        describe(store, first, &stat, text, &said, &info);
     }
     if (info.held || info.waiters > 0) {
         l->shown++;

@@ -79,14 +79,15 @@ int zk_catch_up(struct zk_session *session, const struct hf__patience *patience)
     return rc;
 }
 
-int zk_delete(struct zk_session *session, const char *path, const struct hf__patience *patience)
+int zk_delete(struct zk_session *session, const char *path, int32_t version,
+              const struct hf__patience *patience)
 {
     struct zk_request *request = zk_request_new();
     int rc = ZK_NOMEM;
 
     if (request == NULL)
         return rc;
-    rc = zk_send_delete(session->handle, request, path);
+    rc = zk_send_delete(session->handle, request, path, version);
     if (rc == ZOK)
         rc = zk_request_wait(request, patience);
     zk_request_unref(request);
@@ -191,4 +192,32 @@ int zk_read_queue(struct zk_session *session, const char *name, bool synced,
     zk_request_unref(sync);
     zk_request_unref(children);
     return rc;
+}
+
+int zk_read_first(struct zk_session *session, const char *name, const struct hf__patience *patience,
+                  struct zk_entry *first, char data[ZK_DATA_MAX], struct Stat *stat)
+{
+    struct zk_queue queue;
+    int rc = zk_read_queue(session, name, true, patience, &queue);
+
+    first->name[0] = '\0';
+    if (rc == ZOK && queue.count == 0)
+        rc = ZNONODE;
+    if (rc == ZOK) {
+        *first = queue.at[0];
+        rc = zk_read_child(session, name, first->name, patience, data, stat);
+    }
+    zk_queue_release(&queue);
+    return rc;
+}
+
+bool zk_child_path(const struct zk_store *store, const char *name, const char *child,
+                   char out[ZK_PATH_MAX + ZK_CHILD_MAX])
+{
+    size_t used;
+
+    if (!zk_lock_path(store, name, out))
+        return false;
+    used = strlen(out);
+    return snprintf(out + used, ZK_PATH_MAX + ZK_CHILD_MAX - used, "/%s", child) > 0;
 }

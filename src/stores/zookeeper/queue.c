@@ -116,10 +116,15 @@ void zk_queue_sort_czxid(struct zk_queue *queue)
     qsort(queue->at, queue->count, sizeof *queue->at, compare);
 }
 
+bool zk_entry_is(const struct zk_entry *entry, const char *owner)
+{
+    return !entry->foreign && strncmp(entry->name, owner, HF_OWNER_LEN) == 0;
+}
+
 size_t zk_queue_find(const struct zk_queue *queue, const char *owner)
 {
     for (size_t i = 0; i < queue->count; i++)
-        if (!queue->at[i].foreign && strncmp(queue->at[i].name, owner, HF_OWNER_LEN) == 0)
+        if (zk_entry_is(&queue->at[i], owner))
             return i;
     return queue->count;
 }
@@ -128,6 +133,13 @@ void zk_data_make(char out[ZK_DATA_MAX], uint32_t ttl_ms, int64_t waited_ms, con
 {
     (void)snprintf(out, ZK_DATA_MAX, "1 %u %lld %s", ttl_ms, (long long)waited_ms,
                    label != NULL ? label : "");
+}
+
+void zk_data_revoke(char out[ZK_DATA_MAX], const struct zk_said *said)
+{
+    (void)snprintf(out, ZK_DATA_MAX, "2 %u %lld %lld %s\n%s\n%s", said->ttl_ms,
+                   (long long)said->waited_ms, (long long)said->revocation.at_ms, said->label,
+                   said->revocation.by, said->revocation.reason);
 }
 
 /* The number before the next space; *at is then behind it. */
@@ -144,16 +156,37 @@ static bool take_number(const char **at, uint64_t *out)
     return hf__parse_u64(digits, out);
 }
 
+/* A line, as far as it fits; *at is then the next one, or the end. */
+static void take_line(const char **at, char *out, size_t size)
+{
+    char line[ZK_DATA_MAX];
+    size_t len = strcspn(*at, "\n");
+
+    (void)snprintf(line, sizeof line, "%.*s", (int)len, *at);
+    hf__copy_printable(out, size, line);
+    *at += len + ((*at)[len] != '\0');
+}
+
 bool zk_data_parse(const char *data, struct zk_said *out)
 {
     uint64_t version;
     uint64_t ttl_ms;
     uint64_t waited_ms;
+    uint64_t revoked_ms = 0;
 
-    if (!take_number(&data, &version) || version != 1 || !take_number(&data, &ttl_ms) ||
-        ttl_ms > HF_TTL_MAX_MS || !take_number(&data, &waited_ms) || waited_ms > INT64_MAX)
+    if (!take_number(&data, &version) || version < 1 || version > 2 ||
+        !take_number(&data, &ttl_ms) || ttl_ms > HF_TTL_MAX_MS ||
+        !take_number(&data, &waited_ms) || waited_ms > INT64_MAX)
         return false;
-    *out = (struct zk_said){
-        .ttl_ms = (uint32_t)ttl_ms, .waited_ms = (int64_t)waited_ms, .label = data};
+    *out = (struct zk_said){.ttl_ms = (uint32_t)ttl_ms, .waited_ms = (int64_t)waited_ms};
+    out->revoked = version == 2;
+    if (out->revoked && (!take_number(&data, &revoked_ms) || revoked_ms > INT64_MAX))
+        return false;
+    out->revocation.at_ms = (int64_t)revoked_ms;
+    take_line(&data, out->label, sizeof out->label);
+    if (out->revoked) {
+        take_line(&data, out->revocation.by, sizeof out->revocation.by);
+        take_line(&data, out->revocation.reason, sizeof out->revocation.reason);
+    }
     return true;
 }

@@ -5,7 +5,8 @@
 #include "stores/zookeeper/request.h"
 #include <holdfast.h>
 
-#define ZK_DATA_MAX  (HF_LABEL_MAX + 48) /* bytes of what a child says */
+/* bytes of what a child says */
+#define ZK_DATA_MAX  (2 * HF_LABEL_MAX + HF_REASON_MAX + 80)
 #define ZK_CHILD_MAX 256 /* bytes of a child's name; longer ones are no contenders */
 
 struct zk_entry {
@@ -28,18 +29,24 @@ bool zk_queue_init_alone(struct zk_queue *queue, const char *name);
 void zk_queue_release(struct zk_queue *queue);
 /* Sorts again, by czxid; entries whose czxid is 0 are gone and dropped. */
 void zk_queue_sort_czxid(struct zk_queue *queue);
+bool zk_entry_is(const struct zk_entry *entry, const char *owner);
 /* Where the child of that owner stands; queue->count if it is not there. */
 size_t zk_queue_find(const struct zk_queue *queue, const char *owner);
 /* The number at the end of a child's name: ten digits, or a minus sign and nine or ten. */
 bool zk_sequence(const char *name, int32_t *out);
 
-/* What a child says, as "1 TTL WAITED LABEL". */
+/* What a child says, as "1 TTL WAITED LABEL"; or, once its hold was revoked, as
+ * "2 TTL WAITED REVOKED_MS LABEL", and by whom and why in a line each. */
 struct zk_said {
     uint32_t ttl_ms;
     int64_t waited_ms; /* from its making until it was the first */
-    const char *label; /* points into the data */
+    char label[HF_LABEL_MAX + 1];
+    bool revoked;
+    struct hf_revocation revocation; /* if it is */
 };
 void zk_data_make(char out[ZK_DATA_MAX], uint32_t ttl_ms, int64_t waited_ms, const char *label);
+/* The same with the mark. */
+void zk_data_revoke(char out[ZK_DATA_MAX], const struct zk_said *said);
 bool zk_data_parse(const char *data, struct zk_said *out);
 
 #endif /* HF_ZOOKEEPER_QUEUE_H */

@@ -120,12 +120,9 @@ static int reap(struct zk_orphan *orphan, const struct hf__patience *patience)
         return ZCONNECTIONLOSS;
     rc = zk_read_queue(session, orphan->name, true, patience, &queue);
     index = rc == ZOK ? zk_queue_find(&queue, orphan->owner) : 0;
-    if (rc == ZOK && index < queue.count && zk_lock_path(session->store, orphan->name, path)) {
-        size_t used = strlen(path);
-
-        (void)snprintf(path + used, sizeof path - used, "/%s", queue.at[index].name);
-        rc = zk_delete(session, path, patience);
-    }
+    if (rc == ZOK && index < queue.count &&
+        zk_child_path(session->store, orphan->name, queue.at[index].name, path))
+        rc = zk_delete(session, path, -1, patience);
     zk_queue_release(&queue);
     return rc == ZNONODE ? ZOK : rc;
 }

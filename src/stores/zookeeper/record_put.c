@@ -31,27 +31,20 @@ struct put {
 static int find_holder(struct put *p)
 {
     const struct hf_record_write *write = p->write;
-    struct zk_session *session = p->hold.session;
-    struct zk_queue queue;
+    char path[ZK_PATH_MAX + ZK_CHILD_MAX];
+    struct zk_entry first;
     struct Stat stat = {0};
     int64_t ignored;
-    size_t used;
-    int rc = zk_read_queue(session, write->name, true, &p->patience, &queue);
+    int rc = zk_read_first(p->hold.session, write->name, &p->patience, &first, NULL, &stat);
 
-    if (rc == ZOK && (queue.count == 0 || zk_queue_find(&queue, write->owner) != 0))
-        rc = ZNONODE;
-    if (rc == ZOK)
-        rc = zk_read_child(session, write->name, queue.at[0].name, &p->patience, NULL, &stat);
-    if (rc == ZOK &&
-        ((uint64_t)stat.czxid != write->token ||
-         zk_holds_judge(p->store, write->name, write->owner, &stat, &ignored) == ZK_OVER))
-        rc = ZNONODE;
-    if (rc == ZOK && zk_lock_path(p->store, write->name, p->hold.path)) {
-        used = strlen(p->hold.path);
-        (void)snprintf(p->hold.path + used, sizeof p->hold.path - used, "/%s", queue.at[0].name);
-    }
-    zk_queue_release(&queue);
-    return rc;
+    if (rc != ZOK)
+        return rc;
+    if (!zk_entry_is(&first, write->owner) || (uint64_t)stat.czxid != write->token ||
+        zk_holds_judge(p->store, write->name, write->owner, &stat, &ignored) == ZK_OVER ||
+        !zk_child_path(p->store, write->name, first.name, path) ||
+        snprintf(p->hold.path, sizeof p->hold.path, "%s", path) >= (int)sizeof p->hold.path)
+        return ZNONODE;
+    return ZOK;
 }
 
 /* The holder's child and the session to ask in. p->hold.session has a reference for the caller,

@@ -140,16 +140,18 @@ int zk_send_create(zhandle_t *handle, struct zk_request *request, const char *pa
                                       on_string_stat, request));
 }
 
-int zk_send_delete(zhandle_t *handle, struct zk_request *request, const char *path)
+int zk_send_delete(zhandle_t *handle, struct zk_request *request, const char *path, int32_t version)
 {
     (void)atomic_fetch_add(&request->refs, 1);
-    return sent(request, zoo_adelete(handle, path, -1, on_void, request));
+    return sent(request, zoo_adelete(handle, path, version, on_void, request));
 }
 
-int zk_send_set(zhandle_t *handle, struct zk_request *request, const char *path, const char *data)
+int zk_send_set(zhandle_t *handle, struct zk_request *request, const char *path, const char *data,
+                int32_t version)
 {
     (void)atomic_fetch_add(&request->refs, 1);
-    return sent(request, zoo_aset(handle, path, data, (int)strlen(data), -1, on_stat, request));
+    return sent(request,
+                zoo_aset(handle, path, data, (int)strlen(data), version, on_stat, request));
 }
 
 int zk_send_get(zhandle_t *handle, struct zk_request *request, const char *path, watcher_fn watcher,

@@ -47,8 +47,11 @@ int zk_request_wait(struct zk_request *request, const struct hf__patience *patie
 /* Each sends and returns ZOK, or a code, and then no answer comes. request may not be reused. */
 int zk_send_create(zhandle_t *handle, struct zk_request *request, const char *path,
                    const char *data, const struct ACL_vector *acl, int mode);
-int zk_send_delete(zhandle_t *handle, struct zk_request *request, const char *path);
-int zk_send_set(zhandle_t *handle, struct zk_request *request, const char *path, const char *data);
+/* version: that the node must have; -1: any. */
+int zk_send_delete(zhandle_t *handle, struct zk_request *request, const char *path,
+                   int32_t version);
+int zk_send_set(zhandle_t *handle, struct zk_request *request, const char *path, const char *data,
+                int32_t version);
 /* watcher NULL: no watch. A node that does not exist gets none. */
 int zk_send_get(zhandle_t *handle, struct zk_request *request, const char *path, watcher_fn watcher,
                 void *context);

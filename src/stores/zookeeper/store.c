@@ -15,7 +15,8 @@ static const char *const schemes[] = {"zookeeper", NULL};
 static const struct hf_store_ops ops = {
     .size = sizeof ops,
     .schemes = schemes,
-    .features = HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_RECORDS,
+    .features = HF_FEATURE_FAIR | HF_FEATURE_DURABLE_TOKENS | HF_FEATURE_RECORDS |
+                HF_FEATURE_BREAK,
     .open = store_open,
     .close = store_close,
     .acquire = zk_acquire,
@@ -28,6 +29,8 @@ static const struct hf_store_ops ops = {
     .record_put = zk_record_put,
     .record_get = zk_record_get,
     .record_list = zk_record_list,
+    .revoke = zk_revoke,
+    .fence = zk_fence,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

@@ -67,6 +67,7 @@ struct zk_hold {
     char path[ZK_PATH_MAX];
     char data[ZK_DATA_MAX];
     uint64_t token;
+    int32_t version; /* of the child, as far as our writes are answered */
     uint32_t claimed_ms;
     uint32_t lease_ms; /* what the session allows of it */
     int64_t end_ns;    /* without a renewal */
@@ -174,7 +175,15 @@ int zk_ask_child(struct zk_session *session, const char *name, const char *child
                  struct zk_request *request);
 int zk_hear_child(struct zk_request *request, const struct hf__patience *patience,
                   char out_data[ZK_DATA_MAX], struct Stat *stat);
-int zk_delete(struct zk_session *session, const char *path, const struct hf__patience *patience);
+/* The first child, what it says and its Stat, as any server knew them. ZNONODE: there is none, and
+ * first->name is ""; or it has just gone. data may be NULL. */
+int zk_read_first(struct zk_session *session, const char *name, const struct hf__patience *patience,
+                  struct zk_entry *first, char data[ZK_DATA_MAX], struct Stat *stat);
+bool zk_child_path(const struct zk_store *store, const char *name, const char *child,
+                   char out[ZK_PATH_MAX + ZK_CHILD_MAX]);
+/* version: that the node must have; -1: any. */
+int zk_delete(struct zk_session *session, const char *path, int32_t version,
+              const struct hf__patience *patience);
 /* From here on the server of this connection knows what any server knew before the call. */
 int zk_catch_up(struct zk_session *session, const struct hf__patience *patience);
 
@@ -183,6 +192,10 @@ enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc
                           struct hf_error *err);
 enum hf_status zk_busy(struct zk_session *session, const char *name, const struct zk_queue *queue,
                        const struct hf__patience *patience, struct hf_error *err);
+/* HF_LOST, and by whom it was broken. */
+enum hf_status zk_broken(const struct zk_store *store, const char *name,
+                         const struct hf_revocation *revocation, struct hf_grant *grant,
+                         struct hf_error *err);
 enum hf_status zk_lost(const struct zk_store *store, const char *name, enum hf_loss loss,
                        struct hf_grant *grant, struct hf_error *err);
 
@@ -191,7 +204,7 @@ bool zk_holds_add(struct zk_store *store,
                   const struct zk_hold *hold); /* takes a session reference */
 /* Copies; the session gets a reference for the caller. */
 bool zk_holds_find(struct zk_store *store, const struct hf_claim *claim, struct zk_hold *out);
-/* To lease_ms from sent_at_ns on, unless the hold is over by now. */
+/* To lease_ms from sent_at_ns on, and with hold->version, unless the hold is over by now. */
 bool zk_holds_extend(struct zk_store *store, const struct zk_hold *hold, int64_t sent_at_ns,
                      uint32_t lease_ms);
 /* What this client knows of the first child of a lock. */
@@ -237,6 +250,15 @@ enum hf_status zk_renew_many(struct hf_store_base *base, const struct hf_claim *
                              struct hf_error *err);
 enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
+/* fence.c */
+enum hf_status zk_fence(struct hf_store_base *base, const struct hf_fence_request *request,
+                        struct hf_fence_mark *mark, struct hf_error *err);
+
+/* break.c */
+/* Its child is gone: by whom it was ended, if somebody left word. */
+void zk_notice_take(const struct zk_hold *hold, struct hf_revocation *out);
+enum hf_status zk_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
+                         struct hf_broken *out, struct hf_error *err);
 /* record_seen.c: a record that was seen lately is written in one round trip */
 void zk_seen_note(struct zk_store *store, const struct zk_seen *seen);
 /* By seen->name and ->key. */

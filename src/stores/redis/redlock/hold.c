@@ -9,26 +9,28 @@ static int64_t now_of(const struct rl_store *store)
     return store->base.host->now_ns();
 }
 
-/* Renewal, look and release: the same question to all, until a majority agrees. */
-struct poll_of_all {
-    struct rl_store *store;
-    const struct hf_claim *claim;
-    enum rd_script_id script;
-    struct rd_keys keys;
-    struct rl_round round;
-    struct hf__quorum vote;
-    enum hf_loss loss;
-    int64_t remaining_ms[HF__QUORUM_NODES_MAX]; /* of those that hold it, in order */
-    unsigned held;
-    uint32_t ttl_ms; /* on record */
-};
+static void build_revoke(struct rl_poll *p)
+{
+    struct rd_request *request = &p->round.request;
 
-static void build_question(struct poll_of_all *p)
+    rd_script_begin(request, p->script, &p->keys, 5);
+    rd_request_word(request, p->claim->owner);
+    rd_request_number(request, (int64_t)p->claim->token);
+    rd_request_word(request, p->revoke->by);
+    rd_request_word(request, p->revoke->reason);
+    rd_request_word(request, p->revoke->now ? "1" : "0");
+}
+
+static void build_question(struct rl_poll *p)
 {
     struct rd_request *request = &p->round.request;
 
     if (p->script == RD_SCRIPT_REDLOCK_RELEASE) {
         rl_build_release(request, &p->keys, p->claim->owner, p->claim->token);
+        return;
+    }
+    if (p->script == RD_SCRIPT_REDLOCK_REVOKE) {
+        build_revoke(p);
         return;
     }
     rd_script_begin(request, p->script, &p->keys, p->script == RD_SCRIPT_REDLOCK_RENEW ? 4 : 2);
@@ -40,17 +42,25 @@ static void build_question(struct poll_of_all *p)
     }
 }
 
-static void note_loss(struct poll_of_all *p, const char *why)
+/* {'lost', why}: of what the nodes say, that it was broken tells most. */
+static void note_loss(struct rl_poll *p, const struct rd_reply *reply)
 {
-    if (strcmp(why, "taken") == 0)
+    const char *why = rd_reply_text(rd_reply_at(reply, 1));
+
+    if (strcmp(why, "broken") == 0) {
+        p->loss = HF_LOSS_BROKEN;
+        rd_revocation_take(reply, 2, &p->revocation);
+    } else if (p->loss == HF_LOSS_BROKEN) {
+        return;
+    } else if (strcmp(why, "taken") == 0) {
         p->loss = HF_LOSS_TAKEN;
-    else if (p->loss != HF_LOSS_TAKEN)
+    } else if (p->loss != HF_LOSS_TAKEN)
         p->loss = strcmp(why, "forgotten") == 0 ? HF_LOSS_FORGOTTEN : HF_LOSS_EXPIRED;
 }
 
 /* {'held', pttl, ttl, known}: kept in falling order, so that the Q-th is how long a majority
  * holds. */
-static void note_held(struct poll_of_all *p, const struct rd_reply *reply)
+static void note_held(struct rl_poll *p, const struct rd_reply *reply)
 {
     int64_t left_ms = rd_reply_number(rd_reply_at(reply, 1), 0);
     int64_t ttl_ms = rd_reply_number(rd_reply_at(reply, 2), 0);
@@ -61,9 +71,20 @@ static void note_held(struct poll_of_all *p, const struct rd_reply *reply)
     p->remaining_ms[at] = left_ms;
     if (ttl_ms > 0 && ttl_ms <= HF_TTL_MAX_MS)
         p->ttl_ms = (uint32_t)ttl_ms;
+    p->broken |= rd_reply_text(rd_reply_at(reply, 4))[0] != '\0';
 }
 
-static enum hf__quorum_action on_word(struct poll_of_all *p, unsigned index,
+/* {'revoked', ms that it may last, known}: the hold ends when the last of them has. */
+static void note_revoked(struct rl_poll *p, const struct rd_reply *reply)
+{
+    int64_t left_ms = rd_reply_number(rd_reply_at(reply, 1), -1);
+
+    if (p->revoked == 0 || left_ms > p->remaining_ms[0])
+        p->remaining_ms[0] = left_ms;
+    p->revoked++;
+}
+
+static enum hf__quorum_action on_word(struct rl_poll *p, unsigned index,
                                       const struct rd_reply *reply)
 {
     int64_t now_ns = now_of(p->store);
@@ -73,10 +94,15 @@ static enum hf__quorum_action on_word(struct poll_of_all *p, unsigned index,
         return hf__quorum_on_yes(&p->vote, index, rd_reply_number(rd_reply_at(reply, 3), 0) == 1,
                                  now_ns);
     }
+    if (rd_reply_is(reply, "revoked")) {
+        note_revoked(p, reply);
+        return hf__quorum_on_yes(&p->vote, index, rd_reply_number(rd_reply_at(reply, 2), 0) == 1,
+                                 now_ns);
+    }
     if (reply->type == RD_REPLY_INTEGER)
         return hf__quorum_on_yes(&p->vote, index, rd_reply_number(reply, 0) == 1, now_ns);
     if (rd_reply_is(reply, "lost")) {
-        note_loss(p, rd_reply_text(rd_reply_at(reply, 1)));
+        note_loss(p, reply);
         return hf__quorum_on_no(&p->vote, index, HF__NO_HELD, now_ns);
     }
     return hf__quorum_on_no(&p->vote, index,
@@ -84,7 +110,7 @@ static enum hf__quorum_action on_word(struct poll_of_all *p, unsigned index,
 }
 
 /* The question to a node that has joined. */
-static enum hf__quorum_action ask_node(struct poll_of_all *p, unsigned index)
+static enum hf__quorum_action ask_node(struct rl_poll *p, unsigned index)
 {
     build_question(p);
     if (rl_round_send(&p->round, index))
@@ -92,7 +118,7 @@ static enum hf__quorum_action ask_node(struct poll_of_all *p, unsigned index)
     return hf__quorum_on_no(&p->vote, index, HF__NO_UNREACHABLE, now_of(p->store));
 }
 
-static enum hf__quorum_action next_word(struct poll_of_all *p, int64_t deadline_ns)
+static enum hf__quorum_action next_word(struct rl_poll *p, int64_t deadline_ns)
 {
     enum hf__quorum_action action = HF__QUORUM_WAIT;
     struct rd_reply *reply;
@@ -121,11 +147,13 @@ static enum hf__quorum_action next_word(struct poll_of_all *p, int64_t deadline_
 }
 
 /* A release that did not reach a node, or was not answered there, is kept in mind. */
-static void end_poll(struct poll_of_all *p)
+static void end_poll(struct rl_poll *p)
 {
+    bool ends = p->script == RD_SCRIPT_REDLOCK_RELEASE ||
+                (p->revoke != NULL && p->revoke->now && p->revoke->token != 0);
     struct rl_debt debt;
 
-    if (p->script != RD_SCRIPT_REDLOCK_RELEASE) {
+    if (!ends) {
         rl_round_end(&p->round, 0, NULL);
         return;
     }
@@ -134,7 +162,7 @@ static void end_poll(struct poll_of_all *p)
     explicit_bzero(&debt, sizeof debt);
 }
 
-static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
+enum hf_status rl_poll_all(struct rl_poll *p, struct hf_error *err)
 {
     const char *shown = p->store->setup.url.parts.shown;
     enum hf__quorum_action action = HF__QUORUM_WAIT;
@@ -161,6 +189,8 @@ static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
     end_poll(p);
     if (action == HF__QUORUM_DONE)
         return hf__ok(err);
+    if (p->vote.why == HF__WHY_HELD && p->loss == HF_LOSS_BROKEN)
+        return hf__fail_broken(err, p->claim->name, shown, &p->revocation);
     if (p->vote.why == HF__WHY_HELD)
         return hf__fail_lock(err, HF_LOST, p->claim->name, shown,
                              " is not held any more by a majority of the nodes");
@@ -175,24 +205,28 @@ static enum hf_status ask_all(struct poll_of_all *p, struct hf_error *err)
 enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err)
 {
-    struct poll_of_all p = {.store = (struct rl_store *)base,
-                            .claim = claim,
-                            .script = claim->ttl_ms > 0 ? RD_SCRIPT_REDLOCK_RENEW
-                                                        : RD_SCRIPT_REDLOCK_LOOK};
+    struct rl_poll p = {.store = (struct rl_store *)base,
+                        .claim = claim,
+                        .script =
+                            claim->ttl_ms > 0 ? RD_SCRIPT_REDLOCK_RENEW : RD_SCRIPT_REDLOCK_LOOK};
     enum hf_status status = rd_claim_keys(&p.store->setup.url, claim->name, &p.keys, err);
 
     if (status == HF_OK)
         status = rd_check_ttl(&p.store->setup.url, claim, err);
     if (status == HF_OK)
-        status = ask_all(&p, err);
+        status = rl_poll_all(&p, err);
     if (status == HF_OK) {
         grant->sent_at_ns = p.vote.sent_at_ns;
         grant->ttl_ms = p.script == RD_SCRIPT_REDLOCK_LOOK ? p.ttl_ms : 0;
         if (p.script == RD_SCRIPT_REDLOCK_LOOK)
             grant->remaining_ms = p.remaining_ms[hf__quorum_majority(p.vote.count) - 1];
+        if (p.broken)
+            grant->loss = HF_LOSS_BROKEN;
     } else if (status == HF_LOST) {
         /* Held by the owner everywhere, and nowhere with this token. */
         grant->loss = p.loss != HF_LOSS_NONE ? p.loss : HF_LOSS_TAKEN;
+        if (p.loss == HF_LOSS_BROKEN && grant->revocation != NULL)
+            *grant->revocation = p.revocation;
     }
     return status;
 }
@@ -200,9 +234,9 @@ enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim
 enum hf_status rl_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err)
 {
-    struct poll_of_all p = {
+    struct rl_poll p = {
         .store = (struct rl_store *)base, .claim = claim, .script = RD_SCRIPT_REDLOCK_RELEASE};
     enum hf_status status = rd_claim_keys(&p.store->setup.url, claim->name, &p.keys, err);
 
-    return status == HF_OK ? ask_all(&p, err) : status;
+    return status == HF_OK ? rl_poll_all(&p, err) : status;
 }

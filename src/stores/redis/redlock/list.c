@@ -23,16 +23,6 @@ struct listing {
     bool stopped; /* fn wants no more */
 };
 
-/* What one node said. */
-struct word {
-    char owner[HF_OWNER_LEN + 1];
-    int64_t left_ms;
-    uint64_t token;
-    int64_t age_ms;
-    bool detached;
-    char label[HF_LABEL_MAX + 1];
-};
-
 static bool add_name(struct names *names, const char *name)
 {
     if (names->count == names->capacity) {
@@ -95,64 +85,114 @@ static enum hf_status scan_node(struct rl_store *store, unsigned index,
     return status;
 }
 
-/* {owner, pttl, counter, flags, label, clock} */
-static void take_word(struct word *word, const struct rd_reply *reply)
+/* {owner, pttl, counter, flags, label, clock, foreign}, and of a broken hold {..., at, who, why} */
+static void take_word(struct rl_holder *word, const struct rd_reply *reply)
 {
     int64_t clock_us = rd_reply_number(rd_reply_at(reply, 5), 0);
 
     memset(word, 0, sizeof *word);
     hf__copy_printable(word->owner, sizeof word->owner, rd_reply_text(rd_reply_at(reply, 0)));
-    word->left_ms = rd_reply_number(rd_reply_at(reply, 1), -1);
+    word->remaining_ms = rd_reply_number(rd_reply_at(reply, 1), -1);
     word->token = (uint64_t)rd_reply_number(rd_reply_at(reply, 2), 0);
     word->age_ms = (clock_us - (int64_t)word->token) / 1000;
     word->detached = strchr(rd_reply_text(rd_reply_at(reply, 3)), 'd') != NULL;
     hf__copy_printable(word->label, sizeof word->label, rd_reply_text(rd_reply_at(reply, 4)));
+    hf__copy_printable(word->foreign, sizeof word->foreign, rd_reply_text(rd_reply_at(reply, 6)));
+    word->broken = reply->len > 7;
+    if (word->broken)
+        rd_revocation_take(reply, 7, &word->revocation);
 }
 
-/* Shows the lock if one owner has a majority. Its token is the highest that one of its nodes knows
- * it by: the others may not have raised their counter yet, none can be above. */
-static bool show(const struct listing *l, const char *name, const struct word *words,
-                 unsigned count)
+/* How many of the words are of that one's holder; *broken: of those, say that it was broken. */
+static unsigned votes_for(const struct rl_holder *one, const struct rl_holder *words,
+                          unsigned count, unsigned *broken)
 {
-    for (unsigned i = 0; i < count; i++) {
-        struct hf_lock_info info = {.size = sizeof info, .name = name, .held = true};
-        unsigned votes = 0;
+    unsigned votes = 0;
 
-        for (unsigned j = 0; j < count; j++) {
-            if (words[i].owner[0] == '\0' || strcmp(words[i].owner, words[j].owner) != 0)
-                continue;
+    *broken = 0;
+    for (unsigned i = 0; i < count && one->owner[0] != '\0'; i++)
+        if (strcmp(one->owner, words[i].owner) == 0) {
             votes++;
-            if (words[j].token >= info.token) {
-                info.token = words[j].token;
-                info.label = words[j].label;
-                info.detached = words[j].detached;
-                info.age_ms = words[j].age_ms > 0 ? words[j].age_ms : 0;
-            }
-            if (votes == 1 || words[j].left_ms < info.remaining_ms)
-                info.remaining_ms = words[j].left_ms;
+            *broken += words[i].broken;
         }
-        info.foreign = info.label == NULL || info.label[0] == '\0';
-        if (votes >= hf__quorum_majority(l->store->count))
-            return l->fn(&info, l->data);
+    return votes;
+}
+
+/* The one who has a majority, if there is one. Its token is the highest that one of its nodes knows
+ * it by: the others may not have raised their counter yet, none can be above. Broken is what a
+ * majority calls so. */
+static bool find_holder(const struct rl_store *store, const struct rl_holder *words, unsigned count,
+                        struct rl_holder *out)
+{
+    unsigned majority = hf__quorum_majority(store->count);
+    unsigned broken = 0;
+    unsigned first = 0;
+
+    while (first < count && votes_for(&words[first], words, count, &broken) < majority)
+        first++;
+    if (first == count)
+        return false;
+    *out = words[first];
+    for (unsigned i = first + 1; i < count; i++) {
+        int64_t least_ms =
+            words[i].remaining_ms < out->remaining_ms ? words[i].remaining_ms : out->remaining_ms;
+
+        if (strcmp(words[i].owner, out->owner) != 0)
+            continue;
+        if (words[i].token >= out->token) {
+            bool known = out->broken;
+            struct hf_revocation revocation = out->revocation;
+
+            *out = words[i];
+            if (known && !out->broken)
+                out->revocation = revocation;
+        } else if (words[i].broken && !out->broken) {
+            out->revocation = words[i].revocation;
+        }
+        out->remaining_ms = least_ms;
     }
+    out->broken = broken >= majority;
     return true;
 }
 
-/* Whether the nodes that have not answered cannot change who has a majority. */
-static bool settled(const struct rl_store *store, const struct word *words, unsigned count)
+static bool show(const struct listing *l, const char *name, const struct rl_holder *holder)
+{
+    const struct hf_lock_info info = {
+        .size = sizeof info,
+        .name = name,
+        .label = holder->label,
+        .token = holder->token,
+        .remaining_ms = holder->remaining_ms,
+        .age_ms = holder->age_ms > 0 ? holder->age_ms : 0,
+        .held = true,
+        .detached = holder->detached,
+        .foreign = holder->label[0] == '\0',
+        .revocation = holder->broken ? &holder->revocation : NULL,
+    };
+
+    return l->fn(&info, l->data);
+}
+
+/* Whether the nodes that have not answered cannot change who has a majority, nor whether it was
+ * broken. */
+static bool settled(const struct rl_store *store, const struct rl_holder *words, unsigned count)
 {
     unsigned majority = hf__quorum_majority(store->count);
-    unsigned most = 0;
+    unsigned to_come = store->count - count;
+    unsigned most = 0, most_broken = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        unsigned votes = 0;
+        unsigned broken;
+        unsigned votes = votes_for(&words[i], words, count, &broken);
 
-        for (unsigned j = 0; j < count && words[i].owner[0] != '\0'; j++)
-            votes += strcmp(words[i].owner, words[j].owner) == 0;
-        if (votes > most)
+        if (votes > most) {
             most = votes;
+            most_broken = broken;
+        }
     }
-    return most >= majority || most + store->count - count < majority;
+    if (most_broken > 0 && most_broken < majority && most_broken + to_come >= majority)
+        return false;
+    return most >= majority || most + to_come < majority;
 }
 
 static void ask_node(struct rl_round *round, unsigned index, const struct rd_keys *keys)
@@ -161,26 +201,25 @@ static void ask_node(struct rl_round *round, unsigned index, const struct rd_key
     (void)rl_round_send(round, index);
 }
 
-/* Asks all nodes about one lock, and shows it. */
-static enum hf_status inspect(struct listing *l, const char *name, struct hf_error *err)
+enum hf_status rl_find_holder(struct rl_store *store, const char *name, int64_t deadline_ns,
+                              struct rl_holder *out, struct hf_error *err)
 {
-    struct rl_store *store = l->store;
-    struct word words[HF__QUORUM_NODES_MAX];
+    struct rl_holder words[HF__QUORUM_NODES_MAX];
     struct rl_round round;
     struct rd_keys keys;
     struct rd_reply *reply;
     unsigned index, count = 0;
-    int64_t deadline_ns;
     enum rl_event event;
     enum hf_status status = rd_claim_keys(&store->setup.url, name, &keys, err);
 
+    out->owner[0] = '\0';
     if (status != HF_OK)
         return status;
     rl_round_begin(&round, store, false);
     for (unsigned i = 0; i < store->count; i++)
         if (round.joined[i])
             ask_node(&round, i, &keys);
-    deadline_ns = rl_round_deadline(&round, l->query->deadline_ns);
+    deadline_ns = rl_round_deadline(&round, deadline_ns);
     while (!settled(store, words, count) &&
            (event = rl_round_next(&round, deadline_ns, &index, &reply)) != RL_SILENCE) {
         if (event == RL_JOINED || event == RL_AGAIN)
@@ -193,9 +232,22 @@ static enum hf_status inspect(struct listing *l, const char *name, struct hf_err
     }
     rl_round_end(&round, 0, NULL);
     if (count < hf__quorum_majority(store->count))
-        return rl_too_few(store, name, &round.troubles, err);
-    l->stopped = !show(l, name, words, count);
-    return hf__ok(err);
+        status = rl_too_few(store, name, &round.troubles, err);
+    else if (!find_holder(store, words, count, out))
+        out->owner[0] = '\0';
+    explicit_bzero(words, sizeof words);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
+/* Asks all nodes about one lock, and shows it. */
+static enum hf_status inspect(struct listing *l, const char *name, struct hf_error *err)
+{
+    struct rl_holder holder;
+    enum hf_status status = rl_find_holder(l->store, name, l->query->deadline_ns, &holder, err);
+
+    if (status == HF_OK && holder.owner[0] != '\0')
+        l->stopped = !show(l, name, &holder);
+    return status;
 }
 
 /* What a majority of the nodes has to tell. */

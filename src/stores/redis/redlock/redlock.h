@@ -1,6 +1,7 @@
 /* redlock.h - one lock over N independent masters.
  *
  *   store.c            opening and closing
+ *   break.c            breaking a hold: hold.c with another question
  *   acquire.c, hold.c  acquire; renew and release: src/core/quorum.c decides, these ask
  *   list.c             what a majority of the nodes says is held
  *   identity.c         who the redlock is; forget.c: a name for good
@@ -231,13 +232,58 @@ enum hf__quorum_action rl_round_time_out(const struct rl_round *round, struct hf
 /* How long to wait for the answers to what is sent now. */
 int64_t rl_round_deadline(const struct rl_round *round, int64_t limit_ns);
 
-/* acquire.c, hold.c, list.c: slots of the table */
+/* list.c */
+
+/* Who has a lock, as one node tells it, or a majority of them. */
+struct rl_holder {
+    char owner[HF_OWNER_LEN + 1]; /* "": nobody */
+    char foreign[40 + 1];         /* SHA-1 of what a client that is not holdfast wrote; else "" */
+    int64_t remaining_ms;
+    uint64_t token;
+    int64_t age_ms;
+    bool detached;
+    char label[HF_LABEL_MAX + 1];
+    bool broken;
+    struct hf_revocation revocation;
+};
+
+/* Asks all nodes. HF_OK, also if nobody has it; else fewer than a majority answered. */
+enum hf_status rl_find_holder(struct rl_store *store, const char *name, int64_t deadline_ns,
+                              struct rl_holder *out, struct hf_error *err);
+
+/* hold.c */
+
+/* The same question to all about a hold, until a majority agrees: renewal, look, release, break. */
+struct rl_poll {
+    struct rl_store *store;
+    const struct hf_claim *claim;
+    enum rd_script_id script;
+    const struct hf_revoke *revoke; /* of a break; else NULL */
+    struct rd_keys keys;
+    struct rl_round round;
+    struct hf__quorum vote;
+    enum hf_loss loss;
+    struct hf_revocation revocation;            /* with HF_LOSS_BROKEN */
+    int64_t remaining_ms[HF__QUORUM_NODES_MAX]; /* of those that hold it, in order */
+    unsigned held;
+    bool broken;      /* one of those says that it was */
+    unsigned revoked; /* nodes that have broken it */
+    uint32_t ttl_ms;  /* on record */
+};
+
+/* HF_OK: a majority said yes. HF_LOST: it is not theirs to say so any more. HF_UNKNOWN: too few
+ * answered. HF_UNREACHABLE and others: too few were asked. */
+enum hf_status rl_poll_all(struct rl_poll *poll, struct hf_error *err);
+
+/* acquire.c, hold.c, break.c, list.c: slots of the table */
 enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err);
 enum hf_status rl_renew(struct hf_store_base *base, const struct hf_claim *claim,
                         struct hf_grant *grant, struct hf_error *err);
 enum hf_status rl_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
+enum hf_status rl_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
+                         struct hf_broken *out, struct hf_error *err);
 enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
 /* identity.c: likewise */

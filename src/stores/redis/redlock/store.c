@@ -18,7 +18,7 @@ static const char *const schemes[] = {"redlock", NULL};
 static const struct hf_store_ops ops = {
     .size = sizeof ops,
     .schemes = schemes,
-    .features = HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL,
+    .features = HF_FEATURE_DETACHED | HF_FEATURE_RENEW_TTL | HF_FEATURE_BREAK,
     .close = store_close,
     .acquire = rl_acquire,
     .renew = rl_renew,
@@ -29,6 +29,7 @@ static const struct hf_store_ops ops = {
     .quarantine = rl_quarantine,
     .identity = rl_identity,
     .forget = rl_forget,
+    .revoke = rl_revoke,
 };
 
 static uint32_t max_ttl_ms(struct hf_store_base *base)

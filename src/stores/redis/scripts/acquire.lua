@@ -85,8 +85,8 @@ if ARGV[4] == '1' then
     end
 end
 
-if record and match(record, '^q?%d+ %d+ %S+ (%x+) ') == holder then
-    local last, label = match(record, '^q?(%d+) %d+ %S+ %x+ (.*)$')
+local last, known, label = match(record or '', '^q?(%d+) %d+ %S+ (%x+) (.*)$')
+if known and (holder == known or holder == known .. '!') then -- '!': it was broken
     return {'busy', again, left, last, label, 'ours'}
 end
 return {'busy', again, left, '0', '', call('ZSCORE', QUEUE, holder) and 'waiter' or 'foreign'}

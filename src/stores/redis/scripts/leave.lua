@@ -7,7 +7,7 @@
 -- include lib/queue.lua
 leave_queue(ARGV[1])
 local holder = call('GET', KEYS[1])
-if holder == ARGV[1] then
+if holder == ARGV[1] or holder == ARGV[1] .. '!' then -- '!': it was broken
     call('DEL', KEYS[1])
     holder = false
 end

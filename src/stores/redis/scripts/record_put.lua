@@ -1,15 +1,17 @@
--- Write a record: only for the one who holds the lock now, and only what is newer than what is there.
+-- Write a record: only for the one who holds the lock now, broken ('!') or not, and only what is newer than what is there.
 -- KEYS  1 lock  2 token record  3 records
 -- ARGV  1 owner  2 token  3 number  4 key  5 how long to keep it, in ms; '0': for ever  6 value
 -- Answers {'ok', replicas online, '1' if there is an append-only file}, {'stale'}, {'lost', why} or
 -- {'corrupt'}.
 -- include lib/keys.lua
 -- include lib/records.lua
+-- include lib/broken.lua
 -- include lib/loss.lua
 local SAMPLE = 8 -- records that are looked at, whether they have expired
 local token, number, key = ARGV[2], ARGV[3], ARGV[4]
 
-local record = call('GET', KEYS[1]) == ARGV[1] and call('GET', KEYS[2])
+local holder = call('GET', KEYS[1])
+local record = (holder == ARGV[1] or holder == ARGV[1] .. '!') and call('GET', KEYS[2])
 if not record or match(record, '^q?(%d+) ') ~= token then
     return loss(token)
 end

@@ -15,5 +15,6 @@ if known == false then
     return {'lost', 'taken'}
 end
 -- include lib/keys.lua
+-- include lib/broken.lua
 -- include lib/loss.lua
 return loss(ARGV[2])

@@ -3,7 +3,8 @@
 -- ARGV  1 owner  2 token; '0': whatever this owner holds  3 incarnation; '' in quarantine: the lock is
 --       not passed on then
 -- Answers 1, or {'lost', why}.
-if redis.call('GET', KEYS[1]) == ARGV[1] then
+local holder = redis.call('GET', KEYS[1])
+if holder == ARGV[1] or holder == ARGV[1] .. '!' then -- '!': it was broken
     local record = redis.call('GET', KEYS[2])
     local token = record and string.match(record, '^q?(%d+) ')
     if ARGV[2] == '0' or not token or token == ARGV[2] then
@@ -21,5 +22,6 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then
     end
 end
 -- include lib/keys.lua
+-- include lib/broken.lua
 -- include lib/loss.lua
 return loss(ARGV[2])

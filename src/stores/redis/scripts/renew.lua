@@ -11,5 +11,6 @@ if record and string.match(record, '^q?(%d+) ') == ARGV[3] then
     return 1
 end
 -- include lib/keys.lua
+-- include lib/broken.lua
 -- include lib/loss.lua
 return loss(ARGV[3])

@@ -1,4 +1,5 @@
--- Version 5: the functions about locks; see the file after this one.
+-- Version 12: the functions about locks; 006_incarnation.sql says how such files change. Version 5 was an
+-- earlier set of them.
 
 DROP FUNCTION IF EXISTS holdfast.list(bytea, boolean, bytea, integer);
 
@@ -44,6 +45,7 @@ $$;
 CREATE OR REPLACE FUNCTION holdfast.loss(p_lock holdfast.lock, p_token bigint) RETURNS text
 LANGUAGE sql VOLATILE AS $$
     SELECT CASE
+        WHEN p_lock.broken = p_token AND p_token > 0 THEN 'broken'
         WHEN p_lock.token IS NULL OR p_lock.token < p_token THEN 'forgotten'
         WHEN p_lock.token > p_token AND p_token > 0 THEN 'taken'
         WHEN p_lock.owner IS NOT NULL AND p_lock.expires > clock_timestamp() THEN 'taken'
@@ -117,7 +119,7 @@ BEGIN
     ORDER BY w.ticket LIMIT 1;
     free := it.owner IS NULL OR it.expires <= now;
 
-    IF it.owner = p_owner AND NOT it.handed AND NOT free THEN
+    IF it.owner = p_owner AND NOT it.handed AND NOT free AND it.broken <> it.token THEN
         -- One owner, one hold: the same token, and the time that this request asks for.
         UPDATE holdfast.lock AS l
         SET expires = now + p_ttl_ms * interval '1 millisecond', ttl_ms = p_ttl_ms
@@ -180,7 +182,8 @@ END
 $$;
 
 -- Extends a hold; with a ttl of 0 only looks. Never creates.
--- 'held' (with what is left of it, if it was a look), or 'taken', 'expired', 'forgotten', 'standby'.
+-- 'held' (with what is left of it, if it was a look; 'revoked': it was broken since), or 'broken', 'taken',
+-- 'expired', 'forgotten', 'standby'.
 CREATE OR REPLACE FUNCTION holdfast.renew(
     p_name bytea, p_owner bytea, p_token bigint, p_ttl_ms integer, p_patience_ms integer,
     OUT verdict text, OUT left_ms bigint, OUT ttl_ms integer)
@@ -199,7 +202,7 @@ BEGIN
         UPDATE holdfast.lock AS l
         SET expires = clock_timestamp() + p_ttl_ms * interval '1 millisecond', ttl_ms = p_ttl_ms
         WHERE l.name = p_name AND l.owner = p_owner AND l.token = p_token AND NOT l.handed
-            AND l.expires > clock_timestamp();
+            AND l.broken <> p_token AND l.expires > clock_timestamp();
         IF FOUND THEN
             verdict := 'held';
             RETURN;
@@ -208,7 +211,7 @@ BEGIN
     SELECT * INTO it FROM holdfast.lock AS l WHERE l.name = p_name;
     IF p_ttl_ms = 0 AND it.owner = p_owner AND it.token = p_token AND NOT it.handed
             AND it.expires > clock_timestamp() THEN
-        verdict := 'held';
+        verdict := CASE WHEN it.broken = p_token THEN 'revoked' ELSE 'held' END;
         ttl_ms := it.ttl_ms;
         left_ms := least(it.ttl_ms,
                          floor(extract(epoch FROM it.expires - clock_timestamp()) * 1000));
@@ -242,7 +245,7 @@ BEGIN
         IF NOT FOUND AND EXISTS (SELECT FROM holdfast.lock AS l WHERE l.name = p_names[n]) THEN
             verdict := 'locked';
         ELSIF it.owner = p_owners[n] AND it.token = p_tokens[n] AND NOT it.handed
-                AND it.expires > clock_timestamp() THEN
+                AND it.broken <> p_tokens[n] AND it.expires > clock_timestamp() THEN
             UPDATE holdfast.lock AS l
             SET expires = clock_timestamp() + p_ttls_ms[n] * interval '1 millisecond',
                 ttl_ms = p_ttls_ms[n]
@@ -257,8 +260,8 @@ END
 $$;
 
 -- Ends a hold and passes the lock on, unless this life of the server may have forgotten a holder. A token
--- of 0: whatever the owner has of it, its place in the line too.
--- 'released', or 'taken', 'expired', 'forgotten', 'standby'.
+-- of 0: whatever the owner has of it, its place in the line too. A hold that was broken is one as long as it
+-- lasts. 'released', or 'broken', 'taken', 'expired', 'forgotten', 'standby'.
 CREATE OR REPLACE FUNCTION holdfast.release(
     p_name bytea, p_owner bytea, p_token bigint, p_id text, p_patience_ms integer,
     OUT verdict text)
@@ -335,12 +338,14 @@ $$;
 CREATE OR REPLACE FUNCTION holdfast.list(
     p_prefix bytea, p_exact boolean, p_after bytea, p_scan integer)
 RETURNS TABLE (name text, held boolean, token bigint, left_ms bigint, age_ms bigint,
-               waiters bigint, detached boolean, label text, n bigint)
+               waiters bigint, detached boolean, label text, n bigint, broken_ms bigint,
+               broken_by text, reason text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(l.name, 'hex'), h.held, l.token,
         least(l.ttl_ms, greatest(0, (extract(epoch FROM l.expires - h.now) * 1000)::bigint)),
         greatest(0, (extract(epoch FROM h.now - l.taken) * 1000)::bigint),
-        w.waiters, l.detached, encode(l.label, 'hex'), l.n
+        w.waiters, l.detached, encode(l.label, 'hex'), l.n,
+        holdfast.to_ms(b.at), encode(b.label, 'hex'), encode(b.reason, 'hex')
     FROM (
         SELECT r.*, row_number() OVER () AS n
         FROM (
@@ -356,6 +361,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     CROSS JOIN LATERAL (
         SELECT count(*) AS waiters FROM holdfast.waiter AS w
         WHERE l.queued AND w.lock = l.name AND w.alive_until > clock_timestamp()) AS w
+    LEFT JOIN holdfast.broken AS b ON l.broken = l.token AND b.lock = l.name AND b.token = l.token
     WHERE h.held OR w.waiters > 0 OR l.n = p_scan
     ORDER BY l.name
 $$;

@@ -1,0 +1,251 @@
+/* break.c - breaking a hold.
+ *
+ * The first child is read, and if it is the hold that is meant, its data is written again with the
+ * mark, at the version that was read. A renewal in between makes that fail: it is read again. The
+ * holder's next renewal expects the version before the mark, fails, reads, and is told.
+ *
+ * A hold that is ended at once leaves a notice, so that its holder can tell by whom: the node
+ * ROOT/%notices/NAME with its token and what its child would say. There is one for each lock at the
+ * most; whoever it is for removes it. */
+#include "stores/zookeeper/attempt.h"
+
+#include <string.h>
+
+#define FIND_NS (300 * HF__NS_PER_MS) /* for a notice: the news itself is there */
+
+/* One break. */
+struct work {
+    struct zk_store *store;
+    const struct hf_revoke *revoke;
+    struct zk_session *session;
+    struct hf__patience patience;
+    struct zk_entry first;
+    struct Stat stat;
+    struct zk_said said; /* what the first child says; all zero if it is not holdfast's */
+    struct hf_revocation revocation;
+    bool sent; /* and no answer says that it was not executed */
+    bool done;
+};
+
+static enum hf_status not_broken(const struct work *w, const char *why, struct hf_error *err)
+{
+    return hf__fail_not_broken(err, w->revoke->name, w->store->url.common.shown, why);
+}
+
+/* HF_OK: the first child is the hold that is meant. */
+static enum hf_status check(const struct work *w, struct hf_error *err)
+{
+    const struct hf_revoke *revoke = w->revoke;
+    bool there = w->first.name[0] != '\0';
+    bool meant = there && (revoke->token == 0 ? w->first.foreign
+                                              : !w->first.foreign &&
+                                                    (uint64_t)w->stat.czxid == revoke->token);
+
+    if (!meant && w->sent)
+        return hf__fail_lock(err, HF_UNKNOWN, revoke->name, w->store->url.common.shown,
+                             ": the connection was lost; the hold is over, whoever ended it");
+    if (!there)
+        return not_broken(w, "is not held", err);
+    if (!meant && w->first.foreign)
+        return not_broken(w, "is held by a client that is not holdfast", err);
+    if (!meant)
+        return not_broken(w, revoke->token == 0 ? "is held by holdfast, with a token"
+                                                : "is held by another, with another token",
+                          err);
+    return HF_OK;
+}
+
+static bool is_ours(const struct work *w)
+{
+    const struct hf_revocation *there = &w->said.revocation;
+
+    return w->sent && there->at_ms == w->revocation.at_ms &&
+           strcmp(there->by, w->revocation.by) == 0 &&
+           strcmp(there->reason, w->revocation.reason) == 0;
+}
+
+static int read_first(struct work *w)
+{
+    char data[ZK_DATA_MAX];
+    int rc = zk_read_first(w->session, w->revoke->name, &w->patience, &w->first, data, &w->stat);
+
+    memset(&w->said, 0, sizeof w->said);
+    if (rc == ZOK && !w->first.foreign && !zk_data_parse(data, &w->said))
+        hf__copy_printable(w->said.label, sizeof w->said.label, data);
+    return rc == ZNONODE && w->first.name[0] == '\0' ? ZOK : rc;
+}
+
+#define NOTICE_MAX (21 + ZK_DATA_MAX)
+
+/* name NULL: of all notices. False: it does not fit. */
+static bool notice_path(const struct zk_store *store, const char *name,
+                        char out[ZK_PATH_MAX + ZK_CHILD_MAX])
+{
+    int used = snprintf(out, ZK_PATH_MAX + ZK_CHILD_MAX, "%s/%%notices%s", store->url.root,
+                        name != NULL ? "/" : "");
+
+    return name == NULL || zk_node_name(out + used, ZK_NAME_MAX + 1, name);
+}
+
+/* As well as can be: nothing depends on it. */
+static void leave_notice(const struct work *w, const char *data)
+{
+    struct zk_session *session = w->session;
+    char path[ZK_PATH_MAX + ZK_CHILD_MAX];
+    char all[ZK_PATH_MAX + ZK_CHILD_MAX];
+    char text[NOTICE_MAX];
+    int rc = ZNONODE;
+
+    (void)snprintf(text, sizeof text, "%lld %s", (long long)w->stat.czxid, data);
+    if (!notice_path(w->store, w->revoke->name, path) || !notice_path(w->store, NULL, all))
+        return;
+    for (int tries = 0; tries < 2 && rc == ZNONODE; tries++) {
+        struct zk_request *create = zk_request_new();
+        struct zk_request *set = zk_request_new();
+
+        rc = create != NULL && set != NULL
+                 ? zk_send_create(session->handle, create, path, text, zk_acl(w->store),
+                                  ZOO_PERSISTENT)
+                 : ZK_NOMEM;
+        if (rc == ZOK)
+            rc = zk_request_wait(create, &w->patience);
+        if (rc == ZNODEEXISTS && zk_send_set(session->handle, set, path, text, -1) == ZOK)
+            (void)zk_request_wait(set, &w->patience);
+        zk_request_unref(create);
+        zk_request_unref(set);
+        if (rc == ZNONODE)
+            (void)zk_make_container(session, all, &w->patience);
+    }
+}
+
+/* What a notice says, if it is about that token. */
+static bool parse_notice(const char *text, uint64_t token, struct hf_revocation *out)
+{
+    char digits[24];
+    struct zk_said said;
+    uint64_t about;
+
+    (void)snprintf(digits, sizeof digits, "%.*s", (int)strcspn(text, " "), text);
+    text += strcspn(text, " ");
+    if (!hf__parse_u64(digits, &about) || about != token || *text != ' ' ||
+        !zk_data_parse(text + 1, &said) || !said.revoked)
+        return false;
+    *out = said.revocation;
+    return true;
+}
+
+void zk_notice_take(const struct zk_hold *hold, struct hf_revocation *out)
+{
+    zhandle_t *handle = hold->session->handle;
+    struct hf__patience patience = hf__patience_for(FIND_NS, -1);
+    struct zk_request *get = zk_request_new();
+    struct zk_request *gone = zk_request_new();
+    char path[ZK_PATH_MAX + ZK_CHILD_MAX];
+
+    *out = (struct hf_revocation){.by = ""};
+    if (get != NULL && gone != NULL && notice_path(hold->session->store, hold->name, path) &&
+        zk_send_get(handle, get, path, NULL, NULL) == ZOK &&
+        zk_request_wait(get, &patience) == ZOK && get->text != NULL &&
+        parse_notice(get->text, hold->token, out))
+        (void)zk_send_delete(handle, gone, path, get->stat.version); /* not waited for */
+    zk_request_unref(get);
+    zk_request_unref(gone);
+}
+
+/* Marks or ends what was read. */
+static int carry_out(struct work *w)
+{
+    char path[ZK_PATH_MAX + ZK_CHILD_MAX];
+    char data[ZK_DATA_MAX];
+    struct zk_said marked = w->said;
+    struct zk_request *request;
+    int rc = ZK_NOMEM;
+
+    if (!zk_child_path(w->store, w->revoke->name, w->first.name, path))
+        return ZBADARGUMENTS;
+    request = zk_request_new();
+    if (request == NULL)
+        return rc;
+    marked.revocation = w->revocation;
+    zk_data_revoke(data, &marked);
+    if (w->revoke->now && !w->first.foreign)
+        leave_notice(w, data);
+    /* No path of ours comes twice: deleting it is comparing. What others do with theirs nobody
+     * knows. */
+    rc = w->revoke->now ? zk_send_delete(w->session->handle, request, path,
+                                         w->first.foreign ? w->stat.version : -1)
+                        : zk_send_set(w->session->handle, request, path, data, w->stat.version);
+    if (rc == ZOK) {
+        w->sent = true;
+        rc = zk_request_wait(request, &w->patience);
+    }
+    zk_request_unref(request);
+    if (rc == ZNONODE || rc == ZBADVERSION || rc == ZNOAUTH)
+        w->sent = false;
+    w->done = rc == ZOK;
+    return rc == ZNONODE || rc == ZBADVERSION ? ZOK : rc;
+}
+
+/* One reading, and what follows from it. HF_OK with w->done, or to try again. */
+static enum hf_status try(struct work *w, struct hf_broken *out, struct hf_error *err)
+{
+    enum hf_status status = zk_session_connected(w->session, w->revoke->name, &w->patience, err);
+    int rc;
+
+    if (status != HF_OK && w->sent)
+        return zk_verdict(w->store, w->revoke->name, ZK_GIVEN_UP, err);
+    if (status != HF_OK)
+        return status == HF_LOST ? zk_verdict(w->store, w->revoke->name, ZSESSIONEXPIRED, err)
+                                 : status;
+    rc = read_first(w);
+    if (rc == ZOK && (status = check(w, err)) != HF_OK)
+        return status;
+    if (rc == ZOK) {
+        out->again = w->said.revoked && !is_ours(w);
+        w->done = w->said.revoked && !w->revoke->now;
+        if (!w->done)
+            rc = carry_out(w);
+    }
+    if (rc == ZOK || rc == ZNONODE || zk_connection_lost(rc))
+        return HF_OK;
+    /* A reading that found no answer has changed nothing. */
+    return zk_verdict(w->store, w->revoke->name,
+                      rc == ZK_GIVEN_UP && !w->sent ? ZCONNECTIONLOSS : rc, err);
+}
+
+/* How long the hold lasts only its own process knows, and the server that hears of it. */
+static void describe(const struct work *w, struct hf_broken *out)
+{
+    int64_t remaining_ms = -1;
+
+    hf__copy_printable(out->label, sizeof out->label, w->said.label);
+    out->foreign = w->first.foreign;
+    (void)zk_holds_judge(w->store, w->revoke->name, w->first.name, &w->stat, &remaining_ms);
+    out->remaining_ms = w->revoke->now ? 0 : remaining_ms;
+}
+
+enum hf_status zk_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
+                         struct hf_broken *out, struct hf_error *err)
+{
+    struct work w = {.store = (struct zk_store *)base,
+                     .revoke = revoke,
+                     .patience = {.deadline_ns = revoke->deadline_ns, .cancel_fd = -1},
+                     .revocation = {.at_ms = base->host->wall_us() / 1000}};
+    enum hf_status status =
+        zk_session_get(w.store, 0, revoke->name, &w.patience, &w.session, err);
+
+    if (status != HF_OK)
+        return status;
+    hf__copy_printable(w.revocation.by, sizeof w.revocation.by, revoke->by);
+    hf__copy_printable(w.revocation.reason, sizeof w.revocation.reason, revoke->reason);
+    for (int tries = 0; tries < ZK_TRIES_MAX && status == HF_OK && !w.done; tries++)
+        status = try(&w, out, err);
+    zk_session_unref(w.session);
+    if (status != HF_OK)
+        return status;
+    if (!w.done)
+        return hf__fail_lock(err, w.sent ? HF_UNKNOWN : HF_UNREACHABLE, revoke->name,
+                             w.store->url.common.shown, ": its node changes all the time; try again");
+    describe(&w, out);
+    return hf__ok(err);
+}
