@@ -56,7 +56,7 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run once elect leader acquire keep renew release status list break repair fence idem outbox trap torture odds help version'
+    local commands='run once elect leader acquire keep renew release status list explain break repair fence idem outbox trap torture odds help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
@@ -129,6 +129,7 @@ _holdfast()
                 --json --reason --help'
             ;;
         trap) options='--store --ttl --svg --help' ;;
+        explain) options='--watch --json --help' ;;
         torture) options='--for --freeze --kill --cut --ttl --workers --seed --svg --json --help' ;;
         odds) options='--ttl --pause --rate --tail --seed --svg --json --help' ;;
         release | help) options='--help' ;;

@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list break repair fence idem outbox trap torture odds help version
+    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list explain break repair fence idem outbox trap torture odds help version
 end
 
 function __holdfast_is
@@ -37,6 +37,7 @@ complete -c holdfast -n __holdfast_no_command -a renew -d 'extend a lease taken 
 complete -c holdfast -n __holdfast_no_command -a release -d 'give back a lock taken with acquire'
 complete -c holdfast -n __holdfast_no_command -a status -d 'show one lock, or the store as a whole'
 complete -c holdfast -n __holdfast_no_command -a list -d 'list the locks that are held or waited for'
+complete -c holdfast -n __holdfast_no_command -a explain -d 'tell the story of one lock, and what happens next'
 complete -c holdfast -n __holdfast_no_command -a break -d 'revoke a hold: its job is ended, then the lock passes on'
 complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged store usable again, or end a quarantine'
 complete -c holdfast -n __holdfast_no_command -a fence -d 'make a resource refuse a stale token'
@@ -48,8 +49,8 @@ complete -c holdfast -n __holdfast_no_command -a odds -d 'tell how often a lease
 complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one of its commands, or the stores'
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
-complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list break' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list break repair fence idem outbox trap torture odds help version stores'
+complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list explain break' -a '(__holdfast_locks)' -d lock
+complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list explain break repair fence idem outbox trap torture odds help version stores'
 
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s w -l wait -x -a $durations -d 'wait at most this long'
@@ -152,6 +153,8 @@ complete -c holdfast -n '__holdfast_is outbox' -l reason -x -d 'why it is retrie
 complete -c holdfast -n '__holdfast_is trap' -l store -x -a $stores -d 'the store to try it on'
 complete -c holdfast -n '__holdfast_is trap' -l ttl -x -a $durations -d 'of the leases'
 complete -c holdfast -n '__holdfast_is trap' -l svg -r -F -d 'draw what happened'
+complete -c holdfast -n '__holdfast_is explain' -l watch -d 'go on, each time something changes'
+complete -c holdfast -n '__holdfast_is explain' -l json -d 'print JSON'
 complete -c holdfast -n '__holdfast_is torture' -l for -x -a $durations -d 'how long'
 complete -c holdfast -n '__holdfast_is torture' -l freeze -d 'freeze holders for longer than their ttl'
 complete -c holdfast -n '__holdfast_is torture' -l kill -d 'kill workers'

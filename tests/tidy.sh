@@ -46,6 +46,7 @@ layers() {
         src/cli/outbox/*) allowed='base core outbox dbs senders cli cli/say cli/take cli/events cli/outbox' ;;
         src/cli/fence/*) allowed='base dbs fence cli cli/say cli/fence' ;;
         src/cli/trap/*) allowed='base cli cli/say cli/trap' ;;
+        src/cli/explain/*) allowed='base core cli cli/say cli/explain' ;;
         src/cli/torture/*) allowed='base client torture cli cli/say cli/torture' ;;
         src/cli/odds/*) allowed='base core cli cli/say cli/odds' ;;
         src/cli/*) allowed='base cli cli/say cli/take idem' ;;

@@ -31,6 +31,7 @@
 
 #include <holdfast.h>
 #include <holdfast/record.h>
+#include <holdfast/waiters.h>
 #include <stdarg.h>
 
 #ifdef __cplusplus
@@ -38,6 +39,8 @@ extern "C" {
 #endif
 
 #define HF_STORE_ABI 1u
+
+#define HF_WAITERS_MAX 100 /* that hf_waiters tells of */
 
 #define HF_NEVER INT64_MAX /* a point in time that does not come */
 
@@ -237,9 +240,9 @@ struct hf_store_ops {
     enum hf_status (*fence)(struct hf_store_base *store, const struct hf_fence_request *request,
                             struct hf_fence_mark *mark, struct hf_error *err);
 
-    /* Optional. As open, for somebody who calls list, record_get, record_list and close only: makes
-     * and changes nothing in the engine. A store that is not there yet is opened all the same, and
-     * nothing is found in it.
+    /* Optional. As open, for somebody who calls list, waiters, record_get, record_list and close
+     * only: makes and changes nothing in the engine. A store that is not there yet is opened all
+     * the same, and nothing is found in it.
      * Without this slot open serves: right where opening makes nothing anyway. */
     enum hf_status (*open_readonly)(const struct hf_host *host, const char *url,
                                     int64_t deadline_ns, struct hf_store_base **out,
@@ -334,6 +337,12 @@ struct hf_store_ops {
      * HF_UNREACHABLE, HF_DENIED. */
     enum hf_status (*forget)(struct hf_store_base *store, const char *name, int64_t deadline_ns,
                              struct hf_error *report);
+
+    /* Optional, for stores that know who waits. Call fn for those who wait for query->name, the
+     * next one first, with no mutex held, until it returns false; the first HF_WAITERS_MAX are
+     * enough. Changes nothing, also for a store that was opened read-only. */
+    enum hf_status (*waiters)(struct hf_store_base *store, const struct hf_query *query,
+                              hf_waiter_fn *fn, void *data, struct hf_error *err);
 };
 
 struct hf_store_plugin {

@@ -45,6 +45,8 @@ struct hf__odds_story {
     bool whole_seconds; /* false: it was over before a second was, and busiest means nothing */
 };
 
+/* The natural logarithm of a normal number above 0: without libm, which nothing else here needs. */
+double hf__odds_ln(double x);
 /* The share of operations that is paused for longer than t_s. */
 double hf__odds_share(const struct hf__odds *odds, double t_s);
 void hf__odds_tell(const struct hf__odds *odds, uint64_t seed, struct hf__odds_story *out);

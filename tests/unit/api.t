@@ -53,7 +53,7 @@ says "$dir/out"
 nm -D --defined-only "$build/libholdfast.so" | awk '$2 != "A" { print $3 }' |
     sed 's/@.*//' | sort >"$dir/exported"
 sed -n 's/^HF_API .*[ *]\(hf_[a-z_]*\)(.*/\1/p' include/holdfast.h \
-    include/holdfast/fence.h include/holdfast/record.h include/holdfast/elect.h | sort -u >"$dir/declared"
+    include/holdfast/fence.h include/holdfast/record.h include/holdfast/elect.h include/holdfast/waiters.h | sort -u >"$dir/declared"
 [ -s "$dir/declared" ] && ! grep -v '^hf_[a-z]' "$dir/exported" >"$dir/out"
 ok $? 'the shared library exports only hf_ names'
 says "$dir/out"

@@ -72,6 +72,18 @@ static void a_seed_tells_the_same_story_again(void **state)
     assert_true(one.longest_s != other.longest_s);
 }
 
+static void logarithms_are_those_of_libm(void **state)
+{
+    (void)state;
+    for (double x = 1e-300; x < 1e300; x *= 3.7)
+        assert_true(fabs(hf__odds_ln(x) - log(x)) <= 1e-12 * (1 + fabs(log(x))));
+    for (double t = 0.11; t < 1e6; t *= 1.3) { /* powers too */
+        struct hf__odds odds = {.ttl_s = 0.1, .pause = 1, .rate_per_s = 1, .tail = 1.7};
+
+        assert_true(near(hf__odds_share(&odds, t), pow(0.1 / t, 1.7), 1e-10));
+    }
+}
+
 static void shares_are_no_more_than_everything(void **state)
 {
     struct hf__odds odds = known;
@@ -117,6 +129,7 @@ int main(void)
         cmocka_unit_test(doubling_the_ttl_divides_by_a_power_of_two),
         cmocka_unit_test(simulation_and_arithmetic_agree),
         cmocka_unit_test(a_seed_tells_the_same_story_again),
+        cmocka_unit_test(logarithms_are_those_of_libm),
         cmocka_unit_test(shares_are_no_more_than_everything),
         cmocka_unit_test(the_edges),
     };

@@ -4,8 +4,6 @@
 
 #include "cli/say/svg.h"
 
-#include <math.h>
-
 enum {
     WIDTH = 1000,
     TOP = 118, /* of the first lane */
@@ -20,6 +18,8 @@ enum {
     BLOCKED_MAX = 200 /* the longest of them */
 };
 
+#define LN_10 2.30258509299404568402
+
 static void bar(FILE *out, int x, int y, int width, const char *class)
 {
     fprintf(out, "  <rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"5\"/>\n",
@@ -29,7 +29,7 @@ static void bar(FILE *out, int x, int y, int width, const char *class)
 /* As long as the first one's for as many, a decade shorter for a tenth. */
 static int length_of(double per_s, double first_per_s)
 {
-    int length = LONGEST + (int)(DECADE * log10(per_s / first_per_s));
+    int length = LONGEST + (int)(DECADE * hf__odds_ln(per_s / first_per_s) / LN_10);
 
     return length > SHORTEST ? length : SHORTEST;
 }

@@ -3,7 +3,6 @@
 
 #include "base/base.h"
 
-#include <math.h>
 #include <string.h>
 
 #define DAY_S  86400.0
@@ -48,7 +47,7 @@ const char *odds_duration(char out[ODDS_WORDS], double seconds)
     else if (seconds < 0.001)
         (void)snprintf(out, ODDS_WORDS, "%.2gms", seconds * 1000);
     else
-        (void)hf__format_duration(out, ODDS_WORDS, (int64_t)llround(seconds * 1000));
+        (void)hf__format_duration(out, ODDS_WORDS, (int64_t)(seconds * 1000 + 0.5));
     return out;
 }
 

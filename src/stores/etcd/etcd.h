@@ -256,6 +256,10 @@ enum hf_status ec_scan_page(struct ec_scan *scan, bool dated, struct ec_answer *
 enum hf_status ec_fence(struct hf_store_base *base, const struct hf_fence_request *request,
                         struct hf_fence_mark *mark, struct hf_error *err);
 
+/* waiters.c */
+enum hf_status ec_waiters(struct hf_store_base *base, const struct hf_query *query,
+                          hf_waiter_fn *fn, void *data, struct hf_error *err);
+
 /* break.c */
 enum hf_status ec_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
                          struct hf_broken *out, struct hf_error *err);

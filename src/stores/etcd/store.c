@@ -27,6 +27,7 @@ static const struct hf_store_ops ops = {
     .listen = ec_listen,
     .identity = ec_identity,
     .forget = ec_forget,
+    .waiters = ec_waiters,
     .record_put = ec_record_put,
     .record_get = ec_record_get,
     .record_list = ec_record_list,

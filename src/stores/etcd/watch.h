@@ -17,7 +17,7 @@ struct ec_watch {
 struct ec_watch_plan {
     struct ec_range ranges[EC_COVER_MAX];
     size_t count;
-    struct ec_range puts; /* here it is what is put that counts */
+    struct ec_range puts;   /* here it is what is put that counts */
     uint64_t from_revision; /* 0: from now on */
 };
 

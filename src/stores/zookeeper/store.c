@@ -25,6 +25,7 @@ static const struct hf_store_ops ops = {
     .list = zk_list,
     .identity = zk_identity,
     .forget = zk_forget,
+    .waiters = zk_waiters,
     .renew_many = zk_renew_many,
     .record_put = zk_record_put,
     .record_get = zk_record_get,
