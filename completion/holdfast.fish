@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list slots break doctor repair fence idem outbox trap help version
+    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list slots explain break doctor repair fence idem outbox trap torture odds help version
 end
 
 function __holdfast_is
@@ -38,6 +38,7 @@ complete -c holdfast -n __holdfast_no_command -a release -d 'give back a lock ta
 complete -c holdfast -n __holdfast_no_command -a status -d 'show one lock, or the store as a whole'
 complete -c holdfast -n __holdfast_no_command -a list -d 'list the locks that are held or waited for'
 complete -c holdfast -n __holdfast_no_command -a slots -d 'show who has which slot of several, and who waits'
+complete -c holdfast -n __holdfast_no_command -a explain -d 'tell the story of one lock, and what happens next'
 complete -c holdfast -n __holdfast_no_command -a break -d 'revoke a hold: its job is ended, then the lock passes on'
 complete -c holdfast -n __holdfast_no_command -a doctor -d 'tell which kind of lock this store can carry'
 complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged store usable again, or end a quarantine'
@@ -45,11 +46,13 @@ complete -c holdfast -n __holdfast_no_command -a fence -d 'make a resource refus
 complete -c holdfast -n __holdfast_no_command -a idem -d 'make a retry harmless: idempotency keys in SQL'
 complete -c holdfast -n __holdfast_no_command -a outbox -d 'send messages that were written in a transaction'
 complete -c holdfast -n __holdfast_no_command -a trap -d 'show on your own store why a lock alone is not enough'
+complete -c holdfast -n __holdfast_no_command -a torture -d 'find out whether your own store keeps what a lock promises'
+complete -c holdfast -n __holdfast_no_command -a odds -d 'tell how often a lease of this ttl will be violated'
 complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one of its commands, or the stores'
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
-complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list slots break' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list slots break doctor repair fence idem outbox trap help version stores'
+complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list slots explain break' -a '(__holdfast_locks)' -d lock
+complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list slots explain break doctor repair fence idem outbox trap torture odds help version stores'
 
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s w -l wait -x -a $durations -d 'wait at most this long'
@@ -162,3 +165,21 @@ complete -c holdfast -n '__holdfast_is outbox' -l reason -x -d 'why it is retrie
 complete -c holdfast -n '__holdfast_is trap' -l store -x -a $stores -d 'the store to try it on'
 complete -c holdfast -n '__holdfast_is trap' -l ttl -x -a $durations -d 'of the leases'
 complete -c holdfast -n '__holdfast_is trap' -l svg -r -F -d 'draw what happened'
+complete -c holdfast -n '__holdfast_is explain' -l watch -d 'go on, each time something changes'
+complete -c holdfast -n '__holdfast_is explain' -l json -d 'print JSON'
+complete -c holdfast -n '__holdfast_is torture' -l for -x -a $durations -d 'how long'
+complete -c holdfast -n '__holdfast_is torture' -l freeze -d 'freeze holders for longer than their ttl'
+complete -c holdfast -n '__holdfast_is torture' -l kill -d 'kill workers'
+complete -c holdfast -n '__holdfast_is torture' -l cut -d 'cut holders off from the store'
+complete -c holdfast -n '__holdfast_is torture' -l ttl -x -a $durations -d 'of the leases'
+complete -c holdfast -n '__holdfast_is torture' -l workers -x -d 'how many'
+complete -c holdfast -n '__holdfast_is torture' -l seed -x -d 'of what happens to whom'
+complete -c holdfast -n '__holdfast_is torture' -l svg -r -F -d 'draw what happened'
+complete -c holdfast -n '__holdfast_is torture' -l json -d 'print JSON'
+complete -c holdfast -n '__holdfast_is odds' -l ttl -x -a $durations -d 'how long the lease lasts'
+complete -c holdfast -n '__holdfast_is odds' -l pause -x -a '1e-4 0.01% 1/10000' -d 'operations paused for longer than that'
+complete -c holdfast -n '__holdfast_is odds' -l rate -x -a '10000/s 100/m 10/h' -d 'operations'
+complete -c holdfast -n '__holdfast_is odds' -l tail -x -a '1 1.5 2' -d 'how fast longer pauses get rarer'
+complete -c holdfast -n '__holdfast_is odds' -l seed -x -d 'of the simulation'
+complete -c holdfast -n '__holdfast_is odds' -l svg -r -F -d 'draw it'
+complete -c holdfast -n '__holdfast_is odds' -l json -d 'print JSON'

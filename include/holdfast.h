@@ -367,6 +367,9 @@ struct hf_lock_info {
     /* Who broke the hold, which is still there until it is released or its time is over; NULL: it
      * was not broken. */
     const struct hf_revocation *revocation;
+    int64_t renewed_ms; /* last renewed, or taken; since 1970, for display; 0: not known */
+    uint32_t ttl_ms;    /* that it was renewed with; 0: not known */
+    bool endless;       /* it has no ttl, and never ends by itself: the work of another client */
 };
 /* Return false to stop the listing. */
 typedef bool hf_list_fn(const struct hf_lock_info *info, void *data);

@@ -32,6 +32,7 @@ layers() {
         src/fence/*) allowed='base core fence' ;;
         src/idem/*) allowed='base idem' ;;
         src/outbox/*) allowed='base outbox' ;;
+        src/torture/*) allowed='base torture' ;;
         src/senders/*/*) allowed="base core senders $(dirname "${file#src/}")" ;;
         src/senders/*) allowed='base core client senders' ;;
         # Whoever speaks, below whoever takes a lock, below who runs something under it.
@@ -47,6 +48,9 @@ layers() {
         src/cli/outbox/*) allowed='base core outbox dbs senders cli cli/say cli/take cli/events cli/outbox' ;;
         src/cli/fence/*) allowed='base dbs fence cli cli/say cli/fence' ;;
         src/cli/trap/*) allowed='base cli cli/say cli/trap' ;;
+        src/cli/explain/*) allowed='base core cli cli/say cli/explain' ;;
+        src/cli/torture/*) allowed='base client torture cli cli/say cli/torture' ;;
+        src/cli/odds/*) allowed='base core cli cli/say cli/odds' ;;
         src/cli/*) allowed='base cli cli/say cli/take cli/audit idem' ;;
         *) continue ;;
         esac
@@ -61,7 +65,7 @@ layers() {
 
 # The parts of the embedded store from the bottom up: each may include those before it, and itself.
 file_parts='layout sys file errors url dir blocker floor location byte_lock fifo page life ticket slot queue sweep
-record_file record_sweep revocation acquire hold break list records identity open audit repair store'
+record_file record_sweep revocation acquire hold break list records identity forget open audit repair store'
 
 # file_layers : includes that point upwards among the files that come on stdin
 file_layers() {

@@ -33,6 +33,7 @@
 #include <holdfast/audit.h>
 #include <holdfast/record.h>
 #include <holdfast/several.h>
+#include <holdfast/waiters.h>
 #include <stdarg.h>
 
 #ifdef __cplusplus
@@ -40,6 +41,8 @@ extern "C" {
 #endif
 
 #define HF_STORE_ABI 1u
+
+#define HF_WAITERS_MAX 100 /* that hf_waiters tells of */
 
 #define HF_NEVER INT64_MAX /* a point in time that does not come */
 
@@ -246,9 +249,9 @@ struct hf_store_ops {
     enum hf_status (*fence)(struct hf_store_base *store, const struct hf_fence_request *request,
                             struct hf_fence_mark *mark, struct hf_error *err);
 
-    /* Optional. As open, for somebody who calls list, record_get, record_list and close only: makes
-     * and changes nothing in the engine. A store that is not there yet is opened all the same, and
-     * nothing is found in it.
+    /* Optional. As open, for somebody who calls list, waiters, record_get, record_list and close
+     * only: makes and changes nothing in the engine. A store that is not there yet is opened all
+     * the same, and nothing is found in it.
      * Without this slot open serves: right where opening makes nothing anyway. */
     enum hf_status (*open_readonly)(const struct hf_host *host, const char *url,
                                     int64_t deadline_ns, struct hf_store_base **out,
@@ -370,6 +373,21 @@ struct hf_store_ops {
     enum hf_status (*acquire_any)(struct hf_store_base *store, const struct hf_claim *claims,
                                   size_t count, size_t *which, struct hf_grant *grant,
                                   struct hf_error *err);
+
+    /* Optional. Remove what the engine keeps about a lock that is free, its last token for
+     * instance; for names that nobody will use again: a token of such a name may come twice. In
+     * one step with the look whether it is free. May block until deadline_ns. HF_OK: nothing of
+     * the name is left; the report's text, if there is one, is what any first use of this store
+     * leaves anyway ("the schema holdfast"). HF_BUSY: it is held or waited for. HF_UNKNOWN,
+     * HF_UNREACHABLE, HF_DENIED. */
+    enum hf_status (*forget)(struct hf_store_base *store, const char *name, int64_t deadline_ns,
+                             struct hf_error *report);
+
+    /* Optional, for stores that know who waits. Call fn for those who wait for query->name, the
+     * next one first, with no mutex held, until it returns false; the first HF_WAITERS_MAX are
+     * enough. Changes nothing, also for a store that was opened read-only. */
+    enum hf_status (*waiters)(struct hf_store_base *store, const struct hf_query *query,
+                              hf_waiter_fn *fn, void *data, struct hf_error *err);
 };
 
 struct hf_store_plugin {

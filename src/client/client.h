@@ -138,6 +138,11 @@ enum hf_status hf__bad_name(struct hf_error *err);
 /* HF_INVALID: a ttl that is none. */
 enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err);
 
+/* forget.c: removes what the store keeps about a lock that is free and that nobody will use again,
+ * as the slot forget documents it. HF_UNSUPPORTED: the store cannot. Not for applications: it ends
+ * the promise that tokens of this name rise. */
+enum hf_status hf__forget(struct hf_store *store, const char *name, struct hf_error *report);
+
 /* lease.c: the parts of a lease's life that acquire.c and keeper.c share. */
 
 /* A lease that is not granted yet and not in the store's list. */

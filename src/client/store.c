@@ -274,16 +274,37 @@ int hf_store_life_fd(struct hf_store *store)
     return life_fd(store->base);
 }
 
+/* Whose callback it is. */
+struct reader {
+    hf_list_fn *fn;
+    void *data;
+};
+
+/* What a store that was built before a member existed does not tell is not known. */
+static bool fit(const struct hf_lock_info *info, void *data)
+{
+    const struct reader *reader = data;
+    struct hf_lock_info whole;
+
+    if (info->size >= sizeof whole)
+        return reader->fn(info, reader->data);
+    memset(&whole, 0, sizeof whole);
+    memcpy(&whole, info, info->size);
+    whole.size = sizeof whole;
+    return reader->fn(&whole, reader->data);
+}
+
 static enum hf_status query(struct hf_store *store, const char *name, bool exact, hf_list_fn *fn,
                             void *data, struct hf_error *err)
 {
+    struct reader reader = {.fn = fn, .data = data};
     struct hf_query q = {
         .name = name, .exact = exact, .deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS};
     enum hf_status status = hf__store_begin(store, err);
 
     if (status != HF_OK)
         return status;
-    status = store->base->ops->list(store->base, &q, fn, data, err);
+    status = store->base->ops->list(store->base, &q, fit, &reader, err);
     hf__store_end(store);
     return status == HF_OK ? hf__ok(err) : status;
 }

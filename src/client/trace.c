@@ -156,6 +156,28 @@ static enum hf_status trace_identity(struct hf_store_base *base, char out[HF_IDE
     return status;
 }
 
+static enum hf_status trace_waiters(struct hf_store_base *base, const struct hf_query *query,
+                                    hf_waiter_fn *fn, void *data, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->waiters(trace->inner, query, fn, data, err);
+
+    say(trace, "waiters", query->name, status, start_ns, err);
+    return status;
+}
+
+static enum hf_status trace_forget(struct hf_store_base *base, const char *name,
+                                   int64_t deadline_ns, struct hf_error *report)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->forget(trace->inner, name, deadline_ns, report);
+
+    say(trace, "forget", name, status, start_ns, report);
+    return status;
+}
+
 static void trace_listen(struct hf_store_base *base, int wake_fd, hf_doubt_fn *doubt, void *data)
 {
     struct trace_store *trace = of(base);
@@ -274,6 +296,10 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
     }
     if (HF__SLOT(inner->ops, revoke) != NULL)
         trace->ops.revoke = trace_revoke;
+    if (HF__SLOT(inner->ops, forget) != NULL)
+        trace->ops.forget = trace_forget;
+    if (HF__SLOT(inner->ops, waiters) != NULL)
+        trace->ops.waiters = trace_waiters;
     /* cppcheck-suppress arithOperationsOnVoidPointer ; it returns void, and is no void pointer */
     if (HF__SLOT(inner->ops, listen) != NULL)
         trace->ops.listen = trace_listen;

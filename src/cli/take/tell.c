@@ -226,7 +226,9 @@ static bool describe_holder(const struct hf_lock_info *info, void *data)
         info->label[0] != '\0' ? info->label : "an unknown holder");
     if (info->revocation != NULL)
         add(line, ", broken by %s", info->revocation->by);
-    if (info->remaining_ms >= 0)
+    if (info->endless)
+        add(line, ", whose key has no ttl: this never ends by itself");
+    else if (info->remaining_ms >= 0)
         add_duration(line, ", ttl ends in ", info->remaining_ms);
     if (info->token)
         add(line, ", token %" PRIu64, info->token);

@@ -5,6 +5,7 @@
  * lease is valid, and is frozen before it writes. Its lease ends; worker 2 does its work. Then
  * worker 1 thaws and writes what it had in mind. */
 #include "cli/cli.h"
+#include "cli/say/svg.h"
 #include "cli/trap/trap.h"
 
 #include "base/base.h"
@@ -210,11 +211,8 @@ static int trap_main(const struct cli_context *context, int argc, char **argv)
         stage.url = own_url;
     if (stage.url == NULL || stage.url[0] == '\0')
         stage.url = "file:";
-    /* Not emptied yet: an older picture stays if there is no new one. */
-    if (path != NULL && (svg = fopen(path, "ae")) == NULL) {
-        cli_error("cannot write %s: %s", path, strerror(errno));
+    if (path != NULL && (svg = cli_svg_open(path)) == NULL)
         return EXIT_HF_UNAVAILABLE;
-    }
     if (!ttl_given)
         fit_to_store(&stage);
     stage.stop_fd = cli_catch_signals();

@@ -5,11 +5,9 @@
 #include "cli/trap/trap.h"
 
 #include "base/base.h"
+#include "cli/say/svg.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     WIDTH = 1000,
@@ -37,49 +35,6 @@ struct pen {
     int top; /* of the panel */
 };
 
-static const char style[] =
-    "  <style>\n"
-    "    .card{fill:#ffffff;stroke:#d8dee6} .lane{stroke:#e3e8ee} .axis{fill:#7b8794}\n"
-    "    text{font-family:system-ui,-apple-system,'Segoe UI','DejaVu Sans',Helvetica,Arial,"
-    "sans-serif;fill:#1f2933}\n"
-    "    .title{font-size:21px;font-weight:700} .sub{font-size:13px;fill:#616e7c}\n"
-    "    .head{font-size:15.5px;font-weight:700} .name{font-size:13.5px;font-weight:600}\n"
-    "    .note{font-size:12px} .time{font-size:11px;fill:#7b8794;text-anchor:middle}\n"
-    "    .mid{text-anchor:middle} .end{text-anchor:end} .strong{font-weight:700}\n"
-    "    .one{fill:#2f6fde} .two{fill:#12805c} .bad{fill:#c81e3a} .good{fill:#12805c}\n"
-    "    .bar1{fill:#dbe8fd;stroke:#2f6fde} .bar2{fill:#d6f2e6;stroke:#12805c}\n"
-    "    .calm{fill:#eef1f5;stroke:#9aa5b1} .wrong{fill:#fde1e5;stroke:#c81e3a}\n"
-    "    .ice{fill:url(#ice);stroke:#6d8fb8;stroke-dasharray:4 3} .iceback{fill:#edf4fc}\n"
-    "    .line1{stroke:#2f6fde;stroke-width:2;fill:none} .line2{stroke:#12805c;stroke-width:2;"
-    "fill:none}\n"
-    "    .linebad{stroke:#c81e3a;stroke-width:2.5;fill:none}\n"
-    "    .fence{stroke:#b7791f;stroke-width:3} .fencetext{fill:#8f5a0a;font-size:12px;"
-    "font-weight:600}\n"
-    "    .halo{fill:#ffffff}\n"
-    "    @media (prefers-color-scheme:dark){\n"
-    "      .card{fill:#161b22;stroke:#30363d} .lane{stroke:#2a313a} text{fill:#e6edf3}\n"
-    "      .sub,.time{fill:#9aa5b1} .one{fill:#79b0ff} .two,.good{fill:#56d4a0} "
-    ".bad{fill:#ff8093}\n"
-    "      .bar1{fill:#1b2f52;stroke:#79b0ff} .bar2{fill:#12382b;stroke:#56d4a0}\n"
-    "      .calm{fill:#232a33;stroke:#6b7785} .wrong{fill:#4a1a24;stroke:#ff8093}\n"
-    "      .ice{stroke:#7f9dc2} .iceback{fill:#1d2733} .line1{stroke:#79b0ff} "
-    ".line2{stroke:#56d4a0}\n"
-    "      .linebad{stroke:#ff8093} .fence{stroke:#e3a63c} .fencetext{fill:#f0c36b} "
-    ".halo{fill:#161b22}\n"
-    "    }\n"
-    "  </style>\n"
-    "  <defs>\n"
-    "    <pattern id=\"ice\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\" "
-    "patternTransform=\"rotate(45)\"><rect class=\"iceback\" width=\"8\" height=\"8\"/>"
-    "<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"8\" stroke=\"#8fb0d6\" stroke-width=\"2.5\"/>"
-    "</pattern>\n"
-    "    <marker id=\"a2\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" "
-    "markerHeight=\"7\" orient=\"auto\"><path class=\"two\" d=\"M0 0L8 4L0 8z\"/></marker>\n"
-    "    <marker id=\"ab\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6.5\" "
-    "markerHeight=\"6.5\" orient=\"auto\"><path class=\"bad\" d=\"M0 0L8 4L0 8z\"/></marker>\n"
-    "  </defs>\n";
-
-static void draw_text(FILE *out, int x, int y, const char *class, const char *text);
 static void draw_panel(FILE *out, const struct trap_run *run, int top);
 
 bool trap_draw(FILE *out, const struct trap_run runs[2], const char *store, int64_t ttl_ms)
@@ -88,48 +43,24 @@ bool trap_draw(FILE *out, const struct trap_run runs[2], const char *store, int6
     char ttl[32];
     char text[512];
 
-    /* A pipe has nothing in it that could be cut off. */
-    if (ftruncate(fileno(out), 0) != 0 && errno != EINVAL)
+    if (!cli_svg_begin(out, WIDTH, height,
+                       "A worker that was frozen past its lease overwrites the account; with a "
+                       "fence its write is refused"))
         return false;
-    fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-            "height=\"%d\" role=\"img\" aria-label=\"A worker that was frozen past its lease "
-            "overwrites the account; with a fence its write is refused\">\n",
-            WIDTH, height, WIDTH, height);
-    fputs(style, out);
-    fprintf(out, "  <rect class=\"card\" x=\"1\" y=\"1\" width=\"%d\" height=\"%d\" rx=\"14\"/>\n",
-            WIDTH - 2, height - 2);
-    draw_text(out, 32, 40, "title", "The lock is not the safety boundary, the resource is");
+    cli_svg_text(out, 32, 40, "title", "The lock is not the safety boundary, the resource is");
     (void)snprintf(text, sizeof text,
                    "holdfast trap, as it happened: two processes, one lock in %.200s with a ttl of "
                    "%s, one account with %d in it",
                    store, hf__format_duration(ttl, sizeof ttl, ttl_ms), TRAP_START);
-    draw_text(out, 32, 62, "sub", text);
+    cli_svg_text(out, 32, 62, "sub", text);
     draw_panel(out, &runs[0], HEAD);
     draw_panel(out, &runs[1], HEAD + PANEL);
-    draw_text(out, 32, height - 16, "sub",
-              "Distances show the order of events; the times below them are measured.");
-    fputs("</svg>\n", out);
-    return fflush(out) == 0 && !ferror(out);
+    cli_svg_text(out, 32, height - 16, "sub",
+                 "Distances show the order of events; the times below them are measured.");
+    return cli_svg_end(out);
 }
 
 /* ---- the alphabet ---- */
-
-static void draw_text(FILE *out, int x, int y, const char *class, const char *text)
-{
-    fprintf(out, "  <text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
-    for (; *text != '\0'; text++) {
-        if (*text == '<')
-            fputs("&lt;", out);
-        else if (*text == '>')
-            fputs("&gt;", out);
-        else if (*text == '&')
-            fputs("&amp;", out);
-        else
-            fputc(*text, out);
-    }
-    fputs("</text>\n", out);
-}
 
 static int step_x(enum trap_step step)
 {
@@ -155,7 +86,7 @@ static void bar(const struct pen *pen, enum lane lane, struct span span, const c
     fprintf(pen->out,
             "  <rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", class,
             span.from, y - BAR / 2, span.to - span.from, BAR);
-    draw_text(pen->out, text_x, y + 4, "note mid strong", text);
+    cli_svg_text(pen->out, text_x, y + 4, "note mid strong", text);
 }
 
 static void dot(const struct pen *pen, enum lane lane, enum trap_step step, const char *class,
@@ -165,7 +96,7 @@ static void dot(const struct pen *pen, enum lane lane, enum trap_step step, cons
 
     fprintf(pen->out, "  <circle class=\"%s\" cx=\"%d\" cy=\"%d\" r=\"5\"/>\n", class, step_x(step),
             y);
-    draw_text(pen->out, step_x(step), y - 12, "note mid", text);
+    cli_svg_text(pen->out, step_x(step), y - 12, "note mid", text);
 }
 
 static void arrow(const struct pen *pen, int x, int from, int to, const char *class,
@@ -185,20 +116,20 @@ static void draw_frame(const struct pen *pen)
                                            TRAP_WRITES_2, TRAP_THAWS,   TRAP_WRITES_1};
     char text[32];
 
-    draw_text(pen->out, 32, pen->top + 24, pen->run->fenced ? "head good" : "head bad",
-              pen->run->fenced ? "With a fence" : "Without a fence");
+    cli_svg_text(pen->out, 32, pen->top + 24, pen->run->fenced ? "head good" : "head bad",
+                 pen->run->fenced ? "With a fence" : "Without a fence");
     for (int lane = 0; lane < LANES; lane++) {
         int y = lane_y(pen, (enum lane)lane);
 
         fprintf(pen->out, "  <line class=\"lane\" x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\"/>\n",
                 LEFT, y, RIGHT, y);
-        draw_text(pen->out, 32, y + 5, classes[lane], names[lane]);
+        cli_svg_text(pen->out, 32, y + 5, classes[lane], names[lane]);
     }
     for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++) {
         int64_t ms = pen->run->at_ms[timed[i]];
 
         (void)snprintf(text, sizeof text, "%" PRId64 ".%03d s", ms / 1000, (int)(ms % 1000));
-        draw_text(pen->out, step_x(timed[i]), pen->top + PANEL - 28, "time", text);
+        cli_svg_text(pen->out, step_x(timed[i]), pen->top + PANEL - 28, "time", text);
     }
 }
 
@@ -219,11 +150,13 @@ static void draw_workers(const struct pen *pen)
     fprintf(pen->out,
             "  <rect class=\"halo\" x=\"%d\" y=\"%d\" width=\"236\" height=\"18\" rx=\"9\"/>\n",
             (step_x(TRAP_FREEZES) + step_x(TRAP_THAWS)) / 2 - 118, lane_y(pen, LANE_WORKER_1) - 9);
-    draw_text(pen->out, (step_x(TRAP_FREEZES) + step_x(TRAP_THAWS)) / 2,
-              lane_y(pen, LANE_WORKER_1) + 4, "note mid strong", "frozen past its lease (SIGSTOP)");
+    cli_svg_text(pen->out, (step_x(TRAP_FREEZES) + step_x(TRAP_THAWS)) / 2,
+                 lane_y(pen, LANE_WORKER_1) + 4, "note mid strong",
+                 "frozen past its lease (SIGSTOP)");
     fprintf(pen->out, "  <path class=\"line1\" d=\"M%d %dH%d\"/>\n", step_x(TRAP_THAWS),
             lane_y(pen, LANE_WORKER_1), step_x(TRAP_WRITES_1));
-    draw_text(pen->out, step_x(TRAP_THAWS) + 8, lane_y(pen, LANE_WORKER_1) + 17, "note", "thaws");
+    cli_svg_text(pen->out, step_x(TRAP_THAWS) + 8, lane_y(pen, LANE_WORKER_1) + 17, "note",
+                 "thaws");
 
     fprintf(pen->out, "  <path class=\"line2\" d=\"M%d %dH%d\"/>\n", step_x(TRAP_TAKES_2),
             lane_y(pen, LANE_WORKER_2), step_x(TRAP_WRITES_2));
@@ -287,10 +220,10 @@ static void draw_fence(const struct pen *pen)
             step_x(TRAP_READS_1), y - 4, step_x(TRAP_READS_2), y - 4);
     (void)snprintf(text, sizeof text, "fence at %s",
                    trap_short_token(token, run->token_1, run->token_2));
-    draw_text(pen->out, step_x(TRAP_READS_1) + 2, y + BAR + 22, "fencetext", text);
+    cli_svg_text(pen->out, step_x(TRAP_READS_1) + 2, y + BAR + 22, "fencetext", text);
     (void)snprintf(text, sizeof text, "raised to %s",
                    trap_short_token(token, run->token_2, run->token_1));
-    draw_text(pen->out, step_x(TRAP_READS_2) - 60, y + BAR + 22, "fencetext", text);
+    cli_svg_text(pen->out, step_x(TRAP_READS_2) - 60, y + BAR + 22, "fencetext", text);
 }
 
 static void draw_last_write(const struct pen *pen)
@@ -303,18 +236,18 @@ static void draw_last_write(const struct pen *pen)
 
     fprintf(pen->out, "  <circle class=\"bad\" cx=\"%d\" cy=\"%d\" r=\"5\"/>\n", x, from);
     (void)snprintf(text, sizeof text, "writes %ld", run->read_1 + TRAP_DEPOSIT_1);
-    draw_text(pen->out, x, from - 12, "note mid strong bad", text);
+    cli_svg_text(pen->out, x, from - 12, "note mid strong bad", text);
     if (!run->refused) {
         arrow(pen, x, from + 6, to, "linebad", "ab");
-        draw_text(pen->out, x + 12, lane_y(pen, LANE_WORKER_2) + 4, "note strong bad",
-                  "overwrites 120");
+        cli_svg_text(pen->out, x + 12, lane_y(pen, LANE_WORKER_2) + 4, "note strong bad",
+                     "overwrites 120");
         return;
     }
     fprintf(pen->out, "  <path class=\"linebad\" d=\"M%d %dV%d\"/>\n", x, from + 6, to);
     fprintf(pen->out, "  <path class=\"linebad\" d=\"M%d %dl14 14m0 -14l-14 14\"/>\n", x - 7,
             to + 1);
-    draw_text(pen->out, x + 12, lane_y(pen, LANE_WORKER_2) + 4, "note strong bad",
-              "refused: stale");
+    cli_svg_text(pen->out, x + 12, lane_y(pen, LANE_WORKER_2) + 4, "note strong bad",
+                 "refused: stale");
 }
 
 static void draw_panel(FILE *out, const struct trap_run *run, int top)
@@ -337,6 +270,6 @@ static void draw_panel(FILE *out, const struct trap_run *run, int top)
         (void)snprintf(text, sizeof text,
                        "%ld instead of %d: a deposit is gone, and nobody was told",
                        run->final_balance, TRAP_START + TRAP_DEPOSIT_1 + TRAP_DEPOSIT_2);
-    draw_text(out, RIGHT - 10, top + 24,
-              run->refused ? "note end strong good" : "note end strong bad", text);
+    cli_svg_text(out, RIGHT - 10, top + 24,
+                 run->refused ? "note end strong good" : "note end strong bad", text);
 }

@@ -206,6 +206,8 @@ void ec_store_free(struct ec_store *store, bool forked);
 /* A first request, which any user of the store may make. */
 enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_answer *answer,
                        struct hf_error *err);
+enum hf_status ec_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
+                         struct hf_error *report);
 enum hf_status ec_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                            int64_t deadline_ns, struct hf_error *err);
 enum hf_status ec_audit(const struct hf_host *host, const char *url,
@@ -266,6 +268,10 @@ enum hf_status ec_scan_page(struct ec_scan *scan, bool dated, struct ec_answer *
 /* fence.c */
 enum hf_status ec_fence(struct hf_store_base *base, const struct hf_fence_request *request,
                         struct hf_fence_mark *mark, struct hf_error *err);
+
+/* waiters.c */
+enum hf_status ec_waiters(struct hf_store_base *base, const struct hf_query *query,
+                          hf_waiter_fn *fn, void *data, struct hf_error *err);
 
 /* break.c */
 enum hf_status ec_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,

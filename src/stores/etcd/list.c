@@ -32,8 +32,9 @@ struct listing {
     uint64_t shown;
 };
 
-/* Time left of a hold: that of its lease, which is longer as a rule, and at most its ttl. */
-static int64_t remaining_ms(struct listing *l, const struct ec_kv *kv)
+/* Time left of a hold: that of its lease, which is longer as a rule, and at most its ttl. When the
+ * lease was kept alive last is when the hold was renewed, to the second. */
+static int64_t remaining_ms(struct listing *l, const struct ec_kv *kv, int64_t *renewed_ms)
 {
     struct known_lease *lease = NULL;
     int64_t left_ms;
@@ -52,6 +53,8 @@ static int64_t remaining_ms(struct listing *l, const struct ec_kv *kv)
         l->lease_count++;
     }
     left_ms = lease->life.left_ms;
+    *renewed_ms =
+        l->store->base.host->wall_us() / 1000 - (lease->life.granted_ms - lease->life.left_ms);
     if (kv->said.kind != 0 && left_ms > (int64_t)kv->said.ttl_ms)
         left_ms = kv->said.ttl_ms;
     return left_ms;
@@ -79,7 +82,10 @@ static void show(struct listing *l)
     if (l->name[0] == '\0')
         return;
     if (!waits)
-        info.remaining_ms = remaining_ms(l, &l->head);
+        info.remaining_ms = remaining_ms(l, &l->head, &info.renewed_ms);
+    if (!waits && l->head.said.kind != 0)
+        info.ttl_ms = l->head.said.ttl_ms;
+    info.endless = !waits && l->head.lease == 0;
     if (!waits && l->head.said.since_us > 0)
         info.age_ms = now_us > l->head.said.since_us ? (now_us - l->head.said.since_us) / 1000 : 0;
     l->shown++;

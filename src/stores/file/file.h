@@ -12,7 +12,7 @@
  *   queue                 those who wait for one lock, in order
  *   record_file record_sweep     records as files, and their end
  *   revocation            who broke a hold
- *   acquire hold break list records identity   what the table of operations does
+ *   acquire hold break list records identity forget   what the table of operations does
  *   open repair           the slot file of this boot; a way out for a damaged store
  *   audit                 what can be learned about it without a change
  *   store                 the table of operations
@@ -95,7 +95,7 @@ enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_
                                 struct hf_error *err);
 
 /* Slots of the table: acquire.c, hold.c, break.c, list.c, records.c, repair.c, identity.c,
- * audit.c */
+ * forget.c, audit.c */
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
@@ -117,6 +117,8 @@ enum hf_status hf__file_record_get(struct hf_store_base *base, const struct hf_r
 enum hf_status hf__file_record_list(struct hf_store_base *base, const struct hf_record_query *query,
                                     hf_record_fn *fn, void *data, struct hf_error *err);
 enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint64_t above,
+                               struct hf_error *report);
+enum hf_status hf__file_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
                                struct hf_error *report);
 enum hf_status hf__file_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                                  int64_t deadline_ns, struct hf_error *err);

@@ -90,9 +90,13 @@ static void show(struct listing *listing, const struct slot *slot)
         .waiters = hf__ticket_count(listing->store, slot),
         .held = held,
         .detached = held && slot->client == 0,
+        .ttl_ms = held ? slot->ttl_ms : 0,
         .revocation = broken ? &revocation : NULL,
     };
 
+    if (held)
+        info.renewed_ms = listing->store->base.host->wall_us() / 1000 -
+                          ((int64_t)slot->ttl_ms - info.remaining_ms);
     if (broken)
         hf__revocation_read(listing->store, slot, &revocation);
     hf__copy_printable(label, sizeof label, slot->label);

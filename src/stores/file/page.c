@@ -191,15 +191,14 @@ void hf__page_unlock(struct file_store *store, const struct bucket *bucket)
 }
 
 /* Writes one block of a page that lies in memory. */
-enum hf_status hf__page_write(struct file_store *store, struct bucket *bucket, void *block,
-                              struct hf_error *err)
+static enum hf_status write_block(struct file_store *store, struct bucket *bucket,
+                                  const void *block, struct hf_error *err)
 {
-    off_t at = offset_of(bucket->page_no) + ((char *)block - (char *)&bucket->page);
+    off_t at = offset_of(bucket->page_no) + ((const char *)block - (const char *)&bucket->page);
     char there[SLOT_SIZE];
     bool known;
     int error;
 
-    hf__sum_set(block);
     if (hf__write_all(store->sys, store->slots_fd, block, SLOT_SIZE, at))
         return HF_OK;
     /* What readers see is what counts, whatever was said about the write. */
@@ -209,6 +208,20 @@ enum hf_status hf__page_write(struct file_store *store, struct bucket *bucket, v
         return HF_OK;
     return hf__fail_lock(err, known ? HF_UNREACHABLE : HF_UNKNOWN, NULL, store->shown,
                          ": cannot write the slot file: %s", strerror(error));
+}
+
+enum hf_status hf__page_write(struct file_store *store, struct bucket *bucket, void *block,
+                              struct hf_error *err)
+{
+    hf__sum_set(block);
+    return write_block(store, bucket, block, err);
+}
+
+enum hf_status hf__page_clear(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                              struct hf_error *err)
+{
+    memset(slot, 0, sizeof *slot);
+    return write_block(store, bucket, slot, err);
 }
 
 /* Appends a page. Whoever was killed in here before left at most an unused page behind. */

@@ -26,6 +26,9 @@ enum hf_status hf__page_failed(struct file_store *store, const struct bucket *bu
 /* Writes one block of a locked page: its head, or a slot. */
 enum hf_status hf__page_write(struct file_store *store, struct bucket *bucket, void *block,
                               struct hf_error *err);
+/* Writes a slot of a locked page as one that was never written. */
+enum hf_status hf__page_clear(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                              struct hf_error *err);
 /* Splits a full locked page; it stays locked, and may now be the wrong one for a hash. */
 enum hf_status hf__page_split(struct file_store *store, struct bucket *bucket,
                               struct hf_error *err);

@@ -55,6 +55,28 @@ static bool is_idle(struct file_store *store, const struct slot *slot, int64_t n
     return slot->head == slot->tail || hf__ticket_first_live(store, slot, NULL) == slot->tail;
 }
 
+static enum hf_status raise_floor(struct file_store *store, struct bucket *bucket, uint64_t token,
+                                  struct hf_error *err)
+{
+    if (token <= bucket->page.head.floor)
+        return HF_OK;
+    bucket->page.head.floor = token;
+    if (bucket->page.head.sum == 0)
+        bucket->page.head.prefix = bucket->page_no - 1;
+    return hf__page_write(store, bucket, &bucket->page.head, err);
+}
+
+enum hf_status hf__slot_forget(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                               struct hf_error *err)
+{
+    enum hf_status status;
+
+    if (!is_idle(store, slot, store->base.host->now_ns()))
+        return hf__fail_lock(err, HF_BUSY, slot->name, store->shown, " is held or waited for");
+    status = raise_floor(store, bucket, slot->token, err);
+    return status == HF_OK ? hf__page_clear(store, bucket, slot, err) : status;
+}
+
 /* A slot for a new name in a locked page: an empty one, else an idle one, whose token becomes the
  * page's floor first. NULL with HF_OK if all are in use. */
 static enum hf_status vacate(struct file_store *store, struct bucket *bucket, struct slot **out,
@@ -73,12 +95,8 @@ static enum hf_status vacate(struct file_store *store, struct bucket *bucket, st
             slot = &bucket->page.slots[i];
     if (slot == NULL)
         return HF_OK;
-    if (!is_vacant(bucket, slot) && slot->token > bucket->page.head.floor) {
-        bucket->page.head.floor = slot->token;
-        if (bucket->page.head.sum == 0)
-            bucket->page.head.prefix = bucket->page_no - 1;
-        status = hf__page_write(store, bucket, &bucket->page.head, err);
-    }
+    if (!is_vacant(bucket, slot))
+        status = raise_floor(store, bucket, slot->token, err);
     if (status == HF_OK) {
         memset(slot, 0, sizeof *slot);
         *out = slot;

@@ -32,6 +32,10 @@ enum hf_loss hf__slot_why_lost(const struct slot *slot, const unsigned char *own
 /* The same for a renewal: HF_LOSS_BROKEN as well. */
 enum hf_loss hf__slot_why_not_renewed(const struct slot *slot, const unsigned char *owner,
                                       uint64_t token, int64_t now_ns);
+/* Gives the slot back; its token becomes the page's floor first. HF_BUSY: it is held or waited
+ * for. */
+enum hf_status hf__slot_forget(struct file_store *store, struct bucket *bucket, struct slot *slot,
+                               struct hf_error *err);
 /* One pwrite makes the lock the claim's. Fills in *grant. */
 enum hf_status hf__slot_grant(struct file_store *store, struct bucket *bucket, struct slot *slot,
                               const struct hf_claim *claim, struct hf_grant *grant,

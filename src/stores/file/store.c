@@ -94,6 +94,7 @@ const struct hf_store_ops hf__file_ops = {
     .url = file_url,
     .repair = hf__file_repair,
     .identity = hf__file_identity,
+    .forget = hf__file_forget,
     .open_readonly = file_open_readonly,
     .record_put = hf__file_record_put,
     .record_get = hf__file_record_get,

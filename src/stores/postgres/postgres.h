@@ -203,6 +203,8 @@ enum hf_status pg_renew_many(struct hf_store_base *base, const struct hf_claim *
                              struct hf_error *err);
 enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err);
+enum hf_status pg_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
+                         struct hf_error *report);
 enum hf_status pg_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                            int64_t deadline_ns, struct hf_error *err);
 enum hf_status pg_audit(const struct hf_host *host, const char *url,

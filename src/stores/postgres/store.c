@@ -37,6 +37,7 @@ static const struct hf_store_ops ops = {
     .end_quarantine = pg_end_quarantine,
     .quarantine = pg_quarantine,
     .identity = pg_identity,
+    .forget = pg_forget,
     .record_put = pg_record_put,
     .record_get = pg_record_get,
     .record_list = pg_record_list,

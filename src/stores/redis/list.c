@@ -26,11 +26,12 @@ struct listing {
 static enum hf_status list_page(struct listing *l, struct rd_node *node,
                                 const struct rd_reply *keys, struct hf_error *err);
 
-/* {held, pttl, token, age, flags, label, waiters, kind}, and of a broken hold {..., at, who, why} */
+/* {held, pttl, token, age, flags, label, waiters, kind, ttl}, and of a broken hold {..., at, who,
+ * why} */
 static void show(struct listing *l, const char *name, const struct rd_reply *reply)
 {
     const char *kind = rd_reply_text(rd_reply_at(reply, 7));
-    bool broken = reply->type == RD_REPLY_ARRAY && reply->len > 8;
+    bool broken = reply->type == RD_REPLY_ARRAY && reply->len > 9;
     struct hf_revocation revocation = {.at_ms = 0};
     char label[HF_LABEL_MAX + 1];
     struct hf_lock_info info = {
@@ -45,10 +46,15 @@ static void show(struct listing *l, const char *name, const struct rd_reply *rep
         .detached = strchr(rd_reply_text(rd_reply_at(reply, 4)), 'd') != NULL,
         .foreign = strcmp(kind, "foreign") == 0,
         .revocation = broken ? &revocation : NULL,
+        .ttl_ms = (uint32_t)rd_reply_number(rd_reply_at(reply, 8), 0),
     };
 
+    info.endless = info.held && info.remaining_ms == -1;
+    if (info.held && info.ttl_ms > 0 && info.remaining_ms <= info.ttl_ms)
+        info.renewed_ms = l->store->base.host->wall_us() / 1000 - (info.ttl_ms - info.remaining_ms);
+
     if (broken)
-        rd_revocation_take(reply, 8, &revocation);
+        rd_revocation_take(reply, 9, &revocation);
     hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 5)));
     if ((info.held || info.waiters > 0) && !l->fn(&info, l->data))
         l->stopped = true;

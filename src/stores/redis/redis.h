@@ -7,7 +7,7 @@
  *   url.c          what the URL says
  *   errors.c       what an answer means, and what is said about it
  *   record.c       what holders leave behind
- *   fence.c        fenced keys; identity.c: who the store is
+ *   fence.c        fenced keys; identity.c: who the store is; forget.c: a name for good
  *   incarnation.c  whether a server is still the one that granted; quarantine.c says what that
  *                  means, and ends it by hand
  *   vouched.c      whose token is known to be whose
@@ -233,6 +233,9 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
                        const struct hf__patience *patience, struct rd_reply **reply,
                        struct hf_error *err);
 
+/* forget.c: a slot of the table */
+enum hf_status rd_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
+                         struct hf_error *report);
 enum hf_status rd_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                            int64_t deadline_ns, struct hf_error *err);
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,

@@ -32,6 +32,7 @@ static const struct hf_store_ops ops = {
     .renew_many = rd_renew_many,
     .fence = rd_fence,
     .identity = rd_identity,
+    .forget = rd_forget,
     .open_readonly = store_open_readonly,
     .max_ttl_ms = store_max_ttl_ms,
     .end_quarantine = rd_end_quarantine,

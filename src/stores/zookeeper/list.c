@@ -24,7 +24,10 @@ static void describe(const struct zk_store *store, const struct zk_entry *first,
     info->label = said->label;
     if (!info->foreign)
         info->token = (uint64_t)stat->czxid;
+    info->endless = stat->ephemeralOwner == 0;
     if (!info->foreign && zk_data_parse(text, said)) {
+        info->ttl_ms = said->ttl_ms;
+        info->renewed_ms = stat->mtime;
         info->age_ms = age_ms(store, stat, said);
         info->revocation = said->revoked ? &said->revocation : NULL;
     } else {

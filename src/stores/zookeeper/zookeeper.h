@@ -302,6 +302,10 @@ enum hf_status zk_record_list(struct hf_store_base *base, const struct hf_record
  * hold. Waits for nothing. */
 void zk_sweep(struct zk_store *store, const struct zk_hold *hold, const char *path);
 
+enum hf_status zk_waiters(struct hf_store_base *base, const struct hf_query *query,
+                          hf_waiter_fn *fn, void *data, struct hf_error *err);
+enum hf_status zk_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
+                         struct hf_error *report);
 enum hf_status zk_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                            int64_t deadline_ns, struct hf_error *err);
 enum hf_status zk_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,

@@ -168,6 +168,7 @@ static bool show(const struct listing *l, const char *name, const struct rl_hold
         .detached = holder->detached,
         .foreign = holder->label[0] == '\0',
         .revocation = holder->broken ? &holder->revocation : NULL,
+        .endless = holder->remaining_ms == -1,
     };
 
     return l->fn(&info, l->data);

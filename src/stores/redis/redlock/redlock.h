@@ -4,7 +4,7 @@
  *   break.c            breaking a hold: hold.c with another question
  *   acquire.c, hold.c  acquire; renew and release: src/core/quorum.c decides, these ask
  *   list.c             what a majority of the nodes says is held
- *   identity.c         who the redlock is
+ *   identity.c         who the redlock is; forget.c: a name for good
  *   errors.c           what to say when too few nodes are of use
  *   quarantine.c       telling of a quarantine, and ending it by hand
  *   round.c            one request to every node at once, and the answers as they come
@@ -287,6 +287,8 @@ enum hf_status rl_revoke(struct hf_store_base *base, const struct hf_revoke *rev
 enum hf_status rl_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
                        void *data, struct hf_error *err);
 /* identity.c: likewise */
+enum hf_status rl_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
+                         struct hf_error *report);
 enum hf_status rl_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                            int64_t deadline_ns, struct hf_error *err);
 /* quarantine.c: likewise */

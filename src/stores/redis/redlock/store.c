@@ -28,6 +28,7 @@ static const struct hf_store_ops ops = {
     .end_quarantine = rl_end_quarantine,
     .quarantine = rl_quarantine,
     .identity = rl_identity,
+    .forget = rl_forget,
     .revoke = rl_revoke,
 };
 

@@ -1,0 +1,10 @@
+-- Forget a lock that is free, with its last token. Also for one node of a redlock.
+-- KEYS  1 lock  2 record
+-- Answers 1, or 0 if it is held or waited for.
+-- include lib/keys.lua
+-- include lib/incarnation.lua
+if call('EXISTS', KEYS[1]) == 1 or call('ZCOUNT', LEASES, format('(%.0f', clock_us() / 1000), '+inf') > 0 then
+    return 0
+end
+call('DEL', RECORD, QUEUE, LEASES)
+return 1

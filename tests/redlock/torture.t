@@ -1,0 +1,10 @@
+#!/bin/bash
+# holdfast torture on a redlock of the user's own.
+set -u
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/support/torture.sh"
+
+nodes 3
+tortures "$(redlock '' n1 n2 n3)"
+is "$(for n in n1 n2 n3; do rcli $n keys '*torture*'; done)" '' 'no node has a key of it'
+done_testing
