@@ -26,7 +26,7 @@ struct listing {
 static enum hf_status list_page(struct listing *l, struct rd_node *node,
                                 const struct rd_reply *keys, struct hf_error *err);
 
-/* {held, pttl, token, age, flags, label, waiters, kind}, and of a broken hold {..., at, who, why} */
+/* {held, pttl, token, age, flags, label, waiters, kind}, of a broken hold {..., at, who, why} */
 static void show(struct listing *l, const char *name, const struct rd_reply *reply)
 {
     const char *kind = rd_reply_text(rd_reply_at(reply, 7));
