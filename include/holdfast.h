@@ -312,8 +312,7 @@ struct hf_revocation {
     int64_t at_ms;                  /* since 1970, for display; 0 if not known */
 };
 
-/* hf_lease_revocation - by whom the lease was broken. True: hf_lease_loss is HF_LOSS_BROKEN, and
- * *out tells what the store said about it. Never blocks; may be called from on_lost. */
+/* True: the lease was broken, and *out says by whom. Never blocks; also for on_lost. */
 HF_API bool hf_lease_revocation(const struct hf_lease *lease, struct hf_revocation *out);
 
 /* A descriptor that becomes and stays readable once the keeper knows the lease is lost. Made at the
@@ -361,12 +360,10 @@ struct hf_lock_info {
     int64_t remaining_ms; /* until the store frees it by itself; < 0: not known */
     int64_t age_ms;       /* since it was taken; < 0: not known */
     uint64_t waiters;
-    bool held;     /* false: only waited for */
-    bool detached; /* belongs to no process */
-    bool foreign;  /* taken by a client that is not holdfast */
-    /* Who broke the hold, which is still there until it is released or its time is over; NULL: it
-     * was not broken. */
-    const struct hf_revocation *revocation;
+    bool held;                              /* false: only waited for */
+    bool detached;                          /* belongs to no process */
+    bool foreign;                           /* taken by a client that is not holdfast */
+    const struct hf_revocation *revocation; /* who broke the hold; NULL: it was not broken */
     int64_t renewed_ms; /* last renewed, or taken; since 1970, for display; 0: not known */
     uint32_t ttl_ms;    /* that it was renewed with; 0: not known */
     bool endless;       /* it has no ttl, and never ends by itself: the work of another client */
@@ -404,13 +401,10 @@ struct hf_broken {
 /* hf_break - revoke somebody's hold of a lock.
  *
  * token: that of the hold which is meant, as hf_inspect and hf_list tell it. The store compares it
- * and the recorded owner with the present holder's, in one step with the change: a hold that has
- * ended meanwhile, or is just being handed over, is HF_LOST, and nothing changes.
- *
- * The hold is not taken away: it is renewed no more. Its holder hears of that at its next renewal,
- * which the keeper sends every ten seconds at the least, as HF_LOSS_BROKEN; it has the time until
- * its deadline to end its work and release. Nobody else gets the lock before it is released or the
- * hold's time is over. So exclusion never lapses, also if the holder is frozen or cut off.
+ * and the recorded owner with the present holder's, in one step with the change. The hold is not
+ * taken away: it is renewed no more. Its holder hears of that at its next renewal, which the keeper
+ * sends every ten seconds at the least, as HF_LOSS_BROKEN, and has the time until its deadline to
+ * end its work and release. Nobody else gets the lock before that, or before its time is over.
  *
  * options->now ends the hold at once instead, and the next in the queue has the lock: two may be at
  * work until the old holder hears of it, and only a fence at the resource keeps the late one out.
@@ -419,7 +413,7 @@ struct hf_broken {
  *
  * Blocks for a few seconds at most. out may be NULL.
  * HF_OK           revoked, or ended: *out is filled in
- * HF_LOST         the hold that is meant is not the present one: nothing was changed
+ * HF_LOST         it has ended meanwhile, or is just being handed over: nothing was changed
  * HF_UNKNOWN      no answer: it may be revoked. Breaking it again does no harm
  * HF_INVALID      no such name or token; a foreign holder, and not now
  * HF_UNSUPPORTED  the store cannot do it (see HF_FEATURE_BREAK)

@@ -111,8 +111,8 @@ struct hf_grant {
     /* acquire: the owner it was granted to, if the store drew a fresh one for a second attempt; ""
      * means the claim's. */
     char owner[HF_OWNER_LEN + 1];
-    /* renew: the one member that need not be zero: the caller's memory, or NULL. With HF_LOSS_BROKEN
-     * the store fills it in; else it is not touched. */
+    /* renew: the one member that need not be zero: the caller's memory, or NULL. With
+     * HF_LOSS_BROKEN the store fills it in; else it is not touched. */
     struct hf_revocation *revocation;
 };
 
@@ -316,25 +316,26 @@ struct hf_store_ops {
     enum hf_status (*record_list)(struct hf_store_base *store, const struct hf_record_query *query,
                                   hf_record_fn *fn, void *data, struct hf_error *err);
 
-    /* Optional, with HF_FEATURE_BREAK. Break a hold, as hf_break documents it, in one atomic step at
-     * the engine: token and recorded owner are the present holder's, and the lock is not in the
+    /* Optional, with HF_FEATURE_BREAK. Break a hold, as hf_break documents it, in one atomic step
+     * at the engine: token and recorded owner are the present holder's, and the lock is not in the
      * middle of a hand-over, or nothing changes. Then the hold is marked, and stays: renew refuses
      * it from here on; release, record_put, list and a look know it as held, by the same owner and
-     * token; its end is neither later nor sooner than before; nobody else is granted the lock until
-     * it was released or that end has come. The step leaves on record who, when and why, which renew
-     * and list tell as long as the hold is there. *out comes zeroed and says what was found.
-     * Revoking what is revoked is HF_OK with out->again: the first one stays on record.
+     * token; its end is neither later nor sooner than before; nobody else is granted the lock
+     * until it was released or that end has come. The step leaves on record who, when and why,
+     * which renew and list tell as long as the hold is there. *out comes zeroed and says what was
+     * found. Revoking what is revoked is HF_OK with out->again: the first one stays on record.
      *
-     * With now the hold is deleted by compare, revoked before or not, and the lock passed on as by a
-     * release; not in quarantine, where it only becomes free. A renewal of that hold afterwards is
-     * HF_LOSS_BROKEN as well, as far as the store can still tell. A foreign holder (token 0, which
-     * comes only with now) is deleted by compare on what it wrote; never a hold of ours, nor one
-     * that is being handed over: HF_LOST.
+     * With now the hold is deleted by compare, revoked before or not, and the lock passed on as by
+     * a release; not in quarantine, where it only becomes free. A renewal of that hold afterwards
+     * is HF_LOSS_BROKEN as well, as far as the store can still tell. A foreign holder (token 0,
+     * which comes only with now) is deleted by compare on what it wrote; never a hold of ours, nor
+     * one that is being handed over: HF_LOST.
      *
      * May block until deadline_ns. Sent once; libholdfast does not repeat it.
      * HF_OK; HF_LOST: not the present hold, nothing changed. HF_UNKNOWN: no answer, or not from
-     * enough of the servers. HF_UNREACHABLE: certainly nothing changed. HF_DENIED: whoever may take
-     * locks need not be allowed to break them. HF_UNSUPPORTED: a holder of this kind cannot be. */
+     * enough of the servers. HF_UNREACHABLE: certainly nothing changed. HF_DENIED: whoever may
+     * take locks need not be allowed to break them. HF_UNSUPPORTED: a holder of this kind cannot
+     * be. */
     enum hf_status (*revoke)(struct hf_store_base *store, const struct hf_revoke *revoke,
                              struct hf_broken *out, struct hf_error *err);
 

@@ -1,10 +1,10 @@
 /* keeper.c - the background renewer.
  *
  * One thread per store, started with the first lease it keeps. A heap orders the leases by the time
- * at which each needs a look: a renewal a third of its ttl (10 s at most) after the last, or its deadline. A
- * renewal that gets no answer is tried again until the deadline. No single renewal may take so long
- * that another lease's deadline passes unnoticed, and a slow one does not starve the others. What
- * is to be done about a lease is decided in src/core/keep.c. */
+ * at which each needs a look: its next renewal (core/lease.h) or its deadline. A renewal
+ * that gets no answer is tried again until the deadline. No single renewal may take so long that
+ * another lease's deadline passes unnoticed, and a slow one does not starve the others. What is to
+ * be done about a lease is decided in src/core/keep.c. */
 #include "client/client.h"
 
 #include <errno.h>

@@ -42,8 +42,8 @@ void run_events_started(struct run_job *job)
     events_say(job->events, EVENT_STARTED, NULL);
 }
 
-/* The keeper renews at a third of the ttl or sooner, and tries again if it has to: past two thirds, one more
- * mishap would have cost the lock. */
+/* The keeper renews at a third of the ttl or sooner, and tries again if it has to: past two thirds,
+ * one more mishap would have cost the lock. */
 void run_events_renewed(struct run_job *job, const struct hf_lease *lease)
 {
     int64_t gap_ms = since_ms(job->times.renewed_ns);
