@@ -2,7 +2,7 @@
 # One of several locks: one transaction, one lease, one watch, whatever the number of queues; and what is asked of
 # every store.
 # run: also long
-# shellcheck disable=SC2034,SC2154,SC2317 # functions and variables that eventually uses by name
+# shellcheck disable=SC2034,SC2086,SC2154,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/support/several.sh"
@@ -23,16 +23,21 @@ ask w release 1
 ask h acquire 7 s#7 60000 0 kept
 
 # a waiter in eight queues
-leases() { ctl a lease list | grep -c '^[0-9a-f]*$'; }
+# Of those who wait: how many keys there are, and on how many leases.
+waiters() {
+    ctl a get --prefix holdfast/ -w json | python3 -c '
+import base64, json, sys
+keys = [k for k in json.load(sys.stdin)["kvs"] if b" 1 w " in base64.b64decode(k["value"])]
+print(len(keys), len({k["lease"] for k in keys}))'
+}
 sockets() { find "/proc/${client_pid[$1]}/fd" -lname 'socket:*' | wc -l; }
 client one "$(url a)"
 tell one acquire 1 s#0 30000 60000
 eventually 20 in_line s#0 1
-before=$(leases)
 tell w any 1 60000 $eight
 eventually 20 in_line s#0 2
 ok $? 'it waits'
-is "$(($(leases) - before))" 1 'on one lease'
+is "$(waiters)" '9 2' 'with eight keys on one lease, beside one who waits for one lock'
 same_sockets() { [ "$(sockets w)" -le "$(sockets one)" ]; }
 eventually 5 same_sockets
 ok $? 'with as many connections as one who waits for one lock'

@@ -2,7 +2,7 @@
 # One of several locks: one statement, one connection, one channel; who does not answer is passed over in all its
 # queues; and what is asked of every store.
 # run: also long
-# shellcheck disable=SC2034,SC2154,SC2317 # functions and variables that eventually uses by name
+# shellcheck disable=SC2034,SC2086,SC2154,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/support/several.sh"

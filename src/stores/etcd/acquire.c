@@ -197,7 +197,7 @@ static enum hf_status try_each(struct ec_attempt *attempts, size_t count, size_t
                                struct hf_grant *grant)
 {
     bool free_ones[HF_SEVERAL_MAX] = {false};
-    struct hf_error first = {0};
+    struct hf_error first;
     enum hf_status status = try_now(attempts, grant);
 
     *which = 0;
