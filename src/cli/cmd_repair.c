@@ -1,6 +1,7 @@
 /* cmd_repair.c - holdfast repair: make a damaged store usable again, or end a quarantine. */
 #include "cli/cli.h"
 
+#include <holdfast/repair.h>
 #include <stdlib.h>
 #include <string.h>
 

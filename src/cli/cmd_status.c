@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 
+#include <holdfast/repair.h>
 #include <inttypes.h>
 #include <stdlib.h>
 

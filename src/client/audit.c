@@ -4,6 +4,7 @@
 #include "base/fact.h"
 #include "core/samples.h"
 
+#include <holdfast/repair.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

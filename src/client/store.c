@@ -1,6 +1,7 @@
 /* store.c - opening, closing and listing. */
 #include "client/client.h"
 
+#include <holdfast/repair.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

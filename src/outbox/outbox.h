@@ -41,14 +41,14 @@ void hf__outbox_put_text(FILE *out, enum hf__dialect dialect, const char *text);
 const char *const *hf__outbox_session(enum hf__dialect dialect);
 const char *hf__outbox_begin(enum hf__dialect dialect);
 
-/* A fetch takes two statements: a database may copy what it sorts, and payloads may be large. What is
- * small comes with the first.
+/* A fetch takes two statements: a database may copy what it sorts, and payloads may be large. What
+ * is small comes with the first.
  *
  * The columns of the first. blocker: the lowest id of a message of that key which failed, and comes
  * before this one; NULL: there is none. Whether it is due is not asked here: time goes on while a
  * statement runs, and it may be due for one row and not for the next. If it is, it is one of the
- * rows itself. bytes: of payload and headers, which follow if they have HF__OUTBOX_SMALL at most; else
- * they are NULL. */
+ * rows itself. bytes: of payload and headers, which follow if they have HF__OUTBOX_SMALL at most;
+ * else they are NULL. */
 enum {
     HF__OUTBOX_ID,
     HF__OUTBOX_UID,

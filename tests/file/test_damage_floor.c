@@ -2,6 +2,7 @@
 #include "damage.h"
 #include "stores/file/floor.h"
 
+#include <holdfast/repair.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* test_places_links.c - links, and files of another kind, where the store's own should be. */
 #include "places.h"
 
+#include <holdfast/repair.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>

@@ -13,6 +13,7 @@
  *   crowd COUNT NAME TTL_MS (takes NAME.0 and so on, kept) | held (how many of them are)
  *
  * Each is answered by one line: "ok ..." or the status and the error's text. */
+#include <holdfast/repair.h>
 #include <holdfast/record.h>
 #include <holdfast/several.h>
 #include <stdio.h>

@@ -2,6 +2,7 @@
  * repaired: every call says so or succeeds, and the store is as good as before. */
 #include "nomem.h"
 
+#include <holdfast/repair.h>
 #include <stdio.h>
 #include <sys/stat.h>
 

@@ -2,6 +2,7 @@
 #include "../support/check.h"
 #include "client/client.h"
 
+#include <holdfast/repair.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "client/client.h"
 #include "core/fence.h"
 
+#include <holdfast/repair.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 
+#include <holdfast/repair.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -16,14 +16,12 @@ enum { SIGNAL_EXIT_BASE = 128 };
 
 static void find_hold(struct take *take);
 static void set_name(struct run_job *job, const char *name);
-static bool fit_to_store(struct run_job *job);
 static bool carries_what_is_required(struct run_job *job, int64_t limit_ms, int *exit_code);
 static int turn(struct run_job *job);
 static bool prepare_turn(struct run_job *job);
 static int turn_under_lease(struct run_job *job);
 static const char *first_name(const struct run_job *job);
 static enum hf_status take_the_lock(struct run_job *job, struct hf_error *err);
-static bool fit_to_lease(struct run_job *job);
 static int cancelled(struct run_job *job);
 static int not_taken(struct run_job *job, const struct hf_error *err);
 static int run_with_lease(struct run_job *job, struct run_outcome *outcome);
@@ -86,7 +84,7 @@ bool run_job_open(struct run_job *job, const struct cli_context *context, int *e
     job->store_fd = cli_store_fd_make(context->store_url, hf_store_url(job->store));
     job->url = context->store_url;
     *exit_code = EXIT_HF_USAGE;
-    if (!fit_to_store(job))
+    if (!run_fit_to_store(job))
         return false;
     if (carries_what_is_required(job, 0, exit_code))
         return true;
@@ -232,7 +230,7 @@ static int turn_under_lease(struct run_job *job)
         exit_code = cancelled(job);
     else if (status != HF_OK)
         exit_code = not_taken(job, &err);
-    else if (!fit_to_lease(job))
+    else if (!run_fit_to_lease(job))
         exit_code = EXIT_HF_USAGE;
     else if (!carries_what_is_required(job, job->options->take.ttl_ms / 3, &exit_code))
         ; /* the server is another than before the wait */
@@ -288,23 +286,6 @@ static enum hf_status take_the_lock(struct run_job *job, struct hf_error *err)
     return take_lock(&job->take, &acquire, &job->lease, err);
 }
 
-/* The default is what the store grants, if that is less than 30 s. */
-static bool fit_to_store(struct run_job *job)
-{
-    struct run_options *options = job->options;
-    int64_t longest_ms = hf_store_max_ttl_ms(job->store);
-    char why[RUN_WHY_SIZE];
-
-    if (options->take.ttl_given || longest_ms >= options->take.ttl_ms)
-        return true;
-    options->take.ttl_ms = longest_ms;
-    run_choose_grace(options);
-    if (run_timing_fits(options, why, sizeof why))
-        return true;
-    cli_stderr_say(job->writer, "lock \"%s\": %s", options->name, why);
-    return false;
-}
-
 /* Before we wait for the lock, and again once it is ours: the server may be another by then. */
 static bool carries_what_is_required(struct run_job *job, int64_t limit_ms, int *exit_code)
 {
@@ -317,38 +298,6 @@ static bool carries_what_is_required(struct run_job *job, int64_t limit_ms, int 
     cli_stderr_say(job->writer, "lock \"%s\": %s", job->options->name, why);
     run_events_failed(job, why);
     *exit_code = bad;
-    return false;
-}
-
-/* Of several, the shortest. */
-static int64_t granted_ttl_ms(const struct run_job *job)
-{
-    int64_t least_ms = HF_TTL_MAX_MS;
-
-    for (size_t i = 0; i < job->take.taken; i++)
-        if (hf_lease_ttl_ms(job->take.leases[i]) < least_ms)
-            least_ms = hf_lease_ttl_ms(job->take.leases[i]);
-    return least_ms;
-}
-
-/* A store may grant a shorter lease than was asked for: it is then the one that ends the tree. */
-static bool fit_to_lease(struct run_job *job)
-{
-    struct run_options *options = job->options;
-    int64_t granted_ms = granted_ttl_ms(job);
-    char granted[32], asked[32], why[RUN_WHY_SIZE];
-
-    if (granted_ms >= options->take.ttl_ms)
-        return true;
-    (void)hf__format_duration(granted, sizeof granted, granted_ms);
-    (void)hf__format_duration(asked, sizeof asked, options->take.ttl_ms);
-    cli_stderr_say(job->writer, "lock \"%s\": the store grants a lease of %s, not of %s",
-                   options->name, granted, asked);
-    options->take.ttl_ms = granted_ms;
-    run_choose_grace(options);
-    if (run_timing_fits(options, why, sizeof why))
-        return true;
-    cli_stderr_say(job->writer, "%s", why);
     return false;
 }
 

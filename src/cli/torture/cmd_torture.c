@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 
+#include <holdfast/repair.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
