@@ -66,8 +66,8 @@ int run_job_end(struct run_job *job, int exit_code);
 /* What an outcome stands for. */
 int run_exit_code(const struct run_outcome *outcome);
 
-/* fit.c: the ttl is no longer than the store, or the lease, lets it be. False after a message: there
- * is no time for --grace then. */
+/* fit.c: the ttl is no longer than the store, or the lease, lets it be. False after a message:
+ * there is no time for --grace then. */
 bool run_fit_to_store(struct run_job *job);
 bool run_fit_to_lease(struct run_job *job);
 
