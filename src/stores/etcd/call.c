@@ -30,6 +30,7 @@ struct course {
     unsigned signed_in;
     size_t hasty; /* rounds that were cut short on purpose */
     bool silent;  /* the last one was sent, and nobody answered in time */
+    bool odd;     /* what answered the last one is not etcd */
     enum ec_verdict verdict;
     enum hf_status status; /* why the last round failed */
 };
@@ -138,6 +139,7 @@ static bool answered(struct course *course)
         course->verdict = EC_UNSURE;
         hf__copy_printable(message, sizeof message, "an answer that is not etcd's");
     }
+    course->odd = json == NULL || course->verdict == EC_UNSURE;
     if (course->verdict == EC_FINE) {
         take_answer(course, json);
         return true;
@@ -238,6 +240,14 @@ static bool ask_one(struct course *course)
     return over;
 }
 
+static void end_with(struct course *course)
+{
+    if (course->odd)
+        ec_http_drop(course->store, course->http);
+    else
+        ec_http_give(course->store, course->http);
+}
+
 /* Round after round, until the call is over. False: out of memory. */
 static bool ask_around(struct course *course)
 {
@@ -247,15 +257,15 @@ static bool ask_around(struct course *course)
     course->http = ec_http_take(store);
     for (int round = 0; round < ROUNDS_MAX && !over && course->http != NULL; round++) {
         over = ask_one(course) || store->base.host->now_ns() >= course->call->patience.deadline_ns;
-        if (!over && course->silent) { /* not on a connection of the same age */
-            ec_http_give(store, course->http);
+        if (!over && (course->silent || course->odd)) { /* not on a connection of the same age */
+            end_with(course);
             course->http = ec_http_take(store);
-            course->silent = false;
+            course->silent = course->odd = false;
         }
     }
     if (course->http == NULL)
         return false;
-    ec_http_give(store, course->http);
+    end_with(course);
     return true;
 }
 

@@ -112,6 +112,8 @@ void ec_answer_release(struct ec_answer *answer);
 /* NULL: out of memory or descriptors. */
 struct ec_http *ec_http_take(struct ec_store *store);
 void ec_http_give(struct ec_store *store, struct ec_http *http);
+/* Instead: its connection is out of step, and the next answer on it may be to another request. */
+void ec_http_drop(struct ec_store *store, struct ec_http *http);
 /* Nobody answered a request that was sent then: idle handles that were heard from last before that
  * are not used any more. */
 void ec_http_silent(struct ec_store *store, int64_t sent_at_ns);

@@ -63,9 +63,26 @@ struct ec_http *ec_http_take(struct ec_store *store)
     return http;
 }
 
-void ec_http_give(struct ec_store *store, struct ec_http *http)
+/* Takes one out of the list. Lock held. */
+static void unlink_http(struct ec_store *store, const struct ec_http *http)
 {
     struct ec_http **at = &store->http;
+
+    while (*at != http)
+        at = &(*at)->next;
+    *at = http->next;
+}
+
+void ec_http_drop(struct ec_store *store, struct ec_http *http)
+{
+    pthread_mutex_lock(&store->lock);
+    unlink_http(store, http);
+    pthread_mutex_unlock(&store->lock);
+    ec_http_close(http, false);
+}
+
+void ec_http_give(struct ec_store *store, struct ec_http *http)
+{
     size_t idle = 0;
     bool drop;
 
@@ -75,11 +92,8 @@ void ec_http_give(struct ec_store *store, struct ec_http *http)
     for (const struct ec_http *other = store->http; other != NULL; other = other->next)
         idle += !other->busy;
     drop = idle >= EC_IDLE_HTTP_MAX;
-    if (drop) {
-        while (*at != http)
-            at = &(*at)->next;
-        *at = http->next;
-    }
+    if (drop)
+        unlink_http(store, http);
     http->busy = false;
     pthread_mutex_unlock(&store->lock);
     if (drop)
