@@ -22,7 +22,7 @@ tables='CREATE TABLE plain (id INT PRIMARY KEY, v INT, k INT NOT NULL);
     ANALYZE plain; ANALYZE fenced; ANALYZE keyed;'
 
 port=$(tests/support/free_ports.py 1)
-pg_start listen_addresses=127.0.0.1 port=$port
+pg_start listen_addresses=127.0.0.1 port="$port"
 export PGPORT=$port
 pg <<<"$tables"
 build/holdfast fence sql --dialect postgres --table fenced | pg

@@ -14,7 +14,7 @@ tables='CREATE TABLE hand (scope VARCHAR(255), "key" VARCHAR(255), fingerprint V
     PRIMARY KEY (scope, "key")); CREATE TABLE effect (v VARCHAR(40));'
 
 port=$(tests/support/free_ports.py 1)
-pg_start listen_addresses=127.0.0.1 port=$port
+pg_start listen_addresses=127.0.0.1 port="$port"
 export PGPORT=$port
 pg <<<"$tables"
 build/holdfast idem sql --dialect postgres | pg

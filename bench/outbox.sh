@@ -12,7 +12,7 @@ trap 'set +e; sql_end' EXIT
 export HOLDFAST_STORE=file:$SQL_DIR/store
 
 port=$(tests/support/free_ports.py 1)
-pg_start listen_addresses=127.0.0.1 port=$port
+pg_start listen_addresses=127.0.0.1 port="$port"
 export PGPORT=$port
 pg <<<'CREATE TABLE thing (k INT PRIMARY KEY, n INT); INSERT INTO thing VALUES (1, 0)'
 build/holdfast outbox sql --dialect postgres | pg

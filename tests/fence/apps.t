@@ -6,7 +6,7 @@ set -u
 # shellcheck source=tests/fence/fence.sh
 . "$(dirname "$0")/fence.sh"
 port=$("$root/tests/support/free_ports.py" 1)
-pg_start listen_addresses=127.0.0.1 port=$port || { echo "Bail out! no database"; exit 1; }
+pg_start listen_addresses=127.0.0.1 port="$port" || { echo "Bail out! no database"; exit 1; }
 export PGPORT=$port APP_PORT=$port
 ask postgres "CREATE TABLE orders (id int PRIMARY KEY, state text); INSERT INTO orders VALUES (1, 'new');"
 fence sql --dialect postgres --table orders | pg

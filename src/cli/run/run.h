@@ -295,11 +295,11 @@ struct run_job {
     struct run_signals signals;
     struct run_page *page;
     struct hf_store *store;
-    const char *url; /* by which it was opened */
-    bool unchecked;  /* it could not be looked at whether it carries what is required */
-    struct take take;                      /* has the other leases, if there are several */
-    struct hf_lease *lease;                /* NULL: the lock is already held above us */
-    const struct run_held *held;           /* that hold; NULL: there is something left to take */
+    const char *url;             /* by which it was opened */
+    bool unchecked;              /* it could not be looked at whether it carries what is required */
+    struct take take;            /* has the other leases, if there are several */
+    struct hf_lease *lease;      /* NULL: the lock is already held above us */
+    const struct run_held *held; /* that hold; NULL: there is something left to take */
     struct run_held holds[HF_SEVERAL_MAX]; /* what of our locks is held above us */
     size_t hold_count;
     const char *wanted[HF_SEVERAL_MAX]; /* what is not */
