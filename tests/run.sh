@@ -2,8 +2,8 @@
 # run.sh [HOW] [WHICH] - builds and runs the tests; in the end it tells what failed, and the last line counts.
 #
 # HOW:   all      (the default without WHICH) in the normal build; under ASan+UBSan the programs, the
-#                 conformance suite, the commands, and what a store makes of hostile answers; and what has
-#                 threads under TSan
+#                 conformance suite over two stores, the commands, and what a store makes of hostile
+#                 answers; and what has threads under TSan
 #        quick    (the default with WHICH) in the normal build only
 #        check    what needs no server, in the normal build: units, rules of the tree, file store, commands
 #        long     what takes minutes, in the normal build; and under ASan+UBSan what `all` leaves out
@@ -30,8 +30,7 @@ trap 'exit 130' INT TERM HUP
 jobs=$(nproc 2>/dev/null || echo 2)
 no_server='tests/unit/* tests/file/* tests/fence/test_* tests/cli/* tests/tools/tree.t tests/conform/file.t'
 # Where the sanitizers find what they are there for; the other scripts mostly start servers.
-asan_soon='tests/*/test_* tests/conform/* tests/cli/* tests/*/basic.t tests/*/faults.t tests/*/fuzz*.t
-    tests/*/security.t tests/*/records.t'
+asan_soon='tests/*/test_* tests/conform/file.t tests/conform/redis.t tests/cli/* tests/*/faults.t tests/*/fuzz*.t'
 mode=
 case ${1-} in
 all | quick | check | long)
