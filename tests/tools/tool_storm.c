@@ -3,9 +3,10 @@
  *
  *   tool_storm URL HOLDS SECONDS TTL_MS [WORKERS [SEED]]
  *
- * For stores that notice a death slowly, two variables of the environment: STORM_KILL_MS, how
- * often somebody is killed (180), lest all stand behind the dead most of the time; and
- * STORM_FREEZE_MS, by how much a freeze is longer than the ttl (200), lest nobody is overtaken.
+ * For stores that notice a death slowly, variables of the environment: STORM_KILL_MS and
+ * STORM_FREEZE_EVERY_MS, how often somebody is killed (180) and frozen (160), lest all stand behind
+ * the dead most of the time; and STORM_FREEZE_MS, by how much a freeze is longer than the ttl (200),
+ * lest nobody is overtaken.
  *
  * Prints one line, "NAME VALUE" pairs (see tell), and a line for each breach. Exit 1 then. */
 #include "base/base.h"
@@ -59,9 +60,10 @@ int main(int argc, char **argv)
     plan.workers = argc > 5 ? atoi(argv[5]) : TORTURE_WORKERS_DEFAULT;
     plan.seed = argc > 6 ? strtoull(argv[6], NULL, 10) : (uint64_t)hf__wall_us();
     plan.every_ms[TORTURE_KILL] = (int64_t)told("STORM_KILL_MS", KILL_EVERY_MS);
-    plan.every_ms[TORTURE_FREEZE] = FREEZE_EVERY_MS;
+    plan.every_ms[TORTURE_FREEZE] = (int64_t)told("STORM_FREEZE_EVERY_MS", FREEZE_EVERY_MS);
     plan.freeze_ms = told("STORM_FREEZE_MS", FREEZE_MS);
-    if (plan.every_ms[TORTURE_KILL] < 1 || plan.workers < 1 || plan.workers > TORTURE_WORKERS_MAX)
+    if (plan.every_ms[TORTURE_KILL] < 1 || plan.every_ms[TORTURE_FREEZE] < 1 || plan.workers < 1 ||
+        plan.workers > TORTURE_WORKERS_MAX)
         return 64;
     (void)snprintf(plan.prefix, sizeof plan.prefix, "storm/%d/%lld", (int)getpid(),
                    (long long)hf__wall_us());

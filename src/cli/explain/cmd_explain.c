@@ -34,11 +34,8 @@ const struct cli_command command_explain = {
 
 static struct gist gist_of(const struct explain_story *story)
 {
-    struct gist gist;
+    struct gist gist = {.seems = story->explained.seems, .next = story->explained.next};
 
-    memset(&gist, 0, sizeof gist); /* it is compared as bytes */
-    gist.seems = story->explained.seems;
-    gist.next = story->explained.next;
     if (story->lock.text != NULL) {
         gist.held = story->lock.info.held;
         gist.broken = story->lock.info.revocation != NULL;
@@ -46,6 +43,12 @@ static struct gist gist_of(const struct explain_story *story)
         gist.waiters = story->lock.info.waiters;
     }
     return gist;
+}
+
+static bool same_gist(const struct gist *a, const struct gist *b)
+{
+    return a->held == b->held && a->broken == b->broken && a->token == b->token &&
+           a->waiters == b->waiters && a->seems == b->seems && a->next == b->next;
 }
 
 static void tell(const struct request *request, const struct explain_story *story)
@@ -92,11 +95,10 @@ static enum hf_status look(const struct cli_context *context, struct hf_store **
 static int watch(const struct cli_context *context, const struct request *request)
 {
     struct hf_store *store = NULL;
-    struct gist last;
+    struct gist last = {.held = false};
     bool told = false;
     enum hf_status trouble = HF_OK;
 
-    memset(&last, 0, sizeof last);
     while (!ferror(stdout)) {
         struct explain_story story;
         struct hf_error err;
@@ -108,7 +110,7 @@ static int watch(const struct cli_context *context, const struct request *reques
         if (status != HF_OK && trouble != status)
             cli_error("%s; watching on", cli_text_of(&err));
         trouble = status;
-        if (status == HF_OK && (request->live || !told || memcmp(&gist, &last, sizeof gist) != 0)) {
+        if (status == HF_OK && (request->live || !told || !same_gist(&gist, &last))) {
             tell(request, &story);
             told = true;
             last = gist;

@@ -86,7 +86,7 @@ static int odds_main(const struct cli_context *context, int argc, char **argv)
         {0, "json", CLI_FLAG, NULL, "print one JSON object", NULL, &words.json, NULL},
         {.name = NULL}};
     int first = cli_parse(&command_odds, options, argc, argv, NULL);
-    struct odds_question question;
+    struct odds_question question = {.seed = 0};
     FILE *svg = NULL;
     int exit_code;
 
