@@ -190,6 +190,11 @@ def not_there(d):
     ok(code != 0 and "not of holdfast" in said, f"{d}: a table of that name that is not ours ({said[:60]})")
     equal(foreign.run(f"SELECT * FROM {name}"), [], f"{d}: it stays")
     foreign.run(f"DROP TABLE {name}")
+    if d == "postgres":
+        foreign.run("CREATE DOMAIN holdfast_outbox.message_key AS int")
+        code, said = apply(d, migration(d))
+        ok(code != 0 and "not of holdfast" in said, f"{d}: a type of such a name that is not ours ({said[:60]})")
+        foreign.run("DROP DOMAIN holdfast_outbox.message_key")
     foreign.close()
 
 
