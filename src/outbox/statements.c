@@ -103,6 +103,7 @@ const char *const *hf__outbox_session(enum hf__dialect dialect)
                                            "SET lock_timeout = '10s'",
                                            "SET enable_seqscan = off",
                                            "SET jit = off",
+                                           "SET client_encoding = 'UTF8'",
                                            "SET TimeZone = 'UTC'",
                                            "SET DateStyle = 'ISO'",
                                            NULL};

@@ -93,6 +93,16 @@ def command_misbehaves(d, client):
     relay.stop()
 
 
+def other_encoding(d, client):
+    """Whatever the environment says, a command gets UTF-8."""
+    receiver = Receiver()
+    write(client, "\u00e4", "p", headers='{"h": "\u00f6"}')
+    relay = Relay(d, command=receiver.command(), env={"PGCLIENTENCODING": "LATIN1", "LC_ALL": "C"})
+    ok(within(PATIENCE, lambda: empty(client)), f"{d}: an environment with another encoding ({relay.said()})")
+    equal([(m["key"], m["headers"]) for m in receiver.got()], [("\u00e4", {"h": "\u00f6"})], f"{d}: a message is UTF-8 all the same")
+    relay.stop()
+
+
 def out_of_order(d, client):
     """Eight under way, answered from the last to the first."""
     script = SQL_DIR + "/reverse.py"
@@ -190,6 +200,11 @@ def not_there(d):
     ok(code != 0 and "not of holdfast" in said, f"{d}: a table of that name that is not ours ({said[:60]})")
     equal(foreign.run(f"SELECT * FROM {name}"), [], f"{d}: it stays")
     foreign.run(f"DROP TABLE {name}")
+    if d == "postgres":
+        foreign.run("CREATE DOMAIN holdfast_outbox.message_key AS int")
+        code, said = apply(d, migration(d))
+        ok(code != 0 and "not of holdfast" in said, f"{d}: a type of such a name that is not ours ({said[:60]})")
+        foreign.run("DROP DOMAIN holdfast_outbox.message_key")
     foreign.close()
 
 
@@ -249,7 +264,7 @@ for dialect in DIALECTS:
         Client(dialect).run("PRAGMA journal_mode = WAL")
     not_there(dialect)
     equal(apply(dialect, migration(dialect)), (0, ""), f"{dialect}: the migration runs")
-    for test in (bounds, command_misbehaves, out_of_order, cannot_execute, inherits, secrets, goes_away, down, roles):
+    for test in (bounds, command_misbehaves, other_encoding, out_of_order, cannot_execute, inherits, secrets, goes_away, down, roles):
         db = Client(dialect)
         test(dialect, db)
 done_testing()

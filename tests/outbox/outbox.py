@@ -24,8 +24,8 @@ PARKED = {"postgres": "not_before = 'infinity' AND attempts = 0", "sqlite": "not
           "mariadb": "parked AND attempts = 0"}
 
 
-def url(dialect, user=None):
-    return {"postgres": f"postgres://{user or 'owner'}@/postgres?host={SQL_DIR}/pg",
+def url(dialect, user=None, host=None):
+    return {"postgres": f"postgres://{user or 'owner'}@/postgres?host={host or SQL_DIR + '/pg'}",
             "sqlite": f"sqlite:{SQL_DIR}/app.db",
             "mariadb": f"mariadb://{user or 'root'}@/app?socket={SQL_DIR}/maria/sock"}[dialect]
 
@@ -74,9 +74,9 @@ def admit_everybody(d, client):
 class Relay:
     """A relay of the program under test."""
 
-    def __init__(self, dialect, *words, command=None, store=None, env=None, user=None):
+    def __init__(self, dialect, *words, command=None, store=None, env=None, user=None, host=None):
         line = [HOLDFAST] + (["--store", store] if store else [])
-        line += ["outbox", "relay", "--db", url(dialect, user), "--poll", "20ms", *words]
+        line += ["outbox", "relay", "--db", url(dialect, user, host), "--poll", "20ms", *words]
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(line + (["--", *command] if command else []), stderr=self.errors,
                                         stdin=subprocess.DEVNULL, env=dict(os.environ, **(env or {})))

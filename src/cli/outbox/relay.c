@@ -220,9 +220,13 @@ static enum hf_status fetch(struct relay *relay, struct turn *turn, struct hf_er
         status = fetch_bodies(relay, err);
     if (status == HF_UNREACHABLE)
         outbox_db_close(&relay->db);
+    if (status != HF_OK) {
+        relay_batch_shrink(batch); /* a message without its body is not one that is gone */
+        return status;
+    }
     relay_batch_link(batch);
-    turn->more = status == HF_OK && batch->count > batch->carried;
-    return status;
+    turn->more = batch->count > batch->carried;
+    return HF_OK;
 }
 
 static enum hf_status next_round(struct relay *relay, struct turn *turn, struct hf_error *err)

@@ -74,7 +74,7 @@ void relay_batch_release(struct relay_batch *batch);
 /* Add a row of the first, and of the second, statement of a fetch: outbox_row_fn. */
 bool relay_batch_add(const struct hf__db_text *values, void *data);
 bool relay_batch_add_body(const struct hf__db_text *values, void *data);
-/* After a fetch: who follows whom. */
+/* After a whole fetch: who follows whom. One that has no body now is gone. */
 void relay_batch_link(struct relay_batch *batch);
 /* Forgets all but what is under way: what was answered is settled, and what waits is fetched again.
  */

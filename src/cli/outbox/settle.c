@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* It was delivered. Without a body it was not even sent. */
 static bool is_done(const struct relay_batch *batch, size_t i)
 {
-    return batch->items[i].step == HF__OUTBOX_DONE;
+    return batch->items[i].step == HF__OUTBOX_DONE && batch->messages[i].body != NULL;
 }
 
 /* Does with what was delivered what put says, unless there is nothing. *changed (may be NULL): so

@@ -23,7 +23,7 @@ BEGIN;
 
 CREATE SCHEMA IF NOT EXISTS @SCHEMA@;
 
--- A table of that name which is somebody else's stays as it is. From tables that are new, what default privileges
+-- A table or type of that name which is somebody else's stays as it is. From tables that are new, what default privileges
 -- gave to others is taken back. Messages that wait are not removed by a migration.
 CREATE OR REPLACE PROCEDURE @SCHEMA@.check_tables(step text)
 LANGUAGE plpgsql SET search_path = pg_catalog, @SCHEMA@, pg_temp AS $holdfast$
@@ -31,11 +31,17 @@ DECLARE
     other record;
 BEGIN
     FOR other IN
-        SELECT c.oid::regclass AS name FROM pg_class AS c
-         WHERE step = 'before' AND c.relname IN ('message', 'fence', 'settled')
-           AND c.relnamespace = (SELECT p.pronamespace FROM pg_proc AS p
-                                  WHERE p.oid = 'check_tables(text)'::regprocedure)
-           AND obj_description(c.oid, 'pg_class') IS DISTINCT FROM 'holdfast outbox'
+        SELECT o.name
+          FROM pg_proc AS p,
+               LATERAL (SELECT c.oid::regclass::text, obj_description(c.oid, 'pg_class') FROM pg_class AS c
+                         WHERE c.relnamespace = p.pronamespace AND c.relname IN ('message', 'fence', 'settled')
+                        UNION ALL
+                        SELECT t.oid::regtype::text, obj_description(t.oid, 'pg_type') FROM pg_type AS t
+                         WHERE t.typnamespace = p.pronamespace
+                           AND t.typname IN ('message_topic', 'message_key', 'message_payload', 'message_headers')
+                       ) AS o (name, comment)
+         WHERE step = 'before' AND p.oid = 'check_tables(text)'::regprocedure
+           AND o.comment IS DISTINCT FROM 'holdfast outbox'
     LOOP
         RAISE EXCEPTION '% is there already, and not of holdfast', other.name
             USING ERRCODE = '42P07', HINT = 'choose another --schema';
@@ -137,6 +143,10 @@ CALL @SCHEMA@.check_tables('after');
 COMMENT ON TABLE @SCHEMA@.message IS 'holdfast outbox';
 COMMENT ON TABLE @SCHEMA@.fence IS 'holdfast outbox';
 COMMENT ON TABLE @SCHEMA@.settled IS 'holdfast outbox';
+COMMENT ON DOMAIN @SCHEMA@.message_topic IS 'holdfast outbox';
+COMMENT ON DOMAIN @SCHEMA@.message_key IS 'holdfast outbox';
+COMMENT ON DOMAIN @SCHEMA@.message_payload IS 'holdfast outbox';
+COMMENT ON DOMAIN @SCHEMA@.message_headers IS 'holdfast outbox';
 COMMIT;
 
 -- @section down

@@ -13,7 +13,11 @@
 #include <string.h>
 #include <strings.h>
 
-enum { CONNECT_MS = 5000, LINE_SIZE = HEADERS_NAME_MAX + HEADERS_VALUE_MAX + 8 };
+enum {
+    CONNECT_MS = 5000,
+    TEXT_MAX = 3 * 255, /* of topic and key: a byte of the database may be three in UTF-8 */
+    LINE_SIZE = HEADERS_NAME_MAX + HEADERS_VALUE_MAX + 8
+};
 
 struct slot {
     CURL *easy;
@@ -134,7 +138,7 @@ static bool has_type(const struct curl_slist *headers)
 
 static bool add_headers(struct slot *slot, const struct hf__sender_message *message)
 {
-    char text[3 * 256 + 1];
+    char text[3 * TEXT_MAX + 5];
     char line[sizeof text + 40];
 
     (void)snprintf(line, sizeof line, "Idempotency-Key: \"%s\"", message->uid);
