@@ -44,6 +44,7 @@ type Options struct {
 	Label    string        // what people see; "": host/pid/program
 	NoKeeper bool          // nobody renews it but you
 	Address  string        // of Elect: where the leader is to be found
+	Spread   bool          // of Any: the names are tried from one drawn by lot
 }
 
 // Version is that of the library that runs.
@@ -180,38 +181,7 @@ func (s *Store) use(call func(e *C.struct_hf_error) error) error {
 
 // Lock takes the lock. Ending ctx ends the wait and leaves the queue.
 func (s *Store) Lock(ctx context.Context, name string, options Options) (*Lease, error) {
-	lease := &Lease{store: s, name: name, end: &end{over: make(chan struct{})}}
-	cname, err := plain(name, "a lock name")
-	if err != nil {
-		return nil, err
-	}
-	var label *C.char
-	if options.Label != "" {
-		if label, err = plain(options.Label, "a label"); err != nil {
-			return nil, err
-		}
-	}
-	ttl, err := ttlMillis(options.TTL)
-	if err != nil {
-		return nil, err
-	}
-	take := func(fd C.int) error {
-		return s.use(func(e *C.struct_hf_error) error {
-			taken := C.acquire(s.hf, cname, ttl, millis(options.Wait), label, fd, C.bool(options.NoKeeper), e)
-			lease.hf, lease.token = taken.lease, uint64(taken.token)
-			return failure(taken.status, e, 0)
-		})
-	}
-	if options.Wait == 0 && ctx.Err() == nil {
-		err = take(0)
-	} else {
-		err = cancellable(ctx, s.closing, take)
-	}
-	if err != nil {
-		return nil, err
-	}
-	runtime.SetFinalizer(lease, func(l *Lease) { go l.Release() })
-	return lease, nil
+	return s.Any(ctx, []string{name}, options)
 }
 
 // With holds the lock while body runs; its context ends when the lease is lost. It returns a Lost error if body

@@ -197,6 +197,94 @@ func TestPanicReleases(t *testing.T) {
 	}
 }
 
+func TestAnyTakesTheFreeOne(t *testing.T) {
+	store, ctx := open(t), context.Background()
+	seats := []string{"any/a", "any/b"}
+	a := take(t, store, "any/a", Options{Label: "first"})
+	b, err := store.Any(ctx, seats, Options{})
+	if err != nil || b.Name() != "any/b" || b.Check() != nil {
+		t.Fatal(b, err)
+	}
+	if _, err = store.Any(ctx, seats, Options{}); !errors.Is(err, Busy) {
+		t.Fatal("others hold both, and it said", err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { _ = a.Release() })
+	next, err := store.Any(ctx, seats, Options{Wait: time.Minute, Spread: true})
+	if err != nil || next.Name() != "any/a" || next.Token() <= a.Token() {
+		t.Fatal(next, err)
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err = store.Any(waiting, seats, Options{Wait: Forever}); !errors.Is(err, Cancelled) || !errors.Is(err, context.Canceled) {
+		t.Fatal("its context ended, and it said", err)
+	}
+	if b.Release() != nil || next.Release() != nil {
+		t.Fatal("they were held to the end")
+	}
+}
+
+func TestAllOrNothing(t *testing.T) {
+	store, ctx := open(t), context.Background()
+	both := []string{"all/b", "all/a"}
+	b := take(t, store, "all/b", Options{})
+	if _, err := store.All(ctx, both, Options{}); !errors.Is(err, Busy) {
+		t.Fatal("another holds one, and it said", err)
+	}
+	take(t, store, "all/a", Options{}).Release() // nothing is kept
+	waiting, cancel := context.WithCancel(ctx)
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := store.All(waiting, both, Options{Wait: Forever}); !errors.Is(err, Cancelled) {
+		t.Fatal("its context ended, and it said", err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { _ = b.Release() })
+	err := store.WithAll(ctx, both, Options{Wait: time.Minute}, func(ctx context.Context, all Leases) error {
+		if all[0].Name() != "all/b" || all[1].Name() != "all/a" || all.Remaining() <= 0 || ctx.Err() != nil {
+			t.Error(all)
+		}
+		return all.Check()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	take(t, store, "all/a", Options{}).Release()
+	take(t, store, "all/b", Options{}).Release()
+	for _, names := range [][]string{nil, {"twice", "twice"}, {"a", "n\x00l"}, make([]string, 70)} {
+		if _, err := store.All(ctx, names, Options{}); !errors.Is(err, Invalid) {
+			t.Error(names, err)
+		}
+		if _, err := store.Any(ctx, names, Options{}); !errors.Is(err, Invalid) {
+			t.Error(names, err)
+		}
+	}
+}
+
+func TestLossOfOneIsTheLossOfAll(t *testing.T) {
+	store, errBody := open(t), errors.New("the body failed")
+	hold := func(failed error) error {
+		return store.WithAll(context.Background(), []string{"lost/a", "lost/b"}, Options{TTL: time.Second},
+			func(ctx context.Context, all Leases) error {
+				if err := store.Break("lost/a", all[0].Token(), "", true); err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(time.Minute):
+				}
+				if !errors.Is(all.Check(), Lost) || all.Remaining() != 0 {
+					t.Error("one is lost, and not the whole")
+				}
+				return failed
+			})
+	}
+	if err := hold(nil); !errors.Is(err, Lost) {
+		t.Fatal("one was lost, and it said", err)
+	}
+	if err := hold(errBody); err != errBody {
+		t.Fatal("the body's error comes first, not", err)
+	}
+	take(t, store, "lost/b", Options{}).Release()
+}
+
 func BenchmarkPair(b *testing.B) {
 	store, err := Open(context.Background(), os.Getenv("HOLDFAST_TEST_STORE"), OpenOptions{})
 	if err != nil {

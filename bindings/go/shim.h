@@ -5,6 +5,7 @@
 #include <holdfast.h>
 #include <holdfast/elect.h>
 #include <holdfast/record.h>
+#include <holdfast/several.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,28 +40,40 @@ static enum hf_status open_store(const char *url, int64_t wait_ms, int cancel_fd
     return hf_open_waiting(url, &options, out, err);
 }
 
-struct taken {
-    enum hf_status status;
-    struct hf_lease *lease;
-    uint64_t token;
+/* What is wanted, without pointers, as Go may pass it on; one of the names, or all of them. */
+struct want {
+    size_t count;
+    bool all, no_keeper, spread;
+    uint32_t ttl_ms;
+    int64_t wait_ms;
+    int cancel_fd;
 };
 
-static struct taken acquire(struct hf_store *store, const char *name, uint32_t ttl_ms,
-                            int64_t wait_ms, const char *label, int cancel_fd, bool no_keeper,
-                            struct hf_error *err)
+/* names: one after the other, each with its NUL. leases: room for as many; what is taken is at the
+ * place of its name. */
+static enum hf_status acquire(struct hf_store *store, const char *names, struct want want,
+                              const char *label, struct hf_lease **leases, struct hf_error *err)
 {
     struct hf_acquire_options options = {.size = sizeof options,
-                                         .ttl_ms = ttl_ms,
-                                         .wait_ms = wait_ms,
+                                         .ttl_ms = want.ttl_ms,
+                                         .wait_ms = want.wait_ms,
                                          .label = label,
-                                         .cancel_fd = cancel_fd,
-                                         .no_keeper = no_keeper};
-    struct taken taken = {0};
+                                         .cancel_fd = want.cancel_fd,
+                                         .no_keeper = want.no_keeper,
+                                         .spread = want.spread};
+    const char *list[HF_SEVERAL_MAX + 1]; /* with one too many, the library says so */
+    struct hf_lease *one = NULL;
+    size_t i, which = 0;
+    enum hf_status status;
 
-    taken.status = hf_acquire(store, name, &options, &taken.lease, err);
-    if (taken.status == HF_OK)
-        taken.token = hf_lease_token(taken.lease);
-    return taken;
+    for (i = 0; i < want.count && i <= HF_SEVERAL_MAX; i++, names += strlen(names) + 1)
+        list[i] = names;
+    if (want.all)
+        return hf_acquire_all(store, list, i, &options, leases, err);
+    status = hf_acquire_any(store, list, i, &options, &one, &which, err);
+    if (status == HF_OK)
+        leases[which] = one;
+    return status;
 }
 
 struct given {
