@@ -17,7 +17,7 @@ import (
 
 // acquire takes one of the locks, or all of them. Ending ctx, or the store, ends the wait.
 func (s *Store) acquire(ctx context.Context, names []string, all bool, options Options) (leases Leases, err error) {
-	list := []byte{}
+	list := make([]byte, 0, 64)
 	for _, name := range names {
 		if _, err = plain(name, "a lock name"); err != nil {
 			return nil, err
@@ -48,7 +48,8 @@ func (s *Store) acquire(ctx context.Context, names []string, all bool, options O
 	}
 	for i, hf := range held {
 		if hf != nil {
-			lease := &Lease{store: s, name: names[i], hf: hf, token: uint64(C.hf_lease_token(hf)), end: &end{over: make(chan struct{})}}
+			lease := &Lease{store: s, name: names[i], hf: hf, end: &end{over: make(chan struct{})}}
+			lease.token = uint64(C.hf_lease_token(hf))
 			runtime.SetFinalizer(lease, func(l *Lease) { go l.Release() })
 			leases = append(leases, lease)
 		}
