@@ -83,9 +83,12 @@ void hf__outbox_put_mark(FILE *out, const struct hf__outbox_names *names);
 
 /* ids is a list "1,2,3", not empty. */
 void hf__outbox_put_delete(FILE *out, const struct hf__outbox_names *names, const char *ids);
-/* The same for those that did not fail, behind which nothing is parked. */
-void hf__outbox_put_delete_unmarked(FILE *out, const struct hf__outbox_names *names,
-                                    const char *ids);
+/* Behind it: only those that have one of these uids, a list too. After a restore, or when a replica
+ * that was behind took over, an id may be another message's. */
+void hf__outbox_put_uid(FILE *out, enum hf__dialect dialect, const char *uid); /* in such a list */
+void hf__outbox_put_only(FILE *out, const struct hf__outbox_names *names, const char *uids);
+/* Behind it: only those that did not fail, behind which nothing is parked. */
+void hf__outbox_put_unmarked(FILE *out);
 /* Those of these that failed, as the database knows it: something may be parked behind them. */
 void hf__outbox_put_failed(FILE *out, const struct hf__outbox_names *names, const char *ids);
 /* Frees what is parked on the keys of these. Comes before
@@ -97,6 +100,7 @@ void hf__outbox_put_free_orphans(FILE *out, const struct hf__outbox_names *names
 /* A message that failed. */
 struct hf__outbox_failure {
     const char *id;
+    const char *uid;
     unsigned attempts;
     int64_t delay_ms; /* from now on; < 0: it is dead */
     const char *error;

@@ -95,6 +95,15 @@ void hf__outbox_put_text(FILE *out, enum hf__dialect dialect, const char *text)
     fputs(words[dialect].text_end, out);
 }
 
+/* In PostgreSQL a list is one text, and a uid a type of its own, without quotes. */
+void hf__outbox_put_uid(FILE *out, enum hf__dialect dialect, const char *uid)
+{
+    if (dialect == HF__POSTGRES)
+        fputs(uid, out);
+    else
+        hf__outbox_put_text(out, dialect, uid);
+}
+
 /* Who is frozen in the middle of a transaction is ended by the server, as far as it can: all others
  * wait for him. No scan of the whole table, whatever statistics say. */
 const char *const *hf__outbox_session(enum hf__dialect dialect)
@@ -222,10 +231,14 @@ void hf__outbox_put_delete(FILE *out, const struct hf__outbox_names *names, cons
     put_among(out, names->dialect, "id", ids);
 }
 
-void hf__outbox_put_delete_unmarked(FILE *out, const struct hf__outbox_names *names,
-                                    const char *ids)
+void hf__outbox_put_only(FILE *out, const struct hf__outbox_names *names, const char *uids)
 {
-    hf__outbox_put_delete(out, names, ids);
+    fputs(" AND ", out);
+    put_among(out, names->dialect, "uid", uids);
+}
+
+void hf__outbox_put_unmarked(FILE *out)
+{
     fputs(" AND attempts = 0", out);
 }
 
@@ -293,7 +306,8 @@ void hf__outbox_put_failure(FILE *out, const struct hf__outbox_names *names,
     put_delay(out, names->dialect, failure->delay_ms);
     fputs(", error = ", out);
     hf__outbox_put_text(out, names->dialect, failure->error);
-    fprintf(out, " WHERE id = %s", failure->id);
+    fprintf(out, " WHERE id = %s AND uid%s = ", failure->id, words[names->dialect].as_text);
+    hf__outbox_put_text(out, names->dialect, failure->uid);
 }
 
 void hf__outbox_put_blockers(FILE *out, const struct hf__outbox_names *names, const char *ids)

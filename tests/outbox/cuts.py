@@ -96,8 +96,8 @@ def cut_at(client, proxy, word, after):
 apply("postgres", migration("postgres"))
 db = Client("postgres")
 between = Proxy()
-for statement in ("CASE WHEN octet_length", "SELECT m.id::text, m.payload", "BEGIN", "SET admitted_at", "DELETE FROM", "SET attempts", "FOR UPDATE",
-                  "SET not_before", "COMMIT"):
+for statement in ("CASE WHEN octet_length", "SELECT m.id::text, m.payload", "BEGIN", "SET admitted_at", "DELETE FROM",
+                  "SET attempts", "FOR UPDATE", "SET not_before", "COMMIT"):
     for answered in (False, True):
         forget_relay(db)
         cut_at(db, between, statement, answered)

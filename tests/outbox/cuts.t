@@ -4,5 +4,6 @@
 set -u
 # shellcheck source=tests/outbox/outbox.sh
 . "$(dirname "$0")/outbox.sh"
+# shellcheck disable=SC2119
 pg_start || { echo "Bail out! no database"; exit 1; }
 run_python cuts.py

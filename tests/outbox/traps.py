@@ -119,6 +119,30 @@ def ids_reused(client):
     other.close()
 
 
+def ids_repeat(d, client):
+    """The database is restored while a message is under way: another message has its id when the answer comes."""
+    name = MESSAGE[d]
+    for answer in (200, 500):
+        bodies, again = [], []
+
+        def restore(request, status=answer):
+            bodies.append(request.body)
+            if request.body == b"old" and not again:
+                again.append(1)
+                one = Client(d)
+                one.run(f"UPDATE {name} SET uid = '{'1' * 32}', payload = 'new'")
+                one.close()
+                return status
+            return 200
+        server = Http(restore)
+        write(client, "k", "old")
+        relay = Relay(d, "--attempts", "1", "--http", server.url())
+        ok(within(PATIENCE, lambda: empty(client)), f"{d}: ids repeat, {answer}: all is sent")
+        equal(bodies, [b"old", b"new"], f"{d}: ids repeat, {answer}: the message that has an old id, too")
+        relay.stop()
+        client.run(f"DELETE FROM {name}")
+
+
 def marks_without_fence(d, client):
     """A relay is frozen with a refusal in its hands; a later one is at work when it thaws."""
     def thaw():
@@ -162,6 +186,7 @@ for dialect in DIALECTS:
         ids_reused(db)
     else:
         message_before_lock(dialect, db)
+    ids_repeat(dialect, db)
     marks_without_fence(dialect, db)
     db.close()
 done_testing()

@@ -40,6 +40,14 @@ static struct hf__outbox_item *find(const struct relay_batch *batch, size_t coun
     return NULL;
 }
 
+/* By its uid, too: after a restore an id may be another message's. */
+static bool is_carried(const struct relay_batch *batch, uint64_t id, const char *uid)
+{
+    const struct hf__outbox_item *item = find(batch, batch->carried, id);
+
+    return item != NULL && strcmp(batch->messages[item - batch->items].sent.uid, uid) == 0;
+}
+
 /* Known as one that failed: what is parked behind it comes before what follows here. One that is
  * carried may have got that mark since, from a relay that lost its lock. */
 static bool is_behind(const struct relay_batch *batch, uint64_t blocker)
@@ -111,7 +119,8 @@ bool relay_batch_add(const struct hf__db_text *values, void *data)
     uint64_t id = number(&values[HF__OUTBOX_ID]);
     uint64_t bytes = number(&values[HF__OUTBOX_BYTES]);
 
-    if (find(batch, batch->carried, id) != NULL || batch->count == batch->capacity || batch->full)
+    if (is_carried(batch, id, values[HF__OUTBOX_UID].data) || batch->count == batch->capacity ||
+        batch->full)
         return true;
     batch->bytes += bytes;
     if (batch->bytes > RELAY_FETCH_BYTES && batch->count > batch->carried) {

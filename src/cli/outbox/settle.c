@@ -14,25 +14,52 @@ static bool is_done(const struct relay_batch *batch, size_t i)
     return batch->items[i].step == HF__OUTBOX_DONE && batch->messages[i].body != NULL;
 }
 
-/* Does with what was delivered what put says, unless there is nothing. *changed (may be NULL): so
- * many rows. */
-typedef void put_fn(FILE *out, const struct hf__outbox_names *names, const char *ids);
-static enum hf_status do_with_done(struct relay *relay, put_fn *put, int64_t *changed,
+/* The uids of what was delivered, as a list in a statement. */
+static char *list_uids(const struct relay *relay)
+{
+    const struct relay_batch *batch = &relay->batch;
+    enum hf__dialect dialect = relay->db.names.dialect;
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    const char *comma = "";
+
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < batch->count; i++)
+        if (is_done(batch, i)) {
+            fputs(comma, out);
+            hf__outbox_put_uid(out, dialect, batch->messages[i].sent.uid);
+            comma = ",";
+        }
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Deletes what was delivered, all of it or what has no mark. *deleted (may be NULL): so many. */
+static enum hf_status delete_those(struct relay *relay, bool unmarked, int64_t *deleted,
                                    struct hf_error *err)
 {
     char *ids = relay_batch_list(&relay->batch, is_done);
+    char *uids = list_uids(relay);
     struct outbox_answer answer = {.row = NULL};
-    enum hf_status status = HF_OK;
+    enum hf_status status = ids != NULL && uids != NULL ? HF_OK : hf__nomem(err);
 
-    if (ids == NULL)
-        return hf__nomem(err);
-    if (ids[0] != '\0') {
-        put(outbox_db_say(&relay->db), &relay->db.names, ids);
+    if (status == HF_OK && ids[0] != '\0') {
+        FILE *out = outbox_db_say(&relay->db);
+
+        hf__outbox_put_delete(out, &relay->db.names, ids);
+        hf__outbox_put_only(out, &relay->db.names, uids);
+        if (unmarked)
+            hf__outbox_put_unmarked(out);
         status = outbox_db_do(&relay->db, &answer, err);
     }
-    if (changed != NULL)
-        *changed = answer.changed;
+    if (deleted != NULL)
+        *deleted = answer.changed;
     free(ids);
+    free(uids);
     return status;
 }
 
@@ -131,7 +158,8 @@ static enum hf_status mark_failures(struct relay *relay, uint64_t *dead, struct 
     enum hf_status status = HF_OK;
 
     for (size_t i = 0; i < batch->count && status == HF_OK; i++) {
-        struct hf__outbox_failure failure = {.error = batch->messages[i].why};
+        struct hf__outbox_failure failure = {.uid = batch->messages[i].sent.uid,
+                                             .error = batch->messages[i].why};
         struct hf__outbox_mark mark;
         char id[24];
         uint32_t dice;
@@ -271,14 +299,14 @@ static enum hf_status delete_done(struct relay *relay, struct hf_error *err)
 {
     int64_t done = 0;
     int64_t deleted = 0;
-    enum hf_status status = do_with_done(relay, hf__outbox_put_delete_unmarked, &deleted, err);
+    enum hf_status status = delete_those(relay, true, &deleted, err);
 
     for (size_t i = 0; i < relay->batch.count; i++)
         done += is_done(&relay->batch, i);
     if (status != HF_OK || deleted == done)
         return status;
     status = free_parked(relay, err);
-    return status == HF_OK ? do_with_done(relay, hf__outbox_put_delete, NULL, err) : status;
+    return status == HF_OK ? delete_those(relay, false, NULL, err) : status;
 }
 
 enum hf_status relay_settle(struct relay *relay, struct hf_error *err)
@@ -306,5 +334,5 @@ void relay_settle_last(struct relay *relay)
     struct hf_error dropped;
 
     if (relay->db.link != NULL)
-        (void)do_with_done(relay, hf__outbox_put_delete_unmarked, NULL, &dropped);
+        (void)delete_those(relay, true, NULL, &dropped);
 }
