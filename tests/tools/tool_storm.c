@@ -5,8 +5,8 @@
  *
  * For stores that notice a death slowly, variables of the environment: STORM_KILL_MS and
  * STORM_FREEZE_EVERY_MS, how often somebody is killed (180) and frozen (160), lest all stand behind
- * the dead most of the time; and STORM_FREEZE_MS, by how much a freeze is longer than the ttl (200),
- * lest nobody is overtaken.
+ * the dead most of the time; and STORM_FREEZE_MS, by how much a freeze is longer than the ttl
+ * (200), lest nobody is overtaken.
  *
  * Prints one line, "NAME VALUE" pairs (see tell), and a line for each breach. Exit 1 then. */
 #include "base/base.h"
