@@ -31,7 +31,7 @@ bool zk_line_name(const char *name, char out[HF_NAME_MAX + 1], size_t *number)
 
 bool zk_line_of_all(const struct hf_claim *claims, size_t count, char out[HF_NAME_MAX + 1])
 {
-    char other[HF_NAME_MAX + 1];
+    char other[HF_NAME_MAX + 1] = "";
     size_t number;
 
     /* No name is there twice, so numbers below count are all of them. */
