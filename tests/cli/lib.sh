@@ -139,3 +139,11 @@ lines() { # FILE COUNT : has it so many lines?
 is_free() { # NAME
     "$hf" run -n "$1" -- true 2>/dev/null
 }
+
+# off_border PERIOD_S : `once` means the next slot from 15m before its border on, and warns a minute before and after
+# that. A test that ran then would see two slots, and the warning: it waits until that is over.
+off_border() {
+    local past=$((($(date +%s) + 900) % $1)) around=150
+    [ "$past" -lt $(($1 - around)) ] || past=$((past - $1))
+    [ "$past" -ge $around ] || sleep $((around - past))
+}
