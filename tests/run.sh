@@ -18,6 +18,10 @@
 #   run: threads     a program with threads: under TSan too
 #   run: first       it takes longer than most, so it begins before them
 #
+# With TESTS_AGAIN=1 a script that failed beside others is run once more, by itself, and only that counts; what failed at
+# first is told all the same. A machine that did not let it run for a second costs a test its timing. It is no excuse for
+# programs, for what the sanitizers find, and for storms: what they find once is found.
+#
 # A test learns the build it is to look at from BUILD (a folder) and HOLDFAST (the program). With
 # CI=true a test that was skipped counts as a failure. TESTS_AT_ONCE says how many run at the same time.
 # TESTS_TIMES is a file for what each test took: user and system time, with that of all it waited for (what
@@ -33,6 +37,7 @@ jobs=$(nproc 2>/dev/null || echo 2)
 no_server='tests/unit/* tests/file/* tests/fence/test_* tests/cli/* tests/tools/tree.t tests/conform/file.t'
 # Where the sanitizers find what they are there for; the other scripts mostly start servers.
 asan_soon='tests/*/test_* tests/conform/file.t tests/conform/redis.t tests/cli/* tests/*/faults.t tests/*/fuzz*.t'
+no_excuse='*/storm.t */torture.t */chaos.t */once.t */elect.t */several.t */sim.t */writers.t'
 mode=
 case ${1-} in
 all | quick | check | long)
@@ -51,7 +56,7 @@ export TSAN_OPTIONS="${TSAN_OPTIONS-}:second_deadlock_stack=1"
 unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_HELD HOLDFAST_TOKENS HOLDFAST_OWNERS HOLDFAST_SLOT \
     HOLDFAST_LOST_FD HOLDFAST_STORE_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH STATE_DIRECTORY MAKEFLAGS MAKELEVEL
 [ "$mode" != long ] || export HOLDFAST_LONG=1
-[ "$mode" != check ] || export FUZZ_RUNS="${FUZZ_RUNS:-20000}" # a tenth
+[ "$mode" = long ] || export FUZZ_RUNS="${FUZZ_RUNS:-40000}" # a fifth
 # Tests wait for servers and clocks more than they compute, but must not wait for each other. Those that need no
 # server only wait for clocks.
 tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((4 * jobs + 2)) || echo $((4 * jobs)))}
@@ -165,13 +170,14 @@ mkdir "$work/tap" "$work/words" "$work/locks" "$work/said"
 tests_of normal | build normal ''
 case $mode in all | long) tests_of asan | build asan address,undefined ;; esac
 [ "$mode" != all ] || tests_of tsan threads | build tsan thread
-# All builds in one go, so that none waits for the last test of the one before.
-if [ -s "$work/list" ]; then
+# prove_all LIST OUTPUT AT_ONCE : all builds in one go, so that none waits for the last test of the one before
+prove_all() {
     # shellcheck disable=SC2046
     PERL_TEST_HARNESS_DUMP_TAP=$work/tap RUN_WORK=$work \
-        prove -j"$tests_at_once" --timer -e "sh $work/one" $(cat "$work/list") 2>&1 </dev/null |
-        tee "$work/prove"
-fi
+        prove -j"$3" --timer -e "sh $work/one" $(cat "$1") 2>&1 </dev/null | tee "$2"
+}
+
+[ ! -s "$work/list" ] || prove_all "$work/list" "$work/prove" "$tests_at_once"
 
 # The count. A test line counts by what it says; a file that prove finds wrong although none of its
 # lines failed (it crashed, or its plan is not met) counts as one failure.
@@ -208,27 +214,61 @@ short() { # FILE
     fi
 }
 
-# The files that failed, what prove says of each, the checks, words on stderr.
-tell_failures() {
-    sed -n '/^Test Summary Report/,$ p' "$work/prove" >"$work/report"
+# What prove says of the files that failed.
+report() { # OUTPUT
+    sed -n '/^Test Summary Report/,/^Files=/ p' "$1" | sed '1,2d; $d'
+}
+
+words_of() { # NAME : the file with what it said on stderr
+    echo "$work/words/$(echo "$1" | tr / _)"
+}
+
+# The files of a report, what prove says of each, the checks, words on stderr.
+tell_failures() { # HOW
     sed -n '/(Wstat: /p' "$work/report" | while IFS= read -r line; do
         name=${line%% *}
-        echo "failed: ${name%%/*}: ${name#*/}${line#"$name"}"
+        echo "$1: ${name%%/*}: ${name#*/}${line#"$name"}"
         awk -v name="$name" '$1 == name { mine = 1; next } /^[^ ]/ { mine = 0 }
             mine && !/^ +Failed tests?:/ && !/Non-zero exit status: 1$/' "$work/report"
         [ ! -f "$work/tap/$name" ] || failed_checks "$work/tap/$name"
-        words=$work/words/$(echo "$name" | tr / _)
+        words=$(words_of "$name")
         [ ! -s "$words" ] || short "$words" | sed 's/^/    | /'
     done
 }
 
+may_be_chance() { # NAME
+    case $1 in *.t) ;; *) return 1 ;; esac
+    ! fits "$1" "$no_excuse" && ! cat "$work/tap/$1" "$(words_of "$1")" 2>/dev/null | grep -q 'Sanitizer\|runtime error:'
+}
+
+# of_again YES : the part of the first report that is about the tests that run again, or (0) the rest of it
+of_again() {
+    awk -v yes="$1" 'NR == FNR { again[$1]; next } /^[^ ]/ { mine = $1 in again } mine == yes' "$work/again" "$work/first"
+}
+
+report "$work/prove" >"$work/report"
+: >"$work/again"
+if [ -n "${TESTS_AGAIN-}" ]; then
+    sed -n 's/^\([^ ]*\) .*(Wstat: .*/\1/p' "$work/report" | while read -r name; do
+        ! may_be_chance "$name" || echo "$name"
+    done >"$work/again"
+fi
+if [ -s "$work/again" ]; then
+    cp "$work/report" "$work/first"
+    of_again 1 >"$work/report"
+    tell_failures 'failed beside others'
+    echo '== again, by themselves'
+    prove_all "$work/again" "$work/prove.again" 1
+    { of_again 0 && report "$work/prove.again"; } >"$work/report"
+fi
+
 find "$work/tap" -type f >"$work/taps"
 # shellcheck disable=SC2046
 count /dev/null $(cat "$work/taps") >"$work/counts"
-wrong=$(grep -c '(Wstat: .* Failed: 0)$' "$work/prove")
+wrong=$(grep -c '(Wstat: .* Failed: 0)$' "$work/report")
 broken=$(find "$work" -name '*.broken' | wc -l)
 grep '^skipped: ' "$work/counts"
-tell_failures
+tell_failures failed
 for phase in normal asan tsan; do
     [ ! -f "$work/$phase.broken" ] || echo "failed: $phase: the build"
 done
@@ -241,4 +281,8 @@ echo "$passed passed, $failed failed, $skipped skipped"
 [ "$passed" -gt 0 ] || exit 1
 [ "${CI-}" != true ] || [ "$skipped" -eq 0 ] || exit 1
 # What prove finds wrong is a failure, whatever was counted.
-! grep -q '^Result: FAIL' "$work/prove"
+if [ -s "$work/again" ]; then
+    ! grep -q '^Result: FAIL' "$work/prove.again" && ! grep -q '(Wstat: ' "$work/report"
+else
+    ! grep -q '^Result: FAIL' "$work/prove"
+fi
