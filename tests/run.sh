@@ -90,7 +90,9 @@ fits() { # PATH PATTERNS
     return 1
 }
 
-# tests_of PHASE [MARK] : "PHASE/PATH" of the programs and scripts to run there, the slow ones first
+# tests_of PHASE [MARK] : "PLACE PHASE/PATH" of the programs and scripts to run there. The place, 0 to 1, is 0 for the
+# slow ones, which begin first. The others are spread evenly, by the golden ratio, so that those of one folder and one
+# build do not run all at once: some compute, others mostly wait.
 tests_of() {
     for source in tests/*/test_*.c tests/*/*.t; do
         wanted "$source" "$1" || continue
@@ -101,7 +103,8 @@ tests_of() {
         *.c) echo "$order $1/$(folder_of "$1")/${source%.c}" ;;
         *) echo "$order $1/$source" ;;
         esac
-    done | sort -s -k 1,1 | cut -d ' ' -f 2
+    done | awk '{ line[NR] = $2; first[NR] = $1 == 1 }
+        END { for (i = 1; i <= NR; i++) printf "%.4f %s\n", first[i] ? 0 : i * 0.618034 % 1, line[i] }'
 }
 
 folder_of() { # PHASE
@@ -119,7 +122,7 @@ build() {
     echo "== building: $1"
     # shellcheck disable=SC2046 # the programs have plain names
     if make -s -j"$jobs" WERROR=-Werror BUILD="$(folder_of "$1")" SAN="$2" ${2:+"CFLAGS=-O1 -g1"} $(build_goals "$1"); then
-        cat "$work/$1.list" >>"$work/list"
+        cat "$work/$1.list" >>"$work/places"
     else
         echo "the build for \"$1\" failed" | tee "$work/$1.broken"
     fi
@@ -129,7 +132,7 @@ build() {
 # its .t files is the conformance suite and the tests' own tools.
 build_goals() { # PHASE
     if [ "$1" = tsan ] || ! grep -q '\.t$' "$work/$1.list"; then
-        sed -n "s|^$1/\(build/\)|\1|p" "$work/$1.list"
+        sed -n "s|^[^ ]* $1/\(build/\)|\1|p" "$work/$1.list"
         grep -q '\.t$' "$work/$1.list" && echo test-tools
     else
         echo test-programs
@@ -165,7 +168,7 @@ exit $status
 EOF
 
 mkdir "$work/tap" "$work/words" "$work/locks" "$work/said"
-: >"$work/list"
+: >"$work/places"
 : >"$work/prove"
 tests_of normal | build normal ''
 case $mode in all | long) tests_of asan | build asan address,undefined ;; esac
@@ -177,6 +180,7 @@ prove_all() {
         prove -j"$3" --timer -e "sh $work/one" $(cat "$1") 2>&1 </dev/null | tee "$2"
 }
 
+sort -s -n -k 1,1 "$work/places" | cut -d ' ' -f 2 >"$work/list"
 [ ! -s "$work/list" ] || prove_all "$work/list" "$work/prove" "$tests_at_once"
 
 # The count. A test line counts by what it says; a file that prove finds wrong although none of its
