@@ -6,7 +6,7 @@
 #                 answers; and what has threads under TSan
 #        quick    (the default with WHICH) in the normal build only
 #        check    what needs no server, in the normal build: units, rules of the tree, file store, commands
-#        long     what takes minutes, in the normal build; and under ASan+UBSan what `all` leaves out
+#        long     what takes minutes, in the normal build; and under the sanitizers what `all` leaves out
 # WHICH: a folder of tests/ (redis), or a part of the paths of the tests that are meant (redis/queue)
 #
 # What it runs it finds: the programs of the Makefile (tests/*/test_*.c) and every tests/*/*.t. Marks in the
@@ -16,6 +16,7 @@
 #   run: also long   with `long` again, and then it may take minutes: HOLDFAST_LONG=1 tells it; not with `check`
 #   run: once        it does not depend on how holdfast was built: not again under the sanitizers
 #   run: threads     a program with threads: under TSan too
+#   run: late threads  the same, but with `long`: it and its servers take much of the processor
 #   run: first       it takes longer than most, so it begins before them
 #
 # With TESTS_AGAIN=1 a script that failed beside others is run once more, by itself, and only that counts; what failed at
@@ -62,23 +63,35 @@ unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HO
 tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((4 * jobs + 2)) || echo $((4 * jobs)))}
 
 MARK_LINES=12 # a mark further down is a word of the test itself
-marked() { # PATH MARK
-    head -n $MARK_LINES "$1" | grep -q "run: $2"
+# PATH<TAB>LINES : each test that there is, and its lines with marks
+list_marks() {
+    set --
+    for source in tests/*/test_*.c tests/*/*.t; do
+        [ ! -f "$source" ] || set -- "$@" "$source"
+    done
+    awk -v lines=$MARK_LINES 'FNR == 1 && NR > 1 { print file "\t" marks; marks = "" }
+        { file = FILENAME }
+        FNR <= lines && /run: / { marks = marks " " $0 }
+        END { print file "\t" marks }' "$@" /dev/null
 }
 
-wanted() { # PATH PHASE : is it there, and asked for?
-    [ -f "$1" ] || return 1
+marked() { # MARK : is the test at hand?
+    case $marks in *"run: $1"*) ;; *) return 1 ;; esac
+}
+
+wanted() { # PATH PHASE : is it asked for?
     if [ -d "tests/${which:-.}" ]; then
         case $1 in "tests/${which:+${which%/}/}"*) ;; *) return 1 ;; esac
     else
         case $1 in *"$which"*) [ "$mode" = long ] || return 0 ;; *) return 1 ;; esac
     fi
     case $mode-$2 in
-    long-asan) ! marked "$1" long && ! marked "$1" 'also long' && ! fits "$1" "$asan_soon" ;;
-    long-*) marked "$1" long || marked "$1" 'also long' ;;
-    check-*) ! marked "$1" long && ! marked "$1" 'also long' && fits "$1" "$no_server" ;;
-    all-asan) ! marked "$1" long && { [ -n "$which" ] || fits "$1" "$asan_soon"; } ;;
-    *) ! marked "$1" long ;;
+    long-tsan) true ;; # those that are marked for it
+    long-asan) ! marked long && ! marked 'also long' && ! fits "$1" "$asan_soon" ;;
+    long-*) marked long || marked 'also long' ;;
+    check-*) ! marked long && ! marked 'also long' && fits "$1" "$no_server" ;;
+    all-asan) ! marked long && { [ -n "$which" ] || fits "$1" "$asan_soon"; } ;;
+    *) ! marked long ;;
     esac
 }
 
@@ -94,16 +107,16 @@ fits() { # PATH PATTERNS
 # slow ones, which begin first. The others are spread evenly, by the golden ratio, so that those of one folder and one
 # build do not run all at once: some compute, others mostly wait.
 tests_of() {
-    for source in tests/*/test_*.c tests/*/*.t; do
+    while IFS="$tab" read -r source marks; do
         wanted "$source" "$1" || continue
-        [ -z "${2-}" ] || marked "$source" "$2" || continue
-        [ "$1" = normal ] || ! marked "$source" once || continue
-        order=$(marked "$source" first && echo 1 || echo 2)
+        [ -z "${2-}" ] || marked "$2" || continue
+        [ "$1" = normal ] || ! marked once || continue
+        order=$(marked first && echo 1 || echo 2)
         case $source in
         *.c) echo "$order $1/$(folder_of "$1")/${source%.c}" ;;
         *) echo "$order $1/$source" ;;
         esac
-    done | awk '{ line[NR] = $2; first[NR] = $1 == 1 }
+    done <"$work/marks" | awk '{ line[NR] = $2; first[NR] = $1 == 1 }
         END { for (i = 1; i <= NR; i++) printf "%.4f %s\n", first[i] ? 0 : i * 0.618034 % 1, line[i] }'
 }
 
@@ -172,9 +185,14 @@ EOF
 mkdir "$work/tap" "$work/words" "$work/locks" "$work/said"
 : >"$work/places"
 : >"$work/prove"
+tab=$(printf '\t')
+list_marks >"$work/marks"
 tests_of normal | build normal ''
 case $mode in all | long) tests_of asan | build asan address,undefined ;; esac
-[ "$mode" != all ] || tests_of tsan threads | build tsan thread
+case $mode in
+all) tests_of tsan threads | build tsan thread ;;
+long) tests_of tsan 'late threads' | build tsan thread ;;
+esac
 # prove_all LIST OUTPUT AT_ONCE : all builds in one go, so that none waits for the last test of the one before
 prove_all() {
     # shellcheck disable=SC2046
