@@ -1,5 +1,6 @@
 #!/bin/bash
 # etcd_single.t - the conformance suite over a single server.
+# run: first
 # run: late threads
 set -u
 . "$(dirname "$0")/../etcd/lib.sh"
