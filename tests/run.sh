@@ -20,6 +20,8 @@
 #
 # A test learns the build it is to look at from BUILD (a folder) and HOLDFAST (the program). With
 # CI=true a test that was skipped counts as a failure. TESTS_AT_ONCE says how many run at the same time.
+# TESTS_TIMES is a file for what each test took: user and system time, with that of all it waited for (what
+# prove --timer tells of one is also of those beside it).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -146,6 +148,7 @@ flock -o "$RUN_WORK/locks/$key" \
     perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT); exec @ARGV or die' "./$path" \
     >"$said" 2>"$RUN_WORK/words/$(echo "$1" | tr / _)"
 status=$?
+[ -z "${TESTS_TIMES-}" ] || echo "$(times | tail -n 1) $1" >>"$TESTS_TIMES"
 # "Bail out!" would end the tests of all others, and prove would call it a success.
 sed 's/^Bail out!/not ok - cannot go on:/' "$said"
 rm "$said"

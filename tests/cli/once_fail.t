@@ -2,6 +2,7 @@
 # `holdfast once` when things go wrong: failures and retries, crashes, what is held, what is not recorded.
 set -u
 . "$(dirname "$0")/lib.sh"
+off_border $((12 * 3600))
 
 count() { wc -l <"$dir/$1" 2>/dev/null || echo 0; }
 state() { "$hf" once --show --json "$1" | jq -r .state; }
