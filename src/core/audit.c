@@ -3,6 +3,8 @@
 
 #include "base/base.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* "redis." of "redis.role": the facts of one kind of store are told together. */
@@ -211,6 +213,20 @@ static void put(struct line *line, const char *text, size_t len)
     line->out[line->used] = '\0';
 }
 
+/* "1700 MiB"; what is less than one counts byte by byte. False: it is no such value. */
+static bool put_bytes(struct line *line, const struct hf_fact *fact)
+{
+    int64_t mib = hf__audit_number(fact, 0) >> 20;
+    char text[32];
+
+    if (strcmp(fact->unit, "bytes") != 0 || mib <= 0)
+        return false;
+    (void)snprintf(text, sizeof text, "%" PRId64 " %s", mib < 10240 ? mib : mib >> 10,
+                   mib < 10240 ? "MiB" : "GiB");
+    put(line, text, strlen(text));
+    return true;
+}
+
 /* As people write it: 60s, not 60000 ms. */
 static void put_value(struct line *line, const struct hf_fact *fact)
 {
@@ -229,6 +245,8 @@ static void put_value(struct line *line, const struct hf_fact *fact)
         put(line, text, strlen(text));
         return;
     }
+    if (put_bytes(line, fact))
+        return;
     put(line, fact->value, strlen(fact->value));
     if (fact->unit[0] != '\0') {
         put(line, " ", 1);

@@ -81,6 +81,8 @@ class Case:
     def fill(self, argument):
         if isinstance(argument, list):
             return [self.fill(one) for one in argument]
+        if isinstance(argument, dict):
+            return {kind: self.fill(names) for kind, names in argument.items()}
         for word, value in self.words if isinstance(argument, str) else ():
             argument = argument.replace(word, value)
         if argument == '$token':
