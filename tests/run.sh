@@ -280,7 +280,7 @@ fi
 if [ -s "$work/again" ]; then
     cp "$work/report" "$work/first"
     of_again 1 >"$work/report"
-    tell_failures 'failed beside others'
+    tell_failures 'failed beside others' | sed 's/^  not ok/  was not ok:/'
     echo '== again, by themselves'
     prove_all "$work/again" "$work/prove.again" 1
     { of_again 0 && report "$work/prove.again"; } >"$work/report"

@@ -167,7 +167,7 @@ is "$status: $last" '1: 1 passed, 1 failed, 0 skipped' 'a failure is a failure'
 rmdir tried
 TESTS_AGAIN=1 run luck
 is "$status: $last" '0: 2 passed, 0 failed, 0 skipped' 'with TESTS_AGAIN what passes by itself has passed'
-like "$answer" '*failed beside others: normal: tests/x/luck.t *not ok 2 - too late*by a second*again, by themselves*' \
+like "$answer" '*failed beside others: normal: tests/x/luck.t *was not ok: 2 - too late*by a second*again, by themselves*' \
     'and what failed at first is told'
 rmdir tried
 TESTS_AGAIN=1 run storm
