@@ -182,6 +182,14 @@ rmdir tried
 TESTS_AGAIN=1 run luck
 like "$status: $last" '1: *' 'nor has what a sanitizer finds'
 script luck <<'END'
+echo '1..1'
+mkdir tried 2>/dev/null && echo 'not ok 1 - threads_never_overlap' && exit 1
+echo 'ok 1 - threads_never_overlap'
+END
+rmdir tried
+TESTS_AGAIN=1 run luck
+is "$status: $last" '1: 0 passed, 1 failed, 0 skipped' 'nor that two held a lock'
+script luck <<'END'
 echo '1..2'
 echo 'not ok 1 - always'
 echo 'ok 2 - yes'
