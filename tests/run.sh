@@ -61,7 +61,7 @@ unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HO
 [ "$mode" = long ] || export FUZZ_RUNS="${FUZZ_RUNS:-40000}" # a fifth
 # Tests wait for servers and clocks more than they compute, but must not wait for each other. Those that need no
 # server only wait for clocks.
-tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((4 * jobs + 2)) || echo $((4 * jobs)))}
+tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((7 * jobs)) || echo $((5 * jobs)))}
 
 MARK_LINES=12 # a mark further down is a word of the test itself
 # PATH<TAB>LINES : each test that there is, and its lines with marks
