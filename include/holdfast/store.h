@@ -40,7 +40,10 @@
 extern "C" {
 #endif
 
-#define HF_STORE_ABI 1u
+/* Of the structs and slots below. A table may end early, with slots that are not there; but a struct
+ * that grew, or a slot that means something else, is another ABI. 2: struct hf_grant and struct
+ * hf_lock_info tell who broke a hold. */
+#define HF_STORE_ABI 2u
 
 #define HF_WAITERS_MAX 100 /* that hf_waiters tells of */
 
@@ -377,7 +380,7 @@ struct hf_store_ops {
 
     /* Optional. Remove what the engine keeps about a lock that is free, its last token for
      * instance; for names that nobody will use again: a token of such a name may come twice. In
-     * one step with the look whether it is free. May block until deadline_ns. HF_OK: nothing of
+     * one step with the look whether it is free. Records are left alone. May block until deadline_ns. HF_OK: nothing of
      * the name is left; the report's text, if there is one, is what any first use of this store
      * leaves anyway ("the schema holdfast"). HF_BUSY: it is held or waited for. HF_UNKNOWN,
      * HF_UNREACHABLE, HF_DENIED. */
