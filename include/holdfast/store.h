@@ -42,7 +42,7 @@ extern "C" {
 
 /* Of the structs and slots below. A table may end early, with slots that are not there; but a struct
  * that grew, or a slot that means something else, is another ABI. 2: struct hf_grant and struct
- * hf_lock_info tell who broke a hold. */
+ * hf_lock_info tell who broke a hold, struct hf_record_write whether another follows. */
 #define HF_STORE_ABI 2u
 
 #define HF_WAITERS_MAX 100 /* that hf_waiters tells of */
@@ -136,6 +136,8 @@ struct hf_record_write {
     size_t value_len;    /* at most HF_RECORD_VALUE_MAX */
     int64_t keep_ms;     /* 0: for ever */
     int64_t deadline_ns; /* the request is given up at this time */
+    /* Another record of this lock is written next: this one has to be durable when that one is. */
+    bool followed;
 };
 
 struct hf_record_query {
