@@ -65,7 +65,7 @@ end
 local again = POLL_MS
 for i = 1, ARGV[5] == '1' and COUNT or 0 do
     use(i)
-    again = math.min(again, stand(ARGV[OWNERS + i], now, holders[i], records[i]))
+    again = math.min(again, stand(ARGV[OWNERS + i], now, holders[i], records[i], ARGV[3]))
 end
 use(1)
 return busy(again, holders[1], records[1])

@@ -1,5 +1,5 @@
 -- The queue of a lock: QUEUE orders the waiters, LEASES holds until when each has shown signs of
--- life, LEASES:OWNER is the list on which one of them sleeps.
+-- life, LEASES:OWNER is the list on which one of them sleeps, QUEUE:OWNER since when it waits, and its label.
 local LEASE_MS = 3000  -- a waiter that was silent for so long is dead
 local WINDOW_MS = 1000 -- how long a hand-over waits for the waiter's own confirmation
 local POLL_MS = 1000   -- how often a waiter asks, whatever it was told
@@ -8,14 +8,18 @@ local PURGE_MAX = 100  -- dead waiters removed in one go
 local function leave_queue(owner)
     call('ZREM', QUEUE, owner)
     call('ZREM', LEASES, owner)
-    call('DEL', LEASES .. ':' .. owner)
+    call('DEL', LEASES .. ':' .. owner, QUEUE .. ':' .. owner)
 end
 
 -- At the tail, unless it waits already; either way it lives.
-local function enqueue(owner, now_us)
-    if not call('ZSCORE', QUEUE, owner) then
+local function enqueue(owner, now_us, label)
+    local who = QUEUE .. ':' .. owner
+    if call('ZSCORE', QUEUE, owner) then
+        call('PEXPIRE', who, 2 * LEASE_MS)
+    else
         local tail = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2] or 0
         call('ZADD', QUEUE, format('%.0f', tail + 1), owner)
+        call('SET', who, format('%.0f ', now_us) .. label, 'PX', 2 * LEASE_MS)
     end
     call('ZADD', LEASES, format('%.0f', now_us / 1000 + LEASE_MS), owner)
     call('PEXPIRE', QUEUE, 2 * LEASE_MS)

@@ -41,8 +41,8 @@ local function take(owner, ttl, text, now, settled)
 end
 
 -- Queues for a lock that another has, or stays in the queue. In how many ms to ask again.
-local function stand(owner, now, holder, record)
-    enqueue(owner, now)
+local function stand(owner, now, holder, record, label)
+    enqueue(owner, now, label)
     record = record or '0 0 - 0 '
     if string.sub(record, 1, 1) ~= 'q' then
         call('SET', RECORD, 'q' .. record)
