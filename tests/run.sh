@@ -19,9 +19,10 @@
 #   run: late threads  the same, but with `long`: it and its servers take much of the processor
 #   run: first       it takes longer than most, so it begins before them
 #
-# With TESTS_AGAIN=1 a script that failed beside others is run once more, by itself, and only that counts; what failed at
-# first is told all the same. A machine that did not let it run for a second costs a test its timing. It is no excuse for
-# programs, for what the sanitizers find, and where two held a lock or an update was lost: what is found once is found.
+# With TESTS_AGAIN=1 a script that failed beside others is run once more, by itself, and only that counts; what
+# failed at first is told all the same. A machine that did not let it run for a second costs a test its timing.
+# It is no excuse for programs, for what the sanitizers find, and where two held a lock or an update was lost:
+# what is found once is found.
 #
 # A test learns the build it is to look at from BUILD (a folder) and HOLDFAST (the program). With
 # CI=true a test that was skipped counts as a failure. TESTS_AT_ONCE says how many run at the same time.
@@ -268,7 +269,8 @@ may_be_chance() { # NAME
 
 # of_again YES : the part of the first report that is about the tests that run again, or (0) the rest of it
 of_again() {
-    awk -v yes="$1" 'NR == FNR { again[$1]; next } /^[^ ]/ { mine = $1 in again } mine == yes' "$work/again" "$work/first"
+    awk -v yes="$1" 'NR == FNR { again[$1]; next } /^[^ ]/ { mine = $1 in again } mine == yes' \
+        "$work/again" "$work/first"
 }
 
 report "$work/prove" >"$work/report"
