@@ -19,12 +19,14 @@
 #   run: late threads  the same, but with `long`: it and its servers take much of the processor
 #   run: first       it takes longer than most, so it begins before them
 #
-# With TESTS_AGAIN=1 a script that failed beside others is run once more, by itself, and only that counts; what failed at
-# first is told all the same. A machine that did not let it run for a second costs a test its timing. It is no excuse for
-# programs, for what the sanitizers find, and where two held a lock or an update was lost: what is found once is found.
+# With TESTS_AGAIN=1 a script that failed beside others is run once more, by itself, and only that counts; what
+# failed at first is told all the same. A machine that did not let it run for a second costs a test its timing.
+# It is no excuse for programs, for what the sanitizers find, and where two held a lock or an update was lost:
+# what is found once is found.
 #
 # A test learns the build it is to look at from BUILD (a folder) and HOLDFAST (the program). With
 # CI=true a test that was skipped counts as a failure. TESTS_AT_ONCE says how many run at the same time.
+# TESTS_LIMIT_S: after so many seconds a test is taken for one that hangs, and ended (SIGALRM); 1500 by default.
 # TESTS_TIMES is a file for what each test took: user and system time, with that of all it waited for (what
 # prove --timer tells of one is also of those beside it).
 set -u
@@ -62,6 +64,8 @@ unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HO
 # Tests wait for servers and clocks more than they compute, but must not wait for each other. Those that need no
 # server only wait for clocks.
 tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((7 * jobs)) || echo $((5 * jobs)))}
+
+export TESTS_LIMIT_S="${TESTS_LIMIT_S:-1500}"
 
 MARK_LINES=12 # a mark further down is a word of the test itself
 # PATH<TAB>LINES : each test that there is, and its lines with marks
@@ -170,7 +174,7 @@ export BUILD HOLDFAST
 key=$(echo "$path" | tr / _) # of a script; a program has the name of its build in it
 said=$RUN_WORK/said/$(echo "$1" | tr / _)
 flock -o "$RUN_WORK/locks/$key" \
-    perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT); exec @ARGV or die' "./$path" \
+    perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT ALRM); alarm shift; exec @ARGV or die' "$TESTS_LIMIT_S" "./$path" \
     >"$said" 2>"$RUN_WORK/words/$(echo "$1" | tr / _)"
 status=$?
 if [ -n "${TESTS_TIMES-}" ]; then
@@ -268,7 +272,8 @@ may_be_chance() { # NAME
 
 # of_again YES : the part of the first report that is about the tests that run again, or (0) the rest of it
 of_again() {
-    awk -v yes="$1" 'NR == FNR { again[$1]; next } /^[^ ]/ { mine = $1 in again } mine == yes' "$work/again" "$work/first"
+    awk -v yes="$1" 'NR == FNR { again[$1]; next } /^[^ ]/ { mine = $1 in again } mine == yes' \
+        "$work/again" "$work/first"
 }
 
 report "$work/prove" >"$work/report"

@@ -198,6 +198,16 @@ TESTS_AGAIN=1 run quick x
 like "$status: $last" '1: * 2 failed, 1 skipped' 'what fails again has failed, and is counted once'
 rm tests/x/luck.t tests/x/fault.t
 
+script hangs <<'END'
+echo '1..2'
+echo 'ok 1 - so far'
+sleep 60
+echo 'ok 2 - for ever'
+END
+TESTS_LIMIT_S=1 run hangs
+like "$status: $last" '1: 1 passed, 1 failed, *' 'one that hangs is ended, and has failed'
+rm tests/x/hangs.t
+
 CI=true run good
 is "$status" 1 'in continuous integration, skipping is failing'
 done_testing
