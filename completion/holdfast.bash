@@ -70,16 +70,16 @@ _holdfast()
         return
     fi
     case $prev in
+        --for) [[ $command == torture ]] && options='10s 1m 2m 10m' || options='efficiency correctness' ;;
         --on-loss) options='term kill warn' ;;
         --restart) options='always on-failure no' ;;
         --require) options='correctness nothing' ;;
-        --for) options='efficiency correctness' ;;
         --leftover) options='wait term release' ;;
         --on-crash) options='rerun hold' ;;
         --per) options='10m 1h 6h 12h 1d 7d' ;;
         --at) options='00:00 03:00' ;;
         --tz) options="UTC $(cd /usr/share/zoneinfo 2>/dev/null && printf '%s ' [A-Z]*/*)" ;;
-        --ttl | --for | --wait | -w | --grace | --at-least | --max-runtime | --keep | --slack | --start-by | --retry-after | --late | --poll | --timeout) options='1s 10s 30s 1m 5m 1h' ;;
+        --ttl | --wait | -w | --grace | --at-least | --max-runtime | --keep | --slack | --start-by | --retry-after | --late | --poll | --timeout) options='1s 10s 30s 1m 5m 1h' ;;
         --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://' ;;
         --dialect | -d) options='postgres sqlite mariadb' ;;
         --statements) options='text json' ;;

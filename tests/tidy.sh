@@ -43,7 +43,7 @@ layers() {
         src/cli/run/*) allowed='base core cli cli/say cli/take cli/events cli/audit cli/run' ;;
         src/cli/doctor/*) allowed='base core cli cli/say cli/audit cli/run cli/doctor' ;;
         src/cli/elect/*) allowed='base core cli cli/say cli/take cli/events cli/run cli/elect' ;;
-        src/cli/once/*) allowed='base core cli cli/say cli/take cli/run cli/events cli/once' ;;
+        src/cli/once/*) allowed='base core client cli cli/say cli/take cli/run cli/events cli/once' ;;
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
         src/cli/outbox/*) allowed='base core outbox dbs senders cli cli/say cli/take cli/events cli/outbox' ;;
         src/cli/fence/*) allowed='base dbs fence cli cli/say cli/fence' ;;

@@ -96,7 +96,8 @@ static void *erase(void *data)
     return NULL;
 }
 
-/* What does not get through because somebody erases as fast as we write passes, and is asked again. */
+/* What does not get through, because somebody erases as fast as we write, passes: it is asked
+ * again. */
 static enum hf_status take_meanwhile(struct hf_store_base *store, struct hold *hold)
 {
     int64_t end_ns = hf__now_ns() + SOON_MS * HF__NS_PER_MS;

@@ -53,7 +53,7 @@ ask n open "redis+sentinel://127.0.0.1:1,$hosts/mymaster?max_ttl=12s"
 is "$answer" ok 'one sentinel that is down does not matter'
 
 # What doctor says is about the master that they name.
-all=redis+sentinel://$hosts/mymaster?max_ttl=12s
+all="redis+sentinel://$hosts/mymaster?max_ttl=12s"
 examine "$all"
 is "$rc" 0 'a master that sentinels name carries a lock'
 holds '[.facts[] | select(.key == "redis.role") | .where] == [$m]' 'the master is what is told of' \
