@@ -75,13 +75,9 @@ static bool add_record(const struct hf_record *record, void *stream)
 
 static void add_leader(const struct hf_leader *leader, void *stream)
 {
-    (void)add_record(&(struct hf_record){.token = leader->term,
-                                         .written_ms = leader->age_ms,
-                                         .until_ms = leader->remaining_ms,
-                                         .key = leader->label,
-                                         .value = leader->address,
-                                         .value_len = strlen(leader->address)},
-                     stream);
+    fprintf(stream, "%" PRIu64 " 0 %" PRId64 " %" PRId64 " %zu %zu\n%s%s", leader->term,
+            leader->age_ms, leader->remaining_ms, strlen(leader->label), strlen(leader->address),
+            leader->label, leader->address);
 }
 
 /* What was open as from is now to: NULL means a place that is free. */
@@ -145,19 +141,16 @@ static enum hf_status acquire(struct job *job, FILE *stream)
 static enum hf_status call(struct job *job, FILE *stream)
 {
     const char *name = job->words, *second = name + strlen(name) + 1;
+    struct hf_break_options how = {sizeof how, NULL, second, job->numbers[0] != 0};
     struct hf_error *err = &job->err;
     enum hf_status status;
 
-    switch ((enum op)job->op) {
+    switch (job->op) {
     case OPEN:
         return open_store(job, stream);
     case CLOSE:
         hf_close(job->handle);
         return HF_OK;
-    case LOCK:
-    case ANY:
-    case ALL:
-        return acquire(job, stream);
     case RELEASE:
         job->loss = hf_lease_loss(job->handle);
         return hf_release(job->handle, err);
@@ -166,11 +159,7 @@ static enum hf_status call(struct job *job, FILE *stream)
     case LEADER:
         return hf_leader(job->handle, name, add_leader, stream, err);
     case BREAK:
-        return hf_break(job->handle, name, strtoull(job->data, NULL, 10),
-                        &(struct hf_break_options){.size = sizeof(struct hf_break_options),
-                                                   .reason = second,
-                                                   .now = job->numbers[0] != 0},
-                        NULL, err);
+        return hf_break(job->handle, name, strtoull(job->data, NULL, 10), &how, NULL, err);
     case RENEW:
     case PUT:
         status = job->op == RENEW ? hf_renew(job->handle, (uint32_t)job->numbers[0], err)
@@ -178,8 +167,9 @@ static enum hf_status call(struct job *job, FILE *stream)
                                                   job->numbers[0], err);
         job->loss = status == HF_LOST ? hf_lease_loss(job->handle) : HF_LOSS_NONE;
         return status;
+    default:
+        return acquire(job, stream);
     }
-    return HF_INVALID;
 }
 
 /* The first in that state, or the end of the list. With the lock held, as what follows. */

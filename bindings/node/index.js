@@ -155,11 +155,12 @@ class Lease extends Handle {
 }
 
 // The body's own error stays first.
+const orRelease = (lease, promise) => promise.catch(async (error) => {
+    await lease.release().catch(() => {});
+    throw error;
+});
 async function under(lease, body) {
-    const result = await (async () => body(lease))().catch(async (error) => {
-        await lease.release().catch(() => {});
-        throw error;
-    });
+    const result = await orRelease(lease, (async () => body(lease))());
     await lease.release();
     return result;
 }
@@ -206,10 +207,8 @@ class Store extends Handle {
     async withAll(names, options, body) { return under(await this.all(names, options), body); }
     async elect(name, { address, ...options } = {}) {
         const lease = await this.lock(name, { wait: Infinity, ...options });
-        if (address !== undefined) await lease.put('leader', plain(address, 'an address')).catch(async (error) => {
-            await lease.release().catch(() => {});
-            throw error;
-        });
+        if (address !== undefined)
+            await orRelease(lease, (async () => lease.put('leader', plain(address, 'an address')))());
         return lease;
     }
     async leader(name) {
