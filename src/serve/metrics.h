@@ -18,6 +18,8 @@ void metrics_wait(struct metrics *metrics, enum hf_status status, int64_t ns);
 /* The store was asked, and answered with this after so long; waits are left out. Any status but
  * HF_UNKNOWN and HF_UNREACHABLE is an answer. */
 void metrics_store(struct metrics *metrics, enum serve_op op, enum hf_status status, int64_t ns);
+/* The store said this: counts only for when it answered last. */
+void metrics_heard(struct metrics *metrics, enum hf_status status);
 /* Somebody was turned away. */
 void metrics_limited(struct metrics *metrics, enum serve_limit limit);
 
