@@ -16,7 +16,6 @@
 #include <string.h>
 
 enum {
-    NS_PER_S = 1000000000,
     REQUEST_SERIES_MAX = 100, /* of holdfast_http_requests_total; what is over is one more */
     BUCKETS = 6,              /* of a request's time, without the one for all */
     WAIT_BUCKETS = 7,         /* of a wait's */
@@ -180,6 +179,12 @@ static void print_request(struct text *out, const char *op, int code, uint64_t c
                 status, count);
 }
 
+/* Series that are there from the start: of one that begins with 1, nobody sees the increase. */
+static bool is_always_told(size_t op, int code)
+{
+    return (op == OP_ACQUIRE || op == OP_RENEW || op == OP_RELEASE) && code == 504;
+}
+
 static void print_requests(struct metrics *m, struct text *out)
 {
     size_t printed = 0;
@@ -189,7 +194,7 @@ static void print_requests(struct metrics *m, struct text *out)
     for (size_t i = 0; i < (size_t)OPS * CODES; i++) {
         uint64_t count = m->requests[i / CODES][i % CODES];
 
-        if (count == 0)
+        if (count == 0 && !is_always_told(i / CODES, codes[i % CODES]))
             continue;
         if (printed < REQUEST_SERIES_MAX && i != (size_t)OPS * CODES - 1) {
             print_request(out, op_names[i / CODES], codes[i % CODES], count);
@@ -228,8 +233,8 @@ static void print_one(const struct family *f, size_t which, struct text *out)
         text_printf(out, "holdfast_%s_bucket{%s=\"%s\",le=\"%s\"} %" PRIu64 "\n", f->name, f->label,
                     value, bound, count);
     }
-    text_printf(out, "holdfast_%s_sum{%s=\"%s\"} %" PRIu64 ".%09" PRIu64 "\n", f->name, f->label,
-                value, sum_ns / NS_PER_S, sum_ns % NS_PER_S);
+    text_printf(out, "holdfast_%s_sum{%s=\"%s\"} %.6f\n", f->name, f->label, value,
+                (double)sum_ns / HF__NS_PER_S);
     text_printf(out, "holdfast_%s_count{%s=\"%s\"} %" PRIu64 "\n", f->name, f->label, value, count);
 }
 

@@ -10,7 +10,7 @@
 
 enum {
     PERIOD_MS = 5000, /* between the beginnings of two rounds */
-    MOMENT_MS = 30,   /* that a scrape waits for a round */
+    MOMENT_MS = 20,   /* that a scrape waits for a round */
     OLD_MS = 60000    /* what is older is not told */
 };
 
@@ -164,8 +164,8 @@ static void refresh(struct watch *w)
     }
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += hf__ms_to_ns(MOMENT_MS);
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    until.tv_sec += until.tv_nsec / HF__NS_PER_S;
+    until.tv_nsec %= HF__NS_PER_S;
     while (w->busy && pthread_cond_timedwait(&w->done, &w->mutex, &until) == 0)
         ;
 }

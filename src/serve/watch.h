@@ -15,7 +15,7 @@ struct watch *watch_open(struct serve *serve, struct metrics *metrics);
 /* Waits for a question to the store that is under way. */
 void watch_close(struct watch *watch);
 
-/* Prints the series of the watched locks. Waits for 30 ms at most. */
+/* Prints the series of the watched locks. Waits for 20 ms at most. */
 void watch_print(struct watch *watch, struct text *out);
 
 #endif /* HF_SERVE_WATCH_H */
