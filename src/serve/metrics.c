@@ -83,6 +83,11 @@ struct metrics *metrics_open(struct serve *serve)
     return m;
 }
 
+bool metrics_end(struct metrics *m, int64_t until_ns)
+{
+    return watch_end(m->watch, until_ns);
+}
+
 void metrics_close(struct metrics *m)
 {
     if (m == NULL)

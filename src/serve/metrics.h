@@ -7,6 +7,9 @@
 
 /* NULL: no memory. The store is open by then. */
 struct metrics *metrics_open(struct serve *serve);
+/* The store is not asked any more. True: and no question is under way; false: until then one still
+ * was, and the store must not be closed. */
+bool metrics_end(struct metrics *metrics, int64_t until_ns);
 void metrics_close(struct metrics *metrics);
 
 /* A request was answered with this HTTP code. */

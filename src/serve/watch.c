@@ -73,12 +73,37 @@ struct watch *watch_open(struct serve *serve, struct metrics *metrics)
     return w;
 }
 
-void watch_close(struct watch *w)
+/* Waits with the mutex held until no round is under way; false: until then it still was. */
+static bool wait_for_round(struct watch *w, int64_t budget_ns)
 {
+    struct timespec until;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    budget_ns = budget_ns > 0 ? until.tv_nsec + budget_ns : until.tv_nsec;
+    until.tv_sec += budget_ns / HF__NS_PER_S;
+    until.tv_nsec = budget_ns % HF__NS_PER_S;
+    while (w->busy) {
+        if (pthread_cond_timedwait(&w->done, &w->mutex, &until) != 0)
+            return !w->busy;
+    }
+    return true;
+}
+
+bool watch_end(struct watch *w, int64_t until_ns)
+{
+    bool ended;
+
     pthread_mutex_lock(&w->mutex);
     w->ending = true;
     pthread_cond_signal(&w->wanted);
+    ended = wait_for_round(w, until_ns - hf__now_ns());
     pthread_mutex_unlock(&w->mutex);
+    return ended;
+}
+
+void watch_close(struct watch *w)
+{
+    (void)watch_end(w, 0);
     pthread_join(w->thread, NULL);
     pthread_cond_destroy(&w->done);
     pthread_cond_destroy(&w->wanted);
@@ -138,14 +163,16 @@ static void *ask_rounds(void *data)
     struct watch *w = data;
 
     pthread_mutex_lock(&w->mutex);
-    while (!w->ending) {
-        if (!w->busy) {
+    for (;;) {
+        if (w->busy) {
+            ask_all(w);
+            w->busy = false;
+            pthread_cond_broadcast(&w->done);
+        } else if (w->ending) {
+            break;
+        } else {
             pthread_cond_wait(&w->wanted, &w->mutex);
-            continue;
         }
-        ask_all(w);
-        w->busy = false;
-        pthread_cond_broadcast(&w->done);
     }
     pthread_mutex_unlock(&w->mutex);
     return NULL;
@@ -155,19 +182,13 @@ static void *ask_rounds(void *data)
 static void refresh(struct watch *w)
 {
     int64_t now_ns = hf__now_ns();
-    struct timespec until;
 
-    if (!w->busy && now_ns - w->began_ns >= hf__ms_to_ns(PERIOD_MS)) {
+    if (!w->busy && !w->ending && now_ns - w->began_ns >= hf__ms_to_ns(PERIOD_MS)) {
         w->busy = true;
         w->began_ns = now_ns;
         pthread_cond_signal(&w->wanted);
     }
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += hf__ms_to_ns(MOMENT_MS);
-    until.tv_sec += until.tv_nsec / HF__NS_PER_S;
-    until.tv_nsec %= HF__NS_PER_S;
-    while (w->busy && pthread_cond_timedwait(&w->done, &w->mutex, &until) == 0)
-        ;
+    (void)wait_for_round(w, hf__ms_to_ns(MOMENT_MS));
 }
 
 /* The name of a lock as the value of a label. */

@@ -12,7 +12,10 @@ struct watch;
 
 /* NULL: no memory, no thread. */
 struct watch *watch_open(struct serve *serve, struct metrics *metrics);
-/* Waits for a question to the store that is under way. */
+/* No question to the store begins any more. True: and none is under way; false: until then one
+ * still was. */
+bool watch_end(struct watch *watch, int64_t until_ns);
+/* Waits for a question that is under way. */
 void watch_close(struct watch *watch);
 
 /* Prints the series of the watched locks. Waits for 20 ms at most. */
