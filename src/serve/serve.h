@@ -110,16 +110,22 @@ struct exchange {
     enum serve_op op;
     bool waited; /* the request stood in a queue: its time is no measure of the server */
     struct response {
-        int code;              /* 200, ...; 0: the handler has answered by itself */
+        int code;              /* 200, ... */
         enum hf_status status; /* what Holdfast-Status says */
         const char *type;      /* Content-Type; NULL: application/json */
         struct text body;
         struct text headers; /* further lines, each with its CRLF */
         bool close;          /* this was the last answer of the connection */
+        bool sent;           /* it was a stream, and is on its way already */
         /* Called if the answer could not be sent; NULL: nobody minds. */
         void (*undelivered)(struct exchange *x);
     } response;
-    struct hold *hold; /* acquire.c: what undelivered gives back */
+    /* What undelivered gives back. */
+    struct {
+        char name[HF_NAME_MAX + 1];
+        char owner[HF_OWNER_LEN + 1];
+        uint64_t token;
+    } granted;
 };
 
 typedef void serve_handler(struct exchange *x);
