@@ -55,7 +55,9 @@ DB_SO := $(DBS:%=$(BUILD)/stores/db-%.so)
 SENDERS := $(call known,src/senders)
 SENDER_SO := $(SENDERS:%=$(BUILD)/stores/send-%.so)
 store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(if $(wildcard \
-	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
+	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o) $(call http_obj,src/stores/$(1))
+# What plugins over libcurl share.
+http_obj = $(if $(shell grep -s libcurl $(1)/packages),$(call obj,$(wildcard src/http/*.c)))
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 	pkg-config --libs $$(cat src/stores/$(1)/packages))
 # What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.

@@ -160,7 +160,8 @@ static bool find_which(struct rd_attempt *a, const struct rd_reply *number)
     return true;
 }
 
-/* Somebody sent the claim a second time. What the first one was granted is not ours to give back. */
+/* Somebody sent the claim a second time. What the first one was granted is not ours to give
+ * back. */
 static enum hf_status twice(struct rd_attempt *a, const struct rd_reply *reply,
                             struct hf_error *err)
 {
