@@ -17,11 +17,17 @@
 #define AGAIN_NS       HF__NS_PER_S          /* from the first release to the second */
 #define SHORT_PAUSE_NS (100 * HF__NS_PER_MS) /* before another attempt, if a wait was cut short */
 
+/* The HTTP status for an owner that was used before: somebody on the way repeated the request. This
+ * copy was not executed; what became of the other one is not known, and nobody but that one may end
+ * it. */
+#define USED_BEFORE 409
+
 struct attempt {
     struct ht_store *store;
     struct hf_claim claim; /* with this attempt's owner */
     struct ht_call call;
     int64_t sent_at_ns;
+    long http_status; /* of the answer; 0: none */
 };
 
 /* A stream of lines. */
@@ -136,6 +142,7 @@ static enum hf_status wait_by_stream(struct attempt *a, const char *json, struct
 
         status = judge(a, stream.verdict, status, grant, err);
         (void)hf__http_work(stream.http, &end, NULL); /* so that the connection can be used again */
+        a->http_status = stream.http->http_status;
         stream.http->heard_ns = host->now_ns();
         hf__http_give(&a->store->pool, stream.http);
     } else {
@@ -175,6 +182,7 @@ static enum hf_status attempt(struct attempt *a, struct hf_grant *grant, struct 
     char *json = NULL;
     enum hf_status status;
 
+    a->http_status = 0;
     a->call = (struct ht_call){.lock = a->claim.name,
                                .path = "/v1/acquire",
                                .patience = {.deadline_ns = a->claim.deadline_ns, .cancel_fd = -1}};
@@ -183,6 +191,7 @@ static enum hf_status attempt(struct attempt *a, struct hf_grant *grant, struct 
         return ht_is_utf8(a->claim.name) ? HF_NOMEM : HF_INVALID;
     if (wait_ms == 0) {
         status = ht_call(a->store, &a->call, &answer, &a->sent_at_ns, err);
+        a->http_status = a->call.http_status;
         if (status == HF_OK)
             status = judge(a, answer, status, grant, err);
     } else {
@@ -254,7 +263,7 @@ enum hf_status ht_acquire(struct hf_store_base *base, const struct hf_claim *cla
 
     for (;;) {
         status = attempt(&a, grant, err);
-        if (status == HF_UNKNOWN || status == HF_CANCELLED)
+        if ((status == HF_UNKNOWN && a.http_status != USED_BEFORE) || status == HF_CANCELLED)
             take_back(&a, status);
         if (!comes_again(&a, status))
             break;

@@ -88,7 +88,7 @@ static enum hf_status unanswered(const struct ht_store *store, const struct ht_c
 }
 
 /* One try. *again: it was a look, and the connection was to blame. */
-static enum hf_status ask(struct ht_store *store, const struct ht_call *call, const char *json,
+static enum hf_status ask(struct ht_store *store, struct ht_call *call, const char *json,
                           cJSON **out, bool *again, struct hf_error *err)
 {
     struct hf__http_request request = ht_request(store, call->path, json);
@@ -101,6 +101,7 @@ static enum hf_status ask(struct ht_store *store, const struct ht_call *call, co
     if (http == NULL)
         return hf__nomem(err);
     fate = hf__http_exchange(http, &request, &call->patience, CONNECT_MS);
+    call->http_status = fate == HF__HTTP_ANSWERED ? http->http_status : 0;
     if (fate == HF__HTTP_ANSWERED) {
         status = judge(store, call, http, out, err);
     } else {
@@ -115,7 +116,7 @@ static enum hf_status ask(struct ht_store *store, const struct ht_call *call, co
     return status;
 }
 
-enum hf_status ht_call(struct ht_store *store, const struct ht_call *call, cJSON **out,
+enum hf_status ht_call(struct ht_store *store, struct ht_call *call, cJSON **out,
                        int64_t *sent_at_ns, struct hf_error *err)
 {
     char *json = call->body != NULL ? cJSON_PrintUnformatted(call->body) : NULL;

@@ -38,13 +38,15 @@ struct ht_call {
     const char *path; /* with its query, if there is one */
     cJSON *body;      /* NULL: a GET, which may be sent again */
     struct hf__patience patience;
+    long http_status; /* of the answer, whoever gave it; 0: none */
 };
 
 /* Sends the request, and takes the answer. *out: the JSON of an answer that is the server's own,
- * whatever it says, for the caller to delete; NULL: none. *sent_at_ns: before it left.
+ * whatever it says, for the caller to delete; NULL: none. *sent_at_ns: before it left. Sets
+ * call->http_status.
  * HF_OK, or what the server said; HF_UNKNOWN: no answer, or none of the server's. HF_UNREACHABLE,
  * HF_DENIED, HF_CANCELLED: it was not sent. */
-enum hf_status ht_call(struct ht_store *store, const struct ht_call *call, cJSON **out,
+enum hf_status ht_call(struct ht_store *store, struct ht_call *call, cJSON **out,
                        int64_t *sent_at_ns, struct hf_error *err);
 /* The name and the owner of a claim; NULL: the error says why. */
 cJSON *ht_body(struct ht_store *store, const struct hf_claim *claim, struct hf_error *err);
