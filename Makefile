@@ -67,7 +67,7 @@ store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 # What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.
 STORE_UNITS := $(notdir $(patsubst %/,%,$(dir $(wildcard src/stores/*/packages src/stores/*/libs))))
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(patsubst %,tests/unit/test_%_%,\
-	$(filter-out $(STORES),$(STORE_UNITS))),$(wildcard tests/unit/test_*.c tests/file/test_*.c \
+	$(filter-out $(STORES) $(SERVE),$(STORE_UNITS) serve)),$(wildcard tests/unit/test_*.c tests/file/test_*.c \
 	tests/fence/test_*.c)))
 # tests/FOLDER/NAME.c is what the programs tests/FOLDER/test_NAME_*.c share.
 SHARED := $(foreach dir,unit file fence,$(filter-out tests/$(dir)/test_%,$(wildcard tests/$(dir)/*.c)))
@@ -202,6 +202,9 @@ $(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): $(call store_obj,$(1))
 $(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): LDFLAGS += $(call store_libs,$(1))
 endef
 $(foreach store,$(filter $(STORES),$(STORE_UNITS)),$(eval $(call store_units,$(store))))
+# What the server decides is tested without its main, if it is built.
+$(filter $(BUILD)/tests/unit/test_serve_%,$(UNIT)): $(call obj,$(filter-out %/main.c,$(SERVE_SRC)))
+$(filter $(BUILD)/tests/unit/test_serve_%,$(UNIT)): LDFLAGS += $(if $(SERVE),$(shell pkg-config --libs $$(cat src/serve/packages)))
 $(BUILD)/tests/tools/tool_storm: $(call obj,$(wildcard src/torture/*.c))
 # It compares with libm, which holdfast does without.
 $(BUILD)/tests/unit/test_odds: LDFLAGS += -lm
@@ -272,7 +275,7 @@ format:
 
 PLACES = BUILD='$(BUILD)' DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' INCDIR='$(INCDIR)' \
 	MANDIR='$(MANDIR)' PLUGINDIR='$(PLUGINDIR)' UNITDIR='$(UNITDIR)' LIB_SO='$(LIB_SO)' \
-	PLUGINS='$(STORE_SO) $(DB_SO) $(SENDER_SO)' scripts/install.sh
+	PLUGINS='$(STORE_SO) $(DB_SO) $(SENDER_SO) $(SERVE_BIN)' scripts/install.sh
 install: everything
 	@$(PLACES) install
 uninstall:

@@ -4,9 +4,11 @@
 #include "serve/answer.h"
 #include "serve/listing.h"
 #include "serve/metrics.h"
+#include "serve/tokens.h"
 
 #include "base/base.h"
 
+#include <holdfast/repair.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,8 @@ struct readiness {
     pthread_mutex_t lock;
     int64_t asked_ns;
     struct hf_error answer;
-    pthread_mutex_t identity_lock; /* of this: who asks the store holds the other one */
+    int64_t quarantine_ms;           /* for how long it grants nothing; 0: it does */
+    pthread_mutex_t identity_lock;   /* of this: who asks the store holds the other one */
     char identity[HF_IDENTITY_SIZE]; /* "" until the store told it */
 };
 
@@ -65,67 +68,122 @@ static int parameters(struct exchange *x, struct http_parameter all[HTTP_PARAMET
     return count;
 }
 
-/* As list --json, with the token as a string; and what the listing was like. */
-static void put_locks(struct exchange *x, const struct listing_view *view, const char *prefix,
-                      uint64_t limit)
+/* Which locks are asked for. */
+struct choice {
+    const char *prefix;
+    const char *part; /* of the name or the label, in any case; "": whatever it is */
+    uint64_t limit;
+};
+
+/* What the locks that one may see come to, whether they were asked for or not. */
+struct totals {
+    uint64_t held, waiters, foreign;
+};
+
+static bool may_see(const struct exchange *x, const struct hf_lock_info *info, const char *prefix)
 {
-    struct text *body = &x->response.body;
-    char *rows = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&rows, &size);
+    const struct credential *credential = x->who.credential;
+
+    return strncmp(info->name, prefix, strlen(prefix)) == 0 &&
+           (credential == NULL || credential_may(credential, RIGHT_LOOK, info->name));
+}
+
+static bool has_part(const struct hf_lock_info *info, const char *part)
+{
+    return strcasestr(info->name, part) != NULL ||
+           (info->held && strcasestr(info->label, part) != NULL);
+}
+
+/* Prints those that were chosen and counts all. Returns how many there was no room for. */
+static uint64_t print_locks(struct exchange *x, const struct listing_view *view,
+                            const struct choice *choice, struct totals *totals, FILE *out)
+{
     uint64_t shown = 0, more = 0;
 
-    for (size_t i = 0; out != NULL && i < view->count; i++) {
+    for (size_t i = 0; i < view->count; i++) {
         const struct hf_lock_info *info = &view->locks[i].info;
 
-        if (strncmp(info->name, prefix, strlen(prefix)) != 0)
+        if (!may_see(x, info, choice->prefix))
             continue;
-        if (shown == limit) {
+        totals->held += info->held;
+        totals->waiters += info->waiters;
+        totals->foreign += info->held && info->foreign;
+        if (!has_part(info, choice->part))
+            continue;
+        if (shown == choice->limit) {
             more++;
             continue;
         }
         fputs(shown++ > 0 ? ",\n " : "", out);
         cli_lock_json(out, info, CLI_TOKEN_TEXT);
     }
+    return more;
+}
+
+/* As list --json, with the token as a string; and what the listing was like. */
+static void put_locks(struct exchange *x, const struct listing_view *view,
+                      const struct choice *choice)
+{
+    struct text *body = &x->response.body;
+    struct totals totals = {0};
+    char *rows = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&rows, &size);
+    uint64_t more = out != NULL ? print_locks(x, view, choice, &totals, out) : 0;
+
     if (out == NULL || fclose(out) != 0) {
         serve_refuse(x, 500, HF_NOMEM, "out of memory");
     } else {
         x->response.code = 200;
         text_printf(body,
                     "{\"as_of_ms\": %" PRId64 ", \"took_ms\": %" PRId64 ", \"more\": %" PRIu64
-                    ", \"locks\": [",
-                    view->as_of_ms, view->took_ms, more);
+                    ",\n \"totals\": {\"held\": %" PRIu64 ", \"waiters\": %" PRIu64
+                    ", \"foreign\": %" PRIu64 "},\n \"locks\": [",
+                    view->as_of_ms, view->took_ms, more, totals.held, totals.waiters,
+                    totals.foreign);
         text_add(body, rows, size);
         text_printf(body, "]}\n");
     }
     free(rows);
 }
 
+/* What the query chooses. False: the response says why not. */
+static bool choose(struct exchange *x, struct http_parameter all[HTTP_PARAMETERS_MAX],
+                   struct choice *out)
+{
+    int count = parameters(x, all);
+    const char *prefix, *part, *limit;
+
+    if (count < 0)
+        return false;
+    prefix = parameter(all, count, "prefix");
+    part = parameter(all, count, "q");
+    limit = parameter(all, count, "limit");
+    *out = (struct choice){.prefix = prefix != NULL ? prefix : "",
+                           .part = part != NULL ? part : "",
+                           .limit = LIMIT_DEFAULT};
+    if (limit != NULL && (!hf__parse_u64(limit, &out->limit) || out->limit > LIMIT_MAX)) {
+        serve_refuse(x, 400, HF_INVALID, "limit: a number, %d at the most", LIMIT_MAX);
+        return false;
+    }
+    /* Who asks for all of them gets those that he may see. */
+    return out->prefix[0] == '\0' || serve_may(x, RIGHT_LOOK, out->prefix);
+}
+
 void serve_locks(struct exchange *x)
 {
     struct http_parameter all[HTTP_PARAMETERS_MAX];
-    int count = parameters(x, all);
-    const char *prefix, *given;
-    uint64_t limit = LIMIT_DEFAULT;
+    struct choice choice;
     struct listing_view *view;
     struct hf_error err;
 
-    if (count < 0)
-        return;
-    prefix = parameter(all, count, "prefix");
-    prefix = prefix != NULL ? prefix : "";
-    given = parameter(all, count, "limit");
-    if (given != NULL && (!hf__parse_u64(given, &limit) || limit > LIMIT_MAX)) {
-        serve_refuse(x, 400, HF_INVALID, "limit: a number, %d at the most", LIMIT_MAX);
-        return;
-    }
-    if (!serve_may(x, RIGHT_LOOK, prefix))
+    if (!choose(x, all, &choice))
         return;
     if (serve_listing(x->serve, &view, &err) != HF_OK) {
         serve_fail(x, &err);
         return;
     }
-    put_locks(x, view, prefix, limit);
+    put_locks(x, view, &choice);
     serve_listing_done(x->serve, view);
 }
 
@@ -159,7 +217,7 @@ void serve_lock(struct exchange *x)
     view.took_ms = (hf__now_ns() - from_ns) / HF__NS_PER_MS;
     view.count = lock.text != NULL ? 1 : 0;
     if (status == HF_OK)
-        put_locks(x, &view, "", 1);
+        put_locks(x, &view, &(struct choice){.prefix = "", .part = "", .limit = 1});
     else
         serve_fail(x, &err);
     cli_lock_clear(&lock);
@@ -219,22 +277,36 @@ static bool ignore(const struct hf_lock_info *info, void *data)
     return false;
 }
 
+/* Whether it answers, and for how long it grants nothing. */
+static void ask_store(struct serve *serve, struct readiness *readiness)
+{
+    int64_t from_ns = hf__now_ns();
+    enum hf_status status = hf_inspect(serve->store, "readyz", ignore, NULL, &readiness->answer);
+    struct hf_error why;
+
+    readiness->answer.code = status;
+    readiness->quarantine_ms = 0;
+    if (status == HF_OK && hf_quarantine(serve->store, &why) == HF_QUARANTINE)
+        readiness->quarantine_ms = why.retry_after_ms > 0 ? why.retry_after_ms : 1;
+    readiness->asked_ns = hf__now_ns();
+    metrics_store(serve->metrics, OP_READYZ, status, readiness->asked_ns - from_ns);
+}
+
 /* One asks, and the others wait for that answer: at most one question a second. */
 void serve_readyz(struct exchange *x)
 {
     struct readiness *readiness = x->serve->readiness;
     struct hf_error answer;
+    int64_t quarantine_ms;
 
     pthread_mutex_lock(&readiness->lock);
-    if (readiness->asked_ns == 0 || hf__now_ns() - readiness->asked_ns > READY_NS) {
-        readiness->answer.code =
-            hf_inspect(x->serve->store, "readyz", ignore, NULL, &readiness->answer);
-        readiness->asked_ns = hf__now_ns();
-    }
+    if (readiness->asked_ns == 0 || hf__now_ns() - readiness->asked_ns > READY_NS)
+        ask_store(x->serve, readiness);
     answer = readiness->answer;
+    quarantine_ms = readiness->quarantine_ms;
     pthread_mutex_unlock(&readiness->lock);
     if (answer.code == HF_OK)
-        answer_ok(x, "\"ready\": true");
+        answer_ok(x, "\"ready\": true, \"quarantine_ms\": %" PRId64, quarantine_ms);
     else
         serve_fail(x, &answer);
     if (x->response.code != 200)

@@ -138,8 +138,9 @@ static int new_token(const char *name)
     char hash[2 * TOKENS_HASH_LEN + 1];
 
     if (!tokens_name_valid(name))
-        return cli_usage_error(&command, "--new-token: a NAME has letters, digits and ._@-, %d at "
-                                         "the most",
+        return cli_usage_error(&command,
+                               "--new-token: a NAME has letters, digits and ._@-, %d at "
+                               "the most",
                                TOKENS_NAME_MAX);
     tokens_draw(secret, hash);
     if (isatty(STDOUT_FILENO) == 1)
@@ -223,6 +224,7 @@ static void accept_clients(struct serve *serve, const struct listeners *listener
     struct pollfd fds[SERVE_LISTENERS_MAX + 1];
     const uint64_t one = 1;
     nfds_t count = 0;
+    int64_t until_ns;
 
     connections_init(&connections, serve);
     for (; count < listeners->count; count++)
@@ -235,9 +237,10 @@ static void accept_clients(struct serve *serve, const struct listeners *listener
                 accept_all(&listeners->all[i], &connections);
     } while (!take_signal(serve, signal_fd));
 
+    until_ns = hf__now_ns() + END_MS * HF__NS_PER_MS;
     serve->stopping = true;
     (void)!write(serve->stop_fd, &one, sizeof one);
-    if (connections_end(&connections, hf__now_ns() + END_MS * HF__NS_PER_MS)) {
+    if (connections_end(&connections, until_ns) && metrics_end(serve->metrics, until_ns)) {
         connections_release(&connections);
         return;
     }
@@ -349,9 +352,8 @@ static int run(struct settings *s, const char *url)
 int main(int argc, char **argv)
 {
     const char *from_environment = secure_getenv("HOLDFAST_STORE");
-    struct settings s = {.options = {.max_clients = 1024,
-                                     .max_waiters = 900,
-                                     .max_wait_ms = 3600 * 1000}};
+    struct settings s = {
+        .options = {.max_clients = 1024, .max_waiters = 900, .max_wait_ms = 3600 * 1000}};
     const char *url = from_environment;
     int parsed;
 

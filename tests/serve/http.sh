@@ -27,14 +27,13 @@ declare -F server_stop >/dev/null || server_stop() { # NAME [SIGNAL]
 }
 
 serve_token() {
-    local name=$1 line
+    local name=$1
     shift
     (
         umask 077
         "$hf" serve --new-token "$name" >"$dir/$name.new"
-        line=$(sed -n "s/^\($name [0-9a-f]\{64\}\).*/\1/p" "$dir/$name.new")
-        printf '%s %s\n' "$line" "$*" >>"$dir/tokens"
-        grep -o '[A-Za-z0-9_-]\{43,\}' "$dir/$name.new" | grep -vF "${line#* }" | head -n 1 | tr -d '\n' >"$dir/$name.secret"
+        sed -n 's/^secret, shown once: //p' "$dir/$name.new" | tr -d '\n' >"$dir/$name.secret"
+        sed -n "s/^line for the tokens file: \($name [0-9a-f]*\) .*/\1 $*/p" "$dir/$name.new" >>"$dir/tokens"
     )
 }
 

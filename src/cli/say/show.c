@@ -88,6 +88,7 @@ void cli_lock_json(FILE *out, const struct hf_lock_info *info, enum cli_token_fo
         fputs("null", out);
     json_number(out, "age_ms", info->held && info->age_ms >= 0, info->age_ms);
     json_number(out, "remaining_ms", info->held && info->remaining_ms >= 0, info->remaining_ms);
+    json_number(out, "ttl_ms", info->held && info->ttl_ms > 0, info->ttl_ms);
     fprintf(out, ", \"waiters\": %" PRIu64 ", \"detached\": %s, \"foreign\": %s, \"broken\": ",
             info->waiters, info->detached ? "true" : "false", info->foreign ? "true" : "false");
     json_revocation(out, info->revocation);
