@@ -273,7 +273,7 @@ format:
 
 PLACES = BUILD='$(BUILD)' DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' INCDIR='$(INCDIR)' \
 	MANDIR='$(MANDIR)' PLUGINDIR='$(PLUGINDIR)' UNITDIR='$(UNITDIR)' LIB_SO='$(LIB_SO)' \
-	PLUGINS='$(STORE_SO) $(DB_SO) $(SENDER_SO)' scripts/install.sh
+	PLUGINS='$(STORE_SO) $(DB_SO) $(SENDER_SO) $(SERVE_BIN)' scripts/install.sh
 install: everything
 	@$(PLACES) install
 uninstall:

@@ -101,6 +101,8 @@ void serve_release(struct exchange *x)
     metrics_store(x->serve->metrics, OP_RELEASE, status, hf__now_ns() - from_ns);
     if (status == HF_OK)
         answer_ok(x, "%s", "");
+    else if (status == HF_LOST)
+        fail_lost(x, &(const struct hf_grant){.loss = HF_LOSS_NONE}, &err);
     else
         serve_fail(x, &err);
     explicit_bzero(&body, sizeof body);

@@ -143,8 +143,9 @@ static int new_token(const char *name)
                                "the most",
                                TOKENS_NAME_MAX);
     tokens_draw(secret, hash);
-    printf("secret, shown once: %s\nline for the tokens file: %s %s look lock metrics\n", secret,
-           name, hash);
+    if (isatty(STDOUT_FILENO) == 1)
+        cli_error("the secret, which is shown this once, and its line for the file of --tokens:");
+    printf("%s\n%s %s look lock metrics\n", secret, name, hash);
     explicit_bzero(secret, sizeof secret);
     return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_HF_INTERNAL;
 }
