@@ -1,5 +1,5 @@
 /* stream.c - answers that come line by line. One thread writes for all who wait; it never blocks: a
- * client that does not take a few bytes in ten seconds is cut off, and so leaves the queue. */
+ * client that does not take a few bytes is cut off, and so leaves the queue. */
 #include "serve/stream.h"
 
 #include "serve/answer.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define EVERY_NS (10 * HF__NS_PER_S)
+#define EVERY_NS (2 * HF__NS_PER_S) /* proxies that are impatient give up after 3s */
 
 struct streams {
     pthread_mutex_t lock;
