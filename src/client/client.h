@@ -138,6 +138,11 @@ enum hf_status hf__bad_name(struct hf_error *err);
 /* HF_INVALID: a ttl that is none. */
 enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err);
 
+/* record.c: hf_record_put, of a record's key, value and how long it is kept; what of *what is the
+ * lease's is filled in. */
+enum hf_status hf__record_write(struct hf_lease *lease, const struct hf_record_write *what,
+                                struct hf_error *err);
+
 /* forget.c: removes what the store keeps about a lock that is free and that nobody will use again,
  * as the slot forget documents it. HF_UNSUPPORTED: the store cannot. Not for applications: it ends
  * the promise that tokens of this name rise. */

@@ -271,5 +271,7 @@ int main(int argc, char **argv)
     add_crowd_tests(&suite);
     add_record_tests(&suite);
     add_break_tests(&suite);
+    add_forget_tests(&suite);
+    add_waiter_tests(&suite);
     return suite_run(&suite) > 0;
 }

@@ -88,5 +88,7 @@ void add_any_tests(struct suite *suite);
 void add_crowd_tests(struct suite *suite);
 void add_record_tests(struct suite *suite);
 void add_break_tests(struct suite *suite);
+void add_forget_tests(struct suite *suite);
+void add_waiter_tests(struct suite *suite);
 
 #endif /* HF_TESTS_CONFORM_H */

@@ -41,4 +41,8 @@ token, wrong, holder, record = take(owner, ttl, ARGV[5], now, ARGV[6])
 if token or wrong then
     return token or wrong
 end
-return busy(ARGV[4] == '1' and stand(owner, now, holder, record) or POLL_MS, holder, record)
+local again = POLL_MS
+if ARGV[4] == '1' then
+    again = stand(owner, now, holder, record, match(ARGV[5], '^%d+ %S+ %x+ (.*)$') or '')
+end
+return busy(again, holder, record)

@@ -81,7 +81,7 @@ end
 local again = POLL_MS
 for i = 1, ARGV[5] == '1' and COUNT or 0 do
     use(i)
-    again = math.min(again, stand(ARGV[OWNERS + i], now, holders[i], records[i], fresh))
+    again = math.min(again, stand(ARGV[OWNERS + i], now, holders[i], records[i], ARGV[3], fresh))
     call('SET', LEASES .. ':' .. ARGV[OWNERS + i] .. ':p', party, 'PX', 2 * LEASE_MS)
 end
 use(1)

@@ -1,6 +1,7 @@
 -- The queue of a lock: QUEUE orders the waiters, LEASES holds until when each has shown signs of
--- life, LEASES:OWNER is the list on which one of them sleeps. Who waits for one of several locks is a
--- party: LEASES:OWNER:p names a key that is there from when one of them was handed to it until it asks.
+-- life, LEASES:OWNER is the list on which one of them sleeps, QUEUE:OWNER since when it waits, and its label.
+-- Who waits for one of several locks is a party: LEASES:OWNER:p names a key that is there from when one of
+-- them was handed to it until it asks.
 local LEASE_MS = 3000  -- a waiter that was silent for so long is dead
 local WINDOW_MS = 1000 -- how long a hand-over waits for the waiter's own confirmation
 local POLL_MS = 1000   -- how often a waiter asks, whatever it was told
@@ -9,16 +10,20 @@ local PURGE_MAX = 100  -- dead waiters removed in one go
 local function leave_queue(owner)
     call('ZREM', QUEUE, owner)
     call('ZREM', LEASES, owner)
-    call('DEL', LEASES .. ':' .. owner, LEASES .. ':' .. owner .. ':p')
+    call('DEL', LEASES .. ':' .. owner, QUEUE .. ':' .. owner, LEASES .. ':' .. owner .. ':p')
 end
 
 -- At the tail, unless it waits already; either way it lives. fresh: it certainly does not wait yet. Who
 -- comes behind somebody leaves the time of the queue as it is: that lasts until it asks again.
-local function enqueue(owner, now_us, fresh)
+local function enqueue(owner, now_us, label, fresh)
+    local who = QUEUE .. ':' .. owner
     local tail
-    if fresh or not call('ZSCORE', QUEUE, owner) then
+    if not fresh and call('ZSCORE', QUEUE, owner) then
+        call('PEXPIRE', who, 2 * LEASE_MS)
+    else
         tail = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
         call('ZADD', QUEUE, format('%.0f', (tail or 0) + 1), owner)
+        call('SET', who, format('%.0f ', now_us) .. label, 'PX', 2 * LEASE_MS)
     end
     call('ZADD', LEASES, format('%.0f', now_us / 1000 + LEASE_MS), owner)
     call('PEXPIRE', LEASES, 2 * LEASE_MS)

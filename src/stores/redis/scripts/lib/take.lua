@@ -46,8 +46,8 @@ local function take(owner, ttl, text, now, settled)
 end
 
 -- Queues for a lock that another has, or stays in the queue. In how many ms to ask again.
-local function stand(owner, now, holder, record, fresh)
-    enqueue(owner, now, fresh)
+local function stand(owner, now, holder, record, label, fresh)
+    enqueue(owner, now, label, fresh)
     record = record or '0 0 - 0 '
     if string.sub(record, 1, 1) ~= 'q' then
         call('SET', RECORD, 'q' .. record)
