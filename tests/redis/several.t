@@ -42,7 +42,7 @@ ok $? 'nothing of those who waited is left'
 
 # One of 8 with 7 held: one request takes it.
 for i in 0 1 2 3 4 5 6; do
-    "$hf" --store "$(url a)" acquire --ttl 5m --slots 8 --slot "$i" gpu >/dev/null
+    "$hf" --store "$(url a)" acquire --ttl 1m --slots 8 --slot "$i" gpu >/dev/null
 done
 requests() { rcli a info commandstats | tr -d '\r' | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\),.*/\1/p'; }
 client c "$(url a)"
