@@ -7,7 +7,7 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-rounds=3
+rounds=2
 cluster_start a b c
 revoke_all() { # SERVER
     ctl "$1" lease list | sed 1d | while read -r id; do ctl "$1" lease revoke "$id" >/dev/null; done
@@ -53,7 +53,7 @@ gone e
 # Jobs that tell when they were last alive, and next to each one that waits and tells when it began.
 job() { # NUMBER TTL
     "$hf" --store "$all" run --ttl "$2" "thaw$1" -- sh -c \
-        'while :; do date +%s%N >"$1.new"; mv "$1.new" "$1"; sleep 0.02; done' - "$dir/alive.$1" \
+        'while :; do date +%s%N >"$1.new"; mv "$1.new" "$1"; sleep 0.05; done' - "$dir/alive.$1" \
         2>"$dir/job.$1" &
     jobs_of+=($!)
 }

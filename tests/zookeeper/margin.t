@@ -1,6 +1,7 @@
 #!/bin/bash
 # Sessions that are shorter than the leader hears of: a follower tells it only every half tick whom it has
 # heard of. There is no fault at all, so no hold may end before its holder gives it back.
+# run: first
 # run: once
 # shellcheck disable=SC2317 # what eventually calls by name
 set -u
