@@ -61,9 +61,9 @@ unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HO
     HOLDFAST_LOST_FD HOLDFAST_STORE_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH STATE_DIRECTORY MAKEFLAGS MAKELEVEL
 [ "$mode" != long ] || export HOLDFAST_LONG=1
 [ "$mode" = long ] || export FUZZ_RUNS="${FUZZ_RUNS:-40000}" # a fifth
-# Tests wait for servers and clocks more than they compute, but must not wait for each other. Those that need no
-# server only wait for clocks.
-tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((7 * jobs)) || echo $((5 * jobs)))}
+# Tests wait for servers and clocks more than they compute, but must not wait for each other: many at once, and each
+# begins when a processor is idle.
+tests_at_once=${TESTS_AT_ONCE:-$((7 * jobs))}
 
 export TESTS_LIMIT_S="${TESTS_LIMIT_S:-1500}"
 
@@ -172,6 +172,22 @@ BUILD=build
 HOLDFAST=$PWD/$BUILD/holdfast
 export BUILD HOLDFAST
 key=$(echo "$path" | tr / _) # of a script; a program has the name of its build in it
+# Tests begin one after the other, each when the machine has been idle for a sixth of a moment, or at last.
+idle() { # MOMENT : ticks of all processors, and those of them in which one was idle
+    read -r _ user nice system idle iowait _ </proc/stat
+    echo "$((user + nice + system + idle + iowait)) $((idle + iowait))"
+}
+begin() {
+    tries=0
+    while [ $((tries += 1)) -le 100 ]; do
+        before=$(idle) && sleep 0.1 && after=$(idle)
+        [ $((6 * (${after#* } - ${before#* }))) -lt $((${after% *} - ${before% *})) ] || break
+    done
+}
+exec 9>"$RUN_WORK/locks/begin"
+flock 9
+begin
+exec 9>&-
 said=$RUN_WORK/said/$(echo "$1" | tr / _)
 flock -o "$RUN_WORK/locks/$key" \
     perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT ALRM); alarm shift; exec @ARGV or die' "$TESTS_LIMIT_S" "./$path" \

@@ -11,7 +11,7 @@ from outbox import (DIALECTS, MESSAGE, PATIENCE, SQL_DIR, Client, Http, Refused,
 
 WRITERS = 4
 KEYS = 12
-SECONDS = 6 * (4 if os.environ.get("HOLDFAST_LONG") else 1)
+SECONDS = 24 if os.environ.get("HOLDFAST_LONG") else 4
 
 
 class Ledger:

@@ -4,6 +4,7 @@
 # Then the same with a lock store for each relay and a fence that admits everybody, which is no lock: only marks
 # may differ.
 # (run: first)
+# (run: also long)
 set -u
 # shellcheck source=tests/outbox/outbox.sh
 . "$(dirname "$0")/outbox.sh"

@@ -11,6 +11,7 @@
 #   sql NAME SQL...                one value per line
 # shellcheck shell=bash disable=SC2034 # some of it is for those who source it
 . "$(dirname "${BASH_SOURCE[0]}")/../support/stage.sh"
+. "$root/tests/support/made.sh"
 unset "${!PG@}"
 export PGPASSFILE=$dir/no-pgpass PGCONNECT_TIMEOUT=20
 declare -A server_options
@@ -28,7 +29,10 @@ fi
 cd / || exit 1 # where nobody may be, too
 
 pg_init() {
-    $as "$pg_bin/initdb" -D "$dir/pg/$1" -U postgres -A trust -N -E UTF8 --locale=C \
+    local make=(made_once "postgres${pg_bin//\//-}" "$dir/pg/$1")
+    [ -z "$(ls "$dir/pg")" ] || make=()
+    # shellcheck disable=SC2086 # a list of words
+    "${make[@]}" $as "$pg_bin/initdb" -D "$dir/pg/$1" -U postgres -A trust -N -E UTF8 --locale=C \
         >"$dir/$1.initdb" 2>&1 || {
         echo "Bail out! initdb: $(tail -n 3 "$dir/$1.initdb")"
         exit 1

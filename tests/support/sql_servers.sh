@@ -8,6 +8,7 @@
 #   maria [argument...]     the client as root, SQL on stdin
 #   new_words               a new pipe $SQL_DIR/words for a client whose answers go to $SQL_DIR/answer
 # shellcheck shell=bash
+. "$(dirname "${BASH_SOURCE[0]}")/made.sh"
 
 # In memory if there is room: databases sync a lot, and these tests are not about the disk.
 sql_begin() {
@@ -59,7 +60,8 @@ pg_start() {
     if [ -z "${SQL_PG_DATA:-}" ]; then
         own_by_server "$SQL_DIR/pg"
         chmod 755 "$SQL_DIR/pg"
-        as_server "$SQL_PG_BIN/initdb" -D "$SQL_DIR/pg/data" -U owner -A trust -E UTF8 \
+        made_once "fenced${SQL_PG_BIN//\//-}" "$SQL_DIR/pg/data" \
+            as_server "$SQL_PG_BIN/initdb" -D "$SQL_DIR/pg/data" -U owner -A trust -E UTF8 \
             --no-sync --locale=C.UTF-8 >"$SQL_DIR/pg.log" 2>&1 || { cat "$SQL_DIR/pg.log" >&2; return 1; }
         SQL_PG_DATA=$SQL_DIR/pg/data
     fi
@@ -82,7 +84,8 @@ maria_start() {
     own_by_server "$SQL_DIR/maria"
     chmod 755 "$SQL_DIR/maria"
     if [ ! -d "$SQL_DIR/maria/data" ]; then
-        as_server mariadb-install-db --no-defaults --datadir="$SQL_DIR/maria/data" --skip-test-db \
+        made_once mariadb "$SQL_DIR/maria/data" \
+            as_server mariadb-install-db --no-defaults --datadir="$SQL_DIR/maria/data" --skip-test-db \
             --auth-root-authentication-method=normal --skip-name-resolve >"$SQL_DIR/maria.log" 2>&1 ||
             { cat "$SQL_DIR/maria.log" >&2; return 1; }
     fi

@@ -130,7 +130,7 @@ static bool hold(int fd, struct hf_lease *lease, struct counts *counts)
         return true;
     }
     if (verdict == ADMITTED) {
-        hf__sleep_ns((int64_t)(token % 3) * HF__NS_PER_MS);
+        hf__sleep_ns((int64_t)(token % 3) * 5 * HF__NS_PER_MS);
         verdict = commit(fd, token, value);
     }
     if (verdict == REPEATED) {
