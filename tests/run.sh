@@ -172,15 +172,16 @@ BUILD=build
 HOLDFAST=$PWD/$BUILD/holdfast
 export BUILD HOLDFAST
 key=$(echo "$path" | tr / _) # of a script; a program has the name of its build in it
-# Tests begin one after the other, each when the machine has been idle for a sixth of a moment, or at last.
-idle() { # MOMENT : ticks of all processors, and those of them in which one was idle
+# Tests begin one after the other, each when a sixth of the machine was idle for a moment, or after some seconds.
+# What runs with a lower priority gives way, and counts as idle.
+ticks() { # of all processors, and those of them that were idle
     read -r _ user nice system idle iowait _ </proc/stat
-    echo "$((user + nice + system + idle + iowait)) $((idle + iowait))"
+    echo "$((user + nice + system + idle + iowait)) $((nice + idle + iowait))"
 }
 begin() {
     tries=0
-    while [ $((tries += 1)) -le 100 ]; do
-        before=$(idle) && sleep 0.1 && after=$(idle)
+    while [ $((tries += 1)) -le 50 ]; do
+        before=$(ticks) && sleep 0.1 && after=$(ticks)
         [ $((6 * (${after#* } - ${before#* }))) -lt $((${after% *} - ${before% *})) ] || break
     done
 }
