@@ -2,8 +2,8 @@
 # run.sh [HOW] [WHICH] - builds and runs the tests; in the end it tells what failed, and the last line counts.
 #
 # HOW:   all      (the default without WHICH) in the normal build; under ASan+UBSan the programs, the
-#                 conformance suite over two stores, the commands, and what a store makes of hostile
-#                 answers; and what has threads under TSan
+#                 conformance suite over two stores, and what a store makes of hostile answers; and what has
+#                 threads under TSan
 #        quick    (the default with WHICH) in the normal build only
 #        check    what needs no server, in the normal build: units, rules of the tree, file store, commands
 #        long     what takes minutes, in the normal build; and under the sanitizers what `all` leaves out
@@ -39,7 +39,7 @@ trap 'exit 130' INT TERM HUP
 jobs=$(nproc 2>/dev/null || echo 2)
 no_server='tests/unit/* tests/file/* tests/fence/test_* tests/cli/* tests/tools/tree.t tests/conform/file.t'
 # Where the sanitizers find what they are there for; the other scripts mostly start servers.
-asan_soon='tests/*/test_* tests/conform/file.t tests/conform/redis.t tests/cli/* tests/*/faults.t tests/*/fuzz*.t'
+asan_soon='tests/*/test_* tests/conform/file.t tests/conform/redis.t tests/*/faults.t tests/*/fuzz*.t'
 # What a check says that is about safety.
 unsafe='overlap|no two|excludes|tokens|nothing was lost|nothing lost|alive beside|twice|more than'
 mode=
@@ -60,7 +60,7 @@ export TSAN_OPTIONS="${TSAN_OPTIONS-}:second_deadlock_stack=1"
 unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_HELD HOLDFAST_TOKENS HOLDFAST_OWNERS HOLDFAST_SLOT \
     HOLDFAST_LOST_FD HOLDFAST_STORE_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH STATE_DIRECTORY MAKEFLAGS MAKELEVEL
 [ "$mode" != long ] || export HOLDFAST_LONG=1
-[ "$mode" = long ] || export FUZZ_RUNS="${FUZZ_RUNS:-40000}" # a fifth
+[ "$mode" = long ] || export FUZZ_RUNS="${FUZZ_RUNS:-20000}" # a tenth
 # Tests wait for servers and clocks more than they compute, but must not wait for each other: many at once, and each
 # begins when a processor is idle.
 tests_at_once=${TESTS_AT_ONCE:-$((7 * jobs))}

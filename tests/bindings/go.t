@@ -1,21 +1,23 @@
 #!/bin/bash
-# go.t - what may go wrong in Go, under the race detector: a thousand goroutines, storms of cancelled contexts, leases
-# that nobody releases; a library that does not fit; its README is true.
-# run: once, run: first
+# go.t - what may go wrong in Go: a thousand goroutines, storms of cancelled contexts, leases that nobody releases;
+# a library that does not fit; its README is true. In the long tests under the race detector.
+# run: once, run: first, run: also long
 set -u
 # shellcheck source=tests/bindings/lib.sh
 . "$(dirname "$0")/lib.sh"
 prepare
 two_stores
 
+race=${HOLDFAST_LONG:+-race}
 for kind in file redis; do
-    (cd "$root/bindings/go" && HOLDFAST_TEST_STORE=${store_url[$kind]} timeout 280 go test -race -count=1 -v .) >"$dir/said" 2>&1
+    # shellcheck disable=SC2086 # a word or none
+    (cd "$root/bindings/go" && HOLDFAST_TEST_STORE=${store_url[$kind]} timeout 280 go test $race -count=1 -v .) >"$dir/said" 2>&1
     passed=$?
     while read -r verdict name; do
         [ "$verdict" = PASS: ]
         ok $? "$kind: ${name% (*}"
     done < <(sed -n 's/^--- \([A-Z]*:\) /\1 /p' "$dir/said")
-    ok $passed "$kind: go test -race"
+    ok $passed "$kind: go test${race:+ $race}"
     [ $passed -eq 0 ] || tail -n 30 "$dir/said" | sed 's/^/# /'
 done
 (cd "$root/bindings/go" && go vet . && [ -z "$(gofmt -l . "$here/drivers/go")" ])

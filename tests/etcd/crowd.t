@@ -1,7 +1,6 @@
 #!/bin/bash
 # Thousands of kept locks in one client, and one request that is not answered: none is lost.
-# run: first
-# run: once
+# run: long
 # shellcheck disable=SC2034,SC2154,SC2317 # functions and variables that eventually uses
 set -u
 . "$(dirname "$0")/lib.sh"
