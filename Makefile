@@ -59,7 +59,9 @@ SERVE := $(if $(shell pkg-config --exists $$(cat src/serve/packages) && echo yes
 SERVE_SRC := $(wildcard src/serve/*.c) $(addprefix src/cli/,options.c store.c store_fd.c say/output.c say/show.c say/slots.c)
 SERVE_BIN := $(SERVE:%=$(BUILD)/stores/holdfast-%)
 store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(if $(wildcard \
-	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
+	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o) $(call http_obj,src/stores/$(1))
+# What plugins over libcurl share.
+http_obj = $(if $(shell grep -s libcurl $(1)/packages),$(call obj,$(wildcard src/http/*.c)))
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 	pkg-config --libs $$(cat src/stores/$(1)/packages))
 # What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.

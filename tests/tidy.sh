@@ -22,10 +22,11 @@ layers() {
         src/core/*) allowed='base core' ;;
         src/client/registry.c) allowed='base core client stores/file' ;; # the built-in store
         src/client/*) allowed='base core client' ;;
+        src/http/*) allowed='base http' ;;
         src/stores/*)
             own=${file#src/stores/}
             own=stores/${own%%/*} # and what lies in its own subfolders
-            allowed="base core $own $(cd src && find "$own" -mindepth 1 -type d | tr '\n' ' ')"
+            allowed="base core http $own $(cd src && find "$own" -mindepth 1 -type d | tr '\n' ' ')"
             ;;
         src/dbs/*/*) allowed="base dbs $(dirname "${file#src/}")" ;;
         src/dbs/*) allowed='base client dbs' ;;

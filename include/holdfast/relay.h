@@ -17,7 +17,7 @@
  *     ttl_ms          acquire; renew, where 0 only looks
  *     label           acquire: NULL means host/pid/program; made printable, and cut
  *     wait_until_ns   acquire, by CLOCK_BOOTTIME: 0 does not wait, HF_NEVER has no limit
- *     cancel_fd       acquire: -1, or stop waiting once it is readable. 0 is a descriptor like others
+ *     cancel_fd       acquire: -1, or stop waiting once it is readable. 0 is a descriptor
  *     deadline_ns     when a request is given up; 0: in five seconds
  *
  * and the others are not looked at. The calls belong to any thread, many at a time; a store that
@@ -52,9 +52,9 @@ HF_API HF_MUST_CHECK enum hf_status hf_relay_acquire(struct hf_store *store,
  * Compares owner and token, never creates. grant->revocation may point to the caller's memory; the
  * other members of *grant are cleared. Blocks until claim->deadline_ns.
  *
- * HF_OK           grant->ttl_ms counts from grant->sent_at_ns on; after a look the ttl is the one on
- *                 record, remaining_ms is what was left at sent_at_ns, and loss is HF_LOSS_BROKEN if
- *                 the hold was broken
+ * HF_OK           grant->ttl_ms counts from grant->sent_at_ns on; after a look the ttl is the one
+ *                 on record, remaining_ms is what was left at sent_at_ns, and loss is
+ *                 HF_LOSS_BROKEN if the hold was broken
  * HF_LOST         not held, or not with this token: grant->loss says why
  * HF_UNKNOWN, HF_UNREACHABLE, HF_QUARANTINE   no answer
  * HF_INVALID, HF_UNSUPPORTED, HF_DENIED, HF_CORRUPT, HF_NOMEM */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define EVERY_NS (10 * HF__NS_PER_S)
+#define EVERY_NS (2 * HF__NS_PER_S) /* proxies that are impatient give up after 3s */
 
 struct streams {
     pthread_mutex_t lock;
