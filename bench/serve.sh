@@ -40,6 +40,7 @@ row "serve: memory for $waiters waiters" "$(value more_mib)" '<=40' MiB
 row 'serve: p99 of renew, idle' "$(value idle_p99_us)" - us
 row "serve: p99 of renew with $waiters waiters and ten pages" "$(value ratio)" '<=3' x
 server_stop serve
+redis_stop r
 
 if command -v etcd >/dev/null && [ -e "$build/stores/etcd.so" ]; then
     (
