@@ -132,7 +132,7 @@ static bool send_response(struct connection *c, struct exchange *x)
     return !r->close;
 }
 
-/* What was counted wrong would mislead: streams have said 200, whatever came of them. */
+/* Of a stream the verdict counts, not the 200 that it began with. */
 static void count(const struct exchange *x)
 {
     struct metrics *metrics = x->serve->metrics;
