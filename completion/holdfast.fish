@@ -163,6 +163,7 @@ complete -c holdfast -n '__holdfast_is outbox' -l poll -x -a $durations -d 'look
 complete -c holdfast -n '__holdfast_is outbox' -l timeout -x -a $durations -d 'for one answer'
 complete -c holdfast -n '__holdfast_is outbox' -l attempts -x -d 'after so many a message is dead'
 complete -c holdfast -n '__holdfast_is outbox' -l reason -x -d 'why it is retried or dropped'
+complete -c holdfast -n '__holdfast_is serve' -l store -x -a $stores -d 'the store to serve'
 complete -c holdfast -n '__holdfast_is serve' -l listen -x -a 'unix: tcp:127.0.0.1:7070 tcp:[::1]:7070' -d 'where to listen'
 complete -c holdfast -n '__holdfast_is serve' -l tokens -r -F -d 'who may do what'
 complete -c holdfast -n '__holdfast_is serve' -l new-token -x -d 'print a new secret and its line'

@@ -48,8 +48,8 @@ static bool own_folder(char *out, size_t size)
 /* What is looked for in a folder. */
 struct search {
     const char *name;
-    void *object;      /* a plugin that was loaded */
-    char *out;         /* of a plugin: why one that is there is no use; of a program: its path */
+    void *object; /* a plugin that was loaded */
+    char *out;    /* of a plugin: why one that is there is no use; of a program: its path */
     size_t out_size;
 };
 /* True: it is there. A relative folder has none: code must not depend on the directory that

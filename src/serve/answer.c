@@ -119,7 +119,7 @@ void answer_write(const struct exchange *x, struct text *out)
     answer_common(out, hf_status_name(r->status));
     text_printf(out, "Content-Type: %s\r\nContent-Length: %zu\r\n%s",
                 r->type != NULL ? r->type : "application/json", r->body.len,
-                r->close ? "Connection: close\r\n"
+                r->close                 ? "Connection: close\r\n"
                 : x->request.version_1_0 ? "Connection: keep-alive\r\n"
                                          : "");
     text_add(out, r->headers.data, r->headers.len);

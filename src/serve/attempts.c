@@ -89,8 +89,8 @@ static void forget_old(struct attempts *attempts)
 {
     int64_t before_ns = hf__now_ns() - ENDED_NS;
 
-    while (attempts->oldest != NULL && (attempts->ended_count > ENDED_MAX ||
-                                        attempts->oldest->ended_ns < before_ns))
+    while (attempts->oldest != NULL &&
+           (attempts->ended_count > ENDED_MAX || attempts->oldest->ended_ns < before_ns))
         forget(attempts, attempts->oldest);
 }
 

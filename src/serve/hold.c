@@ -14,8 +14,8 @@
 static const char *loss_word(enum hf_loss loss)
 {
     static const char *const words[] = {
-        [HF_LOSS_NONE] = "unknown",     [HF_LOSS_EXPIRED] = "expired",
-        [HF_LOSS_TAKEN] = "taken",      [HF_LOSS_BROKEN] = "broken",
+        [HF_LOSS_NONE] = "unknown",        [HF_LOSS_EXPIRED] = "expired",
+        [HF_LOSS_TAKEN] = "taken",         [HF_LOSS_BROKEN] = "broken",
         [HF_LOSS_FORGOTTEN] = "forgotten", [HF_LOSS_UNREACHABLE] = "unreachable",
         [HF_LOSS_CLOSED] = "closed"};
 

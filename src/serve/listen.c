@@ -21,8 +21,8 @@ enum {
 
 static enum hf_status fail(struct hf_error *err, const char *address)
 {
-    enum hf_status code = errno == EACCES || errno == EPERM || errno == EROFS ? HF_DENIED
-                                                                              : HF_UNREACHABLE;
+    enum hf_status code =
+        errno == EACCES || errno == EPERM || errno == EROFS ? HF_DENIED : HF_UNREACHABLE;
 
     return hf__fail(err, code, "cannot listen on %.120s: %s", address, strerror(errno));
 }
@@ -31,8 +31,7 @@ static enum hf_status fail(struct hf_error *err, const char *address)
 static bool is_left_over(const struct sockaddr_un *address)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool refused = fd >= 0 &&
-                   connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
+    bool refused = fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 &&
                    errno == ECONNREFUSED;
 
     if (fd >= 0)

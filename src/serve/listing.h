@@ -15,8 +15,8 @@ struct listing_view {
     size_t count;
     int64_t as_of_ms; /* when it began, since 1970 */
     int64_t took_ms;
-    bool full;       /* there were more, for which there was no room */
-    unsigned users;  /* listing.c's */
+    bool full;      /* there were more, for which there was no room */
+    unsigned users; /* listing.c's */
 };
 
 struct listing *listing_open(void);

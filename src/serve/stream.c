@@ -75,7 +75,7 @@ static void *write_lines(void *data)
         } else if (left_ns > 0) {
             struct timespec at = from_now(left_ns);
 
-            (void)pthread_cond_timedwait(&streams->changed, &streams->lock, &at);
+            pthread_cond_timedwait(&streams->changed, &streams->lock, &at);
         } else {
             take_out(streams, stream);
             write_waiting(stream);

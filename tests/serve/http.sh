@@ -32,8 +32,8 @@ serve_token() {
     (
         umask 077
         "$hf" serve --new-token "$name" >"$dir/$name.new"
-        sed -n 's/^secret, shown once: //p' "$dir/$name.new" | tr -d '\n' >"$dir/$name.secret"
-        sed -n "s/^line for the tokens file: \($name [0-9a-f]*\) .*/\1 $*/p" "$dir/$name.new" >>"$dir/tokens"
+        head -n 1 "$dir/$name.new" | tr -d '\n' >"$dir/$name.secret"
+        sed -n "s|^\($name [0-9a-f]*\) .*|\1 $*|p" "$dir/$name.new" >>"$dir/tokens"
     )
 }
 
