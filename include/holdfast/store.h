@@ -172,7 +172,7 @@ struct hf_fence_mark;
 struct hf_store_ops {
     size_t size;                /* sizeof(struct hf_store_ops) */
     const char *const *schemes; /* ends with NULL */
-    unsigned features;          /* HF_FEATURE_ bits */
+    unsigned features;          /* HF_FEATURE_ bits; see open_features */
 
     /* Required. Open the store that url names (its scheme is one of schemes) and set *out.
      * host stays valid until after close. May block until deadline_ns.
@@ -394,6 +394,11 @@ struct hf_store_ops {
      * enough. Changes nothing, also for a store that was opened read-only. */
     enum hf_status (*waiters)(struct hf_store_base *store, const struct hf_query *query,
                               hf_waiter_fn *fn, void *data, struct hf_error *err);
+
+    /* Optional, for stores that differ in what they can do, those behind a server for instance:
+     * HF_FEATURE_ bits of this one, the same from open to close. Never blocks. Without this slot it
+     * is what the table says. */
+    unsigned (*open_features)(struct hf_store_base *store);
 };
 
 struct hf_store_plugin {

@@ -83,6 +83,14 @@ struct hf_lease {
     ((table)->size >= offsetof(struct hf_store_ops, slot) + sizeof(table)->slot ? (table)->slot    \
                                                                                 : NULL)
 
+/* What an open store can do. */
+static inline unsigned hf__features(struct hf_store_base *base)
+{
+    unsigned (*open_features)(struct hf_store_base *) = HF__SLOT(base->ops, open_features);
+
+    return open_features != NULL ? open_features(base) : base->ops->features;
+}
+
 /* registry.c: finds the store for a url, loads its plugin if need be, opens it. */
 enum hf_status hf__registry_open(const char *url, struct hf_store_base **out, struct hf_error *err);
 /* The ops for a url without opening it. */

@@ -18,6 +18,7 @@ static const struct {
     const char *schemes[SCHEMES_MAX];
     const char *also; /* another spelling, not told to who asks what is known */
 } known[] = {
+    {"http", {"http", "https", "http+unix"}, NULL},
     {"redis", {"redis", "rediss", "redis+unix", "redis+sentinel", "redlock"}, NULL},
     {"etcd", {"etcd"}, NULL},
     {"zookeeper", {"zookeeper"}, NULL},

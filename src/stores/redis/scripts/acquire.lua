@@ -3,7 +3,7 @@
 -- ARGV  1 owner  2 ttl in ms  3 'master_replid:ID', the incarnation  4 '1' to queue when busy
 --       5 "ttl flags owner label"  6 '' unless in a cluster: the shape() that is known to be settled
 -- Answers the token, {'busy', ask again in ms, pttl, token, label, kind}, {'new'}, {'replica'},
--- {'unmet'} or {'corrupt', 'record' or 'clock'}.
+-- {'unmet'}, {'twice'} or {'corrupt', 'record' or 'clock'}.
 -- include lib/incarnation.lua
 local owner, ttl = ARGV[1], ARGV[2]
 

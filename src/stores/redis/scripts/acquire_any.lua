@@ -4,7 +4,7 @@
 -- ARGV  1 ttl in ms  2 flags  3 label  4 'master_replid:ID', the incarnation  5 '1' to queue when all are
 --       busy  6 '1' if we may stand in the queues already  7 owner; and so on for each lock
 -- Answers {'granted', which, token}, {'busy', ask again in ms, pttl, token, label, kind} of the first, {'new'},
--- {'replica'} or {'corrupt', 'record' or 'clock', which}.
+-- {'replica'}, {'twice', '', which} or {'corrupt', 'record' or 'clock', which}.
 -- include lib/incarnation.lua
 local COUNT, OWNERS = #KEYS / 2, 6
 local ttl = ARGV[1]
@@ -49,7 +49,7 @@ for i = 1, COUNT do
     use(i)
     token, wrong, holders[i], records[i] = take(ARGV[OWNERS + i], ttl, text(ARGV[OWNERS + i]), now, '')
     if wrong then
-        return {wrong[1], wrong[2], i}
+        return {wrong[1], wrong[2] or '', i}
     end
     if token then
         -- What was handed to us besides, in this very moment, is for the next.

@@ -66,12 +66,21 @@ local function pass_on(id)
     end
 end
 
+-- Was it another attempt of this owner, whose holds have other flags, that was granted the lock? A request
+-- that came twice is two attempts.
+local function is_of_another(owner, flags)
+    local known, holder = match(call('GET', RECORD) or '', '^q?%d+ %d+ (%S+) (%x+) ')
+    return holder == owner and known ~= flags
+end
+
 -- For whoever does not want the lock any more, or may have asked for it without hearing an answer: out of
--- the queue, what was handed over meanwhile is given back, and a free lock finds its next owner.
-local function leave_lock(owner, id)
+-- the queue, what was handed over meanwhile is given back, and a free lock finds its next owner. flags: nil,
+-- '', or those of this attempt.
+local function leave_lock(owner, id, flags)
     leave_queue(owner)
     local holder = call('GET', LOCK)
-    if holder == owner or holder == owner .. '!' then -- '!': it was broken
+    if (holder == owner or holder == owner .. '!') and -- '!': it was broken
+        not ((flags or '') ~= '' and is_of_another(owner, flags)) then
         call('DEL', LOCK)
         holder = false
     end

@@ -3,7 +3,7 @@ local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not e
 
 -- now: the clock in us. text: "ttl flags owner label". settled: '' unless in a cluster, else the shape()
 -- that is known to be settled. Answers the token; or nil and what is wrong; or nil, nil, who holds the
--- lock and its record.
+-- lock and its record. {'twice'}: this owner holds it already.
 local function take(owner, ttl, text, now, settled)
     local record = call('GET', RECORD)
     local last = tonumber(record and match(record, '^q?(%d+) ') or not record and 0)
@@ -16,9 +16,9 @@ local function take(owner, ttl, text, now, settled)
     local holder = call('GET', LOCK)
     local head = live_head(now)
     if holder == owner and record and match(record, '^q?%d+ %d+ %S+ (%x+) ') == owner then
-        -- An owner holds once: whoever asks a second time is told the same.
-        call('PEXPIRE', LOCK, ttl)
-        return format('%.0f', last)
+        -- An owner holds once. Whoever asks a second time must not take it for a grant of its own, and
+        -- give it back: the first one has it.
+        return nil, {'twice'}
     end
     if holder == owner or (not holder and (not head or head == owner)) then
         -- A slot that came with its data brought the records of its locks. Of a lock without one, a server
