@@ -20,7 +20,7 @@ function __holdfast_is
 end
 
 set -l durations '1s 10s 30s 1m 5m 1h'
-set -l stores 'file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://'
+set -l stores 'file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres:// http:// https:// http+unix://'
 
 complete -c holdfast -f
 complete -c holdfast -n __holdfast_no_command -l store -x -a $stores -d 'where the locks live'

@@ -83,8 +83,8 @@ struct cli_command {
 #define CLI_COMMANDS(each)                                                                         \
     each(run) each(once) each(elect) each(leader) each(acquire) each(keep) each(renew)             \
         each(release) each(status) each(list) each(slots) each(explain) each(break) each(doctor)   \
-            each(repair) each(fence) each(idem) each(outbox) each(serve) each(trap) each(torture) each(odds)   \
-                each(help) each(version)
+            each(repair) each(fence) each(idem) each(outbox) each(serve) each(trap) each(torture)  \
+                each(odds) each(help) each(version)
 
 #define CLI_DECLARE(name) extern const struct cli_command command_##name;
 CLI_COMMANDS(CLI_DECLARE)

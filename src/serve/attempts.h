@@ -13,7 +13,8 @@ void attempts_close(struct attempts *attempts);
 
 /* Begins the attempt of an owner, 32 hex digits. cancel_fd: an eventfd that is written when a
  * release wants it to end; -1: it ends soon anyway.
- * HF_OK and *out, which attempts_end takes. HF_UNKNOWN: the owner was used here before. HF_NOMEM. */
+ * HF_OK and *out, which attempts_end takes. HF_UNKNOWN: the owner was used here before.
+ * HF_NOMEM. */
 enum hf_status attempts_begin(struct attempts *attempts, const char *owner, int cancel_fd,
                               struct attempt **out);
 void attempts_end(struct attempts *attempts, struct attempt *attempt);

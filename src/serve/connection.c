@@ -132,7 +132,7 @@ static bool send_response(struct connection *c, struct exchange *x)
     return !r->close;
 }
 
-/* What was counted wrong would mislead: streams have said 200, whatever came of them. */
+/* Of a stream the verdict counts, not the 200 that it began with. */
 static void count(const struct exchange *x)
 {
     struct metrics *metrics = x->serve->metrics;
@@ -270,7 +270,7 @@ bool connections_end(struct connections *all, int64_t until_ns)
         at.tv_nsec += 50 * HF__NS_PER_MS; /* looked at again that soon, whatever the clock does */
         at.tv_sec += at.tv_nsec / HF__NS_PER_S;
         at.tv_nsec %= HF__NS_PER_S;
-        (void)pthread_cond_timedwait(&all->none, &all->lock, &at);
+        pthread_cond_timedwait(&all->none, &all->lock, &at);
     }
     none = all->serve->clients == 0;
     pthread_mutex_unlock(&all->lock);

@@ -31,14 +31,12 @@ enum {
 
 /* What the command line says. */
 struct settings {
-    char url[CLI_URL_SIZE];
-    bool has_url;
+    char url[CLI_URL_SIZE]; /* "": none was given */
     const char *listen[SERVE_LISTENERS_MAX];
     struct cli_list listen_list;
     struct cli_list host_list;
     struct cli_list watch_list;
-    int64_t max_ttl_ms;
-    bool has_max_ttl;
+    int64_t max_ttl_ms; /* < 0: none was given */
     const char *new_token;
     struct serve_options options;
 };
@@ -46,61 +44,37 @@ struct settings {
 static const struct cli_command command = {
     .name = "serve", .arguments = "[options]", .summary = "serve a store by HTTP"};
 
+static struct cli_option option(const char *name, enum cli_option_kind kind, const char *argument,
+                                void *target, const char *help)
+{
+    return (struct cli_option){
+        .name = name, .kind = kind, .argument = argument, .target = target, .help = help};
+}
+
 static int parse(struct settings *s, int argc, char **argv)
 {
+    struct serve_options *o = &s->options;
     const struct cli_option options[] = {
-        {.name = "store",
-         .kind = CLI_URL,
-         .argument = "URL",
-         .target = s->url,
-         .given = &s->has_url,
-         .help = "the store to serve; default: $HOLDFAST_STORE, or else this user's"},
-        {.name = "listen",
-         .kind = CLI_LIST,
-         .argument = "ADDR",
-         .target = &s->listen_list,
-         .help = "unix:PATH or tcp:127.0.0.1:7070; may be repeated"},
-        {.name = "tokens",
-         .kind = CLI_TEXT,
-         .argument = "FILE",
-         .target = &s->options.tokens_file,
-         .help = "who may do what; tcp: needs it; read again on HUP"},
-        {.name = "new-token",
-         .kind = CLI_TEXT,
-         .argument = "NAME",
-         .target = &s->new_token,
-         .help = "print a new secret and its line for that file, and end"},
-        {.name = "host",
-         .kind = CLI_LIST,
-         .argument = "NAME",
-         .target = &s->host_list,
-         .help = "a further name of this server in requests; may be repeated"},
-        {.name = "max-clients",
-         .kind = CLI_NUMBER,
-         .argument = "N",
-         .target = &s->options.max_clients,
-         .help = "connections at a time; default: 1024"},
-        {.name = "max-waiters",
-         .kind = CLI_NUMBER,
-         .argument = "N",
-         .target = &s->options.max_waiters,
-         .help = "requests that wait for locks; default: 900"},
-        {.name = "max-ttl",
-         .kind = CLI_DURATION,
-         .argument = "DURATION",
-         .target = &s->max_ttl_ms,
-         .given = &s->has_max_ttl,
-         .help = "the longest ttl; default: what the store grants"},
-        {.name = "max-wait",
-         .kind = CLI_DURATION,
-         .argument = "DURATION",
-         .target = &s->options.max_wait_ms,
-         .help = "the longest wait; default: 1h"},
-        {.name = "watch",
-         .kind = CLI_LIST,
-         .argument = "NAME",
-         .target = &s->watch_list,
-         .help = "a lock that the metrics tell of; up to 100 times"},
+        option("store", CLI_URL, "URL", s->url,
+               "the store to serve; default: $HOLDFAST_STORE, or else this user's"),
+        option("listen", CLI_LIST, "ADDR", &s->listen_list,
+               "unix:PATH or tcp:127.0.0.1:7070; may be repeated"),
+        option("tokens", CLI_TEXT, "FILE", &o->tokens_file,
+               "who may do what; tcp: needs it; read again on HUP"),
+        option("new-token", CLI_TEXT, "NAME", &s->new_token,
+               "print a new secret and its line for that file, and end"),
+        option("host", CLI_LIST, "NAME", &s->host_list,
+               "a further name of this server in requests; may be repeated"),
+        option("max-clients", CLI_NUMBER, "N", &o->max_clients,
+               "connections at a time; default: 1024"),
+        option("max-waiters", CLI_NUMBER, "N", &o->max_waiters,
+               "requests that wait for locks; default: 900"),
+        option("max-ttl", CLI_DURATION, "DURATION", &s->max_ttl_ms,
+               "the longest ttl; default: what the store grants"),
+        option("max-wait", CLI_DURATION, "DURATION", &o->max_wait_ms,
+               "the longest wait; default: 1h"),
+        option("watch", CLI_LIST, "NAME", &s->watch_list,
+               "a lock that the metrics tell of; up to 100 times"),
         {.name = NULL}};
     const char *operand;
     int parsed = cli_parse_operand(&command, options, argc, argv, &operand);
@@ -115,7 +89,7 @@ static int parse(struct settings *s, int argc, char **argv)
 /* What the parser does not know. False: it was said. */
 static bool check(const struct settings *s)
 {
-    if (s->has_max_ttl && (s->max_ttl_ms < HF_TTL_MIN_MS || s->max_ttl_ms > HF_TTL_MAX_MS)) {
+    if (s->max_ttl_ms >= 0 && (s->max_ttl_ms < HF_TTL_MIN_MS || s->max_ttl_ms > HF_TTL_MAX_MS)) {
         (void)cli_usage_error(&command, "--max-ttl: at least %dms and at most 1d", HF_TTL_MIN_MS);
         return false;
     }
@@ -289,7 +263,7 @@ static int open_store(struct serve *serve, const struct settings *s, const char 
         return exit_code;
     serve->detached = (hf_store_features(serve->store) & HF_FEATURE_DETACHED) != 0;
     serve->options.max_ttl_ms = hf_store_max_ttl_ms(serve->store);
-    if (s->has_max_ttl && s->max_ttl_ms < (int64_t)serve->options.max_ttl_ms)
+    if (s->max_ttl_ms >= 0 && s->max_ttl_ms < (int64_t)serve->options.max_ttl_ms)
         serve->options.max_ttl_ms = (uint32_t)s->max_ttl_ms;
     (void)snprintf(serve->scheme, sizeof serve->scheme, "%.*s",
                    (int)strcspn(hf_store_url(serve->store), ":"), hf_store_url(serve->store));
@@ -353,6 +327,7 @@ int main(int argc, char **argv)
 {
     const char *from_environment = secure_getenv("HOLDFAST_STORE");
     struct settings s = {
+        .max_ttl_ms = -1,
         .options = {.max_clients = 1024, .max_waiters = 900, .max_wait_ms = 3600 * 1000}};
     const char *url = from_environment;
     int parsed;
@@ -369,7 +344,7 @@ int main(int argc, char **argv)
         return EXIT_HF_USAGE;
     if (s.new_token != NULL)
         return new_token(s.new_token);
-    if (s.has_url || cli_store_fd_read(from_environment, s.url) == CLI_STORE_FD_READ)
+    if (s.url[0] != '\0' || cli_store_fd_read(from_environment, s.url) == CLI_STORE_FD_READ)
         url = s.url;
     raise_limits();
     (void)mallopt(M_ARENA_MAX, ARENAS_MAX);

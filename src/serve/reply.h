@@ -20,7 +20,8 @@ void reply_label(char out[HF_LABEL_MAX + 1], const char *name, const char *label
 /* valid_ms counts from the moment the client sent its request, which is not after read_at_ns.
  * after_ms: from there to the request that the store granted, rounded down. */
 int64_t reply_after_ms(int64_t read_at_ns, int64_t sent_at_ns);
-/* after_ms, less what the client's clock may be slow by, and what is left of the ttl, less drift. */
+/* after_ms, less what the client's clock may be slow by, and what is left of the ttl, less
+ * drift. */
 int64_t reply_valid_ms(int64_t after_ms, int64_t left_ms, uint32_t ttl_ms);
 
 #endif /* HF_SERVE_REPLY_H */

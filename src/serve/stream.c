@@ -1,5 +1,5 @@
 /* stream.c - answers that come line by line. One thread writes for all who wait; it never blocks: a
- * client that does not take a few bytes in ten seconds is cut off, and so leaves the queue. */
+ * client that leaves so much unread that a line has no room is cut off, and so leaves the queue. */
 #include "serve/stream.h"
 
 #include "serve/answer.h"
@@ -75,7 +75,7 @@ static void *write_lines(void *data)
         } else if (left_ns > 0) {
             struct timespec at = from_now(left_ns);
 
-            (void)pthread_cond_timedwait(&streams->changed, &streams->lock, &at);
+            pthread_cond_timedwait(&streams->changed, &streams->lock, &at);
         } else {
             take_out(streams, stream);
             write_waiting(stream);

@@ -153,8 +153,26 @@ s = connect(where)
 s.sendall(b"GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\n")
 tap.ok(read_answer(s)[0] == 200 and ended(s), "HTTP/1.0 is answered, and closed")
 
+deaf = connect(where)
+deaf.settimeout(2)
+try:
+    for _ in range(2000):
+        deaf.sendall(request("GET", "/"))
+except TimeoutError:
+    pass
+deaf.settimeout(20)
 s = connect(where)
 took = drip(s, request("GET", "/healthz", headers="X-A: " + "a" * 2000 + "\r\n"), 0.25)
 code = read_answer(s)[0]
 tap.ok(code == 408 and 9 < took < 13, f"a request that drips is given up after 10s ({code} after {took:.1f}s)")
+got = 0
+try:
+    while more := deaf.recv(1 << 20):
+        got += len(more)
+    closed = True
+except ConnectionResetError:
+    closed = True
+except TimeoutError:
+    closed = False
+tap.ok(closed and got < 4 << 20, f"a reader that takes nothing for 10s is closed ({got} bytes were on their way)")
 tap.done()

@@ -16,6 +16,7 @@ wait_as() {
         --data "$(body job 60000)" "http://127.0.0.1:$p/v1/acquire" >"$dir/$2" 2>/dev/null &
     waiter=$!
 }
+# shellcheck disable=SC2317 # eventually calls it
 waiting() { [ "$(get 'v1/lock?name=job' | jq '.locks[0].waiters')" = "$1" ]; }
 
 post acquire "$(body job)" >/dev/null
@@ -38,8 +39,7 @@ took=$((($(date +%s%N) - began) / 1000000))
 is "$(tail -n 1 "$dir/1")" 423 'a wait ends'
 [ $took -ge 2900 ] && [ $took -lt 8000 ]
 ok $? "with --max-wait, however long it was to be ($took ms)"
-wait_for_all() { [ -z "$(jobs -r | grep curl)" ]; }
-eventually 10 wait_for_all
+wait "$waiter"
 
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/tests/serve python3 - "$sock" >"$dir/clients" <<'END'
 import sys

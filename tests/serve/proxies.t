@@ -2,6 +2,7 @@
 # proxies.t - nginx and haproxy between a client and the server, and neither has patience for more than 3s: the
 # conformance suite through each; a plain wait ends unknown and leaves nothing behind; a stream lives on.
 # run: first
+# shellcheck disable=SC2317 # functions that eventually calls by name
 set -u
 . "$(dirname "$0")/../redis/lib.sh"
 . "$root/tests/serve/http.sh"
@@ -11,12 +12,15 @@ haproxy=$(PATH=$PATH:/usr/sbin command -v haproxy) || skip_all 'haproxy is not i
 redis_start a
 calm a
 read -r port nginx_port haproxy_port <<<"$(free_ports 3 | tr '\n' ' ')"
-serve_token test look lock
+umask 077
+new_owner >"$dir/test.secret"
+echo "test $(sha256sum <"$dir/test.secret" | cut -d ' ' -f 1) look lock" >"$dir/tokens"
 serve_start --store "$(url a)" --listen "tcp:127.0.0.1:$port" --tokens "$dir/tokens"
 export HOLDFAST_HTTP_TOKEN_FILE=$dir/test.secret
 
 cat >"$dir/nginx.conf" <<END
 daemon off;
+master_process off;
 pid $dir/nginx.pid;
 error_log $dir/nginx.log;
 events {}
