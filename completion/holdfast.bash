@@ -80,7 +80,7 @@ _holdfast()
         --per) options='10m 1h 6h 12h 1d 7d' ;;
         --at) options='00:00 03:00' ;;
         --tz) options="UTC $(cd /usr/share/zoneinfo 2>/dev/null && printf '%s ' [A-Z]*/*)" ;;
-        --ttl | --for | --wait | -w | --grace | --at-least | --max-runtime | --keep | --slack | --start-by | --retry-after | --late | --poll | --timeout | --max-ttl | --max-wait) options='1s 10s 30s 1m 5m 1h' ;;
+        --ttl | --wait | -w | --grace | --at-least | --max-runtime | --keep | --slack | --start-by | --retry-after | --late | --poll | --timeout | --max-ttl | --max-wait) options='1s 10s 30s 1m 5m 1h' ;;
         --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres:// http:// https:// http+unix://' ;;
         --dialect | -d) options='postgres sqlite mariadb' ;;
         --statements) options='text json' ;;
