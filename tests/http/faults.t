@@ -6,6 +6,7 @@ set -u
 
 python3 "$root/tests/http/fake.py" "$dir/sock" 2>"$dir/fake.err" &
 server_pid[fake]=$!
+# shellcheck disable=SC2317 # stage.sh calls it
 server_stop() { kill -KILL "${server_pid[$1]}" 2>/dev/null; }
 eventually 20 test -S "$dir/sock"
 client c "http+unix://$dir/sock"
