@@ -160,8 +160,8 @@ static void put_among(FILE *out, enum hf__dialect dialect, const char *column, c
         fprintf(out, "%s IN (%s)", column, ids);
 }
 
-/* The lowest of its key that failed. Mostly nothing has: where an index knows that, it is asked once
- * and not for each message. */
+/* The lowest of its key that failed. Mostly nothing has: where an index knows that, it is asked
+ * once and not for each message. */
 static void put_blocker(FILE *out, const struct hf__outbox_names *names)
 {
     enum hf__dialect d = names->dialect;

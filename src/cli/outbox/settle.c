@@ -247,9 +247,8 @@ static size_t choose_parked(struct relay_batch *batch, const struct blockers *bl
     size_t count = 0;
 
     for (size_t i = 0; i < batch->count; i++) {
-        batch->messages[i].parked =
-            batch->items[i].step == HF__OUTBOX_WAITING &&
-            is_blocker(blockers, hf__outbox_parked_by(batch->items, i));
+        batch->messages[i].parked = batch->items[i].step == HF__OUTBOX_WAITING &&
+                                    is_blocker(blockers, hf__outbox_parked_by(batch->items, i));
         count += batch->messages[i].parked;
     }
     return count;

@@ -20,8 +20,20 @@ local function text(owner)
     return ttl .. ' ' .. ARGV[2] .. ' ' .. owner .. ' ' .. ARGV[3]
 end
 
--- The common case, as in acquire.lua: one is free, and nobody waits for it.
-for i = 1, ARGV[6] == '1' and 0 or COUNT do
+-- The common case, as in acquire.lua: one is free, and nobody waits for it. If it is not the first, they
+-- are looked at all at once.
+local fresh = ARGV[6] ~= '1'
+local function all_held()
+    local locks = {}
+    for i = 1, COUNT do
+        locks[i] = KEYS[2 * i - 1]
+    end
+    return call('EXISTS', unpack(locks)) == COUNT
+end
+for i = 1, fresh and COUNT or 0 do
+    if i == 2 and all_held() then
+        break
+    end
     local lock, record, owner = KEYS[2 * i - 1], KEYS[2 * i], ARGV[OWNERS + i]
     if call('SET', lock, owner, 'NX', 'PX', ttl) then
         local old = call('SET', record, token .. ' ' .. text(owner), 'GET')
@@ -43,6 +55,10 @@ end
 -- include lib/queue.lua
 -- include lib/take.lua
 local now = tonumber(token)
+local party = LEASES .. ':' .. ARGV[OWNERS + 1] .. ':g'
+if not fresh then
+    call('DEL', party)
+end
 local wrong
 local holders, records = {}, {}
 for i = 1, COUNT do
@@ -53,7 +69,7 @@ for i = 1, COUNT do
     end
     if token then
         -- What was handed to us besides, in this very moment, is for the next.
-        for other = 1, ARGV[6] == '1' and COUNT or 0 do
+        for other = 1, fresh and 0 or COUNT do
             if other ~= i then
                 use(other)
                 leave_lock(ARGV[OWNERS + other], ARGV[4])
@@ -65,7 +81,8 @@ end
 local again = POLL_MS
 for i = 1, ARGV[5] == '1' and COUNT or 0 do
     use(i)
-    again = math.min(again, stand(ARGV[OWNERS + i], now, holders[i], records[i], ARGV[3]))
+    again = math.min(again, stand(ARGV[OWNERS + i], now, holders[i], records[i], ARGV[3], fresh))
+    call('SET', LEASES .. ':' .. ARGV[OWNERS + i] .. ':p', party, 'PX', 2 * LEASE_MS)
 end
 use(1)
 return busy(again, holders[1], records[1])
