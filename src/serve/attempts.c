@@ -75,12 +75,17 @@ static void link_ended(struct attempts *attempts, struct attempt *attempt)
     attempts->ended_count++;
 }
 
-static void forget(struct attempts *attempts, struct attempt *attempt)
+static void forget_oldest(struct attempts *attempts)
 {
-    struct attempt **place = place_of(attempts, attempt->owner);
+    struct attempt *attempt = attempts->oldest;
 
-    unlink_ended(attempts, attempt);
-    *place = attempt->next;
+    *place_of(attempts, attempt->owner) = attempt->next;
+    attempts->oldest = attempt->newer;
+    if (attempts->oldest != NULL)
+        attempts->oldest->older = NULL;
+    else
+        attempts->newest = NULL;
+    attempts->ended_count--;
     explicit_bzero(attempt->owner, sizeof attempt->owner);
     free(attempt);
 }
@@ -91,7 +96,7 @@ static void forget_old(struct attempts *attempts)
 
     while (attempts->oldest != NULL &&
            (attempts->ended_count > ENDED_MAX || attempts->oldest->ended_ns < before_ns))
-        forget(attempts, attempts->oldest);
+        forget_oldest(attempts);
 }
 
 void attempts_close(struct attempts *attempts)
@@ -99,7 +104,7 @@ void attempts_close(struct attempts *attempts)
     if (attempts == NULL)
         return;
     while (attempts->oldest != NULL)
-        forget(attempts, attempts->oldest);
+        forget_oldest(attempts);
     pthread_cond_destroy(&attempts->ended);
     pthread_mutex_destroy(&attempts->lock);
     free(attempts);

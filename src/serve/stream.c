@@ -1,5 +1,5 @@
 /* stream.c - answers that come line by line. One thread writes for all who wait; it never blocks: a
- * client that does not take a few bytes is cut off, and so leaves the queue. */
+ * client that leaves so much unread that a line has no room is cut off, and so leaves the queue. */
 #include "serve/stream.h"
 
 #include "serve/answer.h"
