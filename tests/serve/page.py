@@ -3,6 +3,7 @@
 Told by the environment: HOLDFAST (the program), PAGE_DIR (a folder with a file of tokens), PAGE_PORT and PAGE_OTHER_PORT (free ones),
 PAGE_REDIS (the URL of a Redis that is in quarantine). Prints TAP.
 """
+import atexit
 import http.server
 import json
 import os
@@ -58,7 +59,8 @@ class Server:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stderr=STDERR)
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=STDERR)
+        atexit.register(self.process.kill)  # nothing is left behind, whatever happens
         end = time.monotonic() + 20
         while time.monotonic() < end:
             try:
@@ -375,4 +377,5 @@ def main():
 
 
 if __name__ == '__main__':
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(main())
