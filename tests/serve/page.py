@@ -23,6 +23,7 @@ DIR = os.environ['PAGE_DIR']
 PORT = int(os.environ['PAGE_PORT'])
 OTHER_PORT = int(os.environ['PAGE_OTHER_PORT'])
 HERE = 'http://127.0.0.1:%d' % PORT
+STDERR = open(DIR + '/serve.err', 'ab')  # of the servers
 STORE = 'file:' + DIR + '/store'
 
 SCRIPT = '<script>document.title="taken"</script>'
@@ -57,7 +58,7 @@ class Server:
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stderr=STDERR)
         end = time.monotonic() + 20
         while time.monotonic() < end:
             try:
@@ -219,6 +220,23 @@ def narrow(browser):
     browser.look(1200)
 
 
+def words(browser):
+    """What is rare is shown too: locks as a store may tell of them, drawn by the page."""
+    lock = {'name': 'x', 'held': True, 'token': '7', 'label': 'a/1/b', 'age_ms': 61000, 'remaining_ms': 15000, 'ttl_ms': 30000,
+            'waiters': 0, 'detached': False, 'foreign': False, 'broken': None}
+
+    def drawn(**other):
+        return browser.run('(() => { const entry = {lock: %s, changes: [], full_ms: 30000}; drawRow(entry);'
+                           ' return [...entry.row.cells].map(cell => cell.textContent.trim()); })()' % json.dumps({**lock, **other}))
+
+    equal(drawn(), ['x', 'a/1/b', '1m1s', '15s', '0', '7'], 'a lock that is held')
+    equal(drawn(held=False, token=None, label=None, age_ms=None, remaining_ms=None, waiters=2)[1], 'handing over', 'handing over')
+    equal(drawn(foreign=True, token=None, label=None, age_ms=None)[1:], ['not knownforeign', 'not known', '15s', '0', 'not known'],
+          'foreign, and not known')
+    equal(drawn(broken={'by': 'otto', 'reason': None, 'at_ms': None}, detached=True)[1], 'a/1/bbrokendetached', 'broken and detached')
+    equal(drawn(remaining_ms=None)[3], 'not known', 'a hold without an end')
+
+
 CONTRAST = '''(() => {
     const light = color => { const [r, g, b] = color.match(/[\\d.]+/g).map(Number).map(v => v / 255)
         .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
@@ -344,6 +362,7 @@ def main():
         changes(browser, server, leases, waiter)
         keys(browser)
         narrow(browser)
+        words(browser)
         themes(browser)
         pace(browser)
         crowd(browser, server)
