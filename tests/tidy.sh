@@ -208,7 +208,7 @@ plain() {
 top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
 LICENSE Makefile README.md SECURITY.md bench bindings completion debian docs examples holdfast.pc.in include man
 scripts src systemd tests'
-in_tests='bindings cli conform dbs etcd fence file fuzz idem model outbox packages postgres redis redlock run.sh serve sim support tidy.sh tools
+in_tests='bindings cli conform dbs etcd fence file fuzz http idem model outbox packages postgres redis redlock run.sh serve sim support tidy.sh tools
 unit versions zookeeper'
 
 # places WHERE NAME... : refuses names that come on stdin and are not among these

@@ -18,11 +18,11 @@ static const struct {
     const char *schemes[SCHEMES_MAX];
     const char *also; /* another spelling, not told to who asks what is known */
 } known[] = {
-    {"http", {"http", "https", "http+unix"}, NULL},
     {"redis", {"redis", "rediss", "redis+unix", "redis+sentinel", "redlock"}, NULL},
     {"etcd", {"etcd"}, NULL},
     {"zookeeper", {"zookeeper"}, NULL},
     {"postgres", {"postgres"}, "postgresql"},
+    {"http", {"http", "https", "http+unix"}, NULL},
 };
 
 static void host_vlog(const char *format, va_list args)
