@@ -1,7 +1,7 @@
 /* page.c - the page and its policy.
  *
- * The policy names the script and the style by their hashes, so whatever else finds its way into the
- * page does not run. They are taken from the page that is sent, and so cannot disagree with it. */
+ * The policy names the script and the style by their hashes, so whatever else finds its way into
+ * the page does not run. They are taken from the page that is sent, and cannot disagree with it. */
 #include "serve/page.h"
 
 #include <openssl/evp.h>

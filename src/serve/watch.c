@@ -42,12 +42,12 @@ static bool start(struct watch *w)
     pthread_condattr_t attributes;
     bool started;
 
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_mutex_init(&w->mutex, NULL);
-    (void)pthread_cond_init(&w->wanted, NULL);
-    (void)pthread_cond_init(&w->done, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&w->mutex, NULL);
+    pthread_cond_init(&w->wanted, NULL);
+    pthread_cond_init(&w->done, &attributes);
+    pthread_condattr_destroy(&attributes);
     started = pthread_create(&w->thread, NULL, ask_rounds, w) == 0;
     if (!started) {
         pthread_cond_destroy(&w->done);

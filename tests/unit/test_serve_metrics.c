@@ -1,4 +1,4 @@
-/* test_serve_metrics.c - what /metrics says: never more than 600 series, never at the store's pace. */
+/* test_serve_metrics.c - what /metrics says: 600 series at most, and never at the store's pace. */
 #include "../support/check.h"
 #include "../support/fake_store.h"
 
