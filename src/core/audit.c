@@ -211,28 +211,27 @@ static void put(struct line *line, const char *text, size_t len)
     line->out[line->used] = '\0';
 }
 
-static void put_number(struct line *line, uint64_t number)
+static void put_number(struct line *line, int64_t number)
 {
-    char digits[20];
-    size_t at = sizeof digits;
+    char text[20];
+    size_t at = sizeof text;
 
     do {
-        digits[--at] = (char)('0' + number % 10);
+        text[--at] = (char)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    put(line, digits + at, sizeof digits - at);
+    put(line, text + at, sizeof text - at);
 }
 
 /* "1700 MiB"; what is less than one counts byte by byte. False: it is no such value. */
 static bool put_bytes(struct line *line, const struct hf_fact *fact)
 {
     int64_t mib = hf__audit_number(fact, 0) >> 20;
-    bool large = mib >= 10240;
 
     if (strcmp(fact->unit, "bytes") != 0 || mib <= 0)
         return false;
-    put_number(line, (uint64_t)(large ? mib >> 10 : mib));
-    put(line, large ? " GiB" : " MiB", 4);
+    put_number(line, mib < 10240 ? mib : mib >> 10);
+    put(line, mib < 10240 ? " MiB" : " GiB", 4);
     return true;
 }
 
