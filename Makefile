@@ -94,7 +94,7 @@ help:
 	@echo 'make conform    URL=scheme://...: run the conformance suite over a store'
 	@echo 'make test-versions  the stores and fences on other versions of their servers'
 	@echo 'make bench      measure, side by side with the peers'
-	@echo 'make model      check the model of redlock in larger worlds (long)'
+	@echo 'make model      check the models of redlock and of file: in larger worlds (long)'
 	@echo 'make sim        simulate redlock with SEEDS=$(SEEDS) random histories'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck, tidy rules'
 	@echo 'make format     let clang-format rewrite the sources'
