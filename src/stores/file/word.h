@@ -13,7 +13,7 @@
 #ifndef HF_STORES_FILE_WORD_H
 #define HF_STORES_FILE_WORD_H
 
-#include "stores/file/layout2.h"
+#include "stores/file/layout.h"
 
 #define WORD_FROZEN   1u /* it moves, or gets another name: only who has the page locked goes on */
 #define WORD_BROKEN   2u /* it is not renewed any more */
