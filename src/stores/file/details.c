@@ -3,6 +3,7 @@
 #include "base/base.h"
 #include "stores/file/errors.h"
 #include "stores/file/map.h"
+#include "stores/file/word.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -121,6 +122,11 @@ enum hf_status hf__details_of(const struct file_store *store, const struct hf_cl
                               uint64_t hash, int64_t now_ns, struct details *out,
                               struct hf_error *err)
 {
+    /* A word has room for an expiry of 34 years after the boot. */
+    if (hf__time_add(now_ns, (int64_t)claim->ttl_ms * HF__NS_PER_MS) / HF__NS_PER_MS >=
+        (int64_t)EXPIRY_MAX_MS)
+        return hf__fail_lock(err, HF_UNSUPPORTED, claim->name, store->shown,
+                             ": the machine has been up for too long");
     *out = (struct details){.hash = hash,
                             .client = claim->detached ? 0 : store->client,
                             .taken_ns = now_ns,

@@ -26,7 +26,8 @@ enum hf_status hf__details_read(struct file_store *store, off_t slot_at, uint32_
 /* Writes those that number 0 of the slot names, or ours: no word may do so now. */
 enum hf_status hf__details_write(struct file_store *store, off_t slot_at, uint32_t number,
                                  const struct details *details, struct hf_error *err);
-/* What is to be known of a hold that begins at now_ns. HF_INVALID: the claim's owner is none. */
+/* What is to be known of a hold that begins at now_ns. HF_INVALID: the claim's owner is none.
+ * HF_UNSUPPORTED: its end cannot be written down. */
 enum hf_status hf__details_of(const struct file_store *store, const struct hf_claim *claim,
                               uint64_t hash, int64_t now_ns, struct details *out,
                               struct hf_error *err);
