@@ -96,7 +96,10 @@ struct kit_world {
 };
 extern struct kit_world kit_world;
 
+/* Its new stores have guarded words, so that a plan sees every change of them: KIT_MAPPED=1 in the
+ * environment makes kit_open take the other one, whose words are mapped where that is possible. */
 extern const struct hf__file_sys kit_sys;
+extern const struct hf__file_sys kit_mapped_sys;
 extern const struct hf_host kit_host;
 
 /* A store on kit_sys and kit_host, at the level of its table of operations. */
