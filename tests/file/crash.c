@@ -4,7 +4,10 @@
 #include "stores/file/slot.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static void arm(struct scene *scene)
 {
@@ -313,6 +316,127 @@ static void check_second_boot(struct scene *scene)
     takeable(scene, scene->names[0], scene->notes->token);
 }
 
+/* A holder with a label in the slot itself, whose time is over: its successor's label lies there too. */
+static void prepare_expired(struct scene *scene)
+{
+    struct hf_error err = {0};
+
+    kit_expect(kit_take_detached(scene->base, scene->names[0], 20, &scene->held[0], &err), HF_OK, &err);
+    scene->notes->token = scene->held[0].token;
+    kit_sleep_ms(40);
+}
+
+static void act_take_over(struct scene *scene)
+{
+    struct hf_store_base *base = open_in_child(scene);
+    struct kit_hold hold;
+    struct hf_error err = {0};
+
+    arm(scene);
+    must(kit_take_detached(base, scene->names[0], 20, &hold, &err), &err);
+    scene->notes->token = hold.token;
+}
+
+static void check_taken_over(struct scene *scene)
+{
+    kit_sleep_ms(40);
+    takeable(scene, scene->names[0], scene->notes->token);
+}
+
+/* A renewal that changes the ttl. */
+static void act_renew_for_longer(struct scene *scene)
+{
+    struct hf_store_base *base = open_in_child(scene);
+    struct kit_hold hold;
+    struct hf_error err = {0};
+
+    must(kit_take(base, scene->names[0], 30000, 0, &hold, &err), &err);
+    scene->notes->token = hold.token;
+    hold.ttl_ms = 60000;
+    arm(scene);
+    must(kit_renew(base, &hold, &err), &err);
+}
+
+static void act_in_child(void *data)
+{
+    act_acquire(data);
+}
+
+/* Somebody else's hold is broken: it is held on, or passed on at once. */
+static void break_held(struct scene *scene, bool now)
+{
+    struct hf_store_base *base = open_in_child(scene);
+    struct hf_revoke revoke = {.name = scene->names[0],
+                               .token = scene->held[0].token,
+                               .by = "crash",
+                               .reason = "",
+                               .now = now,
+                               .deadline_ns = hf__now_ns() + 5 * HF__NS_PER_S};
+    struct hf_broken broken;
+    struct hf_error err = {0};
+
+    arm(scene);
+    must(base->ops->revoke(base, &revoke, &broken, &err), &err);
+}
+
+static void act_break(struct scene *scene)
+{
+    break_held(scene, false);
+}
+
+static void act_break_now(struct scene *scene)
+{
+    break_held(scene, true);
+}
+
+/* Whether or not it was broken: its holder gives it back, or has lost it. */
+static void check_broken(struct scene *scene)
+{
+    struct hf_error err = {0};
+    enum hf_status status = kit_drop(scene->base, &scene->held[0], &err);
+
+    if (status != HF_LOST)
+        kit_expect(status, HF_OK, &err);
+    takeable(scene, scene->names[0], scene->notes->token);
+}
+
+/* A client has died with locks in its hands: the next one that comes gets its page. */
+static void hold_and_die(void *data)
+{
+    struct scene *scene = data;
+    struct hf_store_base *base = open_in_child(scene);
+    struct hf_error err = {0};
+
+    for (int i = 1; i < 4; i++)
+        must(kit_take(base, scene->names[i], 60000, 0, &scene->held[i], &err), &err);
+    (void)raise(SIGKILL);
+}
+
+static void prepare_dead(struct scene *scene)
+{
+    (void)kit_wait(kit_spawn(hold_and_die, scene));
+}
+
+static void check_buried(struct scene *scene)
+{
+    takeable(scene, scene->names[0], scene->notes->token);
+    for (int i = 1; i < 4; i++)
+        takeable(scene, scene->names[i], 0);
+}
+
+/* The eighth name was half-way to its slot, or the page to its split, when another was killed. */
+static void prepare_half_split(struct scene *scene)
+{
+    struct kit_plan plan = scene->plan;
+    struct kit_plan mine = kit_plan;
+
+    prepare_crowd(scene);
+    scene->plan = (struct kit_plan){.ops = KIT_STEP, .action = KIT_KILL_BEFORE, .at = 2};
+    (void)kit_wait(kit_spawn(act_in_child, scene));
+    scene->plan = plan;
+    kit_plan = mine;
+}
+
 const struct scenario scenarios[SCENARIOS] = {
     [SCENARIO_CREATE] = {.name = "create", .fresh = true, .act = act_open, .check = check_first},
     {.name = "acquire", .act = act_acquire, .check = check_first},
@@ -333,4 +457,64 @@ const struct scenario scenarios[SCENARIOS] = {
     {.name = "raise", .act = act_raise, .check = check_reboot},
     {.name = "refill", .act = act_refill, .check = check_reboot},
     {.name = "reboot", .prepare = prepare_reboot, .act = act_reboot, .check = check_second_boot},
+    {.name = "renew for longer", .act = act_renew_for_longer, .check = check_first},
+    {.name = "take over",
+     .prepare = prepare_expired,
+     .act = act_take_over,
+     .check = check_taken_over},
+    {.name = "break", .prepare = prepare_held, .act = act_break, .check = check_broken},
+    {.name = "break now", .prepare = prepare_held, .act = act_break_now, .check = check_broken},
+    {.name = "bury", .prepare = prepare_dead, .act = act_acquire, .check = check_buried},
+    [SCENARIOS_OF_CALLS] = {.name = "mend",
+                            .prepare = prepare_half_split,
+                            .act = act_acquire,
+                            .check = check_crowd},
 };
+
+struct child {
+    const struct scenario *scenario;
+    struct scene *scene;
+};
+
+static void run_child(void *data)
+{
+    struct child *child = data;
+
+    child->scenario->act(child->scene);
+    /* The plan was not met: there is no n-th call any more. */
+    _exit(kit_plan.seen < child->scene->plan.at ? 2 : 0);
+}
+
+bool crash_run(const struct scenario *scenario, unsigned ops, enum kit_action action, long at)
+{
+    struct scene scene = {
+        .dir = getenv("KIT_MAPPED") != NULL ? kit_fast_dir() : kit_dir(),
+        .plan = {.ops = ops, .action = action, .at = at}};
+    struct child child = {scenario, &scene};
+    int status;
+    pid_t pid;
+
+    kit_world = (struct kit_world){.wall_fake = true, .wall_us = 1, .no_fsync = true};
+    kit_plan = (struct kit_plan){0};
+    scene.notes =
+        mmap(NULL, sizeof *scene.notes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(scene.notes != MAP_FAILED);
+    choose_names(&scene);
+    if (!scenario->fresh)
+        scene.base = kit_open(scene.dir);
+    if (scenario->prepare != NULL)
+        scenario->prepare(&scene);
+    pid = scene.child = kit_spawn(run_child, &child);
+    if (scenario->meanwhile != NULL)
+        scenario->meanwhile(&scene);
+    status = kit_wait(pid);
+    if (!WIFSIGNALED(status) && (!WIFEXITED(status) || WEXITSTATUS(status) != 2))
+        fail_msg("%s: the child failed at call %ld", scenario->name, at);
+    if (scene.base == NULL && scenario->fresh)
+        scene.base = kit_open(scene.dir);
+    scenario->check(&scene);
+    kit_close(scene.base);
+    (void)munmap(scene.notes, sizeof *scene.notes);
+    kit_remove(scene.dir);
+    return WIFSIGNALED(status);
+}

@@ -39,9 +39,16 @@ struct scenario {
 };
 
 /* In the order of the table; those that a test names. */
-enum { SCENARIO_CREATE = 0, SCENARIO_SPLIT = 7, SCENARIOS = 12 };
+enum {
+    SCENARIO_CREATE = 0,
+    SCENARIO_SPLIT = 7,
+    SCENARIOS_OF_CALLS = 17, /* what follows needs the steps of a test build */
+    SCENARIOS = 18
+};
 extern const struct scenario scenarios[SCENARIOS];
 
+/* Runs a scene in which a child is killed at a call, or a step. False: it makes fewer than that. */
+bool crash_run(const struct scenario *scenario, unsigned ops, enum kit_action action, long at);
 /* Names for the scene that hash to the first bucket. */
 void choose_names(struct scene *scene);
 

@@ -59,7 +59,8 @@ enum kit_op {
     KIT_FSYNC = 8,
     KIT_RENAME = 16,
     KIT_CHANGES = KIT_PWRITE | KIT_OPENAT | KIT_FSYNC | KIT_RENAME,
-    KIT_ALL = 31
+    KIT_ALL = 31,
+    KIT_STEP = 32 /* not a call: steps.h */
 };
 enum kit_action {
     KIT_COUNT,       /* nothing: only count */
