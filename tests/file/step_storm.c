@@ -357,7 +357,8 @@ static void look_after(struct storm_process *process)
         bool until_lost = kit_below(&rng, 8) == 0;
 
         process->go_on_ns =
-            now_ns + 1 + (int64_t)kit_below(&rng, (uint64_t)(until_lost ? 2 * ttl_ns : ttl_ns / 20));
+            now_ns + 1 +
+            (int64_t)kit_below(&rng, (uint64_t)(until_lost ? 2 * ttl_ns : ttl_ns / 20));
         return;
     }
     process->pid = 0;

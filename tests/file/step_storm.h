@@ -13,17 +13,18 @@
 #define STORM_PROCESSES 3
 #define STORM_THREADS   2
 #define STORM_LOCKS     2
-#define STORM_OTHERS    24 /* names of the same page, which come and go: slots are given away, pages split */
+#define STORM_OTHERS                                                                               \
+    24 /* names of the same page, which come and go: slots are given away, pages split */
 
 /* What is done wrong on purpose: the referee must notice. */
 enum storm_mutant {
     MUTANT_NONE,
-    MUTANT_STORE,        /* a word is stored to, whatever it is now */
-    MUTANT_TOKEN_ALONE,  /* only the token is compared */
-    MUTANT_NOT_WAITED,   /* a waiter does not set *waited* */
-    MUTANT_RENEW_DROPS,  /* a renewal drops it */
-    MUTANT_NOT_FROZEN,   /* nothing is frozen */
-    MUTANT_NO_BYTE,      /* a hand-over does not wake */
+    MUTANT_STORE,       /* a word is stored to, whatever it is now */
+    MUTANT_TOKEN_ALONE, /* only the token is compared */
+    MUTANT_NOT_WAITED,  /* a waiter does not set *waited* */
+    MUTANT_RENEW_DROPS, /* a renewal drops it */
+    MUTANT_NOT_FROZEN,  /* nothing is frozen */
+    MUTANT_NO_BYTE,     /* a hand-over does not wake */
 };
 
 struct storm_plan {

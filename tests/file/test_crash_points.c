@@ -5,7 +5,7 @@
 
 static void killed_at_every(enum kit_action action)
 {
-    for (size_t i = 0; i < SCENARIOS_OF_CALLS; i++) {
+    for (size_t i = 0; i < SCENARIOS; i++) {
         long at = 1;
 
         while (crash_run(&scenarios[i], KIT_ALL, action, at))
@@ -32,7 +32,8 @@ static void killed_after(void **state)
 static void killed_amid(void **state)
 {
     (void)state;
-    (void)crash_run(&scenarios[SCENARIO_CREATE], KIT_PWRITE, KIT_TORN, 1); /* the floor's line, never renamed */
+    (void)crash_run(&scenarios[SCENARIO_CREATE], KIT_PWRITE, KIT_TORN,
+                    1); /* the floor's line, never renamed */
     (void)crash_run(&scenarios[SCENARIO_CREATE], KIT_PWRITE, KIT_TORN, 2); /* the image */
     (void)crash_run(&scenarios[SCENARIO_SPLIT], KIT_PWRITE, KIT_TORN, 1);  /* the page */
 }

@@ -7,7 +7,8 @@ static void expect_calm(const struct storm_plan *plan)
 {
     struct step_storm *storm = step_storm_run(plan);
 
-    print_message("# %ld holds, %ld renewals, %ld broken, %ld busy, %ld killed, %ld stopped, %ld woken by the "
+    print_message("# %ld holds, %ld renewals, %ld broken, %ld busy, %ld killed, %ld stopped, %ld "
+                  "woken by the "
                   "clock\n",
                   atomic_load(&storm->holds), atomic_load(&storm->renewals),
                   atomic_load(&storm->breaks), atomic_load(&storm->waits),
@@ -31,11 +32,8 @@ static void kills_mapped(void **state)
 static void kills_and_stops_mapped(void **state)
 {
     (void)state;
-    expect_calm(&(struct storm_plan){.mapped = true,
-                                     .kills = true,
-                                     .stops = true,
-                                     .ttl_ms = 300,
-                                     .for_ms = kit_rounds(3000)});
+    expect_calm(&(struct storm_plan){
+        .mapped = true, .kills = true, .stops = true, .ttl_ms = 300, .for_ms = kit_rounds(3000)});
 }
 
 static void kills_and_stops_guarded(void **state)

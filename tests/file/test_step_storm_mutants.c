@@ -53,9 +53,9 @@ static void no_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_store),          cmocka_unit_test(token_alone),
-        cmocka_unit_test(not_waited),           cmocka_unit_test(renewal_drops_waited),
-        cmocka_unit_test(not_frozen),           cmocka_unit_test(no_byte)};
+        cmocka_unit_test(plain_store), cmocka_unit_test(token_alone),
+        cmocka_unit_test(not_waited),  cmocka_unit_test(renewal_drops_waited),
+        cmocka_unit_test(not_frozen),  cmocka_unit_test(no_byte)};
 
     return KIT_RUN(tests);
 }

@@ -1,21 +1,27 @@
-/* test_crash_steps.c - kill -9 at every step of a change, with words that are mapped and that are guarded: what is
+/* test_crash_steps_kill.c - kill -9 at every step of a change, with words that are mapped and that are guarded: what is
  * left is the old state, the new one, or something that the next one mends. */
 #include "../support/steps.h"
-#include "crash.h"
+#include "crash_steps.h"
 
 #include <stdlib.h>
+
+static long kill_at_each(const struct scenario *scenario)
+{
+    long at = 1;
+
+    while (crash_run(scenario, KIT_STEP, KIT_KILL_BEFORE, at))
+        at++;
+    return at - 1;
+}
 
 static void killed_at_every_step(void)
 {
     long points = 0;
 
-    for (size_t i = 0; i < SCENARIOS; i++) {
-        long at = 1;
-
-        while (crash_run(&scenarios[i], KIT_STEP, KIT_KILL_BEFORE, at))
-            at++;
-        points += at - 1;
-    }
+    for (size_t i = 0; i < SCENARIOS; i++)
+        points += kill_at_each(&scenarios[i]);
+    for (size_t i = 0; i < STEP_SCENARIOS; i++)
+        points += kill_at_each(&step_scenarios[i]);
     print_message("# killed at %ld points, at %d steps so far\n", points, steps_met()->count);
     assert_true(points > 50);
 }
