@@ -81,6 +81,14 @@ static bool bury(struct file_store *store, uint32_t place, uint32_t page_no)
     return true;
 }
 
+static bool read_client(struct file_store *store, uint32_t place, uint32_t *page_no,
+                        uint64_t *client)
+{
+    return hf__client_page(store, place, page_no, NULL) == HF_OK &&
+           hf__map_read(store, hf__page_at(*page_no) + (off_t)offsetof(struct client_head, client),
+                        client, sizeof *client, NULL) == HF_OK;
+}
+
 /* A place whose client is gone, with nothing left to pass on. */
 static bool find_place(struct file_store *store, struct client_count *table, uint32_t *place,
                        uint32_t *page_no)
@@ -90,9 +98,7 @@ static bool find_place(struct file_store *store, struct client_count *table, uin
 
     for (uint32_t i = 0; i < LOOKS && i < table->count; i++) {
         *place = table->turn++ % table->count;
-        if (hf__client_page(store, *place, page_no, NULL) != HF_OK ||
-            hf__map_read(store, hf__page_at(*page_no) + (off_t)offsetof(struct client_head, client),
-                         &client, sizeof client, NULL) != HF_OK)
+        if (!read_client(store, *place, page_no, &client))
             continue;
         if (client == 0)
             return true;
@@ -193,16 +199,44 @@ void hf__client_prepare(struct file_store *store, int64_t deadline_ns)
     hf__byte_unlock(store, LOCK_CLIENTS);
 }
 
+/* Gives a page up that nothing names any more, with nothing in it that tells of anybody. */
+static void wipe(struct file_store *store, uint32_t page_no)
+{
+    const struct client_details nothing[DETAILS_PER_PAGE] = {0};
+    const uint64_t nobody = 0;
+    off_t at = hf__page_at(page_no);
+
+    if (hf__map_write(store, at + DETAILS_SIZE, nothing, sizeof nothing, NULL) == HF_OK)
+        (void)hf__map_write(store, at + (off_t)offsetof(struct client_head, client), &nobody,
+                            sizeof nobody, NULL);
+}
+
+void hf__client_sweep(struct file_store *store)
+{
+    int64_t until_ns = store->base.host->now_ns() + PATIENCE_NS;
+    struct client_count table;
+    uint32_t page_no;
+    uint64_t client;
+
+    if (hf__byte_lock(store, LOCK_CLIENTS, until_ns, NULL) != HF_OK)
+        return;
+    if (hf__map_read(store, SLOT_SIZE, &table, sizeof table, NULL) != HF_OK ||
+        table.count > CLIENTS_MAX)
+        table.count = 0;
+    for (uint32_t place = 0; place < table.count; place++)
+        if (read_client(store, place, &page_no, &client) && client != 0 &&
+            !hf__life_check(store, client) && bury(store, place, page_no))
+            wipe(store, page_no);
+    hf__byte_unlock(store, LOCK_CLIENTS);
+}
+
 void hf__client_close(struct file_store *store)
 {
-    const uint64_t nobody = 0;
     uint32_t page_no = atomic_load(&store->client_page);
 
-    if (page_no == 0)
-        return;
     for (uint32_t i = 1; i <= DETAILS_PER_PAGE; i++)
         if (atomic_load(&store->details_uses[i]) != 0)
             return;
-    (void)hf__map_write(store, hf__page_at(page_no) + (off_t)offsetof(struct client_head, client),
-                        &nobody, sizeof nobody, NULL);
+    if (page_no != 0)
+        wipe(store, page_no);
 }

@@ -11,4 +11,7 @@ void hf__client_prepare(struct file_store *store, int64_t deadline_ns);
  * as that of a client that was killed. */
 void hf__client_close(struct file_store *store);
 
+/* Buries all who are dead. No page may be locked. */
+void hf__client_sweep(struct file_store *store);
+
 #endif /* HF_STORES_FILE_CLIENT_H */

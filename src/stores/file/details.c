@@ -30,10 +30,55 @@ static bool is_ours(struct file_store *store, uint32_t number)
            number >> 4 == store->client_place;
 }
 
-void hf__details_named(struct file_store *store, uint32_t number)
+void hf__details_named(struct file_store *store, uint32_t number, off_t slot_at,
+                       struct hf__pair word, const struct details *details)
 {
-    if (is_ours(store, number))
-        (void)atomic_fetch_or_explicit(&store->details_uses[number & 15], 1, memory_order_release);
+    struct own_hold *own = &store->own_holds[number & 15];
+    uint64_t owner[2];
+
+    if (!is_ours(store, number))
+        return;
+    memcpy(owner, details->owner, sizeof owner);
+    atomic_store_explicit(&own->at, (uint64_t)slot_at, memory_order_relaxed);
+    atomic_store_explicit(&own->token, word.low, memory_order_relaxed);
+    atomic_store_explicit(&own->state, word.high, memory_order_relaxed);
+    atomic_store_explicit(&own->ttl_ms, details->ttl_ms, memory_order_relaxed);
+    atomic_store_explicit(&own->owner[0], owner[0], memory_order_relaxed);
+    atomic_store_explicit(&own->owner[1], owner[1], memory_order_relaxed);
+    (void)atomic_fetch_or_explicit(&store->details_uses[number & 15], 1, memory_order_release);
+}
+
+void hf__details_renewed(struct file_store *store, uint32_t number, off_t slot_at,
+                         struct hf__pair word)
+{
+    struct own_hold *own = &store->own_holds[number & 15];
+
+    if (!is_ours(store, number))
+        return;
+    atomic_store_explicit(&own->at, (uint64_t)slot_at, memory_order_relaxed);
+    atomic_store_explicit(&own->state, word.high, memory_order_relaxed);
+}
+
+uint32_t hf__details_own(struct file_store *store, const unsigned char *owner, uint64_t token,
+                         off_t *slot_at, struct hf__pair *word)
+{
+    uint64_t wanted[2];
+
+    memcpy(wanted, owner, sizeof wanted);
+    for (uint32_t i = 1; i <= DETAILS_PER_PAGE; i++) {
+        const struct own_hold *own = &store->own_holds[i];
+
+        if (atomic_load_explicit(&own->token, memory_order_relaxed) != token ||
+            atomic_load_explicit(&own->owner[0], memory_order_relaxed) != wanted[0] ||
+            atomic_load_explicit(&own->owner[1], memory_order_relaxed) != wanted[1] ||
+            (atomic_load_explicit(&store->details_uses[i], memory_order_acquire) & 1) == 0)
+            continue;
+        *slot_at = (off_t)atomic_load_explicit(&own->at, memory_order_relaxed);
+        word->low = token;
+        word->high = atomic_load_explicit(&own->state, memory_order_relaxed);
+        return store->client_place << 4 | i;
+    }
+    return 0;
 }
 
 void hf__details_give(struct file_store *store, uint32_t number)

@@ -11,8 +11,16 @@
 
 /* A number of our own that no word names; 0: there is none. */
 uint32_t hf__details_take(struct file_store *store);
-/* A word names it, or may do so. */
-void hf__details_named(struct file_store *store, uint32_t number);
+/* The word of the slot at `slot_at` names it, or may do so; also after that word has changed. */
+void hf__details_named(struct file_store *store, uint32_t number, off_t slot_at,
+                       struct hf__pair word, const struct details *details);
+/* It was renewed. */
+void hf__details_renewed(struct file_store *store, uint32_t number, off_t slot_at,
+                         struct hf__pair word);
+/* The number of our own hold of this owner and token, and what its word was when we saw it last; 0:
+ * we know of none. */
+uint32_t hf__details_own(struct file_store *store, const unsigned char *owner, uint64_t token,
+                         off_t *slot_at, struct hf__pair *word);
 /* Nothing names it any more. Another client's, and 0, are let be. */
 void hf__details_give(struct file_store *store, uint32_t number);
 /* The same for whatever we have about that hold. */

@@ -31,7 +31,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define STRIPES        64 /* in-process mutexes over the pages */
+#define STRIPES        64 /* in-process mutexes over the pages, and over guarded words */
 #define PATH_SHOWN_MAX 80 /* bytes of a path in an error's text */
 
 struct fifo;
@@ -43,6 +43,15 @@ struct file_id {
     uint32_t minor;
     uint32_t links;
     uint64_t pages; /* its size */
+};
+
+/* What we know of a hold that our details are about. It may be old: then a swap fails. */
+struct own_hold {
+    atomic_uint_fast64_t at; /* its slot in the file */
+    atomic_uint_fast64_t token;
+    atomic_uint_fast64_t state; /* the high half of its word */
+    atomic_uint_fast64_t ttl_ms;
+    atomic_uint_fast64_t owner[2];
 };
 
 struct file_store {
@@ -76,6 +85,7 @@ struct file_store {
     /* For each of that page: 0, or a number of its own for each use, odd if a word may name it. */
     atomic_uint_fast64_t details_uses[DETAILS_PER_PAGE + 1];
     atomic_uint_fast64_t details_count; /* of uses so far */
+    struct own_hold own_holds[DETAILS_PER_PAGE + 1];
     atomic_int_fast64_t client_at_ns; /* when to try again to get a page, or details back */
     uint64_t client;                      /* random, never 0 */
     atomic_bool swept;                    /* what the dead left was looked for */

@@ -93,7 +93,7 @@ enum hf_status hf__slot_grant(struct file_store *store, struct view *view,
                               struct hf_error *err)
 {
     int64_t now_ns = store->base.host->now_ns();
-    struct hf__pair to;
+    struct hf__pair to = {0, 0};
     struct details details;
     uint32_t number = 0;
     enum hf_status status = hf__details_of(store, claim, view->hash, now_ns, &details, err);
@@ -111,7 +111,7 @@ enum hf_status hf__slot_grant(struct file_store *store, struct view *view,
         HF__STEP(grant_swapped);
     }
     if (status == HF_OK || status == HF_UNKNOWN)
-        hf__details_named(store, number);
+        hf__details_named(store, number, view->at, to, &details);
     else
         hf__details_give(store, number);
     if (status != HF_OK)

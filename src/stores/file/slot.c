@@ -206,6 +206,7 @@ static enum hf_status take_away(struct file_store *store, struct bucket *bucket,
 enum hf_status hf__slot_forget(struct file_store *store, struct bucket *bucket, int index,
                                struct hf_error *err)
 {
+    const uint64_t nothing[(SLOT_SIZE - offsetof(struct slot, sum)) / 8] = {0};
     struct view view;
     enum hf_status status;
 
@@ -216,6 +217,10 @@ enum hf_status hf__slot_forget(struct file_store *store, struct bucket *bucket, 
         if (status == HF_OK)
             status = take_away(store, bucket, index, &view.word, err);
     } while (status == HF_STALE);
+    /* Nobody looks at what is left there; but nothing of it is to be found either. */
+    if (status == HF_OK)
+        status = hf__map_write(store, view.at + (off_t)offsetof(struct slot, sum), nothing,
+                               sizeof nothing, err);
     return status;
 }
 
