@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A holder with a label in the slot itself, whose time is over: its successor's label lies there too. */
+/* The time of a holder with details in the slot is over: its successor's lie there too. */
 static void prepare_expired(struct scene *scene)
 {
     struct hf_error err = {0};

@@ -1,9 +1,9 @@
-/* step_storm.h - processes with several threads that take, hold, renew, break and give back locks of one page, and are
- * killed, stopped or held up at random steps; and a referee in memory of its own, which knows every hold.
+/* step_storm.h - threads of several processes that take, hold, renew, break and give back locks of
+ * one page, and are killed, stopped or held up at random steps; and a referee in memory of its own.
  *
- * Two things would be false alarms, and are not: a renewal that shortens is told to the referee before it is made,
- * since the lock may have gone on before its caller is back; and every hold has a note of its own with its own
- * deadline. */
+ * Two things would be false alarms, and are not: a renewal that shortens is told to the referee
+ * before it is made, since the lock may have gone on before its caller is back; and every hold has
+ * a note of its own with its own deadline. */
 #ifndef HF_TESTS_STEP_STORM_H
 #define HF_TESTS_STEP_STORM_H
 

@@ -1,6 +1,6 @@
-/* test_crash_steps_stop.c - SIGSTOP at every step of a change, with words that are mapped and that are guarded: other
- * locks go on; this one goes on too, or whoever wants it is told which process is in the way; and who goes on after
- * a takeover changes nothing any more.
+/* test_crash_steps_stop.c - SIGSTOP at every step of a change, with mapped and with guarded words.
+ * Other locks go on; this one goes on too, or whoever wants it is told which process is in the way;
+ * and who goes on after a takeover changes nothing any more.
  * run: first */
 #include "../support/steps.h"
 #include "crash_steps.h"

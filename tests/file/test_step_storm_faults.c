@@ -1,5 +1,5 @@
-/* test_step_storm_faults.c - threads of several processes, killed and stopped at random steps; and a storm without that,
- * in which nobody is ever woken by the clock.
+/* test_step_storm_faults.c - threads of several processes, killed and stopped at random steps; and
+ * a storm without that, in which nobody is ever woken by the clock.
  * run: also long */
 #include "step_storm.h"
 
