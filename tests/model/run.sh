@@ -64,7 +64,7 @@ long word    three-clients-and-a-death  sound  -DKILLS=1
 long word    waiters-leave              sound  -DGIVEUP=1
 long word    a-passer-by                sound  -DPASSERS=1 -DTICKS=1
 long word    time-and-deaths            sound  -DN=2 -DTICKS=3 -DRENEWS=1 -DKILLS=1
-long word    broken-holds               sound  -DN=2 -DROUNDS=2 -DBREAKS=1 -DRENEWS=1 -DTICKS=2
+long word    broken-holds               sound  -DN=2 -DBREAKS=1 -DRENEWS=1 -DTICKS=2
 long word    broken-now                 sound  -DBREAKS=2
 long word    taker-clears-waited        broken -DROUNDS=2 -DM_TAKER_CLEARS
 long word    woken-before-the-swap      sound  -DKILLS=1 -DE_WAKE_FIRST
@@ -91,6 +91,7 @@ long redlock two-names                  broken -DM_TWO_NAMES
 long redlock votes-at-once              broken -DAMNESIA=1 -DM_VOTES_AT_ONCE
 long redlock clock-ignored              broken -DAMNESIA=1 -DGUESS=1 -DM_CLOCK_IGNORED
 full word    three-clients-in-time      sound  -DTICKS=2 -DRENEWS=1
+full word    broken-holds-twice         sound  -DN=2 -DROUNDS=2 -DBREAKS=1 -DRENEWS=1 -DTICKS=2
 full word    three-clients-twice        sound  -DROUNDS=2
 full slot    two-clients-and-a-death    sound  -DKILLS=1
 full details a-death-in-two-rounds      sound  -DKILLS=1
