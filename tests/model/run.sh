@@ -76,7 +76,7 @@ long slot    three-clients-and-a-death  sound  -DN=3 -DFIXED=1 -DROUNDS=1 -DRENE
 long slot    floor-after-the-name       broken -DN=3 -DFIXED=1 -DRENEWS=0 -DKILLS=1 -DM_FLOOR_LATE
 long slot    a-frozen-word-is-stored    sound  -DROUNDS=1 -DKILLS=1 -DE_STORE_FROZEN
 long details two-clients                sound
-long details three-clients-and-a-death  sound  -DN=3 -DROUNDS=1 -DKILLS=1
+full details three-clients-and-a-death  sound  -DN=3 -DROUNDS=1 -DKILLS=1
 long redlock duplicates                 sound  -DDUPS=1 -DGUESS=1
 long redlock amnesia                    sound  -DAMNESIA=1 -DGUESS=1
 long redlock renewal                    sound  -DRENEW=1 -DGUESS=1
