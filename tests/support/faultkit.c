@@ -246,11 +246,12 @@ void kit_sleep_ms(int64_t ms)
 enum hf_status kit_try_open_within(const char *dir, int64_t patience_ms, struct hf_store_base **out,
                                    struct hf_error *err)
 {
+    const struct hf__file_sys *sys = getenv("KIT_MAPPED") != NULL ? &kit_mapped_sys : &kit_sys;
     char url[600];
 
     *out = NULL;
     (void)snprintf(url, sizeof url, "file:%s", dir);
-    return hf__file_open_on(&kit_sys, &kit_host, url,
+    return hf__file_open_on(sys, &kit_host, url,
                             kit_host.now_ns() + patience_ms * HF__NS_PER_MS, out, err);
 }
 

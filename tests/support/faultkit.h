@@ -59,7 +59,8 @@ enum kit_op {
     KIT_FSYNC = 8,
     KIT_RENAME = 16,
     KIT_CHANGES = KIT_PWRITE | KIT_OPENAT | KIT_FSYNC | KIT_RENAME,
-    KIT_ALL = 31
+    KIT_ALL = 31,
+    KIT_STEP = 32 /* not a call: steps.h */
 };
 enum kit_action {
     KIT_COUNT,       /* nothing: only count */
@@ -96,7 +97,10 @@ struct kit_world {
 };
 extern struct kit_world kit_world;
 
+/* Its new stores have guarded words, so that a plan sees every change of them: KIT_MAPPED=1 in the
+ * environment makes kit_open take the other one, whose words are mapped where that is possible. */
 extern const struct hf__file_sys kit_sys;
+extern const struct hf__file_sys kit_mapped_sys;
 extern const struct hf_host kit_host;
 
 /* A store on kit_sys and kit_host, at the level of its table of operations. */

@@ -137,6 +137,17 @@ const struct hf__file_sys kit_sys = {
     .time_namespace = fault_time_namespace,
 };
 
+const struct hf__file_sys kit_mapped_sys = {
+    .pread = fault_pread,
+    .pwrite = fault_pwrite,
+    .openat = fault_openat,
+    .fsync = fault_fsync,
+    .renameat = fault_renameat,
+    .boot_id = fault_boot_id,
+    .time_namespace = fault_time_namespace,
+    .maps = true,
+};
+
 static int64_t fault_now_ns(void)
 {
     return kit_world.now_fake ? kit_world.now_ns : hf__now_ns();

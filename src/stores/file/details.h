@@ -1,0 +1,47 @@
+/* details.h - who holds a lock: in its slot, or in a page of the client's own.
+ *
+ * They are complete before a word names them, and are not touched until none does: whoever takes a
+ * number here gives it back only when the swap that ended its use has succeeded, or when the lock
+ * was looked up with its page locked and has another token. */
+#ifndef HF_STORES_FILE_DETAILS_H
+#define HF_STORES_FILE_DETAILS_H
+
+#include "stores/file/file.h"
+#include "stores/file/layout.h"
+
+/* A number of our own that no word names; 0: there is none. */
+uint32_t hf__details_take(struct file_store *store);
+/* The word of the slot at `slot_at` names it, or may do so; also after that word has changed. */
+void hf__details_named(struct file_store *store, uint32_t number, off_t slot_at,
+                       struct hf__pair word, const struct details *details);
+/* It was renewed. */
+void hf__details_renewed(struct file_store *store, uint32_t number, off_t slot_at,
+                         struct hf__pair word);
+/* The number of our own hold of this owner and token, and what its word was when we saw it last; 0:
+ * we know of none. */
+uint32_t hf__details_own(struct file_store *store, const unsigned char *owner, uint64_t token,
+                         off_t *slot_at, struct hf__pair *word);
+/* Nothing names it any more. Another client's, and 0, are let be. */
+void hf__details_give(struct file_store *store, uint32_t number);
+/* The same for whatever we have about that hold. */
+void hf__details_give_hold(struct file_store *store, uint64_t hash, uint64_t token);
+
+/* Where those that the word of the slot at `slot_at` names are. HF_CORRUPT: nowhere. */
+enum hf_status hf__details_find(struct file_store *store, off_t slot_at, uint32_t number,
+                                off_t *out, struct hf_error *err);
+enum hf_status hf__details_read(struct file_store *store, off_t slot_at, uint32_t number,
+                                struct details *out, struct hf_error *err);
+/* Writes those that number 0 of the slot names, or ours: no word may do so now. */
+enum hf_status hf__details_write(struct file_store *store, off_t slot_at, uint32_t number,
+                                 const struct details *details, struct hf_error *err);
+/* What is to be known of a hold that begins at now_ns. HF_INVALID: the claim's owner is none.
+ * HF_UNSUPPORTED: its end cannot be written down. */
+enum hf_status hf__details_of(const struct file_store *store, const struct hf_claim *claim,
+                              uint64_t hash, int64_t now_ns, struct details *out,
+                              struct hf_error *err);
+
+/* A client page's place in the table: its page; and whether that is one. */
+enum hf_status hf__client_page(struct file_store *store, uint32_t place, uint32_t *out,
+                               struct hf_error *err);
+
+#endif /* HF_STORES_FILE_DETAILS_H */
