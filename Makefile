@@ -54,14 +54,20 @@ DB_SO := $(DBS:%=$(BUILD)/stores/db-%.so)
 # What the relay of an outbox sends through, likewise: send-NAME.so.
 SENDERS := $(call known,src/senders)
 SENDER_SO := $(SENDERS:%=$(BUILD)/stores/send-%.so)
+# And the server, a program beside them, with what it shares with the command line.
+SERVE := $(if $(shell pkg-config --exists $$(cat src/serve/packages) && echo yes),serve)
+SERVE_SRC := $(wildcard src/serve/*.c) $(addprefix src/cli/,options.c store.c store_fd.c say/output.c say/show.c say/slots.c)
+SERVE_BIN := $(SERVE:%=$(BUILD)/stores/holdfast-%)
 store_obj = $(call obj,$(wildcard src/stores/$(1)/*.c src/stores/$(1)/*/*.c)) $(if $(wildcard \
-	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o)
+	src/stores/$(1)/scripts/embed.sh),$(BUILD)/obj/gen/$(1).o) $(call http_obj,src/stores/$(1))
+# What plugins over libcurl share.
+http_obj = $(if $(shell grep -s libcurl $(1)/packages),$(call obj,$(wildcard src/http/*.c)))
 store_libs = $(shell cat src/stores/$(1)/libs 2>/dev/null || \
 	pkg-config --libs $$(cat src/stores/$(1)/packages))
 # What a plugin decides without a server, test_STORE_*.c, is tested if the plugin is built.
 STORE_UNITS := $(notdir $(patsubst %/,%,$(dir $(wildcard src/stores/*/packages src/stores/*/libs))))
 UNIT := $(patsubst %.c,$(BUILD)/%,$(filter-out $(patsubst %,tests/unit/test_%_%,\
-	$(filter-out $(STORES),$(STORE_UNITS))),$(wildcard tests/unit/test_*.c tests/file/test_*.c \
+	$(filter-out $(STORES) $(SERVE),$(STORE_UNITS) serve)),$(wildcard tests/unit/test_*.c tests/file/test_*.c \
 	tests/fence/test_*.c)))
 # tests/FOLDER/NAME.c is what the programs tests/FOLDER/test_NAME_*.c share.
 SHARED := $(foreach dir,unit file fence,$(filter-out tests/$(dir)/test_%,$(wildcard tests/$(dir)/*.c)))
@@ -80,8 +86,8 @@ UNITS := $(patsubst systemd/%.in,$(BUILD)/systemd/%,$(wildcard systemd/*.in))
 .PHONY: all everything help try check test test-long test-versions test-programs test-tools bench model sim lint format \
 	install uninstall deb clean deps FORCE
 all: everything
-	@scripts/plugins.sh built $(STORES) $(DBS:%=db-%) $(SENDERS:%=send-%)
-everything: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(DB_SO) $(SENDER_SO) $(BUILD)/holdfast.pc $(UNITS)
+	@scripts/plugins.sh built $(STORES) $(DBS:%=db-%) $(SENDERS:%=send-%) $(SERVE)
+everything: $(BIN) $(LIB_A) $(LIB_SO) $(STORE_SO) $(DB_SO) $(SENDER_SO) $(SERVE_BIN) $(BUILD)/holdfast.pc $(UNITS)
 # A warning stops us, but nobody who builds holdfast with a compiler that is not there yet.
 test-programs test-tools conform bench: WERROR = -Werror
 
@@ -112,8 +118,10 @@ $(BUILD)/gen/$(1)/%.inc: $(2)
 	@mkdir -p $$(@D) && sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $$< > $$@
 endef
 $(foreach part,fence idem outbox,$(eval $(call as_c,$(part),src/$(part)/sql/%.sql)))
+$(eval $(call as_c,serve,src/serve/%.html))
+$(BUILD)/obj/src/serve/page.o: $(BUILD)/gen/serve/page.inc
 $(eval $(call as_c,client,src/stores/redis/scripts/%.lua))
-$(BUILD)/gen/client/plugins.inc: scripts/plugins.sh $(wildcard src/*/*/apt)
+$(BUILD)/gen/client/plugins.inc: scripts/plugins.sh $(wildcard src/*/*/apt) src/serve/apt
 	@mkdir -p $(@D) && scripts/plugins.sh table > $@
 SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
 	postgres_row.inc sqlite.inc mariadb.inc)
@@ -147,6 +155,9 @@ $(LIB_SO): $(call obj,$(LIB_SRC)) src/holdfast.map
 
 $(BIN): $(call obj,$(CLI_SRC)) $(LIB_A)
 	$(call link,-pie $^)
+
+$(SERVE_BIN): $(call obj,$(SERVE_SRC)) $(LIB_A)
+	$(call link,-pie $^,$(shell pkg-config --libs $$(cat src/serve/packages)))
 
 # What knows its place is made again when another one is named.
 PLACE = $(PREFIX) $(BINDIR) $(LIBDIR) $(INCDIR) $(PLUGINDIR)
@@ -191,6 +202,9 @@ $(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): $(call store_obj,$(1))
 $(filter $(BUILD)/tests/unit/test_$(1)_%,$(UNIT)): LDFLAGS += $(call store_libs,$(1))
 endef
 $(foreach store,$(filter $(STORES),$(STORE_UNITS)),$(eval $(call store_units,$(store))))
+# What the server decides is tested without its main, if it is built.
+$(filter $(BUILD)/tests/unit/test_serve_%,$(UNIT)): $(call obj,$(filter-out %/main.c,$(SERVE_SRC)))
+$(filter $(BUILD)/tests/unit/test_serve_%,$(UNIT)): LDFLAGS += $(if $(SERVE),$(shell pkg-config --libs $$(cat src/serve/packages)))
 $(BUILD)/tests/tools/tool_storm: $(call obj,$(wildcard src/torture/*.c))
 # It compares with libm, which holdfast does without.
 $(BUILD)/tests/unit/test_odds: LDFLAGS += -lm
@@ -253,7 +267,7 @@ model:
 SEEDS ?= 1000000
 sim: $(BUILD)/tests/sim/tool_sim
 	$< --seeds $(SEEDS) --first $$(date +%s)000000
-lint: $(SQL_INC) $(CHECK_INC) $(IDEM_INC) $(OUTBOX_INC) $(addprefix $(BUILD)/gen/client/,fence.inc plugins.inc)
+lint: $(SQL_INC) $(CHECK_INC) $(IDEM_INC) $(OUTBOX_INC) $(addprefix $(BUILD)/gen/client/,fence.inc plugins.inc) $(BUILD)/gen/serve/page.inc
 	@scripts/deps.sh build stores lint
 	@scripts/lint.sh
 format:
@@ -261,7 +275,7 @@ format:
 
 PLACES = BUILD='$(BUILD)' DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' INCDIR='$(INCDIR)' \
 	MANDIR='$(MANDIR)' PLUGINDIR='$(PLUGINDIR)' UNITDIR='$(UNITDIR)' LIB_SO='$(LIB_SO)' \
-	PLUGINS='$(STORE_SO) $(DB_SO) $(SENDER_SO)' scripts/install.sh
+	PLUGINS='$(STORE_SO) $(DB_SO) $(SENDER_SO) $(SERVE_BIN)' scripts/install.sh
 install: everything
 	@$(PLACES) install
 uninstall:

@@ -45,7 +45,7 @@ measure() {
         row once.file.once_vs_run_and_sync3 \
             "$(ratio "${us[next]-}" "$((${us[run]:-0} + ${us[sync]:-0}))")" '<=1' x
         row once.file.first_vs_run_and_sync3 \
-            "$(ratio "${us[once]-}" "$((${us[run]:-0} + ${us[sync]:-0}))")" - x
+            "$(ratio "${us[once]-}" "$((${us[run]:-0} + ${us[sync]:-0}))")" '<=1' x
         ;;
     redis | postgres) row "once.$store.once_vs_run" "$(ratio "${us[once]-}" "${us[run]-}")" '<=2' x ;;
     *) row "once.$store.once_vs_run" "$(ratio "${us[once]-}" "${us[run]-}")" - x ;;

@@ -25,7 +25,8 @@ _holdfast_scan()
                 --leftover | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --dialect | -d | \
                 --table | --schema | --resource | --keep | --statements | --svg | --events | --metrics | --per | --at | --tz | \
                 --slack | --start-by | --retries | --retry-after | --on-crash | --done-exit | --late | --slot | --slots | --lock | --at-least | --restart | --address | \
-                --db | --name | --http | --parallel | --batch | --poll | --timeout | --attempts | --pause | --rate | --tail | --seed | --for | --workers)
+                --db | --name | --http | --parallel | --batch | --poll | --timeout | --attempts | --pause | --rate | --tail | --seed | --for | --workers | \
+                --listen | --tokens | --new-token | --host | --max-clients | --max-waiters | --max-ttl | --max-wait)
                 ((i++))
                 ;;
             --)
@@ -56,7 +57,7 @@ _holdfast()
     local words cword
     _holdfast_split
     local cur=${words[cword]} prev=${words[cword - 1]}
-    local commands='run once elect leader acquire keep renew release status list slots explain break doctor repair fence idem outbox trap torture odds help version'
+    local commands='run once elect leader acquire keep renew release status list slots explain break doctor repair fence idem outbox serve trap torture odds help version'
     local command='' tail=0 operands=0 options='' store=()
     COMPREPLY=()
     _holdfast_scan
@@ -70,29 +71,30 @@ _holdfast()
         return
     fi
     case $prev in
+        --for) [[ $command == torture ]] && options='10s 1m 2m 10m' || options='efficiency correctness' ;;
         --on-loss) options='term kill warn' ;;
         --restart) options='always on-failure no' ;;
         --require) options='correctness nothing' ;;
-        --for) options='efficiency correctness' ;;
         --leftover) options='wait term release' ;;
         --on-crash) options='rerun hold' ;;
         --per) options='10m 1h 6h 12h 1d 7d' ;;
         --at) options='00:00 03:00' ;;
         --tz) options="UTC $(cd /usr/share/zoneinfo 2>/dev/null && printf '%s ' [A-Z]*/*)" ;;
-        --ttl | --for | --wait | -w | --grace | --at-least | --max-runtime | --keep | --slack | --start-by | --retry-after | --late | --poll | --timeout) options='1s 10s 30s 1m 5m 1h' ;;
-        --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://' ;;
+        --ttl | --wait | -w | --grace | --at-least | --max-runtime | --keep | --slack | --start-by | --retry-after | --late | --poll | --timeout | --max-ttl | --max-wait) options='1s 10s 30s 1m 5m 1h' ;;
+        --store) options='file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres:// http:// https:// http+unix://' ;;
         --dialect | -d) options='postgres sqlite mariadb' ;;
         --statements) options='text json' ;;
         --db) options='postgres:// mariadb:// sqlite:' ;;
         --http) options='http:// https://' ;;
         --pause) options='1e-4 0.01% 1/10000' ;;
         --rate) options='10000/s 100/m 10/h' ;;
-        --svg | --events | --metrics | --fence)
+        --listen) options='unix: tcp:127.0.0.1:7070 tcp:[::1]:7070' ;;
+        --svg | --events | --metrics | --fence | --tokens)
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return
             ;;
         --busy-exit | -E | --address | --label | --pid | -p | --above | --token | -t | --issuer | --reason | --table | --schema | \
-            --resource | --retries | --done-exit | --slot | --slots | --lock | --name | --parallel | --batch | --attempts | --tail | --seed | --workers) return ;;
+            --resource | --retries | --done-exit | --slot | --slots | --lock | --name | --parallel | --batch | --attempts | --tail | --seed | --workers | --new-token | --host | --max-clients | --max-waiters) return ;;
     esac
     if [[ -n $options ]]; then
         _holdfast_offer "${options// /$'\n'}"
@@ -132,6 +134,10 @@ _holdfast()
             options='--dialect --down --no-transaction --statements --schema --db --name --http --parallel --batch
                 --poll --timeout --attempts --no-wait --wait --busy-exit --ttl --label --events --metrics
                 --json --reason --help'
+            ;;
+        serve)
+            options='--store --listen --tokens --new-token --host --max-clients --max-waiters --max-ttl --max-wait
+                --watch --help'
             ;;
         trap) options='--store --ttl --svg --help' ;;
         explain) options='--watch --json --help' ;;

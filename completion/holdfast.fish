@@ -12,7 +12,7 @@ function __holdfast_locks
 end
 
 function __holdfast_no_command
-    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list slots explain break doctor repair fence idem outbox trap torture odds help version
+    not __fish_seen_subcommand_from run once elect leader acquire keep renew release status list slots explain break doctor repair fence idem outbox serve trap torture odds help version
 end
 
 function __holdfast_is
@@ -20,7 +20,7 @@ function __holdfast_is
 end
 
 set -l durations '1s 10s 30s 1m 5m 1h'
-set -l stores 'file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres://'
+set -l stores 'file: redis:// rediss:// redis+unix:// redis+sentinel:// redlock:// etcd:// zookeeper:// postgres:// http:// https:// http+unix://'
 
 complete -c holdfast -f
 complete -c holdfast -n __holdfast_no_command -l store -x -a $stores -d 'where the locks live'
@@ -45,6 +45,7 @@ complete -c holdfast -n __holdfast_no_command -a repair -d 'make a damaged store
 complete -c holdfast -n __holdfast_no_command -a fence -d 'make a resource refuse a stale token'
 complete -c holdfast -n __holdfast_no_command -a idem -d 'make a retry harmless: idempotency keys in SQL'
 complete -c holdfast -n __holdfast_no_command -a outbox -d 'send messages that were written in a transaction'
+complete -c holdfast -n __holdfast_no_command -a serve -d 'serve a store by HTTP, with a page and metrics'
 complete -c holdfast -n __holdfast_no_command -a trap -d 'show on your own store why a lock alone is not enough'
 complete -c holdfast -n __holdfast_no_command -a torture -d 'find out whether your own store keeps what a lock promises'
 complete -c holdfast -n __holdfast_no_command -a odds -d 'tell how often a lease of this ttl will be violated'
@@ -52,7 +53,7 @@ complete -c holdfast -n __holdfast_no_command -a help -d 'explain holdfast, one 
 complete -c holdfast -n __holdfast_no_command -a version -d 'print the version'
 
 complete -c holdfast -n '__holdfast_is run once elect leader acquire keep renew release status list slots explain break' -a '(__holdfast_locks)' -d lock
-complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list slots explain break doctor repair fence idem outbox trap torture odds help version stores'
+complete -c holdfast -n '__holdfast_is help' -a 'run once elect leader acquire keep renew release status list slots explain break doctor repair fence idem outbox serve trap torture odds help version stores'
 
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s n -l no-wait -d 'fail at once if another holds the lock or the store is down'
 complete -c holdfast -n '__holdfast_is run once acquire keep outbox' -s w -l wait -x -a $durations -d 'wait at most this long'
@@ -162,6 +163,16 @@ complete -c holdfast -n '__holdfast_is outbox' -l poll -x -a $durations -d 'look
 complete -c holdfast -n '__holdfast_is outbox' -l timeout -x -a $durations -d 'for one answer'
 complete -c holdfast -n '__holdfast_is outbox' -l attempts -x -d 'after so many a message is dead'
 complete -c holdfast -n '__holdfast_is outbox' -l reason -x -d 'why it is retried or dropped'
+complete -c holdfast -n '__holdfast_is serve' -l store -x -a $stores -d 'the store to serve'
+complete -c holdfast -n '__holdfast_is serve' -l listen -x -a 'unix: tcp:127.0.0.1:7070 tcp:[::1]:7070' -d 'where to listen'
+complete -c holdfast -n '__holdfast_is serve' -l tokens -r -F -d 'who may do what'
+complete -c holdfast -n '__holdfast_is serve' -l new-token -x -d 'print a new secret and its line'
+complete -c holdfast -n '__holdfast_is serve' -l host -x -d 'a further name of this server'
+complete -c holdfast -n '__holdfast_is serve' -l max-clients -x -d 'connections at a time'
+complete -c holdfast -n '__holdfast_is serve' -l max-waiters -x -d 'requests that wait for locks'
+complete -c holdfast -n '__holdfast_is serve' -l max-ttl -x -a $durations -d 'the longest ttl'
+complete -c holdfast -n '__holdfast_is serve' -l max-wait -x -a $durations -d 'the longest wait'
+complete -c holdfast -n '__holdfast_is serve' -l watch -x -d 'a lock that the metrics tell of'
 complete -c holdfast -n '__holdfast_is trap' -l store -x -a $stores -d 'the store to try it on'
 complete -c holdfast -n '__holdfast_is trap' -l ttl -x -a $durations -d 'of the leases'
 complete -c holdfast -n '__holdfast_is trap' -l svg -r -F -d 'draw what happened'

@@ -189,7 +189,7 @@ HF_API void hf_close(struct hf_store *store);
 /* The url that was opened, with any password removed. */
 HF_API const char *hf_store_url(const struct hf_store *store);
 
-/* What the store can do: a set of HF_FEATURE_ bits. */
+/* What this open store can do: a set of HF_FEATURE_ bits. */
 enum {
     HF_FEATURE_FAIR = 1 << 0,           /* waiters are served in the order they came */
     HF_FEATURE_CRASH_RELEASE = 1 << 1,  /* a dead holder's lock is free before its ttl ends */

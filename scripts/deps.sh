@@ -8,12 +8,14 @@ set -eu
 build='gcc make pkg-config libc6-dev'
 stores=$("$(dirname "$0")/plugins.sh" apt)
 check='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base git python3
-    python3-jsonschema sqlite3 faketime openssl clang libclang-rt-14-dev tzdata systemd e2fsprogs xfsprogs'
+    python3-jsonschema sqlite3 faketime openssl bindfs clang libclang-rt-14-dev tzdata systemd e2fsprogs
+    xfsprogs'
 test='redis-server redis-tools
     postgresql postgresql-client mariadb-server mariadb-client spin
     python3-sqlalchemy python3-psycopg2 python3-psycopg alembic python3-django php-cli php-pgsql libpostgresql-jdbc-java
     python3-pymysql python3-pip python3-setuptools python3-wheel golang-go golang-github-lib-pq-dev default-jdk-headless
-    pgbouncer etcd-server etcd-client curl zookeeper python3-kazoo'
+    pgbouncer etcd-server etcd-client curl zookeeper python3-kazoo chromium nginx-light haproxy'
+# Prometheus is not among them, for its package starts a server: tests/serve/prometheus.sh unpacks it.
 # Where there is npm, node may not be Debian's, and does not go with its packages; a test takes it from npm.
 command -v npm >/dev/null 2>&1 || test="$test nodejs node-pg npm libnode-dev"
 bench='util-linux python3 python3-redis'

@@ -60,7 +60,7 @@ install)
 uninstall)
     # Also plugins of an earlier build, whose client libraries are gone by now.
     everything
-    for name in $(scripts/plugins.sh names); do rm -f "$DESTDIR$PLUGINDIR/$name.so"; done
+    for name in $(scripts/plugins.sh names); do rm -f "$DESTDIR$PLUGINDIR/$name.so" "$DESTDIR$PLUGINDIR/holdfast-$name"; done
     rm -f "$DESTDIR$LIBDIR/libholdfast.so"
     for folder in "$PLUGINDIR" "$INCDIR/holdfast"; do
         [ ! -d "$DESTDIR$folder" ] || rmdir --ignore-fail-on-non-empty "$DESTDIR$folder"

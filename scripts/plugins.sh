@@ -1,6 +1,6 @@
 #!/bin/sh
 # plugins.sh WHAT - what is known of the plugins of this tree: folders of src/stores, src/dbs and src/senders with
-# a file `apt`, the Debian packages that a build of it needs.
+# a file `apt`, the Debian packages that a build of it needs; and the server, src/serve, which lies beside them.
 #
 #   names         of the plugins
 #   apt           those packages, each once
@@ -11,12 +11,13 @@ cd "$(dirname "$0")/.."
 
 # "NAME FOLDER" of each. A database's plugin is called db-NAME, a sender's send-NAME.
 plugins() {
-    for folder in src/stores/*/apt src/dbs/*/apt src/senders/*/apt; do
+    for folder in src/stores/*/apt src/dbs/*/apt src/senders/*/apt src/serve/apt; do
         folder=${folder%/apt}
         case $folder in
         src/stores/*) echo "${folder##*/} $folder" ;;
         src/dbs/*) echo "db-${folder##*/} $folder" ;;
         src/senders/*) echo "send-${folder##*/} $folder" ;;
+        src/serve) echo "serve $folder" ;;
         esac
     done
 }

@@ -6,7 +6,7 @@
 #                 answers; and what has threads under TSan
 #        quick    (the default with WHICH) in the normal build only
 #        check    what needs no server, in the normal build: units, rules of the tree, file store, commands
-#        long     what takes minutes, in the normal build; and under ASan+UBSan what `all` leaves out
+#        long     what takes minutes, in the normal build; and under the sanitizers what `all` leaves out
 # WHICH: a folder of tests/ (redis), or a part of the paths of the tests that are meant (redis/queue)
 #
 # What it runs it finds: the programs of the Makefile (tests/*/test_*.c) and every tests/*/*.t. Marks in the
@@ -16,10 +16,19 @@
 #   run: also long   with `long` again, and then it may take minutes: HOLDFAST_LONG=1 tells it; not with `check`
 #   run: once        it does not depend on how holdfast was built: not again under the sanitizers
 #   run: threads     a program with threads: under TSan too
+#   run: late threads  the same, but with `long`: it and its servers take much of the processor
 #   run: first       it takes longer than most, so it begins before them
+#
+# With TESTS_AGAIN=1 a script that failed beside others is run once more, by itself, and only that counts; what
+# failed at first is told all the same. A machine that did not let it run for a second costs a test its timing.
+# It is no excuse for programs, for what the sanitizers find, and where two held a lock or an update was lost:
+# what is found once is found.
 #
 # A test learns the build it is to look at from BUILD (a folder) and HOLDFAST (the program). With
 # CI=true a test that was skipped counts as a failure. TESTS_AT_ONCE says how many run at the same time.
+# TESTS_LIMIT_S: after so many seconds a test is taken for one that hangs, and ended (SIGALRM); 1500 by default.
+# TESTS_TIMES is a file for what each test took: user and system time, with that of all it waited for (what
+# prove --timer tells of one is also of those beside it).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -31,6 +40,8 @@ jobs=$(nproc 2>/dev/null || echo 2)
 no_server='tests/unit/* tests/file/* tests/fence/test_* tests/cli/* tests/tools/tree.t tests/conform/file*.t'
 # Where the sanitizers find what they are there for; the other scripts mostly start servers.
 asan_soon='tests/*/test_* tests/conform/file*.t tests/conform/redis.t tests/cli/* tests/*/faults.t tests/*/fuzz*.t'
+# What a check says that is about safety.
+unsafe='overlap|no two|excludes|tokens|nothing was lost|nothing lost|alive beside|twice|more than'
 mode=
 case ${1-} in
 all | quick | check | long)
@@ -49,29 +60,43 @@ export TSAN_OPTIONS="${TSAN_OPTIONS-}:second_deadlock_stack=1"
 unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HOLDFAST_HELD HOLDFAST_TOKENS HOLDFAST_OWNERS HOLDFAST_SLOT \
     HOLDFAST_LOST_FD HOLDFAST_STORE_FD HOLDFAST_TRACE HOLDFAST_STORE_PATH STATE_DIRECTORY MAKEFLAGS MAKELEVEL
 [ "$mode" != long ] || export HOLDFAST_LONG=1
-[ "$mode" != check ] || export FUZZ_RUNS="${FUZZ_RUNS:-20000}" # a tenth
+[ "$mode" = long ] || export FUZZ_RUNS="${FUZZ_RUNS:-40000}" # a fifth
 # Tests wait for servers and clocks more than they compute, but must not wait for each other. Those that need no
 # server only wait for clocks.
-tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((4 * jobs + 2)) || echo $((4 * jobs)))}
+tests_at_once=${TESTS_AT_ONCE:-$([ "$mode" = check ] && echo $((7 * jobs)) || echo $((5 * jobs)))}
+
+export TESTS_LIMIT_S="${TESTS_LIMIT_S:-1500}"
 
 MARK_LINES=12 # a mark further down is a word of the test itself
-marked() { # PATH MARK
-    head -n $MARK_LINES "$1" | grep -q "run: $2"
+# PATH<TAB>LINES : each test that there is, and its lines with marks
+list_marks() {
+    set --
+    for source in tests/*/test_*.c tests/*/*.t; do
+        [ ! -f "$source" ] || set -- "$@" "$source"
+    done
+    awk -v lines=$MARK_LINES 'FNR == 1 && NR > 1 { print file "\t" marks; marks = "" }
+        { file = FILENAME }
+        FNR <= lines && /run: / { marks = marks " " $0 }
+        END { print file "\t" marks }' "$@" /dev/null
 }
 
-wanted() { # PATH PHASE : is it there, and asked for?
-    [ -f "$1" ] || return 1
+marked() { # MARK : is the test at hand?
+    case $marks in *"run: $1"*) ;; *) return 1 ;; esac
+}
+
+wanted() { # PATH PHASE : is it asked for?
     if [ -d "tests/${which:-.}" ]; then
         case $1 in "tests/${which:+${which%/}/}"*) ;; *) return 1 ;; esac
     else
         case $1 in *"$which"*) [ "$mode" = long ] || return 0 ;; *) return 1 ;; esac
     fi
     case $mode-$2 in
-    long-asan) ! marked "$1" long && ! marked "$1" 'also long' && ! fits "$1" "$asan_soon" ;;
-    long-*) marked "$1" long || marked "$1" 'also long' ;;
-    check-*) ! marked "$1" long && ! marked "$1" 'also long' && fits "$1" "$no_server" ;;
-    all-asan) ! marked "$1" long && { [ -n "$which" ] || fits "$1" "$asan_soon"; } ;;
-    *) ! marked "$1" long ;;
+    long-tsan) true ;; # those that are marked for it
+    long-asan) ! marked long && ! marked 'also long' && ! fits "$1" "$asan_soon" ;;
+    long-*) marked long || marked 'also long' ;;
+    check-*) ! marked long && ! marked 'also long' && fits "$1" "$no_server" ;;
+    all-asan) ! marked long && { [ -n "$which" ] || fits "$1" "$asan_soon"; } ;;
+    *) ! marked long ;;
     esac
 }
 
@@ -83,18 +108,21 @@ fits() { # PATH PATTERNS
     return 1
 }
 
-# tests_of PHASE [MARK] : "PHASE/PATH" of the programs and scripts to run there, the slow ones first
+# tests_of PHASE [MARK] : "PLACE PHASE/PATH" of the programs and scripts to run there. The place, 0 to 1, is 0 for the
+# slow ones, which begin first. The others are spread evenly, by the golden ratio, so that those of one folder and one
+# build do not run all at once: some compute, others mostly wait.
 tests_of() {
-    for source in tests/*/test_*.c tests/*/*.t; do
+    while IFS="$tab" read -r source marks; do
         wanted "$source" "$1" || continue
-        [ -z "${2-}" ] || marked "$source" "$2" || continue
-        [ "$1" = normal ] || ! marked "$source" once || continue
-        order=$(marked "$source" first && echo 1 || echo 2)
+        [ -z "${2-}" ] || marked "$2" || continue
+        [ "$1" = normal ] || ! marked once || continue
+        order=$(marked first && echo 1 || echo 2)
         case $source in
         *.c) echo "$order $1/$(folder_of "$1")/${source%.c}" ;;
         *) echo "$order $1/$source" ;;
         esac
-    done | sort -s -k 1,1 | cut -d ' ' -f 2
+    done <"$work/marks" | awk '{ line[NR] = $2; first[NR] = $1 == 1 }
+        END { for (i = 1; i <= NR; i++) printf "%.4f %s\n", first[i] ? 0 : i * 0.618034 % 1, line[i] }'
 }
 
 folder_of() { # PHASE
@@ -104,14 +132,17 @@ folder_of() { # PHASE
     esac
 }
 
-# build PHASE SANITIZERS : builds what the tests named on stdin need, and then puts them on the list
+# build PHASE SANITIZERS : builds what the tests named on stdin need, and then puts them on the list. With sanitizers
+# to compile takes longer than to run: half as long with what a trace of the stack needs and no more. What the compiler
+# warns of is said by the normal build.
 build() {
     cat >"$work/$1.list"
     [ -s "$work/$1.list" ] || return 0
     echo "== building: $1"
     # shellcheck disable=SC2046 # the programs have plain names
-    if make -s -j"$jobs" WERROR=-Werror BUILD="$(folder_of "$1")" SAN="$2" $(build_goals "$1"); then
-        cat "$work/$1.list" >>"$work/list"
+    if make -s -j"$jobs" WERROR="$([ -n "$2" ] && echo -w || echo -Werror)" BUILD="$(folder_of "$1")" SAN="$2" \
+        ${2:+"CFLAGS=-O1 -g1"} $(build_goals "$1"); then
+        cat "$work/$1.list" >>"$work/places"
     else
         echo "the build for \"$1\" failed" | tee "$work/$1.broken"
     fi
@@ -121,7 +152,7 @@ build() {
 # its .t files is the conformance suite and the tests' own tools.
 build_goals() { # PHASE
     if [ "$1" = tsan ] || ! grep -q '\.t$' "$work/$1.list"; then
-        sed -n "s|^$1/\(build/\)|\1|p" "$work/$1.list"
+        sed -n "s|^[^ ]* $1/\(build/\)|\1|p" "$work/$1.list"
         grep -q '\.t$' "$work/$1.list" && echo test-tools
     else
         echo test-programs
@@ -143,28 +174,39 @@ export BUILD HOLDFAST
 key=$(echo "$path" | tr / _) # of a script; a program has the name of its build in it
 said=$RUN_WORK/said/$(echo "$1" | tr / _)
 flock -o "$RUN_WORK/locks/$key" \
-    perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT); exec @ARGV or die' "./$path" \
+    perl -e '$SIG{$_} = "DEFAULT" for qw(HUP INT QUIT ALRM); alarm shift; exec @ARGV or die' "$TESTS_LIMIT_S" "./$path" \
     >"$said" 2>"$RUN_WORK/words/$(echo "$1" | tr / _)"
 status=$?
+if [ -n "${TESTS_TIMES-}" ]; then
+    times >"$said.times" # not in a pipe: of this shell
+    echo "$(tail -n 1 "$said.times") $1" >>"$TESTS_TIMES"
+fi
 # "Bail out!" would end the tests of all others, and prove would call it a success.
 sed 's/^Bail out!/not ok - cannot go on:/' "$said"
-rm "$said"
+rm -f "$said" "$said.times"
 exit $status
 EOF
 
 mkdir "$work/tap" "$work/words" "$work/locks" "$work/said"
-: >"$work/list"
+: >"$work/places"
 : >"$work/prove"
+tab=$(printf '\t')
+list_marks >"$work/marks"
 tests_of normal | build normal ''
 case $mode in all | long) tests_of asan | build asan address,undefined ;; esac
-[ "$mode" != all ] || tests_of tsan threads | build tsan thread
-# All builds in one go, so that none waits for the last test of the one before.
-if [ -s "$work/list" ]; then
+case $mode in
+all) tests_of tsan threads | build tsan thread ;;
+long) tests_of tsan 'late threads' | build tsan thread ;;
+esac
+# prove_all LIST OUTPUT AT_ONCE : all builds in one go, so that none waits for the last test of the one before
+prove_all() {
     # shellcheck disable=SC2046
     PERL_TEST_HARNESS_DUMP_TAP=$work/tap RUN_WORK=$work \
-        prove -j"$tests_at_once" --timer -e "sh $work/one" $(cat "$work/list") 2>&1 </dev/null |
-        tee "$work/prove"
-fi
+        prove -j"$3" --timer -e "sh $work/one" $(cat "$1") 2>&1 </dev/null | tee "$2"
+}
+
+sort -s -n -k 1,1 "$work/places" | cut -d ' ' -f 2 >"$work/list"
+[ ! -s "$work/list" ] || prove_all "$work/list" "$work/prove" "$tests_at_once"
 
 # The count. A test line counts by what it says; a file that prove finds wrong although none of its
 # lines failed (it crashed, or its plan is not met) counts as one failure.
@@ -201,27 +243,62 @@ short() { # FILE
     fi
 }
 
-# The files that failed, what prove says of each, the checks, words on stderr.
-tell_failures() {
-    sed -n '/^Test Summary Report/,$ p' "$work/prove" >"$work/report"
+# What prove says of the files that failed.
+report() { # OUTPUT
+    sed -n '/^Test Summary Report/,/^Files=/ p' "$1" | sed '1,2d; $d'
+}
+
+words_of() { # NAME : the file with what it said on stderr
+    echo "$work/words/$(echo "$1" | tr / _)"
+}
+
+# The files of a report, what prove says of each, the checks, words on stderr.
+tell_failures() { # HOW
     sed -n '/(Wstat: /p' "$work/report" | while IFS= read -r line; do
         name=${line%% *}
-        echo "failed: ${name%%/*}: ${name#*/}${line#"$name"}"
+        echo "$1: ${name%%/*}: ${name#*/}${line#"$name"}"
         awk -v name="$name" '$1 == name { mine = 1; next } /^[^ ]/ { mine = 0 }
             mine && !/^ +Failed tests?:/ && !/Non-zero exit status: 1$/' "$work/report"
         [ ! -f "$work/tap/$name" ] || failed_checks "$work/tap/$name"
-        words=$work/words/$(echo "$name" | tr / _)
+        words=$(words_of "$name")
         [ ! -s "$words" ] || short "$words" | sed 's/^/    | /'
     done
 }
 
+may_be_chance() { # NAME
+    case $1 in *.t) ;; *) return 1 ;; esac
+    ! cat "$work/tap/$1" "$(words_of "$1")" 2>/dev/null | grep -Eq "^not ok.*($unsafe)|Sanitizer|runtime error:"
+}
+
+# of_again YES : the part of the first report that is about the tests that run again, or (0) the rest of it
+of_again() {
+    awk -v yes="$1" 'NR == FNR { again[$1]; next } /^[^ ]/ { mine = $1 in again } mine == yes' \
+        "$work/again" "$work/first"
+}
+
+report "$work/prove" >"$work/report"
+: >"$work/again"
+if [ -n "${TESTS_AGAIN-}" ]; then
+    sed -n 's/^\([^ ]*\) .*(Wstat: .*/\1/p' "$work/report" | while read -r name; do
+        ! may_be_chance "$name" || echo "$name"
+    done >"$work/again"
+fi
+if [ -s "$work/again" ]; then
+    cp "$work/report" "$work/first"
+    of_again 1 >"$work/report"
+    tell_failures 'failed beside others' | sed 's/^  not ok/  was not ok:/'
+    echo '== again, by themselves'
+    prove_all "$work/again" "$work/prove.again" 1
+    { of_again 0 && report "$work/prove.again"; } >"$work/report"
+fi
+
 find "$work/tap" -type f >"$work/taps"
 # shellcheck disable=SC2046
 count /dev/null $(cat "$work/taps") >"$work/counts"
-wrong=$(grep -c '(Wstat: .* Failed: 0)$' "$work/prove")
+wrong=$(grep -c '(Wstat: .* Failed: 0)$' "$work/report")
 broken=$(find "$work" -name '*.broken' | wc -l)
 grep '^skipped: ' "$work/counts"
-tell_failures
+tell_failures failed
 for phase in normal asan tsan; do
     [ ! -f "$work/$phase.broken" ] || echo "failed: $phase: the build"
 done
@@ -234,4 +311,8 @@ echo "$passed passed, $failed failed, $skipped skipped"
 [ "$passed" -gt 0 ] || exit 1
 [ "${CI-}" != true ] || [ "$skipped" -eq 0 ] || exit 1
 # What prove finds wrong is a failure, whatever was counted.
-! grep -q '^Result: FAIL' "$work/prove"
+if [ -s "$work/again" ]; then
+    ! grep -q '^Result: FAIL' "$work/prove.again" && ! grep -q '(Wstat: ' "$work/report"
+else
+    ! grep -q '^Result: FAIL' "$work/prove"
+fi

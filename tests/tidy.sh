@@ -22,10 +22,11 @@ layers() {
         src/core/*) allowed='base core' ;;
         src/client/registry.c) allowed='base core client stores/file' ;; # the built-in store
         src/client/*) allowed='base core client' ;;
+        src/http/*) allowed='base http' ;;
         src/stores/*)
             own=${file#src/stores/}
             own=stores/${own%%/*} # and what lies in its own subfolders
-            allowed="base core $own $(cd src && find "$own" -mindepth 1 -type d | tr '\n' ' ')"
+            allowed="base core http $own $(cd src && find "$own" -mindepth 1 -type d | tr '\n' ' ')"
             ;;
         src/dbs/*/*) allowed="base dbs $(dirname "${file#src/}")" ;;
         src/dbs/*) allowed='base client dbs' ;;
@@ -43,14 +44,16 @@ layers() {
         src/cli/run/*) allowed='base core cli cli/say cli/take cli/events cli/audit cli/run' ;;
         src/cli/doctor/*) allowed='base core cli cli/say cli/audit cli/run cli/doctor' ;;
         src/cli/elect/*) allowed='base core cli cli/say cli/take cli/events cli/run cli/elect' ;;
-        src/cli/once/*) allowed='base core cli cli/say cli/take cli/run cli/events cli/once' ;;
+        src/cli/once/*) allowed='base core client cli cli/say cli/take cli/run cli/events cli/once' ;;
         src/cli/keep/*) allowed='base core cli cli/say cli/take cli/run cli/keep' ;;
         src/cli/outbox/*) allowed='base core outbox dbs senders cli cli/say cli/take cli/events cli/outbox' ;;
         src/cli/fence/*) allowed='base dbs fence cli cli/say cli/fence' ;;
         src/cli/trap/*) allowed='base cli cli/say cli/trap' ;;
         src/cli/explain/*) allowed='base core cli cli/say cli/explain' ;;
         src/cli/torture/*) allowed='base client torture cli cli/say cli/torture' ;;
+        src/serve/*) allowed='base core cli cli/say serve' ;;
         src/cli/odds/*) allowed='base core cli cli/say cli/odds' ;;
+        src/cli/cmd_serve.c) allowed='base client cli' ;;
         src/cli/*) allowed='base cli cli/say cli/take cli/audit idem' ;;
         *) continue ;;
         esac
@@ -206,7 +209,7 @@ plain() {
 top='.ci .clang-format .clang-tidy .gitignore .shellcheckrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md
 LICENSE Makefile README.md SECURITY.md bench bindings completion debian docs examples holdfast.pc.in include man
 scripts src systemd tests'
-in_tests='bindings cli conform dbs etcd fence file fuzz idem model outbox packages postgres redis redlock run.sh sim support tidy.sh tools
+in_tests='bindings cli conform dbs etcd fence file fuzz http idem model outbox packages postgres redis redlock run.sh serve sim support tidy.sh tools
 unit versions zookeeper'
 
 # places WHERE NAME... : refuses names that come on stdin and are not among these

@@ -25,6 +25,7 @@
 #include <holdfast.h>
 #include <holdfast/elect.h>
 #include <holdfast/record.h>
+#include <holdfast/several.h>
 
 #include <chrono>
 #include <cstdio>
@@ -154,7 +155,11 @@ struct Options {
     std::string label;    /* what others see; "": host/pid/program */
     int cancel_fd = 0;    /* 0: none; else stop waiting when it becomes readable */
     bool keeper = true;   /* false: the caller renews */
+    bool spread = false;  /* of any(): true: begins with a name drawn by lot */
 };
+
+/* Of any() and all(): up to HF_SEVERAL_MAX, none of them twice. */
+using Names = std::vector<std::string>;
 
 struct ElectOptions : Options { /* wait is without limit, and there is a keeper */
     std::string address;        /* where the leader is to be found; "": that is not told */
@@ -232,6 +237,31 @@ inline std::uint32_t ttl_of(milliseconds ttl)
                                                        : static_cast<std::uint32_t>(ttl.count());
 }
 
+/* Lives as long as the options do. */
+inline hf_acquire_options options_of(const Options &options)
+{
+    hf_acquire_options c{};
+
+    c.size = sizeof c;
+    c.ttl_ms = ttl_of(options.ttl);
+    c.wait_ms = options.wait.count();
+    c.label = options.label.empty() ? nullptr : options.label.c_str();
+    c.cancel_fd = options.cancel_fd;
+    c.no_keeper = !options.keeper;
+    c.spread = options.spread;
+    return c;
+}
+
+/* Live as long as the names do. */
+inline std::vector<const char *> texts_of(const Names &names)
+{
+    std::vector<const char *> texts;
+
+    for (const std::string &name : names)
+        texts.push_back(Text(name).c);
+    return texts;
+}
+
 /* A library older than this header may lack what it calls, or do it otherwise. HF_OK: it is not. */
 inline Failure misfit(const char *running)
 {
@@ -305,17 +335,20 @@ struct Event {
     int fd = eventfd(0, EFD_CLOEXEC);
 };
 
-/* Waits until a lease is lost, and then asks for a stop. */
+/* Waits until one of these leases is lost, and then asks for a stop. */
 class LossWatch {
 public:
-    explicit LossWatch(int lost_fd) : wake_(std::make_shared<Event>())
+    explicit LossWatch(hf_lease *const *leases, std::size_t count)
+        : wake_(std::make_shared<Event>())
     {
-        thread_ = std::thread([wake = wake_, lost_fd, source = source_]() mutable {
-            pollfd fds[2] = {{lost_fd, POLLIN, 0}, {wake->fd, POLLIN, 0}};
+        std::vector<pollfd> fds{{wake_->fd, POLLIN, 0}};
 
-            while (poll(fds, 2, -1) < 0 && errno == EINTR)
+        for (std::size_t i = 0; i < count; i++)
+            fds.push_back({hf_lease_fd(leases[i]), POLLIN, 0});
+        thread_ = std::thread([wake = wake_, fds, source = source_]() mutable {
+            while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR)
                 continue;
-            if (fds[0].revents != 0)
+            if (fds[0].revents == 0)
                 source.request_stop();
         });
     }
@@ -349,13 +382,11 @@ public:
         : watch_(std::move(other.watch_)), lease_(std::exchange(other.lease_, nullptr)),
           borrowed_(other.borrowed_)
     {}
-    Lease &operator=(Lease &&other) noexcept
+    Lease &operator=(Lease other) noexcept
     {
-        Lease taken(std::move(other));
-
-        std::swap(watch_, taken.watch_);
-        std::swap(lease_, taken.lease_);
-        std::swap(borrowed_, taken.borrowed_);
+        std::swap(watch_, other.watch_);
+        std::swap(lease_, other.lease_);
+        std::swap(borrowed_, other.borrowed_);
         return *this;
     }
     ~Lease() { end(); }
@@ -368,6 +399,13 @@ public:
     milliseconds remaining() const noexcept { return milliseconds(hf_lease_remaining_ms(lease_)); }
     bool held() const noexcept { return hf_lease_remaining_ms(lease_) > 0; }
     hf_loss loss() const noexcept { return hf_lease_loss(lease_); }
+    /* Whether somebody broke it, although it may last for a while. */
+    bool broken() const noexcept
+    {
+        hf_revocation by;
+
+        return lease_ != nullptr && hf_lease_revocation(lease_, &by);
+    }
     /* Becomes readable once the lease is lost; -1: none to be had. */
     int fd() const noexcept { return hf_lease_fd(lease_); }
     /* For the rest of holdfast.h. */
@@ -396,7 +434,7 @@ public:
         hf_error err;
 
         if (borrowed_)
-            return Failure{HF_INVALID, "an election gives its lease back by itself", {}, {}};
+            return Failure{HF_INVALID, "whoever lent this lease gives it back", {}, {}};
         bool was_broken = broken();
 
         watch_.reset();
@@ -428,19 +466,13 @@ public:
     std::stop_token stop_token()
     {
         if (!watch_)
-            watch_ = std::make_shared<detail::LossWatch>(fd());
+            watch_ = std::make_shared<detail::LossWatch>(&lease_, 1);
         return std::static_pointer_cast<detail::LossWatch>(watch_)->token();
     }
 #endif
 
 private:
     friend class Store;
-    bool broken() const noexcept
-    {
-        hf_revocation by;
-
-        return lease_ != nullptr && hf_lease_revocation(lease_, &by);
-    }
     void end() noexcept
     {
         hf_error err;
@@ -453,7 +485,86 @@ private:
 
     std::shared_ptr<void> watch_; /* a detail::LossWatch; the layout is that of every standard */
     hf_lease *lease_;
-    bool borrowed_; /* of an election, which gives it back */
+    bool borrowed_; /* of an election, or of Leases, which give it back */
+};
+
+/* What all() took, in the order of the names. Their scope gives them back. The loss of one is the
+ * loss of all. */
+class Leases {
+public:
+    explicit Leases(std::size_t count = 0) : handles_(count) {}
+    Leases(Leases &&other) noexcept = default;
+    Leases &operator=(Leases other) noexcept
+    {
+        std::swap(watch_, other.watch_);
+        std::swap(handles_, other.handles_);
+        std::swap(leases_, other.leases_);
+        return *this;
+    }
+    ~Leases()
+    {
+        watch_.reset();
+        if (hf_release_all(handles_.data(), handles_.size(), nullptr) != HF_OK) {
+            /* A destructor has nobody to tell. */
+        }
+    }
+
+    std::size_t size() const noexcept { return leases_.size(); }
+    /* Each can be looked at and renewed; they are released together. */
+    Lease &operator[](std::size_t i) { return leases_[i]; }
+    std::vector<Lease>::iterator begin() noexcept { return leases_.begin(); }
+    std::vector<Lease>::iterator end() noexcept { return leases_.end(); }
+    /* Of the one that ends first. */
+    milliseconds remaining() const noexcept
+    {
+        return milliseconds(hf_all_remaining_ms(handles_.data(), handles_.size()));
+    }
+
+    Done try_check() const
+    {
+        for (const Lease &lease : leases_)
+            if (Done done = lease.try_check(); !done)
+                return done;
+        return {};
+    }
+    /* Gives them back, in the reverse order of their names. All are over, whatever is returned. */
+    Done try_release()
+    {
+        hf_error err;
+        bool broken = false;
+
+        for (const Lease &lease : leases_)
+            broken = broken || lease.broken();
+        watch_.reset();
+        leases_.clear();
+        return detail::done(hf_release_all(handles_.data(), handles_.size(), &err), err, broken);
+    }
+
+#if defined(__cpp_exceptions)
+    void check() const
+    {
+        try_check().value();
+    }
+    void release()
+    {
+        try_release().value();
+    }
+#endif
+#if defined(__cpp_lib_jthread)
+    /* As Lease::stop_token: asked to stop once one of them is lost. */
+    std::stop_token stop_token()
+    {
+        if (!watch_)
+            watch_ = std::make_shared<detail::LossWatch>(handles_.data(), handles_.size());
+        return std::static_pointer_cast<detail::LossWatch>(watch_)->token();
+    }
+#endif
+
+private:
+    friend class Store;
+    std::shared_ptr<void> watch_;
+    std::vector<hf_lease *> handles_; /* released together; leases_ borrows them */
+    std::vector<Lease> leases_;
 };
 
 /* An open store. */
@@ -489,17 +600,39 @@ public:
 
     Result<Lease> try_lock(Text name, const Options &options = {})
     {
-        hf_acquire_options c{};
+        hf_acquire_options c = detail::options_of(options);
 
-        c.size = sizeof c;
-        c.ttl_ms = detail::ttl_of(options.ttl);
-        c.wait_ms = options.wait.count();
-        c.label = options.label.empty() ? nullptr : options.label.c_str();
-        c.cancel_fd = options.cancel_fd;
-        c.no_keeper = !options.keeper;
         return detail::ask<Lease>([&](Lease &out, hf_error *err) {
             return hf_acquire(store_.get(), name.c, &c, &out.lease_, err);
         });
+    }
+    /* One of several locks, the first that is free: its name() says which. Waits for all of them at
+     * once. */
+    Result<Lease> try_any(const Names &names, const Options &options = {})
+    {
+        hf_acquire_options c = detail::options_of(options);
+        auto texts = detail::texts_of(names);
+        std::size_t which;
+
+        return detail::ask<Lease>([&](Lease &out, hf_error *err) {
+            return hf_acquire_any(store_.get(), texts.data(), texts.size(), &c, &out.lease_, &which,
+                                  err);
+        });
+    }
+    /* Several locks, all or nothing, in one order for everybody: no two callers wait for each other. */
+    Result<Leases> try_all(const Names &names, const Options &options = {})
+    {
+        hf_acquire_options c = detail::options_of(options);
+        auto texts = detail::texts_of(names);
+        auto question = [&](Leases &out, hf_error *err) {
+            hf_status status = hf_acquire_all(store_.get(), texts.data(), texts.size(), &c,
+                                              out.handles_.data(), err);
+
+            for (hf_lease *lease : out.handles_)
+                out.leases_.emplace_back(lease, true);
+            return status;
+        };
+        return detail::ask<Leases>(question, Leases(names.size()));
     }
     /* What is held or waited for. */
     Result<std::vector<LockInfo>> try_list(Text prefix = "")
@@ -602,21 +735,20 @@ public:
     template <class F>
     std::invoke_result_t<F, Lease &> with_lock(Text name, const Options &options, F &&body)
     {
-        Lease lease = lock(name, options);
-
-        if constexpr (std::is_void_v<std::invoke_result_t<F, Lease &>>) {
-            body(lease);
-            lease.release();
-        } else {
-            auto out = body(lease);
-            lease.release();
-            return out;
-        }
+        return under(lock(name, options), body);
+    }
+    /* The same with body(Leases &), under all of them. */
+    template <class F>
+    std::invoke_result_t<F, Leases &> with_all(const Names &names, const Options &options, F &&body)
+    {
+        return under(all(names, options), body);
     }
     // clang-format off
     explicit Store(Text url, milliseconds wait = {}) : Store(try_open(url, wait).value()) {}
     static Store open_readonly(Text url) { return try_open_readonly(url).value(); }
     Lease lock(Text name, const Options &options = {}) { return try_lock(name, options).value(); }
+    Lease any(const Names &names, const Options &options = {}) { return try_any(names, options).value(); }
+    Leases all(const Names &names, const Options &options = {}) { return try_all(names, options).value(); }
     std::vector<LockInfo> list(Text prefix = "") { return try_list(prefix).value(); }
     std::optional<LockInfo> inspect(Text name) { return try_inspect(name).value(); }
     std::optional<Record> get(Text name, Text key) { return try_get(name, key).value(); }
@@ -628,23 +760,51 @@ public:
 #endif
 #if defined(__cpp_lib_jthread)
     /* The same, cancelled by a stop token instead of a descriptor. */
-    Result<Lease> try_lock(Text name, Options options, std::stop_token stop)
-    {
-        detail::Event cancel;
-        std::stop_callback tell(stop, [&] { eventfd_write(cancel.fd, 1); });
-
-        options.cancel_fd = cancel.fd;
-        return try_lock(name, options);
-    }
-#if defined(__cpp_exceptions)
     // clang-format off
+    Result<Lease> try_lock(Text name, const Options &options, std::stop_token stop) { return try_lock(name, Stoppable(options, stop)); }
+    Result<Lease> try_any(const Names &names, const Options &options, std::stop_token stop) { return try_any(names, Stoppable(options, stop)); }
+    Result<Leases> try_all(const Names &names, const Options &options, std::stop_token stop) { return try_all(names, Stoppable(options, stop)); }
+#if defined(__cpp_exceptions)
     Lease lock(Text name, const Options &options, std::stop_token stop) { return try_lock(name, options, stop).value(); }
-    // clang-format on
+    Lease any(const Names &names, const Options &options, std::stop_token stop) { return try_any(names, options, stop).value(); }
+    Leases all(const Names &names, const Options &options, std::stop_token stop) { return try_all(names, options, stop).value(); }
 #endif
+    // clang-format on
 #endif
 
 private:
     Store() = default;
+
+#if defined(__cpp_exceptions)
+    template <class T, class F> static std::invoke_result_t<F, T &> under(T held, F &body)
+    {
+        if constexpr (std::is_void_v<std::invoke_result_t<F, T &>>) {
+            body(held);
+            held.release();
+        } else {
+            auto out = body(held);
+            held.release();
+            return out;
+        }
+    }
+#endif
+#if defined(__cpp_lib_jthread)
+    /* Options whose cancel_fd becomes readable with the stop. */
+    struct Stoppable : Options {
+        Stoppable(const Options &options, std::stop_token stop)
+            : Options(options), tell_(std::move(stop), Tell{&event_})
+        {
+            cancel_fd = event_.fd;
+        }
+
+        struct Tell {
+            detail::Event *event;
+            void operator()() const noexcept { eventfd_write(event->fd, 1); }
+        };
+        detail::Event event_;
+        std::stop_callback<Tell> tell_;
+    };
+#endif
 
     template <class F> static Result<Store> opened(F &&open)
     {

@@ -6,6 +6,7 @@
 #include <holdfast.h>
 #include <holdfast/elect.h>
 #include <holdfast/record.h>
+#include <holdfast/several.h>
 #include <inttypes.h>
 #include <node_api.h>
 #include <pthread.h>
@@ -20,17 +21,21 @@
 #define IDLE_MAX 4 /* threads that stay for the next call */
 
 /* The same numbers stand in index.js. */
-enum op { OPEN, CLOSE, ACQUIRE, RENEW, RELEASE, PUT, LIST, LEADER, BREAK };
+enum op { OPEN, CLOSE, LOCK, ANY, ALL, RENEW, RELEASE, PUT, LIST, LEADER, BREAK };
+
+/* Waiting for a thread; having one; to be told. */
+enum state { QUEUED, RUNNING, DONE, ANOTHER };
 
 struct job {
-    struct job *next, *queued; /* among those that run or are done; that no thread has taken yet */
+    struct job *next;
     struct addon *addon;
+    enum state state;
     int64_t id, numbers[3];
     int32_t op;
     int cancel_fd;
-    void *handle, *out;
-    char *texts[2], *data, *reply; /* reply: what the store tells, as rows of text and bytes */
-    size_t data_len, reply_len;
+    void *handle;
+    char *words, *data, *reply; /* words: each with its NUL; reply: rows of text and bytes */
+    size_t words_len, data_len, reply_len;
     enum hf_loss loss;
     struct hf_error err;
 };
@@ -44,8 +49,8 @@ struct addon {
     size_t unanswered; /* the process lives while there are any */
     pthread_mutex_t lock;
     pthread_cond_t work, quiet;
-    struct job *running, *done, *queue;
-    unsigned idle, threads;
+    struct job *jobs; /* that were not told yet, the oldest first */
+    unsigned queued, idle, threads;
     bool ending;
     struct hf_store **stores; /* open ones; NULL where one was closed */
     size_t slots;
@@ -70,13 +75,23 @@ static bool add_record(const struct hf_record *record, void *stream)
 
 static void add_leader(const struct hf_leader *leader, void *stream)
 {
-    (void)add_record(&(struct hf_record){.token = leader->term,
-                                         .written_ms = leader->age_ms,
-                                         .until_ms = leader->remaining_ms,
-                                         .key = leader->label,
-                                         .value = leader->address,
-                                         .value_len = strlen(leader->address)},
-                     stream);
+    fprintf(stream, "%" PRIu64 " 0 %" PRId64 " %" PRId64 " %zu %zu\n%s%s", leader->term,
+            leader->age_ms, leader->remaining_ms, strlen(leader->label), strlen(leader->address),
+            leader->label, leader->address);
+}
+
+/* What was open as from is now to: NULL means a place that is free. */
+static void replace_store(struct addon *addon, struct hf_store *from, struct hf_store *to)
+{
+    size_t at = 0;
+
+    pthread_mutex_lock(&addon->lock);
+    while (at < addon->slots && addon->stores[at] != from)
+        at++;
+    if (at == addon->slots)
+        addon->stores = must(realloc(addon->stores, ++addon->slots * sizeof *addon->stores));
+    addon->stores[at] = to;
+    pthread_mutex_unlock(&addon->lock);
 }
 
 static enum hf_status open_store(struct job *job, FILE *stream)
@@ -84,80 +99,93 @@ static enum hf_status open_store(struct job *job, FILE *stream)
     struct hf_open_options options = {
         .size = sizeof options, .wait_ms = job->numbers[0], .cancel_fd = job->cancel_fd};
     struct hf_store *store = NULL;
-    enum hf_status status = hf_open_waiting(job->texts[0], &options, &store, &job->err);
+    enum hf_status status = hf_open_waiting(job->words, &options, &store, &job->err);
 
-    if (store != NULL)
-        fputs(hf_store_url(store), stream);
-    job->out = store;
+    if (store != NULL) {
+        replace_store(job->addon, NULL, store);
+        fprintf(stream, "%" PRIuPTR " %s", (uintptr_t)store, hf_store_url(store));
+    }
     return status;
 }
 
+/* One row for each lease: which name, the handle, the token. The words are a label, and names. */
 static enum hf_status acquire(struct job *job, FILE *stream)
 {
     struct hf_acquire_options options = {.size = sizeof options,
                                          .ttl_ms = (uint32_t)job->numbers[0],
                                          .wait_ms = job->numbers[1],
-                                         .label = job->texts[1],
+                                         .label = job->words[0] != '\0' ? job->words : NULL,
                                          .cancel_fd = job->cancel_fd,
-                                         .no_keeper = job->numbers[2] != 0};
-    struct hf_lease *lease = NULL;
-    enum hf_status status = hf_acquire(job->handle, job->texts[0], &options, &lease, &job->err);
+                                         .no_keeper = (job->numbers[2] & 1) != 0,
+                                         .spread = (job->numbers[2] & 2) != 0};
+    const char *names[HF_SEVERAL_MAX + 1],
+        *name = job->words; /* with one too many, the library says so */
+    struct hf_lease *leases[HF_SEVERAL_MAX + 1] = {NULL};
+    size_t count = 0, which = 0;
+    enum hf_status status;
 
-    if (lease != NULL)
-        fprintf(stream, "%" PRIu64, hf_lease_token(lease));
-    job->out = lease;
+    while ((name += strlen(name) + 1) <= job->words + job->words_len && count <= HF_SEVERAL_MAX)
+        names[count++] = name;
+    if (job->op == ALL)
+        status = hf_acquire_all(job->handle, names, count, &options, leases, &job->err);
+    else if (job->op == ANY)
+        status = hf_acquire_any(job->handle, names, count, &options, leases, &which, &job->err);
+    else
+        status = hf_acquire(job->handle, names[0], &options, leases, &job->err);
+    for (size_t i = 0; i < count && leases[i] != NULL; i++)
+        fprintf(stream, "%zu %" PRIuPTR " %" PRIu64 "\n", which + i, (uintptr_t)leases[i],
+                hf_lease_token(leases[i]));
     return status;
 }
 
 static enum hf_status call(struct job *job, FILE *stream)
 {
+    const char *name = job->words, *second = name + strlen(name) + 1;
+    struct hf_break_options how = {sizeof how, NULL, second, job->numbers[0] != 0};
     struct hf_error *err = &job->err;
     enum hf_status status;
 
-    switch ((enum op)job->op) {
+    switch (job->op) {
     case OPEN:
         return open_store(job, stream);
     case CLOSE:
         hf_close(job->handle);
         return HF_OK;
-    case ACQUIRE:
-        return acquire(job, stream);
     case RELEASE:
         job->loss = hf_lease_loss(job->handle);
         return hf_release(job->handle, err);
     case LIST:
-        return hf_record_list(job->handle, job->texts[0], job->texts[1], add_record, stream, err);
+        return hf_record_list(job->handle, name, second, add_record, stream, err);
     case LEADER:
-        return hf_leader(job->handle, job->texts[0], add_leader, stream, err);
+        return hf_leader(job->handle, name, add_leader, stream, err);
     case BREAK:
-        return hf_break(job->handle, job->texts[0], strtoull(job->data, NULL, 10),
-                        &(struct hf_break_options){.size = sizeof(struct hf_break_options),
-                                                   .reason = job->texts[1],
-                                                   .now = job->numbers[0] != 0},
-                        NULL, err);
+        return hf_break(job->handle, name, strtoull(job->data, NULL, 10), &how, NULL, err);
     case RENEW:
     case PUT:
         status = job->op == RENEW ? hf_renew(job->handle, (uint32_t)job->numbers[0], err)
-                                  : hf_record_put(job->handle, job->texts[0], job->data,
-                                                  job->data_len, job->numbers[0], err);
+                                  : hf_record_put(job->handle, name, job->data, job->data_len,
+                                                  job->numbers[0], err);
         job->loss = status == HF_LOST ? hf_lease_loss(job->handle) : HF_LOSS_NONE;
         return status;
+    default:
+        return acquire(job, stream);
     }
-    return HF_INVALID;
 }
 
-/* With the lock held. */
+/* The first in that state, or the end of the list. With the lock held, as what follows. */
+static struct job **find(struct addon *addon, enum state state)
+{
+    struct job **at = &addon->jobs;
+
+    while (*at != NULL && (*at)->state != state)
+        at = &(*at)->next;
+    return at;
+}
+
 static void is_done(struct job *job)
 {
-    struct addon *addon = job->addon;
-    struct job **at = &addon->running;
-
-    while (*at != job)
-        at = &(*at)->next;
-    *at = job->next;
-    job->next = addon->done;
-    addon->done = job;
-    (void)eventfd_write(addon->wake_fd, 1);
+    job->state = DONE;
+    (void)eventfd_write(job->addon->wake_fd, 1);
 }
 
 /* A thread: it stays for the next call unless there are enough of its kind. */
@@ -170,12 +198,13 @@ static void *run(void *data)
     pthread_mutex_lock(&addon->lock);
     do {
         addon->idle++;
-        while ((job = addon->queue) == NULL && !addon->ending)
+        while ((job = *find(addon, QUEUED)) == NULL && !addon->ending)
             pthread_cond_wait(&addon->work, &addon->lock);
         addon->idle--;
         if (job == NULL)
             break;
-        addon->queue = job->queued;
+        addon->queued--;
+        job->state = RUNNING;
         pthread_mutex_unlock(&addon->lock);
         stream = must(open_memstream(&job->reply, &job->reply_len));
         job->err.code = call(job, stream);
@@ -194,23 +223,10 @@ static void discard(struct job *job)
 {
     if (job->cancel_fd > 0)
         (void)close(job->cancel_fd);
-    free(job->texts[0]);
-    free(job->texts[1]);
+    free(job->words);
     free(job->data);
     free(job->reply);
     free(job);
-}
-
-/* What was open as from is now to: NULL means a place that is free. */
-static void replace_store(struct addon *addon, struct hf_store *from, struct hf_store *to)
-{
-    size_t at = 0;
-
-    while (at < addon->slots && addon->stores[at] != from)
-        at++;
-    if (at == addon->slots)
-        addon->stores = must(realloc(addon->stores, ++addon->slots * sizeof *addon->stores));
-    addon->stores[at] = to;
 }
 
 static napi_value text(napi_env env, const char *string)
@@ -234,7 +250,7 @@ static void tell(struct addon *addon, int64_t id, struct job *job)
 {
     napi_env env = addon->env;
     napi_handle_scope scope;
-    napi_value exports, heard, args[7];
+    napi_value exports, heard, args[6];
 
     napi_open_handle_scope(env, &scope);
     napi_get_reference_value(env, addon->exports, &exports);
@@ -246,14 +262,11 @@ static void tell(struct addon *addon, int64_t id, struct job *job)
         args[3] = number(env, job->err.retry_after_ms);
         args[4] = number(env, job->loss);
         napi_create_buffer_copy(env, job->reply_len, job->reply, NULL, &args[5]);
-        napi_create_external(env, job->out, NULL, NULL, &args[6]);
-        if (job->op == OPEN && job->out != NULL)
-            replace_store(addon, NULL, job->out);
         discard(job);
         if (--addon->unanswered == 0)
             uv_unref((uv_handle_t *)&addon->poll);
     }
-    napi_make_callback(env, NULL, exports, heard, job != NULL ? 7 : 1, args, NULL);
+    napi_make_callback(env, NULL, exports, heard, job != NULL ? 6 : 1, args, NULL);
     napi_close_handle_scope(env, scope);
 }
 
@@ -262,67 +275,62 @@ static void ready(uv_poll_t *poll, int status, int events)
     struct addon *addon = poll->data;
     struct epoll_event found[16];
     int count = epoll_wait(addon->ready_fd, found, 16, 0);
-    struct job *jobs = NULL, *job;
+    struct job **at, *job;
     eventfd_t woken;
 
     (void)status;
     (void)events;
+    (void)eventfd_read(addon->wake_fd, &woken);
     for (int i = 0; i < count; i++)
         if (found[i].data.u64 != 0)
             tell(addon, (int64_t)found[i].data.u64, NULL);
     pthread_mutex_lock(&addon->lock);
-    (void)eventfd_read(addon->wake_fd, &woken);
-    while ((job = addon->done) != NULL) { /* the first to end is told first */
-        addon->done = job->next;
-        job->next = jobs;
-        jobs = job;
+    while ((job = *(at = find(addon, DONE))) != NULL) {
+        *at = job->next;
+        pthread_mutex_unlock(&addon->lock);
+        tell(addon, job->id, job);
+        pthread_mutex_lock(&addon->lock);
     }
     pthread_mutex_unlock(&addon->lock);
-    while ((job = jobs) != NULL) {
-        jobs = job->next;
-        tell(addon, job->id, job);
-    }
 }
 
-static char *string_of(napi_env env, napi_value value)
+/* Of a BigInt. */
+static void *pointer_of(napi_env env, napi_value value)
 {
-    size_t len = 0;
+    uint64_t number = 0;
+    bool whole;
+
+    napi_get_value_bigint_uint64(env, value, &number, &whole);
+    return (void *)(uintptr_t)number;
+}
+
+/* Of a Buffer; the copy is followed by two NULs. */
+static char *bytes_of(napi_env env, napi_value value, size_t *len)
+{
+    void *data = NULL;
     char *copy;
 
-    if (napi_get_value_string_utf8(env, value, NULL, 0, &len) != napi_ok)
-        return NULL;
-    copy = must(malloc(len + 1));
-    napi_get_value_string_utf8(env, value, copy, len + 1, &len);
+    napi_get_buffer_info(env, value, &data, len);
+    copy = must(calloc(1, *len + 2));
+    if (*len > 0)
+        memcpy(copy, data, *len);
     return copy;
-}
-
-static void *external_of(napi_env env, napi_value value)
-{
-    void *pointer = NULL;
-
-    napi_get_value_external(env, value, &pointer);
-    return pointer;
 }
 
 /* Hands it to a thread that is idle, or a new one. */
 static void begin(struct addon *addon, struct job *job)
 {
-    unsigned queued = 0;
     pthread_t thread;
 
     pthread_mutex_lock(&addon->lock);
-    for (struct job *other = addon->queue; other != NULL; other = other->queued)
-        queued++;
-    job->next = addon->running;
-    job->queued = addon->queue;
-    addon->running = addon->queue = job;
-    if (queued < addon->idle) {
+    *find(addon, ANOTHER) = job;
+    if (addon->queued++ < addon->idle) {
         pthread_cond_signal(&addon->work);
     } else if (pthread_create(&thread, NULL, run, addon) == 0) {
         pthread_detach(thread);
         addon->threads++;
     } else {
-        addon->queue = job->queued;
+        addon->queued--;
         job->err.code = HF_NOMEM;
         (void)snprintf(job->err.text, sizeof job->err.text, "no thread can be had for this call");
         is_done(job);
@@ -330,28 +338,22 @@ static void begin(struct addon *addon, struct job *job)
     pthread_mutex_unlock(&addon->lock);
 }
 
-/* start(id, op, handle, text, text, data, number, number, number) */
+/* start(id, op, handle, words, data, number, number, number) */
 static napi_value start(napi_env env, napi_callback_info info)
 {
-    napi_value args[9];
-    size_t count = 9;
+    napi_value args[8];
+    size_t count = 8;
     struct job *job = must(calloc(1, sizeof *job));
-    void *data = NULL;
 
     napi_get_cb_info(env, info, &count, args, NULL, (void **)&job->addon);
     napi_get_value_int64(env, args[0], &job->id);
     napi_get_value_int32(env, args[1], &job->op);
-    job->handle = external_of(env, args[2]);
-    job->texts[0] = string_of(env, args[3]);
-    job->texts[1] = string_of(env, args[4]);
-    napi_get_buffer_info(env, args[5], &data, &job->data_len);
-    job->data = must(malloc(job->data_len + 1));
-    if (job->data_len > 0)
-        memcpy(job->data, data, job->data_len);
-    job->data[job->data_len] = '\0';
+    job->handle = pointer_of(env, args[2]);
+    job->words = bytes_of(env, args[3], &job->words_len);
+    job->data = bytes_of(env, args[4], &job->data_len);
     for (int i = 0; i < 3; i++)
-        napi_get_value_int64(env, args[6 + i], &job->numbers[i]);
-    while (job->cancel_fd == 0 && (job->op == OPEN || job->op == ACQUIRE)) /* 0 would mean none */
+        napi_get_value_int64(env, args[5 + i], &job->numbers[i]);
+    while (job->cancel_fd == 0 && (job->op == OPEN || job->numbers[1] != 0)) /* 0 would mean none */
         job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (job->op == CLOSE)
         replace_store(job->addon, job->handle, NULL);
@@ -363,7 +365,7 @@ static napi_value start(napi_env env, napi_callback_info info)
 
 static void cancel_jobs(struct addon *addon, int64_t id)
 {
-    for (struct job *job = addon->running; job != NULL; job = job->next)
+    for (struct job *job = addon->jobs; job != NULL; job = job->next)
         if (job->cancel_fd > 0 && (id == 0 || job->id == id))
             (void)eventfd_write(job->cancel_fd, 1);
 }
@@ -381,7 +383,7 @@ static napi_value look(napi_env env, napi_callback_info info)
     int64_t id = 0;
 
     napi_get_cb_info(env, info, &count, args, NULL, (void **)&addon);
-    lease = external_of(env, args[0]);
+    lease = pointer_of(env, args[0]);
     if (napi_get_value_int64(env, args[1], &id) == napi_ok) {
         event.data.u64 = (uint64_t)id;
         (void)epoll_ctl(addon->ready_fd, EPOLL_CTL_ADD, hf_lease_fd(lease), &event);
@@ -416,10 +418,8 @@ static void end(struct addon *addon)
     while (addon->threads > 0)
         pthread_cond_wait(&addon->quiet, &addon->lock);
     pthread_mutex_unlock(&addon->lock);
-    while ((job = addon->done) != NULL) {
-        addon->done = job->next;
-        if (job->op == OPEN)
-            hf_close(job->out);
+    while ((job = addon->jobs) != NULL) {
+        addon->jobs = job->next;
         discard(job);
     }
     while (addon->slots > 0)
@@ -456,12 +456,15 @@ static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
 
 NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
 {
-    static const char *const names[] = {"start", "cancel", "look"};
-    static const napi_callback functions[] = {start, cancel, look};
     struct addon *addon = must(calloc(1, sizeof *addon));
     struct epoll_event event = {.events = EPOLLIN};
+    const napi_property_descriptor all[] = {
+        {"start", NULL, start, NULL, NULL, NULL, napi_default, addon},
+        {"cancel", NULL, cancel, NULL, NULL, NULL, napi_default, addon},
+        {"look", NULL, look, NULL, NULL, NULL, napi_default, addon},
+        {"version", NULL, NULL, NULL, NULL, text(env, hf_version()), napi_default, NULL},
+        {"needs", NULL, NULL, NULL, NULL, text(env, HF_VERSION_STRING), napi_default, NULL}};
     uv_loop_t *loop;
-    napi_value value;
 
     addon->env = env;
     addon->poll.data = addon;
@@ -480,11 +483,6 @@ NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
     uv_unref((uv_handle_t *)&addon->poll);
     napi_add_async_cleanup_hook(env, tear_down, addon, &addon->hook);
     napi_create_reference(env, exports, 1, &addon->exports);
-    for (int i = 0; i < 3; i++) {
-        napi_create_function(env, names[i], NAPI_AUTO_LENGTH, functions[i], addon, &value);
-        napi_set_named_property(env, exports, names[i], value);
-    }
-    napi_set_named_property(env, exports, "version", text(env, hf_version()));
-    napi_set_named_property(env, exports, "needs", text(env, HF_VERSION_STRING));
+    napi_define_properties(env, exports, sizeof all / sizeof *all, all);
     return exports;
 }

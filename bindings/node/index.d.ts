@@ -37,6 +37,18 @@ export interface LockOptions {
     signal?: AbortSignal;
 }
 
+/** Those of all(), in the order of the names. The loss of one is the loss of all. */
+export interface Leases extends Array<Lease>, AsyncDisposable {
+    /** Of the one that ends first. */
+    readonly remaining: number;
+    /** Aborted, with a Lost as its reason, when one of them is lost. */
+    readonly signal: AbortSignal;
+    /** Throws Lost once nothing remains of one of them. */
+    check(): void;
+    /** Gives them back, in the reverse order of their names. Rejects with Lost if one was not held to the end. */
+    release(): Promise<void>;
+}
+
 export interface LockRecord {
     key: string;
     value: Buffer;
@@ -80,6 +92,13 @@ export interface Store extends AsyncDisposable {
     /** Holds the lock while body runs. Rejects with Lost if body succeeded and the lease was lost; if
      * body failed, with that error. */
     with<T>(name: string, options: LockOptions, body: (lease: Lease) => Promise<T> | T): Promise<T>;
+    /** Takes one of several locks, the first that is free: the lease's name says which. Waits for all of them at once.
+     * spread: begins with one drawn by lot. */
+    any(names: readonly string[], options?: LockOptions & { spread?: boolean }): Promise<Lease>;
+    /** Takes several locks, all or nothing, in one order for everybody: no two callers wait for each other. */
+    all(names: readonly string[], options?: LockOptions): Promise<Leases>;
+    /** with() for several locks. */
+    withAll<T>(names: readonly string[], options: LockOptions, body: (leases: Leases) => Promise<T> | T): Promise<T>;
     /** Stands for one term as leader: the token is the term. */
     elect(name: string, options?: LockOptions & { address?: string }): Promise<Lease>;
     leader(name: string): Promise<Leader | null>;

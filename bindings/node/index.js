@@ -1,7 +1,7 @@
 // index.js - holdfast for Node. Its words are those of holdfast.h; addon.c makes the calls.
 'use strict';
 
-const OPEN = 0, CLOSE = 1, ACQUIRE = 2, RENEW = 3, RELEASE = 4, PUT = 5, LIST = 6, LEADER = 7, BREAK = 8;
+const [OPEN, CLOSE, LOCK, ANY, ALL, RENEW, RELEASE, PUT, LIST, LEADER, BREAK] = Array(11).keys();
 const LOST = 2, CANCELLED = 4, QUARANTINE = 7; // statuses that carry more than a text
 const REASONS = ['none', 'expired', 'taken', 'broken', 'unreachable', 'forgotten', 'closed'];
 const asyncDispose = Symbol.asyncDispose ?? (Symbol.asyncDispose = Symbol('Symbol.asyncDispose'));
@@ -37,22 +37,22 @@ let last = 0;
 native.heard = (id, ...answer) => calls.get(id)?.(...answer);
 process.once('exit', () => native.cancel(0));
 
-function call(op, handle, { text, text2, data, numbers = [], signal, ids, warn } = {}) {
+function call(op, handle, { words = [], data, numbers = [], signal, ids, warn } = {}) {
     const id = ++last;
     return new Promise((resolve, reject) => {
         const cancel = () => native.cancel(id);
-        calls.set(id, (status, said, retryAfter, loss, reply, out) => {
+        if (signal?.aborted) return reject(failure(CANCELLED, 'cancelled', 0, 0, signal.reason));
+        calls.set(id, (status, said, retryAfter, loss, reply) => {
             calls.delete(id);
             ids?.delete(id);
             signal?.removeEventListener('abort', cancel);
             if (warn && status === 0 && said !== '') process.emitWarning(said, 'HoldfastWarning');
-            if (status === 0) return resolve({ reply, handle: out });
+            if (status === 0) return resolve(reply);
             reject(failure(status, said, retryAfter, loss, status === CANCELLED ? signal?.reason : undefined));
         });
-        native.start(id, op, handle, text, text2, data, numbers[0] ?? 0, numbers[1] ?? 0, numbers[2] ?? 0);
+        native.start(id, op, handle, Buffer.from(words.join('\0')), data, numbers[0] ?? 0, numbers[1] ?? 0, numbers[2] ?? 0);
         ids?.add(id);
         signal?.addEventListener('abort', cancel);
-        if (signal?.aborted) cancel();
     });
 }
 
@@ -149,17 +149,43 @@ class Lease extends Handle {
     async renew(ttl) { await this[ask](RENEW, { numbers: [ttlMs(ttl)] }); }
     async put(key, value, { keep } = {}) {
         const numbers = [keep === undefined ? 0 : ms(keep, 'keep')];
-        await this[ask](PUT, { text: plain(key, 'a key'), data: Buffer.from(value), numbers, warn: true });
+        await this[ask](PUT, { words: [plain(key, 'a key')], data: Buffer.from(value), numbers, warn: true });
     }
     release() { return this[asyncDispose](); }
 }
 
 // The body's own error stays first.
-async function orRelease(lease, body) {
-    return body().catch(async (error) => {
-        await lease.release().catch(() => {});
-        throw error;
-    });
+const orRelease = (lease, promise) => promise.catch(async (error) => {
+    await lease.release().catch(() => {});
+    throw error;
+});
+async function under(lease, body) {
+    const result = await orRelease(lease, (async () => body(lease))());
+    await lease.release();
+    return result;
+}
+
+// Those of all(), in the order of the names. The loss of one is the loss of all.
+class Leases extends Array {
+    #abort;
+    static get [Symbol.species]() { return Array; }
+    get remaining() { return Math.min(...this.map((lease) => lease.remaining)); }
+    get signal() {
+        const abort = (this.#abort ??= new AbortController());
+        for (const { signal } of this) {
+            signal.addEventListener('abort', () => abort.abort(signal.reason));
+            if (signal.aborted) abort.abort(signal.reason);
+        }
+        return abort.signal;
+    }
+    check() { this.forEach((lease) => lease.check()); }
+    async release() {
+        const errors = [];
+        const order = [...this].sort((a, b) => Buffer.compare(Buffer.from(b.name), Buffer.from(a.name)));
+        for (const lease of order) await lease.release().catch((error) => errors.push(error));
+        if (errors.length > 0) throw errors.find(({ name }) => name === 'Lost') ?? errors[0];
+    }
+    [asyncDispose]() { return this.release(); }
 }
 
 class Store extends Handle {
@@ -167,47 +193,46 @@ class Store extends Handle {
         super(CLOSE, handle, `store ${url} is closed`);
         this.url = url;
     }
-    async lock(name, { ttl, wait = 0, label, keep = true, signal } = {}) {
-        const numbers = [ttlMs(ttl), waitMs(wait), keep ? 0 : 1];
-        const { reply, handle } = await this[ask](ACQUIRE, { text: plain(name, 'a lock name'), numbers, signal,
-            text2: label === undefined ? undefined : plain(label, 'a label') });
-        return new Lease(this, name, handle, BigInt(reply.toString()));
+    async #take(op, names, { ttl, wait = 0, label = '', keep = true, spread = false, signal } = {}) {
+        const words = [plain(label, 'a label'), ...names.map((name) => plain(name, 'a lock name'))];
+        const numbers = [ttlMs(ttl), waitMs(wait), (keep ? 0 : 1) + (spread ? 2 : 0)];
+        const reply = await this[ask](op, { words, numbers, signal });
+        return reply.toString().trim().split('\n').map((row) => row.split(' ')).map(([which, handle, token]) =>
+            new Lease(this, names[which], BigInt(handle), BigInt(token)));
     }
-    async with(name, options, body) {
-        const lease = await this.lock(name, options);
-        const result = await orRelease(lease, async () => body(lease));
-        await lease.release();
-        return result;
-    }
+    async lock(name, options) { return (await this.#take(LOCK, [name], options))[0]; }
+    async any(names, options) { return (await this.#take(ANY, names, options))[0]; }
+    async all(names, options) { return Leases.from(await this.#take(ALL, names, options)); }
+    async with(name, options, body) { return under(await this.lock(name, options), body); }
+    async withAll(names, options, body) { return under(await this.all(names, options), body); }
     async elect(name, { address, ...options } = {}) {
         const lease = await this.lock(name, { wait: Infinity, ...options });
-        if (address !== undefined) await orRelease(lease, () => lease.put('leader', plain(address, 'an address')));
+        if (address !== undefined)
+            await orRelease(lease, (async () => lease.put('leader', plain(address, 'an address')))());
         return lease;
     }
     async leader(name) {
-        const { reply } = await this[ask](LEADER, { text: plain(name, 'a lock name') });
-        for (const { text, data, token, first, second } of rows(reply))
+        for (const { text, data, token, first, second } of rows(await this[ask](LEADER, { words: [plain(name, 'a lock name')] })))
             return { term: token, label: text, address: data.toString(), age: first < 0 ? null : first,
                 remaining: second < 0 ? null : second };
         return null;
     }
     async get(name, key) { return (await this.records(name, key)).find((one) => one.key === key) ?? null; }
     async records(name, prefix = '') {
-        const { reply } = await this[ask](LIST, { text: plain(name, 'a lock name'), text2: plain(prefix, 'a prefix') });
-        return [...rows(reply)].map(record);
+        const words = [plain(name, 'a lock name'), plain(prefix, 'a prefix')];
+        return [...rows(await this[ask](LIST, { words }))].map(record);
     }
-    async break(name, token, { reason, now = false } = {}) {
-        await this[ask](BREAK, { text: plain(name, 'a lock name'), data: Buffer.from(String(BigInt(token))),
-            text2: reason === undefined ? undefined : plain(reason, 'a reason'), numbers: [now ? 1 : 0] });
+    async break(name, token, { reason = '', now = false } = {}) {
+        await this[ask](BREAK, { words: [plain(name, 'a lock name'), plain(reason, 'a reason')],
+            data: Buffer.from(String(BigInt(token))), numbers: [now ? 1 : 0] });
     }
     close() { return this[asyncDispose](); }
 }
 
-async function open(url, { wait = 0, signal } = {}) {
-    const text = url === undefined ? undefined : plain(url, 'a URL');
-    const { reply, handle } = await call(OPEN, undefined,
-        { text, numbers: [waitMs(wait)], signal, warn: true });
-    return new Store(handle, reply.toString());
+async function open(url = '', { wait = 0, signal } = {}) {
+    const reply = await call(OPEN, undefined, { words: [plain(url, 'a URL')], numbers: [waitMs(wait)], signal, warn: true });
+    const [, handle, shown] = /^(\d+) (.*)$/s.exec(reply.toString());
+    return new Store(BigInt(handle), shown);
 }
 
 module.exports = { open, version: native.version, REASONS, HoldfastError,

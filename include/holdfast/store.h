@@ -40,7 +40,10 @@
 extern "C" {
 #endif
 
-#define HF_STORE_ABI 1u
+/* Of the structs and slots below. A table may end early, with slots that are not there; but a
+ * struct that grew, or a slot that means something else, is another ABI. 2: struct hf_grant and
+ * struct hf_lock_info tell who broke a hold, struct hf_record_write whether another follows. */
+#define HF_STORE_ABI 2u
 
 #define HF_WAITERS_MAX 100 /* that hf_waiters tells of */
 
@@ -133,6 +136,8 @@ struct hf_record_write {
     size_t value_len;    /* at most HF_RECORD_VALUE_MAX */
     int64_t keep_ms;     /* 0: for ever */
     int64_t deadline_ns; /* the request is given up at this time */
+    /* Another record of this lock is written next: this one has to be durable when that one is. */
+    bool followed;
 };
 
 struct hf_record_query {
@@ -167,7 +172,7 @@ struct hf_fence_mark;
 struct hf_store_ops {
     size_t size;                /* sizeof(struct hf_store_ops) */
     const char *const *schemes; /* ends with NULL */
-    unsigned features;          /* HF_FEATURE_ bits */
+    unsigned features;          /* HF_FEATURE_ bits; see open_features */
 
     /* Required. Open the store that url names (its scheme is one of schemes) and set *out.
      * host stays valid until after close. May block until deadline_ns.
@@ -377,10 +382,10 @@ struct hf_store_ops {
 
     /* Optional. Remove what the engine keeps about a lock that is free, its last token for
      * instance; for names that nobody will use again: a token of such a name may come twice. In
-     * one step with the look whether it is free. May block until deadline_ns. HF_OK: nothing of
-     * the name is left; the report's text, if there is one, is what any first use of this store
-     * leaves anyway ("the schema holdfast"). HF_BUSY: it is held or waited for. HF_UNKNOWN,
-     * HF_UNREACHABLE, HF_DENIED. */
+     * one step with the look whether it is free. Records are left alone. May block until
+     * deadline_ns. HF_OK: nothing else of the name is left; the report's text, if there is one, is
+     * what any first use of this store leaves anyway ("the schema holdfast"). HF_BUSY: it is held
+     * or waited for. HF_UNKNOWN, HF_UNREACHABLE, HF_DENIED. */
     enum hf_status (*forget)(struct hf_store_base *store, const char *name, int64_t deadline_ns,
                              struct hf_error *report);
 
@@ -389,6 +394,11 @@ struct hf_store_ops {
      * enough. Changes nothing, also for a store that was opened read-only. */
     enum hf_status (*waiters)(struct hf_store_base *store, const struct hf_query *query,
                               hf_waiter_fn *fn, void *data, struct hf_error *err);
+
+    /* Optional, for stores that differ in what they can do, those behind a server for instance:
+     * HF_FEATURE_ bits of this one, the same from open to close. Never blocks. Without this slot it
+     * is what the table says. */
+    unsigned (*open_features)(struct hf_store_base *store);
 };
 
 struct hf_store_plugin {

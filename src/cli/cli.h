@@ -41,13 +41,20 @@ enum cli_option_kind {
     CLI_DURATION,
     CLI_NUMBER,
     CLI_CHOICE,
-    CLI_WORDS
+    CLI_WORDS,
+    CLI_LIST
 };
 /* What an option that may be given several times was given. A URL among them, which ends at a '#',
  * is treated as cli_take_url does. */
 enum { CLI_WORDS_MAX = 8, CLI_WORD_SIZE = 2048 };
 struct cli_words {
     char items[CLI_WORDS_MAX][CLI_WORD_SIZE];
+    size_t count;
+};
+/* The same for plain words, which are not copied: the caller has the room for most of them. */
+struct cli_list {
+    const char **items;
+    size_t most;
     size_t count;
 };
 struct cli_option {
@@ -59,7 +66,7 @@ struct cli_option {
     const char *const *choices; /* CLI_CHOICE: ends with NULL */
     void *target; /* FLAG: bool*; TEXT: const char**; URL: char[CLI_URL_SIZE], see cli_take_url;
                    * DURATION: int64_t* ms; NUMBER: uint64_t*; CHOICE: int* index into choices;
-                   * WORDS: struct cli_words* */
+                   * WORDS: struct cli_words*; LIST: struct cli_list* */
     bool *given;  /* set to true when the option appears; may be NULL */
 };
 
@@ -76,8 +83,8 @@ struct cli_command {
 #define CLI_COMMANDS(each)                                                                         \
     each(run) each(once) each(elect) each(leader) each(acquire) each(keep) each(renew)             \
         each(release) each(status) each(list) each(slots) each(explain) each(break) each(doctor)   \
-            each(repair) each(fence) each(idem) each(outbox) each(trap) each(torture) each(odds)   \
-                each(help) each(version)
+            each(repair) each(fence) each(idem) each(outbox) each(serve) each(trap) each(torture)  \
+                each(odds) each(help) each(version)
 
 #define CLI_DECLARE(name) extern const struct cli_command command_##name;
 CLI_COMMANDS(CLI_DECLARE)

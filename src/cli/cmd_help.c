@@ -20,6 +20,8 @@ static const char stores[] =
     "  zookeeper://H1,H2   the same, with ZooKeeper; \"acquire\" does not work there\n"
     "  postgres://HOST/DB  for several machines, with PostgreSQL: no extra server,\n"
     "                      and locks are rows that you can look at\n"
+    "  https://HOST        any of these behind \"holdfast serve\", for machines that\n"
+    "                      do not reach it themselves. Also http:, http+unix:///SOCK\n"
     "\n"
     "Passwords: user:password@ in the URL, or ?password_file=FILE.\n"
     "Try: holdfast --store redis://localhost status\n"

@@ -118,7 +118,7 @@ static void print_json(const struct cli_listing *listing)
     putchar('[');
     for (size_t i = 0; i < listing->count; i++) {
         fputs(i ? ",\n " : "", stdout);
-        cli_lock_json(stdout, &listing->locks[i].info);
+        cli_lock_json(stdout, &listing->locks[i].info, CLI_TOKEN_NUMBER);
     }
     puts("]");
 }

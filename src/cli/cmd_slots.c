@@ -139,7 +139,7 @@ static void print_json(const struct cli_listing *listing, const char *name)
         if (by_number[i] == NULL)
             continue;
         printf("%s{\"slot\": %u, \"lock\": ", comma, i);
-        cli_lock_json(stdout, by_number[i]);
+        cli_lock_json(stdout, by_number[i], CLI_TOKEN_NUMBER);
         putchar('}');
         comma = ",\n ";
     }

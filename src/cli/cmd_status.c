@@ -90,7 +90,7 @@ static int lock_status(struct hf_store *store, const char *name, bool json, bool
     }
     info = copy.found ? &copy.lock.info : &nobody;
     if (json) {
-        cli_lock_json(stdout, info);
+        cli_lock_json(stdout, info, CLI_TOKEN_NUMBER);
         putchar('\n');
     } else {
         cli_lock_print(stdout, info);
@@ -147,24 +147,11 @@ static bool count_one(const struct hf_lock_info *info, void *data)
 
 static void print_features(unsigned features, bool json)
 {
-    static const struct {
-        unsigned bit;
-        const char *name;
-    } known[] = {{HF_FEATURE_FAIR, "fair"},
-                 {HF_FEATURE_CRASH_RELEASE, "crash-release"},
-                 {HF_FEATURE_DURABLE_TOKENS, "durable-tokens"},
-                 {HF_FEATURE_DETACHED, "detached"},
-                 {HF_FEATURE_RENEW_TTL, "renew-ttl"},
-                 {HF_FEATURE_RECORDS, "records"},
-                 {HF_FEATURE_BREAK, "break"}};
-    const char *comma = "";
+    const char *names[CLI_FEATURES_MAX];
+    size_t count = cli_features(features, names);
 
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (!(features & known[i].bit))
-            continue;
-        printf(json ? "%s\"%s\"" : "%s%s", comma, known[i].name);
-        comma = ", ";
-    }
+    for (size_t i = 0; i < count; i++)
+        printf(json ? "%s\"%s\"" : "%s%s", i > 0 ? ", " : "", names[i]);
 }
 
 /* Nothing is said if the store does not say: the rest of the answer is true all the same. */

@@ -184,6 +184,9 @@ static void bad_value(struct parser *p, const struct cli_option *option, const c
     } else if (option->kind == CLI_NUMBER) {
         (void)cli_usage_error(p->command, "--%s: \"%s\" is not a whole number", option->name,
                               value);
+    } else if (option->kind == CLI_LIST) {
+        (void)cli_usage_error(p->command, "--%s: at most %zu times", option->name,
+                              ((const struct cli_list *)option->target)->most);
     } else if (option->kind == CLI_WORDS) {
         (void)cli_usage_error(p->command, "--%s: at most %d times, and %d bytes each", option->name,
                               CLI_WORDS_MAX, CLI_WORD_SIZE - 1);
@@ -220,6 +223,14 @@ static bool store_word(struct cli_words *words, char *value)
     return true;
 }
 
+static bool store_item(struct cli_list *list, const char *value)
+{
+    if (list->count == list->most)
+        return false;
+    list->items[list->count++] = value;
+    return true;
+}
+
 static bool store_value(const struct cli_option *option, char *value)
 {
     switch (option->kind) {
@@ -240,6 +251,8 @@ static bool store_value(const struct cli_option *option, char *value)
         return store_choice(option, value);
     case CLI_WORDS:
         return store_word(option->target, value);
+    case CLI_LIST:
+        return store_item(option->target, value);
     }
     return false;
 }

@@ -246,7 +246,7 @@ static enum hf_status check(struct hf_store *store, const char *name,
         return hf__bad_ttl(store, name, err);
     if (options->ttl_ms > hf_store_max_ttl_ms(store))
         return hf__ttl_too_long(store, name, options->ttl_ms, err);
-    if (options->detached && (store->base->ops->features & HF_FEATURE_DETACHED) == 0)
+    if (options->detached && (hf__features(store->base) & HF_FEATURE_DETACHED) == 0)
         return hf__fail_lock(err, HF_UNSUPPORTED, name, store->url,
                              ": this store has no detached leases");
     return HF_OK;

@@ -252,7 +252,7 @@ enum hf_status hf__any_ask(struct hf_store_base *base, const struct hf_claim *cl
         status = base->ops->acquire_any(base, claims, count, which, grant, err);
     if (status != HF_UNSUPPORTED)
         return status;
-    if ((base->ops->features & HF_FEATURE_FAIR) == 0)
+    if ((hf__features(base) & HF_FEATURE_FAIR) == 0)
         return take_turns(base, claims, count, which, grant, err);
     status = try_each(base, claims, count, which, grant, err);
     if (status != HF_BUSY || claims[0].wait_until_ns == 0)

@@ -83,6 +83,14 @@ struct hf_lease {
     ((table)->size >= offsetof(struct hf_store_ops, slot) + sizeof(table)->slot ? (table)->slot    \
                                                                                 : NULL)
 
+/* What an open store can do. */
+static inline unsigned hf__features(struct hf_store_base *base)
+{
+    unsigned (*open_features)(struct hf_store_base *) = HF__SLOT(base->ops, open_features);
+
+    return open_features != NULL ? open_features(base) : base->ops->features;
+}
+
 /* registry.c: finds the store for a url, loads its plugin if need be, opens it. */
 enum hf_status hf__registry_open(const char *url, struct hf_store_base **out, struct hf_error *err);
 /* The ops for a url without opening it. */
@@ -137,6 +145,11 @@ enum hf_status hf__ttl_too_long(const struct hf_store *store, const char *name, 
 enum hf_status hf__bad_name(struct hf_error *err);
 /* HF_INVALID: a ttl that is none. */
 enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struct hf_error *err);
+
+/* record.c: hf_record_put, of a record's key, value and how long it is kept; what of *what is the
+ * lease's is filled in. */
+enum hf_status hf__record_write(struct hf_lease *lease, const struct hf_record_write *what,
+                                struct hf_error *err);
 
 /* forget.c: removes what the store keeps about a lock that is free and that nobody will use again,
  * as the slot forget documents it. HF_UNSUPPORTED: the store cannot. Not for applications: it ends

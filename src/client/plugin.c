@@ -45,57 +45,85 @@ static bool own_folder(char *out, size_t size)
     return found;
 }
 
-/* Loads FOLDER/PLUGIN.so. NULL if there is none; *broken says why one that is there is no use. A
- * relative folder has none: code must not depend on the directory that somebody works in. */
-static void *load_from(const char *folder, size_t folder_len, const char *plugin, char *broken,
-                       size_t broken_size)
-{
-    char path[PATH_MAX];
-    void *object;
+/* What is looked for in a folder. */
+struct search {
+    const char *name;
+    void *object; /* a plugin that was loaded */
+    char *out;    /* of a plugin: why one that is there is no use; of a program: its path */
+    size_t out_size;
+};
+/* True: it is there. A relative folder has none: code must not depend on the directory that
+ * somebody works in. */
+typedef bool visit_fn(struct search *search, const char *folder, size_t folder_len);
 
-    if (folder_len == 0 || folder[0] != '/' ||
-        snprintf(path, sizeof path, "%.*s/%s.so", (int)folder_len, folder, plugin) >=
-            (int)sizeof path ||
-        access(path, F_OK) != 0)
-        return NULL;
-    /* Lazily: a client library may bring thirty others, of which hardly a function is called. */
-    object = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
-    if (object == NULL)
-        (void)snprintf(broken, broken_size, "%s", dlerror());
-    return object;
+static bool path_in(char path[PATH_MAX], const char *folder, size_t folder_len, const char *name,
+                    const char *suffix)
+{
+    return folder_len > 0 && folder[0] == '/' &&
+           snprintf(path, PATH_MAX, "%.*s/%s%s", (int)folder_len, folder, name, suffix) < PATH_MAX;
 }
 
-static void *load(const char *plugin, char *broken, size_t broken_size)
+static bool visit_plugin(struct search *search, const char *folder, size_t folder_len)
 {
-    static const char *const beside[] = {"stores", "holdfast", "../lib/holdfast"};
+    char path[PATH_MAX];
+
+    if (!path_in(path, folder, folder_len, search->name, ".so") || access(path, F_OK) != 0)
+        return false;
+    /* Lazily: a client library may bring thirty others, of which hardly a function is called. */
+    search->object = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+    if (search->object == NULL)
+        (void)snprintf(search->out, search->out_size, "%s", dlerror());
+    return search->object != NULL;
+}
+
+static bool visit_program(struct search *search, const char *folder, size_t folder_len)
+{
+    char path[PATH_MAX];
+
+    if (!path_in(path, folder, folder_len, search->name, "") || access(path, X_OK) != 0)
+        return false;
+    return snprintf(search->out, search->out_size, "%s", path) < (int)search->out_size;
+}
+
+/* Goes through the folders, until it is there. */
+static bool find(struct search *search, visit_fn *visit)
+{
+    /* From the program, from the library, and from a program that lies among the plugins. */
+    static const char *const beside[] = {"stores", "holdfast", "../lib/holdfast", "../holdfast",
+                                         "../stores"};
     const char *path = secure_getenv("HOLDFAST_STORE_PATH");
     char folder[PATH_MAX];
     char sub[PATH_MAX + 32];
-    void *object = NULL;
+    bool found = false;
 
-    while (path != NULL && *path != '\0' && object == NULL) {
+    while (path != NULL && *path != '\0' && !found) {
         size_t len = strcspn(path, ":");
 
-        object = load_from(path, len, plugin, broken, broken_size);
+        found = visit(search, path, len);
         path += len + (path[len] == ':');
     }
-    if (object == NULL && own_folder(folder, sizeof folder))
-        for (size_t i = 0; i < sizeof beside / sizeof *beside && object == NULL; i++) {
+    if (!found && own_folder(folder, sizeof folder))
+        for (size_t i = 0; i < sizeof beside / sizeof *beside && !found; i++) {
             (void)snprintf(sub, sizeof sub, "%s/%s", folder, beside[i]);
-            object = load_from(sub, strlen(sub), plugin, broken, broken_size);
+            found = visit(search, sub, strlen(sub));
         }
-    if (object == NULL)
-        object = load_from(HF_PLUGIN_DIR, strlen(HF_PLUGIN_DIR), plugin, broken, broken_size);
-    return object;
+    return found || visit(search, HF_PLUGIN_DIR, strlen(HF_PLUGIN_DIR));
+}
+
+bool hf__plugin_program(const char *name, char *out, size_t size)
+{
+    struct search search = {.name = name, .out = out, .out_size = size};
+
+    return find(&search, visit_program);
 }
 
 /* A loaded plugin stays: unloading code that may have threads or exit handlers is not safe. */
 void *hf__plugin_symbol(const char *plugin, const char *symbol, char *broken, size_t broken_size)
 {
-    void *object = load(plugin, broken, broken_size);
-    void *found = object != NULL ? dlsym(object, symbol) : NULL;
+    struct search search = {.name = plugin, .out = broken, .out_size = broken_size};
+    void *found = find(&search, visit_plugin) ? dlsym(search.object, symbol) : NULL;
 
-    if (object != NULL && found == NULL)
+    if (search.object != NULL && found == NULL)
         (void)snprintf(broken, broken_size, "it exports no %s", symbol);
     return found;
 }

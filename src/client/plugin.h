@@ -9,6 +9,9 @@
  * and broken is left as it is; or it is of no use, and broken says why. */
 void *hf__plugin_symbol(const char *plugin, const char *symbol, char *broken, size_t broken_size);
 
+/* The path of a program that lies among the plugins. False: there is none. */
+bool hf__plugin_program(const char *name, char *out, size_t size);
+
 enum { HF__REMEDY_SIZE = 192 }; /* bytes of what to do about a plugin */
 
 /* What to do if PLUGIN.so is not there, as the end of a sentence: plugin_missing.c. */

@@ -259,17 +259,10 @@ static void end(struct hf_lease *lease)
     pthread_mutex_unlock(&store->lock);
 }
 
-enum hf_status hf_record_put(struct hf_lease *lease, const char *key, const void *value,
-                             size_t value_len, int64_t keep_ms, struct hf_error *err)
+enum hf_status hf__record_write(struct hf_lease *lease, const struct hf_record_write *what,
+                                struct hf_error *err)
 {
-    struct put put = {.lease = lease,
-                      .write = {.name = lease->name,
-                                .owner = lease->owner,
-                                .token = lease->token,
-                                .key = key,
-                                .value = value_len > 0 ? value : "",
-                                .value_len = value_len,
-                                .keep_ms = keep_ms}};
+    struct put put = {.lease = lease, .write = *what};
     struct hf_error own;
     enum hf_status status;
 
@@ -277,6 +270,9 @@ enum hf_status hf_record_put(struct hf_lease *lease, const char *key, const void
         err = &own;
     if (hf__forked(&lease->mark))
         return hf__lease_not_for_children(lease, err);
+    put.write.name = lease->name;
+    put.write.owner = lease->owner;
+    put.write.token = lease->token;
     if ((status = check_put(lease, &put.write, err)) != HF_OK ||
         (status = begin(lease, err)) != HF_OK)
         return status;
@@ -288,6 +284,17 @@ enum hf_status hf_record_put(struct hf_lease *lease, const char *key, const void
     }
     end(lease);
     return status;
+}
+
+enum hf_status hf_record_put(struct hf_lease *lease, const char *key, const void *value,
+                             size_t value_len, int64_t keep_ms, struct hf_error *err)
+{
+    const struct hf_record_write write = {.key = key,
+                                          .value = value_len > 0 ? value : "",
+                                          .value_len = value_len,
+                                          .keep_ms = keep_ms};
+
+    return hf__record_write(lease, &write, err);
 }
 
 static enum hf_status check_read(const struct hf_store *store, const char *name,

@@ -22,6 +22,7 @@ static const struct {
     {"etcd", {"etcd"}, NULL},
     {"zookeeper", {"zookeeper"}, NULL},
     {"postgres", {"postgres"}, "postgresql"},
+    {"http", {"http", "https", "http+unix"}, NULL},
 };
 
 static void host_vlog(const char *format, va_list args)

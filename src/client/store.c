@@ -238,7 +238,7 @@ enum hf_status hf_store_identity(struct hf_store *store, char out[HF_IDENTITY_SI
 
 unsigned hf_store_features(const struct hf_store *store)
 {
-    return store->base->ops->features;
+    return hf__features(store->base);
 }
 
 uint32_t hf_store_max_ttl_ms(const struct hf_store *store)

@@ -265,7 +265,7 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
     trace->inner = inner;
     trace->ops.size = sizeof trace->ops;
     trace->ops.schemes = inner->ops->schemes;
-    trace->ops.features = inner->ops->features;
+    trace->ops.features = hf__features(inner);
     trace->ops.close = trace_close;
     trace->ops.acquire = trace_acquire;
     trace->ops.renew = trace_renew;

@@ -211,6 +211,31 @@ static void put(struct line *line, const char *text, size_t len)
     line->out[line->used] = '\0';
 }
 
+static void put_number(struct line *line, uint64_t number)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    put(line, digits + at, sizeof digits - at);
+}
+
+/* "1700 MiB"; what is less than one counts byte by byte. False: it is no such value. */
+static bool put_bytes(struct line *line, const struct hf_fact *fact)
+{
+    int64_t mib = hf__audit_number(fact, 0) >> 20;
+    bool large = mib >= 10240;
+
+    if (strcmp(fact->unit, "bytes") != 0 || mib <= 0)
+        return false;
+    put_number(line, (uint64_t)(large ? mib >> 10 : mib));
+    put(line, large ? " GiB" : " MiB", 4);
+    return true;
+}
+
 /* As people write it: 60s, not 60000 ms. */
 static void put_value(struct line *line, const struct hf_fact *fact)
 {
@@ -229,6 +254,8 @@ static void put_value(struct line *line, const struct hf_fact *fact)
         put(line, text, strlen(text));
         return;
     }
+    if (put_bytes(line, fact))
+        return;
     put(line, fact->value, strlen(fact->value));
     if (fact->unit[0] != '\0') {
         put(line, " ", 1);

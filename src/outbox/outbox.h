@@ -110,7 +110,7 @@ void hf__outbox_put_failure(FILE *out, const struct hf__outbox_names *names,
 /* Which of these messages do block their key, now. They are locked: who removes one comes later,
  * and sees what was parked behind it. */
 void hf__outbox_put_blockers(FILE *out, const struct hf__outbox_names *names, const char *ids);
-/* Parks messages. */
+/* Parks messages; hf__outbox_put_only may follow, as behind a deletion. */
 void hf__outbox_put_park(FILE *out, const struct hf__outbox_names *names, const char *ids);
 
 /* For people. The columns of a list: uid, topic, key, state, attempts, created, next, error,

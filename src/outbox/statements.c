@@ -160,22 +160,35 @@ static void put_among(FILE *out, enum hf__dialect dialect, const char *column, c
         fprintf(out, "%s IN (%s)", column, ids);
 }
 
+/* The lowest of its key that failed. Mostly nothing has: where an index knows that, it is asked
+ * once and not for each message. */
+static void put_blocker(FILE *out, const struct hf__outbox_names *names)
+{
+    enum hf__dialect d = names->dialect;
+    const char *key = words[d].key;
+    bool asks = d != HF__MARIADB;
+
+    if (asks)
+        fprintf(out, "CASE WHEN EXISTS (SELECT 1 FROM %s AS f WHERE f.attempts > 0) THEN ",
+                names->message);
+    fprintf(out,
+            "(SELECT min(b.id) FROM %s AS b WHERE b.%s = m.%s AND b.attempts > 0 AND b.id < m.id)",
+            names->message, key, key);
+    fprintf(out, "%s%s, ", words[d].as_text, asks ? " END" : "");
+}
+
 /* In MariaDB parked is a column, so that an index can begin with it. Ordered by the column, not by
  * its text, which has the same name. */
 void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count)
 {
     enum hf__dialect d = names->dialect;
-    const char *key = words[d].key;
     const char *text = words[d].as_text;
 
-    fprintf(out, "SELECT m.id%s, m.uid%s, m.topic, m.%s, ", text, text, key);
+    fprintf(out, "SELECT m.id%s, m.uid%s, m.topic, m.%s, ", text, text, words[d].key);
     put_time(out, d, "m.created");
     fprintf(out, ", m.attempts%s, ", text);
-    fprintf(
-        out,
-        "(SELECT min(b.id) FROM %s AS b WHERE b.%s = m.%s AND b.attempts > 0 AND b.id < m.id)%s, "
-        "(%s)%s",
-        names->message, key, key, text, words[d].bytes, text);
+    put_blocker(out, names);
+    fprintf(out, "(%s)%s", words[d].bytes, text);
     put_if_small(out, d, "m.payload");
     put_if_small(out, d, words[d].headers);
     fprintf(out, " FROM %s AS m%s WHERE ", names->message, words[d].ready);

@@ -43,6 +43,7 @@ enum torture_fault { TORTURE_KILL, TORTURE_FREEZE, TORTURE_CUT, TORTURE_FAULTS }
 
 struct torture_plan {
     const char *url;
+    const char *other_url; /* another way to the same store, for every second worker; NULL: none */
     char prefix[TORTURE_PREFIX_SIZE]; /* of the names of the locks; see torture_name */
     unsigned long holds;              /* ends after so many; 0: by time only */
     int64_t for_ns;                   /* how long at most */

@@ -91,11 +91,14 @@ static void one_hold(struct torture_referee *referee, struct hf_store *store,
     }
 }
 
-static struct hf_store *open_store(struct torture_referee *referee)
+static struct hf_store *open_store(struct torture_referee *referee,
+                                   const struct torture_worker *me)
 {
+    const struct torture_plan *plan = referee->plan;
+    bool other = plan->other_url != NULL && (me - referee->workers) % 2 != 0;
     struct hf_store *store;
     struct hf_error err = {0};
-    enum hf_status status = hf_open(referee->plan->url, &store, &err);
+    enum hf_status status = hf_open(other ? plan->other_url : plan->url, &store, &err);
 
     if (status == HF_OK)
         return store;
@@ -112,7 +115,7 @@ void torture_work(struct torture_referee *referee, struct torture_worker *me, ui
         torture_cut_start(me);
     while (!atomic_load(&referee->over)) {
         if (store == NULL)
-            store = open_store(referee);
+            store = open_store(referee, me);
         if (store == NULL)
             continue;
         one_hold(referee, store, me, &stream);

@@ -15,6 +15,7 @@ OWNER = re.compile(r'(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])')
 DRIVERS = json.loads(os.environ['DRIVERS'])
 STORES = dict(part.split('=', 1) for part in os.environ['STORES'].split())
 ANSWER_S = 60
+TRIES = 3
 count = failures = 0
 
 
@@ -80,6 +81,8 @@ class Case:
     def fill(self, argument):
         if isinstance(argument, list):
             return [self.fill(one) for one in argument]
+        if isinstance(argument, dict):
+            return {kind: self.fill(names) for kind, names in argument.items()}
         for word, value in self.words if isinstance(argument, str) else ():
             argument = argument.replace(word, value)
         if argument == '$token':
@@ -116,9 +119,10 @@ class Case:
 
 
 def run_case(case, language, store, url, number):
-    """Each try has drivers of its own, for what one leaves behind does not concern the next."""
+    """Each try has drivers of its own, for what one leaves behind does not concern the next. A busy machine may be too
+    late for a step of one language; what a binding does wrong it does wrong every time."""
     why = ''
-    for attempt in range(case.get('tries', 1)):
+    for attempt in range(case.get('tries', TRIES)):
         drivers = {}
 
         def client(who):
@@ -133,6 +137,7 @@ def run_case(case, language, store, url, number):
             return ''
         except Mismatch as error:
             why = str(error)
+            print(f'# {language}, {store}, {case["name"]}, try {attempt + 1}: {why}')
         finally:
             if 'REDIS_PID' in os.environ:
                 os.kill(int(os.environ['REDIS_PID']), signal.SIGCONT)
@@ -169,29 +174,36 @@ def rising(store, url):
 
 def turns(total):
     """A counter that everybody adds to under one lock: no turn is lost, and they come in turn. Who is put off the
-    processor between two turns loses one, so the order is not perfect; were it left to chance, five in a row would
-    be five different ones in 4 of 100 cases."""
+    processor between two turns loses one, so the order is not perfect, and less so on a busy machine: hence several
+    tries. Were it left to chance, five in a row would be five different ones in 4 of 100 cases."""
     for store, url in STORES.items():
-        counter = os.path.join(os.environ['DIR'], f'counter.{store}')
-        with open(counter, 'w') as file:
-            file.write('0')
-        drivers = [Driver(language) for language in DRIVERS]
-        for driver in drivers:
-            driver.ask('open', url)
-        share = total // len(drivers)
-        for driver in drivers:
-            driver.tell('turns', share, 'turns', counter, driver.language)
-        answers = [driver.hear() for driver in drivers]
-        with open(counter) as file:
-            value = int(file.read())
-        ok(value == share * len(drivers), f'{store}: {value} turns of {", ".join(DRIVERS)}, none lost', answers)
-        with open(counter + '.log') as file:
-            log = file.read().split()
-        windows = [log[at:at + len(drivers)] for at in range(len(log) - len(drivers) * 20)]
-        fair = sum(len(set(window)) == len(drivers) for window in windows) / len(windows)
+        for attempt in range(TRIES):
+            fair = turns_once(store, url, total, attempt)
+            if fair > 0.5:
+                break
         ok(fair > 0.5, f'{store}: first come, first served ({fair:.0%} of all rounds had everybody)')
-        for driver in drivers:
-            driver.kill()
+
+
+def turns_once(store, url, total, attempt):
+    counter = os.path.join(os.environ['DIR'], f'counter.{store}.{attempt}')
+    with open(counter, 'w') as file:
+        file.write('0')
+    drivers = [Driver(language) for language in DRIVERS]
+    for driver in drivers:
+        driver.ask('open', url)
+    share = total // len(drivers)
+    for driver in drivers:
+        driver.tell('turns', share, 'turns', counter, driver.language)
+    answers = [driver.hear() for driver in drivers]
+    for driver in drivers:
+        driver.kill()
+    with open(counter) as file:
+        value = int(file.read())
+    ok(value == share * len(drivers), f'{store}: {value} turns of {", ".join(DRIVERS)}, none lost', answers)
+    with open(counter + '.log') as file:
+        log = file.read().split()
+    windows = [log[at:at + len(drivers)] for at in range(len(log) - len(drivers) * 20)]
+    return sum(len(set(window)) == len(drivers) for window in windows) / len(windows)
 
 
 def kill():
@@ -199,7 +211,7 @@ def kill():
     url = STORES['file']
     for language in DRIVERS:
         best = 1e9
-        for attempt in range(5):
+        for attempt in range(20):
             holder, waiter = Driver(language), Driver('c')
             holder.ask('open', url)
             waiter.ask('open', url)
@@ -213,6 +225,8 @@ def kill():
             best = min(best, answer.get('at', 1e9) - began)
             holder.kill()
             waiter.kill()
+            if best <= 10 and attempt >= 2:
+                break
         ok(best <= 10, f'{language}: kill -9 of the holder, and the next has the embedded lock after {best:.1f} ms')
 
 

@@ -1,5 +1,5 @@
-"""lines.py FOLDER - how many lines of code it has: of .py, .js, .go, .c and .h files that are no tests and no build rule,
-without comments, docstrings, empty lines and lines that only close something."""
+"""lines.py FOLDER - how many lines of code it has: of .py, .js, .go, .c, .h and .hpp files that are no tests and no build
+rule, without comments, docstrings, empty lines and lines that only close something."""
 import ast
 import os
 import re
@@ -29,6 +29,6 @@ def code_lines(path):
 
 total = 0
 for name in sorted(os.listdir(sys.argv[1])):
-    if name.endswith(('.py', '.js', '.go', '.c', '.h')) and not name.endswith(('_test.go', 'build.js')):
+    if name.endswith(('.py', '.js', '.go', '.c', '.h', '.hpp')) and not name.endswith(('_test.go', 'build.js')):
         total += code_lines(os.path.join(sys.argv[1], name))
 print(total)

@@ -82,7 +82,7 @@ run holdfast status a --json
 json ".label | endswith(\"/$$/$(cat /proc/$$/comm)\")" 'by default the label names the script that took it'
 run holdfast status b/2 --json
 json '.name == "b/2" and .held and .label == "second label"' 'status --json'
-json 'keys == ["age_ms","broken","detached","foreign","held","label","name","remaining_ms","token","waiters"]' \
+json 'keys == ["age_ms","broken","detached","foreign","held","label","name","remaining_ms","token","ttl_ms","waiters"]' \
     'status --json: the keys that the man page promises'
 
 # for monitoring

@@ -88,15 +88,17 @@ is "$(find "$dir/store/alive" -name 'dead*' | wc -l)" 1001 'which looking does n
 find "$dir/store/alive" -name 'dead*' -delete
 if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
     mkdir "$dir/mount"
-    # shellcheck disable=SC2016 # the inner shell's
-    small() { # OPTIONS : a store on a small tmpfs of its own
-        run unshare -m sh -c 'mount -t tmpfs -o "$1" tmpfs "$2" && "$3" --store "file:$2/s" doctor --json' \
-            sh "$1" "$dir/mount" "$hf"
+    mounted() { # COMMANDS [ARG] : what is said of a store in the mount that they make at $m
+        # shellcheck disable=SC2016 # the inner shell's
+        run unshare -m sh -c "$1"' && "$hf" --store "file:$m/s" doctor --json; rc=$?; umount "$m"; exit $rc' sh "${2-}"
         cp "$dir/out" "$dir/doctor.json"
     }
+    export m=$dir/mount hf dir
+    # shellcheck disable=SC2016
+    small() { mounted 'mount -t tmpfs -o "$1" tmpfs "$m"' "$1"; } # OPTIONS : a tmpfs of its own
     small size=128m,mode=0700
     finds file.memory
-    spares file.full file.filling file.inodes
+    spares file.full file.filling file.inodes file.layer file.network
     small size=16m,mode=0700
     finds file.filling
     small size=256k,mode=0700
@@ -106,8 +108,32 @@ if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
     finds file.inodes
     small size=128m,ro,mode=0700
     finds file.denied
+    # shellcheck disable=SC2016
+    mounted 'mount -t tmpfs tmpfs "$m" && mkdir "$m/l" "$m/u" "$m/w" "$m/s" &&
+        mount -t overlay -o "lowerdir=$m/l,upperdir=$m/u,workdir=$m/w" overlay "$m/s"'
+    is "$rc" 0 "a container's own layer carries a lock"
+    finds file.layer
+    spares file.network file.memory
 else
-    skip 9 'mounting takes root'
+    skip 13 'mounting takes root'
+fi
+
+# A network file system cannot be had here. One of FUSE stands for it: whether such a one is shared with other
+# machines (sshfs) is not to be seen.
+if [ "$(id -u)" -eq 0 ] && [ -e /dev/fuse ] && command -v bindfs >/dev/null; then
+    mkdir "$dir/far"
+    # shellcheck disable=SC2016
+    mounted 'bindfs "$dir/far" "$m"'
+    is "$rc" 1 'a network file system carries no lock, also before the first'
+    finds file.network
+    spares file.layer file.memory
+    # shellcheck disable=SC2016
+    mounted 'mkdir -p "$dir/far/s" && bindfs "$dir/far" "$m"'
+    is "$rc" 1 'nor in a directory that is there'
+    finds file.network store.closed
+    spares file.unsafe
+else
+    skip 8 'no FUSE, or no bindfs'
 fi
 
 # A container's clock: BOOTTIME is another, which looks like sleep.
@@ -120,6 +146,25 @@ else
 fi
 examine "$url"
 spares client.namespace
+
+# Whether somebody keeps the machine's clock right is not ours to change: adjtimex is told for it.
+# shellcheck disable=SC2016
+echo '#include <sys/timex.h>
+#include <stdlib.h>
+int adjtimex(struct timex *how) { how->status = getenv("SYNCED") ? 0 : STA_UNSYNC; return 0; }' >"$dir/told.c"
+if cc -shared -fPIC -o "$dir/told.so" "$dir/told.c"; then
+    told() { # [VARIABLE=VALUE] : doctor, with a clock that is told to be so
+        run env LD_PRELOAD="$dir/told.so" ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" "$@" \
+            "$hf" --store "$url" doctor --json
+        cp "$dir/out" "$dir/doctor.json"
+    }
+    told
+    finds clock.unsynced
+    told SYNCED=1
+    spares clock.unsynced
+else
+    skip 2 'no compiler'
+fi
 
 # For people.
 run holdfast --store "$url" doctor --for correctness

@@ -27,6 +27,7 @@ run "$hf" run -n pay-1 -- true
 is "$rc" 0 'the lock is free'
 
 # Per period.
+off_border $((12 * 3600))
 rm "$dir/effect"
 run "$hf" once --per 1d daily -- sh -c "$work"
 is "$rc" 0 'a slot is run'

@@ -2,6 +2,7 @@
 # `holdfast once` when things go wrong: failures and retries, crashes, what is held, what is not recorded.
 set -u
 . "$(dirname "$0")/lib.sh"
+off_border $((12 * 3600))
 
 count() { wc -l <"$dir/$1" 2>/dev/null || echo 0; }
 state() { "$hf" once --show --json "$1" | jq -r .state; }
@@ -43,7 +44,8 @@ run "$hf" once --per 1d --retries 2 --retry-after 400ms twice -- sh -c "date +%s
 is "$rc" 5 '--retries: the last code'
 is "$(count tries)" 3 'two retries are three attempts'
 gap=$(awk 'NR == 1 { a = $1 } NR == 2 { print int(($1 - a) / 1000000) }' "$dir/tries")
-[ "$gap" -ge 400 ]
+# The record says when it began, and how long CMD took: what it takes to put the former on record is in neither.
+[ "$gap" -ge 300 ]
 ok $? "--retry-after waits ($gap ms)"
 like "$err" 'it will be tried again' 'and says that it tries again'
 run "$hf" once --per 1d --retries 2 twice -- true
@@ -67,8 +69,7 @@ ended "$first"
 is "$(count line)" 2 'a failure is retried once, by whoever is first'
 if [ "$(tail -n 1 "$dir/line")" = y ]; then want='0 0'; else want='1 1'; fi
 is "$rc $second" "$want" 'and both know how it ended'
-run "$hf" once --retries 1 --retry-after 1h later -- false & # the winner waits for its retry
-pid=$! started="$started $pid"
+start "$hf" once --retries 1 --retry-after 1h later -- false 2>/dev/null # the winner waits for its retry
 failed_once() { [ "$("$hf" once --show --json later 2>/dev/null | jq .failures)" = 1 ]; }
 within 10 failed_once
 run "$hf" once -n --retries 1 --retry-after 1h later -- true

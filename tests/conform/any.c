@@ -229,8 +229,8 @@ static void any_waits_for_all_of_them(void **state)
         assert_int_equal(waiter.which, i);
         assert_true(waiter.set.holds[i].grant.token > set.holds[i].grant.token);
         /* A try under way when we looked may rightly be what got it, in a store without queues. */
-        if (has(HF_FEATURE_FAIR))
-            assert_true(waiter.set.holds[i].grant.sent_at_ns >= in_line_ns);
+        if (has(HF_FEATURE_FAIR)) /* a relay counts a hundredth of the wait less */
+            assert_true(waiter.set.holds[i].grant.sent_at_ns + 20 * HF__NS_PER_MS >= in_line_ns);
         assert_int_equal(waiters_of_set(store, &set), 0); /* the other queues are left */
         assert_int_equal(release(waiter.store, &waiter.set.holds[i]), HF_OK);
         client_close(waiter.store);

@@ -218,6 +218,7 @@ static int meet(int features_fd)
 {
     struct hold hold = hold_new("warm up");
     struct hf_store_base *store;
+    unsigned features;
 
     if (hf__registry_open(conform.url, &store, &hold.err) != HF_OK ||
         take(store, &hold, LONG_TTL_MS, 120000) != HF_OK) {
@@ -225,7 +226,8 @@ static int meet(int features_fd)
         return 1;
     }
     (void)release(store, &hold);
-    (void)!write(features_fd, &store->ops->features, sizeof store->ops->features);
+    features = hf__features(store);
+    (void)!write(features_fd, &features, sizeof features);
     client_close(store);
     return 0;
 }
@@ -271,5 +273,8 @@ int main(int argc, char **argv)
     add_crowd_tests(&suite);
     add_record_tests(&suite);
     add_break_tests(&suite);
+    add_forget_tests(&suite);
+    add_waiter_tests(&suite);
+    add_twice_tests(&suite);
     return suite_run(&suite) > 0;
 }

@@ -1,5 +1,6 @@
 #!/bin/bash
 # etcd.t - the conformance suite over three servers.
+# run: first
 # run: once
 set -u
 . "$(dirname "$0")/../etcd/lib.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # etcd_single.t - the conformance suite over a single server.
-# run: threads
+# run: first
+# run: late threads
 set -u
 . "$(dirname "$0")/../etcd/lib.sh"
 

@@ -161,7 +161,9 @@ static void an_owner_holds_once(void **state)
     again = claim_of(&hold, LONG_TTL_MS);
     again.token = 0;
     status = store->ops->acquire(store, &again, &grant, &hold.err);
-    assert_true(status == HF_BUSY || (status == HF_OK && grant.token == hold.grant.token));
+    /* Unknown: who stands between cannot tell what became of the first. */
+    assert_true(status == HF_BUSY || status == HF_UNKNOWN ||
+                (status == HF_OK && grant.token == hold.grant.token));
     assert_int_equal(renew(store, &hold, 0), HF_OK); /* and the hold is none the worse for it */
     assert_int_equal(release(store, &hold), HF_OK);
     assert_false(is_held(store, hold.name));

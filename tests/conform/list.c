@@ -42,6 +42,18 @@ static const char *const odd[] = {
     "<&>",
 };
 
+/* Taken; or refused, if it is not UTF-8: JSON cannot say it, for instance. Then it is no name. */
+static bool take_odd(struct hf_store_base *store, struct hold *hold)
+{
+    enum hf_status status = take(store, hold, LONG_TTL_MS, 0);
+
+    if (status == HF_INVALID && strstr(hold->name, "\xff\xfe") != NULL) {
+        hold->name[0] = '\0';
+        return true;
+    }
+    return status == HF_OK;
+}
+
 /* All are held at once, so that two which the store takes for the same would be noticed. */
 static void odd_names(void **state)
 {
@@ -60,11 +72,13 @@ static void odd_names(void **state)
             memset(holds[i].name, 'x', HF_NAME_MAX);
             memcpy(holds[i].name, salt + 1, strlen(salt + 1));
         }
-        check_row(take(store, &holds[i], LONG_TTL_MS, 0) == HF_OK, i);
+        check_row(take_odd(store, &holds[i]), i);
     }
     for (size_t i = 0; i < COUNT(holds); i++) {
         struct hold other = hold_same(&holds[i]);
 
+        if (holds[i].name[0] == '\0')
+            continue;
         check_row(take(store, &other, LONG_TTL_MS, 0) == HF_BUSY, i);
         check_row(is_held(store, holds[i].name), i);
         check_row(release(store, &holds[i]) == HF_OK, i);
@@ -82,6 +96,14 @@ struct listing {
     unsigned stop_after;
 };
 
+/* Who is between may put the name that it knows us by in front. */
+static bool is_our_label(const char *label)
+{
+    const char *ours = strstr(label, "host/1/conform");
+
+    return ours != NULL && strcmp(ours, "host/1/conform") == 0;
+}
+
 static bool tick_off(const struct hf_lock_info *info, void *data)
 {
     struct listing *listing = data;
@@ -90,7 +112,7 @@ static bool tick_off(const struct hf_lock_info *info, void *data)
     for (size_t i = 0; i < listing->count; i++)
         if (strcmp(info->name, listing->holds[i].name) == 0) {
             bool good = info->held && info->token == listing->holds[i].grant.token &&
-                        strcmp(info->label, "host/1/conform") == 0 && info->remaining_ms > 0 &&
+                        is_our_label(info->label) && info->remaining_ms > 0 &&
                         info->remaining_ms <= LONG_TTL_MS && info->age_ms < LONG_TTL_MS &&
                         !info->foreign && info->waiters == 0 && info->size >= sizeof *info;
 
@@ -114,6 +136,18 @@ static enum hf_status list(struct hf_store_base *store, const char *name, bool e
     return store->ops->list(store, &query, tick_off, listing, &err);
 }
 
+/* Whether all of them are listed, each once, and nobody else. A listing of many may be a moment
+ * old. */
+static bool lists_all(struct hf_store_base *store, const char *prefix, struct listing *listing)
+{
+    if (list(store, prefix, false, listing) != HF_OK)
+        return false;
+    for (size_t i = 0; i < listing->count; i++)
+        if (listing->seen[i] != 1)
+            return false;
+    return true;
+}
+
 static void lists_what_is_held(void **state)
 {
     enum { LOCKS = 40 };
@@ -130,14 +164,10 @@ static void lists_what_is_held(void **state)
                        i < LOCKS / 2 ? 'a' : 'b', i);
         assert_int_equal(take(store, &holds[i], LONG_TTL_MS, 0), HF_OK);
     }
-    assert_int_equal(list(store, prefix, false, &listing), HF_OK);
-    for (int i = 0; i < LOCKS; i++)
-        check_row(listing.seen[i] == 1, i);
+    check_soon(lists_all(store, prefix, &listing));
     assert_int_equal(listing.strangers, 0);
     /* Every lock of the store, of which ours are a part. */
-    assert_int_equal(list(store, "", false, &listing), HF_OK);
-    for (int i = 0; i < LOCKS; i++)
-        check_row(listing.seen[i] == 1, i);
+    assert_true(lists_all(store, "", &listing));
     (void)snprintf(prefix + strlen(prefix), 4, "/b");
     assert_int_equal(list(store, prefix, false, &listing), HF_OK);
     assert_int_equal(listing.calls, LOCKS / 2);
@@ -152,8 +182,7 @@ static void lists_what_is_held(void **state)
     listing.stop_after = 0;
     for (int i = 0; i < LOCKS; i++)
         assert_int_equal(release(store, &holds[i]), HF_OK);
-    assert_int_equal(list(store, prefix, false, &listing), HF_OK);
-    assert_int_equal(listing.calls, 0);
+    check_soon(list(store, prefix, false, &listing) == HF_OK && listing.calls == 0);
     client_close(store);
 }
 

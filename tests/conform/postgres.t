@@ -1,7 +1,8 @@
 #!/bin/bash
 # postgres.t - the conformance suite over PostgreSQL: as it is, under the strictest isolation, and with a
 # synchronous standby.
-# run: threads
+# run: first
+# run: late threads
 set -u
 . "$(dirname "$0")/../postgres/lib.sh"
 

@@ -109,15 +109,19 @@ static void a_look_extends_nothing(void **state)
     int64_t last_ms = INT64_MAX;
     int64_t deadline_ns;
     int64_t until_ns;
+    int64_t end_ns;
     int looks = 0;
 
     (void)state;
     assert_int_equal(take(store, &hold, conform.short_ttl_ms, 0), HF_OK);
     deadline_ns = deadline_of(&hold);
     until_ns = deadline_ns + SOON_MS * HF__NS_PER_MS;
+    end_ns = hold.grant.sent_at_ns + hold.ttl_ms * HF__NS_PER_MS;
     while (look_until_answered(store, &hold, until_ns) == HF_OK) {
         assert_true(hold.grant.remaining_ms <= (int64_t)conform.short_ttl_ms);
-        assert_true(hold.grant.remaining_ms <= last_ms);
+        /* Who stands between counts what it took to ask, which is not always the same. */
+        assert_true(hold.grant.remaining_ms <= last_ms ||
+                    hold.grant.sent_at_ns + hold.grant.remaining_ms * HF__NS_PER_MS <= end_ns);
         assert_true(hold.grant.remaining_ms >= 0);
         assert_true(hold.grant.ttl_ms > 0 && hold.grant.ttl_ms <= conform.short_ttl_ms);
         last_ms = hold.grant.remaining_ms;

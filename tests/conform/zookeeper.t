@@ -1,6 +1,6 @@
 #!/bin/bash
 # zookeeper.t - the conformance suite over one ZooKeeper server.
-# run: threads
+# run: late threads
 set -u
 . "$(dirname "$0")/../zookeeper/lib.sh"
 

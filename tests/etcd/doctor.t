@@ -44,6 +44,19 @@ run_require() { # URL
 }
 run_require "$job"
 is "$rc" 0 '--require correctness is met'
+# Fenced keys, whose marks are keys too.
+ctl a --user root:r role grant-permission --prefix=true locker readwrite data/ >/dev/null
+printf x | "$hf" --store "$job" run -n job -- "$hf" fence set "$job" data/report
+ok $? 'a fenced key'
+examine "$job" --fence "$job#data/report"
+is "$rc" 0 'a fence in etcd'
+spares fence.none fence.problem fence.unread
+examine "$job" --fence "$job#data/none"
+is "$rc" 1 'a key without a mark'
+finds fence.problem
+examine "$job" --fence "etcd://127.0.0.1:1#data/report"
+is "$rc" 1 'a fence that cannot be reached is none'
+unchecked fence.unread
 examine "etcd://look:l@${url#etcd://}"
 is "$rc" 1 'a user that may only look'
 finds etcd.rights
@@ -68,6 +81,22 @@ eventually 20 leaderless
 ok $? 'one of three does not'
 holds '.fit != true' 'and is not fit'
 etcd_stop a KILL
+
+# Two members are one too few, or one too many.
+cluster_start d e
+examine "$(url d e)"
+is "$rc" 0 'two members carry a lock'
+finds etcd.even
+spares etcd.single etcd.leader etcd.ill
+etcd_stop e KILL
+without_leader() {
+    examine "$(url d)"
+    jq -e '[.verdicts[] | select(.rule == "etcd.leader" and .level == "unfit")] != []' "$dir/doctor.json" >"$dir/jq"
+}
+eventually 20 without_leader
+finds etcd.leader
+is "$rc" 1 'one of two has no leader, and carries none'
+etcd_stop d KILL
 
 # One member, open to all, on a network, and full; then with any certificate.
 address=$(python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -103,6 +132,39 @@ is "$rc" 69 'a server that hangs cannot be reached'
 ok $? 'which takes a few seconds'
 kill -CONT "$(pid one)"
 etcd_stop one KILL
+
+# One that has seen much, and that nobody looks after; then somebody does.
+etcd_start old
+ctl old put this that >/dev/null
+examine "$(url old)"
+spares etcd.history etcd.large
+etcd_stop old
+"$root/tests/etcd/aged.py" "$dir/old/data/member/snap/db" 200000 1700
+ok $? 'a database with a long history'
+etcd_again old
+is "$(ctl old get this --print-value-only)" that 'that is whole'
+examine "$(url old)"
+is "$rc" 0 'carries a lock'
+finds etcd.history etcd.large
+ctl old compact 200000 >/dev/null
+ctl old defrag >/dev/null
+examine "$(url old)"
+spares etcd.history etcd.large
+etcd_stop old KILL
+
+# A certificate that is checked, and one that is not.
+openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 \
+    -keyout "$dir/tls.key" -out "$dir/tls.crt" >/dev/null 2>&1
+scheme=https ctl_options="--cacert $dir/tls.crt"
+etcd_start t --cert-file "$dir/tls.crt" --key-file "$dir/tls.key"
+examine "$(url t "?tls=on&verify=off")"
+is "$rc" 0 'a certificate that nobody checks'
+finds etcd.unverified
+examine "$(url t "?ca=$dir/tls.crt")"
+is "$rc" 0 'one that we check'
+spares etcd.unverified etcd.plain
+etcd_stop t KILL
+scheme=http ctl_options=
 
 if [ -n "$address" ]; then
     prepare net

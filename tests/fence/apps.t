@@ -5,7 +5,7 @@
 set -u
 # shellcheck source=tests/fence/fence.sh
 . "$(dirname "$0")/fence.sh"
-port=$("$root/tests/support/free_ports.py" 1)
+read -r port web web2 <<<"$("$root/tests/support/free_ports.py" 3)"
 pg_start listen_addresses=127.0.0.1 port="$port" || { echo "Bail out! no database"; exit 1; }
 export PGPORT=$port APP_PORT=$port
 ask postgres "CREATE TABLE orders (id int PRIMARY KEY, state text); INSERT INTO orders VALUES (1, 'new');"
@@ -162,7 +162,6 @@ if ! there service; then
     ok 0 "service # SKIP node has no pg"
 else
     part service >"$dir/service.js"
-    web=$((port + 1))
     PORT=$web NODE_PATH=$node_path node "$dir/service.js" 2>"$dir/err" &
     started="$started $!"
     within 30 paid >/dev/null 2>&1
@@ -178,9 +177,9 @@ else
     is "$(paid -H 'Fencing-Token: 12x')" 400 'service: with nonsense in it 400'
     # A holder that freezes inside its transaction.
     ask postgres "ALTER ROLE owner SET holdfast.enter_wait = '300ms';"
-    PORT=$((web + 1)) NODE_PATH=$node_path node "$dir/service.js" 2>>"$dir/err" &
+    web=$web2
+    PORT=$web NODE_PATH=$node_path node "$dir/service.js" 2>>"$dir/err" &
     started="$started $!"
-    web=$((web + 1))
     within 30 paid >/dev/null 2>&1
     mkfifo "$dir/frozen"
     pg <"$dir/frozen" >"$dir/frozen.out" &

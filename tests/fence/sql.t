@@ -125,7 +125,7 @@ for d in postgres sqlite mariadb; do
     is "$out" '9223372036854775807|redis://a|moved to b' "$d: the reset is on record"
 
     # a writer that dies between mark and data
-    mkfifo "$SQL_DIR/words"
+    new_words
     case $d in
     postgres) pg <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 & ;;
     sqlite) sqlite3 -bail "$SQL_DIR/app.db" <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 & ;;
@@ -238,7 +238,7 @@ for d in postgres mariadb; do
     ask "$d" "CREATE TABLE orders2 (v INT); INSERT INTO orders2 VALUES (0);"
     fence sql --dialect "$d" --table orders2 --resource orders2 | sql "$d"
 done
-mkfifo "$SQL_DIR/words"
+new_words
 maria -n app <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
 exec 8>"$SQL_DIR/words"
 # The entry is of an earlier transaction: only the guard's own lock keeps others out.
@@ -251,7 +251,7 @@ within 20 grep -q committed "$SQL_DIR/answer"
 exec 8>&-
 wait $!
 rm -f "$SQL_DIR/words"
-mkfifo "$SQL_DIR/words"
+new_words
 pg <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
 exec 8>"$SQL_DIR/words"
 echo "BEGIN; CALL holdfast_fence.enter('orders2', 51); SELECT 'entered';" >&8
@@ -264,7 +264,7 @@ rm -f "$SQL_DIR/words"
 # Where one snapshot is for the whole transaction, it is older than the entry: what the holder before wrote
 # while we waited would not be seen.
 for level in 'REPEATABLE READ' SERIALIZABLE; do
-    mkfifo "$SQL_DIR/words"
+    new_words
     pg <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
     first=$!
     exec 8>"$SQL_DIR/words"
@@ -283,7 +283,7 @@ done
 # MariaDB's default is REPEATABLE READ, too, but there the first plain read decides what is seen.
 for begin in 'START TRANSACTION' 'START TRANSACTION WITH CONSISTENT SNAPSHOT'; do
     ask mariadb "BEGIN; CALL holdfast_enter('orders2', 53); UPDATE orders2 SET v = 1; COMMIT;"
-    mkfifo "$SQL_DIR/words"
+    new_words
     maria -n app <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
     exec 8>"$SQL_DIR/words"
     echo "$begin; SELECT 'begun' FROM DUAL;" >&8
@@ -305,7 +305,7 @@ done
 
 # ---- the server dies ----
 ask postgres "BEGIN; CALL holdfast_fence.enter('orders2', 60); UPDATE orders2 SET v = 60; COMMIT;"
-mkfifo "$SQL_DIR/words"
+new_words
 pg <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
 exec 8>"$SQL_DIR/words"
 echo "BEGIN; CALL holdfast_fence.enter('orders2', 70); UPDATE orders2 SET v = 70; SELECT 'entered';" >&8
@@ -320,7 +320,7 @@ ask postgres "BEGIN; CALL holdfast_fence.enter('orders2', 59);"
 like "$err" ZHF01 "postgres: and a stale token is still stale"
 
 ask mariadb "BEGIN; CALL holdfast_enter('orders2', 60); UPDATE orders2 SET v = 60; COMMIT;"
-mkfifo "$SQL_DIR/words"
+new_words
 maria -n app <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
 exec 8>"$SQL_DIR/words"
 echo "BEGIN; CALL holdfast_enter('orders2', 70); UPDATE orders2 SET v = 70; SELECT 'entered';" >&8

@@ -101,7 +101,7 @@ two_sessions() { # DIALECT ROW
     case "$2" in
     'in the next transaction, when another session has entered since')
         { enter_sql "$1" t 34; leave_sql "$1"; } | sql "$1" >/dev/null
-        mkfifo "$SQL_DIR/words"
+        new_words
         sql "$1" <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
         local first=$!
         exec 8>"$SQL_DIR/words"
@@ -115,7 +115,7 @@ two_sessions() { # DIALECT ROW
         rm -f "$SQL_DIR/words"
         ;;
     'in another session, while one that entered is at work')
-        mkfifo "$SQL_DIR/words"
+        new_words
         sql "$1" <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
         local first=$!
         exec 8>"$SQL_DIR/words"

@@ -216,7 +216,7 @@ done
 
 # ---- holders of different keys do not wait for each other ----
 for d in postgres mariadb; do
-    mkfifo "$SQL_DIR/words"
+    new_words
     sql "$d" <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
     first=$!
     exec 8>"$SQL_DIR/words"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Whatever a slot file says, the embedded store neither crashes nor reads what is not there.
 # run: once
-# run: first
+# run: also long
 set -u
 . "$(dirname "$0")/../fuzz/fuzz.sh"
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Whatever the file of a record says, nothing is read that is not there.
 # run: once
+# run: also long
 set -u
 . "$(dirname "$0")/../fuzz/fuzz.sh"
 

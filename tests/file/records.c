@@ -17,7 +17,8 @@ enum hf_status put_record(struct hf_store_base *base, const struct kit_hold *hol
                                     .value_len = strlen(put.value),
                                     .keep_ms = put.keep_ms,
                                     .deadline_ns =
-                                        base->host->now_ns() + patience_ms * HF__NS_PER_MS};
+                                        base->host->now_ns() + patience_ms * HF__NS_PER_MS,
+                                    .followed = put.followed};
 
     return base->ops->record_put(base, &write, err);
 }

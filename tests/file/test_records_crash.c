@@ -168,6 +168,31 @@ static void an_unsynced_folder_is_unknown(void **state)
     kit_close(base);
 }
 
+/* A record that another follows is synced itself, so that it is never seen in part; its folder is
+ * with that other one. */
+static void the_next_put_syncs_the_folder(void **state)
+{
+    struct part part = {.dir = NULL};
+    struct hf_store_base *base;
+    struct hf_error err = {0};
+    struct put put = {.key = "k", .value = "new", .number = 2, .followed = true};
+
+    (void)state;
+    kit_world = (struct kit_world){.no_fsync = true};
+    base = prepare(&part, 60000);
+    kit_plan = (struct kit_plan){
+        .ops = KIT_FSYNC, .action = KIT_FAIL, .error = EIO, .at = 2, .lasting = true};
+    kit_expect(put_record(base, &part.hold, put, &err), HF_OK, &err);
+    assert_int_equal(kit_plan.seen, 1);
+    put = (struct put){.key = "other", .value = "new", .number = 3};
+    kit_plan.seen = 0;
+    kit_expect(put_record(base, &part.hold, put, &err), HF_UNKNOWN, &err);
+    assert_int_equal(kit_plan.seen, 2);
+    kit_plan = (struct kit_plan){0};
+    expect_record(base, part.hold.name, "k", "new");
+    kit_close(base);
+}
+
 /* Begins a put in a child, which stops where its plan says. */
 static struct hf_store_base *begin_put(struct part *part, uint32_t ttl_ms, pid_t *child)
 {
@@ -329,6 +354,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(killed_at_every_call),
                                        cmocka_unit_test(failed_at_every_call),
                                        cmocka_unit_test(an_unsynced_folder_is_unknown),
+                                       cmocka_unit_test(the_next_put_syncs_the_folder),
                                        cmocka_unit_test(frozen_before_the_check),
                                        cmocka_unit_test(frozen_before_the_rename),
                                        cmocka_unit_test(a_late_copy_undoes_nothing),

@@ -8,7 +8,7 @@ set -u
 . "$(dirname "$0")/idem.sh"
 page=$root/docs/http.md
 kept=$root/build/http # what takes long to make: Go's cache, npm's packages
-PGPORT=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+PGPORT=$("$root/tests/support/free_ports.py" 1)
 export PGPORT
 pg_start listen_addresses=127.0.0.1 port="$PGPORT" || { echo "Bail out! no database"; exit 1; }
 "$hf" idem sql --dialect postgres | pg

@@ -278,9 +278,7 @@ def with_the_fence(d):
 
 def pooled():
     """PgBouncer in transaction mode: each transaction may be on another connection."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = int(subprocess.check_output([os.path.dirname(os.path.abspath(__file__)) + "/../support/free_ports.py", "1"]))
     folder = SQL_DIR + "/bouncer"
     os.mkdir(folder)
     os.chmod(folder, 0o777)

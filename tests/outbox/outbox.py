@@ -133,10 +133,12 @@ class Receiver:
 
 
 class Http:
-    """A server that the relay posts to. answer(request) says with what: a status, or (status, headers)."""
+    """A server that the relay posts to. answer(request) says with what: a status, (status, headers), or "cut": a
+    success that is cut off in its headers."""
 
     def __init__(self, answer=lambda request: 200):
         self.requests = []
+        self.bodies = [] # a request that comes over the connection of an earlier one has that one's object
         owner = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -145,7 +147,12 @@ class Http:
             def do_POST(self): # noqa: N802
                 self.body = self.rfile.read(int(self.headers["Content-Length"]))
                 owner.requests.append(self)
+                owner.bodies.append(self.body)
                 status = owner.answer(self)
+                if status == "cut":
+                    self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n")
+                    self.close_connection = True
+                    return
                 status, headers = status if isinstance(status, tuple) else (status, {})
                 self.send_response(status)
                 for name, value in {"Content-Length": "0", **headers}.items():

@@ -143,6 +143,29 @@ def ids_repeat(d, client):
         client.run(f"DELETE FROM {name}")
 
 
+def parked_ids_repeat(d, client):
+    """The same for one that waits behind another: who has its id now is of another key, and is not parked."""
+    name, key = MESSAGE[d], "`key`" if d == "mariadb" else "key"
+    bodies = []
+
+    def restore(request):
+        bodies.append(request.body)
+        if request.body != b"bad":
+            return 200
+        one = Client(d)
+        one.run(f"UPDATE {name} SET uid = '{'1' * 32}', {key} = 'other', payload = 'new' WHERE id = {behind}")
+        one.close()
+        return 500, {"Retry-After": "3600"}
+    server = Http(restore)
+    write(client, "k", "bad")
+    write(client, "k", "behind")
+    behind = max(id for (id,) in rows(client, "id"))
+    relay = Relay(d, "--http", server.url())
+    ok(within(PATIENCE, lambda: b"new" in bodies), f"{d}: ids repeat, parked: who has the id now is sent ({bodies})")
+    relay.stop()
+    client.run(f"DELETE FROM {name}")
+
+
 def marks_without_fence(d, client):
     """A relay is frozen with a refusal in its hands; a later one is at work when it thaws."""
     def thaw():
@@ -187,6 +210,7 @@ for dialect in DIALECTS:
     else:
         message_before_lock(dialect, db)
     ids_repeat(dialect, db)
+    parked_ids_repeat(dialect, db)
     marks_without_fence(dialect, db)
     db.close()
 done_testing()

@@ -36,8 +36,8 @@ done | sort >"$dir/claims"
 is "$(diff "$dir/files" "$dir/claims")" '' 'every file that is installed is in one package, and the packages name no others'
 for name in $(scripts/plugins.sh names); do
     package=$(scripts/plugins.sh table | sed -n "s/^{\"$name\", \"\([^\"]*\)\".*/\1/p")
-    grep -qx "usr/lib/\*/holdfast/$name.so" "debian/$package.install"
-    ok $? "$name.so is in $package, which the error names"
+    grep -qxE "usr/lib/\*/holdfast/($name\.so|holdfast-$name)" "debian/$package.install"
+    ok $? "$name is in $package, which the error names"
     for needed in $(scripts/plugins.sh table | sed -n "s/^{\"$name\", \"[^\"]*\", \"\([^\"]*\)\".*/\1/p"); do
         grep -q "^ *$needed,\$" debian/control
         ok $? "its $needed is in Build-Depends"
@@ -55,6 +55,8 @@ run "$dir/alone/holdfast" --store redlock://a,b,c list
 like "$err" 'apt install holdfast-redis' 'also for its other schemes'
 run "$dir/alone/holdfast" --store gopher://h list
 like "$err" 'is in a package holdfast-.*known are file, redis' 'an unknown scheme: what is known, and where from'
+run "$dir/alone/holdfast" serve
+like "$err" 'holdfast-serve is not installed: apt install holdfast-serve' 'the server: its package'
 run "$dir/alone/holdfast" outbox relay --db sqlite:x --http http://127.0.0.1:1
 like "$err" 'apt install holdfast-(sqlite|http)' 'a database: its package'
 

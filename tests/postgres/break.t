@@ -17,6 +17,7 @@ break_cut "$url" 2000 "$(url p)" cut mend
 break_run "$url" 6s
 break_idle "$url" 1500
 break_now "$url" 3000
+break_twice "$url" 20000
 
 # It is on record, whether or not the hold is there.
 is "$(sql a "SELECT convert_from(label, 'utf8') || convert_from(reason, 'utf8') || at_once

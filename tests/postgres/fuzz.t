@@ -1,6 +1,7 @@
 #!/bin/bash
 # A fixed number of runs of the fuzz target for the server's answers, from a fixed seed.
 # run: once
+# run: also long
 set -u
 . "$(dirname "$0")/../fuzz/fuzz.sh"
 

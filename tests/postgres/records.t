@@ -63,7 +63,7 @@ blocked() { # COUNT
 }
 
 # a put that was stopped before it has the row reads the clock afterwards
-ask b acquire 1 clock 1500 0
+ask b acquire 1 clock 4000 0
 t=$(token)
 ask b owner 1
 owner=${answer#ok }
@@ -80,7 +80,7 @@ like "$answer" 'ok now=*' 'and writes nothing'
 ask b release 1
 
 # a put that is in the middle of its work holds up the next holder
-ask b acquire 1 middle 1500 0
+ask b acquire 1 middle 4000 0
 t=$(token)
 ask b owner 1
 owner=${answer#ok }

@@ -32,6 +32,12 @@ examine "$admin"
 finds redis.dangerous
 spares redis.fsync redis.persistence
 is "$(fact redis.appendfsync)" always 'who may, is told the fsync policy'
+examine "$admin" --ttl 61s
+is "$rc" 1 'a ttl that is longer than the server grants'
+finds client.ttl
+examine "$admin" --ttl 60s
+is "$rc" 0 'one that is as long'
+spares client.ttl client.suspend
 
 # With a fence in that very Redis, and --require, also by that user.
 export HOLDFAST_REDIS_PASSWORD=s3
@@ -47,6 +53,9 @@ printf x | "$hf" --store "$url" run -n job -- "$hf" fence set "$url" app:report
 ok $? 'a fenced key'
 run_require "$url" --fence "$url#app:report"
 is "$rc" 0 '--require correctness is met'
+examine "$admin" --fence "$admin#app:report"
+is "$rc" 0 'and doctor says so'
+spares fence.fsync fence.forgetful fence.evictable fence.problem fence.unread
 run_require "$url" --fence "$url#app:none"
 is "$rc" 78 'a key that is not fenced'
 like "$answer" '*app:none*no mark*' 'and what was found'
@@ -66,6 +75,8 @@ is "$rc" 78 '--require refuses eviction'
 like "$answer" '*maxmemory*noeviction*' 'with the setting to change'
 examine "$admin" --for correctness --fence "$url#app:report"
 finds fence.evictable redis.eviction
+examine "$admin" --fence "$admin#app:report"
+finds fence.fsync
 rcli a config set maxmemory 0 >/dev/null
 rcli a config set appendonly no >/dev/null
 rcli a del app:broken >/dev/null
@@ -77,6 +88,12 @@ rcli a set 'holdfast:{job}:t' 'x' >/dev/null
 examine "$admin"
 finds redis.endless
 rcli a del job 'holdfast:{job}:t' >/dev/null
+
+# A user that may what it should, and see that: nothing of its is dangerous.
+rcli a acl setuser locker '+acl|whoami' '+acl|dryrun' >/dev/null
+examine "$url"
+spares redis.dangerous
+rcli a acl setuser locker '-acl|whoami' '-acl|dryrun' >/dev/null
 
 # Rights that are missing.
 rcli a acl setuser locker -zadd -blpop >/dev/null
@@ -140,6 +157,16 @@ finds store.quarantine redis.mapped
 spares redis.balanced redis.replica
 examine "redis://127.0.0.1:$(port b)"
 spares redis.mapped
+# A server too old for us cannot be had here: a real one says on the way that it is one.
+version=$(rcli b info server | tr -d '\r' | sed -n 's/^redis_version://p')
+old=6.0.99999999
+examine "redis://127.0.0.1:$(port p)"
+spares redis.old
+proxy p mode other "redis_version:$version" "redis_version:${old:0:${#version}}"
+examine "redis://127.0.0.1:$(port p)"
+is "$rc" 1 'a Redis that lacks commands we need'
+finds redis.old
+proxy p mode pass
 calm b
 examine "redis://127.0.0.1:$(port b)"
 spares store.quarantine

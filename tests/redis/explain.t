@@ -2,7 +2,7 @@
 # holdfast explain on Redis: what other clients left there, above all keys without a ttl.
 set -u
 . "$(dirname "$0")/lib.sh"
-. "$root/tests/support/explain.sh"
+. "$root/tests/support/explain_queue.sh"
 
 redis_start a
 "$hf" --store "$(url a)" explain job --json >"$dir/out"
@@ -13,16 +13,12 @@ calm a
 export HOLDFAST_STORE
 HOLDFAST_STORE=$(url a)
 story() { "$hf" explain "$1" | golden; }
-seen() { "$hf" explain "$1" --json | jq -e "$2" >/dev/null; }
 
 "$hf" acquire -n --ttl 1m --label one job >/dev/null
 seen job '.holder | .ttl_ms == 60000 and .renewed != null and .label == "one" and .token_time != null'
 ok $? 'ttl, last renewal and the time of the token'
-"$hf" run -w 60s job -- true 2>/dev/null &
-waiter=$!
-eventually 20 seen job '.waiters == 1'
-ok $? 'who waits is counted'
-kill -TERM "$waiter"
+explain_queue "$(url a)" '.holder.token_time != null and .holder.renewed != null'
+is "$(rcli a keys 'holdfast:{queue}:*')" 'holdfast:{queue}:t' 'and nothing is left of a queue that is empty'
 
 rcli a set stuck whoever >/dev/null
 is "$(story stuck)" 'stuck in URL: held

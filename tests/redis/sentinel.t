@@ -4,6 +4,7 @@
 # shellcheck disable=SC2034,SC2317 # functions and variables that eventually uses by name
 set -u
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/support/doctor.sh"
 
 redis_start m
 redis_start r --replicaof 127.0.0.1 "$(port m)" --repl-diskless-sync-delay 0
@@ -50,6 +51,34 @@ ask n open "redis+sentinel://$hosts/nobody"
 like "$answer" 'HF_UNREACHABLE*no such master*' 'a master that they do not know'
 ask n open "redis+sentinel://127.0.0.1:1,$hosts/mymaster?max_ttl=12s"
 is "$answer" ok 'one sentinel that is down does not matter'
+
+# What doctor says is about the master that they name.
+all="redis+sentinel://$hosts/mymaster?max_ttl=12s"
+examine "$all"
+is "$rc" 0 'a master that sentinels name carries a lock'
+holds '[.facts[] | select(.key == "redis.role") | .where] == [$m]' 'the master is what is told of' \
+    --arg m "127.0.0.1:$(port m)"
+is "$(fact redis.role) $(fact redis.max_ttl_agreed)" 'master 12000' 'facts'
+spares redis.replica redis.balanced redis.mapped redis.max-ttl store.closed
+finds redis.split-brain
+"$hf" --store "$all" run -n job -- "$hf" fence write "$dir/report" -- echo one
+run_require() {
+    answer=$("$hf" --store "$all" run -n --require correctness --fence "$dir/report" job -- true 2>&1)
+    rc=$?
+}
+run_require
+is "$rc" 78 '--require: after a failover, tokens could repeat'
+like "$answer" '*min-replicas-to-write*' 'and what to change'
+rcli m config set min-replicas-to-write 1 >/dev/null
+run_require
+is "$rc" 0 'where the replica is waited for it is met'
+examine "$all" --fence "$dir/report"
+is "$rc" 0 'and fit for correctness'
+spares redis.split-brain
+fits_schema 'the answer is as its schema says'
+rcli m config set min-replicas-to-write 0 >/dev/null
+examine "redis+sentinel://$hosts/nobody"
+is "$rc" 69 'a master that they do not know cannot be looked at'
 
 client l "redis+sentinel://$hosts/mymaster?max_ttl=12s"
 ask c acquire 1 x 4000 0

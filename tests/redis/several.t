@@ -9,7 +9,36 @@ set -u
 redis_start a
 calm a
 several "$(url a)" 2000 500
-is "$(rcli a keys 'holdfast:*:[qw]*' | grep -c pool)" 0 'no queue is left'
+no_queue() { [ "$(rcli a keys 'holdfast:*:[qw]*' | grep -c "$1")" = 0 ]; }
+eventually 10 no_queue pool # what the killed ones left has a ttl
+ok $? 'no queue is left'
+
+# Two are free at once, and the first who waits is frozen with one of them in its hands: the other is for the next.
+in_line() { [ "$(rcli a zcard 'holdfast:{seat#1}:w')" = "$1" ]; }
+client h "$(url a)"
+ask h acquire 1 seat#0 20000 0
+ask h acquire 2 seat#1 20000 0
+for i in 1 2; do
+    client "w$i" "$(url a)"
+    tell "w$i" any 1 20000 seat#0 seat#1
+    eventually 10 in_line "$i"
+done
+kill -STOP "${client_pid[w1]}"
+ask h release 1
+ask h release 2
+hear w2
+like "$answer" 'ok * seat#1' 'who was handed one is not handed another: the next has that'
+is "$(rcli a get seat#0 | wc -c)" 33 'and the first has its own'
+kill -CONT "${client_pid[w1]}"
+hear w1
+like "$answer" 'ok * seat#*' 'when it thaws'
+ask w1 release 1
+ask w2 release 1
+gone h
+gone w1
+gone w2
+no_queue seat
+ok $? 'nothing of those who waited is left'
 
 # One of 8 with 7 held: one request takes it.
 for i in 0 1 2 3 4 5 6; do
@@ -30,13 +59,17 @@ connections() { rcli a info clients | tr -d '\r' | sed -n 's/^connected_clients:
 waiting() { [ "$(rcli a zcard 'holdfast:{gpu#0}:q')" -ge "$1" ]; }
 waiters=()
 for i in $(seq 50); do
-    # Quietly: who tells for whom it waits asks on a connection of its own.
-    "$hf" --store "$(url a)" run --skip-ok --slots 8 gpu -- true >/dev/null 2>&1 &
+    "$hf" --store "$(url a)" run --slots 8 gpu -- true >/dev/null 2>"$dir/told.$i" &
     waiters+=($!)
 done
 eventually 30 waiting 50
 ok $? '50 processes wait in 8 queues each'
-above 61 "$(connections)" 'they have 60 connections at the most'
+all_told() { [ "$(cat "$dir"/told.* | grep -c 'held .* by ')" = 50 ]; }
+few() { [ "$(connections)" -le 60 ]; }
+eventually 30 all_told
+ok $? 'each has told for whom it waits'
+eventually 10 few
+ok $? "they have 60 connections at the most ($(connections))"
 for i in "${waiters[@]}"; do
     kill "$i"
 done

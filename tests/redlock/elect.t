@@ -1,5 +1,6 @@
 #!/bin/bash
 # elect.t - elect, leader and run --at-least on Redlock, and five candidates that are killed and frozen.
+# run: first
 # run: also long
 # run: once
 set -u

@@ -48,7 +48,7 @@ is "$(holders by_count)" 3 'a count per server and a majority of servers lets a 
 
 # The same in a storm.
 seconds=3
-[ -z "${HOLDFAST_LONG-}" ] || seconds=60
+[ -z "${HOLDFAST_LONG-}" ] || seconds=30
 urls=()
 for apart in "${cut[@]}" 'n5 n1' 'n3 n4'; do
     # shellcheck disable=SC2086 # two words

@@ -9,6 +9,7 @@
 #   break_run URL TTL         holdfast run: TERM and grace, exit 123, and the next one in line
 #   break_idle URL TTL_MS     a holder that hears of it and does nothing: it ends, and its siblings do not
 #   break_now URL TTL_MS      it is ended at once, its holder hears by whom
+#   break_twice URL TTL_MS    two holds in a row are ended at once: both holders hear by whom
 # shellcheck shell=bash disable=SC2154 # hf, dir, answer and others are of stage.sh
 
 # broken NAME : its lease 0 is lost because somebody broke it
@@ -162,4 +163,22 @@ break_now() {
     gone old
     gone new
     gone by
+}
+
+break_twice() {
+    local first
+    client first "$1" && client second "$1"
+    ask first acquire 0 twice "$2" 0 free
+    first=$(token)
+    "$hf" --store "$1" break twice --token "$first" --reason one --now --yes >"$dir/out" 2>&1
+    is $? 0 'a hold is ended at once'
+    ask second acquire 0 twice "$2" 5000 free
+    "$hf" --store "$1" break twice --token "$(token)" --reason two --now --yes >"$dir/out" 2>&1
+    is $? 0 'and the next one, too'
+    ask first renew 0 "$2"
+    like "$answer" 'HF_LOST*was broken by *: one' 'the first holder hears who ended its hold'
+    ask second renew 0 "$2"
+    like "$answer" 'HF_LOST*was broken by *: two' 'and so does the second'
+    gone first
+    gone second
 }

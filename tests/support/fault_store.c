@@ -2,6 +2,7 @@
 #include "fault_store.h"
 #include "base/base.h"
 #include "check.h"
+#include "client/client.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -163,14 +164,14 @@ struct fault_store *fault_wrap(struct hf_store_base *inner)
     store->inner = inner;
     store->ops.size = sizeof store->ops;
     store->ops.schemes = inner->ops->schemes;
-    store->ops.features = inner->ops->features;
+    store->ops.features = hf__features(inner);
     store->ops.open = inner->ops->open;
     store->ops.close = fault_close;
     store->ops.acquire = fault_acquire;
     store->ops.renew = fault_renew;
     store->ops.release = fault_release;
     store->ops.list = fault_list;
-    if ((inner->ops->features & HF_FEATURE_RECORDS) != 0) {
+    if ((hf__features(inner) & HF_FEATURE_RECORDS) != 0) {
         store->ops.record_put = fault_record_put;
         store->ops.record_get = fault_record_get;
         store->ops.record_list = fault_record_list;

@@ -21,6 +21,7 @@ line:
   mode refuse WORD TEXT
                     the same for the next request that has the word in it; others pass
   mode warning FILE a WARNING of PostgreSQL's, from that file of its source, before the answer
+  mode other A B    B in the place of each A in an answer; they are equally long
   mode JUNK         something else instead of an answer; see the names below
   once              the next answer (or dropped request) is the last that the mode is for
   trips             how many round trips there were since the last time
@@ -143,6 +144,8 @@ class Pair:
             raise Over
         if mode == 'warning':
             chunk = warning(text) + chunk
+        if mode == 'other':
+            chunk = chunk.replace(*(word.encode() for word in text.split()))
         if mode not in ('mute', 'hole'):
             self.forward(JUNK.get(mode, chunk), self.client)
 

@@ -6,6 +6,7 @@
 #   pg [psql argument...]   psql as the owner, quiet, SQL on stdin; one line per row
 #   maria_start, maria_stop [signal]
 #   maria [argument...]     the client as root, SQL on stdin
+#   new_words               a new pipe $SQL_DIR/words for a client whose answers go to $SQL_DIR/answer
 # shellcheck shell=bash
 
 # In memory if there is room: databases sync a lot, and these tests are not about the disk.
@@ -23,6 +24,12 @@ sql_end() {
     [ -n "${SQL_PG_DATA:-}" ] && pg_stop immediate
     [ -n "${SQL_MARIA_PID:-}" ] && maria_stop KILL
     rm -rf "$SQL_DIR"
+}
+
+# Who looks into the answer must not find the one of the client before.
+new_words() {
+    rm -f "$SQL_DIR/words" "$SQL_DIR/answer"
+    mkfifo "$SQL_DIR/words"
 }
 
 # The servers refuse to run as root.

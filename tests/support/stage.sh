@@ -76,9 +76,10 @@ done_testing() {
     exit $?
 }
 
-# eventually SECONDS COMMAND... : until it succeeds
+# eventually SECONDS COMMAND... : until it succeeds. Less than 5 seconds are a claim, that it is soon; 5 and more are
+# patience, of which a busy machine needs more.
 eventually() {
-    local end=$((SECONDS + $1 + 1))
+    local end=$((SECONDS + ($1 < 5 ? $1 : 3 * $1) + 1))
     shift
     until "$@"; do
         [ "$SECONDS" -lt "$end" ] || return 1

@@ -1,6 +1,6 @@
 # storm.sh - a storm over a store, judged. Sourced by bash after stage.sh. See tests/tools/tool_storm.c.
 #
-#   storm DESCRIPTION URL HOLDS SECONDS TTL_MS [FAULT]
+#   storm DESCRIPTION URL HOLDS SECONDS TTL_MS [FAULT]     with STORM_WORKERS workers, 8
 #
 # FAULT, a function, is called again and again until the storm is over: it does one thing to the servers,
 # mends it, and returns.
@@ -8,7 +8,7 @@
 
 storm() {
     local what=$1 url=$2 holds=$3 seconds=$4 ttl_ms=$5 fault=${6-} pid faults=0
-    "$build/tests/tools/tool_storm" "$url" "$holds" "$seconds" "$ttl_ms" >"$dir/storm" 2>"$dir/storm.err" &
+    "$build/tests/tools/tool_storm" "$url" "$holds" "$seconds" "$ttl_ms" "${STORM_WORKERS-8}" >"$dir/storm" 2>"$dir/storm.err" &
     pid=$!
     while kill -0 "$pid" 2>/dev/null; do
         if [ -n "$fault" ]; then

@@ -153,6 +153,61 @@ mkdir busy && sleep 0.5 && rmdir busy && echo "ok 1 - in $BUILD"
 END
 run all apart
 is "$status: $last" '0: 2 passed, 0 failed, 0 skipped' 'but not in both at the same time'
+
+# A second try, by itself.
+script luck <<'END'
+echo '1..2'
+echo 'ok 1 - before'
+mkdir tried 2>/dev/null && echo 'not ok 2 - too late' && echo '#   by a second' && exit 1
+echo 'ok 2 - in time'
+END
+run luck
+is "$status: $last" '1: 1 passed, 1 failed, 0 skipped' 'a failure is a failure'
+rmdir tried
+TESTS_AGAIN=1 run luck
+is "$status: $last" '0: 2 passed, 0 failed, 0 skipped' 'with TESTS_AGAIN what passes by itself has passed'
+like "$answer" '*failed beside others: normal: tests/x/luck.t *was not ok: 2 - too late*by a second*again, by themselves*' \
+    'and what failed at first is told'
+script luck <<'END'
+echo '1..1'
+mkdir tried 2>/dev/null && echo '==1==ERROR: AddressSanitizer: heap-use-after-free' >&2 && exit 1
+echo 'ok 1 - yes'
+END
+rmdir tried
+TESTS_AGAIN=1 run luck
+like "$status: $last" '1: *' 'what a sanitizer finds has no second try'
+script luck <<'END'
+echo '1..1'
+mkdir tried 2>/dev/null && echo 'not ok 1 - threads_never_overlap' && exit 1
+echo 'ok 1 - threads_never_overlap'
+END
+rmdir tried
+TESTS_AGAIN=1 run luck
+is "$status: $last" '1: 0 passed, 1 failed, 0 skipped' 'nor has that two held a lock'
+script luck <<'END'
+echo '1..2'
+echo 'not ok 1 - always'
+echo 'ok 2 - yes'
+END
+script fault <<'END'
+echo '1..1'
+echo 'ok 1 - yes'
+kill -9 $$
+END
+TESTS_AGAIN=1 run quick x
+like "$status: $last" '1: * 2 failed, 1 skipped' 'what fails again has failed, and is counted once'
+rm tests/x/luck.t tests/x/fault.t
+
+script hangs <<'END'
+echo '1..2'
+echo 'ok 1 - so far'
+sleep 60
+echo 'ok 2 - for ever'
+END
+TESTS_LIMIT_S=1 run hangs
+like "$status: $last" '1: 1 passed, 1 failed, *' 'one that hangs is ended, and has failed'
+rm tests/x/hangs.t
+
 CI=true run good
 is "$status" 1 'in continuous integration, skipping is failing'
 done_testing

@@ -6,7 +6,8 @@
  * For stores that notice a death slowly, variables of the environment: STORM_KILL_MS and
  * STORM_FREEZE_EVERY_MS, how often somebody is killed (180) and frozen (160), lest all stand behind
  * the dead most of the time; and STORM_FREEZE_MS, by how much a freeze is longer than the ttl
- * (200), lest nobody is overtaken.
+ * (200), lest nobody is overtaken. STORM_OTHER_URL: another way to the same store, by which every
+ * second worker goes.
  *
  * Prints one line, "NAME VALUE" pairs (see tell), and a line for each breach. Exit 1 then. */
 #include "base/base.h"
@@ -54,6 +55,7 @@ int main(int argc, char **argv)
         return 64;
     }
     plan.url = argv[1];
+    plan.other_url = getenv("STORM_OTHER_URL");
     plan.holds = strtoul(argv[2], NULL, 10);
     plan.for_ns = strtoll(argv[3], NULL, 10) * HF__NS_PER_S;
     plan.ttl_ms = (uint32_t)strtoul(argv[4], NULL, 10);

@@ -1,6 +1,7 @@
 #!/bin/bash
 # What `once` reads: its records, and files of the time zone database. Any bytes may be in them.
 # run: once
+# run: also long
 set -u
 . "$(dirname "$0")/../fuzz/fuzz.sh"
 

@@ -71,11 +71,11 @@ is "$(make -s BUILD="$dir/build" PREFIX="$dir/two" LIBDIR="$dir/two/lib64" | tai
 last=$(PKG_CONFIG_LIBDIR=$dir PKG_CONFIG_PATH=$dir make -s BUILD="$dir/build" PREFIX="$dir/two" LIBDIR="$dir/two/lib64" |
     tail -n 1)
 case $last in
-'built: file zookeeper; skipped: etcd postgres redis '*'for want of '*libhiredis-dev*'(apt-get install '*' && make)') ok 0 'or with what it skipped, and what to do' ;;
+'built: file zookeeper; skipped: etcd http postgres redis '*'for want of '*libhiredis-dev*'(apt-get install '*' && make)') ok 0 'or with what it skipped, and what to do' ;;
 *) is "$last" 'built: ...; skipped: ...' 'or with what it skipped, and what to do' ;;
 esac
 # A build from source names what its build lacked, and where a plugin may be.
-for scheme in redis etcd zookeeper postgres; do
+for scheme in redis etcd zookeeper postgres http; do
     needs=$(cat "src/stores/$scheme/apt")
     (cd "$dir" && HOLDFAST_STORE_PATH='' ./empty/holdfast --store "$scheme://h" list) >"$dir/out" 2>&1
     grep -q "apt-get install $needs, then make and make install" "$dir/out"

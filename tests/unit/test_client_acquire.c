@@ -170,6 +170,28 @@ static void a_store_without_detached_leases(void **state)
     assert_int_equal(fake_count(world->fake, FAKE_ACQUIRE), 0);
 }
 
+static unsigned poor(struct hf_store_base *base)
+{
+    (void)base;
+    return HF_FEATURE_FAIR;
+}
+
+/* Stores of one table may differ: the open one is asked. */
+static void what_an_open_store_can_do(void **state)
+{
+    struct world *world = *state;
+    struct hf_acquire_options options = {.size = sizeof options, .detached = true};
+    struct hf_lease *lease;
+
+    fake_ops(world->fake)->open_features = poor;
+    assert_int_equal(hf_store_features(world->store), HF_FEATURE_FAIR);
+    assert_int_equal(hf_acquire(world->store, "job", &options, &lease, NULL), HF_UNSUPPORTED);
+    /* A table of the time before it is smaller. */
+    fake_ops(world->fake)->size = offsetof(struct hf_store_ops, open_features);
+    assert_true((hf_store_features(world->store) & HF_FEATURE_DETACHED) != 0);
+    give(take(world, &options));
+}
+
 /* Every answer reaches the caller as it is: unknown above all is not busy. */
 static void answers_pass_through(void **state)
 {
@@ -238,6 +260,7 @@ int main(void)
         with_store(an_older_caller_knows_fewer_options),
         with_store(callers_mistakes),
         with_store(a_store_without_detached_leases),
+        with_store(what_an_open_store_can_do),
         with_store(answers_pass_through),
         with_store(a_token_out_of_range_is_given_back),
         with_store(a_grant_that_comes_too_late_is_given_back),

@@ -125,7 +125,9 @@ static void plugins_that_do_not_fit(void **state)
     (void)state;
     assert_int_equal(setenv("HOLDFAST_STORE_PATH", plugins, 1), 0);
     assert_int_equal(find("future://h", &err), HF_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "ABI 2"));
+    assert_non_null(strstr(err.text, "ABI 3"));
+    assert_int_equal(find("past://h", &err), HF_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "built for store ABI 1, this library has 2"));
     assert_int_equal(find("liar://h", &err), HF_UNSUPPORTED);
     assert_non_null(strstr(err.text, "liar"));
     assert_int_equal(find("nosymbol://h", &err), HF_UNSUPPORTED);

@@ -34,6 +34,19 @@ run_require "zookeeper://job:wrong@$all/jobs"
 [ "$rc" -ne 0 ]
 ok $? "--require: with another password it is not (exit $rc)"
 
+# Fenced keys, whose marks are nodes.
+printf x | "$hf" --store "$job" run -n --ttl 10s job -- "$hf" fence set "$job" /report
+ok $? 'a fenced key'
+examine "$job" --fence "$job#/report"
+is "$rc" 0 'a fence in ZooKeeper'
+spares fence.none fence.problem fence.unread
+examine "$job" --fence "$job#/none"
+is "$rc" 1 'a key without a mark'
+finds fence.problem
+examine "$job" --fence "zookeeper://127.0.0.1:1#/report"
+is "$rc" 1 'a fence that cannot be reached is none'
+unchecked fence.unread
+
 # No user; a path that is for another.
 examine "zookeeper://$all/open"
 finds zookeeper.open
@@ -54,6 +67,14 @@ finds zookeeper.rights
 run_require "zookeeper://$all/looked"
 is "$rc" 78 '--require refuses it'
 for name in e1 e2 e3; do zk_stop "$name" KILL; done
+
+# Two servers are one too few, or one too many.
+zk_servers=2 zk_ensemble d
+examine "zookeeper://$(hosts d1 d2)"
+is "$rc" 0 'two servers carry a lock'
+finds zookeeper.even
+spares zookeeper.single
+for name in d1 d2; do zk_stop "$name" KILL; done
 
 # One server, whose tick is longer than we think, and sessions shorter.
 zk_start one tickTime=3000 maxSessionTimeout=20000

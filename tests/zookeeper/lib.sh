@@ -1,7 +1,7 @@
 # lib.sh - what the tests of the ZooKeeper store share, on top of stage.sh. Sourced by bash after `set -u`.
 #
 #   zk_start NAME [LINE...]      one server by itself; LINEs go into its configuration
-#   zk_ensemble NAME [LINE...]   three of them: NAME1 NAME2 NAME3
+#   zk_ensemble NAME [LINE...]   three of them: NAME1 NAME2 NAME3; or as many as $zk_servers says
 #   zk_launch NAME               once more, same port, same data; $server_wrap is put in front
 #   zk_stop NAME [SIGNAL]        TERM by default; waits until it is gone
 #   zk_ready NAME                waits until it serves clients
@@ -68,18 +68,18 @@ zk_start() {
 }
 
 zk_ensemble() {
-    local name=$1 i members=() ports
+    local name=$1 i n=${zk_servers:-3} members=() ports
     shift
-    read -r -a ports <<<"$(free_ports 9)"
-    for i in 1 2 3; do
-        members+=("server.$i=127.0.0.1:${ports[i + 2]}:${ports[i + 5]}")
+    read -r -a ports <<<"$(free_ports $((3 * n)))"
+    for ((i = 1; i <= n; i++)); do
+        members+=("server.$i=127.0.0.1:${ports[i + n - 1]}:${ports[i + 2 * n - 1]}")
     done
-    for i in 1 2 3; do
+    for ((i = 1; i <= n; i++)); do
         zk_config "$name$i" "${ports[i - 1]}" initLimit=50 syncLimit=10 "${members[@]}" "$@"
         echo $i >"$dir/$name$i/data/myid"
         zk_launch "$name$i"
     done
-    for i in 1 2 3; do
+    for ((i = 1; i <= n; i++)); do
         zk_ready "$name$i"
     done
 }

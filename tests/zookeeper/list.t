@@ -28,6 +28,7 @@ like "$answer" '*HF_DENIED*' 'asked for by name, it is denied'
 
 # A follower is stopped, something happens at the others, and it is asked the moment it goes on.
 missed=0
+seen=0
 for i in $(seq 11 30); do
     kill -STOP "$(pid "$follower")"
     ask holder acquire "$i" "late$i" 30000 0 kept
@@ -35,7 +36,12 @@ for i in $(seq 11 30); do
     sleep 0.1
     kill -CONT "$(pid "$follower")"
     hear lister
-    [[ $answer == *"late$i held=1"* ]] || missed=$((missed + 1))
+    case $answer in
+    *"late$i held=1"*) seen=$((seen + 1)) ;;
+    HF_UN*) echo "# $answer" ;; # a busy machine was too slow to answer: that is no listing
+    *) missed=$((missed + 1)) ;;
+    esac
 done
 is "$missed" 0 'a listing misses nothing that was there when it was asked for'
+above "$seen" 4 'and was asked often enough'
 done_testing

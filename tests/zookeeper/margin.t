@@ -1,6 +1,7 @@
 #!/bin/bash
 # Sessions that are shorter than the leader hears of: a follower tells it only every half tick whom it has
 # heard of. There is no fault at all, so no hold may end before its holder gives it back.
+# run: first
 # run: once
 # shellcheck disable=SC2317 # what eventually calls by name
 set -u
@@ -22,18 +23,25 @@ zk_stop a
 
 zk_ensemble e tickTime=2000 minSessionTimeout=100
 
-# Whether a session ends between two reports depends on when the leader began: hence several leaders.
+# Whether a session ends between two reports depends on when the leader began: hence several leaders. A machine that
+# is busy for half a second costs holds whatever the leader hears: hence three tries. That no two overlap is no
+# matter of tries.
 holds() { # TTL_MS HELD LOST : at least so many of 36 are granted, and fewer are lost
-    local i followers=()
+    local i followers=() overlapped=0
     for i in 1 2 3; do
         [ "$(zk_mode "e$i")" != follower ] || followers+=("e$i")
     done
     is "${#followers[@]}" 2 'three servers, two of them follow'
-    read -r _ held _ lost _ overlaps <<<"$("$build/tests/zookeeper/tool_overlap" \
-        "zookeeper://$(hosts "${followers[0]}")" "zookeeper://$(hosts "${followers[1]}")" \
-        12 3 "$1" 2500 2>"$dir/err")"
+    for i in 1 2 3; do
+        read -r _ held _ lost _ overlaps <<<"$("$build/tests/zookeeper/tool_overlap" \
+            "zookeeper://$(hosts "${followers[0]}")" "zookeeper://$(hosts "${followers[1]}")" \
+            12 3 "$1" 2500 2>"$dir/err")"
+        [ "$overlaps" = 0 ] || overlapped=$((overlapped + 1))
+        [ "$held" -lt "$2" ] || [ "$lost" -ge "$3" ] || break
+        echo "# try $i: held $held, lost $lost"
+    done
     above "$held" $(($2 - 1)) "a ttl of $1 ms: holds were granted $(head -n 1 "$dir/err")"
-    is "$overlaps" 0 'no two overlap'
+    is "$overlapped" 0 'no two overlap'
     above "$3" "$lost" 'and as good as none is lost'
 }
 settled() {

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A server that answers nothing while the others are well: the session moves to another one, in time for every
 # lease and for every job.
+# run: first
 # run: once
 # shellcheck disable=SC2317 # what eventually calls by name
 set -u

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Waiting through what passes: too many connections, a frozen server, a restart.
+# run: first
 # run: once
 # shellcheck disable=SC2317 # what eventually calls by name
 set -u

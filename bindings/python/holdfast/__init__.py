@@ -17,23 +17,24 @@ import contextlib
 import ctypes
 import math
 import os
+import re
 import time
 import warnings
 import weakref
 from _thread import get_ident, start_new_thread
 from functools import partial
-from operator import methodcaller
-from typing import Any, Callable, Iterator, NamedTuple, TypeVar
+from operator import attrgetter, methodcaller
+from typing import Any, Callable, Generic, Iterable, Iterator, List, NamedTuple, Sequence, TypeVar
 
 from . import _fence
-from ._errors import (Busy, Cancelled, Corrupt, Denied, HoldfastError, Invalid, Lost, NoMemory, Quarantine,
-                      REASONS, Stale, StoreWarning, Unknown, Unreachable, Unsupported, failure)
+from ._errors import (REASONS, Busy, Cancelled, Corrupt, Denied, HoldfastError, Invalid, Lost, NoMemory, Quarantine,
+                      Stale, StoreWarning, Unknown, Unreachable, Unsupported, failure)
 from ._library import LEADER_FN, RECORD_FN, AcquireOptions, BreakOptions, Error, OpenOptions, lib
-from ._waiting import ONE, Cancel, wait, wait_async
+from ._waiting import ONE, Cancel, pause, pause_async
 
-__all__ = ['Busy', 'Cancelled', 'Corrupt', 'Denied', 'HoldfastError', 'Invalid', 'Leader', 'Lease',
-           'Lock', 'Lost', 'NoMemory', 'Quarantine', 'REASONS', 'Record', 'Stale', 'Store',
-           'StoreWarning', 'Unknown', 'Unreachable', 'Unsupported', 'open', 'version']
+__all__ = ['Busy', 'Cancelled', 'Corrupt', 'Denied', 'HoldfastError', 'Invalid', 'Leader', 'Lease', 'Leases', 'Lock',
+           'Lost', 'NoMemory', 'Quarantine', 'REASONS', 'Record', 'Stale', 'Store', 'StoreWarning', 'Unknown',
+           'Unreachable', 'Unsupported', 'open', 'version']
 
 version: str = lib.hf_version().decode()  #: of the library that is loaded
 _T = TypeVar('_T')
@@ -41,10 +42,6 @@ _T = TypeVar('_T')
 
 def _text(data: bytes | None) -> str:
     return (data or b'').decode('utf-8', 'replace')
-
-
-def _seconds(ms: int) -> float | None:
-    return ms / 1000 if ms >= 0 else None
 
 
 class Record(NamedTuple):
@@ -56,11 +53,6 @@ class Record(NamedTuple):
     written: float
     until: float | None
 
-    @classmethod
-    def _of(cls, one: Any) -> Record:
-        return cls(_text(one.key), ctypes.string_at(one.value, one.value_len), one.token, one.number,
-                   one.written_ms / 1000, one.until_ms / 1000 if one.until_ms else None)
-
 
 class Leader(NamedTuple):
     """Who leads, as a reader saw it a moment ago."""
@@ -70,27 +62,32 @@ class Leader(NamedTuple):
     age: float | None
     remaining: float | None
 
-    @classmethod
-    def _of(cls, one: Any) -> Leader:
-        return cls(one.term or None, _text(one.label), _text(one.address), _seconds(one.age_ms),
-                   _seconds(one.remaining_ms))
+
+def _record(one: Any) -> Record:
+    return Record(_text(one.key), ctypes.string_at(one.value, one.value_len), one.token, one.number,
+                  one.written_ms / 1000, one.until_ms / 1000 if one.until_ms else None)
+
+
+def _leader(one: Any) -> Leader:
+    age, remaining = (ms / 1000 if ms >= 0 else None for ms in (one.age_ms, one.remaining_ms))
+    return Leader(one.term or None, _text(one.label), _text(one.address), age, remaining)
 
 
 def _bytes(text: str, what: str) -> bytes:
     """For a char *, which ends at a NUL: a name with one must not become another name."""
-    try:
-        data = text.encode('utf-8')
-    except UnicodeEncodeError:
-        raise Invalid(f'{what} is not valid text') from None
-    if b'\0' in data:
-        raise Invalid(f'{what} has no control characters')
-    return data
+    if re.search('[\0\ud800-\udfff]', text):
+        raise Invalid(f'{what} is valid text without control characters')
+    return text.encode()
 
 
 def _ms(seconds: float, what: str) -> int:
     if not 0 <= seconds < 2 ** 40:  # not NaN either
         raise Invalid(f'{what} is a number of seconds, not {seconds!r}')
     return math.ceil(seconds * 1000)
+
+
+def _ttl_ms(seconds: float) -> int:
+    return min(_ms(seconds, 'a ttl'), 2 ** 32 - 1)
 
 
 def _wait_ms(seconds: float) -> int:
@@ -109,11 +106,10 @@ class _Handle:
     _over = False
     _about = ''  # what it is called once it is over: 'store file:/x is closed'
 
-    def __init__(self, pid: int) -> None:
-        self._ptr = ptr = ctypes.c_void_p()
+    def __init__(self, pid: int, ptr: ctypes.c_void_p) -> None:
+        self._ptr, self._pid = ptr, pid
         self._once: Iterator[ctypes.c_void_p] = iter((ptr,))  # who ends it draws it, in one step
         self._inside: set[int] = set()
-        self._pid = pid
 
     def _call(self, function: Callable[..., _T], *arguments: Any) -> _T:
         try:
@@ -123,6 +119,16 @@ class _Handle:
             return function(self._ptr, *arguments)
         finally:
             self._inside.discard(get_ident())
+
+    def _ask(self, function: Callable[..., int], *arguments: Any) -> None:
+        err = Error()
+        status = self._call(function, *arguments, err)
+        if status:
+            raise failure(status, err, self._loss() if status == 2 else 0)
+        _warn(err)
+
+    def _loss(self) -> int:
+        return 0
 
     def _empty(self, hurry: Callable[[], object] = bool) -> None:
         """Waits until nobody is inside; in a forked child, nobody is. What Ctrl-C kept from leaving is not:
@@ -141,11 +147,11 @@ class _Ref(weakref.ref):
     start: Callable[[], object] = int  # nothing yet
 
 
-def _found(name: str, store: _Handle, refs: dict[object, _Ref], once: Iterator[ctypes.c_void_p]) -> None:
+def _found(store: _Handle, refs: dict[object, _Ref], once: Iterator[ctypes.c_void_p]) -> None:
     refs.pop(once, None)
     for ptr in once:
         if ptr:
-            warnings.warn(f'the lease of lock {name!r} was never released', ResourceWarning)
+            warnings.warn(f'the lease of lock {_text(lib.hf_lease_name(ptr))!r} was never released', ResourceWarning)
             lib.hf_release(ptr, None)
 
 
@@ -156,12 +162,11 @@ class Lease(_Handle):
     token = 0  #: the fencing token: a 64-bit integer that only ever rises
     _watched = False  # by lost()
 
-    def __init__(self, store: Store, name: str) -> None:
-        super().__init__(store._handle._pid)
-        self._store = store
-        self.name = name
+    def __init__(self, store: Store, name: str, ptr: ctypes.c_void_p) -> None:
+        super().__init__(store._handle._pid, ptr)
+        self._store, self.name = store, name
         store._refs[self._once] = ref = _Ref(self, methodcaller('start'))
-        ref.start = partial(start_new_thread, _found, (name, store._handle, store._refs, self._once))
+        ref.start = partial(start_new_thread, _found, (store._handle, store._refs, self._once))
 
     def __repr__(self) -> str:
         return f'<holdfast.Lease {self.name!r} token={self.token}{" (released)" if self._over else ""}>'
@@ -176,8 +181,7 @@ class Lease(_Handle):
     @property
     def loss(self) -> str | None:
         """None while it is held, else one of REASONS."""
-        loss = self._call(lib.hf_lease_loss)
-        return REASONS[loss] if loss else None
+        return (None, *REASONS[1:])[self._loss()]
 
     def fileno(self) -> int:
         """A descriptor that becomes and stays readable when the lease is lost, for select and its kin;
@@ -187,20 +191,18 @@ class Lease(_Handle):
     def check(self) -> None:
         """Raises Lost once nothing remains: the line to put before a write. Asks no server."""
         while self._call(lib.hf_lease_remaining_ms) <= 0:
-            if self._call(lib.hf_lease_loss):
+            if self._loss():
                 self.renew()  # of what is lost, it only says why
             time.sleep(0.001)  # less than a millisecond is left
 
     def renew(self, ttl: float | None = None) -> None:
         """Extends the lease now; the keeper does so by itself."""
-        ttl_ms = 0 if ttl is None else _ms(ttl, 'a ttl')
-        self._ask(lib.hf_renew, min(ttl_ms, 2 ** 32 - 1))
+        self._ask(lib.hf_renew, 0 if ttl is None else _ttl_ms(ttl))
 
     def put(self, key: str, value: bytes | str, keep: float | None = None) -> None:
         """Writes a record of this lock, kept for that many seconds (None: for ever)."""
         data = value.encode() if isinstance(value, str) else bytes(value)
-        keep_ms = 0 if keep is None else _ms(keep, 'keep')
-        self._ask(lib.hf_record_put, _bytes(key, 'a key'), data, len(data), keep_ms)
+        self._ask(lib.hf_record_put, _bytes(key, 'a key'), data, len(data), 0 if keep is None else _ms(keep, 'keep'))
 
     def enter(self, cursor: Any, resource: str, key: Any = None) -> None:
         """Shows the token to the fence of a table, first in a transaction: psycopg, sqlite3, MariaDB.
@@ -214,7 +216,7 @@ class Lease(_Handle):
 
     def release(self) -> None:
         """Gives the lock back. Raises Lost if it was not held to the end; doing it again does nothing."""
-        err, loss = Error(), self._call(lib.hf_lease_loss) if self._ptr and not self._over else 0
+        err, loss = Error(), self._loss() if self._ptr and not self._over else 0
         fd = self.fileno() if self._watched and not self._over else -1
         self._about = f'lock "{self.name}" in store {self._store.url}: this lease was released'
         self._empty()
@@ -228,13 +230,11 @@ class Lease(_Handle):
                 raise failure(status, err, loss)
 
     async def release_async(self) -> None:
-        if not self._over:
-            await wait_async(self.release)
+        await pause_async(self.release)
 
     async def lost(self) -> str | None:
         """Returns the reason when the lease is lost; None if it was released."""
-        loop = asyncio.get_running_loop()
-        told = loop.create_future()
+        told = (loop := asyncio.get_running_loop()).create_future()
         self._watched, fd = True, os.dup(self.fileno())  # the lease may be released meanwhile
         loop.add_reader(fd, lambda: told.done() or told.set_result(None))
         try:
@@ -244,77 +244,122 @@ class Lease(_Handle):
             os.close(fd)
         return None if self._over else self.loss
 
-    def _ask(self, function: Callable[..., int], *arguments: Any) -> None:
-        err = Error()
-        status = self._call(function, *arguments, err)
-        if status:
-            raise failure(status, err, self._call(lib.hf_lease_loss) if status == 2 else 0)
-        _warn(err)
+    def _loss(self) -> int:
+        return self._call(lib.hf_lease_loss)
 
 
-def _options(ttl: float | None, wait: float, label: str | None, keep: bool) -> AcquireOptions:
-    ttl_ms = 0 if ttl is None else min(max(1, _ms(ttl, 'a ttl')), 2 ** 32 - 1)
-    return AcquireOptions(ctypes.sizeof(AcquireOptions), ttl_ms, _wait_ms(wait),
-                          None if label is None else _bytes(label, 'a label'), 0, not keep)
+class Leases(List[Lease]):
+    """Those of Store.all(), in the order of the names. The loss of one is the loss of all."""
+
+    @property
+    def remaining(self) -> float:
+        """Of the one that ends first."""
+        return min(lease.remaining for lease in self)
+
+    def check(self) -> None:
+        """Raises Lost once nothing remains of one of them: the line to put before a write."""
+        for lease in self:
+            lease.check()
+
+    def release(self) -> None:
+        """Gives them back, in the reverse order of their names. Raises Lost if one was not held to the end."""
+        errors = []
+        for lease in sorted(self, key=attrgetter('name'), reverse=True):
+            try:
+                lease.release()
+            except HoldfastError as error:
+                errors.append(error)
+        for error in sorted(errors, key=lambda one: not isinstance(one, Lost)):
+            raise error
+
+    async def release_async(self) -> None:
+        await pause_async(self.release)
+
+    async def lost(self) -> str | None:
+        """As Lease.lost(), for the first that is lost or released."""
+        tasks = [asyncio.ensure_future(lease.lost()) for lease in self]
+        try:
+            return await next(iter(asyncio.as_completed(tasks)))
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+_Held = TypeVar('_Held', Lease, Leases)
+
+
+def _options(ttl: float | None, wait: float, label: str | None, keep: bool, spread: bool = False) -> AcquireOptions:
+    return AcquireOptions(ctypes.sizeof(AcquireOptions), 0 if ttl is None else max(1, _ttl_ms(ttl)), _wait_ms(wait),
+                          None if label is None else _bytes(label, 'a label'), 0, not keep, spread=spread)
 
 
 def _shut(handle: _Handle, cancels: set[Cancel], refs: dict[object, _Ref]) -> None:
     handle._empty(lambda: [cancel.set() for cancel in cancels.copy()])
     refs.clear()
-    for _ in map(lib.hf_close, handle._once):
-        pass
+    [*map(lib.hf_close, handle._once)]
 
 
-class Lock:
+class Lock(Generic[_Held]):
     """What `with` and `async with` take; acquire() gives the lease itself. One at a time: whoever needs two
     asks the store twice."""
 
-    def __init__(self, store: Store, name: str, options: AcquireOptions, address: str | None = None) -> None:
-        self._store, self._name, self._options, self._address = store, name, options, address
-        self._bytes = _bytes(name, 'a lock name')
-        self._lease: Lease | None = None
+    _lease: Any = None  # entered with
 
-    def acquire(self) -> Lease:
+    def __init__(self, store: Store, take: Callable[..., int], names: Sequence[str], options: AcquireOptions,
+                 address: bytes | None = None) -> None:
+        self._store, self._take, self._names, self._options, self._address = store, take, names, options, address
+        self._bytes = [_bytes(name, 'a lock name') for name in names]
+
+    def acquire(self) -> _Held:
         """Waits as long as it was told to. Raises Busy, and whatever else the library answers."""
-        lease, err = Lease(self._store, self._name), Error()
+        call, held, err = self._prepare()
         if self._options.wait_ms == 0:
-            status = self._call(lease, self._options, err)
-        else:
-            with self._store._waiting(self._options) as (cancel, options):
-                status = wait(lambda: self._call(lease, options, err), cancel)
-        return self._granted(lease, status, err)
-
-    async def acquire_async(self) -> Lease:
-        """The same for asyncio; a task that is cancelled leaves the queue."""
-        lease, err = Lease(self._store, self._name), Error()
+            return self._granted(held, call(self._options), err)
         with self._store._waiting(self._options) as (cancel, options):
-            status = await wait_async(lambda: self._call(lease, options, err), cancel)
-        if self._address is None:
-            return self._granted(lease, status, err)
-        return await asyncio.get_running_loop().run_in_executor(None, self._granted, lease, status, err)
+            return self._granted(held, pause(lambda: call(options), cancel), err)
 
-    def _call(self, lease: Lease, options: AcquireOptions, err: Error) -> int:
-        return self._store._handle._call(lib.hf_acquire, self._bytes, options, ctypes.byref(lease._ptr), err)
+    async def acquire_async(self) -> _Held:
+        """The same for asyncio; a task that is cancelled leaves the queue."""
+        call, held, err = self._prepare()
+        with self._store._waiting(self._options) as (cancel, options):
+            return self._granted(held, await pause_async(lambda: call(options), cancel), err)
 
-    def _granted(self, lease: Lease, status: int, err: Error) -> Lease:
+    def _prepare(self) -> tuple[Callable[[AcquireOptions], int], Any, Error]:
+        """The call, and the lease or leases, into which the library writes what it takes: nothing can come in
+        between."""
+        def call(options: AcquireOptions) -> int:
+            return self._store._handle._call(take, *before, options, *after) or (
+                lib.hf_record_put(held._ptr, b'leader', told, len(told), 0, err) if told is not None else 0)
+
+        err, take, names, told, pointer = Error(), self._take, self._bytes, self._address, ctypes.c_void_p
+        if take is not lib.hf_acquire_all:
+            held = Lease(self._store, self._names[0] if names else '', room := pointer())
+        else:
+            room = (pointer * len(names))()
+            held = Leases(Lease(self._store, name, pointer.from_buffer(room, at * ctypes.sizeof(pointer)))
+                          for at, name in enumerate(self._names))
+        before = names if take is lib.hf_acquire else [(ctypes.c_char_p * len(names))(*names), len(names)]
+        after = [room, ctypes.c_size_t(), err] if take is lib.hf_acquire_any else [room, err]
+        return call, held, err
+
+    def _granted(self, held: Any, status: int, err: Error) -> Any:
         if status:
+            with contextlib.suppress(HoldfastError):
+                held.release()  # what has been taken, if only the address was refused
             raise failure(status, err)
-        lease.token = lib.hf_lease_token(lease._ptr)
-        if self._address is not None:
-            try:
-                lease.put('leader', self._address)
-            except HoldfastError:
-                with contextlib.suppress(HoldfastError):
-                    lease.release()
-                raise
-        return lease
+        _warn(err)
+        for lease in held if isinstance(held, Leases) else (held,):
+            lease.token = lib.hf_lease_token(lease._ptr)
+        if self._take is lib.hf_acquire_any:
+            held.name = _text(lib.hf_lease_name(held._ptr))
+        return held
 
-    def _alone(self) -> Lock:
+    def _alone(self) -> Lock[_Held]:
         if self._lease is not None:
             raise RuntimeError('this lock is entered already; ask the store for another')
         return self
 
-    def __enter__(self) -> Lease:
+    def __enter__(self) -> _Held:
         self._lease = lease = self._alone().acquire()
         return lease
 
@@ -326,17 +371,14 @@ class Lock:
             if error is None:  # the body's own error stays first
                 raise
 
-    async def __aenter__(self) -> Lease:
+    async def __aenter__(self) -> _Held:
         self._lease = lease = await self._alone().acquire_async()
         return lease
 
     async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         lease, self._lease = self._lease, None
-        try:
+        with contextlib.suppress(HoldfastError if error else ()):
             await lease.release_async()
-        except HoldfastError:
-            if error is None:
-                raise
 
 
 class Store:
@@ -344,10 +386,12 @@ class Store:
     and the exit of the interpreter. Leases that are still held are released then."""
 
     def __init__(self, url: str | None = None, *, wait: float = 0) -> None:
-        self._handle = handle = _Handle(os.getpid())
+        self._handle = handle = _Handle(os.getpid(), ctypes.c_void_p())
         self._cancels: set[Cancel] = set()
         self._refs: dict[object, _Ref] = {}
-        self._open(None if url is None else _bytes(url, 'a URL'), _wait_ms(wait))
+        name = None if url is None else _bytes(url, 'a URL')
+        with self._waiting(OpenOptions(ctypes.sizeof(OpenOptions), _wait_ms(wait))) as (cancel, options):
+            handle._ask(lambda ptr, err: pause(lambda: lib.hf_open_waiting(name, options, ptr, err), cancel))
         self.url = _text(lib.hf_store_url(handle._ptr))  #: without its password
         handle._about = f'store {self.url} is closed'
         #: ends the waits in this store, releases what is held, closes it; once
@@ -357,22 +401,32 @@ class Store:
         return f'<holdfast.Store {self.url!r}{" (closed)" if self._handle._over else ""}>'
 
     def lock(self, name: str, *, ttl: float | None = None, wait: float = 0, label: str | None = None,
-             keep: bool = True) -> Lock:
+             keep: bool = True) -> Lock[Lease]:
         """A lock to be taken: `with store.lock('nightly', ttl=30, wait=10) as lease`. wait is 0 for
         one try, math.inf for no limit. keep=False: nobody renews it but you."""
-        return Lock(self, name, _options(ttl, wait, label, keep))
+        return Lock(self, lib.hf_acquire, (name,), _options(ttl, wait, label, keep))
+
+    def any(self, names: Iterable[str], *, ttl: float | None = None, wait: float = 0, label: str | None = None,
+            keep: bool = True, spread: bool = False) -> Lock[Lease]:
+        """One of several locks, the first that is free: the lease's name says which. It waits for all of them at
+        once. spread: it begins with one drawn by lot."""
+        return Lock(self, lib.hf_acquire_any, [*names], _options(ttl, wait, label, keep, spread))
+
+    def all(self, names: Iterable[str], *, ttl: float | None = None, wait: float = 0, label: str | None = None,
+            keep: bool = True) -> Lock[Leases]:
+        """Several locks, all or nothing, in one order for everybody: no two callers wait for each other."""
+        return Lock(self, lib.hf_acquire_all, [*names], _options(ttl, wait, label, keep))
 
     def elect(self, name: str, *, address: str | None = None, ttl: float | None = None,
-              wait: float = math.inf, label: str | None = None) -> Lock:
+              wait: float = math.inf, label: str | None = None) -> Lock[Lease]:
         """Stands for one term as leader: the lease's token is the term. The address is told to those who
         ask leader()."""
-        if address is not None:
-            _bytes(address, 'an address')
-        return Lock(self, name, _options(ttl, wait, label, True), address)
+        told = None if address is None else _bytes(address, 'an address')
+        return Lock(self, lib.hf_acquire, (name,), _options(ttl, wait, label, True), told)
 
     def leader(self, name: str) -> Leader | None:
         """Who leads; None if nobody does."""
-        return next(self._each(lib.hf_leader, LEADER_FN, Leader._of, _bytes(name, 'a lock name')), None)
+        return next(self._each(lib.hf_leader, LEADER_FN, _leader, _bytes(name, 'a lock name')), None)
 
     def get(self, name: str, key: str) -> Record | None:
         """The record of that lock, or None."""
@@ -380,29 +434,20 @@ class Store:
 
     def records(self, name: str, prefix: str = '') -> list[Record]:
         """The records of that lock whose keys start with prefix."""
-        return [*self._each(lib.hf_record_list, RECORD_FN, Record._of, _bytes(name, 'a lock name'),
-                            _bytes(prefix, 'a prefix'))]
+        names = _bytes(name, 'a lock name'), _bytes(prefix, 'a prefix')
+        return [*self._each(lib.hf_record_list, RECORD_FN, _record, *names)]
 
     def break_(self, name: str, token: int, *, reason: str | None = None, now: bool = False) -> None:
         """Revokes the hold with that token: it is renewed no more, and its holder hears of it. now ends it at
         once, and only a fence keeps the late one out. Raises Lost if it is not the present one."""
-        why = None if reason is None else _bytes(reason, 'a reason')
-        options = BreakOptions(ctypes.sizeof(BreakOptions), None, why, now)
-        self._ask(lib.hf_break, _bytes(name, 'a lock name'), token, options, None)
+        options = BreakOptions(ctypes.sizeof(BreakOptions), None, reason and _bytes(reason, 'a reason'), now)
+        self._handle._ask(lib.hf_break, _bytes(name, 'a lock name'), token, options, None)
 
     def __enter__(self) -> Store:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _open(self, url: bytes | None, wait_ms: int) -> None:
-        err, out = Error(), ctypes.byref(self._handle._ptr)
-        with self._waiting(OpenOptions(ctypes.sizeof(OpenOptions), wait_ms)) as (cancel, options):
-            status = wait(lambda: lib.hf_open_waiting(url, options, out, err), cancel)
-        if status:
-            raise failure(status, err)
-        _warn(err)
 
     @contextlib.contextmanager
     def _waiting(self, options: Any) -> Iterator[tuple[Cancel, Any]]:
@@ -415,20 +460,9 @@ class Store:
         finally:
             self._cancels.discard(cancel)
 
-    def _ask(self, function: Callable[..., int], *arguments: Any) -> None:
-        err = Error()
-        status = self._handle._call(function, *arguments, err)
-        if status:
-            raise failure(status, err)
-
-    def _each(self, function: Callable[..., int], kind: Any, of: Callable[[Any], _T],
-              *arguments: Any) -> Iterator[_T]:
-        def seen(one: Any, _: object) -> bool:
-            found.append(of(one.contents))
-            return True
-
+    def _each(self, function: Callable[..., int], kind: Any, of: Callable[[Any], _T], *arguments: Any) -> Iterator[_T]:
         found: list[_T] = []
-        self._ask(function, *arguments, kind(seen), None)
+        self._handle._ask(function, *arguments, kind(lambda one, _: found.append(of(one.contents)) is None), None)
         return iter(found)
 
 

@@ -19,9 +19,7 @@ class Lost(HoldfastError):
     """The lock was held and is not any more; reason is one of REASONS, or None if only the release
     found out."""
 
-    def __init__(self, text: str, reason: str | None = None) -> None:
-        super().__init__(text)
-        self.reason = reason
+    reason: str | None = None
 
 
 class Stale(HoldfastError):
@@ -43,9 +41,7 @@ class Unreachable(HoldfastError):
 class Quarantine(HoldfastError):
     """The store is new and grants nothing for retry_after seconds."""
 
-    def __init__(self, text: str, retry_after: float = 0.0) -> None:
-        super().__init__(text)
-        self.retry_after = retry_after
+    retry_after = 0.0
 
 
 class Denied(HoldfastError):
@@ -72,16 +68,16 @@ class StoreWarning(UserWarning):
     """What the library warns of although the call succeeded."""
 
 
-_BY_STATUS = (None, Busy, Lost, Stale, Cancelled, Unknown, Unreachable, Quarantine, Denied, Invalid,
+_BY_STATUS = (HoldfastError, Busy, Lost, Stale, Cancelled, Unknown, Unreachable, Quarantine, Denied, Invalid,
               Unsupported, Corrupt, NoMemory)
 
 
 def failure(status: int, err: Error, loss: int = 0) -> HoldfastError:
     """The exception for a status that is not HF_OK."""
-    text = err.text.decode('utf-8', 'replace')
-    if status == 2:
-        return Lost(text, REASONS[loss] if 0 < loss < len(REASONS) else None)
-    if status == 7:
-        return Quarantine(text, err.retry_after_ms / 1000)
-    kind = _BY_STATUS[status] if 0 < status < len(_BY_STATUS) else None
-    return (kind or HoldfastError)(text)
+    kind = _BY_STATUS[status] if status < len(_BY_STATUS) else HoldfastError
+    error = kind(err.text.decode('utf-8', 'replace'))
+    if isinstance(error, Lost) and 0 < loss < len(REASONS):
+        error.reason = REASONS[loss]
+    if isinstance(error, Quarantine):
+        error.retry_after = err.retry_after_ms / 1000
+    return error

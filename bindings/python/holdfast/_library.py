@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_int, c_int64, c_size_t,
-                    c_uint32, c_uint64, c_void_p)
+from ctypes import (CFUNCTYPE, POINTER, Structure, c_bool, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint32,
+                    c_uint64, c_void_p)
 
 SONAME = 'libholdfast.so.0'
 NEEDS = (0, 2)  # major, and the least minor: what include/holdfast.h was when this was written
@@ -15,14 +15,14 @@ class Error(Structure):
 
 
 class OpenOptions(Structure):
-    _fields_ = [('size', c_size_t), ('wait_ms', c_int64), ('cancel_fd', c_int),
-                ('on_trouble', c_void_p), ('data', c_void_p)]
+    _fields_ = [('size', c_size_t), ('wait_ms', c_int64), ('cancel_fd', c_int), ('on_trouble', c_void_p),
+                ('data', c_void_p)]
 
 
 class AcquireOptions(Structure):
     _fields_ = [('size', c_size_t), ('ttl_ms', c_uint32), ('wait_ms', c_int64), ('label', c_char_p),
                 ('cancel_fd', c_int), ('no_keeper', c_bool), ('detached', c_bool), ('on_lost', c_void_p),
-                ('on_renewed', c_void_p), ('data', c_void_p), ('on_trouble', c_void_p)]
+                ('on_renewed', c_void_p), ('data', c_void_p), ('on_trouble', c_void_p), ('spread', c_bool)]
 
 
 class BreakOptions(Structure):
@@ -31,8 +31,7 @@ class BreakOptions(Structure):
 
 class RecordStruct(Structure):
     _fields_ = [('size', c_size_t), ('key', c_char_p), ('value', c_void_p), ('value_len', c_size_t),
-                ('token', c_uint64), ('number', c_uint64), ('written_ms', c_int64),
-                ('until_ms', c_int64)]
+                ('token', c_uint64), ('number', c_uint64), ('written_ms', c_int64), ('until_ms', c_int64)]
 
 
 class LeaderStruct(Structure):
@@ -45,13 +44,16 @@ RECORD_FN = CFUNCTYPE(c_bool, POINTER(RecordStruct), c_void_p)
 LEADER_FN = CFUNCTYPE(None, POINTER(LeaderStruct), c_void_p)
 
 _OUT = POINTER(c_void_p)
+_NAMES = POINTER(c_char_p)
 _ERR = POINTER(Error)
 _FUNCTIONS = {
-    'hf_version': (c_char_p, []),
     'hf_open_waiting': (c_int, [c_char_p, POINTER(OpenOptions), _OUT, _ERR]),
     'hf_close': (None, [c_void_p]),
     'hf_store_url': (c_char_p, [c_void_p]),
     'hf_acquire': (c_int, [c_void_p, c_char_p, POINTER(AcquireOptions), _OUT, _ERR]),
+    'hf_acquire_any': (c_int, [c_void_p, _NAMES, c_size_t, POINTER(AcquireOptions), _OUT, POINTER(c_size_t), _ERR]),
+    'hf_acquire_all': (c_int, [c_void_p, _NAMES, c_size_t, POINTER(AcquireOptions), _OUT, _ERR]),
+    'hf_lease_name': (c_char_p, [c_void_p]),
     'hf_lease_token': (c_uint64, [c_void_p]),
     'hf_lease_remaining_ms': (c_int64, [c_void_p]),
     'hf_lease_loss': (c_int, [c_void_p]),
@@ -80,19 +82,16 @@ def _load() -> ctypes.CDLL:
 
 def _check(library: ctypes.CDLL) -> None:
     """One sentence for a library that does not go with this module, instead of a crash later."""
-    has = library.hf_version
-    has.restype = c_char_p
-    what = f'is {has().decode()}'
-    major, minor = (int(part) for part in has().decode().split('.')[:2])
+    library.hf_version.restype = c_char_p
+    has = library.hf_version().decode()
     missing = [name for name in _FUNCTIONS if not hasattr(library, name)]
-    if missing:
-        what = f'has no {missing[0]}'
+    major, minor = (int(part) for part in has.split('.')[:2])
     if missing or major != NEEDS[0] or minor < NEEDS[1]:
-        raise ImportError('holdfast: this module needs libholdfast {}.{} or a later one of the same major '
-                          'version, and {} {}'.format(*NEEDS, library._name, what))
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
+        what = f'has no {missing[0]}' if missing else f'is {has}'
+        raise ImportError('holdfast: this module needs libholdfast {}.{} or a later one of the same major version, and '
+                          '{} {}'.format(*NEEDS, library._name, what))
+    for name, types in _FUNCTIONS.items():
+        getattr(library, name).restype, getattr(library, name).argtypes = types
 
 
 lib = _load()

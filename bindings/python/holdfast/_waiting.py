@@ -7,6 +7,7 @@ import ctypes
 import os
 import select
 import threading
+from concurrent.futures import Future
 from _thread import allocate_lock, start_new_thread
 from typing import Any, Callable
 
@@ -28,49 +29,41 @@ class Cancel:
         os.write(self.fd, ONE)
 
 
-def _begin(call: Callable[[], Any], told: Callable[[], None]) -> list:
-    """Runs call on a thread of its own, and told after it; the list gets its value and its error."""
+def _begin(call: Callable[[], Any], told: Callable[[], None]) -> Future:
+    """Runs call on a thread of its own, and told after it."""
     def run() -> None:
         try:
-            result.append((call(), None))
+            result.set_result(call())
         except BaseException as error:
-            result.append((None, error))
+            result.set_exception(error)
         told()
 
-    result: list = []
+    result: Future = Future()
     start_new_thread(run, ())
     return result
 
 
-def _value(result: list) -> Any:
-    value, error = result[0]
-    if error is not None:
-        raise error
-    return value
-
-
-def wait(call: Callable[[], Any], cancel: Cancel) -> Any:
+def pause(call: Callable[[], Any], cancel: Cancel) -> Any:
     """Runs call, which ends soon after cancel.set(). Signals are handled meanwhile, which Python does in
     the main thread only, and not while that is inside the library. A handler that raises, as Ctrl-C's
     does, ends the wait; any other leaves it alone, and with it the place in the queue."""
     if threading.current_thread() is not threading.main_thread():
         return call()
-    done = allocate_lock()
+    done, result = allocate_lock(), None
     done.acquire()
-    result = None
     try:
         result = _begin(call, done.release)
         done.acquire()
     except BaseException:
         cancel.set()
-        while result is not None and not result:
+        while result is not None and not result.done():
             with contextlib.suppress(KeyboardInterrupt):  # once more is no sooner
                 done.acquire(timeout=1)
         raise
-    return _value(result)
+    return result.result()
 
 
-async def wait_async(call: Callable[[], Any], cancel: Cancel | None = None) -> Any:
+async def pause_async(call: Callable[[], Any], cancel: Cancel | None = None) -> Any:
     """The same for asyncio. A task that is cancelled leaves when the call has ended; with no cancel, the
     call is let finish. A lease that nobody is there to hear of is collected."""
     loop = asyncio.get_running_loop()
@@ -86,8 +79,8 @@ async def wait_async(call: Callable[[], Any], cancel: Cancel | None = None) -> A
     except asyncio.CancelledError:
         if cancel is not None:
             cancel.set()
-        while not result:
+        while not result.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.shield(ended)
         raise
-    return _value(result)
+    return result.result()

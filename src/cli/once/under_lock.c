@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "base/patience.h"
+#include "client/client.h"
 
 #include <string.h>
 #include <sys/wait.h>
@@ -32,12 +33,14 @@ static void give_up_turn(struct once *once, const struct hf_error *err)
     (void)hf__patience_pause(&patience, hf__now_ns() + AGAIN_MS * HF__NS_PER_MS);
 }
 
-static enum hf_status put(struct once *once, const char *key, const struct hf__once_record *record,
-                          int64_t keep_ms, struct hf_error *err)
+static enum hf_status write_record(struct once *once, struct hf_record_write write,
+                                   const struct hf__once_record *record, struct hf_error *err)
 {
-    size_t len = hf__once_write(once->text, record);
-    enum hf_status status = hf_record_put(once->job.lease, key, once->text, len, keep_ms, err);
+    enum hf_status status;
 
+    write.value = once->text;
+    write.value_len = hf__once_write(once->text, record);
+    status = hf__record_write(once->job.lease, &write, err);
     if (status == HF_OK && err->text[0] != '\0' && !once->warned) {
         cli_stderr_say(once->job.writer, "warning: %s", err->text);
         once->warned = true;
@@ -45,9 +48,18 @@ static enum hf_status put(struct once *once, const char *key, const struct hf__o
     return status;
 }
 
-/* The settings of the key are on record with the first run; everybody's have to be the same. */
+static enum hf_status put(struct once *once, const char *key, const struct hf__once_record *record,
+                          int64_t keep_ms, struct hf_error *err)
+{
+    return write_record(once, (struct hf_record_write){.key = key, .keep_ms = keep_ms}, record,
+                        err);
+}
+
+/* The settings of the key are on record with the first run; everybody's have to be the same. What
+ * the slot's record says comes next, and nothing is started before that is durable. */
 static enum hf_status check_settings(struct once *once, struct hf_error *err)
 {
+    const struct hf_record_write write = {.key = ONCE_SETTINGS_KEY, .followed = true};
     struct hf__once_record record = {.state = HF__ONCE_SETTINGS,
                                      .settings = once->settings,
                                      .since_ms = -1,
@@ -60,7 +72,7 @@ static enum hf_status check_settings(struct once *once, struct hf_error *err)
         return status;
     if (once->found.there)
         return once_same_settings(once, &once->found.record.settings, err);
-    return put(once, ONCE_SETTINGS_KEY, &record, 0, err);
+    return write_record(once, write, &record, err);
 }
 
 /* Looks again. True: CMD is to be started. */

@@ -34,6 +34,7 @@ struct slot {
 struct hf__sender {
     struct hf__sender_options options;
     struct relay_child child;
+    FILE *lines;  /* writes to unsent: one for all, since to make one costs more than a line */
     char *unsent; /* lines that it has not read yet */
     size_t unsent_len;
     size_t unsent_at;
@@ -83,6 +84,12 @@ static void pause_before_start(struct hf__sender *sender)
     (void)hf__backoff_failed(&sender->backoff, hf__now_ns(), dice);
 }
 
+static void forget_unsent(struct hf__sender *sender)
+{
+    rewind(sender->lines);
+    sender->unsent_len = sender->unsent_at = 0;
+}
+
 /* It has ended, or is to end. What it was given has failed. */
 static void reap(struct hf__sender *sender, const char *why)
 {
@@ -92,7 +99,7 @@ static void reap(struct hf__sender *sender, const char *why)
     if (why != NULL)
         (void)cli_kill_group(sender->child.pid, SIGKILL);
     status = relay_child_reap(&sender->child);
-    sender->unsent_len = sender->unsent_at = 0;
+    forget_unsent(sender);
     sender->line_len = 0;
     sender->line_too_long = false;
     if (why == NULL && WIFEXITED(status))
@@ -117,7 +124,8 @@ static void flush(struct hf__sender *sender)
             return;
         sender->unsent_at += done > 0 ? (size_t)done : 0;
     }
-    sender->unsent_len = sender->unsent_at = 0;
+    if (sender->unsent_at == sender->unsent_len)
+        forget_unsent(sender);
 }
 
 static void tell(struct hf__sender *sender, const char *what, const char *line)
@@ -205,6 +213,7 @@ static void close_command(struct hf__sender *sender)
         return;
     if (sender->child.pid > 0)
         relay_child_end(&sender->child);
+    (void)fclose(sender->lines);
     free(sender->unsent);
     free(sender);
 }
@@ -219,6 +228,11 @@ static enum hf_status open_command(const struct hf__sender_options *options,
     *out = NULL;
     if (sender == NULL)
         return hf__nomem(err);
+    sender->lines = open_memstream(&sender->unsent, &sender->unsent_len);
+    if (sender->lines == NULL) {
+        free(sender);
+        return hf__nomem(err);
+    }
     sender->options = *options;
     sender->backoff = (struct hf__backoff){.first_ns = PAUSE_MS * HF__NS_PER_MS,
                                            .most_ns = PAUSE_MOST_MS * HF__NS_PER_MS};
@@ -226,7 +240,7 @@ static enum hf_status open_command(const struct hf__sender_options *options,
         sender->slots[i].answer.slot = i;
     number = start(sender);
     if (number != 0) {
-        free(sender);
+        close_command(sender);
         *options->exec_errno = number;
         return hf__fail(err, HF_INVALID, "%s: %s", options->command[0],
                         number == ENOENT || number == ENOTDIR ? "command not found"
@@ -241,18 +255,10 @@ static enum hf_status send_to_command(struct hf__sender *sender, unsigned place,
                                       struct hf_error *err)
 {
     struct slot *slot = &sender->slots[place];
-    size_t len = 0;
-    char *line = relay_line(message, &len);
-    char *unsent = line != NULL ? realloc(sender->unsent, sender->unsent_len + len) : NULL;
 
-    if (unsent == NULL) {
-        free(line);
+    relay_line(sender->lines, message);
+    if (fflush(sender->lines) != 0 || ferror(sender->lines) != 0)
         return hf__nomem(err);
-    }
-    memcpy(unsent + sender->unsent_len, line, len);
-    free(line);
-    sender->unsent = unsent;
-    sender->unsent_len += len;
     slot->under_way = true;
     slot->sent_ns = hf__now_ns();
     (void)snprintf(slot->uid, sizeof slot->uid, "%s", message->uid);

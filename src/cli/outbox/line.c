@@ -63,17 +63,23 @@ static void put_base64(FILE *out, const char *bytes, size_t len)
     fputc('"', out);
 }
 
-char *relay_line(const struct hf__sender_message *message, size_t *len)
+/* A database may have text that is none: not as it is. */
+static void put_string(FILE *out, const char *text)
 {
-    char *line = NULL;
-    FILE *out = open_memstream(&line, len);
+    size_t len = strlen(text);
 
-    if (out == NULL)
-        return NULL;
+    if (is_text(text, len))
+        put_text(out, text, len);
+    else
+        cli_json_string(out, text);
+}
+
+void relay_line(FILE *out, const struct hf__sender_message *message)
+{
     fprintf(out, "{\"uid\":\"%s\",\"topic\":", message->uid);
-    cli_json_string(out, message->topic);
+    put_string(out, message->topic);
     fputs(",\"key\":", out);
-    cli_json_string(out, message->key);
+    put_string(out, message->key);
     fprintf(out, ",\"token\":%" PRIu64 ",\"attempt\":%u,\"created\":\"%s\",\"headers\":%s,",
             message->token, message->attempt, message->created, message->headers);
     if (is_text(message->payload, message->payload_len)) {
@@ -84,8 +90,4 @@ char *relay_line(const struct hf__sender_message *message, size_t *len)
         put_base64(out, message->payload, message->payload_len);
     }
     fputs("}\n", out);
-    if (fclose(out) == 0)
-        return line;
-    free(line);
-    return NULL;
 }

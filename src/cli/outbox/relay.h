@@ -50,6 +50,7 @@ struct relay_message {
     char *body;       /* NULL: it has none yet */
     unsigned slot;    /* where it is under way */
     int64_t asked_ms; /* with FAILED: how long the receiver wants us to wait; < 0 */
+    bool parked;      /* in this settlement */
     char why[HF__SENDER_WHY_SIZE];
 };
 
@@ -132,6 +133,6 @@ void relay_tell_figures(struct relay *relay, bool last);
 /* Delivery to a command: command.c. Its open executes it: HF_INVALID with errno in *exec_errno. */
 extern const struct hf__sender_ops relay_command_ops;
 /* The line for a message, with its line break: line.c. NULL: no memory; to be freed. */
-char *relay_line(const struct hf__sender_message *message, size_t *len);
+void relay_line(FILE *out, const struct hf__sender_message *message);
 
 #endif /* HF_CLI_OUTBOX_RELAY_H */

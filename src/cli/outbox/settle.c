@@ -14,8 +14,8 @@ static bool is_done(const struct relay_batch *batch, size_t i)
     return batch->items[i].step == HF__OUTBOX_DONE && batch->messages[i].body != NULL;
 }
 
-/* The uids of what was delivered, as a list in a statement. */
-static char *list_uids(const struct relay *relay)
+/* The uids of these, as a list in a statement. */
+static char *list_uids(const struct relay *relay, relay_pick_fn *pick)
 {
     const struct relay_batch *batch = &relay->batch;
     enum hf__dialect dialect = relay->db.names.dialect;
@@ -27,7 +27,7 @@ static char *list_uids(const struct relay *relay)
     if (out == NULL)
         return NULL;
     for (size_t i = 0; i < batch->count; i++)
-        if (is_done(batch, i)) {
+        if (pick(batch, i)) {
             fputs(comma, out);
             hf__outbox_put_uid(out, dialect, batch->messages[i].sent.uid);
             comma = ",";
@@ -43,7 +43,7 @@ static enum hf_status delete_those(struct relay *relay, bool unmarked, int64_t *
                                    struct hf_error *err)
 {
     char *ids = relay_batch_list(&relay->batch, is_done);
-    char *uids = list_uids(relay);
+    char *uids = list_uids(relay, is_done);
     struct outbox_answer answer = {.row = NULL};
     enum hf_status status = ids != NULL && uids != NULL ? HF_OK : hf__nomem(err);
 
@@ -236,28 +236,50 @@ static enum hf_status find_blockers(struct relay *relay, struct blockers *blocke
     return status;
 }
 
-static enum hf_status park(struct relay *relay, struct hf_error *err)
+static bool is_parked(const struct relay_batch *batch, size_t i)
 {
-    const struct relay_batch *batch = &relay->batch;
-    struct blockers blockers = {.ids = calloc(batch->count + 1, sizeof *blockers.ids)};
-    enum hf_status status;
-    char *ids = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&ids, &len);
+    return batch->messages[i].parked;
+}
 
-    status =
-        blockers.ids != NULL && out != NULL ? find_blockers(relay, &blockers, err) : hf__nomem(err);
-    for (size_t i = 0; status == HF_OK && blockers.count > 0 && i < batch->count; i++)
-        if (batch->items[i].step == HF__OUTBOX_WAITING &&
-            is_blocker(&blockers, hf__outbox_parked_by(batch->items, i)))
-            fprintf(out, "%s%" PRIu64, ftell(out) > 0 ? "," : "", batch->items[i].id);
-    if (out != NULL && fclose(out) != 0 && status == HF_OK)
-        status = hf__nomem(err);
-    if (status == HF_OK && len > 0) {
-        hf__outbox_put_park(outbox_db_say(&relay->db), &relay->db.names, ids);
+/* Notes which have to be parked; how many. */
+static size_t choose_parked(struct relay_batch *batch, const struct blockers *blockers)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->messages[i].parked = batch->items[i].step == HF__OUTBOX_WAITING &&
+                                    is_blocker(blockers, hf__outbox_parked_by(batch->items, i));
+        count += batch->messages[i].parked;
+    }
+    return count;
+}
+
+static enum hf_status park_those(struct relay *relay, struct hf_error *err)
+{
+    char *ids = relay_batch_list(&relay->batch, is_parked);
+    char *uids = list_uids(relay, is_parked);
+    enum hf_status status = ids != NULL && uids != NULL ? HF_OK : hf__nomem(err);
+
+    if (status == HF_OK) {
+        FILE *out = outbox_db_say(&relay->db);
+
+        hf__outbox_put_park(out, &relay->db.names, ids);
+        hf__outbox_put_only(out, &relay->db.names, uids);
         status = outbox_db_do(&relay->db, NULL, err);
     }
     free(ids);
+    free(uids);
+    return status;
+}
+
+static enum hf_status park(struct relay *relay, struct hf_error *err)
+{
+    struct blockers blockers = {.ids = calloc(relay->batch.count + 1, sizeof *blockers.ids)};
+    enum hf_status status =
+        blockers.ids != NULL ? find_blockers(relay, &blockers, err) : hf__nomem(err);
+
+    if (status == HF_OK && blockers.count > 0 && choose_parked(&relay->batch, &blockers) > 0)
+        status = park_those(relay, err);
     free(blockers.ids);
     return status;
 }

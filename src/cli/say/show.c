@@ -46,12 +46,41 @@ void cli_lock_clear(struct cli_lock *lock)
     lock->text = NULL;
 }
 
-void cli_lock_json(FILE *out, const struct hf_lock_info *info)
+size_t cli_features(unsigned features, const char *names[CLI_FEATURES_MAX])
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } known[] = {{HF_FEATURE_FAIR, "fair"},
+                 {HF_FEATURE_CRASH_RELEASE, "crash-release"},
+                 {HF_FEATURE_DURABLE_TOKENS, "durable-tokens"},
+                 {HF_FEATURE_DETACHED, "detached"},
+                 {HF_FEATURE_RENEW_TTL, "renew-ttl"},
+                 {HF_FEATURE_RECORDS, "records"},
+                 {HF_FEATURE_BREAK, "break"}};
+    size_t count = 0;
+    _Static_assert(sizeof known / sizeof known[0] == CLI_FEATURES_MAX, "room for all of them");
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if ((features & known[i].bit) != 0)
+            names[count++] = known[i].name;
+    return count;
+}
+
+static void json_token(FILE *out, const struct hf_lock_info *info, enum cli_token_form form)
+{
+    if (form == CLI_TOKEN_TEXT && info->held && info->token != 0)
+        fprintf(out, ", \"token\": \"%" PRIu64 "\"", info->token);
+    else
+        json_number(out, "token", info->held && info->token != 0, (int64_t)info->token);
+}
+
+void cli_lock_json(FILE *out, const struct hf_lock_info *info, enum cli_token_form form)
 {
     fputs("{\"name\": ", out);
     cli_json_string(out, info->name);
     fprintf(out, ", \"held\": %s", info->held ? "true" : "false");
-    json_number(out, "token", info->held && info->token != 0, (int64_t)info->token);
+    json_token(out, info, form);
     fputs(", \"label\": ", out);
     if (info->held && info->label[0] != '\0')
         cli_json_string(out, info->label);
@@ -59,6 +88,7 @@ void cli_lock_json(FILE *out, const struct hf_lock_info *info)
         fputs("null", out);
     json_number(out, "age_ms", info->held && info->age_ms >= 0, info->age_ms);
     json_number(out, "remaining_ms", info->held && info->remaining_ms >= 0, info->remaining_ms);
+    json_number(out, "ttl_ms", info->held && info->ttl_ms > 0, info->ttl_ms);
     fprintf(out, ", \"waiters\": %" PRIu64 ", \"detached\": %s, \"foreign\": %s, \"broken\": ",
             info->waiters, info->detached ? "true" : "false", info->foreign ? "true" : "false");
     json_revocation(out, info->revocation);

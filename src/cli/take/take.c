@@ -33,6 +33,7 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
         .size = sizeof options, .wait_ms = wait_ms, .on_trouble = opening_trouble, .data = take};
     enum hf_status status;
 
+    take->url = url;
     begin_limit(take, wait_ms);
     take_startup_begin(&startup, take->signal_fd, take->last_words);
     status = hf_open_waiting(url, &options, &take->store, err);

@@ -163,6 +163,7 @@ struct take {
     void *data; /* the caller's */
 
     struct hf_store *store;                  /* set by take_open; the caller closes it */
+    const char *url;                         /* likewise: the caller's */
     char shown_label[HF_LABEL_MAX + 1];      /* set by take_lock: what others see */
     struct hf_lease *leases[HF_SEVERAL_MAX]; /* set by take_lock: what was taken, sorted by name */
     size_t taken;                            /* how many */

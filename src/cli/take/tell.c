@@ -192,22 +192,27 @@ static void describe(struct take *take, struct line *line)
         add(line, ", the store does not say who holds it");
 }
 
-/* The first that another holds. */
+/* The first that another holds. The connection that waits cannot ask. A line that is repainted has
+ * another for as long as it stands there; a single line gives its own back at once: fifty who wait
+ * are fifty connections. */
 static bool describe_holders(struct take *take, struct line *line)
 {
     size_t used = line->used;
+    struct hf_store *store = take->store;
+    bool good = take->live || hf_open_readonly(take->url, &store, NULL) == HF_OK;
 
     line->ours = take->shown_label;
-    for (size_t i = 0; i < (take->kind == TAKE_ONE ? 1 : take->count); i++) {
+    for (size_t i = 0; good && i < (take->kind == TAKE_ONE ? 1 : take->count); i++) {
         const char *name = take->kind == TAKE_ONE ? take->name : take->names[i];
 
         line->name = take->kind == TAKE_ONE ? NULL : name;
-        if (hf_inspect(take->store, name, describe_holder, line, NULL) != HF_OK)
-            return false;
+        good = hf_inspect(store, name, describe_holder, line, NULL) == HF_OK;
         if (line->used != used)
             break;
     }
-    return true;
+    if (store != take->store)
+        hf_close(store);
+    return good;
 }
 
 static bool describe_holder(const struct hf_lock_info *info, void *data)

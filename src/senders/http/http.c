@@ -24,6 +24,7 @@ struct slot {
     struct curl_slist *headers;
     bool under_way;
     bool failed; /* it could not be sent at all: answer says why */
+    bool whole;  /* the headers of the answer came to their end */
     struct hf__sender_answer answer;
     char error[CURL_ERROR_SIZE];
 };
@@ -40,6 +41,20 @@ static size_t drop_body(char *bytes, size_t size, size_t count, void *data)
     (void)bytes;
     (void)data;
     return size * count;
+}
+
+/* libcurl takes headers that were cut off for all there are. There may be several answers: those of
+ * 1xx come before the last. */
+static size_t hear_header(char *bytes, size_t size, size_t count, void *data)
+{
+    struct slot *slot = data;
+    size_t len = size * count;
+
+    if (len >= 5 && memcmp(bytes, "HTTP/", 5) == 0)
+        slot->whole = false;
+    else if (len > 0 && len <= 2 && bytes[len - 1] == '\n')
+        slot->whole = true;
+    return len;
 }
 
 static void close_http(struct hf__sender *sender)
@@ -73,6 +88,8 @@ static bool prepare(struct hf__sender *sender, struct slot *slot)
            curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_USERAGENT, "holdfast/" HF_VERSION_STRING) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, drop_body) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, hear_header) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_HEADERDATA, slot) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)sender->options.limit_ms) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, slot->error) == CURLE_OK &&
@@ -166,6 +183,7 @@ static enum hf_status send_http(struct hf__sender *sender, unsigned place,
     curl_slist_free_all(slot->headers);
     slot->headers = NULL;
     slot->error[0] = '\0';
+    slot->whole = false;
     slot->failed = !headers_read(message->headers, add_header, slot, slot->answer.why,
                                  sizeof slot->answer.why);
     slot->under_way = !slot->failed;
@@ -222,6 +240,10 @@ static void judge(struct slot *slot, CURLcode result)
     if (result != CURLE_OK) {
         hf__copy_printable(answer->why, sizeof answer->why,
                            slot->error[0] != '\0' ? slot->error : curl_easy_strerror(result));
+        return;
+    }
+    if (!slot->whole) {
+        (void)snprintf(answer->why, sizeof answer->why, "the answer was cut off in its headers");
         return;
     }
     (void)curl_easy_getinfo(slot->easy, CURLINFO_RESPONSE_CODE, &code);

@@ -110,23 +110,23 @@ static void note_status(struct census *census, const cJSON *status)
 }
 
 /* Each server by itself: whichever answers first would answer for all. */
-static void ask_endpoint(const struct audit *audit, struct ec_http *http, size_t i,
+static void ask_endpoint(const struct audit *audit, struct hf__http *http, size_t i,
                          struct census *census)
 {
     char current[EC_ENDPOINT_MAX];
-    char auth[EC_AUTH_MAX];
-    struct ec_post post = {.endpoint = audit->store->url.endpoints[i],
-                           .path = "/v3/maintenance/status",
-                           .json = "{}",
-                           .json_len = 2,
-                           .auth = auth};
+    char auth[HF__HTTP_AUTH_MAX];
+    struct hf__http_request post = {.endpoint = audit->store->url.endpoints[i],
+                                    .path = "/v3/maintenance/status",
+                                    .json = "{}",
+                                    .json_len = 2,
+                                    .auth = auth};
     int64_t soon_ns = audit->store->base.host->now_ns() + ANSWER_MS * HF__NS_PER_MS;
     struct hf__patience patience = hf__patience_until(&audit->patience, soon_ns);
     cJSON *json = NULL;
 
     ec_where(audit->store, current, auth);
-    if (ec_http_post(http, &post, &patience, ANSWER_MS) != EC_ANSWERED)
-        (void)ec_http_explain(http, post.endpoint, census->why, sizeof census->why);
+    if (hf__http_exchange(http, &post, &patience, ANSWER_MS) != HF__HTTP_ANSWERED)
+        (void)hf__http_explain(http, post.endpoint, census->why, sizeof census->why);
     else
         json = ec_answer_parse(http->body, http->len);
     explicit_bzero(auth, sizeof auth);
@@ -143,13 +143,13 @@ static void tell_census(const struct audit *audit)
     static const char *const keys[] = {"etcd.alarms", "etcd.leader", "etcd.version",
                                        "etcd.affected"};
     struct census census = {.answered = 0, .why = "no answer"};
-    struct ec_http *http = ec_http_open(audit->store->base.host, &audit->store->url);
+    struct hf__http *http = hf__http_open(audit->store->base.host, &audit->store->pool.options);
     size_t count = audit->store->url.common.host_count;
 
     for (size_t i = 0; i < count && http != NULL; i++)
         ask_endpoint(audit, http, i, &census);
     if (http != NULL)
-        ec_http_close(http, false);
+        hf__http_close(http, false);
     hf__tell(audit->teller, (struct hf__topic){"etcd.endpoints", NULL, "the URL"}, "%zu", count);
     hf__tell(audit->teller, (struct hf__topic){"etcd.endpoints_healthy", NULL, source}, "%zu",
              census.healthy);
@@ -240,11 +240,11 @@ static void tell_compaction(const struct audit *audit)
 static void tell_auth(const struct audit *audit)
 {
     static const struct hf__topic topic = {"etcd.auth", NULL, "a range without a user"};
-    struct ec_http *http = ec_http_open(audit->store->base.host, &audit->store->url);
+    struct hf__http *http = hf__http_open(audit->store->base.host, &audit->store->pool.options);
     char endpoint[EC_ENDPOINT_MAX];
-    char auth[EC_AUTH_MAX];
+    char auth[HF__HTTP_AUTH_MAX];
     struct ec_text body;
-    struct ec_post post = {.endpoint = endpoint, .path = "/v3/kv/range", .auth = ""};
+    struct hf__http_request post = {.endpoint = endpoint, .path = "/v3/kv/range", .auth = ""};
     cJSON *json = NULL;
 
     ec_where(audit->store, endpoint, auth);
@@ -255,7 +255,8 @@ static void tell_auth(const struct audit *audit)
     ec_text_add(&body, "}");
     post.json = body.data;
     post.json_len = body.len;
-    if (http != NULL && ec_http_post(http, &post, &audit->patience, ANSWER_MS) == EC_ANSWERED)
+    if (http != NULL &&
+        hf__http_exchange(http, &post, &audit->patience, ANSWER_MS) == HF__HTTP_ANSWERED)
         json = ec_answer_parse(http->body, http->len);
     if (json != NULL)
         hf__tell(audit->teller, topic, "%s", ec_answer_is_etcd(json) ? "off" : "on");
@@ -263,7 +264,7 @@ static void tell_auth(const struct audit *audit)
         hf__tell_unknown(audit->teller, topic, "");
     cJSON_Delete(json);
     if (http != NULL)
-        ec_http_close(http, false);
+        hf__http_close(http, false);
 }
 
 static void tell_way(const struct audit *audit)

@@ -23,7 +23,7 @@ struct course {
     const struct ec_call *call;
     struct ec_answer *out;
     struct hf_error *err;
-    struct ec_http *http;
+    struct hf__http *http;
     char endpoint[EC_ENDPOINT_MAX]; /* of the last round */
     unsigned serial;                /* of the auth token that was sent in it */
     size_t unsent;                  /* servers in a row that were not reached */
@@ -66,7 +66,7 @@ static bool same_cluster(struct ec_store *store, const cJSON *json)
 }
 
 /* {"error":..., "message":..., "code":N}, or inside {"error":{...}} for streams. */
-static enum ec_verdict judge(const struct ec_http *http, const cJSON *json, char *message,
+static enum ec_verdict judge(const struct hf__http *http, const cJSON *json, char *message,
                              size_t size)
 {
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(json, "error");
@@ -117,7 +117,7 @@ static void take_answer(struct course *course, cJSON *json)
     if (same_cluster(course->store, json)) {
         course->out->json = json;
         if (course->call->dated)
-            course->out->date_ms = ec_http_date_ms(course->http);
+            course->out->date_ms = hf__http_date_ms(course->http);
         course->status = HF_OK;
         return;
     }
@@ -158,14 +158,14 @@ static bool answered(struct course *course)
 }
 
 /* One that was not. True: the call is over. */
-static bool unanswered(struct course *course, enum ec_fate fate)
+static bool unanswered(struct course *course, enum hf__http_fate fate)
 {
     const struct ec_call *call = course->call;
-    const struct ec_http *http = course->http;
-    bool unknown = fate == EC_NO_ANSWER && !call->repeatable;
+    const struct hf__http *http = course->http;
+    bool unknown = fate == HF__HTTP_NO_ANSWER && !call->repeatable;
     char what[200];
 
-    course->status = ec_http_explain(http, course->endpoint, what, sizeof what);
+    course->status = hf__http_explain(http, course->endpoint, what, sizeof what);
     (void)fail(course, course->status, what);
     course->verdict = http->code == CURLE_WRITE_ERROR ? EC_TOO_LONG : EC_UNSURE;
     if (course->verdict == EC_TOO_LONG && call->may_shrink)
@@ -176,7 +176,7 @@ static bool unanswered(struct course *course, enum ec_fate fate)
     }
     if (course->status == HF_DENIED)
         return true;
-    if (fate == EC_NOT_SENT)
+    if (fate == HF__HTTP_NOT_SENT)
         return ++course->unsent >= course->store->url.common.host_count;
     course->unsent = 0;
     course->silent = http->code == CURLE_OPERATION_TIMEDOUT;
@@ -185,21 +185,21 @@ static bool unanswered(struct course *course, enum ec_fate fate)
     return unknown;
 }
 
-static enum ec_fate post(struct course *course)
+static enum hf__http_fate post(struct course *course)
 {
     struct ec_store *store = course->store;
     const struct ec_call *call = course->call;
-    char auth[EC_AUTH_MAX];
-    struct ec_post post = {.endpoint = course->endpoint,
-                           .path = call->path,
-                           .json = call->body->data,
-                           .json_len = call->body->len,
-                           .auth = auth};
+    char auth[HF__HTTP_AUTH_MAX];
+    struct hf__http_request post = {.endpoint = course->endpoint,
+                                    .path = call->path,
+                                    .json = call->body->data,
+                                    .json_len = call->body->len,
+                                    .auth = auth};
     struct hf__patience patience = call->patience;
     int64_t most_ms = store->url.common.host_count > 1 ? CONNECT_MS : CONNECT_ALONE_MS;
     int64_t sent_at_ns;
     int64_t connect_ms;
-    enum ec_fate fate;
+    enum hf__http_fate fate;
 
     pthread_mutex_lock(&store->lock);
     course->serial = store->auth_serial;
@@ -210,7 +210,7 @@ static enum ec_fate post(struct course *course)
     connect_ms = (patience.deadline_ns - sent_at_ns) / HF__NS_PER_MS;
     if (connect_ms > most_ms)
         connect_ms = most_ms;
-    fate = ec_http_post(course->http, &post, &patience, connect_ms);
+    fate = hf__http_exchange(course->http, &post, &patience, connect_ms);
     explicit_bzero(auth, sizeof auth);
     return fate;
 }
@@ -219,10 +219,10 @@ static enum ec_fate post(struct course *course)
 static bool ask_one(struct course *course)
 {
     struct ec_store *store = course->store;
-    enum ec_fate fate = post(course);
+    enum hf__http_fate fate = post(course);
     bool over;
 
-    if (fate == EC_ANSWERED) {
+    if (fate == HF__HTTP_ANSWERED) {
         course->unsent = 0;
         if (answered(course))
             return true;
@@ -232,10 +232,10 @@ static bool ask_one(struct course *course)
     } else {
         over = unanswered(course, fate);
         if (course->silent)
-            ec_http_silent(store, course->out->sent_at_ns);
+            hf__http_silent(&store->pool, course->out->sent_at_ns);
     }
     ec_turn_away(store, course->endpoint);
-    if (!over && (fate == EC_ANSWERED || course->unsent == 0))
+    if (!over && (fate == HF__HTTP_ANSWERED || course->unsent == 0))
         (void)hf__patience_pause(&course->call->patience, store->base.host->now_ns() + PAUSE_NS);
     return over;
 }
@@ -243,9 +243,9 @@ static bool ask_one(struct course *course)
 static void end_with(struct course *course)
 {
     if (course->odd)
-        ec_http_drop(course->store, course->http);
+        hf__http_drop(&course->store->pool, course->http);
     else
-        ec_http_give(course->store, course->http);
+        hf__http_give(&course->store->pool, course->http);
 }
 
 /* Round after round, until the call is over. False: out of memory. */
@@ -254,12 +254,12 @@ static bool ask_around(struct course *course)
     struct ec_store *store = course->store;
     bool over = false;
 
-    course->http = ec_http_take(store);
+    course->http = hf__http_take(&store->pool);
     for (int round = 0; round < ROUNDS_MAX && !over && course->http != NULL; round++) {
         over = ask_one(course) || store->base.host->now_ns() >= course->call->patience.deadline_ns;
         if (!over && (course->silent || course->odd)) { /* not on a connection of the same age */
             end_with(course);
-            course->http = ec_http_take(store);
+            course->http = hf__http_take(&store->pool);
             course->silent = course->odd = false;
         }
     }
@@ -302,7 +302,7 @@ static enum hf_status take_auth(struct course *course, const cJSON *json)
     struct ec_store *store = course->store;
     const char *token = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "token"));
 
-    if (token == NULL || token[0] == '\0' || strlen(token) >= EC_AUTH_MAX ||
+    if (token == NULL || token[0] == '\0' || strlen(token) >= HF__HTTP_AUTH_MAX ||
         strpbrk(token, "\r\n") != NULL)
         return fail(course, HF_UNSUPPORTED, "etcd gave an auth token that cannot be used");
     pthread_mutex_lock(&store->lock);

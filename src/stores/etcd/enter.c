@@ -69,6 +69,10 @@ enum hf_status ec_queue_enter(struct ec_queue *q)
     if (!there)
         q->own.create_revision = q->own.mod_revision = ec_answer_revision(answer.json);
     ec_answer_release(&answer);
+    if (there && q->state == EC_OUTSIDE && q->count == 1) {
+        q->twice = true;
+        return HF_BUSY;
+    }
     if (there || q->own.create_revision == 0)
         return find_own(q); /* a request that was given up has come through after all */
     ec_queue_move(q, EC_INSIDE);

@@ -21,14 +21,13 @@
 
 #include "stores/etcd/answer.h"
 #include "stores/etcd/holds.h"
-#include "stores/etcd/http.h"
+#include "http/http.h"
 #include "stores/etcd/text.h"
 #include "stores/etcd/errors.h"
 #include <pthread.h>
 
 enum {
     EC_CLASSES_MAX = 32,   /* ttl classes with a lease at a time */
-    EC_IDLE_HTTP_MAX = 16, /* handles kept for later */
     EC_WAIT_LEASE_S = 5,   /* the ttl of the lease that waiters' keys are on */
     EC_WAIT_TTL_MS = 3500, /* the part of it that a waiter may count on */
     EC_UNDO_MS = 3000,     /* what taking back what we put may take */
@@ -61,18 +60,16 @@ struct ec_class {
 struct ec_store {
     struct hf_store_base base;
     struct ec_url url;
+    struct hf__http_pool pool;
 
     pthread_mutex_t lock; /* guards what follows; never held across a request */
-    struct ec_http *http;
-    size_t at; /* the endpoint to ask */
-    char auth[EC_AUTH_MAX];
+    size_t at;            /* the endpoint to ask */
+    char auth[HF__HTTP_AUTH_MAX];
     unsigned auth_serial; /* counts tokens, so that two threads do not both fetch one */
     char cluster[24];
     bool contended; /* the last try found the lock taken */
     struct ec_class classes[EC_CLASSES_MAX];
     struct ec_holds holds;
-    int64_t
-        silent_ns; /* when a request was sent, the last of those that were not answered in time */
     struct ec_listener *listener; /* NULL: nobody listens */
     int64_t date_ms;              /* the clock of a server, as an answer told it last */
     int64_t dated_ns;             /* when that came; 0: never */
@@ -109,16 +106,8 @@ void ec_answer_release(struct ec_answer *answer);
 
 /* pool.c */
 
-/* NULL: out of memory or descriptors. */
-struct ec_http *ec_http_take(struct ec_store *store);
-void ec_http_give(struct ec_store *store, struct ec_http *http);
-/* Instead: its connection is out of step, and the next answer on it may be to another request. */
-void ec_http_drop(struct ec_store *store, struct ec_http *http);
-/* Nobody answered a request that was sent then: idle handles that were heard from last before that
- * are not used any more. */
-void ec_http_silent(struct ec_store *store, int64_t sent_at_ns);
 /* Copies the current endpoint and auth token for a watch. */
-void ec_where(struct ec_store *store, char endpoint[EC_ENDPOINT_MAX], char auth[EC_AUTH_MAX]);
+void ec_where(struct ec_store *store, char endpoint[EC_ENDPOINT_MAX], char auth[HF__HTTP_AUTH_MAX]);
 /* Sends a request without waiting for the answer: perhaps nobody hears it. */
 void ec_send_unheard(struct ec_store *store, const char *path, const struct ec_text *body);
 /* That endpoint did not do: the next one, if it is still the current. */

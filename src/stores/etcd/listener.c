@@ -379,7 +379,7 @@ static bool wait_for_news(struct ec_store *store, struct ec_listener *l)
 static void follow(struct ec_store *store, struct ec_listener *l)
 {
     char endpoint[EC_ENDPOINT_MAX];
-    char auth[EC_AUTH_MAX];
+    char auth[HF__HTTP_AUTH_MAX];
 
     if (l->watch.http == NULL)
         return;

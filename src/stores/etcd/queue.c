@@ -296,7 +296,7 @@ static enum hf_status step(struct ec_queue *q)
     case EC_STATES:
         break;
     }
-    if (q->trouble == HF_OK || q->robbed)
+    if (q->trouble == HF_OK || q->robbed || q->twice)
         return q->trouble;
     if (q->state != EC_OUTSIDE && q->state != EC_UNCERTAIN)
         ec_queue_move(q, EC_INSIDE);
@@ -330,8 +330,12 @@ static enum hf_status leave(struct ec_queue *q, enum hf_status why)
     struct ec_attempt *a = q->attempt;
     struct hf__patience patience = {
         .deadline_ns = a->store->base.host->now_ns() + EC_UNDO_MS * HF__NS_PER_MS, .cancel_fd = -1};
-    enum hf_status status = withdraw(q, &patience);
+    enum hf_status status;
 
+    if (q->twice)
+        return hf__fail_lock(a->err, HF_BUSY, a->claim->name, a->store->url.common.shown,
+                             " is waited for by this very attempt: the request came twice");
+    status = withdraw(q, &patience);
     /* A waiter's key that stays behind ends in seconds; a hold that may, not so soon. */
     if (status != HF_OK && q->confirming != 0)
         return ec_perhaps_taken(a->claim->name, a->store->url.common.shown, a->err);

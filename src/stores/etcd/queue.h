@@ -36,6 +36,7 @@ struct ec_queue {
     struct ec_watch watch;
     struct hf_grant *grant;
     struct hf__wait_place wait;
+    bool twice;       /* another attempt of this owner stands in the queue: its key is not ours */
     bool robbed;      /* a key of ours was deleted, and not all: begin anew, with fresh owners */
     int64_t asked_ns; /* when the last step began */
     enum hf_status trouble; /* of the last step */

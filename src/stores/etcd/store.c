@@ -44,11 +44,6 @@ const struct hf_store_plugin *hf_store_plugin(void)
     return &plugin;
 }
 
-static void start_curl(void)
-{
-    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
 /* Reads under the prefix, so that a wrong password and a missing permission are told now. Any
  * server may answer for itself: it is not yet about locks. */
 enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_answer *answer,
@@ -82,7 +77,6 @@ enum hf_status ec_meet(struct ec_store *store, int64_t deadline_ns, struct ec_an
 enum hf_status ec_store_new(const struct hf_host *host, const char *url, struct ec_store **out,
                             struct hf_error *err)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT; /* libcurl's own state is global */
     struct ec_store *store = calloc(1, sizeof *store);
     enum hf_status status;
 
@@ -94,10 +88,16 @@ enum hf_status ec_store_new(const struct hf_host *host, const char *url, struct 
         free(store);
         return hf__nomem(err);
     }
-    pthread_once(&once, start_curl);
+    status = hf__http_pool_init(&store->pool, host, &(struct hf__http_options){0}, err);
+    if (status != HF_OK) {
+        pthread_mutex_destroy(&store->lock);
+        free(store);
+        return status;
+    }
     status = ec_url_parse(url, &store->url, err);
     if (status == HF_OK)
         status = ec_url_find_secrets(&store->url, err);
+    ec_url_options(&store->url, &store->pool.options);
     if (status != HF_OK)
         ec_store_free(store, false);
     else
@@ -133,12 +133,7 @@ void ec_store_free(struct ec_store *store, bool forked)
 {
     if (!forked)
         ec_lease_end_idle(store);
-    while (store->http != NULL) {
-        struct ec_http *http = store->http;
-
-        store->http = http->next;
-        ec_http_close(http, forked);
-    }
+    hf__http_pool_release(&store->pool, forked);
     ec_listener_close(store);
     ec_holds_release(&store->holds);
     if (!forked)

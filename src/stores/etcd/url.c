@@ -3,10 +3,7 @@
 #include "base/base.h"
 #include "stores/etcd/errors.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool set_prefix(void *into, const char *value)
 {
@@ -45,26 +42,11 @@ static const struct hf__url_option options[] = {
 static const struct hf__url_form form = {
     .usage = "etcd://HOST:PORT,HOST:PORT", .port = EC_PORT_DEFAULT, .options = options};
 
-/* Letters, digits and what names and addresses are made of: nothing that
- * libcurl reads otherwise. */
-static bool host_is_plain(const char *host)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";
-
-    return host[strspn(host, plain)] == '\0';
-}
-
 static bool make_endpoints(struct ec_url *url)
 {
-    for (unsigned i = 0; i < url->common.host_count; i++) {
-        char *out = url->endpoints[i];
-        size_t len = (size_t)snprintf(out, EC_ENDPOINT_MAX, url->tls ? "https://" : "http://");
-
-        if (!host_is_plain(url->common.hosts[i].host) ||
-            !hf__address_format(out + len, EC_ENDPOINT_MAX - len, &url->common.hosts[i]))
+    for (unsigned i = 0; i < url->common.host_count; i++)
+        if (!hf__http_endpoint(url->endpoints[i], EC_ENDPOINT_MAX, url->tls, &url->common.hosts[i]))
             return false;
-    }
     return url->common.host_count > 0 &&
            (url->common.path[0] == '\0' || strcmp(url->common.path, "/") == 0);
 }
@@ -96,14 +78,6 @@ enum hf_status ec_url_parse(const char *text, struct ec_url *out, struct hf_erro
     return ec_fail(NULL, shown, HF_INVALID, "write etcd://HOST:PORT,HOST:PORT", err);
 }
 
-static enum hf_status cannot_read(const struct ec_url *url, const char *what, const char *path,
-                                  struct hf_error *err)
-{
-    return hf__fail_lock(err, errno == EACCES || errno == EPERM ? HF_DENIED : HF_INVALID, NULL,
-                         url->common.shown, ": cannot read the %s from %.60s: %s", what, path,
-                         strerror(errno));
-}
-
 static enum hf_status find_password(struct ec_url *url, struct hf_error *err)
 {
     enum hf_status status;
@@ -123,11 +97,18 @@ static enum hf_status find_password(struct ec_url *url, struct hf_error *err)
 
 enum hf_status ec_url_find_secrets(struct ec_url *url, struct hf_error *err)
 {
-    if (url->ca[0] != '\0' && access(url->ca, R_OK) != 0)
-        return cannot_read(url, "authority", url->ca, err);
-    if (url->cert[0] != '\0' && access(url->cert, R_OK) != 0)
-        return cannot_read(url, "certificate", url->cert, err);
-    if (url->key[0] != '\0' && access(url->key, R_OK) != 0)
-        return cannot_read(url, "key", url->key, err);
+    struct hf__http_options how;
+    enum hf_status status;
+
+    ec_url_options(url, &how);
+    status = hf__http_check_files(&how, url->common.shown, err);
+    if (status != HF_OK)
+        return status;
     return find_password(url, err);
+}
+
+void ec_url_options(const struct ec_url *url, struct hf__http_options *out)
+{
+    *out = (struct hf__http_options){
+        .trusting = url->tls && !url->verify, .ca = url->ca, .cert = url->cert, .key = url->key};
 }

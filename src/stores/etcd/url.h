@@ -8,6 +8,7 @@
 #define HF_STORES_ETCD_URL_H
 
 #include "base/url.h"
+#include "http/http.h"
 
 enum {
     EC_PORT_DEFAULT = 2379,
@@ -36,5 +37,7 @@ enum hf_status ec_url_parse(const char *text, struct ec_url *out, struct hf_erro
 /* If there is a user and no password: from password_file, else from the environment. And checks
  * that the files of certificates can be read. HF_OK, HF_INVALID or HF_DENIED. */
 enum hf_status ec_url_find_secrets(struct ec_url *url, struct hf_error *err);
+/* How to connect; its strings are the URL's. */
+void ec_url_options(const struct ec_url *url, struct hf__http_options *out);
 
 #endif /* HF_STORES_ETCD_URL_H */

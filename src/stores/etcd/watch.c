@@ -28,20 +28,20 @@ static void add_range(struct ec_text *body, const struct ec_range *range, const 
 
 static bool begin(struct ec_store *store, struct ec_watch *watch, const struct ec_text *body)
 {
-    char auth[EC_AUTH_MAX];
-    struct ec_post post = {.endpoint = watch->endpoint,
-                           .path = "/v3/watch",
-                           .json = body->data,
-                           .json_len = body->len,
-                           .auth = auth};
+    char auth[HF__HTTP_AUTH_MAX];
+    struct hf__http_request post = {.endpoint = watch->endpoint,
+                                    .path = "/v3/watch",
+                                    .json = body->data,
+                                    .json_len = body->len,
+                                    .auth = auth};
     bool begun;
 
-    watch->http = body->cut ? NULL : ec_http_take(store);
+    watch->http = body->cut ? NULL : hf__http_take(&store->pool);
     if (watch->http == NULL)
         return false;
     ec_where(store, watch->endpoint, auth);
     (void)curl_easy_setopt(watch->http->easy, CURLOPT_CONNECTTIMEOUT_MS, 2000L);
-    begun = ec_http_begin(watch->http, &post, sink, watch);
+    begun = hf__http_begin(watch->http, &post, sink, watch);
     explicit_bzero(auth, sizeof auth);
     if (!begun)
         ec_watch_close(store, watch);
@@ -91,7 +91,7 @@ enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct hf__patience 
     struct ec_stream *stream = &watch->stream;
 
     if (!watch->over)
-        watch->over = !ec_http_work(watch->http, patience, &watch->stop);
+        watch->over = !hf__http_work(watch->http, patience, &watch->stop);
     if (stream->event == EC_EVENT_BROKEN || (watch->over && stream->event != EC_EVENT_HEARD))
         return EC_HEARD_BROKEN;
     watch->stop = false;
@@ -108,7 +108,7 @@ enum ec_heard ec_watch_listen(struct ec_watch *watch, const struct hf__patience 
 void ec_watch_close(struct ec_store *store, struct ec_watch *watch)
 {
     if (watch->http != NULL)
-        ec_http_give(store, watch->http);
+        hf__http_give(&store->pool, watch->http);
     watch->http = NULL;
     ec_stream_clear(&watch->stream);
 }

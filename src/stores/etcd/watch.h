@@ -7,7 +7,7 @@
 enum { EC_COVER_MAX = 16 }; /* ranges of one watch */
 
 struct ec_watch {
-    struct ec_http *http; /* NULL: closed */
+    struct hf__http *http; /* NULL: closed */
     struct ec_stream stream;
     bool stop; /* the stream has something to say */
     bool over; /* the server has ended it */

@@ -29,6 +29,18 @@ struct audit {
     int place_fd;            /* the directory, or the nearest above it that is there */
 };
 
+/* Of what is there: a store that is not yet will be on the same file system. */
+static void tell_place(const struct audit *audit)
+{
+    static const struct hf__topic topic = {"file.place", NULL, "fstatfs"};
+    const char *network;
+
+    if (hf__dir_network(audit->place_fd, &network))
+        hf__tell(audit->teller, topic, "%s", network != NULL ? "network" : "local");
+    else
+        hf__tell_unknown(audit->teller, topic, strerror(errno));
+}
+
 static void tell_fs(const struct audit *audit)
 {
     static const struct hf__topic topic = {"file.fs", NULL, "fstatfs"};
@@ -183,14 +195,13 @@ static void tell_all(struct audit *audit, const struct hf_audit_query *query)
 {
     struct file_store *store = audit->store;
     const char *there = store->dir_fd >= 0 ? "yes" : "no";
-    const char *place = audit->refused.code == HF_UNSUPPORTED ? "network" : "local";
     char boot_id[37];
 
     if (store->sys->boot_id(boot_id))
         hf__tell(audit->teller, (struct hf__topic){"store.incarnation", NULL, "boot id"}, "%s",
                  boot_id);
     hf__tell(audit->teller, (struct hf__topic){"file.exists", NULL, "open"}, "%s", there);
-    hf__tell(audit->teller, (struct hf__topic){"file.place", NULL, "fstatfs"}, "%s", place);
+    tell_place(audit);
     tell_fs(audit);
     tell_rights(audit);
     tell_room(audit);

@@ -81,20 +81,31 @@ static enum hf_status make_dirs(struct file_store *store, mode_t mode, struct hf
     return status == HF_OK ? make_named(store, store->path, mode, err) : status;
 }
 
-static enum hf_status check_network(const struct file_store *store, struct hf_error *err)
+bool hf__dir_network(int fd, const char **name)
 {
     struct statfs fs;
 
-    if (fstatfs(store->dir_fd, &fs) != 0)
-        return hf__error_fail(store, "examine the file system", errno, err);
+    *name = NULL;
+    if (fstatfs(fd, &fs) != 0)
+        return false;
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++)
         if ((uint32_t)fs.f_type == (uint32_t)networks[i].magic)
-            return hf__fail_lock(
-                err, HF_UNSUPPORTED, NULL, store->shown,
-                " is on a network file system (%s), where locks do not "
-                "hold: use a local directory, or a store made for several machines",
-                networks[i].name);
-    return HF_OK;
+            *name = networks[i].name;
+    return true;
+}
+
+static enum hf_status check_network(const struct file_store *store, struct hf_error *err)
+{
+    const char *network;
+
+    if (!hf__dir_network(store->dir_fd, &network))
+        return hf__error_fail(store, "examine the file system", errno, err);
+    if (network == NULL)
+        return HF_OK;
+    return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
+                         " is on a network file system (%s), where locks do not hold: use a local "
+                         "directory, or a store made for several machines",
+                         network);
 }
 
 /* Root sees everything anyway. */

@@ -11,6 +11,9 @@
 /* Creates the directory if need be, refuses unsafe ones and network file systems; sets dir_fd.
  * Readonly, dir_fd stays -1 if there is none. */
 enum hf_status hf__dir_open(struct file_store *store, struct hf_error *err);
+/* *name: of the network file system that an open file or directory is on; NULL if it is on none.
+ * False: with errno. */
+bool hf__dir_network(int fd, const char **name);
 /* fsync of the directories above, as far as we may read them: a directory whose own name is lost
  * with the power takes the floor with it. */
 enum hf_status hf__dir_sync_parents(struct file_store *store, struct hf_error *err);

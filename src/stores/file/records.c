@@ -2,7 +2,8 @@
  *
  * A new record is first written and synced beside its place. Then, with the page locked: does this
  * owner hold the lock, and is this newer than what is there? The rename is all that happens in that
- * time, so a slow disk holds up nobody who wants the lock. The folder is synced after that.
+ * time, so a slow disk holds up nobody who wants the lock. The folder is synced after that, or by
+ * the next write of the same lock, whose folder it is, too.
  */
 #include "base/base.h"
 #include "stores/file/dir.h"
@@ -110,7 +111,7 @@ enum hf_status hf__file_record_put(struct hf_store_base *base, const struct hf_r
     if (status != HF_OK)
         (void)unlinkat(store->dir_fd, draft, 0);
     /* What is newer may be of a try whose last sync failed: whoever finds it builds on it. */
-    if ((status == HF_OK || status == HF_STALE) &&
+    if ((status == HF_OK || status == HF_STALE) && !write->followed &&
         hf__record_sync(store, write->name, NULL) != HF_OK)
         return hf__fail_lock(err, HF_UNKNOWN, write->name, store->shown,
                              ": the record \"%s\" is written, but may be lost with the power",

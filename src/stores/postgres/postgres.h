@@ -5,7 +5,7 @@
  *   listener.c     being woken
  *   hold.c         renewing and releasing it
  *   renew_many.c   renewing many at once
- *   list.c         what is held
+ *   list.c         what is held; waiters.c: who waits
  *   record.c       what holders leave behind
  *   incarnation.c  which life of the server it is, and whether it grants
  *   quarantine.c   what is said of one that does not, and ending that
@@ -205,6 +205,8 @@ enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err);
 enum hf_status pg_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
                          struct hf_error *report);
+enum hf_status pg_waiters(struct hf_store_base *base, const struct hf_query *query,
+                          hf_waiter_fn *fn, void *data, struct hf_error *err);
 enum hf_status pg_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                            int64_t deadline_ns, struct hf_error *err);
 enum hf_status pg_audit(const struct hf_host *host, const char *url,

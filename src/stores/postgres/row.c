@@ -335,6 +335,14 @@ bool pg_row_lock(const PGresult *rows, int row, struct pg_lock *out)
     return true;
 }
 
+bool pg_row_waiter(const PGresult *rows, int row, char label[HF_LABEL_MAX + 1], int64_t *waited_ms)
+{
+    if (PQnfields(rows) != 2 || !label_at(rows, row, 0, label))
+        return false;
+    *waited_ms = number_at(rows, row, 1, -1);
+    return true;
+}
+
 void pg_one_line(char out[PG_WHY_SIZE], const char *text)
 {
     size_t len = strcspn(text, "\n");

@@ -139,6 +139,9 @@ int64_t pg_row_scanned(const PGresult *rows);
 /* Neither held nor waited for: only where the page ended. */
 bool pg_row_lock(const PGresult *rows, int row, struct pg_lock *out);
 
+/* holdfast.waiters: a row of "label, waited_ms". */
+bool pg_row_waiter(const PGresult *rows, int row, char label[HF_LABEL_MAX + 1], int64_t *waited_ms);
+
 /* The number in the first row, or otherwise. */
 int64_t pg_row_number(const PGresult *rows, int column, int64_t otherwise);
 

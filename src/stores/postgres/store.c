@@ -38,6 +38,7 @@ static const struct hf_store_ops ops = {
     .quarantine = pg_quarantine,
     .identity = pg_identity,
     .forget = pg_forget,
+    .waiters = pg_waiters,
     .record_put = pg_record_put,
     .record_get = pg_record_get,
     .record_list = pg_record_list,

@@ -28,6 +28,15 @@ static uint32_t dice_of(const struct rd_attempt *a)
     return dice;
 }
 
+/* Who asks for others cannot know that nobody sends a request of theirs a second time. */
+static void name_attempt(struct rd_attempt *a)
+{
+    if (a->claims->detached)
+        (void)snprintf(a->flags, sizeof a->flags, "d%u", dice_of(a));
+    else
+        (void)stpcpy(a->flags, "-");
+}
+
 static enum hf_status prepare(struct rd_attempt *a, struct rd_store *store,
                               const struct hf_claim *claims, size_t count, struct hf_error *err)
 {
@@ -51,9 +60,11 @@ static enum hf_status prepare(struct rd_attempt *a, struct rd_store *store,
     a->meet = NULL;
     a->known = false;
     a->undone = false;
+    a->twice = false;
     a->node = NULL;
     a->again_ns = 0;
     hf__wait_place_init(&a->queue, claims->wait_until_ns);
+    name_attempt(a);
     a->slot = rd_route_slot(store, &a->keys);
     a->budget_ns = claims->deadline_ns - store->base.host->now_ns();
     return HF_OK;
@@ -80,7 +91,7 @@ static enum hf_status acquire(struct rd_attempt *a, struct hf_grant *grant, stru
 
     do {
         status = try_once(a, grant, err);
-    } while (status != HF_OK && waits_on(a, &status, err));
+    } while (status != HF_OK && !a->twice && waits_on(a, &status, err));
     if (status != HF_OK && a->known)
         leave(a);
     rd_request_release(&a->request);

@@ -47,7 +47,9 @@ static void build_one(struct rd_attempt *a)
 
     (void)snprintf(ttl, sizeof ttl, "%u", claim->ttl_ms);
     at = stpcpy(at, ttl);
-    at = stpcpy(at, claim->detached ? " d " : " - ");
+    *at++ = ' ';
+    at = stpcpy(at, a->flags);
+    *at++ = ' ';
     at = mempcpy(at, claim->owner, HF_OWNER_LEN);
     *at++ = ' ';
     at = mempcpy(at, label, strnlen(label, HF_LABEL_MAX));
@@ -71,7 +73,7 @@ static void build_any(struct rd_attempt *a)
     (void)snprintf(label, sizeof label, "%s", claim->label != NULL ? claim->label : "");
     begin(a, &a->request, RD_SCRIPT_ACQUIRE_ANY, 6 + a->count);
     rd_request_number(&a->request, claim->ttl_ms);
-    rd_request_word(&a->request, claim->detached ? "d" : "-");
+    rd_request_word(&a->request, a->flags);
     rd_request_word(&a->request, label);
     rd_request_word(&a->request, a->met.id);
     rd_request_word(&a->request, rd_attempt_waits(a) ? "1" : "0");
@@ -92,8 +94,9 @@ void rd_ask_build_leave(void *data, struct rd_request *request)
 {
     const struct rd_attempt *a = data;
 
-    begin(a, request, RD_SCRIPT_LEAVE, 1 + a->count);
+    begin(a, request, RD_SCRIPT_LEAVE, 2 + a->count);
     rd_request_word(request, a->met.id);
+    rd_request_word(request, a->claims->detached ? a->flags : "");
     add_owners(a, request);
 }
 
@@ -146,6 +149,30 @@ static enum hf_status busy(struct rd_attempt *a, const struct rd_answer *answer,
                          " is held by a client that is not holdfast, for another %s", left);
 }
 
+/* The script counts from 1. */
+static bool find_which(struct rd_attempt *a, const struct rd_reply *number)
+{
+    int64_t which = rd_reply_number(number, 0);
+
+    if (which < 1 || (size_t)which > a->count)
+        return false;
+    a->which = (size_t)which - 1;
+    return true;
+}
+
+/* Somebody sent the claim a second time. What the first one was granted is not ours to give
+ * back. */
+static enum hf_status twice(struct rd_attempt *a, const struct rd_reply *reply,
+                            struct hf_error *err)
+{
+    if (a->count > 1)
+        (void)find_which(a, rd_reply_at(reply, 2));
+    a->twice = true;
+    a->known = a->known && a->claims->detached; /* its flags tell the two apart */
+    return hf__fail_lock(err, HF_BUSY, a->claims[a->which].name, a->store->setup.url.parts.shown,
+                         " is held by this very attempt: the request came twice");
+}
+
 static enum hf_status granted(struct rd_attempt *a, const struct rd_answer *answer,
                               const char *text, struct hf_grant *grant, struct hf_error *err)
 {
@@ -157,17 +184,6 @@ static enum hf_status granted(struct rd_attempt *a, const struct rd_answer *answ
     grant->sent_at_ns = answer->sent_at_ns;
     rd_vouch(a->store, a->claims[a->which].owner, token);
     return HF_OK;
-}
-
-/* The script counts from 1. */
-static bool find_which(struct rd_attempt *a, const struct rd_reply *number)
-{
-    int64_t which = rd_reply_number(number, 0);
-
-    if (which < 1 || (size_t)which > a->count)
-        return false;
-    a->which = (size_t)which - 1;
-    return true;
 }
 
 static enum hf_status corrupt(struct rd_attempt *a, const struct rd_reply *reply,
@@ -207,6 +223,8 @@ enum hf_status rd_ask_judge(struct rd_attempt *a, const struct rd_answer *answer
         a->meet = answer->node;
         return HF_OK;
     }
+    if (rd_reply_is(reply, "twice"))
+        return twice(a, reply, err);
     if (rd_reply_is(reply, "corrupt"))
         return corrupt(a, reply, err);
     return rd_nonsense(&a->store->setup.url, a->claims[a->which].name, err);

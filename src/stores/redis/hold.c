@@ -61,7 +61,7 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
 /* Whether this may be done without a script, which would compare the token as well. */
 static bool plainly(struct rd_store *store, struct rd_node *node, const struct hf_claim *claim)
 {
-    return rd_incarnation_skills(node).set_ifeq && !claim->detached && rd_vouched(store, claim);
+    return rd_incarnation_skills(node).set_ifeq && rd_vouched(store, claim);
 }
 
 /* "SET key owner IFEQ owner PX ttl" */
@@ -278,8 +278,9 @@ static void pass_on(struct rd_store *store, const struct hf_claim *claim,
     struct rd_answer answer;
 
     rd_incarnation_known(node, id);
-    rd_script_begin(&request, RD_SCRIPT_LEAVE, keys, 2);
+    rd_script_begin(&request, RD_SCRIPT_LEAVE, keys, 3);
     rd_request_word(&request, id);
+    rd_request_word(&request, "");
     rd_request_word(&request, claim->owner);
     if (rd_call(store, &call, &answer, NULL, NULL) == HF_OK)
         rd_answer_release(&answer);

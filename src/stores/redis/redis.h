@@ -3,7 +3,7 @@
  *   store.c        the table of operations: open, close
  *   acquire.c      taking a lock, or one of several, and waiting for it; attempt.h, ask.c
  *   hold.c         renewing and releasing it; break.c: somebody else wants it released
- *   list.c         what is held
+ *   list.c         what is held; waiters.c: who waits
  *   url.c          what the URL says
  *   errors.c       what an answer means, and what is said about it
  *   record.c       what holders leave behind
@@ -233,9 +233,11 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
                        const struct hf__patience *patience, struct rd_reply **reply,
                        struct hf_error *err);
 
-/* forget.c: a slot of the table */
+/* forget.c, waiters.c: slots of the table */
 enum hf_status rd_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
                          struct hf_error *report);
+enum hf_status rd_waiters(struct hf_store_base *base, const struct hf_query *query,
+                          hf_waiter_fn *fn, void *data, struct hf_error *err);
 enum hf_status rd_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
                            int64_t deadline_ns, struct hf_error *err);
 enum hf_status rd_fence(struct hf_store_base *base, const struct hf_fence_request *request,

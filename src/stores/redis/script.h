@@ -36,6 +36,7 @@ enum rd_script_id {
     RD_SCRIPT_RELEASE,
     RD_SCRIPT_RENEW,
     RD_SCRIPT_REVOKE,
+    RD_SCRIPT_WAITERS,
     RD_SCRIPT_COUNT
 };
 extern const struct rd_script rd_scripts[RD_SCRIPT_COUNT];

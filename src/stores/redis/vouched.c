@@ -1,10 +1,10 @@
 /* vouched.c - pairs of owner and token that the server itself has told us.
  *
  * A hold is an owner with a token. The bare commands of newer servers compare the owner only, which
- * is enough for a pair from here: an owner is drawn anew for every attempt, and the acquire script
- * tells an owner that asks again the token it has. So an owner holds once, and if the key names
+ * is enough for a pair from here: an owner is drawn anew for every attempt, so if the key names
  * this owner now, it is by the very grant that this token came from. Any other pair goes by a
- * script, which compares both. */
+ * script, which compares both; and so does a detached one, whose claim may have been sent again
+ * by whoever handed it on to us, and have been granted again after its end. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
 
@@ -30,6 +30,8 @@ bool rd_vouched(struct rd_store *store, const struct hf_claim *claim)
     const struct rd_vouched *pair = cell_of(store, claim->owner);
     bool known;
 
+    if (claim->detached)
+        return false;
     pthread_mutex_lock(&store->lock);
     known = claim->token != 0 && pair->token == claim->token &&
             memcmp(pair->owner, claim->owner, HF_OWNER_LEN) == 0;

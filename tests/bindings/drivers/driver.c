@@ -3,6 +3,7 @@
 #include <holdfast.h>
 #include <holdfast/elect.h>
 #include <holdfast/record.h>
+#include <holdfast/several.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +22,11 @@ struct task {
 };
 
 static struct hf_store *store;
-static struct hf_lease *leases[SLOTS];
+/* What a slot holds: one lease, or all of several. */
+static struct {
+    struct hf_lease *leases[HF_SEVERAL_MAX + 1];
+    size_t count;
+} held[SLOTS];
 static struct task tasks[SLOTS];
 
 static double now_ms(void)
@@ -94,20 +99,46 @@ static cJSON *answered(enum hf_status status, const struct hf_error *err, enum h
     return answer;
 }
 
-static cJSON *taken(const cJSON *line, enum hf_status status, struct hf_lease *lease,
-                    const struct hf_error *err)
+static cJSON *taken(const cJSON *line, enum hf_status status, struct hf_lease *const *leases,
+                    size_t count, const struct hf_error *err)
 {
-    char token[32];
+    char token[32], names[LINE_SIZE] = "";
     cJSON *answer;
 
     if (status != HF_OK)
         return answered(status, err, HF_LOSS_NONE);
-    leases[slot(line)] = lease;
-    (void)snprintf(token, sizeof token, "%llu", (unsigned long long)hf_lease_token(lease));
+    held[slot(line)].count = count;
+    for (size_t i = 0; i < count; i++) {
+        held[slot(line)].leases[i] = leases[i];
+        (void)snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
+                       i > 0 ? "+" : "", hf_lease_name(leases[i]));
+    }
+    (void)snprintf(token, sizeof token, "%llu", (unsigned long long)hf_lease_token(leases[0]));
     answer = said(token);
-    cJSON_AddNumberToObject(answer, "remaining", (double)hf_lease_remaining_ms(lease));
+    cJSON_AddStringToObject(answer, "name", names);
+    cJSON_AddNumberToObject(answer, "remaining", (double)hf_all_remaining_ms(leases, count));
     cJSON_AddNumberToObject(answer, "at", now_ms());
     return answer;
+}
+
+/* A name, or {"any": names} or {"all": names}. */
+static enum hf_status acquire(const cJSON *what, const struct hf_acquire_options *options,
+                              struct hf_lease **leases, size_t *count, struct hf_error *err)
+{
+    const cJSON *any = cJSON_GetObjectItem(what, "any"), *all = cJSON_GetObjectItem(what, "all");
+    const cJSON *list = any != NULL ? any : all;
+    const char *names[HF_SEVERAL_MAX + 1];
+    size_t which, some = 0;
+
+    *count = 1;
+    if (list == NULL)
+        return hf_acquire(store, cJSON_GetStringValue(what), options, leases, err);
+    for (const cJSON *one = list->child; one != NULL && some <= HF_SEVERAL_MAX; one = one->next)
+        names[some++] = one->valuestring;
+    if (any != NULL)
+        return hf_acquire_any(store, names, some, options, leases, &which, err);
+    *count = some;
+    return hf_acquire_all(store, names, some, options, leases, err);
 }
 
 static cJSON *take(const cJSON *line, int cancel_fd)
@@ -118,11 +149,12 @@ static cJSON *take(const cJSON *line, int cancel_fd)
                                          .label = text(line, 4),
                                          .cancel_fd = cancel_fd,
                                          .no_keeper = cJSON_IsFalse(arg(line, 5))};
-    struct hf_lease *lease;
+    struct hf_lease *leases[HF_SEVERAL_MAX + 1];
     struct hf_error err;
-    enum hf_status status = hf_acquire(store, text(line, 1), &options, &lease, &err);
+    size_t count;
+    enum hf_status status = acquire(arg(line, 1), &options, leases, &count, &err);
 
-    return taken(line, status, lease, &err);
+    return taken(line, status, leases, count, &err);
 }
 
 static void *run_task(void *data)
@@ -154,22 +186,36 @@ static cJSON *join(const cJSON *line)
     return task->answer;
 }
 
+/* Of the first that is lost. */
+static enum hf_loss loss_of(struct hf_lease *const *leases, size_t count)
+{
+    enum hf_loss loss = HF_LOSS_NONE;
+
+    for (size_t i = 0; i < count && loss == HF_LOSS_NONE; i++)
+        loss = hf_lease_loss(leases[i]);
+    return loss;
+}
+
 static cJSON *lost(const cJSON *line)
 {
-    struct pollfd one = {.fd = hf_lease_fd(leases[slot(line)]), .events = POLLIN};
+    struct hf_lease **leases = held[slot(line)].leases;
+    size_t count = held[slot(line)].count;
+    struct pollfd fds[HF_SEVERAL_MAX];
     cJSON *answer;
 
-    (void)poll(&one, 1, WAIT_LOST_MS);
-    answer = said(reason_of(hf_lease_loss(leases[slot(line)])));
+    for (size_t i = 0; i < count; i++)
+        fds[i] = (struct pollfd){.fd = hf_lease_fd(leases[i]), .events = POLLIN};
+    (void)poll(fds, count, WAIT_LOST_MS);
+    answer = said(reason_of(loss_of(leases, count)));
     cJSON_AddNumberToObject(answer, "at", now_ms());
     return answer;
 }
 
-static cJSON *give(struct hf_lease *lease)
+static cJSON *give(struct hf_lease **leases, size_t count)
 {
     struct hf_error err;
-    enum hf_loss loss = hf_lease_loss(lease);
-    enum hf_status status = hf_release(lease, &err);
+    enum hf_loss loss = loss_of(leases, count);
+    enum hf_status status = hf_release_all(leases, count, &err);
 
     return answered(status, &err, loss);
 }
@@ -182,15 +228,16 @@ static cJSON *with(const cJSON *line)
                                          .no_keeper = cJSON_IsFalse(arg(line, 3))};
     const struct timespec pause = {.tv_sec = number(line, 4) / 1000,
                                    .tv_nsec = number(line, 4) % 1000 * 1000000};
-    struct hf_lease *lease;
+    struct hf_lease *leases[HF_SEVERAL_MAX + 1];
     struct hf_error err;
-    enum hf_status status = hf_acquire(store, text(line, 0), &options, &lease, &err);
+    size_t count;
+    enum hf_status status = acquire(arg(line, 0), &options, leases, &count, &err);
     cJSON *answer;
 
     if (status != HF_OK)
         return answered(status, &err, HF_LOSS_NONE);
     (void)nanosleep(&pause, NULL);
-    answer = give(lease);
+    answer = give(leases, count);
     if (cJSON_IsTrue(arg(line, 2))) {
         cJSON_Delete(answer);
         answer = cJSON_CreateObject();
@@ -227,7 +274,7 @@ static cJSON *elect(const cJSON *line)
 
     if (status == HF_OK)
         status = hf_record_put(lease, HF_LEADER_KEY, text(line, 2), strlen(text(line, 2)), 0, &err);
-    return taken(line, status, lease, &err);
+    return taken(line, status, &lease, 1, &err);
 }
 
 static void saw_leader(const struct hf_leader *leader, void *data)
@@ -297,19 +344,19 @@ static cJSON *turns(const cJSON *line)
     return fine();
 }
 
-static cJSON *check(struct hf_lease *lease)
+static cJSON *check(struct hf_lease *const *leases, size_t count)
 {
     struct hf_error err;
-    enum hf_loss loss = hf_lease_loss(lease);
 
-    if (hf_lease_remaining_ms(lease) > 0)
-        return fine();
-    return answered(hf_renew(lease, 0, &err), &err, loss);
+    for (size_t i = 0; i < count; i++)
+        if (hf_lease_remaining_ms(leases[i]) <= 0)
+            return answered(hf_renew(leases[i], 0, &err), &err, hf_lease_loss(leases[i]));
+    return fine();
 }
 
-static cJSON *with_remaining(cJSON *answer, const struct hf_lease *lease)
+static cJSON *with_remaining(cJSON *answer, struct hf_lease *const *leases, size_t count)
 {
-    cJSON_AddNumberToObject(answer, "remaining", (double)hf_lease_remaining_ms(lease));
+    cJSON_AddNumberToObject(answer, "remaining", (double)hf_all_remaining_ms(leases, count));
     return answer;
 }
 
@@ -324,13 +371,14 @@ static cJSON *open_store(const cJSON *line)
 
 static cJSON *change(const char *command, const cJSON *line)
 {
-    struct hf_lease *lease = leases[slot(line)];
+    struct hf_lease **leases = held[slot(line)].leases, *lease = leases[0];
+    size_t count = held[slot(line)].count;
     struct hf_error err;
 
     if (strcmp(command, "renew") == 0) {
         enum hf_status status = hf_renew(lease, (uint32_t)number(line, 1), &err);
 
-        return with_remaining(answered(status, &err, hf_lease_loss(lease)), lease);
+        return with_remaining(answered(status, &err, hf_lease_loss(lease)), leases, count);
     }
     if (strcmp(command, "put") == 0) {
         enum hf_status status =
@@ -339,11 +387,10 @@ static cJSON *change(const char *command, const cJSON *line)
         return answered(status, &err, hf_lease_loss(lease));
     }
     if (strcmp(command, "check") == 0)
-        return check(lease);
+        return check(leases, count);
     if (strcmp(command, "remaining") == 0)
-        return with_remaining(fine(), lease);
-    leases[slot(line)] = NULL;
-    return give(lease);
+        return with_remaining(fine(), leases, count);
+    return give(leases, count);
 }
 
 static cJSON *close_store(void)

@@ -16,6 +16,7 @@ namespace {
 
 std::optional<holdfast::Store> store;
 std::map<int, Lease> leases;
+std::map<int, holdfast::Leases> sets; /* what all() took */
 
 /* A wait in the background, cancelled by a stop token. */
 struct Task {
@@ -38,6 +39,15 @@ struct Line {
     milliseconds time(int i) const { return milliseconds(number(i)); }
     bool flag(int i) const { return cJSON_IsTrue(at(i)); }
     int slot() const { return static_cast<int>(number(0)); }
+    /* The names under any or all, if that is what the name is. */
+    std::optional<holdfast::Names> names(int i, const char *kind) const
+    {
+        const cJSON *list = cJSON_GetObjectItem(at(i), kind), *one;
+        holdfast::Names out;
+
+        cJSON_ArrayForEach(one, list) out.push_back(one->valuestring);
+        return list != nullptr ? std::optional(out) : std::nullopt;
+    }
 };
 
 cJSON *said(cJSON *what)
@@ -101,7 +111,7 @@ cJSON *guarded(const std::function<cJSON *()> &body)
     catch (const std::exception &error) { return failed("Body", error); }
 }
 
-cJSON *with_remaining(cJSON *answer, const Lease &lease)
+template <class T> cJSON *with_remaining(cJSON *answer, const T &lease)
 {
     cJSON_AddNumberToObject(answer, "remaining", static_cast<double>(lease.remaining().count()));
     return answer;
@@ -111,8 +121,29 @@ cJSON *taken(int slot, Lease lease)
 {
     cJSON *answer = with_remaining(said(cJSON_CreateString(std::to_string(lease.token()).c_str())), lease);
 
+    cJSON_AddStringToObject(answer, "name", lease.name().c_str());
     leases[slot] = std::move(lease);
     return answer;
+}
+
+cJSON *taken_all(int slot, holdfast::Leases all)
+{
+    cJSON *answer = with_remaining(said(cJSON_CreateString(std::to_string(all[0].token()).c_str())), all);
+    std::string names;
+
+    for (Lease &lease : all)
+        names += (names.empty() ? "" : "+") + lease.name();
+    cJSON_AddStringToObject(answer, "name", names.c_str());
+    sets[slot] = std::move(all);
+    return answer;
+}
+
+/* Does it with what is in that slot. */
+template <class F> cJSON *about(const Line &line, F &&body)
+{
+    auto all = sets.find(line.slot());
+
+    return all != sets.end() ? body(all->second) : body(leases[line.slot()]);
 }
 
 cJSON *take(const Line &line, std::stop_token stop)
@@ -121,6 +152,10 @@ cJSON *take(const Line &line, std::stop_token stop)
 
     options.label = line.text(4);
     options.keeper = !cJSON_IsFalse(line.at(5));
+    if (auto names = line.names(1, "any"))
+        return taken(line.slot(), store->any(*names, options, stop));
+    if (auto names = line.names(1, "all"))
+        return taken_all(line.slot(), store->all(*names, options, stop));
     return taken(line.slot(), store->lock(line.text(1), options, stop));
 }
 
@@ -140,23 +175,30 @@ cJSON *begin(const Line &line)
 
 cJSON *lost(const Line &line)
 {
-    std::promise<void> told;
-    std::stop_callback tell(leases[line.slot()].stop_token(), [&] { told.set_value(); });
+    return about(line, [](auto &held) {
+        std::promise<void> told;
+        std::stop_callback tell(held.stop_token(), [&] { told.set_value(); });
 
-    told.get_future().wait_for(60s);
-    return said(cJSON_CreateString(reason_of(leases[line.slot()].loss()).c_str()));
+        told.get_future().wait_for(60s);
+        return said(cJSON_CreateString(reason_of(held.try_check().failure().reason).c_str()));
+    });
 }
 
 cJSON *with(const Line &line)
 {
     holdfast::Options options{line.time(1)};
 
-    options.keeper = line.flag(3);
-    store->with_lock(line.text(0), options, [&](Lease &) {
+    auto body = [&](auto &) {
         std::this_thread::sleep_for(line.time(4));
         if (line.flag(2))
             throw std::runtime_error("the body failed");
-    });
+    };
+
+    options.keeper = line.flag(3);
+    if (auto names = line.names(0, "all"))
+        store->with_all(*names, options, body);
+    else
+        store->with_lock(line.text(0), options, body);
     return fine();
 }
 
@@ -203,10 +245,13 @@ cJSON *turns(const Line &line)
 
 cJSON *release(const Line &line)
 {
-    Lease lease = std::move(leases[line.slot()]);
+    return about(line, [&](auto &held) {
+        auto mine = std::move(held);
 
-    lease.release();
-    return fine();
+        sets.erase(line.slot());
+        mine.release();
+        return fine();
+    });
 }
 
 const std::map<std::string, cJSON *(*)(const Line &)> commands = {
@@ -227,14 +272,17 @@ const std::map<std::string, cJSON *(*)(const Line &)> commands = {
     {"elect", elect},
     {"leader", leader},
     {"turns", turns},
-    {"check", [](const Line &line) { return leases[line.slot()].check(), fine(); }},
+    {"check", [](const Line &line) { return about(line, [](auto &held) { return held.check(), fine(); }); }},
+    {"break",
+     [](const Line &line) { return store->break_(line.text(0), std::stoull(line.text(1)), line.text(2)), fine(); }},
     {"renew",
      [](const Line &line) {
          leases[line.slot()].renew(line.time(1));
          return with_remaining(fine(), leases[line.slot()]);
      }},
     {"release", release},
-    {"remaining", [](const Line &line) { return with_remaining(fine(), leases[line.slot()]); }},
+    {"remaining",
+     [](const Line &line) { return about(line, [](auto &held) { return with_remaining(fine(), held); }); }},
 };
 
 } // namespace

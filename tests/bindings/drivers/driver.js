@@ -14,8 +14,16 @@ const options = (ttl, wait, label, keep = true) =>
     ({ ttl: ttl || undefined, wait: wait < 0 ? Infinity : wait, label: label ?? undefined, keep });
 
 function taken(slot, lease) {
+    const all = Array.isArray(lease) ? lease : [lease];
     leases.set(slot, lease);
-    return { ok: String(lease.token), remaining: lease.remaining, at: now() };
+    return { ok: String(all[0].token), name: all.map(({ name }) => name).join('+'), remaining: lease.remaining, at: now() };
+}
+
+// Of a name, or of { any: names } or { all: names }.
+function wanted(name, how) {
+    if (typeof name === 'string') return store.lock(name, how);
+    const [[kind, names]] = Object.entries(name);
+    return store[kind](names, how);
 }
 
 function failed(error) {
@@ -29,10 +37,10 @@ const commands = {
         store = await holdfast.open(url, { wait });
         return { ok: store.url };
     },
-    async lock(slot, name, ...rest) { return taken(slot, await store.lock(name, options(...rest))); },
+    async lock(slot, name, ...rest) { return taken(slot, await wanted(name, options(...rest))); },
     begin(slot, name, ...rest) {
         const abort = new AbortController();
-        const task = store.lock(name, { ...options(...rest), signal: abort.signal })
+        const task = wanted(name, { ...options(...rest), signal: abort.signal })
             .then((lease) => taken(slot, lease), failed);
         tasks.set(slot, { abort, task });
         return { ok: true };
@@ -48,7 +56,7 @@ const commands = {
         return { ok: signal.reason.reason, at: now() };
     },
     async with(name, ttl, fail, keep, pause) {
-        await store.with(name, options(ttl, 0, null, keep), async () => {
+        await (name.all ? store.withAll : store.with).call(store, name.all ?? name, options(ttl, 0, null, keep), async () => {
             await sleep(pause);
             if (fail) throw new Error('the body failed');
         });

@@ -38,7 +38,17 @@ def options(ttl, wait, label=None, keep=True):
 
 def taken(slot, lease):
     leases[slot] = lease
-    return {'ok': str(lease.token), 'remaining': lease.remaining * 1000, 'at': time.monotonic() * 1000}
+    all_ = lease if isinstance(lease, holdfast.Leases) else [lease]
+    return {'ok': str(all_[0].token), 'name': '+'.join(one.name for one in all_), 'remaining': lease.remaining * 1000,
+            'at': time.monotonic() * 1000}
+
+
+def wanted(name, *rest):
+    """Of a name, or of {'any': names} or {'all': names}."""
+    if isinstance(name, str):
+        return store.lock(name, **options(*rest))
+    (kind, names), = name.items()
+    return getattr(store, kind)(names, **options(*rest))
 
 
 def open_(url, wait=0):
@@ -48,11 +58,11 @@ def open_(url, wait=0):
 
 
 def lock(slot, name, *rest):
-    return taken(slot, store.lock(name, **options(*rest)).acquire())
+    return taken(slot, wanted(name, *rest).acquire())
 
 
 def begin(slot, name, *rest):
-    tasks[slot] = soon(as_task(store.lock(name, **options(*rest)).acquire_async())).result()
+    tasks[slot] = soon(as_task(wanted(name, *rest).acquire_async())).result()
     return {'ok': True}
 
 
@@ -67,7 +77,7 @@ async def finished(task):
 
 def join(slot):
     result, at = soon(finished(tasks.pop(slot))).result()
-    if isinstance(result, holdfast.Lease):
+    if isinstance(result, (holdfast.Lease, holdfast.Leases)):
         return {**taken(slot, result), 'at': at}
     return {**failed(result), 'at': at}
 
@@ -77,7 +87,7 @@ def lost(slot):
 
 
 def with_(name, ttl, fail, keep, pause):
-    with store.lock(name, **options(ttl, 0, None, keep)):
+    with wanted(name, ttl, 0, None, keep):
         time.sleep(pause / 1000)
         if fail:
             raise OSError('the body failed')

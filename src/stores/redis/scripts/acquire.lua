@@ -3,7 +3,7 @@
 -- ARGV  1 owner  2 ttl in ms  3 'master_replid:ID', the incarnation  4 '1' to queue when busy
 --       5 "ttl flags owner label"  6 '' unless in a cluster: the shape() that is known to be settled
 -- Answers the token, {'busy', ask again in ms, pttl, token, label, kind}, {'new'}, {'replica'},
--- {'unmet'} or {'corrupt', 'record' or 'clock'}.
+-- {'unmet'}, {'twice'} or {'corrupt', 'record' or 'clock'}.
 -- include lib/incarnation.lua
 local owner, ttl = ARGV[1], ARGV[2]
 
@@ -41,4 +41,8 @@ token, wrong, holder, record = take(owner, ttl, ARGV[5], now, ARGV[6])
 if token or wrong then
     return token or wrong
 end
-return busy(ARGV[4] == '1' and stand(owner, now, holder, record) or POLL_MS, holder, record)
+local again = POLL_MS
+if ARGV[4] == '1' then
+    again = stand(owner, now, holder, record, match(ARGV[5], '^%d+ %S+ %x+ (.*)$') or '')
+end
+return busy(again, holder, record)

@@ -4,7 +4,7 @@
 -- ARGV  1 ttl in ms  2 flags  3 label  4 'master_replid:ID', the incarnation  5 '1' to queue when all are
 --       busy  6 '1' if we may stand in the queues already  7 owner; and so on for each lock
 -- Answers {'granted', which, token}, {'busy', ask again in ms, pttl, token, label, kind} of the first, {'new'},
--- {'replica'} or {'corrupt', 'record' or 'clock', which}.
+-- {'replica'}, {'twice', '', which} or {'corrupt', 'record' or 'clock', which}.
 -- include lib/incarnation.lua
 local COUNT, OWNERS = #KEYS / 2, 6
 local ttl = ARGV[1]
@@ -20,8 +20,20 @@ local function text(owner)
     return ttl .. ' ' .. ARGV[2] .. ' ' .. owner .. ' ' .. ARGV[3]
 end
 
--- The common case, as in acquire.lua: one is free, and nobody waits for it.
-for i = 1, ARGV[6] == '1' and 0 or COUNT do
+-- The common case, as in acquire.lua: one is free, and nobody waits for it. If it is not the first, they
+-- are looked at all at once.
+local fresh = ARGV[6] ~= '1'
+local function all_held()
+    local locks = {}
+    for i = 1, COUNT do
+        locks[i] = KEYS[2 * i - 1]
+    end
+    return call('EXISTS', unpack(locks)) == COUNT
+end
+for i = 1, fresh and COUNT or 0 do
+    if i == 2 and all_held() then
+        break
+    end
     local lock, record, owner = KEYS[2 * i - 1], KEYS[2 * i], ARGV[OWNERS + i]
     if call('SET', lock, owner, 'NX', 'PX', ttl) then
         local old = call('SET', record, token .. ' ' .. text(owner), 'GET')
@@ -43,17 +55,21 @@ end
 -- include lib/queue.lua
 -- include lib/take.lua
 local now = tonumber(token)
+local party = LEASES .. ':' .. ARGV[OWNERS + 1] .. ':g'
+if not fresh then
+    call('DEL', party)
+end
 local wrong
 local holders, records = {}, {}
 for i = 1, COUNT do
     use(i)
     token, wrong, holders[i], records[i] = take(ARGV[OWNERS + i], ttl, text(ARGV[OWNERS + i]), now, '')
     if wrong then
-        return {wrong[1], wrong[2], i}
+        return {wrong[1], wrong[2] or '', i}
     end
     if token then
         -- What was handed to us besides, in this very moment, is for the next.
-        for other = 1, ARGV[6] == '1' and COUNT or 0 do
+        for other = 1, fresh and 0 or COUNT do
             if other ~= i then
                 use(other)
                 leave_lock(ARGV[OWNERS + other], ARGV[4])
@@ -65,7 +81,8 @@ end
 local again = POLL_MS
 for i = 1, ARGV[5] == '1' and COUNT or 0 do
     use(i)
-    again = math.min(again, stand(ARGV[OWNERS + i], now, holders[i], records[i]))
+    again = math.min(again, stand(ARGV[OWNERS + i], now, holders[i], records[i], ARGV[3], fresh))
+    call('SET', LEASES .. ':' .. ARGV[OWNERS + i] .. ':p', party, 'PX', 2 * LEASE_MS)
 end
 use(1)
 return busy(again, holders[1], records[1])

@@ -2,9 +2,10 @@
 -- KEYS  1 lock  2 record
 -- Answers 1, or 0 if it is held or waited for.
 -- include lib/keys.lua
+-- include lib/broken.lua
 -- include lib/incarnation.lua
 if call('EXISTS', KEYS[1]) == 1 or call('ZCOUNT', LEASES, format('(%.0f', clock_us() / 1000), '+inf') > 0 then
     return 0
 end
-call('DEL', RECORD, QUEUE, LEASES)
+call('DEL', RECORD, QUEUE, LEASES, broken_key())
 return 1

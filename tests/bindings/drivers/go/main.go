@@ -19,6 +19,14 @@ import (
 
 type answer map[string]any
 
+// held is one lease, or all of several.
+type held interface {
+	Remaining() time.Duration
+	Check() error
+	Context(parent context.Context) context.Context
+	Release() error
+}
+
 type task struct {
 	cancel context.CancelFunc
 	result chan func() answer
@@ -27,7 +35,7 @@ type task struct {
 var (
 	ctx     = context.Background()
 	store   *holdfast.Store
-	leases  = map[int]*holdfast.Lease{}
+	leases  = map[int]held{}
 	tasks   = map[int]task{}
 	errBody = errors.New("the body failed")
 )
@@ -67,12 +75,41 @@ func options(args []any) holdfast.Options {
 	return o
 }
 
-func taken(slot int, lease *holdfast.Lease, err error) answer {
+// names of {"any": names} or {"all": names}.
+func names(arg any, kind string) (list []string, ok bool) {
+	object, _ := arg.(map[string]any)
+	found, ok := object[kind].([]any)
+	for _, name := range found {
+		list = append(list, name.(string))
+	}
+	return list, ok
+}
+
+func take(ctx context.Context, name any, o holdfast.Options) (held, error) {
+	if list, ok := names(name, "any"); ok {
+		return store.Any(ctx, list, o)
+	}
+	if list, ok := names(name, "all"); ok {
+		return store.All(ctx, list, o)
+	}
+	return store.Lock(ctx, name.(string), o)
+}
+
+func taken(slot int, lease held, err error) answer {
 	if err != nil {
 		return failed(err)
 	}
 	leases[slot] = lease
-	return answer{"ok": strconv.FormatUint(lease.Token(), 10), "remaining": lease.Remaining().Milliseconds(), "at": now()}
+	all, several := lease.(holdfast.Leases)
+	if !several {
+		all = holdfast.Leases{lease.(*holdfast.Lease)}
+	}
+	name := all[0].Name()
+	for _, one := range all[1:] {
+		name += "+" + one.Name()
+	}
+	return answer{"ok": strconv.FormatUint(all[0].Token(), 10), "name": name, "remaining": lease.Remaining().Milliseconds(),
+		"at": now()}
 }
 
 func done(err error) answer {
@@ -82,12 +119,12 @@ func done(err error) answer {
 	return answer{"ok": true}
 }
 
-func begin(slot int, name string, o holdfast.Options) answer {
+func begin(slot int, name any, o holdfast.Options) answer {
 	one, cancel := context.WithCancel(ctx)
 	t := task{cancel, make(chan func() answer, 1)}
 	tasks[slot] = t
 	go func() {
-		lease, err := store.Lock(one, name, o)
+		lease, err := take(one, name, o)
 		if err != nil {
 			if errors.Is(err, holdfast.Cancelled) && !errors.Is(err, context.Canceled) {
 				err = errors.New("not the context's error")
@@ -106,14 +143,18 @@ func begin(slot int, name string, o holdfast.Options) answer {
 	return answer{"ok": true}
 }
 
-func with(name string, o holdfast.Options, fail bool, pause time.Duration) answer {
-	return done(store.With(ctx, name, o, func(context.Context, *holdfast.Lease) error {
+func with(name any, o holdfast.Options, fail bool, pause time.Duration) answer {
+	body := func() error {
 		time.Sleep(pause)
 		if fail {
 			return errBody
 		}
 		return nil
-	}))
+	}
+	if list, ok := names(name, "all"); ok {
+		return done(store.WithAll(ctx, list, o, func(context.Context, holdfast.Leases) error { return body() }))
+	}
+	return done(store.With(ctx, name.(string), o, func(context.Context, *holdfast.Lease) error { return body() }))
 }
 
 func turn(counter, who string) error {
@@ -151,7 +192,8 @@ func turns(count int, name, counter, who string) answer {
 
 func run(command string, a []any) answer {
 	slot := func() int { return int(a[0].(float64)) }
-	lease := func() *holdfast.Lease { return leases[slot()] }
+	lease := func() held { return leases[slot()] }
+	one := func() *holdfast.Lease { return lease().(*holdfast.Lease) }
 	text := func(i int) string { return a[i].(string) }
 	switch command {
 	case "open":
@@ -165,10 +207,10 @@ func run(command string, a []any) answer {
 		}
 		return answer{"ok": store.URL()}
 	case "lock":
-		got, err := store.Lock(ctx, text(1), options(a[2:]))
+		got, err := take(ctx, a[1], options(a[2:]))
 		return taken(slot(), got, err)
 	case "begin":
-		return begin(slot(), text(1), options(a[2:]))
+		return begin(slot(), a[1], options(a[2:]))
 	case "cancel":
 		tasks[slot()].cancel()
 		return answer{"ok": true}
@@ -186,9 +228,9 @@ func run(command string, a []any) answer {
 		}
 		return answer{"ok": string(e.Reason), "at": at}
 	case "with":
-		return with(text(0), options([]any{a[1], 0.0, nil, a[3]}), a[2].(bool), ms(a[4]))
+		return with(a[0], options([]any{a[1], 0.0, nil, a[3]}), a[2].(bool), ms(a[4]))
 	case "put":
-		return done(lease().Put(text(1), []byte(text(2)), 0))
+		return done(one().Put(text(1), []byte(text(2)), 0))
 	case "get":
 		record, err := store.Get(text(0), text(1))
 		if err != nil || record == nil {
@@ -212,7 +254,7 @@ func run(command string, a []any) answer {
 	case "check":
 		return done(lease().Check())
 	case "renew":
-		if err := lease().Renew(ms(a[1])); err != nil {
+		if err := one().Renew(ms(a[1])); err != nil {
 			return failed(err)
 		}
 		return answer{"ok": true, "remaining": lease().Remaining().Milliseconds()}

@@ -12,6 +12,11 @@ local function revoke(owner, token, by, why, now)
     end
     local time = redis.call('TIME')
     local at = time[1] .. string.sub('00000' .. time[2], -6, -4)
+    local last = redis.call('GET', broken_key())
+    local of = string.match(last or '', '^%d+')
+    if of and of ~= token then
+        redis.call('SET', broken_key(of), last, 'PX', KEEP_MS)
+    end
     redis.call('SET', broken_key(), token .. ' ' .. at .. '\n' .. by .. '\n' .. why,
         'PX', string.format('%.0f', math.max(left, 0) + KEEP_MS))
     return now and 0 or left

@@ -3,7 +3,7 @@ local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not e
 
 -- now: the clock in us. text: "ttl flags owner label". settled: '' unless in a cluster, else the shape()
 -- that is known to be settled. Answers the token; or nil and what is wrong; or nil, nil, who holds the
--- lock and its record.
+-- lock and its record. {'twice'}: this owner holds it already.
 local function take(owner, ttl, text, now, settled)
     local record = call('GET', RECORD)
     local last = tonumber(record and match(record, '^q?(%d+) ') or not record and 0)
@@ -14,11 +14,16 @@ local function take(owner, ttl, text, now, settled)
         return nil, {'corrupt', 'clock'}
     end
     local holder = call('GET', LOCK)
-    local head = live_head(now)
+    local head
+    if holder then
+        purge(now)
+    else
+        head = live_head(now)
+    end
     if holder == owner and record and match(record, '^q?%d+ %d+ %S+ (%x+) ') == owner then
-        -- An owner holds once: whoever asks a second time is told the same.
-        call('PEXPIRE', LOCK, ttl)
-        return format('%.0f', last)
+        -- An owner holds once. Whoever asks a second time must not take it for a grant of its own, and
+        -- give it back: the first one has it.
+        return nil, {'twice'}
     end
     if holder == owner or (not holder and (not head or head == owner)) then
         -- A slot that came with its data brought the records of its locks. Of a lock without one, a server
@@ -41,19 +46,19 @@ local function take(owner, ttl, text, now, settled)
 end
 
 -- Queues for a lock that another has, or stays in the queue. In how many ms to ask again.
-local function stand(owner, now, holder, record)
-    enqueue(owner, now)
+local function stand(owner, now, holder, record, label, fresh)
+    enqueue(owner, now, label, fresh)
     record = record or '0 0 - 0 '
     if string.sub(record, 1, 1) ~= 'q' then
         call('SET', RECORD, 'q' .. record)
     end
     -- The next in the queue asks again when the holder's time is up, the others sleep on.
-    local left = call('PTTL', LOCK)
     local first = call('ZRANGE', QUEUE, 0, 1)
-    if left >= 0 and (first[1] == owner or (first[1] == holder and first[2] == owner)) then
-        return math.min(POLL_MS, left + 1)
+    if first[1] ~= owner and (first[1] ~= holder or first[2] ~= owner) then
+        return POLL_MS
     end
-    return POLL_MS
+    local left = call('PTTL', LOCK)
+    return left >= 0 and math.min(POLL_MS, left + 1) or POLL_MS
 end
 
 local function busy(again, holder, record)

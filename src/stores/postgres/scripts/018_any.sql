@@ -1,6 +1,8 @@
--- Version 14: one of several locks. The n-th of each array is one lock and its owner. Whoever locks several rows
+-- Version 18: one of several locks. The n-th of each array is one lock and its owner. Whoever locks several rows
 -- of holdfast.lock does so in the order of their names, and before rows of holdfast.waiter; who has locked rows
 -- of holdfast.waiter waits for no others but its own. So nobody waits in a circle.
+
+DROP FUNCTION IF EXISTS holdfast.queue_any(bytea[], bytea[], text);
 
 -- The client asks again, with a new transaction, which has nothing locked.
 CREATE OR REPLACE FUNCTION holdfast.start_over() RETURNS void
@@ -73,7 +75,8 @@ END
 $$;
 
 -- In every queue, and alive. The caller has locked the rows of locks that do not know yet that somebody waits.
-CREATE OR REPLACE FUNCTION holdfast.queue_any(p_names bytea[], p_owners bytea[], p_channel text)
+CREATE OR REPLACE FUNCTION holdfast.queue_any(
+    p_names bytea[], p_owners bytea[], p_channel text, p_label bytea)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -84,8 +87,8 @@ BEGIN
     WHERE w.owner = ANY (p_owners);
     GET DIAGNOSTICS waiting = ROW_COUNT;
     IF waiting < cardinality(p_names) THEN
-        INSERT INTO holdfast.waiter (lock, owner, channel, passed, alive_until, party)
-        SELECT p.name, p.owner, p_channel, false, until, p_owners[1]
+        INSERT INTO holdfast.waiter (lock, owner, channel, passed, alive_until, party, label)
+        SELECT p.name, p.owner, p_channel, false, until, p_owners[1], p_label
         FROM unnest(p_names, p_owners) AS p (name, owner)
         WHERE NOT EXISTS (SELECT FROM holdfast.waiter AS w WHERE w.owner = p.owner);
     END IF;
@@ -216,7 +219,7 @@ BEGIN
     IF p_channel IS NOT NULL THEN
         UPDATE holdfast.lock AS l SET queued = true WHERE l.name = ANY (wanted) AND NOT l.queued;
         settled := p_stage = 2 OR (p_stage = 1 AND holdfast.is_settled(p_owners));
-        PERFORM holdfast.queue_any(p_names, p_owners, p_channel);
+        PERFORM holdfast.queue_any(p_names, p_owners, p_channel, p_label);
     END IF;
     FOREACH one IN ARRAY idle LOOP
         PERFORM holdfast.pass_on(one);

@@ -1,6 +1,6 @@
 /* http.c - one HTTP exchange with libcurl's multi interface, so that deadlines and cancel
  * descriptors hold. */
-#include "stores/etcd/http.h"
+#include "http/http.h"
 #include "base/base.h"
 
 #include <errno.h>
@@ -26,8 +26,8 @@
 #define PROBE_S        3  /* between two of these */
 #define WAKE_FDS_MAX   32 /* how far from the lowest free descriptor libcurl's own may be */
 
-static bool set_up(struct ec_http *http, const struct ec_url *url);
-static void drain(struct ec_http *http);
+static bool set_up(struct hf__http *http, const struct hf__http_options *options);
+static void drain(struct hf__http *http);
 
 /* libcurl's multi handle has a socket pair to be woken with, without close-on-exec. It gets the
  * lowest free descriptors: a local socket where none was before, that would be inherited, is that
@@ -55,38 +55,38 @@ static CURLM *multi_open(void)
     return multi;
 }
 
-struct ec_http *ec_http_open(const struct hf_host *host, const struct ec_url *url)
+struct hf__http *hf__http_open(const struct hf_host *host, const struct hf__http_options *options)
 {
-    struct ec_http *http = calloc(1, sizeof *http);
+    struct hf__http *http = calloc(1, sizeof *http);
 
     if (http == NULL)
         return NULL;
     http->host = host;
     http->heard_ns = host->now_ns();
-    for (size_t i = 0; i < EC_SOCKETS_MAX; i++)
+    for (size_t i = 0; i < HF__HTTP_SOCKETS_MAX; i++)
         http->sockets[i] = -1;
     http->multi = multi_open();
     http->easy = curl_easy_init();
-    if (http->multi == NULL || http->easy == NULL || !set_up(http, url)) {
-        ec_http_close(http, false);
+    if (http->multi == NULL || http->easy == NULL || !set_up(http, options)) {
+        hf__http_close(http, false);
         return NULL;
     }
     return http;
 }
 
-void ec_http_close(struct ec_http *http, bool forked)
+void hf__http_close(struct hf__http *http, bool forked)
 {
     int nowhere = forked ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
 
     /* What a TLS connection says when it is closed must not reach the parent's server. */
-    for (size_t i = 0; i < EC_SOCKETS_MAX && forked; i++)
+    for (size_t i = 0; i < HF__HTTP_SOCKETS_MAX && forked; i++)
         if (http->sockets[i] >= 0)
             (void)dup3(nowhere, http->sockets[i], O_CLOEXEC);
     if (nowhere >= 0)
         (void)close(nowhere);
     if (forked && http->busy)
         return; /* another thread of the parent is inside libcurl: its state cannot be trusted */
-    ec_http_end(http);
+    hf__http_end(http);
     if (http->easy != NULL)
         curl_easy_cleanup(http->easy);
     if (http->multi != NULL)
@@ -101,7 +101,7 @@ void ec_http_close(struct ec_http *http, bool forked)
 
 static curl_socket_t open_socket(void *data, curlsocktype purpose, struct curl_sockaddr *address)
 {
-    struct ec_http *http = data;
+    struct hf__http *http = data;
     unsigned silent_ms = SILENT_S * 1000;
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 
@@ -109,7 +109,7 @@ static curl_socket_t open_socket(void *data, curlsocktype purpose, struct curl_s
     /* What is not acknowledged for that long will not be: somebody on the way has forgotten us. */
     if (fd >= 0)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms, sizeof silent_ms);
-    for (size_t i = 0; i < EC_SOCKETS_MAX && fd >= 0; i++)
+    for (size_t i = 0; i < HF__HTTP_SOCKETS_MAX && fd >= 0; i++)
         if (http->sockets[i] < 0) {
             http->sockets[i] = fd;
             break;
@@ -119,9 +119,9 @@ static curl_socket_t open_socket(void *data, curlsocktype purpose, struct curl_s
 
 static int close_socket(void *data, curl_socket_t fd)
 {
-    struct ec_http *http = data;
+    struct hf__http *http = data;
 
-    for (size_t i = 0; i < EC_SOCKETS_MAX; i++)
+    for (size_t i = 0; i < HF__HTTP_SOCKETS_MAX; i++)
         if (http->sockets[i] == fd)
             http->sockets[i] = -1;
     return close(fd);
@@ -130,7 +130,7 @@ static int close_socket(void *data, curl_socket_t fd)
 /* The connection stands and the request is about to be sent: the first time, and never again. */
 static int before_sending(void *data, char *ip, char *local_ip, int port, int local_port)
 {
-    struct ec_http *http = data;
+    struct hf__http *http = data;
 
     (void)ip;
     (void)local_ip;
@@ -141,14 +141,14 @@ static int before_sending(void *data, char *ip, char *local_ip, int port, int lo
 
 static size_t take_body(char *bytes, size_t one, size_t len, void *data)
 {
-    struct ec_http *http = data;
+    struct hf__http *http = data;
 
     (void)one;
     if (http->sink != NULL) {
         http->sink(http->sink_data, bytes, len);
         return len;
     }
-    if (len > EC_BODY_MAX - http->len)
+    if (len > HF__HTTP_BODY_MAX - http->len)
         return 0;
     if (http->len + len > http->size) {
         size_t size = http->size > 0 ? http->size : BODY_FIRST;
@@ -166,7 +166,12 @@ static size_t take_body(char *bytes, size_t one, size_t len, void *data)
     return len;
 }
 
-static bool set_up(struct ec_http *http, const struct ec_url *url)
+static bool is_given(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+static bool set_up(struct hf__http *http, const struct hf__http_options *options)
 {
     CURL *easy = http->easy;
     bool ok =
@@ -177,7 +182,6 @@ static bool set_up(struct ec_http *http, const struct ec_url *url)
         curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
-        curl_easy_setopt(easy, CURLOPT_POST, 1L) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)PROBE_S) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)PROBE_S) == CURLE_OK &&
@@ -190,51 +194,77 @@ static bool set_up(struct ec_http *http, const struct ec_url *url)
         curl_easy_setopt(easy, CURLOPT_PREREQDATA, http) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
         curl_easy_setopt(easy, CURLOPT_WRITEDATA, http) == CURLE_OK &&
-        curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)EC_SOCKETS_MAX / 2) == CURLM_OK;
+        curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)HF__HTTP_SOCKETS_MAX / 2) ==
+            CURLM_OK;
 
-    if (ok && url->tls && !url->verify)
+    if (ok && options->trusting)
         ok = curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L) == CURLE_OK &&
              curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK;
-    if (ok && url->ca[0] != '\0')
-        ok = curl_easy_setopt(easy, CURLOPT_CAINFO, url->ca) == CURLE_OK;
-    if (ok && url->cert[0] != '\0')
-        ok = curl_easy_setopt(easy, CURLOPT_SSLCERT, url->cert) == CURLE_OK &&
-             curl_easy_setopt(easy, CURLOPT_SSLKEY, url->key) == CURLE_OK;
+    if (ok && is_given(options->ca))
+        ok = curl_easy_setopt(easy, CURLOPT_CAINFO, options->ca) == CURLE_OK;
+    if (ok && is_given(options->cert))
+        ok = curl_easy_setopt(easy, CURLOPT_SSLCERT, options->cert) == CURLE_OK &&
+             curl_easy_setopt(easy, CURLOPT_SSLKEY, options->key) == CURLE_OK;
+    if (ok && is_given(options->socket))
+        ok = curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, options->socket) == CURLE_OK;
+    if (ok && options->idle_s > 0)
+        ok = curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, options->idle_s) == CURLE_OK;
     return ok;
 }
 
-/* The headers, made anew only when the auth token is another. */
-static bool set_headers(struct ec_http *http, const char *auth)
+/* False: out of memory, and the list is gone. */
+static bool add_header(struct curl_slist **list, const char *name, const char *value)
 {
-    char header[EC_AUTH_MAX + 32];
-    struct curl_slist *list;
+    char header[HF__HTTP_AUTH_MAX + 32];
     struct curl_slist *more;
 
-    if (http->headers != NULL && strcmp(http->auth, auth) == 0)
+    (void)snprintf(header, sizeof header, "%s: %s", name, value);
+    more = curl_slist_append(*list, header);
+    explicit_bzero(header, sizeof header);
+    if (more == NULL)
+        curl_slist_free_all(*list);
+    *list = more;
+    return more != NULL;
+}
+
+/* The headers, made anew only when the auth token is another. */
+static bool set_headers(struct hf__http *http, const struct hf__http_request *request)
+{
+    struct curl_slist *list = NULL;
+
+    if (http->headers != NULL && http->accept == request->accept &&
+        strcmp(http->auth, request->auth) == 0)
         return true;
-    list = curl_slist_append(NULL, "Content-Type: application/json");
-    if (list != NULL && auth[0] != '\0') {
-        (void)snprintf(header, sizeof header, "Authorization: %s", auth);
-        more = curl_slist_append(list, header);
-        explicit_bzero(header, sizeof header);
-        if (more == NULL)
-            curl_slist_free_all(list);
-        list = more;
-    }
-    if (list == NULL)
+    if (!add_header(&list, "Content-Type", "application/json") ||
+        (request->auth[0] != '\0' && !add_header(&list, "Authorization", request->auth)) ||
+        (request->accept != NULL && !add_header(&list, "Accept", request->accept)))
         return false;
     curl_slist_free_all(http->headers);
     http->headers = list;
-    (void)snprintf(http->auth, sizeof http->auth, "%s", auth);
+    http->accept = request->accept;
+    (void)snprintf(http->auth, sizeof http->auth, "%s", request->auth);
     return curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, list) == CURLE_OK;
 }
 
-bool ec_http_begin(struct ec_http *http, const struct ec_post *post, ec_sink_fn *sink, void *data)
+/* What is sent: JSON, or nothing. */
+static bool set_body(struct hf__http *http, const struct hf__http_request *request)
 {
-    char url[EC_ENDPOINT_MAX + 64];
+    if (request->json == NULL)
+        return curl_easy_setopt(http->easy, CURLOPT_HTTPGET, 1L) == CURLE_OK;
+    return curl_easy_setopt(http->easy, CURLOPT_POST, 1L) == CURLE_OK &&
+           curl_easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE, (long)request->json_len) ==
+               CURLE_OK &&
+           curl_easy_setopt(http->easy, CURLOPT_COPYPOSTFIELDS, request->json) == CURLE_OK;
+}
+
+bool hf__http_begin(struct hf__http *http, const struct hf__http_request *request,
+                    hf__http_sink_fn *sink, void *data)
+{
+    char url[HF__HTTP_URL_MAX];
 
     drain(http);
-    (void)snprintf(url, sizeof url, "%s%s", post->endpoint, post->path);
+    if (snprintf(url, sizeof url, "%s%s", request->endpoint, request->path) >= (int)sizeof url)
+        return false;
     http->len = 0;
     http->sends = 0;
     http->http_status = 0;
@@ -243,17 +273,14 @@ bool ec_http_begin(struct ec_http *http, const struct ec_post *post, ec_sink_fn 
     http->code = CURLE_OUT_OF_MEMORY;
     http->sink = sink;
     http->sink_data = data;
-    if (!set_headers(http, post->auth) ||
-        curl_easy_setopt(http->easy, CURLOPT_URL, url) != CURLE_OK ||
-        curl_easy_setopt(http->easy, CURLOPT_POSTFIELDSIZE, (long)post->json_len) != CURLE_OK ||
-        curl_easy_setopt(http->easy, CURLOPT_COPYPOSTFIELDS, post->json) != CURLE_OK ||
-        curl_multi_add_handle(http->multi, http->easy) != CURLM_OK)
+    if (!set_headers(http, request) || curl_easy_setopt(http->easy, CURLOPT_URL, url) != CURLE_OK ||
+        !set_body(http, request) || curl_multi_add_handle(http->multi, http->easy) != CURLM_OK)
         return false;
     http->added = true;
     return true;
 }
 
-void ec_http_end(struct ec_http *http)
+void hf__http_end(struct hf__http *http)
 {
     /* A transfer that is not over takes its connection with it. */
     if (http->added)
@@ -262,7 +289,7 @@ void ec_http_end(struct ec_http *http)
 }
 
 /* True once libcurl is through with the request. */
-static bool finished(struct ec_http *http)
+static bool finished(struct hf__http *http)
 {
     const CURLMsg *message;
     int left;
@@ -276,7 +303,7 @@ static bool finished(struct ec_http *http)
     return false;
 }
 
-bool ec_http_work(struct ec_http *http, const struct hf__patience *patience, const bool *stop)
+bool hf__http_work(struct hf__http *http, const struct hf__patience *patience, const bool *stop)
 {
     struct curl_waitfd cancel = {.fd = patience->cancel_fd, .events = CURL_WAIT_POLLIN};
     int64_t until_ns = patience->deadline_ns;
@@ -304,7 +331,7 @@ bool ec_http_work(struct ec_http *http, const struct hf__patience *patience, con
                             NULL) != CURLM_OK)
             return false;
         if (extra > 0 && cancel.revents != 0) {
-            int64_t grace_ns = http->host->now_ns() + EC_CANCEL_GRACE_MS * HF__NS_PER_MS;
+            int64_t grace_ns = http->host->now_ns() + HF__HTTP_CANCEL_GRACE_MS * HF__NS_PER_MS;
 
             http->cancelled = true;
             extra = 0;
@@ -317,14 +344,14 @@ bool ec_http_work(struct ec_http *http, const struct hf__patience *patience, con
     }
 }
 
-void ec_http_send(struct ec_http *http, const struct ec_post *post, int64_t limit_ms)
+void hf__http_send(struct hf__http *http, const struct hf__http_request *request, int64_t limit_ms)
 {
     int64_t until_ns = http->host->now_ns() + limit_ms * HF__NS_PER_MS;
     curl_off_t sent = 0;
     int running = 1;
 
     (void)curl_easy_setopt(http->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)limit_ms);
-    if (!ec_http_begin(http, post, NULL, NULL))
+    if (!hf__http_begin(http, request, NULL, NULL))
         return;
     for (;;) {
         int64_t left_ns = until_ns - http->host->now_ns();
@@ -332,7 +359,7 @@ void ec_http_send(struct ec_http *http, const struct ec_post *post, int64_t limi
         if (curl_multi_perform(http->multi, &running) != CURLM_OK || running == 0)
             return;
         (void)curl_easy_getinfo(http->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
-        if (sent >= (curl_off_t)post->json_len) {
+        if (sent >= (curl_off_t)request->json_len) {
             http->draining = true;
             return;
         }
@@ -342,81 +369,51 @@ void ec_http_send(struct ec_http *http, const struct ec_post *post, int64_t limi
     }
 }
 
-/* The answer that ec_http_send did not wait for. */
-static void drain(struct ec_http *http)
+/* The answer that hf__http_send did not wait for. */
+static void drain(struct hf__http *http)
 {
     struct hf__patience patience = {
         .deadline_ns = http->host->now_ns() + DRAIN_MAX_MS * HF__NS_PER_MS, .cancel_fd = -1};
 
     if (http->draining)
-        (void)ec_http_work(http, &patience, NULL);
+        (void)hf__http_work(http, &patience, NULL);
     http->draining = false;
-    ec_http_end(http);
+    hf__http_end(http);
 }
 
-enum ec_fate ec_http_post(struct ec_http *http, const struct ec_post *post,
-                          const struct hf__patience *patience, int64_t connect_ms)
+enum hf__http_fate hf__http_exchange(struct hf__http *http, const struct hf__http_request *request,
+                                     const struct hf__patience *patience, int64_t connect_ms)
 {
     bool begun;
 
     (void)curl_easy_setopt(http->easy, CURLOPT_CONNECTTIMEOUT_MS,
                            (long)(connect_ms > CONNECT_MIN_MS ? connect_ms : CONNECT_MIN_MS));
-    begun = ec_http_begin(http, post, NULL, NULL);
+    begun = hf__http_begin(http, request, NULL, NULL);
     if (begun) {
         http->code = CURLE_OPERATION_TIMEDOUT;
-        (void)ec_http_work(http, patience, NULL);
-        ec_http_end(http);
+        (void)hf__http_work(http, patience, NULL);
+        hf__http_end(http);
     }
     if (begun && http->code == CURLE_OK) {
         http->heard_ns = http->host->now_ns();
-        return EC_ANSWERED;
+        return HF__HTTP_ANSWERED;
     }
-    return http->sends == 0 ? EC_NOT_SENT : EC_NO_ANSWER;
+    return http->sends == 0 ? HF__HTTP_NOT_SENT : HF__HTTP_NO_ANSWER;
 }
 
-int64_t ec_http_date_ms(struct ec_http *http)
+const char *hf__http_header(struct hf__http *http, const char *name)
 {
     struct curl_header *header;
-    time_t date_s;
 
-    if (curl_easy_header(http->easy, "Date", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
-        return 0;
-    date_s = curl_getdate(header->value, NULL);
-    return date_s > 0 ? (int64_t)date_s * 1000 : 0;
+    return curl_easy_header(http->easy, name, 0, CURLH_HEADER, -1, &header) == CURLHE_OK
+               ? header->value
+               : NULL;
 }
 
-/* What libcurl's codes are to a person; its own words go between the two. */
-static const struct trouble {
-    CURLcode code;
-    enum hf_status status;
-    const char *before;
-    const char *after;
-} troubles[] = {
-    {CURLE_PEER_FAILED_VERIFICATION, HF_DENIED,
-     "the server's certificate cannot be trusted: ", "; check the host name and ca="},
-    {CURLE_SSL_CERTPROBLEM, HF_DENIED,
-     "our certificate or key cannot be used: ", "; check ca=, cert= and key="},
-    {CURLE_SSL_CACERT_BADFILE, HF_DENIED,
-     "our certificate or key cannot be used: ", "; check ca=, cert= and key="},
-};
-
-enum hf_status ec_http_explain(const struct ec_http *http, const char *endpoint, char *out,
-                               size_t size)
+int64_t hf__http_date_ms(struct hf__http *http)
 {
-    const char *detail = http->detail[0] != '\0' ? http->detail : curl_easy_strerror(http->code);
+    const char *date = hf__http_header(http, "Date");
+    time_t date_s = date != NULL ? curl_getdate(date, NULL) : 0;
 
-    for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++)
-        if (troubles[i].code == http->code) {
-            (void)snprintf(out, size, "%s%.80s%s", troubles[i].before, detail, troubles[i].after);
-            return troubles[i].status;
-        }
-    if (strstr(detail, " alert ") != NULL) { /* of TLS; a host's name has no spaces */
-        (void)snprintf(out, size,
-                       "the server refuses our certificate (%.70s); check cert= and key=", detail);
-        return HF_DENIED;
-    }
-    (void)snprintf(out, size, "%s %.60s: %.80s",
-                   http->code == CURLE_SSL_CONNECT_ERROR ? "no TLS with" : "no answer from",
-                   endpoint, detail);
-    return HF_UNREACHABLE;
+    return date_s > 0 ? (int64_t)date_s * 1000 : 0;
 }

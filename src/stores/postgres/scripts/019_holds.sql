@@ -1,4 +1,4 @@
--- Version 15: the functions about locks; 006_incarnation.sql says how such files change. Versions 5 and 12 were
+-- Version 19: the functions about locks; 006_incarnation.sql says how such files change. Versions 5, 12 and 15 were
 -- earlier sets of them.
 
 DROP FUNCTION IF EXISTS holdfast.list(bytea, boolean, bytea, integer);
@@ -147,6 +147,8 @@ CREATE OR REPLACE FUNCTION holdfast.loss(p_lock holdfast.lock, p_token bigint) R
 LANGUAGE sql VOLATILE AS $$
     SELECT CASE
         WHEN p_lock.broken = p_token AND p_token > 0 THEN 'broken'
+        WHEN p_lock.broken > p_token AND p_token > 0 AND holdfast.was_broken(p_lock.name, p_token)
+            THEN 'broken'
         WHEN p_lock.token IS NULL OR p_lock.token < p_token THEN 'forgotten'
         WHEN p_lock.token > p_token AND p_token > 0 THEN 'taken'
         WHEN p_lock.owner IS NOT NULL AND p_lock.expires > clock_timestamp() THEN 'taken'
@@ -223,8 +225,8 @@ BEGIN
         SET alive_until = now + interval '3 seconds', passed = false, channel = p_channel
         WHERE w.owner = p_owner;
         IF NOT FOUND THEN
-            INSERT INTO holdfast.waiter (lock, owner, channel, passed, alive_until)
-            VALUES (p_name, p_owner, p_channel, false, now + interval '3 seconds');
+            INSERT INTO holdfast.waiter (lock, owner, channel, passed, alive_until, label)
+            VALUES (p_name, p_owner, p_channel, false, now + interval '3 seconds', p_label);
             UPDATE holdfast.lock AS l SET queued = true WHERE l.name = p_name AND NOT l.queued;
         END IF;
     END IF;
@@ -417,6 +419,17 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     LEFT JOIN holdfast.broken AS b ON l.broken = l.token AND b.lock = l.name AND b.token = l.token
     WHERE h.held OR w.waiters > 0 OR l.n = p_scan
     ORDER BY l.name
+$$;
+
+-- Who waits for the lock, the next one first: its label, and for how long.
+CREATE OR REPLACE FUNCTION holdfast.waiters(p_name bytea, p_max integer)
+RETURNS TABLE (label text, waited_ms bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT encode(w.label, 'hex'),
+        greatest(0, (extract(epoch FROM clock_timestamp() - w.since) * 1000)::bigint)
+    FROM holdfast.waiter AS w
+    WHERE w.lock = p_name AND w.alive_until > clock_timestamp()
+    ORDER BY w.ticket LIMIT p_max
 $$;
 
 -- Forgets waiters that died in front of locks nobody asks for any more.

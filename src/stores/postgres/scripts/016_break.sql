@@ -1,11 +1,12 @@
--- Version 11: holds that were broken. The lock's row has the token of the last one, so that nothing has to be
--- cleared when the lock changes hands. The functions that look at it are in the next file.
+-- Version 16: holds that were broken. The lock's row has the token of the last one, so that nothing has to be
+-- cleared when the lock changes hands. The functions that look at it are in the last file.
 
 ALTER TABLE holdfast.lock ADD COLUMN IF NOT EXISTS broken bigint NOT NULL DEFAULT 0;
 
--- Who broke it, when and why: of each lock, the last time.
+-- Who broke it, when and why: the last one of each lock, and those of the hour before it, whose holders may not
+-- have heard of it yet.
 CREATE TABLE IF NOT EXISTS holdfast.broken (
-    lock    bytea PRIMARY KEY,
+    lock    bytea NOT NULL,
     token   bigint NOT NULL,
     at      timestamptz NOT NULL,
     at_once boolean NOT NULL,      -- the hold was ended, not only revoked
@@ -13,6 +14,8 @@ CREATE TABLE IF NOT EXISTS holdfast.broken (
     label   bytea NOT NULL,
     reason  bytea NOT NULL
 );
+ALTER TABLE holdfast.broken DROP CONSTRAINT IF EXISTS broken_pkey;
+ALTER TABLE holdfast.broken ADD CONSTRAINT broken_pkey PRIMARY KEY (lock, token);
 
 -- Breaks the hold p_token: it is renewed no more, and stays until it is released or its time is over; or, at
 -- once, ends it, and passes the lock on unless this life of the server may have forgotten a holder. Who may use
@@ -51,10 +54,11 @@ BEGIN
     label := encode(it.label, 'hex');
     IF NOT again THEN
         UPDATE holdfast.lock AS l SET broken = p_token WHERE l.name = p_name;
+        DELETE FROM holdfast.broken AS b WHERE b.lock = p_name AND b.at < now - interval '1 hour';
         INSERT INTO holdfast.broken AS b
         VALUES (p_name, p_token, now, p_at_once, session_user, p_label, p_reason)
-        ON CONFLICT (lock) DO UPDATE
-        SET token = excluded.token, at = excluded.at, at_once = excluded.at_once,
+        ON CONFLICT (lock, token) DO UPDATE
+        SET at = excluded.at, at_once = excluded.at_once,
             role = excluded.role, label = excluded.label, reason = excluded.reason;
     END IF;
     left_ms := 0;
@@ -80,5 +84,13 @@ BEGIN
     SELECT 'broken', holdfast.to_ms(b.at), encode(b.label, 'hex'), encode(b.reason, 'hex')
     INTO verdict, at_ms, label, reason
     FROM holdfast.broken AS b WHERE b.lock = p_name AND b.token = p_token;
+END
+$$;
+
+-- Was it? The lock's row tells of the last break only. For holds that are over.
+CREATE OR REPLACE FUNCTION holdfast.was_broken(p_name bytea, p_token bigint) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM holdfast.broken AS b WHERE b.lock = p_name AND b.token = p_token);
 END
 $$;

@@ -1,0 +1,11 @@
+/* look.h - what those who look share. */
+#ifndef HF_SERVE_LOOK_H
+#define HF_SERVE_LOOK_H
+
+#include "serve/serve.h"
+
+/* NULL: no memory. */
+struct readiness *readiness_open(void);
+void readiness_close(struct readiness *readiness);
+
+#endif /* HF_SERVE_LOOK_H */

@@ -1,0 +1,352 @@
+/* main.c - holdfast-serve, which `holdfast serve` executes: options, start, signals, end. */
+#include "serve/attempts.h"
+#include "serve/connection.h"
+#include "serve/listen.h"
+#include "serve/listing.h"
+#include "serve/look.h"
+#include "serve/metrics.h"
+#include "serve/stream.h"
+#include "serve/tokens.h"
+
+#include "base/base.h"
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <holdfast/store.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    ARENAS_MAX = 4,         /* of malloc: a thread for each client must not have one each */
+    END_MS = 4500,          /* what is under way has so long when the server is to end */
+    OUT_OF_DESCRIPTORS = 50 /* ms until accept is tried again */
+};
+
+/* What the command line says. */
+struct settings {
+    char url[CLI_URL_SIZE]; /* "": none was given */
+    const char *listen[SERVE_LISTENERS_MAX];
+    struct cli_list listen_list;
+    struct cli_list host_list;
+    struct cli_list watch_list;
+    int64_t max_ttl_ms; /* < 0: none was given */
+    const char *new_token;
+    struct serve_options options;
+};
+
+static const struct cli_command command = {
+    .name = "serve", .arguments = "[options]", .summary = "serve a store by HTTP"};
+
+static struct cli_option option(const char *name, enum cli_option_kind kind, const char *argument,
+                                void *target, const char *help)
+{
+    return (struct cli_option){
+        .name = name, .kind = kind, .argument = argument, .target = target, .help = help};
+}
+
+static int parse(struct settings *s, int argc, char **argv)
+{
+    struct serve_options *o = &s->options;
+    const struct cli_option options[] = {
+        option("store", CLI_URL, "URL", s->url,
+               "the store to serve; default: $HOLDFAST_STORE, or else this user's"),
+        option("listen", CLI_LIST, "ADDR", &s->listen_list,
+               "unix:PATH or tcp:127.0.0.1:7070; may be repeated"),
+        option("tokens", CLI_TEXT, "FILE", &o->tokens_file,
+               "who may do what; tcp: needs it; read again on HUP"),
+        option("new-token", CLI_TEXT, "NAME", &s->new_token,
+               "print a new secret and its line for that file, and end"),
+        option("host", CLI_LIST, "NAME", &s->host_list,
+               "a further name of this server in requests; may be repeated"),
+        option("max-clients", CLI_NUMBER, "N", &o->max_clients,
+               "connections at a time; default: 1024"),
+        option("max-waiters", CLI_NUMBER, "N", &o->max_waiters,
+               "requests that wait for locks; default: 900"),
+        option("max-ttl", CLI_DURATION, "DURATION", &s->max_ttl_ms,
+               "the longest ttl; default: what the store grants"),
+        option("max-wait", CLI_DURATION, "DURATION", &o->max_wait_ms,
+               "the longest wait; default: 1h"),
+        option("watch", CLI_LIST, "NAME", &s->watch_list,
+               "a lock that the metrics tell of; up to 100 times"),
+        {.name = NULL}};
+    const char *operand;
+    int parsed = cli_parse_operand(&command, options, argc, argv, &operand);
+
+    if (parsed == 0 && operand != NULL) {
+        (void)cli_one_too_many(&command, operand);
+        return -1;
+    }
+    return parsed;
+}
+
+/* What the parser does not know. False: it was said. */
+static bool check(const struct settings *s)
+{
+    if (s->max_ttl_ms >= 0 && (s->max_ttl_ms < HF_TTL_MIN_MS || s->max_ttl_ms > HF_TTL_MAX_MS)) {
+        (void)cli_usage_error(&command, "--max-ttl: at least %dms and at most 1d", HF_TTL_MIN_MS);
+        return false;
+    }
+    if (s->options.max_clients == 0 || s->options.max_clients > 100000 ||
+        s->options.max_waiters > 100000) {
+        (void)cli_usage_error(&command, "--max-clients and --max-waiters: at most 100000");
+        return false;
+    }
+    for (size_t i = 0; i < s->watch_list.count; i++)
+        if (!hf__name_valid(s->options.watch[i])) {
+            (void)cli_usage_error(&command, "--watch: a lock name has 1 to %d bytes", HF_NAME_MAX);
+            return false;
+        }
+    return true;
+}
+
+static int new_token(const char *name)
+{
+    char secret[TOKENS_SECRET_SIZE];
+    char hash[2 * TOKENS_HASH_LEN + 1];
+
+    if (!tokens_name_valid(name))
+        return cli_usage_error(&command,
+                               "--new-token: a NAME has letters, digits and ._@-, %d at "
+                               "the most",
+                               TOKENS_NAME_MAX);
+    tokens_draw(secret, hash);
+    if (isatty(STDOUT_FILENO) == 1)
+        cli_error("the secret, which is shown this once, and its line for the file of --tokens:");
+    printf("%s\n%s %s look lock metrics\n", secret, name, hash);
+    explicit_bzero(secret, sizeof secret);
+    return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_HF_INTERNAL;
+}
+
+/* Waits, stores and clients need descriptors. */
+static void raise_limits(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* TERM, INT and HUP as a descriptor; blocked before any thread is there. */
+static int catch_signals(void)
+{
+    const struct sigaction ignored = {.sa_handler = SIG_IGN};
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    (void)sigaction(SIGPIPE, &ignored, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void read_tokens_again(struct serve *serve)
+{
+    struct hf_error err;
+
+    if (serve->options.tokens_file == NULL)
+        return;
+    if (tokens_read(serve->tokens, serve->options.tokens_file, &err) == HF_OK)
+        cli_error("the tokens were read again");
+    else
+        cli_error("%s; the tokens stay as they were", err.text);
+}
+
+/* True: the server is to end. */
+static bool take_signal(struct serve *serve, int signal_fd)
+{
+    struct signalfd_siginfo info;
+
+    while (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo != SIGHUP)
+            return true;
+        read_tokens_again(serve);
+    }
+    return false;
+}
+
+static void accept_all(const struct listener *listener, struct connections *connections)
+{
+    for (;;) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+
+        if (fd >= 0)
+            connections_add(connections, fd, listener->local);
+        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+            hf__sleep_ns(OUT_OF_DESCRIPTORS * HF__NS_PER_MS);
+        else if (errno != EINTR && errno != ECONNABORTED)
+            return;
+        if (fd < 0)
+            return;
+    }
+}
+
+/* Until a signal ends it. */
+static void accept_clients(struct serve *serve, const struct listeners *listeners, int signal_fd)
+{
+    struct connections connections;
+    struct pollfd fds[SERVE_LISTENERS_MAX + 1];
+    const uint64_t one = 1;
+    nfds_t count = 0;
+    int64_t until_ns;
+
+    connections_init(&connections, serve);
+    for (; count < listeners->count; count++)
+        fds[count] = (struct pollfd){.fd = listeners->all[count].fd, .events = POLLIN};
+    fds[count] = (struct pollfd){.fd = signal_fd, .events = POLLIN};
+    do {
+        (void)hf__poll_until(fds, count + 1, HF_NEVER);
+        for (nfds_t i = 0; i < count; i++)
+            if (fds[i].revents != 0)
+                accept_all(&listeners->all[i], &connections);
+    } while (!take_signal(serve, signal_fd));
+
+    until_ns = hf__now_ns() + END_MS * HF__NS_PER_MS;
+    serve->stopping = true;
+    (void)!write(serve->stop_fd, &one, sizeof one);
+    if (connections_end(&connections, until_ns) && metrics_end(serve->metrics, until_ns)) {
+        connections_release(&connections);
+        return;
+    }
+    /* Somebody still waits for the store. What becomes of that is the store's word, not ours. */
+    listeners_close((struct listeners *)listeners);
+    cli_error("ended with %u requests under way", (unsigned)serve->clients);
+    (void)fflush(stderr);
+    _exit(EXIT_SUCCESS);
+}
+
+static bool make_parts(struct serve *serve)
+{
+    serve->stop_fd = eventfd(0, EFD_CLOEXEC);
+    serve->tokens = serve->tokens != NULL ? serve->tokens : tokens_open();
+    serve->attempts = attempts_open();
+    serve->listing = listing_open();
+    serve->readiness = readiness_open();
+    serve->streams = streams_open();
+    serve->metrics = metrics_open(serve);
+    return serve->stop_fd >= 0 && serve->tokens != NULL && serve->attempts != NULL &&
+           serve->listing != NULL && serve->readiness != NULL && serve->streams != NULL &&
+           serve->metrics != NULL;
+}
+
+static void close_parts(struct serve *serve)
+{
+    metrics_close(serve->metrics);
+    streams_close(serve->streams);
+    readiness_close(serve->readiness);
+    listing_close(serve->listing);
+    attempts_close(serve->attempts);
+    tokens_close(serve->tokens);
+    if (serve->stop_fd >= 0)
+        (void)close(serve->stop_fd);
+    hf_close(serve->store);
+}
+
+/* Opens the store and learns what it can. 0, or an exit code after a message. */
+static int open_store(struct serve *serve, const struct settings *s, const char *url)
+{
+    const struct cli_context context = {.store_url = url};
+    int exit_code = 0;
+
+    serve->store = cli_open(&context, &exit_code);
+    if (serve->store == NULL)
+        return exit_code;
+    serve->detached = (hf_store_features(serve->store) & HF_FEATURE_DETACHED) != 0;
+    serve->options.max_ttl_ms = hf_store_max_ttl_ms(serve->store);
+    if (s->max_ttl_ms >= 0 && s->max_ttl_ms < (int64_t)serve->options.max_ttl_ms)
+        serve->options.max_ttl_ms = (uint32_t)s->max_ttl_ms;
+    (void)snprintf(serve->scheme, sizeof serve->scheme, "%.*s",
+                   (int)strcspn(hf_store_url(serve->store), ":"), hf_store_url(serve->store));
+    if (!serve->detached)
+        cli_error("%s has no detached leases: it is served for looking, nothing can be acquired",
+                  hf_store_url(serve->store));
+    return 0;
+}
+
+/* 0, or an exit code after a message. */
+static int start_listening(const struct settings *s, struct listeners *listeners)
+{
+    struct hf_error err;
+    enum hf_status status = listeners_inherit(listeners, &err);
+
+    for (size_t i = 0; status == HF_OK && i < s->listen_list.count; i++)
+        status = listeners_add(listeners, s->listen[i], &err);
+    if (status == HF_OK && listeners->count == 0)
+        status = listeners_default(listeners, &err);
+    if (status != HF_OK)
+        return cli_fail(&err);
+    if (listeners_have_tcp(listeners) && s->options.tokens_file == NULL)
+        return cli_usage_error(&command,
+                               "tcp: needs --tokens FILE: every user of this machine, and every "
+                               "web page, reaches a loopback address");
+    return 0;
+}
+
+static int run(struct settings *s, const char *url)
+{
+    struct serve serve = {.options = s->options, .stop_fd = -1};
+    struct listeners listeners = {.count = 0};
+    struct hf_error err;
+    int signal_fd = catch_signals();
+    int exit_code = 0;
+
+    serve.tokens = tokens_open();
+    if (serve.tokens != NULL && s->options.tokens_file != NULL &&
+        tokens_read(serve.tokens, s->options.tokens_file, &err) != HF_OK)
+        exit_code = cli_fail(&err);
+    if (exit_code == 0)
+        exit_code = start_listening(s, &listeners);
+    if (exit_code == 0)
+        exit_code = open_store(&serve, s, url);
+    if (exit_code == 0 && !make_parts(&serve)) {
+        cli_error("out of memory, or of threads");
+        exit_code = EXIT_HF_INTERNAL;
+    }
+    if (exit_code == 0) {
+        for (size_t i = 0; i < listeners.count; i++)
+            cli_error("%s is served on %s", hf_store_url(serve.store), listeners.all[i].shown);
+        accept_clients(&serve, &listeners, signal_fd);
+    }
+    listeners_close(&listeners);
+    close_parts(&serve);
+    (void)close(signal_fd);
+    return exit_code;
+}
+
+int main(int argc, char **argv)
+{
+    const char *from_environment = secure_getenv("HOLDFAST_STORE");
+    struct settings s = {
+        .max_ttl_ms = -1,
+        .options = {.max_clients = 1024, .max_waiters = 900, .max_wait_ms = 3600 * 1000}};
+    const char *url = from_environment;
+    int parsed;
+
+    s.listen_list = (struct cli_list){.items = s.listen, .most = SERVE_LISTENERS_MAX};
+    s.host_list = (struct cli_list){.items = s.options.hosts, .most = SERVE_HOSTS_MAX};
+    s.watch_list = (struct cli_list){.items = s.options.watch, .most = SERVE_WATCH_MAX};
+    parsed = parse(&s, argc, argv);
+    if (parsed < 0)
+        return cli_parse_exit(parsed);
+    s.options.host_count = s.host_list.count;
+    s.options.watch_count = s.watch_list.count;
+    if (!check(&s))
+        return EXIT_HF_USAGE;
+    if (s.new_token != NULL)
+        return new_token(s.new_token);
+    if (s.url[0] != '\0' || cli_store_fd_read(from_environment, s.url) == CLI_STORE_FD_READ)
+        url = s.url;
+    raise_limits();
+    (void)mallopt(M_ARENA_MAX, ARENAS_MAX);
+    return run(&s, url);
+}

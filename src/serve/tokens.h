@@ -1,0 +1,73 @@
+/* tokens.h - who may do what: the file of --tokens.
+ *
+ *     NAME SHA256HEX RIGHT[:PREFIX]...
+ *
+ * RIGHT is look, lock or metrics. A credential is the secret whose SHA-256 stands there; it goes
+ * with a request as "Authorization: Bearer SECRET". A line that starts with # says nothing. */
+#ifndef HF_SERVE_TOKENS_H
+#define HF_SERVE_TOKENS_H
+
+#include "serve/serve.h"
+
+enum {
+    TOKENS_NAME_MAX = 63,      /* bytes of a credential's name */
+    TOKENS_FILE_MAX = 1 << 18, /* bytes of the file */
+    TOKENS_RIGHTS_MAX = 16,    /* of one credential */
+    TOKENS_HASH_LEN = 32,
+    TOKENS_SECRET_SIZE = 65 /* hex digits of a secret that we draw, and a NUL */
+};
+
+/* How many wait with credentials of one name; outlives a change of the file. */
+struct account {
+    struct account *next;
+    atomic_uint waiters;
+    char name[TOKENS_NAME_MAX + 1];
+};
+
+struct credential {
+    char name[TOKENS_NAME_MAX + 1];
+    unsigned char hash[TOKENS_HASH_LEN];
+    struct {
+        enum right right;
+        const char *prefix; /* "": every lock */
+    } rights[TOKENS_RIGHTS_MAX];
+    size_t right_count;
+    struct account *account;
+    struct token_table *table;
+};
+
+/* One reading of the file. */
+struct token_table {
+    struct credential *credentials;
+    size_t count;
+    char *text; /* what the prefixes lie in */
+    unsigned refs;
+};
+
+/* Reads the text of a file. false: *line and *why say what is wrong with it. The table has no
+ * accounts yet; ends with token_table_release. Takes the text, which was allocated and ends with a
+ * NUL, in any case. */
+bool token_table_parse(char *text, struct token_table *out, unsigned *line, const char **why);
+void token_table_release(struct token_table *table);
+
+/* NULL: no memory. */
+struct tokens *tokens_open(void);
+void tokens_close(struct tokens *tokens);
+
+/* Reads the file and puts its credentials in the place of those there were. Others must not be able
+ * to read or write it. Anything but HF_OK: those there were stay. */
+enum hf_status tokens_read(struct tokens *tokens, const char *path, struct hf_error *err);
+
+/* The credential of a secret, compared in constant time; NULL: there is none. It is given back with
+ * tokens_done. */
+struct credential *tokens_find(struct tokens *tokens, const char *secret);
+void tokens_done(struct tokens *tokens, struct credential *credential);
+
+bool credential_may(const struct credential *credential, enum right right, const char *name);
+
+/* Draws a secret of 256 bits, and the hex digits of its hash. */
+void tokens_draw(char secret[TOKENS_SECRET_SIZE], char hash[2 * TOKENS_HASH_LEN + 1]);
+/* A name that may stand in the file. */
+bool tokens_name_valid(const char *name);
+
+#endif /* HF_SERVE_TOKENS_H */

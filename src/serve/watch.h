@@ -1,0 +1,24 @@
+/* watch.h - what a scrape asks the store: whether it answers, and about the locks of --watch.
+ *
+ * A thread asks, one lock after the other, when somebody scrapes and 5 s have passed since it began
+ * last. A scrape gives it a moment and then takes what is there: a store that does not answer costs
+ * a scrape nothing, and what is not known is left out. */
+#ifndef HF_SERVE_WATCH_H
+#define HF_SERVE_WATCH_H
+
+#include "serve/serve.h"
+
+struct watch;
+
+/* NULL: no memory, no thread. */
+struct watch *watch_open(struct serve *serve, struct metrics *metrics);
+/* No question to the store begins any more. True: and none is under way; false: until then one
+ * still was. */
+bool watch_end(struct watch *watch, int64_t until_ns);
+/* Waits for a question that is under way. */
+void watch_close(struct watch *watch);
+
+/* Prints the series of the watched locks. Waits for 20 ms at most. */
+void watch_print(struct watch *watch, struct text *out);
+
+#endif /* HF_SERVE_WATCH_H */
