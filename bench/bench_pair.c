@@ -1,6 +1,7 @@
 /* bench_pair.c DIR - what an uncontended acquire and release costs in the embedded store, against
- * flock(2) and a leased lock in SQLite, and with a million locks held. Where the file system lets the
- * words of its locks be mapped, that is; and where they are guarded, as in a shared directory. */
+ * flock(2) and a leased lock in SQLite, and with a million locks held. Where the file system lets
+ * the words of its locks be mapped, that is; and where they are guarded, as in a shared
+ * directory. */
 #include "bench.h"
 
 #include <fcntl.h>

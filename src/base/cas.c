@@ -1,7 +1,7 @@
 /* cas.c - compare-and-swap of 128 bits, between processes.
  *
- * By the instruction itself: what compilers and sanitizers put in the place of their builtins for 16
- * bytes may be a mutex in this process's memory. */
+ * By the instruction itself: what compilers and sanitizers put in the place of their builtins for
+ * 16 bytes may be a mutex in this process's memory. */
 #include "base/cas.h"
 
 #if defined __x86_64__

@@ -8,7 +8,7 @@ set -u
 server_stop() { :; }
 
 export KIT_MAPPED=1
-for name in damage_slots hostile kill_storm moved records_storm wake; do
+for name in damage_slots hostile kill_storm moved records_storm; do
     "$root/${BUILD:-build}/tests/file/test_$name" >"$dir/out" 2>&1
     rc=$?
     [ "$rc" -eq 0 ] || sed 's/^/# /' "$dir/out"

@@ -49,7 +49,8 @@ static void a_long_line_is_estimated(void **state)
     kit_expect(kit_take(base, NAME, 60000, 0, &hold, &err), HF_OK, &err);
     for (uint64_t tail = DEAD; tail <= LINE; tail += LINE - DEAD) {
         kit_expect(hf__page_lock(hf__file_of(base), hash, HF_NEVER, &bucket, NULL), HF_OK, NULL);
-        kit_expect(hf__slot_see(hf__file_of(base), &bucket, NAME, &view, &found, &err), HF_OK, &err);
+        kit_expect(hf__slot_see(hf__file_of(base), &bucket, NAME, &view, &found, &err), HF_OK,
+                   &err);
         assert_non_null(found);
         kit_expect(hf__slot_set_queue(hf__file_of(base), found, view.head, view.head + tail, &err),
                    HF_OK, &err);

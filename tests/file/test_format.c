@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define BOOT   "00000000-0000-4000-8000-000000000001"
-#define SLOTS  "slots-" BOOT
-#define OWNER  "00112233445566778899aabbccddeeff"
-#define TOKEN  1000
-#define FLOOR  5000
-#define PAGES  (1 + ROOTS + 1) /* of the file before; the last was split off */
-#define MOVED  "moved away"    /* a name whose slot is in that page */
+#define BOOT  "00000000-0000-4000-8000-000000000001"
+#define SLOTS "slots-" BOOT
+#define OWNER "00112233445566778899aabbccddeeff"
+#define TOKEN 1000
+#define FLOOR 5000
+#define PAGES (1 + ROOTS + 1) /* of the file before; the last was split off */
+#define MOVED "moved away"    /* a name whose slot is in that page */
 
 /* As it was in format 1. */
 struct slot_1 {
@@ -126,8 +126,8 @@ static void make_old(const char *dir, int64_t detached_until_ns)
 
 static void old_world(void)
 {
-    kit_world = (struct kit_world){
-        .boot_id = BOOT, .wall_fake = true, .wall_us = 1, .no_fsync = true};
+    kit_world =
+        (struct kit_world){.boot_id = BOOT, .wall_fake = true, .wall_us = 1, .no_fsync = true};
 }
 
 static void takes_above(struct hf_store_base *base, const char *name, uint64_t last)
@@ -142,11 +142,8 @@ static void takes_above(struct hf_store_base *base, const char *name, uint64_t l
 static void is_converted(void **state)
 {
     const char *dir = kit_dir();
-    struct kit_hold hold = {.name = "detached",
-                            .owner = OWNER,
-                            .token = TOKEN + 2,
-                            .ttl_ms = 60000,
-                            .detached = true};
+    struct kit_hold hold = {
+        .name = "detached", .owner = OWNER, .token = TOKEN + 2, .ttl_ms = 60000, .detached = true};
     struct hf_store_base *base;
     struct kit_hold other;
     struct hf_error err = {0};
@@ -275,8 +272,8 @@ static void holes_are_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_converted),   cmocka_unit_test(is_not_converted_in_use),
-        cmocka_unit_test(by_one_of_many), cmocka_unit_test(damage_is_not_converted),
+        cmocka_unit_test(is_converted),     cmocka_unit_test(is_not_converted_in_use),
+        cmocka_unit_test(by_one_of_many),   cmocka_unit_test(damage_is_not_converted),
         cmocka_unit_test(holes_are_damage),
     };
 

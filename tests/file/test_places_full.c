@@ -1,5 +1,5 @@
-/* test_places_full.c - a disk that is full to the last block, on every file system that the words of
- * locks are mapped on: what is there can be changed, and nobody is ended by a signal.
+/* test_places_full.c - a disk that is full to the last block, on every file system that the words
+ * of locks are mapped on: what is there can be changed, and nobody is ended by a signal.
  *
  * The file systems are made in files and mounted in a namespace of their own. */
 #include "places.h"
@@ -87,8 +87,8 @@ static void use_full_disk(void *data)
     for (int i = 0; i < HOLDS; i++) {
         (void)snprintf(name, sizeof name, "lock-%d", i);
         expect(kit_take_on(base, name,
-                           &(struct kit_terms){.ttl_ms = 600000, .detached = i % 2 == 0},
-                           &holds[i], &err),
+                           &(struct kit_terms){.ttl_ms = 600000, .detached = i % 2 == 0}, &holds[i],
+                           &err),
                HF_OK, &err, __LINE__);
     }
     dir_fd = open(scene->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -140,7 +140,8 @@ static void ext4(void **state)
 static void xfs(void **state)
 {
     (void)state;
-    full_disk(&(struct disk){"xfs without reflink", "mkfs.xfs -q -f -m reflink=0", NULL, 300, true});
+    full_disk(
+        &(struct disk){"xfs without reflink", "mkfs.xfs -q -f -m reflink=0", NULL, 300, true});
 }
 
 /* Files that can share blocks need a new one for a change, and there may be none. */
@@ -153,8 +154,10 @@ static void xfs_with_reflink(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tmpfs), cmocka_unit_test(ext2),
-        cmocka_unit_test(ext4),  cmocka_unit_test(xfs),
+        cmocka_unit_test(tmpfs),
+        cmocka_unit_test(ext2),
+        cmocka_unit_test(ext4),
+        cmocka_unit_test(xfs),
         cmocka_unit_test(xfs_with_reflink),
     };
 

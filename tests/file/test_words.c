@@ -94,7 +94,7 @@ static void sit_on_page(void *data)
     (void)raise(SIGSTOP);
 }
 
-/* Somebody is stopped with the page locked: what is free is taken, what is held goes on and ends. */
+/* Somebody is stopped with the page locked: what is free is taken, what is held goes on. */
 static void goes_on_beside_a_stopped_one(void **state)
 {
     (void)state;
@@ -194,8 +194,8 @@ static uint32_t details_of(struct hf_store_base *base, const char *name)
     return hf__word_details(word);
 }
 
-/* Fifteen of a client's own; the rest lie in the slots. Released by another process, they can be had
- * again. */
+/* Fifteen of a client's own; the rest lie in the slots. Released by another process, they can be
+ * had again. */
 static void details_are_had_again(void **state)
 {
     enum { MANY = DETAILS_PER_PAGE + 5 };
@@ -296,12 +296,9 @@ static void the_end_of_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(needs_no_system),
-        cmocka_unit_test(goes_on_beside_a_stopped_one),
-        cmocka_unit_test(frozen_is_mended),
-        cmocka_unit_test(follows_what_moved),
-        cmocka_unit_test(details_are_had_again),
-        cmocka_unit_test(pages_are_used_again),
+        cmocka_unit_test(needs_no_system),       cmocka_unit_test(goes_on_beside_a_stopped_one),
+        cmocka_unit_test(frozen_is_mended),      cmocka_unit_test(follows_what_moved),
+        cmocka_unit_test(details_are_had_again), cmocka_unit_test(pages_are_used_again),
         cmocka_unit_test(the_end_of_time),
     };
 

@@ -251,8 +251,8 @@ enum hf_status kit_try_open_within(const char *dir, int64_t patience_ms, struct 
 
     *out = NULL;
     (void)snprintf(url, sizeof url, "file:%s", dir);
-    return hf__file_open_on(sys, &kit_host, url,
-                            kit_host.now_ns() + patience_ms * HF__NS_PER_MS, out, err);
+    return hf__file_open_on(sys, &kit_host, url, kit_host.now_ns() + patience_ms * HF__NS_PER_MS,
+                            out, err);
 }
 
 enum hf_status kit_try_open(const char *dir, struct hf_store_base **out, struct hf_error *err)

@@ -243,8 +243,7 @@ static enum hf_status take_or_queue(struct file_attempt *attempt, struct hf_gran
 {
     const struct view *view = &attempt->view;
     /* A stopped waiter may have been passed over, or its lock may even have lost its slot. */
-    bool queued =
-        attempt->queued && attempt->ticket >= view->head && attempt->ticket < view->tail;
+    bool queued = attempt->queued && attempt->ticket >= view->head && attempt->ticket < view->tail;
     enum hf_status status = take(attempt, queued ? attempt->ticket : 0, grant, err);
 
     if (status != HF_BUSY)

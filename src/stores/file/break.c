@@ -1,7 +1,7 @@
 /* break.c - breaking a hold.
  *
- * A flag of the word keeps it from being renewed. The slot also remembers the token that was broken,
- * for when the hold is over: a later one has another, and so nothing has to be cleared. */
+ * A flag of the word keeps it from being renewed. The slot also remembers the token that was
+ * broken, for when the hold is over: a later one has another, and so nothing has to be cleared. */
 #include "base/base.h"
 #include "stores/file/details.h"
 #include "stores/file/errors.h"
@@ -27,6 +27,7 @@ static enum hf_status break_hold(struct file_store *store, struct view *view,
                                  const struct hf_revoke *revoke, struct hf_error *err)
 {
     uint32_t number = hf__word_details(view->word);
+    uint64_t use = hf__details_use(store, number);
     enum hf_status status = hf__revocation_write(store, view, revoke, err);
 
     HF__STEP(break_noted);
@@ -39,7 +40,7 @@ static enum hf_status break_hold(struct file_store *store, struct view *view,
         return hf__slot_swap(store, view, hf__word_with(view->word, WORD_BROKEN), err);
     status = hf__queue_pass(store, view, err);
     if (status == HF_OK)
-        hf__details_give(store, number);
+        hf__details_give(store, number, use);
     return status;
 }
 

@@ -142,8 +142,7 @@ static void get_page(struct file_store *store)
         hf__map_read(store, SLOT_SIZE, &table, sizeof table, NULL) != HF_OK ||
         table.count > CLIENTS_MAX)
         return;
-    if (!find_place(store, &table, &place, &page_no) &&
-        !add_place(store, &table, &place, &page_no))
+    if (!find_place(store, &table, &place, &page_no) && !add_place(store, &table, &place, &page_no))
         return;
     if (hf__map_write(store, SLOT_SIZE, &table, 8, NULL) != HF_OK)
         return;

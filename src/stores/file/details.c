@@ -8,17 +8,16 @@
 #include <stddef.h>
 #include <string.h>
 
-uint32_t hf__details_take(struct file_store *store)
+uint32_t hf__details_take(struct file_store *store, uint64_t *use)
 {
     if (atomic_load_explicit(&store->client_page, memory_order_acquire) == 0)
         return 0;
+    *use = 2 * (atomic_fetch_add_explicit(&store->details_count, 1, memory_order_relaxed) + 1);
     for (uint32_t i = 1; i <= DETAILS_PER_PAGE; i++) {
         uint_fast64_t none = 0;
 
         if (atomic_load_explicit(&store->details_uses[i], memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_strong(
-                &store->details_uses[i], &none,
-                2 * (atomic_fetch_add(&store->details_count, 1) + 1)))
+            atomic_compare_exchange_strong(&store->details_uses[i], &none, *use))
             return store->client_place << 4 | i;
     }
     return 0;
@@ -30,13 +29,16 @@ static bool is_ours(struct file_store *store, uint32_t number)
            number >> 4 == store->client_place;
 }
 
-void hf__details_named(struct file_store *store, uint32_t number, off_t slot_at,
+void hf__details_named(struct file_store *store, uint32_t number, uint64_t use, off_t slot_at,
                        struct hf__pair word, const struct details *details)
 {
     struct own_hold *own = &store->own_holds[number & 15];
+    uint_fast64_t before = use;
     uint64_t owner[2];
 
-    if (!is_ours(store, number))
+    /* Another thread may have ended the hold already, and a third may use the number. */
+    if (!is_ours(store, number) ||
+        !atomic_compare_exchange_strong(&store->details_uses[number & 15], &before, use | 1))
         return;
     memcpy(owner, details->owner, sizeof owner);
     atomic_store_explicit(&own->at, (uint64_t)slot_at, memory_order_relaxed);
@@ -45,7 +47,11 @@ void hf__details_named(struct file_store *store, uint32_t number, off_t slot_at,
     atomic_store_explicit(&own->ttl_ms, details->ttl_ms, memory_order_relaxed);
     atomic_store_explicit(&own->owner[0], owner[0], memory_order_relaxed);
     atomic_store_explicit(&own->owner[1], owner[1], memory_order_relaxed);
-    (void)atomic_fetch_or_explicit(&store->details_uses[number & 15], 1, memory_order_release);
+}
+
+uint64_t hf__details_use(struct file_store *store, uint32_t number)
+{
+    return is_ours(store, number) ? atomic_load(&store->details_uses[number & 15]) : 0;
 }
 
 void hf__details_renewed(struct file_store *store, uint32_t number, off_t slot_at,
@@ -81,10 +87,12 @@ uint32_t hf__details_own(struct file_store *store, const unsigned char *owner, u
     return 0;
 }
 
-void hf__details_give(struct file_store *store, uint32_t number)
+void hf__details_give(struct file_store *store, uint32_t number, uint64_t use)
 {
-    if (is_ours(store, number))
-        atomic_store_explicit(&store->details_uses[number & 15], 0, memory_order_release);
+    uint_fast64_t before = use;
+
+    if (is_ours(store, number) && use != 0)
+        (void)atomic_compare_exchange_strong(&store->details_uses[number & 15], &before, 0);
 }
 
 void hf__details_give_hold(struct file_store *store, uint64_t hash, uint64_t token)

@@ -9,10 +9,12 @@
 #include "stores/file/file.h"
 #include "stores/file/layout.h"
 
-/* A number of our own that no word names; 0: there is none. */
-uint32_t hf__details_take(struct file_store *store);
+/* A number of our own that no word names; 0: there is none. *use: this use of it. */
+uint32_t hf__details_take(struct file_store *store, uint64_t *use);
+/* The present use of a number that a word names. To be asked before the swap that ends it. */
+uint64_t hf__details_use(struct file_store *store, uint32_t number);
 /* The word of the slot at `slot_at` names it, or may do so; also after that word has changed. */
-void hf__details_named(struct file_store *store, uint32_t number, off_t slot_at,
+void hf__details_named(struct file_store *store, uint32_t number, uint64_t use, off_t slot_at,
                        struct hf__pair word, const struct details *details);
 /* It was renewed. */
 void hf__details_renewed(struct file_store *store, uint32_t number, off_t slot_at,
@@ -21,8 +23,9 @@ void hf__details_renewed(struct file_store *store, uint32_t number, off_t slot_a
  * we know of none. */
 uint32_t hf__details_own(struct file_store *store, const unsigned char *owner, uint64_t token,
                          off_t *slot_at, struct hf__pair *word);
-/* Nothing names it any more. Another client's, and 0, are let be. */
-void hf__details_give(struct file_store *store, uint32_t number);
+/* Nothing names it any more, as it was used then: another thread may have found that out, and have
+ * taken it. Another client's, and 0, are let be. */
+void hf__details_give(struct file_store *store, uint32_t number, uint64_t use);
 /* The same for whatever we have about that hold. */
 void hf__details_give_hold(struct file_store *store, uint64_t hash, uint64_t token);
 

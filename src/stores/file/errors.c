@@ -44,7 +44,8 @@ enum hf_status hf__error_busy(const struct file_store *store, const struct view 
     char age[24];
     char label[HF_LABEL_MAX + 1];
 
-    hf__copy_printable(label, sizeof label, view->details.label[0] != '\0' ? view->details.label : "another");
+    hf__copy_printable(label, sizeof label,
+                       view->details.label[0] != '\0' ? view->details.label : "another");
     if (view->expires_ns == 0)
         return hf__fail_lock(err, HF_BUSY, name, store->shown, " is about to go to a waiter");
     return hf__fail_lock(

@@ -73,23 +73,23 @@ struct file_store {
     uid_t uid;     /* the directory's owner */
     gid_t gid;     /* and group */
     uint64_t token_base;
-    atomic_uint_fast64_t promise;         /* tokens up to here may be given */
+    atomic_uint_fast64_t promise; /* tokens up to here may be given */
     /* Of pages, of guarded words, of growing, of clients. */
     pthread_mutex_t stripes[2 * STRIPES + 2];
-    bool mapped;                      /* how words are read and changed: see word.h */
-    atomic_uint page_count;           /* pages that the file was seen to have */
-    _Atomic(char *) *chunks;          /* map.c: the file in memory, as far as it was needed */
-    pthread_mutex_t map_lock;         /* for adding one */
-    atomic_uint client_page;          /* of details; 0: we have none */
-    uint32_t client_place;            /* its place in the table */
+    bool mapped;              /* how words are read and changed: see word.h */
+    atomic_uint page_count;   /* pages that the file was seen to have */
+    _Atomic(char *) *chunks;  /* map.c: the file in memory, as far as it was needed */
+    pthread_mutex_t map_lock; /* for adding one */
+    atomic_uint client_page;  /* of details; 0: we have none */
+    uint32_t client_place;    /* its place in the table */
     /* For each of that page: 0, or a number of its own for each use, odd if a word may name it. */
     atomic_uint_fast64_t details_uses[DETAILS_PER_PAGE + 1];
     atomic_uint_fast64_t details_count; /* of uses so far */
     struct own_hold own_holds[DETAILS_PER_PAGE + 1];
     atomic_int_fast64_t client_at_ns; /* when to try again to get a page, or details back */
-    uint64_t client;                      /* random, never 0 */
-    atomic_bool swept;                    /* what the dead left was looked for */
-    pthread_mutex_t life_lock;            /* guards what follows */
+    uint64_t client;                  /* random, never 0 */
+    atomic_bool swept;                /* what the dead left was looked for */
+    pthread_mutex_t life_lock;        /* guards what follows */
     int life_fd;
     struct fifo *kept;   /* of locks held after a wait */
     struct fifo *spares; /* for the next wait */

@@ -72,18 +72,24 @@ static enum hf_status free_details(struct file_store *store, struct view *view,
     return status;
 }
 
+/* Which details are used, and which use of them it is. */
+struct number {
+    uint32_t number;
+    uint64_t use;
+};
+
 /* Puts down who takes it, under a number of ours or in the slot. */
 static enum hf_status describe(struct file_store *store, struct view *view,
-                               const struct details *details, uint32_t *number,
+                               const struct details *details, struct number *out,
                                struct hf_error *err)
 {
     enum hf_status status = HF_OK;
 
-    *number = details->client != 0 ? hf__details_take(store) : 0;
-    if (*number == 0)
+    out->number = details->client != 0 ? hf__details_take(store, &out->use) : 0;
+    if (out->number == 0)
         status = free_details(store, view, err);
     if (status == HF_OK)
-        status = hf__details_write(store, view->at, *number, details, err);
+        status = hf__details_write(store, view->at, out->number, details, err);
     HF__STEP(grant_described);
     return status;
 }
@@ -95,25 +101,25 @@ enum hf_status hf__slot_grant(struct file_store *store, struct view *view,
     int64_t now_ns = store->base.host->now_ns();
     struct hf__pair to = {0, 0};
     struct details details;
-    uint32_t number = 0;
+    struct number taken = {0, 0};
     enum hf_status status = hf__details_of(store, claim, view->hash, now_ns, &details, err);
 
     if (status == HF_OK)
         status = next_token(store, view, claim, &details.token, err);
     if (status == HF_OK)
-        status = describe(store, view, &details, &number, err);
+        status = describe(store, view, &details, &taken, err);
     if (status == HF_OK) {
         int64_t until_ns = hf__time_add(now_ns, (int64_t)claim->ttl_ms * HF__NS_PER_MS);
 
         to.low = details.token;
-        to.high = hf__word_state(until_ns, number, head != view->tail ? WORD_WAITED : 0);
+        to.high = hf__word_state(until_ns, taken.number, head != view->tail ? WORD_WAITED : 0);
         status = hf__slot_swap(store, view, to, err);
         HF__STEP(grant_swapped);
     }
     if (status == HF_OK || status == HF_UNKNOWN)
-        hf__details_named(store, number, view->at, to, &details);
+        hf__details_named(store, taken.number, taken.use, view->at, to, &details);
     else
-        hf__details_give(store, number);
+        hf__details_give(store, taken.number, taken.use);
     if (status != HF_OK)
         return status;
     /* Only those who are dead, and ourselves, are stepped over: it may as well fail. */

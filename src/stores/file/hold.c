@@ -37,6 +37,7 @@ static enum hf_status extend(struct file_store *store, struct view *view,
     int64_t until_ns = hf__time_add(now_ns, (int64_t)claim->ttl_ms * HF__NS_PER_MS);
     uint32_t before = hf__word_details(view->word);
     uint32_t number = before;
+    uint64_t use = hf__details_use(store, before);
     struct hf__pair to = {view->token, 0};
     enum hf_status status = HF_OK;
 
@@ -52,7 +53,7 @@ static enum hf_status extend(struct file_store *store, struct view *view,
     status = hf__slot_swap(store, view, to, err);
     HF__STEP(renew_swapped);
     if (status == HF_OK && number != before)
-        hf__details_give(store, before);
+        hf__details_give(store, before, use);
     return status;
 }
 
@@ -123,7 +124,6 @@ static enum hf_status release_here(struct file_store *store, const struct bucket
     struct view seen;
     struct view *view;
     uint64_t token = claim->token;
-    uint32_t number = 0;
     enum hf_status status = hf__slot_see(store, bucket, claim->name, &seen, &view, err);
 
     if (status != HF_OK)
@@ -137,10 +137,12 @@ static enum hf_status release_here(struct file_store *store, const struct bucket
                     ? HF_LOSS_NONE
                     : HF_LOSS_BROKEN;
     if (hf__view_is_hold(view, quick->owner, token)) {
-        number = hf__word_details(view->word);
+        uint32_t number = hf__word_details(view->word);
+        uint64_t use = hf__details_use(store, number);
+
         status = hf__queue_pass(store, view, err);
         if (status == HF_OK)
-            hf__details_give(store, number);
+            hf__details_give(store, number, use);
     } else {
         hf__details_give_hold(store, quick->hash, token);
     }

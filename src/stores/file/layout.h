@@ -10,8 +10,8 @@
  *     root page (bits 0..3)          next[0] -> page for names whose bit 4 is 1
  *       keeps the 0s at every bit    next[1] -> page for names whose bits 4,5 are 0,1
  *
- * so that a lookup starts at a root, or at a remembered page, and follows at most a few heads. Pages
- * are never given back; slots are reused.
+ * so that a lookup starts at a root, or at a remembered page, and follows at most a few heads.
+ * Pages are never given back; slots are reused.
  *
  * All that decides about a lock is in the first 16 bytes of its slot, its word (word.h), which is
  * only ever changed by compare-and-swap. The rest of a slot, and heads, are written by who has the
@@ -82,8 +82,8 @@ struct page_head {
 
 /* Who holds a lock. Those of another token, or another hash, say nothing about it. */
 struct details {
-    uint64_t token; /* of the hold; 0 while they are written */
-    uint64_t hash;  /* of the lock's name */
+    uint64_t token;  /* of the hold; 0 while they are written */
+    uint64_t hash;   /* of the lock's name */
     uint64_t client; /* whose alive/ FIFO stands for the holder; 0: detached */
     int64_t taken_ns;
     uint64_t ttl_ms;

@@ -1,8 +1,9 @@
 /* list.c - what is held and waited for.
  *
  * Pages are read as they stand, without their locks, so that a listing disturbs nobody and nobody
- * holds it up; of each lock its word, its details, and its word again, which must be the same. Its cost is bounded: each page is read once, each client is asked once whether it
- * lives, and a queue is counted to WAITERS_COUNTED and estimated from there. */
+ * holds it up; of each lock its word, its details, and its word again, which must be the same. Its
+ * cost is bounded: each page is read once, each client is asked once whether it lives, and a queue
+ * is counted to WAITERS_COUNTED and estimated from there. */
 #include "base/base.h"
 #include "stores/file/byte_lock.h"
 #include "stores/file/life.h"

@@ -1,8 +1,8 @@
 /* map.c - the bytes of the slot file: read and written, and words compared and swapped.
  *
- * The file is mapped in chunks, each when something in it is first needed. What was never written is
- * not mapped: a page is appended by a pwrite, which can fail, before anybody touches it in memory.
- * In a forked child the chunks are not there, as nothing of the store is to be used. */
+ * The file is mapped in chunks, each when something in it is first needed. What was never written
+ * is not mapped: a page is appended by a pwrite, which can fail, before anybody touches it in
+ * memory. In a forked child the chunks are not there, as nothing of the store is to be used. */
 #include "stores/file/map.h"
 #include "base/base.h"
 #include "stores/file/byte_lock.h"
@@ -28,7 +28,7 @@
 #define CHUNK_SIZE  ((size_t)CHUNK_PAGES * PAGE_SIZE)
 #define CHUNKS_MAX  (1u << 16) /* 256 GiB */
 #define CLONE_NAME  ".clone"
-#define LOAD_TRIES  100           /* to read a guarded word that others write */
+#define LOAD_TRIES  100          /* to read a guarded word that others write */
 #define PATIENCE_NS HF__NS_PER_S /* for the lock of a guarded word */
 
 enum hf_status hf__page_damaged(const struct file_store *store, uint32_t page_no,
@@ -246,9 +246,8 @@ static enum hf_status load_guarded(struct file_store *store, off_t at, struct hf
             return HF_OK;
         *out = again;
     }
-    return status != HF_OK
-               ? status
-               : hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown, ": too busy");
+    return status != HF_OK ? status
+                           : hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown, ": too busy");
 }
 
 enum hf_status hf__word_load(struct file_store *store, off_t at, struct hf__pair *out,

@@ -1,7 +1,8 @@
 /* map.h - the bytes of the slot file: read and written, and words compared and swapped.
  *
  * Where words are mapped all this happens in memory; where they are guarded, by pread and pwrite.
- * Places and lengths are multiples of 8, within one page. Eight bytes are never seen half written. */
+ * Places and lengths are multiples of 8, within one page. Eight bytes are never seen half
+ * written. */
 #ifndef HF_STORES_FILE_MAP_H
 #define HF_STORES_FILE_MAP_H
 
@@ -16,7 +17,8 @@ void hf__map_close(struct file_store *store, bool forked);
  * page that was written once. */
 bool hf__map_allowed(const struct file_store *store, int fd);
 
-/* The page in memory, where words are mapped. NULL: the file has no such page, errno 0; or errno. */
+/* The page in memory, where words are mapped. NULL: the file has no such page, errno 0; or
+ * errno. */
 const void *hf__map_page(struct file_store *store, uint32_t page_no);
 /* How many whole pages the file has. */
 enum hf_status hf__map_count(struct file_store *store, uint32_t *out, struct hf_error *err);

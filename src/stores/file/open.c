@@ -23,8 +23,8 @@
 
 #define PAUSE_MIN_NS 200000 /* between two tries to have the directory alone */
 #define PAUSE_MAX_NS 10000000
-#define TORN_TRIES   20 /* to read a header that others write */
-#define CREATE_TRIES 8  /* to make a file that others discard again */
+#define TORN_TRIES   20           /* to read a header that others write */
+#define CREATE_TRIES 8            /* to make a file that others discard again */
 #define CONVERT_NS   HF__NS_PER_S /* how long to wait for others before a file is converted */
 
 static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
@@ -240,9 +240,9 @@ static int make_file(struct file_store *store, struct file_header *header)
     int fd;
 
     (void)unlinkat(store->dir_fd, NEW_NAME, 0);
-    fd = store->sys->openat(store->dir_fd, NEW_NAME,
-                            O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                            hf__dir_mode(store));
+    fd =
+        store->sys->openat(store->dir_fd, NEW_NAME,
+                           O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, hf__dir_mode(store));
     if (fd < 0)
         return -1;
     (void)fchmod(fd, hf__dir_mode(store)); /* whatever the umask */
@@ -307,8 +307,8 @@ static enum hf_status lock_alone(struct file_store *store, int64_t deadline_ns,
 }
 
 /* Reads it again with nobody else there: it may have been converted meanwhile. */
-static enum hf_status convert_alone(struct file_store *store, const char *name,
-                                    int64_t deadline_ns, struct hf_error *err)
+static enum hf_status convert_alone(struct file_store *store, const char *name, int64_t deadline_ns,
+                                    struct hf_error *err)
 {
     struct file_header header;
     enum hf_status status;

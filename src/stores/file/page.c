@@ -243,9 +243,9 @@ static enum hf_status change_flag(struct file_store *store, off_t at, bool in, u
     do {
         status = hf__word_load(store, at, word, err);
         if (status == HF_OK)
-            status = hf__word_swap(
-                store, at, *word,
-                in ? hf__word_with(*word, flag) : hf__word_without(*word, flag), err);
+            status =
+                hf__word_swap(store, at, *word,
+                              in ? hf__word_with(*word, flag) : hf__word_without(*word, flag), err);
     } while (status == HF_STALE);
     return status;
 }
@@ -262,8 +262,8 @@ static enum hf_status mend(struct file_store *store, struct bucket *bucket, stru
         if (slot->hash == 0 || !hf__word_is(slot->word, WORD_FROZEN) ||
             hf__page_route(&bucket->page.head, bucket->page_no, slot->hash) != bucket->page_no)
             continue;
-        status = change_flag(store, hf__slot_at(bucket->page_no, i), false, WORD_FROZEN, &word,
-                             err);
+        status =
+            change_flag(store, hf__slot_at(bucket->page_no, i), false, WORD_FROZEN, &word, err);
         HF__STEP(mended);
     }
     return status;
@@ -285,8 +285,8 @@ static enum hf_status move_slot(struct file_store *store, struct bucket *bucket,
 {
     struct slot *slot = &bucket->page.slots[index];
     struct slot copy = *slot;
-    enum hf_status status = change_flag(store, hf__slot_at(bucket->page_no, index), true,
-                                        WORD_FROZEN, &copy.word, err);
+    enum hf_status status =
+        change_flag(store, hf__slot_at(bucket->page_no, index), true, WORD_FROZEN, &copy.word, err);
 
     HF__STEP(split_frozen);
     if (status != HF_OK)

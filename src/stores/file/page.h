@@ -15,8 +15,9 @@ struct bucket {
 uint64_t hf__name_hash(const char *name);
 /* The page where to begin for a hash: the right one, or one that leads there. */
 uint32_t hf__page_guess(struct file_store *store, uint64_t hash);
-/* Locks and reads the page that `hash` belongs to, and mends what a dead one left half done. Pairs with hf__page_unlock. HF_UNREACHABLE with
- * out->blocked, and no text yet: it could not be locked in time. */
+/* Locks and reads the page that `hash` belongs to, and mends what a dead one left half done. Pairs
+ * with hf__page_unlock. HF_UNREACHABLE with out->blocked, and no text yet: it could not be locked
+ * in time. */
 enum hf_status hf__page_lock(struct file_store *store, uint64_t hash, int64_t deadline_ns,
                              struct bucket *out, struct hf_error *err);
 void hf__page_unlock(struct file_store *store, const struct bucket *bucket);

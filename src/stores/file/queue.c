@@ -226,8 +226,8 @@ static enum hf_status step_out(struct file_attempt *attempt)
     struct view *view;
     uint64_t head, tail;
     bool ours;
-    enum hf_status status = hf__slot_see(store, attempt->bucket, attempt->claim->name,
-                                         &attempt->view, &view, NULL);
+    enum hf_status status =
+        hf__slot_see(store, attempt->bucket, attempt->claim->name, &attempt->view, &view, NULL);
 
     if (status != HF_OK || view == NULL)
         return status;
@@ -243,8 +243,8 @@ void hf__queue_leave(struct file_attempt *attempt)
 {
     struct file_store *store = attempt->store;
     int64_t until_ns = store->base.host->now_ns() + attempt->patience_ns;
-    bool locked = attempt->queued && hf__page_lock(store, attempt->hash, until_ns, attempt->bucket,
-                                                   NULL) == HF_OK;
+    bool locked = attempt->queued &&
+                  hf__page_lock(store, attempt->hash, until_ns, attempt->bucket, NULL) == HF_OK;
 
     unwatch(attempt);
     if (attempt->fifo != NULL)

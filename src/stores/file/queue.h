@@ -39,8 +39,8 @@ void hf__queue_won(struct file_attempt *attempt);
 void hf__queue_leave(struct file_attempt *attempt);
 
 /* Ends what was seen: after a release, a leave or a lapse. Reserves the lock for the first live
- * waiter from view->head on and wakes it; without one the lock is free. The page is locked. HF_STALE:
- * it is not what was seen any more. */
+ * waiter from view->head on and wakes it; without one the lock is free. The page is locked.
+ * HF_STALE: it is not what was seen any more. */
 enum hf_status hf__queue_pass(struct file_store *store, struct view *view, struct hf_error *err);
 /* Removes the FIFO queue/HASH.TICKET if its waiter is dead; leaves it if the page is in use. */
 void hf__queue_sweep(struct file_store *store, const char *name);

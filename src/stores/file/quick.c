@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-/* A slot as it lies there: in the map, or in a copy of its page that was read just now. */
+/* A slot as it lies there: in the map, or in a copy of its page that was read just now. Such a copy
+ * was made from its beginning to its end, so that there too the name was read after the word. */
 struct glance {
     const struct slot *slot;
     off_t at;
@@ -87,18 +88,18 @@ static bool is_named(const struct slot *slot, uint64_t hash, const char *name)
 
 /* Details of ours that say who takes it. HF_STALE: none is to be had. */
 static enum hf_status describe(struct file_store *store, const struct details *details,
-                               uint32_t *number)
+                               uint32_t *number, uint64_t *use)
 {
     enum hf_status status;
 
-    *number = hf__details_take(store);
+    *number = hf__details_take(store, use);
     if (*number == 0)
         return HF_STALE;
     status = hf__details_write(store, 0, *number, details, NULL);
     HF__STEP(take_described);
     if (status == HF_OK)
         return HF_OK;
-    hf__details_give(store, *number); /* no word names them, whatever they say now */
+    hf__details_give(store, *number, *use); /* no word names them, whatever they say now */
     return HF_STALE;
 }
 
@@ -123,21 +124,22 @@ enum hf_status hf__quick_take(struct file_store *store, const struct quick *quic
     struct details details;
     struct hf__pair to;
     uint32_t number;
+    uint64_t use;
     enum hf_status status;
 
     if (!find_free(store, quick, &glance, &to.low) ||
         hf__details_of(store, quick->claim, quick->hash, now_ns, &details, NULL) != HF_OK)
         return HF_STALE;
     details.token = to.low;
-    if (describe(store, &details, &number) != HF_OK)
+    if (describe(store, &details, &number, &use) != HF_OK)
         return HF_STALE;
     to.high = hf__word_state(until_ns, number, 0);
     status = hf__word_swap(store, glance.at, glance.word, to, err);
     HF__STEP(take_swapped);
     if (status == HF_OK || status == HF_UNKNOWN)
-        hf__details_named(store, number, glance.at, to, &details);
+        hf__details_named(store, number, use, glance.at, to, &details);
     else
-        hf__details_give(store, number);
+        hf__details_give(store, number, use);
     if (status != HF_OK)
         return status;
     grant->token = to.low;
@@ -226,17 +228,18 @@ enum hf_status hf__quick_renew(struct file_store *store, const struct quick *qui
 static enum hf_status release_hold(struct file_store *store, const struct hold *hold,
                                    struct hf_error *err)
 {
+    uint32_t number = hf__word_details(hold->word);
+    uint64_t use = hf__details_use(store, number);
     enum hf_status status;
 
     if (hf__word_is(hold->word, WORD_WAITED) ||
         hf__word_expiry_ns(hold->word) <= store->base.host->now_ns())
         return HF_STALE;
     HF__STEP(release_read);
-    status =
-        hf__word_swap(store, hold->at, hold->word, (struct hf__pair){hold->word.low, 0}, err);
+    status = hf__word_swap(store, hold->at, hold->word, (struct hf__pair){hold->word.low, 0}, err);
     HF__STEP(release_swapped);
     if (status == HF_OK)
-        hf__details_give(store, hf__word_details(hold->word));
+        hf__details_give(store, number, use);
     return status;
 }
 

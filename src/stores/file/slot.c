@@ -107,9 +107,8 @@ enum hf_status hf__slot_look(struct file_store *store, const struct bucket *buck
     return status != HF_OK ? status : HF_STALE;
 }
 
-enum hf_status hf__slot_see(struct file_store *store, const struct bucket *bucket,
-                            const char *name, struct view *out, struct view **found,
-                            struct hf_error *err)
+enum hf_status hf__slot_see(struct file_store *store, const struct bucket *bucket, const char *name,
+                            struct view *out, struct view **found, struct hf_error *err)
 {
     int index = hf__slot_find(bucket, hf__name_hash(name), name);
     enum hf_status status;
@@ -148,7 +147,8 @@ static bool is_vacant(const struct bucket *bucket, int index)
 {
     uint64_t hash = bucket->page.slots[index].hash;
 
-    return hash == 0 || hf__page_route(&bucket->page.head, bucket->page_no, hash) != bucket->page_no;
+    return hash == 0 ||
+           hf__page_route(&bucket->page.head, bucket->page_no, hash) != bucket->page_no;
 }
 
 static bool is_idle(struct file_store *store, const struct view *view, int64_t now_ns)
@@ -243,8 +243,8 @@ static enum hf_status give(struct file_store *store, struct bucket *bucket, int 
                            sizeof *slot - offsetof(struct slot, sum), err);
     HF__STEP(reuse_named);
     if (status == HF_OK)
-        status = hf__map_write(store, at + (off_t)offsetof(struct slot, hash), &hash, sizeof hash,
-                               err);
+        status =
+            hf__map_write(store, at + (off_t)offsetof(struct slot, hash), &hash, sizeof hash, err);
     HF__STEP(reuse_hashed);
     if (status == HF_OK)
         status = hf__word_swap(store, at, word, hf__word_without(word, WORD_FROZEN), err);

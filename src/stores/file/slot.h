@@ -16,9 +16,8 @@ int hf__slot_find(const struct bucket *bucket, uint64_t hash, const char *name);
 enum hf_status hf__slot_look(struct file_store *store, const struct bucket *bucket, int index,
                              struct view *out, struct hf_error *err);
 /* Both. *found: out, or NULL if there is no such lock. */
-enum hf_status hf__slot_see(struct file_store *store, const struct bucket *bucket,
-                            const char *name, struct view *out, struct view **found,
-                            struct hf_error *err);
+enum hf_status hf__slot_see(struct file_store *store, const struct bucket *bucket, const char *name,
+                            struct view *out, struct view **found, struct hf_error *err);
 /* Locks the page of claim->name and finds its slot, which is made if need be; splits pages as often
  * as it takes. A blocked page as of hf__page_lock. */
 enum hf_status hf__slot_make(struct file_store *store, const struct hf_claim *claim,
