@@ -6,7 +6,7 @@
 -- include lib/keys.lua
 -- include lib/incarnation.lua
 -- include lib/queue.lua
-call('DEL', LEASES .. ':' .. ARGV[2] .. ':g')
+call('DEL', LEASES .. ':' .. ARGV[3] .. ':g')
 for i = 1, #KEYS / 2 do
     use(i)
     leave_lock(ARGV[2 + i], ARGV[1], ARGV[2])
