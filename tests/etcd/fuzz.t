@@ -7,7 +7,7 @@ set -u
 
 # shellcheck disable=SC2046 # a list of words
 fuzz_build "$root/tests/fuzz/fuzz_etcd_answer.c" \
-    "$root"/src/stores/etcd/{answer,base64,layout,record,url,errors}.c "$root"/src/base/*.c \
+    "$root"/src/stores/etcd/{answer,base64,layout,record,url,errors}.c "$root"/src/http/options.c "$root"/src/base/*.c \
     $(pkg-config --cflags --libs libcjson)
 seed txn <<'END'
 {"header":{"cluster_id":"12101","revision":"2"},"succeeded":true,"responses":[{"response_put":{"header":{"revision":"2"}}},{"response_range":{"kvs":[{"key":"aG9sZGZhc3QveB8=","create_revision":"2","mod_revision":"2","lease":"7","value":"dg=="}]}}]}

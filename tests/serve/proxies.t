@@ -55,6 +55,7 @@ defaults
     timeout server 3s
     timeout http-keep-alive 3s
     timeout http-request 3s
+    option abortonclose
 frontend here
     bind 127.0.0.1:$haproxy_port
     http-request set-header Host 127.0.0.1:$port

@@ -4,7 +4,7 @@
 set -u
 . "$(dirname "$0")/../support/stage.sh"
 
-unset CI
+unset CI TESTS_AGAIN
 tree=$dir/tree
 mkdir -p "$tree/tests/x"
 cp "$root/tests/run.sh" "$tree/tests/"

@@ -1,11 +1,16 @@
--- Forget a lock that is free, with its last token. Also for one node of a redlock.
+-- Forget a lock that is free, with its last token, and with whoever is left in its queue and dead. Also for one
+-- node of a redlock.
 -- KEYS  1 lock  2 record
 -- Answers 1, or 0 if it is held or waited for.
 -- include lib/keys.lua
 -- include lib/broken.lua
 -- include lib/incarnation.lua
+-- include lib/queue.lua
 if call('EXISTS', KEYS[1]) == 1 or call('ZCOUNT', LEASES, format('(%.0f', clock_us() / 1000), '+inf') > 0 then
     return 0
+end
+for _, owner in ipairs(call('ZRANGE', QUEUE, 0, -1)) do
+    leave_queue(owner)
 end
 call('DEL', RECORD, QUEUE, LEASES, broken_key())
 return 1
