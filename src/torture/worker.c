@@ -91,8 +91,7 @@ static void one_hold(struct torture_referee *referee, struct hf_store *store,
     }
 }
 
-static struct hf_store *open_store(struct torture_referee *referee,
-                                   const struct torture_worker *me)
+static struct hf_store *open_store(struct torture_referee *referee, const struct torture_worker *me)
 {
     const struct torture_plan *plan = referee->plan;
     bool other = plan->other_url != NULL && (me - referee->workers) % 2 != 0;
