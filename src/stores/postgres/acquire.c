@@ -14,21 +14,21 @@ static const struct pg_statement acquire_statement = {
     "SELECT " PG_ACQUIRE_COLUMNS ", pg_catalog.pg_backend_pid() AS pid "
     "FROM holdfast.acquire($1::pg_catalog.bytea, $2::pg_catalog.bytea, $3::integer, "
     "$4::pg_catalog.bytea, $5::boolean, $6::pg_catalog.text, "
-    "$7::pg_catalog.text, $8::integer)",
+    "$7::pg_catalog.text, $8::integer, $9::integer)",
     "holdfast_acquire", 4};
 static const struct pg_statement leave_statement = {
     "SELECT holdfast.leave($1::pg_catalog.bytea, $2::pg_catalog.bytea, $3::pg_catalog.text, "
-    "$4::integer), pg_catalog.pg_backend_pid() AS pid",
+    "$4::integer, $5::integer), pg_catalog.pg_backend_pid() AS pid",
     NULL, 0};
 static const struct pg_statement acquire_any_statement = {
     "SELECT " PG_ACQUIRE_ANY_COLUMNS ", pg_catalog.pg_backend_pid() AS pid "
     "FROM holdfast.acquire_any($1::pg_catalog.bytea[], $2::pg_catalog.bytea[], $3::integer, "
     "$4::pg_catalog.bytea, $5::boolean, $6::pg_catalog.text, "
-    "$7::pg_catalog.text, $8::integer, $9::integer)",
+    "$7::pg_catalog.text, $8::integer, $9::integer, $10::integer)",
     "holdfast_acquire_any", 64};
 static const struct pg_statement leave_any_statement = {
     "SELECT holdfast.leave_any($1::pg_catalog.bytea[], $2::pg_catalog.bytea[], "
-    "$3::pg_catalog.text, $4::integer), pg_catalog.pg_backend_pid() AS pid",
+    "$3::pg_catalog.text, $4::integer, $5::integer), pg_catalog.pg_backend_pid() AS pid",
     NULL, 0};
 
 #define QUEUED_MS 3000 /* how long the queue keeps us after a request; see holdfast.acquire */
@@ -41,6 +41,7 @@ struct attempt {
     size_t count;
     size_t which; /* the one that the last answer was about */
     unsigned char owner[HF_OWNER_LEN / 2];
+    int32_t number;        /* tells it from others of the same owner; 0: there are none */
     struct pg_array names; /* of several */
     struct pg_array owners;
     int64_t budget_ns;           /* what a single request may take */
@@ -50,6 +51,7 @@ struct attempt {
     bool known;                  /* the server may know of us, and has to be told to forget */
     int stage;                   /* of several: 1, we are in the queues; 2, everybody knows it */
     bool more;                   /* granted, and another was handed to us as well */
+    bool twice;                  /* the owner holds the lock, by another attempt */
     int64_t retry_ms;            /* busy: when to ask again */
 };
 
@@ -73,6 +75,17 @@ static const char *its_name(const struct attempt *a)
     return a->claim[a->which].name;
 }
 
+/* Who asks for others cannot know that nobody sends a request of theirs a second time. */
+static int32_t draw_number(const struct attempt *a)
+{
+    uint32_t dice;
+
+    if (!a->claim->detached)
+        return 0;
+    a->store->base.host->random(&dice, sizeof dice);
+    return (int32_t)(dice % INT32_MAX) + 1;
+}
+
 /* One attempt, from the first request to the last. */
 static enum hf_status attempt(struct attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
@@ -80,10 +93,11 @@ static enum hf_status attempt(struct attempt *a, struct hf_grant *grant, struct 
     enum hf_status status;
 
     a->budget_ns = a->claim->deadline_ns - store->base.host->now_ns();
+    a->number = draw_number(a);
     hf__wait_place_init(&a->place, a->claim->wait_until_ns);
     do {
         status = try_once(a, grant, err);
-    } while (status != HF_OK && (status = wait_after(a, status, err)) == HF_OK);
+    } while (status != HF_OK && !a->twice && (status = wait_after(a, status, err)) == HF_OK);
     if (status == HF_OK)
         atomic_fetch_add(&store->holds, 1);
     else if (a->known)
@@ -176,6 +190,7 @@ static void build_leave(const struct attempt *a, const char *id, struct pg_param
     build_who(a, params);
     pg_params_text(params, id);
     pg_params_number(params, LEAVE_MS);
+    pg_params_number(params, a->number);
 }
 
 static void build(const struct attempt *a, const char *id, const struct hf__patience *patience,
@@ -193,6 +208,7 @@ static void build(const struct attempt *a, const char *id, const struct hf__pati
     pg_params_number(params, pg_left_ms(a->store, patience->deadline_ns));
     if (several(a))
         pg_params_number(params, a->stage);
+    pg_params_number(params, a->number);
 }
 
 /* Who holds it. */
@@ -234,6 +250,10 @@ static enum hf_status judge(struct attempt *a, const struct pg_answer *answer, c
         a->stage = !waits(a) ? 0 : said.settled ? 2 : 1;
         a->place.ours_until_ns = answer->sent_at_ns + QUEUED_MS * HF__NS_PER_MS;
         return busy(a, &said, err);
+    case PG_TWICE: /* what the first one was granted is not ours to give back */
+        a->twice = true;
+        return hf__fail_lock(err, HF_BUSY, its_name(a), a->store->url.shown,
+                             " is held by this very attempt: the request came twice");
     case PG_NEW:
         pg_incarnation_forget(a->store, id);
         break;

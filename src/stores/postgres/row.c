@@ -103,8 +103,11 @@ static bool which_at(const PGresult *rows, size_t count, struct pg_acquired *out
 bool pg_row_acquired(const PGresult *rows, size_t count, struct pg_acquired *out)
 {
     enum { VERDICT, TOKEN, RETRY_MS, LEFT_MS, HOLDER, LABEL };
-    static const struct word verdicts[] = {
-        {"granted", PG_GRANTED}, {"busy", PG_BUSY}, {"new", PG_NEW}, {NULL, 0}};
+    static const struct word verdicts[] = {{"granted", PG_GRANTED},
+                                           {"busy", PG_BUSY},
+                                           {"twice", PG_TWICE},
+                                           {"new", PG_NEW},
+                                           {NULL, 0}};
     int verdict;
 
     *out = (struct pg_acquired){.verdict = PG_NEW};
@@ -116,6 +119,8 @@ bool pg_row_acquired(const PGresult *rows, size_t count, struct pg_acquired *out
         return true;
     if (count > 1 && !which_at(rows, count, out))
         return false;
+    if (out->verdict == PG_TWICE)
+        return true;
     out->token = (uint64_t)number_at(rows, 0, TOKEN, 0);
     if (out->verdict == PG_GRANTED)
         return out->token != 0;

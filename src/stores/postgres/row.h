@@ -21,7 +21,7 @@ bool pg_row_standby(const PGresult *rows);
 #define PG_ACQUIRE_ANY_COLUMNS PG_ACQUIRE_COLUMNS ", which, more, settled"
 enum { PG_ACQUIRE_COUNT = 6, PG_ACQUIRE_ANY_COUNT = 9 };
 
-enum pg_acquire_verdict { PG_GRANTED, PG_BUSY, PG_NEW };
+enum pg_acquire_verdict { PG_GRANTED, PG_BUSY, PG_TWICE, PG_NEW };
 
 struct pg_acquired {
     enum pg_acquire_verdict verdict;

@@ -1,5 +1,5 @@
--- Version 19: the functions about locks; 006_incarnation.sql says how such files change. Versions 5, 12 and 15 were
--- earlier sets of them.
+-- Version 22: the functions about locks; 006_incarnation.sql says how such files change. Versions 5, 12, 15 and 19
+-- were earlier sets of them.
 
 DROP FUNCTION IF EXISTS holdfast.list(bytea, boolean, bytea, integer);
 
@@ -82,7 +82,8 @@ $$;
 
 -- Takes a lock that nobody waits for and nobody holds, or nobody ever did; the common cases. NULL: it is not.
 CREATE OR REPLACE FUNCTION holdfast.take_free(
-    p_name bytea, p_owner bytea, p_ttl_ms integer, p_label bytea, p_detached boolean) RETURNS bigint
+    p_name bytea, p_owner bytea, p_ttl_ms integer, p_label bytea, p_detached boolean, p_attempt integer)
+RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     now   timestamptz := clock_timestamp();
@@ -91,14 +92,15 @@ BEGIN
     UPDATE holdfast.lock AS l
     SET token = greatest(l.token + 1, (extract(epoch FROM now) * 1000000)::bigint),
         owner = p_owner, handed = false, detached = p_detached, ttl_ms = p_ttl_ms, taken = now,
-        expires = now + p_ttl_ms * interval '1 millisecond', label = p_label
+        expires = now + p_ttl_ms * interval '1 millisecond', label = p_label, attempt = p_attempt
     WHERE l.name = p_name AND NOT l.queued
         AND (l.owner IS NULL OR l.expires <= clock_timestamp())
     RETURNING l.token INTO taken;
     IF NOT FOUND THEN
         INSERT INTO holdfast.lock AS l
-        VALUES (p_name, extract(epoch FROM now) * 1000000, p_owner, false, false, p_detached,
-                p_ttl_ms, now, now + p_ttl_ms * interval '1 millisecond', p_label)
+            (name, token, owner, handed, queued, detached, ttl_ms, taken, expires, label, attempt)
+        VALUES (p_name, extract(epoch FROM now) * 1000000, p_owner, false, false, p_detached, p_ttl_ms,
+                now, now + p_ttl_ms * interval '1 millisecond', p_label, p_attempt)
         ON CONFLICT (name) DO NOTHING
         RETURNING l.token INTO taken;
     END IF;
@@ -108,7 +110,8 @@ $$;
 
 -- Gives the lock to p_owner, whose turn it is and who waits no more. The caller has locked its row.
 CREATE OR REPLACE FUNCTION holdfast.hold(
-    p_name bytea, p_owner bytea, p_ttl_ms integer, p_label bytea, p_detached boolean) RETURNS bigint
+    p_name bytea, p_owner bytea, p_ttl_ms integer, p_label bytea, p_detached boolean, p_attempt integer)
+RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     now   timestamptz := clock_timestamp();
@@ -119,7 +122,7 @@ BEGIN
         owner = p_owner, handed = false,
         queued = EXISTS (SELECT FROM holdfast.waiter AS w WHERE w.lock = p_name),
         detached = p_detached, ttl_ms = p_ttl_ms, taken = now,
-        expires = now + p_ttl_ms * interval '1 millisecond', label = p_label
+        expires = now + p_ttl_ms * interval '1 millisecond', label = p_label, attempt = p_attempt
     WHERE l.name = p_name
     RETURNING l.token INTO taken;
     RETURN taken;
@@ -158,11 +161,13 @@ $$;
 
 -- Takes the lock, or confirms a hand-over, or queues.
 -- 'granted' with the token; 'busy' with when to look again and who holds it ('held', or 'handed' to
--- the next in line, or 'queued': free, but others came first); 'new' life; 'standby'.
+-- the next in line, or 'queued': free, but others came first); 'twice': another attempt of this owner holds
+-- it; 'new' life; 'standby'.
 CREATE OR REPLACE FUNCTION holdfast.acquire(
     p_name bytea, p_owner bytea, p_ttl_ms integer, p_label bytea, p_detached boolean, p_id text,
     p_channel text,        -- NULL: do not queue
     p_patience_ms integer, -- how long a lock of a row may keep us
+    p_attempt integer DEFAULT 0,
     OUT verdict text, OUT token bigint, OUT look_ms bigint, OUT left_ms bigint, OUT holder text,
     OUT label text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -184,7 +189,7 @@ BEGIN
     END IF;
     done := holdfast.set_up('on', p_patience_ms);
 
-    token := holdfast.take_free(p_name, p_owner, p_ttl_ms, p_label, p_detached);
+    token := holdfast.take_free(p_name, p_owner, p_ttl_ms, p_label, p_detached, p_attempt);
     IF token IS NOT NULL THEN
         verdict := 'granted';
         RETURN;
@@ -201,6 +206,10 @@ BEGIN
     head := holdfast.head(p_name, ARRAY[p_owner], now);
     free := it.owner IS NULL OR it.expires <= now;
 
+    IF p_attempt <> 0 AND it.owner = p_owner AND NOT it.handed AND NOT free AND it.attempt <> p_attempt THEN
+        verdict := 'twice';
+        RETURN;
+    END IF;
     IF it.owner = p_owner AND NOT it.handed AND NOT free AND it.broken <> it.token THEN
         -- One owner, one hold: the same token, and the time that this request asks for.
         UPDATE holdfast.lock AS l
@@ -213,7 +222,7 @@ BEGIN
     IF (it.owner = p_owner AND it.handed)
             OR (free AND (head.owner IS NULL OR head.owner = p_owner)) THEN
         DELETE FROM holdfast.waiter AS w WHERE w.owner = p_owner;
-        token := holdfast.hold(p_name, p_owner, p_ttl_ms, p_label, p_detached);
+        token := holdfast.hold(p_name, p_owner, p_ttl_ms, p_label, p_detached, p_attempt);
         verdict := 'granted';
         RETURN;
     END IF;
@@ -222,11 +231,14 @@ BEGIN
     done := set_config('synchronous_commit', 'off', true);
     IF p_channel IS NOT NULL THEN
         UPDATE holdfast.waiter AS w
-        SET alive_until = now + interval '3 seconds', passed = false, channel = p_channel
+        SET alive_until = now + interval '3 seconds', passed = false, channel = p_channel,
+            attempts = CASE WHEN p_attempt = 0 OR p_attempt = ANY (w.attempts) THEN w.attempts
+                            ELSE w.attempts || p_attempt END
         WHERE w.owner = p_owner;
         IF NOT FOUND THEN
-            INSERT INTO holdfast.waiter (lock, owner, channel, passed, alive_until, label)
-            VALUES (p_name, p_owner, p_channel, false, now + interval '3 seconds', p_label);
+            INSERT INTO holdfast.waiter (lock, owner, channel, passed, alive_until, label, attempts)
+            VALUES (p_name, p_owner, p_channel, false, now + interval '3 seconds', p_label,
+                    array_remove(ARRAY[p_attempt], 0));
             UPDATE holdfast.lock AS l SET queued = true WHERE l.name = p_name AND NOT l.queued;
         END IF;
     END IF;
@@ -376,15 +388,6 @@ BEGIN
         RETURN;
     END IF;
     verdict := holdfast.loss(it, p_token);
-END
-$$;
-
--- Leaves the queue; see holdfast.leave_any.
-CREATE OR REPLACE FUNCTION holdfast.leave(
-    p_name bytea, p_owner bytea, p_id text, p_patience_ms integer, OUT verdict text)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    verdict := holdfast.leave_any(ARRAY[p_name], ARRAY[p_owner], p_id, p_patience_ms);
 END
 $$;
 

@@ -1,4 +1,4 @@
--- Version 18: one of several locks. The n-th of each array is one lock and its owner. Whoever locks several rows
+-- Version 21: one of several locks. The n-th of each array is one lock and its owner. Whoever locks several rows
 -- of holdfast.lock does so in the order of their names, and before rows of holdfast.waiter; who has locked rows
 -- of holdfast.waiter waits for no others but its own. So nobody waits in a circle.
 
@@ -16,7 +16,7 @@ $$;
 -- The first of the locks from the second on that is free, in their order. token is NULL if none is.
 CREATE OR REPLACE FUNCTION holdfast.take_any(
     p_names bytea[], p_owners bytea[], p_ttl_ms integer, p_label bytea, p_detached boolean,
-    OUT which integer, OUT token bigint)
+    p_attempt integer, OUT which integer, OUT token bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     FOR which IN
@@ -26,7 +26,8 @@ BEGIN
             NOT l.queued AND (l.owner IS NULL OR l.expires <= clock_timestamp())))
         ORDER BY p.n
     LOOP
-        token := holdfast.take_free(p_names[which], p_owners[which], p_ttl_ms, p_label, p_detached);
+        token := holdfast.take_free(
+            p_names[which], p_owners[which], p_ttl_ms, p_label, p_detached, p_attempt);
         EXIT WHEN token IS NOT NULL;
     END LOOP;
 END
@@ -36,7 +37,7 @@ $$;
 -- one of them does not wait for this commit. more: another was handed to us at the same moment.
 CREATE OR REPLACE FUNCTION holdfast.confirm_any(
     p_names bytea[], p_owners bytea[], p_ttl_ms integer, p_label bytea, p_detached boolean,
-    OUT which integer, OUT token bigint, OUT more boolean)
+    p_attempt integer, OUT which integer, OUT token bigint, OUT more boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -56,7 +57,7 @@ BEGIN
         PERFORM holdfast.start_over(); -- too late
     END IF;
     more := holdfast.leave_others(p_owners, one);
-    token := holdfast.hold(one, it.owner, p_ttl_ms, p_label, p_detached);
+    token := holdfast.hold(one, it.owner, p_ttl_ms, p_label, p_detached, p_attempt);
 END
 $$;
 
@@ -76,19 +77,23 @@ $$;
 
 -- In every queue, and alive. The caller has locked the rows of locks that do not know yet that somebody waits.
 CREATE OR REPLACE FUNCTION holdfast.queue_any(
-    p_names bytea[], p_owners bytea[], p_channel text, p_label bytea)
+    p_names bytea[], p_owners bytea[], p_channel text, p_label bytea, p_attempt integer)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     until   timestamptz := clock_timestamp() + interval '3 seconds';
     waiting integer;
 BEGIN
-    UPDATE holdfast.waiter AS w SET alive_until = until, passed = false, channel = p_channel
+    UPDATE holdfast.waiter AS w
+    SET alive_until = until, passed = false, channel = p_channel,
+        attempts = CASE WHEN p_attempt = 0 OR p_attempt = ANY (w.attempts) THEN w.attempts
+                        ELSE w.attempts || p_attempt END
     WHERE w.owner = ANY (p_owners);
     GET DIAGNOSTICS waiting = ROW_COUNT;
     IF waiting < cardinality(p_names) THEN
-        INSERT INTO holdfast.waiter (lock, owner, channel, passed, alive_until, party, label)
-        SELECT p.name, p.owner, p_channel, false, until, p_owners[1], p_label
+        INSERT INTO holdfast.waiter (lock, owner, channel, passed, alive_until, party, label, attempts)
+        SELECT p.name, p.owner, p_channel, false, until, p_owners[1], p_label,
+            array_remove(ARRAY[p_attempt], 0)
         FROM unnest(p_names, p_owners) AS p (name, owner)
         WHERE NOT EXISTS (SELECT FROM holdfast.waiter AS w WHERE w.owner = p.owner);
     END IF;
@@ -117,6 +122,19 @@ BEGIN
 END
 $$;
 
+-- Which of the locks another attempt of the same owners holds; NULL: none.
+CREATE OR REPLACE FUNCTION holdfast.held_by_another(
+    p_names bytea[], p_owners bytea[], p_attempt integer) RETURNS integer
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (
+        SELECT array_position(p_names, l.name) FROM holdfast.lock AS l
+        WHERE l.name = ANY (p_names) AND l.owner = ANY (p_owners) AND NOT l.handed
+            AND l.attempt <> p_attempt AND l.expires > clock_timestamp()
+        LIMIT 1);
+END
+$$;
+
 -- Takes one of the locks, or confirms a hand-over, or queues for all of them: see holdfast.acquire, whose
 -- answers it gives, about number `which`. more: another was handed to us at the same moment, and
 -- holdfast.leave_any has to pass it on.
@@ -128,6 +146,7 @@ CREATE OR REPLACE FUNCTION holdfast.acquire_any(
     p_channel text,        -- NULL: do not queue
     p_patience_ms integer, -- how long a lock of a row may keep us
     p_stage integer,       -- 0: a first request; 1: we are in the queues; 2: and settled
+    p_attempt integer DEFAULT 0,
     OUT verdict text, OUT token bigint, OUT look_ms bigint, OUT left_ms bigint, OUT holder text,
     OUT label text, OUT which integer, OUT more boolean, OUT settled boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -155,16 +174,24 @@ BEGIN
         RETURN;
     END IF;
     done := holdfast.set_up('on', p_patience_ms);
+    IF p_attempt <> 0 THEN
+        which := holdfast.held_by_another(p_names, p_owners, p_attempt);
+        IF which IS NOT NULL THEN
+            verdict := 'twice';
+            RETURN;
+        END IF;
+    END IF;
     verdict := 'granted';
     IF p_stage > 0 THEN
         SELECT c.which, c.token, c.more INTO which, token, more
-        FROM holdfast.confirm_any(p_names, p_owners, p_ttl_ms, p_label, p_detached) AS c;
+        FROM holdfast.confirm_any(p_names, p_owners, p_ttl_ms, p_label, p_detached, p_attempt) AS c;
     ELSE
         which := 1;
-        token := holdfast.take_free(p_names[1], p_owners[1], p_ttl_ms, p_label, p_detached);
+        token := holdfast.take_free(
+            p_names[1], p_owners[1], p_ttl_ms, p_label, p_detached, p_attempt);
         IF token IS NULL THEN
             SELECT t.which, t.token INTO which, token
-            FROM holdfast.take_any(p_names, p_owners, p_ttl_ms, p_label, p_detached) AS t;
+            FROM holdfast.take_any(p_names, p_owners, p_ttl_ms, p_label, p_detached, p_attempt) AS t;
         END IF;
         IF token IS NULL AND txid_current_if_assigned() IS NOT NULL THEN
             PERFORM holdfast.start_over(); -- a row that was taken under our eyes is locked, out of order
@@ -191,6 +218,12 @@ BEGIN
         it := holdfast.set_right(it, now);
         head := holdfast.head(it.name, p_owners, now);
         free := it.owner IS NULL OR it.expires <= now;
+        IF p_attempt <> 0 AND it.owner = p_owners[n] AND NOT it.handed AND NOT free
+                AND it.attempt <> p_attempt THEN
+            which := n;
+            verdict := 'twice';
+            RETURN;
+        END IF;
         IF it.owner = p_owners[n] AND NOT it.handed AND NOT free AND it.broken <> it.token THEN
             -- One owner, one hold: the same token, and the time that this request asks for.
             UPDATE holdfast.lock AS l
@@ -209,7 +242,8 @@ BEGIN
     END LOOP;
     IF which IS NOT NULL THEN
         more := holdfast.leave_others(p_owners, p_names[which]);
-        token := holdfast.hold(p_names[which], p_owners[which], p_ttl_ms, p_label, p_detached);
+        token := holdfast.hold(
+            p_names[which], p_owners[which], p_ttl_ms, p_label, p_detached, p_attempt);
         RETURN;
     END IF;
 
@@ -219,7 +253,7 @@ BEGIN
     IF p_channel IS NOT NULL THEN
         UPDATE holdfast.lock AS l SET queued = true WHERE l.name = ANY (wanted) AND NOT l.queued;
         settled := p_stage = 2 OR (p_stage = 1 AND holdfast.is_settled(p_owners));
-        PERFORM holdfast.queue_any(p_names, p_owners, p_channel, p_label);
+        PERFORM holdfast.queue_any(p_names, p_owners, p_channel, p_label, p_attempt);
     END IF;
     FOREACH one IN ARRAY idle LOOP
         PERFORM holdfast.pass_on(one);
@@ -280,9 +314,11 @@ END
 $$;
 
 -- Leaves the queues, gives back what was handed over or granted meanwhile, and sees that a free lock
--- finds its next owner. Also what follows a request that was never answered.
+-- finds its next owner. Also what follows a request that was never answered. What another attempt of the same
+-- owners holds stays, and so does a place in which another one stands.
 CREATE OR REPLACE FUNCTION holdfast.leave_any(
-    p_names bytea[], p_owners bytea[], p_id text, p_patience_ms integer, OUT verdict text)
+    p_names bytea[], p_owners bytea[], p_id text, p_patience_ms integer, p_attempt integer DEFAULT 0,
+    OUT verdict text)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -301,11 +337,19 @@ BEGIN
     done := holdfast.set_up('off', p_patience_ms);
     SELECT array_agg(r) INTO locks FROM (
         SELECT * FROM holdfast.lock AS l WHERE l.name = ANY (p_names) ORDER BY l.name FOR UPDATE) AS r;
-    DELETE FROM holdfast.waiter AS w WHERE w.owner = ANY (p_owners);
+    DELETE FROM holdfast.waiter AS w
+    WHERE w.owner = ANY (p_owners) AND (p_attempt = 0 OR w.attempts <@ ARRAY[p_attempt]);
+    IF p_attempt <> 0 THEN
+        UPDATE holdfast.waiter AS w SET attempts = array_remove(w.attempts, p_attempt)
+        WHERE w.owner = ANY (p_owners) AND p_attempt = ANY (w.attempts);
+    END IF;
     now := clock_timestamp();
     open := holdfast.grants(p_id, 0);
     FOREACH it IN ARRAY coalesce(locks, '{}') LOOP
-        ours := it.owner = ANY (p_owners);
+        ours := it.owner = ANY (p_owners) AND CASE
+            WHEN it.handed THEN NOT EXISTS (SELECT FROM holdfast.waiter AS w WHERE w.owner = it.owner)
+            ELSE p_attempt = 0 OR it.attempt = p_attempt
+        END;
         IF ours THEN
             UPDATE holdfast.lock AS l SET owner = NULL, handed = false WHERE l.name = it.name;
         ELSIF it.owner IS NOT NULL AND it.expires > now THEN
@@ -315,5 +359,15 @@ BEGIN
             PERFORM holdfast.pass_on(it.name);
         END IF;
     END LOOP;
+END
+$$;
+
+-- The same, of one lock.
+CREATE OR REPLACE FUNCTION holdfast.leave(
+    p_name bytea, p_owner bytea, p_id text, p_patience_ms integer, p_attempt integer DEFAULT 0,
+    OUT verdict text)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    verdict := holdfast.leave_any(ARRAY[p_name], ARRAY[p_owner], p_id, p_patience_ms, p_attempt);
 END
 $$;
