@@ -6,7 +6,7 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-many=2000
+many=3000
 ttl=15000
 cluster_start a b c
 eventually 20 eval 'first=$(leader a b c)'

@@ -15,12 +15,13 @@ free() { # LOCK
 }
 
 # the answer to the acquire never comes, but the server can be asked again: it was granted
+# The ttl is long, so that the client does not listen for its locks yet: what it hears would be taken for the answer.
 for mode in kill cut garbage nonsense bare; do
-    ask c acquire 2 warm 9000 0 kept
+    ask c acquire 2 warm 60000 0 kept
     ask c release 2
     proxy p mode $mode
     proxy p once
-    ask c acquire 1 "settled-$mode" 9000 0 kept
+    ask c acquire 1 "settled-$mode" 60000 0 kept
     like "$answer" 'ok *' "$mode, once: settled by reading"
     t=$(token)
     ask k status "settled-$mode"
@@ -34,16 +35,16 @@ for mode in kill cut garbage nonsense bare; do
 done
 
 # the request was never forwarded: nothing is sent twice
-ask c acquire 2 warm 9000 0 kept
+ask c acquire 2 warm 60000 0 kept
 ask c release 2
 proxy p mode drop
 proxy p once
 proxy p requests
-ask c acquire 1 dropped 9000 0 kept
+ask c acquire 1 dropped 60000 0 kept
 like "$answer" 'HF_UNKNOWN*' 'a connection that was cut before the server heard: unknown'
 free dropped
 ok $? 'not taken'
-ask c acquire 1 dropped 9000 0 kept
+ask c acquire 1 dropped 60000 0 kept
 like "$answer" 'ok *' 'the next attempt is a new one'
 ask c release 1
 

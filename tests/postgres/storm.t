@@ -78,7 +78,7 @@ fault() {
 
 hosts="127.0.0.1:$(port a),127.0.0.1:$(port b),127.0.0.1:$(port c)"
 storm 'promotions and restarts' \
-    "postgres://postgres@$hosts/postgres?target_session_attrs=read-write&max_ttl=2s" 500 400 1500 fault
+    "postgres://postgres@$hosts/postgres?target_session_attrs=read-write&max_ttl=2s" 1200 600 1500 fault
 above "$promotions" 5 'standbys were promoted'
 above "$doubles" 1 'also two in a row'
 is "$sames" "$doubles" 'on timelines of the same number'

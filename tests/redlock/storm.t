@@ -1,5 +1,5 @@
 #!/bin/bash
-# storm.t - a thousand holds over five real servers, while clients are killed and frozen and servers are
+# storm.t - thousands of holds over five real servers, while clients are killed and frozen and servers are
 # restarted (with their data and without), frozen, and cut off in either direction.
 # run: long
 # shellcheck disable=SC2317 # functions that the storm uses by name
@@ -62,6 +62,6 @@ fault() {
         ;;
     esac
 }
-storm redlock "$url" 1000 300 1500 fault
+storm redlock "$url" 3000 600 1500 fault
 above "$turn" 11 'every fault came twice'
 done_testing

@@ -4,13 +4,13 @@
 #
 # What each leader's command and a process that it left behind write, again and again, tells who was alive
 # when: see elect_storm.pl. LEADERLESS_S is the longest time that may pass without any of them. With
-# HOLDFAST_LONG it takes a minute. Options are those of `holdfast elect`.
+# HOLDFAST_LONG it takes two minutes. Options are those of `holdfast elect`.
 # shellcheck shell=bash disable=SC2154,SC2317 # root, hf and dir are of stage.sh; eventually calls by name
 
 elect_storm() {
     local what=$1 url=$2 seconds=$3 ttl_ms=$4 most=$5
     shift 5
-    [ -z "${HOLDFAST_LONG-}" ] || seconds=60
+    [ -z "${HOLDFAST_LONG-}" ] || seconds=120
     perl "$root/tests/support/elect_storm.pl" "$hf" "$url" "$seconds" "$ttl_ms" "$dir/elect" "$@" \
         >"$dir/elect.said" 2>&1
     is $? 0 "$what: no child of a leader was alive beside one of a later term"

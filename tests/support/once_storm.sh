@@ -18,7 +18,7 @@ once_storm() {
     shift 2
     storm_number=$((storm_number + 1))
     perl "$root/tests/support/once_storm.pl" "$hf" "$url" dir="$dir/once$storm_number" "$@" \
-        ${HOLDFAST_LONG:+slots=12} >"$dir/once" 2>"$dir/once.err" &
+        ${HOLDFAST_LONG:+slots=40} >"$dir/once" 2>"$dir/once.err" &
     pid=$!
     while [ -n "${storm_fault-}" ] && kill -0 "$pid" 2>/dev/null; do
         "$storm_fault" "$pid"

@@ -34,7 +34,7 @@ slots_storm() { # SECONDS TTL_MS LONGEST_MS URL...
 several() {
     local url=$1 killed=$2 second=$3 ttl=${4-600} longest=${5-10000} seconds=4 rounds=300
     # Thirty who stand in line for four slots, of whom six are killed every second, wait for many others.
-    [ -z "${HOLDFAST_LONG-}" ] || { seconds=30 rounds=3000 longest=$((3 * longest)); }
+    [ -z "${HOLDFAST_LONG-}" ] || { seconds=60 rounds=10000 longest=$((3 * longest)); }
     if [ "$killed" != - ]; then
         # Once more, if a process was put to sleep between its grant and its signature.
         slots order "$url" || slots order "$url"

@@ -63,7 +63,7 @@ try() { # NAME KIND
     ) | tee "$work/$1.prove" | grep -v ' ok '
     good=$(find "$tap" -type f -exec cat {} + | grep -c '^ok')
     bad=$(find "$tap" -type f -exec cat {} + | grep -c '^not ok')
-    find "$tap" -type f -exec grep -H -A3 '^not ok' {} + | sed "s|^$tap/||"
+    find "$tap" -type f -exec grep -H -B3 -A3 '^not ok' {} + | sed "s|^$tap/||"
     if [ "$bad" -eq 0 ] && ! grep -q '^Result: PASS' "$work/$1.prove"; then bad=1; fi
     passed=$((passed + good)) failed=$((failed + bad))
     row "| $shown | $good passed, $bad failed |"

@@ -50,5 +50,5 @@ fault() {
 # A dead worker stands in the line until its session ends, and a frozen one is overtaken only then: up to two
 # ticks after the ttl.
 export STORM_KILL_MS=4500 STORM_FREEZE_EVERY_MS=1200 STORM_FREEZE_MS=5000
-storm 'three servers' "zookeeper://$(hosts e1 e2 e3)/storm" 400 600 2000 fault
+storm 'three servers' "zookeeper://$(hosts e1 e2 e3)/storm" 1000 900 2000 fault
 done_testing

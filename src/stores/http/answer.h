@@ -29,8 +29,8 @@ unsigned ht_features(const cJSON *object);
  * sense. */
 bool ht_granted(const cJSON *object, int64_t sent_at_ns, int64_t now_ns, struct hf_grant *out);
 
-/* An error as the server told it: *err, and its status. lock and shown are for one without
- * words. */
+/* An error as the server told it: *err, and its status; that the server gave up waiting is
+ * HF_UNREACHABLE. lock and shown are for one without words. */
 enum hf_status ht_problem(const cJSON *object, enum hf_status status, const char *lock,
                           const char *shown, struct hf_error *err);
 
