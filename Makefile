@@ -222,7 +222,8 @@ $(STEP_OBJ): $(BUILD)/steps/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,STEP,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -DHF_STEPS -fPIC -c $< -o $@
-STEP_UNITS := $(filter $(BUILD)/tests/file/test_crash_steps_% $(BUILD)/tests/file/test_step_%,$(UNIT))
+STEP_UNITS := $(filter $(BUILD)/tests/file/test_crash_steps_% $(BUILD)/tests/file/test_step_% \
+	$(BUILD)/tests/file/test_between,$(UNIT))
 $(STEP_UNITS): $(STEP_OBJ)
 $(filter $(BUILD)/tests/file/test_step_%,$(STEP_UNITS)): LDFLAGS += $(addprefix -Wl$(,)--wrap=,hf__word_swap hf__fifo_wake)
 

@@ -7,6 +7,7 @@
 #include "stores/file/location.h"
 #include "base/base.h"
 #include "stores/file/errors.h"
+#include "stores/file/step.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,13 +67,15 @@ enum hf_status hf__location_check(struct file_store *store, struct hf_error *err
 {
     int64_t now_ns = store->base.host->now_ns();
     struct file_id now = {.pages = UINT64_MAX};
+    unsigned known; /* asked for before the size: other threads may see it grow meanwhile */
 
     if (now_ns < atomic_load_explicit(&store->check_at_ns, memory_order_relaxed))
         return HF_OK;
     atomic_store_explicit(&store->check_at_ns, now_ns + CHECK_NS, memory_order_relaxed);
+    known = atomic_load_explicit(&store->page_count, memory_order_acquire);
     if (in_place(store, &now)) {
-        /* What is gone is mapped no more. */
-        if (now.pages >= atomic_load_explicit(&store->page_count, memory_order_relaxed))
+        HF__STEP(size_seen);
+        if (now.pages >= known) /* what is gone is mapped no more */
             return HF_OK;
         return hf__error_damaged(store, "the slot file was cut off", false, err);
     }
