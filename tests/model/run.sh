@@ -33,6 +33,7 @@ soon word    renewal-of-a-broken-hold   broken -DN=2 -DBREAKS=1 -DRENEWS=1 -DM_R
 soon word    renewal-of-an-expired-hold broken -DN=2 -DTICKS=2 -DRENEWS=1 -DM_RENEW_EXPIRED
 soon word    sleeps-with-nothing-to-watch broken -DKILLS=1 -DM_SLEEP
 soon word    hand-over-without-a-byte   broken -DN=2 -DM_NO_WAKE
+soon word    woken-after-the-swap       broken -DN=2 -DBREAKS=2 -DKILLS=1 -DM_WAKE_LATE
 soon slot    deaths-amid-gifts-and-splits sound -DROUNDS=1 -DKILLS=1
 soon slot    no-freeze                  broken -DM_NO_FREEZE
 soon slot    name-before-frozen         broken -DM_RENAME_FIRST
@@ -67,7 +68,7 @@ long word    time-and-deaths            sound  -DN=2 -DTICKS=3 -DRENEWS=1 -DKILL
 long word    broken-holds               sound  -DN=2 -DBREAKS=1 -DRENEWS=1 -DTICKS=2
 long word    broken-now                 sound  -DBREAKS=2
 long word    taker-clears-waited        broken -DROUNDS=2 -DM_TAKER_CLEARS
-long word    woken-before-the-swap      sound  -DKILLS=1 -DE_WAKE_FIRST
+long word    broken-now-and-a-death     sound  -DBREAKS=2 -DKILLS=1 -DN=2
 long word    waited-although-nobody-does sound -DKILLS=1 -DE_ALWAYS_WAITED
 long slot    two-clients-any-names      sound
 long slot    two-slots                  sound  -DSLOTS=2

@@ -65,7 +65,7 @@ bool fifo[N + 1];  /* queue/HASH.TICKET is open; kept while the lock is held aft
 byte watch[N + 1]; /* whose FIFO it holds open */
 bool watches_life[N + 1];
 bool woke[N + 1];
-bool dead[N + 1];
+bool dead[N + 2]; /* the breaker too */
 
 /* Ghosts. */
 bool holds[N + 1]; /* it was granted, and did not give it back */
@@ -230,8 +230,8 @@ inline granted(w, k)
 inline hand_over(from)
 {
     d_step { first_live(from); head = live };
-#ifdef E_WAKE_FIRST
-    d_step { wake(live) }; /* whoever wakes up waits for the guard */
+#ifndef M_WAKE_LATE
+    d_step { wake(live) }; /* whoever wakes up waits for the guard, and may find nothing changed */
 #endif
     d_step {
         got = release_fits(w);
@@ -245,10 +245,12 @@ inline hand_over(from)
         :: else
         fi
     };
+#ifdef M_WAKE_LATE
     if
     :: got && live < tail -> d_step { wake(live) }
     :: else
     fi;
+#endif
     live = 0
 }
 
@@ -537,38 +539,41 @@ proctype breaker(byte me)
     byte live, n0, i;
     bool got, alive;
 
-    atomic { guard == NOBODY -> guard = me };
-    do
-    :: true ->
-        LOOK;
-        if
-        :: is_free(w) || is(w, RESERVED) || is(w, BROKEN) -> break
-        :: else
-        fi;
-        if
-        :: BREAKS == 1 ->
-            d_step {
-                got = word == w;
-                if
-                :: got -> word = word | (BROKEN << 11); revoked = token(w)
-                :: else
-                fi
-            }
-        :: else ->
-            d_step {
-                if
-                :: word == w -> holds[holder(w)] = false /* it was told to nobody */
-                :: else
-                fi
-            };
-            hand_over(head)
-        fi;
-        if
-        :: got -> break
-        :: else
-        fi
-    od;
-    guard = NOBODY
+    {
+        atomic { guard == NOBODY -> guard = me };
+        do
+        :: true ->
+            LOOK;
+            if
+            :: is_free(w) || is(w, RESERVED) || is(w, BROKEN) -> break
+            :: else
+            fi;
+            if
+            :: BREAKS == 1 ->
+                d_step {
+                    got = word == w;
+                    if
+                    :: got -> word = word | (BROKEN << 11); revoked = token(w)
+                    :: else
+                    fi
+                }
+            :: else ->
+                d_step {
+                    if
+                    :: word == w -> holds[holder(w)] = false /* it was told to nobody */
+                    :: else
+                    fi
+                };
+                hand_over(head)
+            fi;
+            if
+            :: got -> break
+            :: else
+            fi
+        od;
+        guard = NOBODY
+    } unless { dead[me] };
+    atomic { w = 0; n0 = 0; live = 0; i = 0; got = false; alive = false }
 }
 #endif
 
@@ -588,12 +593,20 @@ end:
 #if N > 2
            :: c = 3
 #endif
+#if BREAKS
+           :: c = N + 1
+#endif
            fi;
            d_step {
-               dead[c] = true; fifo[c] = false; ticket[c] = 0; holds[c] = false; until[c] = 0;
+               dead[c] = true;
                guard = (guard == c -> NOBODY : guard);
-               watch[c] = NOBODY; watches_life[c] = false; woke[c] = false;
-               wake_watchers(c); c = 0
+               if
+               :: c > N -> c = 0
+               :: else ->
+                   fifo[c] = false; ticket[c] = 0; holds[c] = false; until[c] = 0;
+                   watch[c] = NOBODY; watches_life[c] = false; woke[c] = false;
+                   wake_watchers(c); c = 0
+               fi
            }
        }
 #endif

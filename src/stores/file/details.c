@@ -138,10 +138,9 @@ enum hf_status hf__details_find(struct file_store *store, off_t slot_at, uint32_
     uint32_t page_no = atomic_load(&store->client_page);
     enum hf_status status = HF_OK;
 
-    if (number == 0) {
-        *out = slot_at + (off_t)offsetof(struct slot, details);
+    *out = slot_at + (off_t)offsetof(struct slot, details);
+    if (hf__details_in_slot(number))
         return HF_OK;
-    }
     if ((number & 15) == 0)
         return hf__page_damaged(store, (uint32_t)(slot_at / PAGE_SIZE), err);
     if (!is_ours(store, number))
@@ -158,6 +157,9 @@ enum hf_status hf__details_read(struct file_store *store, off_t slot_at, uint32_
 
     if (status == HF_OK)
         status = hf__map_read(store, at, out, sizeof *out, err);
+    if (status == HF_OK && number == DETAILS_OTHER)
+        status = hf__map_read(store, slot_at + (off_t)offsetof(struct slot, other_ttl_ms),
+                              &out->ttl_ms, sizeof out->ttl_ms, err);
     out->label[HF_LABEL_MAX] = '\0';
     return status;
 }
@@ -169,6 +171,17 @@ enum hf_status hf__details_write(struct file_store *store, off_t slot_at, uint32
     enum hf_status status = hf__details_find(store, slot_at, number, &at, err);
 
     return status == HF_OK ? hf__map_write(store, at, details, sizeof *details, err) : status;
+}
+
+enum hf_status hf__details_write_ttl(struct file_store *store, off_t slot_at, uint64_t ttl_ms,
+                                     uint32_t *number, struct hf_error *err)
+{
+    size_t at = *number == DETAILS_SLOT
+                    ? offsetof(struct slot, other_ttl_ms)
+                    : offsetof(struct slot, details) + offsetof(struct details, ttl_ms);
+
+    *number = *number == DETAILS_SLOT ? DETAILS_OTHER : DETAILS_SLOT;
+    return hf__map_write(store, slot_at + (off_t)at, &ttl_ms, sizeof ttl_ms, err);
 }
 
 enum hf_status hf__details_of(const struct file_store *store, const struct hf_claim *claim,

@@ -29,14 +29,23 @@ void hf__details_give(struct file_store *store, uint32_t number, uint64_t use);
 /* The same for whatever we have about that hold. */
 void hf__details_give_hold(struct file_store *store, uint64_t hash, uint64_t token);
 
+/* Are they in the slot? */
+static inline bool hf__details_in_slot(uint32_t number)
+{
+    return number == DETAILS_SLOT || number == DETAILS_OTHER;
+}
 /* Where those that the word of the slot at `slot_at` names are. HF_CORRUPT: nowhere. */
 enum hf_status hf__details_find(struct file_store *store, off_t slot_at, uint32_t number,
                                 off_t *out, struct hf_error *err);
 enum hf_status hf__details_read(struct file_store *store, off_t slot_at, uint32_t number,
                                 struct details *out, struct hf_error *err);
-/* Writes those that number 0 of the slot names, or ours: no word may do so now. */
+/* Writes those of the slot, or ours: no word may name them now. */
 enum hf_status hf__details_write(struct file_store *store, off_t slot_at, uint32_t number,
                                  const struct details *details, struct hf_error *err);
+/* Details that lie in the slot, and are named, get another ttl under the other one of their two
+ * numbers, which is *number then: they have it from the swap on that names that. */
+enum hf_status hf__details_write_ttl(struct file_store *store, off_t slot_at, uint64_t ttl_ms,
+                                     uint32_t *number, struct hf_error *err);
 /* What is to be known of a hold that begins at now_ns. HF_INVALID: the claim's owner is none.
  * HF_UNSUPPORTED: its end cannot be written down. */
 enum hf_status hf__details_of(const struct file_store *store, const struct hf_claim *claim,

@@ -66,7 +66,7 @@ static enum hf_status free_details(struct file_store *store, struct view *view,
 {
     enum hf_status status = HF_OK;
 
-    if (view->expires_ns != 0 && hf__word_details(view->word) == 0)
+    if (view->expires_ns != 0 && hf__details_in_slot(hf__word_details(view->word)))
         status = hf__slot_swap(store, view, (struct hf__pair){view->token, WORD_FROZEN}, err);
     HF__STEP(grant_freed);
     return status;
@@ -85,8 +85,8 @@ static enum hf_status describe(struct file_store *store, struct view *view,
 {
     enum hf_status status = HF_OK;
 
-    out->number = details->client != 0 ? hf__details_take(store, &out->use) : 0;
-    if (out->number == 0)
+    out->number = details->client != 0 ? hf__details_take(store, &out->use) : DETAILS_SLOT;
+    if (out->number == DETAILS_SLOT)
         status = free_details(store, view, err);
     if (status == HF_OK)
         status = hf__details_write(store, view->at, out->number, details, err);

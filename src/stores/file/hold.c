@@ -29,8 +29,25 @@ static enum hf_status refuse_broken(struct file_store *store, const struct hf_cl
     return hf__fail_broken(err, claim->name, store->shown, revocation);
 }
 
-/* The hold goes on for another ttl. Details that are another client's are not ours to change: those
- * of a hold whose ttl changes lie in the slot from then on. */
+/* Puts down a new ttl, under a number that the word does not name yet. Details that are another
+ * client's are not ours to change: those of a hold whose ttl changes lie in the slot from then on. */
+static enum hf_status describe(struct file_store *store, struct view *view, uint32_t ttl_ms,
+                               uint32_t *number, struct hf_error *err)
+{
+    enum hf_status status;
+
+    view->details.ttl_ms = ttl_ms;
+    if (hf__details_in_slot(*number)) {
+        status = hf__details_write_ttl(store, view->at, ttl_ms, number, err);
+    } else {
+        *number = DETAILS_SLOT;
+        status = hf__details_write(store, view->at, *number, &view->details, err);
+    }
+    HF__STEP(renew_described);
+    return status;
+}
+
+/* The hold goes on for another ttl. */
 static enum hf_status extend(struct file_store *store, struct view *view,
                              const struct hf_claim *claim, int64_t now_ns, struct hf_error *err)
 {
@@ -41,12 +58,8 @@ static enum hf_status extend(struct file_store *store, struct view *view,
     struct hf__pair to = {view->token, 0};
     enum hf_status status = HF_OK;
 
-    if (view->details.ttl_ms != claim->ttl_ms) {
-        number = 0;
-        view->details.ttl_ms = claim->ttl_ms;
-        status = hf__details_write(store, view->at, number, &view->details, err);
-        HF__STEP(renew_described);
-    }
+    if (view->details.ttl_ms != claim->ttl_ms)
+        status = describe(store, view, claim->ttl_ms, &number, err);
     if (status != HF_OK)
         return status;
     to.high = hf__word_state(until_ns, number, (unsigned)view->word.high & WORD_FLAGS);

@@ -16,7 +16,7 @@
  * All that decides about a lock is in the first 16 bytes of its slot, its word (word.h), which is
  * only ever changed by compare-and-swap. The rest of a slot, and heads, are written by who has the
  * page locked. Whoever holds the lock, and since when, is in the details that the word names: those
- * in the slot itself (number 0), or one of fifteen in a client page, which only that client writes.
+ * in the slot itself, or one of fifteen in a client page, which only that client writes.
  *
  * All-zero heads and slots are valid and empty. Numbers are in the machine's own order: the file
  * never leaves the machine, nor outlives its boot. */
@@ -40,6 +40,9 @@
 #define DETAILS_SIZE     256
 #define DETAILS_PER_PAGE 15
 #define DETAILS_BITS     20 /* of a word: a client's place in the table, and which of its details */
+/* The details in the slot itself, with their ttl or with the other one of the slot. */
+#define DETAILS_SLOT     0u
+#define DETAILS_OTHER    (1u << (DETAILS_BITS - 1))
 #define TABLE_PAGES      16
 #define CLIENTS_PER_PAGE (PAGE_SIZE / 4)
 #define CLIENTS_MAX      (TABLE_PAGES * CLIENTS_PER_PAGE)
@@ -92,15 +95,16 @@ struct details {
 };
 
 struct slot {
-    struct hf__pair word; /* see word.h */
-    uint64_t hash;        /* of the name; 0: an empty slot */
-    uint64_t sum;         /* of hash and name */
-    uint64_t head;        /* the ticket that is next */
-    uint64_t tail;        /* the ticket that the next waiter draws */
-    uint64_t broken;      /* the token of the hold that was broken last; 0: none was */
+    struct hf__pair word;  /* see word.h */
+    uint64_t hash;         /* of the name; 0: an empty slot */
+    uint64_t sum;          /* of hash and name */
+    uint64_t head;         /* the ticket that is next */
+    uint64_t tail;         /* the ticket that the next waiter draws */
+    uint64_t broken;       /* the token of the hold that was broken last; 0: none was */
+    uint64_t other_ttl_ms; /* of a hold whose details are number DETAILS_OTHER */
     struct details details;
     char name[HF_NAME_MAX + 8];
-    char padding[SLOT_SIZE - 56 - (HF_OWNER_LEN / 2 + 40 + HF_LABEL_MAX + 8) - (HF_NAME_MAX + 8)];
+    char padding[SLOT_SIZE - 64 - (HF_OWNER_LEN / 2 + 40 + HF_LABEL_MAX + 8) - (HF_NAME_MAX + 8)];
 };
 
 struct page {
@@ -132,7 +136,7 @@ _Static_assert(sizeof(struct page_head) == SLOT_SIZE, "a head is one block");
 _Static_assert(sizeof(struct slot) == SLOT_SIZE, "a slot is one block");
 _Static_assert(sizeof(struct page) == PAGE_SIZE, "a page is a page");
 _Static_assert(sizeof(struct client_page) == PAGE_SIZE, "a client page is a page");
-_Static_assert(CLIENTS_MAX << 4 <= 1 << DETAILS_BITS, "each has a number");
+_Static_assert(CLIENTS_MAX << 4 <= DETAILS_OTHER, "each has a number");
 
 /* Fills in, and checks, the sum of a header or head of SLOT_SIZE bytes. */
 void hf__sum_set(void *block);

@@ -131,7 +131,7 @@ static char *map_chunks(struct file_store *store, uint32_t last)
 
 const void *hf__map_page(struct file_store *store, uint32_t page_no)
 {
-    uint32_t count;
+    uint32_t count = 0;
     char *chunk;
 
     if (page_no >= atomic_load_explicit(&store->page_count, memory_order_acquire)) {
@@ -146,19 +146,21 @@ const void *hf__map_page(struct file_store *store, uint32_t page_no)
     return chunk == NULL ? NULL : chunk + (size_t)(page_no % CHUNK_PAGES) * PAGE_SIZE;
 }
 
-/* Where in memory; a failure says why not. */
-static enum hf_status find(struct file_store *store, off_t at, char **out, struct hf_error *err)
+/* Where in memory; NULL with errno, as hf__map_page. */
+static char *find(struct file_store *store, off_t at)
 {
-    uint32_t page_no = (uint32_t)(at / PAGE_SIZE);
-    const void *page = hf__map_page(store, page_no);
+    const void *page = hf__map_page(store, (uint32_t)(at / PAGE_SIZE));
 
-    if (page == NULL && errno == 0)
-        return hf__page_damaged(store, page_no, err);
-    if (page == NULL)
-        return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
-                             ": cannot map the slot file: %s", strerror(errno));
-    *out = (char *)page + at % PAGE_SIZE;
-    return HF_OK;
+    return page != NULL ? (char *)page + at % PAGE_SIZE : NULL;
+}
+
+/* Why it is not there, by that errno. */
+static enum hf_status not_there(const struct file_store *store, off_t at, struct hf_error *err)
+{
+    if (errno == 0)
+        return hf__page_damaged(store, (uint32_t)(at / PAGE_SIZE), err);
+    return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown, ": cannot map the slot file: %s",
+                         strerror(errno));
 }
 
 static enum hf_status read_file(struct file_store *store, off_t at, void *out, size_t len,
@@ -194,15 +196,16 @@ enum hf_status hf__map_read(struct file_store *store, off_t at, void *out, size_
                             struct hf_error *err)
 {
     uint64_t *to = out;
-    char *from;
-    enum hf_status status;
+    const char *from;
 
     if (!store->mapped)
         return read_file(store, at, out, len, err);
-    status = find(store, at, &from, err);
-    for (size_t i = 0; status == HF_OK && i < len / sizeof *to; i++)
+    from = find(store, at);
+    if (from == NULL)
+        return not_there(store, at, err);
+    for (size_t i = 0; i < len / sizeof *to; i++)
         to[i] = hf__map_get(from + i * sizeof *to);
-    return status;
+    return HF_OK;
 }
 
 enum hf_status hf__map_write(struct file_store *store, off_t at, const void *data, size_t len,
@@ -210,14 +213,15 @@ enum hf_status hf__map_write(struct file_store *store, off_t at, const void *dat
 {
     const uint64_t *from = data;
     char *to;
-    enum hf_status status;
 
     if (!store->mapped)
         return write_file(store, at, data, len, err);
-    status = find(store, at, &to, err);
-    for (size_t i = 0; status == HF_OK && i < len / sizeof *from; i++)
+    to = find(store, at);
+    if (to == NULL)
+        return not_there(store, at, err);
+    for (size_t i = 0; i < len / sizeof *from; i++)
         __atomic_store_n((uint64_t *)(void *)to + i, from[i], __ATOMIC_RELEASE);
-    return status;
+    return HF_OK;
 }
 
 /* The halves are read one after the other. A token never comes back, so between two equal ones the
@@ -253,15 +257,15 @@ static enum hf_status load_guarded(struct file_store *store, off_t at, struct hf
 enum hf_status hf__word_load(struct file_store *store, off_t at, struct hf__pair *out,
                              struct hf_error *err)
 {
-    char *there;
-    enum hf_status status;
+    const char *there;
 
     if (!store->mapped)
         return load_guarded(store, at, out, err);
-    status = find(store, at, &there, err);
-    if (status == HF_OK)
-        *out = hf__map_word((const struct hf__pair *)(void *)there);
-    return status;
+    there = find(store, at);
+    if (there == NULL)
+        return not_there(store, at, err);
+    *out = hf__map_word((const struct hf__pair *)(const void *)there);
+    return HF_OK;
 }
 
 static enum hf_status swap_guarded(struct file_store *store, off_t at, struct hf__pair from,
@@ -291,12 +295,11 @@ enum hf_status hf__word_swap(struct file_store *store, off_t at, struct hf__pair
                              struct hf__pair to, struct hf_error *err)
 {
     char *there;
-    enum hf_status status;
 
     if (!store->mapped)
         return swap_guarded(store, at, from, to, err);
-    status = find(store, at, &there, err);
-    if (status != HF_OK)
-        return status;
+    there = find(store, at);
+    if (there == NULL)
+        return not_there(store, at, err);
     return hf__cas((struct hf__pair *)(void *)there, from, to) ? HF_OK : HF_STALE;
 }

@@ -321,7 +321,7 @@ enum hf_status hf__page_split(struct file_store *store, struct bucket *bucket, s
     struct page_head before = *head;
     struct page upper = {0};
     uint32_t bit = head->depth;
-    uint32_t page_no;
+    uint32_t page_no = PAGE_NONE;
     int moved = 0;
     enum hf_status status;
 

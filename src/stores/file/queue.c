@@ -1,9 +1,9 @@
 /* queue.c - those who wait for one lock, in order.
  *
  * A waiter draws a ticket in the lock's slot and sleeps on a FIFO queue/HASH.TICKET of its own.
- * Whoever gives the lock up reserves it for the first ticket whose FIFO has a reader and writes a
- * byte into that FIFO before it unlocks the page; the waiter then takes the lock by itself. A
- * dead waiter has no reader (ENXIO) or no FIFO (ENOENT), and is passed over.
+ * Whoever gives the lock up finds the first ticket whose FIFO has a reader, writes a byte into that
+ * FIFO, and reserves the lock for it before the page is unlocked; the waiter then takes it by
+ * itself. A dead waiter has no reader (ENXIO) or no FIFO (ENOENT), and is passed over.
  *
  * Nobody relies on the byte alone. Each waiter also watches the FIFO of the one before it, by
  * holding it open for writing: it turns to POLLERR when that one is gone. The FIFO is kept while
@@ -201,7 +201,12 @@ enum hf_status hf__queue_pass(struct file_store *store, struct view *view, struc
     status = hf__slot_set_queue(store, view, head, view->tail, err);
     HF__STEP(pass_head);
     if (head != view->tail)
-        to.high = hf__word_state(until_ns, 0, WORD_RESERVED | WORD_WAITED);
+        to.high = hf__word_state(until_ns, DETAILS_SLOT, WORD_RESERVED | WORD_WAITED);
+    /* Before the swap: who dies between the two has woken somebody for nothing, who cannot look
+     * before the page is unlocked. The other way round nobody would know. */
+    if (status == HF_OK && fd >= 0)
+        hf__fifo_wake(fd);
+    HF__STEP(pass_woken);
     if (status == HF_OK)
         status = hf__slot_swap(store, view, to, err);
     HF__STEP(pass_swapped);
@@ -210,12 +215,8 @@ enum hf_status hf__queue_pass(struct file_store *store, struct view *view, struc
         view->claim_ns = hf__word_expiry_ns(to);
         memset(&view->details, 0, sizeof view->details);
     }
-    if (fd >= 0) {
-        if (status == HF_OK)
-            hf__fifo_wake(fd);
-        HF__STEP(pass_woken);
+    if (fd >= 0)
         (void)close(fd);
-    }
     return status;
 }
 
