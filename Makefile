@@ -222,8 +222,7 @@ $(STEP_OBJ): $(BUILD)/steps/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	$(call say,STEP,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) -DHF_STEPS -fPIC -c $< -o $@
-STEP_UNITS := $(filter $(BUILD)/tests/file/test_crash_steps_% $(BUILD)/tests/file/test_step_% \
-	$(BUILD)/tests/file/test_between,$(UNIT))
+STEP_UNITS := $(filter $(addprefix $(BUILD)/tests/file/test_,crash_steps_% step_% between stopped wake),$(UNIT))
 $(STEP_UNITS): $(STEP_OBJ)
 $(filter $(BUILD)/tests/file/test_step_%,$(STEP_UNITS)): LDFLAGS += $(addprefix -Wl$(,)--wrap=,hf__word_swap hf__fifo_wake)
 

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define NAME "job"
 
@@ -26,13 +25,6 @@ struct part {
 };
 
 static struct notes *counted; /* by this process */
-static const char *last_step;
-
-static void die_there(const char *step)
-{
-    if (strcmp(step, last_step) == 0)
-        (void)kill(getpid(), SIGKILL);
-}
 
 static void count_wakes(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -152,8 +144,7 @@ static void break_and_die(void *data)
                                      .deadline_ns = HF_NEVER};
     struct hf_broken broken;
 
-    last_step = part->step;
-    steps_hook = die_there;
+    steps_signal_at(part->step, SIGKILL);
     (void)base->ops->revoke(base, &revoke, &broken, NULL);
 }
 
@@ -162,8 +153,7 @@ static void release_and_die(void *data)
     struct part *part = data;
     struct hf_store_base *base = open_part(part);
 
-    last_step = part->step;
-    steps_hook = die_there;
+    steps_signal_at(part->step, SIGKILL);
     (void)kit_drop(base, &part->hold, NULL);
 }
 
@@ -209,8 +199,7 @@ static void renew_and_die(void *data)
     struct part *part = data;
     struct hf_store_base *base = open_part(part);
 
-    last_step = part->step;
-    steps_hook = die_there;
+    steps_signal_at(part->step, SIGKILL);
     (void)kit_renew(base, &part->hold, NULL);
 }
 

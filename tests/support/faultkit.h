@@ -60,7 +60,8 @@ enum kit_op {
     KIT_RENAME = 16,
     KIT_CHANGES = KIT_PWRITE | KIT_OPENAT | KIT_FSYNC | KIT_RENAME,
     KIT_ALL = 31,
-    KIT_STEP = 32 /* not a call: steps.h */
+    KIT_STEP = 32, /* not a call: steps.h */
+    KIT_PAGES = 64 /* each pwrite of more than a slot */
 };
 enum kit_action {
     KIT_COUNT,       /* nothing: only count */

@@ -10,6 +10,24 @@
 
 void (*steps_hook)(const char *name);
 
+static const char *signal_step;
+static int signal_number;
+
+static void signal_once(const char *name)
+{
+    if (strcmp(name, signal_step) != 0)
+        return;
+    steps_hook = NULL;
+    (void)kill(getpid(), signal_number);
+}
+
+void steps_signal_at(const char *name, int number)
+{
+    signal_step = name;
+    signal_number = number;
+    steps_hook = signal_once;
+}
+
 struct steps_met *steps_met(void)
 {
     static struct steps_met *met;

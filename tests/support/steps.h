@@ -10,6 +10,8 @@
 
 /* Called at each step, if not NULL. Without it, a kit_plan for KIT_STEP is met. */
 extern void (*steps_hook)(const char *name);
+/* Sends this process a signal when it comes to a step of this name for the first time. */
+void steps_signal_at(const char *name, int number);
 
 /* The names of steps where a plan was met, in this process and its children; the first call makes
  * room for them. */
