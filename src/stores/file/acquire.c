@@ -23,12 +23,12 @@ static enum hf_status wait_in_queues(struct file_attempt *attempts, size_t count
                                      struct hf_grant *grant, struct hf_error *err);
 
 static void begin(struct file_attempt *attempt, struct file_store *store,
-                  const struct hf_claim *claim, struct bucket *bucket)
+                  const struct hf_claim *claim, int64_t now_ns, struct bucket *bucket)
 {
     *attempt = (struct file_attempt){.store = store,
                                      .claim = claim,
                                      .hash = hf__name_hash(claim->name),
-                                     .patience_ns = claim->deadline_ns - store->base.host->now_ns(),
+                                     .patience_ns = claim->deadline_ns - now_ns,
                                      .bucket = bucket,
                                      .watch_fd = -1};
 }
@@ -57,14 +57,14 @@ static void take_back(const struct file_attempt *attempt)
 }
 
 /* Without its page's lock, if it is free and was used before. HF_STALE: the long way. */
-static enum hf_status take_quickly(struct file_attempt *attempt, struct hf_grant *grant,
-                                   struct hf_error *err)
+static enum hf_status take_quickly(struct file_attempt *attempt, int64_t now_ns,
+                                   struct hf_grant *grant, struct hf_error *err)
 {
-    struct quick quick;
-    enum hf_status status = hf__quick_begin(attempt->store, attempt->claim, &quick, err);
+    struct quick quick = {.claim = attempt->claim, .hash = attempt->hash, .now_ns = now_ns};
+    enum hf_status status = hf__quick_begin(attempt->store, &quick, err);
 
     if (status == HF_OK)
-        status = hf__location_check(attempt->store, err);
+        status = hf__location_check_at(attempt->store, now_ns, err);
     return status == HF_OK ? hf__quick_take(attempt->store, &quick, grant, err) : status;
 }
 
@@ -74,12 +74,14 @@ enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_clai
     struct bucket bucket;
     struct file_attempt attempt;
     enum hf_status status = get_ready(hf__file_of(base), claim, err);
+    int64_t now_ns;
     size_t which;
 
     if (status != HF_OK)
         return status;
-    begin(&attempt, hf__file_of(base), claim, &bucket);
-    status = take_quickly(&attempt, grant, err);
+    now_ns = base->host->now_ns();
+    begin(&attempt, hf__file_of(base), claim, now_ns, &bucket);
+    status = take_quickly(&attempt, now_ns, grant, err);
     if (status == HF_STALE)
         status = try_once(&attempt, grant, err);
     if (status == HF_BUSY && claim->wait_until_ns != 0)
@@ -107,7 +109,8 @@ static enum hf_status try_each(struct file_attempt *attempts, size_t count, size
             if (tried[i] != (round == 0))
                 continue;
             *which = i;
-            status = take_quickly(&attempts[i], grant, i == 0 ? err : &other);
+            status = take_quickly(&attempts[i], attempts[i].store->base.host->now_ns(), grant,
+                                  i == 0 ? err : &other);
             if (status == HF_STALE)
                 status = try_once(&attempts[i], grant, i == 0 ? err : &other);
             if (status != HF_BUSY && i != 0 && err != NULL)
@@ -133,7 +136,7 @@ enum hf_status hf__file_acquire_any(struct hf_store_base *base, const struct hf_
     if (status != HF_OK)
         return status;
     for (size_t i = 0; i < count; i++)
-        begin(&attempts[i], hf__file_of(base), &claims[i], &bucket);
+        begin(&attempts[i], hf__file_of(base), &claims[i], base->host->now_ns(), &bucket);
     status = try_each(attempts, count, which, grant, err);
     if (status == HF_BUSY && claims[0].wait_until_ns != 0)
         status = wait_in_queues(attempts, count, which, grant, err);

@@ -197,8 +197,6 @@ enum hf_status hf__details_of(const struct file_store *store, const struct hf_cl
                             .client = claim->detached ? 0 : store->client,
                             .taken_ns = now_ns,
                             .ttl_ms = claim->ttl_ms};
-    if (!hf__hex_decode(out->owner, sizeof out->owner, claim->owner))
-        return hf__error_owner(store, claim, err);
     hf__copy_printable(out->label, HF_LABEL_MAX + 1, claim->label);
     return HF_OK;
 }

@@ -46,7 +46,7 @@ enum hf_status hf__details_write(struct file_store *store, off_t slot_at, uint32
  * numbers, which is *number then: they have it from the swap on that names that. */
 enum hf_status hf__details_write_ttl(struct file_store *store, off_t slot_at, uint64_t ttl_ms,
                                      uint32_t *number, struct hf_error *err);
-/* What is to be known of a hold that begins at now_ns. HF_INVALID: the claim's owner is none.
+/* What is to be known of a hold that begins at now_ns, but for its token and its owner.
  * HF_UNSUPPORTED: its end cannot be written down. */
 enum hf_status hf__details_of(const struct file_store *store, const struct hf_claim *claim,
                               uint64_t hash, int64_t now_ns, struct details *out,

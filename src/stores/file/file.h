@@ -90,8 +90,9 @@ struct file_store {
     uint64_t client;                  /* random, never 0 */
     atomic_bool swept;                /* what the dead left was looked for */
     pthread_mutex_t life_lock;        /* guards what follows */
-    int life_fd;
-    struct fifo *kept;   /* of locks held after a wait */
+    atomic_int life_fd;
+    struct fifo *kept; /* of locks held after a wait */
+    atomic_uint kept_count;
     struct fifo *spares; /* for the next wait */
     size_t spare_count;
     atomic_uint drafts; /* records written by us, to tell them apart */

@@ -2,6 +2,7 @@
 #include "base/base.h"
 #include "core/token.h"
 #include "stores/file/details.h"
+#include "stores/file/errors.h"
 #include "stores/file/floor.h"
 #include "stores/file/slot.h"
 #include "stores/file/step.h"
@@ -104,6 +105,8 @@ enum hf_status hf__slot_grant(struct file_store *store, struct view *view,
     struct number taken = {0, 0};
     enum hf_status status = hf__details_of(store, claim, view->hash, now_ns, &details, err);
 
+    if (status == HF_OK && !hf__hex_decode(details.owner, sizeof details.owner, claim->owner))
+        status = hf__error_owner(store, claim, err);
     if (status == HF_OK)
         status = next_token(store, view, claim, &details.token, err);
     if (status == HF_OK)

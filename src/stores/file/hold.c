@@ -105,13 +105,14 @@ enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim 
                               struct hf_grant *grant, struct hf_error *err)
 {
     struct file_store *store = hf__file_of(base);
-    struct quick quick;
+    struct quick quick = {
+        .claim = claim, .hash = hf__name_hash(claim->name), .now_ns = base->host->now_ns()};
     struct bucket bucket;
-    enum hf_status status = hf__quick_begin(store, claim, &quick, err);
+    enum hf_status status = hf__quick_begin(store, &quick, err);
 
     if (status != HF_OK)
         return status;
-    if (hf__location_check(store, NULL) != HF_OK)
+    if (hf__location_check_at(store, quick.now_ns, NULL) != HF_OK)
         return hf__error_lost(store, claim, HF_LOSS_FORGOTTEN, grant, err);
     status = hf__quick_renew(store, &quick, grant, err);
     if (status != HF_STALE)
@@ -189,8 +190,9 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
 {
     struct file_store *store = hf__file_of(base);
     enum hf_loss loss = HF_LOSS_NONE;
-    struct quick quick;
-    enum hf_status status = hf__quick_begin(store, claim, &quick, err);
+    struct quick quick = {
+        .claim = claim, .hash = hf__name_hash(claim->name), .now_ns = base->host->now_ns()};
+    enum hf_status status = hf__quick_begin(store, &quick, err);
 
     if (status != HF_OK)
         return status;
@@ -201,7 +203,8 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
         status = release_locked(store, &quick, &loss, err);
     if (status == HF_OK && loss == HF_LOSS_NONE)
         hf__floor_refill(store, claim->token);
-    if (status == HF_OK && loss == HF_LOSS_NONE && hf__location_check(store, NULL) != HF_OK)
+    if (status == HF_OK && loss == HF_LOSS_NONE &&
+        hf__location_check_at(store, quick.now_ns, NULL) != HF_OK)
         loss = HF_LOSS_FORGOTTEN;
     if (status != HF_OK || loss == HF_LOSS_NONE)
         return status;

@@ -65,7 +65,11 @@ static bool in_place(const struct file_store *store, struct file_id *now)
 
 enum hf_status hf__location_check(struct file_store *store, struct hf_error *err)
 {
-    int64_t now_ns = store->base.host->now_ns();
+    return hf__location_check_at(store, store->base.host->now_ns(), err);
+}
+
+enum hf_status hf__location_check_at(struct file_store *store, int64_t now_ns, struct hf_error *err)
+{
     struct file_id now = {.pages = UINT64_MAX};
     unsigned known; /* asked for before the size: other threads may see it grow meanwhile */
 

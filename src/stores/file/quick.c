@@ -20,13 +20,11 @@ struct glance {
     struct page copy; /* where there is no map */
 };
 
-enum hf_status hf__quick_begin(const struct file_store *store, const struct hf_claim *claim,
-                               struct quick *out, struct hf_error *err)
+enum hf_status hf__quick_begin(const struct file_store *store, struct quick *quick,
+                               struct hf_error *err)
 {
-    out->claim = claim;
-    out->hash = hf__name_hash(claim->name);
-    if (!hf__hex_decode(out->owner, sizeof out->owner, claim->owner))
-        return hf__error_owner(store, claim, err);
+    if (!hf__hex_decode(quick->owner, sizeof quick->owner, quick->claim->owner))
+        return hf__error_owner(store, quick->claim, err);
     return HF_OK;
 }
 
@@ -118,7 +116,7 @@ static bool find_free(struct file_store *store, const struct quick *quick, struc
 enum hf_status hf__quick_take(struct file_store *store, const struct quick *quick,
                               struct hf_grant *grant, struct hf_error *err)
 {
-    int64_t now_ns = store->base.host->now_ns();
+    int64_t now_ns = quick->now_ns;
     int64_t until_ns = hf__time_add(now_ns, (int64_t)quick->claim->ttl_ms * HF__NS_PER_MS);
     struct glance glance;
     struct details details;
@@ -131,6 +129,7 @@ enum hf_status hf__quick_take(struct file_store *store, const struct quick *quic
         hf__details_of(store, quick->claim, quick->hash, now_ns, &details, NULL) != HF_OK)
         return HF_STALE;
     details.token = to.low;
+    memcpy(details.owner, quick->owner, sizeof details.owner);
     if (describe(store, &details, &number, &use) != HF_OK)
         return HF_STALE;
     to.high = hf__word_state(until_ns, number, 0);
@@ -225,15 +224,14 @@ enum hf_status hf__quick_renew(struct file_store *store, const struct quick *qui
     return status;
 }
 
-static enum hf_status release_hold(struct file_store *store, const struct hold *hold,
-                                   struct hf_error *err)
+static enum hf_status release_hold(struct file_store *store, const struct quick *quick,
+                                   const struct hold *hold, struct hf_error *err)
 {
     uint32_t number = hf__word_details(hold->word);
     uint64_t use = hf__details_use(store, number);
     enum hf_status status;
 
-    if (hf__word_is(hold->word, WORD_WAITED) ||
-        hf__word_expiry_ns(hold->word) <= store->base.host->now_ns())
+    if (hf__word_is(hold->word, WORD_WAITED) || hf__word_expiry_ns(hold->word) <= quick->now_ns)
         return HF_STALE;
     HF__STEP(release_read);
     status = hf__word_swap(store, hold->at, hold->word, (struct hf__pair){hold->word.low, 0}, err);
@@ -250,8 +248,8 @@ enum hf_status hf__quick_release(struct file_store *store, const struct quick *q
     enum hf_status status = HF_STALE;
 
     if (recall_hold(store, quick, &hold))
-        status = release_hold(store, &hold, err);
+        status = release_hold(store, quick, &hold, err);
     if (status == HF_STALE && find_hold(store, quick, &hold))
-        status = release_hold(store, &hold, err);
+        status = release_hold(store, quick, &hold, err);
     return status;
 }

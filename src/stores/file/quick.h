@@ -13,13 +13,14 @@
 /* A claim, and what is worked out about it once. */
 struct quick {
     const struct hf_claim *claim;
-    uint64_t hash;
-    unsigned char owner[HF_OWNER_LEN / 2];
+    uint64_t hash;                         /* of its name */
+    int64_t now_ns;                        /* when it began */
+    unsigned char owner[HF_OWNER_LEN / 2]; /* filled in by hf__quick_begin */
 };
 
 /* HF_INVALID: the claim's owner is none. */
-enum hf_status hf__quick_begin(const struct file_store *store, const struct hf_claim *claim,
-                               struct quick *out, struct hf_error *err);
+enum hf_status hf__quick_begin(const struct file_store *store, struct quick *quick,
+                               struct hf_error *err);
 /* HF_OK: granted. HF_STALE: the long way. HF_UNKNOWN: it may be ours. Others: it cannot be had. */
 enum hf_status hf__quick_take(struct file_store *store, const struct quick *quick,
                               struct hf_grant *grant, struct hf_error *err);
