@@ -32,6 +32,7 @@
 #include <stdatomic.h>
 
 #define STRIPES        64 /* in-process mutexes over the pages, and over guarded words */
+#define SLOTS_MET      64 /* places of slots that are remembered */
 #define PATH_SHOWN_MAX 80 /* bytes of a path in an error's text */
 
 struct fifo;
@@ -96,6 +97,8 @@ struct file_store {
     struct fifo *spares; /* for the next wait */
     size_t spare_count;
     atomic_uint drafts; /* records written by us, to tell them apart */
+    /* By the low bits of a hash: a slot where we met it; where words are guarded. 0: none yet. */
+    atomic_uint_fast64_t met[SLOTS_MET];
     /* By the low bits of a hash: a page. NULL until a split page was met. */
     _Atomic(_Atomic(uint32_t) *) hints;
 };

@@ -268,10 +268,34 @@ enum hf_status hf__word_load(struct file_store *store, off_t at, struct hf__pair
     return HF_OK;
 }
 
+static uint64_t byte_of(off_t at)
+{
+    return LOCK_WORDS + (uint64_t)(at / SLOT_SIZE);
+}
+
+enum hf_status hf__word_lock(struct file_store *store, off_t at)
+{
+    return hf__byte_lock(store, byte_of(at), 0, NULL) == HF_OK ? HF_OK : HF_STALE;
+}
+
+void hf__word_unlock(struct file_store *store, off_t at)
+{
+    hf__byte_unlock(store, byte_of(at));
+}
+
+enum hf_status hf__word_put(struct file_store *store, off_t at, struct hf__pair to,
+                            struct hf_error *err)
+{
+    enum hf_status status = write_file(store, at, &to, sizeof to, err);
+
+    HF__STEP(word_written);
+    return status;
+}
+
 static enum hf_status swap_guarded(struct file_store *store, off_t at, struct hf__pair from,
                                    struct hf__pair to, struct hf_error *err)
 {
-    uint64_t byte = LOCK_WORDS + (uint64_t)(at / SLOT_SIZE);
+    uint64_t byte = byte_of(at);
     struct hf__pair there;
     enum hf_status status =
         hf__byte_lock(store, byte, store->base.host->now_ns() + PATIENCE_NS, err);
@@ -285,8 +309,7 @@ static enum hf_status swap_guarded(struct file_store *store, off_t at, struct hf
     if (status == HF_OK && !hf__word_same(there, from))
         status = HF_STALE;
     if (status == HF_OK)
-        status = write_file(store, at, &to, sizeof to, err);
-    HF__STEP(word_written);
+        status = hf__word_put(store, at, to, err);
     hf__byte_unlock(store, byte);
     return status;
 }

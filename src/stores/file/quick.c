@@ -84,28 +84,66 @@ static bool is_named(const struct slot *slot, uint64_t hash, const char *name)
     return true;
 }
 
-/* Details of ours that say who takes it. HF_STALE: none is to be had. */
-static enum hf_status describe(struct file_store *store, const struct details *details,
-                               uint32_t *number, uint64_t *use)
-{
-    enum hf_status status;
+/* A grant in the making. */
+struct taking {
+    off_t at;
+    struct hf__pair to;
+    struct details details;
+    uint32_t number; /* of the details */
+    uint64_t use;    /* and which of them it is */
+};
 
-    *number = hf__details_take(store, use);
-    if (*number == 0)
+/* Details of ours that say who takes it, with the token in taking->to. HF_STALE: none is to be
+ * had. */
+static enum hf_status describe(struct file_store *store, const struct quick *quick,
+                               struct taking *taking)
+{
+    int64_t until_ns = hf__time_add(quick->now_ns, (int64_t)quick->claim->ttl_ms * HF__NS_PER_MS);
+    enum hf_status status =
+        hf__details_of(store, quick->claim, quick->hash, quick->now_ns, &taking->details, NULL);
+
+    if (status != HF_OK)
         return HF_STALE;
-    status = hf__details_write(store, 0, *number, details, NULL);
+    taking->details.token = taking->to.low;
+    memcpy(taking->details.owner, quick->owner, sizeof taking->details.owner);
+    taking->number = hf__details_take(store, &taking->use);
+    if (taking->number == 0)
+        return HF_STALE;
+    taking->to.high = hf__word_state(until_ns, taking->number, 0);
+    status = hf__details_write(store, 0, taking->number, &taking->details, NULL);
     HF__STEP(take_described);
     if (status == HF_OK)
         return HF_OK;
-    hf__details_give(store, *number, *use); /* no word names them, whatever they say now */
+    hf__details_give(store, taking->number, taking->use); /* no word names them */
     return HF_STALE;
+}
+
+/* What came of the swap, or whatever changed the word. */
+static enum hf_status conclude(struct file_store *store, const struct quick *quick,
+                               const struct taking *taking, enum hf_status status,
+                               struct hf_grant *grant)
+{
+    HF__STEP(take_swapped);
+    if (status == HF_OK || status == HF_UNKNOWN)
+        hf__details_named(store, taking->number, taking->use, taking->at, taking->to,
+                          &taking->details);
+    else
+        hf__details_give(store, taking->number, taking->use);
+    if (status != HF_OK)
+        return status;
+    if (!store->mapped)
+        atomic_store_explicit(&store->met[quick->hash % SLOTS_MET], (uint64_t)taking->at,
+                              memory_order_relaxed);
+    grant->token = taking->to.low;
+    grant->sent_at_ns = quick->now_ns;
+    return HF_OK;
 }
 
 /* A slot that is free, and is the claim's, and the token that it can be had with. */
 static bool find_free(struct file_store *store, const struct quick *quick, struct glance *out,
                       uint64_t *token)
 {
-    if (quick->claim->detached || !find(store, quick->hash, out) || out->word.high != 0)
+    if (!find(store, quick->hash, out) || out->word.high != 0)
         return false;
     HF__STEP(take_read);
     return is_named(out->slot, quick->hash, quick->claim->name) &&
@@ -113,37 +151,50 @@ static bool find_free(struct file_store *store, const struct quick *quick, struc
            hf__floor_admit(store, *token, quick->claim->deadline_ns, NULL) == HF_OK;
 }
 
+/* Where we met the name before, with the word locked from the look on: the slot need not be read
+ * twice. One that has moved is frozen, or another name's by now. */
+static enum hf_status take_met(struct file_store *store, const struct quick *quick,
+                               struct taking *taking, struct hf_error *err)
+{
+    struct slot slot;
+    enum hf_status status = HF_STALE;
+
+    taking->at =
+        (off_t)atomic_load_explicit(&store->met[quick->hash % SLOTS_MET], memory_order_relaxed);
+    if (taking->at == 0 || hf__word_lock(store, taking->at) != HF_OK)
+        return HF_STALE;
+    if (hf__map_read(store, taking->at, &slot, sizeof slot, NULL) == HF_OK && slot.word.high == 0 &&
+        is_named(&slot, quick->hash, quick->claim->name) &&
+        hf__token_next(slot.word.low, store->base.host->wall_us(), store->token_base,
+                       &taking->to.low) &&
+        taking->to.low <= atomic_load(&store->promise))
+        status = describe(store, quick, taking);
+    if (status == HF_OK)
+        status = hf__word_put(store, taking->at, taking->to, err);
+    hf__word_unlock(store, taking->at);
+    return status;
+}
+
 enum hf_status hf__quick_take(struct file_store *store, const struct quick *quick,
                               struct hf_grant *grant, struct hf_error *err)
 {
-    int64_t now_ns = quick->now_ns;
-    int64_t until_ns = hf__time_add(now_ns, (int64_t)quick->claim->ttl_ms * HF__NS_PER_MS);
+    struct taking taking;
     struct glance glance;
-    struct details details;
-    struct hf__pair to;
-    uint32_t number;
-    uint64_t use;
     enum hf_status status;
 
-    if (!find_free(store, quick, &glance, &to.low) ||
-        hf__details_of(store, quick->claim, quick->hash, now_ns, &details, NULL) != HF_OK)
+    if (quick->claim->detached)
         return HF_STALE;
-    details.token = to.low;
-    memcpy(details.owner, quick->owner, sizeof details.owner);
-    if (describe(store, &details, &number, &use) != HF_OK)
+    if (!store->mapped) {
+        status = take_met(store, quick, &taking, err);
+        if (status != HF_STALE)
+            return conclude(store, quick, &taking, status, grant);
+    }
+    if (!find_free(store, quick, &glance, &taking.to.low) ||
+        describe(store, quick, &taking) != HF_OK)
         return HF_STALE;
-    to.high = hf__word_state(until_ns, number, 0);
-    status = hf__word_swap(store, glance.at, glance.word, to, err);
-    HF__STEP(take_swapped);
-    if (status == HF_OK || status == HF_UNKNOWN)
-        hf__details_named(store, number, use, glance.at, to, &details);
-    else
-        hf__details_give(store, number, use);
-    if (status != HF_OK)
-        return status;
-    grant->token = to.low;
-    grant->sent_at_ns = now_ns;
-    return HF_OK;
+    taking.at = glance.at;
+    status = hf__word_swap(store, glance.at, glance.word, taking.to, err);
+    return conclude(store, quick, &taking, status, grant);
 }
 
 /* A hold to renew or release. */
