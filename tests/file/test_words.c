@@ -78,6 +78,62 @@ static void needs_no_system(void **state)
     kit_close(base);
 }
 
+/* Guarded: the slot and the word are read, the details and two words written. */
+static void needs_little_of_the_system(void **state)
+{
+    struct hf_store_base *base = open_words(kit_fast_dir(), false);
+
+    (void)state;
+    (void)kit_pair(base, "job");
+    (void)kit_pair(base, "job");
+    kit_plan = (struct kit_plan){.ops = KIT_ALL};
+    for (int i = 0; i < 100; i++)
+        (void)kit_pair(base, "job");
+    assert_int_equal(kit_plan.seen, 500);
+    kit_plan = (struct kit_plan){0};
+    kit_close(base);
+}
+
+/* Another name of the same page. */
+static const char *neighbour_of(const char *name)
+{
+    static char out[32];
+
+    for (int i = 0;; i++) {
+        (void)snprintf(out, sizeof out, "beside-%d", i);
+        if (hf__name_hash(out) % ROOTS == hf__name_hash(name) % ROOTS)
+            return out;
+    }
+}
+
+/* Where a lock was met before, there may be another one now. */
+static void what_was_met_may_be_gone(void **state)
+{
+    const char *dir = kit_fast_dir();
+    struct hf_store_base *base = open_words(dir, false);
+    struct hf_store_base *other = open_words(dir, false);
+    const char *beside = neighbour_of("job");
+    struct kit_hold holds[2];
+    struct hf_error err = {0};
+    struct hf__pair word;
+    off_t at;
+
+    (void)state;
+    (void)kit_pair(base, "job");
+    (void)kit_pair(base, "job");
+    at = find_word(base, "job", &word);
+    kit_expect(other->ops->forget(other, "job", HF_NEVER, &err), HF_OK, &err);
+    (void)kit_pair(other, beside);
+    assert_int_equal(find_word(other, beside, &word), at);
+    kit_expect(kit_take(base, "job", 60000, 0, &holds[0], &err), HF_OK, &err);
+    kit_expect(kit_take(other, beside, 60000, 0, &holds[1], &err), HF_OK, &err);
+    assert_int_not_equal(find_word(base, "job", &word), at);
+    kit_expect(kit_drop(other, &holds[1], &err), HF_OK, &err);
+    kit_expect(kit_drop(base, &holds[0], &err), HF_OK, &err);
+    kit_close(other);
+    kit_close(base);
+}
+
 struct part {
     const char *dir;
     bool mapped;
@@ -296,9 +352,10 @@ static void the_end_of_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(needs_no_system),       cmocka_unit_test(goes_on_beside_a_stopped_one),
-        cmocka_unit_test(frozen_is_mended),      cmocka_unit_test(follows_what_moved),
-        cmocka_unit_test(details_are_had_again), cmocka_unit_test(pages_are_used_again),
+        cmocka_unit_test(needs_no_system),          cmocka_unit_test(needs_little_of_the_system),
+        cmocka_unit_test(what_was_met_may_be_gone), cmocka_unit_test(goes_on_beside_a_stopped_one),
+        cmocka_unit_test(frozen_is_mended),         cmocka_unit_test(follows_what_moved),
+        cmocka_unit_test(details_are_had_again),    cmocka_unit_test(pages_are_used_again),
         cmocka_unit_test(the_end_of_time),
     };
 
