@@ -16,7 +16,7 @@ static void expect_calm(const struct storm_plan *plan)
                   atomic_load(&storm->woken_by_clock));
     if (atomic_load(&storm->broken))
         fail_msg("%s", storm->text);
-    assert_true(atomic_load(&storm->holds) > 50);
+    assert_true(atomic_load(&storm->holds) > STORM_HOLDS_MIN);
     assert_true(!plan->kills || atomic_load(&storm->kills) > 0);
     assert_true(!plan->stops || atomic_load(&storm->stops) > 0);
     step_storm_free(storm);

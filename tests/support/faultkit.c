@@ -1,6 +1,7 @@
 /* faultkit.c - places, children, random numbers, and a store to try things on. */
 #include "faultkit.h"
 #include "client/client.h"
+#include "stores/file/page.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -391,11 +392,16 @@ uint64_t kit_waiters(struct hf_store_base *base, const char *name)
 void kit_until_waiting(struct hf_store_base *base, const char *name, uint64_t count)
 {
     int64_t until_ns = hf__now_ns() + 30 * HF__NS_PER_S;
+    struct bucket bucket;
 
     while (kit_waiters(base, name) < count) {
         assert_true(hf__now_ns() < until_ns);
         hf__sleep_ns(100000);
     }
+    /* It has drawn its ticket, and tells the holder before it unlocks the page. */
+    if (hf__page_lock(hf__file_of(base), hf__name_hash(name), base->host->now_ns() + HF__NS_PER_S,
+                      &bucket, NULL) == HF_OK)
+        hf__page_unlock(hf__file_of(base), &bucket);
 }
 
 void kit_expect(enum hf_status got, enum hf_status want, const struct hf_error *err)
