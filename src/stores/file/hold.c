@@ -30,7 +30,8 @@ static enum hf_status refuse_broken(struct file_store *store, const struct hf_cl
 }
 
 /* Puts down a new ttl, under a number that the word does not name yet. Details that are another
- * client's are not ours to change: those of a hold whose ttl changes lie in the slot from then on. */
+ * client's are not ours to change: those of a hold whose ttl changes lie in the slot from then
+ * on. */
 static enum hf_status describe(struct file_store *store, struct view *view, uint32_t ttl_ms,
                                uint32_t *number, struct hf_error *err)
 {

@@ -37,8 +37,8 @@ enum hf_status hf__word_load(struct file_store *store, off_t at, struct hf__pair
 enum hf_status hf__word_swap(struct file_store *store, off_t at, struct hf__pair from,
                              struct hf__pair to, struct hf_error *err);
 
-/* Where words are guarded: nobody else changes this one until it is unlocked. HF_STALE: somebody has
- * it, go the way that waits. */
+/* Where words are guarded: nobody else changes this one until it is unlocked. HF_STALE: somebody
+ * has it, go the way that waits. */
 enum hf_status hf__word_lock(struct file_store *store, off_t at);
 void hf__word_unlock(struct file_store *store, off_t at);
 /* Changes a word that is locked, and was read since. HF_UNKNOWN: it may have been written. */
