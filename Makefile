@@ -100,7 +100,7 @@ help:
 	@echo 'make conform    URL=scheme://...: run the conformance suite over a store'
 	@echo 'make test-versions  the stores and fences on other versions of their servers'
 	@echo 'make bench      measure, side by side with the peers'
-	@echo 'make model      check the model of redlock in larger worlds (long)'
+	@echo 'make model      check the models of redlock and of file: in larger worlds (long)'
 	@echo 'make sim        simulate redlock with SEEDS=$(SEEDS) random histories'
 	@echo 'make lint       clang-format, clang-tidy, cppcheck, shellcheck, tidy rules'
 	@echo 'make format     let clang-format rewrite the sources'
@@ -216,6 +216,16 @@ $(BUILD)/tests/conform/conform: $(call obj,$(filter-out %/conform.c,$(wildcard t
 $(filter $(BUILD)/tests/unit/test_nomem%,$(UNIT)): LDFLAGS += $(addprefix -Wl$(,)--wrap=,malloc calloc \
 	realloc strdup strndup asprintf __asprintf_chk fdopendir opendir eventfd timerfd_create pthread_create)
 
+# The embedded store with its steps, which tests/support/steps.c answers; and a swap of words that errs on demand.
+STEP_OBJ := $(patsubst %.c,$(BUILD)/steps/%.o,$(wildcard src/stores/file/*.c))
+$(STEP_OBJ): $(BUILD)/steps/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(call say,STEP,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -DHF_STEPS -fPIC -c $< -o $@
+STEP_UNITS := $(filter $(addprefix $(BUILD)/tests/file/test_,crash_steps_% step_% between stopped wake),$(UNIT))
+$(STEP_UNITS): $(STEP_OBJ)
+$(filter $(BUILD)/tests/file/test_step_%,$(STEP_UNITS)): LDFLAGS += $(addprefix -Wl$(,)--wrap=,hf__word_swap hf__fifo_wake)
+
 # The supervisor of `run`, which the test includes, with its other parts; kill is the test's.
 RUN_SUPERVISE = $(BUILD)/tests/unit/test_run_supervise
 $(RUN_SUPERVISE): $(call obj,$(filter-out %/supervise.c %/cmd_run.c %/job.c %/at_least.c src/cli/run/options.c,$(wildcard src/cli/run/*.c \
@@ -287,4 +297,4 @@ deb:
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/steps -name '*.d' 2>/dev/null)

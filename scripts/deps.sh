@@ -8,7 +8,8 @@ set -eu
 build='gcc make pkg-config libc6-dev'
 stores=$("$(dirname "$0")/plugins.sh" apt)
 check='libcmocka-dev g++ binutils perl util-linux bsdutils procps jq strace zsh fish groff-base git python3
-    python3-jsonschema sqlite3 faketime openssl bindfs clang libclang-rt-14-dev tzdata systemd'
+    python3-jsonschema sqlite3 faketime openssl bindfs clang libclang-rt-14-dev tzdata systemd e2fsprogs
+    xfsprogs'
 test='redis-server redis-tools
     postgresql postgresql-client mariadb-server mariadb-client spin
     python3-sqlalchemy python3-psycopg2 python3-psycopg alembic python3-django php-cli php-pgsql libpostgresql-jdbc-java

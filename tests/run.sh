@@ -37,9 +37,9 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 
 jobs=$(nproc 2>/dev/null || echo 2)
-no_server='tests/unit/* tests/file/* tests/fence/test_* tests/cli/* tests/tools/tree.t tests/conform/file.t'
+no_server='tests/unit/* tests/file/* tests/fence/test_* tests/cli/* tests/tools/tree.t tests/conform/file*.t'
 # Where the sanitizers find what they are there for; the other scripts mostly start servers.
-asan_soon='tests/*/test_* tests/conform/file.t tests/conform/redis.t tests/*/faults.t tests/*/fuzz*.t'
+asan_soon='tests/*/test_* tests/conform/file*.t tests/conform/redis.t tests/*/faults.t tests/*/fuzz*.t'
 # What a check says that is about safety.
 unsafe='overlap|no two|excludes|tokens|nothing was lost|nothing lost|alive beside|twice|more than'
 mode=

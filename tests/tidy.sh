@@ -67,8 +67,9 @@ layers() {
 }
 
 # The parts of the embedded store from the bottom up: each may include those before it, and itself.
-file_parts='layout sys file errors url dir blocker floor location byte_lock fifo page life ticket slot queue sweep
-record_file record_sweep revocation acquire hold break list records identity forget open audit repair store'
+file_parts='step layout word view sys file errors url dir blocker floor location byte_lock map details fifo page life
+ticket slot grant quick queue client sweep record_file record_sweep revocation acquire hold break list records identity
+forget convert open audit repair store'
 
 # file_layers : includes that point upwards among the files that come on stdin
 file_layers() {

@@ -42,6 +42,21 @@ struct scenario {
 enum { SCENARIO_CREATE = 0, SCENARIO_SPLIT = 7, SCENARIOS = 12 };
 extern const struct scenario scenarios[SCENARIOS];
 
+/* Runs a scene in which a child is killed at a call, or a step. False: it makes fewer than that. */
+bool crash_run(const struct scenario *scenario, unsigned ops, enum kit_action action, long at);
+
+/* Parts of scenes. In the child: */
+void scene_arm(struct scene *scene);
+struct hf_store_base *scene_open(struct scene *scene);
+void scene_must(enum hf_status status, const struct hf_error *err);
+void scene_acquire(struct scene *scene);
+/* Before: the parent holds the first lock; the bucket is full of held locks. */
+void scene_hold_first(struct scene *scene);
+void scene_fill(struct scene *scene);
+/* After: the lock can be had well before any ttl, and its token is above `last`. */
+void scene_takeable(struct scene *scene, const char *name, uint64_t last);
+void scene_check_first(struct scene *scene);
+void scene_check_crowd(struct scene *scene);
 /* Names for the scene that hash to the first bucket. */
 void choose_names(struct scene *scene);
 

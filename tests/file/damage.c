@@ -37,7 +37,7 @@ struct sample make_sample_of(const char *boot_id)
     kit_close(base);
     assert_int_equal(stat(kit_slots(sample.dir), &st), 0);
     sample.size = st.st_size;
-    assert_true(sample.size > PAGE_SIZE * (1 + (off_t)ROOTS));
+    assert_true(sample.size > PAGE_SIZE * (off_t)PAGES_FIRST);
     return sample;
 }
 
@@ -122,11 +122,27 @@ void usable(const char *dir, const struct sample *sample)
     assert_false(use_all(dir));
 }
 
+/* A copy of a slot file is refused: its header names another file. */
+static void make_own(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    struct file_header header;
+    struct stat st;
+
+    assert_int_equal(fstat(fd, &st), 0);
+    assert_int_equal(pread(fd, &header, sizeof header, 0), sizeof header);
+    header.inode = (uint64_t)st.st_ino;
+    hf__sum_set(&header);
+    assert_int_equal(pwrite(fd, &header, sizeof header, 0), sizeof header);
+    (void)close(fd);
+}
+
 void fresh_copy(const char *from, const char *to)
 {
     kit_remove(to);
     assert_int_equal(mkdir(to, 0700), 0);
     kit_copy(from, to);
+    make_own(kit_slots(to));
 }
 
 void flip(const char *path, off_t at, unsigned char bits)

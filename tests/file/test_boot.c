@@ -329,7 +329,8 @@ static void tokens_used_up(void **state)
 /* A machine that has been up for 146 years; one that was started this very moment. */
 static void boot_clock(void **state)
 {
-    const int64_t clocks[] = {INT64_MAX / 2, INT64_MAX - 365 * 86400 * HF__NS_PER_S, 0, 1};
+    const int64_t day_ns = 86400 * HF__NS_PER_S;
+    const int64_t clocks[] = {30 * 365 * day_ns, 34 * 365 * day_ns, 0, 1};
 
     (void)state;
     for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {

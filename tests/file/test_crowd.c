@@ -42,16 +42,18 @@ static void a_long_line_is_estimated(void **state)
     struct kit_hold hold;
     struct hf_error err = {0};
     struct bucket bucket;
-    struct slot *slot;
+    struct view view;
+    struct view *found;
 
     (void)state;
     kit_expect(kit_take(base, NAME, 60000, 0, &hold, &err), HF_OK, &err);
     for (uint64_t tail = DEAD; tail <= LINE; tail += LINE - DEAD) {
         kit_expect(hf__page_lock(hf__file_of(base), hash, HF_NEVER, &bucket, NULL), HF_OK, NULL);
-        slot = hf__slot_find(&bucket, hash, NAME);
-        assert_non_null(slot);
-        slot->tail = slot->head + tail;
-        kit_expect(hf__page_write(hf__file_of(base), &bucket, slot, &err), HF_OK, &err);
+        kit_expect(hf__slot_see(hf__file_of(base), &bucket, NAME, &view, &found, &err), HF_OK,
+                   &err);
+        assert_non_null(found);
+        kit_expect(hf__slot_set_queue(hf__file_of(base), found, view.head, view.head + tail, &err),
+                   HF_OK, &err);
         hf__page_unlock(hf__file_of(base), &bucket);
         assert_int_equal(kit_waiters(base, NAME),
                          tail > WAITERS_COUNTED ? tail - WAITERS_COUNTED : 0);

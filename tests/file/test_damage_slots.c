@@ -4,6 +4,7 @@
 #include "stores/file/slot.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,20 +57,29 @@ static void truncated_and_used(void **state)
     }
 }
 
-/* Is there anything at this place that the store ever looks at? */
-static bool matters(const char *path, off_t at)
+/* Is the byte summed up? Words, queues and details are not: they change without a page's lock, and
+ * a wrong one may look as good as a right one. */
+static bool is_summed(const char *path, off_t at)
 {
-    struct stat st;
-    char block[SLOT_SIZE];
-    static const char zeros[SLOT_SIZE];
+    struct slot slot;
+    struct page_head head;
+    off_t block = at / SLOT_SIZE * SLOT_SIZE;
+    size_t in = (size_t)(at - block);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    assert_int_equal(fstat(fd, &st), 0);
-    assert_int_equal(pread(fd, block, sizeof block, at / SLOT_SIZE * SLOT_SIZE), SLOT_SIZE);
+    assert_int_equal(pread(fd, &slot, sizeof slot, block), SLOT_SIZE);
+    assert_int_equal(pread(fd, &head, sizeof head, at / PAGE_SIZE * PAGE_SIZE), SLOT_SIZE);
     (void)close(fd);
     if (at < PAGE_SIZE)
         return at < SLOT_SIZE;
-    return memcmp(block, zeros, sizeof block) != 0;
+    if (at / PAGE_SIZE >= TABLE_FIRST && at / PAGE_SIZE < PAGES_FIRST)
+        return false;
+    if (block % PAGE_SIZE == 0)
+        return head.sum != 0;
+    return slot.hash != 0 && slot.sum == hf__slot_sum(&slot) &&
+           hf__page_route(&head, (uint32_t)(at / PAGE_SIZE), slot.hash) == at / PAGE_SIZE &&
+           ((in >= offsetof(struct slot, hash) && in < offsetof(struct slot, head)) ||
+            (in >= offsetof(struct slot, name) && in < offsetof(struct slot, padding)));
 }
 
 static void flipped(void **state)
@@ -84,13 +94,14 @@ static void flipped(void **state)
         bool header = kit_below(&rng, 10) == 0;
         off_t at = (off_t)kit_below(&rng, header ? SLOT_SIZE : (uint64_t)sample.size);
         unsigned char bits = (unsigned char)(1u << kit_below(&rng, 8));
+        bool summed = is_summed(kit_slots(sample.dir), at);
 
-        if (!matters(kit_slots(sample.dir), at))
-            continue;
         fresh_copy(sample.dir, dir);
         flip(kit_slots(dir), at, bits);
-        if (!use_all(dir))
+        if (!use_all(dir) && summed)
             fail_msg("bits %x flipped at %lld, and nobody saw it", (unsigned)bits, (long long)at);
+        if (!summed)
+            continue;
         seen++;
         if (round % 16 == 0) {
             repair(dir, 0);

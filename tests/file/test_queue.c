@@ -166,15 +166,14 @@ static uint64_t tickets(struct hf_store_base *base)
 {
     struct bucket bucket;
     uint64_t hash = hf__name_hash(NAME);
-    struct slot *slot;
-    uint64_t count;
+    struct view view;
+    struct view *found;
 
     kit_expect(hf__page_lock(hf__file_of(base), hash, HF_NEVER, &bucket, NULL), HF_OK, NULL);
-    slot = hf__slot_find(&bucket, hash, NAME);
-    assert_non_null(slot);
-    count = slot->tail - slot->head;
+    kit_expect(hf__slot_see(hf__file_of(base), &bucket, NAME, &view, &found, NULL), HF_OK, NULL);
+    assert_non_null(found);
     hf__page_unlock(hf__file_of(base), &bucket);
-    return count;
+    return view.tail - view.head;
 }
 
 /* Thousands who lose patience while one holds on: what they leave behind must not pile up, for

@@ -1,9 +1,10 @@
 /* test_wake.c - deaths in the instant of a hand-over: between the choice of the next waiter and the
  * byte that wakes it, and between the reservation and the look of the one behind. */
-#include "../support/faultkit.h"
+#include "../support/steps.h"
 #include "stores/file/slot.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 
 struct part {
     const char *dir;
-    struct kit_plan plan;
+    const char *stop_at; /* a step; NULL: none */
     struct kit_hold hold;
     int64_t ahead_ns; /* how far ahead its clock is */
     void (*on_pipe)(int);
@@ -30,7 +31,8 @@ static void stand_in_line(void *data)
         kit_world.now_fake = true;
         kit_world.now_ns = hf__now_ns() + part->ahead_ns;
     }
-    kit_plan = part->plan;
+    if (part->stop_at != NULL)
+        steps_signal_at(part->stop_at, SIGSTOP);
     if (kit_take(base, NAME, 60000, -1, &hold, &err) != HF_OK)
         kit_die("%s", err.text);
     if (kit_drop(base, &hold, &err) != HF_OK)
@@ -71,7 +73,7 @@ static void release_slowly(void *data)
         (void)sigprocmask(SIG_BLOCK, &pipe_set, NULL);
         (void)raise(SIGPIPE); /* one of its own, still to come */
     }
-    kit_plan = part->plan;
+    steps_signal_at(part->stop_at, SIGSTOP);
     if (kit_drop(base, &part->hold, &err) != HF_OK)
         kit_die("%s", err.text);
     if (sigprocmask(SIG_BLOCK, NULL, &now) != 0 ||
@@ -84,7 +86,7 @@ static void release_slowly(void *data)
     kit_close(base);
 }
 
-static void a_dead_waiter_raises_no_signal(void **state)
+static void dead_waiter(void)
 {
     const struct part cases[] = {
         {.on_pipe = SIG_DFL},
@@ -93,16 +95,15 @@ static void a_dead_waiter_raises_no_signal(void **state)
         {.on_pipe = count_pipe, .block_pipe = true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct part releaser = cases[i];
-        struct part waiter = {.dir = kit_dir()};
+        struct part waiter = {.dir = kit_fast_dir()};
         struct hf_store_base *base = kit_open(waiter.dir);
         struct hf_error err = {0};
         pid_t pids[2];
 
         releaser.dir = waiter.dir;
-        releaser.plan = (struct kit_plan){.ops = KIT_PWRITE, .action = KIT_STOP_AFTER, .at = 1};
+        releaser.stop_at = "pass_head";
         kit_expect(kit_take_detached(base, NAME, 60000, &releaser.hold, &err), HF_OK, &err);
         pids[0] = join_line(base, &waiter, 1);
         pids[1] = kit_spawn(release_slowly, &releaser);
@@ -119,18 +120,16 @@ static void a_dead_waiter_raises_no_signal(void **state)
 /* The lock is reserved for one that dies before the next in line looks for somebody to watch:
  * nobody is left who would wake it. Its clock stands an hour ahead, so that the slow poll does not
  * come to its rescue within the time of this test. */
-static void a_dead_predecessor_is_noticed_at_once(void **state)
+static void dead_predecessor(void)
 {
-    struct part first = {.dir = kit_dir()};
-    struct part second = {.dir = first.dir,
-                          .ahead_ns = 3600 * HF__NS_PER_S,
-                          .plan = {.ops = KIT_PWRITE, .action = KIT_STOP_AFTER, .at = 2}};
+    struct part first = {.dir = kit_fast_dir()};
+    struct part second = {
+        .dir = first.dir, .ahead_ns = 3600 * HF__NS_PER_S, .stop_at = "wait_tail"};
     struct hf_store_base *base = kit_open(first.dir);
     struct kit_hold hold;
     struct hf_error err = {0};
     pid_t pids[2];
 
-    (void)state;
     kit_expect(kit_take_detached(base, NAME, 60000, &hold, &err), HF_OK, &err);
     pids[0] = join_line(base, &first, 1);
     assert_int_equal(kill(pids[0], SIGSTOP), 0);
@@ -142,6 +141,27 @@ static void a_dead_predecessor_is_noticed_at_once(void **state)
     assert_int_equal(kill(pids[1], SIGCONT), 0);
     assert_int_equal(kit_wait(pids[1]), 0);
     kit_close(base);
+}
+
+/* With guarded words, and with mapped ones. */
+static void twice(void (*test)(void))
+{
+    assert_int_equal(unsetenv("KIT_MAPPED"), 0);
+    test();
+    assert_int_equal(setenv("KIT_MAPPED", "1", 1), 0);
+    test();
+}
+
+static void a_dead_waiter_raises_no_signal(void **state)
+{
+    (void)state;
+    twice(dead_waiter);
+}
+
+static void a_dead_predecessor_is_noticed_at_once(void **state)
+{
+    (void)state;
+    twice(dead_predecessor);
 }
 
 int main(void)

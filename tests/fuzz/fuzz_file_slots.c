@@ -6,13 +6,14 @@
 #include "base/base.h"
 #include "stores/file/slot.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PAGES (1 + ROOTS + 4)
+#define PAGES (PAGES_FIRST + 5) /* a client page, and some that were split off */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -45,7 +46,6 @@ static struct hf_claim claim_of(const char *name, int64_t patience_ms)
                              .token = 7,
                              .label = "host/1/fuzz",
                              .ttl_ms = 1000,
-                             .detached = true,
                              .deadline_ns = hf__now_ns() + patience_ms * HF__NS_PER_MS,
                              .cancel_fd = -1};
 }
@@ -73,6 +73,7 @@ static void open_once(void)
     for (int i = 0; i < 120; i++) {
         struct hf_claim claim = claim_of(name, 1000);
 
+        claim.detached = i % 2 == 0;
         (void)snprintf(name, sizeof name, "lock-%d", i);
         if (base->ops->acquire(base, &claim, &grant, NULL) != HF_OK)
             abort();
@@ -86,13 +87,34 @@ static void close_at_exit(void)
     hf__file_ops.close(&store->base, false);
 }
 
+/* Whatever the block is taken for has a sum that fits. */
+static void make_fit(size_t at)
+{
+    static const char zeros[SLOT_SIZE];
+    char *block = spoilt + at;
+    struct slot slot;
+    struct client_head head;
+
+    if (at % PAGE_SIZE != 0) {
+        memcpy(&slot, block, sizeof slot);
+        slot.sum = hf__slot_sum(&slot);
+        memcpy(block, &slot, sizeof slot);
+    } else if (memcmp(sound + at + offsetof(struct client_head, magic), "client", 6) == 0) {
+        memcpy(&head, block, sizeof head);
+        head.sum = hf__client_sum(&head);
+        memcpy(block, &head, sizeof head);
+    } else if (memcmp(block, zeros, SLOT_SIZE) != 0) {
+        hf__sum_set(block);
+    }
+}
+
 static void spoil(const uint8_t *data, size_t size)
 {
     memcpy(spoilt, sound, sizeof spoilt);
     while (size > 4) {
         size_t len = data[3] % 16 + 1u;
-        size_t at = (size_t)(1 + data[0] % (PAGES - 1)) * PAGE_SIZE +
-                    (size_t)(data[1] % 8) * SLOT_SIZE + data[2] % 256u * 2;
+        size_t block = data[0] % PAGES * 8u + data[1] % 8;
+        size_t at = (block > 0 ? block : 1) * SLOT_SIZE + data[2] % 256u * 2;
 
         if (len > size - 4)
             len = size - 4;
@@ -102,13 +124,9 @@ static void spoil(const uint8_t *data, size_t size)
         data += 4 + len;
         size -= 4 + len;
     }
-    for (size_t at = PAGE_SIZE; at < sizeof spoilt; at += SLOT_SIZE) {
-        static const char zeros[SLOT_SIZE];
-
-        if (memcmp(spoilt + at, zeros, SLOT_SIZE) != 0 &&
-            memcmp(spoilt + at, sound + at, SLOT_SIZE) != 0)
-            hf__sum_set(spoilt + at);
-    }
+    for (size_t at = PAGE_SIZE; at < sizeof spoilt; at += SLOT_SIZE)
+        if (memcmp(spoilt + at, sound + at, SLOT_SIZE) != 0)
+            make_fit(at);
     put(0, spoilt, sizeof spoilt);
 }
 
@@ -137,6 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         (void)snprintf(name, sizeof name, "lock-%d", i * 20); /* some are new */
         claim = claim_of(name, 20);
+        claim.detached = i % 2 == 0;
         (void)store->base.ops->acquire(&store->base, &claim, &grant, &err);
         (void)store->base.ops->renew(&store->base, &claim, &grant, &err);
         claim.token = 0;
@@ -144,5 +163,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (ftruncate(store->slots_fd, sizeof spoilt) != 0)
         abort();
+    atomic_store(&store->page_count, PAGES); /* we cut it off ourselves */
     return 0;
 }

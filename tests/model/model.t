@@ -1,4 +1,5 @@
 #!/bin/sh
-# model.t - the model of redlock's tokens keeps its promises, and every way to break it is noticed.
+# model.t - the models of redlock's tokens and of the embedded store keep their promises, and every way to
+# break them is noticed.
 # run: long
-exec "$(dirname "$0")/run.sh" quick
+exec "$(dirname "$0")/run.sh" long

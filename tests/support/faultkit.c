@@ -1,6 +1,7 @@
 /* faultkit.c - places, children, random numbers, and a store to try things on. */
 #include "faultkit.h"
 #include "client/client.h"
+#include "stores/file/page.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -246,12 +247,13 @@ void kit_sleep_ms(int64_t ms)
 enum hf_status kit_try_open_within(const char *dir, int64_t patience_ms, struct hf_store_base **out,
                                    struct hf_error *err)
 {
+    const struct hf__file_sys *sys = getenv("KIT_MAPPED") != NULL ? &kit_mapped_sys : &kit_sys;
     char url[600];
 
     *out = NULL;
     (void)snprintf(url, sizeof url, "file:%s", dir);
-    return hf__file_open_on(&kit_sys, &kit_host, url,
-                            kit_host.now_ns() + patience_ms * HF__NS_PER_MS, out, err);
+    return hf__file_open_on(sys, &kit_host, url, kit_host.now_ns() + patience_ms * HF__NS_PER_MS,
+                            out, err);
 }
 
 enum hf_status kit_try_open(const char *dir, struct hf_store_base **out, struct hf_error *err)
@@ -390,11 +392,16 @@ uint64_t kit_waiters(struct hf_store_base *base, const char *name)
 void kit_until_waiting(struct hf_store_base *base, const char *name, uint64_t count)
 {
     int64_t until_ns = hf__now_ns() + 30 * HF__NS_PER_S;
+    struct bucket bucket;
 
     while (kit_waiters(base, name) < count) {
         assert_true(hf__now_ns() < until_ns);
         hf__sleep_ns(100000);
     }
+    /* It has drawn its ticket, and tells the holder before it unlocks the page. */
+    if (hf__page_lock(hf__file_of(base), hf__name_hash(name), base->host->now_ns() + HF__NS_PER_S,
+                      &bucket, NULL) == HF_OK)
+        hf__page_unlock(hf__file_of(base), &bucket);
 }
 
 void kit_expect(enum hf_status got, enum hf_status want, const struct hf_error *err)

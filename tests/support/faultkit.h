@@ -59,7 +59,9 @@ enum kit_op {
     KIT_FSYNC = 8,
     KIT_RENAME = 16,
     KIT_CHANGES = KIT_PWRITE | KIT_OPENAT | KIT_FSYNC | KIT_RENAME,
-    KIT_ALL = 31
+    KIT_ALL = 31,
+    KIT_STEP = 32, /* not a call: steps.h */
+    KIT_PAGES = 64 /* each pwrite of more than a slot */
 };
 enum kit_action {
     KIT_COUNT,       /* nothing: only count */
@@ -96,7 +98,10 @@ struct kit_world {
 };
 extern struct kit_world kit_world;
 
+/* Its new stores have guarded words, so that a plan sees every change of them: KIT_MAPPED=1 in the
+ * environment makes kit_open take the other one, whose words are mapped where that is possible. */
 extern const struct hf__file_sys kit_sys;
+extern const struct hf__file_sys kit_mapped_sys;
 extern const struct hf_host kit_host;
 
 /* A store on kit_sys and kit_host, at the level of its table of operations. */
@@ -138,7 +143,7 @@ enum hf_status kit_drop(struct hf_store_base *base, const struct kit_hold *hold,
 uint64_t kit_pair(struct hf_store_base *base, const char *name);
 /* How many wait for a lock. */
 uint64_t kit_waiters(struct hf_store_base *base, const char *name);
-/* Waits until so many do. */
+/* Waits until so many do, and their holder knows. */
 void kit_until_waiting(struct hf_store_base *base, const char *name, uint64_t count);
 /* The status is `want`; says what it was and the text otherwise. */
 void kit_expect(enum hf_status got, enum hf_status want, const struct hf_error *err);

@@ -11,9 +11,9 @@
 struct kit_plan kit_plan;
 struct kit_world kit_world;
 
-static bool due(enum kit_op op)
+static bool due(unsigned ops)
 {
-    if ((kit_plan.ops & (unsigned)op) == 0)
+    if ((kit_plan.ops & ops) == 0)
         return false;
     kit_plan.seen++;
     return kit_plan.seen == kit_plan.at || (kit_plan.lasting && kit_plan.seen > kit_plan.at);
@@ -62,7 +62,7 @@ static ssize_t fault_pread(int fd, void *buf, size_t len, off_t at)
 
 static ssize_t fault_pwrite(int fd, const void *buf, size_t len, off_t at)
 {
-    bool now = due(KIT_PWRITE);
+    bool now = due(len > SLOT_SIZE ? KIT_PWRITE | KIT_PAGES : KIT_PWRITE);
     bool half = now && (kit_plan.action == KIT_SHORT || kit_plan.action == KIT_TORN);
     ssize_t done;
 
@@ -135,6 +135,17 @@ const struct hf__file_sys kit_sys = {
     .renameat = fault_renameat,
     .boot_id = fault_boot_id,
     .time_namespace = fault_time_namespace,
+};
+
+const struct hf__file_sys kit_mapped_sys = {
+    .pread = fault_pread,
+    .pwrite = fault_pwrite,
+    .openat = fault_openat,
+    .fsync = fault_fsync,
+    .renameat = fault_renameat,
+    .boot_id = fault_boot_id,
+    .time_namespace = fault_time_namespace,
+    .maps = true,
 };
 
 static int64_t fault_now_ns(void)

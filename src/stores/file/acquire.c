@@ -1,9 +1,12 @@
 /* acquire.c - taking a lock, and waiting for it. */
 #include "base/base.h"
 #include "core/wait.h"
+#include "stores/file/client.h"
 #include "stores/file/errors.h"
 #include "stores/file/life.h"
+#include "stores/file/location.h"
 #include "stores/file/queue.h"
+#include "stores/file/quick.h"
 #include "stores/file/slot.h"
 #include "stores/file/sweep.h"
 #include "stores/file/ticket.h"
@@ -20,12 +23,12 @@ static enum hf_status wait_in_queues(struct file_attempt *attempts, size_t count
                                      struct hf_grant *grant, struct hf_error *err);
 
 static void begin(struct file_attempt *attempt, struct file_store *store,
-                  const struct hf_claim *claim, struct bucket *bucket)
+                  const struct hf_claim *claim, int64_t now_ns, struct bucket *bucket)
 {
     *attempt = (struct file_attempt){.store = store,
                                      .claim = claim,
                                      .hash = hf__name_hash(claim->name),
-                                     .patience_ns = claim->deadline_ns - store->base.host->now_ns(),
+                                     .patience_ns = claim->deadline_ns - now_ns,
                                      .bucket = bucket,
                                      .watch_fd = -1};
 }
@@ -37,6 +40,8 @@ static enum hf_status get_ready(struct file_store *store, const struct hf_claim 
     if (!claim->detached && hf__life_fd(store) < 0)
         return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown, ": cannot create a FIFO: %s",
                              strerror(errno));
+    if (!claim->detached)
+        hf__client_prepare(store, claim->deadline_ns);
     hf__sweep_sometimes(store);
     return HF_OK;
 }
@@ -51,18 +56,34 @@ static void take_back(const struct file_attempt *attempt)
     (void)hf__file_release(base, &undo, NULL);
 }
 
+/* Without its page's lock, if it is free and was used before. HF_STALE: the long way. */
+static enum hf_status take_quickly(struct file_attempt *attempt, int64_t now_ns,
+                                   struct hf_grant *grant, struct hf_error *err)
+{
+    struct quick quick = {.claim = attempt->claim, .hash = attempt->hash, .now_ns = now_ns};
+    enum hf_status status = hf__quick_begin(attempt->store, &quick, err);
+
+    if (status == HF_OK)
+        status = hf__location_check_at(attempt->store, now_ns, err);
+    return status == HF_OK ? hf__quick_take(attempt->store, &quick, grant, err) : status;
+}
+
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err)
 {
     struct bucket bucket;
     struct file_attempt attempt;
     enum hf_status status = get_ready(hf__file_of(base), claim, err);
+    int64_t now_ns;
     size_t which;
 
     if (status != HF_OK)
         return status;
-    begin(&attempt, hf__file_of(base), claim, &bucket);
-    status = try_once(&attempt, grant, err);
+    now_ns = base->host->now_ns();
+    begin(&attempt, hf__file_of(base), claim, now_ns, &bucket);
+    status = take_quickly(&attempt, now_ns, grant, err);
+    if (status == HF_STALE)
+        status = try_once(&attempt, grant, err);
     if (status == HF_BUSY && claim->wait_until_ns != 0)
         status = wait_in_queues(&attempt, 1, &which, grant, err);
     if (status == HF_UNKNOWN)
@@ -88,7 +109,10 @@ static enum hf_status try_each(struct file_attempt *attempts, size_t count, size
             if (tried[i] != (round == 0))
                 continue;
             *which = i;
-            status = try_once(&attempts[i], grant, i == 0 ? err : &other);
+            status = take_quickly(&attempts[i], attempts[i].store->base.host->now_ns(), grant,
+                                  i == 0 ? err : &other);
+            if (status == HF_STALE)
+                status = try_once(&attempts[i], grant, i == 0 ? err : &other);
             if (status != HF_BUSY && i != 0 && err != NULL)
                 *err = other;
             if (status != HF_BUSY)
@@ -112,7 +136,7 @@ enum hf_status hf__file_acquire_any(struct hf_store_base *base, const struct hf_
     if (status != HF_OK)
         return status;
     for (size_t i = 0; i < count; i++)
-        begin(&attempts[i], hf__file_of(base), &claims[i], &bucket);
+        begin(&attempts[i], hf__file_of(base), &claims[i], base->host->now_ns(), &bucket);
     status = try_each(attempts, count, which, grant, err);
     if (status == HF_BUSY && claims[0].wait_until_ns != 0)
         status = wait_in_queues(attempts, count, which, grant, err);
@@ -125,46 +149,62 @@ enum hf_status hf__file_acquire_any(struct hf_store_base *base, const struct hf_
 static enum hf_status pass_over(struct file_attempt *attempt, uint64_t live, bool lapsed,
                                 struct hf_error *err)
 {
-    struct slot *slot = attempt->slot;
+    struct view *view = &attempt->view;
     enum hf_status status = HF_OK;
 
-    if (lapsed || slot->claim_ns == 0 || live != slot->head) {
-        slot->expires_ns = 0;
-        memset(slot->owner, 0, sizeof slot->owner);
-        slot->head = live;
-        status = hf__queue_pass(attempt->store, attempt->bucket, slot,
-                                attempt->store->base.host->now_ns(), err);
+    if (lapsed || view->claim_ns == 0 || live != view->head) {
+        status = hf__slot_set_queue(attempt->store, view, live, view->tail, err);
+        if (status == HF_OK)
+            status = hf__queue_pass(attempt->store, view, err);
     } /* else it is reserved for that one already */
     return status == HF_OK ? HF_BUSY : status;
 }
 
 /* Takes the lock in its locked page, unless it is held or an older waiter is to have it: HF_BUSY,
- * without a text. ticket: 0 for a newcomer. */
+ * without a text. ticket: 0 for a newcomer. HF_STALE: look again. */
 static enum hf_status take(struct file_attempt *attempt, uint64_t ticket, struct hf_grant *grant,
                            struct hf_error *err)
 {
     struct file_store *store = attempt->store;
-    struct slot *slot = attempt->slot;
+    struct view *view = &attempt->view;
     int64_t now_ns = store->base.host->now_ns();
-    bool lapsed = slot->claim_ns != 0 && slot->claim_ns <= now_ns;
+    bool lapsed = view->claim_ns != 0 && view->claim_ns <= now_ns;
+    uint64_t head = view->head;
 
-    if (hf__slot_held(store, slot, now_ns))
+    if (hf__slot_held(store, view, now_ns))
         return HF_BUSY;
-    if (slot->head != slot->tail && (ticket == 0 || ticket != slot->head)) {
-        struct slot from = *slot;
+    if (head != view->tail && (ticket == 0 || ticket != head)) {
+        struct view from = *view;
         uint64_t live;
 
         if (lapsed)
             from.head++; /* the head had its chance and did not come */
         live = hf__ticket_first_live(store, &from, NULL);
-        if (live < slot->tail && live != ticket)
+        if (live < view->tail && live != ticket)
             return pass_over(attempt, live, lapsed, err);
         if (ticket == 0 || live == ticket)
-            slot->head = live;
+            head = live;
     }
-    if (ticket != 0 && ticket == slot->head)
-        slot->head++;
-    return hf__slot_grant(store, attempt->bucket, slot, attempt->claim, grant, err);
+    if (ticket != 0 && ticket == head)
+        head++;
+    return hf__slot_grant(store, view, attempt->claim, head, grant, err);
+}
+
+/* Sees the lock again, in its page that is still locked. */
+static enum hf_status look_again(struct file_attempt *attempt, struct hf_error *err)
+{
+    struct view *found;
+    enum hf_status status = hf__slot_see(attempt->store, attempt->bucket, attempt->claim->name,
+                                         &attempt->view, &found, err);
+
+    assert(status != HF_OK || found != NULL); /* nobody else takes its slot away */
+    return status;
+}
+
+static enum hf_status say_busy(const struct file_attempt *attempt, struct hf_error *err)
+{
+    return hf__error_busy(attempt->store, &attempt->view, attempt->claim->name,
+                          attempt->store->base.host->now_ns(), err);
 }
 
 /* Without a place in the queue. */
@@ -173,14 +213,17 @@ static enum hf_status try_once(struct file_attempt *attempt, struct hf_grant *gr
 {
     struct file_store *store = attempt->store;
     enum hf_status status =
-        hf__slot_make(store, attempt->claim, attempt->bucket, &attempt->slot, err);
+        hf__slot_make(store, attempt->claim, attempt->bucket, &attempt->view, err);
 
     if (status != HF_OK)
         return hf__page_failed(store, attempt->bucket, status, err);
-    status = take(attempt, 0, grant, err);
+    while ((status = take(attempt, 0, grant, err)) == HF_STALE) {
+        status = look_again(attempt, err);
+        if (status != HF_OK)
+            break;
+    }
     if (status == HF_BUSY)
-        status = hf__error_busy(store, attempt->slot, attempt->claim->name,
-                                store->base.host->now_ns(), err);
+        status = say_busy(attempt, err);
     hf__page_unlock(store, attempt->bucket);
     return status;
 }
@@ -196,31 +239,44 @@ static int64_t try_until_ns(const struct file_attempt *attempt)
     return now_ns + (brief ? TRY_NS : attempt->patience_ns);
 }
 
-/* Takes the lock if it is for us, else makes sure that we are queued. HF_BUSY: wait on. */
+/* Takes the lock if it is for us, else makes sure that we are queued, and that its holder knows.
+ * HF_BUSY: wait on. HF_STALE: look again. */
+static enum hf_status take_or_queue(struct file_attempt *attempt, struct hf_grant *grant,
+                                    struct hf_error *err)
+{
+    const struct view *view = &attempt->view;
+    /* A stopped waiter may have been passed over, or its lock may even have lost its slot. */
+    bool queued = attempt->queued && attempt->ticket >= view->head && attempt->ticket < view->tail;
+    enum hf_status status = take(attempt, queued ? attempt->ticket : 0, grant, err);
+
+    if (status != HF_BUSY)
+        return status;
+    if (!queued || attempt->ticket < view->head)
+        status = hf__queue_draw(attempt, err);
+    if (status == HF_OK || status == HF_BUSY)
+        status = hf__queue_tell(attempt, err);
+    return status == HF_OK ? HF_BUSY : status;
+}
+
 static enum hf_status try_queued(struct file_attempt *attempt, struct hf_grant *grant,
                                  struct hf_error *err)
 {
     struct file_store *store = attempt->store;
     struct hf_claim request = *attempt->claim;
-    bool queued;
     enum hf_status status;
 
     request.deadline_ns = try_until_ns(attempt);
-    status = hf__slot_make(store, &request, attempt->bucket, &attempt->slot, err);
+    status = hf__slot_make(store, &request, attempt->bucket, &attempt->view, err);
     if (status != HF_OK)
         return status;
-    /* A stopped waiter may have been passed over, or its lock may even have lost its slot. */
-    queued = attempt->queued && attempt->ticket >= attempt->slot->head &&
-             attempt->ticket < attempt->slot->tail;
-    status = take(attempt, queued ? attempt->ticket : 0, grant, err);
+    while ((status = take_or_queue(attempt, grant, err)) == HF_STALE) {
+        status = look_again(attempt, err);
+        if (status != HF_OK)
+            break;
+    }
     if (status == HF_BUSY) {
-        if (!queued || attempt->ticket < attempt->slot->head)
-            status = hf__queue_draw(attempt, err);
-        if (status == HF_OK || status == HF_BUSY) {
-            hf__queue_watch(attempt);
-            status = hf__error_busy(store, attempt->slot, attempt->claim->name,
-                                    store->base.host->now_ns(), err);
-        }
+        hf__queue_watch(attempt);
+        status = say_busy(attempt, err);
     }
     hf__page_unlock(store, attempt->bucket);
     return status;

@@ -5,6 +5,7 @@
 #include "stores/file/dir.h"
 #include "stores/file/floor.h"
 #include "stores/file/life.h"
+#include "stores/file/map.h"
 #include "stores/file/open.h"
 #include "stores/file/url.h"
 
@@ -238,6 +239,7 @@ enum hf_status hf__file_audit(const struct hf_host *host, const char *url,
         tell_all(&audit, query);
     if (audit.place_fd >= 0)
         (void)close(audit.place_fd);
+    hf__map_close(audit.store, false);
     hf__file_free(audit.store);
     return status == HF_OK ? hf__ok(err) : status;
 }

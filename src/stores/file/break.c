@@ -1,37 +1,70 @@
 /* break.c - breaking a hold.
  *
- * The slot remembers the token that was broken: renewal compares it, a later hold has another one,
- * and so nothing has to be cleared. */
+ * A flag of the word keeps it from being renewed. The slot also remembers the token that was
+ * broken, for when the hold is over: a later one has another, and so nothing has to be cleared. */
 #include "base/base.h"
+#include "stores/file/details.h"
 #include "stores/file/errors.h"
 #include "stores/file/location.h"
 #include "stores/file/queue.h"
 #include "stores/file/revocation.h"
 #include "stores/file/slot.h"
+#include "stores/file/step.h"
+#include "stores/file/word.h"
 
 /* Why the hold that is meant is not the present one; NULL: it is. */
-static const char *why_not(struct file_store *store, const struct slot *slot, uint64_t token,
+static const char *why_not(struct file_store *store, const struct view *view, uint64_t token,
                            int64_t now_ns)
 {
-    if (slot == NULL || !hf__slot_held(store, slot, now_ns))
-        return slot != NULL && slot->claim_ns > now_ns ? "is just being handed to the next"
+    if (view == NULL || !hf__slot_held(store, view, now_ns))
+        return view != NULL && view->claim_ns > now_ns ? "is just being handed to the next"
                                                        : "is not held";
-    return slot->token == token ? NULL : "is held with another token";
+    return view->token == token ? NULL : "is held with another token";
 }
 
-/* The hold, with its page locked. */
-static enum hf_status break_hold(struct file_store *store, struct bucket *bucket, struct slot *slot,
+/* The hold that was seen, with its page locked. */
+static enum hf_status break_hold(struct file_store *store, struct view *view,
                                  const struct hf_revoke *revoke, struct hf_error *err)
 {
-    enum hf_status status = hf__revocation_write(store, slot, revoke, err);
+    uint32_t number = hf__word_details(view->word);
+    uint64_t use = hf__details_use(store, number);
+    enum hf_status status = hf__revocation_write(store, view, revoke, err);
+
+    HF__STEP(break_noted);
+    if (status == HF_OK)
+        status = hf__slot_set_broken(store, view, err);
+    HF__STEP(break_marked);
+    if (status != HF_OK)
+        return status;
+    if (!revoke->now)
+        return hf__slot_swap(store, view, hf__word_with(view->word, WORD_BROKEN), err);
+    status = hf__queue_pass(store, view, err);
+    if (status == HF_OK)
+        hf__details_give(store, number, use);
+    return status;
+}
+
+/* HF_STALE: look again. */
+static enum hf_status break_here(struct file_store *store, const struct bucket *bucket,
+                                 const struct hf_revoke *revoke, struct hf_broken *out,
+                                 struct hf_error *err)
+{
+    int64_t now_ns = store->base.host->now_ns();
+    struct view seen;
+    struct view *view;
+    const char *why;
+    enum hf_status status = hf__slot_see(store, bucket, revoke->name, &seen, &view, err);
 
     if (status != HF_OK)
         return status;
-    slot->broken = slot->token;
-    if (!revoke->now)
-        return hf__page_write(store, bucket, slot, err);
-    hf__slot_clear(slot);
-    return hf__queue_pass(store, bucket, slot, store->base.host->now_ns(), err);
+    why = why_not(store, view, revoke->token, now_ns);
+    if (why != NULL)
+        return hf__fail_not_broken(err, revoke->name, store->shown, why);
+    hf__copy_printable(out->label, sizeof out->label, view->details.label);
+    out->remaining_ms = revoke->now ? 0 : (view->expires_ns - now_ns) / HF__NS_PER_MS;
+    out->detached = view->details.client == 0;
+    out->again = hf__word_is(view->word, WORD_BROKEN);
+    return revoke->now || !out->again ? break_hold(store, view, revoke, err) : HF_OK;
 }
 
 enum hf_status hf__file_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
@@ -40,9 +73,6 @@ enum hf_status hf__file_revoke(struct hf_store_base *base, const struct hf_revok
     struct file_store *store = hf__file_of(base);
     uint64_t hash = hf__name_hash(revoke->name);
     struct bucket bucket;
-    struct slot *slot;
-    const char *why;
-    int64_t now_ns;
     enum hf_status status = hf__location_check(store, err);
 
     if (status != HF_OK)
@@ -50,19 +80,9 @@ enum hf_status hf__file_revoke(struct hf_store_base *base, const struct hf_revok
     status = hf__page_lock(store, hash, revoke->deadline_ns, &bucket, err);
     if (status != HF_OK)
         return hf__page_failed(store, &bucket, status, err);
-    now_ns = base->host->now_ns();
-    slot = hf__slot_find(&bucket, hash, revoke->name);
-    why = why_not(store, slot, revoke->token, now_ns);
-    if (why != NULL) {
-        status = hf__fail_not_broken(err, revoke->name, store->shown, why);
-    } else {
-        hf__copy_printable(out->label, sizeof out->label, slot->label);
-        out->remaining_ms = revoke->now ? 0 : (slot->expires_ns - now_ns) / HF__NS_PER_MS;
-        out->detached = slot->client == 0;
-        out->again = slot->broken == slot->token;
-        if (revoke->now || !out->again)
-            status = break_hold(store, &bucket, slot, revoke, err);
-    }
+    do
+        status = break_here(store, &bucket, revoke, out, err);
+    while (status == HF_STALE);
     hf__page_unlock(store, &bucket);
     hf__revocation_sweep(store);
     return status;

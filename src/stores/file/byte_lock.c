@@ -1,4 +1,4 @@
-/* byte_lock.c - the byte locks over pages.
+/* byte_lock.c - the byte locks.
  *
  * A lock of one byte by the open file description (F_OFD_SETLK) keeps processes apart and is freed
  * by the kernel when its holder dies; a mutex keeps the threads of one process apart, which share
@@ -7,7 +7,6 @@
 #include "stores/file/byte_lock.h"
 #include "base/base.h"
 #include "stores/file/blocker.h"
-#include "stores/file/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,26 +20,29 @@
 #define PAUSE_MIN_NS 20000    /* 20 us */
 #define PAUSE_MAX_NS 50000000 /* 50 ms: a thousand contenders then try 20,000 times a second */
 
-static pthread_mutex_t *stripe_of(struct file_store *store, uint32_t page_no)
+/* What is locked while another lock is held has mutexes of its own. */
+static pthread_mutex_t *stripe_of(struct file_store *store, uint64_t byte)
 {
-    /* Growing has its own: it is done with a page locked. */
-    return &store->stripes[page_no == PAGE_NONE ? STRIPES : page_no % STRIPES];
+    if (byte >= LOCK_WORDS)
+        return &store->stripes[STRIPES + byte % STRIPES];
+    if (byte >= LOCK_GROWING)
+        return &store->stripes[2 * STRIPES + (byte == LOCK_CLIENTS)];
+    return &store->stripes[byte % STRIPES];
 }
 
-static int set_lock(const struct file_store *store, uint32_t page_no, short type)
+static int set_lock(const struct file_store *store, uint64_t byte, short type)
 {
     struct flock lock = {
-        .l_type = type, .l_whence = SEEK_SET, .l_start = BYTES_BASE + page_no, .l_len = 1};
+        .l_type = type, .l_whence = SEEK_SET, .l_start = BYTES_BASE + (off_t)byte, .l_len = 1};
 
     return fcntl(store->slots_fd, F_OFD_SETLK, &lock);
 }
 
-enum hf_status hf__byte_lock_explain(struct file_store *store, uint32_t page_no,
-                                     struct hf_error *err)
+enum hf_status hf__byte_lock_explain(struct file_store *store, uint64_t byte, struct hf_error *err)
 {
     char who[96];
 
-    if (err != NULL && hf__blocker_name(store->slots_fd, BYTES_BASE + page_no, who, sizeof who))
+    if (err != NULL && hf__blocker_name(store->slots_fd, BYTES_BASE + (off_t)byte, who, sizeof who))
         return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
                              ": %s is stuck in the middle of a change: resume or end it", who);
     return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
@@ -48,18 +50,18 @@ enum hf_status hf__byte_lock_explain(struct file_store *store, uint32_t page_no,
 }
 
 /* 0: locked; 1: somebody has it; -1: errno. */
-static int try_lock(struct file_store *store, uint32_t page_no)
+static int try_lock(struct file_store *store, uint64_t byte)
 {
-    if (pthread_mutex_trylock(stripe_of(store, page_no)) != 0)
+    if (pthread_mutex_trylock(stripe_of(store, byte)) != 0)
         return 1;
     /* Who only reads has the file open for reading. */
-    if (set_lock(store, page_no, store->readonly ? F_RDLCK : F_WRLCK) == 0)
+    if (set_lock(store, byte, store->readonly ? F_RDLCK : F_WRLCK) == 0)
         return 0;
-    pthread_mutex_unlock(stripe_of(store, page_no));
+    pthread_mutex_unlock(stripe_of(store, byte));
     return errno == EAGAIN || errno == EACCES || errno == EINTR ? 1 : -1;
 }
 
-enum hf_status hf__byte_lock(struct file_store *store, uint32_t page_no, int64_t deadline_ns,
+enum hf_status hf__byte_lock(struct file_store *store, uint64_t byte, int64_t deadline_ns,
                              struct hf_error *err)
 {
     uint64_t seed = store->client; /* so that contenders do not come back in step */
@@ -68,7 +70,7 @@ enum hf_status hf__byte_lock(struct file_store *store, uint32_t page_no, int64_t
     int64_t left_ns;
     int result;
 
-    for (int tries = 0; (result = try_lock(store, page_no)) > 0; tries++) {
+    for (int tries = 0; (result = try_lock(store, byte)) > 0; tries++) {
         if (tries < SPINS) {
             (void)sched_yield();
             continue;
@@ -88,8 +90,8 @@ enum hf_status hf__byte_lock(struct file_store *store, uint32_t page_no, int64_t
     return HF_OK;
 }
 
-void hf__byte_unlock(struct file_store *store, uint32_t page_no)
+void hf__byte_unlock(struct file_store *store, uint64_t byte)
 {
-    (void)set_lock(store, page_no, F_UNLCK);
-    pthread_mutex_unlock(stripe_of(store, page_no));
+    (void)set_lock(store, byte, F_UNLCK);
+    pthread_mutex_unlock(stripe_of(store, byte));
 }

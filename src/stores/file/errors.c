@@ -38,19 +38,20 @@ enum hf_status hf__error_damaged(const struct file_store *store, const char *wha
                               : "");
 }
 
-enum hf_status hf__error_busy(const struct file_store *store, const struct slot *slot,
+enum hf_status hf__error_busy(const struct file_store *store, const struct view *view,
                               const char *name, int64_t now_ns, struct hf_error *err)
 {
     char age[24];
     char label[HF_LABEL_MAX + 1];
 
-    hf__copy_printable(label, sizeof label, slot->label[0] != '\0' ? slot->label : "another");
-    if (slot->expires_ns == 0)
+    hf__copy_printable(label, sizeof label,
+                       view->details.label[0] != '\0' ? view->details.label : "another");
+    if (view->expires_ns == 0)
         return hf__fail_lock(err, HF_BUSY, name, store->shown, " is about to go to a waiter");
     return hf__fail_lock(
         err, HF_BUSY, name, store->shown, " has been held by %s for %s (token %llu)", label,
-        hf__format_duration(age, sizeof age, (now_ns - slot->taken_ns) / HF__NS_PER_MS),
-        (unsigned long long)slot->token);
+        hf__format_duration(age, sizeof age, (now_ns - view->details.taken_ns) / HF__NS_PER_MS),
+        (unsigned long long)view->token);
 }
 
 enum hf_status hf__error_lost(const struct file_store *store, const struct hf_claim *claim,

@@ -3,7 +3,7 @@
 #define HF_STORES_FILE_ERRORS_H
 
 #include "stores/file/file.h"
-#include "stores/file/layout.h"
+#include "stores/file/view.h"
 
 /* What an errno means for the caller: HF_DENIED, HF_INVALID (a path that leads nowhere, however
  * long one waits) or HF_UNREACHABLE. */
@@ -15,7 +15,7 @@ enum hf_status hf__error_fail(const struct file_store *store, const char *what, 
 enum hf_status hf__error_damaged(const struct file_store *store, const char *what, bool ask_above,
                                  struct hf_error *err);
 /* HF_BUSY with who holds it. */
-enum hf_status hf__error_busy(const struct file_store *store, const struct slot *slot,
+enum hf_status hf__error_busy(const struct file_store *store, const struct view *view,
                               const char *name, int64_t now_ns, struct hf_error *err);
 /* HF_LOST; also fills in grant->loss, if there is a grant. */
 enum hf_status hf__error_lost(const struct file_store *store, const struct hf_claim *claim,

@@ -123,6 +123,7 @@ void hf__fifo_keep(struct file_store *store, struct fifo *fifo, const char *owne
     pthread_mutex_lock(&store->life_lock);
     fifo->next = store->kept;
     store->kept = fifo;
+    atomic_fetch_add(&store->kept_count, 1);
     pthread_mutex_unlock(&store->life_lock);
 }
 
@@ -132,6 +133,9 @@ void hf__fifo_release(struct file_store *store, const unsigned char *owner)
     struct fifo *fifo;
     bool spare = false;
 
+    /* Nearly always: nobody waited. Ours would be counted. */
+    if (atomic_load_explicit(&store->kept_count, memory_order_acquire) == 0)
+        return;
     pthread_mutex_lock(&store->life_lock);
     for (at = &store->kept; *at != NULL; at = &(*at)->next)
         if (memcmp((*at)->owner, owner, sizeof(*at)->owner) == 0)
@@ -139,6 +143,7 @@ void hf__fifo_release(struct file_store *store, const unsigned char *owner)
     fifo = *at;
     if (fifo != NULL) {
         *at = fifo->next;
+        atomic_fetch_sub(&store->kept_count, 1);
         memset(fifo->owner, 0, sizeof fifo->owner);
         spare = store->spare_count < SPARES_MAX;
         if (spare) {

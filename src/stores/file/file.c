@@ -15,11 +15,12 @@ struct file_store *hf__file_new(const struct hf__file_sys *sys, const struct hf_
     store->dir_fd = -1;
     store->slots_fd = -1;
     store->root_fd = -1;
-    store->life_fd = -1;
+    atomic_store(&store->life_fd, -1);
     while (store->client == 0)
         host->random(&store->client, sizeof store->client);
-    for (int i = 0; i <= STRIPES; i++)
+    for (int i = 0; i < 2 * STRIPES + 2; i++)
         pthread_mutex_init(&store->stripes[i], NULL);
+    pthread_mutex_init(&store->map_lock, NULL);
     pthread_mutex_init(&store->life_lock, NULL);
     return store;
 }

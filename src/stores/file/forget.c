@@ -38,14 +38,14 @@ enum hf_status hf__file_forget(struct hf_store_base *base, const char *name, int
     struct file_store *store = hf__file_of(base);
     uint64_t hash = hf__name_hash(name);
     struct bucket bucket;
-    struct slot *slot;
+    int index;
     enum hf_status status = hf__page_lock(store, hash, deadline_ns, &bucket, report);
 
     if (status != HF_OK)
         return hf__page_failed(store, &bucket, status, report);
-    slot = hf__slot_find(&bucket, hash, name);
-    if (slot != NULL)
-        status = hf__slot_forget(store, &bucket, slot, report);
+    index = hf__slot_find(&bucket, hash, name);
+    if (index >= 0)
+        status = hf__slot_forget(store, &bucket, index, report);
     if (status == HF_OK)
         remove_fifos(store, hash);
     hf__page_unlock(store, &bucket);

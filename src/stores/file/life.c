@@ -41,14 +41,17 @@ static int make_life(struct file_store *store, const char *name)
 int hf__life_fd(struct file_store *store)
 {
     char name[FIFO_NAME_SIZE];
-    int fd;
+    int fd = atomic_load_explicit(&store->life_fd, memory_order_acquire);
 
+    if (fd >= 0)
+        return fd;
     pthread_mutex_lock(&store->life_lock);
-    if (store->life_fd < 0) {
+    fd = atomic_load(&store->life_fd);
+    if (fd < 0) {
         life_name(name, sizeof name, store->client);
-        store->life_fd = make_life(store, name);
+        fd = make_life(store, name);
+        atomic_store(&store->life_fd, fd);
     }
-    fd = store->life_fd;
     pthread_mutex_unlock(&store->life_lock);
     return fd;
 }
@@ -91,13 +94,13 @@ bool hf__life_check(struct file_store *store, uint64_t client)
 void hf__life_close(struct file_store *store, bool forked)
 {
     char name[FIFO_NAME_SIZE];
+    int fd = atomic_exchange(&store->life_fd, -1);
 
-    if (store->life_fd < 0)
+    if (fd < 0)
         return;
     if (!forked) {
         life_name(name, sizeof name, store->client);
         (void)unlinkat(store->dir_fd, name, 0);
     }
-    (void)close(store->life_fd);
-    store->life_fd = -1;
+    (void)close(fd);
 }

@@ -6,6 +6,8 @@
  * call, and so seldom that it costs nothing in a busy loop. */
 #include "stores/file/location.h"
 #include "base/base.h"
+#include "stores/file/errors.h"
+#include "stores/file/step.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,19 +16,20 @@
 
 #define CHECK_NS (10 * HF__NS_PER_MS) /* between two checks */
 
-/* The inode only: who asks for the time of the last write makes the next one cost
+/* The inode and the size only: who asks for the time of the last write makes the next one cost
  * a journal entry. */
 static bool identify(int dir, const char *path, struct file_id *out)
 {
     struct statx st;
 
     if (statx(dir, path, path[0] == '\0' ? AT_EMPTY_PATH : AT_SYMLINK_NOFOLLOW,
-              STATX_INO | STATX_NLINK, &st) != 0)
+              STATX_INO | STATX_NLINK | STATX_SIZE, &st) != 0)
         return false;
     *out = (struct file_id){.inode = st.stx_ino,
                             .major = st.stx_dev_major,
                             .minor = st.stx_dev_minor,
-                            .links = st.stx_nlink};
+                            .links = st.stx_nlink,
+                            .pages = st.stx_size / PAGE_SIZE};
     return true;
 }
 
@@ -44,32 +47,42 @@ enum hf_status hf__location_note(struct file_store *store, const char *slots_nam
 }
 
 /* False only if it is surely gone from there. */
-static bool in_place(const struct file_store *store)
+static bool in_place(const struct file_store *store, struct file_id *now)
 {
     const char *path = store->slots_path;
-    struct file_id now;
 
     if (store->root_fd >= 0)
         while (*path == '/')
             path++;
-    if (identify(store->root_fd >= 0 ? store->root_fd : AT_FDCWD, path, &now))
-        return now.inode == store->slots_id.inode && now.major == store->slots_id.major &&
-               now.minor == store->slots_id.minor;
+    if (identify(store->root_fd >= 0 ? store->root_fd : AT_FDCWD, path, now))
+        return now->inode == store->slots_id.inode && now->major == store->slots_id.major &&
+               now->minor == store->slots_id.minor;
     if (errno == ENOENT || errno == ENOTDIR)
         return false;
     /* We may not walk there any more, having become another user, say. */
-    return !identify(store->slots_fd, "", &now) || now.links > 0;
+    return !identify(store->slots_fd, "", now) || now->links > 0;
 }
 
 enum hf_status hf__location_check(struct file_store *store, struct hf_error *err)
 {
-    int64_t now_ns = store->base.host->now_ns();
+    return hf__location_check_at(store, store->base.host->now_ns(), err);
+}
+
+enum hf_status hf__location_check_at(struct file_store *store, int64_t now_ns, struct hf_error *err)
+{
+    struct file_id now = {.pages = UINT64_MAX};
+    unsigned known; /* asked for before the size: other threads may see it grow meanwhile */
 
     if (now_ns < atomic_load_explicit(&store->check_at_ns, memory_order_relaxed))
         return HF_OK;
     atomic_store_explicit(&store->check_at_ns, now_ns + CHECK_NS, memory_order_relaxed);
-    if (in_place(store))
-        return HF_OK;
+    known = atomic_load_explicit(&store->page_count, memory_order_acquire);
+    if (in_place(store, &now)) {
+        HF__STEP(size_seen);
+        if (now.pages >= known) /* what is gone is mapped no more */
+            return HF_OK;
+        return hf__error_damaged(store, "the slot file was cut off", false, err);
+    }
     atomic_store_explicit(&store->check_at_ns, 0, memory_order_relaxed);
     return hf__fail_lock(err, HF_CORRUPT, NULL, store->shown,
                          " was moved, removed or replaced while in use: open the store "

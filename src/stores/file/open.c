@@ -2,11 +2,13 @@
 #include "stores/file/open.h"
 #include "base/base.h"
 #include "core/token.h"
+#include "stores/file/convert.h"
 #include "stores/file/dir.h"
 #include "stores/file/errors.h"
 #include "stores/file/floor.h"
 #include "stores/file/layout.h"
 #include "stores/file/location.h"
+#include "stores/file/map.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +23,16 @@
 
 #define PAUSE_MIN_NS 200000 /* between two tries to have the directory alone */
 #define PAUSE_MAX_NS 10000000
-#define TORN_TRIES   20 /* to read a header that others write */
-#define CREATE_TRIES 8  /* to make a file that others discard again */
+#define TORN_TRIES   20           /* to read a header that others write */
+#define CREATE_TRIES 8            /* to make a file that others discard again */
+#define CONVERT_NS   HF__NS_PER_S /* how long to wait for others before a file is converted */
 
 static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
 
 static enum hf_status create(struct file_store *store, const char *name, int64_t deadline_ns,
                              struct hf_error *err);
+static enum hf_status convert(struct file_store *store, const char *name, int64_t deadline_ns,
+                              struct hf_error *err);
 static enum hf_status other_boot(const struct file_store *store, struct hf_error *err);
 
 /* Reads the header once. HF_CORRUPT: it is damaged, or somebody was writing it. */
@@ -70,33 +75,62 @@ static enum hf_status read_header(struct file_store *store, const char *name, in
     return status;
 }
 
-static enum hf_status check_header(struct file_store *store, const char *name, int64_t deadline_ns,
-                                   struct hf_error *err)
+static enum hf_status damaged(const struct file_store *store, struct hf_error *err)
 {
-    struct file_header header;
+    return hf__error_damaged(store, "the slot file is damaged", false, err);
+}
+
+/* What can be told by the file itself: it is whole, and no copy. */
+static enum hf_status check_file(struct file_store *store, const struct file_header *header,
+                                 struct hf_error *err)
+{
+    bool mapped = header->words == WORDS_MAPPED;
     struct stat st;
-    enum hf_status status = read_header(store, name, deadline_ns, &header, err);
+
+    if (fstat(store->slots_fd, &st) != 0 || st.st_size < (off_t)PAGE_SIZE * PAGES_FIRST ||
+        (!mapped && header->words != WORDS_GUARDED))
+        return damaged(store, err);
+    if (header->inode != (uint64_t)st.st_ino)
+        return hf__error_damaged(store, "the slot file is a copy of another one", false, err);
+    /* What was never written has no room on the disk, and a store into it may be a signal. */
+    if (mapped && (off_t)st.st_blocks * 512 < st.st_size)
+        return hf__error_damaged(store, "the slot file has holes", false, err);
+    if (mapped && !hf__cas_able())
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
+                             " was made by a machine that can do more than this one");
+    atomic_store(&store->page_count, (unsigned)(st.st_size / PAGE_SIZE));
+    return hf__map_open(store, mapped, err);
+}
+
+static enum hf_status other_version(const struct file_store *store, uint32_t version,
+                                    struct hf_error *err)
+{
+    return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
+                         " was made by another version of holdfast (format %u, ours is "
+                         "%d): end its users first",
+                         version, FORMAT_VERSION);
+}
+
+static enum hf_status check_header(struct file_store *store, const char *name, int64_t deadline_ns,
+                                   struct file_header *header, struct hf_error *err)
+{
+    enum hf_status status = read_header(store, name, deadline_ns, header, err);
 
     if (status != HF_OK)
         return status;
-    if (fstat(store->slots_fd, &st) != 0 || st.st_size < (off_t)PAGE_SIZE * (1 + (off_t)ROOTS))
-        return hf__error_damaged(store, "the slot file is damaged", false, err);
-    if (header.version != FORMAT_VERSION || header.page_size != PAGE_SIZE)
-        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
-                             " was made by another version of holdfast (format %u, ours is "
-                             "%d): end its users first",
-                             header.version, FORMAT_VERSION);
-    if (strcmp(header.boot_id, store->boot_id) != 0)
-        return hf__error_damaged(store, "the slot file is damaged", false, err);
-    if (header.time_namespace != store->sys->time_namespace())
+    if (header->version != FORMAT_VERSION || header->page_size != PAGE_SIZE)
+        return other_version(store, header->version, err);
+    if (strcmp(header->boot_id, store->boot_id) != 0)
+        return damaged(store, err);
+    if (header->time_namespace != store->sys->time_namespace())
         return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
                              " is used from another time namespace, whose clock differs: "
                              "deadlines would not agree");
-    if (header.promise > HF__TOKEN_MAX || header.base > HF__TOKEN_MAX + 1)
-        return hf__error_damaged(store, "the slot file is damaged", false, err);
-    store->token_base = header.base;
-    atomic_store(&store->promise, header.promise);
-    return HF_OK;
+    if (header->promise > HF__TOKEN_MAX || header->base > HF__TOKEN_MAX + 1)
+        return damaged(store, err);
+    store->token_base = header->base;
+    atomic_store(&store->promise, header->promise);
+    return check_file(store, header, err);
 }
 
 /* The floor must be readable and cover the header's promise; if it is gone, the header knows it. */
@@ -119,18 +153,15 @@ static enum hf_status check_floor(struct file_store *store, int64_t deadline_ns,
     return status;
 }
 
-enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err)
+/* Opens the slot file, which is made if need be. Readonly, slots_fd stays -1 if there is none. */
+static enum hf_status open_file(struct file_store *store, const char *name, int64_t deadline_ns,
+                                struct hf_error *err)
 {
     int flags = store->readonly ? O_RDONLY | O_NONBLOCK : O_RDWR; /* should it be a FIFO */
-    char name[NAME_SIZE];
     struct stat st;
     uint64_t floor;
     enum hf_status status;
 
-    if (!store->sys->boot_id(store->boot_id))
-        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
-                             ": the system does not reveal its boot id: is /proc mounted?");
-    (void)snprintf(name, sizeof name, SLOTS_PREFIX "%s", store->boot_id);
     for (int tries = 0;; tries++) {
         store->slots_fd =
             store->sys->openat(store->dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0);
@@ -150,7 +181,28 @@ enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, str
     if (fstat(store->slots_fd, &st) != 0 || !S_ISREG(st.st_mode) || !hf__dir_trusts(store, &st))
         return hf__fail_lock(err, HF_DENIED, NULL, store->shown,
                              ": %s is not ours alone to write: check owner and mode", name);
-    status = check_header(store, name, deadline_ns, err);
+    return HF_OK;
+}
+
+enum hf_status hf__slots_open(struct file_store *store, int64_t deadline_ns, struct hf_error *err)
+{
+    struct file_header header = {.version = 0};
+    char name[NAME_SIZE];
+    enum hf_status status;
+
+    if (!store->sys->boot_id(store->boot_id))
+        return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->shown,
+                             ": the system does not reveal its boot id: is /proc mounted?");
+    (void)snprintf(name, sizeof name, SLOTS_PREFIX "%s", store->boot_id);
+    status = open_file(store, name, deadline_ns, err);
+    if (status != HF_OK || store->slots_fd < 0)
+        return status;
+    status = check_header(store, name, deadline_ns, &header, err);
+    if (status == HF_UNSUPPORTED && hf__convertible(&header) && !store->readonly) {
+        status = convert(store, name, deadline_ns, err);
+        if (status == HF_OK)
+            status = check_header(store, name, deadline_ns, &header, err);
+    }
     if (status == HF_OK)
         status = check_floor(store, deadline_ns, err);
     return status == HF_OK ? hf__location_note(store, name, err) : status;
@@ -181,47 +233,120 @@ static enum hf_status discard_others(struct file_store *store, const char *name,
     return hf__dir_discard(store, err);
 }
 
+/* A new file under a name of its own, and the header it is to have. -1 with errno. */
+static int make_file(struct file_store *store, struct file_header *header)
+{
+    struct stat st;
+    int fd;
+
+    (void)unlinkat(store->dir_fd, NEW_NAME, 0);
+    fd =
+        store->sys->openat(store->dir_fd, NEW_NAME,
+                           O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, hf__dir_mode(store));
+    if (fd < 0)
+        return -1;
+    (void)fchmod(fd, hf__dir_mode(store)); /* whatever the umask */
+    memcpy(header->magic, magic, sizeof magic);
+    memcpy(header->boot_id, store->boot_id, sizeof store->boot_id);
+    header->version = FORMAT_VERSION;
+    header->page_size = PAGE_SIZE;
+    header->time_namespace = store->sys->time_namespace();
+    header->inode = fstat(fd, &st) == 0 ? (uint64_t)st.st_ino : 0;
+    header->words = hf__map_allowed(store, fd) ? WORDS_MAPPED : WORDS_GUARDED;
+    return fd;
+}
+
+static enum hf_status give_up_file(struct file_store *store, int error, struct hf_error *err)
+{
+    (void)unlinkat(store->dir_fd, NEW_NAME, 0); /* what little room there is */
+    return hf__fail_lock(err, hf__error_status(error), NULL, store->shown,
+                         ": cannot create the slot file: %s", strerror(error));
+}
+
 static enum hf_status write_new(struct file_store *store, const char *name, uint64_t base,
                                 uint64_t promise, struct hf_error *err)
 {
-    size_t size = (size_t)PAGE_SIZE * (1 + ROOTS);
+    size_t size = (size_t)PAGE_SIZE * PAGES_FIRST;
     char *image = calloc(1, size);
-    struct file_header header = {.version = FORMAT_VERSION,
-                                 .page_size = PAGE_SIZE,
-                                 .time_namespace = store->sys->time_namespace(),
-                                 .base = base,
-                                 .promise = promise};
+    struct file_header header = {.base = base, .promise = promise};
     enum hf_status status = HF_OK;
     bool written = false;
     int fd;
 
     if (image == NULL)
         return hf__nomem(err);
-    memcpy(header.magic, magic, sizeof magic);
-    memcpy(header.boot_id, store->boot_id, sizeof store->boot_id);
-    hf__sum_set(&header);
-    memcpy(image, &header, sizeof header);
-    (void)unlinkat(store->dir_fd, NEW_NAME, 0);
-    fd = store->sys->openat(store->dir_fd, NEW_NAME,
-                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                            hf__dir_mode(store));
+    fd = make_file(store, &header);
     if (fd >= 0) {
-        (void)fchmod(fd, hf__dir_mode(store)); /* whatever the umask */
+        hf__sum_set(&header);
+        memcpy(image, &header, sizeof header);
+        /* Every block is written, not only promised: they are to be mapped. */
         written = hf__write_all(store->sys, fd, image, size, 0) &&
                   store->sys->renameat(store->dir_fd, NEW_NAME, store->dir_fd, name) == 0;
     }
+    if (!written)
+        status = give_up_file(store, errno, err);
     free(image);
-    if (!written) {
-        int error = errno;
-
-        (void)unlinkat(store->dir_fd, NEW_NAME, 0); /* what little room there is */
-        errno = error;
-        status = hf__fail_lock(err, hf__error_status(errno), NULL, store->shown,
-                               ": cannot create the slot file: %s", strerror(errno));
-    }
     if (fd >= 0)
         (void)close(fd);
     return status;
+}
+
+/* The directory for ourselves, for a moment: HF_UNSUPPORTED if somebody uses it. */
+static enum hf_status lock_alone(struct file_store *store, int64_t deadline_ns,
+                                 struct hf_error *err)
+{
+    int64_t until_ns = store->base.host->now_ns() + CONVERT_NS;
+
+    if (store->alone)
+        return HF_OK;
+    (void)flock(store->dir_fd, LOCK_UN); /* as do others who come to convert it */
+    if (hf__dir_lock(store, LOCK_EX, until_ns < deadline_ns ? until_ns : deadline_ns, NULL) ==
+        HF_OK)
+        return HF_OK;
+    return other_version(store, FORMAT_BEFORE, err);
+}
+
+/* Reads it again with nobody else there: it may have been converted meanwhile. */
+static enum hf_status convert_alone(struct file_store *store, const char *name, int64_t deadline_ns,
+                                    struct hf_error *err)
+{
+    struct file_header header;
+    enum hf_status status;
+    int fd;
+
+    (void)close(store->slots_fd);
+    status = open_file(store, name, deadline_ns, err);
+    if (status == HF_OK)
+        status = read_header(store, name, deadline_ns, &header, err);
+    if (status != HF_OK || !hf__convertible(&header))
+        return status;
+    fd = make_file(store, &header);
+    if (fd < 0)
+        return give_up_file(store, errno, err);
+    status = hf__convert(store, fd, &header, err);
+    if (status != HF_OK)
+        (void)unlinkat(store->dir_fd, NEW_NAME, 0);
+    else if (store->sys->renameat(store->dir_fd, NEW_NAME, store->dir_fd, name) != 0)
+        status = give_up_file(store, errno, err);
+    (void)close(store->slots_fd);
+    store->slots_fd = fd;
+    return status;
+}
+
+/* Makes a file of our format out of the open one. */
+static enum hf_status convert(struct file_store *store, const char *name, int64_t deadline_ns,
+                              struct hf_error *err)
+{
+    enum hf_status status = lock_alone(store, deadline_ns, err);
+    enum hf_status again = HF_OK;
+
+    if (status == HF_OK)
+        status = convert_alone(store, name, deadline_ns, err);
+    if (!store->alone) {
+        (void)flock(store->dir_fd, LOCK_UN);
+        again = hf__dir_lock(store, LOCK_SH, deadline_ns, status == HF_OK ? err : NULL);
+    }
+    return status != HF_OK ? status : again;
 }
 
 /* Makes the file unless another process was faster. HF_BUSY: the directory is in use by others, and

@@ -3,20 +3,22 @@
 #include "base/base.h"
 #include "stores/file/byte_lock.h"
 #include "stores/file/errors.h"
+#include "stores/file/step.h"
+#include "stores/file/word.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define NAME_SEED 0x6e616d65u
 #define HINT_BITS 18 /* of a hash, whose page a client remembers */
 #define HINT_MASK ((1u << HINT_BITS) - 1)
 
-static off_t offset_of(uint32_t page_no)
+static enum hf_status mend(struct file_store *store, struct bucket *bucket, struct hf_error *err);
+
+off_t hf__slot_at(uint32_t page_no, int index)
 {
-    return (off_t)page_no * PAGE_SIZE;
+    return hf__page_at(page_no) + (off_t)(index + 1) * SLOT_SIZE;
 }
 
 uint64_t hf__name_hash(const char *name)
@@ -26,48 +28,18 @@ uint64_t hf__name_hash(const char *name)
     return hash != 0 ? hash : 1; /* 0 marks an empty slot */
 }
 
-enum hf_status hf__page_damaged(const struct file_store *store, uint32_t page_no,
-                                struct hf_error *err)
-{
-    char what[64];
-
-    (void)snprintf(what, sizeof what, "page %u of the slot file is damaged", page_no);
-    return hf__error_damaged(store, what, false, err);
-}
-
-/* Never written. What else may be in such a slot is not looked at, and is gone when it is taken. */
-static bool is_empty(const struct slot *slot)
-{
-    return slot->sum == 0 && slot->hash == 0;
-}
-
 enum hf_status hf__page_read(struct file_store *store, uint32_t page_no, struct page *out,
                              struct hf_error *err)
 {
-    ssize_t got = store->sys->pread(store->slots_fd, out, sizeof *out, offset_of(page_no));
+    enum hf_status status = hf__map_read(store, hf__page_at(page_no), out, sizeof *out, err);
 
-    if (got < 0)
-        return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
-                             ": cannot read the slot file: %s", strerror(errno));
-    if (got != sizeof *out || !hf__sum_ok(&out->head) || !hf__head_sound(&out->head, page_no))
+    if (status != HF_OK)
+        return status;
+    if (!hf__sum_ok(&out->head) || !hf__head_sound(&out->head, page_no))
         return hf__page_damaged(store, page_no, err);
     for (int i = 0; i < SLOTS_PER_PAGE; i++)
-        if (!is_empty(&out->slots[i]) &&
-            (!hf__sum_ok(&out->slots[i]) || !hf__slot_sound(&out->slots[i])))
+        if (out->slots[i].hash != 0 && !hf__slot_sound(&out->slots[i]))
             return hf__page_damaged(store, page_no, err);
-    return HF_OK;
-}
-
-enum hf_status hf__page_count(struct file_store *store, uint32_t *out, struct hf_error *err)
-{
-    struct stat st;
-
-    if (fstat(store->slots_fd, &st) != 0)
-        return hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
-                             ": cannot examine the slot file: %s", strerror(errno));
-    if (st.st_size / PAGE_SIZE >= PAGE_NONE)
-        return hf__page_damaged(store, PAGE_NONE, err); /* more than there can be */
-    *out = (uint32_t)(st.st_size / PAGE_SIZE);
     return HF_OK;
 }
 
@@ -87,6 +59,29 @@ uint32_t hf__page_route(const struct page_head *head, uint32_t page_no, uint64_t
     for (uint32_t i = head->born; i < head->depth; i++)
         if ((ones >> i & 1) != 0)
             return head->next[i];
+    return page_no;
+}
+
+uint32_t hf__page_route_live(const struct page_head *head, uint32_t page_no, uint64_t hash)
+{
+    /* What was split off is there before `depth` tells of it. */
+    uint64_t splits = hf__map_get(&head->born);
+    uint64_t prefix = page_no <= ROOTS ? page_no - 1 : hf__map_get(&head->prefix);
+    uint64_t ones = hash >> ROOT_BITS;
+    uint32_t born, depth;
+
+    memcpy(&born, &splits, sizeof born);
+    memcpy(&depth, (char *)&splits + sizeof born, sizeof depth);
+    if (born > depth || depth > SPLITS_MAX)
+        return 0;
+    if ((hash & (((uint64_t)1 << (ROOT_BITS + born)) - 1)) != prefix)
+        return root_of(hash); /* a remembered page that is not on this hash's way */
+    for (uint32_t i = born; i < depth; i++)
+        if ((ones >> i & 1) != 0) {
+            uint32_t next = __atomic_load_n(&head->next[i], __ATOMIC_ACQUIRE);
+
+            return next >= PAGES_FIRST && next != PAGE_NONE ? next : 0;
+        }
     return page_no;
 }
 
@@ -125,8 +120,7 @@ static uint32_t walk(struct file_store *store, uint32_t page_no, uint64_t hash)
     for (int steps = 0; steps < SPLITS_MAX; steps++) {
         uint32_t next;
 
-        if (store->sys->pread(store->slots_fd, &head, sizeof head, offset_of(page_no)) !=
-                sizeof head ||
+        if (hf__map_read(store, hf__page_at(page_no), &head, sizeof head, NULL) != HF_OK ||
             !hf__sum_ok(&head) || !hf__head_sound(&head, page_no))
             return page_no;
         next = hf__page_route(&head, page_no, hash);
@@ -171,7 +165,10 @@ enum hf_status hf__page_lock(struct file_store *store, uint64_t hash, int64_t de
         next = hf__page_route(&out->page.head, page_no, hash);
         if (next == page_no) {
             remember(store, hash, page_no);
-            return HF_OK;
+            status = mend(store, out, err);
+            if (status != HF_OK)
+                hf__byte_unlock(store, page_no);
+            return status;
         }
         hf__byte_unlock(store, page_no);
         page_no = walk(store, next, hash);
@@ -190,60 +187,131 @@ void hf__page_unlock(struct file_store *store, const struct bucket *bucket)
     hf__byte_unlock(store, bucket->page_no);
 }
 
-/* Writes one block of a page that lies in memory. */
-static enum hf_status write_block(struct file_store *store, struct bucket *bucket,
-                                  const void *block, struct hf_error *err)
+/* A head is small enough for one pwrite to be whole or not at all, also where it is mapped: what is
+ * summed must not be seen half written by who comes after a dead one. */
+enum hf_status hf__page_write_head(struct file_store *store, struct bucket *bucket,
+                                   struct hf_error *err)
 {
-    off_t at = offset_of(bucket->page_no) + ((const char *)block - (const char *)&bucket->page);
-    char there[SLOT_SIZE];
+    struct page_head *head = &bucket->page.head;
+    struct page_head there;
+    off_t at = hf__page_at(bucket->page_no);
     bool known;
     int error;
 
-    if (hf__write_all(store->sys, store->slots_fd, block, SLOT_SIZE, at))
+    if (head->sum == 0)
+        head->prefix = bucket->page_no - 1;
+    hf__sum_set(head);
+    if (hf__write_all(store->sys, store->slots_fd, head, sizeof *head, at))
         return HF_OK;
-    /* What readers see is what counts, whatever was said about the write. */
     error = errno;
-    known = store->sys->pread(store->slots_fd, there, sizeof there, at) == sizeof there;
-    if (known && memcmp(there, block, sizeof there) == 0)
+    known = store->sys->pread(store->slots_fd, &there, sizeof there, at) == sizeof there;
+    if (known && memcmp(&there, head, sizeof there) == 0)
         return HF_OK;
     return hf__fail_lock(err, known ? HF_UNREACHABLE : HF_UNKNOWN, NULL, store->shown,
                          ": cannot write the slot file: %s", strerror(error));
 }
 
-enum hf_status hf__page_write(struct file_store *store, struct bucket *bucket, void *block,
-                              struct hf_error *err)
-{
-    hf__sum_set(block);
-    return write_block(store, bucket, block, err);
-}
-
-enum hf_status hf__page_clear(struct file_store *store, struct bucket *bucket, struct slot *slot,
-                              struct hf_error *err)
-{
-    memset(slot, 0, sizeof *slot);
-    return write_block(store, bucket, slot, err);
-}
-
-/* Appends a page. Whoever was killed in here before left at most an unused page behind. */
-static enum hf_status append_page(struct file_store *store, const struct page *page,
-                                  uint32_t *page_no, struct hf_error *err)
+enum hf_status hf__page_append(struct file_store *store, const void *page, uint32_t *page_no,
+                               struct hf_error *err)
 {
     enum hf_status status =
-        hf__byte_lock(store, PAGE_NONE, store->base.host->now_ns() + HF__NS_PER_S, err);
+        hf__byte_lock(store, LOCK_GROWING, store->base.host->now_ns() + HF__NS_PER_S, err);
 
     if (status == HF_BUSY)
-        return hf__byte_lock_explain(store, PAGE_NONE, err);
+        return hf__byte_lock_explain(store, LOCK_GROWING, err);
     if (status != HF_OK)
         return status;
-    status = hf__page_count(store, page_no, err);
-    if (status == HF_OK && *page_no <= ROOTS)
+    status = hf__map_count(store, page_no, err);
+    if (status == HF_OK && *page_no < PAGES_FIRST)
         status = hf__page_damaged(store, *page_no,
                                   err); /* cut off: a root must not become another page */
     if (status == HF_OK &&
-        !hf__write_all(store->sys, store->slots_fd, page, sizeof *page, offset_of(*page_no)))
+        !hf__write_all(store->sys, store->slots_fd, page, PAGE_SIZE, hf__page_at(*page_no)))
         status = hf__fail_lock(err, HF_UNREACHABLE, NULL, store->shown,
                                ": cannot grow the slot file: %s", strerror(errno));
-    hf__byte_unlock(store, PAGE_NONE);
+    HF__STEP(page_appended);
+    hf__byte_unlock(store, LOCK_GROWING);
+    return status;
+}
+
+/* Puts a flag in or takes it away, whatever else happens to the word; *word: as it was before. */
+static enum hf_status change_flag(struct file_store *store, off_t at, bool in, unsigned flag,
+                                  struct hf__pair *word, struct hf_error *err)
+{
+    enum hf_status status;
+
+    do {
+        status = hf__word_load(store, at, word, err);
+        if (status == HF_OK)
+            status =
+                hf__word_swap(store, at, *word,
+                              in ? hf__word_with(*word, flag) : hf__word_without(*word, flag), err);
+    } while (status == HF_STALE);
+    return status;
+}
+
+/* A frozen slot that has a name and belongs here was left by one that died with the page locked. */
+static enum hf_status mend(struct file_store *store, struct bucket *bucket, struct hf_error *err)
+{
+    enum hf_status status = HF_OK;
+
+    for (int i = 0; i < SLOTS_PER_PAGE && status == HF_OK; i++) {
+        const struct slot *slot = &bucket->page.slots[i];
+        struct hf__pair word;
+
+        if (slot->hash == 0 || !hf__word_is(slot->word, WORD_FROZEN) ||
+            hf__page_route(&bucket->page.head, bucket->page_no, slot->hash) != bucket->page_no)
+            continue;
+        status =
+            change_flag(store, hf__slot_at(bucket->page_no, i), false, WORD_FROZEN, &word, err);
+        HF__STEP(mended);
+    }
+    return status;
+}
+
+/* Whether the next split takes a slot along. What an earlier one left behind stays. */
+static bool moves(const struct bucket *bucket, int index)
+{
+    const struct page_head *head = &bucket->page.head;
+    uint64_t hash = bucket->page.slots[index].hash;
+
+    return (hash >> (ROOT_BITS + head->depth) & 1) != 0 &&
+           hf__page_route(head, bucket->page_no, hash) == bucket->page_no;
+}
+
+/* Freezes a slot and copies it to its new place, where nobody looks yet. */
+static enum hf_status move_slot(struct file_store *store, struct bucket *bucket, int index,
+                                off_t to, struct hf_error *err)
+{
+    struct slot *slot = &bucket->page.slots[index];
+    struct slot copy = *slot;
+    enum hf_status status =
+        change_flag(store, hf__slot_at(bucket->page_no, index), true, WORD_FROZEN, &copy.word, err);
+
+    HF__STEP(split_frozen);
+    if (status != HF_OK)
+        return status;
+    slot->word.high |= WORD_FROZEN; /* to be mended if this comes to nothing */
+    status = hf__map_write(store, to, &copy, sizeof copy, err);
+    HF__STEP(split_copied);
+    return status;
+}
+
+/* From the write of `depth` on the split is true; `next` is there before it. */
+static enum hf_status tell_of_split(struct file_store *store, struct bucket *bucket,
+                                    uint32_t page_no, struct hf_error *err)
+{
+    struct page_head *head = &bucket->page.head;
+    enum hf_status status;
+
+    head->next[head->depth] = page_no;
+    status = hf__page_write_head(store, bucket, err);
+    HF__STEP(split_next);
+    if (status != HF_OK)
+        return status;
+    head->depth++;
+    status = hf__page_write_head(store, bucket, err);
+    HF__STEP(split_depth);
     return status;
 }
 
@@ -253,7 +321,7 @@ enum hf_status hf__page_split(struct file_store *store, struct bucket *bucket, s
     struct page_head before = *head;
     struct page upper = {0};
     uint32_t bit = head->depth;
-    uint32_t page_no;
+    uint32_t page_no = PAGE_NONE;
     int moved = 0;
     enum hf_status status;
 
@@ -267,20 +335,16 @@ enum hf_status hf__page_split(struct file_store *store, struct bucket *bucket, s
     upper.head.born = bit + 1;
     upper.head.depth = bit + 1;
     hf__sum_set(&upper.head);
-    for (int i = 0; i < SLOTS_PER_PAGE; i++)
-        if ((bucket->page.slots[i].hash >> (ROOT_BITS + bit) & 1) != 0)
-            upper.slots[moved++] = bucket->page.slots[i];
-    status = append_page(store, &upper, &page_no, err);
+    status = hf__page_append(store, &upper, &page_no, err);
+    for (int i = 0; i < SLOTS_PER_PAGE && status == HF_OK; i++)
+        if (moves(bucket, i))
+            status = move_slot(store, bucket, i, hf__slot_at(page_no, moved++), err);
+    if (status == HF_OK)
+        status = tell_of_split(store, bucket, page_no, err);
     if (status != HF_OK) {
         *head = before;
-        return status;
+        if (status != HF_UNKNOWN) /* then the next one who reads the head mends, or need not */
+            (void)mend(store, bucket, NULL);
     }
-    head->next[bit] = page_no;
-    head->depth = bit + 1;
-    status = hf__page_write(store, bucket, head, err); /* from here on the split is true */
-    if (status != HF_OK) {
-        *head = before;
-        return status;
-    }
-    return HF_OK;
+    return status;
 }

@@ -1,9 +1,9 @@
 /* queue.c - those who wait for one lock, in order.
  *
  * A waiter draws a ticket in the lock's slot and sleeps on a FIFO queue/HASH.TICKET of its own.
- * Whoever gives the lock up reserves it for the first ticket whose FIFO has a reader and writes a
- * byte into that FIFO before it unlocks the page; the waiter then takes the lock by itself. A
- * dead waiter has no reader (ENXIO) or no FIFO (ENOENT), and is passed over.
+ * Whoever gives the lock up finds the first ticket whose FIFO has a reader, writes a byte into that
+ * FIFO, and reserves the lock for it before the page is unlocked; the waiter then takes it by
+ * itself. A dead waiter has no reader (ENXIO) or no FIFO (ENOENT), and is passed over.
  *
  * Nobody relies on the byte alone. Each waiter also watches the FIFO of the one before it, by
  * holding it open for writing: it turns to POLLERR when that one is gone. The FIFO is kept while
@@ -20,7 +20,9 @@
 #include "stores/file/fifo.h"
 #include "stores/file/life.h"
 #include "stores/file/slot.h"
+#include "stores/file/step.h"
 #include "stores/file/ticket.h"
+#include "stores/file/word.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -40,18 +42,18 @@ _Static_assert(2 * HF_SEVERAL_MAX <= HF__PATIENCE_FDS_MAX, "one poll for all que
  * the lock, or had it reserved, died since we checked, and nobody is left to wake us. */
 static void watch_holder(struct file_attempt *attempt, int64_t now_ns)
 {
-    const struct slot *slot = attempt->slot;
+    const struct view *view = &attempt->view;
     int fd = -1;
 
-    if (slot->expires_ns <= now_ns) {
+    if (view->expires_ns <= now_ns) {
         attempt->check_at_ns = 0;
         return;
     }
-    if (slot->expires_ns < attempt->check_at_ns)
-        attempt->check_at_ns = slot->expires_ns;
-    if (slot->client == 0)
+    if (view->expires_ns < attempt->check_at_ns)
+        attempt->check_at_ns = view->expires_ns;
+    if (view->details.client == 0)
         return;
-    fd = hf__life_watch(attempt->store, slot->client);
+    fd = hf__life_watch(attempt->store, view->details.client);
     attempt->watch_fd = fd >= 0 ? fd : -1;
     if (fd == -1)
         attempt->check_at_ns = 0;
@@ -59,16 +61,16 @@ static void watch_holder(struct file_attempt *attempt, int64_t now_ns)
 
 void hf__queue_watch(struct file_attempt *attempt)
 {
-    const struct slot *slot = attempt->slot;
+    const struct view *view = &attempt->view;
     int64_t now_ns = attempt->store->base.host->now_ns();
-    uint64_t ahead = attempt->ticket - slot->head;
+    uint64_t ahead = attempt->ticket - view->head;
     uint64_t before = attempt->ticket;
     int64_t poll_ns = ahead <= NEAR ? POLL_NEAR_NS : POLL_FAR_NS;
 
     /* Waiters that came together must not check together. */
     attempt->check_at_ns =
         now_ns + poll_ns + (int64_t)(hf__hash64(&before, sizeof before, 0) % (uint64_t)poll_ns);
-    while (before > slot->head) {
+    while (before > view->head) {
         int fd = hf__ticket_open(attempt->store, attempt->hash, --before, true);
 
         if (fd != -1) {
@@ -93,36 +95,49 @@ static enum hf_status refuse(const struct file_attempt *attempt, const char *why
                          ": cannot wait: %s", why);
 }
 
+/* Passed over: those behind us must not go on watching us. */
+static void drop_ticket(struct file_attempt *attempt)
+{
+    hf__fifo_drop(attempt->store, attempt->fifo);
+    attempt->fifo = NULL;
+    attempt->queued = false;
+}
+
 enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err)
 {
     struct file_store *store = attempt->store;
-    struct slot *slot = attempt->slot;
+    struct view *view = &attempt->view;
     char name[FIFO_NAME_SIZE];
     enum hf_status status;
 
-    if (attempt->queued) {
-        /* Passed over: those behind us must not go on watching us. */
-        hf__fifo_drop(store, attempt->fifo);
-        attempt->fifo = NULL;
-        attempt->queued = false;
-    }
+    if (attempt->queued)
+        drop_ticket(attempt);
     if (attempt->fifo == NULL && (attempt->fifo = hf__fifo_new(store)) == NULL)
         return hf__nomem(err);
-    if (slot->tail - slot->head >= TICKETS_MAX)
+    if (view->tail - view->head >= TICKETS_MAX)
         return refuse(attempt, "too many are waiting; try again later", err);
-    attempt->ticket = slot->tail;
+    attempt->ticket = view->tail;
     hf__ticket_name(name, attempt->hash, attempt->ticket);
     if (!hf__fifo_place(store, attempt->fifo, name))
         return refuse(attempt, strerror(errno), err);
-    slot->tail++;
-    status = hf__page_write(store, attempt->bucket, slot, err);
-    if (status == HF_OK) {
+    HF__STEP(wait_fifo);
+    status = hf__slot_set_queue(store, view, view->head, view->tail + 1, err);
+    HF__STEP(wait_tail);
+    if (status == HF_OK)
         attempt->queued = true;
-    } else {
-        /* The ticket is the next one's too: our FIFO goes before the page is unlocked. */
-        hf__fifo_drop(store, attempt->fifo);
-        attempt->fifo = NULL;
-    }
+    else
+        drop_ticket(attempt); /* the next one's too: it goes before the page is unlocked */
+    return status;
+}
+
+enum hf_status hf__queue_tell(struct file_attempt *attempt, struct hf_error *err)
+{
+    struct view *view = &attempt->view;
+    enum hf_status status = HF_OK;
+
+    if (!hf__word_is(view->word, WORD_WAITED))
+        status = hf__slot_swap(attempt->store, view, hf__word_with(view->word, WORD_WAITED), err);
+    HF__STEP(wait_told);
     return status;
 }
 
@@ -173,35 +188,64 @@ void hf__queue_won(struct file_attempt *attempt)
     attempt->fifo = NULL;
 }
 
-enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
-                              int64_t now_ns, struct hf_error *err)
+enum hf_status hf__queue_pass(struct file_store *store, struct view *view, struct hf_error *err)
 {
+    int64_t until_ns = hf__time_add(store->base.host->now_ns(), CLAIM_NS);
+    struct hf__pair to = {view->token, 0};
+    uint64_t head = view->head;
     enum hf_status status;
     int fd = -1;
 
-    slot->claim_ns = 0;
-    if (slot->head != slot->tail) {
-        slot->head = hf__ticket_first_live(store, slot, &fd);
-        if (slot->head != slot->tail)
-            slot->claim_ns = hf__time_add(now_ns, CLAIM_NS);
+    if (head != view->tail)
+        head = hf__ticket_first_live(store, view, &fd);
+    status = hf__slot_set_queue(store, view, head, view->tail, err);
+    HF__STEP(pass_head);
+    if (head != view->tail)
+        to.high = hf__word_state(until_ns, DETAILS_SLOT, WORD_RESERVED | WORD_WAITED);
+    /* Before the swap: who dies between the two has woken somebody for nothing, who cannot look
+     * before the page is unlocked. The other way round nobody would know. */
+    if (status == HF_OK && fd >= 0)
+        hf__fifo_wake(fd);
+    HF__STEP(pass_woken);
+    if (status == HF_OK)
+        status = hf__slot_swap(store, view, to, err);
+    HF__STEP(pass_swapped);
+    if (status == HF_OK) {
+        view->expires_ns = 0;
+        view->claim_ns = hf__word_expiry_ns(to);
+        memset(&view->details, 0, sizeof view->details);
     }
-    status = hf__page_write(store, bucket, slot, err);
-    if (fd >= 0) {
-        if (status == HF_OK)
-            hf__fifo_wake(fd);
+    if (fd >= 0)
         (void)close(fd);
-    }
     return status;
+}
+
+/* Out of the queue; what was handed to us at this very moment goes on to the next. */
+static enum hf_status step_out(struct file_attempt *attempt)
+{
+    struct file_store *store = attempt->store;
+    struct view *view;
+    uint64_t head, tail;
+    bool ours;
+    enum hf_status status =
+        hf__slot_see(store, attempt->bucket, attempt->claim->name, &attempt->view, &view, NULL);
+
+    if (status != HF_OK || view == NULL)
+        return status;
+    ours = view->head == attempt->ticket && view->claim_ns != 0;
+    tail = hf__ticket_trim(store, view);
+    head = view->head + (ours && view->head < tail);
+    status = hf__slot_set_queue(store, view, head, tail, NULL);
+    HF__STEP(leave_queue);
+    return status == HF_OK && ours ? hf__queue_pass(store, view, NULL) : status;
 }
 
 void hf__queue_leave(struct file_attempt *attempt)
 {
     struct file_store *store = attempt->store;
-    int64_t now_ns = store->base.host->now_ns();
-    bool locked =
-        attempt->queued && hf__page_lock(store, attempt->hash, now_ns + attempt->patience_ns,
-                                         attempt->bucket, NULL) == HF_OK;
-    struct slot *slot;
+    int64_t until_ns = store->base.host->now_ns() + attempt->patience_ns;
+    bool locked = attempt->queued &&
+                  hf__page_lock(store, attempt->hash, until_ns, attempt->bucket, NULL) == HF_OK;
 
     unwatch(attempt);
     if (attempt->fifo != NULL)
@@ -209,14 +253,8 @@ void hf__queue_leave(struct file_attempt *attempt)
     attempt->fifo = NULL;
     if (!locked)
         return;
-    slot = hf__slot_find(attempt->bucket, attempt->hash, attempt->claim->name);
-    if (slot != NULL && slot->head == attempt->ticket && slot->claim_ns != 0) {
-        slot->head++;
-        (void)hf__ticket_trim(store, slot);
-        (void)hf__queue_pass(store, attempt->bucket, slot, now_ns, NULL);
-    } else if (slot != NULL && hf__ticket_trim(store, slot)) {
-        (void)hf__page_write(store, attempt->bucket, slot, NULL);
-    }
+    while (step_out(attempt) == HF_STALE)
+        continue;
     hf__page_unlock(store, attempt->bucket);
 }
 

@@ -3,6 +3,7 @@
 #define HF_STORES_FILE_QUEUE_H
 
 #include "stores/file/page.h"
+#include "stores/file/view.h"
 
 /* One try to take a lock, with one owner; it may wait in the queue, beside others of one call. */
 struct file_attempt {
@@ -11,7 +12,7 @@ struct file_attempt {
     uint64_t hash;
     int64_t patience_ns;   /* how long a single request may take */
     struct bucket *bucket; /* where its page is read to; shared by the attempts of one call */
-    struct slot *slot;     /* while the bucket is locked */
+    struct view view;      /* while the bucket is locked */
     bool queued;           /* the ticket was drawn */
     bool woken;            /* by whoever gave the lock up */
     uint64_t ticket;
@@ -23,6 +24,9 @@ struct file_attempt {
 
 /* Draws a ticket, with the page locked. One that was drawn before is given up. */
 enum hf_status hf__queue_draw(struct file_attempt *attempt, struct hf_error *err);
+/* Tells the hold that was seen that somebody waits, with the page locked and the ticket drawn: who
+ * releases it from now on hands it over. HF_STALE: it is another one by now, or gone. */
+enum hf_status hf__queue_tell(struct file_attempt *attempt, struct hf_error *err);
 /* Chooses what to watch and check_at_ns, with the page locked: the next live ticket before ours,
  * else the holder. */
 void hf__queue_watch(struct file_attempt *attempt);
@@ -34,10 +38,10 @@ void hf__queue_won(struct file_attempt *attempt);
 /* Leaves the queue; a lock that was handed to us at this very moment is passed on. */
 void hf__queue_leave(struct file_attempt *attempt);
 
-/* After a release, a leave or a lapse: reserves the lock for the next live waiter, writes the slot,
- * wakes that waiter. The slot is not held; the page is locked. */
-enum hf_status hf__queue_pass(struct file_store *store, struct bucket *bucket, struct slot *slot,
-                              int64_t now_ns, struct hf_error *err);
+/* Ends what was seen: after a release, a leave or a lapse. Reserves the lock for the first live
+ * waiter from view->head on and wakes it; without one the lock is free. The page is locked.
+ * HF_STALE: it is not what was seen any more. */
+enum hf_status hf__queue_pass(struct file_store *store, struct view *view, struct hf_error *err);
 /* Removes the FIFO queue/HASH.TICKET if its waiter is dead; leaves it if the page is in use. */
 void hf__queue_sweep(struct file_store *store, const char *name);
 

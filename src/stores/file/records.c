@@ -29,13 +29,17 @@ static enum hf_status check_holder(struct file_store *store, struct bucket *buck
 {
     const struct hf_claim claim = {.name = write->name};
     unsigned char owner[HF_OWNER_LEN / 2];
-    struct slot *slot;
+    struct view seen;
+    struct view *view;
     enum hf_loss loss;
+    enum hf_status status;
 
     if (!hf__hex_decode(owner, sizeof owner, write->owner))
         return hf__error_owner(store, &claim, err);
-    slot = hf__slot_find(bucket, hf__name_hash(write->name), write->name);
-    loss = hf__slot_why_lost(slot, owner, write->token, store->base.host->now_ns());
+    status = hf__slot_see(store, bucket, write->name, &seen, &view, err);
+    if (status != HF_OK)
+        return status;
+    loss = hf__slot_why_lost(view, owner, write->token, store->base.host->now_ns());
     return loss == HF_LOSS_NONE ? HF_OK : hf__error_lost(store, &claim, loss, NULL, err);
 }
 

@@ -1,11 +1,12 @@
 /* repair.c - a way out for a damaged store: forget its leases, keep its tokens growing. */
 #include "base/base.h"
 #include "core/token.h"
+#include "stores/file/details.h"
 #include "stores/file/dir.h"
 #include "stores/file/errors.h"
 #include "stores/file/floor.h"
 #include "stores/file/open.h"
-#include "stores/file/page.h"
+#include "stores/file/slot.h"
 #include "stores/file/url.h"
 
 #include <errno.h>
@@ -16,45 +17,64 @@
 
 #define PATIENCE_NS HF__NS_PER_S /* how long to wait for others to end */
 
-/* True if every page that was split off this one is there, and knows where it came from. */
-static bool children_sound(struct file_store *store, const struct page_head *head, uint32_t count)
+/* True if a page, and those that were split off it, can be read, know where they came from, and
+ * tell of holds that make sense. */
+static bool tree_sound(struct file_store *store, uint32_t page_no, const struct page_head *parent,
+                       uint32_t split)
 {
-    struct page child;
+    struct bucket bucket = {.page_no = page_no};
+    const struct page_head *head = &bucket.page.head;
+    struct view view;
 
+    if (hf__page_read(store, page_no, &bucket.page, NULL) != HF_OK ||
+        (parent != NULL && !hf__child_sound(parent, split, head)))
+        return false;
+    for (int i = 0; i < SLOTS_PER_PAGE; i++)
+        if (bucket.page.slots[i].hash != 0 &&
+            hf__page_route(head, page_no, bucket.page.slots[i].hash) == page_no &&
+            hf__slot_look(store, &bucket, i, &view, NULL) != HF_OK)
+            return false;
     for (uint32_t i = head->born; i < head->depth; i++)
-        if (head->next[i] <= ROOTS || head->next[i] >= count ||
-            hf__page_read(store, head->next[i], &child, NULL) != HF_OK ||
-            !hf__child_sound(head, i, &child.head))
+        if (!tree_sound(store, head->next[i], head, i))
             return false;
     return true;
 }
 
-/* True if every page can be read and found. */
+static bool clients_sound(struct file_store *store)
+{
+    struct client_count table;
+    uint32_t page_no;
+
+    if (hf__map_read(store, SLOT_SIZE, &table, sizeof table, NULL) != HF_OK ||
+        table.count > CLIENTS_MAX)
+        return false;
+    for (uint32_t i = 0; i < table.count; i++)
+        if (hf__client_page(store, i, &page_no, NULL) != HF_OK)
+            return false;
+    return true;
+}
+
+/* True if every lock can be read and found. */
 static bool pages_sound(struct file_store *store)
 {
-    struct page page;
-    uint32_t count;
-
-    if (hf__page_count(store, &count, NULL) != HF_OK || count < 1 + ROOTS)
-        return false;
-    for (uint32_t i = 1; i < count; i++)
-        if (hf__page_read(store, i, &page, NULL) != HF_OK ||
-            !children_sound(store, &page.head, count))
+    for (uint32_t root = 1; root <= ROOTS; root++)
+        if (!tree_sound(store, root, NULL, 0))
             return false;
-    return true;
+    return clients_sound(store);
 }
 
-/* The token that a block of a slot file tells of: a slot's last, or a bucket's floor. */
+/* The token that a block of a slot file tells of: a slot's last, or a bucket's floor. A file of the
+ * format before tells by its promise. */
 static uint64_t token_in(const char *block, bool head)
 {
     struct page_head as_head;
     struct slot as_slot;
 
-    if (!hf__sum_ok(block))
-        return 0;
     memcpy(&as_head, block, sizeof as_head);
     memcpy(&as_slot, block, sizeof as_slot);
-    return head ? as_head.floor : as_slot.token;
+    if (head)
+        return hf__sum_ok(block) ? as_head.floor : 0;
+    return as_slot.hash != 0 && as_slot.sum == hf__slot_sum(&as_slot) ? as_slot.word.low : 0;
 }
 
 /* The highest token that a slot file still tells of. */
@@ -187,6 +207,7 @@ static enum hf_status repair(struct file_store *store, uint64_t above, struct hf
     if (status == HF_OK && pages_sound(store) && above <= atomic_load(&store->promise) &&
         raise_base(store, above, report) == HF_OK)
         return HF_OK;
+    hf__map_close(store, false);
     if (store->slots_fd >= 0)
         (void)close(store->slots_fd);
     store->slots_fd = -1;
@@ -208,6 +229,7 @@ enum hf_status hf__file_repair(const struct hf_host *host, const char *url, uint
     status = hf__url_dir(url, &store->path, &store->shared, report);
     if (status == HF_OK)
         status = repair(store, above, report);
+    hf__map_close(store, false);
     hf__file_free(store);
     return status;
 }

@@ -34,25 +34,25 @@ static uint64_t sum_of(const struct revocation_file *file)
     return hf__hash64(&file->token, sizeof *file - sizeof file->sum, SUM_SEED);
 }
 
-static void path_of(char out[PATH_SIZE], const struct slot *slot)
+static void path_of(char out[PATH_SIZE], const struct view *view)
 {
-    (void)snprintf(out, PATH_SIZE, FOLDER "/%016" PRIx64, slot->hash);
+    (void)snprintf(out, PATH_SIZE, FOLDER "/%016" PRIx64, view->hash);
 }
 
-enum hf_status hf__revocation_write(struct file_store *store, const struct slot *slot,
+enum hf_status hf__revocation_write(struct file_store *store, const struct view *view,
                                     const struct hf_revoke *revoke, struct hf_error *err)
 {
-    struct revocation_file file = {.token = slot->token,
+    struct revocation_file file = {.token = view->token,
                                    .at_ms = store->base.host->wall_us() / 1000};
     enum hf_status status = HF_OK;
     char path[PATH_SIZE];
     int fd;
 
-    memcpy(file.name, slot->name, sizeof file.name);
+    memcpy(file.name, view->name, sizeof file.name);
     hf__copy_printable(file.by, sizeof file.by, revoke->by);
     hf__copy_printable(file.reason, sizeof file.reason, revoke->reason);
     file.sum = sum_of(&file);
-    path_of(path, slot);
+    path_of(path, view);
     fd = hf__dir_create(store, path);
     if (fd < 0 && errno == ENOENT && hf__dir_make_folder(store, FOLDER) == 0)
         fd = hf__dir_create(store, path);
@@ -63,18 +63,18 @@ enum hf_status hf__revocation_write(struct file_store *store, const struct slot 
     return status;
 }
 
-void hf__revocation_read(struct file_store *store, const struct slot *slot,
+void hf__revocation_read(struct file_store *store, const struct view *view,
                          struct hf_revocation *out)
 {
     struct revocation_file file;
     char path[PATH_SIZE];
 
     memset(out, 0, sizeof *out);
-    path_of(path, slot);
+    path_of(path, view);
     if (hf__read_small(store->sys, store->dir_fd, path, &file, sizeof file) !=
             (ssize_t)sizeof file ||
-        file.sum != sum_of(&file) || file.token != slot->broken ||
-        memcmp(file.name, slot->name, sizeof file.name) != 0)
+        file.sum != sum_of(&file) || file.token != view->broken ||
+        memcmp(file.name, view->name, sizeof file.name) != 0)
         return;
     file.by[HF_LABEL_MAX] = '\0';
     file.reason[HF_REASON_MAX] = '\0';

@@ -8,13 +8,13 @@
 #define HF_STORES_FILE_REVOCATION_H
 
 #include "stores/file/file.h"
-#include "stores/file/layout.h"
+#include "stores/file/view.h"
 
-/* Puts down who breaks the hold of the slot. */
-enum hf_status hf__revocation_write(struct file_store *store, const struct slot *slot,
+/* Puts down who breaks the hold. */
+enum hf_status hf__revocation_write(struct file_store *store, const struct view *view,
                                     const struct hf_revoke *revoke, struct hf_error *err);
-/* Who broke the hold with the slot's broken token; all empty if that cannot be told. */
-void hf__revocation_read(struct file_store *store, const struct slot *slot,
+/* Who broke the hold with the broken token that was seen; all empty if that cannot be told. */
+void hf__revocation_read(struct file_store *store, const struct view *view,
                          struct hf_revocation *out);
 /* Removes a few files whose holds are over for sure. No page is locked. */
 void hf__revocation_sweep(struct file_store *store);

@@ -1,9 +1,11 @@
 /* store.c - the embedded store: its table of operations, opening and closing. */
 #include "base/base.h"
+#include "stores/file/client.h"
 #include "stores/file/dir.h"
 #include "stores/file/fifo.h"
 #include "stores/file/file.h"
 #include "stores/file/life.h"
+#include "stores/file/map.h"
 #include "stores/file/open.h"
 #include "stores/file/url.h"
 
@@ -27,6 +29,7 @@ static enum hf_status open_store(struct file_store *store, const char *url, int6
     if (status == HF_OK && store->dir_fd >= 0)
         status = hf__slots_open(store, deadline_ns, err);
     if (status != HF_OK) {
+        hf__map_close(store, false);
         hf__file_free(store);
         return status;
     }
@@ -62,6 +65,9 @@ static void file_close(struct hf_store_base *base, bool forked)
 {
     struct file_store *store = hf__file_of(base);
 
+    if (!forked)
+        hf__client_close(store);
+    hf__map_close(store, forked);
     hf__fifo_close_all(store, forked);
     hf__life_close(store, forked);
     hf__file_free(store);

@@ -1,5 +1,6 @@
 /* sweep.c - removing what the dead left behind. */
 #include "stores/file/sweep.h"
+#include "stores/file/client.h"
 #include "stores/file/dir.h"
 #include "stores/file/life.h"
 #include "stores/file/queue.h"
@@ -51,6 +52,7 @@ static void sweep_folder(struct file_store *store, const char *folder, bool wait
 
 void hf__sweep(struct file_store *store)
 {
+    hf__client_sweep(store); /* who is dead is told by its FIFO, or by there being none */
     sweep_folder(store, "alive", false);
     sweep_folder(store, "queue", true);
 }

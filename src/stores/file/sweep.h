@@ -4,7 +4,7 @@
 
 #include "stores/file/file.h"
 
-/* Removes FIFOs of the dead. */
+/* Removes FIFOs of the dead, and what their pages of details say. */
 void hf__sweep(struct file_store *store);
 /* The same, now and then: one client in so many does it, once. */
 void hf__sweep_sometimes(struct file_store *store);

@@ -41,6 +41,7 @@ const struct hf__file_sys hf__file_sys_real = {
     .renameat = renameat,
     .boot_id = real_boot_id,
     .time_namespace = real_time_namespace,
+    .maps = true,
 };
 
 bool hf__write_all(const struct hf__file_sys *sys, int fd, const void *data, size_t len, off_t at)

@@ -31,12 +31,12 @@ int hf__ticket_open(struct file_store *store, uint64_t hash, uint64_t ticket, bo
     return -1;
 }
 
-uint64_t hf__ticket_first_live(struct file_store *store, const struct slot *slot, int *fd_out)
+uint64_t hf__ticket_first_live(struct file_store *store, const struct view *view, int *fd_out)
 {
     if (fd_out != NULL)
         *fd_out = -1;
-    for (uint64_t ticket = slot->head; ticket < slot->tail; ticket++) {
-        int fd = hf__ticket_open(store, slot->hash, ticket, true);
+    for (uint64_t ticket = view->head; ticket < view->tail; ticket++) {
+        int fd = hf__ticket_open(store, view->hash, ticket, true);
 
         if (fd == -1)
             continue;
@@ -46,20 +46,20 @@ uint64_t hf__ticket_first_live(struct file_store *store, const struct slot *slot
             (void)close(fd);
         return ticket;
     }
-    return slot->tail;
+    return view->tail;
 }
 
-uint64_t hf__ticket_count(struct file_store *store, const struct slot *slot)
+uint64_t hf__ticket_count(struct file_store *store, const struct view *view)
 {
-    uint64_t counted = slot->tail - slot->head;
+    uint64_t counted = view->tail - view->head;
     uint64_t count = 0;
 
     if (counted > WAITERS_COUNTED) {
         count = counted - WAITERS_COUNTED;
         counted = WAITERS_COUNTED;
     }
-    for (uint64_t ticket = slot->head; ticket < slot->head + counted; ticket++) {
-        int fd = hf__ticket_open(store, slot->hash, ticket, false);
+    for (uint64_t ticket = view->head; ticket < view->head + counted; ticket++) {
+        int fd = hf__ticket_open(store, view->hash, ticket, false);
 
         if (fd >= 0)
             (void)close(fd);
@@ -69,18 +69,18 @@ uint64_t hf__ticket_count(struct file_store *store, const struct slot *slot)
     return count;
 }
 
-bool hf__ticket_trim(struct file_store *store, struct slot *slot)
+uint64_t hf__ticket_trim(struct file_store *store, const struct view *view)
 {
-    uint64_t tail = slot->tail;
+    uint64_t tail = view->tail;
 
-    while (slot->tail > slot->head) {
-        int fd = hf__ticket_open(store, slot->hash, slot->tail - 1, true);
+    while (tail > view->head) {
+        int fd = hf__ticket_open(store, view->hash, tail - 1, true);
 
         if (fd >= 0)
             (void)close(fd);
         if (fd != -1)
             break;
-        slot->tail--;
+        tail--;
     }
-    return slot->tail != tail;
+    return tail;
 }

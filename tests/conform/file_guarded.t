@@ -1,0 +1,8 @@
+#!/bin/sh
+# file_guarded.t - the conformance suite over the embedded store where the words of locks are guarded.
+# run: threads
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+dir=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-conform.XXXXXX") || exit 1
+trap 'rm -rf "$dir"' EXIT
+"${BUILD:-build}/tests/conform/conform" "file:$dir/store?shared=group"
