@@ -10,18 +10,20 @@
 
 #include <string.h>
 
-/* grant may be NULL. */
-static enum hf_status refuse_broken(struct file_store *store, const struct hf_claim *claim,
-                                    const struct slot *slot, struct hf_grant *grant,
-                                    struct hf_error *err)
+/* A hold that is lost, in the words of who broke it if somebody did: the slot may tell of a later
+ * break only. grant may be NULL. */
+static enum hf_status refuse(struct file_store *store, const struct hf_claim *claim,
+                             enum hf_loss loss, struct hf_grant *grant, struct hf_error *err)
 {
-    struct hf_revocation own = {.at_ms = 0};
+    struct hf_revocation own;
     struct hf_revocation *revocation =
         grant != NULL && grant->revocation != NULL ? grant->revocation : &own;
 
+    if (!hf__revocation_read(store, claim->name, claim->token, revocation) &&
+        loss != HF_LOSS_BROKEN)
+        return hf__error_lost(store, claim, loss, grant, err);
     if (grant != NULL)
         grant->loss = HF_LOSS_BROKEN;
-    hf__revocation_read(store, slot, revocation);
     return hf__fail_broken(err, claim->name, store->shown, revocation);
 }
 
@@ -52,10 +54,8 @@ enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim 
         grant->loss = HF_LOSS_BROKEN; /* a look: it is there */
         loss = HF_LOSS_NONE;
     }
-    if (loss == HF_LOSS_BROKEN) {
-        status = refuse_broken(store, claim, slot, grant, err);
-    } else if (loss != HF_LOSS_NONE) {
-        status = hf__error_lost(store, claim, loss, grant, err);
+    if (loss != HF_LOSS_NONE) {
+        status = refuse(store, claim, loss, grant, err);
     } else {
         grant->sent_at_ns = now_ns;
         grant->ttl_ms = slot->ttl_ms;
@@ -109,6 +109,6 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
     if (status != HF_OK || loss == HF_LOSS_NONE)
         return status;
     if (hf__slot_why_not_renewed(slot, owner, token, now_ns) == HF_LOSS_BROKEN)
-        return refuse_broken(store, claim, slot, NULL, err);
-    return hf__error_lost(store, claim, loss, NULL, err);
+        loss = HF_LOSS_BROKEN;
+    return refuse(store, claim, loss, NULL, err);
 }

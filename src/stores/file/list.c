@@ -98,7 +98,7 @@ static void show(struct listing *listing, const struct slot *slot)
         info.renewed_ms = listing->store->base.host->wall_us() / 1000 -
                           ((int64_t)slot->ttl_ms - info.remaining_ms);
     if (broken)
-        hf__revocation_read(listing->store, slot, &revocation);
+        (void)hf__revocation_read(listing->store, slot->name, slot->token, &revocation);
     hf__copy_printable(label, sizeof label, slot->label);
     if (held || info.waiters > 0)
         listing->more = listing->fn(&info, listing->data);

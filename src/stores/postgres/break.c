@@ -110,8 +110,9 @@ enum hf_status pg_broken(struct pg_store *store, const struct hf_claim *claim,
     struct hf_revocation revocation;
 
     who_broke(store, claim, &revocation);
-    grant->loss = HF_LOSS_BROKEN;
-    if (grant->revocation != NULL)
+    if (grant != NULL)
+        grant->loss = HF_LOSS_BROKEN;
+    if (grant != NULL && grant->revocation != NULL)
         *grant->revocation = revocation;
     return hf__fail_broken(err, claim->name, store->url.shown, &revocation);
 }

@@ -184,7 +184,7 @@ enum hf_status pg_lost(const struct pg_store *store, const char *name, enum hf_l
 
 /* break.c */
 
-/* Fills *grant and *err: the hold was broken; asks by whom. HF_LOST. */
+/* Fills *grant, which may be NULL, and *err: the hold was broken; asks by whom. HF_LOST. */
 enum hf_status pg_broken(struct pg_store *store, const struct hf_claim *claim,
                          struct hf_grant *grant, struct hf_error *err);
 enum hf_status pg_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
