@@ -5,8 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#define BREAKER "host/2/breaker"
-#define REASON  "stuck since noon"
+#define REASON "stuck since noon"
 
 enum hf_status break_token(struct hf_store_base *store, const struct hold *hold, uint64_t token,
                            bool now, struct hf_broken *out)
