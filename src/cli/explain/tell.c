@@ -158,14 +158,14 @@ static void print_heir(FILE *out, const struct explain_story *story)
 static void print_held_next(FILE *out, const struct explain_story *story)
 {
     char due[DURATION_SIZE], left[DURATION_SIZE];
+    bool known = story->lock.info.remaining_ms >= 0;
 
     (void)duration(due, story->explained.next_ms);
-    (void)snprintf(left, sizeof left, "a time not told here");
-    if (story->lock.info.remaining_ms >= 0)
-        (void)duration(left, story->lock.info.remaining_ms);
+    (void)duration(left, story->lock.info.remaining_ms);
     switch (story->explained.next) {
     case HF__NEXT_RENEWAL:
-        fprintf(out, "The holder renews within %s. If it does not, the hold ends in %s", due, left);
+        fprintf(out, "The holder renews within %s. If it does not, the hold ends %s%s", due,
+                known ? "in " : "at a time that this store does not tell", known ? left : "");
         print_heir(out, story);
         break;
     case HF__NEXT_END:
@@ -173,8 +173,9 @@ static void print_held_next(FILE *out, const struct explain_story *story)
         print_heir(out, story);
         break;
     case HF__NEXT_RELEASE:
-        fprintf(out, "It was broken: its holder ends its work and releases it, in %s at the latest",
-                left);
+        fputs("It was broken: its holder ends its work and releases it", out);
+        if (known)
+            fprintf(out, ", in %s at the latest", left);
         print_heir(out, story);
         break;
     case HF__NEXT_NEVER:
