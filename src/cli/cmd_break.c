@@ -199,7 +199,8 @@ static void tell_end(const struct hf_broken *broken)
 
     (void)hf__format_duration(left, sizeof left, broken->remaining_ms);
     if (broken->detached)
-        printf("it is detached, and nobody will hear of it; it ends %s%s, or at once with --now\n",
+        printf("it is detached, so nobody hears of it before its next renewal; it ends %s%s, or at "
+               "once with --now\n",
                broken->remaining_ms < 0 ? "with its ttl" : "in ",
                broken->remaining_ms < 0 ? "" : left);
     else if (broken->remaining_ms < 0)

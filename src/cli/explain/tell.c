@@ -93,20 +93,30 @@ static void print_seems(FILE *out, const struct explain_story *story)
     fprintf(out, "  seems      %s\n", words);
 }
 
-static void print_break(FILE *out, const struct explain_story *story)
+static void print_revocation(FILE *out, const char *head, const struct hf_revocation *broken)
 {
-    const struct hf_revocation *broken = story->lock.info.revocation;
     char by[HF_LABEL_MAX + 1], reason[HF_REASON_MAX + 1], time[EXPLAIN_TIME_SIZE];
 
-    if (broken == NULL) {
-        fputs("  broken     no\n", out);
-        return;
-    }
     hf__copy_printable(by, sizeof by, broken->by);
     hf__copy_printable(reason, sizeof reason, broken->reason);
-    fprintf(out, "  broken     %s%sby %s%s%s\n", explain_time(time, broken->at_ms),
+    fprintf(out, "%s%s%sby %s%s%s\n", head, explain_time(time, broken->at_ms),
             broken->at_ms > 0 ? " " : "", by[0] != '\0' ? by : "somebody",
             reason[0] != '\0' ? ": " : "", reason);
+}
+
+/* Of the present hold, and of one before it. */
+static void print_break(FILE *out, const struct explain_story *story, bool held)
+{
+    if (held && story->lock.info.revocation != NULL) {
+        print_revocation(out, "  broken     ", story->lock.info.revocation);
+        return;
+    }
+    if (held)
+        fputs("  broken     no\n", out);
+    if (story->last_break.at_ms > 0)
+        print_revocation(out, "  earlier    broken ", &story->last_break);
+    else if (!story->break_known)
+        fputs("  earlier    whether a hold was broken, " UNSEEN "\n", out);
 }
 
 static void print_queue(FILE *out, const struct explain_story *story)
@@ -220,8 +230,8 @@ void explain_print(FILE *out, const struct explain_story *story)
         print_holder(out, story);
         print_times(out, story);
         print_seems(out, story);
-        print_break(out, story);
     }
+    print_break(out, story, held);
     print_queue(out, story);
     print_records(out, story);
     print_next(out, story);

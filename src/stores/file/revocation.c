@@ -16,6 +16,7 @@
 #define PATH_SIZE sizeof FOLDER "/0123456789abcdef-0123456789abcdef"
 #define SUM_SEED  0x62726f6b656eu
 #define LOOKS     64                               /* files that one sweep looks at */
+#define FILES_MAX 10000                            /* that are looked at for the last one */
 #define AGE_S     (HF_TTL_MAX_MS / 1000 + 60 * 60) /* no broken hold lasts so long */
 
 /* One pwrite within one page of the page cache, as of a slot: whole or not at all. */
@@ -84,6 +85,28 @@ bool hf__revocation_read(struct file_store *store, const char *name, uint64_t to
     hf__copy_printable(out->reason, sizeof out->reason, file.reason);
     out->at_ms = file.at_ms;
     return true;
+}
+
+void hf__revocation_last(struct file_store *store, const char *name, struct hf_revocation *out)
+{
+    DIR *dir = store->dir_fd >= 0 ? hf__dir_folder(store, FOLDER) : NULL;
+    uint64_t hash = hf__name_hash(name);
+    uint64_t last = 0;
+    struct dirent *entry;
+
+    memset(out, 0, sizeof *out);
+    for (int looks = 0; dir != NULL && looks < FILES_MAX && (entry = readdir(dir)) != NULL;
+         looks++) {
+        uint64_t of, token;
+
+        if (sscanf(entry->d_name, "%16" SCNx64 "-%16" SCNx64, &of, &token) == 2 && of == hash &&
+            token > last)
+            last = token;
+    }
+    if (dir != NULL)
+        (void)closedir(dir);
+    if (last != 0)
+        (void)hf__revocation_read(store, name, last, out);
 }
 
 void hf__revocation_sweep(struct file_store *store)

@@ -17,6 +17,8 @@ enum hf_status hf__revocation_write(struct file_store *store, const struct slot 
 /* Who broke the hold with that token. False, and all empty: nobody did, or that cannot be told. */
 bool hf__revocation_read(struct file_store *store, const char *name, uint64_t token,
                          struct hf_revocation *out);
+/* Who broke the last of its holds that is known to have been broken; all empty: none is. */
+void hf__revocation_last(struct file_store *store, const char *name, struct hf_revocation *out);
 /* Removes a few files whose holds are over for sure. No page is locked. */
 void hf__revocation_sweep(struct file_store *store);
 

@@ -205,6 +205,8 @@ enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err);
 enum hf_status pg_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
                          struct hf_error *report);
+enum hf_status pg_last_break(struct hf_store_base *base, const struct hf_query *query,
+                             struct hf_revocation *out, struct hf_error *err);
 enum hf_status pg_waiters(struct hf_store_base *base, const struct hf_query *query,
                           hf_waiter_fn *fn, void *data, struct hf_error *err);
 enum hf_status pg_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],
