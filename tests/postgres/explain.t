@@ -9,6 +9,8 @@ explain_queue "$(url a)" '.holder.token_time != null and .holder.remaining_ms > 
 "$hf" acquire -n --ttl 1m --label one job >"$dir/env"
 "$hf" explain job >"$dir/out"
 like "$(cat "$dir/out")" '*renewed    this store does not tell*' 'what PostgreSQL does not tell'
+[ "$(grep -c earlier "$dir/out")" -eq 0 ]
+ok $? 'and nothing of a break that there was not'
 "$hf" break job --token "$("$hf" status job --json | jq .token)" --reason 'too long' --now >"$dir/broke"
 seen job '.held == false and .broken == null and .last_break.reason == "too long"'
 ok $? 'a break that is over'
