@@ -422,6 +422,12 @@ HF_API HF_MUST_CHECK enum hf_status hf_break(struct hf_store *store, const char 
                                              uint64_t token, const struct hf_break_options *options,
                                              struct hf_broken *out, struct hf_error *err);
 
+/* hf_last_break - who broke this lock last, also if that hold is over, as far as the store still
+ * knows. HF_OK; at_ms 0: nobody, or it was too long ago. HF_UNSUPPORTED: it keeps no such thing.
+ * HF_UNREACHABLE, HF_DENIED, HF_INVALID, HF_NOMEM */
+HF_API HF_MUST_CHECK enum hf_status hf_last_break(struct hf_store *store, const char *name,
+                                                  struct hf_revocation *out, struct hf_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -399,6 +399,12 @@ struct hf_store_ops {
      * HF_FEATURE_ bits of this one, the same from open to close. Never blocks. Without this slot it
      * is what the table says. */
     unsigned (*open_features)(struct hf_store_base *store);
+
+    /* Optional. Who broke a hold of query->name last, as hf_last_break documents it. *out comes
+     * zeroed. Changes nothing, also for a store that was opened read-only. May block until
+     * query->deadline_ns. */
+    enum hf_status (*last_break)(struct hf_store_base *store, const struct hf_query *query,
+                                 struct hf_revocation *out, struct hf_error *err);
 };
 
 struct hf_store_plugin {

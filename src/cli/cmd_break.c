@@ -192,15 +192,33 @@ static void describe_us(char *out, size_t size)
     hf__copy_printable(out, size, text);
 }
 
+/* Of a hold that is revoked: when it ends, if nobody releases it. */
+static void tell_end(const struct hf_broken *broken)
+{
+    char left[LEFT_SIZE];
+
+    (void)hf__format_duration(left, sizeof left, broken->remaining_ms);
+    if (broken->detached)
+        printf("it is detached, so nobody hears of it before its next renewal; it ends %s%s, or at "
+               "once with --now\n",
+               broken->remaining_ms < 0 ? "with its ttl" : "in ",
+               broken->remaining_ms < 0 ? "" : left);
+    else if (broken->remaining_ms < 0)
+        puts("its job is told within 10s; the lock passes on when it is gone, or when its time is "
+             "over");
+    else
+        printf("its job is told within 10s; the lock passes on when it is gone, in %s at the "
+               "latest\n",
+               left);
+}
+
 /* What happens next, and when. */
 static void tell(const struct breaking *b, const struct hf_broken *broken)
 {
     const char *label = broken->label[0] != '\0' ? broken->label : "an unknown holder";
     char name[HF_NAME_MAX + 1];
-    char left[LEFT_SIZE];
 
     hf__copy_printable(name, sizeof name, b->name);
-    (void)hf__format_duration(left, sizeof left, broken->remaining_ms);
     if (b->now) {
         printf("ended \"%s\", held by %s (token %" PRIu64 "): two may be at work until %s\n", name,
                broken->foreign ? "a client that is not holdfast" : label, b->token,
@@ -209,11 +227,5 @@ static void tell(const struct breaking *b, const struct hf_broken *broken)
     }
     printf("%s \"%s\", held by %s (token %" PRIu64 "): ",
            broken->again ? "broken already:" : "broke", name, label, b->token);
-    if (broken->detached)
-        printf("it is detached, and nobody will hear of it; it ends in %s, or at once with --now\n",
-               left);
-    else
-        printf("its job is told within 10s; the lock passes on when it is gone, in %s at the "
-               "latest\n",
-               left);
+    tell_end(broken);
 }

@@ -33,6 +33,27 @@ bool hf_lease_revocation(const struct hf_lease *lease, struct hf_revocation *out
     return broken;
 }
 
+enum hf_status hf_last_break(struct hf_store *store, const char *name, struct hf_revocation *out,
+                             struct hf_error *err)
+{
+    struct hf_query query = {.name = name, .exact = true};
+    enum hf_status status;
+
+    memset(out, 0, sizeof *out);
+    if (name == NULL || !hf__name_valid(name))
+        return hf__bad_name(err);
+    if (HF__SLOT(store->base->ops, last_break) == NULL)
+        return hf__fail_lock(err, HF_UNSUPPORTED, name, store->url,
+                             ": this kind of store does not tell of breaks that are over");
+    status = hf__store_begin(store, err);
+    if (status != HF_OK)
+        return status;
+    query.deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS;
+    status = store->base->ops->last_break(store->base, &query, out, err);
+    hf__store_end(store);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
 static enum hf_status check(const struct hf_store *store, const struct hf_revoke *revoke,
                             struct hf_error *err)
 {

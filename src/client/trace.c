@@ -167,6 +167,17 @@ static enum hf_status trace_waiters(struct hf_store_base *base, const struct hf_
     return status;
 }
 
+static enum hf_status trace_last_break(struct hf_store_base *base, const struct hf_query *query,
+                                       struct hf_revocation *out, struct hf_error *err)
+{
+    struct trace_store *trace = of(base);
+    int64_t start_ns = hf__now_ns();
+    enum hf_status status = trace->inner->ops->last_break(trace->inner, query, out, err);
+
+    say(trace, "last_break", query->name, status, start_ns, err);
+    return status;
+}
+
 static enum hf_status trace_forget(struct hf_store_base *base, const char *name,
                                    int64_t deadline_ns, struct hf_error *report)
 {
@@ -300,6 +311,8 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner)
         trace->ops.forget = trace_forget;
     if (HF__SLOT(inner->ops, waiters) != NULL)
         trace->ops.waiters = trace_waiters;
+    if (HF__SLOT(inner->ops, last_break) != NULL)
+        trace->ops.last_break = trace_last_break;
     /* cppcheck-suppress arithOperationsOnVoidPointer ; it returns void, and is no void pointer */
     if (HF__SLOT(inner->ops, listen) != NULL)
         trace->ops.listen = trace_listen;

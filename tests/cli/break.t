@@ -89,7 +89,7 @@ ok $? 'and it is said why'
 # detached: nobody hears
 eval "$(holdfast acquire -n --ttl 1h loose | sed 's/^/export /')"
 run holdfast break loose --token "$HOLDFAST_TOKEN"
-has "$out" 'is detached, and nobody will hear of it; it ends in' 'detached: nobody hears'
+has "$out" 'is detached, so nobody hears of it before its next renewal; it ends in' 'detached: nobody hears'
 has "$out" '--now' 'and --now is named'
 run holdfast renew
 refused 123 'was broken by' 'its renewal is refused'

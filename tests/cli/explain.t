@@ -11,6 +11,7 @@ told() { # EXPECTED DESCRIPTION : the story of "job"
     check "$2: JSON as its schema says" fits_schema "$dir/out"
 }
 held() { holdfast status "${1-job}" --held >/dev/null; }
+freed() { holdfast status job --free >/dev/null; }
 waited() { holdfast status job --json | jq -e '.waiters == 1' >/dev/null; }
 
 told 'job in URL: free
@@ -52,6 +53,15 @@ run holdfast explain job
 like "$out" '^  broken     [0-9TZ:-]+ by .*: it is stuck$' 'and who did it, when and why'
 like "$out" 'It was broken: its holder ends its work' 'and what happens next'
 kill -TERM "$waiter" 2>/dev/null
+check 'whose holder ends' within 20 freed
+told 'job in URL: free
+  earlier    broken TIME by US: it is stuck
+  waiting    0
+  records    none
+  next       Whoever asks first has the lock.' 'the last break is told when the hold is over'
+holdfast acquire -n --ttl 1h job >/dev/null
+run holdfast explain job --json
+json '.broken == null and .last_break.reason == "it is stuck"' 'and of a lock that another holds, as an earlier one'
 
 # A holder that stands still has missed its renewal.
 "$hf" run --ttl 9s --label frozen --on-loss warn slow -- sleep 600 2>/dev/null &

@@ -4,6 +4,8 @@
 
 #include "conform.h"
 
+#define BREAKER "host/2/breaker"
+
 /* Breaks the hold with that token; what is not answered is asked again, which does no harm. */
 enum hf_status break_token(struct hf_store_base *store, const struct hold *hold, uint64_t token,
                            bool now, struct hf_broken *out);

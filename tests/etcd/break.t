@@ -18,6 +18,7 @@ break_cut "$url" 3000 "$(url p)" cut mend
 break_run "$url" 6s
 break_idle "$url" 3000
 break_now "$url" 3000
+break_twice "$url" 15000
 
 # The watch tells of it at once, whatever the ttl.
 client h "$url"

@@ -10,13 +10,15 @@ url=file:$dir/store
 break_alive "$url" 3000
 break_frozen "$url" 1500
 break_run "$url" 6s
+break_now "$url" 3000
+break_twice "$url" 20000
 
 # Who and why stand in a file of their own; without it, it is broken all the same.
 client c "$url"
 ask c acquire 0 seen 20000 0 free
 token=$(token)
 ask c break seen "$token"
-is "$(find "$dir/store/broken" -type f | wc -l)" 4 'a file for each lock that was broken'
+is "$(find "$dir/store/broken" -type f | wc -l)" 7 'a file for each hold that was broken'
 find "$dir/store/broken" -type f -delete
 ask c renew 0 20000
 like "$answer" 'HF_LOST*was broken' 'what became of it does not matter'

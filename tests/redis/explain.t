@@ -20,6 +20,13 @@ ok $? 'ttl, last renewal and the time of the token'
 explain_queue "$(url a)" '.holder.token_time != null and .holder.renewed != null'
 is "$(rcli a keys 'holdfast:{queue}:*')" 'holdfast:{queue}:t' 'and nothing is left of a queue that is empty'
 
+# The last break, when its hold is over.
+"$hf" break job --token "$("$hf" status job --json | jq .token)" --reason 'too long' --now >"$dir/broke"
+seen job '.held == false and .broken == null and .last_break.reason == "too long"'
+ok $? 'a break that is over'
+fits_schema "$dir/out"
+ok $? 'as its schema says'
+
 rcli a set stuck whoever >/dev/null
 is "$(story stuck)" 'stuck in URL: held
   held by    an unknown holder, a client that is not holdfast

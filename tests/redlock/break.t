@@ -17,6 +17,7 @@ break_alive "$url" 3000
 break_frozen "$url" 1500
 break_cut "$url" 2000 "$near" cut mend
 break_run "$url" 6s
+break_twice "$url" 20000
 
 # Two nodes are away: three can be told, and are a majority.
 client c "$url"

@@ -87,6 +87,7 @@ static void begin(struct sim_world *world, unsigned index)
     memset(client->in_flight, 0, sizeof client->in_flight);
     client->lease = (struct hf__lease_core){.state = HF__LEASE_NONE};
     client->resent = client->lost = client->renewing = false;
+    client->broken_ns = 0;
     client->late_raise = 0;
     client->floor = world->highest_token;
     client->began_ns = world->now_ns;
@@ -373,6 +374,10 @@ void sim_client_event(struct sim_world *world, const struct sim_event *event)
 
     if (world->now_ns < client->paused_until_ns) {
         sim_at(world, client->paused_until_ns, event);
+        return;
+    }
+    if (event->op == OP_REVOKE) {
+        sim_break_event(world, event);
         return;
     }
     if (event->kind == EV_ANSWER) {

@@ -24,6 +24,7 @@ static void renew(struct sim_world *world, unsigned index)
     if (limit_ns > now_ns + world->profile.node_timeout_ms * MS)
         limit_ns = now_ns + world->profile.node_timeout_ms * MS;
     client->round++;
+    client->renewal_ns = world->now_ns;
     client->renewing = true;
     client->after_loss = 0;
     hf__quorum_start_extend(&client->renewal, world->profile.nodes, world->profile.ttl_ms, now_ns);
@@ -79,6 +80,9 @@ void sim_keeper_renewed(struct sim_world *world, unsigned index, enum hf__quorum
             sim_fail(world, "client %u renewed what it had lost", index);
     }
     hf__keep_answered(&client->lease, &renewal, now_ns);
+    if (action == HF__QUORUM_DONE && client->lease.state == HF__LEASE_HELD &&
+        client->broken_ns != 0 && client->renewal_ns > client->broken_ns)
+        sim_fail(world, "client %u renewed what had been broken", index);
     if (client->lease.state != HF__LEASE_HELD)
         announce(world, index);
     else

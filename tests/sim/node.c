@@ -40,6 +40,7 @@ struct sim_answer sim_node_grant(struct sim_node *node, const struct sim_rules *
         node->counter = guess;
     node->unsure = !out.applied;
     node->owner = owner;
+    node->broken = false;
     node->expires_us = wall_us + (int64_t)grant->ttl_ms * 1000;
     return out;
 }
@@ -50,7 +51,8 @@ struct sim_answer sim_node_raise(struct sim_node *node, const struct sim_rules *
 {
     if (incarnation != node->incarnation)
         return answer(node, SIM_NEW);
-    if (!sim_node_has(node, owner, wall_us) || (!rules->raise_unchecked && node->counter >= token))
+    if (!sim_node_has(node, owner, wall_us) || node->broken ||
+        (!rules->raise_unchecked && node->counter >= token))
         return answer(node, SIM_REFUSED);
     node->counter = token;
     node->unsure = false;
@@ -72,8 +74,10 @@ struct sim_answer sim_node_renew(struct sim_node *node, const struct sim_rules *
     sim_node_expire(node, wall_us);
     if (node->owner != owner && !(rules->renew_creates && node->owner == 0))
         return answer(node, SIM_HELD);
-    if (node->owner == owner && is_older(node, token))
+    if (node->owner == owner && (is_older(node, token) || (node->broken && !rules->mark_ignored)))
         return answer(node, SIM_HELD);
+    if (node->owner != owner)
+        node->broken = false;
     node->owner = owner;
     node->expires_us = wall_us + (int64_t)ttl_ms * 1000;
     out = answer(node, SIM_YES);
@@ -88,6 +92,19 @@ struct sim_answer sim_node_release(struct sim_node *node, uint64_t owner, uint64
         return answer(node, SIM_HELD);
     node->owner = 0;
     return answer(node, SIM_YES);
+}
+
+struct sim_answer sim_node_revoke(struct sim_node *node, uint64_t owner, uint64_t token,
+                                  int64_t wall_us)
+{
+    struct sim_answer out;
+
+    if (!sim_node_has(node, owner, wall_us) || is_older(node, token))
+        return answer(node, SIM_HELD);
+    node->broken = true;
+    out = answer(node, SIM_YES);
+    out.exact = !node->unsure && node->counter == token;
+    return out;
 }
 
 bool sim_node_has(const struct sim_node *node, uint64_t owner, int64_t wall_us)

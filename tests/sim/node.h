@@ -10,6 +10,7 @@
 /* One lock at one node. Times are in microseconds of the node's own wall clock. */
 struct sim_node {
     uint64_t owner; /* 0: free */
+    bool broken;    /* its hold is: there is a mark behind the owner */
     int64_t expires_us;
     uint64_t counter;
     bool unsure; /* the counter has nothing to do with the owner's token */
@@ -34,6 +35,7 @@ struct sim_rules {
     bool renew_creates;
     bool clock_ignored;
     bool own_key_is_free; /* GRANT answers yes if the key is the asker's already */
+    bool mark_ignored;    /* RENEW finds what was broken */
 };
 
 /* GRANT, as it comes to a node whose clock shows wall_us. */
@@ -55,6 +57,9 @@ struct sim_answer sim_node_renew(struct sim_node *node, const struct sim_rules *
 /* token 0: whatever the owner holds. */
 struct sim_answer sim_node_release(struct sim_node *node, uint64_t owner, uint64_t token,
                                    int64_t wall_us);
+/* Marks the hold: it is renewed no more, and its time stays as it is. */
+struct sim_answer sim_node_revoke(struct sim_node *node, uint64_t owner, uint64_t token,
+                                  int64_t wall_us);
 /* Deletes the key if its time is up: a clock that goes back does not bring it back then. */
 void sim_node_expire(struct sim_node *node, int64_t wall_us);
 /* Whether that owner has the lock here now. */

@@ -23,6 +23,9 @@ stale=$(echo "$out" | sed -n 's/.* stale_refused \([0-9]*\).*/\1/p')
 report $? "without a fence the same histories lose updates (${lost:-none})"
 [ "${stale:-0}" -gt 100 ]
 report $? "the fence refused stale holders (${stale:-none})"
+breaks=$(echo "$out" | sed -n 's/.* breaks \([0-9]*\).*/\1/p')
+[ "${breaks:-0}" -gt 100 ]
+report $? "holds were broken, and none of them renewed after that (${breaks:-none})"
 anew=$(echo "$out" | sed -n 's/.* begun_anew \([0-9]*\).*/\1/p')
 [ "${anew:-0}" -gt 100 ]
 report $? "what a store did not wait out, the library did (${anew:-none})"

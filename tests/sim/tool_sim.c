@@ -14,9 +14,9 @@
 #include <time.h>
 
 const char *const sim_mutant_names[SIM_MUTANTS] = {
-    "sound",           "owner-reused",  "resent",        "late-grant",
-    "raise-unchecked", "not-applied",   "renew-creates", "reachable",
-    "two-names",       "votes-at-once", "clock-ignored", "clocks-apart"};
+    "sound",         "owner-reused",  "resent",       "late-grant", "raise-unchecked",
+    "not-applied",   "renew-creates", "reachable",    "two-names",  "votes-at-once",
+    "clock-ignored", "clocks-apart",  "mark-ignored", "one-breaks"};
 
 enum { LAST_PAUSE_S = 60 }; /* in which who fails sleeps and asks again, by the slowest of clocks */
 
@@ -67,6 +67,9 @@ static void at_node(const struct sim_event *event)
         if (reply.answer.verdict == SIM_YES && client->lost && event->round == client->round)
             client->after_loss |= 1u << event->name; /* a request may come twice */
         break;
+    case OP_REVOKE:
+        reply.answer = sim_node_revoke(node, event->owner, event->token, wall_us);
+        break;
     case OP_RELEASE:
         (void)sim_node_release(node, event->owner, event->token, wall_us);
         return;
@@ -114,6 +117,7 @@ static void at_resource(const struct sim_event *event)
 static void set_up(uint64_t seed, enum sim_mutant mutant, bool trace)
 {
     struct sim_event fault = {.kind = EV_FAULT}, heal = {.kind = EV_HEAL};
+    struct sim_event first_break = {.kind = EV_BREAK};
 
     memset(&world, 0, offsetof(struct sim_world, events));
     memset((char *)&world + offsetof(struct sim_world, node), 0,
@@ -129,12 +133,15 @@ static void set_up(uint64_t seed, enum sim_mutant mutant, bool trace)
     world.rules = (struct sim_rules){.raise_unchecked = mutant == SIM_RAISE_UNCHECKED,
                                      .renew_creates = mutant == SIM_RENEW_CREATES,
                                      .clock_ignored = mutant == SIM_CLOCK_IGNORED,
-                                     .own_key_is_free = mutant == SIM_TWO_NAMES};
+                                     .own_key_is_free = mutant == SIM_TWO_NAMES,
+                                     .mark_ignored = mutant == SIM_MARK_IGNORED};
     sim_profile_draw(&world);
     for (unsigned i = 0; i < world.profile.clients; i++)
         sim_client_init(&world, i);
     sim_at(&world, (int64_t)sim_random(&world, 100 * MS), &fault);
     sim_at(&world, world.profile.quiet_at_ns, &heal);
+    if (sim_chance(&world, 500))
+        sim_at(&world, (int64_t)sim_random(&world, 500 * MS), &first_break);
 }
 
 /* Returns false if something went wrong; world.failure says what. */
@@ -158,6 +165,8 @@ static bool history(uint64_t seed, enum sim_mutant mutant, bool trace)
             sim_fault(&world);
         else if (event.kind == EV_HEAL)
             sim_heal(&world);
+        else if (event.kind == EV_BREAK)
+            sim_break(&world);
         else
             sim_client_event(&world, &event);
     }
@@ -170,6 +179,7 @@ static bool history(uint64_t seed, enum sim_mutant mutant, bool trace)
 
 struct totals {
     uint64_t attempts, handed_over, grants, second_rounds, renewals, losses, stale, lost_plain;
+    uint64_t breaks;
 };
 
 static void add(struct totals *totals)
@@ -181,6 +191,7 @@ static void add(struct totals *totals)
     totals->renewals += world.renewals;
     totals->losses += world.losses;
     totals->stale += world.stale;
+    totals->breaks += world.breaks;
     totals->lost_plain += world.plain_writes - world.plain_value;
 }
 
@@ -216,14 +227,14 @@ static int many(uint64_t first, uint64_t seeds, enum sim_mutant mutant)
     took = seconds() - began;
     printf("seeds %llu attempts %llu begun_anew %llu acquisitions %llu second_rounds %llu renewals "
            "%llu "
-           "losses %llu stale_refused %llu unfenced_lost %llu acquisitions_per_s %.0f "
+           "losses %llu breaks %llu stale_refused %llu unfenced_lost %llu acquisitions_per_s %.0f "
            "attempts_per_s %.0f\n",
            (unsigned long long)seeds, (unsigned long long)totals.attempts,
            (unsigned long long)totals.handed_over, (unsigned long long)totals.grants,
            (unsigned long long)totals.second_rounds, (unsigned long long)totals.renewals,
-           (unsigned long long)totals.losses, (unsigned long long)totals.stale,
-           (unsigned long long)totals.lost_plain, (double)totals.grants / took,
-           (double)totals.attempts / took);
+           (unsigned long long)totals.losses, (unsigned long long)totals.breaks,
+           (unsigned long long)totals.stale, (unsigned long long)totals.lost_plain,
+           (double)totals.grants / took, (double)totals.attempts / took);
     return 0;
 }
 

@@ -32,6 +32,8 @@ enum sim_mutant {
     SIM_VOTES_AT_ONCE,
     SIM_CLOCK_IGNORED,
     SIM_CLOCKS_APART,
+    SIM_MARK_IGNORED,
+    SIM_ONE_BREAKS,
     SIM_MUTANTS
 };
 extern const char *const sim_mutant_names[SIM_MUTANTS];
@@ -46,7 +48,7 @@ struct sim_profile {
     int64_t quiet_at_ns; /* from here on nothing goes wrong any more */
 };
 
-enum sim_op { OP_GRANT, OP_RAISE, OP_RENEW, OP_RELEASE };
+enum sim_op { OP_GRANT, OP_RAISE, OP_RENEW, OP_RELEASE, OP_REVOKE };
 
 enum sim_kind {
     EV_REQUEST, /* at a node */
@@ -59,7 +61,8 @@ enum sim_kind {
     EV_STORE,   /* likewise */
     EV_STORED,  /* the client hears of it */
     EV_FAULT,
-    EV_HEAL
+    EV_HEAL,
+    EV_BREAK /* somebody breaks a hold */
 };
 
 struct sim_event {
@@ -98,6 +101,13 @@ struct sim_client {
     unsigned in_flight[SIM_NODES_MAX]; /* GRANTs of this owner */
     unsigned late_raise;               /* SIM_LATE_GRANT: nodes to be counted as others */
     bool resent;
+    int64_t renewal_ns; /* when its last renewal was sent; in truth */
+    int64_t broken_ns;  /* ghost: since when its hold is known to be broken; 0: it is not */
+    bool breaking;      /* it breaks the hold of ... */
+    unsigned victim;    /* ... that client, of that attempt */
+    uint32_t victim_attempt;
+    uint32_t break_round;
+    struct hf__quorum revocation;
     bool lost;           /* ghost: fewer than a majority of keys are left */
     unsigned after_loss; /* where renewals of this round were executed since, as bits */
 };
@@ -137,6 +147,7 @@ struct sim_world {
     uint64_t ended_token;   /* of those whose hold is over */
 
     uint64_t attempts, handed_over, grants, second_rounds, renewals, losses, stale, after_quiet;
+    uint64_t breaks;
     char failure[200]; /* the first thing that went wrong; "" */
 };
 
@@ -158,6 +169,11 @@ void sim_send(struct sim_world *world, const struct sim_event *event);
 /* client.c */
 void sim_client_init(struct sim_world *world, unsigned client);
 void sim_client_event(struct sim_world *world, const struct sim_event *event);
+
+/* breaker.c: one client breaks the hold of another, as redlock/break.c does: it asks all nodes, and
+ * only a majority of those that revoked counts. */
+void sim_break(struct sim_world *world);
+void sim_break_event(struct sim_world *world, const struct sim_event *event);
 
 /* faults.c */
 void sim_profile_draw(struct sim_world *world);

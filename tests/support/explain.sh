@@ -4,7 +4,7 @@
 # golden : tokens, times and durations of the text on stdin become words
 golden() {
     sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]+Z/TIME/g; s/token( +)[0-9]{10,}/token\1TOKEN/g
-        s/\b([0-9]+d)?([0-9]+h)?([0-9]+m)?[0-9.]+(ms|s)\b/SPAN/g; s/\b[0-9]+h[0-9]+m\b/SPAN/g; s/ in [a-z]+:[^ ]*: / in URL: /'
+        s/\b([0-9]+d)?([0-9]+h)?([0-9]+m)?[0-9.]+(ms|s)\b/SPAN/g; s/\b[0-9]+h[0-9]+m\b/SPAN/g; s/ in [a-z]+:[^ ]*: / in URL: /; s/ by [^ ]+@[^ ]+: / by US: /'
 }
 
 # fits_schema FILE : each line of it is as docs/explain.schema.json says

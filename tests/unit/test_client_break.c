@@ -116,6 +116,11 @@ static void the_holder_hears_by_whom(void **state)
     assert_int_equal(hf_release(lease, &err), HF_LOST);
     assert_non_null(strstr(err.text, "was broken by me: be?quick"));
     assert_true(is_free(pair->breaker));
+    assert_int_equal(hf_last_break(pair->breaker, "job", &revocation, &err), HF_OK);
+    assert_string_equal(revocation.by, "me"); /* it is over, and still known */
+    assert_int_equal(hf_last_break(pair->breaker, "other", &revocation, &err), HF_OK);
+    assert_true(revocation.at_ms == 0 && revocation.by[0] == '\0');
+    assert_int_equal(hf_last_break(pair->breaker, "", &revocation, &err), HF_INVALID);
 }
 
 /* Until it is released, or its time is over, it may put down what became of its work. */
@@ -199,6 +204,7 @@ static void not_every_store_knows_by_whom(void **state)
     assert_true(hf_lease_revocation(lease, &revocation));
     assert_string_equal(revocation.by, "");
     assert_int_equal(hf_break(world->store, "job", 1, NULL, NULL, &err), HF_UNSUPPORTED);
+    assert_int_equal(hf_last_break(world->store, "job", &revocation, &err), HF_UNSUPPORTED);
     (void)!hf_release(lease, NULL);
 }
 

@@ -233,10 +233,32 @@ static void try_look(size_t row, uint64_t owner)
     rd_request_word(&request, owner_text(owner));
     rd_request_number(&request, (int64_t)token);
     reply = ask(&request);
-    expected = sim_node_renew(&copy, &(struct sim_rules){0}, owner, token, TTL_MS, t.clock_us);
+    expected =
+        sim_node_revoke(&copy, owner, token, t.clock_us); /* which finds what is broken, too */
     check_row(rd_reply_is(reply, "held") == (expected.verdict == SIM_YES), row);
     if (expected.verdict == SIM_YES)
         check_row((rd_reply_number(rd_reply_at(reply, 3), -1) == 1) == expected.exact, row);
+    rd_reply_free(reply);
+}
+
+static void try_revoke(size_t row, uint64_t owner)
+{
+    struct rd_request request = {0};
+    uint64_t token = a_token();
+    struct sim_answer expected;
+    struct rd_reply *reply;
+
+    rd_script_begin(&request, RD_SCRIPT_REDLOCK_REVOKE, &t.keys, 5);
+    rd_request_word(&request, owner_text(owner));
+    rd_request_number(&request, (int64_t)token);
+    rd_request_word(&request, "me");
+    rd_request_word(&request, "a reason");
+    rd_request_word(&request, "0");
+    reply = ask(&request);
+    expected = sim_node_revoke(&t.model, owner, token, t.clock_us);
+    check_row(rd_reply_is(reply, "revoked") == (expected.verdict == SIM_YES), row);
+    if (expected.verdict == SIM_YES)
+        check_row((rd_reply_number(rd_reply_at(reply, 2), -1) == 1) == expected.exact, row);
     rd_reply_free(reply);
 }
 
@@ -274,7 +296,7 @@ static void answers_like_redis(void **state)
     t.clock_us = hf__wall_us();
     for (size_t row = 0; row < OPS; row++) {
         uint64_t owner = 1 + draw(OWNERS);
-        uint64_t op = draw(20);
+        uint64_t op = draw(22);
 
         if (op < 7)
             try_grant(row, owner, true);
@@ -290,6 +312,8 @@ static void answers_like_redis(void **state)
             lose(draw(5) == 0);
         else if (op == 18)
             try_grant(row, owner, false);
+        else if (op >= 20)
+            try_revoke(row, t.model.owner != 0 && draw(2) > 0 ? t.model.owner : owner);
         else
             try_raise(row, owner, false);
     }

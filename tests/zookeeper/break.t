@@ -21,7 +21,9 @@ break_cut "$url" 3000 "$(url p)" cut mend
 break_run "$url" 6s
 break_idle "$url" 3000
 break_now "$url" 3000
-is "$(kazoo a "print(k.exists('/break/holdfast/%notices/hurry'))")" None 'who was told has removed the notice'
+break_twice "$url" 15000
+is "$(kazoo a "print([k.get_children('/break/holdfast/%notices/' + n) for n in ('hurry', 'twice')])")" '[[], []]' \
+    'those who were told have removed the notices'
 
 client h "$(url p)"
 client w "$url"

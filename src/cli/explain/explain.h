@@ -38,6 +38,8 @@ struct explain_story {
     bool records_known; /* the store keeps records, and tells them */
     struct explain_record records[EXPLAIN_RECORDS_MAX]; /* the last one first */
     size_t record_count;
+    bool break_known;                /* the store tells of breaks that are over ... */
+    struct hf_revocation last_break; /* ... and this is the last one; at_ms 0: none */
     bool quarantine;
     int64_t quarantine_ms;
     char quarantine_why[HF_ERROR_TEXT_SIZE];

@@ -57,17 +57,16 @@ static void json_holder(FILE *out, const struct explain_story *story)
             info->foreign ? "true" : "false");
 }
 
-static void json_break(FILE *out, const struct explain_story *story)
+static void json_revocation(FILE *out, const char *key, const struct hf_revocation *broken)
 {
-    const struct hf_revocation *broken =
-        story->lock.text != NULL ? story->lock.info.revocation : NULL;
     char time[EXPLAIN_TIME_SIZE];
 
+    fprintf(out, ", \"%s\": ", key);
     if (broken == NULL) {
-        fputs(", \"broken\": null", out);
+        fputs("null", out);
         return;
     }
-    fputs(", \"broken\": {\"at\": ", out);
+    fputs("{\"at\": ", out);
     if (broken->at_ms > 0)
         fprintf(out, "\"%s\"", explain_time(time, broken->at_ms));
     else
@@ -75,6 +74,16 @@ static void json_break(FILE *out, const struct explain_story *story)
     text(out, "by", broken->by);
     text(out, "reason", broken->reason);
     fputs("}", out);
+}
+
+/* Of the present hold, and the last one that is known of. */
+static void json_break(FILE *out, const struct explain_story *story)
+{
+    bool held = story->lock.text != NULL && story->lock.info.held;
+    const struct hf_revocation *broken = held ? story->lock.info.revocation : NULL;
+
+    json_revocation(out, "broken", broken);
+    json_revocation(out, "last_break", story->last_break.at_ms > 0 ? &story->last_break : broken);
 }
 
 static void json_queue(FILE *out, const struct explain_story *story)

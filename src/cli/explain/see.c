@@ -87,6 +87,9 @@ enum hf_status explain_see(struct hf_store *store, const char *name, struct expl
     out->queue_known = hf_waiters(store, name, copy_waiter, out, NULL) == HF_OK;
     out->records_known = (hf_store_features(store) & HF_FEATURE_RECORDS) != 0 &&
                          hf_record_list(store, name, NULL, copy_record, out, NULL) == HF_OK;
+    out->break_known = hf_last_break(store, name, &out->last_break, NULL) == HF_OK;
+    if (out->lock.text != NULL && out->lock.info.held && out->lock.info.revocation != NULL)
+        out->last_break = *out->lock.info.revocation;
     out->quarantine = hf_quarantine(store, &why) == HF_QUARANTINE;
     if (out->quarantine) {
         out->quarantine_ms = why.retry_after_ms;

@@ -93,20 +93,30 @@ static void print_seems(FILE *out, const struct explain_story *story)
     fprintf(out, "  seems      %s\n", words);
 }
 
-static void print_break(FILE *out, const struct explain_story *story)
+static void print_revocation(FILE *out, const char *head, const struct hf_revocation *broken)
 {
-    const struct hf_revocation *broken = story->lock.info.revocation;
     char by[HF_LABEL_MAX + 1], reason[HF_REASON_MAX + 1], time[EXPLAIN_TIME_SIZE];
 
-    if (broken == NULL) {
-        fputs("  broken     no\n", out);
-        return;
-    }
     hf__copy_printable(by, sizeof by, broken->by);
     hf__copy_printable(reason, sizeof reason, broken->reason);
-    fprintf(out, "  broken     %s%sby %s%s%s\n", explain_time(time, broken->at_ms),
+    fprintf(out, "%s%s%sby %s%s%s\n", head, explain_time(time, broken->at_ms),
             broken->at_ms > 0 ? " " : "", by[0] != '\0' ? by : "somebody",
             reason[0] != '\0' ? ": " : "", reason);
+}
+
+/* Of the present hold, and of one before it. */
+static void print_break(FILE *out, const struct explain_story *story, bool held)
+{
+    if (held && story->lock.info.revocation != NULL) {
+        print_revocation(out, "  broken     ", story->lock.info.revocation);
+        return;
+    }
+    if (held)
+        fputs("  broken     no\n", out);
+    if (story->last_break.at_ms > 0)
+        print_revocation(out, "  earlier    broken ", &story->last_break);
+    else if (!story->break_known)
+        fputs("  earlier    whether a hold was broken, " UNSEEN "\n", out);
 }
 
 static void print_queue(FILE *out, const struct explain_story *story)
@@ -158,14 +168,14 @@ static void print_heir(FILE *out, const struct explain_story *story)
 static void print_held_next(FILE *out, const struct explain_story *story)
 {
     char due[DURATION_SIZE], left[DURATION_SIZE];
+    bool known = story->lock.info.remaining_ms >= 0;
 
     (void)duration(due, story->explained.next_ms);
-    (void)snprintf(left, sizeof left, "a time not told here");
-    if (story->lock.info.remaining_ms >= 0)
-        (void)duration(left, story->lock.info.remaining_ms);
+    (void)duration(left, story->lock.info.remaining_ms);
     switch (story->explained.next) {
     case HF__NEXT_RENEWAL:
-        fprintf(out, "The holder renews within %s. If it does not, the hold ends in %s", due, left);
+        fprintf(out, "The holder renews within %s. If it does not, the hold ends %s%s", due,
+                known ? "in " : "at a time that this store does not tell", known ? left : "");
         print_heir(out, story);
         break;
     case HF__NEXT_END:
@@ -173,8 +183,9 @@ static void print_held_next(FILE *out, const struct explain_story *story)
         print_heir(out, story);
         break;
     case HF__NEXT_RELEASE:
-        fprintf(out, "It was broken: its holder ends its work and releases it, in %s at the latest",
-                left);
+        fputs("It was broken: its holder ends its work and releases it", out);
+        if (known)
+            fprintf(out, ", in %s at the latest", left);
         print_heir(out, story);
         break;
     case HF__NEXT_NEVER:
@@ -219,8 +230,8 @@ void explain_print(FILE *out, const struct explain_story *story)
         print_holder(out, story);
         print_times(out, story);
         print_seems(out, story);
-        print_break(out, story);
     }
+    print_break(out, story, held);
     print_queue(out, story);
     print_records(out, story);
     print_next(out, story);

@@ -230,7 +230,8 @@ static bool describe_holder(const struct hf_lock_info *info, void *data)
     add(line, "%sby %s", info->age_ms >= 0 ? " " : "",
         info->label[0] != '\0' ? info->label : "an unknown holder");
     if (info->revocation != NULL)
-        add(line, ", broken by %s", info->revocation->by);
+        add(line, ", broken by %s",
+            info->revocation->by[0] != '\0' ? info->revocation->by : "somebody");
     if (info->endless)
         add(line, ", whose key has no ttl: this never ends by itself");
     else if (info->remaining_ms >= 0)

@@ -193,8 +193,9 @@ enum hf_status ec_broken(struct ec_store *store, const struct hf_claim *claim,
                          const struct hf_revocation *revocation, struct hf_grant *grant,
                          struct hf_error *err)
 {
-    grant->loss = HF_LOSS_BROKEN;
-    if (grant->revocation != NULL)
+    if (grant != NULL)
+        grant->loss = HF_LOSS_BROKEN;
+    if (grant != NULL && grant->revocation != NULL)
         *grant->revocation = *revocation;
     return hf__fail_broken(err, claim->name, store->url.common.shown, revocation);
 }

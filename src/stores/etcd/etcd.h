@@ -267,7 +267,7 @@ enum hf_status ec_waiters(struct hf_store_base *base, const struct hf_query *que
 /* break.c */
 enum hf_status ec_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
                          struct hf_broken *out, struct hf_error *err);
-/* The hold was broken: HF_LOST, and by whom. */
+/* The hold was broken: HF_LOST, and by whom; grant may be NULL. */
 enum hf_status ec_broken(struct ec_store *store, const struct hf_claim *claim,
                          const struct hf_revocation *revocation, struct hf_grant *grant,
                          struct hf_error *err);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RENEW_MAX_NS (5 * HF__NS_PER_S)    /* one renewal; a caller with more time tries again */
-#define WHY_MAX_NS   (300 * HF__NS_PER_MS) /* to find out why a hold is gone */
-#define MOVES_MAX    3 /* how often a key may change under us before we give up */
+#define RENEW_MAX_NS (5 * HF__NS_PER_S) /* one renewal; a caller with more time tries again */
+#define WHY_MAX_NS   HF__NS_PER_S       /* to find out why a hold is gone */
+#define MOVES_MAX    3                  /* how often a key may change under us before we give up */
 
 /* One renewal, look or release. */
 struct work {
@@ -64,7 +64,7 @@ static enum hf_status gone(struct work *w, int64_t lease)
     struct ec_life life;
 
     request.err = NULL;
-    if (w->grant != NULL && ec_notice_find(&request, w->claim->token, &revocation)) {
+    if (w->claim->token != 0 && ec_notice_find(&request, w->claim->token, &revocation)) {
         ec_lease_retire(w->store, lease); /* the notice, which is on it, is not needed any more */
         return ec_broken(w->store, w->claim, &revocation, w->grant, w->request.err);
     }

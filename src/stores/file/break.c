@@ -87,3 +87,10 @@ enum hf_status hf__file_revoke(struct hf_store_base *base, const struct hf_revok
     hf__revocation_sweep(store);
     return status;
 }
+
+enum hf_status hf__file_last_break(struct hf_store_base *base, const struct hf_query *query,
+                                   struct hf_revocation *out, struct hf_error *err)
+{
+    hf__revocation_last(hf__file_of(base), query->name, out);
+    return hf__ok(err);
+}

@@ -139,6 +139,8 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
                                 struct hf_error *err);
 enum hf_status hf__file_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
                                struct hf_broken *out, struct hf_error *err);
+enum hf_status hf__file_last_break(struct hf_store_base *base, const struct hf_query *query,
+                                   struct hf_revocation *out, struct hf_error *err);
 enum hf_status hf__file_list(struct hf_store_base *base, const struct hf_query *query,
                              hf_list_fn *fn, void *data, struct hf_error *err);
 enum hf_status hf__file_record_put(struct hf_store_base *base, const struct hf_record_write *write,

@@ -14,18 +14,20 @@
 
 #include <string.h>
 
-/* grant may be NULL. */
-static enum hf_status refuse_broken(struct file_store *store, const struct hf_claim *claim,
-                                    const struct view *view, struct hf_grant *grant,
-                                    struct hf_error *err)
+/* A hold that is lost, in the words of who broke it if somebody did: the slot may tell of a later
+ * break only. grant may be NULL. */
+static enum hf_status refuse(struct file_store *store, const struct hf_claim *claim,
+                             enum hf_loss loss, struct hf_grant *grant, struct hf_error *err)
 {
-    struct hf_revocation own = {.at_ms = 0};
+    struct hf_revocation own;
     struct hf_revocation *revocation =
         grant != NULL && grant->revocation != NULL ? grant->revocation : &own;
 
+    if (!hf__revocation_read(store, claim->name, claim->token, revocation) &&
+        loss != HF_LOSS_BROKEN)
+        return hf__error_lost(store, claim, loss, grant, err);
     if (grant != NULL)
         grant->loss = HF_LOSS_BROKEN;
-    hf__revocation_read(store, view, revocation);
     return hf__fail_broken(err, claim->name, store->shown, revocation);
 }
 
@@ -92,10 +94,8 @@ static enum hf_status renew_here(struct file_store *store, const struct bucket *
         grant->loss = HF_LOSS_BROKEN; /* a look: it is there */
         loss = HF_LOSS_NONE;
     }
-    if (loss == HF_LOSS_BROKEN)
-        return refuse_broken(store, claim, view, grant, err);
     if (loss != HF_LOSS_NONE)
-        return hf__error_lost(store, claim, loss, grant, err);
+        return refuse(store, claim, loss, grant, err);
     grant->sent_at_ns = now_ns;
     grant->ttl_ms = claim->ttl_ms != 0 ? claim->ttl_ms : (uint32_t)view->details.ttl_ms;
     grant->remaining_ms = (view->expires_ns - now_ns) / HF__NS_PER_MS;
@@ -164,8 +164,6 @@ static enum hf_status release_here(struct file_store *store, const struct bucket
     if (status == HF_OK && /* it may hold on by another token */
         (view == NULL || !hf__view_is_hold(view, quick->owner, view->token)))
         hf__fifo_release(store, quick->owner);
-    if (status == HF_OK && *loss == HF_LOSS_BROKEN)
-        return refuse_broken(store, claim, view, NULL, err);
     return status;
 }
 
@@ -209,5 +207,5 @@ enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_clai
         loss = HF_LOSS_FORGOTTEN;
     if (status != HF_OK || loss == HF_LOSS_NONE)
         return status;
-    return hf__error_lost(store, claim, loss, NULL, err);
+    return refuse(store, claim, loss, NULL, err);
 }

@@ -99,7 +99,7 @@ static void show(struct listing *listing, const struct view *view)
         info.renewed_ms = listing->store->base.host->wall_us() / 1000 -
                           ((int64_t)view->details.ttl_ms - info.remaining_ms);
     if (broken)
-        hf__revocation_read(listing->store, view, &revocation);
+        (void)hf__revocation_read(listing->store, view->name, view->token, &revocation);
     hf__copy_printable(label, sizeof label, view->details.label);
     if (held || info.waiters > 0)
         listing->more = listing->fn(&info, listing->data);

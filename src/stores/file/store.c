@@ -108,4 +108,5 @@ const struct hf_store_ops hf__file_ops = {
     .revoke = hf__file_revoke,
     .audit = hf__file_audit,
     .acquire_any = hf__file_acquire_any,
+    .last_break = hf__file_last_break,
 };

@@ -15,6 +15,11 @@ static const struct pg_statement who_statement = {
     "holdfast.who_broke($1::pg_catalog.bytea, $2::bigint)",
     NULL, 0};
 
+static const struct pg_statement last_statement = {"SELECT " PG_WHO_COLUMNS
+                                                   ", pg_catalog.pg_backend_pid() AS pid FROM "
+                                                   "holdfast.last_break($1::pg_catalog.bytea)",
+                                                   NULL, 0};
+
 #define WHO_MAX_NS     HF__NS_PER_S /* for the name of who broke it: the news itself is there */
 #define STATE_NO_RIGHT "42501"
 
@@ -110,8 +115,38 @@ enum hf_status pg_broken(struct pg_store *store, const struct hf_claim *claim,
     struct hf_revocation revocation;
 
     who_broke(store, claim, &revocation);
-    grant->loss = HF_LOSS_BROKEN;
-    if (grant->revocation != NULL)
+    if (grant != NULL)
+        grant->loss = HF_LOSS_BROKEN;
+    if (grant != NULL && grant->revocation != NULL)
         *grant->revocation = revocation;
     return hf__fail_broken(err, claim->name, store->url.shown, &revocation);
+}
+
+enum hf_status pg_last_break(struct hf_store_base *base, const struct hf_query *query,
+                             struct hf_revocation *out, struct hf_error *err)
+{
+    struct pg_store *store = (struct pg_store *)base;
+    struct pg_params params = {0};
+    struct pg_call call = {.lock = query->name,
+                           .statement = &last_statement,
+                           .params = &params,
+                           .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
+                           .use = PG_USE_URGENT,
+                           .only_reads = true};
+    struct pg_answer answer;
+    enum hf_status status;
+
+    if (store->absent)
+        return hf__ok(err);
+    pg_params_bytes(&params, query->name, strlen(query->name));
+    status = pg_call(store, &call, &answer, err);
+    if (pg_error_no_schema(answer.state)) /* an older one, which those who only look leave alone */
+        return hf__fail_lock(err, HF_UNSUPPORTED, query->name, store->url.shown,
+                             ": its schema is older and does not tell of breaks that are over");
+    if (status != HF_OK)
+        return status;
+    if (!pg_row_revocation(answer.rows, out))
+        status = pg_nonsense(store, query->name, err);
+    PQclear(answer.rows);
+    return status == HF_OK ? hf__ok(err) : status;
 }

@@ -119,6 +119,8 @@ enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *cla
         return status;
     if (!pg_row_released(answer.rows, &loss))
         status = pg_nonsense(store, claim->name, err);
+    else if (loss == HF_LOSS_BROKEN)
+        status = pg_broken(store, claim, NULL, err);
     else
         status = loss == HF_LOSS_NONE ? hf__ok(err) : pg_lost(store, claim->name, loss, err);
     PQclear(answer.rows);

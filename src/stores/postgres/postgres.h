@@ -184,7 +184,7 @@ enum hf_status pg_lost(const struct pg_store *store, const char *name, enum hf_l
 
 /* break.c */
 
-/* Fills *grant and *err: the hold was broken; asks by whom. HF_LOST. */
+/* Fills *grant, which may be NULL, and *err: the hold was broken; asks by whom. HF_LOST. */
 enum hf_status pg_broken(struct pg_store *store, const struct hf_claim *claim,
                          struct hf_grant *grant, struct hf_error *err);
 enum hf_status pg_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
@@ -205,6 +205,8 @@ enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err);
 enum hf_status pg_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
                          struct hf_error *report);
+enum hf_status pg_last_break(struct hf_store_base *base, const struct hf_query *query,
+                             struct hf_revocation *out, struct hf_error *err);
 enum hf_status pg_waiters(struct hf_store_base *base, const struct hf_query *query,
                           hf_waiter_fn *fn, void *data, struct hf_error *err);
 enum hf_status pg_identity(struct hf_store_base *base, char out[HF_IDENTITY_SIZE],

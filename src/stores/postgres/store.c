@@ -39,6 +39,7 @@ static const struct hf_store_ops ops = {
     .identity = pg_identity,
     .forget = pg_forget,
     .waiters = pg_waiters,
+    .last_break = pg_last_break,
     .record_put = pg_record_put,
     .record_get = pg_record_get,
     .record_list = pg_record_list,

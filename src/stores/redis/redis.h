@@ -233,7 +233,9 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
                        const struct hf__patience *patience, struct rd_reply **reply,
                        struct hf_error *err);
 
-/* forget.c, waiters.c: slots of the table */
+/* break.c, forget.c, waiters.c: slots of the table */
+enum hf_status rd_last_break(struct hf_store_base *base, const struct hf_query *query,
+                             struct hf_revocation *out, struct hf_error *err);
 enum hf_status rd_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
                          struct hf_error *report);
 enum hf_status rd_waiters(struct hf_store_base *base, const struct hf_query *query,

@@ -34,6 +34,7 @@ static const struct hf_store_ops ops = {
     .identity = rd_identity,
     .forget = rd_forget,
     .waiters = rd_waiters,
+    .last_break = rd_last_break,
     .open_readonly = store_open_readonly,
     .max_ttl_ms = store_max_ttl_ms,
     .end_quarantine = rd_end_quarantine,

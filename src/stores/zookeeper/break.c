@@ -4,14 +4,10 @@
  * mark, at the version that was read. A renewal in between makes that fail: it is read again. The
  * holder's next renewal expects the version before the mark, fails, reads, and is told.
  *
- * A hold that is ended at once leaves a notice, so that its holder can tell by whom: the node
- * ROOT/%notices/NAME with its token and what its child would say. There is one for each lock at the
- * most; whoever it is for removes it. */
+ * A hold that is ended at once leaves a notice, so that its holder can tell by whom: notice.c. */
 #include "stores/zookeeper/attempt.h"
 
 #include <string.h>
-
-#define FIND_NS (300 * HF__NS_PER_MS) /* for a notice: the news itself is there */
 
 /* One break. */
 struct work {
@@ -76,82 +72,6 @@ static int read_first(struct work *w)
     return rc == ZNONODE && w->first.name[0] == '\0' ? ZOK : rc;
 }
 
-#define NOTICE_MAX (21 + ZK_DATA_MAX)
-
-/* name NULL: of all notices. False: it does not fit. */
-static bool notice_path(const struct zk_store *store, const char *name,
-                        char out[ZK_PATH_MAX + ZK_CHILD_MAX])
-{
-    int used = snprintf(out, ZK_PATH_MAX + ZK_CHILD_MAX, "%s/%%notices%s", store->url.root,
-                        name != NULL ? "/" : "");
-
-    return name == NULL || zk_node_name(out + used, ZK_NAME_MAX + 1, name);
-}
-
-/* As well as can be: nothing depends on it. */
-static void leave_notice(const struct work *w, const char *data)
-{
-    struct zk_session *session = w->session;
-    char path[ZK_PATH_MAX + ZK_CHILD_MAX];
-    char all[ZK_PATH_MAX + ZK_CHILD_MAX];
-    char text[NOTICE_MAX];
-    int rc = ZNONODE;
-
-    (void)snprintf(text, sizeof text, "%lld %s", (long long)w->stat.czxid, data);
-    if (!notice_path(w->store, w->revoke->name, path) || !notice_path(w->store, NULL, all))
-        return;
-    for (int tries = 0; tries < 2 && rc == ZNONODE; tries++) {
-        struct zk_request *create = zk_request_new();
-        struct zk_request *set = zk_request_new();
-
-        rc = create != NULL && set != NULL ? zk_send_create(session->handle, create, path, text,
-                                                            zk_acl(w->store), ZOO_PERSISTENT)
-                                           : ZK_NOMEM;
-        if (rc == ZOK)
-            rc = zk_request_wait(create, &w->patience);
-        if (rc == ZNODEEXISTS && zk_send_set(session->handle, set, path, text, -1) == ZOK)
-            (void)zk_request_wait(set, &w->patience);
-        zk_request_unref(create);
-        zk_request_unref(set);
-        if (rc == ZNONODE)
-            (void)zk_make_container(session, all, &w->patience);
-    }
-}
-
-/* What a notice says, if it is about that token. */
-static bool parse_notice(const char *text, uint64_t token, struct hf_revocation *out)
-{
-    char digits[24];
-    struct zk_said said;
-    uint64_t about;
-
-    (void)snprintf(digits, sizeof digits, "%.*s", (int)strcspn(text, " "), text);
-    text += strcspn(text, " ");
-    if (!hf__parse_u64(digits, &about) || about != token || *text != ' ' ||
-        !zk_data_parse(text + 1, &said) || !said.revoked)
-        return false;
-    *out = said.revocation;
-    return true;
-}
-
-void zk_notice_take(const struct zk_hold *hold, struct hf_revocation *out)
-{
-    zhandle_t *handle = hold->session->handle;
-    struct hf__patience patience = hf__patience_for(FIND_NS, -1);
-    struct zk_request *get = zk_request_new();
-    struct zk_request *gone = zk_request_new();
-    char path[ZK_PATH_MAX + ZK_CHILD_MAX];
-
-    *out = (struct hf_revocation){.by = ""};
-    if (get != NULL && gone != NULL && notice_path(hold->session->store, hold->name, path) &&
-        zk_send_get(handle, get, path, NULL, NULL) == ZOK &&
-        zk_request_wait(get, &patience) == ZOK && get->text != NULL &&
-        parse_notice(get->text, hold->token, out))
-        (void)zk_send_delete(handle, gone, path, get->stat.version); /* not waited for */
-    zk_request_unref(get);
-    zk_request_unref(gone);
-}
-
 /* Marks or ends what was read. */
 static int carry_out(struct work *w)
 {
@@ -169,7 +89,7 @@ static int carry_out(struct work *w)
     marked.revocation = w->revocation;
     zk_data_revoke(data, &marked);
     if (w->revoke->now && !w->first.foreign)
-        leave_notice(w, data);
+        zk_notice_leave(w->session, w->revoke->name, (uint64_t)w->stat.czxid, data, &w->patience);
     /* No path of ours comes twice: deleting it is comparing. What others do with theirs nobody
      * knows. */
     rc = w->revoke->now ? zk_send_delete(w->session->handle, request, path,

@@ -65,8 +65,9 @@ enum hf_status zk_broken(const struct zk_store *store, const char *name,
                          const struct hf_revocation *revocation, struct hf_grant *grant,
                          struct hf_error *err)
 {
-    grant->loss = HF_LOSS_BROKEN;
-    if (grant->revocation != NULL)
+    if (grant != NULL)
+        grant->loss = HF_LOSS_BROKEN;
+    if (grant != NULL && grant->revocation != NULL)
         *grant->revocation = *revocation;
     return hf__fail_broken(err, name, store->url.common.shown, revocation);
 }

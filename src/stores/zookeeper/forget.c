@@ -16,6 +16,8 @@ enum hf_status zk_forget(struct hf_store_base *base, const char *name, int64_t d
     if (status != HF_OK)
         return status;
     rc = zk_lock_path(store, name, path) ? zk_delete(session, path, -1, &patience) : ZNONODE;
+    if (rc == ZOK || rc == ZNONODE)
+        zk_notices_trim(session, name, 0, &patience);
     zk_session_unref(session);
     if (rc == ZNOTEMPTY)
         return hf__fail_lock(report, HF_BUSY, name, store->url.common.shown,

@@ -154,6 +154,16 @@ static int hear_write(struct renewal *r, const struct hf__patience *patience)
     return rc;
 }
 
+/* Somebody deleted the child. */
+static enum hf_status ended(const struct zk_store *store, const struct zk_hold *hold,
+                            struct hf_grant *grant, struct hf_error *err)
+{
+    struct hf_revocation revocation;
+
+    zk_notice_take(hold, &revocation);
+    return zk_broken(store, hold->name, &revocation, grant, err);
+}
+
 /* What the code rc of a request about the own child means for the hold. */
 static enum hf_status conclude(struct zk_store *store, const struct hf_claim *claim,
                                const struct renewal *r, int rc, struct hf_grant *grant,
@@ -163,11 +173,8 @@ static enum hf_status conclude(struct zk_store *store, const struct hf_claim *cl
     uint32_t most_ms = zk_session_lease_ms(r->hold.session);
 
     if (rc == ZNONODE) {
-        struct hf_revocation revocation;
-
-        zk_notice_take(&r->hold, &revocation);
         end_hold(store, claim);
-        return zk_broken(store, claim->name, &revocation, grant, err);
+        return ended(store, &r->hold, grant, err);
     }
     if (zk_session_dead(r->hold.session)) {
         end_hold(store, claim);
@@ -338,9 +345,10 @@ enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *cla
         zk_last_release_note(store, &hold);
     if (rc == ZOK && !late)
         status = hf__ok(err);
-    else if (late || rc == ZNONODE || zk_session_dead(hold.session))
-        status = zk_lost(store, claim->name, rc == ZNONODE ? HF_LOSS_BROKEN : HF_LOSS_EXPIRED, NULL,
-                         err);
+    else if (rc == ZNONODE)
+        status = ended(store, &hold, NULL, err);
+    else if (late || zk_session_dead(hold.session))
+        status = zk_lost(store, claim->name, HF_LOSS_EXPIRED, NULL, err);
     else
         status = zk_verdict(store, claim->name, rc, err);
     if (rc != ZOK && rc != ZNONODE && !zk_session_dead(hold.session))

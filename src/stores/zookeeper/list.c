@@ -27,7 +27,7 @@ static void describe(const struct zk_store *store, const struct zk_entry *first,
     info->endless = stat->ephemeralOwner == 0;
     if (!info->foreign && zk_data_parse(text, said)) {
         info->ttl_ms = said->ttl_ms;
-        info->renewed_ms = stat->mtime;
+        info->renewed_ms = said->revoked ? 0 : stat->mtime; /* then the break was written last */
         info->age_ms = age_ms(store, stat, said);
         info->revocation = said->revoked ? &said->revocation : NULL;
     } else {

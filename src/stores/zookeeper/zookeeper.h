@@ -212,7 +212,7 @@ enum hf_status zk_verdict(const struct zk_store *store, const char *name, int rc
                           struct hf_error *err);
 enum hf_status zk_busy(struct zk_session *session, const char *name, const struct zk_queue *queue,
                        const struct hf__patience *patience, struct hf_error *err);
-/* HF_LOST, and by whom it was broken. */
+/* HF_LOST, and by whom it was broken; grant may be NULL. */
 enum hf_status zk_broken(const struct zk_store *store, const char *name,
                          const struct hf_revocation *revocation, struct hf_grant *grant,
                          struct hf_error *err);
@@ -279,9 +279,16 @@ enum hf_status zk_release(struct hf_store_base *base, const struct hf_claim *cla
 enum hf_status zk_fence(struct hf_store_base *base, const struct hf_fence_request *request,
                         struct hf_fence_mark *mark, struct hf_error *err);
 
-/* break.c */
+/* notice.c */
+/* As well as can be: nothing depends on it. */
+void zk_notice_leave(struct zk_session *session, const char *name, uint64_t token, const char *data,
+                     const struct hf__patience *patience);
 /* Its child is gone: by whom it was ended, if somebody left word. */
 void zk_notice_take(const struct zk_hold *hold, struct hf_revocation *out);
+/* Removes all but the last of a lock's notices. */
+void zk_notices_trim(struct zk_session *session, const char *name, size_t keep,
+                     const struct hf__patience *patience);
+/* break.c */
 enum hf_status zk_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
                          struct hf_broken *out, struct hf_error *err);
 /* record_seen.c: a record that was seen lately is written in one round trip */
