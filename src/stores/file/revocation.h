@@ -1,6 +1,6 @@
 /* revocation.h - who broke a hold, when and why: a small file beside the slot file.
  *
- *   broken/HASH-TOKEN   of the lock's name; written with its page locked, before the slot tells of it
+ *   broken/HASH-TOKEN   of the lock's name; written with its page locked, before the slot tells
  *
  * The slot has the token that was broken last, and that decides about the hold that is there: a
  * file that is missing costs its words. A hold that is over, and after which others were broken, is
