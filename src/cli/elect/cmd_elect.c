@@ -55,6 +55,7 @@ static int elect_main(const struct cli_context *context, int argc, char **argv)
 
     if (!go_on)
         return exit_code;
+    candidate.options.take.always_waits = true;
     notify_open(&candidate.notify, candidate.options.grace_ms);
     if (!run_job_begin(&candidate.job, &candidate.options))
         return EXIT_HF_INTERNAL;
