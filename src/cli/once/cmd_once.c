@@ -50,14 +50,23 @@ const struct cli_command command_once = {
     "once", "[options] KEY -- CMD [ARG...]",
     "run a command until it has succeeded once, or once per period", once_main};
 
-/* Whether there is a "--" after the first operand: then a command follows. */
-static bool has_command(int argc, char **argv, int first)
+static bool is_among(const char *word, const char *const *words)
 {
-    for (int i = first + 1; i < argc; i++) {
-        if (strcmp(argv[i], "--") == 0)
-            return true;
-    }
-    return false;
+    while (*words != NULL && strcmp(word, *words) != 0)
+        words++;
+    return *words != NULL;
+}
+
+/* Whether KEY stands for a question, before it or after it, and not for a command: then options may
+ * follow it as well. */
+static bool is_question(const struct once_request *ask, char **words)
+{
+    static const char *const questions[] = {"--show", "--history", "--check", "--clear", NULL};
+    bool found = asks(ask);
+
+    for (; *words != NULL && strcmp(*words, "--") != 0; words++)
+        found = found || is_among(*words, questions);
+    return found && *words == NULL;
 }
 
 static int parse(struct once_request *ask, const struct cli_option *table, int argc, char **argv)
@@ -67,12 +76,8 @@ static int parse(struct once_request *ask, const struct cli_option *table, int a
 
     if (first < 0)
         return first;
-    if (!has_command(argc, argv, first)) {
-        int parsed = cli_parse_operand(&command_once, table, argc, argv, &ask->run.name);
-
-        if (parsed < 0 || asks(ask))
-            return parsed;
-    }
+    if (is_question(ask, argv + first))
+        return cli_parse_operand(&command_once, table, argc, argv, &ask->run.name);
     return run_find_command(&command_once, &ask->run, argv + first, dashes) ? -1 : 0;
 }
 
