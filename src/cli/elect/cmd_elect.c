@@ -80,9 +80,9 @@ static int read_options(struct candidate *candidate, int argc, char **argv, bool
     const struct cli_option table[] = {
         TAKE_NAMES_OPTIONS(&options->names),
         {0, "restart", CLI_CHOICE, "WHEN",
-         "stand again when CMD ended: always (default), on-failure or no", restarts,
+         "stand again when CMD has ended: always (default), on-failure or no", restarts,
          &candidate->restart, NULL},
-        {0, "address", CLI_TEXT, "TEXT", "where the leader is to be found, for \"holdfast leader\"",
+        {0, "address", CLI_TEXT, "TEXT", "where the leader can be found, for \"holdfast leader\"",
          NULL, &candidate->address, NULL},
         {0, "ttl", CLI_DURATION, "DURATION",
          "how long the lease lasts unless renewed; default: 30s, or what the store grants", NULL,
