@@ -156,6 +156,23 @@ run "$hf" once --on-crash hold killed -- sh -c 'kill -KILL $PPID; exec sleep 60'
 run "$hf" once --on-crash hold killed -- true
 is "$rc" 70 'and so is a job that was ended because its watchdog was killed'
 
+# However short the memory: neither a run that crashed nor one that is held is forgotten.
+start "$hf" once --on-crash hold --keep 300ms short -- sh -c "touch $dir/short; exec sleep 60"
+within 10 test -e "$dir/short"
+kill -KILL "$pid"
+ended "$pid"
+sleep 0.5
+run "$hf" once --on-crash hold --keep 300ms short -- true
+first=$rc
+sleep 0.5
+run "$hf" once --on-crash hold --keep 300ms short -- true
+is "$first $rc" '70 70' 'what runs, and what is held, is kept for ever, whatever --keep says'
+run "$hf" once --keep 300ms short2 -- true
+sleep 0.5
+run "$hf" once --keep 300ms short2 -- touch "$dir/short2"
+test -e "$dir/short2"
+ok $? 'an outcome is not'
+
 run "$hf" once --clear --slot ever --reason 'bad data' mends
 is "$rc" 0 'a slot that is done can be cleared by its name'
 run "$hf" once mends -- true
