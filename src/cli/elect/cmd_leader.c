@@ -62,8 +62,8 @@ static int leader_main(const struct cli_context *context, int argc, char **argv)
     return request.watch ? watch(&request) : show_once(&request);
 }
 
-const struct cli_command command_leader = {
-    "leader", "[options] NAME", "show who leads, and where to find it", leader_main};
+const struct cli_command command_leader = {"leader", "[options] NAME",
+                                           "show who leads, and where to find it", leader_main};
 
 static int show_once(const struct request *request)
 {
