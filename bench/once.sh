@@ -23,16 +23,19 @@ measure() {
     local store=$1 url=$2 name took
     local -A us
     . "$here/bench/rows.sh"
+    local next=()
     "$hf" --store "$url" once seen -- true
-    [ "$store" != file ] || know_keys "$url"
+    if [ "$store" = file ]; then
+        know_keys "$url"
+        next=("next=$hf|--store|$url|once|--per|${period}s|--slack|0|--start-by|1h|n%|--|true" 'sync=sync3')
+    fi
     # shellcheck disable=SC2154 # of stage.sh
     while read -r name took; do
         us[$name]=$took
     done < <(perl "$here/bench/once.pl" "$rounds" "$dir" "status=$hf|--store|$url|status|seen" \
         "done=$hf|--store|$url|once|seen|--|true" \
         "run=$hf|--store|$url|run|r%|--|true" \
-        "once=$hf|--store|$url|once|--per|1d|o%|--|true" \
-        "next=$hf|--store|$url|once|--per|${period}s|--slack|0|n%|--|true" 'sync=sync3')
+        "once=$hf|--store|$url|once|--per|1d|o%|--|true" ${next[@]+"${next[@]}"})
     row "once.$store.status" "${us[status]-}" - us
     row "once.$store.done" "${us[done]-}" - us
     row "once.$store.done_vs_status" "$(ratio "${us[done]-}" "${us[status]-}")" '<=1.2' x

@@ -91,7 +91,7 @@ static struct hf__slot slot_of_dates(const struct hf__schedule *schedule, int64_
 
 struct hf__slot hf__slot_of(const struct hf__schedule *schedule, int64_t now_ms)
 {
-    struct hf__slot slot = {.start_ms = 0, .end_ms = INT64_MAX, .name = "ever"};
+    struct hf__slot slot = {.start_ms = 0, .end_ms = INT64_MAX, .name = HF__SLOT_EVER};
 
     if (schedule->period_ms == 0)
         return slot;

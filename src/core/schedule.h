@@ -19,6 +19,7 @@ enum {
 };
 /* The clock of a store is believed from 1970 to the end of 9999. */
 #define HF__CLOCK_MAX_MS 253402300799999LL
+#define HF__SLOT_EVER    "ever" /* the one slot there is without a period */
 
 struct hf__schedule {
     int64_t period_ms; /* 0: there is one slot, for ever */

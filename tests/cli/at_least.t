@@ -74,10 +74,12 @@ is "$rc" 143 'and a signal ends the wait'
 [ ! -e "$dir/never2" ]
 ok $? 'nothing was run'
 like "$(cat "$dir/ev")" '"event": "waiting".*"status": "HF_BUSY", "reason": .*--at-least' 'the wait is an event'
+like "$(tail -n 1 "$dir/ev")" '"event": "ended".*"exit_code": 143' 'and so is its end'
 
 # Two in one tree.
-run "$hf" run nested -- "$hf" run --at-least 1h nested -- true
+run "$hf" run nested -- "$hf" run --at-least 1h --events "$dir/nested" nested -- true
 is "$rc" 64 'below a hold of the same lock it is refused'
+is "$(jq -r '[.event, .exit_code] | join(" ")' "$dir/nested" | tail -n 1)" 'ended 64' 'and its events end with that'
 like "$err" 'a process above this one holds it' 'in a sentence'
 for odd in 0 400d; do
     run "$hf" run --at-least $odd job -- true

@@ -26,8 +26,10 @@ for trouble in unreachable 'quarantine 60000'; do
     is "$out" '(exit 69)' "$kind, acquire -n: what is evaluated fails"
 
     before=$SECONDS
-    run "$hf" run -w 1.2s job -- true
+    run "$hf" run -w 1.2s --events "$dir/events.$kind" job -- true
     is "$rc" 69 "$kind, -w: 69 in the end"
+    is "$(jq -r '.event + " " + (.status // "")' "$dir/events.$kind" | tr '\n' ' ')" \
+        "waiting HF_${kind^^} failed  ended  " "$kind, -w: and its events tell that it waited, and for what"
     [ $((SECONDS - before)) -ge 1 ]
     ok $? "$kind, -w: not before the wait is over"
     like "$err" '^holdfast: store moody: its open is .* today; waiting for at most [0-9.]+m?s' \
@@ -48,6 +50,14 @@ for trouble in unreachable 'quarantine 60000'; do
         is "$(wc -l <"$dir/words")" 1 "$kind, ${command%% *}: says no more than that"
     done
 done
+
+# A candidate has no option that would limit its wait: none is advised.
+mood 'open unreachable'
+start "$hf" elect job -- true 2>"$dir/words"
+within 10 said 'today; waiting without limit$'
+ok $? 'elect: says that it waits without limit, and that is all'
+kill -TERM "$pid"
+ended "$pid"
 
 # What does not pass is not waited for.
 mood 'open denied'

@@ -60,4 +60,26 @@ END
 mapfile -t command <<<"${yaml/\/usr\/local\/bin\/report.sh/true}"
 run "$hf" "${command[@]:1}"
 is "$rc" 0 'cronjob.yaml: its command'
+
+# What the pages show can be pasted: with another job, and a term that ends.
+holdfast() { "$hf" "$@"; }
+export hf
+export -f holdfast
+count=0
+for page in docs/cron.md docs/elect.md man/holdfast-once.1 man/holdfast-elect.1 man/holdfast-leader.1; do
+    while IFS= read -r line; do
+        count=$((count + 1))
+        case $line in *' -- '*) line="${line%% -- *} -- true" ;; esac
+        run bash -c "${line/elect /elect --restart no }"
+        case $rc:$line in
+        0:* | 1:*--check* | 1:*leader*) ok 0 "${page##*/}: $line" ;;
+        *) is "$rc" 0 "${page##*/}: $line" ;;
+        esac
+    done < <(sed 's/[\]//g' "$root/$page" |
+        sed -nE 's/^ *(\$ |0 3 \* \* \*  )?(holdfast (once|elect|leader) .* .*)/\2/p')
+done
+[ "$count" -ge 11 ]
+ok $? "the pages have command lines ($count)"
+run "$hf" once --history report
+is "$(head -n 1 <<<"$out")" "$(grep '^SLOT ' "$root/docs/cron.md")" 'a history looks as docs/cron.md shows it'
 done_testing

@@ -87,9 +87,10 @@ like "$(cat "$dir/words.1")" 'began to run it at .*, and has not ended it; runni
 like "$("$hf" once --show --json crash | jq -r '.attempts')" '^2$' 'both attempts are counted'
 
 # Nested: whoever is above is at this very job.
-run "$hf" once nest -- "$hf" once nest -- true
+run "$hf" once nest -- "$hf" once --events "$dir/nest" nest -- true
 is "$rc" 75 'a nested one of the same key is busy'
 like "$err" 'by a process above' 'and says why'
+is "$(jq -r .event "$dir/nest" | tr '\n' ' ')" 'skipped ended ' 'to its events as well'
 run "$hf" once nest2 -- "$hf" once nest3 -- sh -c 'exit 0'
 is "$rc" 0 'of another key it is not'
 run "$hf" once outer -- "$hf" run outer -- true

@@ -72,9 +72,11 @@ is "$rc $second" "$want" 'and both know how it ended'
 start "$hf" once --retries 1 --retry-after 1h later -- false 2>/dev/null # the winner waits for its retry
 failed_once() { [ "$("$hf" once --show --json later 2>/dev/null | jq .failures)" = 1 ]; }
 within 10 failed_once
-run "$hf" once -n --retries 1 --retry-after 1h later -- true
+run "$hf" once -n --events "$dir/later.events" --metrics "$dir/later.prom" --retries 1 --retry-after 1h later -- true
 is "$rc" 75 '-n does not wait for a retry'
 like "$err" 'the next attempt is due in' 'and says when it is'
+is "$(jq -r .event "$dir/later.events" | tr '\n' ' ')$(sed -n 's/^holdfast_skipped_total{.*} //p' "$dir/later.prom")" \
+    'skipped ended 1' 'as do its events and figures'
 run "$hf" once -w 300ms --retries 1 --retry-after 1h later -- true
 is "$rc" 75 'nor does -w longer than it says'
 kill -TERM "$pid"
@@ -107,6 +109,11 @@ ended "$pid"
 is "$rc" 143 'a job that is told to end ends'
 run "$hf" once told -- true
 is "$rc" 0 'and another one takes over: no retry is used up'
+
+run "$hf" once --per 1d watchdog -- sh -c 'kill -KILL $PPID; exec sleep 60'
+is "$rc" 125 'a job whose watchdog is killed is ended'
+run "$hf" once --per 1d watchdog -- true
+is "$rc" 0 'and that is no failure of the job either'
 
 run "$hf" once --per 1d --max-runtime 200ms --grace 100ms long -- sleep 60
 is "$rc" 124 '--max-runtime is a failure'
@@ -145,6 +152,27 @@ ended "$pid"
 run "$hf" once --on-crash hold term -- true
 is "$rc" 70 'told to end in the middle is held as well'
 
+run "$hf" once --on-crash hold killed -- sh -c 'kill -KILL $PPID; exec sleep 60'
+run "$hf" once --on-crash hold killed -- true
+is "$rc" 70 'and so is a job that was ended because its watchdog was killed'
+
+# However short the memory: neither a run that crashed nor one that is held is forgotten.
+start "$hf" once --on-crash hold --keep 300ms short -- sh -c "touch $dir/short; exec sleep 60"
+within 10 test -e "$dir/short"
+kill -KILL "$pid"
+ended "$pid"
+sleep 0.5
+run "$hf" once --on-crash hold --keep 300ms short -- true
+first=$rc
+sleep 0.5
+run "$hf" once --on-crash hold --keep 300ms short -- true
+is "$first $rc" '70 70' 'what runs, and what is held, is kept for ever, whatever --keep says'
+run "$hf" once --keep 300ms short2 -- true
+sleep 0.5
+run "$hf" once --keep 300ms short2 -- touch "$dir/short2"
+test -e "$dir/short2"
+ok $? 'an outcome is not'
+
 run "$hf" once --clear --slot ever --reason 'bad data' mends
 is "$rc" 0 'a slot that is done can be cleared by its name'
 run "$hf" once mends -- true
@@ -159,7 +187,7 @@ is "$rc" 75 'what is being run cannot be cleared'
 run "$hf" once --per 1d set -- true
 run "$hf" once --per 7d set -- true
 is "$rc" 64 'another --per for a known key is refused'
-like "$err" 'is on record with --per 1d --at 00:00 --tz UTC, not with --per 7d' 'both are named'
+like "$err" 'is on record with --per 1d --at 00:00 --tz UTC, and was started with --per 7d' 'both are named'
 run "$hf" once --per 1d --at 03:00 set -- true
 is "$rc" 64 'another --at too'
 run "$hf" once --per 1d --tz Europe/Berlin set -- true
@@ -169,6 +197,9 @@ is "$rc" 64 'and none at all'
 run "$hf" once pay -- true
 run "$hf" once --per 1d pay -- true
 is "$rc" 64 'the other way round as well'
+run "$hf" once --clear --per 1d --reason 'a payment every day' pay
+run "$hf" once --per 1d pay -- true
+like "$("$hf" once --show pay)" '^"pay", slot 20' '--show: what was done before there were periods is not the last slot'
 run "$hf" once --clear --per 12h set --reason 'twice a day from now on'
 is "$rc" 0 '--clear with other settings changes them'
 run "$hf" once --per 12h set -- true

@@ -12,6 +12,7 @@ usage() { # PATTERN DESCRIPTION WORDS...
 }
 usage 'name of the lock is missing' 'no key'
 usage 'put "--" and the command after it' 'no command' key
+usage '"--" is missing before "./job"' 'a command without dashes' key ./job --with options
 usage 'no time zone "Europe/Nowhere"' 'an unknown zone' --per 1d --tz Europe/Nowhere key -- true
 usage 'is no time zone such as' 'a path for a zone' --per 1d --tz ../../etc/passwd key -- true
 usage 'is no time zone' 'an absolute path' --per 1d --tz /usr/share/zoneinfo/UTC key -- true
@@ -28,7 +29,7 @@ done
 usage 'need --per' '--at without --per' --at 03:00 key -- true
 usage 'periods of whole days' '--at with hours' --per 1h --at 03:00 key -- true
 usage 'at most half a period' 'a slack of a period' --per 1h --slack 31m key -- true
-usage 'could run twice; more than 1d is needed|more than 1d0?' 'too short a --keep' --per 1d --keep 1d key -- true
+usage 'slot could run twice; .* --start-by and --slack together, here 1d and 15m' 'too short a --keep' --per 1d --keep 86401s key -- true
 usage 'exclude each other' 'two questions' --show --history key
 usage 'needs --per' '--check without --per' --check key
 usage 'are for --show' '--json for a run' --json key -- true
@@ -91,15 +92,13 @@ like "$(cat "$dir/seen")" 'one.two.\[31m' 'a terminal sees it'
 ! grep -q $'\033' "$dir/seen"
 ok $? 'and does nothing that it says'
 
-# A store without records, and records that are damaged.
-run "$hf" --store redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3 once -n x -- true
-[ "$rc" = 64 ] || [ "$rc" = 69 ]
-ok $? 'a store that keeps no records is refused, or not reached'
+# Records that are damaged.
 for file in "$dir"/store/records/*/*; do
     head -c 100 /dev/urandom >"$file"
 done
-run "$hf" once "${hourly[@]}" job -- true
+run "$hf" once --events "$dir/damaged" "${hourly[@]}" job -- true
 is "$rc" 69 'a damaged record: 69'
+is "$(jq -r .event "$dir/damaged" | tr '\n' ' ')" 'failed ended ' 'a damaged record: the events tell'
 is "$(grep -c '^holdfast: ' "$dir/err")" 1 'a damaged record: one sentence'
 diag "$err"
 run "$hf" once --per 1h other -- true

@@ -112,6 +112,12 @@ run long forlate
 is "$rc" 1 'a slot whose time was over before its turn came is too late'
 like "$err" 'too late to start' 'and says so'
 
+# A retry is one of its slot, whatever the time is by then.
+align 2
+run "$hf" once --per 2s --start-by 60s --retries 1 --retry-after 2500ms again -- \
+    sh -c "echo \$HOLDFAST_ONCE_SLOT >>$dir/again; [ \$(wc -l <$dir/again) = 2 ]"
+is "$rc $(uniq "$dir/again" | wc -l)/$(wc -l <"$dir/again")" '0 1/2' 'a retry after the border is of the slot before'
+
 # Check, for monitoring.
 check() { # WHEN OPTIONS...
     local when=$1

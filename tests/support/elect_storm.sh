@@ -70,6 +70,10 @@ elect_at_least() { # URL TTL [nowhere]
         is $? 64 'so is --address'
         like "$out" 'holdfast: lock "job" in store *: --address needs records, which this kind of store does not keep' \
             'in one sentence'
+        out=$("$hf" --store "$1" once --ttl "$2" job -- echo ran 2>&1)
+        is $? 64 'and once'
+        like "$out" 'holdfast: lock "job" in store *: this kind of store keeps no records, see "holdfast help stores"' \
+            'in one sentence'
         return
     fi
     out=$("$hf" --store "$1" run -n --ttl "$2" --at-least 1h job -- echo ran 2>&1)

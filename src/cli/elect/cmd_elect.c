@@ -55,6 +55,7 @@ static int elect_main(const struct cli_context *context, int argc, char **argv)
 
     if (!go_on)
         return exit_code;
+    candidate.options.take.always_waits = true;
     notify_open(&candidate.notify, candidate.options.grace_ms);
     if (!run_job_begin(&candidate.job, &candidate.options))
         return EXIT_HF_INTERNAL;
@@ -79,9 +80,9 @@ static int read_options(struct candidate *candidate, int argc, char **argv, bool
     const struct cli_option table[] = {
         TAKE_NAMES_OPTIONS(&options->names),
         {0, "restart", CLI_CHOICE, "WHEN",
-         "stand again when CMD ended: always (default), on-failure or no", restarts,
+         "stand again when CMD has ended: always (default), on-failure or no", restarts,
          &candidate->restart, NULL},
-        {0, "address", CLI_TEXT, "TEXT", "where the leader is to be found, for \"holdfast leader\"",
+        {0, "address", CLI_TEXT, "TEXT", "where the leader can be found, for \"holdfast leader\"",
          NULL, &candidate->address, NULL},
         {0, "ttl", CLI_DURATION, "DURATION",
          "how long the lease lasts unless renewed; default: 30s, or what the store grants", NULL,

@@ -1,4 +1,4 @@
-/* cmd_leader.c - holdfast leader: who leads, since when, and where it is to be found. */
+/* cmd_leader.c - holdfast leader: who leads, since when, and where to find it. */
 #include "cli/cli.h"
 
 #include "base/base.h"
@@ -44,7 +44,7 @@ static int leader_main(const struct cli_context *context, int argc, char **argv)
     const struct cli_option options[] = {{.name = "watch",
                                           .kind = CLI_FLAG,
                                           .target = &request.watch,
-                                          .help = "go on, and tell of each change"},
+                                          .help = "keep going, and print each change"},
                                          {.name = "json",
                                           .kind = CLI_FLAG,
                                           .target = &request.json,
@@ -62,8 +62,8 @@ static int leader_main(const struct cli_context *context, int argc, char **argv)
     return request.watch ? watch(&request) : show_once(&request);
 }
 
-const struct cli_command command_leader = {
-    "leader", "[options] NAME", "show who leads, and where it is to be found", leader_main};
+const struct cli_command command_leader = {"leader", "[options] NAME",
+                                           "show who leads, and where to find it", leader_main};
 
 static int show_once(const struct request *request)
 {

@@ -1,8 +1,9 @@
 /* metrics.c - the file of --metrics, in the text format of Prometheus.
  *
  * The collector may read at any moment, so the file is replaced by rename(2). Several runs of a job
- * on one machine have one file, so who replaces it holds its directory's flock(2); for a moment
- * only, and who does not get it in that time goes without: a figure is not worth a wait. */
+ * on one machine have one file, so whoever replaces it holds its directory's flock(2), for a moment
+ * only. Who does not get it in half a second goes without: a stranger has it, and a figure is not
+ * worth a longer wait. */
 #include "cli/events/metrics.h"
 
 #include "base/base.h"
@@ -19,8 +20,8 @@
 enum {
     FILE_MAX = 65536, /* bytes of an old file that are read */
     LABELS_SIZE = 8192,
-    LOCK_TRIES = 20,
-    LOCK_PAUSE_MS = 10
+    LOCK_TRIES = 90, /* twice, for a start and an end, is less than events_close waits */
+    LOCK_PAUSE_MS = 5
 };
 
 /* One figure of the file. */

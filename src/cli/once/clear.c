@@ -16,7 +16,7 @@ static bool is_meant(const struct once *once, const struct once_entry *entry)
     if (!entry->readable)
         return false;
     return entry->record.state == HF__ONCE_HELD || entry->record.state == HF__ONCE_RUNNING ||
-           (entry->record.state == HF__ONCE_FAILED && strcmp(entry->slot, "ever") == 0);
+           (entry->record.state == HF__ONCE_FAILED && strcmp(entry->slot, HF__SLOT_EVER) == 0);
 }
 
 static enum hf_status put(struct once *once, const char *key, const struct hf__once_record *record,

@@ -50,14 +50,23 @@ const struct cli_command command_once = {
     "once", "[options] KEY -- CMD [ARG...]",
     "run a command until it has succeeded once, or once per period", once_main};
 
-/* Whether there is a "--" after the first operand: then a command follows. */
-static bool has_command(int argc, char **argv, int first)
+static bool is_among(const char *word, const char *const *words)
 {
-    for (int i = first + 1; i < argc; i++) {
-        if (strcmp(argv[i], "--") == 0)
-            return true;
-    }
-    return false;
+    while (*words != NULL && strcmp(word, *words) != 0)
+        words++;
+    return *words != NULL;
+}
+
+/* Whether KEY stands for a question, before it or after it, and not for a command: then options may
+ * follow it as well. */
+static bool is_question(const struct once_request *ask, char **words)
+{
+    static const char *const questions[] = {"--show", "--history", "--check", "--clear", NULL};
+    bool found = asks(ask);
+
+    for (; *words != NULL && strcmp(*words, "--") != 0; words++)
+        found = found || is_among(*words, questions);
+    return found && *words == NULL;
 }
 
 static int parse(struct once_request *ask, const struct cli_option *table, int argc, char **argv)
@@ -67,12 +76,8 @@ static int parse(struct once_request *ask, const struct cli_option *table, int a
 
     if (first < 0)
         return first;
-    if (!has_command(argc, argv, first)) {
-        int parsed = cli_parse_operand(&command_once, table, argc, argv, &ask->run.name);
-
-        if (parsed < 0 || asks(ask))
-            return parsed;
-    }
+    if (is_question(ask, argv + first))
+        return cli_parse_operand(&command_once, table, argc, argv, &ask->run.name);
     return run_find_command(&command_once, &ask->run, argv + first, dashes) ? -1 : 0;
 }
 
@@ -87,25 +92,24 @@ static int read_request(struct once *once, int argc, char **argv, bool *go_on)
          &ask->at, NULL},
         {0, "tz", CLI_TEXT, "ZONE", "the time zone of --at; default: UTC", NULL, &ask->tz, NULL},
         {0, "slack", CLI_DURATION, "DURATION",
-         "so long before a period begins it is meant already; default: a quarter of it, at most "
-         "15m",
+         "from this long before a period on, it is the one meant; default: a quarter of it, at "
+         "most 15m",
          NULL, &ask->slack_ms, &ask->slack_given},
         {0, "start-by", CLI_DURATION, "DURATION",
          "do not start later than this after the period began; default: one period", NULL,
          &ask->start_by_ms, &ask->start_by_given},
-        {0, "retries", CLI_NUMBER, "N", "run CMD again if it fails, at most so often; default: 0",
+        {0, "retries", CLI_NUMBER, "N", "run CMD again if it fails, up to N times; default: 0",
          NULL, &ask->retries, NULL},
-        {0, "retry-after", CLI_DURATION, "DURATION", "wait so long before that; default: 0s", NULL,
-         &ask->retry_after_ms, NULL},
+        {0, "retry-after", CLI_DURATION, "DURATION", "wait this long before that; default: 0s",
+         NULL, &ask->retry_after_ms, NULL},
         {0, "on-crash", CLI_CHOICE, "WHAT",
-         "if a run was begun and never ended: rerun (default) or hold", on_crash, &ask->on_crash,
-         NULL},
+         "if a run began and never ended: rerun (default) or hold", on_crash, &ask->on_crash, NULL},
         {0, "keep", CLI_DURATION, "DURATION",
-         "keep the outcome so long; default: 30 periods or 30d, without --per for ever", NULL,
+         "keep the outcome this long; default: 30 periods or 30d, without --per for ever", NULL,
          &ask->keep_ms, &ask->keep_given},
-        {0, "output", CLI_FLAG, NULL, "keep the end of what CMD writes, 32 KiB, with the outcome",
-         NULL, &ask->output, NULL},
-        {0, "done-exit", CLI_NUMBER, "CODE", "exit code if it is done already; default: 0", NULL,
+        {0, "output", CLI_FLAG, NULL, "keep the last 32 KiB that CMD writes with the outcome", NULL,
+         &ask->output, NULL},
+        {0, "done-exit", CLI_NUMBER, "CODE", "exit code if it is already done; default: 0", NULL,
          &ask->done_exit, NULL},
         RUN_OPTIONS(&ask->run),
         {0, "show", CLI_FLAG, NULL, "show the last slot of KEY, or --slot", NULL, &ask->show, NULL},
@@ -114,13 +118,13 @@ static int read_request(struct once *once, int argc, char **argv, bool *go_on)
         {0, "check", CLI_FLAG, NULL, "exit 0 if the last slot that is due is done, else 1", NULL,
          &ask->check, NULL},
         {0, "late", CLI_DURATION, "DURATION",
-         "with --check: how long after its beginning a slot is due; default: one period", NULL,
+         "with --check: how long after it began a slot has to be done; default: one period", NULL,
          &ask->late_ms, &ask->late_given},
         {0, "clear", CLI_FLAG, NULL, "let a slot that is held, or --slot, be run again", NULL,
          &ask->clear, NULL},
         {0, "reason", CLI_TEXT, "TEXT", "with --clear: why; it is kept on record", NULL,
          &ask->reason, NULL},
-        {0, "slot", CLI_TEXT, "SLOT", "with --show and --clear: which one, 2026-11-17 for instance",
+        {0, "slot", CLI_TEXT, "SLOT", "with --show and --clear: which one, for instance 2026-11-17",
          NULL, &ask->slot, NULL},
         {0, "json", CLI_FLAG, NULL, "with --show, --history and --check: print JSON", NULL,
          &ask->json, NULL},

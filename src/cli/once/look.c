@@ -136,8 +136,8 @@ enum hf_status once_same_settings(const struct once *once, const struct hf__once
         return HF_OK;
     return hf__fail(
         err, HF_INVALID,
-        "\"%s\" is on record with %s, not with %s; use another KEY, or \"once --clear\" "
-        "with the new ones",
+        "\"%s\" is on record with %s, and was started with %s; use another KEY, or \"once "
+        "--clear\" with the new ones",
         once->ask.run.name, once_settings_text(theirs, sizeof theirs, found),
         once_settings_text(ours, sizeof ours, &once->settings));
 }

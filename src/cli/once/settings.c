@@ -88,7 +88,7 @@ static int limits(struct once *once)
 static int keep(struct once *once)
 {
     const struct once_request *ask = &once->ask;
-    char text[32];
+    char start_by[32], slack[32];
     int64_t least_ms;
 
     if (ask->keep_given && (ask->keep_ms == 0 || ask->keep_ms > HF_RECORD_KEEP_MAX_MS))
@@ -99,8 +99,10 @@ static int keep(struct once *once)
     if (ask->keep_given && ask->keep_ms <= least_ms)
         return cli_usage_error(
             once->command,
-            "--keep: with so short a memory a slot could run twice; more than %s is needed",
-            hf__format_duration(text, sizeof text, least_ms));
+            "--keep: a slot could run twice; it has to be longer than --start-by and --slack "
+            "together, here %s and %s",
+            hf__format_duration(start_by, sizeof start_by, once->rules.start_by_ms),
+            hf__format_duration(slack, sizeof slack, once->schedule.slack_ms));
     if (ask->keep_given)
         return 0;
     once->keep_ms =

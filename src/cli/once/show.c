@@ -12,7 +12,7 @@ enum { FIRST_ENTRIES = 64 };
 
 static void print_json(const char *key, const char *slot, const struct hf__once_record *record);
 
-/* Listing: slots in the order of their names, which is that of time. */
+/* Listing: slots in the order of their names, which is that of time but for one. */
 
 static bool grow(struct once_list *list)
 {
@@ -51,9 +51,14 @@ static bool collect(const struct hf_record *record, void *data)
     return true;
 }
 
+/* A key that has periods may have been used without one before: "ever" is the oldest. */
 static int by_slot(const void *a, const void *b)
 {
-    return strcmp(((const struct once_entry *)a)->slot, ((const struct once_entry *)b)->slot);
+    const char *one = ((const struct once_entry *)a)->slot;
+    const char *other = ((const struct once_entry *)b)->slot;
+    int ever = (strcmp(other, HF__SLOT_EVER) == 0) - (strcmp(one, HF__SLOT_EVER) == 0);
+
+    return ever != 0 ? ever : strcmp(one, other);
 }
 
 enum hf_status once_list(struct hf_store *store, const char *name, struct once_list *list,

@@ -88,7 +88,7 @@ void once_sentence(char *out, size_t size, const char *key, const char *slot,
                    const struct hf__once_record *record)
 {
     char what[WHO_SIZE + WHEN_SIZE + MORE_SIZE] = "not run yet";
-    bool ever = strcmp(slot, "ever") == 0;
+    bool ever = strcmp(slot, HF__SLOT_EVER) == 0;
 
     if (record != NULL)
         describe(what, sizeof what, record);

@@ -58,9 +58,11 @@ static int turns(struct once *once)
 /* We do not re-enter: whoever is above us is at this very job. */
 static void busy_above(struct once *once)
 {
+    (void)snprintf(once->sentence, sizeof once->sentence,
+                   "\"%s\" is being run by a process above this one", once->ask.run.name);
     if (!once->ask.run.skip_ok)
-        cli_stderr_say(once->job.writer, "\"%s\" is being run by a process above this one",
-                       once->ask.run.name);
+        cli_stderr_say(once->job.writer, "%s", once->sentence);
+    run_events_skipped(&once->job, once->sentence);
     once_settle(once, (int)once->ask.run.take.busy_exit);
 }
 
@@ -87,6 +89,7 @@ static void look_first(struct once *once)
     if (status == HF_CANCELLED && told_to_end(once))
         return;
     if (status != HF_OK) {
+        run_events_failed(&once->job, cli_text_of(&err));
         once_settle(once, cli_stderr_fail(once->job.writer, &err));
         return;
     }
@@ -121,8 +124,7 @@ static void sleep_until(struct once *once, int64_t until_ms)
     case HF__WAITED_TIMEOUT:
         (void)snprintf(advice, sizeof advice, "; the next attempt is due in %s",
                        hf__format_duration(left, sizeof left, left_ms));
-        if (!once->ask.run.skip_ok)
-            once_say(once, once_on_record(once), advice);
+        once_skip(once, advice);
         once_settle(once, (int)once->ask.run.take.busy_exit);
         break;
     case HF__WAITED_READY:

@@ -255,9 +255,9 @@ static void lost(struct once *once, bool told)
         once_settle(once, EXIT_HF_LOST);
 }
 
-/* What CMD did itself counts as a failure. That it could not be started here, or that we were told
- * to end, by a signal or by whoever broke the lock, says nothing about the job: another server may
- * do better. A broken hold is still there to put that down. */
+/* What CMD did itself counts as a failure. That it could not be started here, that its watchdog was
+ * killed, or that we were told to end, by a signal or by whoever broke the lock, says nothing about
+ * the job: another server may do better. A broken hold is still there to put that down. */
 static void record_failure(struct once *once, const struct run_outcome *outcome)
 {
     struct hf__once_record *ours = &once->ours;
@@ -265,6 +265,7 @@ static void record_failure(struct once *once, const struct run_outcome *outcome)
     bool started = outcome != NULL && !outcome->start_errno && !outcome->exec_errno;
     bool broken = hf_lease_loss(once->job.lease) == HF_LOSS_BROKEN;
     bool told = started && (outcome->told_to_end != 0 || broken);
+    bool cut_off = told || (started && outcome->watchdog_died);
     int64_t keep_ms;
     enum hf_status status;
 
@@ -273,9 +274,9 @@ static void record_failure(struct once *once, const struct run_outcome *outcome)
         return;
     }
     ours->state = HF__ONCE_FAILED;
-    if (started && !told)
+    if (started && !cut_off)
         ours->failures++;
-    if (told && once->rules.hold_crashed)
+    if (cut_off && once->rules.hold_crashed)
         ours->state = HF__ONCE_HELD;
     keep_ms = ours->state == HF__ONCE_HELD ? 0 : once->keep_ms;
     status = put(once, once->key, ours, keep_ms, &err);
@@ -286,7 +287,7 @@ static void record_failure(struct once *once, const struct run_outcome *outcome)
     if (status != HF_OK)
         cli_stderr_say(once->job.writer, "the failure of %s could not be put on record: %s",
                        once->ask.run.command[0], cli_text_of(&err));
-    if (status != HF_OK || !started || told || ours->failures > once->rules.retries) {
+    if (status != HF_OK || !started || cut_off || ours->failures > once->rules.retries) {
         once_settle(once, (int)ours->exit_code);
         return;
     }

@@ -69,23 +69,22 @@ void once_say_held(struct once *once, const struct hf__once_record *record)
     once_refuse(once, record, advice, EXIT_HF_HELD);
 }
 
-/* Another one did it. */
-static void skip(struct once *once)
+void once_skip(struct once *once, const char *advice)
 {
     if (!once->ask.run.skip_ok)
-        once_say(once, once_on_record(once), "");
+        once_say(once, once_on_record(once), advice);
     else
         once_sentence(once->sentence, sizeof once->sentence, once->ask.run.name, once->slot.name,
                       once_on_record(once));
     run_events_skipped(&once->job, once->sentence);
-    once_settle(once, (int)once->ask.done_exit);
 }
 
 void once_say_settled(struct once *once, enum hf__once_next next)
 {
     switch (next) {
     case HF__ONCE_SAY_DONE:
-        skip(once);
+        once_skip(once, "");
+        once_settle(once, (int)once->ask.done_exit);
         break;
     case HF__ONCE_SAY_FAILED:
     case HF__ONCE_SAY_LATE:

@@ -69,6 +69,7 @@ bool run_job_open(struct run_job *job, const struct cli_context *context, int *e
                               .label_cmd = options->command[0],
                               .signal_fd = job->signals.fd,
                               .quiet = options->skip_ok,
+                              .always_waits = options->take.always_waits,
                               .on_open = find_hold,
                               .on_wait = run_events_waiting,
                               .data = job};
@@ -133,6 +134,10 @@ bool run_job_pause(struct run_job *job, int64_t until_ns)
 
 int run_job_end(struct run_job *job, int exit_code)
 {
+    int code = job->die_of ? SIGNAL_EXIT_BASE + job->die_of : exit_code;
+
+    if (!job->times.ended)
+        run_events_ended(job, code);
     run_environment_clear(job->environment);
     hf_close(job->store);
     events_close(job->events);

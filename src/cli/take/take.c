@@ -21,9 +21,12 @@ static void opening_trouble(const struct hf_error *why, void *data)
 {
     struct take *take = data;
 
-    if (take->trouble != why->code)
-        take_say_trouble(take, why);
+    if (take->trouble == why->code)
+        return;
     take->trouble = why->code;
+    take_say_trouble(take, why);
+    if (take->on_wait != NULL)
+        take->on_wait(take, why);
 }
 
 enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, struct hf_error *err)
@@ -34,6 +37,7 @@ enum hf_status take_open(struct take *take, const char *url, int64_t wait_ms, st
     enum hf_status status;
 
     take->url = url;
+    take_describe(take, take->shown_label, sizeof take->shown_label);
     begin_limit(take, wait_ms);
     take_startup_begin(&startup, take->signal_fd, take->last_words);
     status = hf_open_waiting(url, &options, &take->store, err);
@@ -139,7 +143,6 @@ enum hf_status take_lock(struct take *take, struct hf_acquire_options *options,
 {
     enum hf_status status;
 
-    take_describe(take, take->shown_label, sizeof take->shown_label);
     options->label = take->shown_label;
     options->cancel_fd = take->signal_fd;
     options->on_trouble = trouble;

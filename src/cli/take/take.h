@@ -73,6 +73,7 @@ struct take_options {
     bool no_wait;
     bool wait_given;
     bool ttl_given;
+    bool always_waits; /* the command has no option that would limit the wait */
 };
 
 /* What they are if nothing is given. */
@@ -155,6 +156,7 @@ struct take {
     const char *label_cmd;    /* NULL: what the system says */
     int signal_fd;            /* readable: stop */
     bool quiet;               /* off a terminal only trouble is said */
+    bool always_waits;        /* as in the options */
     void (*last_words)(int number);
     void (*on_open)(struct take *take); /* while a signal still ends us at once; may be NULL */
     void (*on_renewed)(struct hf_lease *lease, void *data); /* may be NULL */
@@ -164,7 +166,7 @@ struct take {
 
     struct hf_store *store;                  /* set by take_open; the caller closes it */
     const char *url;                         /* likewise: the caller's */
-    char shown_label[HF_LABEL_MAX + 1];      /* set by take_lock: what others see */
+    char shown_label[HF_LABEL_MAX + 1];      /* likewise: what others see */
     struct hf_lease *leases[HF_SEVERAL_MAX]; /* set by take_lock: what was taken, sorted by name */
     size_t taken;                            /* how many */
 

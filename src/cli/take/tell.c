@@ -107,9 +107,8 @@ void take_say_trouble(const struct take *take, const struct hf_error *why)
     int64_t left_ms;
 
     if (take->until_ns == HF_NEVER) {
-        cli_stderr_say(take->writer,
-                       "%s; waiting without limit (-w DURATION sets one, -n does not wait)",
-                       cli_text_of(why));
+        cli_stderr_say(take->writer, "%s; waiting without limit%s", cli_text_of(why),
+                       take->always_waits ? "" : " (-w DURATION sets one, -n does not wait)");
         return;
     }
     left_ms = (take->until_ns - hf__now_ns()) / HF__NS_PER_MS;
