@@ -3,6 +3,7 @@ import base64
 import os
 import signal
 import subprocess
+import time
 
 from outbox import (DIALECTS, HOLDFAST, KEY, MESSAGE, PATIENCE, SQL_DIR, Client, Http, Receiver, Refused, Relay, apply,
                     done_testing, empty, equal, migration, ok, outbox, refused, rows, url, within, write)
@@ -91,6 +92,25 @@ def command_misbehaves(d, client):
         first = receiver.payloads(way).index("after " + way)
         ok(way not in receiver.payloads(way)[first:] and way in receiver.payloads(way)[:first], f"{d}: {way}: in order")
     relay.stop()
+
+
+def busy_for_nothing(d, client):
+    """A command that closes its input, or never ends its say: the relay does not turn in circles, and hears TERM."""
+    if d != "sqlite":
+        return
+
+    def seconds(pid):
+        with open(f"/proc/{pid}/stat", encoding="utf8") as file:
+            return sum(int(n) for n in file.read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+    for command, bound in ((["sh", "-c", "exec 0<&-; sleep 1000"], 0.5), (["yes"], 9)):
+        write(client, "k", "x" * 200000)
+        relay = Relay(d, command=command)
+        time.sleep(2)
+        used = seconds(relay.pid)
+        relay.send(signal.SIGTERM)
+        ok(used < bound, f"{d}: {command[-1]}: {used}s of work in 2s")
+        equal((relay.wait(), rows(client, "attempts")), (-signal.SIGTERM, [(0,)]), f"{d}: {command[-1]}: it hears TERM")
+        client.run(f"DELETE FROM {MESSAGE[d]}")
 
 
 def other_encoding(d, client):
@@ -264,7 +284,7 @@ for dialect in DIALECTS:
         Client(dialect).run("PRAGMA journal_mode = WAL")
     not_there(dialect)
     equal(apply(dialect, migration(dialect)), (0, ""), f"{dialect}: the migration runs")
-    for test in (bounds, command_misbehaves, other_encoding, out_of_order, cannot_execute, inherits, secrets, goes_away, down, roles):
+    for test in (bounds, command_misbehaves, busy_for_nothing, other_encoding, out_of_order, cannot_execute, inherits, secrets, goes_away, down, roles):
         db = Client(dialect)
         test(dialect, db)
 done_testing()
