@@ -1,6 +1,7 @@
 """relay.py - what the relay promises, in each database."""
 import json
 import signal
+import threading
 
 from outbox import (DIALECTS, FENCE, MESSAGE, PARKED, PATIENCE, Client, Http, Receiver, Relay, apply, done_testing,
                     empty, equal, forget_relay, migration, ok, outbox, rows, url, within, write)
@@ -56,6 +57,32 @@ def failures(d, client):
     equal([p for p in receiver.payloads("b") if p != "bad"], ["b2", "b3", "b4"], f"{d}: in order")
     uids = {m["uid"] for m in receiver.got() if m["payload"] == "bad"}
     equal(len(uids), 1, f"{d}: a message that is sent again has the same uid")
+    relay.stop()
+
+
+def slow_key(d, client):
+    """One answer is awaited, and more stands behind it than a fetch takes."""
+    hold = threading.Event()
+
+    def answer(request):
+        if request.body == b"slow":
+            hold.wait(2 * PATIENCE)
+        return 200
+    server = Http(answer)
+    write(client, "slow", "slow")
+    for n in range(30):
+        write(client, "slow", f"s{n}")
+    for n in range(30):
+        write(client, f"k{n % 3}", f"{n}")
+    relay = Relay(d, "--batch", "10", "--timeout", "5m", "--http", server.url())
+    ok(within(PATIENCE, lambda: len(server.bodies) >= 31), f"{d}: slow: other keys go on beside it")
+    equal([b for b in server.bodies if b[:1] == b"s"], [b"slow"], f"{d}: slow: and nothing behind it")
+    hold.set()
+    ok(within(PATIENCE, lambda: empty(client)), f"{d}: slow: when it is answered the others follow")
+    equal([b for b in server.bodies if b[:1] == b"s"], [b"slow"] + [f"s{n}".encode() for n in range(30)],
+          f"{d}: slow: in order")
+    equal(all([b for b in server.bodies if b.isdigit() and int(b) % 3 == k] == [str(n).encode() for n in range(k, 30, 3)]
+              for k in range(3)), True, f"{d}: slow: and so were those of the other keys")
     relay.stop()
 
 
@@ -152,29 +179,30 @@ def http(d, client):
 
 def figures(d, client):
     receiver = Receiver()
-    receiver.rules({"bad": "retry 1h", "worse": "retry"})
+    receiver.rules({"bad": "retry 1h", "worse": "retry 1ms"})
     events, metrics = receiver.folder + "/events", receiver.folder + "/relay.prom"
     relay = Relay(d, "--events", events, "--metrics", metrics, "--attempts", "2", command=receiver.command())
     for n in range(10):
         write(client, f"k{n}", "good")
     write(client, "b", "bad")
     write(client, "b", "behind")
-    ok(within(PATIENCE, lambda: rows(client, "id", "attempts > 0") and len(rows(client)) == 2), f"{d}: figures: at work")
+    write(client, "c", "worse")
+    ok(within(PATIENCE, lambda: sorted(rows(client, "attempts")) == [(0,), (1,), (2,)]), f"{d}: figures: at work")
     relay.stop()
     with open(events, encoding="utf8") as file:
         told = [json.loads(line) for line in file]
     last = [e for e in told if e["event"] == "relayed"][-1]
-    equal((last["messages"], last["dead_now"], 0 < last["oldest_ms"] < PATIENCE * 1000), (2, 0, True),
+    equal((last["messages"], last["parked"], last["dead_now"], 0 < last["oldest_ms"] < PATIENCE * 1000), (3, 1, 1, True),
           f"{d}: figures: how many are there, and how old they are")
     equal([sum(e.get(name, 0) for e in told if e["event"] == "relayed") for name in ("sent", "retried", "dead")],
-          [10, 1, 0], f"{d}: figures: what was done")
+          [10, 3, 1], f"{d}: figures: what was done")
     equal([e["event"] for e in told if e["event"] != "relayed"], ["acquired", "released", "ended"],
           f"{d}: figures: and the events of a lock")
     with open(metrics, encoding="utf8") as file:
         kept = {line.split("{")[0]: float(line.split()[-1]) for line in file if line.startswith("holdfast_outbox")}
     equal({k: v for k, v in kept.items() if "oldest" not in k},
-          {"holdfast_outbox_messages": 2, "holdfast_outbox_sent_total": 10, "holdfast_outbox_retried_total": 1,
-           "holdfast_outbox_dead_total": 0}, f"{d}: figures: for Prometheus")
+          {"holdfast_outbox_messages": 3, "holdfast_outbox_sent_total": 10, "holdfast_outbox_retried_total": 3,
+           "holdfast_outbox_dead_total": 1}, f"{d}: figures: for Prometheus")
     ok(kept["holdfast_outbox_oldest_seconds"] > 0, f"{d}: figures: with the age of the oldest")
     client.run(f"DELETE FROM {MESSAGE[d]}")
 
@@ -185,6 +213,6 @@ for dialect in DIALECTS:
     db = Client(dialect)
     if dialect == "sqlite":
         db.run("PRAGMA journal_mode = WAL")
-    for test in (order, failures, dead, lock_and_fence, http, figures):
+    for test in (order, failures, slow_key, dead, lock_and_fence, http, figures):
         test(dialect, db)
 done_testing()
