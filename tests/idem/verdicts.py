@@ -386,6 +386,16 @@ def migrations(d, c):
     equal(tool.run(f"SELECT mine FROM {tool.table()}"), [], f"{d}: and stays as it was")
     tool.run("DROP SCHEMA holdfast_idem CASCADE" if d == "postgres" else "DROP TABLE holdfast_idem")
 
+    if d == "sqlite":
+        for kind, name, text in (("TABLE", "Holdfast_Idem", "(mine INT)"), ("TABLE", "holdfast_idem_said", "(mine INT)"),
+                                 ("VIEW", "holdfast_claim", "AS SELECT 1 AS mine")):
+            tool.run(f"CREATE {kind} {name} {text}")
+            code, said = apply(d, migration(d), database)
+            ok(code != 0 and "not of holdfast" in said, f"{d}: nor is a {kind.lower()} {name}")
+            equal(tool.run("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"), [(name,)],
+                  f"{d}: which stays, alone")
+            tool.run(f"DROP {kind} {name}")
+
     # Statement by statement, in the tool's own transaction.
     statements = json.loads(migration(d, "--no-transaction", "--statements", "json"))
     ok(len(statements) > 10, f"{d}: {len(statements)} statements")
