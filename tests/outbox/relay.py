@@ -2,9 +2,12 @@
 import json
 import signal
 import threading
+from datetime import datetime, timezone
 
-from outbox import (DIALECTS, FENCE, MESSAGE, PARKED, PATIENCE, Client, Http, Receiver, Relay, apply, done_testing,
+from outbox import (DIALECTS, FENCE, KEY, MESSAGE, PARKED, PATIENCE, Client, Http, Receiver, Relay, apply, done_testing,
                     empty, equal, forget_relay, migration, ok, outbox, rows, url, within, write)
+
+AT_ONCE = {"postgres": "-infinity", "sqlite": "", "mariadb": "1970-01-01 00:00:00"}
 
 
 def listed(d):
@@ -118,6 +121,37 @@ def dead(d, client):
     relay.stop()
 
 
+def races_of_people(d, client):
+    """Whoever removes a message and whoever parks behind it wait for each other; and what is parked behind nobody is freed
+    when a relay begins."""
+    receiver = Receiver()
+    receiver.rules({"bad": "retry 1h"})
+    write(client, "k", "bad")
+    write(client, "k", "k2")
+    relay = Relay(d, command=receiver.command())
+    ok(within(PATIENCE, lambda: len(rows(client, "id", PARKED[d])) == 1), f"{d}: races: one is parked")
+    head = rows(client, "id", "attempts > 0")[0][0]
+    if d != "sqlite": # where one writes at a time
+        person = Client(d, "READ COMMITTED")
+        person.begin()
+        person.run(f"UPDATE {MESSAGE[d]} SET not_before = '{AT_ONCE[d]}' WHERE attempts = 0 AND {KEY[d]} = 'k'")
+        person.run(f"DELETE FROM {MESSAGE[d]} WHERE id = {head}")
+        write(client, "k", "k3")
+        waits = {"postgres": "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+                 "mariadb": "SELECT id FROM information_schema.processlist WHERE info LIKE '%holdfast_outbox%FOR UPDATE'"}[d]
+        ok(within(PATIENCE, lambda: client.run(waits)), f"{d}: races: the relay waits until the decision is made")
+        person.commit()
+        ok(within(PATIENCE, lambda: receiver.payloads("k")[-2:] == ["k2", "k3"]), f"{d}: races: and parks nobody behind what is gone")
+    relay.stop()
+    client.run(f"DELETE FROM {MESSAGE[d]}")
+    write(client, "k", "alone")
+    client.run(f"UPDATE {MESSAGE[d]} SET not_before = {PARKED[d].split()[2] if d != 'mariadb' else chr(39) + '9999-12-31' + chr(39)}")
+    relay = Relay(d, command=receiver.command())
+    ok(within(PATIENCE, lambda: "alone" in receiver.payloads()), f"{d}: races: what is parked behind nobody is sent by the next relay")
+    relay.stop()
+    client.run(f"DELETE FROM {MESSAGE[d]}")
+
+
 def lock_and_fence(d, client):
     receiver = Receiver()
     relay = Relay(d, command=receiver.command())
@@ -145,11 +179,13 @@ def lock_and_fence(d, client):
 
 
 def http(d, client):
-    server = Http(lambda request: {b"teapot": 418, b"half": "cut"}.get(request.body, 204))
+    later = (503, {"Retry-After": "3600"})
+    server = Http(lambda request: {b"teapot": 418, b"half": "cut", b"later": later}.get(request.body, 204))
     write(client, "k 1", "hello", headers='{"Content-Type": "text/plain", "X-Trace": "a\\u00e4"}')
     write(client, "k2", "teapot")
     write(client, "k2", "behind")
     write(client, "k3", "half")
+    write(client, "k5", "later")
     relay = Relay(d, "--http", server.url())
     ok(within(PATIENCE, lambda: len(server.requests) >= 2), f"{d}: http: messages are posted")
     first = [r for r in server.requests if r.body == b"hello"][0].headers
@@ -159,8 +195,12 @@ def http(d, client):
           ("t", "k%201", "text/plain", '""', "a\u00e4"), f"{d}: http: with the headers")
     equal(int(first["Fencing-Token"]), client.run(f"SELECT token FROM {FENCE[d]}")[0][0], f"{d}: http: and the token")
     ok(within(PATIENCE, lambda: rows(client, "error", "attempts > 0") ==
-              [("HTTP status 418",), ("the answer was cut off in its headers",)]),
+              [("HTTP status 418",), ("the answer was cut off in its headers",), ("HTTP status 503",)]),
        f"{d}: http: whatever is no success is tried again, also one that was cut off")
+    asked = [m for m in listed(d) if m["key"] == "k5"][0]
+    wait = datetime.fromisoformat(asked["next"].replace("Z", "+00:00")) - datetime.now(timezone.utc)
+    ok(3000 < wait.total_seconds() < 3700, f"{d}: http: no sooner than Retry-After says ({wait})")
+    outbox("retry", "--db", url(d), "--reason", "test", asked["uid"])
     server.answer = lambda request: 200
     ok(within(PATIENCE, lambda: empty(client)), f"{d}: http: until it is one")
     equal([b for b in server.bodies if b in (b"teapot", b"behind")][-2:], [b"teapot", b"behind"], f"{d}: http: in order")
@@ -213,6 +253,6 @@ for dialect in DIALECTS:
     db = Client(dialect)
     if dialect == "sqlite":
         db.run("PRAGMA journal_mode = WAL")
-    for test in (order, failures, slow_key, dead, lock_and_fence, http, figures):
+    for test in (order, failures, slow_key, dead, races_of_people, lock_and_fence, http, figures):
         test(dialect, db)
 done_testing()
