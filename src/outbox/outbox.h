@@ -63,8 +63,8 @@ enum {
     HF__OUTBOX_COLUMNS
 };
 enum { HF__OUTBOX_SMALL = 2048 };
-/* The due ones that are not parked, from the lowest id on: so many. aside: a list of ids, whose keys
- * are left out; NULL: all are meant. */
+/* The due ones that are not parked, from the lowest id on: so many. aside: a list of ids, whose
+ * keys are left out; NULL: all are meant. */
 void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count,
                           const char *aside);
 

@@ -74,8 +74,8 @@ static void put_string(FILE *out, const char *text)
         cli_json_string(out, text);
 }
 
-/* A JSON object, in one line. MariaDB lets any letter follow a backslash, JSON a few: elsewhere it is
- * one itself. */
+/* A JSON object, in one line. MariaDB lets any letter follow a backslash, JSON only a few: before
+ * others the backslash stands for itself. */
 static void put_headers(FILE *out, const char *object)
 {
     const char *slash;
