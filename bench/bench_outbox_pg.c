@@ -112,7 +112,7 @@ static char *fetch_of(const char *schema)
 
     if (out == NULL || hf__outbox_names(&names, HF__POSTGRES, schema, &err) != HF_OK)
         exit(1);
-    hf__outbox_put_fetch(out, &names, FETCH_COUNT);
+    hf__outbox_put_fetch(out, &names, FETCH_COUNT, NULL);
     (void)fclose(out);
     return sql;
 }

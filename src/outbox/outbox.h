@@ -63,8 +63,10 @@ enum {
     HF__OUTBOX_COLUMNS
 };
 enum { HF__OUTBOX_SMALL = 2048 };
-/* The due ones that are not parked, from the lowest id on: so many. */
-void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count);
+/* The due ones that are not parked, from the lowest id on: so many. aside: a list of ids, whose
+ * keys are left out; NULL: all are meant. */
+void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count,
+                          const char *aside);
 
 /* Of the second: id, payload, headers. In the order of ids, a list "1,2,3". */
 enum { HF__OUTBOX_PAYLOAD = 1, HF__OUTBOX_HEADERS, HF__OUTBOX_BODY_COLUMNS };
@@ -89,7 +91,8 @@ void hf__outbox_put_uid(FILE *out, enum hf__dialect dialect, const char *uid); /
 void hf__outbox_put_only(FILE *out, const struct hf__outbox_names *names, const char *uids);
 /* Behind it: only those that did not fail, behind which nothing is parked. */
 void hf__outbox_put_unmarked(FILE *out);
-/* Those of these that failed, as the database knows it: something may be parked behind them. */
+/* Those of these that failed, as the database knows it: something may be parked behind them.
+ * hf__outbox_put_only may follow. */
 void hf__outbox_put_failed(FILE *out, const struct hf__outbox_names *names, const char *ids);
 /* Frees what is parked on the keys of these. Comes before
  * they are deleted, in the same transaction. */
@@ -107,8 +110,8 @@ struct hf__outbox_failure {
 };
 void hf__outbox_put_failure(FILE *out, const struct hf__outbox_names *names,
                             const struct hf__outbox_failure *failure);
-/* Which of these messages do block their key, now. They are locked: who removes one comes later,
- * and sees what was parked behind it. */
+/* Which of these messages block a key, now, and which: id, key. They are locked: who removes one
+ * comes later, and sees what was parked behind it. */
 void hf__outbox_put_blockers(FILE *out, const struct hf__outbox_names *names, const char *ids);
 /* Parks messages; hf__outbox_put_only may follow, as behind a deletion. */
 void hf__outbox_put_park(FILE *out, const struct hf__outbox_names *names, const char *ids);

@@ -179,7 +179,8 @@ static void put_blocker(FILE *out, const struct hf__outbox_names *names)
 
 /* In MariaDB parked is a column, so that an index can begin with it. Ordered by the column, not by
  * its text, which has the same name. */
-void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count)
+void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count,
+                          const char *aside)
 {
     enum hf__dialect d = names->dialect;
     const char *text = words[d].as_text;
@@ -196,6 +197,12 @@ void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint6
         fputs("m.parked = 0", out);
     else
         fprintf(out, "m.not_before < %s", words[d].parked);
+    if (aside != NULL) {
+        fprintf(out, " AND m.%s NOT IN (SELECT a.%s FROM %s AS a WHERE ", words[d].key,
+                words[d].key, names->message);
+        put_among(out, d, "a.id", aside);
+        fputs(")", out);
+    }
     fprintf(out, " AND m.not_before <= %s ORDER BY m.id LIMIT %" PRIu64, words[d].now, count);
 }
 
@@ -327,8 +334,8 @@ void hf__outbox_put_blockers(FILE *out, const struct hf__outbox_names *names, co
 {
     enum hf__dialect d = names->dialect;
 
-    fprintf(out, "SELECT id%s FROM %s WHERE attempts > 0 AND not_before > %s AND ",
-            words[d].as_text, names->message, words[d].now);
+    fprintf(out, "SELECT id%s, %s FROM %s WHERE attempts > 0 AND not_before > %s AND ",
+            words[d].as_text, words[d].key, names->message, words[d].now);
     put_among(out, d, "id", ids);
     fputs(words[d].lock, out);
 }

@@ -12,7 +12,7 @@ awk -v dir="$dir" '
 /^<!-- expect -->/ { part = "expect"; next }
 /^```/ { open = !open && part != ""; if (!open) part = ""; next }
 open { print >(dir "/" name "." part) }' "$page"
-for name in same two; do
+for name in same two sent; do
     (cd "$dir/work" && PATH=$dir/bin:$PATH bash -u "$dir/$name.code") >"$dir/got" 2>"$dir/err"
     is "$(cat "$dir/got")" "$(cat "$dir/$name.expect")" "the example \"$name\""
     [ ! -s "$dir/err" ] || diag "$(cat "$dir/err")"
@@ -21,6 +21,11 @@ done
 (cd "$dir/work" && sed 's/holdfast fence write report.txt --token "[^"]*"/cat >report.txt/' "$dir/two.code" |
     PATH=$dir/bin:$PATH bash -u) >"$dir/got" 2>&1
 is "$(cat "$dir/got")" 'from the first, late' 'it is the fence that refuses'
+
+# Nor does the third one pass for nothing: a receiver that does not look at the key sends two mails.
+(cd "$dir/work" && rm -f mail.db states && sed "s/^\(INSERT INTO mail SELECT '[^']*'\) FROM .*/\1;/" "$dir/sent.code" |
+    PATH=$dir/bin:$PATH bash -u) >"$dir/got" 2>"$dir/err"
+is "$(tail -n 2 "$dir/got" | head -n 1)" 2 'it is the key that keeps it to one mail'
 
 is "$("$root/scripts/choose_page.sh" | cmp - "$root/man/holdfast-choose.7" 2>&1)" '' \
     'man holdfast-choose is the same page (scripts/choose_page.sh makes it)'

@@ -78,6 +78,9 @@ def mistakes(d, c):
         equal(refused(other.finish, "s", "forgot"), "ZHF11", f"{d}: another session cannot finish it")
         other.rollback()
         equal(refused(client.finish, "s", "forgot"), "ZHF11", f"{d}: nor is it finished under autocommit")
+        client.run("INSERT INTO effect VALUES (9)")
+        client.run("DELETE FROM effect WHERE n = 9")
+        equal(refused(client.finish, "s", "forgot"), "ZHF11", f"{d}: not even after a statement that changed one row")
         client.begin()
         client.claim("s", "beside")
         refused(client.claim, "s", "forgot")
@@ -382,6 +385,16 @@ def migrations(d, c):
     ok(code != 0 and "not of holdfast" in said, f"{d}: a table that is not ours is refused, clearly")
     equal(tool.run(f"SELECT mine FROM {tool.table()}"), [], f"{d}: and stays as it was")
     tool.run("DROP SCHEMA holdfast_idem CASCADE" if d == "postgres" else "DROP TABLE holdfast_idem")
+
+    if d == "sqlite":
+        for kind, name, text in (("TABLE", "Holdfast_Idem", "(mine INT)"), ("TABLE", "holdfast_idem_said", "(mine INT)"),
+                                 ("VIEW", "holdfast_claim", "AS SELECT 1 AS mine")):
+            tool.run(f"CREATE {kind} {name} {text}")
+            code, said = apply(d, migration(d), database)
+            ok(code != 0 and "not of holdfast" in said, f"{d}: nor is a {kind.lower()} {name}")
+            equal(tool.run("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"), [(name,)],
+                  f"{d}: which stays, alone")
+            tool.run(f"DROP {kind} {name}")
 
     # Statement by statement, in the tool's own transaction.
     statements = json.loads(migration(d, "--no-transaction", "--statements", "json"))

@@ -3,8 +3,9 @@ import base64
 import os
 import signal
 import subprocess
+import time
 
-from outbox import (DIALECTS, HOLDFAST, KEY, MESSAGE, PATIENCE, SQL_DIR, Client, Http, Receiver, Refused, Relay, apply,
+from outbox import (DIALECTS, FENCE, HOLDFAST, KEY, MESSAGE, PATIENCE, SQL_DIR, Client, Http, Receiver, Refused, Relay, apply,
                     done_testing, empty, equal, migration, ok, outbox, refused, rows, url, within, write)
 
 MIB = 1 << 20
@@ -28,6 +29,10 @@ def bounds(d, client):
     for headers in ('["a"]', '{"a": "' + "x" * 66000 + '"}'):
         ok("headers_are_an_object" in why("k", "p", "t", headers), f"{d}: headers: {headers[:9]}")
     ok("accepted" != why("k", "p", "t", "no json"), f"{d}: headers that are no JSON")
+    for uid in ("order-7", "0" * 31, "0" * 33, "0" * 31 + "A", "0" * 31 + "'"):
+        refusal = refused(client.run, f"INSERT INTO {MESSAGE[d]} (topic, {KEY[d]}, payload, uid) VALUES ('t', 'k', 'p', ?)", (uid,))
+        ok(refusal is not None or d == "postgres" and uid[-1] == "A", f"{d}: a uid that is none: {uid}")
+    client.run(f"DELETE FROM {MESSAGE[d]}") # PostgreSQL takes capitals for small letters
     equal(rows(client), [], f"{d}: nothing of it is there")
     for key in ("x" * 255, "ä" * 127, "a ", "a", "'; DROP TABLE message; --", "\n\"\\"):
         equal(why(key, key.encode()), "accepted", f"{d}: a key that may be")
@@ -93,6 +98,25 @@ def command_misbehaves(d, client):
     relay.stop()
 
 
+def busy_for_nothing(d, client):
+    """A command that closes its input, or never ends its say: the relay does not turn in circles, and hears TERM."""
+    if d != "sqlite":
+        return
+
+    def seconds(pid):
+        with open(f"/proc/{pid}/stat", encoding="utf8") as file:
+            return sum(int(n) for n in file.read().rsplit(")", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+    for command, bound in ((["sh", "-c", "exec 0<&-; sleep 1000"], 0.5), (["yes"], 9)):
+        write(client, "k", "x" * 200000)
+        relay = Relay(d, command=command)
+        time.sleep(2)
+        used = seconds(relay.pid)
+        relay.send(signal.SIGTERM)
+        ok(used < bound, f"{d}: {command[-1]}: {used}s of work in 2s")
+        equal((relay.wait(), rows(client, "attempts")), (-signal.SIGTERM, [(0,)]), f"{d}: {command[-1]}: it hears TERM")
+        client.run(f"DELETE FROM {MESSAGE[d]}")
+
+
 def other_encoding(d, client):
     """Whatever the environment says, a command gets UTF-8."""
     receiver = Receiver()
@@ -100,6 +124,18 @@ def other_encoding(d, client):
     relay = Relay(d, command=receiver.command(), env={"PGCLIENTENCODING": "LATIN1", "LC_ALL": "C"})
     ok(within(PATIENCE, lambda: empty(client)), f"{d}: an environment with another encoding ({relay.said()})")
     equal([(m["key"], m["headers"]) for m in receiver.got()], [("\u00e4", {"h": "\u00f6"})], f"{d}: a message is UTF-8 all the same")
+    relay.stop()
+
+
+def lenient_json(d, client):
+    """MariaDB takes for JSON what is none. A command gets JSON all the same."""
+    if d != "mariadb":
+        return
+    receiver = Receiver()
+    write(client, "k", "p", headers=r'{"a": "\q\\q\"\n", "b": "\u00e4"}')
+    relay = Relay(d, command=receiver.command())
+    ok(within(PATIENCE, lambda: empty(client)), f"{d}: a header with an odd backslash ({relay.said()})")
+    equal([m["headers"] for m in receiver.got()], [{"a": "\\q\\q\"\n", "b": "\u00e4"}], f"{d}: is one with a backslash")
     relay.stop()
 
 
@@ -187,6 +223,29 @@ def goes_away(d, client):
     relay.stop()
 
 
+def interrupted(d, client):
+    """Somebody ends a statement of the relay that takes too long."""
+    if d == "sqlite":
+        return
+    find, end = {"postgres": ("SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'", "SELECT pg_cancel_backend({})"),
+                 "mariadb": ("SELECT id FROM information_schema.processlist WHERE info LIKE 'UPDATE holdfast_outbox_fence%'",
+                             "KILL QUERY {}")}[d]
+    receiver = Receiver()
+    relay = Relay(d, command=receiver.command())
+    write(client, "k", "1")
+    ok(within(PATIENCE, lambda: receiver.payloads() == ["1"] and empty(client)), f"{d}: at work")
+    holder = Client(d)
+    holder.begin()
+    holder.run(f"SELECT token FROM {FENCE[d]} FOR UPDATE")
+    write(client, "k", "2")
+    ok(within(PATIENCE, lambda: client.run(find)), f"{d}: a statement waits")
+    client.run(end.format(client.run(find)[0][0]))
+    holder.rollback()
+    ok(within(PATIENCE, lambda: empty(client) or relay.process.poll() is not None) and empty(client),
+       f"{d}: one that was ended is tried again ({relay.said()})")
+    equal(relay.stop(), -signal.SIGTERM, f"{d}: and the relay lives")
+
+
 def not_there(d):
     relay = Relay(d, "--no-wait", command=["cat"])
     equal((relay.wait(), "run the migration" in relay.said()), (64, True), f"{d}: without the migration")
@@ -200,6 +259,11 @@ def not_there(d):
     ok(code != 0 and "not of holdfast" in said, f"{d}: a table of that name that is not ours ({said[:60]})")
     equal(foreign.run(f"SELECT * FROM {name}"), [], f"{d}: it stays")
     foreign.run(f"DROP TABLE {name}")
+    if d == "sqlite":
+        foreign.run("CREATE TABLE Holdfast_Outbox_Settled (mine INT)")
+        code, said = apply(d, migration(d))
+        ok(code != 0 and "not of holdfast" in said, f"{d}: however it is written")
+        foreign.run("DROP TABLE holdfast_outbox_settled")
     if d == "postgres":
         foreign.run("CREATE DOMAIN holdfast_outbox.message_key AS int")
         code, said = apply(d, migration(d))
@@ -264,7 +328,7 @@ for dialect in DIALECTS:
         Client(dialect).run("PRAGMA journal_mode = WAL")
     not_there(dialect)
     equal(apply(dialect, migration(dialect)), (0, ""), f"{dialect}: the migration runs")
-    for test in (bounds, command_misbehaves, other_encoding, out_of_order, cannot_execute, inherits, secrets, goes_away, down, roles):
+    for test in (bounds, command_misbehaves, busy_for_nothing, other_encoding, lenient_json, out_of_order, cannot_execute, inherits, secrets, goes_away, interrupted, down, roles):
         db = Client(dialect)
         test(dialect, db)
 done_testing()

@@ -1,9 +1,13 @@
 """relay.py - what the relay promises, in each database."""
 import json
 import signal
+import threading
+from datetime import datetime, timezone
 
-from outbox import (DIALECTS, FENCE, MESSAGE, PARKED, PATIENCE, Client, Http, Receiver, Relay, apply, done_testing,
+from outbox import (DIALECTS, FENCE, KEY, MESSAGE, PARKED, PATIENCE, Client, Http, Receiver, Relay, apply, done_testing,
                     empty, equal, forget_relay, migration, ok, outbox, rows, url, within, write)
+
+AT_ONCE = {"postgres": "-infinity", "sqlite": "", "mariadb": "1970-01-01 00:00:00"}
 
 
 def listed(d):
@@ -59,6 +63,32 @@ def failures(d, client):
     relay.stop()
 
 
+def slow_key(d, client):
+    """One answer is awaited, and more stands behind it than a fetch takes."""
+    hold = threading.Event()
+
+    def answer(request):
+        if request.body == b"slow":
+            hold.wait(2 * PATIENCE)
+        return 200
+    server = Http(answer)
+    write(client, "slow", "slow")
+    for n in range(30):
+        write(client, "slow", f"s{n}")
+    for n in range(30):
+        write(client, f"k{n % 3}", f"{n}")
+    relay = Relay(d, "--batch", "10", "--timeout", "5m", "--http", server.url())
+    ok(within(PATIENCE, lambda: len(server.bodies) >= 31), f"{d}: slow: other keys go on beside it")
+    equal([b for b in server.bodies if b[:1] == b"s"], [b"slow"], f"{d}: slow: and nothing behind it")
+    hold.set()
+    ok(within(PATIENCE, lambda: empty(client)), f"{d}: slow: when it is answered the others follow")
+    equal([b for b in server.bodies if b[:1] == b"s"], [b"slow"] + [f"s{n}".encode() for n in range(30)],
+          f"{d}: slow: in order")
+    equal(all([b for b in server.bodies if b.isdigit() and int(b) % 3 == k] == [str(n).encode() for n in range(k, 30, 3)]
+              for k in range(3)), True, f"{d}: slow: and so were those of the other keys")
+    relay.stop()
+
+
 def dead(d, client):
     receiver = Receiver()
     receiver.rules({"bad": "retry 1ms", "bad2": "retry 1ms"})
@@ -91,6 +121,37 @@ def dead(d, client):
     relay.stop()
 
 
+def races_of_people(d, client):
+    """Whoever removes a message and whoever parks behind it wait for each other; and what is parked behind nobody is freed
+    when a relay begins."""
+    receiver = Receiver()
+    receiver.rules({"bad": "retry 1h"})
+    write(client, "k", "bad")
+    write(client, "k", "k2")
+    relay = Relay(d, command=receiver.command())
+    ok(within(PATIENCE, lambda: len(rows(client, "id", PARKED[d])) == 1), f"{d}: races: one is parked")
+    head = rows(client, "id", "attempts > 0")[0][0]
+    if d != "sqlite": # where one writes at a time
+        person = Client(d, "READ COMMITTED")
+        person.begin()
+        person.run(f"UPDATE {MESSAGE[d]} SET not_before = '{AT_ONCE[d]}' WHERE attempts = 0 AND {KEY[d]} = 'k'")
+        person.run(f"DELETE FROM {MESSAGE[d]} WHERE id = {head}")
+        write(client, "k", "k3")
+        waits = {"postgres": "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'",
+                 "mariadb": "SELECT id FROM information_schema.processlist WHERE info LIKE '%holdfast_outbox%FOR UPDATE'"}[d]
+        ok(within(PATIENCE, lambda: client.run(waits)), f"{d}: races: the relay waits until the decision is made")
+        person.commit()
+        ok(within(PATIENCE, lambda: receiver.payloads("k")[-2:] == ["k2", "k3"]), f"{d}: races: and parks nobody behind what is gone")
+    relay.stop()
+    client.run(f"DELETE FROM {MESSAGE[d]}")
+    write(client, "k", "alone")
+    client.run(f"UPDATE {MESSAGE[d]} SET not_before = {PARKED[d].split()[2] if d != 'mariadb' else chr(39) + '9999-12-31' + chr(39)}")
+    relay = Relay(d, command=receiver.command())
+    ok(within(PATIENCE, lambda: "alone" in receiver.payloads()), f"{d}: races: what is parked behind nobody is sent by the next relay")
+    relay.stop()
+    client.run(f"DELETE FROM {MESSAGE[d]}")
+
+
 def lock_and_fence(d, client):
     receiver = Receiver()
     relay = Relay(d, command=receiver.command())
@@ -118,11 +179,13 @@ def lock_and_fence(d, client):
 
 
 def http(d, client):
-    server = Http(lambda request: {b"teapot": 418, b"half": "cut"}.get(request.body, 204))
+    later = (503, {"Retry-After": "3600"})
+    server = Http(lambda request: {b"teapot": 418, b"half": "cut", b"later": later}.get(request.body, 204))
     write(client, "k 1", "hello", headers='{"Content-Type": "text/plain", "X-Trace": "a\\u00e4"}')
     write(client, "k2", "teapot")
     write(client, "k2", "behind")
     write(client, "k3", "half")
+    write(client, "k5", "later")
     relay = Relay(d, "--http", server.url())
     ok(within(PATIENCE, lambda: len(server.requests) >= 2), f"{d}: http: messages are posted")
     first = [r for r in server.requests if r.body == b"hello"][0].headers
@@ -132,8 +195,12 @@ def http(d, client):
           ("t", "k%201", "text/plain", '""', "a\u00e4"), f"{d}: http: with the headers")
     equal(int(first["Fencing-Token"]), client.run(f"SELECT token FROM {FENCE[d]}")[0][0], f"{d}: http: and the token")
     ok(within(PATIENCE, lambda: rows(client, "error", "attempts > 0") ==
-              [("HTTP status 418",), ("the answer was cut off in its headers",)]),
+              [("HTTP status 418",), ("the answer was cut off in its headers",), ("HTTP status 503",)]),
        f"{d}: http: whatever is no success is tried again, also one that was cut off")
+    asked = [m for m in listed(d) if m["key"] == "k5"][0]
+    wait = datetime.fromisoformat(asked["next"].replace("Z", "+00:00")) - datetime.now(timezone.utc)
+    ok(3000 < wait.total_seconds() < 3700, f"{d}: http: no sooner than Retry-After says ({wait})")
+    outbox("retry", "--db", url(d), "--reason", "test", asked["uid"])
     server.answer = lambda request: 200
     ok(within(PATIENCE, lambda: empty(client)), f"{d}: http: until it is one")
     equal([b for b in server.bodies if b in (b"teapot", b"behind")][-2:], [b"teapot", b"behind"], f"{d}: http: in order")
@@ -152,29 +219,30 @@ def http(d, client):
 
 def figures(d, client):
     receiver = Receiver()
-    receiver.rules({"bad": "retry 1h", "worse": "retry"})
+    receiver.rules({"bad": "retry 1h", "worse": "retry 1ms"})
     events, metrics = receiver.folder + "/events", receiver.folder + "/relay.prom"
     relay = Relay(d, "--events", events, "--metrics", metrics, "--attempts", "2", command=receiver.command())
     for n in range(10):
         write(client, f"k{n}", "good")
     write(client, "b", "bad")
     write(client, "b", "behind")
-    ok(within(PATIENCE, lambda: rows(client, "id", "attempts > 0") and len(rows(client)) == 2), f"{d}: figures: at work")
+    write(client, "c", "worse")
+    ok(within(PATIENCE, lambda: sorted(rows(client, "attempts")) == [(0,), (1,), (2,)]), f"{d}: figures: at work")
     relay.stop()
     with open(events, encoding="utf8") as file:
         told = [json.loads(line) for line in file]
     last = [e for e in told if e["event"] == "relayed"][-1]
-    equal((last["messages"], last["dead_now"], 0 < last["oldest_ms"] < PATIENCE * 1000), (2, 0, True),
+    equal((last["messages"], last["parked"], last["dead_now"], 0 < last["oldest_ms"] < PATIENCE * 1000), (3, 1, 1, True),
           f"{d}: figures: how many are there, and how old they are")
     equal([sum(e.get(name, 0) for e in told if e["event"] == "relayed") for name in ("sent", "retried", "dead")],
-          [10, 1, 0], f"{d}: figures: what was done")
+          [10, 3, 1], f"{d}: figures: what was done")
     equal([e["event"] for e in told if e["event"] != "relayed"], ["acquired", "released", "ended"],
           f"{d}: figures: and the events of a lock")
     with open(metrics, encoding="utf8") as file:
         kept = {line.split("{")[0]: float(line.split()[-1]) for line in file if line.startswith("holdfast_outbox")}
     equal({k: v for k, v in kept.items() if "oldest" not in k},
-          {"holdfast_outbox_messages": 2, "holdfast_outbox_sent_total": 10, "holdfast_outbox_retried_total": 1,
-           "holdfast_outbox_dead_total": 0}, f"{d}: figures: for Prometheus")
+          {"holdfast_outbox_messages": 3, "holdfast_outbox_sent_total": 10, "holdfast_outbox_retried_total": 3,
+           "holdfast_outbox_dead_total": 1}, f"{d}: figures: for Prometheus")
     ok(kept["holdfast_outbox_oldest_seconds"] > 0, f"{d}: figures: with the age of the oldest")
     client.run(f"DELETE FROM {MESSAGE[d]}")
 
@@ -185,6 +253,6 @@ for dialect in DIALECTS:
     db = Client(dialect)
     if dialect == "sqlite":
         db.run("PRAGMA journal_mode = WAL")
-    for test in (order, failures, dead, lock_and_fence, http, figures):
+    for test in (order, failures, slow_key, dead, races_of_people, lock_and_fence, http, figures):
         test(dialect, db)
 done_testing()

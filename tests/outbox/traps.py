@@ -2,8 +2,10 @@
 import signal
 import time
 
-from outbox import (DIALECTS, FENCE, MESSAGE, PATIENCE, Client, Http, Receiver, Relay, admit_everybody, apply, done_testing,
+from outbox import (DIALECTS, FENCE, KEY, MESSAGE, PATIENCE, Client, Http, Receiver, Relay, admit_everybody, apply, done_testing,
                     empty, equal, forget_relay, migration, ok, rows, within, write)
+
+FAR = {"postgres": "2999-01-01", "sqlite": "2999-01-01T00:00:00.000Z", "mariadb": "2999-01-01"}
 
 
 def deliver(d, client):
@@ -145,7 +147,7 @@ def ids_repeat(d, client):
 
 def parked_ids_repeat(d, client):
     """The same for one that waits behind another: who has its id now is of another key, and is not parked."""
-    name, key = MESSAGE[d], "`key`" if d == "mariadb" else "key"
+    name, key = MESSAGE[d], KEY[d]
     bodies = []
 
     def restore(request):
@@ -162,6 +164,30 @@ def parked_ids_repeat(d, client):
     behind = max(id for (id,) in rows(client, "id"))
     relay = Relay(d, "--http", server.url())
     ok(within(PATIENCE, lambda: b"new" in bodies), f"{d}: ids repeat, parked: who has the id now is sent ({bodies})")
+    relay.stop()
+    client.run(f"DELETE FROM {name}")
+
+
+def blocker_ids_repeat(d, client):
+    """The same for the one that is waited for: who has its id now blocks another key, and frees nobody of this one."""
+    name, key = MESSAGE[d], KEY[d]
+    bodies = []
+
+    def restore(request):
+        bodies.append(request.body)
+        if request.body != b"bad":
+            return 200
+        one = Client(d)
+        one.run(f"UPDATE {name} SET uid = '{'1' * 32}', {key} = 'other', attempts = 1, not_before = '{FAR[d]}' "
+                f"WHERE id = {bad}")
+        one.close()
+        return 500
+    server = Http(restore)
+    write(client, "k", "bad")
+    bad = rows(client)[0][0]
+    write(client, "k", "behind")
+    relay = Relay(d, "--http", server.url())
+    ok(within(PATIENCE, lambda: b"behind" in bodies), f"{d}: ids repeat, blocker: nobody is parked behind a stranger ({bodies})")
     relay.stop()
     client.run(f"DELETE FROM {name}")
 
@@ -211,6 +237,7 @@ for dialect in DIALECTS:
         message_before_lock(dialect, db)
     ids_repeat(dialect, db)
     parked_ids_repeat(dialect, db)
+    blocker_ids_repeat(dialect, db)
     marks_without_fence(dialect, db)
     db.close()
 done_testing()

@@ -49,14 +49,17 @@ static bool is_carried(const struct relay_batch *batch, uint64_t id, const char 
 }
 
 /* Known as one that failed: what is parked behind it comes before what follows here. One that is
- * carried may have got that mark since, from a relay that lost its lock. */
-static bool is_behind(const struct relay_batch *batch, uint64_t blocker)
+ * carried may have got that mark since, from a relay that lost its lock. One of another key has the
+ * id of the one that is meant, and had it before a restore. */
+static bool is_behind(const struct relay_batch *batch, uint64_t blocker, const char *key)
 {
     struct hf__outbox_item *item = find(batch, batch->count, blocker);
 
-    if (item != NULL && item->attempts == 0)
+    if (item == NULL || strcmp(item->key, key) != 0)
+        return false;
+    if (item->attempts == 0)
         item->attempts = 1;
-    return item != NULL;
+    return true;
 }
 
 static uint64_t number(const struct hf__db_text *value)
@@ -119,6 +122,7 @@ bool relay_batch_add(const struct hf__db_text *values, void *data)
     uint64_t id = number(&values[HF__OUTBOX_ID]);
     uint64_t bytes = number(&values[HF__OUTBOX_BYTES]);
 
+    batch->rows++;
     if (is_carried(batch, id, values[HF__OUTBOX_UID].data) || batch->count == batch->capacity ||
         batch->full)
         return true;
@@ -137,7 +141,7 @@ bool relay_batch_add(const struct hf__db_text *values, void *data)
                                      .blocker = number(&values[HF__OUTBOX_BLOCKER]),
                                      .attempts = (unsigned)number(&values[HF__OUTBOX_ATTEMPTS])};
     /* One that failed, and is due, is here, and goes first: it has the lower id. */
-    if (item->blocker != 0 && is_behind(batch, item->blocker))
+    if (item->blocker != 0 && is_behind(batch, item->blocker, item->key))
         item->blocker = 0;
     message->sent.attempt = item->attempts + 1;
     batch->blocked += item->blocker != 0;
@@ -184,11 +188,18 @@ void relay_batch_shrink(struct relay_batch *batch)
         batch->items[kept] = batch->items[i];
         batch->messages[kept++] = batch->messages[i];
     }
-    batch->count = batch->carried = batch->body = kept;
+    batch->count = kept;
     batch->answered = batch->blocked = 0;
+    relay_batch_again(batch);
+    relay_batch_link(batch);
+}
+
+void relay_batch_again(struct relay_batch *batch)
+{
+    batch->carried = batch->body = batch->count;
+    batch->rows = 0;
     batch->bytes = 0;
     batch->full = false;
-    relay_batch_link(batch);
 }
 
 char *relay_batch_list(const struct relay_batch *batch, relay_pick_fn *pick)

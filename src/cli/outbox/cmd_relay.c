@@ -292,7 +292,7 @@ static enum hf_status raise_fence(struct relay *relay, struct hf_error *err)
 static enum hf_status relay_under_lock(struct job *job, struct hf_error *err)
 {
     struct relay *relay = &job->relay;
-    size_t places = (size_t)(job->options.batch + job->options.parallel);
+    size_t places = (size_t)(2 * job->options.batch + job->options.parallel);
     enum hf_status status;
 
     relay->options = &job->options;

@@ -17,6 +17,7 @@
 
 enum {
     LINE_MAX_BYTES = 256, /* of an answer; more is none */
+    READS_MAX = 16,       /* at once: one that never ends its say must not keep us */
     LAST_MS = 100,        /* from the end of its output to its own */
     SAY_MS = 1000,        /* odd answers are told of so often */
     PAUSE_MS = 100,       /* before it is started again, at first */
@@ -41,6 +42,7 @@ struct hf__sender {
     char line[LINE_MAX_BYTES];
     size_t line_len;
     bool line_too_long;
+    bool deaf; /* it has closed its input */
     int64_t heard_ns;
     int64_t said_ns;
     struct hf__backoff backoff;
@@ -73,6 +75,7 @@ static int start(struct hf__sender *sender)
         relay_child_start(&sender->child, sender->options.command, sender->options.environment);
 
     sender->heard_ns = hf__now_ns();
+    sender->deaf = false;
     return number;
 }
 
@@ -119,7 +122,8 @@ static void flush(struct hf__sender *sender)
         ssize_t done = write(sender->child.in, sender->unsent + sender->unsent_at,
                              sender->unsent_len - sender->unsent_at);
 
-        /* One that has closed its input, and lives, hangs. */
+        /* One that has closed its input may answer what it has read; then it hangs. */
+        sender->deaf = done < 0 && errno == EPIPE;
         if (done < 0 && errno != EINTR)
             return;
         sender->unsent_at += done > 0 ? (size_t)done : 0;
@@ -187,22 +191,24 @@ static void hear_bytes(struct hf__sender *sender, const char *bytes, size_t len)
 static void hear(struct hf__sender *sender)
 {
     char bytes[4096];
-    ssize_t got;
+    ssize_t got = 0;
 
-    while (sender->child.pid > 0 && (got = read(sender->child.out, bytes, sizeof bytes)) != 0) {
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
+    for (int reads = 0; reads < READS_MAX; reads++) {
+        got = read(sender->child.out, bytes, sizeof bytes);
+        if (got == 0)
+            break;
+        if (got < 0 && errno != EINTR)
             return;
-        hear_bytes(sender, bytes, (size_t)got);
-        if ((size_t)got < sizeof bytes)
+        hear_bytes(sender, bytes, got > 0 ? (size_t)got : 0);
+        if (got > 0 && (size_t)got < sizeof bytes)
             return; /* that was all, for now */
     }
+    if (got != 0)
+        return;
     /* It has closed its output. One that lives on is of no use. */
-    if (sender->child.pid > 0)
-        reap(sender, relay_child_ended(&sender->child, hf__now_ns() + LAST_MS * HF__NS_PER_MS)
-                         ? NULL
-                         : "the command closed its output");
+    reap(sender, relay_child_ended(&sender->child, hf__now_ns() + LAST_MS * HF__NS_PER_MS)
+                     ? NULL
+                     : "the command closed its output");
 }
 
 /* ---- the table ---- */
@@ -338,7 +344,8 @@ static void wait_for_command(struct hf__sender *sender, struct pollfd *fds, nfds
     all[count] =
         (struct pollfd){.fd = sender->child.pid > 0 ? sender->child.out : -1, .events = POLLIN};
     all[count + 1] = (struct pollfd){
-        .fd = sender->child.pid > 0 && sender->unsent_len > 0 ? sender->child.in : -1,
+        .fd = sender->child.pid > 0 && sender->unsent_len > 0 && !sender->deaf ? sender->child.in
+                                                                               : -1,
         .events = POLLOUT};
     (void)hf__poll_until(all, count + 2, until_ns);
     memcpy(fds, all, count * sizeof *fds);

@@ -11,7 +11,10 @@
 
 #include <stdlib.h>
 
-enum { STOP_MS = 5000 /* so long answers are waited for when we are told to stop */ };
+enum {
+    STOP_MS = 5000, /* so long answers are waited for when we are told to stop */
+    BESIDE_SHARE = 10
+};
 
 enum { SIGNAL, LOST, FDS };
 
@@ -20,6 +23,7 @@ struct turn {
     int64_t began_ns;  /* the round */
     int64_t stop_ns;   /* we were told to stop, and give up at this time; 0 */
     int64_t resume_ns; /* the database is left alone until then */
+    int64_t beside_ns; /* nothing is fetched beside what is under way until then */
     bool more;         /* there may be more to fetch at once */
 };
 
@@ -206,27 +210,69 @@ static enum hf_status fetch_bodies(struct relay *relay, struct hf_error *err)
     return status;
 }
 
+/* aside: as hf__outbox_put_fetch has it. */
+static enum hf_status fetch_some(struct relay *relay, const char *aside, struct hf_error *err)
+{
+    struct outbox_answer answer = {.row = relay_batch_add, .data = &relay->batch};
+    enum hf_status status;
+
+    hf__outbox_put_fetch(outbox_db_say(&relay->db), &relay->db.names, relay->options->batch, aside);
+    status = outbox_db_do(&relay->db, &answer, err);
+    if (status == HF_OK)
+        status = fetch_bodies(relay, err);
+    if (status == HF_OK)
+        relay_batch_link(&relay->batch);
+    return status;
+}
+
+/* Whether all that a fetch brought stands behind what is under way, and left no room for others. */
+static bool is_held_up(const struct relay *relay)
+{
+    const struct relay_batch *batch = &relay->batch;
+
+    return batch->under_way > 0 && batch->under_way < relay->options->parallel &&
+           batch->blocked == 0 && (batch->full || batch->rows >= relay->options->batch) &&
+           !is_sendable(relay);
+}
+
+static bool is_under_way(const struct relay_batch *batch, size_t i)
+{
+    return batch->items[i].step == HF__OUTBOX_SENT;
+}
+
+/* The messages of other keys. It has to pass those that wait, which may be many, so that it is not
+ * done all the time. */
+static enum hf_status fetch_beside(struct relay *relay, struct turn *turn, struct hf_error *err)
+{
+    char *aside = relay_batch_list(&relay->batch, is_under_way);
+    int64_t began_ns = hf__now_ns();
+    enum hf_status status;
+
+    if (aside == NULL)
+        return hf__nomem(err);
+    relay_batch_again(&relay->batch);
+    status = fetch_some(relay, aside, err);
+    free(aside);
+    turn->beside_ns = hf__now_ns() + BESIDE_SHARE * (hf__now_ns() - began_ns);
+    return status;
+}
+
 static enum hf_status fetch(struct relay *relay, struct turn *turn, struct hf_error *err)
 {
     struct relay_batch *batch = &relay->batch;
-    struct outbox_answer answer = {.row = relay_batch_add, .data = batch};
     enum hf_status status = relay->db.link != NULL ? HF_OK : outbox_db_open(&relay->db, err);
 
     if (status != HF_OK)
         return status;
-    hf__outbox_put_fetch(outbox_db_say(&relay->db), &relay->db.names, relay->options->batch);
-    status = outbox_db_do(&relay->db, &answer, err);
-    if (status == HF_OK)
-        status = fetch_bodies(relay, err);
+    status = fetch_some(relay, NULL, err);
+    turn->more = batch->count > batch->carried;
+    if (status == HF_OK && is_held_up(relay) && hf__now_ns() >= turn->beside_ns)
+        status = fetch_beside(relay, turn, err);
     if (status == HF_UNREACHABLE)
         outbox_db_close(&relay->db);
-    if (status != HF_OK) {
+    if (status != HF_OK)
         relay_batch_shrink(batch); /* a message without its body is not one that is gone */
-        return status;
-    }
-    relay_batch_link(batch);
-    turn->more = batch->count > batch->carried;
-    return HF_OK;
+    return status;
 }
 
 static enum hf_status next_round(struct relay *relay, struct turn *turn, struct hf_error *err)

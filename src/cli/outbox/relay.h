@@ -58,9 +58,10 @@ struct relay_batch {
     struct hf__outbox_item *items;  /* as src/core/outbox.h sees them ... */
     struct relay_message *messages; /* ... and what they are; the same places */
     size_t count;
-    size_t carried; /* the first so many were under way before the last fetch */
+    size_t carried; /* the first so many were here before the last fetch */
     size_t capacity;
     size_t body;    /* those before it have their body */
+    size_t rows;    /* that the last fetch brought */
     uint64_t bytes; /* of those that were fetched */
     bool full;      /* no more of them */
     size_t under_way;
@@ -80,6 +81,8 @@ void relay_batch_link(struct relay_batch *batch);
 /* Forgets all but what is under way: what was answered is settled, and what waits is fetched again.
  */
 void relay_batch_shrink(struct relay_batch *batch);
+/* Before another fetch is added to what is here. */
+void relay_batch_again(struct relay_batch *batch);
 
 /* A list "1,2,3" of those that pick says; NULL: no memory, "": there are none. To be freed. */
 typedef bool relay_pick_fn(const struct relay_batch *batch, size_t i);

@@ -180,26 +180,40 @@ static enum hf_status mark_failures(struct relay *relay, uint64_t *dead, struct 
     return status;
 }
 
-/* The messages behind which something is parked, each with whether it is still so. */
+/* The messages that something has to wait for, each with its key and whether it does block that:
+ * after a restore an id may be another message's, which frees nobody of this key. */
+struct blocker {
+    uint64_t id;
+    const char *key;
+    bool blocks;
+};
 struct blockers {
-    uint64_t *ids;
+    struct blocker *list;
     size_t count;
 };
 
-static bool add_blocker(const struct hf__db_text *values, void *data)
+static struct blocker *find_blocker(const struct blockers *blockers, uint64_t id)
 {
-    struct blockers *blockers = data;
+    for (size_t i = 0; i < blockers->count; i++)
+        if (blockers->list[i].id == id)
+            return &blockers->list[i];
+    return NULL;
+}
 
-    blockers->ids[blockers->count++] = strtoull(values[0].data, NULL, 10);
+static bool confirm_blocker(const struct hf__db_text *values, void *data)
+{
+    struct blocker *blocker = find_blocker(data, strtoull(values[0].data, NULL, 10));
+
+    if (blocker != NULL)
+        blocker->blocks = strcmp(blocker->key, values[1].data) == 0;
     return true;
 }
 
 static bool is_blocker(const struct blockers *blockers, uint64_t id)
 {
-    for (size_t i = 0; i < blockers->count; i++)
-        if (blockers->ids[i] == id)
-            return true;
-    return false;
+    const struct blocker *blocker = find_blocker(blockers, id);
+
+    return blocker != NULL && blocker->blocks;
 }
 
 /* Asks which of the messages that something has to wait for do still block; they are locked then.
@@ -211,7 +225,7 @@ static enum hf_status find_blockers(struct relay *relay, struct blockers *blocke
     FILE *out = NULL;
     char *ids = NULL;
     size_t len;
-    struct outbox_answer answer = {.row = add_blocker, .data = blockers};
+    struct outbox_answer answer = {.row = confirm_blocker, .data = blockers};
     enum hf_status status;
 
     out = open_memstream(&ids, &len);
@@ -220,16 +234,15 @@ static enum hf_status find_blockers(struct relay *relay, struct blockers *blocke
     for (size_t i = 0; i < batch->count; i++) {
         uint64_t by = hf__outbox_parked_by(batch->items, i);
 
-        if (batch->items[i].step == HF__OUTBOX_WAITING && by != 0 && !is_blocker(blockers, by)) {
-            fprintf(out, "%s%" PRIu64, blockers->count > 0 ? "," : "", by);
-            blockers->ids[blockers->count++] = by;
-        }
+        if (batch->items[i].step != HF__OUTBOX_WAITING || by == 0 || find_blocker(blockers, by))
+            continue;
+        fprintf(out, "%s%" PRIu64, blockers->count > 0 ? "," : "", by);
+        blockers->list[blockers->count++] = (struct blocker){.id = by, .key = batch->items[i].key};
     }
     if (fclose(out) != 0 || blockers->count == 0) {
         free(ids);
         return blockers->count == 0 ? HF_OK : hf__nomem(err);
     }
-    blockers->count = 0;
     hf__outbox_put_blockers(outbox_db_say(&relay->db), &relay->db.names, ids);
     free(ids);
     status = outbox_db_do(&relay->db, &answer, err);
@@ -274,13 +287,13 @@ static enum hf_status park_those(struct relay *relay, struct hf_error *err)
 
 static enum hf_status park(struct relay *relay, struct hf_error *err)
 {
-    struct blockers blockers = {.ids = calloc(relay->batch.count + 1, sizeof *blockers.ids)};
+    struct blockers blockers = {.list = calloc(relay->batch.count + 1, sizeof *blockers.list)};
     enum hf_status status =
-        blockers.ids != NULL ? find_blockers(relay, &blockers, err) : hf__nomem(err);
+        blockers.list != NULL ? find_blockers(relay, &blockers, err) : hf__nomem(err);
 
     if (status == HF_OK && blockers.count > 0 && choose_parked(&relay->batch, &blockers) > 0)
         status = park_those(relay, err);
-    free(blockers.ids);
+    free(blockers.list);
     return status;
 }
 
@@ -298,10 +311,14 @@ static enum hf_status free_parked(struct relay *relay, struct hf_error *err)
     FILE *out = open_memstream(&ids, &len);
     struct outbox_answer answer = {.row = add_id, .data = out};
     char *done = relay_batch_list(&relay->batch, is_done);
-    enum hf_status status = out != NULL && done != NULL ? HF_OK : hf__nomem(err);
+    char *uids = list_uids(relay, is_done);
+    enum hf_status status = out != NULL && done != NULL && uids != NULL ? HF_OK : hf__nomem(err);
 
     if (status == HF_OK && done[0] != '\0') {
-        hf__outbox_put_failed(outbox_db_say(&relay->db), &relay->db.names, done);
+        FILE *say = outbox_db_say(&relay->db);
+
+        hf__outbox_put_failed(say, &relay->db.names, done);
+        hf__outbox_put_only(say, &relay->db.names, uids);
         status = outbox_db_do(&relay->db, &answer, err);
     }
     if (out != NULL && fclose(out) != 0 && status == HF_OK)
@@ -311,6 +328,7 @@ static enum hf_status free_parked(struct relay *relay, struct hf_error *err)
         status = outbox_db_do(&relay->db, NULL, err);
     }
     free(done);
+    free(uids);
     free(ids);
     return status;
 }

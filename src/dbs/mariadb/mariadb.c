@@ -48,12 +48,13 @@ static enum hf_status refused(struct mariadb_db *db, unsigned number, const char
     static const struct {
         unsigned number;
         enum hf_status status;
-    } rules[] = {{1040, HF_UNREACHABLE}, {1044, HF_DENIED},      {1045, HF_DENIED},
-                 {1049, HF_INVALID},     {1053, HF_UNREACHABLE}, {1142, HF_DENIED},
-                 {1143, HF_DENIED},      {1203, HF_UNREACHABLE}, {1020, HF_BUSY},
-                 {1205, HF_BUSY},        {1213, HF_BUSY},        {1227, HF_DENIED},
-                 {1290, HF_UNREACHABLE}, {1370, HF_DENIED},      {1698, HF_DENIED},
-                 {1927, HF_UNKNOWN},     {1969, HF_BUSY}};
+    } rules[] = {
+        {1020, HF_BUSY},    {1021, HF_UNREACHABLE}, {1040, HF_UNREACHABLE}, {1044, HF_DENIED},
+        {1045, HF_DENIED},  {1049, HF_INVALID},     {1053, HF_UNREACHABLE}, {1114, HF_UNREACHABLE},
+        {1142, HF_DENIED},  {1143, HF_DENIED},      {1203, HF_UNREACHABLE}, {1205, HF_BUSY},
+        {1206, HF_BUSY},    {1213, HF_BUSY},        {1227, HF_DENIED},      {1290, HF_UNREACHABLE},
+        {1317, HF_BUSY},    {1370, HF_DENIED},      {1698, HF_DENIED},      {1836, HF_UNREACHABLE},
+        {1927, HF_UNKNOWN}, {1969, HF_BUSY}};
 
     if (number >= 2000 && number < 3000)
         return gone(db, HF_UNKNOWN, message, err);

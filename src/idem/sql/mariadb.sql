@@ -149,6 +149,7 @@ SQL SECURITY DEFINER MODIFIES SQL DATA
 BEGIN
     -- As text: a variable that is the number 0 would equal many texts.
     DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT @holdfast_idem;
+    DECLARE finished BIGINT DEFAULT 0;
 
     IF the_status IS NULL OR LENGTH(the_answer) > 1048576 THEN
         CALL holdfast_idem_check_answer(the_status, the_answer);
@@ -157,8 +158,9 @@ BEGIN
         UPDATE holdfast_idem
            SET claimed = NULL, status = the_status, answer = the_answer, finished_at = UTC_TIMESTAMP(6)
          WHERE scope = the_scope AND `key` = the_key AND claimed = session;
+        SET finished = ROW_COUNT();
     END IF;
-    IF ROW_COUNT() <> 1 THEN
+    IF finished <> 1 THEN
         SIGNAL SQLSTATE 'ZHF11' SET MESSAGE_TEXT = 'ZHF11 not claimed in this transaction';
     END IF;
 END//

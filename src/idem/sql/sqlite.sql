@@ -16,18 +16,21 @@
 -- Errors (SQLITE_CONSTRAINT_TRIGGER) start with "holdfast not claimed" or "holdfast invalid".
 BEGIN;
 
--- A table of that name which is somebody else's stays as it is.
+-- A table or view of these names which is somebody else's stays as it is.
 DROP TABLE IF EXISTS temp.holdfast_idem_settle;
 CREATE TEMP TABLE holdfast_idem_settle (
-    ours INTEGER NOT NULL CONSTRAINT "a table holdfast_idem is there already, and not of holdfast" CHECK (ours)
+    ours INTEGER NOT NULL CONSTRAINT "a table or view holdfast_idem, holdfast_claim, ... is there already, and not of holdfast" CHECK (ours)
 );
 INSERT INTO temp.holdfast_idem_settle
-    SELECT sql LIKE '%claimed_but_not_finished%' FROM main.sqlite_master
-     WHERE type = 'table' AND name = 'holdfast_idem';
+    SELECT sql LIKE '%holdfast idem%' FROM main.sqlite_master
+     WHERE type IN ('table', 'view')
+       AND name COLLATE NOCASE IN ('holdfast_idem', 'holdfast_idem_nothing', 'holdfast_idem_attempt',
+            'holdfast_idem_said', 'holdfast_verdict', 'holdfast_claim', 'holdfast_finish', 'holdfast_start',
+            'holdfast_finish_attempt', 'holdfast_release', 'holdfast_purge');
 DROP TABLE temp.holdfast_idem_settle;
 
 -- Always empty: nothing that points here can be committed.
-CREATE TABLE IF NOT EXISTS holdfast_idem_nothing (id INTEGER PRIMARY KEY CHECK (id IS NULL));
+CREATE TABLE IF NOT EXISTS holdfast_idem_nothing (id INTEGER PRIMARY KEY CHECK (id IS NULL) /* holdfast idem */);
 
 CREATE TABLE IF NOT EXISTS holdfast_idem (
     scope       TEXT NOT NULL,
@@ -35,7 +38,7 @@ CREATE TABLE IF NOT EXISTS holdfast_idem (
     fingerprint TEXT NOT NULL,
     claimed     INTEGER CONSTRAINT claimed_but_not_finished
                 REFERENCES holdfast_idem_nothing (id) DEFERRABLE INITIALLY DEFERRED,
-    attempt     INTEGER, -- started, not claimed
+    attempt     INTEGER, -- started, not claimed (holdfast idem)
     leased_till INTEGER, -- of that attempt; milliseconds since 1970, as all times here
     finished_at INTEGER, -- no index: it would cost each finish more than it saves a purge
     status      INTEGER,
@@ -44,7 +47,7 @@ CREATE TABLE IF NOT EXISTS holdfast_idem (
 ) WITHOUT ROWID;
 
 -- Never counted per key: that would start again after a purge, and an old attempt could finish a new one.
-CREATE TABLE IF NOT EXISTS holdfast_idem_attempt (last INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS holdfast_idem_attempt (last INTEGER NOT NULL /* holdfast idem */);
 INSERT INTO holdfast_idem_attempt SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM holdfast_idem_attempt);
 
 -- What the last call said, in one row. It is a probe as well: are foreign keys enforced? Then probe follows
@@ -52,7 +55,7 @@ INSERT INTO holdfast_idem_attempt SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM holdf
 DROP TABLE IF EXISTS holdfast_idem_said;
 CREATE TABLE holdfast_idem_said (
     id    INTEGER PRIMARY KEY,
-    probe INTEGER REFERENCES holdfast_idem_said (id) ON UPDATE CASCADE,
+    probe INTEGER REFERENCES holdfast_idem_said (id) ON UPDATE CASCADE, -- holdfast idem
     scope TEXT,
     key   TEXT,
     state TEXT
@@ -60,7 +63,7 @@ CREATE TABLE holdfast_idem_said (
 INSERT INTO holdfast_idem_said (id, probe) VALUES (1, 1);
 
 DROP VIEW IF EXISTS holdfast_verdict;
-CREATE VIEW holdfast_verdict (scope, key, state, attempt, remaining, status, answer) AS
+CREATE VIEW holdfast_verdict (scope, key, state, attempt, remaining, status, answer) AS /* holdfast idem */
     SELECT s.scope, s.key, s.state,
            CASE WHEN s.state = 'new' THEN e.attempt END,
            CASE WHEN s.state = 'running' THEN
@@ -72,7 +75,7 @@ CREATE VIEW holdfast_verdict (scope, key, state, attempt, remaining, status, ans
 
 -- A row with claimed is of this very transaction: no other can commit one.
 DROP VIEW IF EXISTS holdfast_claim;
-CREATE VIEW holdfast_claim (scope, key, fingerprint) AS SELECT NULL, NULL, NULL WHERE 0;
+CREATE VIEW holdfast_claim (scope, key, fingerprint) AS /* holdfast idem */ SELECT NULL, NULL, NULL WHERE 0;
 CREATE TRIGGER holdfast_claim_insert INSTEAD OF INSERT ON holdfast_claim
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: a scope and a key are text of 1 to 255 bytes, without NUL')
@@ -96,7 +99,7 @@ BEGIN
 END;
 
 DROP VIEW IF EXISTS holdfast_finish;
-CREATE VIEW holdfast_finish (scope, key, status, answer) AS SELECT NULL, NULL, NULL, NULL WHERE 0;
+CREATE VIEW holdfast_finish (scope, key, status, answer) AS /* holdfast idem */ SELECT NULL, NULL, NULL, NULL WHERE 0;
 CREATE TRIGGER holdfast_finish_insert INSTEAD OF INSERT ON holdfast_finish
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: a status is an integer')
@@ -113,7 +116,7 @@ END;
 -- For an effect elsewhere: start, commit, the effect, finish_attempt, commit. The lease, in seconds, is
 -- for liveness only.
 DROP VIEW IF EXISTS holdfast_start;
-CREATE VIEW holdfast_start (scope, key, fingerprint, lease) AS SELECT NULL, NULL, NULL, NULL WHERE 0;
+CREATE VIEW holdfast_start (scope, key, fingerprint, lease) AS /* holdfast idem */ SELECT NULL, NULL, NULL, NULL WHERE 0;
 CREATE TRIGGER holdfast_start_insert INSTEAD OF INSERT ON holdfast_start
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: a lease is above 0, and at most 7 days')
@@ -138,7 +141,7 @@ END;
 
 -- The same attempt with the same answer again is no error: a COMMIT whose reply was lost can be repeated.
 DROP VIEW IF EXISTS holdfast_finish_attempt;
-CREATE VIEW holdfast_finish_attempt (scope, key, attempt, status, answer) AS
+CREATE VIEW holdfast_finish_attempt (scope, key, attempt, status, answer) AS /* holdfast idem */
     SELECT NULL, NULL, NULL, NULL, NULL WHERE 0;
 CREATE TRIGGER holdfast_finish_attempt_insert INSTEAD OF INSERT ON holdfast_finish_attempt
 BEGIN
@@ -158,7 +161,7 @@ END;
 
 -- Only if the effect certainly did not happen: the next one starts at once.
 DROP VIEW IF EXISTS holdfast_release;
-CREATE VIEW holdfast_release (scope, key, attempt) AS SELECT NULL, NULL, NULL WHERE 0;
+CREATE VIEW holdfast_release (scope, key, attempt) AS /* holdfast idem */ SELECT NULL, NULL, NULL WHERE 0;
 CREATE TRIGGER holdfast_release_insert INSTEAD OF INSERT ON holdfast_release
 BEGIN
     SELECT RAISE(ABORT, 'holdfast not claimed: not the current attempt')
@@ -172,7 +175,7 @@ END;
 -- Removes finished keys only, the oldest first. older_than is in seconds; NULL: what --keep said. A
 -- purged key runs again.
 DROP VIEW IF EXISTS holdfast_purge;
-CREATE VIEW holdfast_purge (older_than, at_most) AS SELECT NULL, NULL WHERE 0;
+CREATE VIEW holdfast_purge (older_than, at_most) AS /* holdfast idem */ SELECT NULL, NULL WHERE 0;
 CREATE TRIGGER holdfast_purge_insert INSTEAD OF INSERT ON holdfast_purge
 BEGIN
     SELECT RAISE(ABORT, 'holdfast invalid: purge what is older than so many seconds, and at most so many')

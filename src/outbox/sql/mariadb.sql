@@ -34,7 +34,7 @@ DELIMITER ;
 -- word what is too long for its column, the CHECK still sees it.
 CREATE TABLE IF NOT EXISTS holdfast_outbox (
     id         BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,        -- the order; never a name
-    uid        CHAR(32) CHARACTER SET ascii NOT NULL DEFAULT (LOWER(HEX(RANDOM_BYTES(16)))), -- the name
+    uid        CHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT (LOWER(HEX(RANDOM_BYTES(16)))), -- the name
     topic      VARBINARY(300) NOT NULL,
     `key`      VARBINARY(300) NOT NULL,
     payload    LONGBLOB NOT NULL,
@@ -44,6 +44,7 @@ CREATE TABLE IF NOT EXISTS holdfast_outbox (
     not_before DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00', -- 9999: dead if attempts > 0, else parked
     error      VARCHAR(500) CHARACTER SET utf8mb4 NULL,
     parked     BOOLEAN AS (not_before >= '9999-01-01 00:00:00') VIRTUAL,
+    CONSTRAINT uid_has_32_hex_digits CHECK (uid RLIKE '^[0-9a-f]{32}$'),
     CONSTRAINT topic_has_1_to_255_bytes_and_no_nul
         CHECK (LENGTH(topic) BETWEEN 1 AND 255 AND LOCATE(X'00', topic) = 0),
     CONSTRAINT key_has_1_to_255_bytes_and_no_nul

@@ -17,13 +17,16 @@ CREATE TEMP TABLE holdfast_outbox_check (
 );
 INSERT INTO temp.holdfast_outbox_check
     SELECT sql LIKE '%holdfast outbox%' FROM main.sqlite_master
-     WHERE type = 'table' AND name IN ('holdfast_outbox', 'holdfast_outbox_fence', 'holdfast_outbox_settled');
+     WHERE type IN ('table', 'view')
+       AND name COLLATE NOCASE IN ('holdfast_outbox', 'holdfast_outbox_fence', 'holdfast_outbox_settled');
 DROP TABLE temp.holdfast_outbox_check;
 
 -- AUTOINCREMENT: else the ids of what was sent are used again, and order is gone.
 CREATE TABLE IF NOT EXISTS holdfast_outbox (
     id         INTEGER PRIMARY KEY AUTOINCREMENT, -- the order; never a name (holdfast outbox)
-    uid        TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))), -- the name
+    uid        TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))) -- the name
+               CONSTRAINT uid_has_32_hex_digits CHECK (typeof(uid) = 'text' AND length(CAST(uid AS BLOB)) = 32
+                                                       AND uid NOT GLOB '*[^0-9a-f]*'),
     topic      TEXT NOT NULL CONSTRAINT topic_has_1_to_255_bytes_and_no_nul
                CHECK (typeof(topic) = 'text' AND length(CAST(topic AS BLOB)) BETWEEN 1 AND 255
                       AND instr(CAST(topic AS BLOB), x'00') = 0),
