@@ -30,6 +30,8 @@ like "$(cat "$dir/refused")" '*--tokens*' 'and the text says so'
 for address in tcp:0.0.0.0:7070 'tcp:[::]:7070' tcp:192.0.2.1:7070 tcp:127.0.0.2:7070 tcp:localhost.evil:7070 unix:relative http:x; do
     refused 64 "$address is no address to listen on" --tokens "$dir/tokens" --listen "$address"
 done
+refused 64 'a name of bytes that are no UTF-8 is not watched' --listen "unix:$dir/x" --watch $'caf\xe9'
+like "$(cat "$dir/refused")" '*--watch*UTF-8*' 'and the text says why'
 refused 64 'nor is one of another machine' --tokens "$dir/tokens" --listen tcp:0.0.0.0:7070
 like "$(cat "$dir/refused")" '*proxy with TLS in front*' 'and the text says what to do'
 cp "$dir/tokens" "$dir/open"
