@@ -46,7 +46,7 @@ enum http_parsed {
 
 /* Why a request is refused. */
 struct http_refusal {
-    int code;           /* 400, 411, 413, 431, 505 */
+    int code;           /* 400, 408, 411, 413 */
     const char *detail; /* a sentence */
 };
 

@@ -17,6 +17,7 @@ void wire_prepare(int fd, bool local)
     const struct timeval idle = {.tv_sec = WIRE_IDLE_S};
     const struct timeval patience = {.tv_sec = WIRE_SEND_S};
     const int on = 1;
+    const int keepalive_s = WIRE_KEEPALIVE_S;
     const unsigned user_timeout_ms = WIRE_USER_TIMEOUT_S * 1000;
 
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof idle);
@@ -25,6 +26,8 @@ void wire_prepare(int fd, bool local)
         return;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &keepalive_s, sizeof keepalive_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &keepalive_s, sizeof keepalive_s);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
 }
 
