@@ -1,6 +1,7 @@
 """The times that bound a connection, at their real length, all at once: times.py SOCKET PORT SECRET."""
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -76,6 +77,23 @@ def deaf(where):
     say(5 < took < 14, f"a reader over TCP that takes nothing is closed after 10s ({took:.1f}s)")
 
 
+def slow():
+    """Takes some of a long answer every few seconds: that is no reason to close."""
+    s = connect(port)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.sendall(b"".join(request("GET", "/") for _ in range(400)))
+    s.settimeout(20)
+    try:
+        for _ in range(8):
+            time.sleep(3)
+            got = s.recv(8192)
+            assert got
+        alive = True
+    except (OSError, AssertionError):
+        alive = False
+    say(alive, "one that takes a little now and then is not")
+
+
 def clients():
     figures = call_metrics()
     return int(next(line.split()[1] for line in figures.splitlines() if line.startswith("holdfast_clients ")))
@@ -116,6 +134,7 @@ todo.append((lambda: say(until_closed(s, 30)[0] is not None and time.monotonic()
 run(*todo)
 before_deaf = clients()
 deaf(port)
+slow()
 
 
 # The network is cut between the server and its clients, who hear and say nothing any more.
