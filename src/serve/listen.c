@@ -29,9 +29,10 @@ static enum hf_status fail(struct hf_error *err, const char *address)
     return hf__fail(err, code, "cannot listen on %.120s: %s", address, strerror(errno));
 }
 
-/* Two servers that start in one moment must not take each other's file for one that was left over: a
- * socket that was bound and is not listened on yet refuses, too. So they come one after the other.
- * Whoever locks the folder for another reason is not waited for long. -1: it is not locked. */
+/* Two servers that start in one moment must not take each other's file for one that was left over:
+ * a socket that was bound and is not listened on yet refuses, too. So they come one after the
+ * other. Whoever locks the folder for another reason is not waited for long. -1: it is not
+ * locked. */
 static int lock_folder(const char *path)
 {
     int64_t until_ns = hf__now_ns() + FOLDER_MS * HF__NS_PER_MS;

@@ -27,7 +27,8 @@ renews() { # NAME OWNER TOKEN
 places() { [ "$(get "v1/lock?name=$1" | jq '.locks[0].waiters')" = "$2" ]; }
 
 # What is dropped: all transactions, those that put a key where nobody is, those that enter a queue or read it.
-all=kv/txn free=range_end.*request_put
+all=kv/txn
+free="range_end.*request_put"
 queue='(?s)^(?!.*range_end.*request_put)(?=.*(request_put|request_range))'
 
 for lost in "$free" "$all"; do
