@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -31,19 +32,26 @@ void wire_prepare(int fd, bool local)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
 }
 
-/* Waits until there is room for more. False: the client has not taken anything for that long; the
+/* Waits until there is room for more. False: the client has not taken anything for that long. The
  * kernel sees room only once it is worth while, so who takes little is told by what is left. */
 static bool wait_for_room(int fd)
 {
     struct pollfd writable = {.fd = fd, .events = POLLOUT};
-    int before = 0, now = 0;
+    int64_t taken_ns = hf__now_ns();
+    int least = INT_MAX;
 
-    do {
-        if (ioctl(fd, SIOCOUTQ, &before) != 0)
+    while (hf__now_ns() < taken_ns + WIRE_SEND_S * HF__NS_PER_S) {
+        int left = INT_MAX;
+
+        if (ioctl(fd, SIOCOUTQ, &left) != 0)
             return false;
-        if (hf__poll_until(&writable, 1, hf__now_ns() + WIRE_SEND_S * HF__NS_PER_S) != 0)
+        if (left < least) {
+            least = left;
+            taken_ns = hf__now_ns();
+        }
+        if (hf__poll_until(&writable, 1, hf__now_ns() + HF__NS_PER_S / 2) != 0)
             return true; /* or an end, which send finds */
-    } while (ioctl(fd, SIOCOUTQ, &now) == 0 && now < before);
+    }
     return false;
 }
 
