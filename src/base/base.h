@@ -97,6 +97,8 @@ bool hf__text_valid(const char *text, size_t most);
 bool hf__name_valid(const char *name);
 /* The bytes of the UTF-8 character at text, and its number; 0 if there is none. */
 size_t hf__utf8_read(const char *text, unsigned long *point);
+/* Whether all of it is UTF-8. */
+bool hf__utf8_valid(const char *text);
 /* False for what steers a terminal or turns the order of a text around: the control characters,
  * those above ASCII too, and the marks of direction. */
 bool hf__is_printable(unsigned long point);

@@ -90,6 +90,17 @@ size_t hf__utf8_read(const char *text, unsigned long *point)
     return 0;
 }
 
+bool hf__utf8_valid(const char *text)
+{
+    unsigned long point;
+    size_t len;
+
+    for (; *text != '\0'; text += len)
+        if ((len = hf__utf8_read(text, &point)) == 0)
+            return false;
+    return true;
+}
+
 /* The C1 controls steer a terminal as the others do. Marks of direction, and the separators of
  * lines among them, show a text in another order than it has. */
 bool hf__is_printable(unsigned long point)

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { DRAINING_MAX = 2 }; /* idle handles with an answer outstanding, before one waits for it */
+
 /* libcurl's own state is global. */
 static void start_curl(void)
 {
@@ -61,6 +63,25 @@ void hf__http_silent(struct hf__http_pool *pool, int64_t sent_at_ns)
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* An idle one. What was sent unheard is waited for before its handle is used again: so another one
+ * is, or the one whose answer is the most likely to have come. NULL: open one. Lock held. */
+static struct hf__http *choose(const struct hf__http_pool *pool)
+{
+    struct hf__http *oldest = NULL;
+    unsigned draining = 0;
+
+    for (struct hf__http *http = pool->first; http != NULL; http = http->next) {
+        if (http->busy)
+            continue;
+        if (!http->draining)
+            return http;
+        draining++;
+        if (oldest == NULL || http->heard_ns < oldest->heard_ns)
+            oldest = http;
+    }
+    return draining >= DRAINING_MAX ? oldest : NULL;
+}
+
 struct hf__http *hf__http_take(struct hf__http_pool *pool)
 {
     struct hf__http *silent;
@@ -68,8 +89,7 @@ struct hf__http *hf__http_take(struct hf__http_pool *pool)
 
     pthread_mutex_lock(&pool->lock);
     silent = cut_silent(pool);
-    for (http = pool->first; http != NULL && http->busy;)
-        http = http->next;
+    http = choose(pool);
     if (http != NULL)
         http->busy = true;
     pthread_mutex_unlock(&pool->lock);

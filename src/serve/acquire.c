@@ -178,7 +178,7 @@ static void attempt(struct exchange *x, const struct body *body, struct watch *w
     struct serve *serve = x->serve;
     struct attempt *attempt;
     struct stream stream;
-    bool streamed = stream_wanted(x);
+    bool streamed = x->request.streams;
     enum hf_status status = attempts_begin(serve->attempts, body->owner,
                                            watch != NULL ? watch->release_fd : -1, &attempt);
 

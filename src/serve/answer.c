@@ -124,5 +124,6 @@ void answer_write(const struct exchange *x, struct text *out)
                                          : "");
     text_add(out, r->headers.data, r->headers.len);
     text_add(out, "\r\n", 2);
-    text_add(out, r->body.data, r->body.len);
+    if (x->request.method != HTTP_HEAD) /* whose answer ends here: more would be the next one's */
+        text_add(out, r->body.data, r->body.len);
 }

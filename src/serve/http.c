@@ -86,6 +86,7 @@ static bool parse_request_line(char *line, struct http_request *out, struct http
         return refuse(why, 400, "a target begins with \"/\" and has neither %00 nor a fragment");
     out->method = strcmp(line, "GET") == 0    ? HTTP_GET
                   : strcmp(line, "POST") == 0 ? HTTP_POST
+                  : strcmp(line, "HEAD") == 0 ? HTTP_HEAD
                                               : HTTP_OTHER;
     out->path = target;
     out->query = strchr(target, '?');
@@ -96,7 +97,7 @@ static bool parse_request_line(char *line, struct http_request *out, struct http
     return true;
 }
 
-/* Whether word is an item of a list with commas. */
+/* Whether word is an item of a list with commas, or what an item begins with. */
 static bool list_has(const char *list, const char *word)
 {
     size_t len = strlen(word);
@@ -104,8 +105,8 @@ static bool list_has(const char *list, const char *word)
     for (const char *item = list; *item != '\0';) {
         size_t item_len;
 
-        item += strspn(item, " \t,");
-        item_len = strcspn(item, " \t,");
+        item += strspn(item, " \t,;");
+        item_len = strcspn(item, " \t,;");
         if (item_len == len && strncasecmp(item, word, len) == 0)
             return true;
         item += item_len;
@@ -169,8 +170,8 @@ static bool take_header(const char *name, char *value, struct http_request *out,
         out->expects_continue = strcasecmp(value, "100-continue") == 0;
         return out->expects_continue || refuse(why, 400, "only 100-continue can be expected");
     }
-    if (strcasecmp(name, "Accept") == 0 && out->accept == NULL)
-        out->accept = value;
+    if (strcasecmp(name, "Accept") == 0 && list_has(value, "application/x-ndjson"))
+        out->streams = true;
     return true;
 }
 
@@ -251,15 +252,7 @@ static bool decode(char *text)
         *out++ = (char)byte;
     }
     *out = '\0';
-    for (const char *c = text; *c != '\0';) {
-        unsigned long point;
-        size_t len = hf__utf8_read(c, &point);
-
-        if (len == 0)
-            return false;
-        c += len;
-    }
-    return true;
+    return hf__utf8_valid(text);
 }
 
 int http_parameters(char *query, struct http_parameter out[HTTP_PARAMETERS_MAX])

@@ -18,7 +18,7 @@ enum {
     HTTP_PARAMETERS_MAX = 16, /* of a query */
 };
 
-enum http_method { HTTP_GET, HTTP_POST, HTTP_OTHER };
+enum http_method { HTTP_GET, HTTP_POST, HTTP_HEAD, HTTP_OTHER };
 
 /* A request. Texts lie in the buffer that was parsed, and end with a NUL. */
 struct http_request {
@@ -29,7 +29,7 @@ struct http_request {
     char *host;          /* never NULL in a parsed request */
     char *authorization; /* these: NULL if there was none */
     char *content_type;
-    char *accept;
+    bool streams;          /* it accepts application/x-ndjson */
     bool close;            /* the client asked for it, or speaks HTTP/1.0 without keep-alive */
     bool expects_continue; /* 100-continue */
     bool has_length;
@@ -46,7 +46,7 @@ enum http_parsed {
 
 /* Why a request is refused. */
 struct http_refusal {
-    int code;           /* 400, 411, 413, 431, 505 */
+    int code;           /* 400, 408, 411, 413 */
     const char *detail; /* a sentence */
 };
 

@@ -9,13 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     BACKLOG = 1024,
-    FIRST_FD = 3, /* of those that systemd hands over */
+    FOLDER_MS = 3000, /* at most, for another server that starts there */
+    FIRST_FD = 3,     /* of those that systemd hands over */
     PORT_DEFAULT = 7070
 };
 
@@ -25,6 +27,24 @@ static enum hf_status fail(struct hf_error *err, const char *address)
         errno == EACCES || errno == EPERM || errno == EROFS ? HF_DENIED : HF_UNREACHABLE;
 
     return hf__fail(err, code, "cannot listen on %.120s: %s", address, strerror(errno));
+}
+
+/* Two servers that start in one moment must not take each other's file for one that was left over:
+ * a socket that was bound and is not listened on yet refuses, too. So they come one after the
+ * other. Whoever locks the folder for another reason is not waited for long. -1: it is not
+ * locked. */
+static int lock_folder(const char *path)
+{
+    int64_t until_ns = hf__now_ns() + FOLDER_MS * HF__NS_PER_MS;
+    char folder[sizeof((struct sockaddr_un *)0)->sun_path];
+    int fd;
+
+    (void)stpcpy(folder, path);
+    *(strrchr(folder, '/') + 1) = '\0';
+    fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && hf__now_ns() < until_ns)
+        hf__sleep_ns(HF__NS_PER_MS);
+    return fd;
 }
 
 /* A socket file that nobody listens on any more is in the way; one that somebody does is his. */
@@ -55,6 +75,8 @@ static enum hf_status listen_unix(struct listener *out, const char *path, struct
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat st;
+    bool listens;
+    int folder_fd;
 
     if (path[0] != '/' || strlen(path) >= sizeof address.sun_path)
         return hf__fail(err, HF_INVALID, "unix:PATH needs an absolute path of at most %zu bytes",
@@ -64,9 +86,15 @@ static enum hf_status listen_unix(struct listener *out, const char *path, struct
     (void)snprintf(out->shown, sizeof out->shown, "unix:%s", path);
     out->local = true;
     out->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (out->fd < 0 || !bind_unix(out->fd, &address) || listen(out->fd, BACKLOG) != 0 ||
-        lstat(path, &st) != 0)
-        return fail(err, out->shown);
+    folder_fd = lock_folder(path);
+    listens = out->fd >= 0 && bind_unix(out->fd, &address) && listen(out->fd, BACKLOG) == 0 &&
+              lstat(path, &st) == 0;
+    if (!listens)
+        (void)fail(err, out->shown);
+    if (folder_fd >= 0)
+        (void)close(folder_fd);
+    if (!listens)
+        return err->code;
     out->made = true;
     out->device = st.st_dev;
     out->inode = st.st_ino;

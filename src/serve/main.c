@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -99,8 +98,9 @@ static bool check(const struct settings *s)
         return false;
     }
     for (size_t i = 0; i < s->watch_list.count; i++)
-        if (!hf__name_valid(s->options.watch[i])) {
-            (void)cli_usage_error(&command, "--watch: a lock name has 1 to %d bytes", HF_NAME_MAX);
+        if (!hf__name_valid(s->options.watch[i]) || !hf__utf8_valid(s->options.watch[i])) {
+            (void)cli_usage_error(&command, "--watch: a lock name has 1 to %d bytes, of UTF-8 here",
+                                  HF_NAME_MAX);
             return false;
         }
     return true;
@@ -135,21 +135,6 @@ static void raise_limits(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* TERM, INT and HUP as a descriptor; blocked before any thread is there. */
-static int catch_signals(void)
-{
-    const struct sigaction ignored = {.sa_handler = SIG_IGN};
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGHUP);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    (void)sigaction(SIGPIPE, &ignored, NULL);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 static void read_tokens_again(struct serve *serve)
 {
     struct hf_error err;
@@ -165,10 +150,10 @@ static void read_tokens_again(struct serve *serve)
 /* True: the server is to end. */
 static bool take_signal(struct serve *serve, int signal_fd)
 {
-    struct signalfd_siginfo info;
+    int number;
 
-    while (read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo != SIGHUP)
+    while ((number = cli_pending_signal(signal_fd)) != 0) {
+        if (number != SIGHUP)
             return true;
         read_tokens_again(serve);
     }
@@ -297,11 +282,11 @@ static int run(struct settings *s, const char *url)
     struct serve serve = {.options = s->options, .stop_fd = -1};
     struct listeners listeners = {.count = 0};
     struct hf_error err;
-    int signal_fd = catch_signals();
-    int exit_code = 0;
+    int signal_fd = cli_catch_signals(); /* blocked before any thread is there */
+    int exit_code = signal_fd >= 0 ? 0 : EXIT_HF_INTERNAL;
 
     serve.tokens = tokens_open();
-    if (serve.tokens != NULL && s->options.tokens_file != NULL &&
+    if (exit_code == 0 && serve.tokens != NULL && s->options.tokens_file != NULL &&
         tokens_read(serve.tokens, s->options.tokens_file, &err) != HF_OK)
         exit_code = cli_fail(&err);
     if (exit_code == 0)
@@ -319,7 +304,8 @@ static int run(struct settings *s, const char *url)
     }
     listeners_close(&listeners);
     close_parts(&serve);
-    (void)close(signal_fd);
+    if (signal_fd >= 0)
+        (void)close(signal_fd);
     return exit_code;
 }
 

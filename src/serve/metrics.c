@@ -23,8 +23,8 @@ enum {
 };
 
 /* The codes of answers; 0 is any other. */
-static const int codes[] = {200, 400, 401, 403, 404, 405, 409, 410, 411, 413,
-                            423, 429, 431, 500, 501, 503, 504, 505, 0};
+static const int codes[] = {200, 400, 401, 403, 404, 405, 408, 409, 410,
+                            411, 413, 423, 429, 500, 501, 503, 504, 0};
 enum { CODES = sizeof codes / sizeof codes[0] };
 
 /* How a wait ends: what is worth a series of its own. */

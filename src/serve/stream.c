@@ -118,11 +118,6 @@ void streams_close(struct streams *streams)
     free(streams);
 }
 
-bool stream_wanted(const struct exchange *x)
-{
-    return x->request.accept != NULL && strstr(x->request.accept, "application/x-ndjson") != NULL;
-}
-
 void stream_begin(struct streams *streams, struct stream *stream, struct exchange *x)
 {
     struct text head = {0};

@@ -17,8 +17,6 @@ struct stream {
 struct streams *streams_open(void);
 void streams_close(struct streams *streams);
 
-/* Whether the client wants one. */
-bool stream_wanted(const struct exchange *x);
 /* Sends the head. From here on a line is written every two seconds, until stream_end. */
 void stream_begin(struct streams *streams, struct stream *stream, struct exchange *x);
 /* Sends x->response as the last line, and the response becomes one that has been sent. */

@@ -11,6 +11,7 @@ enum {
     WIRE_REQUEST_S = 10,      /* from the first byte of a request to its last */
     WIRE_SEND_S = 10,         /* a reader that takes nothing is closed */
     WIRE_USER_TIMEOUT_S = 30, /* TCP: what is sent is confirmed, or the connection ends */
+    WIRE_KEEPALIVE_S = 15,    /* TCP: if nothing else is sent, something is */
     WIRE_LINGER_S = 1         /* what a refused client still sends is passed over */
 };
 

@@ -152,6 +152,23 @@ hear k
 like "$answer" 'ok *' 'a waiter too'
 ask k release 1
 
+# the end of a lease that nothing is on is told to etcd, and nobody waits for the answer: not the next request either
+best=9999
+for i in 1 2 3 4 5; do
+    ask c acquire 1 "ended-$i" 20000 0
+    proxy p mode hold lease/revoke
+    ask c release 1
+    start=$(date +%s%N)
+    ask c acquire 1 "next-$i" 20000 0
+    took=$((($(date +%s%N) - start) / 1000000))
+    [ "$took" -ge "$best" ] || best=$took
+    proxy p mode pass
+    proxy p let
+    ask c release 1
+done
+[ "$best" -lt 150 ]
+ok $? "what nobody waits for keeps nobody waiting ($best ms)"
+
 # frozen: nothing is known, and nobody waits longer than a request may take
 kill -STOP "$(pid a)"
 start=$SECONDS

@@ -51,7 +51,11 @@ install_them() {
     quietly timeout 20 holdfast outbox list --db sqlite:/tmp/nothing.db
     ! grep -q 'apt install' /tmp/said
     ok $? 'that of a database is found'
-    for page in holdfast.1 holdfast-run.1 holdfast-file.7 holdfast-redis.7 libholdfast.3; do
+    quietly holdfast serve --listen unix:/tmp/served
+    is "$?:$(grep -c 'apt install holdfast-serve' /tmp/said)" 127:1 'the server has a package of its own, which is named'
+    quietly apt-get install -y --no-install-recommends /debs/holdfast-serve_*.deb
+    ok $? 'and can be installed'
+    for page in holdfast.1 holdfast-serve.1 holdfast-run.1 holdfast-file.7 holdfast-redis.7 libholdfast.3; do
         [ -e "/usr/share/man/man${page##*.}/$page.gz" ]
         ok $? "there is a man page $page"
     done
@@ -78,6 +82,19 @@ programs() {
     quietly python3 -c 'import holdfast
 with holdfast.open() as store, store.lock("python", ttl=30) as lease: print(lease.token)'
     ok $? 'and takes a lock'
+}
+
+# As a user starts it, without systemd.
+served() {
+    local server
+    holdfast serve --listen unix:/tmp/served >/tmp/serve.said 2>&1 &
+    server=$!
+    within 20 test -S /tmp/served
+    quietly holdfast --store http+unix:///tmp/served run -n served -- holdfast status --held served
+    ok $? 'the server serves the embedded store, to the plugin for HTTP'
+    kill $server
+    wait $server
+    is "$?:$(find /tmp -name served)" 0: 'and ends well'
 }
 
 # holding NAME : token of who holds it
@@ -177,6 +194,33 @@ secrets() {
     is "$?:$(cat /tmp/none)" 0:1 'a job without a credential starts all the same'
 }
 
+server() {
+    local unit=holdfast-serve main
+    is "$(systemctl is-enabled $unit.socket):$(systemctl is-active $unit.socket)" disabled:inactive 'the server is started by nobody but root'
+    quietly systemctl start $unit.socket
+    is "$?:$(stat -c %U:%a /run/holdfast/sock)" 0:root:660 'its socket is for root and the group'
+    is "$(systemctl is-active $unit)" inactive 'and nothing runs yet'
+    quietly holdfast --store http+unix:///run/holdfast/sock run -n served -- holdfast status --held served
+    is "$?:$(systemctl is-active $unit)" 0:active 'the first client starts it'
+    printf 'SERVE=--tokens /etc/holdfast/tokens\n' >/etc/holdfast/serve
+    holdfast serve --new-token reader | tail -n 1 >/etc/holdfast/tokens
+    chmod 600 /etc/holdfast/tokens
+    quietly systemctl restart $unit
+    quietly holdfast --store http+unix:///run/holdfast/sock run -n served -- true
+    ok $? 'a file has its options'
+    main=$(show MainPID $unit)
+    quietly systemctl reload $unit
+    within 20 sh -c "journalctl -u $unit | grep -q 'tokens were read again'"
+    is "$?:$(show MainPID $unit)" "0:$main" 'reload reads the tokens again'
+    kill -KILL "$main"
+    within 20 restarted $unit
+    quietly holdfast --store http+unix:///run/holdfast/sock run -n served -- true
+    ok $? 'one that is killed is started again'
+    quietly systemctl stop $unit.socket $unit
+    is "$(show Result $unit)" success 'and stops well'
+    rm -f /etc/holdfast/serve /etc/holdfast/tokens
+}
+
 leaders() {
     local unit=holdfast-leader@web before main
     printf 'COMMAND=exec sleep 1000\nHOW=--ttl 3s --grace 500ms\n' >/etc/holdfast/leaders/web
@@ -214,9 +258,11 @@ leaders() {
 
 install_them
 programs
+served
 if booted; then
     jobs
     secrets
+    server
     leaders
 else
     echo '# systemd is not booted here: not tried are the units'

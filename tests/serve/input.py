@@ -116,12 +116,29 @@ for ttl in ("-1", "1.5", '"1000"', "86400001", "1e300", "true", "99"):
     tap.eq(read_answer(s)[0], 400, f"a ttl of {ttl}: 400")
 
 for path, method, wanted in (("/", "OPTIONS", 405), ("/v1/acquire", "OPTIONS", 405), ("/v1/acquire", "GET", 405),
-                             ("/healthz", "POST", 405), ("/healthz", "HEAD", 405), ("/nothing", "GET", 404),
+                             ("/healthz", "POST", 405), ("/healthz", "PUT", 405), ("/nothing", "GET", 404),
                              ("/v1//acquire", "GET", 404), ("/healthz/", "GET", 404)):
     s.sendall(request(method, path, headers="Content-Length: 0\r\n"))
     code, headers, _, _ = read_answer(s)
     tap.ok(code == wanted and ("allow" in headers) == (wanted == 405)
            and not any(h.startswith("access-control") for h in headers), f"{method} {path}: {wanted} ({code})")
+
+fields = json.dumps({"name": "in", "owner": "1" * 32, "ttl_ms": 1000})
+s.sendall(request("POST", "/v1/acquire", fields, "Accept: text/html, */*\r\nAccept: text/plain, Application/X-NDJSON;q=0.9\r\n"
+                  "Connection: close\r\n"))
+_, headers, _, rest = read_answer(s)
+tap.ok(headers["content-type"] == "application/x-ndjson" and ended(s), "Accept may have two lines, and a line more than one item")
+s = connect(where)
+
+# Nothing follows the head of an answer to HEAD: it would be taken for the next answer.
+s.sendall(request("HEAD", "/healthz") + request("GET", "/v1/lock?name=in"))
+got = b""
+while got.count(b"\r\n\r\n") < 2:
+    got += s.recv(65536)
+head, _, rest = got.partition(b"\r\n\r\n")
+tap.ok(head.startswith(b"HTTP/1.1 405 ") and rest.startswith(b"HTTP/1.1 200 "), f"an answer to HEAD has no body ({rest[:20]})")
+while not rest.endswith(b"]}\n"):
+    rest += s.recv(65536)
 
 for type_ in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp", "multipart/form-data"):
     s.sendall(f"POST /v1/release HTTP/1.1\r\nHost: localhost\r\nContent-Type: {type_}\r\n{length}\r\n{good}".encode())

@@ -89,6 +89,27 @@ like "$(cat "$dir/waited")" '*HF_CANCELLED*' 'who waited was told'
 is "$("$hf" --store "file:$dir/store" status --json stop | jq -c '[.held, .waiters]')" '[true,0]' \
     'has left the queue, and the holder holds on'
 
+# However it is told to: the waits are cancelled, and the socket's file is gone. (A shell starts what goes on in the
+# background with INT and QUIT ignored.)
+for signal in INT QUIT; do
+    env --default-signal=INT,QUIT "$hf" serve --listen "unix:$sock" --store "file:$dir/store" 2>>"$dir/serve.err" &
+    server_pid[serve]=$!
+    eventually 20 get healthz >/dev/null
+    kill -HUP "${server_pid[serve]}"
+    post acquire "$(body $signal)" >/dev/null
+    post acquire "$(body $signal 20000)" >"$dir/waited" &
+    eventually 10 sh -c "curl -sS --unix-socket '$sock' 'http://localhost/v1/lock?name=$signal' | jq -e '.locks[0].waiters == 1' >/dev/null"
+    ok $? "HUP ends no server"
+    kill -$signal "${server_pid[serve]}"
+    wait "${server_pid[serve]}"
+    is $? 0 "$signal ends one well"
+    unset 'server_pid[serve]'
+    eventually 5 test -s "$dir/waited"
+    like "$(cat "$dir/waited")" '*HF_CANCELLED*' 'who waited was told'
+    [ ! -e "$sock" ]
+    ok $? 'and its socket is gone'
+done
+
 if command -v systemd-socket-activate >/dev/null; then
     sock=$dir/activated
     systemd-socket-activate -l "$sock" "$hf" serve --store "file:$dir/store" 2>"$dir/activate.err" &

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""nasty.py HERE SERVER SERVER [MUTANT] - a proxy between Unix sockets that does what proxies may do, and worse.
+"""nasty.py HERE SERVER SERVER [PERCENT] - a proxy between Unix sockets that does what proxies may do, and worse.
 
 Each request goes to one of the two servers, drawn by lot. Requests and answers are delayed, cut off before, in the
 middle of and behind either; acquires are repeated at the other server, at once or later, and nobody takes those
@@ -8,11 +8,7 @@ released is sent after an acquire of the same owner was granted again, and must 
 
 On TERM it prints what it did, "NAME VALUE" a line; "revived" counts renewals that were not refused.
 
-MUTANT is a mistake in a client or a server, made here:
-  owner    an owner is used for a second request
-  answer   a lease counts from its answer, not from its request
-  renew    a renewal does not say which token it means
-  holder   a holder whose connection ends loses the lock
+PERCENT of the answers are delayed, 5 if it is not given.
 """
 import collections
 import json
@@ -25,10 +21,8 @@ import sys
 import threading
 import time
 
-here, servers, mutant = sys.argv[1], sys.argv[2:4], sys.argv[4] if len(sys.argv) > 4 else ''
+here, servers, late_answers = sys.argv[1], sys.argv[2:4], int(sys.argv[4]) if len(sys.argv) > 4 else 5
 counts = collections.Counter()
-FIXED = ['%032x' % i for i in range(1, 5)]
-alias = {}  # owner of a client: the one that the servers know it by
 lock = threading.Lock()
 LATE_S = 1.5
 
@@ -113,75 +107,42 @@ def revive(server, name, owner, token):
     if code != 200 or grant['token'] == token:
         return
     count('came_again')
-    if mutant == 'renew':
-        token = grant['token']
     if ask(server, 'renew', {'name': name, 'owner': owner, 'token': token, 'ttl_ms': 5000})[0] == 200:
         count('revived')
 
 
-def rewrite(data):
-    """An answer as a whole, for mistakes that are made with it."""
-    head, _, body = data.partition(b'\r\n\r\n')
-    if b'chunked' in head.lower():
-        rest, body = body, b''
-        while rest:
-            size, _, rest = rest.partition(b'\r\n')
-            size = int(size or b'0', 16)
-            body += rest[:size]
-            rest = rest[size + 2:]
-    lines = [line for line in head.split(b'\r\n') if not line.lower().startswith((b'transfer-', b'content-length'))]
-    out = []
-    for line in body.splitlines():
-        try:
-            fields = json.loads(line)
-        except ValueError:
-            out.append(line)
-            continue
-        if mutant == 'answer' and 'after_ms' in fields:
-            fields['after_ms'] = 10 ** 9
-        for client, known in list(alias.items()) if fields.get('owner') in FIXED else []:
-            if known == fields['owner'] and client == fields_owner.value:
-                fields['owner'] = client
-        out.append(json.dumps(fields).encode())
-    return b'\r\n'.join(lines) + b'\r\n\r\n' + b'\n'.join(out) + b'\n'
-
-
-fields_owner = threading.local()
-
-
 def pump(client, server):
-    """The answer as it comes, until either side has enough; True: to its end. What passed, too."""
+    """The answer as it comes, until either side has enough; what passed."""
     passed = b''
     middle = random.randrange(400) if dice(2) else None
     while True:
         ready, _, _ = select.select([client, server], [], [], 60)
         if not ready:
-            return False, passed
+            return passed
         if client in ready:
             try:
                 if not client.recv(65536):
-                    return False, passed
+                    return passed
             except OSError:
-                return False, passed
+                return passed
         if server in ready:
             piece = server.recv(65536)
             if not piece:
-                return True, passed
-            if dice(40 if mutant == 'answer' else 5):
+                return passed
+            if dice(late_answers):
                 count('delayed_answers')
                 time.sleep(random.random() * 0.4)
             if middle is not None and len(passed) + len(piece) > middle:
                 count('cut_in_the_middle')
                 client.sendall(piece[:middle - len(passed)] if middle > len(passed) else b'')
-                return False, passed
-            if mutant not in ('answer', 'owner'):
-                client.sendall(piece)
+                return passed
+            client.sendall(piece)
             passed += piece
 
 
 def note_end(line, fields, passed):
     """A release that was granted: its hold is over, and somebody may not know."""
-    if b'/v1/release' in line and b' 200 ' in passed[:20] and 'token' in fields and dice(30):
+    if b'/v1/release' in line and b' 200 ' in passed[:20] and 'token' in fields and dice(60):
         threading.Thread(target=revive, daemon=True,
                          args=(random.choice(servers), fields['name'], fields['owner'], fields['token'])).start()
 
@@ -202,15 +163,6 @@ def trouble(line, request):
     return True
 
 
-def translate(fields):
-    """Of the mutant that uses owners again."""
-    own = fields.get('owner')
-    fields_owner.value = own
-    if mutant == 'owner' and own:
-        with lock:
-            fields['owner'] = alias.setdefault(own, random.choice(FIXED))
-
-
 def serve(client):
     with client:
         got = read_request(client)
@@ -218,8 +170,7 @@ def serve(client):
             return
         line, accept, body = got
         fields = json.loads(body) if body else {}
-        translate(fields)
-        request = pack(line, accept, json.dumps(fields).encode() if body else b'')
+        request = pack(line, accept, body)
         count('requests')
         if not trouble(line, request):
             return
@@ -228,12 +179,8 @@ def serve(client):
             if dice(3):
                 count('cut_behind')
                 return
-            whole, passed = pump(client, server)
-        if whole and mutant in ('answer', 'owner'):
-            client.sendall(rewrite(passed))
+            passed = pump(client, server)
         note_end(line, fields, passed)
-        if mutant == 'holder' and whole and b'/v1/acquire' in line:
-            ask(random.choice(servers), 'release', {'name': fields['name'], 'owner': fields['owner']})
 
 
 def guarded(client):

@@ -30,6 +30,8 @@ like "$(cat "$dir/refused")" '*--tokens*' 'and the text says so'
 for address in tcp:0.0.0.0:7070 'tcp:[::]:7070' tcp:192.0.2.1:7070 tcp:127.0.0.2:7070 tcp:localhost.evil:7070 unix:relative http:x; do
     refused 64 "$address is no address to listen on" --tokens "$dir/tokens" --listen "$address"
 done
+refused 64 'a name of bytes that are no UTF-8 is not watched' --listen "unix:$dir/x" --watch $'caf\xe9'
+like "$(cat "$dir/refused")" '*--watch*UTF-8*' 'and the text says why'
 refused 64 'nor is one of another machine' --tokens "$dir/tokens" --listen tcp:0.0.0.0:7070
 like "$(cat "$dir/refused")" '*proxy with TLS in front*' 'and the text says what to do'
 cp "$dir/tokens" "$dir/open"
@@ -92,6 +94,19 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 fi
 refused 69 'a second server does not take the socket of a first' --listen "unix:$sock"
 server_stop serve KILL
+# Two start in one moment, and the file is left over; the first one is slow to listen.
+if command -v strace >/dev/null; then
+    strace -f -o "$dir/trace" -e trace=listen -e inject=listen:delay_enter=700000 \
+        "$hf" serve --store "file:$dir/store" --listen "unix:$sock" 2>>"$dir/serve.err" &
+    server_pid[slow]=$!
+    eventually 10 grep -q listen "$dir/trace"
+    refused 69 'nor that of one that is about to listen' --listen "unix:$sock"
+    is "$(get healthz)" '{"alive": true}' 'which has it'
+    slow=$(pgrep -P "${server_pid[slow]}" | head -n 1)
+    kill -KILL "$slow"
+    wait "${server_pid[slow]}" 2>/dev/null
+    unset 'server_pid[slow]'
+fi
 serve_start --store "file:$dir/store"
 is "$(get healthz)" '{"alive": true}' 'one that was killed leaves no file in the way'
 server_stop serve

@@ -117,8 +117,8 @@ static void statuses(void **state)
     }
     assert_false(ht_status("waiting", &status));
     assert_false(ht_status("", &status));
-    assert_true(ht_is_utf8("gr\xc3\xbc\xc3\x9f"));
-    assert_false(ht_is_utf8("\xff\xfe"));
+    assert_true(hf__utf8_valid("gr\xc3\xbc\xc3\x9f"));
+    assert_false(hf__utf8_valid("\xff\xfe"));
 }
 
 int main(void)

@@ -268,9 +268,10 @@ static void try_release(size_t row, uint64_t owner)
     uint64_t token = draw(3) == 0 ? 0 : a_token();
     struct rd_reply *reply;
 
-    rd_script_begin(&request, RD_SCRIPT_REDLOCK_RELEASE, &t.keys, 2);
+    rd_script_begin(&request, RD_SCRIPT_REDLOCK_RELEASE, &t.keys, 3);
     rd_request_word(&request, owner_text(owner));
     rd_request_number(&request, (int64_t)token);
+    rd_request_word(&request, "");
     reply = ask(&request);
     check_row(verdict_of(reply, SIM_HELD) ==
                   sim_node_release(&t.model, owner, token, t.clock_us).verdict,

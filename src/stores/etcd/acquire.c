@@ -67,7 +67,7 @@ enum hf_status ec_attempt_lease(const struct ec_attempt *a, const struct ec_requ
 {
     if (ec_is_kept(a->claim))
         return ec_lease_class(request, a->claim->ttl_ms, EC_USE_ATTEMPT, out);
-    return ec_lease_private(request, ec_lease_id(a->claim->owner), a->claim->ttl_ms, out);
+    return ec_lease_private(request, a->lease_id, a->claim->ttl_ms, out);
 }
 
 /* A lease to put the key on. A private one costs etcd two writes. So a client that found a lock
@@ -103,7 +103,7 @@ static enum hf_status try_now(struct ec_attempt *a, struct hf_grant *grant)
         if (status != HF_OK)
             return status;
         status = take(a, &lease, grant, &verdict);
-        if (status != HF_OK && !ec_is_kept(a->claim) && status != HF_UNKNOWN && !a->ours)
+        if (status != HF_OK && !ec_is_kept(a->claim) && status != HF_UNKNOWN)
             ec_lease_drop(a->store, lease.id);
         if (verdict != EC_NO_LEASE)
             break;
@@ -125,7 +125,8 @@ static enum hf_status attempt_init(struct ec_attempt *a, struct ec_store *store,
         .err = err,
         .patience = {.deadline_ns = claim->deadline_ns, .cancel_fd = claim->cancel_fd},
         .budget_ns = claim->deadline_ns - store->base.host->now_ns(),
-        .spare = ec_hold_new(claim->owner, claim->name)};
+        .spare = ec_hold_new(claim->owner, claim->name),
+        .lease_id = claim->detached ? ec_lease_draw(store) : ec_lease_id(claim->owner)};
     ec_keys_make(&a->keys, store->url.prefix, claim->name, claim->owner);
     return a->spare != NULL ? HF_OK : hf__nomem(err);
 }
@@ -266,7 +267,8 @@ void ec_attempt_granted(struct ec_attempt *a, const struct ec_lease *lease, uint
 }
 
 /* No answer: our key is there or it is not. If not, it may still come, but not for long: the lease
- * it would be on is not kept alive any more. */
+ * it would be on is not kept alive any more. One on another lease is that of another attempt of
+ * this owner, whose claim came twice. */
 static enum hf_status settle(struct ec_attempt *a, const struct ec_lease *lease,
                              struct hf_grant *grant)
 {
@@ -279,7 +281,7 @@ static enum hf_status settle(struct ec_attempt *a, const struct ec_lease *lease,
     request.err = &ignored;
     if (!hf__patience_cancelled(&a->patience) &&
         ec_inspect(&request, &a->keys, 0, &found) == HF_OK && found.own_there && found.head_there &&
-        found.head.create_revision == found.own.create_revision) {
+        found.head.create_revision == found.own.create_revision && found.own.lease == lease->id) {
         ec_attempt_granted(a, lease, found.own.create_revision, grant);
         return HF_OK;
     }
@@ -304,10 +306,8 @@ static enum hf_status judge_taken(struct ec_attempt *a, const struct ec_lease *l
         ec_attempt_granted(a, lease, token, grant);
         return HF_OK;
     }
-    if (ec_answer_kv(ec_answer_part(answer, 0), 0, &head)) {
+    if (ec_answer_kv(ec_answer_part(answer, 0), 0, &head))
         ec_note_holder(a, &head);
-        a->ours = head.lease == lease->id;
-    }
     return ec_busy(a);
 }
 

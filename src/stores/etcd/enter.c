@@ -14,21 +14,40 @@ struct ec_request ec_queue_request(const struct ec_queue *q)
         .err = a->err};
 }
 
+/* A key of our name that is on none of the leases we put it on. Only a claim for others may come
+ * twice, and who claims for others waits for one lock. */
+static bool is_of_another(const struct ec_queue *q, const struct ec_kv *own)
+{
+    return q->attempt->claim->detached && q->count == 1 && own->lease != q->lease &&
+           own->lease != q->doubted;
+}
+
+static enum hf_status came_twice(struct ec_queue *q)
+{
+    q->twice = true;
+    return HF_BUSY;
+}
+
 /* Our key was put, or so it seems: what is its revision? */
 static enum hf_status find_own(struct ec_queue *q)
 {
     struct ec_attempt *a = q->attempt;
     struct ec_request request = ec_queue_request(q);
     struct ec_inspection found;
+    enum hf_status status;
 
     request.patience.cancel_fd = -1;
-    if (ec_inspect(&request, &a->keys, 0, &found) == HF_OK && found.own_there) {
+    status = ec_inspect(&request, &a->keys, 0, &found);
+    if (status == HF_OK && found.own_there && is_of_another(q, &found.own))
+        return came_twice(q);
+    if (status == HF_OK && found.own_there) {
         q->own = found.own;
         q->lease = found.own.lease;
         ec_queue_move(q, EC_INSIDE);
         return HF_OK;
     }
     ec_lease_retire(a->store, q->lease);
+    q->doubted = q->lease;
     ec_queue_move(q, EC_UNCERTAIN);
     return ec_fail(a->claim->name, a->store->url.common.shown, HF_UNREACHABLE,
                    "etcd did not answer, and there is no place in the queue", a->err);
@@ -69,10 +88,8 @@ enum hf_status ec_queue_enter(struct ec_queue *q)
     if (!there)
         q->own.create_revision = q->own.mod_revision = ec_answer_revision(answer.json);
     ec_answer_release(&answer);
-    if (there && q->state == EC_OUTSIDE && q->count == 1) {
-        q->twice = true;
-        return HF_BUSY;
-    }
+    if (there && q->state == EC_OUTSIDE && q->count == 1)
+        return came_twice(q);
     if (there || q->own.create_revision == 0)
         return find_own(q); /* a request that was given up has come through after all */
     ec_queue_move(q, EC_INSIDE);

@@ -133,10 +133,13 @@ struct ec_lease {
  * request. For waiters ttl_ms is ignored. */
 enum hf_status ec_lease_class(const struct ec_request *request, uint32_t ttl_ms, enum ec_use use,
                               struct ec_lease *out);
+/* A number that no other lease has. */
+int64_t ec_lease_draw(const struct ec_store *store);
 /* A lease for one key alone. id 0: any. */
 enum hf_status ec_lease_private(const struct ec_request *request, int64_t id, uint32_t ttl_ms,
                                 struct ec_lease *out);
-/* The id that the private lease of an owner has. */
+/* The id that the private lease of an owner has, unless the hold is detached: a claim for others
+ * may come twice, by two clients, and neither may end or keep alive what the other one has. */
 int64_t ec_lease_id(const char *owner);
 /* Keeps a lease alive. HF_LOST: it is gone. */
 enum hf_status ec_lease_keep(const struct ec_request *request, int64_t id, struct ec_life *out);
@@ -184,7 +187,7 @@ struct ec_attempt {
     int64_t budget_ns; /* what a single request may take */
     struct ec_keys keys;
     struct ec_hold *spare;          /* for the table of holds; NULL once it is in there */
-    bool ours;                      /* this very owner holds it already */
+    int64_t lease_id;               /* that its lease has, if that is a private one */
     char holder[HF_LABEL_MAX + 64]; /* who is in the way, for the text */
 };
 

@@ -181,6 +181,12 @@ static enum hf_status renewed(struct work *w)
     return hf__ok(w->request.err);
 }
 
+/* What the key was on; 0: only the key could tell. */
+static int64_t private_lease(const struct hf_claim *claim)
+{
+    return claim->detached ? 0 : ec_lease_id(claim->owner);
+}
+
 static bool is_there(const struct work *w)
 {
     return w->found.own_there && w->found.own.create_revision == w->claim->token;
@@ -201,7 +207,7 @@ static enum hf_status settle_lease(struct work *w, bool *done)
     if (!is_there(w)) {
         if (w->known.token == w->claim->token) /* not that of a hold with another token */
             (void)ec_hold_forget(w->store, w->claim->owner);
-        return gone(w, ec_is_kept(w->claim) ? w->known.lease : ec_lease_id(w->claim->owner));
+        return gone(w, ec_is_kept(w->claim) ? w->known.lease : private_lease(w->claim));
     }
     if (w->found.own.said.revoked)
         return ec_revoked(w->store, w->claim, &w->found.own, w->grant, w->request.err);

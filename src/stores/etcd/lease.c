@@ -38,7 +38,7 @@ static enum hf_status ask(const struct ec_request *request, const char *path,
     return ec_call(request->store, &call, out, verdict, request->err);
 }
 
-static int64_t random_id(const struct ec_store *store)
+int64_t ec_lease_draw(const struct ec_store *store)
 {
     int64_t id = 0;
 
@@ -168,7 +168,7 @@ static enum hf_status grant_class(const struct ec_request *request, const struct
                                   uint32_t ttl_ms, struct ec_lease *out)
 {
     struct ec_store *store = request->store;
-    int64_t id = random_id(store);
+    int64_t id = ec_lease_draw(store);
     struct ec_class *class;
     struct ec_life life = {0};
     bool spare;
@@ -245,7 +245,7 @@ enum hf_status ec_lease_private(const struct ec_request *request, int64_t id, ui
     struct ec_life life = {0};
     enum hf_status status;
 
-    out->id = id != 0 ? id : random_id(request->store);
+    out->id = id != 0 ? id : ec_lease_draw(request->store);
     status = grant(request, out->id, (ttl_ms + 999) / 1000, &life);
     if (status == HF_OK)
         out->sent_at_ns = promise_from_ns(&life, ttl_ms, request->store->base.host->now_ns());

@@ -104,6 +104,18 @@ enum hf_status ec_party_put(struct ec_queue *q, const struct ec_request *request
     return ec_call(request->store, &call, answer, verdict, request->err);
 }
 
+/* A claim for others may come twice: then the key with its owner may be another client's. If it is
+ * not known which one is ours, it is the one on our lease; what is on an earlier one ends soon. */
+static void compare_ours(const struct ec_queue *q, struct ec_text *body)
+{
+    struct ec_range own = ec_keys_own(&q->attempt->keys);
+
+    if (q->own.create_revision != 0)
+        ec_txn_compare(body, &own, "CREATE", "EQUAL", q->own.create_revision);
+    else
+        ec_txn_compare(body, &own, "LEASE", "EQUAL", (uint64_t)q->lease);
+}
+
 enum hf_status ec_party_delete(struct ec_queue *q, const struct ec_request *request)
 {
     struct ec_text body;
@@ -116,6 +128,8 @@ enum hf_status ec_party_delete(struct ec_queue *q, const struct ec_request *requ
     enum hf_status status;
 
     ec_txn_begin_in(&body, q->buffer, q->buffer_size);
+    if (q->attempt->claim->detached && q->count == 1)
+        compare_ours(q, &body);
     ec_txn_then(&body);
     for (size_t i = 0; i < q->count; i++) {
         struct ec_range own = ec_keys_own(&q->attempt[i].keys);

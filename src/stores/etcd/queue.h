@@ -30,6 +30,7 @@ struct ec_queue {
     char *buffer;         /* for requests about many keys; NULL: there is one */
     size_t buffer_size;
     int64_t lease;      /* that our key is on, or is to be */
+    int64_t doubted;    /* EC_UNCERTAIN: a lease that our key may be on, too */
     int64_t confirming; /* a lease that a confirmation of unknown fate names; or 0 */
     uint64_t seen;      /* the revision at which `before` was there */
     int64_t inspect_ns; /* EC_BEHIND: when to read next */

@@ -113,13 +113,17 @@ void ec_txn_unnest(struct ec_text *text)
 }
 
 void ec_txn_compare(struct ec_text *text, const struct ec_range *range, const char *target,
-                    const char *result, uint64_t revision)
+                    const char *result, uint64_t number)
 {
+    const char *what = strcmp(target, "MOD") == 0     ? "mod_revision"
+                       : strcmp(target, "LEASE") == 0 ? "lease"
+                                                      : "create_revision";
+
     next_item(text);
     ec_text_add(text, "{");
     ec_text_range(text, range);
     ec_text_add(text, ",\"target\":\"%s\",\"result\":\"%s\",\"%s\":\"%" PRIu64 "\"}", target,
-                result, strcmp(target, "MOD") == 0 ? "mod_revision" : "create_revision", revision);
+                result, what, number);
 }
 
 void ec_txn_compare_value(struct ec_text *text, const struct ec_range *key, const char *result,

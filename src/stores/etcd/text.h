@@ -46,9 +46,10 @@ void ec_txn_begin_in(struct ec_text *text, char *buffer, size_t size);
 void ec_txn_nest(struct ec_text *text);
 void ec_txn_unnest(struct ec_text *text);
 /* Every key of the range was created at ("EQUAL") or after ("GREATER") revision; an empty range
- * counts as one key of revision 0. target is "CREATE" or "MOD". */
+ * counts as one key of revision 0. target is "CREATE" or "MOD"; or "LEASE", for the lease it is on,
+ * with "EQUAL". */
 void ec_txn_compare(struct ec_text *text, const struct ec_range *range, const char *target,
-                    const char *result, uint64_t revision);
+                    const char *result, uint64_t number);
 /* The value of the key is below ("LESS") or above ("GREATER") that, byte by byte. Never true of a
  * key that is not there. */
 void ec_txn_compare_value(struct ec_text *text, const struct ec_range *key, const char *result,

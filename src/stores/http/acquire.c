@@ -188,7 +188,7 @@ static enum hf_status attempt(struct attempt *a, struct hf_grant *grant, struct 
                                .patience = {.deadline_ns = a->claim.deadline_ns, .cancel_fd = -1}};
     if ((a->call.body = ht_body(a->store, &a->claim, err)) == NULL ||
         !ht_body_made(&a->call.body, fill_body(a, wait_ms), err))
-        return ht_is_utf8(a->claim.name) ? HF_NOMEM : HF_INVALID;
+        return hf__utf8_valid(a->claim.name) ? HF_NOMEM : HF_INVALID;
     if (wait_ms == 0) {
         status = ht_call(a->store, &a->call, &answer, &a->sent_at_ns, err);
         a->http_status = a->call.http_status;

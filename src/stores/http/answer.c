@@ -162,14 +162,3 @@ enum hf_status ht_problem(const cJSON *object, enum hf_status status, const char
         err->retry_after_ms = ht_number(object, "retry_after_ms", 0);
     return status;
 }
-
-bool ht_is_utf8(const char *text)
-{
-    unsigned long point;
-    size_t len;
-
-    for (; *text != '\0'; text += len)
-        if ((len = hf__utf8_read(text, &point)) == 0)
-            return false;
-    return true;
-}

@@ -34,7 +34,4 @@ bool ht_granted(const cJSON *object, int64_t sent_at_ns, int64_t now_ns, struct 
 enum hf_status ht_problem(const cJSON *object, enum hf_status status, const char *lock,
                           const char *shown, struct hf_error *err);
 
-/* Whether a name can be said in JSON. */
-bool ht_is_utf8(const char *text);
-
 #endif /* HF_STORES_HTTP_ANSWER_H */

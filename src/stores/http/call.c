@@ -23,7 +23,7 @@ cJSON *ht_body(struct ht_store *store, const struct hf_claim *claim, struct hf_e
 {
     cJSON *body;
 
-    if (!ht_is_utf8(claim->name)) {
+    if (!hf__utf8_valid(claim->name)) {
         (void)hf__fail_lock(err, HF_INVALID, claim->name, store->url.common.shown,
                             ": a name that goes by HTTP is UTF-8");
         return NULL;

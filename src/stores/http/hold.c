@@ -64,7 +64,7 @@ enum hf_status ht_renew(struct hf_store_base *base, const struct hf_claim *claim
                       add_token(call.body, claim->token) &&
                           cJSON_AddNumberToObject(call.body, "ttl_ms", claim->ttl_ms) != NULL,
                       err))
-        return ht_is_utf8(claim->name) ? HF_NOMEM : HF_INVALID;
+        return hf__utf8_valid(claim->name) ? HF_NOMEM : HF_INVALID;
     status = ht_call(store, &call, &answer, &grant->sent_at_ns, err);
     if (status == HF_OK && !note_renewal(answer, claim->ttl_ms, grant))
         status = ht_stranger(store, &call, 200, err);
@@ -91,7 +91,7 @@ enum hf_status ht_release(struct hf_store_base *base, const struct hf_claim *cla
 
     if ((call.body = ht_body(store, claim, err)) == NULL ||
         !ht_body_made(&call.body, claim->token == 0 || add_token(call.body, claim->token), err))
-        return ht_is_utf8(claim->name) ? HF_NOMEM : HF_INVALID;
+        return hf__utf8_valid(claim->name) ? HF_NOMEM : HF_INVALID;
     status = ht_call(store, &call, &answer, &sent_at_ns, err);
     cJSON_Delete(answer);
     cJSON_Delete(call.body);

@@ -42,7 +42,7 @@ static enum hf_status make_path(const struct ht_store *store, const struct hf_qu
 {
     char encoded[3 * HF_NAME_MAX + 1];
 
-    if (!ht_is_utf8(query->name) || !hf__url_encode(encoded, sizeof encoded, query->name))
+    if (!hf__utf8_valid(query->name) || !hf__url_encode(encoded, sizeof encoded, query->name))
         return hf__fail_lock(err, HF_INVALID, query->name, store->url.common.shown,
                              ": a name that goes by HTTP is UTF-8");
     if (query->exact)

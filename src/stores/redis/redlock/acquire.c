@@ -17,6 +17,7 @@ struct attempt {
     struct rl_store *store;
     const struct hf_claim *claim;
     const char *owner;
+    char flags[RL_FLAGS_SIZE]; /* of its hold */
     struct rd_keys keys;
     struct rl_round round;
     struct hf__quorum vote;
@@ -40,9 +41,8 @@ static void build_grant(struct attempt *a, unsigned index)
     int64_t window_us = a->store->setup.url.max_ttl_ms * 1000 / 6;
     char record[HF_LABEL_MAX + HF_OWNER_LEN + 64];
 
-    (void)snprintf(record, sizeof record, "%llu %u %c %s %s", (unsigned long long)a->vote.guess,
-                   claim->ttl_ms, claim->detached ? 'd' : '-', a->owner,
-                   claim->label != NULL ? claim->label : "");
+    (void)snprintf(record, sizeof record, "%llu %u %s %s %s", (unsigned long long)a->vote.guess,
+                   claim->ttl_ms, a->flags, a->owner, claim->label != NULL ? claim->label : "");
     rd_script_begin(&a->round.request, RD_SCRIPT_REDLOCK_GRANT, &a->keys, 6);
     rd_request_word(&a->round.request, a->owner);
     rd_request_number(&a->round.request, claim->ttl_ms);
@@ -156,6 +156,12 @@ static enum hf__quorum_action send_raises(struct attempt *a)
     return action;
 }
 
+/* Which hold is undone: that of this attempt, if its claim may have come twice. */
+static const char *undone(const struct attempt *a)
+{
+    return a->claim->detached ? a->flags : "";
+}
+
 /* To every node that may have granted, behind the GRANT on the same connection, where it cannot
  * overtake. Nobody waits for the answers. Returns those nodes as bits. */
 static unsigned take_back(struct attempt *a)
@@ -166,7 +172,7 @@ static unsigned take_back(struct attempt *a)
         if (!a->asked[i] || (a->vote.node[i].state == HF__NODE_NO &&
                              a->vote.node[i].no == HF__NO_HELD && a->vote.token == 0))
             continue;
-        rl_build_release(&a->round.request, &a->keys, a->owner, 0);
+        rl_build_release(&a->round.request, &a->keys, a->owner, 0, undone(a));
         (void)rl_round_send(&a->round, i);
         nodes |= 1u << i;
     }
@@ -178,6 +184,7 @@ static void give_up(struct attempt *a)
 {
     struct rl_debt debt = rl_round_debt(&a->round, a->claim, a->owner, a->claim->ttl_ms);
 
+    (void)stpcpy(debt.flags, undone(a));
     rl_round_end(&a->round, take_back(a), &debt);
     explicit_bzero(&debt, sizeof debt);
 }
@@ -313,6 +320,15 @@ static void draw_owner(struct attempt *a, struct hf_grant *grant)
     a->owner = grant->owner;
 }
 
+/* Who asks for others cannot know that nobody sends a request of theirs a second time. */
+static void name_attempt(struct attempt *a)
+{
+    uint32_t dice;
+
+    a->store->base.host->random(&dice, sizeof dice);
+    (void)snprintf(a->flags, sizeof a->flags, a->claim->detached ? "d%u" : "-", dice);
+}
+
 enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err)
 {
@@ -331,6 +347,7 @@ enum hf_status rl_acquire(struct hf_store_base *base, const struct hf_claim *cla
         status = rd_check_ttl(&a.store->setup.url, claim, err);
     if (status != HF_OK)
         return status;
+    name_attempt(&a);
     hf__wait_place_init(&a.wait, claim->wait_until_ns);
     for (;;) {
         status = try_once(&a, grant, err);

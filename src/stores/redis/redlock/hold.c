@@ -26,7 +26,7 @@ static void build_question(struct rl_poll *p)
     struct rd_request *request = &p->round.request;
 
     if (p->script == RD_SCRIPT_REDLOCK_RELEASE) {
-        rl_build_release(request, &p->keys, p->claim->owner, p->claim->token);
+        rl_build_release(request, &p->keys, p->claim->owner, p->claim->token, "");
         return;
     }
     if (p->script == RD_SCRIPT_REDLOCK_REVOKE) {

@@ -122,11 +122,12 @@ bool rl_link_glance(struct rl_link *link, struct rd_reply **reply)
 }
 
 void rl_build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
-                      uint64_t token)
+                      uint64_t token, const char *flags)
 {
-    rd_script_begin(request, RD_SCRIPT_REDLOCK_RELEASE, keys, 2);
+    rd_script_begin(request, RD_SCRIPT_REDLOCK_RELEASE, keys, 3);
     rd_request_word(request, owner);
     rd_request_number(request, (int64_t)token);
+    rd_request_word(request, flags);
 }
 
 static void build_scripts(struct rd_request *request)
@@ -280,7 +281,8 @@ static void take_over(struct rl_store *store, struct rl_link *link, const struct
         if (due->items[i].until_ns < now_of(store) ||
             rd_claim_keys(&store->setup.url, due->items[i].name, &keys, NULL) != HF_OK)
             continue;
-        rl_build_release(request, &keys, due->items[i].owner, due->items[i].token);
+        rl_build_release(request, &keys, due->items[i].owner, due->items[i].token,
+                         due->items[i].flags);
         rl_debts_add(&link->debts, &due->items[i]);
         link->owed++;
     }

@@ -24,15 +24,17 @@ enum {
     RL_OWED_MAX = 64,   /* answers a connection may be behind, before it is given up */
     RL_RUN_ID_MAX = 64, /* bytes of a server's run_id, NUL included */
     RL_DEBTS_MAX = 32,  /* releases a node is owed; more than these wait for their ttl */
-    RL_MEET_MAX = 32    /* answers of a meeting */
+    RL_MEET_MAX = 32,   /* answers of a meeting */
+    RL_FLAGS_SIZE = 12  /* of a hold: "-"; "d" and a number, which tells attempts apart */
 };
 
 /* A release that a node has not confirmed. */
 struct rl_debt {
     char name[HF_NAME_MAX + 1];
     char owner[HF_OWNER_LEN + 1];
-    uint64_t token;   /* 0: whatever the owner holds */
-    int64_t until_ns; /* the ttl has done it by then */
+    uint64_t token;            /* 0: whatever the owner holds */
+    char flags[RL_FLAGS_SIZE]; /* of the attempt that is undone; "": it is no such release */
+    int64_t until_ns;          /* the ttl has done it by then */
 };
 
 struct rl_debts {
@@ -133,9 +135,9 @@ bool rl_link_step(struct rl_store *store, unsigned index, struct rl_link *link,
 bool rl_link_load(struct rl_link *link);
 /* Sends what is owed to the node, over a link that is ready. */
 void rl_link_settle(struct rl_store *store, unsigned index, struct rl_link *link);
-/* Writes the request that ends a hold at one node. */
+/* Writes the request that ends a hold at one node. flags: as in rl_debt. */
 void rl_build_release(struct rd_request *request, const struct rd_keys *keys, const char *owner,
-                      uint64_t token);
+                      uint64_t token, const char *flags);
 /* False: the connection broke. */
 bool rl_link_send(struct rl_link *link, const struct rd_request *request);
 /* The next answer that is not owed to nobody, if it has come. False: the connection broke. */
