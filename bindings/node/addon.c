@@ -359,7 +359,7 @@ static struct job *read_job(napi_env env, struct addon *addon, const napi_value 
 {
     struct job *job;
     size_t len;
-    void *data;
+    void *data = NULL;
 
     napi_get_value_string_utf8(env, args[0], NULL, 0, &len);
     job = must(calloc(1, sizeof *job + len + 2));
@@ -369,8 +369,10 @@ static struct job *read_job(napi_env env, struct addon *addon, const napi_value 
     job->words = job->request + strlen(job->request) + 1;
     job->end = job->request + len;
     job->addon = addon;
-    if (napi_get_buffer_info(env, args[1], &data, &job->data_len) == napi_ok)
-        job->data = memcpy(must(malloc(job->data_len + 1)), data, job->data_len);
+    napi_get_buffer_info(env, args[1], &data, &job->data_len);
+    job->data = must(calloc(1, job->data_len + 1));
+    if (job->data_len > 0)
+        memcpy(job->data, data, job->data_len);
     return job;
 }
 
