@@ -237,6 +237,12 @@ inline std::uint32_t ttl_of(milliseconds ttl)
                                                        : static_cast<std::uint32_t>(ttl.count());
 }
 
+/* A time that is over already is no wait. */
+inline std::int64_t wait_of(milliseconds wait)
+{
+    return wait.count() < forever.count() ? 0 : wait.count();
+}
+
 /* Lives as long as the options do. */
 inline hf_acquire_options options_of(const Options &options)
 {
@@ -244,7 +250,7 @@ inline hf_acquire_options options_of(const Options &options)
 
     c.size = sizeof c;
     c.ttl_ms = ttl_of(options.ttl);
-    c.wait_ms = options.wait.count();
+    c.wait_ms = wait_of(options.wait);
     c.label = options.label.empty() ? nullptr : options.label.c_str();
     c.cancel_fd = options.cancel_fd;
     c.no_keeper = !options.keeper;
@@ -579,16 +585,14 @@ public:
         if (misfit.status != HF_OK)
             return misfit;
         c.size = sizeof c;
-        c.wait_ms = wait.count();
+        c.wait_ms = detail::wait_of(wait);
         c.cancel_fd = cancel_fd;
-        return opened(
-            [&](hf_store **out, hf_error *err) { return hf_open_waiting(url.c, &c, out, err); });
+        return opened([&](auto **out, auto *err) { return hf_open_waiting(url.c, &c, out, err); });
     }
     /* For looking only: makes and changes nothing. */
     static Result<Store> try_open_readonly(Text url)
     {
-        return opened(
-            [&](hf_store **out, hf_error *err) { return hf_open_readonly(url.c, out, err); });
+        return opened([&](auto **out, auto *err) { return hf_open_readonly(url.c, out, err); });
     }
 
     std::string url() const { return hf_store_url(store_.get()); }

@@ -28,7 +28,7 @@ import (
 	"unsafe"
 )
 
-// Forever is a Wait without limit.
+// Forever is a Wait without limit. Whatever is less, as what time.Until says of a deadline that has passed, is none.
 const Forever = time.Duration(-1)
 
 // OpenOptions say how a store is opened.
@@ -74,6 +74,13 @@ func millis(d time.Duration) C.int64_t {
 		return -1
 	}
 	return C.int64_t((d + time.Millisecond - 1) / time.Millisecond)
+}
+
+func waitMillis(d time.Duration) C.int64_t {
+	if d < Forever {
+		return 0
+	}
+	return millis(d)
 }
 
 func ttlMillis(d time.Duration) (C.uint32_t, error) {
@@ -136,7 +143,7 @@ func Open(ctx context.Context, url string, options OpenOptions) (*Store, error) 
 	store := &Store{warn: options.Warning, closing: make(chan struct{})}
 	var e C.struct_hf_error
 	err = cancellable(ctx, nil, func(fd C.int) error {
-		return failure(C.open_store(name, millis(options.Wait), fd, &store.hf, &e), &e, 0)
+		return failure(C.open_store(name, waitMillis(options.Wait), fd, &store.hf, &e), &e, 0)
 	})
 	if err != nil {
 		return nil, err
@@ -229,9 +236,14 @@ type Record struct {
 	Written, Until time.Time // by the store's clock; Until is zero for ever
 }
 
-func (s *Store) rows(what func(rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status, each func(*C.struct_hf_record)) error {
+func (s *Store) rows(name string, what func(name *C.char, rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status,
+	each func(*C.struct_hf_record)) error {
+	cname, err := plain(name, "a lock name")
+	if err != nil {
+		return err
+	}
 	var rows *C.struct_row
-	err := s.use(func(e *C.struct_hf_error) error { return failure(what(&rows, e), e, 0) })
+	err = s.use(func(e *C.struct_hf_error) error { return failure(what(cname, &rows, e), e, 0) })
 	for row := rows; row != nil && err == nil; row = row.next {
 		each(&row.record)
 	}
@@ -241,11 +253,7 @@ func (s *Store) rows(what func(rows **C.struct_row, e *C.struct_hf_error) C.enum
 
 // Leader tells who leads, or nil.
 func (s *Store) Leader(name string) (leader *Leader, err error) {
-	cname, err := plain(name, "a lock name")
-	if err != nil {
-		return nil, err
-	}
-	err = s.rows(func(rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status {
+	err = s.rows(name, func(cname *C.char, rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status {
 		return C.leader(s.hf, cname, rows, e)
 	}, func(r *C.struct_hf_record) {
 		leader = &Leader{uint64(r.token), C.GoString(r.key), string(C.GoBytes(r.value, C.int(r.value_len))),
@@ -256,15 +264,11 @@ func (s *Store) Leader(name string) (leader *Leader, err error) {
 
 // Records are those of the lock whose keys start with prefix.
 func (s *Store) Records(name, prefix string) (found []Record, err error) {
-	cname, err := plain(name, "a lock name")
-	if err != nil {
-		return nil, err
-	}
 	cprefix, err := plain(prefix, "a key")
 	if err != nil {
 		return nil, err
 	}
-	err = s.rows(func(rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status {
+	err = s.rows(name, func(cname *C.char, rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status {
 		return C.records(s.hf, cname, cprefix, rows, e)
 	}, func(r *C.struct_hf_record) {
 		record := Record{C.GoString(r.key), C.GoBytes(r.value, C.int(r.value_len)), uint64(r.token), uint64(r.number),
@@ -399,6 +403,7 @@ func (l *Lease) Done() <-chan struct{} {
 		_ = l.use(func(*C.struct_hf_error) error {
 			fd, err := syscall.Dup(int(C.hf_lease_fd(l.hf)))
 			if err != nil {
+				l.end.come() // a loss would not be heard of
 				return err
 			}
 			syscall.CloseOnExec(fd)

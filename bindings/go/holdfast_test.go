@@ -97,6 +97,19 @@ func TestCancelStorm(t *testing.T) {
 	}
 }
 
+func TestWaitThatIsOverIsOneTry(t *testing.T) {
+	store := open(t)
+	lease := take(t, store, "over", Options{})
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if _, err := store.Lock(ctx, "over", Options{Wait: time.Until(time.Now().Add(-time.Second))}); !errors.Is(err, Busy) {
+		t.Fatalf("not Busy: %v", err)
+	}
+	if err := lease.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCloseEndsWaits(t *testing.T) {
 	store := open(t)
 	lease := take(t, store, "held", Options{})

@@ -36,7 +36,7 @@ func (s *Store) acquire(ctx context.Context, names []string, all bool, options O
 	held := make([]*C.struct_hf_lease, len(names)+1)
 	take := func(fd C.int) error {
 		return s.use(func(e *C.struct_hf_error) error {
-			want := C.struct_want{count: C.size_t(len(names)), all: C.bool(all), ttl_ms: ttl, wait_ms: millis(options.Wait),
+			want := C.struct_want{count: C.size_t(len(names)), all: C.bool(all), ttl_ms: ttl, wait_ms: waitMillis(options.Wait),
 				cancel_fd: fd, no_keeper: C.bool(options.NoKeeper), spread: C.bool(options.Spread)}
 			return failure(C.acquire(s.hf, (*C.char)(unsafe.Pointer(&list[0])), want, label, &held[0], e), e, 0)
 		})

@@ -12,15 +12,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* To the library 0 means none: whoever closed stdin has one there then. */
 static int new_event(void)
 {
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fd;
 
-    if (fd != 0)
-        return fd;
-    fd = eventfd(0, EFD_CLOEXEC |
-                        EFD_NONBLOCK); /* whoever closed stdin; to the library, 0 means none */
-    close(0);
+    while ((fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) == 0)
+        continue;
     return fd;
 }
 

@@ -1,15 +1,17 @@
 /* addon.c - libholdfast for Node: calls on threads of their own, never on libuv's, and one descriptor
- * on libuv's poller that tells of answers and of leases that are lost. index.js gives it words,
- * promises and errors. Each environment (the main thread, each worker) has its own of everything.
+ * on libuv's poller that tells of leases that are lost. index.js gives it words, promises and errors.
+ * Each environment (the main thread, each worker) has its own of everything.
  * Where Node itself ends without memory, so does this. */
 #define NAPI_VERSION 8
 #include <holdfast.h>
 #include <holdfast/elect.h>
 #include <holdfast/record.h>
 #include <holdfast/several.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <node_api.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,40 +22,36 @@
 
 #define IDLE_MAX 4 /* threads that stay for the next call */
 
-/* The same numbers stand in index.js. */
-enum op { OPEN, CLOSE, LOCK, ANY, ALL, RENEW, RELEASE, PUT, LIST, LEADER, BREAK };
-
-/* Waiting for a thread; having one; to be told. */
-enum state { QUEUED, RUNNING, DONE, ANOTHER };
+/* What a thread does, what is done at once, and the rest. The same numbers stand in index.js. */
+enum op { OPEN, CLOSE, LOCK, ANY, ALL, LIST, LEADER, BREAK, RELEASE, RENEW, PUT };
+enum { LOOK = PUT + 1, WATCH, CANCEL, EXIT, LOSS };
 
 struct job {
     struct job *next;
     struct addon *addon;
-    enum state state;
-    int64_t id, numbers[3];
-    int32_t op;
+    int64_t id, op, numbers[3];
+    void *handle, *data;
     int cancel_fd;
-    void *handle;
-    char *words, *data, *reply; /* words: each with its NUL; reply: rows of text and bytes */
-    size_t words_len, data_len, reply_len;
-    enum hf_loss loss;
+    char *words, *end, *reply; /* words: each with its NUL; reply: rows */
+    size_t data_len, reply_len;
     struct hf_error err;
+    char request[]; /* id, op, handle and numbers in one word, then the others */
 };
 
+/* All but idle is for the thread of the event loop alone. */
 struct addon {
-    uv_poll_t poll; /* of ready_fd: an epoll of wake_fd, and of the descriptors of leases */
-    int ready_fd, wake_fd;
-    napi_env env;
+    napi_threadsafe_function tell; /* index.js, of jobs that are done */
     napi_ref exports;
     napi_async_cleanup_hook_handle hook;
-    size_t unanswered; /* the process lives while there are any */
-    pthread_mutex_t lock;
-    pthread_cond_t work, quiet;
-    struct job *jobs; /* that were not told yet, the oldest first */
-    unsigned queued, idle, threads;
-    bool ending;
+    struct job *jobs; /* that it was not told of yet: the process lives while there are any */
     struct hf_store **stores; /* open ones; NULL where one was closed */
     size_t slots;
+    uv_poll_t lost; /* of lost_fd: an epoll of the descriptors of leases */
+    int lost_fd;
+    int work[2]; /* a pipe: a job for a thread that is idle */
+    _Atomic int idle;
+    unsigned threads; /* ever made; each says in the end that it is: */
+    sem_t gone;
 };
 
 static void *must(void *memory)
@@ -63,21 +61,32 @@ static void *must(void *memory)
     return memory;
 }
 
-/* One row: five numbers in a line, then the text and the bytes that they measure. */
+/* A row of a reply: six numbers, the last two of them lengths, then that text and those bytes. */
+static void add(FILE *stream, const int64_t numbers[4], const char *text, const void *data,
+                size_t len)
+{
+    const int64_t lengths[] = {(int64_t)strlen(text), (int64_t)len};
+
+    fwrite(numbers, sizeof *numbers, 4, stream);
+    fwrite(lengths, sizeof lengths, 1, stream);
+    fputs(text, stream);
+    fwrite(data, 1, len, stream);
+}
+
 static bool add_record(const struct hf_record *record, void *stream)
 {
-    fprintf(stream, "%" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64 " %zu %zu\n", record->token,
-            record->number, record->written_ms, record->until_ms, strlen(record->key),
-            record->value_len);
-    fputs(record->key, stream);
-    return fwrite(record->value, 1, record->value_len, stream) == record->value_len;
+    const int64_t numbers[] = {(int64_t)record->token, (int64_t)record->number, record->written_ms,
+                               record->until_ms};
+
+    add(stream, numbers, record->key, record->value, record->value_len);
+    return true;
 }
 
 static void add_leader(const struct hf_leader *leader, void *stream)
 {
-    fprintf(stream, "%" PRIu64 " 0 %" PRId64 " %" PRId64 " %zu %zu\n%s%s", leader->term,
-            leader->age_ms, leader->remaining_ms, strlen(leader->label), strlen(leader->address),
-            leader->label, leader->address);
+    const int64_t numbers[] = {(int64_t)leader->term, leader->age_ms, leader->remaining_ms, 0};
+
+    add(stream, numbers, leader->label, leader->address, strlen(leader->address));
 }
 
 /* What was open as from is now to: NULL means a place that is free. */
@@ -85,13 +94,11 @@ static void replace_store(struct addon *addon, struct hf_store *from, struct hf_
 {
     size_t at = 0;
 
-    pthread_mutex_lock(&addon->lock);
     while (at < addon->slots && addon->stores[at] != from)
         at++;
     if (at == addon->slots)
         addon->stores = must(realloc(addon->stores, ++addon->slots * sizeof *addon->stores));
     addon->stores[at] = to;
-    pthread_mutex_unlock(&addon->lock);
 }
 
 static enum hf_status open_store(struct job *job, FILE *stream)
@@ -101,14 +108,13 @@ static enum hf_status open_store(struct job *job, FILE *stream)
     struct hf_store *store = NULL;
     enum hf_status status = hf_open_waiting(job->words, &options, &store, &job->err);
 
-    if (store != NULL) {
-        replace_store(job->addon, NULL, store);
-        fprintf(stream, "%" PRIuPTR " %s", (uintptr_t)store, hf_store_url(store));
-    }
+    if (store != NULL)
+        add(stream, (int64_t[4]){(intptr_t)store}, hf_store_url(store), "", 0);
+    job->handle = store;
     return status;
 }
 
-/* One row for each lease: which name, the handle, the token. The words are a label, and names. */
+/* The words are a label, and names. */
 static enum hf_status acquire(struct job *job, FILE *stream)
 {
     struct hf_acquire_options options = {.size = sizeof options,
@@ -118,13 +124,12 @@ static enum hf_status acquire(struct job *job, FILE *stream)
                                          .cancel_fd = job->cancel_fd,
                                          .no_keeper = (job->numbers[2] & 1) != 0,
                                          .spread = (job->numbers[2] & 2) != 0};
-    const char *names[HF_SEVERAL_MAX + 1],
-        *name = job->words; /* with one too many, the library says so */
+    const char *names[HF_SEVERAL_MAX + 1], *name = job->words; /* one too many, and it is refused */
     struct hf_lease *leases[HF_SEVERAL_MAX + 1] = {NULL};
-    size_t count = 0, which = 0;
+    size_t count = 0, which;
     enum hf_status status;
 
-    while ((name += strlen(name) + 1) <= job->words + job->words_len && count <= HF_SEVERAL_MAX)
+    while ((name += strlen(name) + 1) <= job->end && count <= HF_SEVERAL_MAX)
         names[count++] = name;
     if (job->op == ALL)
         status = hf_acquire_all(job->handle, names, count, &options, leases, &job->err);
@@ -133,9 +138,45 @@ static enum hf_status acquire(struct job *job, FILE *stream)
     else
         status = hf_acquire(job->handle, names[0], &options, leases, &job->err);
     for (size_t i = 0; i < count && leases[i] != NULL; i++)
-        fprintf(stream, "%zu %" PRIuPTR " %" PRIu64 "\n", which + i, (uintptr_t)leases[i],
-                hf_lease_token(leases[i]));
+        add(stream, (int64_t[4]){(intptr_t)leases[i], (int64_t)hf_lease_token(leases[i])},
+            hf_lease_name(leases[i]), "", 0);
     return status;
+}
+
+/* index.js hears the number of this job when the lease is lost. That ends with the lease. */
+static enum hf_status watch(struct job *job)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = (uint64_t)job->id};
+
+    if (epoll_ctl(job->addon->lost_fd, EPOLL_CTL_ADD, hf_lease_fd(job->handle), &event) != 0)
+        return HF_NOMEM;
+    return HF_OK;
+}
+
+/* The call with that number ends soon, if it has not ended yet. 0: every call. */
+static enum hf_status cancel(struct addon *addon, int64_t id)
+{
+    for (struct job *job = addon->jobs; job != NULL; job = job->next)
+        if (job->cancel_fd > 0 && (id == 0 || job->id == id))
+            (void)eventfd_write(job->cancel_fd, 1);
+    return HF_OK;
+}
+
+/* Waits are over, threads gone, and what is held is released. Nothing is begun any more. */
+static enum hf_status end(struct addon *addon)
+{
+    (void)cancel(addon, 0);
+    (void)close(addon->work[1]);
+    addon->work[1] = -1;
+    while (addon->threads > 0)
+        if (sem_wait(&addon->gone) == 0)
+            addon->threads--;
+    for (struct job *job = addon->jobs; job != NULL; job = job->next)
+        if (job->op == OPEN)
+            replace_store(addon, NULL, job->handle);
+    while (addon->slots > 0)
+        hf_close(addon->stores[--addon->slots]);
+    return HF_OK;
 }
 
 static enum hf_status call(struct job *job, FILE *stream)
@@ -143,7 +184,6 @@ static enum hf_status call(struct job *job, FILE *stream)
     const char *name = job->words, *second = name + strlen(name) + 1;
     struct hf_break_options how = {sizeof how, NULL, second, job->numbers[0] != 0};
     struct hf_error *err = &job->err;
-    enum hf_status status;
 
     switch (job->op) {
     case OPEN:
@@ -151,297 +191,220 @@ static enum hf_status call(struct job *job, FILE *stream)
     case CLOSE:
         hf_close(job->handle);
         return HF_OK;
-    case RELEASE:
-        job->loss = hf_lease_loss(job->handle);
-        return hf_release(job->handle, err);
     case LIST:
         return hf_record_list(job->handle, name, second, add_record, stream, err);
     case LEADER:
         return hf_leader(job->handle, name, add_leader, stream, err);
     case BREAK:
-        return hf_break(job->handle, name, strtoull(job->data, NULL, 10), &how, NULL, err);
+        return hf_break(job->handle, name, (uint64_t)job->numbers[2], &how, NULL, err);
+    case RELEASE:
+        return hf_release(job->handle, err);
     case RENEW:
+        return hf_renew(job->handle, (uint32_t)job->numbers[0], err);
     case PUT:
-        status = job->op == RENEW ? hf_renew(job->handle, (uint32_t)job->numbers[0], err)
-                                  : hf_record_put(job->handle, name, job->data, job->data_len,
-                                                  job->numbers[0], err);
-        job->loss = status == HF_LOST ? hf_lease_loss(job->handle) : HF_LOSS_NONE;
-        return status;
+        return hf_record_put(job->handle, name, job->data, job->data_len, job->numbers[0], err);
+    case LOOK: /* and once it is lost, the library's words for that */
+        add(stream, (int64_t[4]){hf_lease_remaining_ms(job->handle)}, "", "", 0);
+        return hf_lease_loss(job->handle) == HF_LOSS_NONE ? HF_OK : hf_renew(job->handle, 0, err);
+    case WATCH:
+        return watch(job);
+    case CANCEL:
+        return cancel(job->addon, job->id);
+    case EXIT:
+        return end(job->addon);
     default:
         return acquire(job, stream);
     }
 }
 
-/* The first in that state, or the end of the list. With the lock held, as what follows. */
-static struct job **find(struct addon *addon, enum state state)
+/* The last row of the reply tells how the call ended. */
+static void do_job(struct job *job)
 {
-    struct job **at = &addon->jobs;
+    FILE *stream = must(open_memstream(&job->reply, &job->reply_len));
+    enum hf_loss loss = job->op == RELEASE ? hf_lease_loss(job->handle) : HF_LOSS_NONE;
+    enum hf_status status = call(job, stream);
 
-    while (*at != NULL && (*at)->state != state)
-        at = &(*at)->next;
-    return at;
+    if (status == HF_LOST && job->op >= RENEW && job->op <= LOOK) /* about a lease */
+        loss = hf_lease_loss(job->handle);
+    add(stream, (int64_t[4]){status, loss, job->err.retry_after_ms}, job->err.text, "", 0);
+    if (fclose(stream) != 0)
+        abort();
 }
 
 static void is_done(struct job *job)
 {
-    job->state = DONE;
-    (void)eventfd_write(job->addon->wake_fd, 1);
+    (void)napi_call_threadsafe_function(job->addon->tell, job, napi_tsfn_nonblocking);
 }
 
 /* A thread: it stays for the next call unless there are enough of its kind. */
 static void *run(void *data)
 {
-    struct addon *addon = data;
-    struct job *job;
-    FILE *stream;
+    struct job *job = data;
+    struct addon *addon = job->addon;
+    ssize_t got = 0; /* from the pipe: 0 once end() was called */
+    bool stays;
 
-    pthread_mutex_lock(&addon->lock);
     do {
-        addon->idle++;
-        while ((job = *find(addon, QUEUED)) == NULL && !addon->ending)
-            pthread_cond_wait(&addon->work, &addon->lock);
-        addon->idle--;
-        if (job == NULL)
-            break;
-        addon->queued--;
-        job->state = RUNNING;
-        pthread_mutex_unlock(&addon->lock);
-        stream = must(open_memstream(&job->reply, &job->reply_len));
-        job->err.code = call(job, stream);
-        if (fclose(stream) != 0)
-            abort();
-        pthread_mutex_lock(&addon->lock);
+        do_job(job);
+        stays = addon->idle++ < IDLE_MAX;
         is_done(job);
-    } while (addon->idle < IDLE_MAX);
-    addon->threads--;
-    pthread_cond_signal(&addon->quiet);
-    pthread_mutex_unlock(&addon->lock);
+        while (stays && (got = read(addon->work[0], &job, sizeof job)) < 0)
+            continue;
+    } while (stays && got > 0);
+    addon->idle--;
+    (void)sem_post(&addon->gone);
     return NULL;
+}
+
+/* To a thread that is idle, or a new one. False: none can be had. */
+static bool hand_over(struct addon *addon, struct job *job)
+{
+    pthread_t thread;
+
+    if (addon->work[1] < 0 || job->cancel_fd < 0)
+        return false;
+    if (addon->idle > 0) {
+        addon->idle--;
+        return write(addon->work[1], &job, sizeof job) == sizeof job;
+    }
+    if (pthread_create(&thread, NULL, run, job) != 0)
+        return false;
+    (void)pthread_detach(thread);
+    addon->threads++;
+    return true;
 }
 
 static void discard(struct job *job)
 {
     if (job->cancel_fd > 0)
         (void)close(job->cancel_fd);
-    free(job->words);
     free(job->data);
     free(job->reply);
     free(job);
 }
 
-static napi_value text(napi_env env, const char *string)
+static napi_value reply_of(napi_env env, const struct job *job)
 {
-    napi_value value;
+    napi_value reply;
 
-    napi_create_string_utf8(env, string, NAPI_AUTO_LENGTH, &value);
-    return value;
+    napi_create_buffer_copy(env, job->reply_len, job->reply, NULL, &reply);
+    return reply;
 }
 
-static napi_value number(napi_env env, int64_t n)
+/* It is told of. */
+static void settle(napi_env env, struct addon *addon, const struct job *job)
 {
-    napi_value value;
+    struct job **at = &addon->jobs;
 
-    napi_create_int64(env, n, &value);
-    return value;
+    while (*at != job)
+        at = &(*at)->next;
+    *at = job->next;
+    if (addon->jobs == NULL)
+        napi_unref_threadsafe_function(env, addon->tell);
+    if (job->op == OPEN && job->handle != NULL)
+        replace_store(addon, NULL, job->handle);
 }
 
-/* Calls exports.heard(id), of a lease that is lost, or heard(id, status, ...), of a call that ended. */
-static void tell(struct addon *addon, int64_t id, struct job *job)
+/* Calls exports.heard(id, reply), unless the environment has ended. */
+static void tell(napi_env env, napi_value none, void *context, void *data)
 {
-    napi_env env = addon->env;
-    napi_handle_scope scope;
-    napi_value exports, heard, args[6];
+    struct addon *addon = context;
+    struct job *job = data;
+    napi_value exports, heard, args[2];
 
-    napi_open_handle_scope(env, &scope);
-    napi_get_reference_value(env, addon->exports, &exports);
-    napi_get_named_property(env, exports, "heard", &heard);
-    args[0] = number(env, id);
-    if (job != NULL) {
-        args[1] = number(env, job->err.code);
-        args[2] = text(env, job->err.text);
-        args[3] = number(env, job->err.retry_after_ms);
-        args[4] = number(env, job->loss);
-        napi_create_buffer_copy(env, job->reply_len, job->reply, NULL, &args[5]);
-        discard(job);
-        if (--addon->unanswered == 0)
-            uv_unref((uv_handle_t *)&addon->poll);
+    (void)none;
+    if (env != NULL) {
+        if (job->op != LOSS)
+            settle(env, addon, job);
+        napi_create_int64(env, job->id, &args[0]);
+        args[1] = reply_of(env, job);
+        napi_get_reference_value(env, addon->exports, &exports);
+        napi_get_named_property(env, exports, "heard", &heard);
+        napi_call_function(env, exports, heard, 2, args, NULL);
     }
-    napi_make_callback(env, NULL, exports, heard, job != NULL ? 6 : 1, args, NULL);
-    napi_close_handle_scope(env, scope);
+    discard(job);
 }
 
-static void ready(uv_poll_t *poll, int status, int events)
+/* Leases that are watched were lost. */
+static void hear_losses(uv_poll_t *poll, int status, int events)
 {
-    struct addon *addon = poll->data;
     struct epoll_event found[16];
-    int count = epoll_wait(addon->ready_fd, found, 16, 0);
-    struct job **at, *job;
-    eventfd_t woken;
+    struct addon *addon = poll->data;
+    int count = epoll_wait(addon->lost_fd, found, 16, 0);
 
     (void)status;
     (void)events;
-    (void)eventfd_read(addon->wake_fd, &woken);
-    for (int i = 0; i < count; i++)
-        if (found[i].data.u64 != 0)
-            tell(addon, (int64_t)found[i].data.u64, NULL);
-    pthread_mutex_lock(&addon->lock);
-    while ((job = *(at = find(addon, DONE))) != NULL) {
-        *at = job->next;
-        pthread_mutex_unlock(&addon->lock);
-        tell(addon, job->id, job);
-        pthread_mutex_lock(&addon->lock);
-    }
-    pthread_mutex_unlock(&addon->lock);
-}
+    for (int i = 0; i < count; i++) {
+        struct job *job = must(calloc(1, sizeof *job));
 
-/* Of a BigInt. */
-static void *pointer_of(napi_env env, napi_value value)
-{
-    uint64_t number = 0;
-    bool whole;
-
-    napi_get_value_bigint_uint64(env, value, &number, &whole);
-    return (void *)(uintptr_t)number;
-}
-
-/* Of a Buffer; the copy is followed by two NULs. */
-static char *bytes_of(napi_env env, napi_value value, size_t *len)
-{
-    void *data = NULL;
-    char *copy;
-
-    napi_get_buffer_info(env, value, &data, len);
-    copy = must(calloc(1, *len + 2));
-    if (*len > 0)
-        memcpy(copy, data, *len);
-    return copy;
-}
-
-/* Hands it to a thread that is idle, or a new one. */
-static void begin(struct addon *addon, struct job *job)
-{
-    pthread_t thread;
-
-    pthread_mutex_lock(&addon->lock);
-    *find(addon, ANOTHER) = job;
-    if (addon->queued++ < addon->idle) {
-        pthread_cond_signal(&addon->work);
-    } else if (pthread_create(&thread, NULL, run, addon) == 0) {
-        pthread_detach(thread);
-        addon->threads++;
-    } else {
-        addon->queued--;
-        job->err.code = HF_NOMEM;
-        (void)snprintf(job->err.text, sizeof job->err.text, "no thread can be had for this call");
+        *job = (struct job){.addon = addon, .op = LOSS, .id = (int64_t)found[i].data.u64};
         is_done(job);
     }
-    pthread_mutex_unlock(&addon->lock);
 }
 
-/* start(id, op, handle, words, data, number, number, number) */
-static napi_value start(napi_env env, napi_callback_info info)
+static void begin(napi_env env, struct addon *addon, struct job *job)
 {
-    napi_value args[8];
-    size_t count = 8;
-    struct job *job = must(calloc(1, sizeof *job));
-
-    napi_get_cb_info(env, info, &count, args, NULL, (void **)&job->addon);
-    napi_get_value_int64(env, args[0], &job->id);
-    napi_get_value_int32(env, args[1], &job->op);
-    job->handle = pointer_of(env, args[2]);
-    job->words = bytes_of(env, args[3], &job->words_len);
-    job->data = bytes_of(env, args[4], &job->data_len);
-    for (int i = 0; i < 3; i++)
-        napi_get_value_int64(env, args[5 + i], &job->numbers[i]);
     while (job->cancel_fd == 0 && (job->op == OPEN || job->numbers[1] != 0)) /* 0 would mean none */
         job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (job->op == CLOSE)
-        replace_store(job->addon, job->handle, NULL);
-    if (job->addon->unanswered++ == 0)
-        uv_ref((uv_handle_t *)&job->addon->poll);
-    begin(job->addon, job);
-    return NULL;
+        replace_store(addon, job->handle, NULL);
+    napi_ref_threadsafe_function(env, addon->tell);
+    job->next = addon->jobs;
+    addon->jobs = job;
+    if (!hand_over(addon, job))
+        is_done(job); /* without a reply */
 }
 
-static void cancel_jobs(struct addon *addon, int64_t id)
+static struct job *read_job(napi_env env, struct addon *addon, const napi_value args[2])
 {
-    for (struct job *job = addon->jobs; job != NULL; job = job->next)
-        if (job->cancel_fd > 0 && (id == 0 || job->id == id))
-            (void)eventfd_write(job->cancel_fd, 1);
+    struct job *job;
+    size_t len;
+    void *data = NULL;
+
+    napi_get_value_string_utf8(env, args[0], NULL, 0, &len);
+    job = must(calloc(1, sizeof *job + len + 2));
+    napi_get_value_string_utf8(env, args[0], job->request, len + 1, &len);
+    (void)sscanf(job->request, "%" SCNd64 "%" SCNd64 "%p%" SCNd64 "%" SCNd64 "%" SCNd64, &job->id,
+                 &job->op, &job->handle, &job->numbers[0], &job->numbers[1], &job->numbers[2]);
+    job->words = job->request + strlen(job->request) + 1;
+    job->end = job->request + len;
+    job->addon = addon;
+    napi_get_buffer_info(env, args[1], &data, &job->data_len);
+    job->data = must(calloc(1, job->data_len + 1));
+    if (job->data_len > 0)
+        memcpy(job->data, data, job->data_len);
+    return job;
 }
 
-/* look(lease): [ms that remain, loss, the library's words once it is lost]. Never blocks.
- * look(lease, id): heard(id) is called when it is lost; that ends with the lease. */
-static napi_value look(napi_env env, napi_callback_info info)
+/* call(request, data): the reply if it is done at once, else heard() gets it. */
+static napi_value start(napi_env env, napi_callback_info info)
 {
-    napi_value args[2], array;
+    napi_value args[2], reply;
     size_t count = 2;
-    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
-    struct hf_error err = {0};
-    struct hf_lease *lease;
     struct addon *addon;
-    int64_t id = 0;
+    struct job *job;
 
     napi_get_cb_info(env, info, &count, args, NULL, (void **)&addon);
-    lease = pointer_of(env, args[0]);
-    if (napi_get_value_int64(env, args[1], &id) == napi_ok) {
-        event.data.u64 = (uint64_t)id;
-        (void)epoll_ctl(addon->ready_fd, EPOLL_CTL_ADD, hf_lease_fd(lease), &event);
+    job = read_job(env, addon, args);
+    if (job->op < LOOK) {
+        begin(env, addon, job);
+        return NULL;
     }
-    napi_create_array(env, &array);
-    napi_set_element(env, array, 0, number(env, hf_lease_remaining_ms(lease)));
-    napi_set_element(env, array, 1, number(env, hf_lease_loss(lease)));
-    if (hf_lease_loss(lease) != HF_LOSS_NONE && hf_renew(lease, 0, &err) != HF_OK) /* says why */
-        napi_set_element(env, array, 2, text(env, err.text));
-    return array;
+    do_job(job);
+    reply = reply_of(env, job);
+    discard(job);
+    return reply;
 }
 
 static void torn_down(uv_handle_t *handle)
 {
     struct addon *addon = handle->data;
 
-    (void)close(addon->ready_fd);
-    (void)close(addon->wake_fd);
+    (void)close(addon->lost_fd);
+    (void)close(addon->work[0]);
     napi_remove_async_cleanup_hook(addon->hook);
+    free(addon->stores);
     free(addon);
-}
-
-/* Waits are over, threads gone, and what is held is released. */
-static void end(struct addon *addon)
-{
-    struct job *job;
-
-    pthread_mutex_lock(&addon->lock);
-    addon->ending = true;
-    cancel_jobs(addon, 0);
-    pthread_cond_broadcast(&addon->work);
-    while (addon->threads > 0)
-        pthread_cond_wait(&addon->quiet, &addon->lock);
-    pthread_mutex_unlock(&addon->lock);
-    while ((job = addon->jobs) != NULL) {
-        addon->jobs = job->next;
-        discard(job);
-    }
-    while (addon->slots > 0)
-        hf_close(addon->stores[--addon->slots]);
-}
-
-/* cancel(id): that call ends soon, if it has not ended yet. cancel(0): the process exits. */
-static napi_value cancel(napi_env env, napi_callback_info info)
-{
-    napi_value value;
-    size_t count = 1;
-    struct addon *addon;
-    int64_t id = 0;
-
-    napi_get_cb_info(env, info, &count, &value, NULL, (void **)&addon);
-    napi_get_value_int64(env, value, &id);
-    pthread_mutex_lock(&addon->lock);
-    cancel_jobs(addon, id);
-    pthread_mutex_unlock(&addon->lock);
-    if (id == 0)
-        end(addon);
-    return NULL;
 }
 
 static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
@@ -449,40 +412,35 @@ static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
     struct addon *addon = data;
 
     (void)hook;
-    end(addon);
-    free(addon->stores);
-    uv_close((uv_handle_t *)&addon->poll, torn_down);
+    (void)end(addon);
+    uv_close((uv_handle_t *)&addon->lost, torn_down);
 }
 
 NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
 {
     struct addon *addon = must(calloc(1, sizeof *addon));
-    struct epoll_event event = {.events = EPOLLIN};
-    const napi_property_descriptor all[] = {
-        {"start", NULL, start, NULL, NULL, NULL, napi_default, addon},
-        {"cancel", NULL, cancel, NULL, NULL, NULL, napi_default, addon},
-        {"look", NULL, look, NULL, NULL, NULL, napi_default, addon},
-        {"version", NULL, NULL, NULL, NULL, text(env, hf_version()), napi_default, NULL},
-        {"needs", NULL, NULL, NULL, NULL, text(env, HF_VERSION_STRING), napi_default, NULL}};
+    napi_value name, version, function;
     uv_loop_t *loop;
 
-    addon->env = env;
-    addon->poll.data = addon;
-    addon->ready_fd = epoll_create1(EPOLL_CLOEXEC);
-    addon->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    pthread_mutex_init(&addon->lock, NULL);
-    pthread_cond_init(&addon->work, NULL);
-    pthread_cond_init(&addon->quiet, NULL);
-    if (napi_get_uv_event_loop(env, &loop) != napi_ok ||
-        epoll_ctl(addon->ready_fd, EPOLL_CTL_ADD, addon->wake_fd, &event) != 0 ||
-        uv_poll_init(loop, &addon->poll, addon->ready_fd) != 0) {
+    addon->lost.data = addon;
+    addon->lost_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (pipe2(addon->work, O_CLOEXEC) != 0 || sem_init(&addon->gone, 0, 0) != 0 ||
+        napi_get_uv_event_loop(env, &loop) != napi_ok ||
+        uv_poll_init(loop, &addon->lost, addon->lost_fd) != 0) {
         napi_throw_error(env, NULL, "holdfast: no descriptor can be had");
         return NULL;
     }
-    (void)uv_poll_start(&addon->poll, UV_READABLE, ready);
-    uv_unref((uv_handle_t *)&addon->poll);
+    uv_poll_start(&addon->lost, UV_READABLE, hear_losses);
+    uv_unref((uv_handle_t *)&addon->lost);
+    napi_create_string_utf8(env, "holdfast", NAPI_AUTO_LENGTH, &name);
+    napi_create_threadsafe_function(env, NULL, NULL, name, 0, 1, NULL, NULL, addon, tell,
+                                    &addon->tell);
+    napi_unref_threadsafe_function(env, addon->tell);
     napi_add_async_cleanup_hook(env, tear_down, addon, &addon->hook);
+    napi_create_string_utf8(env, hf_version(), NAPI_AUTO_LENGTH, &version);
+    napi_set_named_property(env, exports, "version", version);
+    napi_create_function(env, "call", NAPI_AUTO_LENGTH, start, addon, &function);
+    napi_set_named_property(env, exports, "call", function);
     napi_create_reference(env, exports, 1, &addon->exports);
-    napi_define_properties(env, exports, sizeof all / sizeof *all, all);
     return exports;
 }

@@ -1,25 +1,35 @@
 // index.js - holdfast for Node. Its words are those of holdfast.h; addon.c makes the calls.
 'use strict';
 
-const [OPEN, CLOSE, LOCK, ANY, ALL, RENEW, RELEASE, PUT, LIST, LEADER, BREAK] = Array(11).keys();
-const LOST = 2, CANCELLED = 4, QUARANTINE = 7; // statuses that carry more than a text
+const [OPEN, CLOSE, LOCK, ANY, ALL, LIST, LEADER, BREAK, RELEASE, RENEW, PUT, LOOK, WATCH, CANCEL, EXIT] = Array(15).keys();
 const REASONS = ['none', 'expired', 'taken', 'broken', 'unreachable', 'forgotten', 'closed'];
 const asyncDispose = Symbol.asyncDispose ?? (Symbol.asyncDispose = Symbol('Symbol.asyncDispose'));
 
 class HoldfastError extends Error {}
-const errors = ['Busy', 'Lost', 'Stale', 'Cancelled', 'Unknown', 'Unreachable', 'Quarantine', 'Denied',
+const errors = Object.fromEntries(['Busy', 'Lost', 'Stale', 'Cancelled', 'Unknown', 'Unreachable', 'Quarantine', 'Denied',
     'Invalid', 'Unsupported', 'Corrupt', 'NoMemory'].map((name) => {
     const kind = { [name]: class extends HoldfastError {} }[name];
     Object.defineProperty(kind.prototype, 'name', { value: name });
-    return kind;
-});
-const Invalid = errors[8];
+    return [name, kind];
+}));
+const { Invalid, Lost, Cancelled, Quarantine } = errors;
 
-function failure(status, text, retryAfter, loss, cause) {
-    const error = new (errors[status - 1] ?? HoldfastError)(text, cause === undefined ? {} : { cause });
-    if (status === LOST) error.reason = REASONS[loss] === 'none' ? undefined : REASONS[loss];
-    if (status === QUARANTINE) error.retryAfter = retryAfter;
-    return error;
+// A reply is rows of four numbers, a text and bytes; the last row tells how the call ended.
+function read(reply) {
+    const rows = [];
+    for (let at = 0; at < reply.length;) {
+        const numbers = new BigInt64Array(reply.buffer.slice(reply.byteOffset + at, reply.byteOffset + at + 48));
+        const [start, value] = [at + 48, at + 48 + Number(numbers[4])];
+        at = value + Number(numbers[5]);
+        rows.push({ numbers, text: reply.toString('utf8', start, value), data: Buffer.from(reply.subarray(value, at)) });
+    }
+    const { numbers, text } = rows.pop() ?? { numbers: [12], text: '' }; // NoMemory
+    const [status, loss, retryAfter] = Array.from(numbers, Number);
+    const kind = Object.values(errors)[status - 1] ?? HoldfastError;
+    const error = status === 0 ? null : new kind(text || 'no thread or descriptor can be had for this call');
+    if (error instanceof Lost) error.reason = [undefined, ...REASONS.slice(1)][loss];
+    if (error instanceof Quarantine) error.retryAfter = retryAfter;
+    return { rows, text, error };
 }
 
 let native;
@@ -28,32 +38,33 @@ try {
 } catch (why) {
     throw new Error(`holdfast: the addon does not go with the libholdfast.so.0 that is installed, if it is: ${why.message}`);
 }
-const [needs, has] = [native.needs, native.version].map((version) => version.split('.').map(Number));
+const [needs, has] = [require('./package.json'), native].map(({ version }) => version.split('.').map(Number));
 if (has[0] !== needs[0] || has[1] < needs[1])
     throw new Error(`holdfast: this addon needs libholdfast ${needs[0]}.${needs[1]} or a later one of the same major ` +
         `version, and libholdfast.so.0 is ${native.version}`);
-const calls = new Map(); // what is heard of, by number
-let last = 0;
-native.heard = (id, ...answer) => calls.get(id)?.(...answer);
-process.once('exit', () => native.cancel(0));
 
-function call(op, handle, { words = [], data, numbers = [], signal, ids, warn } = {}) {
-    const id = ++last;
-    return new Promise((resolve, reject) => {
-        const cancel = () => native.cancel(id);
-        if (signal?.aborted) return reject(failure(CANCELLED, 'cancelled', 0, 0, signal.reason));
-        calls.set(id, (status, said, retryAfter, loss, reply) => {
-            calls.delete(id);
-            ids?.delete(id);
-            signal?.removeEventListener('abort', cancel);
-            if (warn && status === 0 && said !== '') process.emitWarning(said, 'HoldfastWarning');
-            if (status === 0) return resolve(reply);
-            reject(failure(status, said, retryAfter, loss, status === CANCELLED ? signal?.reason : undefined));
-        });
-        native.start(id, op, handle, Buffer.from(words.join('\0')), data, numbers[0] ?? 0, numbers[1] ?? 0, numbers[2] ?? 0);
-        ids?.add(id);
-        signal?.addEventListener('abort', cancel);
-    });
+const request = (op, { id = 0, handle = 0, numbers: [a = 0, b = 0, c = 0] = [], words = [], data } = {}) =>
+    native.call([`${id} ${op} 0x${handle.toString(16)} ${a} ${b} ${c}`, ...words].join('\0'), data);
+process.once('exit', () => request(EXIT));
+
+let last = 0;
+const waiting = new Map(); // for replies, by the number of the call; and for the loss of leases
+native.heard = (id, reply) => waiting.get(id)?.(reply);
+
+async function call(op, handle, { id = ++last, signal, warn, ...rest } = {}) {
+    const cancel = () => request(CANCEL, { id });
+    if (signal?.aborted) throw new Cancelled('cancelled', { cause: signal.reason });
+    signal?.addEventListener('abort', cancel);
+    const { rows, text, error } = read(await new Promise((resolve) => {
+        waiting.set(id, resolve);
+        request(op, { id, handle, ...rest });
+    }));
+    waiting.delete(id);
+    signal?.removeEventListener('abort', cancel);
+    if (error instanceof Cancelled && signal?.aborted) throw new Cancelled(text, { cause: signal.reason });
+    if (error) throw error;
+    if (warn && text) process.emitWarning(text, 'HoldfastWarning');
+    return rows;
 }
 
 // A C string ends at a NUL: a name with one must not become another name.
@@ -71,80 +82,74 @@ function ms(value, what) {
 const waitMs = (wait) => (wait === Infinity ? -1 : ms(wait, 'a wait'));
 const ttlMs = (ttl) => (ttl === undefined ? 0 : Math.min(Math.max(1, ms(ttl, 'a ttl')), 2 ** 32 - 1));
 
-function* rows(reply) {
-    for (let at = 0; at < reply.length;) {
-        const end = reply.indexOf('\n', at);
-        const [token, number, first, second, keyLength, length] = reply.toString('latin1', at, end).split(' ');
-        const value = end + 1 + Number(keyLength);
-        at = value + Number(length);
-        yield { token: BigInt(token), number: BigInt(number), first: Number(first), second: Number(second),
-            text: reply.toString('utf8', end + 1, value), data: Buffer.from(reply.subarray(value, at)) };
-    }
-}
-const record = ({ text, data, token, number, first, second }) =>
-    ({ key: text, value: data, token, number, written: new Date(first), until: second ? new Date(second) : null });
-
 // What nobody released, or closed, is ended when it is collected. The store stays until its leases are.
-const forgotten = new FinalizationRegistry(({ op, handle, about }) => {
-    if (op === RELEASE) process.emitWarning(`${about.replace(/: this lease.*/s, '')}: its lease was never released`, 'ResourceWarning');
+const forgotten = new FinalizationRegistry(({ op, handle, what, watch }) => {
+    if (op === RELEASE) process.emitWarning(`${what}: its lease was never released`, 'ResourceWarning');
+    waiting.delete(watch);
     call(op, handle).catch(() => {});
 });
 
 const [own, ask, end] = [Symbol('own'), Symbol('ask'), Symbol('end')]; // not for users, and not shown
 class Handle {
-    constructor(op, handle, about, store) {
-        const value = { op, handle, about, store, pending: new Set(), ids: new Set() };
+    constructor(op, handle, what, over, store) {
+        const value = { op, handle, what, over, store, pending: new Map() };
         Object.defineProperty(this, own, { value });
-        forgotten.register(this, { op, handle, about, store }, this);
+        forgotten.register(this, value, this);
     }
     async [ask](op, options) {
-        const { handle, about, pending, ids, ended } = this[own];
-        if (ended) throw new Invalid(about);
-        const promise = call(op, handle, { ids, ...options });
-        pending.add(promise);
-        try { return await promise; } finally { pending.delete(promise); }
+        const { handle, over, pending, ended } = this[own];
+        if (ended) throw new Invalid(over);
+        const id = ++last;
+        pending.set(id, call(op, handle, { id, ...options }));
+        return pending.get(id).finally(() => pending.delete(id));
     }
     [asyncDispose]() { return (this[own].ended ??= this[end]()); }
     async [end]() {
-        const { op, handle, pending, ids, watch } = this[own];
+        const { op, handle, pending, watch } = this[own];
         forgotten.unregister(this);
-        calls.delete(watch);
-        if (op === CLOSE) ids.forEach(native.cancel);
-        await Promise.allSettled(pending);
+        waiting.delete(watch);
+        if (op === CLOSE) for (const id of pending.keys()) request(CANCEL, { id });
+        await Promise.allSettled(pending.values());
         await call(op, handle);
     }
+}
+
+// Whoever has the signal has the lease: it is not collected.
+function abortOf(lease) {
+    const abort = new AbortController();
+    Object.defineProperty(abort.signal, own, { value: lease });
+    return abort;
 }
 
 class Lease extends Handle {
     #abort;
     constructor(store, name, handle, token) {
-        super(RELEASE, handle, `lock "${name}" in store ${store.url}: this lease was released`, store);
+        const what = `lock "${name}" in store ${store.url}`;
+        super(RELEASE, handle, what, `${what}: this lease was released`, store);
         Object.assign(this, { name, token });
     }
-    #look(id) {
-        if (this[own].ended) throw new Invalid(this[own].about);
-        return native.look(this[own].handle, id);
+    #now(op, id = 0) {
+        if (this[own].ended) throw new Invalid(this[own].over);
+        return read(request(op, { id, handle: this[own].handle }));
     }
-    get remaining() { return this[own].ended ? 0 : Math.max(0, this.#look()[0]); }
-    get loss() { return [undefined, ...REASONS.slice(1)][this.#look()[1]]; }
+    get remaining() { return this[own].ended ? 0 : Math.max(0, Number(this.#now(LOOK).rows[0].numbers[0])); }
+    get loss() { return this.#now(LOOK).error?.reason; }
     get signal() {
         if (this.#abort === undefined) {
-            const [abort, id, weak] = [new AbortController(), ++last, new WeakRef(this)];
-            this.#look(id);
-            [this.#abort, this[own].watch] = [abort, id];
-            calls.set(id, () => { calls.delete(id); abort.abort(weak.deref()?.#lost()); });
+            const [id, weak] = [++last, new WeakRef(this)];
+            const { error } = this.#now(WATCH, id);
+            if (error) throw error;
+            this[own].watch = id;
+            this.#abort = abortOf(this);
+            waiting.set(id, () => weak.deref()?.#lose());
         }
         return this.#abort.signal;
     }
-    #lost() {
-        if (this[own].ended) return new Invalid(this[own].about);
-        const [, loss, text] = this.#look();
-        return failure(LOST, text, 0, loss);
-    }
+    #lose() { this.#abort.abort(this.#now(LOOK).error); }
     check() {
-        let [remaining, loss] = this.#look();
-        while (remaining <= 0 && loss === 0) [remaining, loss] = this.#look(); // less than a millisecond is left
-        if (remaining <= 0) throw this.#lost();
+        let { rows, error } = this.#now(LOOK);
+        while (!error && rows[0].numbers[0] <= 0n) ({ rows, error } = this.#now(LOOK)); // less than a millisecond is left
+        if (error) throw error;
     }
     async renew(ttl) { await this[ask](RENEW, { numbers: [ttlMs(ttl)] }); }
     async put(key, value, { keep } = {}) {
@@ -171,7 +176,8 @@ class Leases extends Array {
     static get [Symbol.species]() { return Array; }
     get remaining() { return Math.min(...this.map((lease) => lease.remaining)); }
     get signal() {
-        const abort = (this.#abort ??= new AbortController());
+        if (this.#abort !== undefined) return this.#abort.signal;
+        const abort = (this.#abort = abortOf(this));
         for (const { signal } of this) {
             signal.addEventListener('abort', () => abort.abort(signal.reason));
             if (signal.aborted) abort.abort(signal.reason);
@@ -190,15 +196,14 @@ class Leases extends Array {
 
 class Store extends Handle {
     constructor(handle, url) {
-        super(CLOSE, handle, `store ${url} is closed`);
+        super(CLOSE, handle, `store ${url}`, `store ${url} is closed`);
         this.url = url;
     }
     async #take(op, names, { ttl, wait = 0, label = '', keep = true, spread = false, signal } = {}) {
         const words = [plain(label, 'a label'), ...names.map((name) => plain(name, 'a lock name'))];
         const numbers = [ttlMs(ttl), waitMs(wait), (keep ? 0 : 1) + (spread ? 2 : 0)];
-        const reply = await this[ask](op, { words, numbers, signal });
-        return reply.toString().trim().split('\n').map((row) => row.split(' ')).map(([which, handle, token]) =>
-            new Lease(this, names[which], BigInt(handle), BigInt(token)));
+        const taken = await this[ask](op, { words, numbers, signal });
+        return taken.map(({ numbers: [handle, token], text }) => new Lease(this, text, handle, token));
     }
     async lock(name, options) { return (await this.#take(LOCK, [name], options))[0]; }
     async any(names, options) { return (await this.#take(ANY, names, options))[0]; }
@@ -212,28 +217,28 @@ class Store extends Handle {
         return lease;
     }
     async leader(name) {
-        for (const { text, data, token, first, second } of rows(await this[ask](LEADER, { words: [plain(name, 'a lock name')] })))
-            return { term: token, label: text, address: data.toString(), age: first < 0 ? null : first,
-                remaining: second < 0 ? null : second };
-        return null;
+        const [found] = await this[ask](LEADER, { words: [plain(name, 'a lock name')] });
+        if (found === undefined) return null;
+        const [age, remaining] = Array.from(found.numbers.slice(1, 3), (n) => (n < 0 ? null : Number(n)));
+        return { term: found.numbers[0], label: found.text, address: String(found.data), age, remaining };
     }
     async get(name, key) { return (await this.records(name, key)).find((one) => one.key === key) ?? null; }
     async records(name, prefix = '') {
-        const words = [plain(name, 'a lock name'), plain(prefix, 'a prefix')];
-        return [...rows(await this[ask](LIST, { words }))].map(record);
+        const list = await this[ask](LIST, { words: [plain(name, 'a lock name'), plain(prefix, 'a prefix')] });
+        return list.map(({ text: key, data: value, numbers: [token, number, written, until] }) => ({ key, value, token, number,
+            written: new Date(Number(written)), until: until ? new Date(Number(until)) : null }));
     }
     async break(name, token, { reason = '', now = false } = {}) {
         await this[ask](BREAK, { words: [plain(name, 'a lock name'), plain(reason, 'a reason')],
-            data: Buffer.from(String(BigInt(token))), numbers: [now ? 1 : 0] });
+            numbers: [now ? 1 : 0, 0, BigInt(token)] });
     }
     close() { return this[asyncDispose](); }
 }
 
 async function open(url = '', { wait = 0, signal } = {}) {
-    const reply = await call(OPEN, undefined, { words: [plain(url, 'a URL')], numbers: [waitMs(wait)], signal, warn: true });
-    const [, handle, shown] = /^(\d+) (.*)$/s.exec(reply.toString());
-    return new Store(BigInt(handle), shown);
+    const [{ numbers: [handle], text }] =
+        await call(OPEN, undefined, { words: [plain(url, 'a URL')], numbers: [waitMs(wait)], signal, warn: true });
+    return new Store(handle, text);
 }
 
-module.exports = { open, version: native.version, REASONS, HoldfastError,
-    ...Object.fromEntries(errors.map((kind) => [kind.prototype.name, kind])) };
+module.exports = { open, version: native.version, REASONS, HoldfastError, ...errors };

@@ -138,6 +138,8 @@ static void waiting(Store &store)
     Lease next = store.lock("wait", {30s, 20s});
     later.join();
     check(next.held(), "a wait ends with the release of the other");
+    check(throws<holdfast::Busy>([&] { store.lock("wait", {30s, -5s}); }),
+          "a time that is over is no wait");
     check(pipe(pipes) == 0, "a pipe");
     Options options{30s, holdfast::forever};
     options.cancel_fd = pipes[0];

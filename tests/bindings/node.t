@@ -19,11 +19,13 @@ for store in "${store_url[file]}" "${store_url[redis]}"; do
         ok $? "$kind: ... has given it back"
     done
     like "$(trap_ collected "$store")" '*ResourceWarning true*free' "$kind: the garbage collector gives back, with a warning"
+    is "$(trap_ signals "$store")" 'Busy Busy Busy Lost Lost' "$kind: a lease lives while somebody has its signal"
     is "$(trap_ closed "$store")" 'Cancelled Invalid true closed
 Lost closed' "$kind: closing the store ends its waits and its leases"
     like "$(trap_ busy "$store")" '*fine symbol' "$kind: a release waits for renewals under way"
 done
 is "$(trap_ crowd "${store_url[file]}")" 'counted 200' 'workers take turns'
+is "$(ulimit -n 300 && trap_ crowded "${store_url[file]}")" 'Cancelled NoMemory' 'where there are no descriptors left, a wait says so'
 
 mkdir "$dir/other"
 for version in 0.0.9 1.0.0; do

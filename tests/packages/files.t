@@ -14,6 +14,7 @@ like "$(sed -n '3p' CHANGELOG.md)" "^## $version" 'and so has CHANGELOG.md'
 is "$(sed -n 's/^.define HF_VERSION_\(MAJOR\|MINOR\|PATCH\) *//p' include/holdfast.h | paste -sd .)" "$version" \
     'and the numbers beside it'
 is "$(sed -n 's/^version = "\(.*\)"/\1/p' bindings/python/pyproject.toml)" "$version" 'and the module for Python'
+is "$(sed -n 's/^ *"version": "\(.*\)",$/\1/p' bindings/node/package.json)" "$version" 'and the one for Node, which asks for that library'
 is "$(grep -L "^\.TH .* \"holdfast $version\"" man/* | tr '\n' ' ')" '' 'and every man page'
 
 # A symbol that is missing here is missing in the package of whoever links with it.

@@ -61,6 +61,25 @@ install_them() {
     done
 }
 
+serve() {
+    local server
+    quietly holdfast serve
+    is "$?" 127 'the server is not there yet'
+    grep -q 'apt install holdfast-serve' /tmp/said
+    ok $? 'the error names its package'
+    quietly apt-get install -y --no-install-recommends /debs/holdfast-serve_*.deb
+    ok $? 'which can be installed'
+    booted && is "$(systemctl is-active holdfast-serve.socket holdfast-serve.service)" $'inactive\ninactive' 'and starts nothing by itself'
+    holdfast serve --listen unix:/tmp/locks.sock >/tmp/serve 2>&1 &
+    server=$!
+    within 20 holdfast --store http+unix:///tmp/locks.sock run -n served -- true
+    ok $? 'it serves locks'
+    kill $server
+    wait $server 2>/dev/null
+    quietly apt-get purge -y holdfast-serve
+    ok $? 'and is purged again'
+}
+
 programs() {
     local example=/tmp/example
     awk '/^```c$/ { inside = 1; next } /^```/ && inside { exit } inside' /tree/README.md >$example.c
@@ -257,6 +276,7 @@ leaders() {
 }
 
 install_them
+serve
 programs
 served
 if booted; then

@@ -90,6 +90,36 @@ const traps = {
         console.log(done ? 'free' : 'still held');
         await store.close();
     },
+    // Whoever has only the signal of a lease still has the lease. Asking for it again costs nothing.
+    async signals() {
+        process.on('warning', (warning) => console.log(warning.name));
+        const store = await holdfast.open(url);
+        const signals = [await store.lock('a').then((lease) => lease.signal),
+            await store.all(['b', 'c']).then((leases) => Array.from({ length: 20 }, () => leases.signal).pop())];
+        for (let i = 0; i < 10; i++) { global.gc(); await sleep(10); }
+        const held = await Promise.all(['a', 'b', 'c'].map((name) => store.lock(name).then(() => 'free', (error) => error.name)));
+        const heard = signals.map((signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason.name))));
+        const alive = setInterval(() => {}, 1000); // a signal alone does not keep the process
+        await store.close();
+        console.log(...held, ...await Promise.all(heard));
+        clearInterval(alive);
+    },
+    // Where no thread can be had, the call says so, and what went before goes on.
+    async crowded() {
+        const store = await holdfast.open(url);
+        const lease = await store.lock('crowded');
+        const abort = new AbortController();
+        setMaxListeners(0, abort.signal);
+        const waits = Array.from({ length: 400 }, () => store.lock('crowded', { wait: Infinity, signal: abort.signal })
+            .catch((error) => error.name));
+        await sleep(500);
+        abort.abort();
+        const ends = new Set(await Promise.all(waits));
+        lease.check();
+        await lease.release();
+        console.log(...[...ends].sort());
+        await store.close();
+    },
     // Closing ends waits; a second close, and a call after it, are told.
     async closed() {
         const store = await holdfast.open(url);
