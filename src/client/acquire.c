@@ -258,14 +258,20 @@ static void draw_owners(struct acquisition *a)
 {
     struct hf_store *store = a->store;
     unsigned char *owner;
+    unsigned char last;
 
     if (store->owners_left == 0) {
         hf__random(store->owners, sizeof store->owners);
         store->owners_left = HF__OWNER_BATCH;
     }
     owner = store->owners[--store->owners_left];
-    for (size_t i = 0; i < a->count; i++, owner[sizeof store->owners[0] - 1]++)
-        hf__hex_encode(a->owners[i], owner, sizeof store->owners[0]);
+    last = owner[sizeof store->owners[0] - 1];
+    hf__hex_encode(a->owners[0], owner, sizeof store->owners[0]);
+    for (size_t i = 1; i < a->count; i++) {
+        last++;
+        memcpy(a->owners[i], a->owners[0], HF_OWNER_LEN);
+        hf__hex_encode(&a->owners[i][HF_OWNER_LEN - 2], &last, 1);
+    }
     explicit_bzero(owner, sizeof store->owners[0]);
 }
 
