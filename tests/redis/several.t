@@ -40,6 +40,26 @@ gone w2
 no_queue
 ok $? 'nothing of those who waited is left'
 
+# Many who wait and die while the holder stays: those who come after them see to it that the queue does not grow.
+client h "$(url a)"
+ask h acquire 1 bed#0 30000 0
+ask h acquire 2 bed#1 30000 0
+for i in 1 2 3; do
+    client "w$i" "$(url a)"
+    tell "w$i" any 1 30000 bed#0 bed#1
+    eventually 10 eval '[ "$(rcli a zcard "holdfast:{bed#1}:q")" = $i ]'
+done
+for i in 1 2; do kill -9 "${client_pid[w$i]}"; done
+eventually 15 eval '[ "$(rcli a zcard "holdfast:{bed#0}:q") $(rcli a zcard "holdfast:{bed#1}:q")" = "1 1" ]'
+ok $? 'who died in the queues does not stay there, though nobody comes to the head'
+ask h status bed#1
+like "$answer" '*waiters=1*' 'and does not count'
+ask h release 2
+hear w3
+like "$answer" 'ok * bed#1' 'who lives is next'
+gone w3
+gone h
+
 # One of 8 with 7 held: one request takes it.
 for i in 0 1 2 3 4 5 6; do
     "$hf" --store "$(url a)" acquire --ttl 1m --slots 8 --slot "$i" gpu >/dev/null
