@@ -60,6 +60,7 @@ static void all_or_nothing(void **state)
 static void what_is_refused(void **state)
 {
     static const char *const twice[] = {"a", "b", "a"};
+    static const char *const same[] = {"a", "b", "b"}; /* in order, but for that */
     static const char *const bad[] = {"a", "b\n"};
     const char *many[HF_SEVERAL_MAX + 1];
     struct world *world = *state;
@@ -79,6 +80,7 @@ static void what_is_refused(void **state)
     assert_int_equal(hf_acquire_any(world->store, twice, 3, NULL, leases, &which, &err),
                      HF_INVALID);
     assert_int_equal(which, 2);
+    assert_int_equal(hf_acquire_any(world->store, same, 3, NULL, leases, &which, &err), HF_INVALID);
     assert_null(leases[0]);
     assert_int_equal(fake_count(world->fake, FAKE_ACQUIRE), 0);
 }
