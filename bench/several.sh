@@ -76,9 +76,9 @@ bench_redis() {
     "$bench" release "$url" redis
     proxy_start p a
     trips redis "$url" "redis://127.0.0.1:$(port p)"
+    ours=$(handovers "$url") # before those who are killed while they wait
     clients() { rcli a client list | grep -c '^id='; }
     connections redis "$url" clients
-    ours=$(handovers "$url")
     mkdir "$dir/node"
     (cd "$dir/node" && npm install --silent --no-audit --no-fund redis-semaphore ioredis) >"$dir/npm" 2>&1 && {
         cd "$dir/node" || exit
@@ -99,9 +99,10 @@ bench_postgres() {
     "$bench" release "$(url a)" postgres
     proxy_start p a
     trips postgres "$(url a)" "postgres://postgres@127.0.0.1:$(port p)/postgres"
+    ours=$(handovers "$(url a)")
     backends() { sql a "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"; }
     connections postgres "$(url a)" backends
-    row "postgres: hand-overs, 8 slots, $crowd processes" "$(handovers "$(url a)")" - 1/s
+    row "postgres: hand-overs, 8 slots, $crowd processes" "$ours" - 1/s
 }
 
 bench_etcd() {
