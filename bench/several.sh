@@ -44,6 +44,17 @@ trips() { # STORE URL PROXIED_URL
     gone h
     gone c
 }
+# The sum of what fifty processes of a peer count per second. Each is started with COMMAND... START SECONDS.
+peers() { # COMMAND...
+    local n pids=() start=$((EPOCHSECONDS + 20))
+    for n in $(seq $crowd); do
+        "$@" $start $seconds >"$dir/had.$n" 2>>"$dir/peers" &
+        pids+=($!)
+    done
+    wait "${pids[@]}"
+    cat "$dir"/had.* | awk -v s=$seconds -v n=$crowd '{ sum += $1 } END { if (NR == n) printf "%.1f", sum / s }'
+    rm "$dir"/had.*
+}
 handovers() { "$bench" contend "$1" $crowd $seconds | sed -n 's/^handovers_per_s //p'; }
 
 bench_file() {
@@ -54,7 +65,7 @@ bench_file() {
 }
 
 bench_redis() {
-    local n counts
+    local counts
     . tests/redis/lib.sh
     cd "${root:?}" || return
     redis_start a
@@ -65,17 +76,14 @@ bench_redis() {
     "$bench" release "$url" redis
     proxy_start p a
     trips redis "$url" "redis://127.0.0.1:$(port p)"
+    ours=$(handovers "$url") # before those who are killed while they wait
     clients() { rcli a client list | grep -c '^id='; }
     connections redis "$url" clients
-    ours=$(handovers "$url")
     mkdir "$dir/node"
     (cd "$dir/node" && npm install --silent --no-audit --no-fund redis-semaphore ioredis) >"$dir/npm" 2>&1 && {
-        for n in 1 2 3 4 5; do # fifty clients, ten to a process
-            (cd "$dir/node" && node "$root/bench/redis_semaphore.mjs" "$(port a)" 8 $((crowd / 5)) $seconds) \
-                >"$dir/had.$n" 2>>"$dir/npm" &
-        done
-        wait -f $(jobs -p | tail -n 5)
-        counts=$(cat "$dir"/had.* | awk -v s=$seconds '{ sum += $1 } END { printf "%.1f", sum / s }')
+        cd "$dir/node" || exit
+        counts=$(peers node "$root/bench/redis_semaphore.mjs" "$(port a)" 8)
+        cd "$root" || exit
     }
     row "redis: hand-overs, 8 slots, $crowd processes" "$ours" - 1/s
     row 'redis: redis-semaphore, same load' "${counts-}" - 1/s
@@ -91,9 +99,10 @@ bench_postgres() {
     "$bench" release "$(url a)" postgres
     proxy_start p a
     trips postgres "$(url a)" "postgres://postgres@127.0.0.1:$(port p)/postgres"
+    ours=$(handovers "$(url a)")
     backends() { sql a "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"; }
     connections postgres "$(url a)" backends
-    row "postgres: hand-overs, 8 slots, $crowd processes" "$(handovers "$(url a)")" - 1/s
+    row "postgres: hand-overs, 8 slots, $crowd processes" "$ours" - 1/s
 }
 
 bench_etcd() {
@@ -106,7 +115,7 @@ bench_etcd() {
 }
 
 bench_zookeeper() {
-    local n url counts
+    local url counts
     . tests/zookeeper/lib.sh
     cd "${root:?}" || return
     # shellcheck disable=SC2034 # zk_launch uses both
@@ -116,11 +125,7 @@ bench_zookeeper() {
     "$bench" pair "$url" zookeeper
     "$bench" release "$url" zookeeper
     ours=$(handovers "$url")
-    for n in 1 2 3 4 5; do
-        /usr/bin/python3 bench/zookeeper_semaphore.py "$(hosts a)" 8 $((crowd / 5)) $seconds >"$dir/had.$n" 2>"$dir/kazoo" &
-    done
-    wait -f $(jobs -p | tail -n 5)
-    counts=$(cat "$dir"/had.* | awk -v s=$seconds '{ sum += $1 } END { printf "%.1f", sum / s }')
+    counts=$(peers /usr/bin/python3 bench/zookeeper_semaphore.py "$(hosts a)" 8)
     row "zookeeper: hand-overs, 8 slots, $crowd processes" "$ours" - 1/s
     row "zookeeper: kazoo's Semaphore, same load" "$counts" - 1/s
     row "zookeeper: hand-overs / kazoo's Semaphore" "$(ratio "$ours" "$counts")" '>=1.5' x

@@ -357,7 +357,8 @@ struct hf_store_ops {
                             struct hf_error *err);
 
     /* Optional. Take one of count locks, 2 to HF_SEVERAL_MAX, whose claims differ in name and owner
-     * only: no name and no owner is there twice. As acquire for one of them, and then:
+     * only: no name and no owner is there twice, and all but the last two digits of the owners are
+     * the same. As acquire for one of them, and then:
      *
      *   - The first that is free in the order of the claims, and that no older waiter is to have,
      *     is taken. Whether one is takes one round trip where the engine can do that, also if

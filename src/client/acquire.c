@@ -253,20 +253,26 @@ static enum hf_status check(struct hf_store *store, const char *name,
 }
 
 /* A fresh owner for every attempt: a late answer to an earlier one can never be taken for this
- * one. */
+ * one. Those of several claims differ in their last byte. */
 static void draw_owners(struct acquisition *a)
 {
     struct hf_store *store = a->store;
+    unsigned char *owner;
+    unsigned char last;
 
-    for (size_t i = 0; i < a->count; i++) {
-        if (store->owners_left == 0) {
-            hf__random(store->owners, sizeof store->owners);
-            store->owners_left = HF__OWNER_BATCH;
-        }
-        store->owners_left--;
-        hf__hex_encode(a->owners[i], store->owners[store->owners_left], sizeof store->owners[0]);
-        explicit_bzero(store->owners[store->owners_left], sizeof store->owners[0]);
+    if (store->owners_left == 0) {
+        hf__random(store->owners, sizeof store->owners);
+        store->owners_left = HF__OWNER_BATCH;
     }
+    owner = store->owners[--store->owners_left];
+    last = owner[sizeof store->owners[0] - 1];
+    hf__hex_encode(a->owners[0], owner, sizeof store->owners[0]);
+    for (size_t i = 1; i < a->count; i++) {
+        last++;
+        memcpy(a->owners[i], a->owners[0], HF_OWNER_LEN);
+        hf__hex_encode(&a->owners[i][HF_OWNER_LEN - 2], &last, 1);
+    }
+    explicit_bzero(owner, sizeof store->owners[0]);
 }
 
 static enum hf_status grant_lease(struct acquisition *a, const struct hf_grant *grant,

@@ -38,6 +38,16 @@ static void sort(const char *const *names, size_t count, unsigned char *order)
     qsort_r(order, count, 1, by_name, (void *)names);
 }
 
+/* Are they in that order already, and none of them twice? */
+static bool rises(const char *const *names, size_t count)
+{
+    size_t i = 1;
+
+    while (i < count && strcmp(names[i - 1], names[i]) < 0)
+        i++;
+    return i >= count;
+}
+
 enum hf_status hf__check_names(const char *const *names, size_t count, size_t *which,
                                struct hf_error *err)
 {
@@ -50,6 +60,8 @@ enum hf_status hf__check_names(const char *const *names, size_t count, size_t *w
             *which = i;
             return hf__bad_name(err);
         }
+    if (rises(names, count)) /* as numbered ones do */
+        return HF_OK;
     sort(names, count, order);
     for (size_t i = 1; i < count; i++)
         if (strcmp(names[order[i - 1]], names[order[i]]) == 0) {

@@ -182,6 +182,8 @@ is "$rc" 0 'one token needs no word'
 # elect
 run holdfast elect --restart no --slots 2 shard -- sh -c 'echo "$HOLDFAST_SLOT $HOLDFAST_TERM $HOLDFAST_TOKEN"'
 like "$out" '^0 ([0-9]+) \1$' 'elect --slots'
+run holdfast elect --restart no --any e f -- sh -c 'echo "$HOLDFAST_NAME"'
+is "$out" e 'elect --any'
 run holdfast elect --restart no --all e f -- sh -c '"$0" list --names | tr "\n" " "' "$hf"
 has "$out" 'e f' 'elect --all'
 done_testing

@@ -71,19 +71,19 @@ static void await_set(struct hf_store_base *store, const struct set *set, uint64
         check_pause_ms(50);
 }
 
-/* Claims any of the set, with fresh owners. Whichever is granted is left in its hold. */
+/* Claims any of the set, with fresh owners as libholdfast draws them. Whichever is granted is left
+ * in its hold. */
 static enum hf_status take_any(struct hf_store_base *store, struct set *set, int64_t wait_ms,
                                int cancel_fd, size_t *which)
 {
+    unsigned char raw[HF_OWNER_LEN / 2];
     struct hf_claim claims[SET];
     struct hf_grant grant = {0};
     struct hf_error err;
     enum hf_status status;
 
-    for (size_t i = 0; i < SET; i++) {
-        unsigned char raw[HF_OWNER_LEN / 2];
-
-        hf__random(raw, sizeof raw);
+    hf__random(raw, sizeof raw);
+    for (size_t i = 0; i < SET; i++, raw[sizeof raw - 1]++) {
         hf__hex_encode(set->holds[i].owner, raw, sizeof raw);
         claims[i] = claim_of(&set->holds[i], LONG_TTL_MS);
         claims[i].token = 0;

@@ -65,6 +65,17 @@ hear l2
 like "$answer" 'ok *' 'waits and gets it'
 ask l list -
 like "$answer" 'ok \[x held=1*' 'lists'
+ask l acquire 2 y 5000 0
+client l3 "redis://locker:s3@127.0.0.1:$p?prefix=acl:"
+tell l3 any 1 20000 x y
+eventually 5 eval '[ "$(admin zcard "holdfast:{acl:y}:q")" = 1 ]'
+ask l status y
+like "$answer" '*waiters=1*' 'sees who waits for one of several'
+ask l release 2
+hear l3
+like "$answer" 'ok * y' 'who has the one that is free'
+ask l3 release 1
+gone l3
 ask l break x "$(ask l2 renew 1 5000; ask l status x; sed -n 's/.*token=\([0-9]*\).*/\1/p' <<<"$answer")"
 like "$answer" 'ok left=*' 'breaks, for which there is no right of its own'
 ask l2 renew 1 5000

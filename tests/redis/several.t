@@ -9,12 +9,12 @@ set -u
 redis_start a
 calm a
 several "$(url a)" 2000 500
-no_queue() { [ "$(rcli a keys 'holdfast:*:[qw]*' | grep -c "$1")" = 0 ]; }
-eventually 10 no_queue pool # what the killed ones left has a ttl
+no_queue() { [ "$(rcli a keys 'holdfast:*:[qwp]*' | grep -c .)" = 0 ]; }
+eventually 10 no_queue # what the killed ones left has a ttl
 ok $? 'no queue is left'
 
 # Two are free at once, and the first who waits is frozen with one of them in its hands: the other is for the next.
-in_line() { [ "$(rcli a zcard 'holdfast:{seat#1}:w')" = "$1" ]; }
+in_line() { [ "$(rcli a zcard 'holdfast:{seat#1}:q')" = "$1" ]; }
 client h "$(url a)"
 ask h acquire 1 seat#0 20000 0
 ask h acquire 2 seat#1 20000 0
@@ -37,8 +37,28 @@ ask w2 release 1
 gone h
 gone w1
 gone w2
-no_queue seat
+no_queue
 ok $? 'nothing of those who waited is left'
+
+# Many who wait and die while the holder stays: those who come after them see to it that the queue does not grow.
+client h "$(url a)"
+ask h acquire 1 bed#0 30000 0
+ask h acquire 2 bed#1 30000 0
+for i in 1 2 3; do
+    client "w$i" "$(url a)"
+    tell "w$i" any 1 30000 bed#0 bed#1
+    eventually 10 eval '[ "$(rcli a zcard "holdfast:{bed#1}:q")" = $i ]'
+done
+for i in 1 2; do kill -9 "${client_pid[w$i]}"; done
+eventually 15 eval '[ "$(rcli a zcard "holdfast:{bed#0}:q") $(rcli a zcard "holdfast:{bed#1}:q")" = "1 1" ]'
+ok $? 'who died in the queues does not stay there, though nobody comes to the head'
+ask h status bed#1
+like "$answer" '*waiters=1*' 'and does not count'
+ask h release 2
+hear w3
+like "$answer" 'ok * bed#1' 'who lives is next'
+gone w3
+gone h
 
 # One of 8 with 7 held: one request takes it.
 for i in 0 1 2 3 4 5 6; do

@@ -60,6 +60,7 @@ static void all_or_nothing(void **state)
 static void what_is_refused(void **state)
 {
     static const char *const twice[] = {"a", "b", "a"};
+    static const char *const same[] = {"a", "b", "b"}; /* in order, but for that */
     static const char *const bad[] = {"a", "b\n"};
     const char *many[HF_SEVERAL_MAX + 1];
     struct world *world = *state;
@@ -79,6 +80,7 @@ static void what_is_refused(void **state)
     assert_int_equal(hf_acquire_any(world->store, twice, 3, NULL, leases, &which, &err),
                      HF_INVALID);
     assert_int_equal(which, 2);
+    assert_int_equal(hf_acquire_any(world->store, same, 3, NULL, leases, &which, &err), HF_INVALID);
     assert_null(leases[0]);
     assert_int_equal(fake_count(world->fake, FAKE_ACQUIRE), 0);
 }
@@ -146,6 +148,8 @@ static void any_of_unknown_fate(void **state)
     assert_int_equal(fake_call(world->fake, FAKE_RELEASE, 0).token, 0);
 }
 
+static char last_owners[3][HF_OWNER_LEN + 1];
+
 /* The one slot of a store that has one. */
 static enum hf_status answer_any(struct hf_store_base *store, const struct hf_claim *claims,
                                  size_t count, size_t *which, struct hf_grant *grant,
@@ -158,6 +162,9 @@ static enum hf_status answer_any(struct hf_store_base *store, const struct hf_cl
         assert_string_equal(claims[i].name, names[i]);
         for (size_t j = 0; j < i; j++)
             assert_string_not_equal(claims[i].owner, claims[j].owner);
+        assert_memory_equal(claims[i].owner, claims[0].owner, HF_OWNER_LEN - 2);
+        assert_string_not_equal(claims[i].owner, last_owners[i]);
+        (void)stpcpy(last_owners[i], claims[i].owner);
     }
     *which = 2;
     grant->token = 77;
@@ -177,6 +184,8 @@ static void any_by_the_slot_of_the_store(void **state)
     assert_string_equal(hf_lease_name(lease), "b");
     assert_int_equal(hf_lease_token(lease), 77);
     assert_int_equal(fake_count(world->fake, FAKE_ACQUIRE), 0);
+    give(lease);
+    assert_int_equal(hf_acquire_any(world->store, names, 3, NULL, &lease, &which, NULL), HF_OK);
     give(lease);
     /* One name needs no such slot. */
     assert_int_equal(hf_acquire_any(world->store, names, 1, NULL, &lease, &which, NULL), HF_OK);

@@ -44,7 +44,40 @@ hear v
 like "$answer" 'ok *' 'until it is free'
 ask look list s
 is "$(echo "$answer" | tr ' ' '\n' | grep -c '^\[')" 4 'the line itself is no lock'
-for c in w v h look; do gone "$c"; done
+
+# Overtaken in the one moment between the look at a slot and the step out of the line into it.
+proxy_start p a
+client slow "zookeeper://127.0.0.1:$(port p)/several?tick=200ms"
+for i in 0 1; do ask h acquire $((20 + i)) "t#$i" 8000 0 kept; done
+tell slow any 1 60000 t#0 t#1
+eventually 20 in_line t#0 1
+tell w any 1 60000 t#0 t#1
+eventually 20 in_line t#0 2
+proxy p mode hold lock-
+ask h release 20
+on_its_way() {
+    proxy p held
+    [ "$proxied" -gt 0 ]
+}
+eventually 10 on_its_way
+ask v acquire 2 t#0 8000 0
+like "$answer" 'ok *' 'another takes what is free, past the line'
+proxy p mode pass
+proxy p let
+eventually 10 in_line t#0 2
+silent w
+ok $? 'who was overtaken waits on, and so do those behind it'
+ask h release 21
+hear slow
+like "$answer" 'ok * t#1' 'and still comes before them'
+ask v release 2
+hear w
+like "$answer" 'ok * t#0' 'who are next'
+ask w release 1
+ask slow release 1
+ask look list t
+is "$(echo "$answer" | grep -c 'held=1\|waiters=[1-9]')" 0 'nothing is left'
+for c in w v h look slow; do gone "$c"; done
 
 several "$url" 3000 1500 1500 30000
 done_testing

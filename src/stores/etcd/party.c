@@ -77,6 +77,18 @@ enum hf_status ec_party_inspect(struct ec_queue *q, struct ec_findings *out)
     return sense ? HF_OK : ec_nonsense(request.lock, request.store->url.common.shown, request.err);
 }
 
+/* Whoever waited before us may have left it to others. */
+void ec_party_hear(void *data, const struct ec_kv *kv, bool deleted)
+{
+    struct ec_queue *q = data;
+
+    for (size_t i = 0; deleted && !q->free && i < q->count; i++)
+        if (same_key(kv, &q->before[i]) && q->before[i].said.kind != EC_KIND_WAITING) {
+            q->free = true;
+            q->which = i;
+        }
+}
+
 enum hf_status ec_party_put(struct ec_queue *q, const struct ec_request *request, int64_t lease,
                             struct ec_answer *answer, enum ec_verdict *verdict)
 {

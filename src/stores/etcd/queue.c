@@ -181,7 +181,9 @@ static bool hear(struct ec_queue *q)
                                  .count = q->count,
                                  .from_revision = q->seen + 1,
                                  .buffer = q->buffer,
-                                 .buffer_size = q->buffer_size};
+                                 .buffer_size = q->buffer_size,
+                                 .fn = q->count > 1 ? ec_party_hear : NULL,
+                                 .data = q};
     enum ec_heard heard = EC_HEARD_BROKEN;
 
     if (patience.deadline_ns > claim->wait_until_ns)
@@ -192,8 +194,10 @@ static bool hear(struct ec_queue *q)
         heard = ec_watch_listen(&q->watch, &patience);
     if (heard == EC_HEARD_NOTHING)
         return true;
-    /* First, as a rule; the confirmation finds out. In several queues, it has to be read where. */
-    ec_queue_move(q, heard == EC_HEARD_EVENT && q->count == 1 ? EC_FIRST : EC_INSIDE);
+    /* First, as a rule; the confirmation finds out. In several queues, it has to be read where,
+     * unless it was the holder of one who left. */
+    ec_queue_move(q, heard == EC_HEARD_EVENT && (q->count == 1 || q->free) ? EC_FIRST : EC_INSIDE);
+    q->free = false;
     if (heard == EC_HEARD_BROKEN)
         ec_turn_away(store, q->watch.endpoint);
     end_watch(q);

@@ -34,6 +34,7 @@ struct ec_queue {
     int64_t confirming; /* a lease that a confirmation of unknown fate names; or 0 */
     uint64_t seen;      /* the revision at which `before` was there */
     int64_t inspect_ns; /* EC_BEHIND: when to read next */
+    bool free;          /* EC_BEHIND: the holder right before us is gone, from queue `which` */
     struct ec_watch watch;
     struct hf_grant *grant;
     struct hf__wait_place wait;
@@ -64,6 +65,8 @@ enum hf_status ec_party_inspect(struct ec_queue *q, struct ec_findings *out);
 /* Puts all our keys on that lease: if none is there yet, or if nothing happened to them since. */
 enum hf_status ec_party_put(struct ec_queue *q, const struct ec_request *request, int64_t lease,
                             struct ec_answer *answer, enum ec_verdict *verdict);
+/* Hears of a key that was deleted; data is the queue. */
+void ec_party_hear(void *data, const struct ec_kv *kv, bool deleted);
 /* Deletes them; it may be sent again. */
 enum hf_status ec_party_delete(struct ec_queue *q, const struct ec_request *request);
 

@@ -53,6 +53,8 @@ bool ec_watch_open(struct ec_store *store, struct ec_watch *watch, const struct 
     struct ec_text body;
 
     memset(watch, 0, sizeof *watch);
+    watch->stream.fn = keys->fn;
+    watch->stream.data = keys->data;
     ec_text_clear_in(&body, keys->buffer, keys->buffer_size);
     for (size_t i = 0; i < keys->count; i++) {
         const struct ec_kv *kv = &keys->at[i];

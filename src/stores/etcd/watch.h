@@ -35,6 +35,8 @@ struct ec_watch_keys {
     uint64_t from_revision;
     char *buffer; /* for the request, if there are many; else NULL */
     size_t buffer_size;
+    ec_heard_fn *fn; /* hears which of them was deleted; or NULL */
+    void *data;
 };
 
 /* Watches the keys; of one that is cut, it may be the deletion of a similar one that is heard.

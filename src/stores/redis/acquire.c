@@ -1,7 +1,7 @@
 /* acquire.c - taking a lock, or one of several, and waiting for it.
  *
  * One request takes a free lock. Otherwise the same request puts us into the queue of each, and we
- * sleep in a blocking pop over all of them until somebody hands over, or until it is time to ask
+ * sleep in a blocking pop until somebody hands over, or until it is time to ask
  * again; then the same request once more, which confirms a hand-over, stays in the queues, or takes
  * a lock that expired. */
 #include "base/base.h"
@@ -111,6 +111,15 @@ enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *cla
     return status == HF_OK ? acquire(&a, grant, err) : status;
 }
 
+/* Do the owners differ in their last two digits only? */
+static bool are_party(const struct hf_claim *claims, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (memcmp(claims[i].owner, claims[0].owner, RD_PARTY_LEN) != 0)
+            return false;
+    return true;
+}
+
 enum hf_status rd_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
                               size_t count, size_t *which, struct hf_grant *grant,
                               struct hf_error *err)
@@ -126,6 +135,9 @@ enum hf_status rd_acquire_any(struct hf_store_base *base, const struct hf_claim 
     if (store->cluster)
         return hf__fail_lock(err, HF_UNSUPPORTED, claims[0].name, store->setup.url.parts.shown,
                              ": in a cluster each lock may live on another server");
+    if (!are_party(claims, count))
+        return hf__fail_lock(err, HF_UNSUPPORTED, claims[0].name, store->setup.url.parts.shown,
+                             ": the owners of these claims have nothing in common");
     status = prepare(&a, store, claims, count, err);
     if (status == HF_OK)
         status = acquire(&a, grant, err);

@@ -105,17 +105,16 @@ void rd_ask_build_sleep(const struct rd_attempt *a, int64_t sleep_for_ms,
 {
     char wake[RD_SIDE_MAX];
     char seconds[32];
-    struct rd_keys keys;
 
     (void)snprintf(seconds, sizeof seconds, "%lld.%03lld", (long long)(sleep_for_ms / 1000),
                    (long long)(sleep_for_ms % 1000));
-    rd_request_begin(request, 2 + a->count);
+    if (a->count == 1)
+        rd_keys_wake(wake, &a->keys, a->claims->owner);
+    else
+        rd_keys_wake_party(wake, a->claims->owner);
+    rd_request_begin(request, 3);
     rd_request_word(request, "BLPOP");
-    for (size_t i = 0; i < a->count; i++) {
-        keys_of(a, i, &keys);
-        rd_keys_wake(wake, &keys, a->claims[i].owner);
-        rd_request_word(request, wake);
-    }
+    rd_request_word(request, wake);
     rd_request_word(request, seconds);
 }
 

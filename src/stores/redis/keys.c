@@ -72,6 +72,11 @@ void rd_keys_wake(char out[RD_SIDE_MAX], const struct rd_keys *keys, const char 
                    HF_OWNER_LEN, owner);
 }
 
+void rd_keys_wake_party(char out[RD_SIDE_MAX], const char *owner)
+{
+    (void)snprintf(out, RD_SIDE_MAX, SPACE "{%.*s}:w", RD_PARTY_LEN, owner);
+}
+
 bool rd_keys_name(char out[HF_NAME_MAX + 1], const char *prefix, const char *side_key,
                   bool *is_record)
 {

@@ -9,6 +9,7 @@
 #include "stores/redis/url.h"
 
 enum {
+    RD_PARTY_LEN = HF_OWNER_LEN - 2,          /* what the owners of a party share */
     RD_KEY_MAX = RD_PREFIX_MAX + HF_NAME_MAX, /* bytes of KEY, NUL included */
     RD_SIDE_MAX = 2 * RD_KEY_MAX + 64,        /* bytes of the other keys, NUL included */
     RD_SLOTS = 16384,                         /* of a cluster */
@@ -29,6 +30,9 @@ enum hf_status rd_claim_keys(const struct rd_url *url, const char *name, struct 
                              struct hf_error *err);
 /* The list on which a waiter sleeps. */
 void rd_keys_wake(char out[RD_SIDE_MAX], const struct rd_keys *keys, const char *owner);
+/* The list on which one sleeps who waits for one of several locks, by any of its owners: they
+ * differ in the last two digits. */
+void rd_keys_wake_party(char out[RD_SIDE_MAX], const char *owner);
 /* From a record or queue key back to the lock's name; false if it is neither, or of another
  * prefix. *is_record tells which. */
 bool rd_keys_name(char out[HF_NAME_MAX + 1], const char *prefix, const char *side_key,

@@ -113,20 +113,20 @@ static struct zk_attempt *lead(struct zk_several *s)
     return s->place != NULL && s->place->in_queue ? s->place : &s->at[0];
 }
 
-static int look_once(struct zk_several *s)
+/* From the first of the attempts on: all locks, and then the line. */
+static int look_once(struct zk_several *s, size_t first, size_t count)
 {
-    size_t count = s->place != NULL ? s->count + 1 : s->count;
     struct zk_request *requests[HF_SEVERAL_MAX + 1] = {NULL};
     const struct hf__patience *patience = &lead(s)->patience;
     struct zk_session *session = s->at[0].session;
     int rc = ZOK;
 
-    for (size_t i = 0; rc == ZOK && i < count; i++) {
+    for (size_t i = first; rc == ZOK && i < count; i++) {
         requests[i] = zk_request_new();
         rc = requests[i] != NULL ? zk_ask_queue(session, s->at[i].claim->name, requests[i])
                                  : ZK_NOMEM;
     }
-    for (size_t i = 0; rc == ZOK && i < count; i++) {
+    for (size_t i = first; rc == ZOK && i < count; i++) {
         zk_queue_release(&s->at[i].queue);
         rc = zk_request_wait(requests[i], patience);
         if (rc == ZOK)
@@ -135,18 +135,28 @@ static int look_once(struct zk_several *s)
         if (rc == ZNONODE) /* no container: nobody is there */
             rc = ZOK;
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = first; i < count; i++)
         zk_request_unref(requests[i]);
+    return rc;
+}
+
+static int look(struct zk_several *s, size_t first, size_t count)
+{
+    int rc = look_once(s, first, count);
+
+    while (zk_connection_lost(rc) && (rc = zk_reconnect(lead(s))) == ZOK)
+        rc = look_once(s, first, count);
     return rc;
 }
 
 int zk_look(struct zk_several *s)
 {
-    int rc = look_once(s);
+    return look(s, 0, s->count);
+}
 
-    while (zk_connection_lost(rc) && (rc = zk_reconnect(lead(s))) == ZOK)
-        rc = look_once(s);
-    return rc;
+int zk_look_at_line(struct zk_several *s)
+{
+    return look(s, s->count, s->count + 1);
 }
 
 /* An attempt of its own, that has the time of a request. */
@@ -171,12 +181,17 @@ static void end_try(struct zk_several *s, size_t i)
 
 int zk_try(struct zk_several *s, size_t i)
 {
+    bool in_line = s->place != NULL && s->place->in_queue;
     int rc;
 
     begin_try(s, i);
+    s->at[i].instead = in_line ? s->place : NULL;
     rc = zk_attempt_take(&s->at[i]);
+    s->at[i].instead = NULL;
     if (rc == ZOK)
         s->which = i;
+    else if (rc == ZK_WAIT_OVER && in_line && !s->place->in_queue)
+        rc = ZK_OVERTAKEN;
     else
         end_try(s, i);
     return rc;
@@ -201,8 +216,7 @@ static int take_again(struct zk_several *s)
 
     if (rc != ZOK || s->place == NULL || s->at[0].alone)
         return rc;
-    zk_queue_release(&s->place->queue);
-    rc = zk_read_queue(s->at[0].session, s->line_name, false, &s->at[0].patience, &s->place->queue);
+    rc = zk_look_at_line(s);
     if (rc == ZOK && s->place->queue.count == 0)
         return ZOK;
     end_try(s, 0);
@@ -212,13 +226,19 @@ static int take_again(struct zk_several *s)
 /* One that is free now, and that nobody in the line is to have. */
 static int take_free(struct zk_several *s)
 {
+    bool contended = atomic_load(&s->store->contended);
     int rc = ZK_WAIT_OVER;
 
-    if (!atomic_load(&s->store->contended) && zk_last_release_known(s->store, s->claims[0].name))
+    if (!contended && zk_last_release_known(s->store, s->claims[0].name))
         rc = take_again(s);
     if (rc != ZK_WAIT_OVER)
         return rc;
-    rc = zk_look(s);
+    /* Where there was a line a moment ago there is one now, as a rule, and it says enough. */
+    rc = contended && s->place != NULL ? zk_look_at_line(s) : ZOK;
+    if (rc == ZOK && contended && s->place != NULL && s->place->queue.count > 0)
+        return ZK_WAIT_OVER;
+    if (rc == ZOK)
+        rc = look(s, 0, s->place != NULL ? s->count + 1 : s->count);
     if (rc == ZOK)
         rc = s->place == NULL || s->place->queue.count == 0 ? zk_try_free(s) : ZK_WAIT_OVER;
     return rc;

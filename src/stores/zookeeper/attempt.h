@@ -5,7 +5,9 @@
 #include "core/wait.h"
 #include "stores/zookeeper/zookeeper.h"
 
-#define ZK_WAIT_OVER (-1004) /* beside the codes of request.h */
+/* Beside the codes of request.h. */
+#define ZK_WAIT_OVER (-1004)
+#define ZK_OVERTAKEN (-1006) /* out of the line, and second in the queue of a slot */
 
 struct zk_attempt {
     struct zk_store *store;
@@ -25,6 +27,7 @@ struct zk_attempt {
     int64_t sent_at_ns; /* of the write that proves the own child; 0: none that is fresh */
     struct zk_queue queue;
     bool alone; /* it was made without anybody else's in between, since our last release */
+    struct zk_attempt *instead; /* of that one's child, which goes as the own one comes; or NULL */
 };
 
 /* The session is over, and its children with it. */

@@ -9,6 +9,7 @@
 
 static int enter_once(struct zk_attempt *a, const char *parent, const char *stem);
 static int note_own(struct zk_attempt *a, const char *path, const struct Stat *stat);
+static int change_over(struct zk_attempt *a, const char *parent, const char *stem);
 
 int zk_enter(struct zk_attempt *a)
 {
@@ -20,7 +21,7 @@ int zk_enter(struct zk_attempt *a)
         snprintf(stem, sizeof stem, "%s/%s-lock-", parent, a->owner) >= (int)sizeof stem)
         return rc;
     for (int tries = 0; tries < ZK_TRIES_MAX; tries++) {
-        rc = enter_once(a, parent, stem);
+        rc = a->instead != NULL ? change_over(a, parent, stem) : enter_once(a, parent, stem);
         if (rc != ZNONODE || a->in_queue)
             return rc;
         rc = zk_make_parent(a->session, a->claim->name, &a->patience);
@@ -57,6 +58,13 @@ int zk_reconnect(struct zk_attempt *a)
     }
 }
 
+/* The other child went when the own one came. */
+static void given_up(struct zk_attempt *a)
+{
+    a->instead->in_queue = false;
+    a->instead = NULL;
+}
+
 /* The new connection is made through the leader, which from then on refuses what the old one still
  * had in its pipes; so what a synced read does not find was not made and will not be. */
 int zk_settle(struct zk_attempt *a)
@@ -80,6 +88,8 @@ int zk_settle(struct zk_attempt *a)
     if (rc != ZOK || !zk_child_path(a->store, a->claim->name, child, path))
         return rc;
     rc = note_own(a, path, &stat);
+    if (rc == ZOK && a->instead != NULL)
+        given_up(a);
     if (rc != ZOK || !zk_data_parse(data, &said) || !said.revoked)
         return rc;
     /* It was broken before we knew that it is the first: another one, at the end of the queue. */
@@ -191,6 +201,69 @@ static int enter_once(struct zk_attempt *a, const char *parent, const char *stem
         rc = zk_order_queue(a->session, a->claim->name, &children->names, &a->patience, &a->queue);
     else if (rc == ZOK && !(a->alone = alone(a, &last)))
         rc = zk_read_queue(a->session, a->claim->name, false, &a->patience, &a->queue);
+    zk_request_unref(made);
+    zk_request_unref(children);
+    return rc;
+}
+
+/* Finds the own child, of which a transaction is all that is known, in the names that were read. */
+static int find_own(struct zk_attempt *a, const struct zk_names *names, struct Stat *stat)
+{
+    char path[ZK_PATH_MAX + ZK_CHILD_MAX];
+    size_t index;
+    int rc = zk_order_queue(a->session, a->claim->name, names, &a->patience, &a->queue);
+
+    if (rc != ZOK)
+        return rc;
+    index = zk_queue_find(&a->queue, a->owner);
+    if (index == a->queue.count)
+        return ZNONODE;
+    if (!zk_child_path(a->store, a->claim->name, a->queue.at[index].name, path))
+        return ZBADARGUMENTS;
+    stat->czxid = stat->mzxid; /* both were done in one */
+    stat->version = 0;
+    return note_own(a, path, stat);
+}
+
+/* Makes the own child and deletes the other one, or neither, and reads the queue. The other is
+ * written to first: only a write says which transaction it was. */
+static int change_over(struct zk_attempt *a, const char *parent, const char *stem)
+{
+    struct zk_request *made = zk_request_new();
+    struct zk_request *children = zk_request_new();
+    int64_t now_ns = a->store->base.host->now_ns();
+    zoo_op_t ops[3];
+    int rc = ZK_NOMEM;
+
+    zk_queue_release(&a->queue);
+    a->made_at_ns = now_ns;
+    a->sent_at_ns = 0;
+    a->alone = false;
+    a->path[0] = '\0';
+    if (made != NULL && children != NULL) {
+        zoo_set_op_init(&ops[0], a->instead->path, "", 0, -1, &made->stat);
+        zoo_create_op_init(&ops[1], stem, a->data, (int)strlen(a->data), zk_acl(a->store),
+                           ZOO_EPHEMERAL_SEQUENTIAL, NULL, 0);
+        zoo_delete_op_init(&ops[2], a->instead->path, -1);
+        rc = zk_send_multi(a->session->handle, made, ops, 3);
+    }
+    if (rc == ZOK) {
+        int read = zk_send_children(a->session->handle, children, parent);
+
+        a->in_queue = true;
+        rc = zk_request_wait(made, &a->patience);
+        if (rc == ZNONODE || rc == ZNOAUTH) {
+            a->in_queue = false;
+            a->instead = NULL; /* its child is gone; or the parent has to be made first */
+        } else if (rc == ZOK) {
+            given_up(a);
+            rc = read == ZOK ? zk_request_wait(children, &a->patience) : read;
+        }
+    }
+    if (rc == ZOK)
+        rc = find_own(a, &children->names, &made->stat);
+    if (rc == ZOK)
+        a->sent_at_ns = now_ns;
     zk_request_unref(made);
     zk_request_unref(children);
     return rc;

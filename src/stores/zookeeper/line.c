@@ -1,9 +1,10 @@
 /* line.c - waiting for one of the slots NAME#0, NAME#1 and so on, in one common line.
  *
- * Who comes to the line's head takes the first slot that is free, and watches those who hold them
- * until one is. Nobody has a child in a slot's queue but who takes it. So one that dies in the
- * line, which is noticed when its session is over, blocks no slot: those behind it, as many as
- * there are slots, look at them every second, whoever is before them.
+ * Who comes to the line's head takes the first slot that is free, in one transaction with leaving
+ * the line, and watches those who hold them until one is. Nobody has a child in a slot's queue but
+ * who takes it, or was overtaken on the way to it by somebody who did not come through the line. So
+ * one that dies in the line, which is noticed when its session is over, blocks no slot: those
+ * behind it, as many as there are slots, look at them every second, whoever is before them.
  *
  * Who waits for a certain slot passes through the line first, if there is one: it waits for those
  * who came before it, and then stands in the slot's own queue. */
@@ -83,43 +84,6 @@ static int sleep_in_line(struct zk_several *s, size_t index, size_t *gone)
     return rc;
 }
 
-/* Near enough to the head: one that is free. hint: it just became so, as far as we know; else the
- * queues are read. */
-static int try_slots(struct zk_several *s, size_t hint)
-{
-    int rc = hint < s->count ? zk_try(s, hint) : ZK_WAIT_OVER;
-
-    if (rc != ZK_WAIT_OVER)
-        return rc;
-    if (hint < s->count)
-        rc = zk_look(s);
-    return rc == ZOK || rc == ZK_WAIT_OVER ? zk_try_free(s) : rc;
-}
-
-int zk_line_wait(struct zk_several *s)
-{
-    struct zk_attempt *place = s->place;
-    int rc = zk_enter(place);
-    size_t hint = s->count;
-    size_t index;
-
-    if (rc == ZOK)
-        rc = zk_look(s); /* what was free before we came may have been meant for others */
-    for (;;) {
-        rc = zk_attempt_stand(place, rc, &index);
-        if (rc != ZOK)
-            return rc;
-        rc = index < s->count ? try_slots(s, hint) : ZK_WAIT_OVER;
-        if (rc != ZK_WAIT_OVER)
-            return rc;
-        rc = sleep_in_line(s, index, &hint);
-        if (rc == ZOK && hint == s->count)
-            rc = zk_look(s); /* at the line and the slots */
-        if (rc != ZOK && !zk_connection_lost(rc))
-            return rc;
-    }
-}
-
 /* Whether nobody is in the slot's queue. */
 static bool is_free(struct zk_attempt *a)
 {
@@ -130,6 +94,61 @@ static bool is_free(struct zk_attempt *a)
            a->queue.count == 0;
     zk_queue_release(&a->queue);
     return free;
+}
+
+/* Near enough to the head: one that is free. hint: it just became so, as far as we know; count:
+ * none. */
+static int try_slots(struct zk_several *s, size_t hint)
+{
+    int rc = ZK_WAIT_OVER;
+
+    if (hint < s->count && is_free(&s->at[hint]))
+        rc = zk_try(s, hint);
+    if (rc != ZK_WAIT_OVER)
+        return rc;
+    rc = zk_look(s);
+    return rc == ZOK ? zk_try_free(s) : rc;
+}
+
+/* Out of the line, and overtaken by somebody who did not come that way: in every slot's queue, so
+ * that nobody else comes before us. */
+static int wait_outside(struct zk_several *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        struct zk_attempt *a = &s->at[i];
+
+        if (!a->in_queue && a->made_at_ns != 0)
+            zk_attempt_draw_owner(a);
+        a->claim = &s->claims[i];
+        a->patience = s->place->patience;
+        a->sent_at_ns = 0;
+    }
+    return zk_every_wait(s);
+}
+
+int zk_line_wait(struct zk_several *s)
+{
+    struct zk_attempt *place = s->place;
+    int rc = zk_enter(place);
+    size_t hint = s->count;
+    size_t index;
+
+    for (;;) {
+        rc = zk_attempt_stand(place, rc, &index);
+        if (rc != ZOK)
+            return rc;
+        /* What was free before we came may have been meant for others: it is looked at anew. */
+        rc = index < s->count ? try_slots(s, hint) : ZK_WAIT_OVER;
+        if (rc == ZK_OVERTAKEN)
+            return wait_outside(s);
+        if (rc != ZK_WAIT_OVER)
+            return rc;
+        rc = sleep_in_line(s, index, &hint);
+        if (rc == ZOK && hint == s->count)
+            rc = zk_look_at_line(s);
+        if (rc != ZOK && !zk_connection_lost(rc))
+            return rc;
+    }
 }
 
 /* In the line until nobody is before us, or the slot is free all the same: those who are may be

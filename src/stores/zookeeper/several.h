@@ -20,9 +20,12 @@ struct zk_several {
 
 /* any.c */
 
-/* Reads the queue of every lock into at[i].queue, and the line into place->queue. */
+/* Reads the queue of every lock into at[i].queue. */
 int zk_look(struct zk_several *s);
-/* Takes lock i if it is free: ZOK, and which is set; ZK_WAIT_OVER: it is not. */
+/* The same of the line, into place->queue. */
+int zk_look_at_line(struct zk_several *s);
+/* Takes lock i if it is free: ZOK, and which is set; ZK_WAIT_OVER: it is not. From the line, it is
+ * one step out of that and into the queue; ZK_OVERTAKEN: another was faster. */
 int zk_try(struct zk_several *s, size_t i);
 /* The first that a look found free, the same. */
 int zk_try_free(struct zk_several *s);

@@ -27,6 +27,7 @@ static const struct probe {
     {"+time", true, {"TIME"}},
     {"+scan", true, {"SCAN", "0", "MATCH", NOBODYS, "COUNT", "1"}},
     {"+command|info", true, {"COMMAND", "INFO", "get"}},
+    {"+mget", false, {"MGET", NOBODYS}},
     {"+exists", false, {"EXISTS", NOBODYS}},
     {"+type", false, {"TYPE", NOBODYS}},
     {"+zadd", false, {"ZADD", NOBODYS, "XX", "0", "x"}},

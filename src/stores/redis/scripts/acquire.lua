@@ -33,16 +33,21 @@ end
 
 -- include lib/keys.lua
 -- include lib/shape.lua
+-- include lib/party.lua
 -- include lib/queue.lua
 -- include lib/take.lua
 local now = tonumber(token)
-local wrong, holder, record
-token, wrong, holder, record = take(owner, ttl, ARGV[5], now, ARGV[6])
+local wrong
+local record, holder = call('GET', RECORD), call('GET', LOCK)
+token, wrong, holder = take(owner, ttl, ARGV[5], now, ARGV[6], holder, record)
 if token or wrong then
     return token or wrong
 end
 local again = POLL_MS
 if ARGV[4] == '1' then
-    again = stand(owner, now, holder, record, match(ARGV[5], '^%d+ %S+ %x+ (.*)$') or '')
+    purge(now)
+    enqueue(owner, now, match(ARGV[5], '^%d+ %S+ %x+ (.*)$') or '')
+    mark_waited_for(RECORD, record)
+    again = ask_again(owner, holder)
 end
 return busy(again, holder, record)

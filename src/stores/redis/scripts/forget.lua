@@ -5,8 +5,9 @@
 -- include lib/keys.lua
 -- include lib/broken.lua
 -- include lib/incarnation.lua
+-- include lib/party.lua
 -- include lib/queue.lua
-if call('EXISTS', KEYS[1]) == 1 or call('ZCOUNT', LEASES, format('(%.0f', clock_us() / 1000), '+inf') > 0 then
+if call('EXISTS', KEYS[1]) == 1 or count_waiters(clock_us()) > 0 then
     return 0
 end
 for _, owner in ipairs(call('ZRANGE', QUEUE, 0, -1)) do

@@ -5,8 +5,11 @@
 --       others of the same owner; or ''  3 owner; and so on for each lock
 -- include lib/keys.lua
 -- include lib/incarnation.lua
+-- include lib/party.lua
 -- include lib/queue.lua
-call('DEL', LEASES .. ':' .. ARGV[3] .. ':g')
+if #KEYS > 2 then
+    call('DEL', party_key(ARGV[3], 'p'), party_key(ARGV[3], 'w'))
+end
 for i = 1, #KEYS / 2 do
     use(i)
     leave_lock(ARGV[2 + i], ARGV[1], ARGV[2])

@@ -5,8 +5,9 @@
 -- include lib/keys.lua
 -- include lib/broken.lua
 -- include lib/incarnation.lua
+-- include lib/party.lua
 local now = clock_us()
-local waiters = call('ZCOUNT', LEASES, format('(%.0f', now / 1000), '+inf')
+local waiters = count_waiters(now)
 local held = call('TYPE', KEYS[1]).ok
 if held == 'none' then
     return {0, -1, '0', -1, '-', '', waiters, 'none', '0'}

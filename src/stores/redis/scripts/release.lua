@@ -14,6 +14,7 @@ if holder == ARGV[1] or holder == ARGV[1] .. '!' then -- '!': it was broken
         end
         -- include lib/keys.lua
         -- include lib/incarnation.lua
+        -- include lib/party.lua
         -- include lib/queue.lua
         if call('EXISTS', QUEUE) == 1 then
             pass_on(ARGV[3])

@@ -6,6 +6,7 @@
 -- {'replica'}.
 -- include lib/keys.lua
 -- include lib/incarnation.lua
+-- include lib/party.lua
 -- include lib/queue.lua
 -- include lib/broken.lua
 -- include lib/revoke.lua

@@ -1,42 +1,56 @@
 -- The queue of a lock: QUEUE orders the waiters, LEASES holds until when each has shown signs of
 -- life, LEASES:OWNER is the list on which one of them sleeps, QUEUE:OWNER since when it waits, and its label.
--- Who waits for one of several locks is a party: LEASES:OWNER:p names a key that is there from when one of
--- them was handed to it until it asks.
+-- Who waits for one of several locks has only its place in QUEUE; the rest is its party's.
 local LEASE_MS = 3000  -- a waiter that was silent for so long is dead
 local WINDOW_MS = 1000 -- how long a hand-over waits for the waiter's own confirmation
 local POLL_MS = 1000   -- how often a waiter asks, whatever it was told
 local PURGE_MAX = 100  -- dead waiters removed in one go
+local CROWD = 8        -- waiters that are looked at in one go
 
 local function leave_queue(owner)
     call('ZREM', QUEUE, owner)
-    call('ZREM', LEASES, owner)
-    call('DEL', LEASES .. ':' .. owner, QUEUE .. ':' .. owner, LEASES .. ':' .. owner .. ':p')
+    if call('ZREM', LEASES, owner) == 1 then
+        call('DEL', LEASES .. ':' .. owner, QUEUE .. ':' .. owner)
+    end
 end
 
--- At the tail, unless it waits already; either way it lives. fresh: it certainly does not wait yet. Who
--- comes behind somebody leaves the time of the queue as it is: that lasts until it asks again.
-local function enqueue(owner, now_us, label, fresh)
-    local who = QUEUE .. ':' .. owner
-    local tail
-    if not fresh and call('ZSCORE', QUEUE, owner) then
-        call('PEXPIRE', who, 2 * LEASE_MS)
+-- Out of the queue with one that died: purge() knows nothing of parties.
+local function drop_dead(owner)
+    if not call('ZSCORE', LEASES, owner) and not party_of(owner) then
+        leave_queue(owner)
+    end
+end
+
+-- At the tail, unless it waits already. Who comes behind somebody leaves the time of the queue as it is: that
+-- lasts until it asks again. True if it came just now.
+local function line_up(owner)
+    local place = call('ZSCORE', QUEUE, owner)
+    local before
+    if place then
+        before = call('ZRANGE', QUEUE, '(' .. place, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1)[1]
+        if before then
+            drop_dead(before)
+        end
     else
-        tail = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
-        call('ZADD', QUEUE, format('%.0f', (tail or 0) + 1), owner)
+        before = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
+        call('ZADD', QUEUE, format('%.0f', (before or 0) + 1), owner)
+    end
+    if place or not before then
+        call('PEXPIRE', QUEUE, 2 * LEASE_MS)
+    end
+    return not place
+end
+
+-- One who waits for this lock alone: in line, and alive.
+local function enqueue(owner, now_us, label)
+    local who = QUEUE .. ':' .. owner
+    if line_up(owner) then
         call('SET', who, format('%.0f ', now_us) .. label, 'PX', 2 * LEASE_MS)
+    else
+        call('PEXPIRE', who, 2 * LEASE_MS)
     end
     call('ZADD', LEASES, format('%.0f', now_us / 1000 + LEASE_MS), owner)
     call('PEXPIRE', LEASES, 2 * LEASE_MS)
-    if not tail then
-        call('PEXPIRE', QUEUE, 2 * LEASE_MS)
-    end
-end
-
--- Was it handed another of the locks that it waits for? It is about to leave this queue; or it is dead,
--- and has cost one of them its time.
-local function is_served(owner)
-    local party = call('GET', LEASES .. ':' .. owner .. ':p')
-    return party and call('EXISTS', party) == 1
 end
 
 local function purge(now_us)
@@ -50,35 +64,54 @@ local function purge(now_us)
     until #dead < PURGE_MAX
 end
 
--- The first waiter that still lives and waits, or nil.
-local function live_head(now_us)
-    local at = 0
-    purge(now_us)
-    local head = call('ZRANGE', QUEUE, at, at)[1]
-    while head do
-        if not call('ZSCORE', LEASES, head) then
-            leave_queue(head)
-        elseif is_served(head) then
-            at = at + 1
-        else
-            return head
-        end
-        head = call('ZRANGE', QUEUE, at, at)[1]
+-- The first behind that many who still lives and waits, and what its party's key holds if it has one; or nil.
+local function live_behind(at)
+    local some = call('ZRANGE', QUEUE, at, at + CROWD - 1)
+    local keys = {}
+    for i, owner in ipairs(some) do
+        keys[i] = party_key(owner, 'p')
     end
+    local parties = keys[1] and redis.pcall('MGET', unpack(keys)) or {}
+    for i, owner in ipairs(some) do
+        if parties[i] and string.sub(parties[i], 1, 1) == '-' then
+            return owner, parties[i]
+        elseif not parties[i] and call('ZSCORE', LEASES, owner) then
+            return owner
+        elseif not parties[i] then
+            leave_queue(owner)
+            at = at - 1
+        end
+    end
+    if #some == CROWD then
+        return live_behind(at + CROWD)
+    end
+end
+
+-- The first waiter that still lives and waits. A party that was handed another of its locks does not: it is
+-- about to leave this queue; or it is dead, and has cost one of them its time.
+local function live_head(now_us)
+    purge(now_us)
+    local head = call('ZRANGE', QUEUE, 0, 0)[1]
+    if not head or call('ZSCORE', LEASES, head) then
+        return head
+    end
+    return live_behind(0)
 end
 
 -- Gives the free lock to a waiter for the claim window and wakes it. Its lease in the queue ends with
 -- the window, so that a waiter that died just before costs no more than that.
-local function hand_over(owner, now_us)
-    local wake = LEASES .. ':' .. owner
+local function hand_over(owner, now_us, party)
+    local wake
     call('SET', LOCK, owner, 'PX', WINDOW_MS)
-    call('ZADD', LEASES, format('%.0f', now_us / 1000 + WINDOW_MS), owner)
+    if party then
+        wake = party_key(owner, 'w')
+        call('SET', party_key(owner, 'p'), '+' .. string.sub(party, 2), 'PX', LEASE_MS)
+    else
+        wake = LEASES .. ':' .. owner
+        call('ZADD', LEASES, format('%.0f', now_us / 1000 + WINDOW_MS), owner)
+    end
     call('RPUSH', wake, '1')
     call('PEXPIRE', wake, WINDOW_MS)
-    local party = call('GET', wake .. ':p')
-    if party then
-        call('SET', party, owner, 'PX', LEASE_MS)
-    end
 end
 
 -- After the lock became free: to the next one, unless this server may have forgotten a holder.
@@ -87,9 +120,9 @@ local function pass_on(id)
         return
     end
     local now = clock_us()
-    local head = live_head(now)
+    local head, party = live_head(now)
     if head then
-        hand_over(head, now)
+        hand_over(head, now, party)
     end
 end
 

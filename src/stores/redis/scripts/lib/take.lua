@@ -2,10 +2,9 @@
 local TOKEN_END = 9007199254740991 -- 2^53 - 1: above it Lua's numbers are not exact
 
 -- now: the clock in us. text: "ttl flags owner label". settled: '' unless in a cluster, else the shape()
--- that is known to be settled. Answers the token; or nil and what is wrong; or nil, nil, who holds the
--- lock and its record. {'twice'}: this owner holds it already.
-local function take(owner, ttl, text, now, settled)
-    local record = call('GET', RECORD)
+-- that is known to be settled. holder, record: what LOCK and RECORD hold. Answers the token; or nil and what
+-- is wrong; or nil, nil and who holds the lock. {'twice'}: this owner holds it already.
+local function take(owner, ttl, text, now, settled, holder, record)
     local last = tonumber(record and match(record, '^q?(%d+) ') or not record and 0)
     if not last or last >= TOKEN_END then
         return nil, {'corrupt', 'record'}
@@ -13,17 +12,14 @@ local function take(owner, ttl, text, now, settled)
     if now >= TOKEN_END then
         return nil, {'corrupt', 'clock'}
     end
-    local holder = call('GET', LOCK)
-    local head
-    if holder then
-        purge(now)
-    else
-        head = live_head(now)
-    end
     if holder == owner and record and match(record, '^q?%d+ %d+ %S+ (%x+) ') == owner then
         -- An owner holds once. Whoever asks a second time must not take it for a grant of its own, and
         -- give it back: the first one has it.
         return nil, {'twice'}
+    end
+    local head, party
+    if not holder then
+        head, party = live_head(now)
     end
     if holder == owner or (not holder and (not head or head == owner)) then
         -- A slot that came with its data brought the records of its locks. Of a lock without one, a server
@@ -39,20 +35,22 @@ local function take(owner, ttl, text, now, settled)
         return token
     end
     if not holder then
-        hand_over(head, now)
+        hand_over(head, now, party)
         holder = head
     end
-    return nil, nil, holder, record
+    return nil, nil, holder
 end
 
--- Queues for a lock that another has, or stays in the queue. In how many ms to ask again.
-local function stand(owner, now, holder, record, label, fresh)
-    enqueue(owner, now, label, fresh)
+-- Makes a release look for those who wait.
+local function mark_waited_for(key, record)
     record = record or '0 0 - 0 '
     if string.sub(record, 1, 1) ~= 'q' then
-        call('SET', RECORD, 'q' .. record)
+        call('SET', key, 'q' .. record)
     end
-    -- The next in the queue asks again when the holder's time is up, the others sleep on.
+end
+
+-- In how many ms to ask again: the next in the queue when the holder's time is up, the others sleep on.
+local function ask_again(owner, holder)
     local first = call('ZRANGE', QUEUE, 0, 1)
     if first[1] ~= owner and (first[1] ~= holder or first[2] ~= owner) then
         return POLL_MS
