@@ -124,7 +124,7 @@ $(eval $(call as_c,client,src/stores/redis/scripts/%.lua))
 $(BUILD)/gen/client/plugins.inc: scripts/plugins.sh $(wildcard src/*/*/apt) src/serve/apt
 	@mkdir -p $(@D) && scripts/plugins.sh table > $@
 SQL_INC := $(addprefix $(BUILD)/gen/fence/,postgres.inc postgres_install.inc \
-	postgres_row.inc sqlite.inc mariadb.inc)
+	postgres_row.inc sqlite.inc mariadb.inc mariadb_row.inc)
 $(BUILD)/obj/src/fence/sql.o: $(SQL_INC)
 CHECK_INC := $(addprefix $(BUILD)/gen/fence/check_,postgres.inc sqlite.inc mariadb.inc)
 $(BUILD)/obj/src/cli/fence/check_table.o: $(CHECK_INC)

@@ -28,6 +28,7 @@ static const char sqlite_sql[] =
     ;
 static const char mariadb_sql[] =
 #include "fence/mariadb.inc"
+#include "fence/mariadb_row.inc"
     ;
 
 static const char *const texts[] = {

@@ -56,9 +56,9 @@ SELECT 'stop', 'version', 'the table holdfast_fence, with the marks, is missing'
                     WHERE t.table_schema = DATABASE() AND t.table_name = 'holdfast_fence');
 -- @section version
 SELECT 'problem', 'version',
-       CONCAT('the procedures are of version ', holdfast_fence_version(), ', this holdfast''s are of 2'), p.again
+       CONCAT('the procedures are of version ', holdfast_fence_version(), ', this holdfast''s are of 3'), p.again
   FROM (SELECT CONVERT(? USING utf8mb4) AS tab, ? AS again, ? AS issuer, ? AS url) AS p
- WHERE holdfast_fence_version() <> 2;
+ WHERE holdfast_fence_version() <> 3;
 -- @section marks
 -- A resource stands in its triggers as a literal, in hex if it has a backslash in it.
 SELECT IF(f.resource IS NULL, 'problem', 'note'), 'installed',

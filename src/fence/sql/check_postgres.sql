@@ -57,7 +57,7 @@ SELECT 'stop', 'version', format('%s is missing', f.name), p.again
        (VALUES ('version()'), ('enter(text,bigint)'), ('enter(text,text,bigint)'),
                ('enter_from(text,bigint,text)'), ('enter_from(text,text,bigint,text)'),
                ('rise(text,text,bigint,text)'), ('refuse(text,text,bigint,text)'), ('remember(text,text)'),
-               ('refuse_isolation()'), ('guard()'), ('guard_key()')) AS f (name)
+               ('guard()'), ('guard_key()')) AS f (name)
  WHERE to_regprocedure('holdfast_fence.' || f.name) IS NULL
    AND EXISTS (SELECT FROM pg_trigger AS t JOIN pg_proc AS g ON g.oid = t.tgfoid
                 WHERE t.tgrelid = to_regclass(p.tab) AND g.proname IN ('guard', 'guard_key'));
@@ -69,9 +69,9 @@ SELECT 'stop-note', 'installed', format('%s is fenced per row', to_regclass(p.ta
                     WHERE t.tgrelid = to_regclass(p.tab) AND g.proname IN ('guard', 'guard_key'));
 -- @section version
 SELECT 'problem', 'version',
-       format('the functions are of version %s, this holdfast''s are of 2', holdfast_fence.version()), p.again
+       format('the functions are of version %s, this holdfast''s are of 3', holdfast_fence.version()), p.again
   FROM (SELECT $1::text AS tab, $2::text AS again, $3::text AS issuer, $4::text AS url) AS p
- WHERE holdfast_fence.version() <> 2;
+ WHERE holdfast_fence.version() <> 3;
 -- @section marks
 SELECT CASE WHEN m.resource IS NULL THEN 'problem' ELSE 'note' END, 'installed',
        format(CASE WHEN m.resource IS NULL THEN 'resource "%s" has no mark: nobody can enter'

@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS holdfast_fence_reset (
     reason     VARCHAR(200) CHARACTER SET utf8mb4 NOT NULL CHECK (reason <> '')
 ) ENGINE = InnoDB;
 
-CREATE OR REPLACE FUNCTION holdfast_fence_version() RETURNS INT DETERMINISTIC NO SQL RETURN 2;
+CREATE OR REPLACE FUNCTION holdfast_fence_version() RETURNS INT DETERMINISTIC NO SQL RETURN 3;
 
 DELIMITER //
 
@@ -57,6 +57,7 @@ CREATE OR REPLACE PROCEDURE holdfast_refuse(
     IN the_issuer VARCHAR(200) @TEXT@)
 SQL SECURITY DEFINER READS SQL DATA
 BEGIN
+    DECLARE wait_now BIGINT DEFAULT LEAST(@@innodb_lock_wait_timeout, COALESCE(@holdfast_enter_wait, 10));
     DECLARE mark, its_floor BIGINT;
     DECLARE mark_issuer VARCHAR(200) @TEXT@;
     DECLARE mark_at DATETIME(6);
@@ -68,6 +69,7 @@ BEGIN
         SET said = CONCAT(COALESCE(the_token, 'NULL'), ' is not a token');
         SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = said;
     END IF;
+    SET STATEMENT innodb_lock_wait_timeout = wait_now FOR
     SELECT keyed, token, issuer INTO is_keyed, its_floor, mark_issuer
       FROM holdfast_fence WHERE resource = the_resource AND key_value = '' LOCK IN SHARE MODE;
     IF is_keyed IS NULL THEN
@@ -77,6 +79,7 @@ BEGIN
         SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT =
             'a resource fenced per key is entered with holdfast_enter_key and a key, another without';
     END IF;
+    SET STATEMENT innodb_lock_wait_timeout = wait_now FOR
     SELECT token, issuer, admitted_at INTO mark, mark_issuer, mark_at
       FROM holdfast_fence WHERE resource = the_resource AND key_value = the_key LOCK IN SHARE MODE;
     IF mark_issuer <> the_issuer AND the_issuer <> '' THEN
@@ -90,38 +93,28 @@ BEGIN
 END//
 
 -- One UPDATE decides, and its lock keeps every other holder out until the transaction ends. Outside of a
--- transaction that would be at once. It waits for @holdfast_enter_wait seconds, 10 if that is not set.
+-- transaction that would be at once. It waits for @holdfast_enter_wait seconds, 10 if that is not set, or for
+-- innodb_lock_wait_timeout if that is shorter.
 CREATE OR REPLACE PROCEDURE holdfast_enter_any(
     IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@, IN the_token BIGINT,
     IN the_issuer VARCHAR(200) @TEXT@)
 SQL SECURITY DEFINER MODIFIES SQL DATA
 BEGIN
     DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT COALESCE(@holdfast_session, UUID());
-    DECLARE wait_before BIGINT DEFAULT @@innodb_lock_wait_timeout;
-    DECLARE wait_now BIGINT DEFAULT COALESCE(@holdfast_enter_wait, 10);
+    DECLARE wait_now BIGINT DEFAULT LEAST(@@innodb_lock_wait_timeout, COALESCE(@holdfast_enter_wait, 10));
     DECLARE raised, tries INT DEFAULT 0;
-    DECLARE EXIT HANDLER FOR SQLEXCEPTION
-    BEGIN
-        SET SESSION innodb_lock_wait_timeout = wait_before;
-        RESIGNAL;
-    END;
     DECLARE EXIT HANDLER FOR 1205
-    BEGIN
-        SET SESSION innodb_lock_wait_timeout = wait_before;
         SIGNAL SQLSTATE 'ZHF06' SET MESSAGE_TEXT =
             'another transaction is inside this fence and does not end: see idle_write_transaction_timeout';
-    END;
 
     -- A session that is refused here must not go on under an earlier entry.
     SET @holdfast_session = NULL;
     IF @@autocommit = 1 AND @@in_transaction = 0 THEN
         SIGNAL SQLSTATE 'ZHF05' SET MESSAGE_TEXT = 'enter inside a transaction: START TRANSACTION first';
     END IF;
-    IF wait_now < wait_before THEN
-        SET SESSION innodb_lock_wait_timeout = wait_now;
-    END IF;
     REPEAT
         SET tries = tries + 1;
+        SET STATEMENT innodb_lock_wait_timeout = wait_now FOR
         UPDATE holdfast_fence
            SET entered = session,
                entries = entries + 1,
@@ -134,6 +127,7 @@ BEGIN
         SET raised = ROW_COUNT();
         -- A new key starts at the floor, which holdfast_purge raises.
         IF raised = 0 AND the_key <> '' THEN
+            SET STATEMENT innodb_lock_wait_timeout = wait_now FOR
             INSERT IGNORE INTO holdfast_fence
                    (resource, key_value, token, issuer, admitted_at, entered, entries, keyed)
             SELECT f.resource, the_key, the_token, COALESCE(f.issuer, NULLIF(the_issuer, '')),
@@ -150,20 +144,65 @@ BEGIN
     IF raised < 1 THEN
         CALL holdfast_refuse(the_resource, the_key, the_token, the_issuer);
     END IF;
-    SET SESSION innodb_lock_wait_timeout = wait_before;
     SET @holdfast_session = session;
 END//
 
-DELIMITER ;
-
+-- enter() runs in every transaction, and a procedure that calls another costs a tenth more: so the UPDATE is
+-- written out, for a token without an issuer. What it does not admit is left to the procedure above.
 CREATE OR REPLACE PROCEDURE holdfast_enter(IN the_resource VARCHAR(255) @TEXT@, IN the_token BIGINT)
 SQL SECURITY DEFINER MODIFIES SQL DATA
-    CALL holdfast_enter_any(the_resource, '', the_token, NULL);
+BEGIN
+    DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT COALESCE(@holdfast_session, UUID());
+    DECLARE wait_now BIGINT DEFAULT LEAST(@@innodb_lock_wait_timeout, COALESCE(@holdfast_enter_wait, 10));
+    DECLARE EXIT HANDLER FOR 1205
+        SIGNAL SQLSTATE 'ZHF06' SET MESSAGE_TEXT =
+            'another transaction is inside this fence and does not end: see idle_write_transaction_timeout';
+
+    SET @holdfast_session = NULL;
+    SET STATEMENT innodb_lock_wait_timeout = wait_now FOR
+    UPDATE holdfast_fence
+       SET entered = session,
+           entries = entries + 1,
+           admitted_at = IF(token < the_token, UTC_TIMESTAMP(6), admitted_at),
+           token = the_token
+     WHERE resource = the_resource AND key_value = '' AND NOT keyed AND token <= the_token AND the_token > 0
+       AND (@@autocommit = 0 OR @@in_transaction = 1);
+    IF ROW_COUNT() < 1 THEN
+        SET @holdfast_session = session;
+        CALL holdfast_enter_any(the_resource, '', the_token, NULL);
+    ELSE
+        SET @holdfast_session = session;
+    END IF;
+END//
 
 CREATE OR REPLACE PROCEDURE holdfast_enter_key(
     IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@, IN the_token BIGINT)
 SQL SECURITY DEFINER MODIFIES SQL DATA
-    CALL holdfast_enter_any(the_resource, NULLIF(the_key, ''), the_token, NULL);
+BEGIN
+    DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT COALESCE(@holdfast_session, UUID());
+    DECLARE wait_now BIGINT DEFAULT LEAST(@@innodb_lock_wait_timeout, COALESCE(@holdfast_enter_wait, 10));
+    DECLARE EXIT HANDLER FOR 1205
+        SIGNAL SQLSTATE 'ZHF06' SET MESSAGE_TEXT =
+            'another transaction is inside this fence and does not end: see idle_write_transaction_timeout';
+
+    SET @holdfast_session = NULL;
+    SET STATEMENT innodb_lock_wait_timeout = wait_now FOR
+    UPDATE holdfast_fence
+       SET entered = session,
+           entries = entries + 1,
+           admitted_at = IF(token < the_token, UTC_TIMESTAMP(6), admitted_at),
+           token = the_token
+     WHERE resource = the_resource AND key_value = NULLIF(the_key, '') AND keyed
+       AND token <= the_token AND the_token > 0 AND (@@autocommit = 0 OR @@in_transaction = 1);
+    IF ROW_COUNT() < 1 THEN
+        SET @holdfast_session = session;
+        CALL holdfast_enter_any(the_resource, NULLIF(the_key, ''), the_token, NULL);
+    ELSE
+        SET @holdfast_session = session;
+    END IF;
+END//
+
+DELIMITER ;
 
 -- The same, with the store that issued the token.
 CREATE OR REPLACE PROCEDURE holdfast_enter_from(
@@ -183,19 +222,19 @@ CREATE OR REPLACE PROCEDURE holdfast_leave() SQL SECURITY DEFINER
 
 DELIMITER //
 
--- Reads the newest state under a lock, so that nobody enters between this check and the commit.
+-- Looks at the newest state under a lock, so that nobody enters between this check and the commit: an UPDATE
+-- that changes nothing, which costs less than a SELECT. Not found: @holdfast_inside stays NULL.
 CREATE OR REPLACE PROCEDURE holdfast_guard_key(
     IN the_resource VARCHAR(255) @TEXT@, IN the_key VARCHAR(255) @TEXT@)
-SQL SECURITY DEFINER READS SQL DATA
+SQL SECURITY DEFINER MODIFIES SQL DATA
 BEGIN
-    DECLARE entered_by CHAR(36) CHARACTER SET ascii;
     -- As text: a variable that is the number 0 would equal every text that does not start with a digit.
     DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT @holdfast_session;
-    DECLARE CONTINUE HANDLER FOR NOT FOUND SET entered_by = NULL;
 
-    SELECT entered INTO entered_by FROM holdfast_fence
-     WHERE resource = the_resource AND key_value = the_key LOCK IN SHARE MODE;
-    IF NOT COALESCE(entered_by = session, FALSE) THEN
+    SET @holdfast_inside = NULL;
+    UPDATE holdfast_fence SET entered = (@holdfast_inside := entered)
+     WHERE resource = the_resource AND key_value = the_key AND entered = session;
+    IF @holdfast_inside IS NULL THEN
         SIGNAL SQLSTATE 'ZHF02' SET MESSAGE_TEXT =
             'not entered: CALL holdfast_enter(resource, token) first, in the same transaction';
     END IF;
@@ -205,7 +244,7 @@ DELIMITER ;
 
 -- For triggers of an earlier version.
 CREATE OR REPLACE PROCEDURE holdfast_guard(IN the_resource VARCHAR(255) @TEXT@)
-SQL SECURITY DEFINER READS SQL DATA
+SQL SECURITY DEFINER MODIFIES SQL DATA
     CALL holdfast_guard_key(the_resource, '');
 
 DELIMITER //
@@ -215,15 +254,14 @@ DELIMITER //
 -- that calls another costs twice: so the first check is written out.
 CREATE OR REPLACE PROCEDURE holdfast_guard_keys(
     IN the_resource VARCHAR(255) @TEXT@, IN old_key VARCHAR(255) @TEXT@, IN new_key VARCHAR(255) @TEXT@)
-SQL SECURITY DEFINER READS SQL DATA
+SQL SECURITY DEFINER MODIFIES SQL DATA
 BEGIN
-    DECLARE entered_by CHAR(36) CHARACTER SET ascii;
     DECLARE session CHAR(36) CHARACTER SET ascii DEFAULT @holdfast_session;
-    DECLARE CONTINUE HANDLER FOR NOT FOUND SET entered_by = NULL;
 
-    SELECT entered INTO entered_by FROM holdfast_fence
-     WHERE resource = the_resource AND key_value = NULLIF(old_key, '') LOCK IN SHARE MODE;
-    IF NOT COALESCE(entered_by = session, FALSE) THEN
+    SET @holdfast_inside = NULL;
+    UPDATE holdfast_fence SET entered = (@holdfast_inside := entered)
+     WHERE resource = the_resource AND key_value = NULLIF(old_key, '') AND entered = session;
+    IF @holdfast_inside IS NULL THEN
         SIGNAL SQLSTATE 'ZHF02' SET MESSAGE_TEXT =
             'not entered: CALL holdfast_enter_key(resource, key, token) first, in the same transaction';
     END IF;
@@ -391,45 +429,3 @@ DROP FUNCTION holdfast_fence_version;
 DROP TABLE holdfast_fence_reset;
 
 DROP TABLE holdfast_fence;
-
--- @section row-up
--- holdfast fence per row for MariaDB: an UPDATE that says fence_token is refused when that is below the
--- row's.
---
---     UPDATE ... SET ..., fence_token = 34 WHERE ...;
---
--- Guards UPDATE of existing rows only, and only an UPDATE that says fence_token: MariaDB cannot tell
--- the trigger that a column was left out. Not INSERT, not REPLACE, not DELETE, not TRUNCATE.
--- Errors: SQLSTATE ZHF01 stale token, ZHF04 no token.
-
--- @section row-table
-DELIMITER //
-
-CREATE OR REPLACE PROCEDURE holdfast_row_guard(IN admitted BIGINT, IN shown BIGINT)
-SQL SECURITY DEFINER NO SQL
-BEGIN
-    DECLARE said VARCHAR(200);
-
-    IF shown IS NULL OR shown < 0 OR (shown = 0 AND admitted > 0) THEN
-        SIGNAL SQLSTATE 'ZHF04' SET MESSAGE_TEXT = 'fence_token is not a token';
-    END IF;
-    IF shown < admitted THEN
-        SET said = CONCAT('token ', shown, ' is stale: this row has admitted ', admitted);
-        SIGNAL SQLSTATE 'ZHF01' SET MESSAGE_TEXT = said;
-    END IF;
-END//
-
-DELIMITER ;
-
-ALTER TABLE @TABLE@ ADD COLUMN fence_token BIGINT NOT NULL DEFAULT 0 CHECK (fence_token >= 0);
-
-CREATE TRIGGER @TRIGGER_ROW@ BEFORE UPDATE ON @TABLE@
-    FOR EACH ROW CALL holdfast_row_guard(OLD.fence_token, NEW.fence_token);
-
--- @section row-down
-DROP TRIGGER @TRIGGER_ROW@;
-
-ALTER TABLE @TABLE@ DROP COLUMN fence_token;
-
--- @section row-down-shared
-DROP PROCEDURE holdfast_row_guard;

@@ -38,8 +38,8 @@ BEGIN
         ELSIF pg_catalog.to_regprocedure('holdfast_fence.version()') IS NULL THEN
             RAISE EXCEPTION 'the schema holdfast_fence is of an older holdfast'
                 USING HINT = pg_catalog.format('let %I run its migration again', its_owner);
-        ELSIF holdfast_fence.version() <> 2 THEN
-            RAISE EXCEPTION 'the schema holdfast_fence is of another version: %, not 2',
+        ELSIF holdfast_fence.version() <> 3 THEN
+            RAISE EXCEPTION 'the schema holdfast_fence is of another version: %, not 3',
                 holdfast_fence.version()
                 USING HINT = pg_catalog.format('let %I run its migration again', its_owner);
         END IF;
@@ -48,16 +48,18 @@ BEGIN
     EXECUTE $shared$
 CREATE SCHEMA IF NOT EXISTS holdfast_fence;
 
+-- Looked up as bytes: no change of the server's locale can hide a mark from its index. The pages are left
+-- nearly empty, so that holders of different keys seldom meet on one.
 CREATE TABLE IF NOT EXISTS holdfast_fence.mark (
-    resource    text,
-    key         text NOT NULL DEFAULT '', -- '': the resource as a whole; per key: the floor of its keys
+    resource    text COLLATE "C",
+    key         text COLLATE "C" NOT NULL DEFAULT '', -- '': the resource as a whole; per key: the floor of its keys
     token       bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
     issuer      text,          -- the store that issued the token
     admitted_at timestamptz,
     setting     text NOT NULL, -- where a transaction remembers that it has entered
     keyed       boolean NOT NULL DEFAULT false,
     PRIMARY KEY (resource, key)
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 20);
 
 DO $older$
 BEGIN
@@ -71,6 +73,14 @@ BEGIN
         DROP FUNCTION holdfast_fence.refuse(text, bigint, text);
         DROP PROCEDURE holdfast_fence.let_writers_in(regclass);
     END IF;
+    IF EXISTS (SELECT FROM pg_catalog.pg_attribute
+                WHERE attrelid = 'holdfast_fence.mark'::pg_catalog.regclass
+                  AND attname IN ('resource', 'key') AND attcollation <> 'pg_catalog."C"'::pg_catalog.regcollation)
+    THEN
+        ALTER TABLE holdfast_fence.mark ALTER COLUMN resource TYPE text COLLATE "C",
+            ALTER COLUMN key TYPE text COLLATE "C", SET (fillfactor = 20);
+        DROP FUNCTION IF EXISTS holdfast_fence.refuse_isolation();
+    END IF;
 END $older$;
 
 CREATE TABLE IF NOT EXISTS holdfast_fence.reset_log (
@@ -83,7 +93,7 @@ CREATE TABLE IF NOT EXISTS holdfast_fence.reset_log (
 );
 REVOKE ALL ON holdfast_fence.mark, holdfast_fence.reset_log FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION holdfast_fence.version() RETURNS integer LANGUAGE sql AS 'SELECT 2';
+CREATE OR REPLACE FUNCTION holdfast_fence.version() RETURNS integer LANGUAGE sql AS 'SELECT 3';
 
 -- Why it was refused: the part of entering that is not in a hurry.
 CREATE OR REPLACE FUNCTION holdfast_fence.refuse(resource text, key text, token bigint, issuer text)
@@ -137,6 +147,11 @@ DECLARE
     before text := current_setting('lock_timeout');
     where_to text;
 BEGIN
+    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
+        RAISE EXCEPTION 'a transaction that is % sees what was there before it entered',
+            current_setting('transaction_isolation')
+            USING ERRCODE = 'ZHF05', HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED';
+    END IF;
     IF wait ~ '^[0-9]+$' THEN
         wait := wait || 'ms';
     END IF;
@@ -186,84 +201,71 @@ $holdfast$;
 REVOKE ALL ON FUNCTION holdfast_fence.rise(text, text, bigint, text) FROM PUBLIC;
 
 -- What the transaction remembers of the keys it has entered for, in settings that end with it and with a
--- savepoint: the last one, behind a colon, and all of them as soon as there are two. Triggers look at the
--- first in their conditions, and at the second in guard_key().
+-- savepoint: the last one, as a row of that key looks to its trigger, and all of them as soon as there are
+-- two. Triggers look at the first in their conditions, and at the second in guard_key().
 CREATE OR REPLACE FUNCTION holdfast_fence.remember(setting text, key text)
 RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE
-    last text := coalesce(current_setting(remember.setting, true), '');
+    last text := split_part(coalesce(current_setting(remember.setting, true), ''), chr(1), 1);
     list text := coalesce(nullif(current_setting(remember.setting || '_all', true), ''),
-                          chr(1) || substr(last, 2) || chr(1));
+                          chr(1) || last || chr(1));
 BEGIN
     IF last <> '' AND strpos(list, chr(1) || remember.key || chr(1)) = 0 THEN
         list := list || remember.key || chr(1);
         PERFORM set_config(remember.setting || '_all', list, true);
     END IF;
-    RETURN set_config(remember.setting, ':' || remember.key, true);
+    RETURN set_config(remember.setting, remember.key || chr(1) || remember.key, true);
 END
 $holdfast$;
 REVOKE ALL ON FUNCTION holdfast_fence.remember(text, text) FROM PUBLIC;
 
-CREATE OR REPLACE FUNCTION holdfast_fence.refuse_isolation()
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
-BEGIN
-    RAISE EXCEPTION 'a transaction that is % sees what was there before it entered',
-        current_setting('transaction_isolation')
-        USING ERRCODE = 'ZHF05', HINT = 'BEGIN ISOLATION LEVEL READ COMMITTED';
-END
-$holdfast$;
-REVOKE ALL ON FUNCTION holdfast_fence.refuse_isolation() FROM PUBLIC;
-
 -- Procedures, because a function can be called in the middle of a query, whose snapshot is older than the
 -- wait. The row lock keeps every other holder out until this transaction ends. That it has entered
 -- is remembered in a setting that ends with the transaction (and with a savepoint), and holds its id.
--- enter() runs in every transaction, and a SET search_path clause would be a fifth of its cost: its
--- path is pinned by writing out every name, type and operator instead.
+-- enter() runs in every transaction. So it does all it can in one query, for the holder that is admitted
+-- already: nothing is stored. The setting is set before the row is locked; if that fails the query
+-- answers nothing, and rise() decides. A SET search_path clause would be a fifth of its cost: its path is
+-- pinned by writing out every name, type and operator instead.
 CREATE OR REPLACE PROCEDURE holdfast_fence.enter(resource text, token bigint)
 LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
 DECLARE
     entered pg_catalog.text;
 BEGIN
-    IF NOT pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.^@) 'read ' THEN
-        PERFORM holdfast_fence.refuse_isolation();
-    END IF;
-    -- The holder that is admitted already, most often: nothing to store.
-    SELECT m.setting INTO entered FROM holdfast_fence.mark AS m
+    SELECT CASE WHEN pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.^@) 'read '
+                THEN pg_catalog.set_config(m.setting, pg_catalog.pg_current_xact_id()::pg_catalog.text, true)
+           END
+      INTO entered FROM holdfast_fence.mark AS m
      WHERE m.resource OPERATOR(pg_catalog.=) enter.resource AND m.key OPERATOR(pg_catalog.=) ''
        AND m.token OPERATOR(pg_catalog.=) enter.token AND NOT m.keyed
        AND m.token OPERATOR(pg_catalog.>) 0
        FOR NO KEY UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
+    IF entered IS NULL THEN
         entered := holdfast_fence.rise(enter.resource, '', enter.token, NULL);
+        entered := pg_catalog.set_config(entered, pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
     END IF;
-    entered := pg_catalog.set_config(entered, pg_catalog.pg_current_xact_id()::pg_catalog.text, true);
 END
 $holdfast$;
 
+-- Marks of keys are above 0 from the first, and the mark of key '' is nobody's.
 CREATE OR REPLACE PROCEDURE holdfast_fence.enter(resource text, key text, token bigint)
 LANGUAGE plpgsql SECURITY DEFINER AS $holdfast$
 DECLARE
     entered pg_catalog.text;
 BEGIN
-    IF NOT pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.^@) 'read ' THEN
-        PERFORM holdfast_fence.refuse_isolation();
-    END IF;
-    SELECT m.setting INTO entered FROM holdfast_fence.mark AS m
+    SELECT CASE WHEN NOT pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.^@) 'read '
+                THEN NULL
+                WHEN pg_catalog.current_setting(m.setting, true) OPERATOR(pg_catalog.<>) ''
+                THEN holdfast_fence.remember(m.setting, m.key)
+                ELSE pg_catalog.set_config(m.setting, m.key OPERATOR(pg_catalog.||) pg_catalog.chr(1)
+                                                            OPERATOR(pg_catalog.||) m.key, true)
+           END
+      INTO entered FROM holdfast_fence.mark AS m
      WHERE m.resource OPERATOR(pg_catalog.=) enter.resource
        AND m.key OPERATOR(pg_catalog.=) enter.key AND m.key OPERATOR(pg_catalog.<>) ''
-       AND m.token OPERATOR(pg_catalog.=) enter.token AND m.token OPERATOR(pg_catalog.>) 0
+       AND m.token OPERATOR(pg_catalog.=) enter.token
        FOR NO KEY UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
-        IF enter.key OPERATOR(pg_catalog.=) '' THEN
-            PERFORM holdfast_fence.refuse(enter.resource, NULL, enter.token, NULL);
-        END IF;
-        entered := holdfast_fence.rise(enter.resource, enter.key, enter.token, NULL);
-    END IF;
-    -- As remember() does it for the first key, without the call.
-    IF (pg_catalog.current_setting(entered, true) OPERATOR(pg_catalog.<>) '') IS TRUE THEN
-        entered := holdfast_fence.remember(entered, enter.key);
-    ELSE
-        entered := pg_catalog.set_config(entered, ':' OPERATOR(pg_catalog.||) enter.key, true);
+    IF entered IS NULL THEN
+        CALL holdfast_fence.enter_from(enter.resource, enter.key, enter.token, NULL);
     END IF;
 END
 $holdfast$;
@@ -274,9 +276,6 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $hold
 DECLARE
     entered text;
 BEGIN
-    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-        PERFORM holdfast_fence.refuse_isolation();
-    END IF;
     entered := holdfast_fence.rise(enter_from.resource, '', enter_from.token, enter_from.issuer);
     entered := set_config(entered, pg_current_xact_id()::text, true);
 END
@@ -287,12 +286,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $hold
 DECLARE
     entered text;
 BEGIN
-    IF current_setting('transaction_isolation') NOT LIKE 'read %' THEN
-        PERFORM holdfast_fence.refuse_isolation();
-    ELSIF enter_from.key = '' THEN
-        PERFORM holdfast_fence.refuse(enter_from.resource, NULL, enter_from.token, NULL);
-    END IF;
-    entered := holdfast_fence.rise(enter_from.resource, enter_from.key, enter_from.token, enter_from.issuer);
+    entered := holdfast_fence.rise(enter_from.resource, nullif(enter_from.key, ''), enter_from.token,
+                                   enter_from.issuer);
     entered := holdfast_fence.remember(entered, enter_from.key);
 END
 $holdfast$;
@@ -320,8 +315,9 @@ $holdfast$;
 CREATE OR REPLACE FUNCTION holdfast_fence.guard_key()
 RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE
-    last text := coalesce(current_setting(TG_ARGV[1], true), '');
-    list text := coalesce(nullif(current_setting(TG_ARGV[1] || '_all', true), ''), chr(1) || substr(last, 2) || chr(1));
+    list text := coalesce(nullif(current_setting(TG_ARGV[1] || '_all', true), ''),
+                          chr(1) || split_part(coalesce(current_setting(TG_ARGV[1], true), ''), chr(1), 1)
+                              || chr(1));
     key text;
     inside boolean := false;
 BEGIN
