@@ -280,6 +280,8 @@ for level in 'REPEATABLE READ' SERIALIZABLE; do
     rm -f "$SQL_DIR/words"
     like "$(cat "$SQL_DIR/late")" ZHF05 "postgres: entering under $level is refused"
 done
+ask postgres "BEGIN ISOLATION LEVEL REPEATABLE READ; CALL holdfast_fence.enter('orders2', 54);"
+like "$err" ZHF05 "postgres: also of the holder that was admitted, with nobody in its way"
 # MariaDB's default is REPEATABLE READ, too, but there the first plain read decides what is seen.
 for begin in 'START TRANSACTION' 'START TRANSACTION WITH CONSISTENT SNAPSHOT'; do
     ask mariadb "BEGIN; CALL holdfast_enter('orders2', 53); UPDATE orders2 SET v = 1; COMMIT;"

@@ -208,6 +208,8 @@ for d in postgres sqlite mariadb; do
     like "$err" "$(invalid "$d")" "$d: nobody enters without a key"
     ask "$d" "$(enter_key "$d" '' 60)"
     like "$err" "$(invalid "$d")" "$d: nor with an empty one"
+    ask "$d" "$(enter_key "$d" '' 40)"
+    like "$err" "$(invalid "$d")" "$d: not even with the token of the floor, which is kept there"
     fence sql --dialect "$d" --table t --resource t | sql "$d" >/dev/null 2>&1
     ask "$d" "$(enter_key "$d" a 60) UPDATE t SET v = 5 WHERE k = 'b';"
     [ "$rc" != 0 ]
@@ -281,6 +283,10 @@ for where in "k = ''" "k IS NULL" "id = 6"; do
 done
 ask postgres "$(in_few a) COMMIT; UPDATE few SET id = 0 WHERE k = 'a';"
 like "$err" ZHF02 "postgres: what was entered ends with the transaction"
+for level in 'REPEATABLE READ' SERIALIZABLE; do
+    ask postgres "BEGIN ISOLATION LEVEL $level; CALL holdfast_fence.enter('public.few', 'a', 5);"
+    like "$err" ZHF05 "postgres: also the holder that was admitted is refused under $level"
+done
 ask postgres "$(in_few a) SAVEPOINT s; CALL holdfast_fence.enter('public.few', 'b', 5); ROLLBACK TO s;
     UPDATE few SET id = 0 WHERE k = 'b'; COMMIT;"
 like "$err" ZHF02 "postgres: a second key ends with its savepoint"

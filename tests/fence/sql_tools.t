@@ -39,6 +39,21 @@ for d in postgres sqlite mariadb; do
     is "$?" 0 "$d: and down again"
 done
 
+# ---- marks that an earlier version kept in the order of the server's locale ----
+orders postgres
+fence sql --dialect postgres --table orders | pg
+ask postgres "$(enter_sql postgres public.orders 50) COMMIT;
+    ALTER TABLE holdfast_fence.mark ALTER COLUMN resource TYPE text COLLATE \"default\",
+        ALTER COLUMN key TYPE text COLLATE \"default\";
+    CREATE OR REPLACE FUNCTION holdfast_fence.version() RETURNS integer LANGUAGE sql AS 'SELECT 2';"
+is "$rc" 0 'postgres: a fence of version 2'
+fence sql --dialect postgres --table orders | pg
+ask postgres "SELECT string_agg(DISTINCT collation_name, ',') FROM information_schema.columns
+    WHERE table_schema = 'holdfast_fence' AND table_name = 'mark' AND column_name IN ('resource', 'key');"
+is "$out" C 'postgres: the migration keeps them as bytes'
+ask postgres "$(enter_sql postgres public.orders 49)"
+like "$err" "$(stale postgres)" 'postgres: and what they are'
+
 # ---- no transaction of ours ----
 for d in postgres sqlite; do
     orders "$d"

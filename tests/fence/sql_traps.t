@@ -34,6 +34,25 @@ is "$rc" 0 'mariadb: with autocommit = 0 there is always a transaction'
 ask mariadb "SET autocommit = 0; COMMIT; CALL holdfast_enter('auto', 99999998);"
 like "$err" ZHF01 'mariadb: and the mark is the last one'
 
+
+# ---- MariaDB: what the last check has found is nothing for the next ----
+new_words
+maria -n app <"$SQL_DIR/words" >"$SQL_DIR/answer" 2>&1 &
+earlier=$!
+exec 8>"$SQL_DIR/words"
+echo "BEGIN; CALL holdfast_enter('auto', 99999999); UPDATE auto SET v = 2; COMMIT; SELECT 'written';" >&8
+within 20 grep -q written "$SQL_DIR/answer"
+ask mariadb "BEGIN; CALL holdfast_enter('auto', 99999999); COMMIT;"
+echo "UPDATE auto SET v = 3;" >&8
+exec 8>&-
+{ wait "$earlier"; } 2>/dev/null
+rm -f "$SQL_DIR/words"
+like "$(cat "$SQL_DIR/answer")" ZHF02 'mariadb: a session that wrote before another entered is refused'
+ask mariadb "SET @holdfast_inside = 'x', @holdfast_session = 'x'; UPDATE auto SET v = 3;"
+like "$err" ZHF02 'mariadb: and so is one that sets the variables itself'
+ask mariadb "SELECT v FROM auto;"
+is "$out" 2 'mariadb: and nothing has changed'
+
 # ---- PostgreSQL: enter cannot stand inside a query ----
 ask postgres "CREATE TABLE orders (n INT); INSERT INTO orders VALUES (1);"
 fence sql --dialect postgres --table orders --resource orders | pg

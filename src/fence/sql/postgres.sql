@@ -201,12 +201,12 @@ $holdfast$;
 REVOKE ALL ON FUNCTION holdfast_fence.rise(text, text, bigint, text) FROM PUBLIC;
 
 -- What the transaction remembers of the keys it has entered for, in settings that end with it and with a
--- savepoint: the last one, as a row of that key looks to its trigger, and all of them as soon as there are
--- two. Triggers look at the first in their conditions, and at the second in guard_key().
+-- savepoint: the last one, behind a colon, and all of them as soon as there are two. Triggers look at the
+-- first in their conditions, and at the second in guard_key().
 CREATE OR REPLACE FUNCTION holdfast_fence.remember(setting text, key text)
 RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE
-    last text := split_part(coalesce(current_setting(remember.setting, true), ''), chr(1), 1);
+    last text := substr(coalesce(current_setting(remember.setting, true), ''), 2);
     list text := coalesce(nullif(current_setting(remember.setting || '_all', true), ''),
                           chr(1) || last || chr(1));
 BEGIN
@@ -214,7 +214,7 @@ BEGIN
         list := list || remember.key || chr(1);
         PERFORM set_config(remember.setting || '_all', list, true);
     END IF;
-    RETURN set_config(remember.setting, remember.key || chr(1) || remember.key, true);
+    RETURN set_config(remember.setting, ':' || remember.key, true);
 END
 $holdfast$;
 REVOKE ALL ON FUNCTION holdfast_fence.remember(text, text) FROM PUBLIC;
@@ -256,8 +256,7 @@ BEGIN
                 THEN NULL
                 WHEN pg_catalog.current_setting(m.setting, true) OPERATOR(pg_catalog.<>) ''
                 THEN holdfast_fence.remember(m.setting, m.key)
-                ELSE pg_catalog.set_config(m.setting, m.key OPERATOR(pg_catalog.||) pg_catalog.chr(1)
-                                                            OPERATOR(pg_catalog.||) m.key, true)
+                ELSE pg_catalog.set_config(m.setting, ':' OPERATOR(pg_catalog.||) m.key, true)
            END
       INTO entered FROM holdfast_fence.mark AS m
      WHERE m.resource OPERATOR(pg_catalog.=) enter.resource
@@ -316,8 +315,7 @@ CREATE OR REPLACE FUNCTION holdfast_fence.guard_key()
 RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE
     list text := coalesce(nullif(current_setting(TG_ARGV[1] || '_all', true), ''),
-                          chr(1) || split_part(coalesce(current_setting(TG_ARGV[1], true), ''), chr(1), 1)
-                              || chr(1));
+                          chr(1) || substr(coalesce(current_setting(TG_ARGV[1], true), ''), 2) || chr(1));
     key text;
     inside boolean := false;
 BEGIN

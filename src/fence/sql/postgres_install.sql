@@ -81,33 +81,21 @@ $holdfast$;
 -- Row triggers see a write through a parent, and are copied to partitions that come later. Statement
 -- triggers see TRUNCATE, and are put on each table of the family. A transaction that has entered passes
 -- the conditions, which are cheaper than a call; the shorter they are the better: the server reads them
--- anew for every statement. What a row looks like, per key: its key of before, chr(1), its key of now. A
--- transaction that has entered for a key remembers just that; no key is empty, or has a chr(1) in it.
+-- anew for every statement.
 CREATE OR REPLACE PROCEDURE holdfast_fence.make_triggers(fenced regclass, resource text, setting text,
                                                          key_column text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $holdfast$
 DECLARE
     whole text := format('current_setting(%L, true) IS DISTINCT FROM pg_current_xact_id_if_assigned()::text',
                          setting);
-    per_key text;
-    key text;
-    event text;
-    before text;
-    after text;
+    per_key text := format('(current_setting(%L, true) COLLATE "C" = '':'' || ', setting);
+    key text := quote_ident(key_column);
+    per_key_end text := format('.%s::text) IS NOT TRUE', key);
     guard text := format('EXECUTE FUNCTION holdfast_fence.guard(%L, %L)', resource, setting);
     guard_key text := format('EXECUTE FUNCTION holdfast_fence.guard_key(%L, %L, %L)', resource, setting,
                              key_column);
     one record;
 BEGIN
-    -- The text of a key, where it is another than what a client is sent; and how to compare that of a
-    -- column with a collation of its own.
-    SELECT quote_ident(attname) || CASE WHEN atttypid IN ('bool'::regtype, 'bpchar'::regtype)
-                                        THEN '::text' ELSE '' END,
-           format('current_setting(%L, true)%s', setting,
-                  CASE WHEN attcollation NOT IN (0, 'pg_catalog."default"'::regcollation)
-                       THEN ' COLLATE "C"' ELSE '' END)
-      INTO key, per_key
-      FROM pg_attribute WHERE attrelid = fenced AND attname = key_column;
     FOR one IN SELECT member, member = fenced OR NOT is_partition AS rows FROM holdfast_fence.family(fenced)
     LOOP
         IF key_column IS NULL THEN
@@ -122,12 +110,13 @@ BEGIN
             one.member, guard_key);
         CONTINUE WHEN NOT one.rows;
         -- After: what other triggers have made of the row is what counts.
-        FOR event, before, after IN VALUES ('insert', 'NEW', 'NEW'), ('update', 'OLD', 'NEW'), ('delete', 'OLD', 'OLD')
-        LOOP
-            EXECUTE format('CREATE TRIGGER holdfast_guard_%s AFTER %s ON %s FOR EACH ROW '
-                'WHEN (%s IS DISTINCT FROM concat(%s.%s, %L, %s.%s)) %s', event, event, one.member,
-                per_key, before, key, chr(1), after, key, guard_key);
-        END LOOP;
+        EXECUTE format('CREATE TRIGGER holdfast_guard_insert AFTER INSERT ON %s FOR EACH ROW WHEN (%s) %s',
+            one.member, per_key || 'NEW' || per_key_end, guard_key);
+        EXECUTE format('CREATE TRIGGER holdfast_guard_update AFTER UPDATE ON %s FOR EACH ROW '
+            'WHEN (OLD.%s IS DISTINCT FROM NEW.%s OR %s) %s',
+            one.member, key, key, per_key || 'OLD' || per_key_end, guard_key);
+        EXECUTE format('CREATE TRIGGER holdfast_guard_delete AFTER DELETE ON %s FOR EACH ROW WHEN (%s) %s',
+            one.member, per_key || 'OLD' || per_key_end, guard_key);
     END LOOP;
     -- Also when session_replication_role says that triggers are for others.
     FOR one IN SELECT f.relation, f.trigger FROM holdfast_fence.fenced AS f
