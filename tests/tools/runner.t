@@ -137,8 +137,7 @@ rm tests/x/a_stuck.t
 rm tests/x/bad.t tests/x/dead.t tests/x/slow.t
 run
 is "$status: $last" '0: 1 passed, 0 failed, 1 skipped' 'a script runs in the normal build'
-mkdir tests/cli
-mv tests/x/good.t tests/cli/
+mv tests/x/good.t tests/x/faults.t
 touch no-address,undefined
 run
 is "$status: $last" '1: 1 passed, 1 failed, 1 skipped' 'a build that failed is a failure'
@@ -146,7 +145,7 @@ like "$answer" '*failed: asan: the build*' 'and named'
 rm no-address,undefined
 run
 is "$status: $last" '0: 2 passed, 0 failed, 2 skipped' 'else it runs in both builds, if the sanitizers are to see it'
-mv tests/cli/good.t tests/x/
+mv tests/x/faults.t tests/x/good.t
 script apart <<'END'
 echo '1..1'
 mkdir busy && sleep 0.5 && rmdir busy && echo "ok 1 - in $BUILD"
