@@ -19,7 +19,7 @@
 static enum hf_status refuse(struct file_store *store, const struct hf_claim *claim,
                              enum hf_loss loss, struct hf_grant *grant, struct hf_error *err)
 {
-    struct hf_revocation own;
+    struct hf_revocation own = {.at_ms = 0};
     struct hf_revocation *revocation =
         grant != NULL && grant->revocation != NULL ? grant->revocation : &own;
 
