@@ -46,7 +46,7 @@ fault() {
 # A dead worker stands in the queue until its lease ends, five seconds later if no other server comes to lead:
 # a new leader gives every lease its full time again. And a frozen one is overtaken only then.
 export STORM_KILL_MS=4500 STORM_FREEZE_EVERY_MS=1200 STORM_FREEZE_MS=2500
-storm etcd "$(url a b c)" 1000 600 3000 fault
+storm etcd "$(url a b c)" 1000 1200 3000 fault
 client k "$(url a b c)"
 free() { ask k list -; [ "$answer" = ok ]; }
 eventually 30 free
