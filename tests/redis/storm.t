@@ -24,11 +24,11 @@ restart() { # a crash, or a freeze that is longer than any ttl
 
 server=disk
 redis_start disk --appendonly yes --appendfsync always
-storm 'AOF' "$(url disk "$opt")" 1000 400 1500 restart
+storm 'AOF' "$(url disk "$opt")" 1000 900 1500 restart
 redis_stop disk
 
 server=memory
 redis_start memory
-storm 'no AOF' "$(url memory "$opt")" 1000 400 1500 restart
+storm 'no AOF' "$(url memory "$opt")" 1000 900 1500 restart
 redis_stop memory
 done_testing
