@@ -343,7 +343,7 @@ def quarantine(browser):
     """A store that is new grants nothing: until when."""
     server = Server(os.environ['PAGE_REDIS'], port=OTHER_PORT)
     browser.open(server.here + '/')
-    browser.eventually("document.activeElement.id === 'secret'")
+    browser.eventually("document.activeElement?.id === 'secret'")
     browser.type(SECRET)
     browser.press('Enter')
     ok(browser.eventually(r"/^In quarantine until \d\d:\d\d:\d\d/.test(%s) && !document.getElementById('quarantine').hidden"
