@@ -113,7 +113,7 @@ def enter(browser):
     """Who comes without a token is asked for one."""
     browser.look(1200)
     browser.open(HERE + '/')
-    ok(browser.eventually("document.activeElement.id === 'secret'"), 'the page asks for a token')
+    ok(browser.eventually("document.activeElement?.id === 'secret'"), 'the page asks for a token')
     ok(browser.run("document.getElementById('main').hidden"), 'and shows nothing before')
     browser.type('no such token')
     browser.press('Enter')
