@@ -131,6 +131,12 @@ static void ext2(void **state)
     full_disk(&(struct disk){"ext2", "mkfs.ext2 -q -F", NULL, 8, true});
 }
 
+static void ext3(void **state)
+{
+    (void)state;
+    full_disk(&(struct disk){"ext3", "mkfs.ext3 -q -F", NULL, 16, true});
+}
+
 static void ext4(void **state)
 {
     (void)state;
@@ -156,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tmpfs),
         cmocka_unit_test(ext2),
+        cmocka_unit_test(ext3),
         cmocka_unit_test(ext4),
         cmocka_unit_test(xfs),
         cmocka_unit_test(xfs_with_reflink),
