@@ -160,12 +160,8 @@ static void xfs_with_reflink(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tmpfs),
-        cmocka_unit_test(ext2),
-        cmocka_unit_test(ext3),
-        cmocka_unit_test(ext4),
-        cmocka_unit_test(xfs),
-        cmocka_unit_test(xfs_with_reflink),
+        cmocka_unit_test(tmpfs), cmocka_unit_test(ext2), cmocka_unit_test(ext3),
+        cmocka_unit_test(ext4),  cmocka_unit_test(xfs),  cmocka_unit_test(xfs_with_reflink),
     };
 
     return KIT_RUN(tests);
