@@ -127,22 +127,14 @@ enum hf_status pg_last_break(struct hf_store_base *base, const struct hf_query *
 {
     struct pg_store *store = (struct pg_store *)base;
     struct pg_params params = {0};
-    struct pg_call call = {.lock = query->name,
-                           .statement = &last_statement,
-                           .params = &params,
-                           .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
-                           .use = PG_USE_URGENT,
-                           .only_reads = true};
+    struct pg_asked asked = {&last_statement, &params, "of breaks that are over"};
     struct pg_answer answer;
     enum hf_status status;
 
     if (store->absent)
         return hf__ok(err);
     pg_params_bytes(&params, query->name, strlen(query->name));
-    status = pg_call(store, &call, &answer, err);
-    if (pg_error_no_schema(answer.state)) /* an older one, which those who only look leave alone */
-        return hf__fail_lock(err, HF_UNSUPPORTED, query->name, store->url.shown,
-                             ": its schema is older and does not tell of breaks that are over");
+    status = pg_ask(store, query, &asked, &answer, err);
     if (status != HF_OK)
         return status;
     if (!pg_row_revocation(answer.rows, out))

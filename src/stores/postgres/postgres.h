@@ -205,6 +205,15 @@ enum hf_status pg_release(struct hf_store_base *base, const struct hf_claim *cla
                           struct hf_error *err);
 enum hf_status pg_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
                          struct hf_error *report);
+/* A statement that only reads, about one lock, and what a schema without it does not tell. */
+struct pg_asked {
+    const struct pg_statement *statement;
+    const struct pg_params *params;
+    const char *what;
+};
+/* HF_OK: the caller clears out->rows. */
+enum hf_status pg_ask(struct pg_store *store, const struct hf_query *query,
+                      const struct pg_asked *asked, struct pg_answer *out, struct hf_error *err);
 enum hf_status pg_last_break(struct hf_store_base *base, const struct hf_query *query,
                              struct hf_revocation *out, struct hf_error *err);
 enum hf_status pg_waiters(struct hf_store_base *base, const struct hf_query *query,

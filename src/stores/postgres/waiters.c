@@ -24,17 +24,29 @@ static enum hf_status tell(const struct pg_store *store, const PGresult *rows, h
     return hf__ok(err);
 }
 
+enum hf_status pg_ask(struct pg_store *store, const struct hf_query *query,
+                      const struct pg_asked *asked, struct pg_answer *out, struct hf_error *err)
+{
+    struct pg_call call = {.lock = query->name,
+                           .statement = asked->statement,
+                           .params = asked->params,
+                           .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
+                           .use = PG_USE_URGENT,
+                           .only_reads = true};
+    enum hf_status status = pg_call(store, &call, out, err);
+
+    if (pg_error_no_schema(out->state)) /* an older one, which those who only look leave alone */
+        return hf__fail_lock(err, HF_UNSUPPORTED, query->name, store->url.shown,
+                             ": its schema is older and does not tell %s", asked->what);
+    return status;
+}
+
 enum hf_status pg_waiters(struct hf_store_base *base, const struct hf_query *query,
                           hf_waiter_fn *fn, void *data, struct hf_error *err)
 {
     struct pg_store *store = (struct pg_store *)base;
     struct pg_params params = {0};
-    struct pg_call call = {.lock = query->name,
-                           .statement = &waiters_statement,
-                           .params = &params,
-                           .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
-                           .use = PG_USE_URGENT,
-                           .only_reads = true};
+    struct pg_asked asked = {&waiters_statement, &params, "who waits"};
     struct pg_answer answer;
     enum hf_status status;
 
@@ -42,10 +54,7 @@ enum hf_status pg_waiters(struct hf_store_base *base, const struct hf_query *que
         return hf__ok(err);
     pg_params_bytes(&params, query->name, strlen(query->name));
     pg_params_number(&params, HF_WAITERS_MAX);
-    status = pg_call(store, &call, &answer, err);
-    if (pg_error_no_schema(answer.state)) /* an older one, which those who only look leave alone */
-        return hf__fail_lock(err, HF_UNSUPPORTED, query->name, store->url.shown,
-                             ": its schema is older and does not tell who waits");
+    status = pg_ask(store, query, &asked, &answer, err);
     if (status != HF_OK)
         return status;
     status = tell(store, answer.rows, fn, data, err);

@@ -87,24 +87,12 @@ enum hf_status rd_revoke(struct hf_store_base *base, const struct hf_revoke *rev
 enum hf_status rd_last_break(struct hf_store_base *base, const struct hf_query *query,
                              struct hf_revocation *out, struct hf_error *err)
 {
-    struct rd_store *store = (struct rd_store *)base;
-    struct rd_request request = {0};
-    struct rd_call call = {.lock = query->name,
-                           .urgent = true,
-                           .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
-                           .request = &request};
     struct rd_answer answer;
-    struct rd_keys keys;
-    enum hf_status status = rd_claim_keys(&store->setup.url, query->name, &keys, err);
+    enum hf_status status =
+        rd_ask((struct rd_store *)base, query, RD_SCRIPT_LAST_BREAK, &answer, err);
 
     if (status != HF_OK)
         return status;
-    call.slot = rd_route_slot(store, &keys);
-    rd_script_begin(&request, RD_SCRIPT_LAST_BREAK, &keys, 0);
-    status = rd_call(store, &call, &answer, NULL, err);
-    rd_request_release(&request);
-    if (status != HF_OK)
-        return status == HF_UNKNOWN ? HF_UNREACHABLE : status;
     if (answer.reply->len >= 3) {
         out->at_ms = rd_reply_number(rd_reply_at(answer.reply, 0), 0);
         hf__copy_printable(out->by, sizeof out->by, rd_reply_text(rd_reply_at(answer.reply, 1)));

@@ -234,6 +234,10 @@ enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD
                        struct hf_error *err);
 
 /* break.c, forget.c, waiters.c: slots of the table */
+/* A script that only reads, about one lock; it is told how many waiters to tell of at most. The
+ * caller releases *out if it is HF_OK. */
+enum hf_status rd_ask(struct rd_store *store, const struct hf_query *query,
+                      enum rd_script_id script, struct rd_answer *out, struct hf_error *err);
 enum hf_status rd_last_break(struct hf_store_base *base, const struct hf_query *query,
                              struct hf_revocation *out, struct hf_error *err);
 enum hf_status rd_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,
