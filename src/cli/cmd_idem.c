@@ -15,39 +15,24 @@ static const struct cli_command sql_command = {
 static int idem_sql(int argc, char **argv)
 {
     struct hf__idem_sql what = {.keep_ms = HF__IDEM_KEEP_MS};
-    struct cli_migration how = {.no_transaction = false};
-    int dialect = 0;
-    bool dialect_given = false;
-    const char *operand;
+    struct cli_pack pack = {.schema_help = "where to put it (postgres); default: holdfast_idem",
+                            .own = {0, "keep", CLI_DURATION, "DURATION",
+                                    "what purge keeps unless told; default: 1d", NULL,
+                                    &what.keep_ms, NULL}};
+    int over = cli_parse_pack(&sql_command, &pack, argc, argv);
     struct hf_error err;
     char *text;
-    const struct cli_option options[] = {
-        {'d', "dialect", CLI_CHOICE, "D", "postgres, sqlite or mariadb", cli_dialects, &dialect,
-         &dialect_given},
-        {0, "schema", CLI_TEXT, "S", "where to put it (postgres); default: holdfast_idem", NULL,
-         &what.schema, NULL},
-        {0, "keep", CLI_DURATION, "DURATION", "what purge keeps unless told; default: 1d", NULL,
-         &what.keep_ms, NULL},
-        {0, "down", CLI_FLAG, NULL, "print the reverse", NULL, &what.down, NULL},
-        {0, "no-transaction", CLI_FLAG, NULL, "without BEGIN and COMMIT: the tool has its own",
-         NULL, &how.no_transaction, NULL},
-        {0, "statements", CLI_CHOICE, "text|json", "json: a list of them, for migration tools",
-         cli_statements, &how.statements, NULL},
-        {.name = NULL}};
-    int parsed = cli_parse_operand(&sql_command, options, argc, argv, &operand);
 
-    if (parsed != 0)
-        return cli_parse_exit(parsed);
-    if (operand != NULL)
-        return cli_one_too_many(&sql_command, operand);
-    if (!dialect_given)
-        return cli_usage_error(&sql_command, "--dialect is required");
+    if (over != 0)
+        return over - 1;
     if (what.keep_ms < 1)
         return cli_usage_error(&sql_command, "--keep: what is finished is kept for a while");
-    what.dialect = (enum hf__dialect)dialect;
+    what.dialect = (enum hf__dialect)pack.dialect;
+    what.schema = pack.schema;
+    what.down = pack.down;
     if (hf__idem_sql(&what, &text, &err) != HF_OK)
         return cli_fail(&err);
-    return cli_print_migration(&how, text);
+    return cli_print_migration(&pack.how, text);
 }
 
 static void print_overview(void)

@@ -1,4 +1,4 @@
-/* migration.c - prints a migration in the form that the options say. */
+/* migration.c - the options of the commands that print a migration, and the printing. */
 #include "cli/migration.h"
 
 #include "base/migration.h"
@@ -7,6 +7,32 @@
 
 const char *const cli_statements[] = {"text", "json", NULL};
 const char *const cli_dialects[] = {"postgres", "sqlite", "mariadb", NULL};
+
+int cli_parse_pack(const struct cli_command *command, struct cli_pack *pack, int argc, char **argv)
+{
+    bool dialect_given = false;
+    const char *operand;
+    const struct cli_option options[] = {
+        {'d', "dialect", CLI_CHOICE, "D", "postgres, sqlite or mariadb", cli_dialects,
+         &pack->dialect, &dialect_given},
+        {0, "schema", CLI_TEXT, "S", pack->schema_help, NULL, &pack->schema, NULL},
+        {0, "down", CLI_FLAG, NULL, "print the reverse", NULL, &pack->down, NULL},
+        {0, "no-transaction", CLI_FLAG, NULL, "without BEGIN and COMMIT: the tool has its own",
+         NULL, &pack->how.no_transaction, NULL},
+        {0, "statements", CLI_CHOICE, "text|json", "json: a list of them, for migration tools",
+         cli_statements, &pack->how.statements, NULL},
+        pack->own,
+        {.name = NULL}};
+    int parsed = cli_parse_operand(command, options, argc, argv, &operand);
+
+    if (parsed != 0)
+        return cli_parse_exit(parsed) + 1;
+    if (operand != NULL)
+        return cli_one_too_many(command, operand) + 1;
+    if (!dialect_given)
+        return cli_usage_error(command, "--dialect is required") + 1;
+    return 0;
+}
 
 int cli_print_migration(const struct cli_migration *how, char *text)
 {

@@ -10,9 +10,22 @@ struct cli_migration {
     int statements;      /* CLI_STATEMENTS_...: index into cli_statements */
 };
 
+/* A pack of SQL: what the options of its `sql` command say, those of all packs and one of its own. */
+struct cli_pack {
+    const char *schema_help;
+    struct cli_option own; /* without a name: it has none */
+    int dialect;           /* enum hf__dialect */
+    const char *schema;    /* NULL: the pack's */
+    bool down;             /* the reverse */
+    struct cli_migration how;
+};
+
 enum { CLI_STATEMENTS_TEXT, CLI_STATEMENTS_JSON };
 extern const char *const cli_statements[]; /* the choices of --statements */
 extern const char *const cli_dialects[];   /* and of --dialect, in the order of enum hf__dialect */
+
+/* Reads the words of the command. Returns 0, or 1 more than the exit code: the matter is over. */
+int cli_parse_pack(const struct cli_command *command, struct cli_pack *pack, int argc, char **argv);
 
 /* Prints text, the words of a migration, on stdout; frees it. Returns the exit code. */
 int cli_print_migration(const struct cli_migration *how, char *text);

@@ -24,38 +24,19 @@ const struct cli_command outbox_commands[] = {
 
 static int outbox_sql(const struct cli_context *context, int argc, char **argv)
 {
-    const struct cli_command *command = &outbox_commands[OUTBOX_SQL];
-    struct hf__outbox_sql what = {.down = false};
-    struct cli_migration how = {.no_transaction = false};
-    int dialect = 0;
-    bool dialect_given = false;
-    const char *operand;
+    struct cli_pack pack = {.schema_help = "where to put it (postgres); default: holdfast_outbox"};
+    int over = cli_parse_pack(&outbox_commands[OUTBOX_SQL], &pack, argc, argv);
+    struct hf__outbox_sql what = {.schema = pack.schema, .down = pack.down};
     struct hf_error err;
     char *text;
-    const struct cli_option options[] = {
-        {'d', "dialect", CLI_CHOICE, "D", "postgres, sqlite or mariadb", cli_dialects, &dialect,
-         &dialect_given},
-        {0, "schema", CLI_TEXT, "S", "where to put it (postgres); default: holdfast_outbox", NULL,
-         &what.schema, NULL},
-        {0, "down", CLI_FLAG, NULL, "print the reverse", NULL, &what.down, NULL},
-        {0, "no-transaction", CLI_FLAG, NULL, "without BEGIN and COMMIT: the tool has its own",
-         NULL, &how.no_transaction, NULL},
-        {0, "statements", CLI_CHOICE, "text|json", "json: a list of them, for migration tools",
-         cli_statements, &how.statements, NULL},
-        {.name = NULL}};
-    int parsed = cli_parse_operand(command, options, argc, argv, &operand);
 
     (void)context;
-    if (parsed != 0)
-        return cli_parse_exit(parsed);
-    if (operand != NULL)
-        return cli_one_too_many(command, operand);
-    if (!dialect_given)
-        return cli_usage_error(command, "--dialect is required");
-    what.dialect = (enum hf__dialect)dialect;
+    if (over != 0)
+        return over - 1;
+    what.dialect = (enum hf__dialect)pack.dialect;
     if (hf__outbox_sql(&what, &text, &err) != HF_OK)
         return cli_fail(&err);
-    return cli_print_migration(&how, text);
+    return cli_print_migration(&pack.how, text);
 }
 
 static void print_overview(void)
