@@ -96,7 +96,7 @@ help:
 	@echo 'make try        install what is missing, build, run a job under a lock'
 	@echo 'make check      the tests that need no server'
 	@echo 'make test       install what is missing, build, run every test; T=redis: one folder of tests/'
-	@echo 'make test-long  the tests that take minutes: storms, writers, histories, the rest under ASan'
+	@echo 'make test-long  the tests that take minutes: storms, writers, histories, the rest under sanitizers'
 	@echo 'make conform    URL=scheme://...: run the conformance suite over a store'
 	@echo 'make test-versions  the stores and fences on other versions of their servers'
 	@echo 'make bench      measure, side by side with the peers'

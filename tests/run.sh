@@ -1,12 +1,12 @@
 #!/bin/sh
 # run.sh [HOW] [WHICH] - builds and runs the tests; in the end it tells what failed, and the last line counts.
 #
-# HOW:   all      (the default without WHICH) in the normal build; under ASan+UBSan the programs, the
-#                 conformance suite over two stores, and what a store makes of hostile answers; and what has
-#                 threads under TSan
+# HOW:   all      (the default without WHICH) in the normal build; and under ASan+UBSan the programs, the
+#                 conformance suite over two stores, and what a store makes of hostile answers
 #        quick    (the default with WHICH) in the normal build only
 #        check    what needs no server, in the normal build: units, rules of the tree, file store, commands
-#        long     what takes minutes, in the normal build; and under the sanitizers what `all` leaves out
+#        long     what takes minutes, in the normal build; under ASan+UBSan what `all` leaves out; and what has
+#                 threads under TSan
 # WHICH: a folder of tests/ (redis), or a part of the paths of the tests that are meant (redis/queue)
 #
 # What it runs it finds: the programs of the Makefile (tests/*/test_*.c) and every tests/*/*.t. Marks in the
@@ -15,8 +15,8 @@
 #   run: long        it takes minutes: only with `long`, or when it is asked for by its path
 #   run: also long   with `long` again, and then it may take minutes: HOLDFAST_LONG=1 tells it; not with `check`
 #   run: once        it does not depend on how holdfast was built: not again under the sanitizers
-#   run: threads     a program with threads: under TSan too
-#   run: late threads  the same, but with `long`: it and its servers take much of the processor
+#   run: threads     it has threads: with `long` under TSan too
+#   run: late asan   a program that takes much longer under ASan, by its many processes: there only with `long`
 #   run: first       it takes longer than most, so it begins before them
 #
 # With TESTS_AGAIN=1 a script that failed beside others is run once more, by itself, and only that counts; what
@@ -92,10 +92,10 @@ wanted() { # PATH PHASE : is it asked for?
     fi
     case $mode-$2 in
     long-tsan) true ;; # those that are marked for it
-    long-asan) ! marked long && ! marked 'also long' && ! fits "$1" "$asan_soon" ;;
+    long-asan) marked 'late asan' || { ! marked long && ! marked 'also long' && ! fits "$1" "$asan_soon"; } ;;
     long-*) marked long || marked 'also long' ;;
     check-*) ! marked long && ! marked 'also long' && fits "$1" "$no_server" ;;
-    all-asan) ! marked long && { [ -n "$which" ] || fits "$1" "$asan_soon"; } ;;
+    all-asan) ! marked long && { [ -n "$which" ] || { ! marked 'late asan' && fits "$1" "$asan_soon"; }; } ;;
     *) ! marked long ;;
     esac
 }
@@ -168,7 +168,8 @@ cat >"$work/one" <<'EOF'
 phase=${1%%/*}
 path=${1#*/}
 BUILD=build
-[ "$phase" = normal ] || BUILD=build/$phase
+# What is long is so in the normal build; the sanitizers see it in its short form.
+[ "$phase" = normal ] || { BUILD=build/$phase && unset HOLDFAST_LONG; }
 HOLDFAST=$PWD/$BUILD/holdfast
 export BUILD HOLDFAST
 key=$(echo "$path" | tr / _) # of a script; a program has the name of its build in it
@@ -211,10 +212,7 @@ tab=$(printf '\t')
 list_marks >"$work/marks"
 tests_of normal | build normal ''
 case $mode in all | long) tests_of asan | build asan address,undefined ;; esac
-case $mode in
-all) tests_of tsan threads | build tsan thread ;;
-long) tests_of tsan 'late threads' | build tsan thread ;;
-esac
+[ "$mode" != long ] || tests_of tsan threads | build tsan thread
 # prove_all LIST OUTPUT AT_ONCE : all builds in one go, so that none waits for the last test of the one before
 prove_all() {
     # shellcheck disable=SC2046

@@ -1,7 +1,7 @@
 #!/bin/bash
 # etcd_single.t - the conformance suite over a single server.
 # run: first
-# run: late threads
+# run: threads
 set -u
 . "$(dirname "$0")/../etcd/lib.sh"
 

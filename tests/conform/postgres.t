@@ -2,7 +2,7 @@
 # postgres.t - the conformance suite over PostgreSQL: as it is, under the strictest isolation, and with a
 # synchronous standby.
 # run: first
-# run: late threads
+# run: threads
 set -u
 . "$(dirname "$0")/../postgres/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # zookeeper.t - the conformance suite over one ZooKeeper server.
-# run: late threads
+# run: threads
 set -u
 . "$(dirname "$0")/../zookeeper/lib.sh"
 

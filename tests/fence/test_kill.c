@@ -2,7 +2,8 @@
  * random ones for 10,000 rounds, and at random instants.
  *
  * After each: the mark did not fall and covers the content, the file is the old one or the new one,
- * whole, and a lower token is refused. */
+ * whole, and a lower token is refused.
+ * run: late asan */
 #include "fence/fence.h"
 
 #include <dirent.h>

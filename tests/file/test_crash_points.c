@@ -1,6 +1,7 @@
 /* test_crash_points.c - kill -9 at every call the store makes, before and after it takes effect.
  *
- * Each scenario is run once per call: a child is killed at the n-th one, for all n. */
+ * Each scenario is run once per call: a child is killed at the n-th one, for all n.
+ * run: late asan */
 #include "crash.h"
 
 static void killed_at_every(enum kit_action action)

@@ -1,5 +1,6 @@
 /* test_crash_steps_kill.c - kill -9 at every step of a change, with mapped and with guarded words:
- * what is left is the old state, the new one, or something that the next one mends. */
+ * what is left is the old state, the new one, or something that the next one mends.
+ * run: late asan */
 #include "../support/steps.h"
 #include "crash_steps.h"
 

@@ -1,7 +1,7 @@
 /* test_crash_steps_stop.c - SIGSTOP at every step of a change, with mapped and with guarded words.
  * Other locks go on; this one goes on too, or whoever wants it is told which process is in the way;
  * and who goes on after a takeover changes nothing any more.
- * run: first */
+ * run: first, run: late asan */
 #include "../support/steps.h"
 #include "crash_steps.h"
 #include "stores/file/layout.h"

@@ -1,4 +1,5 @@
-/* test_damage_slots.c - a slot file that is not what it was. */
+/* test_damage_slots.c - a slot file that is not what it was.
+ * run: late asan */
 #include "damage.h"
 #include "stores/file/floor.h"
 #include "stores/file/slot.h"

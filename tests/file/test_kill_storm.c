@@ -1,4 +1,5 @@
-/* test_kill_storm.c - kill -9 of holders, waiters and releasers at random instants. */
+/* test_kill_storm.c - kill -9 of holders, waiters and releasers at random instants.
+ * run: late asan */
 #include "../support/storm.h"
 
 #include <stdio.h>

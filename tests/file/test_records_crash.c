@@ -1,5 +1,6 @@
 /* test_records_crash.c - writers of records that are killed, stopped or failed by the disk at every
- * call: the old record or the new one is there, whole; and whoever lost the lock writes nothing. */
+ * call: the old record or the new one is there, whole; and whoever lost the lock writes nothing.
+ * run: late asan */
 #include "records.h"
 #include "stores/file/layout.h"
 

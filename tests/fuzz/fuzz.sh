@@ -11,9 +11,34 @@
 # What a finding may be worth on the screen, in lines of 76 characters of base64.
 finding_lines=40
 
-fuzz_cc() { # OUTPUT SOURCE|FLAG...
+fuzz_clang() { # FLAG...
     clang -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -g -O1 -std=c11 \
-        -D_GNU_SOURCE -I"$root/include" -I"$root/src" -o "$@" 2>"$dir/log"
+        -D_GNU_SOURCE -I"$root/include" -I"$root/src" "$@" 2>"$dir/log"
+}
+
+# What several targets have below them is compiled once in a run of the tests.
+fuzz_shared() { # SOURCE : sets shared, its object
+    local object
+    object=${RUN_WORK-$dir}/fuzz/$(tr / _ <<<"${1#"$root/src/"}").o
+    shared=$object
+    [ ! -e "$object" ] || return 0
+    mkdir -p "${object%/*}"
+    fuzz_clang -c "$1" -o "$object.$$" && mv "$object.$$" "$object"
+}
+
+fuzz_cc() { # OUTPUT SOURCE|FLAG...
+    local output=$1 word words=() shared
+    shift
+    for word in "$@"; do
+        case $word in
+        "$root"/src/base/*.c | "$root"/src/core/*.c | "$root"/src/stores/file/*.c)
+            fuzz_shared "$word" || return
+            words+=("$shared")
+            ;;
+        *) words+=("$word") ;;
+        esac
+    done
+    fuzz_clang -o "$output" "${words[@]}"
 }
 
 # What is not installed is missing for an empty target, too. Whatever else goes wrong is our mistake.

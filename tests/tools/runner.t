@@ -145,6 +145,11 @@ like "$answer" '*failed: asan: the build*' 'and named'
 rm no-address,undefined
 run
 is "$status: $last" '0: 2 passed, 0 failed, 2 skipped' 'else it runs in both builds, if the sanitizers are to see it'
+sed -i '2i # run: late asan' tests/x/faults.t
+run
+is "$status: $last" '0: 1 passed, 0 failed, 1 skipped' 'but not there if that takes too long'
+run long
+like "$answer" '*asan/tests/x/faults.t *' 'then with what is long'
 mv tests/x/faults.t tests/x/good.t
 script apart <<'END'
 echo '1..1'

@@ -1,4 +1,5 @@
-/* test_schedule.c - slots: borders, slack, dates of zones, the nights on which clocks change. */
+/* test_schedule.c - slots: borders, slack, dates of zones, the nights on which clocks change.
+ * run: late asan */
 #include "../support/check.h"
 #include "core/civil.h"
 #include "core/schedule.h"

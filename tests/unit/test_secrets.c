@@ -2,7 +2,8 @@
  *
  * Every password, in every shape of URL, for every scheme. Most of these URLs are refused; the rest
  * lead to a port where nobody listens. Either way there are texts for people, and they are searched
- * for every four bytes of the password. */
+ * for every four bytes of the password.
+ * run: late asan */
 #include "../support/check.h"
 #include "client/client.h"
 #include "core/fence.h"
