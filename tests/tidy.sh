@@ -11,12 +11,17 @@ trap 'rm -f "$breaches"' EXIT
 
 sources() { # PATTERN... : tracked files and new ones, that exist
     git ls-files --cached --others --exclude-standard -- "$@" | sort -u |
-        while IFS= read -r file; do [ -f "$file" ] && printf '%s\n' "$file"; done
+        while IFS= read -r file; do [ ! -f "$file" ] || printf '%s\n' "$file"; done
+}
+
+# quoted FILE... : "FILE HEADER" for each include of our own
+quoted() {
+    awk '/^ *# *include *"/ { split($0, part, "\""); print FILENAME, part[2] }' "$@"
 }
 
 # Each folder and the folders of src/ it may include from. The public headers are for everyone.
-layers() {
-    while IFS= read -r file; do
+layers() { # FILE...
+    quoted "$@" | while read -r file header; do
         case $file in
         src/base/*) allowed='base' ;;
         src/core/*) allowed='base core' ;;
@@ -26,15 +31,16 @@ layers() {
         src/stores/*)
             own=${file#src/stores/}
             own=stores/${own%%/*} # and what lies in its own subfolders
-            allowed="base core http $own $(cd src && find "$own" -mindepth 1 -type d | tr '\n' ' ')"
+            allowed="base core http $own"
+            case $header in "$own"/*/*) allowed="$allowed ${header%/*}" ;; esac
             ;;
-        src/dbs/*/*) allowed="base dbs $(dirname "${file#src/}")" ;;
+        src/dbs/*/*) allowed=${file#src/} && allowed="base dbs ${allowed%/*}" ;;
         src/dbs/*) allowed='base client dbs' ;;
         src/fence/*) allowed='base core fence' ;;
         src/idem/*) allowed='base idem' ;;
         src/outbox/*) allowed='base outbox' ;;
         src/torture/*) allowed='base torture' ;;
-        src/senders/*/*) allowed="base core senders $(dirname "${file#src/}")" ;;
+        src/senders/*/*) allowed=${file#src/} && allowed="base core senders ${allowed%/*}" ;;
         src/senders/*) allowed='base core client senders' ;;
         # Whoever speaks, below whoever takes a lock, below who runs something under it.
         src/cli/say/*) allowed='base cli cli/say' ;;
@@ -57,12 +63,10 @@ layers() {
         src/cli/*) allowed='base cli cli/say cli/take cli/audit idem' ;;
         *) continue ;;
         esac
-        sed -n 's/^ *# *include *"\([^"]*\)".*/\1/p' "$file" | while IFS= read -r header; do
-            case " $allowed " in
-            *" ${header%/*} "*) ;;
-            *) echo "$file: includes \"$header\"; it may include from: $allowed" ;;
-            esac
-        done
+        case " $allowed " in
+        *" ${header%/*} "*) ;;
+        *) echo "$file: includes \"$header\"; it may include from: $allowed" ;;
+        esac
     done
 }
 
@@ -71,19 +75,21 @@ file_parts='step layout word view sys file errors url dir blocker floor location
 ticket slot grant quick queue client sweep record_file record_sweep revocation acquire hold break list records identity
 forget convert open audit repair store'
 
-# file_layers : includes that point upwards among the files that come on stdin
+# file_layers FILE... : includes among them that point upwards
 file_layers() {
-    while IFS= read -r file; do
-        part=$(basename "$file" | sed 's/\.[ch]$//')
-        # shellcheck disable=SC2086 # a list of words
-        below=$(printf '%s\n' $file_parts | sed "/^$part\$/q")
-        [ "$(printf '%s\n' "$below" | tail -n 1)" = "$part" ] ||
-            echo "$file: no part of the embedded store that tests/tidy.sh knows"
-        sed -n 's|^ *# *include *"stores/file/\([^"]*\)\.h".*|\1|p' "$file" | while IFS= read -r header; do
-            printf '%s\n' "$below" | grep -qx "$header" ||
-                echo "$file: includes \"$header.h\", which is above it: $(printf '%s\n' "$below" | tr '\n' ' ')"
-        done
-    done
+    quoted "$@" | awk -v parts="$file_parts" -v files="$*" '
+    function part_of(path) { sub(/.*\//, "", path); sub(/\.[ch]$/, "", path); return path }
+    BEGIN {
+        n = split(parts, name)
+        for (i = 1; i <= n; i++) place[name[i]] = i
+        n = split(files, file)
+        for (i = 1; i <= n; i++)
+            if (!(part_of(file[i]) in place))
+                print file[i] ": no part of the embedded store that tests/tidy.sh knows"
+    }
+    $2 ~ /^stores\/file\// && place[part_of($2)] > place[part_of($1)] {
+        print $1 ": includes \"" $2 "\", which is above it: " parts
+    }'
 }
 
 # Pure code has no clock, no I/O, no threads: not even their headers.
@@ -194,15 +200,11 @@ code() {
 }
 
 # What is no C: white space only.
-plain() {
-    while IFS= read -r file; do
-        grep -nE '[[:blank:]]+$' "$file" | sed "s|^|$file:|; s/\$/   (white space at the end)/"
-        case $file in
-        *.sh | *.t | *.py | *.bash | *.fish | man/*)
-            grep -n "$tab" "$file" | sed "s|^|$file:|; s/\$/   (a tab)/"
-            ;;
-        esac
-    done
+plain() { # FILE...
+    grep -HnE '[[:blank:]]+$' "$@" | sed 's/$/   (white space at the end)/'
+    for file in "$@"; do
+        case $file in *.sh | *.t | *.py | *.bash | *.fish | man/*) printf '%s\n' "$file" ;; esac
+    done | xargs -r grep -Hn "$tab" | sed 's/$/   (a tab)/'
 }
 
 # What belongs at the top of the tree and in tests/. Whatever else lies there was left behind.
@@ -225,12 +227,12 @@ places() {
 }
 
 # Files that nobody reads: of bytes instead of text, or too long.
-text() {
-    MAX_KIB=200
-    while IFS= read -r file; do
-        [ ! -s "$file" ] || LC_ALL=C grep -qI '' "$file" || echo "$file: a binary file"
-        [ "$(wc -c <"$file")" -le $((MAX_KIB * 1024)) ] || echo "$file: more than $MAX_KIB KiB"
+MAX_KIB=200
+text() { # FILE...
+    LC_ALL=C grep -LI '' "$@" | while IFS= read -r file; do
+        [ ! -s "$file" ] || echo "$file: a binary file"
     done
+    find "$@" -size +${MAX_KIB}k | sed "s/\$/: more than $MAX_KIB KiB/"
 }
 
 {
@@ -238,16 +240,24 @@ text() {
     sources | cut -d / -f 1 | places '' $top
     # shellcheck disable=SC2086
     sources 'tests/*' | cut -d / -f 2 | places tests/ $in_tests
-    sources | text
-    sources 'src/*.c' 'src/*.h' | layers
-    sources 'src/stores/file/*.c' 'src/stores/file/*.h' | file_layers
     # shellcheck disable=SC2046 # the sources have plain names
+    set -- $(sources)
+    [ "$#" -eq 0 ] || text "$@"
+    # shellcheck disable=SC2046
+    set -- $(sources 'src/*.c' 'src/*.h')
+    [ "$#" -eq 0 ] || layers "$@"
+    # shellcheck disable=SC2046
+    set -- $(sources 'src/stores/file/*.c' 'src/stores/file/*.h')
+    [ "$#" -eq 0 ] || file_layers "$@"
+    # shellcheck disable=SC2046
     set -- $(sources 'src/core/*.c' 'src/core/*.h')
     [ "$#" -eq 0 ] || pure "$@"
     # shellcheck disable=SC2046
     set -- $(sources 'include/*.h' 'src/*.c' 'src/*.h' 'tests/*.c' 'tests/*.h' 'bench/*.c' 'bench/*.h')
     [ "$#" -eq 0 ] || code "$@"
-    sources '*.sh' '*.t' '*.md' '*.py' '*.lua' 'man/*' 'completion/*' 'scripts/*' | plain
+    # shellcheck disable=SC2046
+    set -- $(sources '*.sh' '*.t' '*.md' '*.py' '*.lua' 'man/*' 'completion/*' 'scripts/*')
+    [ "$#" -eq 0 ] || plain "$@"
 } >"$breaches"
 
 [ -s "$breaches" ] || exit 0

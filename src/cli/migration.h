@@ -10,7 +10,7 @@ struct cli_migration {
     int statements;      /* CLI_STATEMENTS_...: index into cli_statements */
 };
 
-/* A pack of SQL: what the options of its `sql` command say, those of all packs and one of its own. */
+/* A pack of SQL: what the options of its `sql` command say, of all packs and one of its own. */
 struct cli_pack {
     const char *schema_help;
     struct cli_option own; /* without a name: it has none */

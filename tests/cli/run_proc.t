@@ -18,7 +18,7 @@ unshare --mount --pid --fork true 2>/dev/null || {
 # Who of the herd is alive, asked without /proc; each is one line. A dead one that is not
 # reaped yet still has its number, so they are asked twice.
 cat >"$dir/survivors" <<END
-for pid in \$(cat $dir/herd); do
+for pid in \$(cat \$place/herd); do
     kill -0 \$pid 2>/dev/null && sleep 0.5 && kill -0 \$pid 2>/dev/null && echo \$pid
 done
 true
@@ -27,42 +27,54 @@ END
 # Ends a herd in a world of its own: first by --max-runtime, then because the supervisor is killed.
 cat >"$dir/both" <<END
 # A stranger: may not get a signal, whatever its number.
-sh -c 'trap "echo hit >>$dir/hit" TERM INT HUP; while [ -e $dir/go-on ]; do sleep 0.1; done' &
+sh -c 'trap "echo hit >>\$place/hit" TERM INT HUP; while [ -e \$place/go-on ]; do sleep 0.1; done' &
 # A herd that was not whole yet when its time was over proves nothing.
 for limit in 2s 8s 24s; do
-    : >$dir/herd
-    $hf run --ttl 20s --grace 200ms --max-runtime \$limit job -- $herd 6 $dir/herd 2>$dir/err
+    : >\$place/herd
+    $hf run --ttl 20s --grace 200ms --max-runtime \$limit job -- $herd 6 \$place/herd 2>\$place/err
     code=\$?
-    [ "\$(wc -l <$dir/herd)" = 7 ] && break
+    [ "\$(wc -l <\$place/herd)" = 7 ] && break
 done
 echo "max \$code"
-[ "\$(wc -l <$dir/herd)" = 7 ] && echo whole
+[ "\$(wc -l <\$place/herd)" = 7 ] && echo whole
 bash $dir/survivors
-: >$dir/herd
-$hf run --ttl 20s --grace 200ms job -- $herd 6 $dir/herd 2>/dev/null &
+: >\$place/herd
+$hf run --ttl 20s --grace 200ms job -- $herd 6 \$place/herd 2>/dev/null &
 for i in \$(seq 1500); do
-    [ "\$(wc -l <$dir/herd)" = 7 ] && break
+    [ "\$(wc -l <\$place/herd)" = 7 ] && break
     sleep 0.02
 done
 kill -KILL \$!
 $hf run -w 15s job -- bash $dir/survivors
 echo "next \$?"
-rm $dir/go-on
+rm \$place/go-on
 wait
 END
 
-both() { # DESCRIPTION SETUP UNSHARE_OPTION... : SETUP runs in the new namespaces
-    local what=$1 setup=$2
+worlds=0
+both() { # DESCRIPTION SETUP UNSHARE_OPTION... : SETUP runs in the new namespaces, in the background
+    local -x place=$dir/world$((worlds += 1))
+    local setup=$2
+    mkdir "$place"
+    echo "$1" >"$place/what"
     shift 2
-    : >"$dir/herd"
-    : >"$dir/go-on"
-    rm -f "$dir/hit"
+    : >"$place/herd"
+    : >"$place/go-on"
     # A store of its own, because the embedded one asks /proc for the time namespace, too.
-    HOLDFAST_STORE=file:$dir/store$tests run timeout -s KILL 120 unshare --mount "$@" bash -c "$setup
-        bash $dir/both"
-    is "$(echo "$out" | tr '\n' ' ')" 'max 124 whole next 0 ' "$what: the whole tree is ended, twice"
-    [ ! -e "$dir/hit" ]
-    ok $? "$what: a stranger is left alone"
+    HOLDFAST_STORE=file:$place/store timeout -s KILL 120 unshare --mount "$@" bash -c "$setup
+        bash $dir/both" >"$place/out" 2>/dev/null </dev/null &
+}
+
+both_ended() { # of all that were begun
+    local place what
+    wait
+    for place in "$dir"/world*; do
+        what=$(cat "$place/what")
+        is "$(tr '\n' ' ' <"$place/out")" 'max 124 whole next 0 ' "$what: the whole tree is ended, twice"
+        [ ! -e "$place/hit" ]
+        ok $? "$what: a stranger is left alone"
+        rm -r "$place"
+    done
 }
 
 # A program built with a sanitizer finds its own options in /proc, and ends with 1 without them.
@@ -83,6 +95,8 @@ for cgroup in 'with cgroups' 'without cgroups'; do
         echo \$boot >/proc/sys/kernel/random/boot_id" --pid --fork
     both "$cgroup, /proc with hidepid" "$hide mount -t proc -o hidepid=2 proc /proc" --pid --fork
 done
+both_ended
+export place=$dir
 
 # A watchdog that is frozen, where only it can reach the tree.
 : >"$dir/herd"
@@ -150,9 +164,8 @@ case $inside in
     # Somebody who went into another PID namespace is adopted there when his parent ends.
     unshare --pid --fork --mount-proc sleep 60 &
     started="$started $!"
-    within 10 test -s "/proc/$!/task/$!/children"
-    read -r other <"/proc/$!/task/$!/children"
-    other=${other%% *}
+    has_child() { other=$(cut -d ' ' -f 1 "/proc/$1/task/$1/children") && [ -n "$other" ]; }
+    within 10 has_child $!
     started="$started $other"
     run "$hf" run --leftover term --grace 200ms job -- nsenter -t "$other" -p \
         sh -c "setsid sleep 61 </dev/null >/dev/null 2>&1 & exit 3"

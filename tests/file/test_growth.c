@@ -130,7 +130,7 @@ static void several_grow(void **state)
     struct grower growers[PROCESSES];
     pid_t pids[PROCESSES];
     const char *dir = kit_fast_dir();
-    long each = kit_rounds(6000);
+    long each = kit_rounds(3000);
     struct hf_store_base *base;
     char name[40];
 
@@ -164,7 +164,7 @@ static void growers_killed(void **state)
     struct hf_error err = {0};
 
     (void)state;
-    for (long round = 0; round < kit_rounds(150); round++) {
+    for (long round = 0; round < kit_rounds(60); round++) {
         struct grower grower = {dir, next, next + 100000};
         pid_t pid = kit_spawn(grow, &grower);
 
@@ -188,7 +188,7 @@ static void growers_killed(void **state)
 static void many_names(void **state)
 {
     const char *dir = kit_fast_dir();
-    long count = kit_rounds(300000);
+    long count = kit_rounds(60000);
     struct hf_store_base *base;
     uint64_t last = 0;
     char name[40];

@@ -1,8 +1,8 @@
 /* test_step_storm_mutants.c - the storm's referee notices what is done wrong on purpose. */
 #include "step_storm.h"
 
-/* Pages split while a store is small: many short storms, each in a store of its own, see more of that
- * than a long one. */
+/* Pages split while a store is small: many short storms, each in a store of its own, see more of
+ * that than a long one. */
 #define ROUND_MS 1000
 #define ROUNDS   30
 
