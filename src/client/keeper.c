@@ -338,7 +338,7 @@ static void look_at(struct hf_lease *lease, int64_t now_ns)
 {
     struct hf__keeper *keeper = &lease->store->keeper;
 
-    switch (hf__keep_look(&lease->core, lease->busy, now_ns, &lease->due_ns)) {
+    switch (hf__keep_decide(&lease->core, lease->busy, now_ns, &lease->due_ns)) {
     case HF__KEEP_WAIT:
         /* Its owner will call keeper_update. */
         if (lease->core.state != HF__LEASE_HELD)

@@ -16,8 +16,8 @@ int64_t hf__keep_due_ns(const struct hf__lease_core *lease)
     return renew_ns < lease->deadline_ns ? renew_ns : lease->deadline_ns;
 }
 
-enum hf__keep_task hf__keep_look(struct hf__lease_core *lease, bool busy, int64_t now_ns,
-                                 int64_t *due_ns)
+enum hf__keep_task hf__keep_decide(struct hf__lease_core *lease, bool busy, int64_t now_ns,
+                                   int64_t *due_ns)
 {
     bool held = hf__lease_tick(lease, now_ns);
 

@@ -19,8 +19,8 @@ enum hf__keep_task {
 int64_t hf__keep_due_ns(const struct hf__lease_core *lease);
 
 /* What to do about a lease that is due at now_ns. busy: a call of its owner's is under way. */
-enum hf__keep_task hf__keep_look(struct hf__lease_core *lease, bool busy, int64_t now_ns,
-                                 int64_t *due_ns);
+enum hf__keep_task hf__keep_decide(struct hf__lease_core *lease, bool busy, int64_t now_ns,
+                                   int64_t *due_ns);
 
 /* Whether a lease due at due_ns is so near that it is renewed along with one that is due now:
  * within a tenth of the time between two renewals. */

@@ -38,7 +38,7 @@ void sim_keeper_look(struct sim_world *world, unsigned index)
     int64_t due_ns;
 
     switch (
-        hf__keep_look(&client->lease, client->renewing, sim_client_now(world, client), &due_ns)) {
+        hf__keep_decide(&client->lease, client->renewing, sim_client_now(world, client), &due_ns)) {
     case HF__KEEP_RENEW:
         renew(world, index);
         break;

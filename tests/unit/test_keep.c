@@ -37,14 +37,14 @@ static void test_look(void **state)
     int64_t due_ns = -1;
 
     (void)state;
-    assert_int_equal(hf__keep_look(&lease, false, 11 * S, &due_ns), HF__KEEP_RENEW);
+    assert_int_equal(hf__keep_decide(&lease, false, 11 * S, &due_ns), HF__KEEP_RENEW);
     assert_int_equal(due_ns, -1);
-    assert_int_equal(hf__keep_look(&lease, true, 11 * S, &due_ns), HF__KEEP_WAIT);
+    assert_int_equal(hf__keep_decide(&lease, true, 11 * S, &due_ns), HF__KEEP_WAIT);
     assert_int_equal(due_ns, 11 * S + MS);
     /* The deadline passes while the owner is at it: lost, and told when the owner is done. */
-    assert_int_equal(hf__keep_look(&lease, true, 14 * S, &due_ns), HF__KEEP_WAIT);
+    assert_int_equal(hf__keep_decide(&lease, true, 14 * S, &due_ns), HF__KEEP_WAIT);
     assert_int_equal(lease.state, HF__LEASE_LOST);
-    assert_int_equal(hf__keep_look(&lease, false, 14 * S, &due_ns), HF__KEEP_ANNOUNCE);
+    assert_int_equal(hf__keep_decide(&lease, false, 14 * S, &due_ns), HF__KEEP_ANNOUNCE);
 }
 
 static void test_limit(void **state)

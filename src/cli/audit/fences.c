@@ -147,7 +147,7 @@ void audit_fences_tell(const struct audit_fences *fences, const char *url,
         read_resource(fences, fences->named.items[i], &resource);
         teller.where = resource.target.key != NULL ? resource.target.key
                                                    : cli_shown(&shown, fences->named.items[i]);
-        if (fence_look(&resource.target, &issuer, &report) == 0 &&
+        if (fence_inspect(&resource.target, &issuer, &report) == 0 &&
             resource.target.store_url != NULL)
             tell_durability(resource.target.store_url, &teller);
         explicit_bzero(&resource, sizeof resource);

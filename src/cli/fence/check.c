@@ -89,7 +89,7 @@ static int unreadable(const struct hf_error *err, struct fence_report *report)
     return 0;
 }
 
-static int look_at_file(const char *file, const struct fence_words *issuer,
+static int inspect_file(const char *file, const struct fence_words *issuer,
                         struct fence_report *report)
 {
     struct hf_fence_mark mark;
@@ -115,7 +115,7 @@ static int look_at_file(const char *file, const struct fence_words *issuer,
     return 0;
 }
 
-static int look_at_key(const struct fence_target *target, const struct fence_words *issuer,
+static int inspect_key(const struct fence_target *target, const struct fence_words *issuer,
                        struct fence_report *report)
 {
     struct hf_fence_mark mark = {.token = 0};
@@ -135,13 +135,13 @@ static int look_at_key(const struct fence_target *target, const struct fence_wor
     return 0;
 }
 
-int fence_look(const struct fence_target *target, const struct fence_words *issuer,
-               struct fence_report *report)
+int fence_inspect(const struct fence_target *target, const struct fence_words *issuer,
+                  struct fence_report *report)
 {
     if (target->file != NULL)
-        return look_at_file(target->file, issuer, report);
-    return target->store_url != NULL ? look_at_key(target, issuer, report)
-                                     : fence_look_at_table(target, issuer, report);
+        return inspect_file(target->file, issuer, report);
+    return target->store_url != NULL ? inspect_key(target, issuer, report)
+                                     : fence_inspect_table(target, issuer, report);
 }
 
 static int misused(const struct cli_command *command, const struct options *options,
@@ -186,7 +186,7 @@ static int check(const struct cli_context *context, const struct options *option
                                         .file = words->count == 1 ? words->operands[0] : NULL};
     int exit_code = learn_issuer(context, words, report);
 
-    return exit_code != 0 ? exit_code : fence_look(&target, words, report);
+    return exit_code != 0 ? exit_code : fence_inspect(&target, words, report);
 }
 
 int fence_check(const struct cli_context *context, int argc, char **argv)

@@ -179,7 +179,7 @@ static bool name_fits(const char *name)
     return name == NULL || (name[0] != '\0' && strlen(name) <= NAME_MAX_BYTES);
 }
 
-int fence_look_at_table(const struct fence_target *what, const struct fence_words *issuer,
+int fence_inspect_table(const struct fence_target *what, const struct fence_words *issuer,
                         struct fence_report *report)
 {
     int64_t limit_ms = report->limit_ms > 0 ? report->limit_ms : LIMIT_MS;

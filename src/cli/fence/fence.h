@@ -85,10 +85,10 @@ struct fence_target {
 };
 /* check.c: looks at one fence; issuer->issuer and ->issuer_url are whose tokens it has to follow,
  * NULL and "" if that is not known. 0, or the exit code after fence_failed. */
-int fence_look(const struct fence_target *target, const struct fence_words *issuer,
-               struct fence_report *report);
+int fence_inspect(const struct fence_target *target, const struct fence_words *issuer,
+                  struct fence_report *report);
 /* check_table.c: the same for a table. */
-int fence_look_at_table(const struct fence_target *target, const struct fence_words *issuer,
+int fence_inspect_table(const struct fence_target *target, const struct fence_words *issuer,
                         struct fence_report *report);
 
 /* Sub-commands that live in files of their own. */

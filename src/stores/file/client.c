@@ -36,7 +36,7 @@ static enum hf_status check_named(struct file_store *store, const struct bucket 
         if (bucket->page.slots[i].hash != details->hash)
             continue;
         do {
-            status = hf__slot_look(store, bucket, i, &view, NULL);
+            status = hf__slot_read(store, bucket, i, &view, NULL);
             *named = status == HF_OK && view.token == details->token && view.expires_ns != 0 &&
                      hf__word_details(view.word) == number;
             if (*named && !keep)

@@ -111,7 +111,7 @@ static enum hf_status show_slot(struct listing *listing, const struct bucket *bu
                                 struct hf_error *err)
 {
     struct view view;
-    enum hf_status status = hf__slot_look(listing->store, bucket, index, &view, err);
+    enum hf_status status = hf__slot_read(listing->store, bucket, index, &view, err);
 
     if (status != HF_OK)
         return status;

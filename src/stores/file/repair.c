@@ -32,7 +32,7 @@ static bool tree_sound(struct file_store *store, uint32_t page_no, const struct 
     for (int i = 0; i < SLOTS_PER_PAGE; i++)
         if (bucket.page.slots[i].hash != 0 &&
             hf__page_route(head, page_no, bucket.page.slots[i].hash) == page_no &&
-            hf__slot_look(store, &bucket, i, &view, NULL) != HF_OK)
+            hf__slot_read(store, &bucket, i, &view, NULL) != HF_OK)
             return false;
     for (uint32_t i = head->born; i < head->depth; i++)
         if (!tree_sound(store, head->next[i], head, i))

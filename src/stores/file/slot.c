@@ -79,7 +79,7 @@ static bool is_sound(const struct file_store *store, const struct view *view)
             view->details.ttl_ms <= HF_TTL_MAX_MS && view->details.taken_ns >= 0);
 }
 
-enum hf_status hf__slot_look(struct file_store *store, const struct bucket *bucket, int index,
+enum hf_status hf__slot_read(struct file_store *store, const struct bucket *bucket, int index,
                              struct view *out, struct hf_error *err)
 {
     struct hf__pair again = {0, 0};
@@ -117,7 +117,7 @@ enum hf_status hf__slot_see(struct file_store *store, const struct bucket *bucke
     if (index < 0)
         return HF_OK;
     do
-        status = hf__slot_look(store, bucket, index, out, err);
+        status = hf__slot_read(store, bucket, index, out, err);
     while (status == HF_STALE);
     if (status == HF_OK)
         *found = out;
@@ -211,7 +211,7 @@ enum hf_status hf__slot_forget(struct file_store *store, struct bucket *bucket, 
     enum hf_status status;
 
     do {
-        status = hf__slot_look(store, bucket, index, &view, err);
+        status = hf__slot_read(store, bucket, index, &view, err);
         if (status == HF_OK && !is_idle(store, &view, store->base.host->now_ns()))
             return hf__fail_lock(err, HF_BUSY, view.name, store->shown, " is held or waited for");
         if (status == HF_OK)
@@ -266,7 +266,7 @@ static enum hf_status choose(struct file_store *store, const struct bucket *buck
     for (*out = 0; *out < SLOTS_PER_PAGE && status == HF_OK; ++*out) {
         struct view view;
 
-        status = hf__slot_look(store, bucket, *out, &view, err);
+        status = hf__slot_read(store, bucket, *out, &view, err);
         if (status == HF_OK && is_idle(store, &view, now_ns)) {
             *word = view.word;
             return HF_OK;
@@ -307,7 +307,7 @@ static enum hf_status find_or_make(struct file_store *store, struct bucket *buck
         return status == HF_OK ? HF_STALE : status;
     }
     while (status == HF_OK) {
-        status = hf__slot_look(store, bucket, index, out, err);
+        status = hf__slot_read(store, bucket, index, out, err);
         if (status != HF_STALE)
             return status;
         status = HF_OK;

@@ -13,7 +13,7 @@
 int hf__slot_find(const struct bucket *bucket, uint64_t hash, const char *name);
 /* Sees what a slot of the page is now. The page need not be locked if its name does not matter:
  * HF_STALE then, if it never stood still. */
-enum hf_status hf__slot_look(struct file_store *store, const struct bucket *bucket, int index,
+enum hf_status hf__slot_read(struct file_store *store, const struct bucket *bucket, int index,
                              struct view *out, struct hf_error *err);
 /* Both. *found: out, or NULL if there is no such lock. */
 enum hf_status hf__slot_see(struct file_store *store, const struct bucket *bucket, const char *name,
