@@ -5,6 +5,7 @@ set -u
 . "$(dirname "$0")/../support/stage.sh"
 
 unset CI TESTS_AGAIN
+export TESTS_EAGER=1
 tree=$dir/tree
 mkdir -p "$tree/tests/x"
 cp "$root/tests/run.sh" "$tree/tests/"
