@@ -261,7 +261,7 @@ test:
 	@scripts/deps.sh build stores check test
 	@tests/run.sh $(T)
 test-long:
-	@scripts/deps.sh build stores check test
+	@scripts/deps.sh build stores check test packages
 	@tests/run.sh long $(T)
 test-versions:
 	@scripts/deps.sh build stores check test versions
