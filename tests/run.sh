@@ -17,6 +17,7 @@
 #   run: once        it does not depend on how holdfast was built: not again under the sanitizers
 #   run: threads     it has threads: with `long` under TSan too
 #   run: late asan   a program that takes much longer under ASan, by its many processes: there only with `long`
+#   run: slow        it takes many seconds of the processor: not with `check`
 #   run: first       it takes longer than most, so it begins before them
 #
 # With TESTS_AGAIN=1 a script that failed beside others is run once more, by itself, and only that counts; what
@@ -95,7 +96,7 @@ wanted() { # PATH PHASE : is it asked for?
     long-tsan) true ;; # those that are marked for it
     long-asan) marked 'late asan' || { ! marked long && ! marked 'also long' && ! fits "$1" "$asan_soon"; } ;;
     long-*) marked long || marked 'also long' ;;
-    check-*) ! marked long && ! marked 'also long' && fits "$1" "$no_server" ;;
+    check-*) ! marked long && ! marked 'also long' && ! marked slow && fits "$1" "$no_server" ;;
     all-asan) ! marked long && { [ -n "$which" ] || { ! marked 'late asan' && fits "$1" "$asan_soon"; }; } ;;
     *) ! marked long ;;
     esac

@@ -3,7 +3,7 @@
  *
  * After each: the mark did not fall and covers the content, the file is the old one or the new one,
  * whole, and a lower token is refused.
- * run: late asan */
+ * run: late asan, run: slow */
 #include "fence/fence.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 #!/bin/bash
 # mapped.t - what the tests of the embedded store do to guarded words, again where words are mapped. Those that count
 # system calls are left out.
-# run: first
+# run: first, run: slow
 # shellcheck disable=SC2317 # what stage.sh calls at the end
 set -u
 . "$(dirname "$0")/../support/stage.sh"

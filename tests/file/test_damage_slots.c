@@ -1,5 +1,5 @@
 /* test_damage_slots.c - a slot file that is not what it was.
- * run: late asan */
+ * run: late asan, run: slow */
 #include "damage.h"
 #include "stores/file/floor.h"
 #include "stores/file/slot.h"

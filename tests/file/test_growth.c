@@ -1,5 +1,5 @@
 /* test_growth.c - many locks: all kept, all found, at a bounded price; and slots used again.
- * run: late asan */
+ * run: late asan, run: slow */
 #include "../support/faultkit.h"
 #include "stores/file/slot.h"
 

@@ -1,5 +1,5 @@
 /* test_kill_storm.c - kill -9 of holders, waiters and releasers at random instants.
- * run: late asan */
+ * run: late asan, run: slow */
 #include "../support/storm.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* test_records_life.c - how long records live: over reboots and repairs, until they expire, and no
  * longer than the directory is where its URL says.
- * run: threads */
+ * run: threads, run: slow */
 #include "records.h"
 #include "stores/file/record_sweep.h"
 

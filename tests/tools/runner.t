@@ -117,6 +117,14 @@ echo 'ok 1 - yes'
 END
 run check
 is "$status: $last" '0: 1 passed, 0 failed, 0 skipped' 'the check takes what needs no server'
+script busy unit <<'END'
+# run: slow
+echo '1..1'
+echo 'not ok 1 - after a while'
+END
+run check
+is "$status: $last" '0: 1 passed, 0 failed, 0 skipped' 'but not what is slow'
+rm tests/unit/busy.t
 script first unit <<'END'
 # run: first
 echo '1..1'
