@@ -1,5 +1,6 @@
 #!/bin/bash
 # A store that is down, hangs or is in quarantine, at the start or later: a wait outlives it.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 build=$(cd "${BUILD:-build}" && pwd)

@@ -1,5 +1,6 @@
 #!/bin/bash
 # holdfast elect: one leads, the others stand by.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # `holdfast explain` on the embedded store: the whole story, word by word.
+# run: first
 set -u
 . "$(dirname "$0")/cmd.sh"
 . "$root/tests/support/explain.sh"

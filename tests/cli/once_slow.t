@@ -1,6 +1,6 @@
 #!/bin/bash
 # `holdfast once` and `run --at-least` on a disk that stalls for longer than a lease lasts.
-# run: once
+# run: once, run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -2,7 +2,7 @@
 # `holdfast once --per` and the calendar: slots of days and hours, slack, daylight saving, start-by, old slots.
 # The embedded store's clock is this machine's, which libfaketime moves. (It also upsets the thread that says
 # what is to be said while the lock is held: that is looked at elsewhere.)
-# run: once
+# run: once, run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 library=$(find /usr/lib -name libfaketime.so.1 2>/dev/null | head -n 1)

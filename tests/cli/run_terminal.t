@@ -1,6 +1,6 @@
 #!/bin/bash
 # On a terminal: the command stays in our process group, and the wait is shown on a live line.
-# run: once
+# run: once, run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 

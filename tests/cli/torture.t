@@ -1,6 +1,7 @@
 #!/bin/bash
 # `holdfast torture`: a sound store passes, two that are broken on purpose do not; whatever ends it, its
 # workers end too, and nothing stays behind.
+# run: first
 set -u
 . "$(dirname "$0")/cmd.sh"
 plugins=$(realpath "$(dirname "$hf")")/tests/plugins

@@ -1,5 +1,6 @@
 /* test_stopped.c - processes that are stopped: holding a lock, waiting for one, and in the very
- * middle of a change of the store. */
+ * middle of a change of the store.
+ * run: first */
 #include "../support/steps.h"
 #include "../support/storm.h"
 #include "stores/file/slot.h"
