@@ -1,6 +1,7 @@
 #!/bin/bash
 # What `holdfast doctor` makes of an etcd: each finding on a cluster that deserves it, and on one that does not.
 # shellcheck disable=SC2317 # functions that eventually uses by name
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/support/doctor.sh"

@@ -2,7 +2,7 @@
 # storm.t - two servers on one Redis, killed and stopped; a proxy that repeats, delays and cuts requests and answers;
 # clients that go through it and clients that go directly, killed and frozen, in the same queues: no two valid leases by
 # the clients' own deadlines, tokens rise, no lock is kept from others for long. And mistakes that it must find.
-# run: also long
+# run: also long, run: first
 # shellcheck disable=SC2317 # functions that are called by name
 set -u
 . "$(dirname "$0")/../redis/lib.sh"
