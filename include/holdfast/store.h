@@ -42,7 +42,7 @@ extern "C" {
 
 /* Of the structs and slots below. A table may end early, with slots that are not there; but a
  * struct that grew, or a slot that means something else, is another ABI. 2: struct hf_grant and
- * struct hf_lock_info tell who broke a hold, struct hf_record_write whether another follows. */
+ * struct hf_lock_info tell who broke a hold. */
 #define HF_STORE_ABI 2u
 
 #define HF_WAITERS_MAX 100 /* that hf_waiters tells of */
@@ -136,8 +136,6 @@ struct hf_record_write {
     size_t value_len;    /* at most HF_RECORD_VALUE_MAX */
     int64_t keep_ms;     /* 0: for ever */
     int64_t deadline_ns; /* the request is given up at this time */
-    /* Another record of this lock is written next: this one has to be durable when that one is. */
-    bool followed;
 };
 
 struct hf_record_query {
@@ -406,6 +404,14 @@ struct hf_store_ops {
      * query->deadline_ns. */
     enum hf_status (*last_break)(struct hf_store_base *store, const struct hf_query *query,
                                  struct hf_revocation *out, struct hf_error *err);
+
+    /* Optional, with HF_FEATURE_RECORDS, for stores where two records of a lock cost less in one
+     * step than one after the other, which is what libholdfast does without this slot. As
+     * record_put of write; and with HF_OK, first, of the same hold and with another key, is on
+     * record too, unless what was there is as new or newer. Otherwise it may be. */
+    enum hf_status (*record_put_both)(struct hf_store_base *store,
+                                      const struct hf_record_write *first,
+                                      const struct hf_record_write *write, struct hf_error *err);
 };
 
 struct hf_store_plugin {

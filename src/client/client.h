@@ -150,6 +150,10 @@ enum hf_status hf__bad_ttl(const struct hf_store *store, const char *name, struc
  * lease's is filled in. */
 enum hf_status hf__record_write(struct hf_lease *lease, const struct hf_record_write *what,
                                 struct hf_error *err);
+/* The same for two, with different keys: with HF_OK both are on record. If it is not, first may be.
+ * Where the store can, in one step. */
+enum hf_status hf__record_write_both(struct hf_lease *lease, const struct hf_record_write *first,
+                                     const struct hf_record_write *what, struct hf_error *err);
 
 /* forget.c: removes what the store keeps about a lock that is free and that nobody will use again,
  * as the slot forget documents it. HF_UNSUPPORTED: the store cannot. Not for applications: it ends

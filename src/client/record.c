@@ -49,6 +49,7 @@ static enum hf_status check_put(const struct hf_lease *lease, const struct hf_re
 /* One put, from the first try to the last. */
 struct put {
     struct hf_lease *lease;
+    struct hf_record_write first; /* goes with it; without a key: nothing does */
     struct hf_record_write write;
     bool unanswered; /* a try got no answer: it may be on record */
 };
@@ -172,7 +173,10 @@ static enum hf_status try_put(struct put *put, int64_t until_ns, struct hf_error
     if (put->write.deadline_ns > until_ns)
         put->write.deadline_ns = until_ns;
     (void)hf__ok(err); /* what the store says with HF_OK is a warning */
-    status = base->ops->record_put(base, &put->write, err);
+    put->first.deadline_ns = put->write.deadline_ns;
+    status = put->first.key != NULL
+                 ? base->ops->record_put_both(base, &put->first, &put->write, err)
+                 : base->ops->record_put(base, &put->write, err);
     if (status == HF_UNKNOWN)
         put->unanswered = true;
     if (status == HF_STALE)
@@ -259,6 +263,35 @@ static void end(struct hf_lease *lease)
     pthread_mutex_unlock(&store->lock);
 }
 
+/* What of a write is the lease's. */
+static enum hf_status fill_in(struct hf_lease *lease, struct hf_record_write *write,
+                              struct hf_error *err)
+{
+    write->name = lease->name;
+    write->owner = lease->owner;
+    write->token = lease->token;
+    return check_put(lease, write, err);
+}
+
+static enum hf_status write_in_turn(struct put *put, struct hf_error *err)
+{
+    struct hf_lease *lease = put->lease;
+    enum hf_status status = begin(lease, err);
+
+    if (status != HF_OK)
+        return status;
+    if (HF__SLOT(lease->store->base->ops, record_put) == NULL) {
+        status = no_records(lease->store, lease->name, err);
+    } else {
+        if (put->first.key != NULL)
+            put->first.number = next_number(lease, 0, lease->adopted);
+        put->write.number = next_number(lease, 0, lease->adopted);
+        status = put_patiently(put, err);
+    }
+    end(lease);
+    return status;
+}
+
 enum hf_status hf__record_write(struct hf_lease *lease, const struct hf_record_write *what,
                                 struct hf_error *err)
 {
@@ -270,20 +303,26 @@ enum hf_status hf__record_write(struct hf_lease *lease, const struct hf_record_w
         err = &own;
     if (hf__forked(&lease->mark))
         return hf__lease_not_for_children(lease, err);
-    put.write.name = lease->name;
-    put.write.owner = lease->owner;
-    put.write.token = lease->token;
-    if ((status = check_put(lease, &put.write, err)) != HF_OK ||
-        (status = begin(lease, err)) != HF_OK)
-        return status;
-    if (HF__SLOT(lease->store->base->ops, record_put) == NULL) {
-        status = no_records(lease->store, lease->name, err);
-    } else {
-        put.write.number = next_number(lease, 0, lease->adopted);
-        status = put_patiently(&put, err);
+    status = fill_in(lease, &put.write, err);
+    return status == HF_OK ? write_in_turn(&put, err) : status;
+}
+
+enum hf_status hf__record_write_both(struct hf_lease *lease, const struct hf_record_write *first,
+                                     const struct hf_record_write *what, struct hf_error *err)
+{
+    struct put put = {.lease = lease, .first = *first, .write = *what};
+    enum hf_status status;
+
+    if (hf__forked(&lease->mark))
+        return hf__lease_not_for_children(lease, err);
+    if (HF__SLOT(lease->store->base->ops, record_put_both) == NULL) {
+        status = hf__record_write(lease, first, err);
+        return status == HF_OK ? hf__record_write(lease, what, err) : status;
     }
-    end(lease);
-    return status;
+    if ((status = fill_in(lease, &put.first, err)) != HF_OK ||
+        (status = fill_in(lease, &put.write, err)) != HF_OK)
+        return status;
+    return write_in_turn(&put, err);
 }
 
 enum hf_status hf_record_put(struct hf_lease *lease, const char *key, const void *value,

@@ -92,6 +92,23 @@ like "$(cat "$dir/seen")" 'one.two.\[31m' 'a terminal sees it'
 ! grep -q $'\033' "$dir/seen"
 ok $? 'and does nothing that it says'
 
+# One record that is damaged, beside another of the key.
+run "$hf" once mixed -- true
+run "$hf" once --clear --per 1d --reason 'every day from now on' mixed
+run "$hf" once --on-crash hold --per 1d mixed -- sh -c 'kill -KILL $PPID; exec sleep 60'
+file=$(grep -la mixedonce:ever "$dir"/store/records/*/*)
+head -c 100 /dev/urandom >"$file"
+run "$hf" once --history mixed
+like "$rc ${out//$'\n'/ }" '^69 .*20..-..-.. +held ' '--history: the others are shown'
+is "$(grep -c '^holdfast: .*damaged' "$dir/err")" 1 '--history: and one sentence tells of it'
+run "$hf" once --history --json mixed
+is "$(jq -r '.[].state' <<<"$out")" held '--history --json: the others, too'
+run "$hf" once --clear --reason 'looked at it' mixed
+like "$rc $out" '^69 cleared "mixed", slot 20' '--clear: the others can be cleared'
+rm "$file"
+run "$hf" once --history mixed
+like "$rc ${out//$'\n'/ }" '^0 .* cleared ' 'without that file all is well'
+
 # Records that are damaged.
 for file in "$dir"/store/records/*/*; do
     head -c 100 /dev/urandom >"$file"

@@ -17,10 +17,15 @@ enum hf_status put_record(struct hf_store_base *base, const struct kit_hold *hol
                                     .value_len = strlen(put.value),
                                     .keep_ms = put.keep_ms,
                                     .deadline_ns =
-                                        base->host->now_ns() + patience_ms * HF__NS_PER_MS,
-                                    .followed = put.followed};
+                                        base->host->now_ns() + patience_ms * HF__NS_PER_MS};
+    struct hf_record_write first = write;
 
-    return base->ops->record_put(base, &write, err);
+    if (put.first == NULL)
+        return base->ops->record_put(base, &write, err);
+    first.key = put.first;
+    first.number--;
+    first.keep_ms = 0;
+    return base->ops->record_put_both(base, &first, &write, err);
 }
 
 static bool copy_value(const struct hf_record *record, void *data)

@@ -20,6 +20,7 @@ struct part {
     struct kit_plan plan;
     enum hf_status want; /* what its put must say */
     bool fresh;          /* it is the first record of the store */
+    const char *first;   /* the key of another one that goes with it; NULL: none */
 };
 
 /* A child that puts "new" for a hold of its parent's, and may not live to tell. */
@@ -31,8 +32,9 @@ static void put_new(void *data)
     enum hf_status status;
 
     kit_plan = part->plan;
-    status =
-        put_record(base, &part->hold, (struct put){.key = "k", .value = "new", .number = 2}, &err);
+    status = put_record(base, &part->hold,
+                        (struct put){.key = "k", .value = "new", .number = 3, .first = part->first},
+                        &err);
     if (kit_plan.seen < part->plan.at)
         _exit(2); /* there is no n-th call any more */
     if (status != part->want)
@@ -56,10 +58,11 @@ static struct hf_store_base *prepare(struct part *part, uint32_t ttl_ms)
 }
 
 /* Returns false when a put makes fewer calls than that. */
-static bool killed_once(enum kit_action action, long at, bool fresh)
+static bool killed_once(enum kit_action action, long at, bool fresh, const char *first)
 {
     struct part part = {
         .fresh = fresh,
+        .first = first,
         .plan = {.ops = action == KIT_TORN ? KIT_PWRITE : KIT_ALL, .action = action, .at = at}};
     struct hf_store_base *base;
     struct hf_error err = {0};
@@ -74,11 +77,18 @@ static bool killed_once(enum kit_action action, long at, bool fresh)
     kit_expect(get_record(base, "job", "k", found, &err), HF_OK, &err);
     if (strcmp(found, "new") != 0)
         assert_string_equal(found, fresh ? "nothing" : "old");
+    else if (first != NULL)
+        expect_record(base, "job", first, "new");
+    if (first != NULL)
+        kit_expect(get_record(base, "job", first, found, &err), HF_OK, &err);
     /* Whoever comes next is none the worse for it. */
-    kit_expect(
-        put_record(base, &part.hold, (struct put){.key = "k", .value = "next", .number = 3}, &err),
-        HF_OK, &err);
+    kit_expect(put_record(base, &part.hold,
+                          (struct put){.key = "k", .value = "next", .number = 5, .first = first},
+                          &err),
+               HF_OK, &err);
     expect_record(base, "job", "k", "next");
+    if (first != NULL)
+        expect_record(base, "job", first, "next");
     kit_expect(kit_drop(base, &part.hold, &err), HF_OK, &err);
     kit_close(base);
     kit_remove(part.dir);
@@ -90,18 +100,18 @@ static void killed_at_every_call(void **state)
     static const enum kit_action actions[] = {KIT_KILL_BEFORE, KIT_KILL_AFTER, KIT_TORN};
 
     (void)state;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 12; i++) {
         long at = 1;
 
-        while (killed_once(actions[i / 2], at, i % 2 == 0))
+        while (killed_once(actions[i / 4], at, i % 2 == 0, i % 4 < 2 ? NULL : "s"))
             at++;
         print_message("# %ld calls\n", at - 1);
-        assert_true(at > (actions[i / 2] == KIT_TORN ? 1 : 5));
+        assert_true(at > (actions[i / 4] == KIT_TORN ? 1 : 5));
     }
 }
 
 /* What the caller is told is what is on record; and a failure leaves no draft behind. */
-static bool failed_once(enum kit_action action, int error, long at)
+static bool failed_once(enum kit_action action, int error, long at, const char *first)
 {
     struct part part = {.dir = NULL};
     struct hf_store_base *base;
@@ -114,10 +124,13 @@ static bool failed_once(enum kit_action action, int error, long at)
     base = prepare(&part, 60000);
     kit_plan = (struct kit_plan){.ops = KIT_ALL, .action = action, .error = error, .at = at};
     status =
-        put_record(base, &part.hold, (struct put){.key = "k", .value = "new", .number = 2}, &err);
+        put_record(base, &part.hold,
+                   (struct put){.key = "k", .value = "new", .number = 3, .first = first}, &err);
     met = kit_plan.seen >= at;
     kit_plan = (struct kit_plan){0};
     kit_expect(get_record(base, "job", "k", found, NULL), HF_OK, NULL);
+    if (status == HF_OK && first != NULL)
+        expect_record(base, "job", first, "new");
     if (status == HF_OK)
         assert_string_equal(found, "new");
     else if (status != HF_UNKNOWN)
@@ -139,10 +152,11 @@ static void failed_at_every_call(void **state)
     static const int errors[] = {ENOSPC, EIO};
 
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 8; i++) {
         long at = 1;
 
-        while (failed_once(i < 2 ? KIT_FAIL : KIT_FAIL_AFTER, errors[i % 2], at))
+        while (failed_once(i % 4 < 2 ? KIT_FAIL : KIT_FAIL_AFTER, errors[i % 2], at,
+                           i < 4 ? NULL : "s"))
             at++;
         assert_true(at > 5);
     }
@@ -169,28 +183,54 @@ static void an_unsynced_folder_is_unknown(void **state)
     kit_close(base);
 }
 
-/* A record that another follows is synced itself, so that it is never seen in part; its folder is
- * with that other one. */
-static void the_next_put_syncs_the_folder(void **state)
+/* Two in one step: both are there when it is done, the first is there if the second is, and each
+ * goes its own way from then on. */
+static void two_in_one_step(void **state)
 {
     struct part part = {.dir = NULL};
     struct hf_store_base *base;
     struct hf_error err = {0};
-    struct put put = {.key = "k", .value = "new", .number = 2, .followed = true};
+    long count;
 
     (void)state;
     kit_world = (struct kit_world){.no_fsync = true};
     base = prepare(&part, 60000);
-    kit_plan = (struct kit_plan){
-        .ops = KIT_FSYNC, .action = KIT_FAIL, .error = EIO, .at = 2, .lasting = true};
-    kit_expect(put_record(base, &part.hold, put, &err), HF_OK, &err);
-    assert_int_equal(kit_plan.seen, 1);
-    put = (struct put){.key = "other", .value = "new", .number = 3};
-    kit_plan.seen = 0;
-    kit_expect(put_record(base, &part.hold, put, &err), HF_UNKNOWN, &err);
-    assert_int_equal(kit_plan.seen, 2);
-    kit_plan = (struct kit_plan){0};
-    expect_record(base, part.hold.name, "k", "new");
+    kit_expect(put_record(base, &part.hold,
+                          (struct put){.key = "k", .value = "both", .number = 3, .first = "s"},
+                          &err),
+               HF_OK, &err);
+    expect_record(base, "job", "k", "both");
+    expect_record(base, "job", "s", "both");
+    assert_int_equal(record_files(part.dir, "job", "."), 0);
+    kit_expect(list_records(base, "job", "", &count, &err), HF_OK, &err);
+    assert_int_equal(count, 2);
+    kit_expect(
+        put_record(base, &part.hold, (struct put){.key = "k", .value = "alone", .number = 4}, &err),
+        HF_OK, &err);
+    expect_record(base, "job", "s", "both");
+    /* A second step leaves a first that is newer alone, and is refused as a whole by a second. */
+    kit_expect(
+        put_record(base, &part.hold, (struct put){.key = "s", .value = "newer", .number = 9}, &err),
+        HF_OK, &err);
+    kit_expect(put_record(base, &part.hold,
+                          (struct put){.key = "k", .value = "again", .number = 6, .first = "s"},
+                          &err),
+               HF_OK, &err);
+    expect_record(base, "job", "k", "again");
+    expect_record(base, "job", "s", "newer");
+    kit_expect(put_record(base, &part.hold,
+                          (struct put){.key = "k", .value = "late", .number = 6, .first = "t"},
+                          &err),
+               HF_STALE, &err);
+    expect_record(base, "job", "t", NULL);
+    kit_expect(kit_drop(base, &part.hold, &err), HF_OK, &err);
+    kit_expect(put_record(base, &part.hold,
+                          (struct put){.key = "k", .value = "lost", .number = 20, .first = "t"},
+                          &err),
+               HF_LOST, &err);
+    expect_record(base, "job", "k", "again");
+    expect_record(base, "job", "t", NULL);
+    assert_int_equal(record_files(part.dir, "job", "."), 0);
     kit_close(base);
 }
 
@@ -275,7 +315,7 @@ static void a_late_copy_undoes_nothing(void **state)
 
     (void)state;
     kit_expect(
-        put_record(base, &part.hold, (struct put){.key = "k", .value = "done", .number = 3}, &err),
+        put_record(base, &part.hold, (struct put){.key = "k", .value = "done", .number = 4}, &err),
         HF_OK, &err);
     go_on(child);
     expect_record(base, "job", "k", "done");
@@ -337,12 +377,15 @@ static void synced_in_this_order(void **state)
     kit_expect(kit_take(base, "job", 60000, 0, &hold, &err), HF_OK, &err);
     sys.fsync = watch_fsync;
     sys.renameat = watch_rename;
-    for (uint64_t i = 1; i <= 3; i++) {
+    for (uint64_t i = 1; i <= 4; i++) {
         memset(steps, 0, sizeof steps);
         kit_expect(
-            put_record(base, &hold, (struct put){.key = "k", .value = "x", .number = i}, &err),
+            put_record(base, &hold,
+                       (struct put){
+                           .key = "k", .value = "x", .number = 2 * i, .first = i < 4 ? NULL : "s"},
+                       &err),
             HF_OK, &err);
-        assert_string_equal(steps, i == 1 ? "DDFRD" : "FRD");
+        assert_string_equal(steps, i == 1 ? "DDFRD" : i < 4 ? "FRD" : "FRRD");
     }
     assert_false(synced_under_lock);
     sys = kit_sys;
@@ -352,14 +395,11 @@ static void synced_in_this_order(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(killed_at_every_call),
-                                       cmocka_unit_test(failed_at_every_call),
-                                       cmocka_unit_test(an_unsynced_folder_is_unknown),
-                                       cmocka_unit_test(the_next_put_syncs_the_folder),
-                                       cmocka_unit_test(frozen_before_the_check),
-                                       cmocka_unit_test(frozen_before_the_rename),
-                                       cmocka_unit_test(a_late_copy_undoes_nothing),
-                                       cmocka_unit_test(synced_in_this_order)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_at_every_call),          cmocka_unit_test(failed_at_every_call),
+        cmocka_unit_test(an_unsynced_folder_is_unknown), cmocka_unit_test(two_in_one_step),
+        cmocka_unit_test(frozen_before_the_check),       cmocka_unit_test(frozen_before_the_rename),
+        cmocka_unit_test(a_late_copy_undoes_nothing),    cmocka_unit_test(synced_in_this_order)};
 
     return KIT_RUN(tests);
 }

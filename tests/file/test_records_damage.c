@@ -164,9 +164,10 @@ static void lengths_are_checked(void **state)
         struct record_copy copy;
         struct record_head head = {
             .version = 1, .name_len = 3, .key_len = 1, .value_len = 2, .token = 1, .number = 1};
-        char bytes[sizeof head + 6] = {0};
+        char bytes[sizeof head + 6] = {0}, path[RECORD_PATH_SIZE];
         uint32_t *which[] = {&head.name_len, &head.key_len, &head.value_len};
 
+        hf__record_path(path, "job", "k");
         memcpy(head.magic, "hfrecord", 8);
         *which[i % 3] = lengths[i / 3];
         memcpy(bytes, &head, sizeof head);
@@ -174,9 +175,9 @@ static void lengths_are_checked(void **state)
         head.sum = hf__hash64(bytes + 8, sizeof bytes - 8, 0x72656373);
         memcpy(bytes, &head, sizeof head);
         if (head.name_len == 3 && head.key_len == 1 && head.value_len == 2)
-            assert_true(hf__record_parse(bytes, sizeof bytes, &copy)); /* the sum does fit */
+            assert_true(hf__record_parse(bytes, sizeof bytes, path, &copy)); /* the sum does fit */
         else
-            assert_false(hf__record_parse(bytes, sizeof bytes, &copy));
+            assert_false(hf__record_parse(bytes, sizeof bytes, path, &copy));
     }
 }
 

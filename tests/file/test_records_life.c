@@ -181,7 +181,8 @@ static void what_has_expired_is_removed(void **state)
     assert_int_equal(count, FOR_EVER); /* not shown from now on */
     for (int i = 0; i < 2000 && record_files(dir, "job", "") > FOR_EVER + 5; i++) {
         before = record_files(dir, "job", "");
-        put_ok(base, &hold, (struct put){.key = "key-310", .value = "x", .number = ++number});
+        put_ok(base, &hold,
+               (struct put){.key = "key-311", .value = "x", .number = ++number, .keep_ms = 600000});
         after = record_files(dir, "job", "");
         assert_in_range(before - after, 0, 64); /* bounded */
     }

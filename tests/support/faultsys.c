@@ -113,6 +113,17 @@ static int fault_renameat(int from_dir, const char *from, int to_dir, const char
     return after(now) ? -1 : result;
 }
 
+static int fault_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    bool now = due(KIT_RENAME);
+    int result;
+
+    if (before(now))
+        return -1;
+    result = linkat(from_dir, from, to_dir, to, flags);
+    return after(now) ? -1 : result;
+}
+
 static bool fault_boot_id(char out[37])
 {
     if (kit_world.boot_id == NULL)
@@ -133,6 +144,7 @@ const struct hf__file_sys kit_sys = {
     .openat = fault_openat,
     .fsync = fault_fsync,
     .renameat = fault_renameat,
+    .linkat = fault_linkat,
     .boot_id = fault_boot_id,
     .time_namespace = fault_time_namespace,
 };
@@ -143,6 +155,7 @@ const struct hf__file_sys kit_mapped_sys = {
     .openat = fault_openat,
     .fsync = fault_fsync,
     .renameat = fault_renameat,
+    .linkat = fault_linkat,
     .boot_id = fault_boot_id,
     .time_namespace = fault_time_namespace,
     .maps = true,

@@ -6,6 +6,8 @@
 
 #include <holdfast/elect.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -109,6 +111,20 @@ static enum hf_status look(const struct request *request, struct hf_store **stor
     return status;
 }
 
+/* False if whoever reads what we print has left: it may be long until there is something to print,
+ * and a script waits for us. */
+static bool pause_for_reader(void)
+{
+    const int64_t until_ns = hf__now_ns() + LOOK_MS * HF__NS_PER_MS;
+    struct pollfd reader = {.fd = STDOUT_FILENO}; /* only what is never asked for: it is gone */
+    int64_t left_ns;
+
+    while ((left_ns = until_ns - hf__now_ns()) > 0)
+        if (poll(&reader, 1, (int)(left_ns / HF__NS_PER_MS) + 1) > 0)
+            return false;
+    return true;
+}
+
 /* No answer is not a no: what was told last stands until there is one. */
 static int watch(const struct request *request)
 {
@@ -118,7 +134,7 @@ static int watch(const struct request *request)
     enum hf_status trouble = HF_OK;
     bool told = false, seen = false;
 
-    while (!ferror(stdout)) {
+    do {
         enum hf_status status = look(request, &store, &seen, &now, &err);
 
         if (status != HF_OK && !hf__wait_may_pass(status))
@@ -132,10 +148,9 @@ static int watch(const struct request *request)
             last = now;
             told = true;
         }
-        hf__sleep_ns(LOOK_MS * HF__NS_PER_MS);
-    }
+    } while (!ferror(stdout) && pause_for_reader());
     hf_close(store);
-    return EXIT_HF_INTERNAL;
+    return ferror(stdout) ? EXIT_HF_INTERNAL : cli_die_of(SIGPIPE);
 }
 
 static void copy_leader(const struct hf_leader *leader, void *data)

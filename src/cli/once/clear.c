@@ -63,12 +63,14 @@ static enum hf_status change_settings(struct once *once, struct hf_error *err)
     return put(once, ONCE_SETTINGS_KEY, &record, 0, err);
 }
 
+/* A record that is damaged keeps none of the others from being cleared, and is told in the end. */
 static int clear_all(struct once *once)
 {
     struct once_list list;
-    struct hf_error err;
+    struct hf_error err, damage;
     size_t cleared = 0;
-    enum hf_status status = once_list(once->job.store, once->ask.run.name, &list, &err);
+    enum hf_status listed = once_list(once->job.store, once->ask.run.name, &list, &damage);
+    enum hf_status status = listed == HF_CORRUPT ? HF_OK : listed;
 
     for (size_t i = 0; i < list.count && status == HF_OK; i++) {
         if (!is_meant(once, &list.entries[i]))
@@ -88,8 +90,8 @@ static int clear_all(struct once *once)
                    once_settings_text(text, sizeof text, &once->settings));
         cleared += status == HF_OK;
     }
-    if (status != HF_OK)
-        return cli_fail(&err);
+    if (listed != HF_OK || status != HF_OK)
+        return cli_fail(listed != HF_OK ? &damage : &err);
     if (cleared == 0)
         cli_error("nothing of \"%s\" is held%s", once->ask.run.name,
                   once->ask.slot != NULL ? ", and there is no such slot on record" : "");

@@ -96,7 +96,9 @@ struct once {
     struct once_output *output; /* NULL: not kept */
     char slot_variable[sizeof "HOLDFAST_ONCE_SLOT=" + HF__SLOT_NAME_SIZE];
     const char *variables[2];
+    bool settings_due;            /* nobody has put those of the key on record yet */
     char text[HF__ONCE_TEXT_MAX]; /* what is being written */
+    char settings_text[HF__ONCE_TEXT_MAX];
     char sentence[ONCE_SENTENCE_SIZE];
 };
 
@@ -185,7 +187,8 @@ struct once_list {
     size_t count;
     bool no_memory;
 };
-/* All slots on record, in order; show.c. The caller frees list->entries. */
+/* All slots on record, in order; show.c. HF_CORRUPT: all but those that are damaged. The caller
+ * frees list->entries, whatever it returns. */
 enum hf_status once_list(struct hf_store *store, const char *name, struct once_list *list,
                          struct hf_error *err);
 

@@ -70,7 +70,7 @@ enum hf_status once_list(struct hf_store *store, const char *name, struct once_l
     status = hf_record_list(store, name, ONCE_SLOT_PREFIX, collect, list, err);
     if (status == HF_OK && list->no_memory)
         status = hf__nomem(err);
-    if (status == HF_OK && list->count > 1)
+    if (list->count > 1)
         qsort(list->entries, list->count, sizeof *list->entries, by_slot);
     return status;
 }
@@ -94,7 +94,7 @@ static void print_row(const struct once_entry *entry)
            by);
 }
 
-static int print_history(const char *key, const struct once_list *list, bool json)
+static void print_history(const char *key, const struct once_list *list, bool json)
 {
     if (json) {
         putchar('[');
@@ -104,14 +104,13 @@ static int print_history(const char *key, const struct once_list *list, bool jso
                        list->entries[i].readable ? &list->entries[i].record : NULL);
         }
         puts("]");
-        return 0;
+        return;
     }
     if (list->count > 0)
         printf("%-20s  %-8s  %4s  %8s  %-23s  %8s  %s\n", "SLOT", "STATE", "EXIT", "ATTEMPTS",
                "BEGAN", "TOOK", "BY");
     for (size_t i = 0; i < list->count; i++)
         print_row(&list->entries[i]);
-    return 0;
 }
 
 int once_history(struct once *once, const struct cli_context *context)
@@ -119,14 +118,17 @@ int once_history(struct once *once, const struct cli_context *context)
     int exit_code = 0;
     struct once_list list;
     struct hf_error err;
+    enum hf_status status;
     struct hf_store *store = cli_open_readonly(context, &exit_code);
 
     if (store == NULL)
         return exit_code;
-    if (once_list(store, once->ask.run.name, &list, &err) != HF_OK)
+    status = once_list(store, once->ask.run.name, &list, &err);
+    /* A record that is damaged hides none of the others. */
+    if (status == HF_OK || status == HF_CORRUPT)
+        print_history(once->ask.run.name, &list, once->ask.json);
+    if (status != HF_OK)
         exit_code = cli_fail(&err);
-    else
-        exit_code = print_history(once->ask.run.name, &list, once->ask.json);
     free(list.entries);
     hf_close(store);
     return exit_code;

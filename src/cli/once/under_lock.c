@@ -33,14 +33,35 @@ static void give_up_turn(struct once *once, const struct hf_error *err)
     (void)hf__patience_pause(&patience, hf__now_ns() + AGAIN_MS * HF__NS_PER_MS);
 }
 
-static enum hf_status write_record(struct once *once, struct hf_record_write write,
-                                   const struct hf__once_record *record, struct hf_error *err)
+static enum hf_status put_with_settings(struct once *once, const struct hf_record_write *write,
+                                        struct hf_error *err)
 {
-    enum hf_status status;
+    const struct hf__once_record settings = {.state = HF__ONCE_SETTINGS,
+                                             .settings = once->settings,
+                                             .since_ms = -1,
+                                             .took_ms = -1,
+                                             .first_ms = once->slot.start_ms};
+    const struct hf_record_write first = {.key = ONCE_SETTINGS_KEY,
+                                          .value = once->settings_text,
+                                          .value_len =
+                                              hf__once_write(once->settings_text, &settings)};
 
-    write.value = once->text;
-    write.value_len = hf__once_write(once->text, record);
-    status = hf__record_write(once->job.lease, &write, err);
+    return hf__record_write_both(once->job.lease, &first, write, err);
+}
+
+/* The settings of a key are put on record with its first slot. */
+static enum hf_status put(struct once *once, const char *key, const struct hf__once_record *record,
+                          int64_t keep_ms, struct hf_error *err)
+{
+    const struct hf_record_write write = {.key = key,
+                                          .value = once->text,
+                                          .value_len = hf__once_write(once->text, record),
+                                          .keep_ms = keep_ms};
+    enum hf_status status = once->settings_due ? put_with_settings(once, &write, err)
+                                               : hf__record_write(once->job.lease, &write, err);
+
+    if (status == HF_OK)
+        once->settings_due = false;
     if (status == HF_OK && err->text[0] != '\0' && !once->warned) {
         cli_stderr_say(once->job.writer, "warning: %s", err->text);
         once->warned = true;
@@ -48,31 +69,16 @@ static enum hf_status write_record(struct once *once, struct hf_record_write wri
     return status;
 }
 
-static enum hf_status put(struct once *once, const char *key, const struct hf__once_record *record,
-                          int64_t keep_ms, struct hf_error *err)
-{
-    return write_record(once, (struct hf_record_write){.key = key, .keep_ms = keep_ms}, record,
-                        err);
-}
-
-/* The settings of the key are on record with the first run; everybody's have to be the same. What
- * the slot's record says comes next, and nothing is started before that is durable. */
+/* Everybody's settings of the key have to be the same. */
 static enum hf_status check_settings(struct once *once, struct hf_error *err)
 {
-    const struct hf_record_write write = {.key = ONCE_SETTINGS_KEY, .followed = true};
-    struct hf__once_record record = {.state = HF__ONCE_SETTINGS,
-                                     .settings = once->settings,
-                                     .since_ms = -1,
-                                     .took_ms = -1,
-                                     .first_ms = once->slot.start_ms};
     enum hf_status status =
         once_read(once->job.store, once->ask.run.name, ONCE_SETTINGS_KEY, &once->found, err);
 
-    if (status != HF_OK)
-        return status;
-    if (once->found.there)
-        return once_same_settings(once, &once->found.record.settings, err);
-    return write_record(once, write, &record, err);
+    once->settings_due = status == HF_OK && !once->found.there;
+    if (status == HF_OK && once->found.there)
+        status = once_same_settings(once, &once->found.record.settings, err);
+    return status;
 }
 
 /* Looks again. True: CMD is to be started. */

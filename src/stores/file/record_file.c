@@ -12,11 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FOLDER  "records"
-#define READY   FOLDER "/ready"
-#define VERSION 1
-#define FILE_MAX                                                                                   \
-    (sizeof(struct record_head) + HF_NAME_MAX + HF_RECORD_KEY_MAX + HF_RECORD_VALUE_MAX)
+#define FOLDER   "records"
+#define READY    FOLDER "/ready"
+#define VERSION  1
+#define TEXT_MAX (HF_NAME_MAX + HF_RECORD_KEY_MAX + HF_RECORD_VALUE_MAX)
+#define FILE_MAX (2 * (sizeof(struct record_head) + TEXT_MAX))
 
 /* A name is the hash of a text twice, with two seeds. */
 enum { LOCK_SEED = 0x6c6f636b, KEY_SEED = 0x6b6579, SUM_SEED = 0x72656373 };
@@ -71,7 +71,15 @@ static bool head_sound(const struct record_head *head, size_t len)
            head->token != 0 && head->number != 0 && head->until_ms >= 0;
 }
 
-bool hf__record_parse(const char *bytes, size_t len, struct record_copy *out)
+static bool is_at(const struct record_copy *copy, const char *path)
+{
+    char own[RECORD_PATH_SIZE];
+
+    hf__record_path(own, copy->name, copy->key);
+    return strcmp(own, path) == 0;
+}
+
+static bool parse_one(const char *bytes, size_t len, struct record_copy *out)
 {
     struct record_head *head = &out->head;
 
@@ -87,6 +95,33 @@ bool hf__record_parse(const char *bytes, size_t len, struct record_copy *out)
     out->key[head->key_len] = '\0';
     out->value = bytes + head->name_len + head->key_len;
     return hf__name_valid(out->name) && hf__name_valid(out->key);
+}
+
+/* How many of those bytes are the first record, by what it says itself. */
+static size_t first_len(const char *bytes, size_t len)
+{
+    struct record_head head;
+    uint64_t says;
+
+    if (len < sizeof head)
+        return len;
+    memcpy(&head, bytes, sizeof head);
+    says = (uint64_t)sizeof head + head.name_len + head.key_len + head.value_len;
+    return says < len ? (size_t)says : len;
+}
+
+/* Every byte has to make sense, also those that are about the other one. */
+bool hf__record_parse(const char *bytes, size_t len, const char *path, struct record_copy *out)
+{
+    size_t first = first_len(bytes, len);
+
+    if (first == len)
+        return parse_one(bytes, len, out) && is_at(out, path);
+    if (!parse_one(bytes + first, len - first, out))
+        return false;
+    if (is_at(out, path))
+        return parse_one(bytes, first, &(struct record_copy){.found = false});
+    return parse_one(bytes, first, out) && is_at(out, path);
 }
 
 static enum hf_status cannot(const struct file_store *store, const char *what, const char *path,
@@ -135,14 +170,6 @@ static enum hf_status read_bytes(struct file_store *store, int fd, const char *p
     return got < 0 ? cannot(store, "read", path, err) : HF_OK;
 }
 
-static bool is_at(const struct record_copy *copy, const char *path)
-{
-    char own[RECORD_PATH_SIZE];
-
-    hf__record_path(own, copy->name, copy->key);
-    return strcmp(own, path) == 0;
-}
-
 enum hf_status hf__record_read(struct file_store *store, const char *path, const char *name,
                                struct record_copy *out, struct hf_error *err)
 {
@@ -159,9 +186,12 @@ enum hf_status hf__record_read(struct file_store *store, const char *path, const
     (void)close(fd);
     if (status != HF_OK)
         return status;
-    out->found = hf__record_parse(out->bytes, len, out) && is_at(out, path) &&
+    out->found = hf__record_parse(out->bytes, len, path, out) &&
                  (name == NULL || strcmp(name, out->name) == 0);
-    return out->found ? HF_OK : damaged(store, path, err);
+    if (!out->found)
+        return damaged(store, path, err);
+    out->bytes[(size_t)(out->value - out->bytes) + out->head.value_len] = '\0';
+    return HF_OK;
 }
 
 void hf__record_copy_release(struct record_copy *copy)
@@ -220,8 +250,12 @@ enum hf_status hf__record_prepare(struct file_store *store, struct hf_error *err
     return HF_OK;
 }
 
-/* The file as it will stand, NULL without memory. */
-static char *compose(struct file_store *store, const struct hf_record_write *write, size_t *len)
+static size_t len_of(const struct hf_record_write *write)
+{
+    return sizeof(struct record_head) + strlen(write->name) + strlen(write->key) + write->value_len;
+}
+
+static void compose(struct file_store *store, const struct hf_record_write *write, char *bytes)
 {
     int64_t now_ms = store->base.host->wall_us() / 1000;
     struct record_head head = {.version = VERSION,
@@ -232,22 +266,15 @@ static char *compose(struct file_store *store, const struct hf_record_write *wri
                                .number = write->number,
                                .written_ms = now_ms,
                                .until_ms = write->keep_ms > 0 ? now_ms + write->keep_ms : 0};
-    char *bytes;
-    char *at;
+    char *at = bytes + sizeof head;
 
-    *len = sizeof head + head.name_len + head.key_len + head.value_len;
-    bytes = malloc(*len);
-    if (bytes == NULL)
-        return NULL;
     memcpy(head.magic, magic, sizeof magic);
-    at = bytes + sizeof head;
     memcpy(at, write->name, head.name_len);
     memcpy(at + head.name_len, write->key, head.key_len);
     memcpy(at + head.name_len + head.key_len, write->value, write->value_len);
     memcpy(bytes, &head, sizeof head);
-    head.sum = sum_of(bytes, *len);
+    head.sum = sum_of(bytes, len_of(write));
     memcpy(bytes, &head, sizeof head);
-    return bytes;
 }
 
 static enum hf_status write_draft(struct file_store *store, const char *path, const char *bytes,
@@ -269,20 +296,23 @@ static enum hf_status write_draft(struct file_store *store, const char *path, co
     return status;
 }
 
-enum hf_status hf__record_draft(struct file_store *store, const struct hf_record_write *write,
-                                char path[RECORD_PATH_SIZE], struct hf_error *err)
+enum hf_status hf__record_draft(struct file_store *store, const struct hf_record_write *first,
+                                const struct hf_record_write *write, char path[RECORD_PATH_SIZE],
+                                struct hf_error *err)
 {
     unsigned serial = (unsigned)atomic_fetch_add(&store->drafts, 1);
+    size_t skip = first != NULL ? len_of(first) : 0;
+    char *bytes = malloc(skip + len_of(write));
     enum hf_status status;
-    char *bytes;
-    size_t len;
 
     (void)snprintf(path, RECORD_PATH_SIZE, FOLDER "/%02x/.%016" PRIx64 "-%u", shard_of(write->name),
                    store->client, serial);
-    bytes = compose(store, write, &len);
     if (bytes == NULL)
         return hf__nomem(err);
-    status = write_draft(store, path, bytes, len, err);
+    if (first != NULL)
+        compose(store, first, bytes);
+    compose(store, write, bytes + skip);
+    status = write_draft(store, path, bytes, skip + len_of(write), err);
     free(bytes);
     return status;
 }

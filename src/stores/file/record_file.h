@@ -1,6 +1,8 @@
 /* record_file.h - a record as a file: its name, its bytes, read whole and never changed in place.
  *
- *   records/SHARD/LOCK-KEY    one record; LOCK and KEY are hashes of 128 bits, SHARD is of LOCK
+ *   records/SHARD/LOCK-KEY    one record; LOCK and KEY are hashes of 128 bits, SHARD is of LOCK.
+ *                             Two that were written in one step are one file, which has both, and
+ *                             either name until that is given to a newer one: they cost one sync
  *   records/SHARD/.DRAFT      one that is being written, or was when its writer died
  *   records/ready             the shards are there, and safe against loss of power
  *
@@ -44,8 +46,9 @@ void hf__record_shard(char out[RECORD_PATH_SIZE], const char *name);
 void hf__record_prefix(char out[RECORD_PATH_SIZE], const char *name);
 void hf__record_path(char out[RECORD_PATH_SIZE], const char *name, const char *key);
 
-/* Whether those len bytes are a record; fills in all of *out but `found` and `bytes`. */
-bool hf__record_parse(const char *bytes, size_t len, struct record_copy *out);
+/* Whether those len bytes are a record, or two, and the one that belongs at path is among them;
+ * fills in all of *out but `found` and `bytes`. */
+bool hf__record_parse(const char *bytes, size_t len, const char *path, struct record_copy *out);
 /* Reads the file. Nothing there: HF_OK, not found. HF_CORRUPT: it is not what was written, or not
  * what the path is for (name NULL: any lock's). Pairs with hf__record_copy_release, always. */
 enum hf_status hf__record_read(struct file_store *store, const char *path, const char *name,
@@ -54,9 +57,11 @@ void hf__record_copy_release(struct record_copy *copy);
 
 /* Makes the folders, once and for all. */
 enum hf_status hf__record_prepare(struct file_store *store, struct hf_error *err);
-/* Writes a record beside its place, and syncs it; fills in the path of the draft. */
-enum hf_status hf__record_draft(struct file_store *store, const struct hf_record_write *write,
-                                char path[RECORD_PATH_SIZE], struct hf_error *err);
+/* Writes a record, or two (first NULL: one), beside its place, and syncs it; fills in the path of
+ * the draft. */
+enum hf_status hf__record_draft(struct file_store *store, const struct hf_record_write *first,
+                                const struct hf_record_write *write, char path[RECORD_PATH_SIZE],
+                                struct hf_error *err);
 /* Makes what was renamed in the lock's folder safe against loss of power. */
 enum hf_status hf__record_sync(struct file_store *store, const char *name, struct hf_error *err);
 

@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ONE_IN    8    /* writes that sweep */
+#define ONE_IN    8    /* writes that sweep, of those that leave something to sweep one day ... */
+#define ONE_IN_B  64   /* ... and of the others: there are drafts of the dead */
 #define NAMES_MAX 8192 /* in a folder, of which some are drawn */
 #define LOOKS     32   /* files that one sweep looks at */
 #define AGE_S     3600 /* a draft is left alone for so long: its writer may be at work */
@@ -110,11 +111,11 @@ void hf__record_sweep(struct file_store *store, const char *name)
     }
 }
 
-void hf__record_sweep_sometimes(struct file_store *store, const char *name)
+void hf__record_sweep_sometimes(struct file_store *store, const char *name, bool expires)
 {
     unsigned char dice;
 
     store->base.host->random(&dice, sizeof dice);
-    if (dice % ONE_IN == 0)
+    if (dice % (expires ? ONE_IN : ONE_IN_B) == 0)
         hf__record_sweep(store, name);
 }

@@ -2,8 +2,7 @@
  *
  * A new record is first written and synced beside its place. Then, with the page locked: does this
  * owner hold the lock, and is this newer than what is there? The rename is all that happens in that
- * time, so a slow disk holds up nobody who wants the lock. The folder is synced after that, or by
- * the next write of the same lock, whose folder it is, too.
+ * time, so a slow disk holds up nobody who wants the lock. The folder is synced after that.
  */
 #include "base/base.h"
 #include "stores/file/dir.h"
@@ -72,8 +71,31 @@ static enum hf_status put_in_place(struct file_store *store, const char *draft, 
     return hf__error_fail(store, "put a record in its place", error, err);
 }
 
-static enum hf_status replace(struct file_store *store, const struct hf_record_write *write,
-                              const char *draft, struct hf_error *err)
+/* The draft has both records: it gets a second name, which takes the place of the first one. The
+ * other one comes after that, so whoever sees it sees this one as well. */
+static enum hf_status place_first(struct file_store *store, const struct hf_record_write *first,
+                                  const char *draft, struct hf_error *err)
+{
+    char path[RECORD_PATH_SIZE], twin[RECORD_PATH_SIZE + 1];
+    enum hf_status status;
+
+    hf__record_path(path, first->name, first->key);
+    status = check_order(store, path, first, err);
+    if (status != HF_OK)
+        return status == HF_STALE ? HF_OK : status;
+    (void)snprintf(twin, sizeof twin, "%s+", draft);
+    if (store->sys->linkat(store->dir_fd, draft, store->dir_fd, twin, 0) != 0)
+        status = hf__error_fail(store, "give a record a second name", errno, err);
+    else
+        status = put_in_place(store, twin, path, err);
+    if (status != HF_OK)
+        (void)unlinkat(store->dir_fd, twin, 0);
+    return status;
+}
+
+static enum hf_status replace(struct file_store *store, const struct hf_record_write *first,
+                              const struct hf_record_write *write, const char *draft,
+                              struct hf_error *err)
 {
     char path[RECORD_PATH_SIZE];
     struct bucket bucket;
@@ -86,6 +108,8 @@ static enum hf_status replace(struct file_store *store, const struct hf_record_w
     status = check_holder(store, &bucket, write, err);
     if (status == HF_OK)
         status = check_order(store, path, write, err);
+    if (status == HF_OK && first != NULL)
+        status = place_first(store, first, draft, err);
     if (status == HF_OK)
         status = put_in_place(store, draft, path, err);
     hf__page_unlock(store, &bucket);
@@ -94,6 +118,13 @@ static enum hf_status replace(struct file_store *store, const struct hf_record_w
 
 enum hf_status hf__file_record_put(struct hf_store_base *base, const struct hf_record_write *write,
                                    struct hf_error *err)
+{
+    return hf__file_record_put_both(base, NULL, write, err);
+}
+
+enum hf_status hf__file_record_put_both(struct hf_store_base *base,
+                                        const struct hf_record_write *first,
+                                        const struct hf_record_write *write, struct hf_error *err)
 {
     struct file_store *store = hf__file_of(base);
     const struct hf_claim claim = {.name = write->name};
@@ -104,20 +135,20 @@ enum hf_status hf__file_record_put(struct hf_store_base *base, const struct hf_r
         return hf__error_lost(store, &claim, HF_LOSS_FORGOTTEN, NULL, err);
     status = hf__record_prepare(store, err);
     if (status == HF_OK)
-        status = hf__record_draft(store, write, draft, err);
+        status = hf__record_draft(store, first, write, draft, err);
     if (status != HF_OK)
         return status;
-    status = replace(store, write, draft, err);
+    status = replace(store, first, write, draft, err);
     if (status != HF_OK)
         (void)unlinkat(store->dir_fd, draft, 0);
     /* What is newer may be of a try whose last sync failed: whoever finds it builds on it. */
-    if ((status == HF_OK || status == HF_STALE) && !write->followed &&
+    if ((status == HF_OK || status == HF_STALE) &&
         hf__record_sync(store, write->name, NULL) != HF_OK)
         return hf__fail_lock(err, HF_UNKNOWN, write->name, store->shown,
                              ": the record \"%s\" is written, but may be lost with the power",
                              write->key);
     if (status == HF_OK)
-        hf__record_sweep_sometimes(store, write->name);
+        hf__record_sweep_sometimes(store, write->name, write->keep_ms > 0);
     return status;
 }
 

@@ -103,6 +103,7 @@ const struct hf_store_ops hf__file_ops = {
     .forget = hf__file_forget,
     .open_readonly = file_open_readonly,
     .record_put = hf__file_record_put,
+    .record_put_both = hf__file_record_put_both,
     .record_get = hf__file_record_get,
     .record_list = hf__file_record_list,
     .revoke = hf__file_revoke,

@@ -39,6 +39,7 @@ const struct hf__file_sys hf__file_sys_real = {
     .openat = real_openat,
     .fsync = fsync,
     .renameat = renameat,
+    .linkat = linkat,
     .boot_id = real_boot_id,
     .time_namespace = real_time_namespace,
     .maps = true,

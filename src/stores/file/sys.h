@@ -13,6 +13,7 @@ struct hf__file_sys {
     int (*openat)(int dir, const char *name, int flags, mode_t mode);
     int (*fsync)(int fd);
     int (*renameat)(int from_dir, const char *from, int to_dir, const char *to);
+    int (*linkat)(int from_dir, const char *from, int to_dir, const char *to, int flags);
     /* The boot id as 36 characters and a NUL; false if the system does not tell. */
     bool (*boot_id)(char out[37]);
     /* A number that differs between time namespaces; 0 if the system has none. */
