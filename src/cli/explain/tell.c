@@ -124,6 +124,11 @@ static void print_queue(FILE *out, const struct explain_story *story)
     uint64_t waiters = story->lock.text != NULL ? story->lock.info.waiters : 0;
     char text[DURATION_SIZE];
 
+    if (!story->queues) {
+        fputs("  waiting    cannot be seen: nobody queues here, who waits asks again and again\n",
+              out);
+        return;
+    }
     fprintf(out, "  waiting    %" PRIu64 "%s\n", waiters,
             waiters > 0 && !story->queue_known ? ", first come, first served; who they are, " UNSEEN
                                                : "");
