@@ -197,18 +197,18 @@ static bool keep_times(const struct hf_lock_info *info, void *data)
 
 /* What is told of the last renewal is true, also of one that changed the ttl. A store may tell
  * nothing. */
-static bool tells_renewal(struct hf_store_base *store, const char *name, uint32_t ttl_ms)
+static bool tells_renewal(struct hf_store_base *store, const struct hold *hold)
 {
     struct hf_query query = {
-        .name = name, .exact = true, .deadline_ns = hf__now_ns() + SOON_MS * HF__NS_PER_MS};
+        .name = hold->name, .exact = true, .deadline_ns = hf__now_ns() + SOON_MS * HF__NS_PER_MS};
     struct hf_lock_info times = {.size = sizeof times};
     int64_t before_ms = hf__wall_us() / 1000;
     int64_t ago_ms;
 
     assert_int_equal(store->ops->list(store, &query, keep_times, &times, NULL), HF_OK);
     ago_ms = before_ms - times.renewed_ms;
-    return (times.renewed_ms == 0 || (ago_ms > -3000 && ago_ms < (int64_t)ttl_ms / 3)) &&
-           (times.ttl_ms == 0 || times.ttl_ms == ttl_ms);
+    return (times.renewed_ms == 0 || (ago_ms > -3000 && ago_ms < (int64_t)hold->ttl_ms / 3)) &&
+           (times.ttl_ms == 0 || times.ttl_ms == hold->ttl_ms);
 }
 
 static void tells_the_last_renewal(void **state)
@@ -218,12 +218,12 @@ static void tells_the_last_renewal(void **state)
 
     (void)state;
     assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
-    check_soon(tells_renewal(store, hold.name, LONG_TTL_MS));
+    check_soon(tells_renewal(store, &hold));
     if ((conform.features & HF_FEATURE_RENEW_TTL) != 0) {
         assert_int_equal(renew(store, &hold, LONG_TTL_MS / 2), HF_OK);
-        check_soon(tells_renewal(store, hold.name, LONG_TTL_MS / 2));
+        check_soon(tells_renewal(store, &hold));
         assert_int_equal(renew(store, &hold, LONG_TTL_MS), HF_OK);
-        check_soon(tells_renewal(store, hold.name, LONG_TTL_MS));
+        check_soon(tells_renewal(store, &hold));
     }
     assert_int_equal(release(store, &hold), HF_OK);
     client_close(store);

@@ -188,7 +188,11 @@ static void print_held_next(FILE *out, const struct explain_story *story)
         print_heir(out, story);
         break;
     case HF__NEXT_RELEASE:
-        fputs("It was broken: its holder ends its work and releases it", out);
+        fputs(story->lock.info.detached
+                  ? "It was broken, and is detached: whoever has it hears of that at its next "
+                    "renewal, and releases it"
+                  : "It was broken: its holder ends its work and releases it",
+              out);
         if (known)
             fprintf(out, ", in %s at the latest", left);
         print_heir(out, story);
