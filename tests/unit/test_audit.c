@@ -120,6 +120,7 @@ static const struct row {
     {"zookeeper.even", "zookeeper.servers", "2", "3", {NULL}, {NULL}, NULL},
     {"zookeeper.open", "zookeeper.acl", "world:anyone:cdrwa", "", {NULL}, {NULL}, NULL},
     {"postgres.standby", "postgres.in_recovery", "yes", "no", {NULL}, {NULL}, NULL},
+    {"postgres.read-only", "postgres.read_only", "on", "off", {NULL}, {NULL}, NULL},
     {"postgres.rights", "postgres.rights", "no USAGE", "", {NULL}, {NULL}, NULL},
     {"postgres.fsync", "postgres.fsync", "off", "on", {NULL}, {NULL}, NULL},
     {"postgres.pages", "postgres.full_page_writes", "off", "on", {NULL}, {NULL}, NULL},
