@@ -46,6 +46,26 @@ static bool another_port(const struct hf__audit_facts *facts, const struct hf_fa
     return port > 0 && dialled > 0 && port != dialled;
 }
 
+/* A replica does, and there is a rule about that. */
+static bool refuses_as_master(const struct hf__audit_facts *facts, const struct hf_fact *fact)
+{
+    return hf__audit_says_something(facts, fact) &&
+           hf__audit_is(hf__audit_beside(facts, fact, "redis.role"), "master") &&
+           hf__audit_number_beside(facts, fact, "redlock.nodes", 0) == 0;
+}
+
+static bool node_refuses(const struct hf__audit_facts *facts, const struct hf_fact *fact)
+{
+    return hf__audit_says_something(facts, fact) &&
+           hf__audit_number_beside(facts, fact, "redlock.nodes", 0) > 0;
+}
+
+static bool majority_refuses(const struct hf__audit_facts *facts, const struct hf_fact *fact)
+{
+    return 2 * hf__audit_number(fact, 0) >
+           hf__audit_number_beside(facts, fact, "redlock.nodes", INT64_MAX);
+}
+
 static bool several_servers(const struct hf__audit_facts *facts, const struct hf_fact *fact)
 {
     (void)facts;
@@ -82,6 +102,9 @@ const struct hf__audit_rule hf__audit_redis_rules[] = {
      "{} servers answer behind this address",
      "a lock that is taken at one of them is free at the others",
      "name one server, past the proxy or load balancer"},
+    {"redis.refuses", "redis.refusal", HF__AUDIT_UNFIT, true, refuses_as_master,
+     "it refuses writes: {}", "no lock can be taken as long as it does",
+     "maxmemory, min-replicas-to-write or its disk, as it says"},
     {"redis.rights", "redis.rights_missing", HF__AUDIT_UNFIT, true, hf__audit_says_something,
      "this user may not run: {}", "taking, waiting for or releasing a lock fails half-way",
      "ACL SETUSER with what is missing; docs/redis.md has the whole line"},
@@ -92,7 +115,8 @@ const struct hf__audit_rule hf__audit_redis_rules[] = {
      "this Redis is older than 6.2", "holdfast needs commands that it does not have",
      "a newer Redis, or Valkey"},
     {"redis.endless", "redis.locks_without_ttl", HF__AUDIT_UNFIT, false, hf__audit_is_positive,
-     "{} lock keys have no ttl", "they are somebody's broken locks: waiting for them never ends",
+     "at least {} lock keys have no ttl",
+     "they are somebody's broken locks: waiting for them never ends",
      "find who sets them without PX; then PEXPIRE or DEL them"},
     {"redis.eviction", "redis.maxmemory_policy", HF__AUDIT_RISKY, true, may_evict,
      "maxmemory is set and the policy is {}",
@@ -138,6 +162,12 @@ const struct hf__audit_rule hf__audit_redis_rules[] = {
      "the nodes' clocks are {} apart",
      "after a node forgot its counter the order of tokens rests on clocks that are closer",
      "NTP on all nodes"},
+    {"redlock.refuse", "redlock.nodes_refusing", HF__AUDIT_UNFIT, true, majority_refuses,
+     "{} of the nodes refuse writes", "no majority can grant a lock as long as they do",
+     "what is said below about each of them"},
+    {"redlock.refuses", "redis.refusal", HF__AUDIT_ADVICE, false, node_refuses,
+     "this node refuses writes: {}", "the next one that fails may be the majority",
+     "maxmemory, min-replicas-to-write or its disk, as it says"},
     {"redlock.missing", "redlock.nodes_answering", HF__AUDIT_ADVICE, false, nodes_missing,
      "only {} of the nodes answer", "the next one that fails may be the majority",
      "start or replace the others"},

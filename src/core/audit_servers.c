@@ -112,10 +112,19 @@ static bool is_yes(const struct hf__audit_facts *facts, const struct hf_fact *fa
     return hf__audit_is(fact, "yes");
 }
 
+static bool is_on(const struct hf__audit_facts *facts, const struct hf_fact *fact)
+{
+    (void)facts;
+    return hf__audit_is(fact, "on");
+}
+
 const struct hf__audit_rule hf__audit_postgres_rules[] = {
     {"postgres.standby", "postgres.in_recovery", HF__AUDIT_UNFIT, true, is_yes,
      "this server is a standby", "a standby grants nothing",
      "name the primary, or all hosts with target_session_attrs=read-write"},
+    {"postgres.read-only", "postgres.read_only", HF__AUDIT_UNFIT, true, is_on,
+     "default_transaction_read_only is on for this role", "whoever may only read takes no lock",
+     "ALTER ROLE or ALTER DATABASE ... SET default_transaction_read_only = off"},
     {"postgres.rights", "postgres.rights", HF__AUDIT_UNFIT, true, hf__audit_says_something, "{}",
      "every request calls a function of the schema holdfast",
      "GRANT USAGE ON SCHEMA holdfast TO the role; or have its owner take a first lock"},

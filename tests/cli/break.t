@@ -120,6 +120,23 @@ printf 'y\n' | on_terminal "$hf break ask"
 is $? 0 'on a terminal: yes'
 holdfast status ask --json | jq -e '.broken.by | test("@")' >/dev/null
 ok $? 'it is broken'
+# What was shown is what is meant, however long the answer takes.
+start "$hf" run --label one swap -- sleep 60
+one=$pid
+within 10 held swap
+rm -f "$dir/screen"
+{
+    within 20 grep -qs 'Break this hold' "$dir/screen"
+    kill -TERM "$one"
+    within 20 eval '! held swap'
+    holdfast acquire -n --ttl 1h --label two swap >/dev/null
+    echo y
+    sleep 1
+} | script -fqec "$hf break swap" "$dir/screen" >/dev/null
+is $? 1 'on a terminal: yes, when it has changed hands'
+like "$(cat "$dir/screen")" 'with another token: nothing was broken' 'which is said'
+holdfast status swap --json | jq -e '.broken == null and .label == "two"' >/dev/null
+ok $? 'and the next hold is not broken'
 on_terminal "$hf break ask --yes" </dev/null
 is $? 0 'with --yes nobody is asked'
 kill -TERM "$asked"

@@ -183,6 +183,11 @@ is "$rc" 69 'in JSON too'
 holds '.fit == null and (.error | contains("refused"))' 'with the error'
 fits_schema 'which is as its schema says'
 
+examine nonsense:
+is "$rc" 64 'no store at all'
+holds '.fit == null and .error != null' 'is an error in JSON, too'
+fits_schema 'which is as its schema says'
+
 # A store that cannot be asked.
 HOLDFAST_STORE_PATH=$build/tests/plugins examine "moody:$dir/mood" --fence "$dir/report"
 is "$rc" 1 'a store of another kind'

@@ -84,6 +84,9 @@ holdfast acquire -n --ttl 1h --label 'batch' slot >/dev/null
 run holdfast explain slot
 like "$out" 'detached: it belongs to no process' 'a detached hold'
 like "$out" 'Unless it is renewed, the hold ends in 59m' 'ends by itself'
+run holdfast break slot --token "$(holdfast status slot --json | jq .token)"
+run holdfast explain slot
+like "$out" 'detached: whoever has it hears of that at its next renewal, and releases it, in 59m' 'when it was broken, nobody hears'
 
 # Hostile names and labels do nothing to the terminal, and are JSON.
 name=$'\xff\xfe\xe2\x80\xae"\\ a'

@@ -186,8 +186,52 @@ static void lists_what_is_held(void **state)
     client_close(store);
 }
 
+static bool keep_times(const struct hf_lock_info *info, void *data)
+{
+    struct hf_lock_info *times = data;
+
+    times->renewed_ms = info->renewed_ms;
+    times->ttl_ms = info->ttl_ms;
+    return true;
+}
+
+/* What is told of the last renewal is true, also of one that changed the ttl. A store may tell
+ * nothing. */
+static bool tells_renewal(struct hf_store_base *store, const struct hold *hold)
+{
+    struct hf_query query = {
+        .name = hold->name, .exact = true, .deadline_ns = hf__now_ns() + SOON_MS * HF__NS_PER_MS};
+    struct hf_lock_info times = {.size = sizeof times};
+    int64_t before_ms = hf__wall_us() / 1000;
+    int64_t ago_ms;
+
+    assert_int_equal(store->ops->list(store, &query, keep_times, &times, NULL), HF_OK);
+    ago_ms = before_ms - times.renewed_ms;
+    return (times.renewed_ms == 0 || (ago_ms > -3000 && ago_ms < (int64_t)hold->ttl_ms / 3)) &&
+           (times.ttl_ms == 0 || times.ttl_ms == hold->ttl_ms);
+}
+
+static void tells_the_last_renewal(void **state)
+{
+    struct hf_store_base *store = client_open();
+    struct hold hold = hold_new("renewal");
+
+    (void)state;
+    assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
+    check_soon(tells_renewal(store, &hold));
+    if ((conform.features & HF_FEATURE_RENEW_TTL) != 0) {
+        assert_int_equal(renew(store, &hold, LONG_TTL_MS / 2), HF_OK);
+        check_soon(tells_renewal(store, &hold));
+        assert_int_equal(renew(store, &hold, LONG_TTL_MS), HF_OK);
+        check_soon(tells_renewal(store, &hold));
+    }
+    assert_int_equal(release(store, &hold), HF_OK);
+    client_close(store);
+}
+
 void add_list_tests(struct suite *suite)
 {
     ADD(suite, odd_names);
     ADD(suite, lists_what_is_held);
+    ADD(suite, tells_the_last_renewal);
 }

@@ -6,4 +6,7 @@ set -u
 
 etcd_start a
 tortures "$(url a)"
+left() { ctl a get --prefix holdfast --keys-only; }
+is "$(left)" '' 'no key is left'
+torture_killed "$(url a)" left
 done_testing

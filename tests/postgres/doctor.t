@@ -18,7 +18,7 @@ app=postgres://app@$at/postgres
 examine "$owner"
 is "$rc" 0 'a server that holdfast has not used yet'
 is "$(sql a "SELECT count(*) FROM pg_namespace WHERE nspname = 'holdfast'")" 0 'and still has not'
-spares postgres.rights postgres.fsync postgres.pages postgres.async postgres.standby postgres.commit \
+spares postgres.read-only postgres.rights postgres.fsync postgres.pages postgres.async postgres.standby postgres.commit \
     postgres.pooler postgres.plain postgres.max-ttl clock.rate clock.offset latency.too-slow store.closed
 fits_schema 'the answer is as its schema says'
 examine "$app"
@@ -45,6 +45,20 @@ is "$rc" 0 '--require correctness is met'
 examine "$app?max_ttl=2s"
 is "$rc" 1 'another max_ttl'
 finds postgres.max-ttl
+
+# A role that may, and whose transactions read only; a database that is not there.
+sql a 'ALTER ROLE app SET default_transaction_read_only = on' >/dev/null
+examine "$app"
+is "$rc" 1 'a role that reads only takes no lock'
+finds postgres.read-only
+spares postgres.standby
+run_require "$app"
+is "$rc" 78 '--require refuses it'
+sql a 'ALTER ROLE app RESET default_transaction_read_only' >/dev/null
+examine "postgres://app@$at/none"
+is "$rc" 64 'a database that does not exist'
+holds '.fit == null and (.error | contains("does not exist"))' 'is an error, and no verdict'
+fits_schema 'in an answer that is whole'
 
 # Settings.
 sql a "ALTER SYSTEM SET fsync = off" "ALTER SYSTEM SET full_page_writes = off" \

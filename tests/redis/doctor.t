@@ -25,7 +25,7 @@ fits_schema 'the answer is as its schema says'
 is "$(rcli a dbsize)" "$before" 'it left no key behind'
 is "$(fact redis.max_ttl_agreed) $(fact redis.servers) $(fact redis.role)" '60000 1 master' 'facts'
 holds '.store | contains("s3") | not' 'the password is not shown'
-spares redis.replica redis.balanced redis.rights redis.max-ttl redis.old redis.endless redis.eviction \
+spares redis.replica redis.balanced redis.refuses redis.rights redis.max-ttl redis.old redis.endless redis.eviction \
     redis.split-brain redis.lag redis.backlog redis.persistence redis.mapped redis.waits \
     redis.plain redis.unverified clock.rate clock.offset latency.too-slow latency.slow store.closed
 admin=redis://127.0.0.1:$(port a)
@@ -89,6 +89,34 @@ rcli a set 'holdfast:{job}:t' 'x' >/dev/null
 examine "$admin"
 finds redis.endless
 rcli a del job 'holdfast:{job}:t' >/dev/null
+
+# Servers that refuse writes say so; nothing is written to find out.
+refuses() { # WORD DESCRIPTION
+    before=$(rcli a dbsize)
+    examine "$admin"
+    is "$rc" 1 "$2"
+    finds redis.refuses
+    like "$(fact redis.refusal)" "$1 *" 'in its own words'
+    is "$(rcli a dbsize)" "$before" 'which leaves no key behind'
+    run_require "$url" --fence "$url#app:report"
+    is "$rc" 78 '--require refuses it'
+}
+rcli a config set min-replicas-to-write 1 >/dev/null
+refuses NOREPLICAS 'a server that has too few replicas'
+rcli a config set min-replicas-to-write 0 >/dev/null
+rcli a config set maxmemory-policy noeviction >/dev/null
+rcli a config set maxmemory 1mb >/dev/null
+refuses OOM 'a server that is out of memory'
+rcli a config set maxmemory 0 >/dev/null
+mkdir -p "$dir/a/dump.rdb/in-the-way"
+rcli a config set save '3600 1' >/dev/null
+rcli a bgsave >/dev/null
+unsaved() { rcli a info persistence | grep -q rdb_last_bgsave_status:err; }
+eventually 10 unsaved
+ok $? 'a save fails'
+refuses MISCONF 'a server that cannot save'
+rmdir "$dir/a/dump.rdb/in-the-way" "$dir/a/dump.rdb"
+rcli a config set save '' >/dev/null
 
 # A user that may what it should, and see that: nothing of its is dangerous.
 rcli a acl setuser locker '+acl|whoami' '+acl|dryrun' >/dev/null

@@ -53,6 +53,23 @@ ok $? 'a foreign key with a ttl ends'
 rcli a lpush odd 1 >/dev/null
 seen odd '.holder.foreign and .holder.endless'
 ok $? 'so does not a key of another type'
+# What is no answer says nothing: not that the lock is free, either.
+python3 -c 'import socket, threading
+def answer(link):
+    while link.recv(4096):
+        link.sendall(b"+OK\r\n" * 3)
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    threading.Thread(target=answer, args=(server.accept()[0],), daemon=True).start()' >"$dir/yes.port" 2>"$dir/yes.err" &
+client_pid[yes]=$!
+disown $!
+eventually 10 test -s "$dir/yes.port"
+answer=$("$hf" --store "redis://127.0.0.1:$(cat "$dir/yes.port")" explain job 2>&1)
+is "$?" 69 'a server that says OK to everything'
+like "$answer" '*makes no sense*' 'has not said that the lock is free'
+gone yes
+
 # Down, and hanging.
 kill -STOP "$(pid a)"
 timeout 30 "$hf" explain job >/dev/null 2>"$dir/err"

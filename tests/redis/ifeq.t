@@ -31,9 +31,19 @@ for dialect in delex delifeq; do
     ask "c$dialect" acquire 1 x 5000 0
     like "$answer" 'ok *' 'acquire'
     scripts=$(calls $dialect evalsha)
-    ask "c$dialect" renew 1 9000
+    rcli $dialect pexpire x 3000 >"$dir/out"
+    ask "c$dialect" renew 1 5000
     is "$answer" ok 'renew'
+    above "$(rcli $dialect pttl x)" 3000 'it was extended'
+    is "$(calls $dialect evalsha)" "$scripts" 'without a script'
+    ask "c$dialect" renew 1 9000
+    is "$answer" ok 'renew with another ttl'
     above "$(rcli $dialect pttl x)" 7000 'it was extended'
+    is "$(calls $dialect evalsha)" $((scripts + 1)) 'by a script'
+    like "$(rcli $dialect get 'holdfast:{x}:t')" '* 9000 *' 'which puts it on record'
+    scripts=$(calls $dialect evalsha)
+    ask "c$dialect" renew 1 9000
+    is "$answer" ok 'renew again'
     is "$(calls $dialect evalsha)" "$scripts" 'without a script'
     ask "c$dialect" release 1
     is "$answer" ok 'release'

@@ -13,6 +13,8 @@ rcli a set mine 1 >/dev/null
 tortures "$(url a '?max_ttl=60s')"
 is "$(rcli a keys '*' | sort | tr '\n' ' ')" 'holdfast:inc mine ' 'what was there before is there, and no more'
 like "$(rcli a get holdfast:inc)" '* 60000*' 'the max_ttl that clients agreed on is as it was'
+left() { rcli a keys '*' | grep -v '^holdfast:inc$\|^mine$'; }
+torture_killed "$(url a '?max_ttl=60s')" left
 # A server that grants less than a torture would want.
 redis_start b
 calm b 1000

@@ -14,7 +14,7 @@ all=$(redlock '' n1 n2 n3)
 examine "$all"
 is "$rc" 0 'three nodes carry a lock'
 finds redlock.one-host
-spares redlock.clocks redlock.missing redis.eviction redis.replica redis.rights redis.max-ttl redis.waits
+spares redlock.clocks redlock.missing redlock.refuse redlock.refuses redis.eviction redis.replica redis.rights redis.max-ttl redis.waits
 holds '[.facts[] | select(.key == "redis.role") | .where] | unique | length == 3' 'each node is told of'
 holds '[.verdicts[] | select(.level == "unchecked")] == []' 'nothing is left unchecked'
 fits_schema 'the answer is as its schema says'
@@ -25,6 +25,19 @@ run_require() {
 }
 run_require
 is "$rc" 0 '--require correctness is met'
+
+# Nodes that refuse writes: one does no harm, two do.
+rcli n1 config set min-replicas-to-write 1 >/dev/null
+examine "$all"
+is "$rc" 0 'one node that refuses writes'
+finds redlock.refuses
+spares redlock.refuse redis.refuses
+rcli n2 config set min-replicas-to-write 1 >/dev/null
+examine "$all"
+is "$rc" 1 'two of three'
+finds redlock.refuse
+rcli n1 config set min-replicas-to-write 0 >/dev/null
+rcli n2 config set min-replicas-to-write 0 >/dev/null
 
 # One node of three.
 rcli n2 config set maxmemory 100mb >/dev/null

@@ -6,5 +6,7 @@ set -u
 
 nodes 3
 tortures "$(redlock '' n1 n2 n3)"
-is "$(for n in n1 n2 n3; do rcli $n keys '*torture*'; done)" '' 'no node has a key of it'
+left() { for n in n1 n2 n3; do rcli $n keys '*torture*'; done; }
+is "$(left)" '' 'no node has a key of it'
+torture_killed "$(redlock '' n1 n2 n3)" left
 done_testing

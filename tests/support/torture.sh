@@ -1,6 +1,8 @@
 # torture.sh - `holdfast torture` on a store, judged. Sourced by bash after stage.sh.
 #
 #   tortures URL [OPTION...]   the last report, JSON, is in $dir/torture
+#   torture_killed URL LEFT    a torture is killed in the middle: LEFT, a command, tells what is in the store that was not
+#                              there before its first use
 # shellcheck shell=bash disable=SC2154 # hf and dir are of stage.sh
 
 tortures() {
@@ -22,4 +24,21 @@ tortures() {
 reports() { # FILTER DESCRIPTION
     jq -e "$1" "$dir/torture" >/dev/null
     ok $? "$2"
+}
+
+torture_killed() {
+    local url=$1 left=$2 pid children
+    "$hf" --store "$url" torture --for 10m --ttl 1s >"$dir/out" 2>"$dir/err" &
+    pid=$!
+    torture_works() { [ "$("$hf" --store "$url" list --json | jq '[.[] | select(.held)] | length')" -ge 2 ]; }
+    eventually 20 torture_works
+    ok $? 'a torture works'
+    sleep 1 # somebody is killed in a queue
+    children=$(cat "/proc/$pid/task/$pid/children")
+    kill -KILL "$pid"
+    wait "$pid" 2>"$dir/jobs"
+    torture_over() { local p; for p in $children; do [ ! -e "/proc/$p" ] || return 1; done; }
+    eventually 40 torture_over
+    ok $? 'when it is killed, its workers end'
+    is "$($left)" '' 'and nothing is left of it'
 }

@@ -7,4 +7,7 @@ set -u
 
 zk_start a minSessionTimeout=400 maxSessionTimeout=4000
 tortures "zookeeper://$(hosts a)?tick=200ms"
+left() { kazoo a 'print("\n".join(n for n in k.get_children("/holdfast") if "torture" in n))'; }
+is "$(left)" '' 'no node is left'
+torture_killed "zookeeper://$(hosts a)?tick=200ms" left
 done_testing

@@ -136,7 +136,8 @@ static int examine(struct doctor *doctor)
     if (terminal && !doctor->json && doctor->purpose == DOCTOR_NOT_SAID && !doctor_ask(doctor))
         return EXIT_HF_USAGE;
     collect(doctor);
-    if (doctor->failed.code == HF_INVALID || doctor->failed.code == HF_UNSUPPORTED)
+    if (!doctor->json &&
+        (doctor->failed.code == HF_INVALID || doctor->failed.code == HF_UNSUPPORTED))
         return cli_fail(&doctor->failed);
     if (!audit_judge(&doctor->facts, &doctor->findings)) {
         cli_error("out of memory");

@@ -32,7 +32,8 @@ struct explain_story {
     const char *store;
     int64_t at_us;        /* our clock */
     struct cli_lock lock; /* text NULL: free, and nobody waits */
-    bool queue_known;     /* the store tells who waits */
+    bool queues;          /* who waits stands in a queue, and can be seen */
+    bool queue_known;     /* the store tells who they are */
     struct explain_waiter queue[EXPLAIN_QUEUE_MAX];
     size_t queue_count;
     bool records_known; /* the store keeps records, and tells them */

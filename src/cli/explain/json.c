@@ -88,8 +88,9 @@ static void json_break(FILE *out, const struct explain_story *story)
 
 static void json_queue(FILE *out, const struct explain_story *story)
 {
-    fprintf(out, ", \"waiters\": %" PRIu64 ", \"queue\": ",
-            story->lock.text != NULL ? story->lock.info.waiters : 0);
+    number(out, "waiters", story->queues,
+           story->lock.text != NULL ? (int64_t)story->lock.info.waiters : 0);
+    fputs(", \"queue\": ", out);
     if (!story->queue_known) {
         fputs("null", out);
         return;

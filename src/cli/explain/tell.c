@@ -124,6 +124,11 @@ static void print_queue(FILE *out, const struct explain_story *story)
     uint64_t waiters = story->lock.text != NULL ? story->lock.info.waiters : 0;
     char text[DURATION_SIZE];
 
+    if (!story->queues) {
+        fputs("  waiting    cannot be seen: nobody queues here, who waits asks again and again\n",
+              out);
+        return;
+    }
     fprintf(out, "  waiting    %" PRIu64 "%s\n", waiters,
             waiters > 0 && !story->queue_known ? ", first come, first served; who they are, " UNSEEN
                                                : "");
@@ -183,7 +188,11 @@ static void print_held_next(FILE *out, const struct explain_story *story)
         print_heir(out, story);
         break;
     case HF__NEXT_RELEASE:
-        fputs("It was broken: its holder ends its work and releases it", out);
+        fputs(story->lock.info.detached
+                  ? "It was broken, and is detached: whoever has it hears of that at its next "
+                    "renewal, and releases it"
+                  : "It was broken: its holder ends its work and releases it",
+              out);
         if (known)
             fprintf(out, ", in %s at the latest", left);
         print_heir(out, story);

@@ -14,6 +14,7 @@
 /* The columns of `settings` are told in this order. */
 static const struct hf__topic topics[] = {
     {"postgres.in_recovery", NULL, "pg_is_in_recovery"},
+    {"postgres.read_only", NULL, "SHOW default_transaction_read_only"},
     {"postgres.fsync", NULL, "SHOW"},
     {"postgres.full_page_writes", NULL, "SHOW"},
     {"postgres.synchronous_commit", NULL, "SHOW"},
@@ -25,6 +26,7 @@ enum { TOPICS = sizeof topics / sizeof *topics };
 
 static const struct pg_statement settings = {
     "SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'yes' ELSE 'no' END, "
+    "pg_catalog.current_setting('default_transaction_read_only'), "
     "pg_catalog.current_setting('fsync'), "
     "pg_catalog.current_setting('full_page_writes'), "
     "pg_catalog.current_setting('synchronous_commit'), "

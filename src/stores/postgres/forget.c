@@ -5,14 +5,20 @@
 
 #include <string.h>
 
-/* The row is locked by the DELETE itself: whoever takes the lock meanwhile is seen. */
+/* The row is locked by the DELETE itself: whoever takes the lock meanwhile is seen. Then those who
+ * died while they waited, and who broke it, are forgotten, too. */
 static const struct pg_statement forget_statement = {
     "WITH gone AS (DELETE FROM holdfast.lock AS l WHERE l.name = $1::pg_catalog.bytea"
     " AND (l.owner IS NULL OR l.expires <= pg_catalog.clock_timestamp())"
     " AND NOT EXISTS (SELECT FROM holdfast.waiter AS w WHERE w.lock = l.name"
-    " AND w.alive_until > pg_catalog.clock_timestamp()) RETURNING 1)"
-    " SELECT EXISTS (SELECT FROM gone) OR NOT EXISTS"
-    " (SELECT FROM holdfast.lock AS l WHERE l.name = $1::pg_catalog.bytea)",
+    " AND w.alive_until > pg_catalog.clock_timestamp()) RETURNING 1),"
+    " free AS (SELECT EXISTS (SELECT FROM gone) OR NOT EXISTS"
+    " (SELECT FROM holdfast.lock AS l WHERE l.name = $1::pg_catalog.bytea) AS yes),"
+    " dead AS (DELETE FROM holdfast.waiter AS w WHERE (SELECT f.yes FROM free AS f)"
+    " AND w.lock = $1::pg_catalog.bytea AND w.alive_until <= pg_catalog.clock_timestamp()),"
+    " broken AS (DELETE FROM holdfast.broken AS b WHERE (SELECT f.yes FROM free AS f)"
+    " AND b.lock = $1::pg_catalog.bytea)"
+    " SELECT f.yes FROM free AS f",
     NULL, 0};
 
 enum hf_status pg_forget(struct hf_store_base *base, const char *name, int64_t deadline_ns,

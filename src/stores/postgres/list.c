@@ -7,12 +7,15 @@
 #define FROM                                                                                       \
     " FROM holdfast.list($1::pg_catalog.bytea, $2::boolean, $3::pg_catalog.bytea, $4::integer)"
 
-static const struct pg_statement list_statement = {"SELECT " PG_LIST_COLUMNS FROM, NULL, 0};
-/* Of a schema that knows no breaks, for those who only read and leave it as it is. */
-static const struct pg_statement old_statement = {
-    "SELECT " PG_LIST_COLUMNS_7 ", NULL, NULL, NULL" FROM, NULL, 0};
+/* Ours, and of older schemas, for those who only read and leave them as they are: they tell no ttl,
+ * or know no breaks either. */
+static const struct pg_statement statements[] = {
+    {"SELECT " PG_LIST_COLUMNS FROM, NULL, 0},
+    {"SELECT " PG_LIST_COLUMNS_23 ", NULL" FROM, NULL, 0},
+    {"SELECT " PG_LIST_COLUMNS_7 ", NULL, NULL, NULL, NULL" FROM, NULL, 0}};
 
-#define PAGE 2000 /* rows that one request looks at */
+#define OLDEST (sizeof statements / sizeof *statements - 1)
+#define PAGE   2000 /* rows that one request looks at */
 
 static void build(const struct hf_query *query, const char *after, struct pg_params *params)
 {
@@ -29,8 +32,16 @@ struct listing {
     hf_list_fn *fn;
     void *data;
     struct pg_lock last; /* behind which the next page begins */
+    size_t schema;       /* which of the statements it understands */
     bool more;           /* there is one, and fn wants it */
 };
+
+/* A grant or a renewal makes a hold last its ttl: what is gone of that is how long ago it was. */
+static void tell_renewal(const struct pg_store *store, struct hf_lock_info *info)
+{
+    if (info->held && info->ttl_ms > 0 && info->remaining_ms <= info->ttl_ms)
+        info->renewed_ms = store->base.host->wall_us() / 1000 - (info->ttl_ms - info->remaining_ms);
+}
 
 /* Shows one page. */
 static enum hf_status show(struct listing *listing, const struct pg_store *store,
@@ -44,12 +55,34 @@ static enum hf_status show(struct listing *listing, const struct pg_store *store
 
         if (!pg_row_lock(rows, row, &listing->last))
             return pg_nonsense(store, NULL, err);
+        tell_renewal(store, &listing->last.info);
         if ((info->held || info->waiters > 0) && !listing->fn(info, listing->data)) {
             listing->more = false;
             break;
         }
     }
     return HF_OK;
+}
+
+static enum hf_status ask(struct listing *listing, struct pg_store *store,
+                          const struct hf_query *query, struct pg_answer *answer,
+                          struct hf_error *err)
+{
+    struct pg_params params = {0};
+    struct pg_call call = {.lock = query->exact ? query->name : NULL,
+                           .params = &params,
+                           .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
+                           .use = PG_USE_URGENT,
+                           .only_reads = true};
+    enum hf_status status;
+
+    build(query, listing->last.name, &params);
+    for (;; listing->schema++) {
+        call.statement = &statements[listing->schema];
+        status = pg_call(store, &call, answer, err);
+        if (listing->schema == OLDEST || !pg_error_no_schema(answer->state))
+            return status;
+    }
 }
 
 enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query, hf_list_fn *fn,
@@ -61,22 +94,9 @@ enum hf_status pg_list(struct hf_store_base *base, const struct hf_query *query,
     if (store->absent)
         return hf__ok(err);
     while (listing.more) {
-        struct pg_params params = {0};
-        struct pg_call call = {.lock = query->exact ? query->name : NULL,
-                               .statement = &list_statement,
-                               .params = &params,
-                               .patience = {.deadline_ns = query->deadline_ns, .cancel_fd = -1},
-                               .use = PG_USE_URGENT,
-                               .only_reads = true};
         struct pg_answer answer;
-        enum hf_status status;
+        enum hf_status status = ask(&listing, store, query, &answer, err);
 
-        build(query, listing.last.name, &params);
-        status = pg_call(store, &call, &answer, err);
-        if (pg_error_no_schema(answer.state)) {
-            call.statement = &old_statement;
-            status = pg_call(store, &call, &answer, err);
-        }
         if (status != HF_OK)
             return status;
         status = show(&listing, store, answer.rows, err);

@@ -307,13 +307,21 @@ enum pg_record_verdict pg_row_record(const PGresult *rows, int row, struct pg_re
 }
 
 enum { LIST_NAME, LIST_HELD, LIST_TOKEN, LIST_LEFT, LIST_AGE, LIST_WAITERS, LIST_DETACHED };
-enum { LIST_LABEL = LIST_DETACHED + 1, LIST_N, LIST_BROKEN };
+enum { LIST_LABEL = LIST_DETACHED + 1, LIST_N, LIST_BROKEN, LIST_TTL = LIST_BROKEN + 3 };
 
 int64_t pg_row_scanned(const PGresult *rows)
 {
     int last = PQntuples(rows) - 1;
 
     return last < 0 || PQnfields(rows) != PG_LIST_COUNT ? 0 : number_at(rows, last, LIST_N, 0);
+}
+
+/* 0: it does not tell. */
+static uint32_t ttl_at(const PGresult *rows, int row)
+{
+    int64_t ttl_ms = number_at(rows, row, LIST_TTL, 0);
+
+    return ttl_ms <= HF_TTL_MAX_MS ? (uint32_t)ttl_ms : 0;
 }
 
 bool pg_row_lock(const PGresult *rows, int row, struct pg_lock *out)
@@ -333,6 +341,7 @@ bool pg_row_lock(const PGresult *rows, int row, struct pg_lock *out)
         info->label = out->label;
         info->token = (uint64_t)number_at(rows, row, LIST_TOKEN, 0);
         info->remaining_ms = number_at(rows, row, LIST_LEFT, 0);
+        info->ttl_ms = ttl_at(rows, row);
         info->age_ms = number_at(rows, row, LIST_AGE, 0);
         info->detached = text_at(rows, row, LIST_DETACHED)[0] == 't';
         info->revocation = out->revocation.at_ms != 0 ? &out->revocation : NULL;

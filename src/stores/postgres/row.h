@@ -122,9 +122,10 @@ enum pg_record_verdict pg_row_record(const PGresult *rows, int row, struct pg_re
 int64_t pg_row_record_clock(const PGresult *rows);
 
 /* holdfast.list */
-#define PG_LIST_COLUMNS_7 "name, held, token, left_ms, age_ms, waiters, detached, label, n"
-#define PG_LIST_COLUMNS   PG_LIST_COLUMNS_7 ", broken_ms, broken_by, reason"
-enum { PG_LIST_COUNT = 12 };
+#define PG_LIST_COLUMNS_7  "name, held, token, left_ms, age_ms, waiters, detached, label, n"
+#define PG_LIST_COLUMNS_23 PG_LIST_COLUMNS_7 ", broken_ms, broken_by, reason"
+#define PG_LIST_COLUMNS    PG_LIST_COLUMNS_23 ", ttl_ms"
+enum { PG_LIST_COUNT = 13 };
 
 /* A row of it, and what its texts point to. */
 struct pg_lock {

@@ -4,7 +4,7 @@
 
 #include "stores/postgres/conn.h"
 
-#define PG_SCHEMA_VERSION 23 /* what this client speaks */
+#define PG_SCHEMA_VERSION 24 /* what this client speaks */
 
 /* Generated from scripts/, in order: each takes the schema from the version before to its own. */
 struct pg_step {

@@ -181,7 +181,7 @@ static enum hf_status granted(struct rd_attempt *a, const struct rd_answer *answ
         return rd_nonsense(&a->store->setup.url, a->claims[a->which].name, err);
     grant->token = token;
     grant->sent_at_ns = answer->sent_at_ns;
-    rd_vouch(a->store, a->claims[a->which].owner, token);
+    rd_vouch(a->store, a->claims[a->which].owner, token, a->claims[a->which].ttl_ms);
     return HF_OK;
 }
 

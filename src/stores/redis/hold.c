@@ -49,7 +49,7 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
         grant->ttl_ms = ttl_ms > 0 && ttl_ms <= HF_TTL_MAX_MS ? (uint32_t)ttl_ms : 0;
         if (rd_reply_text(rd_reply_at(answer.reply, 3))[0] != '\0')
             grant->loss = HF_LOSS_BROKEN;
-        rd_vouch(store, claim->owner, claim->token);
+        rd_vouch(store, claim->owner, claim->token, grant->ttl_ms);
         status = hf__ok(err);
     } else {
         status = rd_lost(&store->setup.url, claim->name, answer.reply, grant, err);
@@ -58,7 +58,8 @@ static enum hf_status look(struct rd_store *store, const struct hf_claim *claim,
     return status;
 }
 
-/* Whether this may be done without a script, which would compare the token as well. */
+/* Whether this may be done without a script, which would compare the token as well, and put a new
+ * ttl on record. */
 static bool plainly(struct rd_store *store, struct rd_node *node, const struct hf_claim *claim)
 {
     return rd_incarnation_skills(node).set_ifeq && rd_vouched(store, claim);
@@ -81,11 +82,21 @@ static void plain_renewal(struct rd_request *request, const struct hf_claim *cla
 static void scripted_renewal(struct rd_request *request, const struct hf_claim *claim,
                              const struct rd_keys *keys)
 {
-    rd_script_begin(request, RD_SCRIPT_RENEW, keys, 4);
+    rd_script_begin(request, RD_SCRIPT_RENEW, keys, 3);
     rd_request_word(request, claim->owner);
     rd_request_number(request, claim->ttl_ms);
     rd_request_number(request, (int64_t)claim->token);
-    rd_request_word(request, claim->detached ? "1" : "0");
+}
+
+/* The script's answer. */
+static enum hf_status take_scripted(struct rd_store *store, const struct hf_claim *claim,
+                                    const struct rd_reply *reply, struct hf_grant *grant,
+                                    struct hf_error *err)
+{
+    if (rd_reply_number(reply, 0) != 1)
+        return rd_lost(&store->setup.url, claim->name, reply, grant, err);
+    rd_vouch(store, claim->owner, claim->token, claim->ttl_ms);
+    return hf__ok(err);
 }
 
 /* Without a script. False: the script has to do it. */
@@ -140,9 +151,7 @@ enum hf_status rd_renew(struct hf_store_base *base, const struct hf_claim *claim
     if (status != HF_OK)
         return status;
     grant->sent_at_ns = answer.sent_at_ns;
-    status = rd_reply_number(answer.reply, 0) == 1
-                 ? hf__ok(err)
-                 : rd_lost(&store->setup.url, claim->name, answer.reply, grant, err);
+    status = take_scripted(store, claim, answer.reply, grant, err);
     rd_answer_release(&answer);
     return status;
 }
@@ -178,10 +187,10 @@ static void build_renewals(const struct renewals *r, struct rd_node *node,
  * answer came, so this one did not extend anything. */
 static enum hf_status take_renewal(const struct renewals *r, size_t i, const struct rd_reply *reply)
 {
-    if (rd_reply_number(reply, 0) == 1 || rd_reply_is(reply, "OK"))
+    if (rd_reply_is(reply, "OK"))
         return HF_OK;
-    if (rd_reply_is(reply, "lost"))
-        return rd_lost(&r->store->setup.url, r->claims[i].name, reply, &r->grants[i], r->err);
+    if (rd_reply_number(reply, 0) == 1 || rd_reply_is(reply, "lost"))
+        return take_scripted(r->store, &r->claims[i], reply, &r->grants[i], r->err);
     return rd_renew(&r->store->base, &r->claims[i], &r->grants[i], r->err);
 }
 

@@ -23,6 +23,8 @@ struct listing {
     size_t seen_size;
 };
 
+enum { WORDS = 9 }; /* that there are to say of a lock */
+
 static enum hf_status list_page(struct listing *l, struct rd_node *node,
                                 const struct rd_reply *keys, struct hf_error *err);
 
@@ -31,7 +33,7 @@ static enum hf_status list_page(struct listing *l, struct rd_node *node,
 static void show(struct listing *l, const char *name, const struct rd_reply *reply)
 {
     const char *kind = rd_reply_text(rd_reply_at(reply, 7));
-    bool broken = reply->type == RD_REPLY_ARRAY && reply->len > 9;
+    bool broken = reply->len > WORDS;
     struct hf_revocation revocation = {.at_ms = 0};
     char label[HF_LABEL_MAX + 1];
     struct hf_lock_info info = {
@@ -54,10 +56,20 @@ static void show(struct listing *l, const char *name, const struct rd_reply *rep
         info.renewed_ms = l->store->base.host->wall_us() / 1000 - (info.ttl_ms - info.remaining_ms);
 
     if (broken)
-        rd_revocation_take(reply, 9, &revocation);
+        rd_revocation_take(reply, WORDS, &revocation);
     hf__copy_printable(label, sizeof label, rd_reply_text(rd_reply_at(reply, 5)));
     if ((info.held || info.waiters > 0) && !l->fn(&info, l->data))
         l->stopped = true;
+}
+
+/* An answer that makes no sense says nothing: not that the lock is free, either. */
+static enum hf_status hear(struct listing *l, const char *name, const struct rd_reply *reply,
+                           struct hf_error *err)
+{
+    if (reply->type != RD_REPLY_ARRAY || reply->len < WORDS)
+        return rd_nonsense(&l->store->setup.url, name, err);
+    show(l, name, reply);
+    return hf__ok(err);
 }
 
 static enum hf_status list_one(struct listing *l, struct hf_error *err)
@@ -77,9 +89,9 @@ static enum hf_status list_one(struct listing *l, struct hf_error *err)
     rd_request_release(&request);
     if (status != HF_OK)
         return status == HF_UNKNOWN ? HF_UNREACHABLE : status;
-    show(l, l->query->name, answer.reply);
+    status = hear(l, l->query->name, answer.reply, err);
     rd_answer_release(&answer);
-    return hf__ok(err);
+    return status;
 }
 
 enum hf_status rd_scan(struct rd_node *node, const char *pattern, char cursor[RD_CURSOR_MAX],
@@ -259,16 +271,14 @@ static enum hf_status take_word(struct listing *l, const char *name, const struc
                                 struct hf_error *err)
 {
     struct hf_error one;
+    enum hf_status status =
+        reply->type == RD_REPLY_ERROR
+            ? rd_verdict_fail(reply->text, name, l->store->setup.url.parts.shown, &one)
+            : hear(l, name, reply, &one);
 
-    if (reply->type != RD_REPLY_ERROR) {
-        show(l, name, reply);
-        return HF_OK;
-    }
-    if (rd_verdict_fail(reply->text, name, l->store->setup.url.parts.shown, &one) == HF_CORRUPT) {
+    if (status == HF_CORRUPT)
         l->bad = one;
-        return HF_OK;
-    }
-    return rd_pass(err, &one);
+    return status == HF_OK || status == HF_CORRUPT ? HF_OK : rd_pass(err, &one);
 }
 
 static enum hf_status list_page(struct listing *l, struct rd_node *node,

@@ -58,10 +58,11 @@ struct rd_node {
     char handshake_copy[64]; /* and where else, in a cluster; else "" */
 };
 
-/* An owner and its token, from the server's own mouth. */
+/* An owner, its token and the ttl on record, from the server's own mouth. */
 struct rd_vouched {
     char owner[HF_OWNER_LEN];
     uint64_t token; /* 0: free */
+    uint32_t ttl_ms;
 };
 
 struct rd_store {
@@ -189,9 +190,10 @@ void rd_incarnation_forget(struct rd_node *node, const char *id);
 
 /* vouched.c */
 
-/* The server says that this owner holds with this token. */
-void rd_vouch(struct rd_store *store, const char *owner, uint64_t token);
-/* Whether it said so of the claim's owner and token. False may also mean that it was long ago. */
+/* The server says that this owner holds with this token, and has this ttl on record. */
+void rd_vouch(struct rd_store *store, const char *owner, uint64_t token, uint32_t ttl_ms);
+/* Whether it said so of the claim's owner and token, and of its ttl, unless that is 0. False may
+ * also mean that it was long ago. */
 bool rd_vouched(struct rd_store *store, const struct hf_claim *claim);
 
 /* quarantine.c */

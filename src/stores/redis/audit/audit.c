@@ -107,6 +107,7 @@ static void tell_server(const struct rd_audit *audit, struct rd_audited *server,
              processes);
     rd_audit_tell_info(audit, server);
     rd_audit_tell_settings(audit, server, &patience);
+    rd_audit_tell_writes(audit, server, &patience);
     rd_audit_tell_rights(audit, server, &patience);
     if (audit->query->scope != HF_AUDIT_ALL)
         return;
@@ -151,12 +152,18 @@ static void tell_hosts(const struct rd_audit *audit)
 
 static void tell_redlock(const struct rd_audit *audit, unsigned answering)
 {
+    unsigned refusing = 0;
+
+    for (size_t i = 0; i < audit->count; i++)
+        refusing += audit->servers[i].refuses;
     audit->teller->where = NULL;
     rd_audit_tell_clocks(audit);
     hf__tell(audit->teller, (struct hf__topic){"redlock.nodes", NULL, "the URL"}, "%zu",
              audit->count);
     hf__tell(audit->teller, (struct hf__topic){"redlock.nodes_answering", NULL, "INFO"}, "%u",
              answering);
+    hf__tell(audit->teller, (struct hf__topic){"redlock.nodes_refusing", NULL, "SET XX"}, "%u",
+             refusing);
     tell_hosts(audit);
 }
 

@@ -21,6 +21,7 @@ struct rd_audited {
     char where[RD_WHERE_MAX];
     struct hf_error failed; /* code HF_OK, or why it is not looked at any more */
     char *info;             /* the answer to INFO; NULL: none */
+    bool refuses;           /* writes of any kind */
     char peer[64];          /* the address that answered; "" for a socket file */
     struct hf__clock_reading first, last;
     struct hf__samples answers; /* how long they took */
@@ -65,6 +66,10 @@ void rd_audit_watch_clocks(struct rd_audit *audit);
 void rd_audit_tell_clock(const struct rd_audit *audit, const struct rd_audited *server);
 /* How far the nodes of a redlock are apart. */
 void rd_audit_tell_clocks(const struct rd_audit *audit);
+
+/* writes.c */
+void rd_audit_tell_writes(const struct rd_audit *audit, struct rd_audited *server,
+                          const struct hf__patience *patience);
 
 /* endless.c */
 void rd_audit_tell_endless(const struct rd_audit *audit, struct rd_audited *server,

@@ -62,7 +62,7 @@ static int64_t count_endless(const struct rd_audit *audit, struct rd_audited *se
 void rd_audit_tell_endless(const struct rd_audit *audit, struct rd_audited *server,
                            const struct hf__patience *patience)
 {
-    static const struct hf__topic topic = {"redis.locks_without_ttl", NULL, "SCAN, PTTL"};
+    struct hf__topic topic = {"redis.locks_without_ttl", NULL, "SCAN, PTTL"};
     const char *prefix = audit->store->setup.url.prefix;
     char pattern[PATTERN_MAX];
     char cursor[RD_CURSOR_MAX] = "0";
@@ -89,5 +89,7 @@ void rd_audit_tell_endless(const struct rd_audit *audit, struct rd_audited *serv
         }
         endless += more;
     }
+    if (strcmp(cursor, "0") != 0)
+        topic.source = "SCAN of some of the keys, PTTL";
     hf__tell(audit->teller, topic, "%" PRId64, endless);
 }

@@ -33,13 +33,11 @@ static void build_question(struct rl_poll *p)
         build_revoke(p);
         return;
     }
-    rd_script_begin(request, p->script, &p->keys, p->script == RD_SCRIPT_REDLOCK_RENEW ? 4 : 2);
+    rd_script_begin(request, p->script, &p->keys, p->script == RD_SCRIPT_REDLOCK_RENEW ? 3 : 2);
     rd_request_word(request, p->claim->owner);
     rd_request_number(request, (int64_t)p->claim->token);
-    if (p->script == RD_SCRIPT_REDLOCK_RENEW) {
+    if (p->script == RD_SCRIPT_REDLOCK_RENEW)
         rd_request_number(request, p->claim->ttl_ms);
-        rd_request_word(request, p->claim->detached ? "1" : "0");
-    }
 }
 
 /* {'lost', why}: of what the nodes say, that it was broken tells most. */

@@ -85,7 +85,19 @@ static enum hf_status scan_node(struct rl_store *store, unsigned index,
     return status;
 }
 
-/* {owner, pttl, counter, flags, label, clock, foreign}, and of a broken hold {..., at, who, why} */
+/* A grant or a renewal makes the key last its ttl: what is gone of that is how long ago it was. */
+static void take_renewal(struct rl_holder *word, int64_t ttl_ms)
+{
+    word->renewed_ago_ms = -1;
+    if (ttl_ms <= 0 || ttl_ms > HF_TTL_MAX_MS || word->remaining_ms < 0)
+        return;
+    word->ttl_ms = (uint32_t)ttl_ms;
+    if (word->remaining_ms <= ttl_ms)
+        word->renewed_ago_ms = ttl_ms - word->remaining_ms;
+}
+
+/* {owner, pttl, counter, flags, label, clock, foreign, ttl}, and of a broken hold {..., at, who,
+ * why} */
 static void take_word(struct rl_holder *word, const struct rd_reply *reply)
 {
     int64_t clock_us = rd_reply_number(rd_reply_at(reply, 5), 0);
@@ -98,9 +110,10 @@ static void take_word(struct rl_holder *word, const struct rd_reply *reply)
     word->detached = strchr(rd_reply_text(rd_reply_at(reply, 3)), 'd') != NULL;
     hf__copy_printable(word->label, sizeof word->label, rd_reply_text(rd_reply_at(reply, 4)));
     hf__copy_printable(word->foreign, sizeof word->foreign, rd_reply_text(rd_reply_at(reply, 6)));
-    word->broken = reply->len > 7;
+    take_renewal(word, rd_reply_number(rd_reply_at(reply, 7), 0));
+    word->broken = reply->len > 8;
     if (word->broken)
-        rd_revocation_take(reply, 7, &word->revocation);
+        rd_revocation_take(reply, 8, &word->revocation);
 }
 
 /* How many of the words are of that one's holder; *broken: of those, say that it was broken. */
@@ -116,6 +129,19 @@ static unsigned votes_for(const struct rl_holder *one, const struct rl_holder *w
             *broken += words[i].broken;
         }
     return votes;
+}
+
+/* The last renewal that one of the holder's nodes tells of. A renewal that went through reached a
+ * majority, so that in every other majority there is one that heard of it. */
+static void find_renewal(const struct rl_holder *words, unsigned count, struct rl_holder *out)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(words[i].owner, out->owner) != 0 || words[i].renewed_ago_ms < 0 ||
+            (out->renewed_ago_ms >= 0 && out->renewed_ago_ms <= words[i].renewed_ago_ms))
+            continue;
+        out->renewed_ago_ms = words[i].renewed_ago_ms;
+        out->ttl_ms = words[i].ttl_ms;
+    }
 }
 
 /* The one who has a majority, if there is one. Its token is the highest that one of its nodes knows
@@ -152,6 +178,7 @@ static bool find_holder(const struct rl_store *store, const struct rl_holder *wo
         out->remaining_ms = least_ms;
     }
     out->broken = broken >= majority;
+    find_renewal(words, count, out);
     return true;
 }
 
@@ -168,6 +195,10 @@ static bool show(const struct listing *l, const char *name, const struct rl_hold
         .detached = holder->detached,
         .foreign = holder->label[0] == '\0',
         .revocation = holder->broken ? &holder->revocation : NULL,
+        .renewed_ms = holder->renewed_ago_ms >= 0
+                          ? l->store->base.host->wall_us() / 1000 - holder->renewed_ago_ms
+                          : 0,
+        .ttl_ms = holder->ttl_ms,
         .endless = holder->remaining_ms == -1,
     };
 

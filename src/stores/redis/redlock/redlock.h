@@ -241,6 +241,8 @@ struct rl_holder {
     char owner[HF_OWNER_LEN + 1]; /* "": nobody */
     char foreign[40 + 1];         /* SHA-1 of what a client that is not holdfast wrote; else "" */
     int64_t remaining_ms;
+    uint32_t ttl_ms;        /* 0: not known */
+    int64_t renewed_ago_ms; /* < 0: not known */
     uint64_t token;
     int64_t age_ms;
     bool detached;

@@ -1,4 +1,4 @@
--- Version 22: the functions about locks; 006_incarnation.sql says how such files change. Versions 5, 12, 15 and 19
+-- Version 24: the functions about locks; 006_incarnation.sql says how such files change. Versions 5, 12, 15, 19 and 22
 -- were earlier sets of them.
 
 DROP FUNCTION IF EXISTS holdfast.list(bytea, boolean, bytea, integer);
@@ -397,13 +397,13 @@ CREATE OR REPLACE FUNCTION holdfast.list(
     p_prefix bytea, p_exact boolean, p_after bytea, p_scan integer)
 RETURNS TABLE (name text, held boolean, token bigint, left_ms bigint, age_ms bigint,
                waiters bigint, detached boolean, label text, n bigint, broken_ms bigint,
-               broken_by text, reason text)
+               broken_by text, reason text, ttl_ms integer)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT encode(l.name, 'hex'), h.held, l.token,
         least(l.ttl_ms, greatest(0, (extract(epoch FROM l.expires - h.now) * 1000)::bigint)),
         greatest(0, (extract(epoch FROM h.now - l.taken) * 1000)::bigint),
         w.waiters, l.detached, encode(l.label, 'hex'), l.n,
-        holdfast.to_ms(b.at), encode(b.label, 'hex'), encode(b.reason, 'hex')
+        holdfast.to_ms(b.at), encode(b.label, 'hex'), encode(b.reason, 'hex'), l.ttl_ms
     FROM (
         SELECT r.*, row_number() OVER () AS n
         FROM (
