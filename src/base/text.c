@@ -47,14 +47,12 @@ static bool is_control(unsigned char c)
 
 bool hf__text_valid(const char *text, size_t most)
 {
-    size_t len = strnlen(text, most + 1);
+    size_t len = 0;
 
-    if (len == 0 || len > most)
-        return false;
-    for (size_t i = 0; i < len; i++)
-        if (is_control((unsigned char)text[i]))
+    for (; text[len] != '\0'; len++)
+        if (len == most || is_control((unsigned char)text[len]))
             return false;
-    return true;
+    return len > 0;
 }
 
 bool hf__name_valid(const char *name)

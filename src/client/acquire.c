@@ -96,6 +96,25 @@ static enum hf_status ask_patiently(struct acquisition *a, struct hf_error *err)
     }
 }
 
+/* All but what every attempt has of its own. The claims have their names. */
+static void fill_claims(struct acquisition *a)
+{
+    const struct hf_acquire_options *o = &a->options;
+    struct hf_claim claim = {.label = a->label,
+                             .ttl_ms = o->ttl_ms,
+                             .detached = o->detached,
+                             .kept = o->detached    ? HF_KEPT_NEVER
+                                     : o->no_keeper ? HF_KEPT_LATER
+                                                    : HF_KEPT_NOW,
+                             .cancel_fd = o->cancel_fd > 0 ? o->cancel_fd : -1};
+
+    for (size_t i = 0; i < a->count; i++) {
+        claim.name = a->claims[i].name;
+        claim.owner = a->owners[i];
+        a->claims[i] = claim;
+    }
+}
+
 /* Everything but the memory for claims and owners. The claims have their names. */
 static enum hf_status acquire(struct acquisition *a, struct hf_lease **out, struct hf_error *err)
 {
@@ -113,16 +132,7 @@ static enum hf_status acquire(struct acquisition *a, struct hf_lease **out, stru
     lease->on_renewed = o->on_renewed;
     lease->data = o->data;
     hf__copy_printable(a->label, sizeof a->label, o->label != NULL ? o->label : store->label);
-    for (size_t i = 0; i < a->count; i++)
-        a->claims[i] = (struct hf_claim){.name = a->claims[i].name,
-                                         .owner = a->owners[i],
-                                         .label = a->label,
-                                         .ttl_ms = o->ttl_ms,
-                                         .detached = o->detached,
-                                         .kept = o->detached    ? HF_KEPT_NEVER
-                                                 : o->no_keeper ? HF_KEPT_LATER
-                                                                : HF_KEPT_NOW,
-                                         .cancel_fd = o->cancel_fd > 0 ? o->cancel_fd : -1};
+    fill_claims(a);
     pthread_mutex_lock(&store->lock);
     draw_owners(a);
     if (kept)
@@ -163,6 +173,8 @@ enum hf_status hf_acquire(struct hf_store *store, const char *name,
     if (err == NULL)
         err = &own;
     status = hf__check_options(options, &a.options, err);
+    if (status == HF_OK && (name == NULL || !hf__name_valid(name)))
+        status = hf__bad_name(err);
     if (status == HF_OK)
         status = check(store, name, &a.options, err);
     if (status != HF_OK || (status = hf__store_begin_use(store, err)) != HF_OK)
@@ -207,7 +219,7 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
     assert(count > 0 && count <= HF_SEVERAL_MAX); /* the names were checked */
     first = first_of(&a);
     for (size_t i = 0; i < count; i++)
-        claims[i].name = names[(first + i) % count];
+        claims[i].name = names[first + i < count ? first + i : first + i - count];
     status = acquire(&a, out, err);
     *which = (first + a.which) % count;
     hf__store_end(store);
@@ -231,12 +243,10 @@ enum hf_status hf__check_options(const struct hf_acquire_options *given,
     return HF_OK;
 }
 
-/* And fills in the ttl. */
+/* Whether the store can do that for the lock, or for those of which it is the first; fills in the ttl. */
 static enum hf_status check(struct hf_store *store, const char *name,
                             struct hf_acquire_options *options, struct hf_error *err)
 {
-    if (name == NULL || !hf__name_valid(name))
-        return hf__bad_name(err);
     if (options->ttl_ms == 0) {
         options->ttl_ms = hf_store_max_ttl_ms(store);
         if (options->ttl_ms > HF_TTL_DEFAULT_MS)
@@ -256,6 +266,7 @@ static enum hf_status check(struct hf_store *store, const char *name,
  * one. Those of several claims differ in their last byte. */
 static void draw_owners(struct acquisition *a)
 {
+    static const char digits[] = "0123456789abcdef";
     struct hf_store *store = a->store;
     unsigned char *owner;
     unsigned char last;
@@ -269,8 +280,9 @@ static void draw_owners(struct acquisition *a)
     hf__hex_encode(a->owners[0], owner, sizeof store->owners[0]);
     for (size_t i = 1; i < a->count; i++) {
         last++;
-        memcpy(a->owners[i], a->owners[0], HF_OWNER_LEN);
-        hf__hex_encode(&a->owners[i][HF_OWNER_LEN - 2], &last, 1);
+        memcpy(a->owners[i], a->owners[0], sizeof a->owners[i]);
+        a->owners[i][HF_OWNER_LEN - 2] = digits[last >> 4];
+        a->owners[i][HF_OWNER_LEN - 1] = digits[last & 15];
     }
     explicit_bzero(owner, sizeof store->owners[0]);
 }

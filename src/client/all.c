@@ -38,14 +38,23 @@ static void sort(const char *const *names, size_t count, unsigned char *order)
     qsort_r(order, count, 1, by_name, (void *)names);
 }
 
-/* Are they in that order already, and none of them twice? */
+/* Are they valid, in that order already, and none of them twice? What a name shares with the one
+ * before it needs no second look: numbered ones differ at their end. */
 static bool rises(const char *const *names, size_t count)
 {
-    size_t i = 1;
+    const char *before = "";
 
-    while (i < count && strcmp(names[i - 1], names[i]) < 0)
-        i++;
-    return i >= count;
+    for (size_t i = 0; i < count; before = names[i++]) {
+        const char *name = names[i];
+        size_t same = 0;
+
+        while (name != NULL && name[same] == before[same] && name[same] != '\0')
+            same++;
+        if (name == NULL || (unsigned char)name[same] <= (unsigned char)before[same] ||
+            !hf__text_valid(name + same, HF_NAME_MAX - same))
+            return false;
+    }
+    return true;
 }
 
 enum hf_status hf__check_names(const char *const *names, size_t count, size_t *which,
@@ -55,13 +64,13 @@ enum hf_status hf__check_names(const char *const *names, size_t count, size_t *w
 
     if (names == NULL || count == 0 || count > HF_SEVERAL_MAX)
         return hf__fail(err, HF_INVALID, "1 to %d locks can be taken at once", HF_SEVERAL_MAX);
+    if (rises(names, count)) /* as numbered ones do */
+        return HF_OK;
     for (size_t i = 0; i < count; i++)
         if (names[i] == NULL || !hf__name_valid(names[i])) {
             *which = i;
             return hf__bad_name(err);
         }
-    if (rises(names, count)) /* as numbered ones do */
-        return HF_OK;
     sort(names, count, order);
     for (size_t i = 1; i < count; i++)
         if (strcmp(names[order[i - 1]], names[order[i]]) == 0) {

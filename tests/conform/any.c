@@ -182,6 +182,25 @@ static void any_takes_the_first_that_is_free(void **state)
     client_close(other);
 }
 
+/* Whether it was used before is no reason to take one out of its turn. */
+static void any_takes_a_new_one_in_its_turn(void **state)
+{
+    struct hf_store_base *store = client_open();
+    struct set theirs = set_new("new");
+    struct set ours = set_same(&theirs);
+    size_t which;
+
+    (void)state;
+    for (size_t i = 1; i < SET; i++) {
+        assert_int_equal(take(store, &theirs.holds[i], LONG_TTL_MS, SOON_MS), HF_OK);
+        assert_int_equal(release(store, &theirs.holds[i]), HF_OK);
+    }
+    assert_int_equal(take_any(store, &ours, 0, -1, &which), HF_OK);
+    assert_int_equal(which, 0);
+    assert_int_equal(release(store, &ours.holds[0]), HF_OK);
+    client_close(store);
+}
+
 static void any_of_none_that_is_free_is_busy(void **state)
 {
     struct hf_store_base *store = client_open();
@@ -201,6 +220,7 @@ static void any_of_none_that_is_free_is_busy(void **state)
     assert_int_equal(take_any(store, &ours, 300, -1, &which), HF_BUSY);
     assert_true(hf__now_ns() - start_ns >= 300 * HF__NS_PER_MS);
     assert_true(hf__now_ns() - start_ns < SOON_MS * HF__NS_PER_MS);
+    assert_non_null(strstr(ours.holds[which].err.text, ours.holds[which].name));
     assert_int_equal(waiters_of_set(other, &theirs), 0);
     for (size_t i = 0; i < SET; i++)
         assert_int_equal(release(other, &theirs.holds[i]), HF_OK);
@@ -254,6 +274,7 @@ static void any_that_is_cancelled_leaves_every_queue(void **state)
     await_set(store, &set, 0);
     assert_int_equal(eventfd_write(cancel_fd, 1), 0);
     assert_int_equal(finish(&waiter), HF_CANCELLED);
+    assert_non_null(strstr(waiter.set.holds[waiter.which].err.text, set.holds[waiter.which].name));
     assert_int_equal(waiters_of_set(store, &set), 0);
     for (size_t i = 0; i < SET; i++)
         assert_int_equal(release(store, &set.holds[i]), HF_OK);
@@ -377,6 +398,7 @@ static void any_that_dies_is_passed_over(void **state)
 void add_any_tests(struct suite *suite)
 {
     ADD(suite, any_takes_the_first_that_is_free);
+    ADD(suite, any_takes_a_new_one_in_its_turn);
     ADD(suite, any_of_none_that_is_free_is_busy);
     ADD(suite, any_waits_for_all_of_them);
     ADD(suite, any_that_is_cancelled_leaves_every_queue);

@@ -91,57 +91,85 @@ enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_clai
     return status;
 }
 
-/* Tries the first, and those that look free at a glance; and then, for one who does not wait, also
- * those whose holders may be dead. HF_BUSY: none is to be had; the error is about the first. */
-static enum hf_status try_each(struct file_attempt *attempts, size_t count, size_t *which,
-                               struct hf_grant *grant, struct hf_error *err)
-{
-    bool waits = attempts->claim->wait_until_ns != 0;
-    bool tried[HF_SEVERAL_MAX];
-    struct hf_error other;
-    enum hf_status status;
+/* One of several. */
+struct choice {
+    struct file_store *store;
+    const struct hf_claim *claims;
+    size_t count;
+    int64_t now_ns; /* when it began */
+    struct bucket bucket;
+    struct file_attempt attempts[HF_SEVERAL_MAX];
+};
 
-    for (int round = 0; round < (waits ? 1 : 2); round++) {
-        for (size_t i = 0; i < count; i++) {
-            if (round == 0)
-                tried[i] = i == 0 || !hf__slot_seems_taken(attempts[i].store, attempts[i].bucket,
-                                                           attempts[i].claim->name);
-            if (tried[i] != (round == 0))
-                continue;
-            *which = i;
-            status = take_quickly(&attempts[i], attempts[i].store->base.host->now_ns(), grant,
-                                  i == 0 ? err : &other);
-            if (status == HF_STALE)
-                status = try_once(&attempts[i], grant, i == 0 ? err : &other);
-            if (status != HF_BUSY && i != 0 && err != NULL)
-                *err = other;
-            if (status != HF_BUSY)
-                return status;
-        }
+static struct file_attempt *begin_one(struct choice *c, size_t i)
+{
+    begin(&c->attempts[i], c->store, &c->claims[i], c->now_ns, &c->bucket);
+    return &c->attempts[i];
+}
+
+/* Tries them in their order; plain: not those that are held by others at a glance, whether or not
+ * these live. HF_BUSY: none is to be had; the error is about the first, unless that was left out.
+ */
+static enum hf_status try_each(struct choice *c, bool plain, size_t *which, struct hf_grant *grant,
+                               struct hf_error *err)
+{
+    struct hf_error other;
+
+    for (size_t i = 0; i < c->count; i++) {
+        struct file_attempt *attempt;
+        enum hf_status status;
+
+        if (plain && hf__quick_taken(c->store, c->claims[i].name, c->now_ns))
+            continue;
+        attempt = begin_one(c, i);
+        status = take_quickly(attempt, c->store->base.host->now_ns(), grant, &other);
+        if (status == HF_STALE)
+            status = try_once(attempt, grant, &other);
+        if (err != NULL && (status != HF_BUSY || i == 0))
+            *err = other;
+        if (status == HF_BUSY)
+            continue;
+        *which = i;
+        return status;
     }
-    *which = 0;
     return HF_BUSY;
+}
+
+static enum hf_status choose(struct choice *c, size_t *which, struct hf_grant *grant,
+                             struct hf_error *err)
+{
+    bool waits = c->claims->wait_until_ns != 0;
+    enum hf_status status = take_quickly(begin_one(c, 0), c->now_ns, grant, err);
+
+    if (status == HF_STALE)
+        status = try_each(c, true, which, grant, err);
+    if (status == HF_BUSY && !waits)
+        return try_each(c, false, which, grant, err);
+    if (status != HF_BUSY)
+        return status;
+    for (size_t i = 0; i < c->count; i++)
+        (void)begin_one(c, i);
+    return wait_in_queues(c->attempts, c->count, which, grant, err);
 }
 
 enum hf_status hf__file_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
                                     size_t count, size_t *which, struct hf_grant *grant,
                                     struct hf_error *err)
 {
-    struct bucket bucket;
-    struct file_attempt attempts[HF_SEVERAL_MAX];
+    struct choice c; /* too large to be cleared for nothing */
     enum hf_status status = get_ready(hf__file_of(base), claims, err);
 
     assert(count > 0 && count <= HF_SEVERAL_MAX);
     *which = 0;
     if (status != HF_OK)
         return status;
-    for (size_t i = 0; i < count; i++)
-        begin(&attempts[i], hf__file_of(base), &claims[i], base->host->now_ns(), &bucket);
-    status = try_each(attempts, count, which, grant, err);
-    if (status == HF_BUSY && claims[0].wait_until_ns != 0)
-        status = wait_in_queues(attempts, count, which, grant, err);
+    c.store = hf__file_of(base);
+    c.claims = claims;
+    c.count = count;
+    c.now_ns = base->host->now_ns();
+    status = choose(&c, which, grant, err);
     if (status == HF_UNKNOWN)
-        take_back(&attempts[*which]);
+        take_back(&c.attempts[*which]);
     return status;
 }
 
@@ -333,9 +361,11 @@ static enum hf_status wait_for_one(struct file_attempt *attempts, size_t count, 
 
         if (status != HF_BUSY || attempts->store->base.host->now_ns() >= claim->wait_until_ns)
             return status;
-        if (!hf__queue_sleep(attempts, count))
+        if (!hf__queue_sleep(attempts, count)) {
+            *which = 0;
             return hf__fail_lock(err, HF_CANCELLED, claim->name, attempts->store->shown,
                                  ": cancelled while waiting");
+        }
     }
 }
 

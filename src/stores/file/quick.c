@@ -84,6 +84,15 @@ static bool is_named(const struct slot *slot, uint64_t hash, const char *name)
     return true;
 }
 
+bool hf__quick_taken(struct file_store *store, const char *name, int64_t now_ns)
+{
+    uint64_t hash = hf__name_hash(name);
+    struct glance glance;
+
+    return find(store, hash, &glance) && !hf__word_is(glance.word, WORD_FROZEN) &&
+           hf__word_expiry_ns(glance.word) > now_ns && is_named(glance.slot, hash, name);
+}
+
 /* A grant in the making. */
 struct taking {
     off_t at;

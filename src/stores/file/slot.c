@@ -124,24 +124,6 @@ enum hf_status hf__slot_see(struct file_store *store, const struct bucket *bucke
     return status;
 }
 
-bool hf__slot_seems_taken(struct file_store *store, struct bucket *scratch, const char *name)
-{
-    uint64_t hash = hf__name_hash(name);
-    uint32_t page_no = hf__page_guess(store, hash);
-    const struct slot *slot;
-    int index;
-
-    if (hf__page_read(store, page_no, &scratch->page, NULL) != HF_OK ||
-        hf__page_route(&scratch->page.head, page_no, hash) != page_no)
-        return false;
-    scratch->page_no = page_no;
-    index = hf__slot_find(scratch, hash, name);
-    if (index < 0)
-        return false;
-    slot = &scratch->page.slots[index];
-    return slot->head != slot->tail || hf__word_expiry_ns(slot->word) > store->base.host->now_ns();
-}
-
 /* After a split the old copies of the names that moved are still there: they are empty space. */
 static bool is_vacant(const struct bucket *bucket, int index)
 {

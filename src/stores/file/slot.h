@@ -24,9 +24,6 @@ enum hf_status hf__slot_make(struct file_store *store, const struct hf_claim *cl
                              struct bucket *bucket, struct view *out, struct hf_error *err);
 /* True if it is held by a live, unexpired holder. */
 bool hf__slot_held(struct file_store *store, const struct view *view, int64_t now_ns);
-/* Whether a lock looks held or waited for, at a glance: without its page's lock, and whether or not
- * its holder lives. False may also mean that the glance told nothing. */
-bool hf__slot_seems_taken(struct file_store *store, struct bucket *scratch, const char *name);
 /* Why the lock (NULL: there is none) is not held by this owner with this token; HF_LOSS_NONE if it
  * is. Only who has looked by name, with the page locked, may tell. */
 enum hf_loss hf__slot_why_lost(const struct view *view, const unsigned char *owner, uint64_t token,

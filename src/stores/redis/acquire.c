@@ -37,14 +37,31 @@ static void name_attempt(struct rd_attempt *a)
         (void)stpcpy(a->flags, "-");
 }
 
+/* The keys of all of them, if their names will do. */
+static enum hf_status find_keys(struct rd_attempt *a, const struct rd_url *url,
+                                const struct hf_claim *claims, size_t count, struct hf_error *err)
+{
+    struct rd_keys keys;
+    enum hf_status status = rd_claim_keys(url, claims[0].name, &a->keys, err);
+
+    a->which = 0;
+    a->others = (struct rd_request){0};
+    for (size_t i = 1; status == HF_OK && i < count; i++) {
+        a->which = i;
+        status = rd_claim_keys(url, claims[i].name, &keys, err);
+        if (status != HF_OK)
+            break;
+        rd_request_raw(&a->others, keys.lock, strlen(keys.lock) + 1);
+        rd_request_raw(&a->others, keys.record, strlen(keys.record) + 1);
+    }
+    return status == HF_OK && a->others.failed ? hf__nomem(err) : status;
+}
+
 static enum hf_status prepare(struct rd_attempt *a, struct rd_store *store,
                               const struct hf_claim *claims, size_t count, struct hf_error *err)
 {
-    enum hf_status status = HF_OK;
+    enum hf_status status = find_keys(a, &store->setup.url, claims, count, err);
 
-    /* The first comes last, so that its keys stay. */
-    for (a->which = count; status == HF_OK && a->which-- > 0;)
-        status = rd_claim_keys(&store->setup.url, claims[a->which].name, &a->keys, err);
     if (status != HF_OK)
         return status;
     a->which = 0;
@@ -142,6 +159,7 @@ enum hf_status rd_acquire_any(struct hf_store_base *base, const struct hf_claim 
     if (status == HF_OK)
         status = acquire(&a, grant, err);
     *which = a.which;
+    rd_request_release(&a.others);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include "stores/redis/attempt.h"
 #include "stores/redis/errors.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +38,8 @@ static void add_owners(const struct rd_attempt *a, struct rd_request *request)
         rd_request_word(request, a->claims[i].owner);
 }
 
-static void build_one(struct rd_attempt *a)
+/* The claim on the first, which is all there is to a claim on one; more_count words have to follow. */
+static void begin_claim(struct rd_attempt *a, enum rd_script_id id, size_t more_count)
 {
     const struct hf_claim *claim = a->claims;
     const char *label = claim->label != NULL ? claim->label : "";
@@ -54,12 +56,17 @@ static void build_one(struct rd_attempt *a)
     *at++ = ' ';
     at = mempcpy(at, label, strnlen(label, HF_LABEL_MAX));
     *at = '\0';
-    rd_script_begin(&a->request, RD_SCRIPT_ACQUIRE, &a->keys, 6);
+    rd_script_begin(&a->request, id, &a->keys, 5 + more_count);
     rd_request_word(&a->request, claim->owner);
     rd_request_word(&a->request, ttl);
     rd_request_word(&a->request, a->met.id);
     rd_request_word(&a->request, rd_attempt_waits(a) ? "1" : "0");
     rd_request_word(&a->request, record);
+}
+
+static void build_one(struct rd_attempt *a)
+{
+    begin_claim(a, RD_SCRIPT_ACQUIRE, 1);
     rd_request_word(&a->request, !a->store->cluster        ? ""
                                  : a->met.shape[0] != '\0' ? a->met.shape
                                                            : "-");
@@ -67,18 +74,16 @@ static void build_one(struct rd_attempt *a)
 
 static void build_any(struct rd_attempt *a)
 {
-    const struct hf_claim *claim = a->claims;
-    char label[HF_LABEL_MAX + 1];
+    char ends[(HF_OWNER_LEN - RD_PARTY_LEN) * HF_SEVERAL_MAX];
+    char *at = ends;
 
-    (void)snprintf(label, sizeof label, "%s", claim->label != NULL ? claim->label : "");
-    begin(a, &a->request, RD_SCRIPT_ACQUIRE_ANY, 6 + a->count);
-    rd_request_number(&a->request, claim->ttl_ms);
-    rd_request_word(&a->request, a->flags);
-    rd_request_word(&a->request, label);
-    rd_request_word(&a->request, a->met.id);
-    rd_request_word(&a->request, rd_attempt_waits(a) ? "1" : "0");
-    rd_request_word(&a->request, a->known ? "1" : "0");
-    add_owners(a, &a->request);
+    assert(a->count <= HF_SEVERAL_MAX);
+    for (size_t i = 0; i < a->count; i++)
+        at = mempcpy(at, a->claims[i].owner + RD_PARTY_LEN, HF_OWNER_LEN - RD_PARTY_LEN);
+    begin_claim(a, RD_SCRIPT_ACQUIRE_ANY, 3);
+    rd_request_word(&a->request, a->known ? "again" : "");
+    rd_request_bytes(&a->request, a->others.data, a->others.len);
+    rd_request_bytes(&a->request, ends, (size_t)(at - ends));
 }
 
 void rd_ask_build(struct rd_attempt *a)

@@ -12,8 +12,9 @@ struct rd_attempt {
     struct rd_store *store;
     const struct hf_claim *claims; /* they differ in name and owner only */
     size_t count;
-    size_t which;        /* of the claims: granted, or what the error is about */
-    struct rd_keys keys; /* of the first */
+    size_t which;             /* of the claims: granted, or what the error is about */
+    struct rd_keys keys;      /* of the first */
+    struct rd_request others; /* lock and record of each of the others, a NUL behind each */
     unsigned slot;
     int64_t budget_ns; /* what a single request may take */
     struct rd_request request;

@@ -5,7 +5,8 @@
 -- Answers the token, {'busy', ask again in ms, pttl, token, label, kind}, {'new'}, {'replica'},
 -- {'unmet'}, {'twice'} or {'corrupt', 'record' or 'clock'}.
 -- include lib/incarnation.lua
-local owner, ttl = ARGV[1], ARGV[2]
+local lock, record, owner, text, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[5], ARGV[2]
+local settled = ARGV[6] == ''
 
 local changed = check_incarnation(ARGV[3])
 if changed then
@@ -13,22 +14,9 @@ if changed then
 end
 local time = call('TIME')
 local token = time[1] .. (#time[2] == 6 and time[2] or string.sub('00000' .. time[2], -6))
-
--- The common case in two steps: nobody holds it, nobody waits, the clock is ahead of the last token.
-if call('SET', KEYS[1], owner, 'NX', 'PX', ttl) then
-    local old = call('SET', KEYS[2], token .. ' ' .. ARGV[5], 'GET')
-    -- From 2001 to 2255 tokens have 16 digits; between two of those the order as text is their order.
-    if #token == 16 and token < '9007199254740991' and
-        (old and old < token and select(2, find(old, '^%d+ ')) == 17 or not old and ARGV[6] == '') then
-        return token
-    end
-    -- Not so common after all: as if it had not been.
-    call('DEL', KEYS[1])
-    if old then
-        call('SET', KEYS[2], old)
-    else
-        call('DEL', KEYS[2])
-    end
+-- include lib/free.lua
+if taken then
+    return taken
 end
 
 -- include lib/keys.lua
@@ -38,16 +26,16 @@ end
 -- include lib/take.lua
 local now = tonumber(token)
 local wrong
-local record, holder = call('GET', RECORD), call('GET', LOCK)
-token, wrong, holder = take(owner, ttl, ARGV[5], now, ARGV[6], holder, record)
-if token or wrong then
-    return token or wrong
+local seen, holder = call('GET', RECORD), call('GET', LOCK)
+taken, wrong, holder = take(owner, ttl, text, now, ARGV[6], holder, seen)
+if taken or wrong then
+    return taken or wrong
 end
 local again = POLL_MS
 if ARGV[4] == '1' then
     purge(now)
-    enqueue(owner, now, match(ARGV[5], '^%d+ %S+ %x+ (.*)$') or '')
-    mark_waited_for(RECORD, record)
+    enqueue(owner, now, match(text, '^%d+ %S+ %x+ (.*)$') or '')
+    mark_waited_for(RECORD, seen)
     again = ask_again(owner, holder)
 end
-return busy(again, holder, record)
+return busy(again, holder, seen)

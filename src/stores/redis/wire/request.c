@@ -48,7 +48,7 @@ static bool reserve(struct rd_request *request, size_t more)
     return true;
 }
 
-static void append(struct rd_request *request, const char *data, size_t len)
+void rd_request_raw(struct rd_request *request, const void *data, size_t len)
 {
     if (!reserve(request, len))
         return;
@@ -69,7 +69,7 @@ static void append_count(struct rd_request *request, char kind, size_t count)
         count /= 10;
     } while (count > 0);
     text[--at] = kind;
-    append(request, text + at, sizeof text - at);
+    rd_request_raw(request, text + at, sizeof text - at);
 }
 
 void rd_request_begin(struct rd_request *request, size_t count)
@@ -85,8 +85,8 @@ void rd_request_word(struct rd_request *request, const char *word)
 void rd_request_bytes(struct rd_request *request, const void *data, size_t len)
 {
     append_count(request, '$', len);
-    append(request, data, len);
-    append(request, "\r\n", 2);
+    rd_request_raw(request, data, len);
+    rd_request_raw(request, "\r\n", 2);
 }
 
 void rd_request_number(struct rd_request *request, int64_t number)

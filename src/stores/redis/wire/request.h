@@ -22,6 +22,8 @@ void rd_request_begin(struct rd_request *request, size_t count);
 void rd_request_word(struct rd_request *request, const char *word);
 /* A word that may hold any bytes. */
 void rd_request_bytes(struct rd_request *request, const void *data, size_t len);
+/* Bytes as they are: what is collected to become a word of another request. */
+void rd_request_raw(struct rd_request *request, const void *data, size_t len);
 void rd_request_number(struct rd_request *request, int64_t number);
 /* A whole command of plain words; the list ends with NULL. */
 void rd_request_command(struct rd_request *request, const char *const *words);
