@@ -25,10 +25,11 @@ least() { # NAME
     [ -z "${seen[$1]-}" ] || printf '%s\n' ${seen[$1]} | sort -n | head -n 1
 }
 
-# go_pair URL : the benchmark of the module, as "go_pair_us 8.1"
+# go_pair URL : the benchmark of the module, as "go_pair_us 8.1": the least of as many blocks as in C
 go_pair() {
-    (cd "$root/bindings/go" && HOLDFAST_TEST_STORE=$1 "$dir/go.test" -test.run '^$' -test.bench Pair -test.benchtime 4000x) |
-        awk '/^BenchmarkPair/ { printf "go_pair_us %.2f\n", $3 / 1000 }'
+    (cd "$root/bindings/go" &&
+        HOLDFAST_TEST_STORE=$1 "$dir/go.test" -test.run '^$' -test.bench Pair -test.benchtime 400x -test.count 11) |
+        awk '/^BenchmarkPair/ && (!least || $3 < least) { least = $3 } END { if (least) printf "go_pair_us %.2f\n", least / 1000 }'
 }
 (cd bindings/go && go test -c -o "$dir/go.test" .) >>"$dir/errors" 2>&1
 

@@ -1,26 +1,25 @@
 /* addon.c - libholdfast for Node: calls on threads of their own, never on libuv's, and one descriptor
  * on libuv's poller that tells of leases that are lost. index.js gives it words, promises and errors.
+ * A server near by answers sooner than two threads are woken: so the thread of the event loop sends
+ * what it can, looks for the answer for a moment, and leaves the rest to another thread.
  * Each environment (the main thread, each worker) has its own of everything.
  * Where Node itself ends without memory, so does this. */
 #define NAPI_VERSION 8
 #include <holdfast.h>
+#include <holdfast/begin.h>
 #include <holdfast/elect.h>
 #include <holdfast/record.h>
 #include <holdfast/several.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <node_api.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include <uv.h>
+#include <uv.h> /* and what it stands on: pthread.h, semaphore.h, stdio.h */
 
-#define IDLE_MAX 4 /* threads that stay for the next call */
+#define LOOK_US   100 /* how long the event loop stands still for an answer at the most, */
+#define LOOKS_MAX 20  /* and how often before it goes round */
 
 /* What a thread does, what is done at once, and the rest. The same numbers stand in index.js. */
 enum op { OPEN, CLOSE, LOCK, ANY, ALL, LIST, LEADER, BREAK, RELEASE, RENEW, PUT };
@@ -31,6 +30,9 @@ struct job {
     struct addon *addon;
     int64_t id, op, numbers[3];
     void *handle, *data;
+    struct hf_acquire_options options;
+    struct hf_call *call; /* LOCK, RELEASE: it was begun */
+    enum hf_loss loss;
     int cancel_fd;
     char *words, *end, *reply; /* words: each with its NUL; reply: rows */
     size_t data_len, reply_len;
@@ -38,7 +40,7 @@ struct job {
     char request[]; /* id, op, handle and numbers in one word, then the others */
 };
 
-/* All but idle is for the thread of the event loop alone. */
+/* For the thread of the event loop alone. */
 struct addon {
     napi_threadsafe_function tell; /* index.js, of jobs that are done */
     napi_ref exports;
@@ -48,9 +50,9 @@ struct addon {
     size_t slots;
     uv_poll_t lost; /* of lost_fd: an epoll of the descriptors of leases */
     int lost_fd;
-    int work[2]; /* a pipe: a job for a thread that is idle */
-    _Atomic int idle;
-    unsigned threads; /* ever made; each says in the end that it is: */
+    bool ended;
+    unsigned looks;   /* since the event loop went round */
+    unsigned threads; /* that are there, or said that they are: */
     sem_t gone;
 };
 
@@ -65,10 +67,10 @@ static void *must(void *memory)
 static void add(FILE *stream, const int64_t numbers[4], const char *text, const void *data,
                 size_t len)
 {
-    const int64_t lengths[] = {(int64_t)strlen(text), (int64_t)len};
+    const int64_t row[] = {numbers[0],  numbers[1], numbers[2], numbers[3], (int64_t)strlen(text),
+                           (int64_t)len};
 
-    fwrite(numbers, sizeof *numbers, 4, stream);
-    fwrite(lengths, sizeof lengths, 1, stream);
+    fwrite(row, sizeof row, 1, stream);
     fputs(text, stream);
     fwrite(data, 1, len, stream);
 }
@@ -105,25 +107,18 @@ static enum hf_status open_store(struct job *job, FILE *stream)
 {
     struct hf_open_options options = {
         .size = sizeof options, .wait_ms = job->numbers[0], .cancel_fd = job->cancel_fd};
-    struct hf_store *store = NULL;
+    struct hf_store *store;
     enum hf_status status = hf_open_waiting(job->words, &options, &store, &job->err);
 
+    job->handle = store;
     if (store != NULL)
         add(stream, (int64_t[4]){(intptr_t)store}, hf_store_url(store), "", 0);
-    job->handle = store;
     return status;
 }
 
 /* The words are a label, and names. */
 static enum hf_status acquire(struct job *job, FILE *stream)
 {
-    struct hf_acquire_options options = {.size = sizeof options,
-                                         .ttl_ms = (uint32_t)job->numbers[0],
-                                         .wait_ms = job->numbers[1],
-                                         .label = job->words[0] != '\0' ? job->words : NULL,
-                                         .cancel_fd = job->cancel_fd,
-                                         .no_keeper = (job->numbers[2] & 1) != 0,
-                                         .spread = (job->numbers[2] & 2) != 0};
     const char *names[HF_SEVERAL_MAX + 1], *name = job->words; /* one too many, and it is refused */
     struct hf_lease *leases[HF_SEVERAL_MAX + 1] = {NULL};
     size_t count = 0, which;
@@ -132,11 +127,12 @@ static enum hf_status acquire(struct job *job, FILE *stream)
     while ((name += strlen(name) + 1) <= job->end && count <= HF_SEVERAL_MAX)
         names[count++] = name;
     if (job->op == ALL)
-        status = hf_acquire_all(job->handle, names, count, &options, leases, &job->err);
+        status = hf_acquire_all(job->handle, names, count, &job->options, leases, &job->err);
     else if (job->op == ANY)
-        status = hf_acquire_any(job->handle, names, count, &options, leases, &which, &job->err);
+        status =
+            hf_acquire_any(job->handle, names, count, &job->options, leases, &which, &job->err);
     else
-        status = hf_acquire(job->handle, names[0], &options, leases, &job->err);
+        status = hf_end_acquire(job->call, leases, &job->err);
     for (size_t i = 0; i < count && leases[i] != NULL; i++)
         add(stream, (int64_t[4]){(intptr_t)leases[i], (int64_t)hf_lease_token(leases[i])},
             hf_lease_name(leases[i]), "", 0);
@@ -166,8 +162,7 @@ static enum hf_status cancel(struct addon *addon, int64_t id)
 static enum hf_status end(struct addon *addon)
 {
     (void)cancel(addon, 0);
-    (void)close(addon->work[1]);
-    addon->work[1] = -1;
+    addon->ended = true;
     while (addon->threads > 0)
         if (sem_wait(&addon->gone) == 0)
             addon->threads--;
@@ -198,7 +193,7 @@ static enum hf_status call(struct job *job, FILE *stream)
     case BREAK:
         return hf_break(job->handle, name, (uint64_t)job->numbers[2], &how, NULL, err);
     case RELEASE:
-        return hf_release(job->handle, err);
+        return hf_end_release(job->call, err);
     case RENEW:
         return hf_renew(job->handle, (uint32_t)job->numbers[0], err);
     case PUT:
@@ -221,12 +216,11 @@ static enum hf_status call(struct job *job, FILE *stream)
 static void do_job(struct job *job)
 {
     FILE *stream = must(open_memstream(&job->reply, &job->reply_len));
-    enum hf_loss loss = job->op == RELEASE ? hf_lease_loss(job->handle) : HF_LOSS_NONE;
     enum hf_status status = call(job, stream);
 
     if (status == HF_LOST && job->op >= RENEW && job->op <= LOOK) /* about a lease */
-        loss = hf_lease_loss(job->handle);
-    add(stream, (int64_t[4]){status, loss, job->err.retry_after_ms}, job->err.text, "", 0);
+        job->loss = hf_lease_loss(job->handle);
+    add(stream, (int64_t[4]){status, job->loss, job->err.retry_after_ms}, job->err.text, "", 0);
     if (fclose(stream) != 0)
         abort();
 }
@@ -236,38 +230,25 @@ static void is_done(struct job *job)
     (void)napi_call_threadsafe_function(job->addon->tell, job, napi_tsfn_nonblocking);
 }
 
-/* A thread: it stays for the next call unless there are enough of its kind. */
-static void *run(void *data)
+/* A thread. */
+static void *run(void *job)
 {
-    struct job *job = data;
-    struct addon *addon = job->addon;
-    ssize_t got = 0; /* from the pipe: 0 once end() was called */
-    bool stays;
+    struct addon *addon = ((struct job *)job)->addon;
 
-    do {
-        do_job(job);
-        stays = addon->idle++ < IDLE_MAX;
-        is_done(job);
-        while (stays && (got = read(addon->work[0], &job, sizeof job)) < 0)
-            continue;
-    } while (stays && got > 0);
-    addon->idle--;
+    do_job(job);
+    is_done(job);
     (void)sem_post(&addon->gone);
     return NULL;
 }
 
-/* To a thread that is idle, or a new one. False: none can be had. */
+/* False: no thread can be had. */
 static bool hand_over(struct addon *addon, struct job *job)
 {
     pthread_t thread;
 
-    if (addon->work[1] < 0 || job->cancel_fd < 0)
-        return false;
-    if (addon->idle > 0) {
-        addon->idle--;
-        return write(addon->work[1], &job, sizeof job) == sizeof job;
-    }
-    if (pthread_create(&thread, NULL, run, job) != 0)
+    while (addon->threads > 0 && sem_trywait(&addon->gone) == 0)
+        addon->threads--;
+    if (addon->ended || job->cancel_fd < 0 || pthread_create(&thread, NULL, run, job) != 0)
         return false;
     (void)pthread_detach(thread);
     addon->threads++;
@@ -291,31 +272,22 @@ static napi_value reply_of(napi_env env, const struct job *job)
     return reply;
 }
 
-/* It is told of. */
-static void settle(napi_env env, struct addon *addon, const struct job *job)
-{
-    struct job **at = &addon->jobs;
-
-    while (*at != job)
-        at = &(*at)->next;
-    *at = job->next;
-    if (addon->jobs == NULL)
-        napi_unref_threadsafe_function(env, addon->tell);
-    if (job->op == OPEN && job->handle != NULL)
-        replace_store(addon, NULL, job->handle);
-}
-
 /* Calls exports.heard(id, reply), unless the environment has ended. */
 static void tell(napi_env env, napi_value none, void *context, void *data)
 {
     struct addon *addon = context;
-    struct job *job = data;
+    struct job *job = data, **at;
     napi_value exports, heard, args[2];
 
     (void)none;
     if (env != NULL) {
-        if (job->op != LOSS)
-            settle(env, addon, job);
+        addon->looks = 0;
+        for (at = &addon->jobs; *at != NULL && *at != job;)
+            at = &(*at)->next;
+        if (*at == job && (*at = job->next) == NULL && addon->jobs == NULL)
+            napi_unref_threadsafe_function(env, addon->tell);
+        if (job->op == OPEN && job->handle != NULL)
+            replace_store(addon, NULL, job->handle);
         napi_create_int64(env, job->id, &args[0]);
         args[1] = reply_of(env, job);
         napi_get_reference_value(env, addon->exports, &exports);
@@ -342,17 +314,34 @@ static void hear_losses(uv_poll_t *poll, int status, int events)
     }
 }
 
-static void begin(napi_env env, struct addon *addon, struct job *job)
+/* Begins what can be. True: it is done, too. */
+static bool begin(struct addon *addon, struct job *job)
 {
-    while (job->cancel_fd == 0 && (job->op == OPEN || job->numbers[1] != 0)) /* 0 would mean none */
-        job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (addon->ended || job->cancel_fd < 0)
+        return false;
+    if (job->op == LOCK)
+        job->call = must(hf_begin_acquire(job->handle, strchr(job->words, 0) + 1, &job->options));
+    if (job->op == RELEASE)
+        job->call = must(hf_begin_release(job->handle));
+    if (job->call == NULL || ++addon->looks > LOOKS_MAX || !hf_call_answered(job->call, LOOK_US))
+        return false;
+    do_job(job);
+    return true;
+}
+
+/* By the event loop, which hears of it from a thread or, so that it goes round, from here. */
+static void go_round(napi_env env, struct addon *addon, struct job *job)
+{
     if (job->op == CLOSE)
         replace_store(addon, job->handle, NULL);
     napi_ref_threadsafe_function(env, addon->tell);
     job->next = addon->jobs;
     addon->jobs = job;
-    if (!hand_over(addon, job))
-        is_done(job); /* without a reply */
+    if (job->reply == NULL && hand_over(addon, job))
+        return;
+    if (job->reply == NULL && job->call != NULL && cancel(addon, job->id) == HF_OK)
+        do_job(job); /* it has to be ended, and nobody else can */
+    is_done(job);    /* without a reply if there is no thread */
 }
 
 static struct job *read_job(napi_env env, struct addon *addon, const napi_value args[2])
@@ -373,6 +362,17 @@ static struct job *read_job(napi_env env, struct addon *addon, const napi_value 
     job->data = must(calloc(1, job->data_len + 1));
     if (job->data_len > 0)
         memcpy(job->data, data, job->data_len);
+    if (job->op == RELEASE)
+        job->loss = hf_lease_loss(job->handle);
+    while (job->cancel_fd == 0 && job->op < LOOK && (job->op == OPEN || job->numbers[1] != 0))
+        job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* 0 would mean none */
+    job->options = (struct hf_acquire_options){.size = sizeof job->options,
+                                               .ttl_ms = (uint32_t)job->numbers[0],
+                                               .wait_ms = job->numbers[1],
+                                               .label = *job->words != 0 ? job->words : NULL,
+                                               .cancel_fd = job->cancel_fd,
+                                               .no_keeper = (job->numbers[2] & 1) != 0,
+                                               .spread = (job->numbers[2] & 2) != 0};
     return job;
 }
 
@@ -386,11 +386,12 @@ static napi_value start(napi_env env, napi_callback_info info)
 
     napi_get_cb_info(env, info, &count, args, NULL, (void **)&addon);
     job = read_job(env, addon, args);
-    if (job->op < LOOK) {
-        begin(env, addon, job);
+    if (job->op >= LOOK) {
+        do_job(job);
+    } else if (!begin(addon, job) || addon->looks == LOOKS_MAX) {
+        go_round(env, addon, job);
         return NULL;
     }
-    do_job(job);
     reply = reply_of(env, job);
     discard(job);
     return reply;
@@ -401,7 +402,6 @@ static void torn_down(uv_handle_t *handle)
     struct addon *addon = handle->data;
 
     (void)close(addon->lost_fd);
-    (void)close(addon->work[0]);
     napi_remove_async_cleanup_hook(addon->hook);
     free(addon->stores);
     free(addon);
@@ -419,13 +419,12 @@ static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
 NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
 {
     struct addon *addon = must(calloc(1, sizeof *addon));
-    napi_value name, version, function;
+    napi_value name, version;
     uv_loop_t *loop;
 
     addon->lost.data = addon;
     addon->lost_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (pipe2(addon->work, O_CLOEXEC) != 0 || sem_init(&addon->gone, 0, 0) != 0 ||
-        napi_get_uv_event_loop(env, &loop) != napi_ok ||
+    if (sem_init(&addon->gone, 0, 0) != 0 || napi_get_uv_event_loop(env, &loop) != napi_ok ||
         uv_poll_init(loop, &addon->lost, addon->lost_fd) != 0) {
         napi_throw_error(env, NULL, "holdfast: no descriptor can be had");
         return NULL;
@@ -438,9 +437,10 @@ NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
     napi_unref_threadsafe_function(env, addon->tell);
     napi_add_async_cleanup_hook(env, tear_down, addon, &addon->hook);
     napi_create_string_utf8(env, hf_version(), NAPI_AUTO_LENGTH, &version);
-    napi_set_named_property(env, exports, "version", version);
-    napi_create_function(env, "call", NAPI_AUTO_LENGTH, start, addon, &function);
-    napi_set_named_property(env, exports, "call", function);
+    napi_define_properties(env, exports, 2,
+                           (napi_property_descriptor[]){
+                               {"version", NULL, NULL, NULL, NULL, version, napi_enumerable, NULL},
+                               {"call", NULL, start, NULL, NULL, NULL, napi_enumerable, addon}});
     napi_create_reference(env, exports, 1, &addon->exports);
     return exports;
 }

@@ -57,7 +57,8 @@ async function call(op, handle, { id = ++last, signal, warn, ...rest } = {}) {
     signal?.addEventListener('abort', cancel);
     const { rows, text, error } = read(await new Promise((resolve) => {
         waiting.set(id, resolve);
-        request(op, { id, handle, ...rest });
+        const reply = request(op, { id, handle, ...rest });
+        if (reply) resolve(reply);
     }));
     waiting.delete(id);
     signal?.removeEventListener('abort', cancel);

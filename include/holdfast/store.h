@@ -164,6 +164,7 @@ struct hf_audit_query {
 /* Called by listen: the hold of owner may be gone; owner NULL: any hold of the store may be. */
 typedef void hf_doubt_fn(const char *owner, void *data);
 
+struct hf_begun;         /* a call that was begun: the store's own */
 struct hf_fence_request; /* holdfast/fence.h */
 struct hf_fence_mark;
 
@@ -412,6 +413,21 @@ struct hf_store_ops {
     enum hf_status (*record_put_both)(struct hf_store_base *store,
                                       const struct hf_record_write *first,
                                       const struct hf_record_write *write, struct hf_error *err);
+
+    /* Optional, all three or none, for engines that often answer sooner than a thread is woken: an
+     * acquire, or with a grant's token a release, in two halves. Never blocks: sends the first
+     * request of the call if that can be done at once. The claim stays where it is until the end.
+     * NULL: nothing was sent, and acquire or release will be called instead. */
+    struct hf_begun *(*begin)(struct hf_store_base *store, const struct hf_claim *claim);
+
+    /* Look for the answer until then at the latest. True: it is there, and the end will not wait
+     * for anything. Never blocks otherwise. */
+    bool (*answered)(struct hf_store_base *store, struct hf_begun *begun, int64_t until_ns);
+
+    /* The rest of what acquire or release does, by whatever thread; frees what begin made. Contract
+     * and statuses are theirs; grant is NULL for a release. */
+    enum hf_status (*end)(struct hf_store_base *store, struct hf_begun *begun,
+                          struct hf_grant *grant, struct hf_error *err);
 };
 
 struct hf_store_plugin {

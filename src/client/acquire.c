@@ -1,5 +1,5 @@
 /* acquire.c - taking a lock, or one of several, and taking over a detached one. */
-#include "client/client.h"
+#include "client/acquisition.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -8,38 +8,40 @@
 
 #define TAKE_BACK_MS 1000 /* what ending holds that may be ours is given, before we ask again */
 
-/* One call that takes a lock: one attempt after the other, each with fresh owners. */
-struct acquisition {
-    struct hf_store *store;
-    struct hf_lease *lease; /* what will come of it */
-    struct hf_acquire_options options;
-    char label[HF_LABEL_MAX + 1];
-    struct hf_claim *claims; /* what is asked for: any of these */
-    char (*owners)[HF_OWNER_LEN + 1];
-    size_t count;
-    size_t which; /* of the claims: granted, or what the error is about */
-};
-
 static enum hf_status check(struct hf_store *store, const char *name,
                             struct hf_acquire_options *options, struct hf_error *err);
-static void draw_owners(struct acquisition *a);
-static enum hf_status grant_lease(struct acquisition *a, const struct hf_grant *grant,
+static void draw_owners(struct hf__acquisition *a);
+static enum hf_status grant_lease(struct hf__acquisition *a, const struct hf_grant *grant,
                                   struct hf_error *err);
 
+static bool is_kept(const struct hf__acquisition *a)
+{
+    return !a->options.no_keeper && !a->options.detached;
+}
+
+/* The next attempt begins now. */
+static void set_times(struct hf__acquisition *a)
+{
+    a->asked_ns = hf__now_ns();
+    for (size_t i = 0; i < a->count; i++) {
+        a->claims[i].deadline_ns = a->asked_ns + HF__REQUEST_MS * HF__NS_PER_MS;
+        a->claims[i].wait_until_ns = a->asked_ns < a->wait.until_ns ? a->wait.until_ns : 0;
+    }
+}
+
 /* Asks the store once; the lease gets its name, token and core if it is granted. */
-static enum hf_status ask(struct acquisition *a, int64_t wait_until_ns, struct hf_error *err)
+static enum hf_status ask(struct hf__acquisition *a, struct hf_error *err)
 {
     struct hf_store_base *base = a->store->base;
-    int64_t deadline_ns = hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS;
+    struct hf_begun *begun = a->begun;
     struct hf_grant grant = {0};
     enum hf_status status;
 
-    for (size_t i = 0; i < a->count; i++) {
-        a->claims[i].deadline_ns = deadline_ns;
-        a->claims[i].wait_until_ns = wait_until_ns;
-    }
     a->which = 0;
-    if (a->count == 1)
+    a->begun = NULL;
+    if (begun != NULL)
+        status = base->ops->end(base, begun, &grant, err);
+    else if (a->count == 1)
         status = base->ops->acquire(base, a->claims, &grant, err);
     else
         status = hf__any_ask(base, a->claims, a->count, &a->which, &grant, err);
@@ -48,7 +50,7 @@ static enum hf_status ask(struct acquisition *a, int64_t wait_until_ns, struct h
 
 /* Makes the lease a new attempt's. Of the old one nothing is left: what it may hold is ended as
  * well as can be, and lasts its ttl otherwise. */
-static void begin_anew(struct acquisition *a, bool take_back)
+static void begin_anew(struct hf__acquisition *a, bool take_back)
 {
     struct hf_store *store = a->store;
     int64_t until_ns = hf__now_ns() + TAKE_BACK_MS * HF__NS_PER_MS;
@@ -68,27 +70,25 @@ static void begin_anew(struct acquisition *a, bool take_back)
 }
 
 /* Asks until there is an answer, or the wait is over. */
-static enum hf_status ask_patiently(struct acquisition *a, struct hf_error *err)
+static enum hf_status ask_patiently(struct hf__acquisition *a, struct hf_error *err)
 {
     const struct hf_open_options waiting = {.cancel_fd = a->options.cancel_fd,
                                             .on_trouble = a->options.on_trouble,
                                             .data = a->options.data};
-    struct hf__wait wait = hf__wait_begin(a->options.wait_ms);
-    int64_t asked_ns = hf__now_ns();
 
-    for (;; asked_ns = hf__now_ns()) {
+    for (;; set_times(a)) {
         enum hf_status status, answer;
         const char *name;
 
         (void)hf__ok(err);
-        status = ask(a, asked_ns < wait.until_ns ? wait.until_ns : 0, err);
+        status = ask(a, err);
         if (status == HF_OK)
             return HF_OK;
         name = a->claims[a->which].name;
         if (err->code != status) /* a store that found no words */
             (void)hf__fail_lock(err, status, name, a->store->url, ": %s", hf_status_text(status));
         answer = status;
-        if (!hf__wait_go_on(&wait, &waiting, asked_ns, &status, err))
+        if (!hf__wait_go_on(&a->wait, &waiting, a->asked_ns, &status, err))
             return status == answer ? status
                                     : hf__fail_lock(err, status, name, a->store->url,
                                                     ": %s while waiting", hf_status_text(status));
@@ -97,7 +97,7 @@ static enum hf_status ask_patiently(struct acquisition *a, struct hf_error *err)
 }
 
 /* All but what every attempt has of its own. The claims have their names. */
-static void fill_claims(struct acquisition *a)
+static void fill_claims(struct hf__acquisition *a)
 {
     const struct hf_acquire_options *o = &a->options;
     struct hf_claim claim = {.label = a->label,
@@ -115,12 +115,10 @@ static void fill_claims(struct acquisition *a)
     }
 }
 
-/* Everything but the memory for claims and owners. The claims have their names. */
-static enum hf_status acquire(struct acquisition *a, struct hf_lease **out, struct hf_error *err)
+enum hf_status hf__acquisition_prepare(struct hf__acquisition *a, struct hf_error *err)
 {
     struct hf_store *store = a->store;
     const struct hf_acquire_options *o = &a->options;
-    bool kept = !o->no_keeper && !o->detached;
     struct hf_lease *lease = hf__lease_new(store, a->claims[0].name);
     enum hf_status status = HF_OK;
 
@@ -135,28 +133,57 @@ static enum hf_status acquire(struct acquisition *a, struct hf_lease **out, stru
     fill_claims(a);
     pthread_mutex_lock(&store->lock);
     draw_owners(a);
-    if (kept)
+    if (is_kept(a))
         status = hf__keeper_reserve(store, err);
     pthread_mutex_unlock(&store->lock);
     if (status != HF_OK)
-        goto discard;
+        hf__lease_discard(lease);
+    a->wait = hf__wait_begin(o->wait_ms);
+    set_times(a);
+    return status;
+}
 
-    status = ask_patiently(a, err);
+enum hf_status hf__acquisition_carry_out(struct hf__acquisition *a, struct hf_lease **out,
+                                         struct hf_error *err)
+{
+    struct hf_store *store = a->store;
+    struct hf_lease *lease = a->lease;
+    enum hf_status status = ask_patiently(a, err);
+
     pthread_mutex_lock(&store->lock);
     if (status == HF_OK)
         hf__lease_publish(lease);
-    if (kept && status == HF_OK)
+    if (is_kept(a) && status == HF_OK)
         hf__keeper_add(lease);
-    else if (kept)
+    else if (is_kept(a))
         hf__keeper_unreserve(store);
     pthread_mutex_unlock(&store->lock);
-    if (status == HF_OK) {
-        *out = lease;
-        return hf__ok(err);
+    if (status != HF_OK) {
+        hf__lease_discard(lease);
+        return status;
     }
-discard:
-    hf__lease_discard(lease);
-    return status;
+    *out = lease;
+    return hf__ok(err);
+}
+
+static enum hf_status acquire(struct hf__acquisition *a, struct hf_lease **out,
+                              struct hf_error *err)
+{
+    enum hf_status status = hf__acquisition_prepare(a, err);
+
+    return status == HF_OK ? hf__acquisition_carry_out(a, out, err) : status;
+}
+
+enum hf_status hf__acquisition_enter(struct hf__acquisition *a, const char *name,
+                                     const struct hf_acquire_options *options, struct hf_error *err)
+{
+    enum hf_status status = hf__check_options(options, &a->options, err);
+
+    if (status == HF_OK && (name == NULL || !hf__name_valid(name)))
+        status = hf__bad_name(err);
+    if (status == HF_OK)
+        status = check(a->store, name, &a->options, err);
+    return status == HF_OK ? hf__store_begin_use(a->store, err) : status;
 }
 
 enum hf_status hf_acquire(struct hf_store *store, const char *name,
@@ -165,19 +192,15 @@ enum hf_status hf_acquire(struct hf_store *store, const char *name,
 {
     struct hf_claim claim = {.name = name};
     char owner[1][HF_OWNER_LEN + 1];
-    struct acquisition a = {.store = store, .claims = &claim, .owners = owner, .count = 1};
+    struct hf__acquisition a = {.store = store, .claims = &claim, .owners = owner, .count = 1};
     struct hf_error own;
     enum hf_status status;
 
     *out = NULL;
     if (err == NULL)
         err = &own;
-    status = hf__check_options(options, &a.options, err);
-    if (status == HF_OK && (name == NULL || !hf__name_valid(name)))
-        status = hf__bad_name(err);
-    if (status == HF_OK)
-        status = check(store, name, &a.options, err);
-    if (status != HF_OK || (status = hf__store_begin_use(store, err)) != HF_OK)
+    status = hf__acquisition_enter(&a, name, options, err);
+    if (status != HF_OK)
         return status;
     status = acquire(&a, out, err);
     hf__store_end(store);
@@ -186,7 +209,7 @@ enum hf_status hf_acquire(struct hf_store *store, const char *name,
 }
 
 /* The claims in the order in which they are tried: from a certain one on. */
-static size_t first_of(const struct acquisition *a)
+static size_t first_of(const struct hf__acquisition *a)
 {
     uint32_t dice;
 
@@ -202,7 +225,7 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
 {
     struct hf_claim claims[HF_SEVERAL_MAX];
     char owners[HF_SEVERAL_MAX][HF_OWNER_LEN + 1];
-    struct acquisition a = {.store = store, .claims = claims, .owners = owners, .count = count};
+    struct hf__acquisition a = {.store = store, .claims = claims, .owners = owners, .count = count};
     struct hf_error own;
     enum hf_status status;
     size_t first;
@@ -264,7 +287,7 @@ static enum hf_status check(struct hf_store *store, const char *name,
 
 /* A fresh owner for every attempt: a late answer to an earlier one can never be taken for this
  * one. Those of several claims differ in their last byte. */
-static void draw_owners(struct acquisition *a)
+static void draw_owners(struct hf__acquisition *a)
 {
     static const char digits[] = "0123456789abcdef";
     struct hf_store *store = a->store;
@@ -287,7 +310,7 @@ static void draw_owners(struct acquisition *a)
     explicit_bzero(owner, sizeof store->owners[0]);
 }
 
-static enum hf_status grant_lease(struct acquisition *a, const struct hf_grant *grant,
+static enum hf_status grant_lease(struct hf__acquisition *a, const struct hf_grant *grant,
                                   struct hf_error *err)
 {
     const struct hf_claim *claim = &a->claims[a->which];

@@ -199,6 +199,20 @@ void hf__lease_wait_idle(struct hf_lease *lease);
  * in between. Returns false if the callback released the lease: it must not be touched any more. */
 bool hf__lease_notify(struct hf_lease *lease);
 
+/* The end of a lease, in two halves. */
+struct hf__release {
+    struct hf_lease *lease;
+    struct hf_claim claim;
+    bool reachable;         /* the store is still open */
+    bool held;              /* to the end, as far as is known here */
+    struct hf_begun *begun; /* the store was asked already; NULL: not yet */
+};
+/* Takes the lease out of the keeper's hands. False: that would mean to wait, and nothing was done;
+ * never if waits. */
+bool hf__release_begin(struct hf__release *r, struct hf_lease *lease, bool waits);
+/* Asks the store, and frees the lease. */
+enum hf_status hf__release_end(struct hf__release *r, struct hf_error *err);
+
 /* keeper.c; all with the store's lock held */
 
 /* Promises a place in the heap and starts the thread. Pairs with keeper_add or keeper_unreserve. */

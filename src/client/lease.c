@@ -294,12 +294,11 @@ enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err)
     return status == HF_OK ? hf__ok(err) : status;
 }
 
-/* Takes the lease away from the keeper and the store's list. Locks; says whether it was held. */
+/* Takes the lease away from the keeper and the store's list; says whether it was held. Lock held. */
 static bool withdraw(struct hf_lease *lease)
 {
     bool held;
 
-    pthread_mutex_lock(&lease->store->lock);
     if (lease->freed != NULL && pthread_equal(lease->notifier, pthread_self()))
         *lease->freed = true; /* we are inside its own callback */
     else
@@ -313,13 +312,49 @@ static bool withdraw(struct hf_lease *lease)
     return held;
 }
 
+bool hf__release_begin(struct hf__release *r, struct hf_lease *lease, bool waits)
+{
+    struct hf_store *store = lease->store;
+
+    *r = (struct hf__release){.lease = lease};
+    r->reachable = hf__store_begin(store, NULL) == HF_OK;
+    pthread_mutex_lock(&store->lock);
+    if (!waits && (!r->reachable || lease->busy || lease->writing)) {
+        pthread_mutex_unlock(&store->lock);
+        if (r->reachable)
+            hf__store_end(store);
+        return false;
+    }
+    r->held = withdraw(lease);
+    pthread_mutex_unlock(&store->lock);
+    r->claim = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
+    return true;
+}
+
+enum hf_status hf__release_end(struct hf__release *r, struct hf_error *err)
+{
+    struct hf_store *store = r->lease->store;
+    struct hf_store_base *base = store->base;
+    enum hf_status status = HF_LOST;
+
+    if (r->reachable) {
+        /* Also when it was lost here: the store may not know it yet, and deletes only what is
+         * ours. */
+        status = r->begun != NULL ? base->ops->end(base, r->begun, NULL, err)
+                                  : base->ops->release(base, &r->claim, err);
+        hf__store_end(store);
+    }
+    if (!r->held)
+        status = hf__lease_lost(r->lease, err);
+    hf__lease_discard(r->lease);
+    pthread_mutex_lock(&store->lock);
+    hf__store_unref(store);
+    return status == HF_OK ? hf__ok(err) : status;
+}
+
 enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
 {
-    struct hf_store *store;
-    struct hf_claim claim;
-    enum hf_status status;
-    bool reachable;
-    bool held;
+    struct hf__release r;
 
     if (lease == NULL)
         return hf__ok(err);
@@ -327,25 +362,8 @@ enum hf_status hf_release(struct hf_lease *lease, struct hf_error *err)
         hf__lease_discard(lease);
         return hf__fail(err, HF_INVALID, "a lease cannot be released by a forked child");
     }
-    store = lease->store;
-    reachable = hf__store_begin(store, NULL) == HF_OK;
-    held = withdraw(lease);
-    pthread_mutex_unlock(&store->lock);
-
-    status = HF_LOST;
-    if (reachable) {
-        /* Also when it was lost here: the store may not know it yet, and deletes only what is
-         * ours. */
-        claim = hf__lease_claim(lease, 0, hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS);
-        status = store->base->ops->release(store->base, &claim, err);
-        hf__store_end(store);
-    }
-    if (!held)
-        status = hf__lease_lost(lease, err);
-    hf__lease_discard(lease);
-    pthread_mutex_lock(&store->lock);
-    hf__store_unref(store);
-    return status == HF_OK ? hf__ok(err) : status;
+    (void)hf__release_begin(&r, lease, true);
+    return hf__release_end(&r, err);
 }
 
 void hf_leave(struct hf_lease *lease)
@@ -359,6 +377,7 @@ void hf_leave(struct hf_lease *lease)
         return;
     }
     store = lease->store;
+    pthread_mutex_lock(&store->lock);
     (void)withdraw(lease);
     hf__lease_discard(lease);
     hf__store_unref(store);

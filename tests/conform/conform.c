@@ -276,5 +276,6 @@ int main(int argc, char **argv)
     add_forget_tests(&suite);
     add_waiter_tests(&suite);
     add_twice_tests(&suite);
+    add_halves_tests(&suite);
     return suite_run(&suite) > 0;
 }

@@ -71,7 +71,7 @@ bool is_held(struct hf_store_base *store, const char *name);
 
 /* The tests, by theme; each adds those that fit the store's features. */
 struct suite {
-    struct CMUnitTest tests[112];
+    struct CMUnitTest tests[120];
     size_t count;
 };
 void suite_add(struct suite *suite, const char *name, CMUnitTestFunction test);
@@ -91,5 +91,6 @@ void add_break_tests(struct suite *suite);
 void add_forget_tests(struct suite *suite);
 void add_waiter_tests(struct suite *suite);
 void add_twice_tests(struct suite *suite);
+void add_halves_tests(struct suite *suite);
 
 #endif /* HF_TESTS_CONFORM_H */

@@ -57,8 +57,8 @@ static enum hf_status find_keys(struct rd_attempt *a, const struct rd_url *url,
     return status == HF_OK && a->others.failed ? hf__nomem(err) : status;
 }
 
-static enum hf_status prepare(struct rd_attempt *a, struct rd_store *store,
-                              const struct hf_claim *claims, size_t count, struct hf_error *err)
+enum hf_status rd_attempt_prepare(struct rd_attempt *a, struct rd_store *store,
+                                  const struct hf_claim *claims, size_t count, struct hf_error *err)
 {
     enum hf_status status = find_keys(a, &store->setup.url, claims, count, err);
 
@@ -80,6 +80,7 @@ static enum hf_status prepare(struct rd_attempt *a, struct rd_store *store,
     a->twice = false;
     a->node = NULL;
     a->again_ns = 0;
+    a->sent.conn = NULL;
     hf__wait_place_init(&a->queue, claims->wait_until_ns);
     name_attempt(a);
     a->slot = rd_route_slot(store, &a->keys);
@@ -102,7 +103,8 @@ static bool waits_on(struct rd_attempt *a, enum hf_status *status, struct hf_err
     return *status == HF_OK;
 }
 
-static enum hf_status acquire(struct rd_attempt *a, struct hf_grant *grant, struct hf_error *err)
+enum hf_status rd_attempt_carry_out(struct rd_attempt *a, struct hf_grant *grant,
+                                    struct hf_error *err)
 {
     enum hf_status status;
 
@@ -118,14 +120,14 @@ static enum hf_status acquire(struct rd_attempt *a, struct hf_grant *grant, stru
 enum hf_status rd_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_grant *grant, struct hf_error *err)
 {
-    struct rd_attempt a; /* prepare fills it in; it is too large to be cleared for nothing */
+    struct rd_attempt a; /* it is filled in; it is too large to be cleared for nothing */
     struct hf_error own;
     enum hf_status status;
 
     if (err == NULL)
         err = &own;
-    status = prepare(&a, (struct rd_store *)base, claim, 1, err);
-    return status == HF_OK ? acquire(&a, grant, err) : status;
+    status = rd_attempt_prepare(&a, (struct rd_store *)base, claim, 1, err);
+    return status == HF_OK ? rd_attempt_carry_out(&a, grant, err) : status;
 }
 
 /* Do the owners differ in their last two digits only? */
@@ -155,9 +157,9 @@ enum hf_status rd_acquire_any(struct hf_store_base *base, const struct hf_claim 
     if (!are_party(claims, count))
         return hf__fail_lock(err, HF_UNSUPPORTED, claims[0].name, store->setup.url.parts.shown,
                              ": the owners of these claims have nothing in common");
-    status = prepare(&a, store, claims, count, err);
+    status = rd_attempt_prepare(&a, store, claims, count, err);
     if (status == HF_OK)
-        status = acquire(&a, grant, err);
+        status = rd_attempt_carry_out(&a, grant, err);
     *which = a.which;
     rd_request_release(&a.others);
     return status;
@@ -221,25 +223,33 @@ static enum hf_status meet(struct rd_attempt *a, const struct hf__patience *pati
     return status;
 }
 
+struct rd_call rd_attempt_call(struct rd_attempt *a)
+{
+    return (struct rd_call){.lock = a->claims->name,
+                            .slot = a->slot,
+                            .patience = request_patience(a),
+                            .request = &a->request,
+                            .undo = rd_ask_build_leave,
+                            .data = a,
+                            .sent = &a->sent};
+}
+
 /* Asks until a server that is what we take it for answers: at the second time, as a rule. */
 static enum hf_status try_once(struct rd_attempt *a, struct hf_grant *grant, struct hf_error *err)
 {
     enum { TRIES_MAX = 50, QUICK_MAX = 4 };
-    struct hf__patience patience = request_patience(a);
+    const struct rd_call call = rd_attempt_call(a);
 
     for (int tries = 0; tries < TRIES_MAX; tries++) {
-        struct rd_call call = {.lock = a->claims->name,
-                               .slot = a->slot,
-                               .patience = patience,
-                               .request = &a->request,
-                               .undo = rd_ask_build_leave,
-                               .data = a};
         struct rd_answer answer;
-        enum hf_status status = meet(a, &patience, err);
+        enum hf_status status = HF_OK;
 
-        if (status != HF_OK)
-            return status;
-        rd_ask_build(a);
+        if (a->sent.conn == NULL) {
+            status = meet(a, &call.patience, err);
+            if (status != HF_OK)
+                return status;
+            rd_ask_build(a);
+        }
         status = rd_call(a->store, &call, &answer, &a->undone, err);
         if (status != HF_OK) {
             /* What may have been executed has to be taken back. */
@@ -251,7 +261,7 @@ static enum hf_status try_once(struct rd_attempt *a, struct hf_grant *grant, str
         if (status != HF_OK || grant->token != 0)
             return status;
         /* A slot on the move is asked for at two servers in turn. */
-        if (tries >= QUICK_MAX && (status = pause_briefly(a, &patience, err)) != HF_OK)
+        if (tries >= QUICK_MAX && (status = pause_briefly(a, &call.patience, err)) != HF_OK)
             return status;
     }
     return hf__fail_lock(err, HF_UNREACHABLE, NULL, a->store->setup.url.parts.shown,

@@ -28,6 +28,7 @@ struct rd_attempt {
     char flags[12];       /* of the hold: "-"; "d" and a number, which tells attempts apart */
     struct rd_node *node; /* who said busy */
     int64_t again_ns;     /* when to ask again, if nobody wakes us */
+    struct rd_sent sent;  /* the first request, if it went out before */
     struct hf__wait_place queue;
 };
 
@@ -35,6 +36,15 @@ static inline bool rd_attempt_waits(const struct rd_attempt *a)
 {
     return a->claims->wait_until_ns != 0;
 }
+
+/* acquire.c: an attempt in its parts, for count claims. */
+enum hf_status rd_attempt_prepare(struct rd_attempt *a, struct rd_store *store,
+                                  const struct hf_claim *claims, size_t count,
+                                  struct hf_error *err);
+enum hf_status rd_attempt_carry_out(struct rd_attempt *a, struct hf_grant *grant,
+                                    struct hf_error *err);
+/* The request, as it stands in the attempt. */
+struct rd_call rd_attempt_call(struct rd_attempt *a);
 
 /* Writes the request that takes a lock or queues. */
 void rd_ask_build(struct rd_attempt *a);

@@ -98,19 +98,21 @@ static enum hf_status exchange(struct trip *trip, struct rd_node *node, struct r
         status = rd_conn_send(conn, &ask, &call->patience);
         rd_request_release(&ask);
     }
-    out->sent_at_ns = node->pool.setup->host->now_ns();
-    out->node = node;
-    if (status == HF_OK)
-        status = rd_conn_send(conn, call->request, &call->patience);
+    if (out->node == NULL) { /* else it was sent before */
+        out->sent_at_ns = node->pool.setup->host->now_ns();
+        out->node = node;
+        if (status == HF_OK)
+            status = rd_conn_send(conn, call->request, &call->patience);
+    }
     if (status != HF_OK) {
         (void)rd_pool_fail(&node->pool, status, conn->why, err);
         return status;
     }
     if (asking)
         status = rd_conn_receive(conn, &call->patience, &accepted);
-    if (status == HF_OK)
+    if (status == HF_OK && out->reply == NULL)
         status = rd_conn_receive(conn, &call->patience, &out->reply);
-    if (status == HF_OK && call->two)
+    if (status == HF_OK && call->two && out->second == NULL)
         status = rd_conn_receive(conn, &call->patience, &out->second);
     rd_reply_free(accepted);
     if (status != HF_OK) {
@@ -196,6 +198,41 @@ static enum next judge(struct trip *trip, struct rd_conn *conn)
     return NEXT_FAIL;
 }
 
+bool rd_call_send(struct rd_node *node, const struct rd_call *call)
+{
+    const struct hf__patience none = {.deadline_ns = 0, .cancel_fd = -1};
+    struct rd_conn *conn = rd_pool_take_idle(&node->pool);
+    int64_t at_ns = node->pool.setup->host->now_ns();
+
+    if (conn == NULL)
+        return false;
+    if (rd_conn_send(conn, call->request, &none) != HF_OK) {
+        rd_pool_give(&node->pool, conn);
+        return false;
+    }
+    *call->sent = (struct rd_sent){.conn = conn, .answer = {.node = node, .sent_at_ns = at_ns}};
+    return true;
+}
+
+bool rd_call_answered(const struct rd_call *call, int64_t until_ns)
+{
+    struct rd_conn *conn = call->sent->conn;
+    struct rd_answer *answer = &call->sent->answer;
+
+    return rd_conn_look(conn, until_ns, &answer->reply) &&
+           (!call->two || rd_conn_look(conn, until_ns, &answer->second));
+}
+
+/* From here on, connection and replies are the call's. */
+static struct rd_conn *take_sent(struct rd_sent *sent, struct rd_answer *out)
+{
+    struct rd_conn *conn = sent->conn;
+
+    *out = sent->answer;
+    sent->conn = NULL;
+    return conn;
+}
+
 /* One try at one server. */
 static enum next try_once(struct trip *trip, enum hf_status *status, struct hf_error *err)
 {
@@ -207,13 +244,20 @@ static enum next try_once(struct trip *trip, enum hf_status *status, struct hf_e
     enum next next;
 
     trip->detour = NULL;
-    if (!asking && (*status = rd_route(store, call->slot, &call->patience, &node, err)) != HF_OK)
-        return NEXT_DONE;
-    *status = rd_pool_take(&node->pool, call->urgent, &call->patience, &conn, err);
-    if (*status != HF_OK) {
-        rd_route_forget(store, node);
-        return *status == HF_UNREACHABLE && rd_route_moves(store) ? pause_and_retry(call)
-                                                                  : NEXT_DONE;
+    *trip->out = (struct rd_answer){0};
+    if (call->sent != NULL && call->sent->conn != NULL) {
+        conn = take_sent(call->sent, trip->out);
+        node = trip->out->node;
+    } else {
+        if (!asking &&
+            (*status = rd_route(store, call->slot, &call->patience, &node, err)) != HF_OK)
+            return NEXT_DONE;
+        *status = rd_pool_take(&node->pool, call->urgent, &call->patience, &conn, err);
+        if (*status != HF_OK) {
+            rd_route_forget(store, node);
+            return *status == HF_UNREACHABLE && rd_route_moves(store) ? pause_and_retry(call)
+                                                                      : NEXT_DONE;
+        }
     }
     *status = exchange(trip, node, conn, asking, err);
     if (*status != HF_OK) {
@@ -239,7 +283,6 @@ enum hf_status rd_call(struct rd_store *store, const struct rd_call *call, struc
     struct trip trip = {.store = store, .call = call, .out = out};
     enum hf_status status = HF_UNREACHABLE;
 
-    *out = (struct rd_answer){0};
     for (int tries = 0; tries < TRIES_MAX; tries++)
         if (try_once(&trip, &status, err) != NEXT_AGAIN)
             break;

@@ -296,71 +296,115 @@ static void pass_on(struct rd_store *store, const struct hf_claim *claim,
     rd_request_release(&request);
 }
 
-/* "DELEX key IFEQ owner" or "DELIFEQ key owner", and a look whether somebody waits, in one go.
- * False: the script has to do it. */
-static bool release_plainly(struct rd_store *store, const struct hf_claim *claim,
-                            const struct rd_keys *keys, enum rd_delete kind, enum hf_status *status,
-                            struct hf_error *err)
+/* "DELEX key IFEQ owner" or "DELIFEQ key owner", and a look whether somebody waits, in one go. */
+static void build_plain_release(struct rd_release *r)
 {
-    struct rd_request request = {0};
-    struct rd_call call = urgent_call(store, claim, keys, &request);
+    const char *owner = r->claim->owner;
+
+    r->call.two = true;
+    if (r->kind == RD_DELETE_DELEX)
+        rd_request_command(&r->request,
+                           (const char *const[]){"DELEX", r->keys.lock, "IFEQ", owner, NULL});
+    else
+        rd_request_command(&r->request,
+                           (const char *const[]){"DELIFEQ", r->keys.lock, owner, NULL});
+    rd_request_command(&r->request, (const char *const[]){"EXISTS", r->keys.queue, NULL});
+}
+
+static void build_scripted_release(struct rd_release *r)
+{
+    char id[RD_INCARNATION_LEN + 1] = "";
+
+    r->call.two = false;
+    if (r->node != NULL)
+        rd_incarnation_known(r->node, id);
+    rd_script_begin(&r->request, RD_SCRIPT_RELEASE, &r->keys, 3);
+    rd_request_word(&r->request, r->claim->owner);
+    rd_request_number(&r->request, (int64_t)r->claim->token);
+    rd_request_word(&r->request, id);
+}
+
+enum hf_status rd_release_prepare(struct rd_release *r, struct rd_store *store,
+                                  const struct hf_claim *claim, struct hf_error *err)
+{
+    enum hf_status status = rd_claim_keys(&store->setup.url, claim->name, &r->keys, err);
+
+    if (status != HF_OK)
+        return status;
+    r->store = store;
+    r->claim = claim;
+    r->request = (struct rd_request){0};
+    r->call = urgent_call(store, claim, &r->keys, &r->request);
+    r->node = NULL;
+    return HF_OK;
+}
+
+void rd_release_build(struct rd_release *r, struct rd_node *node)
+{
+    r->node = node;
+    r->kind = node != NULL && rd_vouched(r->store, r->claim)
+                  ? rd_incarnation_skills(node).delete_kind
+                  : RD_DELETE_SCRIPT;
+    if (r->kind == RD_DELETE_SCRIPT)
+        build_scripted_release(r);
+    else
+        build_plain_release(r);
+}
+
+bool rd_release_worked(const struct rd_release *r, const struct rd_answer *answer)
+{
+    return rd_reply_number(answer->reply, 0) == 1 &&
+           (r->kind == RD_DELETE_SCRIPT || rd_reply_number(answer->second, 1) == 0);
+}
+
+/* By plain commands. False: the script has to do it. */
+static bool release_plainly(struct rd_release *r, enum hf_status *status, struct hf_error *err)
+{
     struct rd_answer answer;
     bool freed;
 
-    call.two = true;
-    if (kind == RD_DELETE_DELEX)
-        rd_request_command(&request,
-                           (const char *const[]){"DELEX", keys->lock, "IFEQ", claim->owner, NULL});
-    else
-        rd_request_command(&request,
-                           (const char *const[]){"DELIFEQ", keys->lock, claim->owner, NULL});
-    rd_request_command(&request, (const char *const[]){"EXISTS", keys->queue, NULL});
-    *status = rd_call(store, &call, &answer, NULL, err);
-    rd_request_release(&request);
+    *status = rd_call(r->store, &r->call, &answer, NULL, err);
     if (*status != HF_OK)
         return *status == HF_UNKNOWN;
     freed = rd_reply_number(answer.reply, 0) == 1;
-    if (freed && rd_reply_number(answer.second, 1) != 0)
-        pass_on(store, claim, keys, answer.node);
+    if (freed && !rd_release_worked(r, &answer))
+        pass_on(r->store, r->claim, &r->keys, answer.node);
     rd_answer_release(&answer);
     return freed;
+}
+
+enum hf_status rd_release_carry_out(struct rd_release *r, struct hf_error *err)
+{
+    struct rd_answer answer;
+    enum hf_status status;
+
+    if (r->kind != RD_DELETE_SCRIPT) {
+        if (release_plainly(r, &status, err)) {
+            rd_request_release(&r->request);
+            return status == HF_OK ? hf__ok(err) : status;
+        }
+        rd_request_clear(&r->request);
+        build_scripted_release(r);
+    }
+    status = rd_call(r->store, &r->call, &answer, NULL, err);
+    rd_request_release(&r->request);
+    if (status != HF_OK)
+        return status;
+    status = rd_reply_number(answer.reply, 0) == 1
+                 ? hf__ok(err)
+                 : rd_lost(&r->store->setup.url, r->claim->name, answer.reply, NULL, err);
+    rd_answer_release(&answer);
+    return status;
 }
 
 enum hf_status rd_release(struct hf_store_base *base, const struct hf_claim *claim,
                           struct hf_error *err)
 {
-    struct rd_store *store = (struct rd_store *)base;
-    struct rd_request request = {0};
-    struct rd_answer answer;
-    struct rd_call call;
-    struct rd_keys keys;
-    struct rd_node *node;
-    enum rd_delete kind;
-    char id[RD_INCARNATION_LEN + 1] = "";
-    enum hf_status status = rd_claim_keys(&store->setup.url, claim->name, &keys, err);
+    struct rd_release r; /* it is filled in */
+    enum hf_status status = rd_release_prepare(&r, (struct rd_store *)base, claim, err);
 
     if (status != HF_OK)
         return status;
-    node = likely_node(store, &keys, claim);
-    kind = node != NULL ? rd_incarnation_skills(node).delete_kind : RD_DELETE_SCRIPT;
-    if (kind != RD_DELETE_SCRIPT && rd_vouched(store, claim) &&
-        release_plainly(store, claim, &keys, kind, &status, err))
-        return status == HF_OK ? hf__ok(err) : status;
-
-    call = urgent_call(store, claim, &keys, &request);
-    if (node != NULL)
-        rd_incarnation_known(node, id);
-    rd_script_begin(&request, RD_SCRIPT_RELEASE, &keys, 3);
-    rd_request_word(&request, claim->owner);
-    rd_request_number(&request, (int64_t)claim->token);
-    rd_request_word(&request, id);
-    status = rd_call(store, &call, &answer, NULL, err);
-    rd_request_release(&request);
-    if (status != HF_OK)
-        return status;
-    status = rd_reply_number(answer.reply, 0) == 1
-                 ? hf__ok(err)
-                 : rd_lost(&store->setup.url, claim->name, answer.reply, NULL, err);
-    rd_answer_release(&answer);
-    return status;
+    rd_release_build(&r, likely_node(r.store, &r.keys, claim));
+    return rd_release_carry_out(&r, err);
 }

@@ -2,6 +2,7 @@
  *
  *   store.c        the table of operations: open, close
  *   acquire.c      taking a lock, or one of several, and waiting for it; attempt.h, ask.c
+ *   begun.c        taking and releasing it in two halves
  *   hold.c         renewing and releasing it; break.c: somebody else wants it released
  *   list.c         what is held; waiters.c: who waits
  *   url.c          what the URL says
@@ -103,6 +104,8 @@ enum hf_status rd_node_load(struct rd_node *node, const struct hf__patience *pat
 
 /* route.c */
 
+/* The one server, if there is no cluster and it is known; waits for nothing. NULL: not. */
+struct rd_node *rd_route_known(struct rd_store *store);
 /* The server for a slot. HF_OK, HF_UNREACHABLE, HF_DENIED, HF_CANCELLED, HF_NOMEM. */
 enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct hf__patience *patience,
                         struct rd_node **out, struct hf_error *err);
@@ -128,6 +131,12 @@ enum hf_status rd_route_all(struct rd_store *store, const struct hf__patience *p
 /* Frees the replies. */
 void rd_answer_release(struct rd_answer *answer);
 
+/* A request that went out before its call: on which connection, and what has come back. */
+struct rd_sent {
+    struct rd_conn *conn; /* NULL: none, or its call has it by now */
+    struct rd_answer answer;
+};
+
 struct rd_call {
     const char *lock; /* for error texts */
     unsigned slot;
@@ -139,6 +148,7 @@ struct rd_call {
      * connection, if no answer comes: there it cannot overtake. */
     void (*undo)(void *data, struct rd_request *request);
     void *data;
+    struct rd_sent *sent; /* NULL, or how rd_call_send has sent it */
 };
 
 /* Sends the request to the server that has the slot and gets its answer, following redirections
@@ -147,6 +157,11 @@ struct rd_call {
  * (may be NULL) tells if undo was sent. HF_UNREACHABLE and the rest: it was not. */
 enum hf_status rd_call(struct rd_store *store, const struct rd_call *call, struct rd_answer *out,
                        bool *undone, struct hf_error *err);
+/* Sends the request of a call that is still to come, to a server without a cluster, and waits for
+ * nothing. False: there is no idle connection, or it does not work; nothing was executed. */
+bool rd_call_send(struct rd_node *node, const struct rd_call *call);
+/* Looks for its answer until then at the latest. */
+bool rd_call_answered(const struct rd_call *call, int64_t until_ns);
 
 /* incarnation.c */
 
@@ -208,6 +223,31 @@ enum hf_status rd_quarantine_inquire(struct rd_node *node, const struct hf__pati
 enum hf_status rd_quarantine(struct hf_store_base *base, int64_t deadline_ns, struct hf_error *err);
 enum hf_status rd_end_quarantine(struct hf_store_base *base, const char *label, const char *reason,
                                  int64_t deadline_ns, struct hf_error *report);
+
+/* begun.c: slots of the table */
+struct hf_begun *rd_begin(struct hf_store_base *base, const struct hf_claim *claim);
+bool rd_answered(struct hf_store_base *base, struct hf_begun *begun, int64_t until_ns);
+enum hf_status rd_end(struct hf_store_base *base, struct hf_begun *begun, struct hf_grant *grant,
+                      struct hf_error *err);
+
+/* hold.c: a release in its parts */
+struct rd_release {
+    struct rd_store *store;
+    const struct hf_claim *claim;
+    struct rd_keys keys;
+    struct rd_node *node; /* who will be asked, as far as is known; NULL: not known */
+    enum rd_delete kind;
+    struct rd_request request;
+    struct rd_call call;
+};
+enum hf_status rd_release_prepare(struct rd_release *r, struct rd_store *store,
+                                  const struct hf_claim *claim, struct hf_error *err);
+/* Writes the request, as that server understands it. */
+void rd_release_build(struct rd_release *r, struct rd_node *node);
+/* Sends it, and another if that is what it takes. */
+enum hf_status rd_release_carry_out(struct rd_release *r, struct hf_error *err);
+/* Whether nothing is to be sent after this answer. */
+bool rd_release_worked(const struct rd_release *r, const struct rd_answer *answer);
 
 /* acquire.c, list.c, hold.c, break.c: slots of the table */
 enum hf_status rd_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,

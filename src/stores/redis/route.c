@@ -101,6 +101,16 @@ static enum hf_status learn_cluster(struct rd_store *store, const struct hf__pat
     return status;
 }
 
+struct rd_node *rd_route_known(struct rd_store *store)
+{
+    struct rd_node *node;
+
+    pthread_mutex_lock(&store->lock);
+    node = store->cluster ? NULL : store->master;
+    pthread_mutex_unlock(&store->lock);
+    return node;
+}
+
 enum hf_status rd_route(struct rd_store *store, unsigned slot, const struct hf__patience *patience,
                         struct rd_node **out, struct hf_error *err)
 {

@@ -45,6 +45,9 @@ static const struct hf_store_ops ops = {
     .revoke = rd_revoke,
     .audit = rd_audit,
     .acquire_any = rd_acquire_any,
+    .begin = rd_begin,
+    .answered = rd_answered,
+    .end = rd_end,
 };
 
 const struct hf_store_plugin *hf_store_plugin(void)

@@ -11,7 +11,7 @@
 
 #define READ_BYTES 16384  /* taken from the socket at a time */
 #define AWAKE_NS   150000 /* how long an answer is looked for awake */
-#define ASLEEP_MAX 16     /* answers waited for asleep after one that came later */
+#define NAP_MAX    16     /* answers waited for asleep after some that came later */
 
 struct rd_conn *rd_conn_begin(const struct hf__address *address, const struct rd_tls_config *tls)
 {
@@ -186,9 +186,16 @@ enum hf_status rd_conn_send(struct rd_conn *conn, const struct rd_request *reque
     return HF_OK;
 }
 
+/* It did not pay to stay awake: the next answer is waited for asleep, and more of them if the one
+ * after that is late as well. */
+static void doze(struct rd_conn *conn)
+{
+    conn->asleep = conn->nap > 0 ? conn->nap : 1;
+    conn->nap = conn->asleep < NAP_MAX / 2 ? 2 * conn->asleep : NAP_MAX;
+}
+
 /* Reads what is there. Falling asleep and being woken costs more than a server near by takes to
- * answer, so an answer is looked for awake first, for a moment. Where that did not pay, the next
- * ones are waited for asleep. */
+ * answer, so an answer is looked for awake first, for a moment. */
 static ssize_t read_awake(struct rd_conn *conn, char *data, size_t len, int64_t start_ns,
                           short *wants)
 {
@@ -202,10 +209,12 @@ static ssize_t read_awake(struct rd_conn *conn, char *data, size_t len, int64_t 
     for (;;) {
         ssize_t some = read_some(conn, data, len, MSG_DONTWAIT, wants);
 
+        if (awake && some >= 0)
+            conn->nap = 0;
         if (some >= 0 || errno != EAGAIN || !awake)
             return some;
         if (hf__now_ns() - start_ns >= AWAKE_NS) {
-            conn->asleep = ASLEEP_MAX;
+            doze(conn);
             errno = EAGAIN;
             return -1;
         }
@@ -280,6 +289,27 @@ enum hf_status rd_conn_glance(struct rd_conn *conn, struct rd_reply **out)
         if (!rd_reader_feed(conn->reader, data, (size_t)some))
             return broke(conn, HF_UNKNOWN, rd_reader_fault(conn->reader));
     }
+}
+
+bool rd_conn_look(struct rd_conn *conn, int64_t until_ns, struct rd_reply **out)
+{
+    bool awake = conn->asleep == 0;
+
+    while (*out == NULL && rd_conn_glance(conn, out) == HF_OK && *out == NULL) {
+        if (!awake)
+            return false;
+        if (hf__now_ns() >= until_ns) {
+            doze(conn);
+            return false;
+        }
+    }
+    if (*out == NULL)
+        return false;
+    if (awake)
+        conn->nap = 0;
+    else
+        conn->asleep--;
+    return true;
 }
 
 bool rd_conn_is_quiet(struct rd_conn *conn)

@@ -28,6 +28,7 @@ struct rd_conn {
     int64_t used_ns; /* when it was given back to the pool */
     struct rd_conn *next; /* in the pool that keeps it */
     unsigned asleep;      /* answers to wait for asleep before one is looked for awake again */
+    unsigned nap;         /* how many it will be after one that comes too late */
     char why[160];        /* why it broke, as the end of a sentence */
 };
 
@@ -52,6 +53,9 @@ enum hf_status rd_conn_receive(struct rd_conn *conn, const struct hf__patience *
                                struct rd_reply **out);
 /* The next reply if it is there already, else NULL: waits for nothing. HF_OK, HF_UNKNOWN. */
 enum hf_status rd_conn_glance(struct rd_conn *conn, struct rd_reply **out);
+/* Looks for the next reply, awake, until then at the latest; not for long if that did not pay of
+ * late. False: it is not here, whatever the reason; rd_conn_receive tells. */
+bool rd_conn_look(struct rd_conn *conn, int64_t until_ns, struct rd_reply **out);
 /* Whether a connection that was left alone is still fit for use: nothing came, nothing ended. */
 bool rd_conn_is_quiet(struct rd_conn *conn);
 

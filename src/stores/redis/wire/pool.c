@@ -47,8 +47,7 @@ enum hf_status rd_pool_fail(const struct rd_pool *pool, enum hf_status status, c
                          pool->address.host, pool->address.port, why);
 }
 
-/* An idle connection that is still good, or NULL. */
-static struct rd_conn *take_idle(struct rd_pool *pool)
+struct rd_conn *rd_pool_take_idle(struct rd_pool *pool)
 {
     for (;;) {
         struct rd_conn *conn;
@@ -127,7 +126,7 @@ static void count_out(struct rd_pool *pool)
 enum hf_status rd_pool_take(struct rd_pool *pool, bool urgent, const struct hf__patience *patience,
                             struct rd_conn **out, struct hf_error *err)
 {
-    struct rd_conn *conn = take_idle(pool);
+    struct rd_conn *conn = rd_pool_take_idle(pool);
     enum hf_status status;
     char why[160];
 

@@ -47,6 +47,8 @@ void rd_pool_release(struct rd_pool *pool, bool forked);
  * release, which must not wait for acquires. HF_OK or what rd_conn_open answers, with a text. */
 enum hf_status rd_pool_take(struct rd_pool *pool, bool urgent, const struct hf__patience *patience,
                             struct rd_conn **out, struct hf_error *err);
+/* One that is idle and still good, or NULL. Waits for nothing. */
+struct rd_conn *rd_pool_take_idle(struct rd_pool *pool);
 void rd_pool_give(struct rd_pool *pool, struct rd_conn *conn);
 /* Takes a connection, sends the request and collects count replies into an array of its own, all
  * on one server and with no second try. HF_OK, or HF_UNREACHABLE even if the server may have acted:
