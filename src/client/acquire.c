@@ -266,7 +266,8 @@ enum hf_status hf__check_options(const struct hf_acquire_options *given,
     return HF_OK;
 }
 
-/* Whether the store can do that for the lock, or for those of which it is the first; fills in the ttl. */
+/* Whether the store can do that for the lock, or for those of which it is the first. Fills in the
+ * ttl. */
 static enum hf_status check(struct hf_store *store, const char *name,
                             struct hf_acquire_options *options, struct hf_error *err)
 {

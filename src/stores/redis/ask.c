@@ -38,7 +38,8 @@ static void add_owners(const struct rd_attempt *a, struct rd_request *request)
         rd_request_word(request, a->claims[i].owner);
 }
 
-/* The claim on the first, which is all there is to a claim on one; more_count words have to follow. */
+/* The claim on the first, which is all there is to a claim on one; more_count words have to
+ * follow. */
 static void begin_claim(struct rd_attempt *a, enum rd_script_id id, size_t more_count)
 {
     const struct hf_claim *claim = a->claims;
