@@ -12,7 +12,7 @@
  *     else
  *         ... another thread does the same, and waits meanwhile
  *
- * A call that was begun has to be ended: once, by the process that began it, and before hf_close. */
+ * A call that was begun has to be ended: once, by the process that began it, before hf_close. */
 #ifndef HOLDFAST_BEGIN_H
 #define HOLDFAST_BEGIN_H
 

@@ -294,7 +294,7 @@ enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err)
     return status == HF_OK ? hf__ok(err) : status;
 }
 
-/* Takes the lease away from the keeper and the store's list; says whether it was held. Lock held. */
+/* Takes the lease from the keeper and the store's list, lock held; says whether it was held. */
 static bool withdraw(struct hf_lease *lease)
 {
     bool held;

@@ -1,5 +1,5 @@
-/* halves.c - calls that one thread begins and another ends, through libholdfast: in a store with the
- * slots for it, and in one without, where the end does it all. */
+/* halves.c - calls that one thread begins and another ends, through libholdfast: in a store with
+ * the slots for it, and in one without, where the end does it all. */
 #include "client/client.h"
 #include "conform.h"
 
@@ -61,7 +61,7 @@ static void what_one_thread_begins_another_ends(void **state)
         struct hf_call *call;
 
         end_elsewhere(&ending, hf_begin_acquire(store, name, NULL));
-        (void)pthread_join(ending.thread, NULL);
+        pthread_join(ending.thread, NULL);
         assert_int_equal(ending.status, HF_OK);
         assert_true(hf_lease_token(ending.lease) > last);
         assert_true(hf_lease_remaining_ms(ending.lease) > 0);
@@ -144,7 +144,7 @@ static void a_wait_begun_here_is_ended_there(void **state)
     if (has(HF_FEATURE_FAIR))
         check_soon(waiters_of(store->base, name) > 0);
     assert_int_equal(hf_release(lease, NULL), HF_OK);
-    (void)pthread_join(ending.thread, NULL);
+    pthread_join(ending.thread, NULL);
     assert_int_equal(ending.status, HF_OK);
     assert_int_equal(hf_release(ending.lease, NULL), HF_OK);
     hf_close(store);
@@ -164,7 +164,7 @@ static void a_wait_begun_here_is_cancelled(void **state)
     assert_int_equal(hf_acquire(store, name, NULL, &lease, NULL), HF_OK);
     end_elsewhere(&ending, hf_begin_acquire(store, name, &options));
     assert_int_equal(eventfd_write(options.cancel_fd, 1), 0);
-    (void)pthread_join(ending.thread, NULL);
+    pthread_join(ending.thread, NULL);
     assert_int_equal(ending.status, HF_CANCELLED);
     assert_null(ending.lease);
     assert_int_equal(hf_release(lease, NULL), HF_OK);
