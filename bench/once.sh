@@ -27,7 +27,7 @@ measure() {
     "$hf" --store "$url" once seen -- true
     if [ "$store" = file ]; then
         know_keys "$url"
-        next=("next=$hf|--store|$url|once|--per|${period}s|--slack|0|--start-by|1h|n%|--|true" 'sync=sync3' 'paced=paced3')
+        next=("next=$hf|--store|$url|once|--per|${period}s|--slack|0|--start-by|1h|n%|--|true" 'sync=sync3')
     fi
     # shellcheck disable=SC2154 # of stage.sh
     while read -r name took; do
@@ -44,16 +44,11 @@ measure() {
     case $store in
     file)
         row once.file.sync3 "${us[sync]-}" - us
-        row once.file.sync3_paced "${us[paced]-}" - us
         row once.file.next "${us[next]-}" - us
         row once.file.once_vs_run_and_sync3 \
             "$(ratio "${us[next]-}" "$((${us[run]:-0} + ${us[sync]:-0}))")" '<=1' x
         row once.file.first_vs_run_and_sync3 \
             "$(ratio "${us[once]-}" "$((${us[run]:-0} + ${us[sync]:-0}))")" '<=1' x
-        row once.file.once_vs_run_and_paced3 \
-            "$(ratio "${us[next]-}" "$((${us[run]:-0} + ${us[paced]:-0}))")" - x
-        row once.file.first_vs_run_and_paced3 \
-            "$(ratio "${us[once]-}" "$((${us[run]:-0} + ${us[paced]:-0}))")" - x
         ;;
     redis | postgres) row "once.$store.once_vs_run" "$(ratio "${us[once]-}" "${us[run]-}")" '<=2' x ;;
     *) row "once.$store.once_vs_run" "$(ratio "${us[once]-}" "${us[run]-}")" - x ;;
