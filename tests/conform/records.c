@@ -313,6 +313,61 @@ static void a_record_expires(void **state)
     client_close(store);
 }
 
+static enum hf_status put_both(struct hf_store_base *store, struct hold *hold, uint64_t number,
+                               const char *value)
+{
+    const struct hf_record_write write = {.name = hold->name,
+                                          .owner = hold->owner,
+                                          .token = hold->grant.token,
+                                          .number = number,
+                                          .key = "k",
+                                          .value = value,
+                                          .value_len = strlen(value),
+                                          .deadline_ns =
+                                              hf__now_ns() + HF__REQUEST_MS * HF__NS_PER_MS};
+    struct hf_record_write first = write;
+
+    first.key = "first";
+    first.number--;
+    return store->ops->record_put_both(store, &first, &write, &hold->err);
+}
+
+/* With the second the first is there; a first that is newer stays; and who may not write the second
+ * has not lost or won anything by the first. */
+static void two_records_in_one_step(void **state)
+{
+    struct hf_store_base *store = client_open();
+    struct hold hold = hold_new("both");
+
+    (void)state;
+    assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
+    assert_int_equal(put_both(store, &hold, 2, "one"), HF_OK);
+    assert_true(reads(store, hold.name, "k", "one"));
+    assert_true(reads(store, hold.name, "first", "one"));
+    assert_int_equal(put_for(store, &hold, "first", (struct put){.number = 9, .value = "newer"}),
+                     HF_OK);
+    assert_int_equal(put_both(store, &hold, 4, "two"), HF_OK);
+    assert_true(reads(store, hold.name, "k", "two"));
+    assert_true(reads(store, hold.name, "first", "newer"));
+    assert_int_equal(put_both(store, &hold, 4, "three"), HF_STALE);
+    assert_int_equal(release(store, &hold), HF_OK);
+    assert_int_equal(put_both(store, &hold, 20, "lost"), HF_LOST);
+    assert_true(reads(store, hold.name, "k", "two"));
+    assert_true(reads(store, hold.name, "first", "newer"));
+    client_close(store);
+}
+
+static bool puts_both(void)
+{
+    struct hf_store_base *store = client_open();
+    size_t end =
+        offsetof(struct hf_store_ops, record_put_both) + sizeof store->ops->record_put_both;
+    bool can = store->ops->size >= end && store->ops->record_put_both != NULL;
+
+    client_close(store);
+    return can;
+}
+
 void add_record_tests(struct suite *suite)
 {
     add_library_record_tests(suite);
@@ -326,5 +381,7 @@ void add_record_tests(struct suite *suite)
     ADD(suite, any_bytes_up_to_the_limit);
     ADD(suite, the_clock_is_the_stores);
     ADD(suite, a_record_expires);
+    if (puts_both())
+        ADD(suite, two_records_in_one_step);
     add_record_list_tests(suite);
 }
