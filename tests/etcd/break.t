@@ -92,6 +92,12 @@ ok $? 'which does not make it last longer'
 ctl a put $'holdfast/theirs\x1f' somebody >/dev/null
 "$hf" --store "$url" break theirs --token 0 2>"$dir/err"
 is $? 64 'a foreign holder would not hear of it'
+rev=$(ctl a get $'holdfast/theirs\x1f' -w json | jq '.kvs[0].create_revision')
+ask b break theirs "$rev"
+like "$answer" 'HF_INVALID*not holdfast*' 'its revision is no token'
+printf 'y\n' | script -qefc "$hf --store $url break theirs" "$dir/screen" >"$dir/out"
+is $? 64 'on a terminal, too'
+like "$(cat "$dir/screen")" '*not holdfast*--now*' 'which is said'
 answer=$("$hf" --store "$url" break theirs --token 0 --now 2>&1)
 is $? 0 'with --now'
 ask b acquire 0 theirs 3000 0

@@ -284,6 +284,7 @@ proxy p mode pass
 cluster_start x y z
 examine "$(url x)"
 holds '[.facts[] | select(.key == "redis.role") | .where] | unique | length == 3' 'each master of a cluster is told of'
+holds '[.facts[] | select(.key == "redis.refusal" and .value == "")] | length == 3' 'each takes writes'
 redis_stop z
 examine "$(url x)"
 is "$rc" 1 'a cluster of which a master is gone is not shown to be fit'

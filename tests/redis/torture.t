@@ -1,5 +1,6 @@
 #!/bin/bash
 # holdfast torture on a Redis of the user's own.
+# shellcheck disable=SC2317 # a function that is used by name
 set -u
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/support/torture.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # holdfast explain on a redlock: what a majority of the nodes tells, and what nobody can see.
+# shellcheck disable=SC2317,SC1091 # a function that is used by name; a file that is made here
 set -u
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/support/explain.sh"

@@ -3,7 +3,7 @@
 #   tortures URL [OPTION...]   the last report, JSON, is in $dir/torture
 #   torture_killed URL LEFT    a torture is killed in the middle: LEFT, a command, tells what is in the store that was not
 #                              there before its first use
-# shellcheck shell=bash disable=SC2154 # hf and dir are of stage.sh
+# shellcheck shell=bash disable=SC2154,SC2317 # hf and dir are of stage.sh; functions that are used by name
 
 tortures() {
     local url=$1

@@ -24,4 +24,13 @@ ok $? 'as the schema says'
 like "$("$hf" explain ice)" '*next       It was broken: its holder ends its work and releases it, and the lock is free.' \
     'and what happens next'
 kill -KILL "$ice"
+
+# Somebody's node that no session owns.
+kazoo a 'k.create("/holdfast/stuck/theirs__lock__0000000001", b"them", makepath=True)' >"$dir/put"
+seen stuck '.holder.foreign and .holder.endless and .holder.token == null and .next == {"what": "never", "in_ms": null}'
+ok $? 'a node that no session owns never ends'
+fits_schema "$dir/out"
+ok $? 'as the schema says'
+timeout 10 "$hf" run -w 2s stuck -- true 2>"$dir/err"
+like "$(cat "$dir/err")" '*whose key has no ttl: this never ends by itself*' 'and the line of a run that waits says so'
 done_testing

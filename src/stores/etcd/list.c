@@ -64,18 +64,19 @@ static int64_t remaining_ms(struct listing *l, const struct ec_kv *kv, int64_t *
 static void show(struct listing *l)
 {
     bool waits = l->head.said.kind == EC_KIND_WAITING;
+    bool foreign = l->head.said.kind == 0;
     int64_t now_us = l->store->base.host->wall_us();
     struct hf_lock_info info = {
         .size = sizeof info,
         .name = l->name,
         .label = waits ? "" : l->head.said.label,
-        .token = waits ? 0 : l->head.create_revision,
+        .token = waits || foreign ? 0 : l->head.create_revision,
         .remaining_ms = -1,
         .age_ms = -1,
         .waiters = waits ? l->keys : l->keys - 1,
         .held = !waits,
         .detached = l->head.said.kind == EC_KIND_DETACHED,
-        .foreign = l->head.said.kind == 0,
+        .foreign = foreign,
         .revocation = l->head.said.revoked ? &l->head.said.revocation : NULL,
     };
 
@@ -83,7 +84,7 @@ static void show(struct listing *l)
         return;
     if (!waits)
         info.remaining_ms = remaining_ms(l, &l->head, &info.renewed_ms);
-    if (!waits && l->head.said.kind != 0)
+    if (!waits && !foreign)
         info.ttl_ms = l->head.said.ttl_ms;
     info.endless = !waits && l->head.lease == 0;
     if (!waits && l->head.said.since_us > 0)
