@@ -1,13 +1,16 @@
 /* break.c - breaking a hold.
  *
  * The first child is read, and if it is the hold that is meant, its data is written again with the
- * mark, at the version that was read. A renewal in between makes that fail: it is read again. The
+ * mark, at the version that was read. A renewal in between makes that fail: it is read again, and
+ * after some such races the mark is written over whatever version is there. The
  * holder's next renewal expects the version before the mark, fails, reads, and is told.
  *
  * A hold that is ended at once leaves a notice, so that its holder can tell by whom: notice.c. */
 #include "stores/zookeeper/attempt.h"
 
 #include <string.h>
+
+#define COMPARED_TRIES 4 /* races against renewals, before the mark wins for certain */
 
 /* One break. */
 struct work {
@@ -19,6 +22,7 @@ struct work {
     struct Stat stat;
     struct zk_said said; /* what the first child says; all zero if it is not holdfast's */
     struct hf_revocation revocation;
+    int tries;
     bool sent; /* and no answer says that it was not executed */
     bool done;
 };
@@ -72,6 +76,14 @@ static int read_first(struct work *w)
     return rc == ZNONODE && w->first.name[0] == '\0' ? ZOK : rc;
 }
 
+/* The version that is to be marked. A holder that renews all the time would win every race, since
+ * its write is one request and ours are two; so in the end its node is marked, whatever it wrote
+ * meanwhile: the node is the hold's alone, and its next renewal finds another version and reads. */
+static int expected(const struct work *w)
+{
+    return w->tries < COMPARED_TRIES ? w->stat.version : -1;
+}
+
 /* Marks or ends what was read. */
 static int carry_out(struct work *w)
 {
@@ -94,7 +106,7 @@ static int carry_out(struct work *w)
      * knows. */
     rc = w->revoke->now ? zk_send_delete(w->session->handle, request, path,
                                          w->first.foreign ? w->stat.version : -1)
-                        : zk_send_set(w->session->handle, request, path, data, w->stat.version);
+                        : zk_send_set(w->session->handle, request, path, data, expected(w));
     if (rc == ZOK) {
         w->sent = true;
         rc = zk_request_wait(request, &w->patience);
@@ -157,7 +169,7 @@ enum hf_status zk_revoke(struct hf_store_base *base, const struct hf_revoke *rev
         return status;
     hf__copy_printable(w.revocation.by, sizeof w.revocation.by, revoke->by);
     hf__copy_printable(w.revocation.reason, sizeof w.revocation.reason, revoke->reason);
-    for (int tries = 0; tries < ZK_TRIES_MAX && status == HF_OK && !w.done; tries++)
+    for (; w.tries < ZK_TRIES_MAX && status == HF_OK && !w.done; w.tries++)
         status = try(&w, out, err);
     zk_session_unref(w.session);
     if (status != HF_OK)
