@@ -37,7 +37,7 @@ done
 # the request was never forwarded: nothing is sent twice
 ask c acquire 2 warm 60000 0 kept
 ask c release 2
-proxy p mode drop
+proxy p mode drop kv/txn # and not what is said of a lease
 proxy p once
 proxy p requests
 ask c acquire 1 dropped 60000 0 kept
