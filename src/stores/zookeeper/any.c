@@ -114,7 +114,7 @@ static struct zk_attempt *lead(struct zk_several *s)
 }
 
 /* From the first of the attempts on: all locks, and then the line. */
-static int look_once(struct zk_several *s, size_t first, size_t count)
+static int read_once(struct zk_several *s, size_t first, size_t count)
 {
     struct zk_request *requests[HF_SEVERAL_MAX + 1] = {NULL};
     const struct hf__patience *patience = &lead(s)->patience;
@@ -140,23 +140,23 @@ static int look_once(struct zk_several *s, size_t first, size_t count)
     return rc;
 }
 
-static int look(struct zk_several *s, size_t first, size_t count)
+static int read_all(struct zk_several *s, size_t first, size_t count)
 {
-    int rc = look_once(s, first, count);
+    int rc = read_once(s, first, count);
 
     while (zk_connection_lost(rc) && (rc = zk_reconnect(lead(s))) == ZOK)
-        rc = look_once(s, first, count);
+        rc = read_once(s, first, count);
     return rc;
 }
 
-int zk_look(struct zk_several *s)
+int zk_read_queues(struct zk_several *s)
 {
-    return look(s, 0, s->count);
+    return read_all(s, 0, s->count);
 }
 
-int zk_look_at_line(struct zk_several *s)
+int zk_read_line(struct zk_several *s)
 {
-    return look(s, s->count, s->count + 1);
+    return read_all(s, s->count, s->count + 1);
 }
 
 /* An attempt of its own, that has the time of a request. */
@@ -216,7 +216,7 @@ static int take_again(struct zk_several *s)
 
     if (rc != ZOK || s->place == NULL || s->at[0].alone)
         return rc;
-    rc = zk_look_at_line(s);
+    rc = zk_read_line(s);
     if (rc == ZOK && s->place->queue.count == 0)
         return ZOK;
     end_try(s, 0);
@@ -234,11 +234,11 @@ static int take_free(struct zk_several *s)
     if (rc != ZK_WAIT_OVER)
         return rc;
     /* Where there was a line a moment ago there is one now, as a rule, and it says enough. */
-    rc = contended && s->place != NULL ? zk_look_at_line(s) : ZOK;
+    rc = contended && s->place != NULL ? zk_read_line(s) : ZOK;
     if (rc == ZOK && contended && s->place != NULL && s->place->queue.count > 0)
         return ZK_WAIT_OVER;
     if (rc == ZOK)
-        rc = look(s, 0, s->place != NULL ? s->count + 1 : s->count);
+        rc = read_all(s, 0, s->place != NULL ? s->count + 1 : s->count);
     if (rc == ZOK)
         rc = s->place == NULL || s->place->queue.count == 0 ? zk_try_free(s) : ZK_WAIT_OVER;
     return rc;

@@ -40,7 +40,7 @@ int zk_every_wait(struct zk_several *s)
         for (size_t i = 0; i < s->count; i++)
             s->at[i].sent_at_ns = 0; /* what was proved before we slept */
         if (rc == ZOK)
-            rc = zk_look(s);
+            rc = zk_read_queues(s);
         if (rc != ZOK)
             return rc;
     }

@@ -106,7 +106,7 @@ static int try_slots(struct zk_several *s, size_t hint)
         rc = zk_try(s, hint);
     if (rc != ZK_WAIT_OVER)
         return rc;
-    rc = zk_look(s);
+    rc = zk_read_queues(s);
     return rc == ZOK ? zk_try_free(s) : rc;
 }
 
@@ -145,7 +145,7 @@ int zk_line_wait(struct zk_several *s)
             return rc;
         rc = sleep_in_line(s, index, &hint);
         if (rc == ZOK && hint == s->count)
-            rc = zk_look_at_line(s);
+            rc = zk_read_line(s);
         if (rc != ZOK && !zk_connection_lost(rc))
             return rc;
     }

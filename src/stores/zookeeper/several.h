@@ -21,9 +21,9 @@ struct zk_several {
 /* any.c */
 
 /* Reads the queue of every lock into at[i].queue. */
-int zk_look(struct zk_several *s);
+int zk_read_queues(struct zk_several *s);
 /* The same of the line, into place->queue. */
-int zk_look_at_line(struct zk_several *s);
+int zk_read_line(struct zk_several *s);
 /* Takes lock i if it is free: ZOK, and which is set; ZK_WAIT_OVER: it is not. From the line, it is
  * one step out of that and into the queue; ZK_OVERTAKEN: another was faster. */
 int zk_try(struct zk_several *s, size_t i);
