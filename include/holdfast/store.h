@@ -409,7 +409,8 @@ struct hf_store_ops {
     /* Optional, with HF_FEATURE_RECORDS, for stores where two records of a lock cost less in one
      * step than one after the other, which is what libholdfast does without this slot. As
      * record_put of write; and with HF_OK, first, of the same hold and with another key, is on
-     * record too, unless what was there is as new or newer. Otherwise it may be. */
+     * record too, unless what was there is as new or newer. Otherwise it may be, but never if the
+     * hold was over before. */
     enum hf_status (*record_put_both)(struct hf_store_base *store,
                                       const struct hf_record_write *first,
                                       const struct hf_record_write *write, struct hf_error *err);

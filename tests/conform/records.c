@@ -209,6 +209,28 @@ static void an_expired_hold_writes_nothing(void **state)
     client_close(store);
 }
 
+/* Its time is over while another hold of the same client goes on: an engine where both hang on one
+ * session may still have it, and nobody may count on it all the same. */
+static void an_expired_hold_beside_another_writes_nothing(void **state)
+{
+    struct hf_store_base *store = client_open();
+    struct hold hold = hold_new("unrenewed");
+    struct hold kept = hold_new("kept");
+    int64_t end_ns;
+
+    (void)state;
+    assert_int_equal(take(store, &kept, conform.short_ttl_ms, 0), HF_OK);
+    assert_int_equal(take(store, &hold, conform.short_ttl_ms, 0), HF_OK);
+    end_ns = hf__now_ns() + conform.short_ttl_ms * HF__NS_PER_MS;
+    while (hf__now_ns() <= end_ns) {
+        check_pause_ms(conform.short_ttl_ms / 8);
+        (void)renew(store, &kept, 0); /* on a busy machine it may come too late */
+    }
+    refused_as_lost(store, &hold, NULL);
+    (void)release(store, &kept);
+    client_close(store);
+}
+
 /* It froze, and comes back when another has written: whatever its number is. */
 static void a_former_holder_overwrites_nothing(void **state)
 {
@@ -377,6 +399,7 @@ void add_record_tests(struct suite *suite)
     ADD(suite, what_is_not_newer_is_stale);
     ADD(suite, only_the_holder_writes);
     ADD(suite, an_expired_hold_writes_nothing);
+    ADD(suite, an_expired_hold_beside_another_writes_nothing);
     ADD(suite, a_former_holder_overwrites_nothing);
     ADD(suite, any_bytes_up_to_the_limit);
     ADD(suite, the_clock_is_the_stores);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # `holdfast once --per` on PostgreSQL: five servers at each border, killed, frozen, late and a little apart, while
-# the database is restarted; and all five while it is down.
+# the database is restarted; and all five while it is down, or in quarantine after a failover.
 # run: also long
 # run: first
 # run: once
@@ -20,4 +20,11 @@ once_storm 'restarts' "$(url a '?max_ttl=4s')" keys=3 slots=4 period=12 skew=83 
 storm_fault=
 pg_stop a
 once_waits 'down' "$(url a '?max_ttl=4s')" 'pg_again a'
+pg_standby s a
+pg_start s
+pg_stop a QUIT
+sql s 'SELECT pg_promote()' >/dev/null
+eventually 20 says f s 'SELECT pg_is_in_recovery()'
+ok $? 'a standby is promoted'
+once_waits 'quarantine' "$(url s '?max_ttl=4s')" true
 done_testing
