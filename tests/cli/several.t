@@ -34,7 +34,7 @@ is "$(cat late)" all 'it has all of them once the last is free'
 forget
 
 # Names
-run holdfast run --all a a -- true
+run holdfast run -n --all a a -- true
 is "$rc" 64 'a lock that is named twice is refused'
 run holdfast run a b -- true
 is "$rc" 64 'two names without --all or --any are'

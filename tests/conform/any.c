@@ -284,6 +284,45 @@ static void any_that_is_cancelled_leaves_every_queue(void **state)
     (void)close(cancel_fd);
 }
 
+/* Cancelled just when a lock becomes free: it has one, or nothing of it is left anywhere. */
+static void any_that_is_cancelled_at_its_grant(void **state)
+{
+    enum { ROUNDS = 24, STEP_US = 100 };
+    struct hf_store_base *store = client_open();
+    struct set set = set_new("moment");
+    int cancel_fd = eventfd(0, EFD_CLOEXEC);
+    eventfd_t written;
+
+    (void)state;
+    for (size_t round = 0; round < ROUNDS; round++) {
+        struct waiter waiter = {0};
+        enum hf_status status;
+
+        take_set(store, &set, SET);
+        start(&waiter, &set, -1, cancel_fd);
+        await_set(store, &set, 0);
+        if (round % 3 == 0)
+            assert_int_equal(eventfd_write(cancel_fd, 1), 0);
+        assert_int_equal(release(store, &set.holds[round % SET]), HF_OK);
+        (void)usleep((useconds_t)(round * STEP_US));
+        if (round % 3 != 0)
+            assert_int_equal(eventfd_write(cancel_fd, 1), 0);
+        status = finish(&waiter);
+        assert_int_equal(eventfd_read(cancel_fd, &written), 0);
+        assert_true(status == HF_OK || status == HF_CANCELLED);
+        assert_int_equal(held_of_set(store, &set), status == HF_OK ? SET : SET - 1);
+        assert_int_equal(waiters_of_set(store, &set), 0);
+        if (status == HF_OK)
+            assert_int_equal(release(waiter.store, &waiter.set.holds[waiter.which]), HF_OK);
+        client_close(waiter.store);
+        for (size_t i = 0; i < SET; i++)
+            if (i != round % SET)
+                assert_int_equal(release(store, &set.holds[i]), HF_OK);
+    }
+    client_close(store);
+    (void)close(cancel_fd);
+}
+
 /* All become free at once, and the one who stands in every queue wants one of them only: those
  * behind it get the others, and do not have to wait for anything. */
 static void any_passes_on_what_it_does_not_need(void **state)
@@ -402,6 +441,7 @@ void add_any_tests(struct suite *suite)
     ADD(suite, any_of_none_that_is_free_is_busy);
     ADD(suite, any_waits_for_all_of_them);
     ADD(suite, any_that_is_cancelled_leaves_every_queue);
+    ADD(suite, any_that_is_cancelled_at_its_grant);
     if (has(HF_FEATURE_FAIR)) {
         ADD(suite, any_passes_on_what_it_does_not_need);
         ADD(suite, any_keeps_its_place);
