@@ -1,5 +1,5 @@
-/* arrays.c - ids and uids as PostgreSQL itself writes arrays (array_send): to read them as text would
- * take a server a fifth of the time in which it deletes the messages. */
+/* arrays.c - ids and uids as PostgreSQL itself writes arrays (array_send): reading them as text
+ * takes a server a third of a millisecond for 500. */
 #include "outbox/outbox.h"
 
 enum { INT8 = 20, UUID = 2950, UUID_BYTES = 16 };

@@ -80,7 +80,7 @@ struct hf__outbox_pass {
 };
 void hf__outbox_put_enter(FILE *out, const struct hf__outbox_names *names,
                           const struct hf__outbox_pass *pass);
-/* All of a settlement in which nothing failed, in one statement, where the database has such: enters
+/* All of a settlement in which nothing failed, in one statement, where a database has such: enters
  * the fence and deletes those that were delivered and have no mark. Parameters are the ids and the
  * uids, in arrays as arrays.c writes them; so many rows are changed, none if it is refused. False:
  * there is none here, and nothing was written. */
