@@ -76,7 +76,6 @@ struct hf__db {
 };
 struct hf__db_statement {
     struct hf__db *db;
-    bool binary; /* set by its caller: parameters are as the engine sends them; PostgreSQL only */
 };
 
 /* The slots are called through the functions below, which say what they do. */

@@ -273,7 +273,8 @@ bool hf__outbox_put_settle(FILE *out, const struct hf__outbox_names *names,
     hf__outbox_put_enter(out, names, pass);
     fprintf(
         out,
-        " RETURNING 1) DELETE FROM %s AS m USING unnest($1::bigint[], $2::uuid[]) AS d (id, uid) "
+        " RETURNING 1) DELETE FROM %s AS m USING "
+        "unnest(('{' || $1 || '}')::bigint[], ('{' || $2 || '}')::uuid[]) AS d (id, uid) "
         "WHERE EXISTS (SELECT FROM entered) AND m.id = d.id AND m.uid = d.uid AND m.attempts = 0",
         names->message);
     return true;

@@ -174,8 +174,6 @@ enum hf_status outbox_db_again(struct outbox_db *db, const struct hf__db_text *p
     if (!db->forgets) {
         status = find_kept(db, &patience, &statement, &said);
         if (status == HF_OK)
-            statement->binary = params != NULL;
-        if (status == HF_OK)
             status = hf__db_run(statement, params, count, &patience, &rows, &said);
         status = told(status, &said, db, err);
         db->forgets = status == HF_INVALID && is_forgotten(&said);

@@ -355,30 +355,6 @@ static enum hf_status delete_done(struct relay *relay, struct hf_error *err)
     return status == HF_OK ? delete_those(relay, false, NULL, err) : status;
 }
 
-/* Arrays of what was delivered: ids, and uids. data is to be freed. */
-static bool make_arrays(const struct relay_batch *batch, size_t done, char *data[2],
-                        struct hf__db_text params[2])
-{
-    FILE *ids = open_memstream(&data[0], &params[0].len);
-    FILE *uids = open_memstream(&data[1], &params[1].len);
-    bool made = ids != NULL && uids != NULL;
-
-    if (made) {
-        hf__outbox_put_ids_head(ids, done);
-        hf__outbox_put_uids_head(uids, done);
-    }
-    for (size_t i = 0; made && i < batch->count; i++)
-        if (is_done(batch, i)) {
-            hf__outbox_put_ids_next(ids, batch->items[i].id);
-            hf__outbox_put_uids_next(uids, batch->messages[i].sent.uid);
-        }
-    made = (ids == NULL || fclose(ids) == 0) && made;
-    made = (uids == NULL || fclose(uids) == 0) && made;
-    params[0].data = data[0];
-    params[1].data = data[1];
-    return made;
-}
-
 /* The usual case, in one statement. *settled: that was all. What it did not delete, because it was
  * refused or somebody has marked it, is left to the transaction that follows. */
 static enum hf_status settle_at_once(struct relay *relay, bool *settled, struct hf_error *err)
@@ -386,20 +362,23 @@ static enum hf_status settle_at_once(struct relay *relay, bool *settled, struct 
     const struct relay_batch *batch = &relay->batch;
     size_t done = count_done(batch);
     struct outbox_answer answer = {.row = NULL};
-    struct hf__db_text params[2] = {{NULL, 0}, {NULL, 0}};
-    char *data[2] = {NULL, NULL};
+    char *ids, *uids;
     enum hf_status status;
 
     *settled = false;
     if (relay->db.forgets || done != batch->answered || batch->blocked > 0 ||
         !hf__outbox_put_settle(outbox_db_say(&relay->db), &relay->db.names, &relay->pass))
         return HF_OK;
-    status = make_arrays(batch, done, data, params) ? HF_OK : hf__nomem(err);
+    ids = relay_batch_list(batch, is_done);
+    uids = list_uids(relay, is_done);
+    status = ids != NULL && uids != NULL ? HF_OK : hf__nomem(err);
     if (status == HF_OK)
-        status = outbox_db_again(&relay->db, params, 2, &answer, err);
+        status = outbox_db_again(&relay->db,
+                                 (struct hf__db_text[]){{ids, strlen(ids)}, {uids, strlen(uids)}},
+                                 2, &answer, err);
     *settled = status == HF_OK && answer.changed == (int64_t)done;
-    free(data[0]);
-    free(data[1]);
+    free(ids);
+    free(uids);
     if (status == HF_UNREACHABLE)
         outbox_db_close(&relay->db);
     return status == HF_UNSUPPORTED ? HF_OK : status;

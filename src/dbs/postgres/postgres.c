@@ -235,7 +235,6 @@ static enum hf_status postgres_run(struct hf__db_statement *base, const struct h
     struct postgres_statement *statement = (struct postgres_statement *)base;
     struct postgres_db *db = (struct postgres_db *)base->db;
     const char *values[HF__DB_PARAMS_MAX];
-    int lengths[HF__DB_PARAMS_MAX], formats[HF__DB_PARAMS_MAX];
     enum hf_status status = usable(db, err);
 
     if (status != HF_OK)
@@ -244,13 +243,11 @@ static enum hf_status postgres_run(struct hf__db_statement *base, const struct h
         return hf__db_fail(err, HF_INVALID, db->shown, NULL, "too many parameters");
     for (size_t i = 0; i < count; i++) {
         values[i] = params[i].data;
-        lengths[i] = (int)params[i].len;
-        formats[i] = base->binary;
         /* No text of this engine has one. */
-        if (values[i] != NULL && !base->binary && strlen(values[i]) != params[i].len)
+        if (values[i] != NULL && strlen(values[i]) != params[i].len)
             return hf__db_fail(err, HF_INVALID, db->shown, "22021", "a text with a NUL byte");
     }
-    if (!PQsendQueryPrepared(db->link, statement->name, (int)count, values, lengths, formats, 1))
+    if (!PQsendQueryPrepared(db->link, statement->name, (int)count, values, NULL, NULL, 1))
         return not_sent(db, err);
     return collect_answer(db, patience, rows, err);
 }
