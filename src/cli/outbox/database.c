@@ -73,13 +73,18 @@ enum hf_status outbox_db_open(struct outbox_db *db, struct hf_error *err)
     return status;
 }
 
-void outbox_db_close(struct outbox_db *db)
+static void forget_kept(struct outbox_db *db)
 {
     for (size_t i = 0; i < OUTBOX_KEPT; i++) {
         hf__db_finish(db->kept[i].statement);
         free(db->kept[i].sql);
         db->kept[i] = (struct outbox_kept){.sql = NULL};
     }
+}
+
+void outbox_db_close(struct outbox_db *db)
+{
+    forget_kept(db);
     hf__db_close(db->link);
     db->link = NULL;
 }
@@ -160,23 +165,40 @@ static bool is_forgotten(const struct hf__db_error *said)
     return strcmp(said->state, "26000") == 0;
 }
 
+/* A column has another type than when it was prepared. */
+static bool is_outdated(const struct hf__db_error *said)
+{
+    return strcmp(said->state, "0A000") == 0;
+}
+
+static enum hf_status run_kept(struct outbox_db *db, const struct hf__db_text *params, size_t count,
+                               struct hf__db_rows *rows, struct hf__db_error *said)
+{
+    struct hf__patience patience = hf__patience_for(ANSWER_MS * HF__NS_PER_MS, -1);
+    struct hf__db_statement *statement;
+    enum hf_status status = find_kept(db, &patience, &statement, said);
+
+    return status == HF_OK ? hf__db_run(statement, params, count, &patience, rows, said) : status;
+}
+
+/* Both refusals come before anything was executed. */
 enum hf_status outbox_db_again(struct outbox_db *db, const struct hf__db_text *params, size_t count,
                                struct outbox_answer *answer, struct hf_error *err)
 {
-    struct hf__patience patience = hf__patience_for(ANSWER_MS * HF__NS_PER_MS, -1);
     struct hf__db_rows rows = {.count = 0};
-    struct hf__db_statement *statement;
     struct hf__db_error said;
     enum hf_status status = end_text(db, err);
 
     if (status != HF_OK)
         return status;
     if (!db->forgets) {
-        status = find_kept(db, &patience, &statement, &said);
-        if (status == HF_OK)
-            status = hf__db_run(statement, params, count, &patience, &rows, &said);
-        status = told(status, &said, db, err);
+        status = run_kept(db, params, count, &rows, &said);
+        if (status == HF_INVALID && is_outdated(&said)) {
+            forget_kept(db);
+            status = run_kept(db, params, count, &rows, &said);
+        }
         db->forgets = status == HF_INVALID && is_forgotten(&said);
+        status = told(status, &said, db, err);
     }
     if (db->forgets)
         status = params == NULL ? execute(db, db->text, &rows, err)
