@@ -262,8 +262,8 @@ void hf__outbox_put_mark(FILE *out, const struct hf__outbox_names *names)
             names->fence);
 }
 
-/* The fence is entered before the first row is looked at: whether it was is asked once, and the
- * answer is what the UPDATE returns. */
+/* The fence is entered before the first row is looked at. The plan is kept, and must not turn on how
+ * many messages there were: an IN below IS TRUE is hashed, and not made a join. */
 bool hf__outbox_put_settle(FILE *out, const struct hf__outbox_names *names,
                            const struct hf__outbox_pass *pass)
 {
@@ -271,12 +271,12 @@ bool hf__outbox_put_settle(FILE *out, const struct hf__outbox_names *names,
         return false;
     fputs("WITH entered AS (", out);
     hf__outbox_put_enter(out, names, pass);
-    fprintf(
-        out,
-        " RETURNING 1) DELETE FROM %s AS m USING "
-        "unnest(('{' || $1 || '}')::bigint[], ('{' || $2 || '}')::uuid[]) AS d (id, uid) "
-        "WHERE EXISTS (SELECT FROM entered) AND m.id = d.id AND m.uid = d.uid AND m.attempts = 0",
-        names->message);
+    fprintf(out,
+            " RETURNING 1) DELETE FROM %s AS m WHERE EXISTS (SELECT FROM entered) AND "
+            "m.id = ANY (('{' || $1 || '}')::bigint[]) AND m.attempts = 0 AND ((m.id, m.uid) IN "
+            "(SELECT * FROM unnest(('{' || $1 || '}')::bigint[], ('{' || $2 || '}')::uuid[]))) "
+            "IS TRUE",
+            names->message);
     return true;
 }
 
