@@ -114,8 +114,7 @@ enum hf_status hf__db_open(const char *url, const struct hf__patience *patience,
 /* Takes NULL. Its statements are finished before. */
 void hf__db_close(struct hf__db *db);
 /* One statement without parameters, run once: BEGIN, COMMIT, SET, or one that is put together each
- * time. *rows as in hf__db_run, but PostgreSQL sends values as it has them: a bytea is its bytes,
- * and what is neither that nor a text is made one by the statement. */
+ * time. *rows as in hf__db_run. */
 enum hf_status hf__db_execute(struct hf__db *db, const char *sql,
                               const struct hf__patience *patience, struct hf__db_rows *rows,
                               struct hf__db_error *err);
@@ -125,7 +124,8 @@ enum hf_status hf__db_prepare(struct hf__db *db, const char *sql,
                               struct hf__db_error *err);
 /* params may be NULL with count 0; at most HF__DB_PARAMS_MAX, and as many as the statement has.
  * *rows gets the whole answer (on failure: none) and is good until its next use; NULL: it is not
- * wanted. */
+ * wanted. PostgreSQL sends values as it has them: a bytea is its bytes, whole numbers and uuids are
+ * made text here, and what is none of these the statement has to make one. */
 enum hf_status hf__db_run(struct hf__db_statement *statement, const struct hf__db_text *params,
                           size_t count, const struct hf__patience *patience,
                           struct hf__db_rows *rows, struct hf__db_error *err);

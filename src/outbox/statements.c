@@ -26,7 +26,7 @@ static const struct {
                       .parked = "'infinity'",
                       .at_once = "'-infinity'",
                       .key = "key",
-                      .bytes = "octet_length(m.payload) + octet_length(m.headers::text)",
+                      .bytes = "octet_length(m.payload) + octet_length(m.headers)",
                       .headers = "m.headers::text",
                       .ready = "",
                       .lock = " FOR UPDATE",
@@ -110,7 +110,11 @@ const char *const *hf__outbox_session(enum hf__dialect dialect)
 {
     static const char *const postgres[] = {"SET idle_in_transaction_session_timeout = '10s'",
                                            "SET lock_timeout = '10s'",
+                                           "SET default_transaction_isolation = 'read committed'",
+                                           "SET plan_cache_mode = force_generic_plan",
                                            "SET enable_seqscan = off",
+                                           "SET enable_bitmapscan = off",
+                                           "SET enable_sort = off",
                                            "SET jit = off",
                                            "SET client_encoding = 'UTF8'",
                                            "SET TimeZone = 'UTC'",
@@ -174,24 +178,15 @@ static void put_blocker(FILE *out, const struct hf__outbox_names *names)
     fprintf(out,
             "(SELECT min(b.id) FROM %s AS b WHERE b.%s = m.%s AND b.attempts > 0 AND b.id < m.id)",
             names->message, key, key);
-    fprintf(out, "%s%s, ", words[d].as_text, asks ? " END" : "");
+    fputs(asks ? " END, " : ", ", out);
 }
 
-/* In MariaDB parked is a column, so that an index can begin with it. Ordered by the column, not by
- * its text, which has the same name. */
-void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count,
-                          const char *aside)
+/* In MariaDB parked is a column, so that an index can begin with it. */
+static void put_due(FILE *out, const struct hf__outbox_names *names, uint64_t count,
+                    const char *aside)
 {
     enum hf__dialect d = names->dialect;
-    const char *text = words[d].as_text;
 
-    fprintf(out, "SELECT m.id%s, m.uid%s, m.topic, m.%s, ", text, text, words[d].key);
-    put_time(out, d, "m.created");
-    fprintf(out, ", m.attempts%s, ", text);
-    put_blocker(out, names);
-    fprintf(out, "(%s)%s", words[d].bytes, text);
-    put_if_small(out, d, "m.payload");
-    put_if_small(out, d, words[d].headers);
     fprintf(out, " FROM %s AS m%s WHERE ", names->message, words[d].ready);
     if (d == HF__MARIADB)
         fputs("m.parked = 0", out);
@@ -204,6 +199,28 @@ void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint6
         fputs(")", out);
     }
     fprintf(out, " AND m.not_before <= %s ORDER BY m.id LIMIT %" PRIu64, words[d].now, count);
+}
+
+/* PostgreSQL makes a text of jsonb wherever it is named: once for each row is enough. */
+void hf__outbox_put_fetch(FILE *out, const struct hf__outbox_names *names, uint64_t count,
+                          const char *aside)
+{
+    enum hf__dialect d = names->dialect;
+    bool once = d == HF__POSTGRES;
+
+    fprintf(out, "SELECT m.id, m.uid, m.topic, m.%s, ", words[d].key);
+    put_time(out, d, "m.created");
+    fputs(", m.attempts, ", out);
+    put_blocker(out, names);
+    fputs(words[d].bytes, out);
+    put_if_small(out, d, "m.payload");
+    put_if_small(out, d, once ? "m.headers" : words[d].headers);
+    if (once)
+        fprintf(out, " FROM (SELECT m.id, m.uid, m.topic, m.key, m.created, m.attempts, m.payload, "
+                     "m.headers::text");
+    put_due(out, names, count, aside);
+    if (once)
+        fputs(") AS m", out);
 }
 
 void hf__outbox_put_bodies(FILE *out, const struct hf__outbox_names *names, const char *ids)
@@ -243,6 +260,24 @@ void hf__outbox_put_mark(FILE *out, const struct hf__outbox_names *names)
 {
     fprintf(out, "SELECT name, token%s, issuer FROM %s", words[names->dialect].as_text,
             names->fence);
+}
+
+/* The fence is entered before the first row is looked at. The plan is kept, and must not turn on how
+ * many messages there were: an IN below IS TRUE is hashed, and not made a join. */
+bool hf__outbox_put_settle(FILE *out, const struct hf__outbox_names *names,
+                           const struct hf__outbox_pass *pass)
+{
+    if (names->dialect != HF__POSTGRES)
+        return false;
+    fputs("WITH entered AS (", out);
+    hf__outbox_put_enter(out, names, pass);
+    fprintf(out,
+            " RETURNING 1) DELETE FROM %s AS m WHERE EXISTS (SELECT FROM entered) AND "
+            "m.id = ANY (('{' || $1 || '}')::bigint[]) AND m.attempts = 0 AND ((m.id, m.uid) IN "
+            "(SELECT * FROM unnest(('{' || $1 || '}')::bigint[], ('{' || $2 || '}')::uuid[]))) "
+            "IS TRUE",
+            names->message);
+    return true;
 }
 
 void hf__outbox_put_delete(FILE *out, const struct hf__outbox_names *names, const char *ids)

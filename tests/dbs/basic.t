@@ -49,6 +49,14 @@ done
 
 db "$postgres" 20000 '?' 'SELECT 1 / $1::integer' =0 run
 like "$out" 'HF_INVALID 22012 ' 'PostgreSQL: with its SQLSTATE'
+# Numbers and uuids come as bytes, and are texts here.
+types="SELECT 9223372036854775807, (-9223372036854775808)::bigint, 2147483647, (-2147483648)::int, 32767::smallint,
+    (-32768)::smallint, 0, -1, NULL::bigint, '00000000-0000-0000-0000-000000000000'::uuid,
+    'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid, '01234567-89ab-cdef-fedc-ba9876543210'::uuid, NULL::uuid"
+texts='9223372036854775807|-9223372036854775808|2147483647|-2147483648|32767|-32768|0|-1|(null)'
+texts+='|00000000-0000-0000-0000-000000000000|ffffffff-ffff-ffff-ffff-ffffffffffff|01234567-89ab-cdef-fedc-ba9876543210|(null)'
+db "$postgres" 20000 '!' "$types" '?' "$types" run
+is "$out" "$texts"$'\n'"$texts" 'PostgreSQL: numbers and uuids up to their limits, executed and prepared'
 db "$mariadb" 20000 "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'holdfast stale'"
 like "$out" 'HF_INVALID 45000 .*holdfast stale' 'MariaDB: with its SQLSTATE'
 db "$sqlite" 20000 'CREATE TABLE once (id integer PRIMARY KEY)' 'INSERT INTO once VALUES (1)' 'INSERT INTO once VALUES (1)'

@@ -2,8 +2,10 @@
 
 The environment says where: SQL_DIR (the folder of the servers), HOLDFAST (the program).
 """
+import contextlib
 import os
 import re
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -46,6 +48,43 @@ def within(seconds, condition):
             return False
         time.sleep(0.02)
     return True
+
+
+@contextlib.contextmanager
+def pooler():
+    """PgBouncer in transaction mode before PostgreSQL, with three connections: its port."""
+    port = int(subprocess.check_output([os.path.dirname(os.path.abspath(__file__)) + "/../support/free_ports.py", "1"]))
+    folder = SQL_DIR + "/bouncer"
+    os.mkdir(folder)
+    os.chmod(folder, 0o777)
+    with open(folder + "/ini", "w", encoding="ascii") as ini:
+        ini.write(f"""[databases]
+postgres = host={SQL_DIR}/pg dbname=postgres user=owner
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+unix_socket_dir =
+""")
+    command = ["pgbouncer", "-q", folder + "/ini"]
+    if os.getuid() == 0:
+        command = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] + command
+    bouncer = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+    def up():
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return True
+        except OSError:
+            return False
+    try:
+        ok(within(20, up), "pgbouncer is there")
+        yield port
+    finally:
+        bouncer.kill()
+        bouncer.wait()
 
 
 class Refused(Exception):

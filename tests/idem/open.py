@@ -2,11 +2,10 @@
 import os
 import random
 import signal
-import socket
 import subprocess
 import time
 
-from idem import (Client, LEVELS, Refused, SQL_DIR, apply, done_testing, equal, migration, ok, once, refused,
+from idem import (Client, LEVELS, Refused, apply, done_testing, equal, migration, ok, once, pooler, refused,
                   within)
 
 HOLDFAST = os.environ["HOLDFAST"]
@@ -278,33 +277,7 @@ def with_the_fence(d):
 
 def pooled():
     """PgBouncer in transaction mode: each transaction may be on another connection."""
-    port = int(subprocess.check_output([os.path.dirname(os.path.abspath(__file__)) + "/../support/free_ports.py", "1"]))
-    folder = SQL_DIR + "/bouncer"
-    os.mkdir(folder)
-    os.chmod(folder, 0o777)
-    with open(folder + "/ini", "w", encoding="ascii") as ini:
-        ini.write(f"""[databases]
-postgres = host={SQL_DIR}/pg dbname=postgres user=owner
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-auth_type = any
-pool_mode = transaction
-default_pool_size = 3
-unix_socket_dir =
-""")
-    command = ["pgbouncer", "-q", folder + "/ini"]
-    if os.getuid() == 0:
-        command = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] + command
-    bouncer = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        def up():
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                return True
-            except OSError:
-                return False
-        ok(within(20, up), "pgbouncer is there")
+    with pooler() as port:
         clients = [Client("postgres", port=port) for _ in range(6)]
         a, b = clients[:2]
         a.begin()
@@ -317,9 +290,6 @@ unix_socket_dir =
         states += [once(client, "pool", "k", effect)[0] for client in clients]
         equal(states, ["new", "running"] + ["done"] * 6, "pgbouncer, transaction mode: as without it")
         equal(refused(b.claim, "pool", "auto"), "23503", "pgbouncer: forgotten finishes are refused")
-    finally:
-        bouncer.kill()
-        bouncer.wait()
 
 
 for dialect in ("postgres", "mariadb", "sqlite"):

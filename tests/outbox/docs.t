@@ -36,6 +36,10 @@ done
 [ "$(cat "$dir/count")" -ge 6 ]
 ok $? 'the page has examples'
 
-is "$(cd "$root" && grep -il 'exactly[- ]once' docs/outbox.md man/holdfast-outbox.1)" '' \
-    'nobody is promised "exactly once"'
+# Also with a line break, a hyphen or a comment's edge between the words.
+promised() { grep -rlizP 'exactly(\\?-|\\~|["*_\s/#;])+once' "$@"; }
+printf 'It is sent exactly\n * once.' >"$dir/promise"
+is "$(promised "$dir/promise")" "$dir/promise" 'a promise is found'
+is "$(cd "$root" && promised README.md ARCHITECTURE.md docs man src include)" '' \
+    'nobody is promised "exactly once", in no page and no help text'
 done_testing

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 
-from idem import HOLDFAST, SQL_DIR, Client, Refused, apply, done_testing, equal, ok, refused, within # noqa: F401
+from idem import HOLDFAST, SQL_DIR, Client, Refused, apply, done_testing, equal, ok, pooler, refused, within # noqa: F401
 
 DIALECTS = ("postgres", "sqlite", "mariadb")
 PATIENCE = 60 # seconds for what takes a moment

@@ -33,15 +33,15 @@ def identity_with_cache(client):
 
 
 def cursor(client):
-    """A is written first and committed late; B is sent meanwhile."""
-    def race(sender):
+    """A is written first and committed late; B is sent meanwhile. One relay sees all of it."""
+    def race(sent_meanwhile, sent_after):
         late, soon = Client("postgres"), Client("postgres")
         late.begin()
         write(late, "a", "A")
         write(soon, "b", "B")
-        got = sender()
+        got = sent_meanwhile()
         late.commit()
-        got += sender()
+        got = sent_after(got)
         for one in (late, soon):
             one.close()
         client.run(f"DELETE FROM {MESSAGE['postgres']}")
@@ -52,8 +52,56 @@ def cursor(client):
         found = rows(client, "id, convert_from(payload, 'UTF8')", f"id > {last[0]}")
         last[0] = max([i for i, _ in found] + last)
         return [payload for _, payload in found]
-    equal(race(with_cursor), ["B"], "cursor: what is committed late, below it, is never sent: the trap")
-    equal(race(lambda: deliver("postgres", client)), ["B", "A"], "cursor: a fetch that begins at the lowest id sends it")
+    equal(race(with_cursor, lambda got: got + with_cursor()), ["B"],
+          "cursor: what is committed late, below it, is never sent: the trap")
+    receiver = Receiver()
+    relay = Relay("postgres", command=receiver.command())
+
+    def when_sent(*wanted):
+        ok(within(PATIENCE, lambda: receiver.payloads() == list(wanted) and empty(client)), f"cursor: sent: {wanted}")
+        return receiver.payloads()
+    equal(race(lambda: when_sent("B"), lambda got: when_sent("B", "A")), ["B", "A"],
+          "cursor: fetches that begin at the lowest id send it")
+    equal(relay.stop(), -signal.SIGTERM, "cursor: and it was one relay")
+
+
+def statistics_of_one_row(client):
+    """A plan is made when there is one message, and kept; then 100,000 are parked behind ten that failed. What is read is
+    counted, by the server."""
+    name = MESSAGE["postgres"]
+    fetch = (f"SELECT id FROM {name} WHERE not_before < 'infinity' AND not_before <= clock_timestamp() ORDER BY id LIMIT 500")
+
+    def counted():
+        """Messages written and deleted; entries of the table and of its indexes that were read."""
+        client.run("SELECT pg_stat_force_next_flush()")
+        return client.run("SELECT n_tup_ins, n_tup_del, seq_tup_read + (SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes "
+                          f"AS i WHERE i.relid = t.relid) FROM pg_stat_user_tables AS t WHERE relid = '{name}'::regclass")[0]
+    write(client, "k", "one")
+    client.run(f"ALTER TABLE {name} SET (autovacuum_enabled = off)")
+    client.run(f"ANALYZE {name}")
+    client.run(f"PREPARE usual AS {fetch}")
+    client.run("EXECUTE usual")
+    receiver = Receiver()
+    relay = Relay("postgres", command=receiver.command())
+    ok(within(PATIENCE, lambda: receiver.payloads() == ["one"] and counted()[0] == counted()[1]), "statistics: the relay's plans are made")
+    client.run(f"INSERT INTO {name} (topic, key, payload, attempts, not_before) SELECT 't', 'poison' || i % 10, 'p', "
+               "CASE WHEN i <= 10 THEN 1 ELSE 0 END, CASE WHEN i <= 10 THEN now() + interval '1 hour' ELSE 'infinity' END "
+               "FROM generate_series(1, 100000) AS i")
+
+    client.run("SELECT pg_stat_force_next_flush()")
+    start = counted()
+    for n in range(20):
+        write(client, "k", str(n))
+    ok(within(PATIENCE, lambda: counted()[1] == start[1] + 20), "statistics: messages are sent beside those that are parked")
+    read = counted()[2] - start[2]
+    ok(read < 20000, f"statistics: with a plan that was made for one row, too: {read} rows and entries were read")
+    equal(receiver.payloads(), ["one"] + [str(n) for n in range(20)], "statistics: all of them")
+    plan = "\n".join(line for (line,) in client.run("EXPLAIN (ANALYZE, TIMING off) EXECUTE usual"))
+    ok("Seq Scan" in plan and "Removed by Filter: 100000" in plan,
+       "statistics: in a session as usual each fetch reads all of them: the trap")
+    relay.stop()
+    client.run(f"TRUNCATE {name}")
+    client.run(f"ALTER TABLE {name} RESET (autovacuum_enabled)")
 
 
 def message_before_lock(d, client):
@@ -230,6 +278,7 @@ for dialect in DIALECTS:
     if dialect == "postgres":
         identity_with_cache(db)
         cursor(db)
+        statistics_of_one_row(db)
     if dialect == "sqlite":
         db.run("PRAGMA journal_mode = WAL")
         ids_reused(db)

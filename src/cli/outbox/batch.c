@@ -189,6 +189,7 @@ void relay_batch_shrink(struct relay_batch *batch)
         batch->messages[kept++] = batch->messages[i];
     }
     batch->count = kept;
+    batch->first = 0;
     batch->answered = batch->blocked = 0;
     relay_batch_again(batch);
     relay_batch_link(batch);

@@ -73,8 +73,18 @@ enum hf_status outbox_db_open(struct outbox_db *db, struct hf_error *err)
     return status;
 }
 
+static void forget_kept(struct outbox_db *db)
+{
+    for (size_t i = 0; i < OUTBOX_KEPT; i++) {
+        hf__db_finish(db->kept[i].statement);
+        free(db->kept[i].sql);
+        db->kept[i] = (struct outbox_kept){.sql = NULL};
+    }
+}
+
 void outbox_db_close(struct outbox_db *db)
 {
+    forget_kept(db);
     hf__db_close(db->link);
     db->link = NULL;
 }
@@ -95,23 +105,105 @@ static enum hf_status execute(struct outbox_db *db, const char *sql, struct hf__
     return told(hf__db_execute(db->link, sql, &patience, rows, &said), &said, db, err);
 }
 
+/* What was written to the stream, whole. */
+static enum hf_status end_text(struct outbox_db *db, struct hf_error *err)
+{
+    if (fputc('\0', db->stream) == EOF || fflush(db->stream) != 0 || ferror(db->stream) != 0)
+        return hf__nomem(err);
+    return HF_OK;
+}
+
+static enum hf_status hand_out(struct hf__db_rows *rows, enum hf_status status,
+                               struct outbox_answer *answer, struct hf_error *err)
+{
+    if (answer != NULL)
+        answer->changed = rows->changed;
+    if (answer != NULL && answer->row != NULL)
+        for (size_t row = 0; row < rows->count && status == HF_OK; row++)
+            if (!answer->row(hf__db_cell(rows, row, 0), answer->data))
+                status = hf__nomem(err);
+    hf__db_rows_release(rows);
+    return status;
+}
+
 enum hf_status outbox_db_do(struct outbox_db *db, struct outbox_answer *answer,
                             struct hf_error *err)
 {
     struct hf__db_rows rows = {.count = 0};
+    enum hf_status status = end_text(db, err);
+
+    if (status == HF_OK)
+        status = execute(db, db->text, &rows, err);
+    return hand_out(&rows, status, answer, err);
+}
+
+/* That of db->text, if it can be kept; the first place is the oldest one's. */
+static enum hf_status find_kept(struct outbox_db *db, const struct hf__patience *patience,
+                                struct hf__db_statement **out, struct hf__db_error *said)
+{
+    struct outbox_kept *last = &db->kept[OUTBOX_KEPT - 1];
     enum hf_status status;
 
-    if (fputc('\0', db->stream) == EOF || fflush(db->stream) != 0 || ferror(db->stream) != 0)
-        return hf__nomem(err);
-    status = execute(db, db->text, &rows, err);
-    if (answer != NULL)
-        answer->changed = rows.changed;
-    if (answer != NULL && answer->row != NULL)
-        for (size_t row = 0; row < rows.count && status == HF_OK; row++)
-            if (!answer->row(hf__db_cell(&rows, row, 0), answer->data))
-                status = hf__nomem(err);
-    hf__db_rows_release(&rows);
-    return status;
+    for (size_t i = 0; i < OUTBOX_KEPT; i++)
+        if (db->kept[i].sql != NULL && strcmp(db->kept[i].sql, db->text) == 0) {
+            *out = db->kept[i].statement;
+            return hf__db_ok(said);
+        }
+    status = hf__db_prepare(db->link, db->text, patience, out, said);
+    if (status != HF_OK)
+        return status;
+    hf__db_finish(db->kept[0].statement);
+    free(db->kept[0].sql);
+    memmove(db->kept, db->kept + 1, sizeof db->kept - sizeof *last);
+    *last = (struct outbox_kept){.sql = strdup(db->text), .statement = *out};
+    return HF_OK;
+}
+
+/* Through a pooler that shares sessions the next statement may reach another server process. */
+static bool is_forgotten(const struct hf__db_error *said)
+{
+    return strcmp(said->state, "26000") == 0;
+}
+
+/* A column has another type than when it was prepared. */
+static bool is_outdated(const struct hf__db_error *said)
+{
+    return strcmp(said->state, "0A000") == 0;
+}
+
+static enum hf_status run_kept(struct outbox_db *db, const struct hf__db_text *params, size_t count,
+                               struct hf__db_rows *rows, struct hf__db_error *said)
+{
+    struct hf__patience patience = hf__patience_for(ANSWER_MS * HF__NS_PER_MS, -1);
+    struct hf__db_statement *statement;
+    enum hf_status status = find_kept(db, &patience, &statement, said);
+
+    return status == HF_OK ? hf__db_run(statement, params, count, &patience, rows, said) : status;
+}
+
+/* Both refusals come before anything was executed. */
+enum hf_status outbox_db_again(struct outbox_db *db, const struct hf__db_text *params, size_t count,
+                               struct outbox_answer *answer, struct hf_error *err)
+{
+    struct hf__db_rows rows = {.count = 0};
+    struct hf__db_error said;
+    enum hf_status status = end_text(db, err);
+
+    if (status != HF_OK)
+        return status;
+    if (!db->forgets) {
+        status = run_kept(db, params, count, &rows, &said);
+        if (status == HF_INVALID && is_outdated(&said)) {
+            forget_kept(db);
+            status = run_kept(db, params, count, &rows, &said);
+        }
+        db->forgets = status == HF_INVALID && is_forgotten(&said);
+        status = told(status, &said, db, err);
+    }
+    if (db->forgets)
+        status = params == NULL ? execute(db, db->text, &rows, err)
+                                : hf__fail(err, HF_UNSUPPORTED, "nothing is kept");
+    return hand_out(&rows, status, answer, err);
 }
 
 enum hf_status outbox_db_run(struct outbox_db *db, const char *sql, struct hf_error *err)

@@ -17,8 +17,17 @@ struct outbox_answer {
     int64_t changed; /* out: rows that were written, where there are no rows to be read */
 };
 
+/* A statement that is prepared once for a connection. */
+struct outbox_kept {
+    char *sql; /* NULL: none */
+    struct hf__db_statement *statement;
+};
+enum { OUTBOX_KEPT = 4 };
+
 struct outbox_db {
     struct hf__db *link; /* NULL: not connected */
+    struct outbox_kept kept[OUTBOX_KEPT];
+    bool forgets; /* it does not know what was prepared: a pooler is between us */
     char url[CLI_URL_SIZE];
     char shown[CLI_URL_SIZE];
     struct hf__outbox_names names;
@@ -46,6 +55,10 @@ void outbox_db_close(struct outbox_db *db);
 FILE *outbox_db_say(struct outbox_db *db);
 enum hf_status outbox_db_do(struct outbox_db *db, struct outbox_answer *answer,
                             struct hf_error *err);
+/* The same for one that is said again and again, with the same words: it is prepared once, and has
+ * parameters where params is not NULL. HF_UNSUPPORTED, then: db->forgets. */
+enum hf_status outbox_db_again(struct outbox_db *db, const struct hf__db_text *params, size_t count,
+                               struct outbox_answer *answer, struct hf_error *err);
 /* The same for a statement that is a text already. */
 enum hf_status outbox_db_run(struct outbox_db *db, const char *sql, struct hf_error *err);
 /* Ends a transaction: COMMIT, if status is HF_OK, else ROLLBACK. Returns status, or what became of

@@ -38,7 +38,7 @@ static enum hf_status in_trouble(struct relay *relay, struct turn *turn, enum hf
 static bool is_sendable(const struct relay *relay)
 {
     return relay->batch.under_way < relay->options->parallel &&
-           hf__outbox_next(relay->batch.items, relay->batch.count, 0) >= 0;
+           hf__outbox_next(relay->batch.items, relay->batch.count, relay->batch.first) >= 0;
 }
 
 /* When there is something to do, if nobody answers before. */
@@ -123,13 +123,20 @@ static void wait_for(struct relay *relay, const struct turn *turn)
 
 static struct relay_message *in_slot(struct relay *relay, unsigned slot, size_t *place)
 {
-    for (size_t i = 0; i < relay->batch.count; i++)
+    for (size_t i = relay->batch.first; i < relay->batch.count; i++)
         if (relay->batch.items[i].step == HF__OUTBOX_SENT &&
             relay->batch.messages[i].slot == slot) {
             *place = i;
             return &relay->batch.messages[i];
         }
     return NULL;
+}
+
+static void pass_answered(struct relay_batch *batch)
+{
+    while (batch->first < batch->count && (batch->items[batch->first].step == HF__OUTBOX_DONE ||
+                                           batch->items[batch->first].step == HF__OUTBOX_FAILED))
+        batch->first++;
 }
 
 static enum hf_status take_answers(struct relay *relay, struct hf_error *err)
@@ -159,6 +166,7 @@ static enum hf_status take_answers(struct relay *relay, struct hf_error *err)
         hf__copy_printable(message->why, sizeof message->why, answer.why);
         relay->counts.retried++;
     }
+    pass_answered(&relay->batch);
     return HF_OK;
 }
 
@@ -167,7 +175,7 @@ static enum hf_status send_some(struct relay *relay, struct hf_error *err)
     struct relay_batch *batch = &relay->batch;
     enum hf_status status = HF_OK;
     unsigned slot = 0;
-    size_t from = 0;
+    size_t from = batch->first;
     int place;
 
     while (status == HF_OK && batch->under_way < relay->options->parallel &&
@@ -217,7 +225,8 @@ static enum hf_status fetch_some(struct relay *relay, const char *aside, struct 
     enum hf_status status;
 
     hf__outbox_put_fetch(outbox_db_say(&relay->db), &relay->db.names, relay->options->batch, aside);
-    status = outbox_db_do(&relay->db, &answer, err);
+    status = aside == NULL ? outbox_db_again(&relay->db, NULL, 0, &answer, err)
+                           : outbox_db_do(&relay->db, &answer, err);
     if (status == HF_OK)
         status = fetch_bodies(relay, err);
     if (status == HF_OK)

@@ -60,6 +60,7 @@ struct relay_batch {
     size_t count;
     size_t carried; /* the first so many were here before the last fetch */
     size_t capacity;
+    size_t first;   /* those before it were answered */
     size_t body;    /* those before it have their body */
     size_t rows;    /* that the last fetch brought */
     uint64_t bytes; /* of those that were fetched */

@@ -14,6 +14,15 @@ static bool is_done(const struct relay_batch *batch, size_t i)
     return batch->items[i].step == HF__OUTBOX_DONE && batch->messages[i].body != NULL;
 }
 
+static size_t count_done(const struct relay_batch *batch)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < batch->count; i++)
+        done += is_done(batch, i);
+    return done;
+}
+
 /* The uids of these, as a list in a statement. */
 static char *list_uids(const struct relay *relay, relay_pick_fn *pick)
 {
@@ -337,24 +346,53 @@ static enum hf_status free_parked(struct relay *relay, struct hf_error *err)
  * is freed before that is gone. */
 static enum hf_status delete_done(struct relay *relay, struct hf_error *err)
 {
-    int64_t done = 0;
     int64_t deleted = 0;
     enum hf_status status = delete_those(relay, true, &deleted, err);
 
-    for (size_t i = 0; i < relay->batch.count; i++)
-        done += is_done(&relay->batch, i);
-    if (status != HF_OK || deleted == done)
+    if (status != HF_OK || deleted == (int64_t)count_done(&relay->batch))
         return status;
     status = free_parked(relay, err);
     return status == HF_OK ? delete_those(relay, false, NULL, err) : status;
 }
 
+/* The usual case, in one statement. *settled: that was all. What it did not delete, because it was
+ * refused or somebody has marked it, is left to the transaction that follows. */
+static enum hf_status settle_at_once(struct relay *relay, bool *settled, struct hf_error *err)
+{
+    const struct relay_batch *batch = &relay->batch;
+    size_t done = count_done(batch);
+    struct outbox_answer answer = {.row = NULL};
+    char *ids, *uids;
+    enum hf_status status;
+
+    *settled = false;
+    if (relay->db.forgets || done != batch->answered || batch->blocked > 0 ||
+        !hf__outbox_put_settle(outbox_db_say(&relay->db), &relay->db.names, &relay->pass))
+        return HF_OK;
+    ids = relay_batch_list(batch, is_done);
+    uids = list_uids(relay, is_done);
+    status = ids != NULL && uids != NULL ? HF_OK : hf__nomem(err);
+    if (status == HF_OK)
+        status = outbox_db_again(&relay->db,
+                                 (struct hf__db_text[]){{ids, strlen(ids)}, {uids, strlen(uids)}},
+                                 2, &answer, err);
+    *settled = status == HF_OK && answer.changed == (int64_t)done;
+    free(ids);
+    free(uids);
+    if (status == HF_UNREACHABLE)
+        outbox_db_close(&relay->db);
+    return status == HF_UNSUPPORTED ? HF_OK : status;
+}
+
 enum hf_status relay_settle(struct relay *relay, struct hf_error *err)
 {
     uint64_t dead = 0;
+    bool settled = false;
     enum hf_status status = connect_if_gone(relay, err);
 
-    if (status != HF_OK)
+    if (status == HF_OK)
+        status = settle_at_once(relay, &settled, err);
+    if (status != HF_OK || settled)
         return status;
     status = begin(relay, err);
     if (status == HF_OK)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    NAME_SIZE = 24,
+    NAME_SIZE = 48,
     CONNECT_SECONDS_MIN = 2 /* libpq counts less as 2 */,
     CONNECT_SECONDS_MAX = 60
 };
@@ -18,7 +18,8 @@ enum {
 struct postgres_db {
     struct hf__db base;
     PGconn *link;
-    bool broken; /* what comes next on it is not the next statement's */
+    bool broken;   /* what comes next on it is not the next statement's */
+    uint64_t mark; /* in the names of its statements: a pooler may show them to others */
     unsigned statements;
     char shown[HF__URL_MAX];
 };
@@ -132,7 +133,8 @@ static enum hf_status postgres_prepare(struct hf__db *base, const char *sql,
     if (statement == NULL)
         return hf__nomem(&err->said);
     statement->base.db = base;
-    (void)snprintf(statement->name, sizeof statement->name, "holdfast_%u", ++db->statements);
+    (void)snprintf(statement->name, sizeof statement->name, "holdfast_%" PRIx64 "_%u", db->mark,
+                   ++db->statements);
     status = PQsendPrepare(db->link, statement->name, sql, 0, NULL)
                  ? answer(db, patience, NULL, err)
                  : not_sent(db, err);
@@ -141,6 +143,50 @@ static enum hf_status postgres_prepare(struct hf__db *base, const char *sql,
     else
         free(statement);
     return status;
+}
+
+/* The types that come as bytes and are told as text: pg_type.h. */
+enum { INT8 = 20, INT2 = 21, INT4 = 23, UUID = 2950, UUID_BYTES = 16 };
+
+static void add_number(struct hf__db_rows *rows, const unsigned char *bytes, size_t len)
+{
+    uint64_t number = bytes[0] >= 0x80 ? UINT64_MAX : 0;
+    char text[NAME_SIZE];
+
+    for (size_t i = 0; i < len; i++)
+        number = number << 8 | bytes[i];
+    hf__db_rows_add(rows, text, (size_t)snprintf(text, sizeof text, "%" PRId64, (int64_t)number));
+}
+
+static void add_uuid(struct hf__db_rows *rows, const unsigned char *bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    char text[2 * UUID_BYTES + 4];
+    size_t used = 0;
+
+    for (size_t i = 0; i < UUID_BYTES; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            text[used++] = '-';
+        text[used++] = digits[bytes[i] >> 4];
+        text[used++] = digits[bytes[i] & 15];
+    }
+    hf__db_rows_add(rows, text, used);
+}
+
+static void add_cell(struct hf__db_rows *rows, const PGresult *result, int row, int column)
+{
+    const char *value = PQgetvalue(result, row, column);
+    size_t len = (size_t)PQgetlength(result, row, column);
+    Oid type = PQftype(result, column);
+
+    if (PQgetisnull(result, row, column))
+        hf__db_rows_add(rows, NULL, 0);
+    else if (type == INT8 || type == INT4 || type == INT2)
+        add_number(rows, (const unsigned char *)value, len);
+    else if (type == UUID && len == UUID_BYTES)
+        add_uuid(rows, (const unsigned char *)value);
+    else
+        hf__db_rows_add(rows, value, len);
 }
 
 static void collect(const PGresult *result, struct hf__db_rows *rows)
@@ -153,8 +199,7 @@ static void collect(const PGresult *result, struct hf__db_rows *rows)
         rows->changed = (int64_t)number;
     for (int row = 0; row < PQntuples(result); row++)
         for (int i = 0; i < PQnfields(result); i++)
-            hf__db_rows_add(rows, PQgetisnull(result, row, i) ? NULL : PQgetvalue(result, row, i),
-                            (size_t)PQgetlength(result, row, i));
+            add_cell(rows, result, row, i);
 }
 
 static enum hf_status collect_answer(struct postgres_db *db, const struct hf__patience *patience,
@@ -202,7 +247,7 @@ static enum hf_status postgres_run(struct hf__db_statement *base, const struct h
         if (values[i] != NULL && strlen(values[i]) != params[i].len)
             return hf__db_fail(err, HF_INVALID, db->shown, "22021", "a text with a NUL byte");
     }
-    if (!PQsendQueryPrepared(db->link, statement->name, (int)count, values, NULL, NULL, 0))
+    if (!PQsendQueryPrepared(db->link, statement->name, (int)count, values, NULL, NULL, 1))
         return not_sent(db, err);
     return collect_answer(db, patience, rows, err);
 }
@@ -316,6 +361,7 @@ static enum hf_status postgres_open(const struct hf_host *host, const char *url,
     if (db == NULL)
         return hf__nomem(&err->said);
     db->base = (struct hf__db){.ops = &ops, .host = host};
+    hf__random(&db->mark, sizeof db->mark);
     host->redact(db->shown, sizeof db->shown, url);
     seconds /= hosts;
     if (seconds < CONNECT_SECONDS_MIN || seconds > CONNECT_SECONDS_MAX)
