@@ -10,13 +10,15 @@
 #include <holdfast/elect.h>
 #include <holdfast/record.h>
 #include <holdfast/several.h>
-#include <inttypes.h>
 #include <node_api.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include <uv.h> /* and what it stands on: pthread.h, semaphore.h, stdio.h */
+#include <uv.h>
 
 #define LOOK_US   100 /* how long the event loop stands still for an answer at the most, */
 #define LOOKS_MAX 20  /* and how often before it goes round */
@@ -28,16 +30,16 @@ enum { LOOK = PUT + 1, WATCH, CANCEL, EXIT, LOSS };
 struct job {
     struct job *next;
     struct addon *addon;
-    int64_t id, op, numbers[3];
+    int64_t op, id, numbers[3];
     void *handle, *data;
     struct hf_acquire_options options;
     struct hf_call *call; /* LOCK, RELEASE: it was begun */
     enum hf_loss loss;
     int cancel_fd;
-    char *words, *end, *reply; /* words: each with its NUL; reply: rows */
+    char *end, *reply; /* end: of the words; reply: rows */
     size_t data_len, reply_len;
     struct hf_error err;
-    char request[]; /* id, op, handle and numbers in one word, then the others */
+    char words[]; /* each with its NUL */
 };
 
 /* For the thread of the event loop alone. */
@@ -51,8 +53,7 @@ struct addon {
     uv_poll_t lost; /* of lost_fd: an epoll of the descriptors of leases */
     int lost_fd;
     bool ended;
-    unsigned looks;   /* since the event loop went round */
-    unsigned threads; /* that are there, or said that they are: */
+    unsigned looks, threads; /* looks: since the event loop went round; threads: not yet known as */
     sem_t gone;
 };
 
@@ -63,32 +64,36 @@ static void *must(void *memory)
     return memory;
 }
 
-/* A row of a reply: six numbers, the last two of them lengths, then that text and those bytes. */
-static void add(FILE *stream, const int64_t numbers[4], const char *text, const void *data,
-                size_t len)
-{
-    const int64_t row[] = {numbers[0],  numbers[1], numbers[2], numbers[3], (int64_t)strlen(text),
-                           (int64_t)len};
+/* A row of a reply: numbers, a text, bytes. */
+struct row {
+    int64_t numbers[4];
+    size_t text_len, data_len;
+};
 
-    fwrite(row, sizeof row, 1, stream);
-    fputs(text, stream);
-    fwrite(data, 1, len, stream);
+static void add(struct job *job, struct row row, const char *text, const void *data)
+{
+    size_t len = sizeof row + (row.text_len = strlen(text)) + row.data_len;
+    char *end = job->reply = must(realloc(job->reply, job->reply_len + len));
+
+    end = mempcpy(end + job->reply_len, &row, sizeof row);
+    memcpy(mempcpy(end, text, row.text_len), data, row.data_len);
+    job->reply_len += len;
 }
 
-static bool add_record(const struct hf_record *record, void *stream)
+static bool add_record(const struct hf_record *r, void *job)
 {
-    const int64_t numbers[] = {(int64_t)record->token, (int64_t)record->number, record->written_ms,
-                               record->until_ms};
+    struct row row = {
+        {(int64_t)r->token, (int64_t)r->number, r->written_ms, r->until_ms}, 0, r->value_len};
 
-    add(stream, numbers, record->key, record->value, record->value_len);
+    add(job, row, r->key, r->value);
     return true;
 }
 
-static void add_leader(const struct hf_leader *leader, void *stream)
+static void add_leader(const struct hf_leader *l, void *job)
 {
-    const int64_t numbers[] = {(int64_t)leader->term, leader->age_ms, leader->remaining_ms, 0};
+    struct row row = {{(int64_t)l->term, l->age_ms, l->remaining_ms}, 0, strlen(l->address)};
 
-    add(stream, numbers, leader->label, leader->address, strlen(leader->address));
+    add(job, row, l->label, l->address);
 }
 
 /* What was open as from is now to: NULL means a place that is free. */
@@ -103,50 +108,38 @@ static void replace_store(struct addon *addon, struct hf_store *from, struct hf_
     addon->stores[at] = to;
 }
 
-static enum hf_status open_store(struct job *job, FILE *stream)
+static enum hf_status open_store(struct job *job)
 {
-    struct hf_open_options options = {
-        .size = sizeof options, .wait_ms = job->numbers[0], .cancel_fd = job->cancel_fd};
+    struct hf_open_options options = {sizeof options, job->numbers[0], job->cancel_fd};
     struct hf_store *store;
     enum hf_status status = hf_open_waiting(job->words, &options, &store, &job->err);
 
     job->handle = store;
     if (store != NULL)
-        add(stream, (int64_t[4]){(intptr_t)store}, hf_store_url(store), "", 0);
+        add(job, (struct row){{(intptr_t)store}}, hf_store_url(store), "");
     return status;
 }
 
 /* The words are a label, and names. */
-static enum hf_status acquire(struct job *job, FILE *stream)
+static enum hf_status acquire(struct job *job)
 {
     const char *names[HF_SEVERAL_MAX + 1], *name = job->words; /* one too many, and it is refused */
-    struct hf_lease *leases[HF_SEVERAL_MAX + 1] = {NULL};
+    struct hf_lease *got[HF_SEVERAL_MAX + 1] = {NULL};
     size_t count = 0, which;
     enum hf_status status;
 
     while ((name += strlen(name) + 1) <= job->end && count <= HF_SEVERAL_MAX)
         names[count++] = name;
     if (job->op == ALL)
-        status = hf_acquire_all(job->handle, names, count, &job->options, leases, &job->err);
+        status = hf_acquire_all(job->handle, names, count, &job->options, got, &job->err);
     else if (job->op == ANY)
-        status =
-            hf_acquire_any(job->handle, names, count, &job->options, leases, &which, &job->err);
+        status = hf_acquire_any(job->handle, names, count, &job->options, got, &which, &job->err);
     else
-        status = hf_end_acquire(job->call, leases, &job->err);
-    for (size_t i = 0; i < count && leases[i] != NULL; i++)
-        add(stream, (int64_t[4]){(intptr_t)leases[i], (int64_t)hf_lease_token(leases[i])},
-            hf_lease_name(leases[i]), "", 0);
+        status = hf_end_acquire(job->call, got, &job->err);
+    for (size_t i = 0; i < count && got[i] != NULL; i++)
+        add(job, (struct row){{(intptr_t)got[i], (int64_t)hf_lease_token(got[i])}},
+            hf_lease_name(got[i]), "");
     return status;
-}
-
-/* index.js hears the number of this job when the lease is lost. That ends with the lease. */
-static enum hf_status watch(struct job *job)
-{
-    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = (uint64_t)job->id};
-
-    if (epoll_ctl(job->addon->lost_fd, EPOLL_CTL_ADD, hf_lease_fd(job->handle), &event) != 0)
-        return HF_NOMEM;
-    return HF_OK;
 }
 
 /* The call with that number ends soon, if it has not ended yet. 0: every call. */
@@ -174,22 +167,23 @@ static enum hf_status end(struct addon *addon)
     return HF_OK;
 }
 
-static enum hf_status call(struct job *job, FILE *stream)
+static enum hf_status call(struct job *job)
 {
     const char *name = job->words, *second = name + strlen(name) + 1;
     struct hf_break_options how = {sizeof how, NULL, second, job->numbers[0] != 0};
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = (uint64_t)job->id};
     struct hf_error *err = &job->err;
 
     switch (job->op) {
     case OPEN:
-        return open_store(job, stream);
+        return open_store(job);
     case CLOSE:
         hf_close(job->handle);
         return HF_OK;
     case LIST:
-        return hf_record_list(job->handle, name, second, add_record, stream, err);
+        return hf_record_list(job->handle, name, second, add_record, job, err);
     case LEADER:
-        return hf_leader(job->handle, name, add_leader, stream, err);
+        return hf_leader(job->handle, name, add_leader, job, err);
     case BREAK:
         return hf_break(job->handle, name, (uint64_t)job->numbers[2], &how, NULL, err);
     case RELEASE:
@@ -199,35 +193,29 @@ static enum hf_status call(struct job *job, FILE *stream)
     case PUT:
         return hf_record_put(job->handle, name, job->data, job->data_len, job->numbers[0], err);
     case LOOK: /* and once it is lost, the library's words for that */
-        add(stream, (int64_t[4]){hf_lease_remaining_ms(job->handle)}, "", "", 0);
+        add(job, (struct row){{hf_lease_remaining_ms(job->handle)}}, "", "");
         return hf_lease_loss(job->handle) == HF_LOSS_NONE ? HF_OK : hf_renew(job->handle, 0, err);
-    case WATCH:
-        return watch(job);
+    case WATCH: /* index.js hears that number when it is lost. That ends with the lease. */
+        return epoll_ctl(job->addon->lost_fd, EPOLL_CTL_ADD, hf_lease_fd(job->handle), &event) == 0
+                   ? HF_OK
+                   : HF_NOMEM;
     case CANCEL:
         return cancel(job->addon, job->id);
     case EXIT:
         return end(job->addon);
     default:
-        return acquire(job, stream);
+        return acquire(job);
     }
 }
 
 /* The last row of the reply tells how the call ended. */
 static void do_job(struct job *job)
 {
-    FILE *stream = must(open_memstream(&job->reply, &job->reply_len));
-    enum hf_status status = call(job, stream);
+    enum hf_status status = call(job);
 
     if (status == HF_LOST && job->op >= RENEW && job->op <= LOOK) /* about a lease */
         job->loss = hf_lease_loss(job->handle);
-    add(stream, (int64_t[4]){status, job->loss, job->err.retry_after_ms}, job->err.text, "", 0);
-    if (fclose(stream) != 0)
-        abort();
-}
-
-static void is_done(struct job *job)
-{
-    (void)napi_call_threadsafe_function(job->addon->tell, job, napi_tsfn_nonblocking);
+    add(job, (struct row){{status, job->loss, job->err.retry_after_ms}}, job->err.text, "");
 }
 
 /* A thread. */
@@ -236,7 +224,7 @@ static void *run(void *job)
     struct addon *addon = ((struct job *)job)->addon;
 
     do_job(job);
-    is_done(job);
+    (void)napi_call_threadsafe_function(addon->tell, job, napi_tsfn_nonblocking);
     (void)sem_post(&addon->gone);
     return NULL;
 }
@@ -264,11 +252,27 @@ static void discard(struct job *job)
     free(job);
 }
 
+/* An array of rows, and each of them an array. */
 static napi_value reply_of(napi_env env, const struct job *job)
 {
-    napi_value reply;
+    napi_value reply, cells, cell;
+    struct row row;
 
-    napi_create_buffer_copy(env, job->reply_len, job->reply, NULL, &reply);
+    napi_create_array(env, &reply);
+    for (size_t at = 0, n = 0; at < job->reply_len; at += row.text_len + row.data_len) {
+        memcpy(&row, job->reply + at, sizeof row);
+        at += sizeof row;
+        napi_create_array_with_length(env, 6, &cells);
+        for (uint32_t i = 0; i < 4; i++) {
+            napi_create_bigint_int64(env, row.numbers[i], &cell);
+            napi_set_element(env, cells, i, cell);
+        }
+        napi_create_string_utf8(env, job->reply + at, row.text_len, &cell);
+        napi_set_element(env, cells, 4, cell);
+        napi_create_string_latin1(env, job->reply + at + row.text_len, row.data_len, &cell);
+        napi_set_element(env, cells, 5, cell);
+        napi_set_element(env, reply, (uint32_t)n++, cells);
+    }
     return reply;
 }
 
@@ -304,13 +308,12 @@ static void hear_losses(uv_poll_t *poll, int status, int events)
     struct addon *addon = poll->data;
     int count = epoll_wait(addon->lost_fd, found, 16, 0);
 
-    (void)status;
-    (void)events;
+    (void)status, (void)events;
     for (int i = 0; i < count; i++) {
         struct job *job = must(calloc(1, sizeof *job));
 
         *job = (struct job){.addon = addon, .op = LOSS, .id = (int64_t)found[i].data.u64};
-        is_done(job);
+        (void)napi_call_threadsafe_function(addon->tell, job, napi_tsfn_nonblocking);
     }
 }
 
@@ -321,8 +324,10 @@ static bool begin(struct addon *addon, struct job *job)
         return false;
     if (job->op == LOCK)
         job->call = must(hf_begin_acquire(job->handle, strchr(job->words, 0) + 1, &job->options));
-    if (job->op == RELEASE)
+    if (job->op == RELEASE) {
+        job->loss = hf_lease_loss(job->handle);
         job->call = must(hf_begin_release(job->handle));
+    }
     if (job->call == NULL || ++addon->looks > LOOKS_MAX || !hf_call_answered(job->call, LOOK_US))
         return false;
     do_job(job);
@@ -341,29 +346,34 @@ static void go_round(napi_env env, struct addon *addon, struct job *job)
         return;
     if (job->reply == NULL && job->call != NULL && cancel(addon, job->id) == HF_OK)
         do_job(job); /* it has to be ended, and nobody else can */
-    is_done(job);    /* without a reply if there is no thread */
+    /* Without a reply if there is no thread. */
+    (void)napi_call_threadsafe_function(addon->tell, job, napi_tsfn_nonblocking);
 }
 
-static struct job *read_job(napi_env env, struct addon *addon, const napi_value args[2])
+static struct job *read_job(napi_env env, struct addon *addon, const napi_value args[8])
 {
     struct job *job;
+    int64_t first[6] = {0};
     size_t len;
-    void *data = NULL;
+    void *data;
+    bool whole;
 
-    napi_get_value_string_utf8(env, args[0], NULL, 0, &len);
-    job = must(calloc(1, sizeof *job + len + 2));
-    napi_get_value_string_utf8(env, args[0], job->request, len + 1, &len);
-    (void)sscanf(job->request, "%" SCNd64 "%" SCNd64 "%p%" SCNd64 "%" SCNd64 "%" SCNd64, &job->id,
-                 &job->op, &job->handle, &job->numbers[0], &job->numbers[1], &job->numbers[2]);
-    job->words = job->request + strlen(job->request) + 1;
-    job->end = job->request + len;
-    job->addon = addon;
-    napi_get_buffer_info(env, args[1], &data, &job->data_len);
-    job->data = must(calloc(1, job->data_len + 1));
-    if (job->data_len > 0)
+    for (int i = 0; i < 6; i++)
+        if (napi_get_value_int64(env, args[i], &first[i]) != napi_ok)
+            napi_get_value_bigint_int64(env, args[i], &first[i], &whole);
+    napi_get_value_string_utf8(env, args[6], NULL, 0, &len);
+    job = must(calloc(1, sizeof *job + len + 2)); /* the words end with two NULs */
+    *job = (struct job){.addon = addon,
+                        .op = first[0],
+                        .id = first[1],
+                        .handle = (void *)(intptr_t)first[2],
+                        .numbers = {first[3], first[4], first[5]}};
+    napi_get_value_string_utf8(env, args[6], job->words, len + 1, &len);
+    job->end = job->words + len;
+    if (napi_get_buffer_info(env, args[7], &data, &job->data_len) == napi_ok) {
+        job->data = must(malloc(job->data_len + 1));
         memcpy(job->data, data, job->data_len);
-    if (job->op == RELEASE)
-        job->loss = hf_lease_loss(job->handle);
+    }
     while (job->cancel_fd == 0 && job->op < LOOK && (job->op == OPEN || job->numbers[1] != 0))
         job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* 0 would mean none */
     job->options = (struct hf_acquire_options){.size = sizeof job->options,
@@ -376,11 +386,12 @@ static struct job *read_job(napi_env env, struct addon *addon, const napi_value 
     return job;
 }
 
-/* call(request, data): the reply if it is done at once, else heard() gets it. */
+/* call(op, id, handle, three numbers, words, data): the reply if it is done at once, else heard()
+ * gets it. */
 static napi_value start(napi_env env, napi_callback_info info)
 {
-    napi_value args[2], reply;
-    size_t count = 2;
+    napi_value args[8], reply;
+    size_t count = 8;
     struct addon *addon;
     struct job *job;
 
@@ -419,7 +430,7 @@ static void tear_down(napi_async_cleanup_hook_handle hook, void *data)
 NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
 {
     struct addon *addon = must(calloc(1, sizeof *addon));
-    napi_value name, version;
+    napi_value value;
     uv_loop_t *loop;
 
     addon->lost.data = addon;
@@ -431,16 +442,15 @@ NAPI_MODULE_INIT(/* napi_env env, napi_value exports */)
     }
     uv_poll_start(&addon->lost, UV_READABLE, hear_losses);
     uv_unref((uv_handle_t *)&addon->lost);
-    napi_create_string_utf8(env, "holdfast", NAPI_AUTO_LENGTH, &name);
-    napi_create_threadsafe_function(env, NULL, NULL, name, 0, 1, NULL, NULL, addon, tell,
+    napi_create_string_utf8(env, "holdfast", NAPI_AUTO_LENGTH, &value);
+    napi_create_threadsafe_function(env, NULL, NULL, value, 0, 1, NULL, NULL, addon, tell,
                                     &addon->tell);
     napi_unref_threadsafe_function(env, addon->tell);
     napi_add_async_cleanup_hook(env, tear_down, addon, &addon->hook);
-    napi_create_string_utf8(env, hf_version(), NAPI_AUTO_LENGTH, &version);
-    napi_define_properties(env, exports, 2,
-                           (napi_property_descriptor[]){
-                               {"version", NULL, NULL, NULL, NULL, version, napi_enumerable, NULL},
-                               {"call", NULL, start, NULL, NULL, NULL, napi_enumerable, addon}});
+    napi_create_string_utf8(env, hf_version(), NAPI_AUTO_LENGTH, &value);
+    napi_set_named_property(env, exports, "version", value);
+    napi_create_function(env, "call", NAPI_AUTO_LENGTH, start, addon, &value);
+    napi_set_named_property(env, exports, "call", value);
     napi_create_reference(env, exports, 1, &addon->exports);
     return exports;
 }

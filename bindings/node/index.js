@@ -14,22 +14,15 @@ const errors = Object.fromEntries(['Busy', 'Lost', 'Stale', 'Cancelled', 'Unknow
 }));
 const { Invalid, Lost, Cancelled, Quarantine } = errors;
 
-// A reply is rows of four numbers, a text and bytes; the last row tells how the call ended.
-function read(reply) {
-    const rows = [];
-    for (let at = 0; at < reply.length;) {
-        const numbers = new BigInt64Array(reply.buffer.slice(reply.byteOffset + at, reply.byteOffset + at + 48));
-        const [start, value] = [at + 48, at + 48 + Number(numbers[4])];
-        at = value + Number(numbers[5]);
-        rows.push({ numbers, text: reply.toString('utf8', start, value), data: Buffer.from(reply.subarray(value, at)) });
-    }
-    const { numbers, text } = rows.pop() ?? { numbers: [12], text: '' }; // NoMemory
-    const [status, loss, retryAfter] = Array.from(numbers, Number);
-    const kind = Object.values(errors)[status - 1] ?? HoldfastError;
-    const error = status === 0 ? null : new kind(text || 'no thread or descriptor can be had for this call');
-    if (error instanceof Lost) error.reason = [undefined, ...REASONS.slice(1)][loss];
-    if (error instanceof Quarantine) error.retryAfter = retryAfter;
-    return { rows, text, error };
+// A reply is rows of four numbers, a text and bytes (a character each); the last row tells how the call ended.
+const bytes = (data) => Buffer.from(data, 'latin1');
+function errorOf([status, loss, retryAfter, , text] = [12n], signal = undefined) { // no row at all: NoMemory
+    const kind = Object.values(errors)[Number(status) - 1] ?? HoldfastError;
+    const options = kind === Cancelled && signal?.aborted ? { cause: signal.reason } : undefined;
+    const error = new kind(text || 'no thread or descriptor can be had for this call', options);
+    if (kind === Lost) error.reason = loss > 0n ? REASONS[loss] : undefined;
+    if (kind === Quarantine) error.retryAfter = Number(retryAfter);
+    return error;
 }
 
 let native;
@@ -43,28 +36,34 @@ if (has[0] !== needs[0] || has[1] < needs[1])
     throw new Error(`holdfast: this addon needs libholdfast ${needs[0]}.${needs[1]} or a later one of the same major ` +
         `version, and libholdfast.so.0 is ${native.version}`);
 
-const request = (op, { id = 0, handle = 0, numbers: [a = 0, b = 0, c = 0] = [], words = [], data } = {}) =>
-    native.call([`${id} ${op} 0x${handle.toString(16)} ${a} ${b} ${c}`, ...words].join('\0'), data);
-process.once('exit', () => request(EXIT));
+const now = (op, id = 0, handle = 0) => native.call(op, id, handle, 0, 0, 0, '');
+process.once('exit', () => now(EXIT));
 
 let last = 0;
 const waiting = new Map(); // for replies, by the number of the call; and for the loss of leases
 native.heard = (id, reply) => waiting.get(id)?.(reply);
 
-async function call(op, handle, { id = ++last, signal, warn, ...rest } = {}) {
-    const cancel = () => request(CANCEL, { id });
-    if (signal?.aborted) throw new Cancelled('cancelled', { cause: signal.reason });
+// The reply comes from another thread.
+function later(id, signal, pending) {
+    const cancel = () => now(CANCEL, id);
     signal?.addEventListener('abort', cancel);
-    const { rows, text, error } = read(await new Promise((resolve) => {
-        waiting.set(id, resolve);
-        const reply = request(op, { id, handle, ...rest });
-        if (reply) resolve(reply);
-    }));
-    waiting.delete(id);
-    signal?.removeEventListener('abort', cancel);
-    if (error instanceof Cancelled && signal?.aborted) throw new Cancelled(text, { cause: signal.reason });
-    if (error) throw error;
-    if (warn && text) process.emitWarning(text, 'HoldfastWarning');
+    const reply = new Promise((resolve) => waiting.set(id, resolve)).finally(() => {
+        waiting.delete(id);
+        pending?.delete(id);
+        signal?.removeEventListener('abort', cancel);
+    });
+    pending?.set(id, reply);
+    return reply;
+}
+
+// A lock near by is answered at once: what only a wait needs is left to later().
+async function call(op, handle, { numbers = [], words = '', data, signal, warn } = {}, pending = undefined) {
+    if (signal?.aborted) throw new Cancelled('cancelled', { cause: signal.reason });
+    const id = ++last;
+    const rows = native.call(op, id, handle, numbers[0], numbers[1], numbers[2], words, data) ?? await later(id, signal, pending);
+    const end = rows.pop();
+    if (end?.[0] !== 0n) throw errorOf(end, signal);
+    if (warn && end[4]) process.emitWarning(end[4], 'HoldfastWarning');
     return rows;
 }
 
@@ -90,27 +89,26 @@ const forgotten = new FinalizationRegistry(({ op, handle, what, watch }) => {
     call(op, handle).catch(() => {});
 });
 
-const [own, ask, end] = [Symbol('own'), Symbol('ask'), Symbol('end')]; // not for users, and not shown
+const [own, live, ask] = [Symbol('own'), Symbol('live'), Symbol('ask')]; // not for users, and not shown
 class Handle {
+    #own;
     constructor(op, handle, what, over, store) {
-        const value = { op, handle, what, over, store, pending: new Map() };
-        Object.defineProperty(this, own, { value });
-        forgotten.register(this, value, this);
+        this.#own = { op, handle, what, over, store, pending: new Map(), ended: undefined, watch: undefined };
+        forgotten.register(this, this.#own, this);
     }
-    async [ask](op, options) {
-        const { handle, over, pending, ended } = this[own];
-        if (ended) throw new Invalid(over);
-        const id = ++last;
-        pending.set(id, call(op, handle, { id, ...options }));
-        return pending.get(id).finally(() => pending.delete(id));
+    get [own]() { return this.#own; }
+    get [live]() {
+        if (this.#own.ended) throw new Invalid(this.#own.what + this.#own.over);
+        return this.#own.handle;
     }
-    [asyncDispose]() { return (this[own].ended ??= this[end]()); }
-    async [end]() {
-        const { op, handle, pending, watch } = this[own];
+    [ask](op, options) { return call(op, this[live], options, this.#own.pending); }
+    [asyncDispose]() { return (this.#own.ended ??= this.#end()); }
+    async #end() {
+        const { op, handle, pending, watch } = this.#own;
         forgotten.unregister(this);
         waiting.delete(watch);
-        if (op === CLOSE) for (const id of pending.keys()) request(CANCEL, { id });
-        await Promise.allSettled(pending.values());
+        if (op === CLOSE) for (const id of pending.keys()) now(CANCEL, id);
+        if (pending.size > 0) await Promise.all(pending.values());
         await call(op, handle);
     }
 }
@@ -125,37 +123,35 @@ function abortOf(lease) {
 class Lease extends Handle {
     #abort;
     constructor(store, name, handle, token) {
-        const what = `lock "${name}" in store ${store.url}`;
-        super(RELEASE, handle, what, `${what}: this lease was released`, store);
-        Object.assign(this, { name, token });
+        super(RELEASE, handle, `lock "${name}" in store ${store.url}`, ': this lease was released', store);
+        this.name = name;
+        this.token = token;
     }
-    #now(op, id = 0) {
-        if (this[own].ended) throw new Invalid(this[own].over);
-        return read(request(op, { id, handle: this[own].handle }));
+    #look() {
+        const [[left], end] = now(LOOK, 0, this[live]);
+        return { left, error: end[0] === 0n ? undefined : errorOf(end) };
     }
-    get remaining() { return this[own].ended ? 0 : Math.max(0, Number(this.#now(LOOK).rows[0].numbers[0])); }
-    get loss() { return this.#now(LOOK).error?.reason; }
+    get remaining() { return this[own].ended ? 0 : Math.max(0, Number(this.#look().left)); }
+    get loss() { return this.#look().error?.reason; }
     get signal() {
         if (this.#abort === undefined) {
             const [id, weak] = [++last, new WeakRef(this)];
-            const { error } = this.#now(WATCH, id);
-            if (error) throw error;
+            const [end] = now(WATCH, id, this[live]);
+            if (end[0] !== 0n) throw errorOf(end);
             this[own].watch = id;
             this.#abort = abortOf(this);
-            waiting.set(id, () => weak.deref()?.#lose());
+            waiting.set(id, (none, lease = weak.deref()) => lease?.#abort.abort(lease.#look().error));
         }
         return this.#abort.signal;
     }
-    #lose() { this.#abort.abort(this.#now(LOOK).error); }
     check() {
-        let { rows, error } = this.#now(LOOK);
-        while (!error && rows[0].numbers[0] <= 0n) ({ rows, error } = this.#now(LOOK)); // less than a millisecond is left
+        let { left, error } = this.#look();
+        while (!error && left <= 0n) ({ left, error } = this.#look()); // less than a millisecond is left
         if (error) throw error;
     }
     async renew(ttl) { await this[ask](RENEW, { numbers: [ttlMs(ttl)] }); }
-    async put(key, value, { keep } = {}) {
-        const numbers = [keep === undefined ? 0 : ms(keep, 'keep')];
-        await this[ask](PUT, { words: [plain(key, 'a key')], data: Buffer.from(value), numbers, warn: true });
+    async put(key, value, { keep = 0 } = {}) {
+        await this[ask](PUT, { words: plain(key, 'a key'), data: Buffer.from(value), numbers: [ms(keep, 'keep')], warn: true });
     }
     release() { return this[asyncDispose](); }
 }
@@ -197,14 +193,14 @@ class Leases extends Array {
 
 class Store extends Handle {
     constructor(handle, url) {
-        super(CLOSE, handle, `store ${url}`, `store ${url} is closed`);
+        super(CLOSE, handle, `store ${url}`, ' is closed');
         this.url = url;
     }
     async #take(op, names, { ttl, wait = 0, label = '', keep = true, spread = false, signal } = {}) {
-        const words = [plain(label, 'a label'), ...names.map((name) => plain(name, 'a lock name'))];
+        const words = [plain(label, 'a label'), ...names.map((name) => plain(name, 'a lock name'))].join('\0');
         const numbers = [ttlMs(ttl), waitMs(wait), (keep ? 0 : 1) + (spread ? 2 : 0)];
         const taken = await this[ask](op, { words, numbers, signal });
-        return taken.map(({ numbers: [handle, token], text }) => new Lease(this, text, handle, token));
+        return taken.map((row) => new Lease(this, row[4], row[0], row[1]));
     }
     async lock(name, options) { return (await this.#take(LOCK, [name], options))[0]; }
     async any(names, options) { return (await this.#take(ANY, names, options))[0]; }
@@ -213,33 +209,31 @@ class Store extends Handle {
     async withAll(names, options, body) { return under(await this.all(names, options), body); }
     async elect(name, { address, ...options } = {}) {
         const lease = await this.lock(name, { wait: Infinity, ...options });
-        if (address !== undefined)
-            await orRelease(lease, (async () => lease.put('leader', plain(address, 'an address')))());
+        if (address !== undefined) await orRelease(lease, (async () => lease.put('leader', plain(address, 'an address')))());
         return lease;
     }
     async leader(name) {
-        const [found] = await this[ask](LEADER, { words: [plain(name, 'a lock name')] });
+        const [found] = await this[ask](LEADER, { words: plain(name, 'a lock name') });
         if (found === undefined) return null;
-        const [age, remaining] = Array.from(found.numbers.slice(1, 3), (n) => (n < 0 ? null : Number(n)));
-        return { term: found.numbers[0], label: found.text, address: String(found.data), age, remaining };
+        const [age, remaining] = found.slice(1, 3).map((n) => (n < 0 ? null : Number(n)));
+        return { term: found[0], label: found[4], address: String(bytes(found[5])), age, remaining };
     }
     async get(name, key) { return (await this.records(name, key)).find((one) => one.key === key) ?? null; }
     async records(name, prefix = '') {
-        const list = await this[ask](LIST, { words: [plain(name, 'a lock name'), plain(prefix, 'a prefix')] });
-        return list.map(({ text: key, data: value, numbers: [token, number, written, until] }) => ({ key, value, token, number,
+        const list = await this[ask](LIST, { words: `${plain(name, 'a lock name')}\0${plain(prefix, 'a prefix')}` });
+        return list.map(([token, number, written, until, key, value]) => ({ key, value: bytes(value), token, number,
             written: new Date(Number(written)), until: until ? new Date(Number(until)) : null }));
     }
     async break(name, token, { reason = '', now = false } = {}) {
-        await this[ask](BREAK, { words: [plain(name, 'a lock name'), plain(reason, 'a reason')],
+        await this[ask](BREAK, { words: `${plain(name, 'a lock name')}\0${plain(reason, 'a reason')}`,
             numbers: [now ? 1 : 0, 0, BigInt(token)] });
     }
     close() { return this[asyncDispose](); }
 }
 
 async function open(url = '', { wait = 0, signal } = {}) {
-    const [{ numbers: [handle], text }] =
-        await call(OPEN, undefined, { words: [plain(url, 'a URL')], numbers: [waitMs(wait)], signal, warn: true });
-    return new Store(handle, text);
+    const [row] = await call(OPEN, 0, { words: plain(url, 'a URL'), numbers: [waitMs(wait)], signal, warn: true });
+    return new Store(row[0], row[4]);
 }
 
 module.exports = { open, version: native.version, REASONS, HoldfastError, ...errors };

@@ -1,6 +1,6 @@
 #!/bin/bash
-# node.t - what may go wrong in Node: waits beside files, worker threads, exit with a lease held, leases that nobody
-# releases, a library that does not fit; npm installs it from its folder, and its README is true.
+# node.t - what may go wrong in Node: waits beside files, timers beside quick locks, a frozen server, worker threads, exit
+# with a lease held, leases that nobody releases, a library that does not fit; npm installs it, and its README is true.
 # run: once
 set -u
 # shellcheck source=tests/bindings/lib.sh
@@ -22,8 +22,11 @@ for store in "${store_url[file]}" "${store_url[redis]}"; do
     is "$(trap_ signals "$store")" 'Busy Busy Busy Lost Lost' "$kind: a lease lives while somebody has its signal"
     is "$(trap_ closed "$store")" 'Cancelled Invalid true closed
 Lost closed' "$kind: closing the store ends its waits and its leases"
+    is "$(trap_ timers "$store")" 'true true' "$kind: a loop of quick locks lets timers run"
+    is "$(trap_ together "$store" | sort | uniq -c | tr -s ' ')" ' 3 64' "$kind: 64 locks at once, several times"
     like "$(trap_ busy "$store")" '*fine symbol' "$kind: a release waits for renewals under way"
 done
+is "$(trap_ frozen "${store_url[redis]}")" 'brief' 'a server that is frozen does not hold up the event loop'
 is "$(trap_ crowd "${store_url[file]}")" 'counted 200' 'workers take turns'
 is "$(ulimit -n 300 && trap_ crowded "${store_url[file]}")" 'Cancelled NoMemory' 'where there are no descriptors left, a wait says so'
 

@@ -16,7 +16,7 @@
  *   client                a client's page of details; those of the dead
  *   record_file record_sweep     records as files, and their end
  *   revocation            who broke a hold
- *   acquire hold break list records identity forget   what the table of operations does
+ *   acquire hold begun break list records identity forget   what the table of operations does
  *   convert               a slot file of format 1
  *   open repair           the slot file of this boot; a way out for a damaged store
  *   audit                 what can be learned about it without a change
@@ -126,7 +126,7 @@ enum hf_status hf__file_open_on(const struct hf__file_sys *sys, const struct hf_
                                 const char *url, int64_t deadline_ns, struct hf_store_base **out,
                                 struct hf_error *err);
 
-/* Slots of the table: acquire.c, hold.c, break.c, list.c, records.c, repair.c, identity.c,
+/* Slots of the table: acquire.c, hold.c, begun.c, break.c, list.c, records.c, repair.c, identity.c,
  * forget.c, audit.c */
 enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_grant *grant, struct hf_error *err);
@@ -137,6 +137,10 @@ enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim 
                               struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_claim *claim,
                                 struct hf_error *err);
+struct hf_begun *hf__file_begin(struct hf_store_base *base, const struct hf_claim *claim);
+bool hf__file_answered(struct hf_store_base *base, struct hf_begun *begun, int64_t until_ns);
+enum hf_status hf__file_end(struct hf_store_base *base, struct hf_begun *begun,
+                            struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_revoke(struct hf_store_base *base, const struct hf_revoke *revoke,
                                struct hf_broken *out, struct hf_error *err);
 enum hf_status hf__file_last_break(struct hf_store_base *base, const struct hf_query *query,

@@ -201,11 +201,16 @@ enum hf_status hf__floor_admit(struct file_store *store, uint64_t token, int64_t
     return raise_floor(store, token, deadline_ns, err);
 }
 
+bool hf__floor_is_near(const struct file_store *store, uint64_t token)
+{
+    return token <= HF__TOKEN_MAX - HOUR_US && token + HOUR_US / 2 > atomic_load(&store->promise);
+}
+
 void hf__floor_refill(struct file_store *store, uint64_t token)
 {
     /* Half of what was promised is left: fine. Failing here costs nothing yet: the next token above
      * the promise will ask for it, and say what is wrong. So it does not wait either: whoever has
      * the lock is raising the floor already. */
-    if (token <= HF__TOKEN_MAX - HOUR_US && token + HOUR_US / 2 > atomic_load(&store->promise))
+    if (hf__floor_is_near(store, token))
         (void)raise_floor(store, token + HOUR_US / 2, 0, NULL);
 }

@@ -16,7 +16,9 @@ enum hf_status hf__floor_lock(struct file_store *store, int64_t deadline_ns, int
 /* Makes sure that `token` may be given; raises the floor first if it is above the promise. */
 enum hf_status hf__floor_admit(struct file_store *store, uint64_t token, int64_t deadline_ns,
                                struct hf_error *err);
-/* Raises the floor ahead of need, if `token` used up half of what was promised. */
+/* Whether `token` used up half of what was promised. */
+bool hf__floor_is_near(const struct file_store *store, uint64_t token);
+/* Raises the floor ahead of need, if so. */
 void hf__floor_refill(struct file_store *store, uint64_t token);
 
 #endif /* HF_STORES_FILE_FLOOR_H */

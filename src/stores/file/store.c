@@ -110,4 +110,7 @@ const struct hf_store_ops hf__file_ops = {
     .audit = hf__file_audit,
     .acquire_any = hf__file_acquire_any,
     .last_break = hf__file_last_break,
+    .begin = hf__file_begin,
+    .answered = hf__file_answered,
+    .end = hf__file_end,
 };

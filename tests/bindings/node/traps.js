@@ -131,6 +131,48 @@ const traps = {
         console.log(await wait, after, lease.loss);
         await lease.release().catch((error) => console.log(error.name, error.reason));
     },
+    // A loop that only awaits quick locks does not keep timers waiting: twenty looks, and the event loop goes round.
+    async timers() {
+        const store = await holdfast.open(url);
+        await (await store.lock('turn')).release();
+        let ticks = 0, pairs = 0;
+        const timer = setInterval(() => ticks++, 1);
+        for (const end = Date.now() + 500; Date.now() < end; pairs++) await (await store.lock('turn')).release();
+        clearInterval(timer);
+        console.log(pairs > 100, ticks > 20);
+        await store.close();
+    },
+    // 64 at once: more than are looked for in one turn.
+    async together() {
+        const store = await holdfast.open(url);
+        for (let i = 0; i < 3; i++) {
+            const leases = await Promise.all(Array.from({ length: 64 }, (_, n) => store.lock(`one of ${n}`)));
+            leases.forEach((lease) => lease.check());
+            console.log(new Set(leases.map(({ token, name }) => `${name} ${token}`)).size);
+            await Promise.all(leases.map((lease) => lease.release()));
+        }
+        await store.close();
+    },
+    // The server is frozen: no turn of the event loop takes longer than twenty looks of 100 us, and some room for a busy machine.
+    async frozen() {
+        const store = await holdfast.open(url);
+        await (await store.lock('frozen')).release();
+        process.kill(Number(process.env.REDIS_PID), 'SIGSTOP');
+        let longest = 0;
+        try {
+            for (let i = 0; i < 20; i++) {
+                const began = process.hrtime.bigint();
+                for (let n = 0; n < 8; n++) store.lock(`frozen ${n}`).then((lease) => lease.release()).catch(() => {});
+                longest = Math.max(longest, Number(process.hrtime.bigint() - began) / 1e6);
+                await sleep(5);
+            }
+        } finally {
+            process.kill(Number(process.env.REDIS_PID), 'SIGCONT');
+        }
+        await sleep(200);
+        console.log(longest < 100 ? 'brief' : longest);
+        await store.close();
+    },
     // Release while renewals are under way, many times.
     async busy() {
         const store = await holdfast.open(url);
