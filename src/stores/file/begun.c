@@ -1,6 +1,6 @@
 /* begun.c - taking and releasing a lock in two halves, for threads that must not wait: what can be
- * done in the map alone is done by the first half. Whatever wants a system call, because it is
- * time to see whether the store is still there, to raise the floor, or to end a FIFO, is not begun. */
+ * done in the map alone is done by the first half. Whatever wants a system call, because it is time
+ * to see whether the store is still there, to raise the floor, or to end a FIFO, is not begun. */
 #include "stores/file/file.h"
 #include "stores/file/floor.h"
 #include "stores/file/page.h"
