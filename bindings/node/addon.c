@@ -66,7 +66,7 @@ static void *must(void *memory)
 
 /* A row of a reply: numbers, a text, bytes. */
 struct row {
-    int64_t numbers[4];
+    int64_t n[4];
     size_t text_len, data_len;
 };
 
@@ -110,13 +110,13 @@ static void replace_store(struct addon *addon, struct hf_store *from, struct hf_
 
 static enum hf_status open_store(struct job *job)
 {
-    struct hf_open_options options = {sizeof options, job->numbers[0], job->cancel_fd};
+    struct hf_open_options options = {sizeof options, job->numbers[0], .cancel_fd = job->cancel_fd};
     struct hf_store *store;
     enum hf_status status = hf_open_waiting(job->words, &options, &store, &job->err);
 
     job->handle = store;
     if (store != NULL)
-        add(job, (struct row){{(intptr_t)store}}, hf_store_url(store), "");
+        add(job, (struct row){.n = {(intptr_t)store}}, hf_store_url(store), "");
     return status;
 }
 
@@ -137,7 +137,7 @@ static enum hf_status acquire(struct job *job)
     else
         status = hf_end_acquire(job->call, got, &job->err);
     for (size_t i = 0; i < count && got[i] != NULL; i++)
-        add(job, (struct row){{(intptr_t)got[i], (int64_t)hf_lease_token(got[i])}},
+        add(job, (struct row){.n = {(intptr_t)got[i], (int64_t)hf_lease_token(got[i])}},
             hf_lease_name(got[i]), "");
     return status;
 }
@@ -193,7 +193,7 @@ static enum hf_status call(struct job *job)
     case PUT:
         return hf_record_put(job->handle, name, job->data, job->data_len, job->numbers[0], err);
     case LOOK: /* and once it is lost, the library's words for that */
-        add(job, (struct row){{hf_lease_remaining_ms(job->handle)}}, "", "");
+        add(job, (struct row){.n = {hf_lease_remaining_ms(job->handle)}}, "", "");
         return hf_lease_loss(job->handle) == HF_LOSS_NONE ? HF_OK : hf_renew(job->handle, 0, err);
     case WATCH: /* index.js hears that number when it is lost. That ends with the lease. */
         return epoll_ctl(job->addon->lost_fd, EPOLL_CTL_ADD, hf_lease_fd(job->handle), &event) == 0
@@ -215,7 +215,7 @@ static void do_job(struct job *job)
 
     if (status == HF_LOST && job->op >= RENEW && job->op <= LOOK) /* about a lease */
         job->loss = hf_lease_loss(job->handle);
-    add(job, (struct row){{status, job->loss, job->err.retry_after_ms}}, job->err.text, "");
+    add(job, (struct row){.n = {status, job->loss, job->err.retry_after_ms}}, job->err.text, "");
 }
 
 /* A thread. */
@@ -264,7 +264,7 @@ static napi_value reply_of(napi_env env, const struct job *job)
         at += sizeof row;
         napi_create_array_with_length(env, 6, &cells);
         for (uint32_t i = 0; i < 4; i++) {
-            napi_create_bigint_int64(env, row.numbers[i], &cell);
+            napi_create_bigint_int64(env, row.n[i], &cell);
             napi_set_element(env, cells, i, cell);
         }
         napi_create_string_utf8(env, job->reply + at, row.text_len, &cell);
