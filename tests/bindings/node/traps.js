@@ -153,7 +153,7 @@ const traps = {
         }
         await store.close();
     },
-    // The server is frozen: no turn of the event loop takes longer than twenty looks of 100 us, and some room for a busy machine.
+    // The server is frozen: to ask for a lock takes some looks of 100 us, and much room for a busy machine, but not the time to an answer.
     async frozen() {
         const store = await holdfast.open(url);
         await (await store.lock('frozen')).release();
