@@ -262,8 +262,8 @@ void hf__outbox_put_mark(FILE *out, const struct hf__outbox_names *names)
             names->fence);
 }
 
-/* The fence is entered before the first row is looked at. The plan is kept, and must not turn on how
- * many messages there were: an IN below IS TRUE is hashed, and not made a join. */
+/* The fence is entered before the first row is looked at. The plan is kept, and must not turn on
+ * how many messages there were: an IN below IS TRUE is hashed, and not made a join. */
 bool hf__outbox_put_settle(FILE *out, const struct hf__outbox_names *names,
                            const struct hf__outbox_pass *pass)
 {
