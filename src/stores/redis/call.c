@@ -248,6 +248,7 @@ static enum next try_once(struct trip *trip, enum hf_status *status, struct hf_e
     if (call->sent != NULL && call->sent->conn != NULL) {
         conn = take_sent(call->sent, trip->out);
         node = trip->out->node;
+        assert(node != NULL); /* it was sent to somebody */
     } else {
         if (!asking &&
             (*status = rd_route(store, call->slot, &call->patience, &node, err)) != HF_OK)
