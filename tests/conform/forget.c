@@ -15,6 +15,17 @@ static enum hf_status forget(struct hf_store_base *store, const char *name)
     return store->ops->forget(store, name, deadline_ns, &report);
 }
 
+/* Of several servers one may hear of the release a moment later. */
+static enum hf_status forget_soon(struct hf_store_base *store, const char *name)
+{
+    int64_t until_ns = hf__now_ns() + SOON_MS * HF__NS_PER_MS;
+    enum hf_status status;
+
+    while ((status = forget(store, name)) == HF_BUSY && hf__now_ns() < until_ns)
+        hf__sleep_ns(HF__NS_PER_MS);
+    return status;
+}
+
 static void a_free_name_is_forgotten(void **state)
 {
     struct hf_store_base *store = client_open();
@@ -24,14 +35,14 @@ static void a_free_name_is_forgotten(void **state)
     assert_int_equal(forget(store, hold.name), HF_OK); /* nobody has used it */
     assert_int_equal(take(store, &hold, LONG_TTL_MS, 0), HF_OK);
     assert_int_equal(release(store, &hold), HF_OK);
-    assert_int_equal(forget(store, hold.name), HF_OK);
+    assert_int_equal(forget_soon(store, hold.name), HF_OK);
     assert_int_equal(forget(store, hold.name), HF_OK);
     assert_false(is_held(store, hold.name));
     assert_int_equal(renew(store, &hold, LONG_TTL_MS), HF_LOST); /* what is over stays over */
     assert_int_equal(take(store, &hold, LONG_TTL_MS, SOON_MS), HF_OK);
     assert_int_equal(renew(store, &hold, LONG_TTL_MS), HF_OK);
     assert_int_equal(release(store, &hold), HF_OK);
-    assert_int_equal(forget(store, hold.name), HF_OK);
+    assert_int_equal(forget_soon(store, hold.name), HF_OK);
     client_close(store);
 }
 
@@ -70,7 +81,7 @@ static void what_is_held_or_waited_for_is_not(void **state)
     assert_true(heir.hold.grant.token > hold.grant.token);
     assert_int_equal(forget(other, hold.name), HF_BUSY);
     assert_int_equal(release(heir.store, &heir.hold), HF_OK);
-    assert_int_equal(forget(other, hold.name), HF_OK);
+    assert_int_equal(forget_soon(other, hold.name), HF_OK);
     client_close(heir.store);
     client_close(store);
     client_close(other);

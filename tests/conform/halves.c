@@ -5,6 +5,7 @@
 
 #include <holdfast/begin.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -19,9 +20,10 @@ static struct hf_store *library_open(void)
     return store;
 }
 
+/* CONFORM_WHOLE=1: it could, but has to wait where it is now. */
 static bool in_halves(const struct hf_store *store)
 {
-    return HF__SLOT(store->base->ops, begin) != NULL;
+    return HF__SLOT(store->base->ops, begin) != NULL && getenv("CONFORM_WHOLE") == NULL;
 }
 
 /* The end of a call, on a thread of its own. */
