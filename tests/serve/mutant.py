@@ -28,8 +28,8 @@ MUTANTS = {
     ],
     'renew': [
         ('src/stores/redis/scripts/renew.lua',
-         "if record and string.match(record, '^q?(%d+) ') == ARGV[3] then",
-         'if record then'),
+         'if token == ARGV[3] then',
+         'if token then'),
     ],
     'holder': [
         ('src/serve/connection.c',
