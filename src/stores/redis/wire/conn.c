@@ -3,6 +3,7 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,7 +196,8 @@ static void doze(struct rd_conn *conn)
 }
 
 /* Reads what is there. Falling asleep and being woken costs more than a server near by takes to
- * answer, so an answer is looked for awake first, for a moment. */
+ * answer, so an answer is looked for awake first, for a moment. Between looks others may run: the
+ * kernel likes to wake the server on the processor that sent to it, which is this one. */
 static ssize_t read_awake(struct rd_conn *conn, char *data, size_t len, int64_t start_ns,
                           short *wants)
 {
@@ -218,6 +220,7 @@ static ssize_t read_awake(struct rd_conn *conn, char *data, size_t len, int64_t 
             errno = EAGAIN;
             return -1;
         }
+        (void)sched_yield();
     }
 }
 
@@ -302,6 +305,7 @@ bool rd_conn_look(struct rd_conn *conn, int64_t until_ns, struct rd_reply **out)
             doze(conn);
             return false;
         }
+        (void)sched_yield();
     }
     if (*out == NULL)
         return false;
