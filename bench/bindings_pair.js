@@ -2,7 +2,7 @@
 'use strict';
 const holdfast = require(process.env.HOLDFAST_NODE);
 
-// As many as in redis_peers.mjs: the first thousand, while V8 still compiles, take twice as long with either.
+// As many as in redis_peers.mjs: V8 compiles beside the first ones, with either.
 const WARM = 1500, BLOCKS = 11, PAIRS = 150;
 
 async function main() {
