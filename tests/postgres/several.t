@@ -98,7 +98,8 @@ for i in 1 2; do
     eventually 20 waiting_in 7 "$i"
 done
 eventually 10 listening
-sql a "WITH first AS (SELECT party, channel FROM holdfast.waiter ORDER BY ticket LIMIT 1),
+sql a "WITH first AS (SELECT party, channel FROM holdfast.waiter
+        WHERE alive_until > clock_timestamp() ORDER BY ticket LIMIT 1),
     handed AS (UPDATE holdfast.waiter AS w SET passed = true FROM first AS f
         WHERE w.party = f.party AND w.lock IN ('s#0', 's#1') RETURNING w.lock, w.owner),
     held AS (UPDATE holdfast.lock AS l SET owner = h.owner, handed = true, ttl_ms = 20000,
