@@ -36,8 +36,9 @@ for command in $commands; do
     done
     is "$missing" '' "man holdfast-$command has every option"
     extra=
-    for option in $(sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/p' <<<"$words" |
-        awk 'tag { print } { tag = /^\.TP/ }' | grep -o -- '--[a-z-]*'); do
+    described=$(sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/p' <<<"$words" |
+        awk 'tag { print } { tag = /^\.TP/ }' | grep -o -- '--[a-z-]*')
+    for option in $described; do
         case $'\n'$options$'\n' in *$'\n'"${option#--}"$'\n'*) ;; *) extra="$extra $option" ;; esac
     done
     is "$extra" '' "man holdfast-$command has no option that is not there"

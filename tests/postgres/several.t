@@ -56,16 +56,21 @@ hear w1 10
 like "$answer" 'ok *' 'and is served when it does'
 for i in 1 2 3 4 5 6 7 8; do gone "w$i"; done
 
+two_wait() { # for eight locks, of which h has two
+    local i
+    for i in 0 1; do ask h acquire $i "s#$i" 60000 5000; done
+    for i in 1 2; do
+        client "w$i" "$(url a)"
+        tell "w$i" any 1 60000 $eight
+        eventually 20 waiting_in 7 "$i"
+    done
+    eventually 10 listening
+}
+
 # two locks in the same instant: what is not needed is passed on
 eventually 10 says 0 a 'SELECT count(*) FROM holdfast.waiter WHERE alive_until > clock_timestamp()'
 sql a "UPDATE holdfast.lock SET owner = NULL WHERE name IN ('s#0', 's#1')" # the dead held them
-for i in 0 1; do ask h acquire $i "s#$i" 60000 5000; done
-for i in 1 2; do
-    client "w$i" "$(url a)"
-    tell "w$i" any 1 60000 $eight
-    eventually 20 waiting_in 7 "$i"
-done
-eventually 10 listening
+two_wait
 ask h owner 0
 owner=${answer#ok }
 : >"$dir/slow"
@@ -91,13 +96,7 @@ for c in w1 w2; do gone "$c"; done
 
 # two that are handed to one waiter by one commit, for long: the second is passed on by who has the first
 sql a "UPDATE holdfast.lock SET owner = NULL WHERE name IN ('s#0', 's#1')"
-for i in 0 1; do ask h acquire $i "s#$i" 60000 5000; done
-for i in 1 2; do
-    client "w$i" "$(url a)"
-    tell "w$i" any 1 60000 $eight
-    eventually 20 waiting_in 7 "$i"
-done
-eventually 10 listening
+two_wait
 sql a "WITH first AS (SELECT party, channel FROM holdfast.waiter
         WHERE alive_until > clock_timestamp() ORDER BY ticket LIMIT 1),
     handed AS (UPDATE holdfast.waiter AS w SET passed = true FROM first AS f
