@@ -1,5 +1,7 @@
 #!/usr/bin/perl
 # once.pl - how long whole processes take, in turns, so that whatever else the machine does hits all of them.
+# The order of a round is drawn anew each time: what runs right after a sync, or right after what leaves dirty
+# pages behind, pays for that, and none of them is to have the same neighbour always.
 #
 #   once.pl ROUNDS FOLDER NAME=COMMAND...
 #
@@ -9,6 +11,7 @@
 use strict;
 use warnings;
 use IO::Handle;
+use List::Util 'shuffle';
 use POSIX ();
 use Time::HiRes 'time';
 
@@ -49,7 +52,7 @@ sub process {
 }
 
 for my $round (1 .. $rounds) {
-    for my $name (@names) {
+    for my $name (shuffle @names) {
         my @words = map { s/%/$round/gr } @{$words{$name}};
         my $began = time;
         $words[0] eq 'sync3' ? sync3() : process(@words);

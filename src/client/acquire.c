@@ -10,7 +10,8 @@
 
 static enum hf_status check(struct hf_store *store, const char *name,
                             struct hf_acquire_options *options, struct hf_error *err);
-static void draw_owners(struct hf__acquisition *a);
+static void draw_owner(struct hf__acquisition *a);
+static void derive_owners(struct hf__acquisition *a);
 static enum hf_status grant_lease(struct hf__acquisition *a, const struct hf_grant *grant,
                                   struct hf_error *err);
 
@@ -19,14 +20,19 @@ static bool is_kept(const struct hf__acquisition *a)
     return !a->options.no_keeper && !a->options.detached;
 }
 
+/* Until when a request, and the wait, of the attempt that begins now may last. */
+static void time_claim(const struct hf__acquisition *a, struct hf_claim *claim)
+{
+    claim->deadline_ns = a->asked_ns + HF__REQUEST_MS * HF__NS_PER_MS;
+    claim->wait_until_ns = a->asked_ns < a->wait.until_ns ? a->wait.until_ns : 0;
+}
+
 /* The next attempt begins now. */
 static void set_times(struct hf__acquisition *a)
 {
     a->asked_ns = hf__now_ns();
-    for (size_t i = 0; i < a->count; i++) {
-        a->claims[i].deadline_ns = a->asked_ns + HF__REQUEST_MS * HF__NS_PER_MS;
-        a->claims[i].wait_until_ns = a->asked_ns < a->wait.until_ns ? a->wait.until_ns : 0;
-    }
+    for (size_t i = 0; i < a->count; i++)
+        time_claim(a, &a->claims[i]);
 }
 
 /* Asks the store once; the lease gets its name, token and core if it is granted. */
@@ -63,8 +69,9 @@ static void begin_anew(struct hf__acquisition *a, bool take_back)
         (void)store->base->ops->release(store->base, &undo, NULL);
     }
     pthread_mutex_lock(&store->lock);
-    draw_owners(a);
+    draw_owner(a);
     pthread_mutex_unlock(&store->lock);
+    derive_owners(a);
     a->lease->token = 0;
     a->lease->core = (struct hf__lease_core){0};
 }
@@ -96,7 +103,7 @@ static enum hf_status ask_patiently(struct hf__acquisition *a, struct hf_error *
     }
 }
 
-/* All but what every attempt has of its own. The claims have their names. */
+/* All but the owners' digits, for an attempt that begins now. The claims have their names. */
 static void fill_claims(struct hf__acquisition *a)
 {
     const struct hf_acquire_options *o = &a->options;
@@ -108,10 +115,14 @@ static void fill_claims(struct hf__acquisition *a)
                                                     : HF_KEPT_NOW,
                              .cancel_fd = o->cancel_fd > 0 ? o->cancel_fd : -1};
 
+    a->asked_ns = hf__now_ns();
+    time_claim(a, &claim);
     for (size_t i = 0; i < a->count; i++) {
-        claim.name = a->claims[i].name;
-        claim.owner = a->owners[i];
+        const char *name = a->claims[i].name;
+
         a->claims[i] = claim;
+        a->claims[i].name = name;
+        a->claims[i].owner = a->owners[i];
     }
 }
 
@@ -130,16 +141,16 @@ enum hf_status hf__acquisition_prepare(struct hf__acquisition *a, struct hf_erro
     lease->on_renewed = o->on_renewed;
     lease->data = o->data;
     hf__copy_printable(a->label, sizeof a->label, o->label != NULL ? o->label : store->label);
+    a->wait = hf__wait_begin(o->wait_ms);
     fill_claims(a);
     pthread_mutex_lock(&store->lock);
-    draw_owners(a);
+    draw_owner(a);
     if (is_kept(a))
         status = hf__keeper_reserve(store, err);
     pthread_mutex_unlock(&store->lock);
+    derive_owners(a);
     if (status != HF_OK)
         hf__lease_discard(lease);
-    a->wait = hf__wait_begin(o->wait_ms);
-    set_times(a);
     return status;
 }
 
@@ -241,8 +252,10 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
         return status;
     assert(count > 0 && count <= HF_SEVERAL_MAX); /* the names were checked */
     first = first_of(&a);
-    for (size_t i = 0; i < count; i++)
-        claims[i].name = names[first + i < count ? first + i : first + i - count];
+    for (size_t i = first; i < count; i++)
+        claims[i - first].name = names[i];
+    for (size_t i = 0; i < first; i++)
+        claims[count - first + i].name = names[i];
     status = acquire(&a, out, err);
     *which = (first + a.which) % count;
     hf__store_end(store);
@@ -287,28 +300,35 @@ static enum hf_status check(struct hf_store *store, const char *name,
 }
 
 /* A fresh owner for every attempt: a late answer to an earlier one can never be taken for this
- * one. Those of several claims differ in their last byte. */
-static void draw_owners(struct hf__acquisition *a)
+ * one. Lock held. */
+static void draw_owner(struct hf__acquisition *a)
 {
-    static const char digits[] = "0123456789abcdef";
     struct hf_store *store = a->store;
     unsigned char *owner;
-    unsigned char last;
 
     if (store->owners_left == 0) {
         hf__random(store->owners, sizeof store->owners);
         store->owners_left = HF__OWNER_BATCH;
     }
     owner = store->owners[--store->owners_left];
-    last = owner[sizeof store->owners[0] - 1];
     hf__hex_encode(a->owners[0], owner, sizeof store->owners[0]);
+    explicit_bzero(owner, sizeof store->owners[0]);
+}
+
+/* Those of several claims differ in their last byte. */
+static void derive_owners(struct hf__acquisition *a)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char last;
+
+    if (a->count == 1 || !hf__hex_decode(&last, 1, a->owners[0] + HF_OWNER_LEN - 2))
+        return;
     for (size_t i = 1; i < a->count; i++) {
         last++;
         memcpy(a->owners[i], a->owners[0], sizeof a->owners[i]);
         a->owners[i][HF_OWNER_LEN - 2] = digits[last >> 4];
         a->owners[i][HF_OWNER_LEN - 1] = digits[last & 15];
     }
-    explicit_bzero(owner, sizeof store->owners[0]);
 }
 
 static enum hf_status grant_lease(struct hf__acquisition *a, const struct hf_grant *grant,

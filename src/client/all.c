@@ -38,21 +38,34 @@ static void sort(const char *const *names, size_t count, unsigned char *order)
     qsort_r(order, count, 1, by_name, (void *)names);
 }
 
-/* Are they valid, in that order already, and none of them twice? What a name shares with the one
- * before it needs no second look: numbered ones differ at their end. */
+/* Whether a valid name comes after the one before it, a shorter one before a longer one. */
+static bool comes_later(const char *name, const char *before)
+{
+    size_t len = strlen(name);
+    size_t len_before = strlen(before);
+
+    return len > len_before || (len == len_before && strcmp(name, before) > 0);
+}
+
+/* Are they valid, and in such an order, so that none is there twice? Numbered ones are, and of one
+ * that differs from the one before it in its last byte only, that byte alone needs a look. */
 static bool rises(const char *const *names, size_t count)
 {
     const char *before = "";
+    size_t last = 0; /* where the last byte of that is */
 
     for (size_t i = 0; i < count; before = names[i++]) {
         const char *name = names[i];
-        size_t same = 0;
 
-        while (name != NULL && name[same] == before[same] && name[same] != '\0')
-            same++;
-        if (name == NULL || (unsigned char)name[same] <= (unsigned char)before[same] ||
-            !hf__text_valid(name + same, HF_NAME_MAX - same))
+        if (name == NULL)
             return false;
+        if (i > 0 && strncmp(name, before, last) == 0 &&
+            (unsigned char)name[last] > (unsigned char)before[last] && name[last] != 0x7f &&
+            name[last + 1] == '\0')
+            continue;
+        if (!hf__name_valid(name) || !comes_later(name, before))
+            return false;
+        last = strlen(name) - 1;
     }
     return true;
 }

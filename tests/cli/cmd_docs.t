@@ -10,7 +10,6 @@ options_of() { # the long options that --help shows
     holdfast "$1" --help | sed -n 's/^  .. *,\{0,1\} *--\([a-z-]*\).*/\1/p'
 }
 
-
 plain() { # FILE: a man page without its backslashes
     sed 's/[\]//g' "$1"
 }
@@ -29,15 +28,18 @@ for command in $commands; do
     page=$root/man/holdfast-$command.1
     check "$command has a man page" test -f "$page"
     has "$(plain "$page")" "holdfast-$command - $(summary_of "$command")" "$command: the same summary"
+    options=$(options_of "$command")
+    words=$(plain "$page")
     missing=
-    for option in $(options_of "$command"); do
-        plain "$page" | grep -q -- "--$option" || missing="$missing --$option"
+    for option in $options; do
+        case $words in *"--$option"*) ;; *) missing="$missing --$option" ;; esac
     done
     is "$missing" '' "man holdfast-$command has every option"
     extra=
-    for option in $(plain "$page" | sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/p' |
-        awk 'tag { print } { tag = /^\.TP/ }' | grep -o -- '--[a-z-]*'); do
-        options_of "$command" | grep -qx -- "${option#--}" || extra="$extra $option"
+    described=$(sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/p' <<<"$words" |
+        awk 'tag { print } { tag = /^\.TP/ }' | grep -o -- '--[a-z-]*')
+    for option in $described; do
+        case $'\n'$options$'\n' in *$'\n'"${option#--}"$'\n'*) ;; *) extra="$extra $option" ;; esac
     done
     is "$extra" '' "man holdfast-$command has no option that is not there"
     check "holdfast(1) names $command" grep -q "^\.BR holdfast\\\\-$command (1)" "$root/man/holdfast.1"
@@ -103,11 +105,14 @@ schemes=$(holdfast --store nosuch://h list 2>&1 | sed -n 's/.*known are //p' | t
 check 'there are schemes' test "$(wc -w <<<"$schemes")" -ge 9
 run holdfast help stores
 is "$rc" 0 'help stores'
+page=$(plain "$root/man/holdfast.1")
+bash_stores=$(bash_offers 'holdfast --store ')
+fish_stores=$(fish_offers 'holdfast --store ')
 for scheme in $schemes; do
     has "$out" "$scheme:" "help stores: $scheme"
-    has "$(plain "$root/man/holdfast.1")" "$scheme:" "holdfast(1): $scheme"
-    has "$(bash_offers 'holdfast --store ')" "$scheme:" "bash offers --store $scheme:"
-    has "$(fish_offers 'holdfast --store ')" "$scheme:" "fish offers --store $scheme:"
+    has "$page" "$scheme:" "holdfast(1): $scheme"
+    has "$bash_stores" "$scheme:" "bash offers --store $scheme:"
+    has "$fish_stores" "$scheme:" "fish offers --store $scheme:"
     check "zsh knows --store $scheme:" grep -q "compadd.* $scheme:" "$root/completion/_holdfast"
 done
 is "$(awk 'length > 80' "$dir/out")" '' 'help stores fits a terminal'

@@ -5,7 +5,7 @@ set -u
 
 leader() { "$hf" leader "$@"; }
 field() { # JSON FIELD
-    perl -MJSON::PP -e 'my $v = decode_json($ARGV[0])->{$ARGV[1]}; print defined $v ? $v : "null"' "$1" "$2"
+    jq -r ".$2" <<<"$1"
 }
 
 run leader sched
@@ -32,7 +32,7 @@ run leader --json sched
 is "$(field "$out" label)" 'node "1"' 'JSON: label'
 is "$(field "$out" address)" 10.0.0.1:8080 'address'
 is "$(field "$out" term)" "$term" 'term'
-is "$(field "$out" name):$(field "$out" leads)" sched:1 'name and leads'
+is "$(field "$out" name):$(field "$out" leads)" sched:true 'name and leads'
 like "$(field "$out" since) $(field "$out" at)" '^20[0-9T:-]+Z 20[0-9T:-]+Z$' 'since and at'
 is "$(grep -o '"[a-z]*":' <<<"$out" | tr -d '":' | tr '\n' ' ')" 'at name leads label since address term ' \
     'these are its fields'
@@ -56,7 +56,7 @@ within 10 lines "$dir/watch" 5
 run leader sched
 is "$rc" 1 'nobody leads again'
 run leader --json sched
-is "$rc:$(field "$out" leads):$(field "$out" address):$(field "$out" term)" 1:0:null:null 'as JSON'
+is "$rc:$(field "$out" leads):$(field "$out" address):$(field "$out" term)" 1:false:null:null 'as JSON'
 run "$hf" run --label plain sched -- "$hf" leader sched
 like "$out" '^sched: plain leads since' 'whoever holds the lock leads, with run as well'
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # `once --on-crash hold` is at most once: whoever is killed, and whenever, CMD is not started again until a person
 # says so.
+# run: slow
 set -u
 . "$(dirname "$0")/lib.sh"
 off_border $((24 * 3600))

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Odd trees of processes: each is ended as a whole, before the next holder begins.
 # run: first
+# run: slow
 set -u
 . "$(dirname "$0")/lib.sh"
 tool=${BUILD:-build}/tests/tools/tool_tree

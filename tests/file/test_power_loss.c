@@ -1,7 +1,8 @@
 /* test_power_loss.c - the power fails at every step of the floor's replacement.
  *
  * After each step every state that a disk may legally be in is built. Then the machine boots, its
- * clock back in 1970, and the next token must be above every one that was given before. */
+ * clock back in 1970, and the next token must be above every one that was given before.
+ * run: slow */
 #include "power.h"
 #include "stores/file/floor.h"
 

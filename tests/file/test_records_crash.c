@@ -1,6 +1,7 @@
 /* test_records_crash.c - writers of records that are killed, stopped or failed by the disk at every
  * call: the old record or the new one is there, whole; and whoever lost the lock writes nothing.
- * run: late asan */
+ * run: late asan
+ * run: slow */
 #include "records.h"
 #include "stores/file/layout.h"
 

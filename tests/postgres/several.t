@@ -56,16 +56,21 @@ hear w1 10
 like "$answer" 'ok *' 'and is served when it does'
 for i in 1 2 3 4 5 6 7 8; do gone "w$i"; done
 
+two_wait() { # for eight locks, of which h has two
+    local i
+    for i in 0 1; do ask h acquire $i "s#$i" 60000 5000; done
+    for i in 1 2; do
+        client "w$i" "$(url a)"
+        tell "w$i" any 1 60000 $eight
+        eventually 20 waiting_in 7 "$i"
+    done
+    eventually 10 listening
+}
+
 # two locks in the same instant: what is not needed is passed on
 eventually 10 says 0 a 'SELECT count(*) FROM holdfast.waiter WHERE alive_until > clock_timestamp()'
 sql a "UPDATE holdfast.lock SET owner = NULL WHERE name IN ('s#0', 's#1')" # the dead held them
-for i in 0 1; do ask h acquire $i "s#$i" 60000 5000; done
-for i in 1 2; do
-    client "w$i" "$(url a)"
-    tell "w$i" any 1 60000 $eight
-    eventually 20 waiting_in 7 "$i"
-done
-eventually 10 listening
+two_wait
 ask h owner 0
 owner=${answer#ok }
 : >"$dir/slow"
@@ -87,6 +92,23 @@ is "$(printf '%s\n' "$first" "${answer##* }" | sort | tr '\n' ' ')" 's#0 s#1 ' \
 wait "$slow"
 is "$(sql a 'SELECT count(*) FROM holdfast.waiter WHERE alive_until > clock_timestamp()')" 0 \
     'nobody stands in any queue any more'
+for c in w1 w2; do gone "$c"; done
+
+# two that are handed to one waiter by one commit, for long: the second is passed on by who has the first
+sql a "UPDATE holdfast.lock SET owner = NULL WHERE name IN ('s#0', 's#1')"
+two_wait
+sql a "WITH first AS (SELECT party, channel FROM holdfast.waiter
+        WHERE alive_until > clock_timestamp() ORDER BY ticket LIMIT 1),
+    handed AS (UPDATE holdfast.waiter AS w SET passed = true FROM first AS f
+        WHERE w.party = f.party AND w.lock IN ('s#0', 's#1') RETURNING w.lock, w.owner),
+    held AS (UPDATE holdfast.lock AS l SET owner = h.owner, handed = true, ttl_ms = 20000,
+        expires = clock_timestamp() + interval '20 seconds' FROM handed AS h WHERE l.name = h.lock RETURNING 1)
+    SELECT pg_notify(f.channel, '') FROM first AS f, (SELECT count(*) FROM held) AS n" >/dev/null
+hear w1 5
+like "$answer" 'ok * s#0' 'who was handed two has the first of them'
+hear w2 3
+like "$answer" 'ok * s#1' 'and passes the second on at once'
+is "$(sql a "SELECT count(*) FROM holdfast.lock WHERE handed")" 0 'nothing stays handed to one who does not want it'
 for c in w1 w2 h c; do gone "$c"; done
 
 several "$(url a)" 2000 500

@@ -71,7 +71,13 @@ ask h acquire 1 app:x#0 20000 0
 for wait in 0 20000; do
     ask u any 1 "$wait" app:x#0 app:x#1 sofa
     like "$answer" 'HF_DENIED*lacks the ACL rule*' 'a lock that its user may not have is refused'
+    like "$answer" 'HF_DENIED*"sofa"*' 'and it is the one that the refusal names'
 done
+ask h acquire 2 app:x#1 20000 0
+rcli a acl setuser locker resetkeys '~app:*' '%R~sofa' '~holdfast:*' >/dev/null
+ask u any 1 0 app:x#0 app:x#1 sofa
+like "$answer" 'HF_DENIED*"sofa"*' 'so is one that may be read, but not written'
+ask h release 2
 is "$(rcli a exists app:x#1 sofa)" 0 'nothing is kept of the others'
 no_queue
 ok $? 'and it stands in no queue'

@@ -85,6 +85,28 @@ static void what_is_refused(void **state)
     assert_int_equal(fake_count(world->fake, FAKE_ACQUIRE), 0);
 }
 
+/* Names that rise need fewer looks; each is checked all the same. */
+static void names_that_rise(void **state)
+{
+    static const char *const rows[][3] = {
+        {"s#1", "s#2", "s#2"}, {"s#9", "s#10", "s#9"},   {"s#1", "s#2", "s#\x7f"},
+        {"s#1", "s#2", ""},    {"s#1", "s#2", "s#3\n"},  {"s#1", "s#2", NULL},
+        {"a", "b", "\x7f"},    {"s#1", "s#2", "s#\x1f"}, {"9", "10", "10"},
+    };
+    struct world *world = *state;
+    struct hf_lease *lease;
+    struct hf_error err;
+    size_t which;
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        which = 0;
+        check_row(
+            hf_acquire_any(world->store, rows[i], 3, NULL, &lease, &which, &err) == HF_INVALID, i);
+        check_row(which == 2, i);
+    }
+    assert_int_equal(fake_count(world->fake, FAKE_ACQUIRE), 0);
+}
+
 static void any_tries_in_the_given_order(void **state)
 {
     struct world *world = *state;
@@ -198,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {with_store(all_in_the_order_of_their_names),
                                        with_store(all_or_nothing),
                                        with_store(what_is_refused),
+                                       with_store(names_that_rise),
                                        with_store(any_tries_in_the_given_order),
                                        with_store(any_spreads_if_told_to),
                                        with_store(any_of_unknown_fate),

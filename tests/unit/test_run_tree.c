@@ -1,4 +1,5 @@
-/* test_run_tree.c - finding and signalling a tree of processes. */
+/* test_run_tree.c - finding and signalling a tree of processes.
+ * run: slow */
 #include "../support/check.h"
 #include "cli/kill.c"
 #include "cli/run/children.c"

@@ -3,7 +3,8 @@
  * Every password, in every shape of URL, for every scheme. Most of these URLs are refused; the rest
  * lead to a port where nobody listens. Either way there are texts for people, and they are searched
  * for every four bytes of the password.
- * run: late asan */
+ * run: late asan
+ * run: slow */
 #include "../support/check.h"
 #include "client/client.h"
 #include "core/fence.h"

@@ -78,6 +78,7 @@ enum hf_status rd_attempt_prepare(struct rd_attempt *a, struct rd_store *store,
     a->known = false;
     a->undone = false;
     a->twice = false;
+    a->refused = false;
     a->node = NULL;
     a->again_ns = 0;
     a->sent.conn = NULL;
@@ -139,6 +140,31 @@ static bool are_party(const struct hf_claim *claims, size_t count)
     return true;
 }
 
+/* The server refuses a request about several locks as a whole, and does not say for which. A look
+ * at each alone, which changes nothing, tells; if none is refused, we do not know. */
+static void find_refused(struct rd_attempt *a, struct hf_error *err)
+{
+    struct hf_store_base *base = &a->store->base;
+    int64_t until_ns = hf__time_add(base->host->now_ns(), LEAVE_MS * HF__NS_PER_MS);
+    struct hf_error said = *err;
+
+    for (size_t i = 0; i < a->count; i++) {
+        struct hf_claim look = a->claims[i];
+        struct hf_grant grant = {0};
+
+        look.token = 1; /* nobody's */
+        look.ttl_ms = 0;
+        look.deadline_ns = until_ns;
+        look.cancel_fd = -1;
+        if (rd_renew(base, &look, &grant, err) == HF_DENIED) {
+            a->which = i;
+            return;
+        }
+    }
+    (void)hf__fail(err, HF_DENIED, "%.*s; or for another of the %zu locks",
+                   (int)sizeof said.text - 40, said.text, a->count);
+}
+
 enum hf_status rd_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
                               size_t count, size_t *which, struct hf_grant *grant,
                               struct hf_error *err)
@@ -160,6 +186,8 @@ enum hf_status rd_acquire_any(struct hf_store_base *base, const struct hf_claim 
     status = rd_attempt_prepare(&a, store, claims, count, err);
     if (status == HF_OK)
         status = rd_attempt_carry_out(&a, grant, err);
+    if (status == HF_DENIED && a.refused)
+        find_refused(&a, err);
     *which = a.which;
     rd_request_release(&a.others);
     return status;
@@ -254,6 +282,7 @@ static enum hf_status try_once(struct rd_attempt *a, struct hf_grant *grant, str
         if (status != HF_OK) {
             /* What may have been executed has to be taken back. */
             a->known = a->known || status != HF_UNREACHABLE;
+            a->refused = status == HF_DENIED;
             return status;
         }
         status = rd_ask_judge(a, &answer, grant, err);

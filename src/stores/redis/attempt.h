@@ -25,6 +25,7 @@ struct rd_attempt {
     bool known;           /* the server may have us in its queues, or as the holder */
     bool undone;          /* what takes it back was sent, and may arrive */
     bool twice;           /* the owner holds the lock, by another attempt */
+    bool refused;         /* the server denied the request */
     char flags[12];       /* of the hold: "-"; "d" and a number, which tells attempts apart */
     struct rd_node *node; /* who said busy */
     int64_t again_ns;     /* when to ask again, if nobody wakes us */
