@@ -197,7 +197,7 @@ static void doze(struct rd_conn *conn)
 
 /* Reads what is there. Falling asleep and being woken costs more than a server near by takes to
  * answer, so an answer is looked for awake first, for a moment. Between looks others may run: the
- * kernel likes to wake the server on the processor that sent to it, which is this one. */
+ * server may be waiting for this processor. */
 static ssize_t read_awake(struct rd_conn *conn, char *data, size_t len, int64_t start_ns,
                           short *wants)
 {
