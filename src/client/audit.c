@@ -168,8 +168,7 @@ enum hf_status hf_audit(const char *url, const struct hf_audit_options *options,
 
     if (err == NULL)
         err = &own;
-    if (url == NULL || url[0] == '\0')
-        url = "file:";
+    url = hf__url_or_default(url);
     status = hf__registry_find(url, &ops, err);
     if (status != HF_OK)
         return status;

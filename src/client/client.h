@@ -96,6 +96,11 @@ enum hf_status hf__registry_open(const char *url, struct hf_store_base **out, st
 /* The ops for a url without opening it. */
 enum hf_status hf__registry_find(const char *url, const struct hf_store_ops **out,
                                  struct hf_error *err);
+/* What is meant if no store is named. */
+static inline const char *hf__url_or_default(const char *url)
+{
+    return url != NULL && url[0] != '\0' ? url : "file:";
+}
 
 /* trace.c: wraps a store so that every call writes a line; on failure returns inner as it is. */
 struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner);

@@ -27,8 +27,7 @@ static enum hf_status open_store(const char *url, bool readonly, struct hf_store
     *out = NULL;
     if (err == NULL)
         err = &own;
-    if (url == NULL || url[0] == '\0')
-        url = "file:";
+    url = hf__url_or_default(url);
     status = hf__registry_find(url, &ops, err);
     if (status != HF_OK)
         return status;
@@ -329,8 +328,7 @@ enum hf_status hf_repair(const char *url, uint64_t above, struct hf_error *repor
     const struct hf_store_ops *ops;
     enum hf_status status;
 
-    if (url == NULL || url[0] == '\0')
-        url = "file:";
+    url = hf__url_or_default(url);
     status = hf__registry_find(url, &ops, report);
     if (status != HF_OK)
         return status;

@@ -163,11 +163,7 @@ static enum hf_status find_free(struct ec_attempt *attempts, size_t count, bool 
     size_t size = count * EC_KEY_MAX * 4;
     char *buffer = malloc(size);
     struct ec_text body;
-    struct ec_call call = {.lock = request.lock,
-                           .path = "/v3/kv/txn",
-                           .body = &body,
-                           .patience = request.patience,
-                           .repeatable = true};
+    struct ec_call call = ec_call_repeatable(&request, "/v3/kv/txn", &body);
     struct ec_answer answer;
     enum hf_status status;
 

@@ -215,11 +215,7 @@ bool ec_notice_find(const struct ec_request *request, uint64_t token, struct hf_
     struct ec_range range = {
         .key = key, .key_len = ec_notice_key(key, store->url.prefix, request->lock, token)};
     struct ec_text body;
-    struct ec_call call = {.lock = request->lock,
-                           .path = "/v3/kv/range",
-                           .body = &body,
-                           .patience = request->patience,
-                           .repeatable = true};
+    struct ec_call call = ec_call_repeatable(request, "/v3/kv/range", &body);
     struct ec_answer answer;
     struct ec_item item;
     bool nomem;

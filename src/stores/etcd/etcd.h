@@ -121,6 +121,22 @@ struct ec_request {
     struct hf_error *err;
 };
 
+/* A call for a request: for what must not be sent twice, and for what may be (see repeatable). */
+static inline struct ec_call ec_call_once(const struct ec_request *request, const char *path,
+                                          const struct ec_text *body)
+{
+    return (struct ec_call){
+        .lock = request->lock, .path = path, .body = body, .patience = request->patience};
+}
+static inline struct ec_call ec_call_repeatable(const struct ec_request *request, const char *path,
+                                                const struct ec_text *body)
+{
+    struct ec_call call = ec_call_once(request, path, body);
+
+    call.repeatable = true;
+    return call;
+}
+
 /* lease.c */
 
 /* A lease that keys may be put on. What is put there is safe for ttl_ms from sent_at_ns. */

@@ -76,11 +76,7 @@ enum hf_status ec_inspect(const struct ec_request *request, struct ec_keys *keys
     struct ec_keys both = *keys;
     struct ec_range own;
     struct ec_text body;
-    struct ec_call call = {.lock = request->lock,
-                           .path = "/v3/kv/txn",
-                           .body = &body,
-                           .patience = request->patience,
-                           .repeatable = true};
+    struct ec_call call = ec_call_repeatable(request, "/v3/kv/txn", &body);
     struct ec_answer answer;
     enum hf_status status;
 
@@ -109,11 +105,8 @@ enum hf_status ec_delete(const struct ec_request *request, struct ec_deletion *d
     const struct ec_keys *keys = deletion->keys;
     struct ec_range own = ec_keys_own(keys);
     struct ec_text body;
-    struct ec_call call = {.lock = request->lock,
-                           .path = "/v3/kv/txn",
-                           .body = &body,
-                           .patience = request->patience,
-                           .repeatable = deletion->for_good};
+    struct ec_call call = deletion->for_good ? ec_call_repeatable(request, "/v3/kv/txn", &body)
+                                             : ec_call_once(request, "/v3/kv/txn", &body);
     struct ec_answer answer;
     enum hf_status status;
 
@@ -142,8 +135,7 @@ enum hf_status ec_move(const struct ec_request *request, struct ec_move *move)
     struct ec_range queue = ec_keys_queue(move->keys);
     const struct ec_kv *seen = move->seen;
     struct ec_text body;
-    struct ec_call call = {
-        .lock = request->lock, .path = "/v3/kv/txn", .body = &body, .patience = request->patience};
+    struct ec_call call = ec_call_once(request, "/v3/kv/txn", &body);
     struct ec_answer answer;
     enum hf_status status;
 

@@ -29,11 +29,7 @@ static enum hf_status ask(const struct ec_request *request, const char *path,
 {
     /* Granted a second time, a lease is refused; kept alive twice, or late, it only lives longer; a
      * late grant harms nobody, it is empty. */
-    struct ec_call call = {.lock = request->lock,
-                           .path = path,
-                           .body = body,
-                           .patience = request->patience,
-                           .repeatable = true};
+    struct ec_call call = ec_call_repeatable(request, path, body);
 
     return ec_call(request->store, &call, out, verdict, request->err);
 }

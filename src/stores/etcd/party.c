@@ -40,11 +40,7 @@ enum hf_status ec_party_inspect(struct ec_queue *q, struct ec_findings *out)
 {
     struct ec_request request = ec_queue_request(q);
     struct ec_text body;
-    struct ec_call call = {.lock = request.lock,
-                           .path = "/v3/kv/txn",
-                           .body = &body,
-                           .patience = request.patience,
-                           .repeatable = true};
+    struct ec_call call = ec_call_repeatable(&request, "/v3/kv/txn", &body);
     struct ec_answer answer;
     struct ec_kv head;
     enum hf_status status;
@@ -93,8 +89,7 @@ enum hf_status ec_party_put(struct ec_queue *q, const struct ec_request *request
                             struct ec_answer *answer, enum ec_verdict *verdict)
 {
     struct ec_text body;
-    struct ec_call call = {
-        .lock = request->lock, .path = "/v3/kv/txn", .body = &body, .patience = request->patience};
+    struct ec_call call = ec_call_once(request, "/v3/kv/txn", &body);
     uint64_t seen = q->own.mod_revision;
 
     ec_txn_begin_in(&body, q->buffer, q->buffer_size);
@@ -131,11 +126,7 @@ static void compare_ours(const struct ec_queue *q, struct ec_text *body)
 enum hf_status ec_party_delete(struct ec_queue *q, const struct ec_request *request)
 {
     struct ec_text body;
-    struct ec_call call = {.lock = request->lock,
-                           .path = "/v3/kv/txn",
-                           .body = &body,
-                           .patience = request->patience,
-                           .repeatable = true};
+    struct ec_call call = ec_call_repeatable(request, "/v3/kv/txn", &body);
     struct ec_answer answer;
     enum hf_status status;
 
