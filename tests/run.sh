@@ -64,8 +64,8 @@ unset HOLDFAST_STORE HOLDFAST_DIR HOLDFAST_NAME HOLDFAST_TOKEN HOLDFAST_OWNER HO
 [ "$mode" != long ] || export HOLDFAST_LONG=1
 [ "$mode" = long ] || export FUZZ_RUNS="${FUZZ_RUNS:-20000}" # a tenth
 # Tests wait for servers and clocks more than they compute, but must not wait for each other: many at once, and each
-# begins when a processor is idle.
-tests_at_once=${TESTS_AT_ONCE:-$((7 * jobs))}
+# begins when a processor is idle. Without servers more of them fit beside each other.
+tests_at_once=${TESTS_AT_ONCE:-$(($([ "$mode" = check ] && echo 14 || echo 7) * jobs))}
 
 export TESTS_LIMIT_S="${TESTS_LIMIT_S:-1500}"
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # docs/choose.md: its examples do what they say, its man page is the same page, and it promises nobody too much.
-# run: once
+# run: once, run: first
 set -u
 . "$(dirname "$0")/cmd.sh"
 page=$root/docs/choose.md

@@ -1,5 +1,6 @@
 #!/bin/bash
 # --events: one line of JSON per event, whoever reads them.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # holdfast keep: a lock for a script, renewed in the background until the script ends.
+# run: first
 set -u
 . "$(dirname "$0")/cmd.sh"
 build=$(cd "${BUILD:-build}" && pwd)

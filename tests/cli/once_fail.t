@@ -1,5 +1,6 @@
 #!/bin/bash
 # `holdfast once` when things go wrong: failures and retries, crashes, what is held, what is not recorded.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 off_border $((12 * 3600))

@@ -1,5 +1,6 @@
 #!/bin/bash
 # The lock is lost while the command runs.
+# run: first
 set -u
 . "$(dirname "$0")/lib.sh"
 

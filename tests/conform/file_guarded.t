@@ -1,6 +1,6 @@
 #!/bin/sh
 # file_guarded.t - the conformance suite over the embedded store where the words of locks are guarded.
-# run: threads
+# run: threads, run: first
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 dir=$(mktemp -d "${TMPDIR:-/tmp}/holdfast-conform.XXXXXX") || exit 1

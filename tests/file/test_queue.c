@@ -1,6 +1,6 @@
 /* test_queue.c - the queue under fire: dead and stopped waiters, releasers that die before
  * the wake-up, long queues, and crowds that come and leave.
- * run: late asan */
+ * run: first, run: late asan */
 #include "../support/faultkit.h"
 #include "stores/file/slot.h"
 #include "stores/file/sweep.h"

@@ -1,6 +1,6 @@
 /* test_fault_store.c - the embedded store behind a line that loses requests and answers: what the
  * holder believes and what the store says must never let two hold at once.
- * run: threads */
+ * run: threads, run: first */
 #include "fault.h"
 
 #include <stdlib.h>
