@@ -82,7 +82,7 @@ struct hf_once_options {
  *
  * HF_OK
  * HF_INVALID      a bad key, ttl or option: no such period, time of the day or time zone; the text
- *                 says which
+ *                 says which. A store that was opened read-only, or is closed; a forked child
  * HF_UNSUPPORTED  this kind of store keeps no records
  * HF_NOMEM */
 HF_API HF_MUST_CHECK enum hf_status hf_once_open(struct hf_store *store, const char *key,
@@ -115,7 +115,7 @@ enum hf_once_outcome {
  *                 worth showing: the store may lose the record (as hf_record_put has it), or the
  *                 slot was asked for so near to the edge of its slack that machines may differ
  * HF_BUSY         another is at it, or the next attempt is not due, and the wait is over; the text
- *                 says who or when, and hf_once_on_record has it
+ *                 says who or when
  * HF_CANCELLED    cancel_fd became readable
  * HF_LOST         the lock was lost before the work could begin, and the wait is over
  * HF_INVALID      other settings than ours are on record for key; a turn is under way; a forked
@@ -184,7 +184,8 @@ HF_API const char *hf_once_slot(const struct hf_once *once);
  * descriptor, and records of one's own (not "once" and "once:..."). Must not be released or left. */
 HF_API struct hf_lease *hf_once_lease(const struct hf_once *once);
 
-/* What is on record about the slot, as far as the last call knows. */
+/* What is on record about the slot, as the handle saw or wrote it last. After a wait, who is at it
+ * now may be another. */
 struct hf_once_record {
     size_t size;        /* of the struct as the library knows it */
     const char *state;  /* "running", "done", "failed", "too-late", "held", "cleared" */

@@ -5,14 +5,16 @@
  *     once_look.c   what is on record about the slot that is meant
  *     once_turn.c   what is written with the lock in hand, before the work and after it
  *     once_text.c   records in words
- *     once.c        hf_once_*
+ *     once.c        hf_once_*; once_open.c: making a handle
  *
  * core/schedule.h says which slot a moment belongs to, core/once_plan.h what options mean,
  * core/once.h what a record means for whoever comes next. */
 #ifndef HF_CLIENT_ONCE_H
 #define HF_CLIENT_ONCE_H
 
+#include "base/base.h"
 #include "core/once_plan.h"
+#include "core/wait.h"
 
 #include <holdfast/once.h>
 
@@ -32,7 +34,7 @@ struct hf__once_found {
     int64_t written_ms, until_ms;
     int64_t now_ms;
     enum hf__once_reading reading;
-    char text[HF__ONCE_TEXT_MAX];
+    char text[HF__ONCE_TEXT_MAX + 1]; /* with a NUL at its end */
 };
 
 /* The work as a process means it, over all of its turns. */
@@ -124,5 +126,23 @@ void hf__once_sentence(char *out, size_t size, const char *key, const char *slot
                        const struct hf__once_record *record);
 /* "--per 1d --at 03:00 --tz Europe/Berlin", or "no --per". */
 char *hf__once_settings_text(char *out, size_t size, const struct hf__once_settings *settings);
+
+/* What a program holds: once.c, once_open.c */
+struct hf_once {
+    struct hf__once_work work; /* work.store: with a reference */
+    struct hf__fork_mark mark; /* the store's; outlives it in a forked child */
+    struct hf_acquire_options options;
+    int64_t until_ns; /* of the wait; 0: none at all */
+    enum hf_once_outcome outcome;
+    struct hf_lease *lease; /* NULL unless it is HF_ONCE_RUN */
+    bool ran;               /* the work, in a turn before: what follows is a retry of ours */
+    bool warned;            /* that the store may forget what is on record */
+    char name[HF_NAME_MAX + 1];
+    char sentence[HF__ONCE_SENTENCE_SIZE];
+    struct hf_once_record shown;
+};
+
+/* Puts what is known into sentence and shown. */
+void hf__once_show(struct hf_once *once);
 
 #endif /* HF_CLIENT_ONCE_H */

@@ -15,8 +15,9 @@ static void take_in(struct hf__once_found *found, const struct hf_record *record
     found->written_ms = record->written_ms;
     found->until_ms = record->until_ms;
     found->reading = HF__ONCE_NONSENSE;
-    if (record->value_len <= sizeof found->text) {
+    if (record->value_len <= HF__ONCE_TEXT_MAX) {
         memcpy(found->text, record->value, record->value_len);
+        found->text[record->value_len] = '\0';
         found->reading = hf__once_read(&found->record, found->text, record->value_len);
     }
 }
