@@ -167,8 +167,8 @@ HF_API HF_MUST_CHECK enum hf_status hf_once_end(struct hf_once *once, enum hf_on
 
 /* hf_once_close - free the handle; takes NULL.
  *
- * A turn that is under way is given up, and that looks like a crash to whoever comes next: *running*
- * stays on record. But nobody waits for the ttl: the lock is released. */
+ * A turn that is under way is given up. To whoever comes next that looks like a crash: *running* stays
+ * on record. But nobody waits for the ttl: the lock is released. */
 HF_API void hf_once_close(struct hf_once *once);
 
 /* The rest never blocks and asks the store nothing. What it points to lives until the next call of
@@ -180,8 +180,8 @@ HF_API enum hf_once_outcome hf_once_outcome(const struct hf_once *once);
  * belongs to that night: a late run still knows which one it is. */
 HF_API const char *hf_once_slot(const struct hf_once *once);
 
-/* The lease while it is ours (HF_ONCE_RUN), else NULL. For its token, its remaining time, its
- * descriptor, and records of one's own (not "once" and "once:..."). Must not be released or left. */
+/* The lease while it is ours (HF_ONCE_RUN), else NULL: for its token, its remaining time, its
+ * descriptor, and records of one's own (not "once", "once:..."). Must not be released or left. */
 HF_API struct hf_lease *hf_once_lease(const struct hf_once *once);
 
 /* What is on record about the slot, as the handle saw or wrote it last. After a wait, who is at it
