@@ -167,8 +167,8 @@ HF_API HF_MUST_CHECK enum hf_status hf_once_end(struct hf_once *once, enum hf_on
 
 /* hf_once_close - free the handle; takes NULL.
  *
- * A turn that is under way is given up. To whoever comes next that looks like a crash: *running* stays
- * on record. But nobody waits for the ttl: the lock is released. */
+ * A turn that is under way is given up. To whoever comes next that looks like a crash: *running*
+ * stays on record. But nobody waits for the ttl: the lock is released. */
 HF_API void hf_once_close(struct hf_once *once);
 
 /* The rest never blocks and asks the store nothing. What it points to lives until the next call of
