@@ -14,7 +14,7 @@
 static int serve_main(const struct cli_context *context, int argc, char **argv);
 
 const struct cli_command command_serve = {
-    "serve", "[options]", "serve a store by HTTP, with a page and metrics", serve_main};
+    "serve", "[options]", "serve a store over HTTP, with a page and metrics", serve_main};
 
 /* The store in the environment, its password on a descriptor. False: no memory. */
 static bool hand_down(const char *url)

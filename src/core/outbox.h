@@ -19,7 +19,7 @@ enum {
 enum hf__outbox_verdict {
     HF__OUTBOX_DELIVERED,
     HF__OUTBOX_RETRY, /* again later, whatever it was: a 404 may be a deployment */
-    HF__OUTBOX_STALE  /* the receiver knows a later relay: this one has to end */
+    HF__OUTBOX_STALE  /* the receiver has seen a later relay: this one has to end */
 };
 enum hf__outbox_verdict hf__outbox_http_verdict(long code);
 

@@ -63,8 +63,9 @@ static int parameters(struct exchange *x, struct http_parameter all[HTTP_PARAMET
     int count = http_parameters(x->request.query, all);
 
     if (count < 0)
-        serve_refuse(x, 400, HF_INVALID,
-                     "the query has a bad escape, a parameter twice, or what is not UTF-8");
+        serve_refuse(
+            x, 400, HF_INVALID,
+            "the query has a bad escape, a parameter twice, or something that is not UTF-8");
     return count;
 }
 

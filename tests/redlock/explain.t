@@ -14,7 +14,7 @@ seen() { "$hf" explain "$1" --json >"$dir/out" && jq -e "$2" "$dir/out" >"$dir/j
 
 is "$(story job)" 'job in URL: free
   earlier    whether a hold was broken, this store does not tell
-  waiting    cannot be seen: nobody queues here, who waits asks again and again
+  waiting    cannot be seen: there is no queue here, waiters ask again and again
   records    this store does not tell
   next       Whoever asks first has the lock.' 'a free lock'
 
@@ -34,7 +34,7 @@ is "$(story job)" 'job in URL: held
   seems      alive: it has renewed when it should
   broken     no
   earlier    whether a hold was broken, this store does not tell
-  waiting    cannot be seen: nobody queues here, who waits asks again and again
+  waiting    cannot be seen: there is no queue here, waiters ask again and again
   records    this store does not tell
   next       The holder renews within SPAN. If it does not, the hold ends in SPAN, and the lock is free.' 'a lock that is held'
 seen job '.holder.ttl_ms == 9000 and .waiters == null and .queue == null and .next.what == "renewal"'

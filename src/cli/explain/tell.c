@@ -84,7 +84,7 @@ static void print_seems(FILE *out, const struct explain_story *story)
         words = "frozen, cut off or gone: it should have renewed by now (or renews by hand)";
         break;
     case HF__SEEMS_UNKNOWN:
-        words = "not to be told: nothing shows whether the holder is alive";
+        words = "unknown: nothing shows whether the holder is alive";
         break;
     case HF__SEEMS_DETACHED:
         words = "detached: it belongs to no process";
@@ -125,7 +125,7 @@ static void print_queue(FILE *out, const struct explain_story *story)
     char text[DURATION_SIZE];
 
     if (!story->queues) {
-        fputs("  waiting    cannot be seen: nobody queues here, who waits asks again and again\n",
+        fputs("  waiting    cannot be seen: there is no queue here, waiters ask again and again\n",
               out);
         return;
     }
@@ -206,7 +206,7 @@ static void print_held_next(FILE *out, const struct explain_story *story)
     case HF__NEXT_GRANT:
     case HF__NEXT_WAITER:
     case HF__NEXT_QUARANTINE:
-        fputs("When this ends is not to be seen here", out);
+        fputs("This store does not show when it ends", out);
         break;
     }
 }

@@ -65,9 +65,9 @@ static void fix_slot(struct once *once)
     if (hf__slot_on_edge(&once->schedule, began_ms))
         cli_stderr_say_now(
             once->job.writer,
-            "warning: \"%s\" is started where one slot ends to be meant and the next "
-            "begins, %s before the border: servers whose clocks differ a little mean "
-            "different slots; start it at another time, or choose another --slack",
+            "warning: \"%s\" was started close to the moment from which the next slot is meant, %s "
+            "before the border: servers whose clocks differ a little may mean different slots; "
+            "start it at another time, or choose another --slack",
             once->ask.run.name, hf__format_duration(near, sizeof near, once->schedule.slack_ms));
 }
 

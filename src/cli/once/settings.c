@@ -64,7 +64,7 @@ static int period(struct once *once)
     (void)snprintf(settings->at, sizeof settings->at, "%.5s", ask->at != NULL ? ask->at : "00:00");
     (void)snprintf(settings->zone, sizeof settings->zone, "%s", ask->tz != NULL ? ask->tz : "UTC");
     if (!hf__at_parse(ask->at != NULL ? ask->at : "00:00", &once->schedule.at_s))
-        return cli_usage_error(once->command, "--at: \"%s\" is no time of the day such as 03:00",
+        return cli_usage_error(once->command, "--at: \"%s\" is not a time of day such as 03:00",
                                ask->at);
     return once_zone(once->command, ask->tz != NULL ? ask->tz : "UTC", &once->schedule.zone,
                      &once->zone_data);

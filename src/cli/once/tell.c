@@ -69,8 +69,8 @@ static void describe(char *out, size_t size, const struct hf__once_record *recor
         break;
     case HF__ONCE_TOO_LATE:
         (void)snprintf(out, size,
-                       "not run: at %s it was too late to start it (--start-by), says %s", began,
-                       by);
+                       "not run: at %s it was too late to start it (--start-by), according to %s",
+                       began, by);
         break;
     case HF__ONCE_HELD:
         (void)snprintf(out, size, "held: %s began to run it at %s and never ended it", by, began);

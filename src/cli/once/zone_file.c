@@ -62,7 +62,8 @@ int once_zone(const struct cli_command *command, const char *name, struct hf__zo
     if (strcmp(name, "UTC") == 0)
         return 0;
     if (!is_name(name))
-        return cli_usage_error(command, "--tz: \"%s\" is no time zone such as Europe/Berlin", name);
+        return cli_usage_error(command, "--tz: \"%s\" is not a time zone such as Europe/Berlin",
+                               name);
     free(*data);
     *data = malloc(HF__ZONE_FILE_MAX);
     if (*data == NULL)
@@ -78,7 +79,7 @@ int once_zone(const struct cli_command *command, const char *name, struct hf__zo
         if (len >= 0 && hf__zone_read(zone, *data, (size_t)len))
             return 0;
         if (len >= 0)
-            return cli_usage_error(command, "--tz: %s is no time zone that can be used", path);
+            return cli_usage_error(command, "--tz: %s is not a usable time zone", path);
         database = database || access(place, F_OK) == 0;
     }
     return no_such_zone(command, name, database);

@@ -87,10 +87,9 @@ static void print_verdict(FILE *out, const struct torture_report *report)
         fprintf(out, "Without the fence %" PRIu64 " of %" PRIu64 " updates were lost.\n",
                 report->sum.plain_lost, report->sum.plain_writes);
     else
-        fputs(
-            "The counter without a fence happened to lose nothing this time. That is luck, and no "
-            "promise:\ntry --freeze, for longer.\n",
-            out);
+        fputs("The counter without a fence happened to lose nothing this time. That is luck, not a "
+              "promise:\ntry --freeze, for longer.\n",
+              out);
 }
 
 static void print_cleaning(FILE *out, const struct torture_report *report)

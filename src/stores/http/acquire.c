@@ -82,7 +82,7 @@ static enum hf_status break_off(const struct attempt *a, const struct stream *st
         return hf__fail_lock(err, HF_CANCELLED, a->claim.name, shown, ": cancelled while waiting");
     if (stream->http->sends > 0)
         return hf__fail_lock(err, HF_UNKNOWN, a->claim.name, shown,
-                             ": the wait broke off, and how it ended is not known");
+                             ": the wait was cut short, and how it ended is not known");
     status = hf__http_explain(stream->http, shown, why, sizeof why);
     return hf__fail_lock(err, status, a->claim.name, shown, ": %.120s", why);
 }
