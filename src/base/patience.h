@@ -1,6 +1,6 @@
 /* patience.h - until when a blocking call may wait, and what ends its wait early.
  *
- * One order for everybody: who was cancelled hears that, even if there is something to read as
+ * One order for everybody: a cancelled caller hears that, even if there is something to read as
  * well; then readiness; then the deadline. */
 #ifndef HF_BASE_PATIENCE_H
 #define HF_BASE_PATIENCE_H

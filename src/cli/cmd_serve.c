@@ -1,5 +1,5 @@
-/* cmd_serve.c - holdfast serve: executes holdfast-serve, which lies among the plugins because it
- * brings libraries that holdfast does without. */
+/* cmd_serve.c - holdfast serve: executes holdfast-serve, which is installed among the plugins
+ * because it needs libraries that holdfast does without. */
 #include "cli/cli.h"
 
 #include "base/base.h"

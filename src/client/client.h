@@ -1,4 +1,4 @@
-/* client.h - what the parts of libholdfast know of each other.
+/* client.h - what the parts of libholdfast know about each other.
  *
  * One mutex per store guards its leases, their cores and the keeper's heap. It is held for a few
  * instructions at a time: never across a call into the store, a callback, or a wait. A lease that

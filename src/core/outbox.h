@@ -1,6 +1,6 @@
 /* outbox.h - what the relay of an outbox decides: which message is sent next, what an answer means,
- * when one that failed is tried again, and what waits behind it. Pure: who asks has the clock, the
- * dice and the database. */
+ * when one that failed is tried again, and what waits behind it. Pure: the caller has the clock,
+ * the dice and the database. */
 #ifndef HF_CORE_OUTBOX_H
 #define HF_CORE_OUTBOX_H
 

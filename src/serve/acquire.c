@@ -1,5 +1,5 @@
 /* acquire.c - POST /v1/acquire: an owner is one attempt is one request, and a request that waits is
- * one place in the store's line.
+ * one place in the store's queue.
  *
  * The thread of the connection sits in the store's acquire. What ends its wait early is one epoll
  * descriptor: the client's socket, when the client goes or closes its sending side; the server's

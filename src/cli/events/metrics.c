@@ -2,8 +2,8 @@
  *
  * The collector may read at any moment, so the file is replaced by rename(2). Several runs of a job
  * on one machine have one file, so whoever replaces it holds its directory's flock(2), for a moment
- * only. Who does not get it in half a second goes without: a stranger has it, and a figure is not
- * worth a longer wait. */
+ * only. A run that does not get it within half a second does without: somebody else has it, and a
+ * figure is not worth a longer wait. */
 #include "cli/events/metrics.h"
 
 #include "base/base.h"

@@ -1,5 +1,5 @@
-/* cmd_once.c - holdfast once: a command that is to succeed once, or once per period, on however
- * many machines. once.h shows the parts. */
+/* cmd_once.c - holdfast once: a command that should succeed once, or once per period, on any number
+ * of machines. once.h shows the parts. */
 #include "cli/once/once.h"
 
 #include "base/base.h"
