@@ -293,7 +293,7 @@ static enum hf_status check_sidecar(struct hf__fence_file *file, int fd, struct 
                         "the fence of %s is not safe: %s must be a regular file with one name, not "
                         "writable by everybody",
                         file->path, file->sidecar_name);
-    /* Who may write the directory may put any sidecar there, so it is as safe as that group is. */
+    /* Whoever may write the directory may put any sidecar there: it is as safe as that group. */
     if (st.st_uid != geteuid() && st.st_uid != 0 && st.st_uid != dir.st_uid &&
         ((dir.st_mode & S_IWGRP) == 0 || (dir.st_mode & S_IWOTH) != 0 || st.st_gid != dir.st_gid))
         return hf__fail(err, HF_DENIED,

@@ -80,7 +80,7 @@ struct once {
     bool looked; /* at the record, when we came */
     bool ran;    /* CMD, in a turn before: what follows is a retry of ours */
     /* Without a period: the token of the failure that was on record when we came; 0: there was
-     * none. Who runs the same command again wants it to be tried again. */
+     * none. Whoever runs the same command again wants it to be tried again. */
     uint64_t failed_before;
     /* The token of a run that we put on record and did not start: not even a crash. 0: none. */
     uint64_t not_started;

@@ -284,7 +284,7 @@ static bool is_listed(int dir, pid_t pid)
     return false;
 }
 
-/* A number may have been given to a stranger since it was listed. So the process is pinned by a
+/* A pid may have been given to another process since it was listed. So the process is pinned by a
  * descriptor, and then must still be listed. */
 static void signal_members(int dir, unsigned depth, int number)
 {

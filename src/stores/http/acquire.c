@@ -222,8 +222,8 @@ static void take_back(const struct attempt *a, enum hf_status status)
 {
     struct hf__patience patience = {.deadline_ns = HF_NEVER, .cancel_fd = a->claim.cancel_fd};
 
-    /* Who goes away closes the connection, and the server leaves the queue; this is for what it was
-     * granted in the same moment. */
+    /* A client that goes away closes the connection, and the server leaves the queue; this is for
+     * what it was granted in the same moment. */
     if (release_owner(a) == HF_OK || status == HF_CANCELLED)
         return;
     (void)hf__patience_pause(&patience, a->store->base.host->now_ns() + AGAIN_NS);
