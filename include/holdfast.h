@@ -74,7 +74,7 @@ enum {
 #define HF_STATUS_MAP(X)                                                                           \
     X(HF_OK, 0, "ok")                                                                              \
     X(HF_BUSY, 1, "held by another")                                                               \
-    X(HF_LOST, 2, "was held, is not any more")                                                     \
+    X(HF_LOST, 2, "was held, no longer is")                                                        \
     X(HF_STALE, 3, "token refused by a fence")                                                     \
     X(HF_CANCELLED, 4, "cancelled")                                                                \
     X(HF_UNKNOWN, 5, "may have taken effect")                                                      \

@@ -181,7 +181,7 @@ const struct hf__audit_rule hf__audit_client_rules[] = {
      "NTP on both machines"},
     {"clock.unsynced", "client.clock_synced", HF__AUDIT_ADVICE, false, hf__audit_is_no,
      "nothing keeps this machine's clock right",
-     "times that people are shown, and clocks that are compared, mean little",
+     "times shown to people, and comparisons of clocks, mean little",
      "chronyd or another "
      "NTP client"},
     {"client.suspend", "client.suspended", HF__AUDIT_ADVICE, false, hf__audit_is_positive,
