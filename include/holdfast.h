@@ -320,7 +320,7 @@ HF_API bool hf_lease_revocation(const struct hf_lease *lease, struct hf_revocati
 HF_API int hf_lease_fd(struct hf_lease *lease);
 
 /* hf_keep - let the keeper renew a lease that was taken with no_keeper, from now on.
- * HF_OK, also if it is kept already; HF_LOST; HF_INVALID for detached leases; HF_NOMEM. */
+ * HF_OK, even if it is kept already; HF_LOST; HF_INVALID for detached leases; HF_NOMEM. */
 HF_API HF_MUST_CHECK enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err);
 
 /* hf_renew - extend a lease to ttl_ms from now (0: the ttl it has).
