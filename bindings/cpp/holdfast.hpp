@@ -24,6 +24,7 @@
 
 #include <holdfast.h>
 #include <holdfast/elect.h>
+#include <holdfast/once.h>
 #include <holdfast/record.h>
 #include <holdfast/several.h>
 
@@ -165,6 +166,26 @@ struct ElectOptions : Options { /* wait is without limit, and there is a keeper 
     std::string address;        /* where the leader is to be found; "": that is not told */
 };
 
+/* As struct hf_once_options has them. The lock is kept, and wait counts from the call of once. */
+struct OnceOptions : Options {
+    milliseconds per{0}; /* 0: once for ever */
+    std::string at, tz;  /* "03:00", "Europe/Berlin"; "": midnight, UTC */
+    milliseconds slack{0}, start_by{0}, keep{0};
+    std::uint32_t retries = 0;
+    milliseconds retry_after{0};
+    bool hold_crashed = false;
+};
+
+/* What became of a slot. */
+struct Once {
+    enum hf_once_outcome outcome; /* HF_ONCE_DONE, _FAILED, _LATE or _HELD */
+    bool ran;                     /* by this call; false: by another is in there */
+    std::string slot, by, text;   /* text: all of it in a sentence */
+    std::uint64_t token, code;    /* of that run; 0: none is on record */
+    std::string output;           /* what was kept of it */
+    std::string warning;          /* worth showing; "": none */
+};
+
 /* One lock as a listing shows it; as struct hf_lock_info. */
 struct LockInfo {
     std::string name, label;
@@ -256,6 +277,43 @@ inline hf_acquire_options options_of(const Options &options)
     c.no_keeper = !options.keeper;
     c.spread = options.spread;
     return c;
+}
+
+/* Lives as long as the options do. */
+inline hf_once_options once_options_of(const OnceOptions &options)
+{
+    hf_acquire_options lock = options_of(options);
+    hf_once_options c{};
+
+    c.size = sizeof c;
+    c.per_ms = options.per.count();
+    c.at = options.at.empty() ? nullptr : options.at.c_str();
+    c.tz = options.tz.empty() ? nullptr : options.tz.c_str();
+    c.slack_ms = options.slack.count();
+    c.start_by_ms = options.start_by.count();
+    c.keep_ms = options.keep.count();
+    c.retries = options.retries;
+    c.retry_after_ms = options.retry_after.count();
+    c.hold_crashed = options.hold_crashed;
+    c.ttl_ms = lock.ttl_ms;
+    c.wait_ms = lock.wait_ms;
+    c.label = lock.label;
+    c.cancel_fd = lock.cancel_fd;
+    return c;
+}
+
+inline Once once_of(const hf_once *c, bool ran, const hf_error &err)
+{
+    const hf_once_record *record = hf_once_on_record(c);
+    Once once{hf_once_outcome(c), ran, hf_once_slot(c), "", hf_once_text(c), 0, 0, "", err.text};
+
+    if (record != nullptr) {
+        once.by = record->by;
+        once.token = record->token;
+        once.code = record->code;
+        once.output.assign(static_cast<const char *>(record->output), record->output_len);
+    }
+    return once;
 }
 
 /* Live as long as the names do. */
@@ -492,6 +550,17 @@ private:
     std::shared_ptr<void> watch_; /* a detail::LossWatch; the layout is that of every standard */
     hf_lease *lease_;
     bool borrowed_; /* of an election, or of Leases, which give it back */
+};
+
+/* What once() lends to the work: the lock, while it is ours. */
+class Turn : public Lease {
+public:
+    explicit Turn(const hf_once *once) : Lease(hf_once_lease(once), true), slot(hf_once_slot(once))
+    {}
+    const std::string slot; /* "2026-11-17": names what belongs to that night */
+    std::string output;     /* to be kept on record: the end of it */
+    /* What it means if the work does not succeed. HF_ONCE_END_CUT_OFF: it was told to stop. */
+    hf_once_ending unless_done = HF_ONCE_END_FAILURE;
 };
 
 /* What all() took, in the order of the names. Their scope gives them back. The loss of one is the
@@ -734,6 +803,27 @@ public:
         return detail::done(body.over(hf_elect(store_.get(), name.c, &c, &err)), err);
     }
 
+    /* Calls work(Turn &) if the slot is ours to do, and says what became of it, here or elsewhere.
+     * Work that returns false, or throws, has failed: that is on record, and is tried again if there
+     * are retries; what the last attempt throws is thrown. Work that returns nothing succeeds. */
+    template <class F> Result<Once> try_once(Text key, const OnceOptions &options, F &&work)
+    {
+        hf_once_options c = detail::once_options_of(options);
+        hf_error err;
+        hf_once *handle;
+        hf_status status = hf_once_open(store_.get(), key.c, &c, &handle, &err);
+        std::unique_ptr<hf_once, void (*)(hf_once *)> once(handle, hf_once_close);
+        bool ran = false;
+
+        while (status == HF_OK && !ran && (status = hf_once_begin(handle, &err)) == HF_OK &&
+               hf_once_outcome(handle) == HF_ONCE_RUN)
+            if (Done done = take_turn(handle, work, ran, err); !done)
+                return done.failure();
+        if (status != HF_OK)
+            return detail::failure(status, err);
+        return detail::once_of(handle, ran, err);
+    }
+
 #if defined(__cpp_exceptions)
     /* Calls body(Lease &) under the lock. If it succeeded and the lock was lost, throws Lost. */
     template <class F>
@@ -759,6 +849,7 @@ public:
     std::vector<Record> records(Text name, Text prefix = "") { return try_records(name, prefix).value(); }
     void break_(Text name, std::uint64_t token, Text reason = "", bool now = false) { try_break(name, token, reason, now).value(); }
     std::optional<Leader> leader(Text name) { return try_leader(name).value(); }
+    template <class F> Once once(Text key, const OnceOptions &options, F &&work) { return try_once(key, options, work).value(); }
     template <class F> void elect(Text name, const ElectOptions &options, F &&lead) { try_elect(name, options, lead).value(); }
     // clang-format on
 #endif
@@ -768,10 +859,12 @@ public:
     Result<Lease> try_lock(Text name, const Options &options, std::stop_token stop) { return try_lock(name, Stoppable(options, stop)); }
     Result<Lease> try_any(const Names &names, const Options &options, std::stop_token stop) { return try_any(names, Stoppable(options, stop)); }
     Result<Leases> try_all(const Names &names, const Options &options, std::stop_token stop) { return try_all(names, Stoppable(options, stop)); }
+    template <class F> Result<Once> try_once(Text key, const OnceOptions &options, F &&work, std::stop_token stop) { return try_once(key, Stoppable(options, stop), work); }
 #if defined(__cpp_exceptions)
     Lease lock(Text name, const Options &options, std::stop_token stop) { return try_lock(name, options, stop).value(); }
     Lease any(const Names &names, const Options &options, std::stop_token stop) { return try_any(names, options, stop).value(); }
     Leases all(const Names &names, const Options &options, std::stop_token stop) { return try_all(names, options, stop).value(); }
+    template <class F> Once once(Text key, const OnceOptions &options, F &&work, std::stop_token stop) { return try_once(key, options, work, stop).value(); }
 #endif
     // clang-format on
 #endif
@@ -794,11 +887,11 @@ private:
 #endif
 #if defined(__cpp_lib_jthread)
     /* Options whose cancel_fd becomes readable with the stop. */
-    struct Stoppable : Options {
-        Stoppable(const Options &options, std::stop_token stop)
-            : Options(options), tell_(std::move(stop), Tell{&event_})
+    template <class T> struct Stoppable : T {
+        Stoppable(const T &options, std::stop_token stop)
+            : T(options), tell_(std::move(stop), Tell{&event_})
         {
-            cancel_fd = event_.fd;
+            this->cancel_fd = event_.fd;
         }
 
         struct Tell {
@@ -809,6 +902,30 @@ private:
         std::stop_callback<Tell> tell_;
     };
 #endif
+
+    /* Does the work once, and says what became of it. What it throws is thrown on, unless there is
+     * another attempt. */
+    template <class F> static Done take_turn(hf_once *once, F &work, bool &ran, hf_error &err)
+    {
+        auto body = detail::callback<Turn>([&](Turn *turn) {
+            if constexpr (std::is_void_v<std::invoke_result_t<F &, Turn &>>)
+                return work(*turn), true;
+            else
+                return static_cast<bool>(work(*turn));
+        });
+        auto turn = std::make_unique<Turn>(once);
+        bool good = body.call(turn.get(), &body);
+        std::string output = std::move(turn->output);
+        hf_once_ending ending = good ? HF_ONCE_END_SUCCESS : turn->unless_done;
+
+        bool broken = turn->broken();
+
+        turn.reset(); /* nobody watches the lease any more */
+        hf_status status = hf_once_end(once, ending, !good, output.data(), output.size(), &err);
+
+        ran = status != HF_OK || hf_once_outcome(once) != HF_ONCE_OPEN;
+        return detail::done(ran ? body.over(status) : status, err, broken);
+    }
 
     template <class F> static Result<Store> opened(F &&open)
     {
