@@ -8,6 +8,7 @@
 #include <holdfast.h>
 #include <holdfast/begin.h>
 #include <holdfast/elect.h>
+#include <holdfast/once.h>
 #include <holdfast/record.h>
 #include <holdfast/several.h>
 #include <node_api.h>
@@ -24,7 +25,23 @@
 #define LOOKS_MAX 20  /* and how often before it goes round */
 
 /* What a thread does, what is done at once, and the rest. The same numbers stand in index.js. */
-enum op { OPEN, CLOSE, LOCK, ANY, ALL, LIST, LEADER, BREAK, RELEASE, RENEW, PUT };
+enum op {
+    OPEN,
+    CLOSE,
+    LOCK,
+    ANY,
+    ALL,
+    LIST,
+    LEADER,
+    BREAK,
+    ONCE,
+    BEGIN,
+    END,
+    SHUT,
+    RELEASE,
+    RENEW,
+    PUT
+};
 enum { LOOK = PUT + 1, WATCH, CANCEL, EXIT, LOSS };
 
 struct job {
@@ -142,6 +159,71 @@ static enum hf_status acquire(struct job *job)
     return status;
 }
 
+/* Rows of a turn: what it is about, a sentence, and what is on record if anything is. fd: cancels. */
+static enum hf_status begin_turn(struct job *job, struct hf_once *once, int fd)
+{
+    enum hf_status status = hf_once_begin(once, &job->err);
+    const struct hf_once_record *r = hf_once_on_record(once);
+    struct hf_lease *lease = hf_once_lease(once);
+
+    add(job, (struct row){.n = {(intptr_t)once, fd, hf_once_outcome(once), (intptr_t)lease}},
+        hf_once_slot(once), "");
+    add(job, (struct row){.n = {lease != NULL ? (int64_t)hf_lease_token(lease) : 0}},
+        hf_once_text(once), "");
+    if (r != NULL)
+        add(job,
+            (struct row){
+                {(int64_t)r->token, r->since_ms, r->took_ms, (int64_t)r->code}, 0, r->output_len},
+            r->by, r->output);
+    return status;
+}
+
+static enum hf_status shut(struct hf_once *once, int fd)
+{
+    hf_once_close(once);
+    (void)close(fd);
+    return HF_OK;
+}
+
+/* The words are a key, at, tz and a label; the data are the numbers of the options. */
+static enum hf_status open_once(struct job *job)
+{
+    const char *at = strchr(job->words, 0) + 1, *tz = strchr(at, 0) + 1, *label = strchr(tz, 0) + 1;
+    const int64_t *n = job->data;
+    struct hf_once_options options = {.size = sizeof options,
+                                      .per_ms = n[0],
+                                      .at = *at != 0 ? at : NULL,
+                                      .tz = *tz != 0 ? tz : NULL,
+                                      .slack_ms = n[1],
+                                      .start_by_ms = n[2],
+                                      .keep_ms = n[3],
+                                      .retry_after_ms = n[4],
+                                      .retries = (uint32_t)n[5],
+                                      .hold_crashed = n[6] != 0,
+                                      .ttl_ms = (uint32_t)n[7],
+                                      .cancel_fd = dup(job->cancel_fd),
+                                      .wait_ms = n[8],
+                                      .label = *label != 0 ? label : NULL};
+    struct hf_once *once;
+    enum hf_status status = hf_once_open(job->handle, job->words, &options, &once, &job->err);
+
+    if (status == HF_OK)
+        status = begin_turn(job, once, options.cancel_fd);
+    if (status != HF_OK)
+        (void)shut(once, options.cancel_fd);
+    return status;
+}
+
+static enum hf_status end_turn(struct job *job)
+{
+    enum hf_once_ending ending = (enum hf_once_ending)job->numbers[0];
+    enum hf_status status = hf_once_end(job->handle, ending, ending != HF_ONCE_END_SUCCESS,
+                                        job->data, job->data_len, &job->err);
+
+    add(job, (struct row){.n = {hf_once_outcome(job->handle)}}, "", "");
+    return status;
+}
+
 /* The call with that number ends soon, if it has not ended yet. 0: every call. */
 static enum hf_status cancel(struct addon *addon, int64_t id)
 {
@@ -186,6 +268,14 @@ static enum hf_status call(struct job *job)
         return hf_leader(job->handle, name, add_leader, job, err);
     case BREAK:
         return hf_break(job->handle, name, (uint64_t)job->numbers[2], &how, NULL, err);
+    case ONCE:
+        return open_once(job);
+    case BEGIN:
+        return begin_turn(job, job->handle, (int)job->numbers[0]);
+    case END:
+        return end_turn(job);
+    case SHUT:
+        return shut(job->handle, (int)job->numbers[0]);
     case RELEASE:
         return hf_end_release(job->call, err);
     case RENEW:
@@ -374,6 +464,8 @@ static struct job *read_job(napi_env env, struct addon *addon, const napi_value 
         job->data = must(malloc(job->data_len + 1));
         memcpy(job->data, data, job->data_len);
     }
+    if (job->op == BEGIN)
+        job->cancel_fd = dup((int)job->numbers[0]);
     while (job->cancel_fd == 0 && job->op < LOOK && (job->op == OPEN || job->numbers[1] != 0))
         job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* 0 would mean none */
     job->options = (struct hf_acquire_options){.size = sizeof job->options,

@@ -1,8 +1,11 @@
 // index.js - holdfast for Node. Its words are those of holdfast.h; addon.c makes the calls.
 'use strict';
 
-const [OPEN, CLOSE, LOCK, ANY, ALL, LIST, LEADER, BREAK, RELEASE, RENEW, PUT, LOOK, WATCH, CANCEL, EXIT] = Array(15).keys();
+const [OPEN, CLOSE, LOCK, ANY, ALL, LIST, LEADER, BREAK, ONCE, BEGIN, END, SHUT,
+    RELEASE, RENEW, PUT, LOOK, WATCH, CANCEL, EXIT] = Array(19).keys();
 const REASONS = ['none', 'expired', 'taken', 'broken', 'unreachable', 'forgotten', 'closed'];
+const OUTCOMES = ['open', 'run', 'done', 'failed', 'late', 'held'];
+const [SUCCESS, FAILURE, CUT_OFF] = [1, 2, 3]; // how a turn of once() ends
 const asyncDispose = Symbol.asyncDispose ?? (Symbol.asyncDispose = Symbol('Symbol.asyncDispose'));
 
 class HoldfastError extends Error {}
@@ -83,17 +86,17 @@ const waitMs = (wait) => (wait === Infinity ? -1 : ms(wait, 'a wait'));
 const ttlMs = (ttl) => (ttl === undefined ? 0 : Math.min(Math.max(1, ms(ttl, 'a ttl')), 2 ** 32 - 1));
 
 // What nobody released, or closed, is ended when it is collected. The store stays until its leases are.
-const forgotten = new FinalizationRegistry(({ op, handle, what, watch }) => {
-    if (op === RELEASE) process.emitWarning(`${what}: its lease was never released`, 'ResourceWarning');
+const forgotten = new FinalizationRegistry(({ op, target, what, watch, options }) => {
+    if (op !== CLOSE) process.emitWarning(`${what}: its lease was never released`, 'ResourceWarning');
     waiting.delete(watch);
-    call(op, handle).catch(() => {});
+    call(op, target, options).catch(() => {});
 });
 
-const [own, live, ask] = [Symbol('own'), Symbol('live'), Symbol('ask')]; // not for users, and not shown
+const [own, live, ask, end] = ['own', 'live', 'ask', 'end'].map(Symbol); // not for users, and not shown
 class Handle {
     #own;
     constructor(op, handle, what, over, store) {
-        this.#own = { op, handle, what, over, store, pending: new Map(), ended: undefined, watch: undefined };
+        this.#own = { op, handle, target: handle, what, over, store, pending: new Map(), ended: undefined, watch: undefined };
         forgotten.register(this, this.#own, this);
     }
     get [own]() { return this.#own; }
@@ -104,12 +107,12 @@ class Handle {
     [ask](op, options) { return call(op, this[live], options, this.#own.pending); }
     [asyncDispose]() { return (this.#own.ended ??= this.#end()); }
     async #end() {
-        const { op, handle, pending, watch } = this.#own;
+        const { op, target, pending, watch, options } = this.#own;
         forgotten.unregister(this);
         waiting.delete(watch);
         if (op === CLOSE) for (const id of pending.keys()) now(CANCEL, id);
         if (pending.size > 0) await Promise.all(pending.values());
-        await call(op, handle);
+        return call(op, target, options);
     }
 }
 
@@ -154,6 +157,22 @@ class Lease extends Handle {
         await this[ask](PUT, { words: plain(key, 'a key'), data: Buffer.from(value), numbers: [ms(keep, 'keep')], warn: true });
     }
     release() { return this[asyncDispose](); }
+}
+
+// What once() lends to the work: the lock, while it is ours. Target and options tell how it ends.
+class Turn extends Lease {
+    constructor(store, key, [once, fd, , lease, slot], token) {
+        super(store, key, lease, token);
+        Object.assign(this[own], { op: SHUT, target: once, options: { numbers: [fd] } });
+        this.slot = slot;
+        this.output = '';
+    }
+    async [asyncDispose]() { throw new Invalid(`${this[own].what}: it is given back when the work is over`); }
+    async [end](ending) {
+        Object.assign(this[own], { op: END, options: { numbers: [ending], data: Buffer.from(this.output), warn: true } });
+        const [[outcome]] = await super[asyncDispose]();
+        return outcome;
+    }
 }
 
 // The body's own error stays first.
@@ -227,6 +246,35 @@ class Store extends Handle {
     async break(name, token, { reason = '', now = false } = {}) {
         await this[ask](BREAK, { words: `${plain(name, 'a lock name')}\0${plain(reason, 'a reason')}`,
             numbers: [now ? 1 : 0, 0, BigInt(token)] });
+    }
+    async once(key, { per = 0, at = '', tz = '', slack = 0, startBy = 0, keep = 0, retryAfter = 0, retries = 0, holdCrashed = false,
+        ttl, wait = 0, label = '', signal } = {}, work) {
+        const words = [plain(key, 'a key'), plain(at, 'at'), plain(tz, 'tz'), plain(label, 'a label')].join('\0');
+        const numbers = [ms(per, 'per'), slack < 0 ? -1 : ms(slack, 'slack'), ms(startBy, 'startBy'), ms(keep, 'keep'),
+            ms(retryAfter, 'retryAfter'), ms(retries, 'retries'), holdCrashed ? 1 : 0, ttlMs(ttl), waitMs(wait)];
+        const data = Buffer.from(BigInt64Array.from(numbers, BigInt).buffer);
+        let rows = await this[ask](ONCE, { words, data, numbers: [0, 1], signal, warn: true });
+        const [[once, fd]] = rows;
+        try {
+            for (let ran = false, value; ;) {
+                const [about, [token, , , , text], record = [0n, -1n, -1n, 0n, '', '']] = rows;
+                if (about[3] === 0n) return { outcome: OUTCOMES[about[2]], ran, value, slot: about[4], by: record[4], text,
+                    token: record[0], since: record[1] < 0 ? null : new Date(Number(record[1])), output: bytes(record[5]) };
+                const turn = new Turn(this, key, about, token);
+                let failed = true;
+                try {
+                    value = await work(turn);
+                    failed = false;
+                    await turn[end](SUCCESS);
+                } catch (error) {
+                    if (!failed || await turn[end](signal?.aborted ? CUT_OFF : FAILURE).catch(() => 1n) !== 0n) throw error;
+                }
+                ran = !failed;
+                rows = await call(BEGIN, once, { numbers: [fd], signal: ran ? undefined : signal }, this[own].pending);
+            }
+        } finally {
+            await call(SHUT, once, { numbers: [fd] }).catch(() => {});
+        }
     }
     close() { return this[asyncDispose](); }
 }
