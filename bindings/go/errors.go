@@ -68,8 +68,12 @@ func (e *Error) Is(target error) bool { return target == error(e.Status) }
 // Unwrap is the context's error, with Cancelled.
 func (e *Error) Unwrap() error { return e.cause }
 
-func failure(status C.enum_hf_status, err *C.struct_hf_error, loss C.enum_hf_loss) error {
+// failure is the error of what the library answered; a warning is told.
+func (s *Store) failure(status C.enum_hf_status, err *C.struct_hf_error, loss C.enum_hf_loss) error {
 	if status == C.HF_OK {
+		if err.text[0] != 0 && s.warn != nil {
+			s.warn(C.GoString(&err.text[0]))
+		}
 		return nil
 	}
 	e := &Error{Status: Status(status), Text: C.GoString(&err.text[0])}
