@@ -44,13 +44,6 @@ const (
 
 var reasons = [...]Reason{"", Expired, Taken, Broken, StoreUnreachable, Forgotten, Closed}
 
-func reasonOf(loss C.enum_hf_loss) Reason {
-	if int(loss) < len(reasons) {
-		return reasons[loss]
-	}
-	return Reason(C.GoString(C.hf_loss_text(loss)))
-}
-
 // An Error is a failure, with the library's text.
 type Error struct {
 	Status     Status
@@ -80,8 +73,8 @@ func (s *Store) failure(status C.enum_hf_status, err *C.struct_hf_error, loss C.
 	if e.Status == Quarantine {
 		e.RetryAfter = time.Duration(err.retry_after_ms) * time.Millisecond
 	}
-	if e.Status == Lost {
-		e.Reason = reasonOf(loss)
+	if e.Status == Lost && int(loss) < len(reasons) {
+		e.Reason = reasons[loss]
 	}
 	return e
 }

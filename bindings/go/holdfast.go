@@ -64,8 +64,12 @@ func mismatch() error {
 		"one of the same major version, and libholdfast.so.0 is %s", C.HF_VERSION_MAJOR, C.HF_VERSION_MINOR, Version())}
 }
 
-// text is the string as C knows it, with a NUL as another control character: a name must not become another name.
+// text is the string as C knows it, NULL for an empty one. A NUL becomes another control character: a name must not
+// become another name.
 func text(s string) *C.char {
+	if s == "" {
+		return nil
+	}
 	return (*C.char)(unsafe.Pointer(&append([]byte(strings.ReplaceAll(s, "\x00", "\x01")), 0)[0]))
 }
 
@@ -85,10 +89,7 @@ func waitMillis(d time.Duration) C.int64_t {
 
 // ttlMillis of a negative ttl is one that the library refuses.
 func ttlMillis(d time.Duration) C.uint32_t {
-	if d < 0 {
-		return 1
-	}
-	if ms := millis(d); ms < math.MaxUint32 {
+	if ms := millis(d); ms >= 0 && ms < math.MaxUint32 {
 		return C.uint32_t(ms)
 	}
 	return math.MaxUint32
@@ -317,9 +318,9 @@ func (s *Store) Records(name, prefix string) (found []Record, err error) {
 // Get is the record with that key, or nil.
 func (s *Store) Get(name, key string) (*Record, error) {
 	found, err := s.Records(name, key)
-	for i := range found {
-		if found[i].Key == key {
-			return &found[i], err
+	for _, record := range found {
+		if record.Key == key {
+			return &record, err
 		}
 	}
 	return nil, err

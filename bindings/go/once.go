@@ -22,7 +22,7 @@ type OnceOptions struct {
 	Label                     string
 }
 
-// A Job is the work of one slot, while it is ours; Once gives the lock back.
+// A Job is the lease of the work while it is ours, which Once gives back.
 type Job struct {
 	*Lease
 	Slot string // names what belongs to it, "2026-11-17"
@@ -42,7 +42,7 @@ func (s *Store) Once(ctx context.Context, key string, options OnceOptions, body 
 	result Result, err error) {
 	o := C.struct_hf_once_options{size: C.sizeof_struct_hf_once_options, per_ms: millis(options.Per),
 		slack_ms: millis(options.Slack), start_by_ms: millis(options.StartBy), keep_ms: millis(options.Keep),
-		at: given(options.At), tz: given(options.TZ), label: given(options.Label), retries: C.uint32_t(options.Retries),
+		at: text(options.At), tz: text(options.TZ), label: text(options.Label), retries: C.uint32_t(options.Retries),
 		retry_after_ms: millis(options.RetryAfter), hold_crashed: C.bool(options.HoldCrashed),
 		ttl_ms: ttlMillis(options.TTL), wait_ms: waitMillis(options.Wait)}
 	err = s.cancellable(ctx, func(fd C.int) error {
@@ -88,11 +88,4 @@ func (s *Store) turn(ctx context.Context, key string, once *C.struct_hf_once, bo
 		ending = C.HF_ONCE_END_CUT_OFF
 	}
 	return err
-}
-
-func given(s string) *C.char {
-	if s == "" {
-		return nil
-	}
-	return text(s)
 }

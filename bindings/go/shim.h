@@ -106,18 +106,19 @@ static enum hf_status release(uintptr_t lease, enum hf_loss *loss, struct hf_err
 struct row {
     struct row *next;
     struct hf_record record;
+    char bytes[]; /* its key and its value */
 };
 
 static bool add_record(const struct hf_record *record, void *data)
 {
-    struct row *row = calloc(1, sizeof *row), **rows = data;
+    size_t key_size = strlen(record->key) + 1;
+    struct row *row = malloc(sizeof *row + key_size + record->value_len), **rows = data;
 
     if (row == NULL)
         return false;
     row->record = *record;
-    row->record.key = strdup(record->key);
-    row->record.value = malloc(record->value_len + 1);
-    memcpy((void *)row->record.value, record->value, record->value_len);
+    row->record.key = memcpy(row->bytes, record->key, key_size);
+    row->record.value = memcpy(row->bytes + key_size, record->value, record->value_len);
     row->next = *rows;
     *rows = row;
     return true;
@@ -139,8 +140,6 @@ static void free_rows(struct row *row)
 {
     for (struct row *next; row != NULL; row = next) {
         next = row->next;
-        free((void *)row->record.key);
-        free((void *)row->record.value);
         free(row);
     }
 }
