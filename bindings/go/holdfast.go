@@ -279,9 +279,11 @@ type Record struct {
 	Written, Until time.Time // by the store's clock; Until is zero for ever
 }
 
-func (s *Store) rows(call func(rows unsafe.Pointer, e *C.struct_hf_error) C.enum_hf_status, each func(*C.struct_hf_record)) error {
+func (s *Store) look(leader bool, name, prefix string, each func(*C.struct_hf_record)) error {
 	var rows *C.struct_row
-	err := s.use(func(e *C.struct_hf_error) C.enum_hf_status { return call(unsafe.Pointer(&rows), e) })
+	err := s.use(func(e *C.struct_hf_error) C.enum_hf_status {
+		return C.look(s.hf, C.bool(leader), text(name), text(prefix), &rows, e)
+	})
 	for row := rows; row != nil && err == nil; row = row.next {
 		each(&row.record)
 	}
@@ -291,9 +293,7 @@ func (s *Store) rows(call func(rows unsafe.Pointer, e *C.struct_hf_error) C.enum
 
 // Leader tells who leads, or nil.
 func (s *Store) Leader(name string) (leader *Leader, err error) {
-	err = s.rows(func(rows unsafe.Pointer, e *C.struct_hf_error) C.enum_hf_status {
-		return C.hf_leader(s.hf, text(name), (*C.hf_leader_fn)(C.add_leader), rows, e)
-	}, func(r *C.struct_hf_record) {
+	err = s.look(true, name, "", func(r *C.struct_hf_record) {
 		leader = &Leader{uint64(r.token), C.GoString(r.key), string(C.GoBytes(r.value, C.int(r.value_len))),
 			time.Duration(r.written_ms) * time.Millisecond, time.Duration(r.until_ms) * time.Millisecond}
 	})
@@ -302,9 +302,7 @@ func (s *Store) Leader(name string) (leader *Leader, err error) {
 
 // Records are those of the lock whose keys start with prefix.
 func (s *Store) Records(name, prefix string) (found []Record, err error) {
-	err = s.rows(func(rows unsafe.Pointer, e *C.struct_hf_error) C.enum_hf_status {
-		return C.hf_record_list(s.hf, text(name), text(prefix), (*C.hf_record_fn)(C.add_record), rows, e)
-	}, func(r *C.struct_hf_record) {
+	err = s.look(false, name, prefix, func(r *C.struct_hf_record) {
 		record := Record{C.GoString(r.key), C.GoBytes(r.value, C.int(r.value_len)), uint64(r.token), uint64(r.number),
 			time.UnixMilli(int64(r.written_ms)), time.Time{}}
 		if r.until_ms != 0 {

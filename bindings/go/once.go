@@ -49,8 +49,11 @@ func (s *Store) Once(ctx context.Context, key string, options OnceOptions, body 
 		var once *C.struct_hf_once
 		o.cancel_fd = fd
 		err := s.use(func(e *C.struct_hf_error) C.enum_hf_status { return C.open_once(s.hf, text(key), o, &once, e) })
+		if err != nil {
+			return err
+		}
 		defer C.hf_once_close(once)
-		for err == nil || C.hf_once_outcome(once) == C.HF_ONCE_OPEN && result.Ran && ctx.Err() == nil {
+		for err == nil || result.Ran && C.hf_once_outcome(once) == C.HF_ONCE_OPEN && ctx.Err() == nil {
 			err = s.use(func(e *C.struct_hf_error) C.enum_hf_status { return C.hf_once_begin(once, e) })
 			if err != nil || C.hf_once_outcome(once) != C.HF_ONCE_RUN {
 				break
@@ -58,11 +61,9 @@ func (s *Store) Once(ctx context.Context, key string, options OnceOptions, body 
 			result.Ran = true
 			err = s.turn(ctx, key, once, body)
 		}
-		if once != nil {
-			result.Slot, result.Text = C.GoString(C.hf_once_slot(once)), C.GoString(C.hf_once_text(once))
-			if record := C.hf_once_on_record(once); record != nil {
-				result.Outcome, result.By = C.GoString(record.state), C.GoString(record.by)
-			}
+		result.Slot, result.Text = C.GoString(C.hf_once_slot(once)), C.GoString(C.hf_once_text(once))
+		if record := C.hf_once_on_record(once); record != nil {
+			result.Outcome, result.By = C.GoString(record.state), C.GoString(record.by)
 		}
 		return err
 	})

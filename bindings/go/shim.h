@@ -144,6 +144,14 @@ static void free_rows(struct row *row)
     }
 }
 
+/* The records of a lock whose keys start with prefix, or who leads. */
+static enum hf_status look(struct hf_store *store, bool leader, const char *name,
+                           const char *prefix, struct row **rows, struct hf_error *err)
+{
+    return leader ? hf_leader(store, name, add_leader, rows, err)
+                  : hf_record_list(store, name, prefix, add_record, rows, err);
+}
+
 /* What has strings in it, Go passes on by value only. */
 static enum hf_status break_hold(struct hf_store *store, const char *name, uint64_t token,
                                  struct hf_break_options options, struct hf_error *err)
