@@ -44,13 +44,6 @@ const (
 
 var reasons = [...]Reason{"", Expired, Taken, Broken, StoreUnreachable, Forgotten, Closed}
 
-func reasonOf(loss C.enum_hf_loss) Reason {
-	if int(loss) < len(reasons) {
-		return reasons[loss]
-	}
-	return Reason(C.GoString(C.hf_loss_text(loss)))
-}
-
 // An Error is a failure, with the library's text.
 type Error struct {
 	Status     Status
@@ -68,16 +61,20 @@ func (e *Error) Is(target error) bool { return target == error(e.Status) }
 // Unwrap is the context's error, with Cancelled.
 func (e *Error) Unwrap() error { return e.cause }
 
-func failure(status C.enum_hf_status, err *C.struct_hf_error, loss C.enum_hf_loss) error {
+// failure is the error of what the library answered; a warning is told.
+func (s *Store) failure(status C.enum_hf_status, err *C.struct_hf_error, loss C.enum_hf_loss) error {
 	if status == C.HF_OK {
+		if err.text[0] != 0 && s.warn != nil {
+			s.warn(C.GoString(&err.text[0]))
+		}
 		return nil
 	}
 	e := &Error{Status: Status(status), Text: C.GoString(&err.text[0])}
 	if e.Status == Quarantine {
 		e.RetryAfter = time.Duration(err.retry_after_ms) * time.Millisecond
 	}
-	if e.Status == Lost {
-		e.Reason = reasonOf(loss)
+	if e.Status == Lost && int(loss) < len(reasons) {
+		e.Reason = reasons[loss]
 	}
 	return e
 }

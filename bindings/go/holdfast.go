@@ -19,11 +19,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unsafe"
 )
@@ -47,6 +45,11 @@ type Options struct {
 	Spread   bool          // of Any: the names are tried from a random one on
 }
 
+func (o *Options) want(count int, all bool) C.struct_want {
+	return C.struct_want{count: C.size_t(count), all: C.bool(all), ttl_ms: ttlMillis(o.TTL), wait_ms: waitMillis(o.Wait),
+		no_keeper: C.bool(o.NoKeeper), spread: C.bool(o.Spread)}
+}
+
 // Version is that of the library that runs.
 func Version() string { return C.GoString(C.hf_version()) }
 
@@ -61,12 +64,13 @@ func mismatch() error {
 		"one of the same major version, and libholdfast.so.0 is %s", C.HF_VERSION_MAJOR, C.HF_VERSION_MINOR, Version())}
 }
 
-// A C string ends at a NUL: a name with one must not become another name.
-func plain(text, what string) (*C.char, error) {
-	if strings.IndexByte(text, 0) >= 0 {
-		return nil, invalid(what + " has no control characters")
+// text is the string as C knows it, NULL for an empty one. A NUL becomes another control character: a name must not
+// become another name.
+func text(s string) *C.char {
+	if s == "" {
+		return nil
 	}
-	return (*C.char)(unsafe.Pointer(&append([]byte(text), 0)[0])), nil
+	return (*C.char)(unsafe.Pointer(&append([]byte(strings.ReplaceAll(s, "\x00", "\x01")), 0)[0]))
 }
 
 func millis(d time.Duration) C.int64_t {
@@ -83,29 +87,26 @@ func waitMillis(d time.Duration) C.int64_t {
 	return millis(d)
 }
 
-func ttlMillis(d time.Duration) (C.uint32_t, error) {
-	if d < 0 {
-		return 0, invalid("a ttl is not negative")
+// ttlMillis of a negative ttl is one that the library refuses.
+func ttlMillis(d time.Duration) C.uint32_t {
+	if ms := millis(d); ms >= 0 && ms < math.MaxUint32 {
+		return C.uint32_t(ms)
 	}
-	if ms := millis(d); ms < math.MaxUint32 {
-		return C.uint32_t(ms), nil
-	}
-	return math.MaxUint32, nil
+	return math.MaxUint32
 }
 
 // A Store is where locks live.
 type Store struct {
-	mu      sync.RWMutex // held for reading by every call, for writing to close
-	hf      *C.struct_hf_store
-	url     string
-	warn    func(string)
-	closing chan struct{}
-	once    sync.Once
+	mu   sync.RWMutex // held for reading by every call, for writing to close
+	hf   *C.struct_hf_store
+	url  string
+	warn func(string)
+	open context.Context // ends when it is closed
+	end  context.CancelFunc
 }
 
-// cancellable runs call with a descriptor that is set when ctx or the store end. It is what a wait needs;
-// without one, or with nothing that could end it, there is none.
-func cancellable(ctx context.Context, closing <-chan struct{}, call func(fd C.int) error) error {
+// cancellable runs call with a descriptor that is set when ctx or the store end: what a wait needs.
+func (s *Store) cancellable(ctx context.Context, call func(fd C.int) error) error {
 	fd := C.new_event()
 	if fd < 0 {
 		return &Error{Status: NoMemory, Text: "no descriptor can be had to cancel a wait by"}
@@ -115,16 +116,18 @@ func cancellable(ctx context.Context, closing <-chan struct{}, call func(fd C.in
 		defer close(left)
 		select {
 		case <-ctx.Done():
-		case <-closing:
+		case <-s.open.Done():
 		case <-ended:
 			return
 		}
 		C.eventfd_write(fd, 1)
 	}()
+	defer func() {
+		close(ended)
+		<-left
+		C.close(fd)
+	}()
 	err := call(fd)
-	close(ended)
-	<-left
-	C.close(fd)
 	if e, ok := err.(*Error); ok && e.Status == Cancelled {
 		e.cause = ctx.Err()
 	}
@@ -133,32 +136,24 @@ func cancellable(ctx context.Context, closing <-chan struct{}, call func(fd C.in
 
 // Open opens the store that url names; "" is the embedded store.
 func Open(ctx context.Context, url string, options OpenOptions) (*Store, error) {
-	name, err := plain(url, "a URL")
-	if err != nil {
+	if strings.IndexByte(url, 0) >= 0 {
+		return nil, invalid("a URL has no control characters")
+	}
+	if err := mismatch(); err != nil {
 		return nil, err
 	}
-	if err = mismatch(); err != nil {
-		return nil, err
-	}
-	store := &Store{warn: options.Warning, closing: make(chan struct{})}
-	var e C.struct_hf_error
-	err = cancellable(ctx, nil, func(fd C.int) error {
-		return failure(C.open_store(name, waitMillis(options.Wait), fd, &store.hf, &e), &e, 0)
+	store, e := &Store{warn: options.Warning}, new(C.struct_hf_error)
+	store.open, store.end = context.WithCancel(context.Background())
+	err := store.cancellable(ctx, func(fd C.int) error {
+		how := C.struct_hf_open_options{size: C.sizeof_struct_hf_open_options, wait_ms: waitMillis(options.Wait), cancel_fd: fd}
+		return store.failure(C.hf_open_waiting(text(url), &how, &store.hf, e), e, 0)
 	})
 	if err != nil {
 		return nil, err
 	}
-	store.warning(&e)
 	store.url = C.GoString(C.hf_store_url(store.hf))
 	runtime.SetFinalizer(store, func(s *Store) { go s.Close() })
 	return store, nil
-}
-
-// warning tells what the library says although the call succeeded.
-func (s *Store) warning(e *C.struct_hf_error) {
-	if s.warn != nil && e.text[0] != 0 {
-		s.warn(C.GoString(&e.text[0]))
-	}
 }
 
 // URL is what was opened, without its password.
@@ -168,7 +163,7 @@ func (s *Store) String() string { return "holdfast.Store " + s.url }
 
 // Close ends the waits in this store, releases what is held, and closes it.
 func (s *Store) Close() {
-	s.once.Do(func() { close(s.closing) })
+	s.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	C.hf_close(s.hf)
@@ -176,33 +171,81 @@ func (s *Store) Close() {
 	runtime.SetFinalizer(s, nil)
 }
 
-// use runs call, unless the store is closed, with the strings as C knows them.
-func (s *Store) use(call func(e *C.struct_hf_error) error) error {
+// enter begins a call, unless the store is closed; s.mu.RUnlock ends it.
+func (s *Store) enter() error {
 	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.hf == nil {
-		return invalid("store " + s.url + " is closed")
+	if s.hf != nil {
+		return nil
 	}
-	return call(new(C.struct_hf_error))
+	s.mu.RUnlock()
+	return invalid("store " + s.url + " is closed")
+}
+
+func (s *Store) use(call func(e *C.struct_hf_error) C.enum_hf_status) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.mu.RUnlock()
+	e := new(C.struct_hf_error)
+	return s.failure(call(e), e, 0)
+}
+
+func (s *Store) try(names, label string, want C.struct_want, fd C.int, taken *C.struct_taken, e *C.struct_hf_error) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	want.cancel_fd = fd
+	status := C.take(C.uintptr_t(uintptr(unsafe.Pointer(s.hf))), names, label, want, taken, e)
+	s.mu.RUnlock()
+	return s.failure(status, e, 0)
+}
+
+// take takes what is wanted of the names, a line each. Ending ctx, or the store, ends the wait.
+func (s *Store) take(ctx context.Context, names, label string, want C.struct_want, taken *C.struct_taken,
+	e *C.struct_hf_error) error {
+	if want.wait_ms == 0 && ctx.Err() == nil {
+		return s.try(names, label, want, 0, taken, e)
+	}
+	return s.cancellable(ctx, func(fd C.int) error { return s.try(names, label, want, fd, taken, e) })
 }
 
 // Lock takes the lock. Ending ctx ends the wait and leaves the queue.
 func (s *Store) Lock(ctx context.Context, name string, options Options) (*Lease, error) {
-	return s.Any(ctx, []string{name}, options)
+	return s.first(ctx, name, 1, &options)
+}
+
+// first takes one of the names, a line each.
+func (s *Store) first(ctx context.Context, names string, count int, options *Options) (*Lease, error) {
+	h := holds.Get().(*hold)
+	if err := s.take(ctx, names, options.Label, options.want(count, false), &h.taken, &h.err); err != nil {
+		holds.Put(h)
+		return nil, err
+	}
+	if count > 1 {
+		names = strings.Split(names, "\n")[h.taken.which]
+	}
+	return &Lease{hold: h, store: s, name: names, token: uint64(h.taken.token)}, nil
 }
 
 // With holds the lock while body runs; its context ends when the lease is lost. It returns a Lost error if body
 // succeeded and the lease was lost, and body's own error if it failed.
 func (s *Store) With(ctx context.Context, name string, options Options, body func(context.Context, *Lease) error) error {
 	lease, err := s.Lock(ctx, name, options)
+	return scope(ctx, lease, err, body)
+}
+
+func scope[L interface {
+	Context(context.Context) context.Context
+	Release() error
+}](ctx context.Context, held L, err error, body func(context.Context, L) error) error {
 	if err != nil {
 		return err
 	}
-	defer lease.Release() // if body panics
-	if err = body(lease.Context(ctx), lease); err != nil {
+	defer held.Release() // if body panics
+	if err = body(held.Context(ctx), held); err != nil {
 		return err
 	}
-	return lease.Release()
+	return held.Release()
 }
 
 // Elect stands for one term as leader; the token is the term. options.Address is told to those who ask Leader.
@@ -236,14 +279,11 @@ type Record struct {
 	Written, Until time.Time // by the store's clock; Until is zero for ever
 }
 
-func (s *Store) rows(name string, what func(name *C.char, rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status,
-	each func(*C.struct_hf_record)) error {
-	cname, err := plain(name, "a lock name")
-	if err != nil {
-		return err
-	}
+func (s *Store) look(leader bool, name, prefix string, each func(*C.struct_hf_record)) error {
 	var rows *C.struct_row
-	err = s.use(func(e *C.struct_hf_error) error { return failure(what(cname, &rows, e), e, 0) })
+	err := s.use(func(e *C.struct_hf_error) C.enum_hf_status {
+		return C.look(s.hf, C.bool(leader), text(name), text(prefix), &rows, e)
+	})
 	for row := rows; row != nil && err == nil; row = row.next {
 		each(&row.record)
 	}
@@ -253,9 +293,7 @@ func (s *Store) rows(name string, what func(name *C.char, rows **C.struct_row, e
 
 // Leader tells who leads, or nil.
 func (s *Store) Leader(name string) (leader *Leader, err error) {
-	err = s.rows(name, func(cname *C.char, rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status {
-		return C.leader(s.hf, cname, rows, e)
-	}, func(r *C.struct_hf_record) {
+	err = s.look(true, name, "", func(r *C.struct_hf_record) {
 		leader = &Leader{uint64(r.token), C.GoString(r.key), string(C.GoBytes(r.value, C.int(r.value_len))),
 			time.Duration(r.written_ms) * time.Millisecond, time.Duration(r.until_ms) * time.Millisecond}
 	})
@@ -264,13 +302,7 @@ func (s *Store) Leader(name string) (leader *Leader, err error) {
 
 // Records are those of the lock whose keys start with prefix.
 func (s *Store) Records(name, prefix string) (found []Record, err error) {
-	cprefix, err := plain(prefix, "a key")
-	if err != nil {
-		return nil, err
-	}
-	err = s.rows(name, func(cname *C.char, rows **C.struct_row, e *C.struct_hf_error) C.enum_hf_status {
-		return C.records(s.hf, cname, cprefix, rows, e)
-	}, func(r *C.struct_hf_record) {
+	err = s.look(false, name, prefix, func(r *C.struct_hf_record) {
 		record := Record{C.GoString(r.key), C.GoBytes(r.value, C.int(r.value_len)), uint64(r.token), uint64(r.number),
 			time.UnixMilli(int64(r.written_ms)), time.Time{}}
 		if r.until_ms != 0 {
@@ -284,9 +316,9 @@ func (s *Store) Records(name, prefix string) (found []Record, err error) {
 // Get is the record with that key, or nil.
 func (s *Store) Get(name, key string) (*Record, error) {
 	found, err := s.Records(name, key)
-	for i := range found {
-		if found[i].Key == key {
-			return &found[i], err
+	for _, record := range found {
+		if record.Key == key {
+			return &record, err
 		}
 	}
 	return nil, err
@@ -295,159 +327,8 @@ func (s *Store) Get(name, key string) (*Record, error) {
 // Break revokes the hold with that token: it is no longer renewed, and its holder hears of it. now ends it at once, and
 // only a fence keeps the late one out. It returns a Lost error if that hold is not the present one.
 func (s *Store) Break(name string, token uint64, reason string, now bool) error {
-	cname, err := plain(name, "a lock name")
-	if err != nil {
-		return err
-	}
-	why, err := plain(reason, "a reason")
-	if err != nil {
-		return err
-	}
-	return s.use(func(e *C.struct_hf_error) error {
-		return failure(C.break_hold(s.hf, cname, C.uint64_t(token), why, C.bool(now), e), e, 0)
+	how := C.struct_hf_break_options{size: C.sizeof_struct_hf_break_options, reason: text(reason), now: C.bool(now)}
+	return s.use(func(e *C.struct_hf_error) C.enum_hf_status {
+		return C.break_hold(s.hf, text(name), C.uint64_t(token), how, e)
 	})
-}
-
-// A Lease is a held lock. Release gives it back; one that nobody refers to any more is given back by the garbage
-// collector.
-type Lease struct {
-	mu      sync.RWMutex // held for reading by every call, for writing to release
-	hf      *C.struct_hf_lease
-	store   *Store
-	name    string
-	token   uint64
-	watched sync.Once
-	watch   *os.File
-	end     *end // not part of it: who waits for the end does not keep the lease from being collected
-}
-
-// An end comes once.
-type end struct {
-	once sync.Once
-	over chan struct{}
-}
-
-func (e *end) come() { e.once.Do(func() { close(e.over) }) }
-
-// Name is that of the lock.
-func (l *Lease) Name() string { return l.name }
-
-// Token is the fencing token, which only ever rises: give it to whatever you write to.
-func (l *Lease) Token() uint64 { return l.token }
-
-func (l *Lease) String() string { return fmt.Sprintf("holdfast.Lease %q token=%d", l.name, l.token) }
-
-func (l *Lease) use(call func(e *C.struct_hf_error) error) error {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.hf == nil {
-		return invalid(fmt.Sprintf("lock %q in store %s: this lease was released", l.name, l.store.url))
-	}
-	return call(new(C.struct_hf_error))
-}
-
-// Remaining is the validity left; 0 once it is lost or released.
-func (l *Lease) Remaining() (left time.Duration) {
-	_ = l.use(func(*C.struct_hf_error) error {
-		if ms := C.hf_lease_remaining_ms(l.hf); ms > 0 {
-			left = time.Duration(ms) * time.Millisecond
-		}
-		return nil
-	})
-	return left
-}
-
-// Check returns a Lost error once nothing remains: the line to put before a write. It asks no server.
-func (l *Lease) Check() error {
-	return l.use(func(e *C.struct_hf_error) error {
-		for C.hf_lease_remaining_ms(l.hf) <= 0 {
-			if loss := C.hf_lease_loss(l.hf); loss != C.HF_LOSS_NONE {
-				return failure(C.hf_renew(l.hf, 0, e), e, loss) // of what is lost, it only says why
-			}
-			time.Sleep(time.Millisecond) // less than that is left
-		}
-		return nil
-	})
-}
-
-// Renew extends the lease now, to ttl (0: the ttl it has); the keeper does so by itself.
-func (l *Lease) Renew(ttl time.Duration) error {
-	ms, err := ttlMillis(ttl)
-	if err != nil {
-		return err
-	}
-	return l.use(func(e *C.struct_hf_error) error {
-		return failure(C.hf_renew(l.hf, ms, e), e, C.hf_lease_loss(l.hf))
-	})
-}
-
-// Put writes a record of this lock, kept for that long (0: for ever).
-func (l *Lease) Put(key string, value []byte, keep time.Duration) error {
-	ckey, err := plain(key, "a key")
-	if err != nil {
-		return err
-	}
-	data := append(value[:len(value):len(value)], 0)
-	return l.use(func(e *C.struct_hf_error) error {
-		status := C.hf_record_put(l.hf, ckey, unsafe.Pointer(&data[0]), C.size_t(len(value)), millis(keep), e)
-		if status == C.HF_OK {
-			l.store.warning(e)
-		}
-		return failure(status, e, C.hf_lease_loss(l.hf))
-	})
-}
-
-// Done is closed when the lease is lost, or released.
-func (l *Lease) Done() <-chan struct{} {
-	l.watched.Do(func() {
-		_ = l.use(func(*C.struct_hf_error) error {
-			fd, err := syscall.Dup(int(C.hf_lease_fd(l.hf)))
-			if err != nil {
-				l.end.come() // a loss would not be heard of
-				return err
-			}
-			syscall.CloseOnExec(fd)
-			l.watch = os.NewFile(uintptr(fd), "lease") // non-blocking, so on Go's own poller
-			if conn, err := l.watch.SyscallConn(); err == nil {
-				go func(end *end) {
-					_ = conn.Read(func(fd uintptr) bool { return C.is_readable(C.int(fd)) != 0 })
-					end.come()
-				}(l.end)
-			}
-			return nil
-		})
-	})
-	return l.end.over
-}
-
-// Context ends when parent does, when the lease is lost, and when it is released.
-func (l *Lease) Context(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancel(parent)
-	done := l.Done()
-	go func() {
-		select {
-		case <-done:
-		case <-ctx.Done():
-		}
-		cancel()
-	}()
-	return ctx
-}
-
-// Release gives the lock back. It returns a Lost error if it was not held to the end; again, it does nothing.
-func (l *Lease) Release() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.hf == nil {
-		return nil
-	}
-	runtime.SetFinalizer(l, nil)
-	if l.watch != nil {
-		_ = l.watch.Close()
-	}
-	l.end.come()
-	var e C.struct_hf_error
-	given := C.release(l.hf, &e)
-	l.hf = nil
-	return failure(given.status, &e, given.loss)
 }
