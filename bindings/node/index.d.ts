@@ -66,6 +66,49 @@ export interface Leader {
     remaining: number | null;
 }
 
+export interface OnceOptions extends Omit<LockOptions, 'keep'> {
+    /** Milliseconds: whole days, or what divides a day. 0 (the default): once for ever. */
+    per?: number;
+    /** When a period of whole days begins: '03:00'. */
+    at?: string;
+    /** The zone of at: 'Europe/Berlin'. */
+    tz?: string;
+    slack?: number;
+    /** Begin no later than this after the slot began. */
+    startBy?: number;
+    /** How long an outcome is kept. */
+    keep?: number;
+    retryAfter?: number;
+    /** So many attempts more if it fails, on whichever machine. */
+    retries?: number;
+    /** A run that began and never ended is held until a person clears it. */
+    holdCrashed?: boolean;
+}
+
+/** What once() lends to the work: the lock, while it is ours. release() rejects: the end of the work gives it back. */
+export interface Turn extends Lease {
+    /** '2026-11-17', '2026-11-17T03:00Z' or 'ever'. */
+    readonly slot: string;
+    /** To be kept on record: the end of it. */
+    output: string;
+}
+
+/** What became of a slot. */
+export interface Once<T> {
+    outcome: 'done' | 'failed' | 'late' | 'held';
+    /** Whether it was done by this call; value is what the work returned then. */
+    ran: boolean;
+    value: T | undefined;
+    slot: string;
+    /** Whose run is on record, and what was kept of it. */
+    by: string;
+    token: bigint;
+    since: Date | null;
+    output: Buffer;
+    /** All of it in a sentence. */
+    text: string;
+}
+
 export interface Lease extends AsyncDisposable {
     readonly name: string;
     /** The fencing token: give it to whatever you write to. */
@@ -102,6 +145,10 @@ export interface Store extends AsyncDisposable {
     /** Stands for one term as leader: the token is the term. */
     elect(name: string, options?: LockOptions & { address?: string }): Promise<Lease>;
     leader(name: string): Promise<Leader | null>;
+    /** Does the work if the slot is ours to do, and says what became of it, here or elsewhere. Work that fails is tried
+     * again if there are retries; rejects with what the last attempt failed with, and with Lost if the work was done
+     * and the lock was lost. Work that fails after signal was aborted is cut off, not failed. */
+    once<T>(key: string, options: OnceOptions, work: (turn: Turn) => Promise<T> | T): Promise<Once<T>>;
     get(name: string, key: string): Promise<LockRecord | null>;
     records(name: string, prefix?: string): Promise<LockRecord[]>;
     /** Revokes the hold with that token: it is no longer renewed, and its holder hears of it. now ends it at

@@ -2,6 +2,7 @@
 #include <cjson/cJSON.h>
 #include <holdfast.h>
 #include <holdfast/elect.h>
+#include <holdfast/once.h>
 #include <holdfast/record.h>
 #include <holdfast/several.h>
 #include <poll.h>
@@ -221,6 +222,15 @@ static cJSON *give(struct hf_lease **leases, size_t count)
 }
 
 /* C has no scopes: whoever writes one returns the body's error first. */
+static cJSON *body_failed(void)
+{
+    cJSON *answer = cJSON_CreateObject();
+
+    cJSON_AddStringToObject(answer, "error", "Body");
+    cJSON_AddStringToObject(answer, "text", "the body failed");
+    return answer;
+}
+
 static cJSON *with(const cJSON *line)
 {
     struct hf_acquire_options options = {.size = sizeof options,
@@ -240,10 +250,52 @@ static cJSON *with(const cJSON *line)
     answer = give(leases, count);
     if (cJSON_IsTrue(arg(line, 2))) {
         cJSON_Delete(answer);
-        answer = cJSON_CreateObject();
-        cJSON_AddStringToObject(answer, "error", "Body");
-        cJSON_AddStringToObject(answer, "text", "the body failed");
+        answer = body_failed();
     }
+    return answer;
+}
+
+static int64_t given(const cJSON *line, const char *name)
+{
+    const cJSON *value = cJSON_GetObjectItem(arg(line, 1), name);
+
+    return value != NULL ? (int64_t)value->valuedouble : 0;
+}
+
+static cJSON *once(const cJSON *line)
+{
+    static const char *const words[] = {"open", "run", "done", "failed", "late", "held"};
+    struct hf_once_options options = {
+        .size = sizeof options,
+        .per_ms = given(line, "per"),
+        .retries = (uint32_t)given(line, "retries"),
+        .wait_ms = given(line, "wait"),
+        .tz = cJSON_GetStringValue(cJSON_GetObjectItem(arg(line, 1), "tz")),
+        .label = cJSON_GetStringValue(cJSON_GetObjectItem(arg(line, 1), "label"))};
+    int64_t failures = number(line, 2);
+    bool good = true, ran = false;
+    struct hf_error err;
+    struct hf_once *work;
+    cJSON *answer;
+    enum hf_status status = hf_once_open(store, text(line, 0), &options, &work, &err);
+
+    while (status == HF_OK && (status = hf_once_begin(work, &err)) == HF_OK &&
+           hf_once_outcome(work) == HF_ONCE_RUN) {
+        good = failures-- <= 0;
+        status = hf_once_end(work, good ? HF_ONCE_END_SUCCESS : HF_ONCE_END_FAILURE, !good, NULL, 0,
+                             &err);
+        ran = true;
+    }
+    if (status != HF_OK) {
+        answer = answered(status, &err, HF_LOSS_NONE);
+    } else if (!good) {
+        answer = body_failed();
+    } else {
+        answer = said(words[hf_once_outcome(work)]);
+        cJSON_AddBoolToObject(answer, "ran", ran);
+        cJSON_AddStringToObject(answer, "text", hf_once_text(work));
+    }
+    hf_once_close(work);
     return answer;
 }
 
@@ -419,7 +471,8 @@ static cJSON *run(const cJSON *line)
     } commands[] = {{"open", open_store}, {"lock", lock},   {"begin", begin},
                     {"cancel", cancel},   {"join", join},   {"lost", lost},
                     {"with", with},       {"get", get},     {"elect", elect},
-                    {"leader", leader},   {"turns", turns}, {"break", break_hold}};
+                    {"leader", leader},   {"turns", turns}, {"break", break_hold},
+                    {"once", once}};
     const char *command = cJSON_GetStringValue(cJSON_GetArrayItem(line, 0));
 
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

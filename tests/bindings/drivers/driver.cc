@@ -230,6 +230,38 @@ cJSON *leader(const Line &line)
     return answer;
 }
 
+cJSON *once(const Line &line)
+{
+    static const char *const words[] = {"open", "run", "done", "failed", "late", "held"};
+    const cJSON *given = line.at(1);
+    auto number = [&](const char *name) { return static_cast<long>(cJSON_GetNumberValue(cJSON_GetObjectItem(given, name))); };
+    auto word = [&](const char *name) {
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItem(given, name));
+        return std::string(text != nullptr ? text : "");
+    };
+    holdfast::OnceOptions options;
+    long failures = line.number(2);
+
+    if (cJSON_HasObjectItem(given, "per"))
+        options.per = milliseconds(number("per"));
+    if (cJSON_HasObjectItem(given, "retries"))
+        options.retries = static_cast<std::uint32_t>(number("retries"));
+    if (cJSON_HasObjectItem(given, "wait"))
+        options.wait = milliseconds(number("wait"));
+    options.tz = word("tz");
+    options.label = word("label");
+    auto once = store->once(line.text(0), options, [&](holdfast::Turn &turn) {
+        turn.check();
+        if (failures-- > 0)
+            throw std::runtime_error("the body failed");
+    });
+    cJSON *answer = said(cJSON_CreateString(words[once.outcome]));
+
+    cJSON_AddBoolToObject(answer, "ran", once.ran);
+    cJSON_AddStringToObject(answer, "text", once.text.c_str());
+    return answer;
+}
+
 cJSON *turns(const Line &line)
 {
     for (long i = 0; i < line.number(0); i++) {
@@ -271,6 +303,7 @@ const std::map<std::string, cJSON *(*)(const Line &)> commands = {
     {"get", get},
     {"elect", elect},
     {"leader", leader},
+    {"once", once},
     {"turns", turns},
     {"check", [](const Line &line) { return about(line, [](auto &held) { return held.check(), fine(); }); }},
     {"break",

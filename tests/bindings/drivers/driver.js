@@ -80,6 +80,13 @@ const commands = {
         });
         return { ok: count };
     },
+    async once(key, options, failures) {
+        const { outcome, ran, text } = await store.once(key, options, (job) => {
+            job.check();
+            if (failures-- > 0) throw new Error('the body failed');
+        });
+        return { ok: outcome, ran, text };
+    },
     check(slot) { leases.get(slot).check(); return { ok: true }; },
     async renew(slot, ttl) {
         await leases.get(slot).renew(ttl || undefined);
