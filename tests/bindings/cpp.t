@@ -53,6 +53,9 @@ compile c++20 "$dir/example3.cc" "$dir/example3"
 ok $? 'the one with stop tokens runs'
 compile c++17 "$dir/example4.cc" "$dir/example4"
 like "$("$dir/example4")" 'row12/a [1-9]* [1-9]*' 'the one with several locks runs'
+compile c++17 "$dir/example5.cc" "$dir/example5"
+is "$("$dir/example5")" 'done here' 'the one with once runs'
+like "$("$dir/example5")" '"report", slot *: done by *' 'and says who has done it'
 
 # A library that is older than the header.
 printf 'const char *hf_version(void) { return "0.1.9"; }\n' >"$dir/old.c"

@@ -24,6 +24,14 @@ for store in "${store_url[file]}" "${store_url[redis]}"; do
 Lost closed' "$kind: closing the store ends its waits and its leases"
     is "$(trap_ timers "$store")" 'true true' "$kind: a loop of quick locks lets timers run"
     is "$(trap_ together "$store" | sort | uniq -c | tr -s ' ')" ' 3 64' "$kind: 64 locks at once, several times"
+    is "$(NODE_NO_WARNINGS=1 trap_ once "$store")" '1 number 1' "$kind: once, 64 at once: one does the work, and all know of it"
+    is "$(NODE_NO_WARNINGS=1 trap_ onceFails "$store")" 'TypeError RangeError Invalid Lost
+Lost Cancelled true' "$kind: once: the error of the work comes first, it hears of a loss, and a wait can be aborted"
+    like "$(trap_ onceCollected "$store")" '*ResourceWarning*free' "$kind: once: work that was dropped gives the lock back"
+    is "$(NODE_NO_WARNINGS=1 trap_ onceExits "$store" close)" 'Lost closed' "$kind: once: closing the store ends the lease"
+    trap_ onceExits "$store" exit
+    "$hf" --store "$store" run -n 'left once' -- true
+    ok $? "$kind: once: who exits in the middle leaves the lock free"
     like "$(trap_ busy "$store")" '*fine symbol*' "$kind: a release waits for renewals under way"
 done
 is "$(trap_ frozen "${store_url[redis]}")" 'brief' 'a server that is frozen does not hold up the event loop'

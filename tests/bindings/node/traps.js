@@ -173,6 +173,61 @@ const traps = {
         console.log(longest < 100 ? 'brief' : longest);
         await store.close();
     },
+    // 64 at once, in one process: one does the work.
+    async once() {
+        const store = await holdfast.open(url);
+        const all = await Promise.all(Array.from({ length: 64 }, (_, n) => store.once('crowd', { wait: Infinity }, () => n)));
+        const ran = all.filter((one) => one.ran);
+        console.log(ran.length, typeof ran[0].value, new Set(all.map(({ token }) => token)).size);
+        await store.close();
+    },
+    // What the work fails with comes first, and a wait that is aborted ends soon.
+    async onceFails() {
+        const store = await holdfast.open(url);
+        const alive = setInterval(() => {}, 1000); // a signal alone does not keep the process
+        const fails = [() => { throw new TypeError(); }, async () => { throw new RangeError(); },
+            async (turn) => turn.release(),
+            (turn) => store.break('f2', turn.token, { now: true })].map((work, n) => store.once(`f${n - 1}`, {}, work)
+            .catch((error) => error.name));
+        console.log(...await Promise.all(fails));
+        const heard = await store.once('hears', { ttl: 1000 }, async (turn) => {
+            await store.break('hears', turn.token, { now: true });
+            await new Promise((resolve) => turn.signal.addEventListener('abort', resolve));
+            throw turn.signal.reason;
+        }).catch((error) => error.name);
+        const waits = store.once('waits', {}, async (turn) => {
+            const began = Date.now();
+            const end = await store.once('waits', { wait: Infinity, signal: AbortSignal.timeout(100) }, () => {}).catch((e) => e.name);
+            turn.check();
+            return `${end} ${Date.now() - began < 400}`;
+        });
+        console.log(heard, (await waits).value);
+        clearInterval(alive);
+        await store.close();
+    },
+    // Work that nobody waits for any more, and whose promise is never settled.
+    async onceCollected() {
+        process.on('warning', (warning) => console.log(warning.name));
+        const store = await holdfast.open(url);
+        await new Promise((begun) => { store.once('dropped once', {}, () => { begun(); return new Promise(() => {}); }); });
+        for (let i = 0; i < 100 && !done; i++) {
+            global.gc();
+            await sleep(20);
+            var done = await store.lock('dropped once').then((lease) => lease.release().then(() => true), () => false);
+        }
+        console.log(done ? 'free' : 'still held');
+        await store.close();
+    },
+    // A process that ends, and a store that is closed, in the middle of the work.
+    async onceExits() {
+        const store = await holdfast.open(url);
+        const work = store.once('left once', { ttl: 60000 }, async (turn) => {
+            if (process.argv[4] === 'exit') process.exit(3);
+            await store.close();
+            turn.check();
+        });
+        console.log(await work.catch((error) => `${error.name} ${error.reason}`));
+    },
     // Release while renewals are under way, many times.
     async busy() {
         const store = await holdfast.open(url);
