@@ -41,9 +41,12 @@ struct hf_hold {
  * hold->err; also HF_INVALID if there is a lease in hold, which stays there. */
 HF_API HF_MUST_CHECK enum hf_status hf_hold_acquire(struct hf_store *store, struct hf_hold *hold);
 
-/* hf_hold_acquire_all - hf_acquire_all, for the names of these holds, with the options of the first.
- * The words are in the first one's err, whichever lock they are about; also HF_INVALID if there is
- * a lease in one of them. */
+/* hf_hold_acquire_any, hf_hold_acquire_all - hf_acquire_any and hf_acquire_all, for the names of
+ * these holds, with the options of the first. any puts the lease into the one hold whose lock was
+ * taken. The words are in the first one's err, whichever lock they are about; also HF_INVALID if
+ * there is a lease in one of them. */
+HF_API HF_MUST_CHECK enum hf_status hf_hold_acquire_any(struct hf_store *store,
+                                                        struct hf_hold *const *holds, size_t count);
 HF_API HF_MUST_CHECK enum hf_status hf_hold_acquire_all(struct hf_store *store,
                                                         struct hf_hold *const *holds, size_t count);
 

@@ -33,6 +33,43 @@ enum hf_status hf_hold_acquire(struct hf_store *store, struct hf_hold *hold)
     return status;
 }
 
+/* The names of the holds, if something can be put into each of them. */
+static enum hf_status names_of(struct hf_hold *const *holds, size_t count,
+                               const char *names[HF_SEVERAL_MAX])
+{
+    struct hf_error *err = &holds[0]->err;
+
+    if (count > HF_SEVERAL_MAX)
+        return hf__fail(err, HF_INVALID, "1 to %d locks can be taken at once", HF_SEVERAL_MAX);
+    for (size_t i = 0; i < count; i++) {
+        enum hf_status status = check(holds[i], err);
+
+        if (status != HF_OK)
+            return status;
+        names[i] = holds[i]->name;
+    }
+    return HF_OK;
+}
+
+enum hf_status hf_hold_acquire_any(struct hf_store *store, struct hf_hold *const *holds,
+                                   size_t count)
+{
+    const char *names[HF_SEVERAL_MAX];
+    struct hf_lease *lease;
+    enum hf_status status;
+    size_t which;
+
+    if (count == 0)
+        return HF_INVALID;
+    status = names_of(holds, count, names);
+    if (status == HF_OK)
+        status =
+            hf_acquire_any(store, names, count, holds[0]->options, &lease, &which, &holds[0]->err);
+    if (status == HF_OK)
+        put_in(holds[which], lease);
+    return status;
+}
+
 enum hf_status hf_hold_acquire_all(struct hf_store *store, struct hf_hold *const *holds,
                                    size_t count)
 {
@@ -42,15 +79,9 @@ enum hf_status hf_hold_acquire_all(struct hf_store *store, struct hf_hold *const
 
     if (count == 0)
         return HF_INVALID;
-    if (count > HF_SEVERAL_MAX)
-        return hf__fail(&holds[0]->err, HF_INVALID, "1 to %d locks can be taken at once",
-                        HF_SEVERAL_MAX);
-    for (size_t i = 0; i < count; i++) {
-        if ((status = check(holds[i], &holds[0]->err)) != HF_OK)
-            return status;
-        names[i] = holds[i]->name;
-    }
-    status = hf_acquire_all(store, names, count, holds[0]->options, leases, &holds[0]->err);
+    status = names_of(holds, count, names);
+    if (status == HF_OK)
+        status = hf_acquire_all(store, names, count, holds[0]->options, leases, &holds[0]->err);
     for (size_t i = 0; status == HF_OK && i < count; i++)
         put_in(holds[i], leases[i]);
     return status;

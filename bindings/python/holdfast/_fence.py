@@ -5,7 +5,7 @@ import re
 import sys
 from typing import Any
 
-from ._errors import Invalid, Stale
+from ._library import Invalid, Stale
 
 # Each: enter, enter for a key, leave.
 _POSTGRES = ('CALL holdfast_fence.enter(%s, %s)', 'CALL holdfast_fence.enter(%s, %s, %s)', None)
