@@ -18,17 +18,16 @@ import ctypes
 import math
 import os
 import re
+import sys
 import time
 import weakref
 from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, Callable, Generic, Iterable, Iterator, List, NamedTuple, Optional, TypeVar
 
-from . import _fence
-from ._handle import Core, Hold, pause, pause_async, warn
-from ._library import (LEADER_FN, REASONS, RECORD_FN, AcquireOptions, BreakOptions, Busy, Cancelled, Corrupt, Denied,
-                       HoldfastError, Invalid, Lost, NoMemory, OpenOptions, Quarantine, Stale, StoreWarning, Unknown,
-                       Unreachable, Unsupported, failure, lib, text_of)
+from ._library import (LEADER_FN, REASONS, RECORD_FN, AcquireOptions, BreakOptions, Busy, Cancelled, Core, Corrupt,
+                       Denied, Hold, HoldfastError, Invalid, Lost, NoMemory, OpenOptions, Quarantine, Stale,
+                       StoreWarning, Unknown, Unreachable, Unsupported, failure, lib, pause, pause_async, text_of, warn)
 
 __all__ = ['Busy', 'Cancelled', 'Corrupt', 'Denied', 'HoldfastError', 'Invalid', 'Leader', 'Lease', 'Leases', 'Lock',
            'Lost', 'NoMemory', 'Quarantine', 'REASONS', 'Record', 'Stale', 'Store', 'StoreWarning', 'Unknown',
@@ -36,7 +35,6 @@ __all__ = ['Busy', 'Cancelled', 'Corrupt', 'Denied', 'HoldfastError', 'Invalid',
 
 version: str = lib.hf_version().decode()  #: of the library that is loaded
 _take, _give = lib.hf_hold_acquire, lib.hf_hold_release
-_T = TypeVar('_T')
 
 
 #: What a holder left behind beside its lock; times since 1970, by the store's clock.
@@ -78,6 +76,45 @@ def _wait_ms(seconds: float) -> int:
     return -1 if seconds == math.inf else _ms(seconds, 'a wait')
 
 
+# The fence of a table, as `holdfast fence sql` sets it up, through the drivers of three databases.
+# Each: enter, enter for a key, leave.
+_POSTGRES = ('CALL holdfast_enter(%s, %s)', 'CALL holdfast_enter(%s, %s, %s)', None)
+_SQLITE = ('INSERT INTO holdfast_enter (resource, token) VALUES (%s, %s)',
+           'INSERT INTO holdfast_enter (resource, key, token) VALUES (%s, %s, %s)',
+           'DELETE FROM holdfast_entered')
+_MARIADB = ('CALL holdfast_enter(%s, %s)', 'CALL holdfast_enter_key(%s, %s, %s)', 'CALL holdfast_leave()')
+_BY_MODULE = {'psycopg': _POSTGRES, 'psycopg2': _POSTGRES, 'sqlite3': _SQLITE, 'pymysql': _MARIADB,
+              'MySQLdb': _MARIADB, 'mariadb': _MARIADB}
+
+
+def _driver(cursor: Any) -> tuple[tuple[str, str, str | None], str]:
+    """The statements, and how the driver writes a parameter. A cursor of the user's own class counts as
+    the one it is made from."""
+    for kind in type(cursor).__mro__:
+        module = kind.__module__.partition('.')[0]
+        if module in _BY_MODULE:
+            style = getattr(sys.modules.get(module), 'paramstyle', 'format')
+            return _BY_MODULE[module], '?' if style == 'qmark' else '%s'
+    raise Invalid(f'enter knows cursors of {", ".join(_BY_MODULE)}, not {type(cursor).__module__}')
+
+
+def _enter(cursor: Any, resource: str, key: Any, token: int) -> None:
+    statements, mark = _driver(cursor)
+    parameters = (resource, token) if key is None else (resource, key, token)
+    try:
+        cursor.execute(statements[key is not None].replace('%s', mark), parameters)
+    except Exception as error:
+        state = getattr(error, 'sqlstate', None) or getattr(error, 'pgcode', None)
+        if state == 'ZHF01' or re.search(r'holdfast stale|token \d+ is stale', str(error)):
+            raise Stale(str(error)) from error
+        raise
+
+
+def _leave(cursor: Any) -> None:
+    if (statement := _driver(cursor)[0][2]) is not None:
+        cursor.execute(statement)
+
+
 class Lease:
     """A held lock. Leaving its scope, or release(), gives it back; so does the garbage collector, with a
     ResourceWarning."""
@@ -87,8 +124,7 @@ class Lease:
 
     def __init__(self, store: Store, hold: Hold) -> None:
         self._store, self._hold = store, hold
-        hold.over = False
-        hold.end = hold.drop
+        hold.over, hold.end = False, hold.drop
 
     def __repr__(self) -> str:
         return f'<holdfast.Lease {self.name!r} token={self.token}{" (released)" if self._hold.over else ""}>'
@@ -139,11 +175,11 @@ class Lease:
         """Shows the token to the fence of a table, first in a transaction: psycopg, sqlite3, MariaDB.
         Raises Stale if a later holder was there."""
         self.check()
-        _fence.enter(cursor, resource, key, self.token)
+        _enter(cursor, resource, key, self.token)
 
     def leave(self, cursor: Any) -> None:
         """The counterpart, last in the transaction: SQLite needs it; a pooled MariaDB connection too."""
-        _fence.leave(cursor)
+        _leave(cursor)
 
     def release(self) -> None:
         """Gives the lock back. Raises Lost if it was not held to the end; doing it again does nothing."""
@@ -197,8 +233,7 @@ class Leases(List[Lease]):
         for error in sorted(errors, key=lambda one: not isinstance(one, Lost)):
             raise error
 
-    async def release_async(self) -> None:
-        await pause_async(self.release)
+    release_async = Lease.release_async
 
     async def lost(self) -> str | None:
         """As Lease.lost(), for the first that is lost or released."""
@@ -218,17 +253,18 @@ class _Wanted:
 
     def __init__(self, kind: str, ttl: float | None, wait: float, label: str | None, keep: bool, *names: str,
                  spread: bool = False, address: str | None = None) -> None:
+        if not names:
+            raise Invalid('no name of a lock')
         self.kind, self.names = kind, [_bytes(name, 'a lock name') for name in names]
         self.take = lib.hf_hold_acquire_all if kind == 'all' else lib.hf_hold_acquire_any
         self.address = None if address is None else _bytes(address, 'an address')
-        self.options = AcquireOptions(ctypes.sizeof(AcquireOptions), _ttl_ms(ttl),
-                                      _wait_ms(wait), None if label is None else _bytes(label, 'a label'), 0,
-                                      not keep, spread=spread)
+        self.options = AcquireOptions(ctypes.sizeof(AcquireOptions), _ttl_ms(ttl), _wait_ms(wait),
+                                      None if label is None else _bytes(label, 'a label'), 0, not keep, spread=spread)
 
-    def call(self, store: Any, *holds: Hold) -> int:
-        """Nothing comes in between the library and the holds."""
-        one, count, told = holds[0].struct, len(holds), self.address
-        status = self.take(store, (ctypes.c_void_p * count)(*[ctypes.addressof(hold.struct) for hold in holds]), count)
+    def call(self, store: Any, leases: list[Lease]) -> int:
+        """As long as this is under way, the leases are not collected."""
+        structs, told, one = [lease._hold.struct for lease in leases], self.address, leases[0]._hold.struct
+        status = self.take(store, (ctypes.c_void_p * len(leases))(*map(ctypes.addressof, structs)), len(leases))
         return status or told is not None and lib.hf_record_put(one.lease, b'leader', told, len(told), 0, one.err)
 
 
@@ -263,8 +299,8 @@ class Lock(Generic[_Held]):
 
     def _begin(self, options: Any) -> tuple[list[Lease], Callable[[], int]]:
         core, wanted = self._store._core, self._wanted
-        holds = [core.place().serve(None, name, options) for name in wanted.names]
-        return Leases(Lease(self._store, hold) for hold in holds), partial(core.call, wanted.call, *holds)
+        leases = Leases(Lease(self._store, core.place().serve(None, name, options)) for name in wanted.names)
+        return leases, partial(core.call, wanted.call, leases)
 
     def _granted(self, status: int, leases: list[Lease]) -> Any:
         err = leases[0]._hold.struct.err
@@ -311,7 +347,7 @@ class Store:
 
     def __init__(self, url: str | None = None, *, wait: float = 0) -> None:
         self._core = core = Core()
-        name = None if url is None else _bytes(url, 'a URL')
+        name = _bytes(url or '', 'a URL')
         with core.waiting(OpenOptions(ctypes.sizeof(OpenOptions), _wait_ms(wait))) as (cancel, options):
             core.ask(lambda ptr, err: pause(lambda: lib.hf_open_waiting(name, options, ptr, err), cancel))
         self.url = core.url = text_of(lib.hf_store_url(core.handle))  #: without its password
@@ -356,7 +392,7 @@ class Store:
 
     def records(self, name: str, prefix: str = '') -> list[Record]:
         """The records of that lock whose keys start with prefix."""
-        names = _bytes(name, 'a lock name'), _bytes(prefix, 'a prefix')
+        names = [_bytes(name, 'a lock name'), _bytes(prefix, 'a prefix')]
         return [*self._each(lib.hf_record_list, RECORD_FN, _record, *names)]
 
     def break_(self, name: str, token: int, *, reason: str | None = None, now: bool = False) -> None:
@@ -371,8 +407,8 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _each(self, function: Callable[..., int], kind: Any, of: Callable[[Any], _T], *arguments: Any) -> Iterator[_T]:
-        found: list[_T] = []
+    def _each(self, function: Callable[..., int], kind: Any, of: Callable[[Any], Any], *arguments: Any) -> Iterator:
+        found: list[Any] = []
         self._core.ask(function, *arguments, kind(lambda one, _: found.append(of(one.contents)) is None), None)
         return iter(found)
 
