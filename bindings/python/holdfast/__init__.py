@@ -78,7 +78,7 @@ def _wait_ms(seconds: float) -> int:
 
 # The fence of a table, as `holdfast fence sql` sets it up, through the drivers of three databases.
 # Each: enter, enter for a key, leave.
-_POSTGRES = ('CALL holdfast_enter(%s, %s)', 'CALL holdfast_enter(%s, %s, %s)', None)
+_POSTGRES = ('CALL holdfast_fence.enter(%s, %s)', 'CALL holdfast_fence.enter(%s, %s, %s)', None)
 _SQLITE = ('INSERT INTO holdfast_enter (resource, token) VALUES (%s, %s)',
            'INSERT INTO holdfast_enter (resource, key, token) VALUES (%s, %s, %s)',
            'DELETE FROM holdfast_entered')
