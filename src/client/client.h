@@ -122,6 +122,11 @@ bool hf__wait_go_on(struct hf__wait *wait, const struct hf_open_options *options
 enum hf_status hf__check_options(const struct hf_acquire_options *given,
                                  struct hf_acquire_options *out, struct hf_error *err);
 
+/* Whether the store can do that for the lock, or for those of which it is the first. Fills in the
+ * ttl. HF_OK, HF_INVALID, HF_UNSUPPORTED. */
+enum hf_status hf__check_lease(struct hf_store *store, const char *name,
+                               struct hf_acquire_options *options, struct hf_error *err);
+
 /* Asks for one of count locks, 2 or more, as the slot acquire_any documents it: by that slot if the
  * store has one, else by claims of one lock each. */
 enum hf_status hf__any_ask(struct hf_store_base *base, const struct hf_claim *claims, size_t count,

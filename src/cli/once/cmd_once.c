@@ -23,8 +23,8 @@ static int once_main(const struct cli_context *context, int argc, char **argv)
         cli_error("out of memory");
         return EXIT_HF_INTERNAL;
     }
-    once->began_ns = hf__now_ns();
-    once->guess_ms = hf__wall_us() / 1000;
+    once->work.began_ns = hf__now_ns();
+    once->work.guess_ms = hf__wall_us() / 1000;
     once->command = &command_once;
     once->ask = (struct once_request){.run = {.take = TAKE_DEFAULTS}};
     exit_code = read_request(once, argc, argv, &go_on);
@@ -41,7 +41,7 @@ static int once_main(const struct cli_context *context, int argc, char **argv)
     } else {
         exit_code = once_run(once, context);
     }
-    free(once->zone_data);
+    free(once->work.zone_data);
     free(once);
     return exit_code;
 }
@@ -178,5 +178,6 @@ static int check_request(struct once *once)
         bad = cli_usage_error(command, "--done-exit: an exit code is 0 to %d", EXIT_CODE_MAX);
     if (!bad)
         bad = run_check_options(command, &ask->run);
+    once->work.name = ask->run.name;
     return bad ? bad : once_settings(once);
 }
