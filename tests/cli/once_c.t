@@ -66,7 +66,7 @@ crash() { # PROGRAM... : killed while its job runs; the job with it
 crash "$tool" --store "$HOLDFAST_STORE" once dies --
 run "$hf" once dies -- sh -c "$work"
 is "$rc" 0 'C is killed: the command takes over'
-like "$err" 'began to run it at .*, and has not ended it; running it again' 'and says so'
+like "$err" 'started it at .*, and has not finished it; running it again' 'and says so'
 is "$("$hf" once --show --json dies | jq .attempts)" 2 'it was the second attempt'
 crash "$hf" once dies-too --
 run c dies-too -- sh -c "$work"
