@@ -34,7 +34,7 @@ __all__ = ['Busy', 'Cancelled', 'Corrupt', 'Denied', 'HoldfastError', 'Invalid',
            'Unreachable', 'Unsupported', 'open', 'version']
 
 version: str = lib.hf_version().decode()  #: of the library that is loaded
-_take, _give = lib.hf_hold_acquire, lib.hf_hold_release
+_take, _give = lib.hf_lock_acquire, lib.hf_lock_release
 
 
 #: What a holder left behind beside its lock; times since 1970, by the store's clock.
@@ -256,7 +256,7 @@ class _Wanted:
         if not names:
             raise Invalid('no name of a lock')
         self.kind, self.names = kind, [_bytes(name, 'a lock name') for name in names]
-        self.take = lib.hf_hold_acquire_all if kind == 'all' else lib.hf_hold_acquire_any
+        self.take = lib.hf_lock_acquire_all if kind == 'all' else lib.hf_lock_acquire_any
         self.address = None if address is None else _bytes(address, 'an address')
         self.options = AcquireOptions(ctypes.sizeof(AcquireOptions), _ttl_ms(ttl), _wait_ms(wait),
                                       None if label is None else _bytes(label, 'a label'), 0, not keep, spread=spread)

@@ -48,10 +48,10 @@ _FUNCTIONS = {
     'hf_open_waiting': (c_int, [c_char_p, POINTER(OpenOptions), POINTER(c_void_p), _ERR]),
     'hf_close': (None, [c_void_p]),
     'hf_store_url': (c_char_p, [c_void_p]),
-    'hf_hold_acquire': (c_int, None),  # which is quickest; what they are called with is ready to be passed
-    'hf_hold_release': (c_int, None),
-    'hf_hold_acquire_any': (c_int, [c_void_p, c_void_p, c_size_t]),
-    'hf_hold_acquire_all': (c_int, [c_void_p, c_void_p, c_size_t]),
+    'hf_lock_acquire': (c_int, None),  # which is quickest; what they are called with is ready to be passed
+    'hf_lock_release': (c_int, None),
+    'hf_lock_acquire_any': (c_int, [c_void_p, c_void_p, c_size_t]),
+    'hf_lock_acquire_all': (c_int, [c_void_p, c_void_p, c_size_t]),
     'hf_lease_remaining_ms': (c_int64, [c_void_p]),
     'hf_lease_loss': (c_int, [c_void_p]),
     'hf_lease_fd': (c_int, [c_void_p]),
@@ -304,7 +304,7 @@ class Hold(Handle):
 
 def _found(hold: Hold) -> None:
     if hold.handle:
-        lib.hf_hold_release(hold.ref)
+        lib.hf_lock_release(hold.ref)
         warnings.warn(f'the lease of lock {hold.name!r} was never released', ResourceWarning)
 
 
