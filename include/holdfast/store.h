@@ -429,6 +429,14 @@ struct hf_store_ops {
      * and statuses are theirs; grant is NULL for a release. */
     enum hf_status (*end)(struct hf_store_base *store, struct hf_begun *begun,
                           struct hf_grant *grant, struct hf_error *err);
+
+    /* Optional, for stores that see at a glance, without a request to anybody, that a lock is free.
+     * Takes the lock of the claim, if so, whatever its wait_until_ns. HF_UNSUPPORTED: not in this
+     * way, and nothing was changed: libholdfast goes on with the slot that it needs, acquire_any
+     * for instance, and with the same claim. Else contract and statuses are those of acquire, but
+     * never HF_BUSY. Does not wait for others. */
+    enum hf_status (*acquire_free)(struct hf_store_base *store, const struct hf_claim *claim,
+                                   struct hf_grant *grant, struct hf_error *err);
 };
 
 struct hf_store_plugin {
