@@ -8,8 +8,6 @@
 
 #define TAKE_BACK_MS 1000 /* what ending holds that may be ours is given, before we ask again */
 
-static enum hf_status check(struct hf_store *store, const char *name,
-                            struct hf_acquire_options *options, struct hf_error *err);
 static void draw_owner(struct hf__acquisition *a);
 static enum hf_status grant_lease(struct hf__acquisition *a, const struct hf_grant *grant,
                                   struct hf_error *err);
@@ -215,7 +213,7 @@ enum hf_status hf__acquisition_enter(struct hf__acquisition *a, const char *name
     if (status == HF_OK && (name == NULL || !hf__name_valid(name)))
         status = hf__bad_name(err);
     if (status == HF_OK)
-        status = check(a->store, name, &a->options, err);
+        status = hf__check_lease(a->store, name, &a->options, err);
     return status == HF_OK ? hf__store_begin_use(a->store, err) : status;
 }
 
@@ -269,7 +267,7 @@ enum hf_status hf_acquire_any(struct hf_store *store, const char *const *names, 
         err = &own;
     if ((status = hf__check_names(names, count, which, err)) != HF_OK ||
         (status = hf__check_options(options, &a.options, err)) != HF_OK ||
-        (status = check(store, names[0], &a.options, err)) != HF_OK ||
+        (status = hf__check_lease(store, names[0], &a.options, err)) != HF_OK ||
         (status = hf__store_begin_use(store, err)) != HF_OK)
         return status;
     assert(count > 0 && count <= HF_SEVERAL_MAX); /* the names were checked */
@@ -298,10 +296,8 @@ enum hf_status hf__check_options(const struct hf_acquire_options *given,
     return HF_OK;
 }
 
-/* Whether the store can do that for the lock, or for those of which it is the first. Fills in the
- * ttl. */
-static enum hf_status check(struct hf_store *store, const char *name,
-                            struct hf_acquire_options *options, struct hf_error *err)
+enum hf_status hf__check_lease(struct hf_store *store, const char *name,
+                               struct hf_acquire_options *options, struct hf_error *err)
 {
     if (options->ttl_ms == 0) {
         options->ttl_ms = hf_store_max_ttl_ms(store);

@@ -1,4 +1,4 @@
-/* client.h - what the parts of libholdfast know of each other.
+/* client.h - what the parts of libholdfast know about each other.
  *
  * One mutex per store guards its leases, their cores and the keeper's heap. It is held for a few
  * instructions at a time: never across a call into the store, a callback, or a wait. A lease that
@@ -107,7 +107,7 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner);
 
 /* waiting.c: the pauses of src/core/wait.h */
 
-/* A wait of so many milliseconds from now on, as the options of a call say it. */
+/* A wait of that many milliseconds from now on, as the options of a call give it. */
 struct hf__wait hf__wait_begin(int64_t wait_ms);
 /* And back: what is left of it, as options say it. */
 int64_t hf__wait_left_ms(int64_t until_ns);
@@ -121,6 +121,11 @@ bool hf__wait_go_on(struct hf__wait *wait, const struct hf_open_options *options
 /* Copies the options that a caller gave, all defaults for NULL. HF_OK, HF_INVALID. */
 enum hf_status hf__check_options(const struct hf_acquire_options *given,
                                  struct hf_acquire_options *out, struct hf_error *err);
+
+/* Whether the store can do that for the lock, or for those of which it is the first. Fills in the
+ * ttl. HF_OK, HF_INVALID, HF_UNSUPPORTED. */
+enum hf_status hf__check_lease(struct hf_store *store, const char *name,
+                               struct hf_acquire_options *options, struct hf_error *err);
 
 /* Asks for one of count locks, 2 or more, as the slot acquire_any documents it: by that slot if the
  * store has one, else by claims of one lock each. */

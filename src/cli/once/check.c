@@ -21,12 +21,12 @@ static int use_settings(struct once *once, const struct hf__once_settings *found
         ask->at = ask->tz = NULL; /* found does not last */
         return bad;
     }
-    return once_same_settings(once, found, &err) == HF_OK ? 0 : cli_fail(&err);
+    return hf__once_same_settings(&once->work, found, &err) == HF_OK ? 0 : cli_fail(&err);
 }
 
 static void print(const struct once *once, const char *slot, bool good, const char *sentence)
 {
-    char clean[ONCE_SENTENCE_SIZE];
+    char clean[HF__ONCE_SENTENCE_SIZE];
 
     if (once->ask.json) {
         fputs("{\"key\": ", stdout);
@@ -46,9 +46,9 @@ static void print(const struct once *once, const char *slot, bool good, const ch
 static int check_slot(struct once *once, struct hf_store *store, int64_t first_ms)
 {
     int64_t late_ms = once->ask.late_given ? once->ask.late_ms : once->ask.per_ms;
-    int64_t then_ms = once->found.now_ms > late_ms ? once->found.now_ms - late_ms : 0;
-    struct hf__slot slot = hf__slot_of(&once->schedule, then_ms);
-    char key[ONCE_KEY_SIZE], sentence[ONCE_SENTENCE_SIZE];
+    int64_t then_ms = once->work.found.now_ms > late_ms ? once->work.found.now_ms - late_ms : 0;
+    struct hf__slot slot = hf__slot_of(&once->work.plan.schedule, then_ms);
+    char key[HF__ONCE_KEY_SIZE], sentence[HF__ONCE_SENTENCE_SIZE];
     struct hf_error err;
     bool good;
 
@@ -57,12 +57,12 @@ static int check_slot(struct once *once, struct hf_store *store, int64_t first_m
         print(once, slot.name, true, sentence);
         return 0;
     }
-    once_slot_key(key, slot.name);
-    if (once_read(store, once->ask.run.name, key, &once->found, &err) != HF_OK)
+    hf__once_slot_key(key, slot.name);
+    if (hf__once_get(store, once->ask.run.name, key, &once->work.found, &err) != HF_OK)
         return cli_fail(&err);
-    good = once->found.there && once->found.record.state == HF__ONCE_DONE;
-    once_sentence(sentence, sizeof sentence, once->ask.run.name, slot.name,
-                  once->found.there ? &once->found.record : NULL);
+    good = once->work.found.there && once->work.found.record.state == HF__ONCE_DONE;
+    hf__once_sentence(sentence, sizeof sentence, once->ask.run.name, slot.name,
+                      once->work.found.there ? &once->work.found.record : NULL);
     print(once, slot.name, good, sentence);
     return good ? 0 : EXIT_HF_NO;
 }
@@ -70,19 +70,20 @@ static int check_slot(struct once *once, struct hf_store *store, int64_t first_m
 static int check_in(struct once *once, struct hf_store *store)
 {
     struct hf_error err;
-    char sentence[ONCE_SENTENCE_SIZE];
+    char sentence[HF__ONCE_SENTENCE_SIZE];
     int64_t first_ms;
     int bad;
 
-    if (once_read(store, once->ask.run.name, ONCE_SETTINGS_KEY, &once->found, &err) != HF_OK)
+    if (hf__once_get(store, once->ask.run.name, HF__ONCE_SETTINGS_KEY, &once->work.found, &err) !=
+        HF_OK)
         return cli_fail(&err);
-    if (!once->found.there) {
+    if (!once->work.found.there) {
         (void)snprintf(sentence, sizeof sentence, "\"%s\" was never run", once->ask.run.name);
         print(once, "", false, sentence);
         return EXIT_HF_NO;
     }
-    first_ms = once->found.record.first_ms;
-    bad = use_settings(once, &once->found.record.settings);
+    first_ms = once->work.found.record.first_ms;
+    bad = use_settings(once, &once->work.found.record.settings);
     return bad ? bad : check_slot(once, store, first_ms);
 }
 

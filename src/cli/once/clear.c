@@ -1,5 +1,5 @@
 /* clear.c - holdfast once --clear: a person says that a slot may be run again, or that a key has
- * other settings from now on. With the lock in hand, so that nobody is at it. */
+ * other settings from now on. With the lock in hand, so that nobody is running it. */
 #include "cli/once/once.h"
 
 #include "base/base.h"
@@ -22,25 +22,25 @@ static bool is_meant(const struct once *once, const struct once_entry *entry)
 static enum hf_status put(struct once *once, const char *key, const struct hf__once_record *record,
                           int64_t keep_ms, struct hf_error *err)
 {
-    size_t len = hf__once_write(once->text, record);
+    size_t len = hf__once_write(once->work.text, record);
 
-    return hf_record_put(once->job.lease, key, once->text, len, keep_ms, err);
+    return hf_record_put(once->job.lease, key, once->work.text, len, keep_ms, err);
 }
 
 static enum hf_status clear_slot(struct once *once, const struct once_entry *entry,
                                  struct hf_error *err)
 {
     struct hf__once_record record = entry->record;
-    char key[ONCE_KEY_SIZE];
+    char key[HF__ONCE_KEY_SIZE];
 
     if (!entry->readable)
-        record = (struct hf__once_record){.settings = once->settings, .since_ms = -1};
+        record = (struct hf__once_record){.settings = once->work.plan.settings, .since_ms = -1};
     record.state = HF__ONCE_CLEARED;
     record.failures = 0;
     record.token = hf_lease_token(once->job.lease);
-    (void)snprintf(record.by, sizeof record.by, "%s", once->label);
+    (void)snprintf(record.by, sizeof record.by, "%s", once->work.label);
     hf__copy_printable(record.note, sizeof record.note, once->ask.reason);
-    once_slot_key(key, entry->slot);
+    hf__once_slot_key(key, entry->slot);
     return put(once, key, &record, 0, err);
 }
 
@@ -48,19 +48,19 @@ static enum hf_status clear_slot(struct once *once, const struct once_entry *ent
 static enum hf_status change_settings(struct once *once, struct hf_error *err)
 {
     struct hf__once_record record = {.state = HF__ONCE_SETTINGS,
-                                     .settings = once->settings,
+                                     .settings = once->work.plan.settings,
                                      .since_ms = -1,
                                      .took_ms = -1,
                                      .token = hf_lease_token(once->job.lease)};
-    enum hf_status status =
-        once_read(once->job.store, once->ask.run.name, ONCE_SETTINGS_KEY, &once->found, err);
+    enum hf_status status = hf__once_get(once->job.store, once->ask.run.name, HF__ONCE_SETTINGS_KEY,
+                                         &once->work.found, err);
 
     if (status != HF_OK && status != HF_CORRUPT)
         return status;
-    record.first_ms = hf__slot_meant(&once->schedule, once->found.now_ms).start_ms;
-    (void)snprintf(record.by, sizeof record.by, "%s", once->label);
+    record.first_ms = hf__slot_meant(&once->work.plan.schedule, once->work.found.now_ms).start_ms;
+    (void)snprintf(record.by, sizeof record.by, "%s", once->work.label);
     hf__copy_printable(record.note, sizeof record.note, once->ask.reason);
-    return put(once, ONCE_SETTINGS_KEY, &record, 0, err);
+    return put(once, HF__ONCE_SETTINGS_KEY, &record, 0, err);
 }
 
 /* A record that is damaged keeps none of the others from being cleared, and is told in the end. */
@@ -87,7 +87,7 @@ static int clear_all(struct once *once)
         status = change_settings(once, &err);
         if (status == HF_OK)
             printf("\"%s\" has %s from now on\n", once->ask.run.name,
-                   once_settings_text(text, sizeof text, &once->settings));
+                   hf__once_settings_text(text, sizeof text, &once->work.plan.settings));
         cleared += status == HF_OK;
     }
     if (listed != HF_OK || status != HF_OK)
@@ -109,8 +109,8 @@ int once_clear(struct once *once, const struct cli_context *context)
     once->job.store = cli_open(context, &exit_code);
     if (once->job.store == NULL)
         return exit_code;
-    take_describe(&us, once->label, sizeof once->label);
-    options.label = once->label;
+    take_describe(&us, once->work.label, sizeof once->work.label);
+    options.label = once->work.label;
     if (given->wait_given)
         options.wait_ms = given->wait_ms;
     if (hf_acquire(once->job.store, once->ask.run.name, &options, &once->job.lease, &err) !=

@@ -33,7 +33,7 @@ static bool grow(struct once_list *list)
 static bool collect(const struct hf_record *record, void *data)
 {
     struct once_list *list = data;
-    const char *slot = record->key + strlen(ONCE_SLOT_PREFIX);
+    const char *slot = record->key + strlen(HF__ONCE_SLOT_PREFIX);
     struct once_entry *entry;
 
     if (strlen(slot) > HF__ONCE_SLOT_MAX)
@@ -67,7 +67,7 @@ enum hf_status once_list(struct hf_store *store, const char *name, struct once_l
     enum hf_status status;
 
     *list = (struct once_list){0};
-    status = hf_record_list(store, name, ONCE_SLOT_PREFIX, collect, list, err);
+    status = hf_record_list(store, name, HF__ONCE_SLOT_PREFIX, collect, list, err);
     if (status == HF_OK && list->no_memory)
         status = hf__nomem(err);
     if (list->count > 1)
@@ -78,14 +78,14 @@ enum hf_status once_list(struct hf_store *store, const char *name, struct once_l
 static void print_row(const struct once_entry *entry)
 {
     const struct hf__once_record *record = &entry->record;
-    char began[ONCE_TIME_SIZE] = "-", took[32] = "-", by[HF_LABEL_MAX + 1];
+    char began[HF__ONCE_TIME_SIZE] = "-", took[32] = "-", by[HF_LABEL_MAX + 1];
 
     if (!entry->readable) {
         printf("%-20s  unreadable\n", entry->slot);
         return;
     }
     if (record->since_ms >= 0)
-        (void)once_time(began, record->since_ms);
+        (void)hf__once_time(began, record->since_ms);
     if (record->took_ms >= 0)
         (void)hf__format_duration(took, sizeof took, record->took_ms);
     hf__copy_printable(by, sizeof by, record->by);
@@ -138,7 +138,7 @@ int once_history(struct once *once, const struct cli_context *context)
 static enum hf_status find(struct once *once, struct hf_store *store, char *slot, size_t size,
                            struct hf_error *err)
 {
-    char key[ONCE_KEY_SIZE];
+    char key[HF__ONCE_KEY_SIZE];
     struct once_list list = {0};
     enum hf_status status = HF_OK;
 
@@ -151,11 +151,11 @@ static enum hf_status find(struct once *once, struct hf_store *store, char *slot
             (void)snprintf(slot, size, "%s", list.entries[list.count - 1].slot);
         free(list.entries);
     }
-    once->found.there = false;
+    once->work.found.there = false;
     if (status != HF_OK || slot[0] == '\0')
         return status;
-    once_slot_key(key, slot);
-    return once_read(store, once->ask.run.name, key, &once->found, err);
+    hf__once_slot_key(key, slot);
+    return hf__once_get(store, once->ask.run.name, key, &once->work.found, err);
 }
 
 /* As a string: a NUL becomes a byte that is shown as one that makes no sense. */
@@ -189,14 +189,14 @@ static void print_output(const struct hf__once_record *record)
 
 static void print_record(const struct once *once, const char *slot)
 {
-    char sentence[ONCE_SENTENCE_SIZE], clean[ONCE_SENTENCE_SIZE], settings[128];
-    const struct hf__once_record *record = &once->found.record;
+    char sentence[HF__ONCE_SENTENCE_SIZE], clean[HF__ONCE_SENTENCE_SIZE], settings[128];
+    const struct hf__once_record *record = &once->work.found.record;
 
-    once_sentence(sentence, sizeof sentence, once->ask.run.name, slot, record);
+    hf__once_sentence(sentence, sizeof sentence, once->ask.run.name, slot, record);
     hf__copy_printable(clean, sizeof clean, sentence);
     puts(clean);
     printf("  token      %" PRIu64 "\n  attempts   %" PRIu64 "\n  settings   %s\n", record->token,
-           record->attempts, once_settings_text(settings, sizeof settings, &record->settings));
+           record->attempts, hf__once_settings_text(settings, sizeof settings, &record->settings));
     if (record->note[0] != '\0' && record->state != HF__ONCE_CLEARED)
         printf("  note       %s\n", record->note);
     if (record->output_len > 0) {
@@ -216,12 +216,12 @@ int once_show(struct once *once, const struct cli_context *context)
         return exit_code;
     if (find(once, store, slot, sizeof slot, &err) != HF_OK) {
         exit_code = cli_fail(&err);
-    } else if (!once->found.there) {
+    } else if (!once->work.found.there) {
         cli_error("nothing is on record about \"%s\"%s%s", once->ask.run.name,
                   slot[0] != '\0' ? ", slot " : "", slot);
         exit_code = EXIT_HF_NO;
     } else if (once->ask.json) {
-        print_json(once->ask.run.name, slot, &once->found.record);
+        print_json(once->ask.run.name, slot, &once->work.found.record);
         putchar('\n');
     } else {
         print_record(once, slot);

@@ -12,6 +12,7 @@ enum { SIGNAL_EXIT_BASE = 128 };
 
 static int turns(struct once *once);
 static void look_first(struct once *once);
+static enum hf_status look(struct once *once, struct hf_error *err);
 static void sleep_until(struct once *once, int64_t until_ms);
 
 int once_run(struct once *once, const struct cli_context *context)
@@ -23,7 +24,8 @@ int once_run(struct once *once, const struct cli_context *context)
         return EXIT_HF_INTERNAL;
     job->hooks = (struct run_hooks){.before = once_before, .after = once_after, .data = once};
     if (run_job_open(job, context, &exit_code)) {
-        take_describe(&job->take, once->label, sizeof once->label);
+        once->work.store = job->store;
+        take_describe(&job->take, once->work.label, sizeof once->work.label);
         exit_code = turns(once);
     }
     exit_code = run_job_end(job, exit_code);
@@ -83,7 +85,7 @@ static void look_first(struct once *once)
 {
     struct hf_error err;
     int64_t until_ms;
-    enum hf_status status = once_look(once, &err);
+    enum hf_status status = look(once, &err);
     enum hf__once_next next;
 
     if (status == HF_CANCELLED && told_to_end(once))
@@ -93,17 +95,33 @@ static void look_first(struct once *once)
         once_settle(once, cli_stderr_fail(once->job.writer, &err));
         return;
     }
-    if (!once->looked && once->settings.period_ms == 0 && once->found.there &&
-        once->found.record.state == HF__ONCE_FAILED)
-        once->failed_before = once->found.record.token;
-    once->looked = true;
-    next = once_decide(once, false, &until_ms);
+    next = hf__once_next(&once->work, false, &until_ms);
     if (next == HF__ONCE_SLEEP)
         sleep_until(once, until_ms);
     else if (next != HF__ONCE_GO)
         once_say_settled(once, next);
     else if (once->job.held != NULL)
         busy_above(once);
+}
+
+/* Waits for the store as the options say. */
+static enum hf_status look(struct once *once, struct hf_error *err)
+{
+    struct take *take = &once->job.take;
+    char edge[ONCE_EDGE_SIZE];
+    struct hf__wait wait;
+    enum hf_status status;
+    int64_t asked_ns;
+
+    hf__wait_init(&wait, take->until_ns);
+    do {
+        asked_ns = hf__now_ns();
+        status = hf__once_look(&once->work, err);
+        if (hf__once_edge(&once->work, edge, sizeof edge))
+            cli_stderr_say_now(once->job.writer, "warning: %s", edge);
+    } while (take_wait_out(take, &wait, asked_ns, &status, err));
+    take->trouble = HF_OK;
+    return status;
 }
 
 /* Until the next attempt is due, or the wait is over. Whoever failed tries again, also if it would
@@ -113,7 +131,7 @@ static void sleep_until(struct once *once, int64_t until_ms)
     struct take *take = &once->job.take;
     const struct hf__patience patience = {.deadline_ns = once->ran ? HF_NEVER : take->until_ns,
                                           .cancel_fd = take->signal_fd};
-    int64_t left_ms = until_ms - once->found.now_ms;
+    int64_t left_ms = until_ms - once->work.found.now_ms;
     char left[32], advice[96];
 
     once->turn = ONCE_AGAIN;

@@ -9,41 +9,12 @@ void once_settle(struct once *once, int exit_code)
     once->exit_code = once->job.exit_code = exit_code;
 }
 
-bool once_came_after(const struct once *once)
-{
-    return once->found.there && once->found.record.state == HF__ONCE_FAILED &&
-           once->failed_before == once->found.record.token;
-}
-
-bool once_not_started(const struct once *once)
-{
-    return once->found.there && once->found.record.state == HF__ONCE_RUNNING &&
-           once->not_started == once->found.record.token;
-}
-
-enum hf__once_next once_decide(struct once *once, bool holding, int64_t *until_ms)
-{
-    const struct hf__once_case now = {.record = once->found.there ? &once->found.record : NULL,
-                                      .holding = holding,
-                                      .now_ms = once->found.now_ms,
-                                      .slot_start_ms = once->slot.start_ms,
-                                      .came_after = once_came_after(once),
-                                      .not_started = once_not_started(once)};
-
-    return hf__once_decide(&now, &once->rules, until_ms);
-}
-
-const struct hf__once_record *once_on_record(const struct once *once)
-{
-    return once->found.there ? &once->found.record : NULL;
-}
-
 void once_say(struct once *once, const struct hf__once_record *record, const char *advice)
 {
     const char *sentence = once->sentence;
 
-    once_sentence(once->sentence, sizeof once->sentence, once->ask.run.name, once->slot.name,
-                  record);
+    hf__once_sentence(once->sentence, sizeof once->sentence, once->ask.run.name,
+                      once->work.slot.name, record);
     if (once->job.lease != NULL)
         cli_stderr_say(once->job.writer, "%s%s", sentence, advice);
     else
@@ -72,10 +43,10 @@ void once_say_held(struct once *once, const struct hf__once_record *record)
 void once_skip(struct once *once, const char *advice)
 {
     if (!once->ask.run.skip_ok)
-        once_say(once, once_on_record(once), advice);
+        once_say(once, hf__once_on_record(&once->work), advice);
     else
-        once_sentence(once->sentence, sizeof once->sentence, once->ask.run.name, once->slot.name,
-                      once_on_record(once));
+        hf__once_sentence(once->sentence, sizeof once->sentence, once->ask.run.name,
+                          once->work.slot.name, hf__once_on_record(&once->work));
     run_events_skipped(&once->job, once->sentence);
 }
 
@@ -88,10 +59,10 @@ void once_say_settled(struct once *once, enum hf__once_next next)
         break;
     case HF__ONCE_SAY_FAILED:
     case HF__ONCE_SAY_LATE:
-        once_refuse(once, once_on_record(once), "", EXIT_HF_NO);
+        once_refuse(once, hf__once_on_record(&once->work), "", EXIT_HF_NO);
         break;
     case HF__ONCE_SAY_HELD:
-        once_say_held(once, once_on_record(once));
+        once_say_held(once, hf__once_on_record(&once->work));
         break;
     case HF__ONCE_WRITE_HELD:
     case HF__ONCE_WRITE_LATE:

@@ -1,8 +1,10 @@
-/* zone_file.c - a time zone from the system's database. */
-#include "cli/once/once.h"
+/* once_zone.c - a time zone from the system's database. */
+#include "base/base.h"
+#include "client/once.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,45 +43,59 @@ static ssize_t read_file(const char *path, unsigned char *data)
     return got < 0 ? -1 : (ssize_t)used;
 }
 
-static int no_such_zone(const struct cli_command *command, const char *name, bool database)
+static enum hf_status no_such_zone(const char *option, const char *name, bool database,
+                                   struct hf_error *err)
 {
     if (database)
-        return cli_usage_error(command, "--tz: there is no time zone \"%s\" in %s", name,
-                               places[0]);
-    return cli_usage_error(command,
-                           "--tz: this machine has no time zones, %s is missing: install tzdata, "
-                           "or use --tz UTC",
-                           places[0]);
+        return hf__fail(err, HF_INVALID, "%s: there is no time zone \"%s\" in %s", option, name,
+                        places[0]);
+    return hf__fail(err, HF_INVALID,
+                    "%s: this machine has no time zones, %s is missing: install tzdata, or use %s "
+                    "UTC",
+                    option, places[0], option);
 }
 
-int once_zone(const struct cli_command *command, const char *name, struct hf__zone *zone,
-              unsigned char **data)
+/* HF_OK, or HF_INVALID without a text: there is no such file. */
+static enum hf_status read_zone(const char *option, const char *path, struct hf__zone *zone,
+                                unsigned char *data, struct hf_error *err)
+{
+    ssize_t len = read_file(path, data);
+
+    err->text[0] = '\0';
+    if (len >= 0 && hf__zone_read(zone, data, (size_t)len))
+        return hf__ok(err);
+    if (len >= 0)
+        return hf__fail(err, HF_INVALID, "%s: %s is not a usable time zone", option, path);
+    return HF_INVALID;
+}
+
+enum hf_status hf__once_zone(const char *option, const char *name, struct hf__zone *zone,
+                             unsigned char **data, struct hf_error *err)
 {
     const char *own = secure_getenv("TZDIR");
     bool database = false;
 
     hf__zone_utc(zone);
     if (strcmp(name, "UTC") == 0)
-        return 0;
+        return hf__ok(err);
     if (!is_name(name))
-        return cli_usage_error(command, "--tz: \"%s\" is no time zone such as Europe/Berlin", name);
+        return hf__fail(err, HF_INVALID, "%s: \"%s\" is not a time zone such as Europe/Berlin",
+                        option, name);
     free(*data);
     *data = malloc(HF__ZONE_FILE_MAX);
     if (*data == NULL)
-        return cli_usage_error(command, "out of memory");
+        return hf__nomem(err);
     for (int i = -1; i < PLACES; i++) {
         const char *place = i < 0 ? own : places[i];
         char path[PATH_SIZE];
-        ssize_t len;
+        enum hf_status status;
 
         if (place == NULL || snprintf(path, sizeof path, "%s/%s", place, name) >= PATH_SIZE)
             continue;
-        len = read_file(path, *data);
-        if (len >= 0 && hf__zone_read(zone, *data, (size_t)len))
-            return 0;
-        if (len >= 0)
-            return cli_usage_error(command, "--tz: %s is no time zone that can be used", path);
+        status = read_zone(option, path, zone, *data, err);
+        if (status == HF_OK || err->text[0] != '\0')
+            return status;
         database = database || access(place, F_OK) == 0;
     }
-    return no_such_zone(command, name, database);
+    return no_such_zone(option, name, database, err);
 }
