@@ -428,8 +428,8 @@ struct hf_store_ops {
     enum hf_status (*end)(struct hf_store_base *store, struct hf_begun *begun,
                           struct hf_grant *grant, struct hf_error *err);
 
-    /* Optional. As acquire, whatever wait_until_ns says, of a lock that is seen to be free without a
-     * request to anybody; never waits for others. HF_UNSUPPORTED: it is not, and nothing changed;
+    /* Optional. As acquire, whatever wait_until_ns says, of a lock that is seen to be free without
+     * a request to anybody; never waits for others. HF_UNSUPPORTED: it is not, nothing changed, and
      * libholdfast goes on with the same claim. Never HF_BUSY. */
     enum hf_status (*acquire_free)(struct hf_store_base *store, const struct hf_claim *claim,
                                    struct hf_grant *grant, struct hf_error *err);
