@@ -131,6 +131,8 @@ static int work_once(struct hf_store *store, const char *key, const struct hf_on
 int main(int argc, char **argv)
 {
     struct hf_once_options options = {.size = sizeof options, .wait_ms = -1};
+    struct hf_open_options opening = {.size = sizeof opening};
+    int64_t began_ns = hf__now_ns();
     struct hf_store *store;
     struct hf_error err;
     int at = 4, code;
@@ -146,10 +148,12 @@ int main(int argc, char **argv)
             at++;
     if (at + 2 >= argc || strcmp(argv[at + 1], "--") != 0)
         return EXIT_USAGE;
-    if (hf_open(argv[2], &store, &err) != HF_OK) {
+    opening.wait_ms = options.wait_ms;
+    if (hf_open_waiting(argv[2], &opening, &store, &err) != HF_OK) {
         fprintf(stderr, "tool_once: %s\n", err.text);
         return EXIT_DOWN;
     }
+    options.ago_ms = (hf__now_ns() - began_ns) / HF__NS_PER_MS;
     code = work_once(store, argv[at], &options, argv + at + 2);
     hf_close(store);
     return code;

@@ -72,6 +72,8 @@ static void bad_options_are_refused_by_name(void **state)
         {{.keep_ms = HF_RECORD_KEEP_MAX_MS + 1}, "keep_ms: at most"},
         {{.keep_ms = -1}, "keep_ms"},
         {{.retry_after_ms = -1}, "retry_after_ms"},
+        {{.ago_ms = -1}, "ago_ms"},
+        {{.ago_ms = HF_RECORD_KEEP_MAX_MS + 1}, "ago_ms"},
         {{.ttl_ms = 1}, "ttl"},
     };
 
@@ -223,6 +225,41 @@ static void a_forked_child_is_refused_and_may_only_free(void **state)
     hf_once_close(busy);
 }
 
+/* Who had to wait for the store means the slot of the moment before. */
+static void the_slot_is_that_of_the_moment_it_was_asked_for(void **state)
+{
+    struct hf_once_options options = {.per_ms = DAY_MS, .slack_ms = -1, .start_by_ms = 9 * DAY_MS};
+    struct hf_once *now = open_once("ago", options);
+    struct hf_once *before, *late;
+    struct hf_error err;
+
+    (void)state;
+    options.ago_ms = DAY_MS;
+    before = open_once("ago", options);
+    options.ago_ms = 3 * DAY_MS;
+    options.start_by_ms = 0;
+    late = open_once("ago", options);
+    assert_int_equal(hf_once_begin(before, NULL), HF_OK);
+    assert_int_equal(hf_once_outcome(before), HF_ONCE_RUN);
+    assert_int_equal(end_well(before, NULL), HF_OK);
+    assert_int_equal(hf_once_begin(now, NULL), HF_OK);
+    assert_int_equal(hf_once_outcome(now), HF_ONCE_RUN);
+    assert_true(strcmp(hf_once_slot(before), hf_once_slot(now)) < 0);
+    assert_int_equal(end_well(now, NULL), HF_OK);
+    assert_int_equal(hf_once_begin(late, NULL), HF_OK);
+    assert_int_equal(hf_once_outcome(late), HF_ONCE_LATE);
+    hf_once_close(now);
+    hf_once_close(before);
+    hf_once_close(late);
+    /* And the wait is over. */
+    now = open_once("line", (struct hf_once_options){0});
+    before = open_once("line", (struct hf_once_options){.wait_ms = DAY_MS, .ago_ms = DAY_MS});
+    assert_int_equal(hf_once_begin(now, NULL), HF_OK);
+    assert_int_equal(hf_once_begin(before, &err), HF_BUSY);
+    hf_once_close(now);
+    hf_once_close(before);
+}
+
 /* Counted from the opening, all turns together; but who failed waits for the attempt after. */
 static void the_wait_is_one_for_all_turns(void **state)
 {
@@ -298,6 +335,7 @@ int main(void)
         with_store(of_a_long_output_the_end_is_kept),
         with_store(a_handle_outlives_its_store),
         with_store(a_forked_child_is_refused_and_may_only_free),
+        with_store(the_slot_is_that_of_the_moment_it_was_asked_for),
         with_store(the_wait_is_one_for_all_turns),
         with_store(a_slot_at_the_edge_of_its_slack_is_warned_about_once),
         with_store(a_damaged_record_is_told),

@@ -1,0 +1,22 @@
+#!/bin/bash
+# Programs over holdfast/once.h on Redis with `appendfsync always`: five at each border, killed, frozen, late and a
+# little apart, while Redis is restarted.
+# run: long
+# run: once
+# shellcheck disable=SC2034,SC2317 # functions and variables that others use by name
+set -u
+. "$(dirname "$0")/lib.sh"
+. "$root/tests/support/once_storm.sh"
+
+redis_start disk --appendonly yes --appendfsync always
+calm disk 3000
+restart() { # away for a moment, in the middle of it all
+    sleep "$((RANDOM % 5 + 3)).$((RANDOM % 10))"
+    redis_stop disk KILL
+    sleep "0.$((RANDOM % 3))"
+    redis_again disk || echo '# the server did not start again'
+}
+storm_fault=restart
+once_program=$build/tests/tools/tool_once
+once_storm 'restarts' "$(url disk '?max_ttl=3s')" keys=4 slots=4 period=10 skew=69 slack=104 ttl=3000 start=60
+done_testing
