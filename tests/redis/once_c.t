@@ -1,6 +1,6 @@
 #!/bin/bash
 # Programs over holdfast/once.h on Redis with `appendfsync always`: five at each border, killed, frozen, late and a
-# little apart, while Redis is restarted.
+# little apart, while Redis is restarted; and all five while it is down, or in quarantine.
 # run: long
 # run: once
 # shellcheck disable=SC2034,SC2317 # functions and variables that others use by name
@@ -19,4 +19,10 @@ restart() { # away for a moment, in the middle of it all
 storm_fault=restart
 once_program=$build/tests/tools/tool_once
 once_storm 'restarts' "$(url disk '?max_ttl=3s')" keys=4 slots=4 period=10 skew=69 slack=104 ttl=3000 start=60
+storm_fault=
+redis_stop disk
+once_waits 'down' "$(url disk '?max_ttl=3s')" 'redis_again disk'
+redis_stop disk KILL
+redis_again disk
+once_waits 'quarantine' "$(url disk '?max_ttl=3s')" true
 done_testing

@@ -112,17 +112,20 @@ static int work_once(struct hf_store *store, const char *key, const struct hf_on
     struct hf_error err;
     struct hf_once *once;
     enum hf_status status = hf_once_open(store, key, options, &once, &err);
+    bool ran = false;
     int code;
 
     while (status == HF_OK && (status = hf_once_begin(once, &err)) == HF_OK &&
            hf_once_outcome(once) == HF_ONCE_RUN) {
+        ran = true;
         code = work(once, key, command);
         status = hf_once_end(once, code == 0 ? HF_ONCE_END_SUCCESS : HF_ONCE_END_FAILURE,
                              (uint32_t)code, NULL, 0, &err);
         if (hf_once_outcome(once) == HF_ONCE_OPEN)
             status = HF_OK; /* what could not be put on record is tried again, in line */
     }
-    fprintf(stderr, "tool_once: %s\n", status == HF_OK ? hf_once_text(once) : err.text);
+    if (status != HF_OK || !ran || hf_once_outcome(once) != HF_ONCE_DONE)
+        fprintf(stderr, "tool_once: %s\n", status == HF_OK ? hf_once_text(once) : err.text);
     code = exit_code(status, once != NULL ? hf_once_outcome(once) : HF_ONCE_OPEN);
     hf_once_close(once);
     return code;
