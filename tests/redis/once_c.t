@@ -22,6 +22,17 @@ once_storm 'restarts' "$(url disk '?max_ttl=3s')" keys=4 slots=4 period=10 skew=
 storm_fault=
 redis_stop disk
 once_waits 'down' "$(url disk '?max_ttl=3s')" 'redis_again disk'
+# The store goes down when it is open already.
+stopped() { grep -q '^State:.T' "/proc/$one/status"; }
+TOOL_ONCE_OPEN=1 "$once_program" --store "$(url disk '?max_ttl=3s')" once later -- true 2>"$dir/words" &
+one=$!
+eventually 10 stopped
+redis_stop disk KILL
+kill -CONT "$one"
+sleep 1
+redis_again disk
+wait "$one"
+is $? 0 'down when it is to begin: it is waited for'
 redis_stop disk KILL
 redis_again disk
 once_waits 'quarantine' "$(url disk '?max_ttl=3s')" true

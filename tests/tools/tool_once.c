@@ -6,7 +6,8 @@
  *
  * --per --slack --start-by --retry-after --ttl --wait (ms, s or d, as the command has them)
  * --retries --label --at --tz; --hold for --on-crash hold; --grace is read and not used. Exits as
- * the command does. With TOOL_ONCE_STOP it stops itself before the turn ends. */
+ * the command does. With TOOL_ONCE_STOP it stops itself before the turn ends, with
+ * TOOL_ONCE_OPEN when the store is open. */
 #include "base/base.h"
 
 #include <holdfast/once.h>
@@ -156,6 +157,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "tool_once: %s\n", err.text);
         return EXIT_DOWN;
     }
+    if (getenv("TOOL_ONCE_OPEN") != NULL)
+        (void)raise(SIGSTOP);
     options.ago_ms = (hf__now_ns() - began_ns) / HF__NS_PER_MS;
     code = work_once(store, argv[at], &options, argv + at + 2);
     hf_close(store);
