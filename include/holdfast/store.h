@@ -429,6 +429,18 @@ struct hf_store_ops {
      * and statuses are theirs; grant is NULL for a release. */
     enum hf_status (*end)(struct hf_store_base *store, struct hf_begun *begun,
                           struct hf_grant *grant, struct hf_error *err);
+
+    /* Optional, with record_put_both, for stores that wait for a disk which is this machine's. As
+     * that, or with first NULL as record_put; but a crash of the machine, and of nothing less, may
+     * bring back what each of the two records was before, or none: whole, as ever. A later put for
+     * that lock that is HF_OK makes these safe as well. Only for what means the same after such a
+     * crash whether it is there or not. libholdfast asks for it for what `once` puts on record
+     * before its work begins, never for hf_record_put, and asks for the others where this slot is
+     * not there. */
+    enum hf_status (*record_put_forgettable)(struct hf_store_base *store,
+                                             const struct hf_record_write *first,
+                                             const struct hf_record_write *write,
+                                             struct hf_error *err);
 };
 
 struct hf_store_plugin {
