@@ -10,7 +10,8 @@
  * said when the run began: failures were counted in it, and it was no end, or it is told apart from
  * one (hf__once_came_after); what a person cleared is cleared; and settings that nobody has on
  * record are put there by the next one. Only the number of attempts is too small by one. With
- * --on-crash hold all rests on this record. */
+ * --on-crash hold all rests on this record; where some hold and others rerun, a slot was never safe
+ * from those. */
 static bool is_forgettable(const struct hf__once_work *work)
 {
     return work->ours.state == HF__ONCE_RUNNING && !work->plan.rules.hold_crashed;

@@ -254,8 +254,7 @@ static enum hf_status trace_record_put_forgettable(struct hf_store_base *base,
     enum hf_status status =
         trace->inner->ops->record_put_forgettable(trace->inner, first, write, err);
 
-    say(trace, first != NULL ? "put both forgettable" : "put forgettable", write->name, status,
-        start_ns, err);
+    say(trace, "put soft", write->name, status, start_ns, err);
     return status;
 }
 
