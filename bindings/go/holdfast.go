@@ -44,7 +44,7 @@ type Options struct {
 	Label    string        // what people see; "": host/pid/program
 	NoKeeper bool          // nobody renews it but you
 	Address  string        // of Elect: where the leader is to be found
-	Spread   bool          // of Any: the names are tried from one drawn by lot
+	Spread   bool          // of Any: the names are tried from a random one on
 }
 
 // Version is that of the library that runs.
@@ -292,7 +292,7 @@ func (s *Store) Get(name, key string) (*Record, error) {
 	return nil, err
 }
 
-// Break revokes the hold with that token: it is renewed no more, and its holder hears of it. now ends it at once, and
+// Break revokes the hold with that token: it is no longer renewed, and its holder hears of it. now ends it at once, and
 // only a fence keeps the late one out. It returns a Lost error if that hold is not the present one.
 func (s *Store) Break(name string, token uint64, reason string, now bool) error {
 	cname, err := plain(name, "a lock name")

@@ -6,9 +6,9 @@ set -u
 known=(--ttl 10s --pause 1e-4 --rate 10000/s)
 run holdfast odds "${known[@]}"
 is "$rc" 0 'the well-known case'
-like "$out" '^  10s +1 each second +1 each second +0 +up to 10s$' \
-    'a lease of 10s, one in 10,000 paused beyond it, 10,000 each second: one violation each second'
-like "$out" '^  20s +one in 2[.]8s +one in 2[.][6-9]s? +0 +up to 20s$' 'twice the ttl, 2.8 times as rare'
+like "$out" '^  10s +1 per second +1 per second +0 +up to 10s$' \
+    'a lease of 10s, one in 10,000 paused beyond it, 10,000 per second: one violation per second'
+like "$out" '^  20s +one every 2[.]8s +one every 2[.][6-9]s? +0 +up to 20s$' 'twice the ttl, 2.8 times as rare'
 has "$out" '20s instead of 10s' 'and what that costs after a crash'
 has "$out" 'Pareto' 'the model is named'
 has "$out" 'seed 1.' 'and the seed'

@@ -7,9 +7,11 @@ set -u
 plugins=$(realpath "$(dirname "$hf")")/tests/plugins
 [ -e "$plugins/twice.so" ] || { echo "Bail out! no plugins in $plugins"; exit 1; }
 
+# A worker that is killed just as it makes its FIFO leaves it under the name it had until then, .CLIENT, which says nothing
+# about anybody, and the store's sweep removes it later.
 left() { # what a store's files say about tortures
     grep -rla torture "$dir/store" 2>/dev/null
-    find "$dir/store/alive" "$dir/store/queue" -type p 2>/dev/null
+    find "$dir/store/alive" "$dir/store/queue" -type p ! -name '.*' 2>/dev/null
 }
 
 run holdfast torture --for 5s --ttl 1s --svg "$dir/torture.svg"
@@ -17,7 +19,7 @@ is "$rc" 0 'the embedded store passes'
 like "$out" 'seed [0-9]+' 'the seed is told'
 like "$out" '^  killed +[1-9]' 'workers were killed'
 like "$out" '^  frozen +[1-9].*came after' 'and frozen, and somebody took over'
-like "$out" 'none that could be cut' 'it has no connections, and it says so'
+like "$out" 'none to cut' 'it has no connections, and it says so'
 like "$out" '^  lost +0 ' 'nothing was lost behind the fence'
 like "$out" '^Without the fence [1-9][0-9]* of|happened to lose nothing' 'and what was without it'
 like "$out" '^The names that were used are removed' 'its names are removed'

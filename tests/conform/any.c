@@ -76,6 +76,7 @@ static void await_set(struct hf_store_base *store, const struct set *set, uint64
 static enum hf_status take_any(struct hf_store_base *store, struct set *set, int64_t wait_ms,
                                int cancel_fd, size_t *which)
 {
+    int64_t until_ns = wait_ms > 0 ? hf__now_ns() + wait_ms * HF__NS_PER_MS : 0;
     unsigned char raw[HF_OWNER_LEN / 2];
     struct hf_claim claims[SET];
     struct hf_grant grant = {0};
@@ -88,10 +89,7 @@ static enum hf_status take_any(struct hf_store_base *store, struct set *set, int
         claims[i] = claim_of(&set->holds[i], LONG_TTL_MS);
         claims[i].token = 0;
         claims[i].cancel_fd = cancel_fd;
-        if (wait_ms > 0)
-            claims[i].wait_until_ns = hf__now_ns() + wait_ms * HF__NS_PER_MS;
-        if (i > 0)
-            claims[i].wait_until_ns = claims[0].wait_until_ns;
+        claims[i].wait_until_ns = until_ns;
     }
     *which = SET;
     status = hf__any_ask(store, claims, SET, which, &grant, &err);
@@ -174,6 +172,7 @@ static void any_takes_the_first_that_is_free(void **state)
     assert_int_equal(renew(store, &ours.holds[2], LONG_TTL_MS), HF_OK);
     assert_int_equal(release(store, &ours.holds[2]), HF_OK);
     assert_int_equal(release(other, &theirs.holds[0]), HF_OK);
+    check_soon(!is_held(store, ours.holds[0].name)); /* by its server, too */
     assert_int_equal(take_any(store, &ours, SOON_MS, -1, &which), HF_OK);
     assert_int_equal(which, 0);
     assert_int_equal(release(store, &ours.holds[0]), HF_OK);
@@ -244,6 +243,7 @@ static void any_waits_for_all_of_them(void **state)
         await_set(store, &set, 0);
         in_line_ns = hf__now_ns();
         assert_int_equal(atomic_load(&waiter.status), -1);
+        check_pause_ms(300); /* for the request that brought it there */
         assert_int_equal(release(store, &set.holds[i]), HF_OK);
         assert_int_equal(finish(&waiter), HF_OK);
         assert_int_equal(waiter.which, i);

@@ -31,7 +31,7 @@ static bool two_turns(struct hf_once *once)
 static bool work_once(void)
 {
     struct hf_once_options options = {
-        .size = sizeof options, .per_ms = 86400000, .tz = "Europe/Berlin", .retries = 1};
+        .size = sizeof options, .per_ms = 86400000, .tz = "Europe/Berlin", .retries = 9};
     struct hf_store *store;
     struct hf_once *once;
     struct hf_error err;
