@@ -1,10 +1,10 @@
-/* tool_put_over.c - a record that is written for a hold whose time is over, while its child is still there.
+/* tool_put_over.c - a record for a hold whose time is over, while its child is still there.
  *
  *   tool_put_over URL
  *
- * Only the client knows the end of a hold; the server would take the record. Mostly the child is gone by then,
- * because another thread deletes it. So the clock is a day ahead for the thread that writes, and for no other.
- * Prints TAP. */
+ * Only the client knows the end of a hold; the server would take the record. Mostly the child is
+ * gone by then, because another thread deletes it. So the clock is a day ahead for the thread that
+ * writes, and for no other. Speaks TAP. */
 #include "client/client.h"
 
 #include <stdio.h>
