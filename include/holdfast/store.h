@@ -225,8 +225,7 @@ struct hf_store_ops {
     int (*life_fd)(struct hf_store_base *store);
 
     /* Optional. The URL by which any other process opens this very store: defaults filled in,
-     * paths absolute, no password. Lives as long as the store. Without it the URL given to open
-     * serves. */
+     * paths absolute, no password. Lives as long as the store. Without it: the URL given to open. */
     const char *(*url)(struct hf_store_base *store);
 
     /* Optional. Make a damaged store usable again; tokens from now on are above `above` and above
@@ -338,8 +337,7 @@ struct hf_store_ops {
      * May block until deadline_ns. Sent once; libholdfast does not repeat it.
      * HF_OK; HF_LOST: not the present hold, nothing changed. HF_UNKNOWN: no answer, or not from
      * enough of the servers. HF_UNREACHABLE: certainly nothing changed. HF_DENIED: whoever may
-     * take locks need not be allowed to break them. HF_UNSUPPORTED: a holder of this kind cannot
-     * be. */
+     * take locks need not be allowed to break them. HF_UNSUPPORTED: not a holder of this kind. */
     enum hf_status (*revoke)(struct hf_store_base *store, const struct hf_revoke *revoke,
                              struct hf_broken *out, struct hf_error *err);
 
@@ -374,8 +372,7 @@ struct hf_store_ops {
      * is about. Statuses are those of acquire. HF_UNKNOWN: any of the owners may hold its lock, and
      * was given back as well as can be; libholdfast tries again with fresh owners for all.
      * HF_UNSUPPORTED: these names cannot be claimed together (they live on several servers), and
-     * nothing was asked for: libholdfast claims them one by one, as for a store without this
-     * slot. */
+     * nothing was asked for: libholdfast claims them one by one, as without this slot. */
     enum hf_status (*acquire_any)(struct hf_store_base *store, const struct hf_claim *claims,
                                   size_t count, size_t *which, struct hf_grant *grant,
                                   struct hf_error *err);
@@ -406,11 +403,10 @@ struct hf_store_ops {
     enum hf_status (*last_break)(struct hf_store_base *store, const struct hf_query *query,
                                  struct hf_revocation *out, struct hf_error *err);
 
-    /* Optional, with HF_FEATURE_RECORDS, for stores where two records of a lock cost less in one
-     * step than one after the other, which is what libholdfast does without this slot. As
-     * record_put of write; and with HF_OK, first, of the same hold and with another key, is on
-     * record too, unless what was there is as new or newer. Otherwise it may be, but never if the
-     * hold was over before. */
+    /* Optional, with HF_FEATURE_RECORDS, for stores where two records cost less in one step than one
+     * after the other, which is what libholdfast does without this slot. As record_put of write;
+     * and with HF_OK, first, of the same hold and with another key, is on record too, unless what
+     * was there is as new or newer. Otherwise it may be, but never if the hold was over before. */
     enum hf_status (*record_put_both)(struct hf_store_base *store,
                                       const struct hf_record_write *first,
                                       const struct hf_record_write *write, struct hf_error *err);
@@ -430,17 +426,13 @@ struct hf_store_ops {
     enum hf_status (*end)(struct hf_store_base *store, struct hf_begun *begun,
                           struct hf_grant *grant, struct hf_error *err);
 
-    /* Optional, with record_put_both, for stores that wait for a disk which is this machine's. As
-     * that, or with first NULL as record_put; but a crash of the machine, and of nothing less, may
-     * bring back what each of the two records was before, or none: whole, as ever. A later put for
-     * that lock that is HF_OK makes these safe as well. Only for what means the same after such a
-     * crash whether it is there or not. libholdfast asks for it for what `once` puts on record
-     * before its work begins, never for hf_record_put, and asks for the others where this slot is
-     * not there. */
-    enum hf_status (*record_put_forgettable)(struct hf_store_base *store,
-                                             const struct hf_record_write *first,
-                                             const struct hf_record_write *write,
-                                             struct hf_error *err);
+    /* Optional, with record_put_both. As that, or with first NULL as record_put; but after a crash
+     * of the machine, and of nothing less, each of them may be the record before, or none: whole,
+     * as ever, and safe from that with the lock's next put. libholdfast asks for it where all that
+     * means the same then, and never for hf_record_put. */
+    enum hf_status (*put_forgettable)(struct hf_store_base *store,
+                                      const struct hf_record_write *first,
+                                      const struct hf_record_write *write, struct hf_error *err);
 };
 
 struct hf_store_plugin {

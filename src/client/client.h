@@ -163,7 +163,7 @@ struct hf__record_task {
     /* Goes before it, with another key: with HF_OK both are on record, else this one may be. In one
      * step where the store can. NULL: nothing does. */
     const struct hf_record_write *first;
-    bool forgettable; /* as the slot record_put_forgettable has it */
+    bool forgettable; /* as the slot put_forgettable has it */
 };
 enum hf_status hf__record_write(struct hf_lease *lease, const struct hf__record_task *task,
                                 struct hf_error *err);

@@ -170,8 +170,8 @@ static enum hf_status ask_to_put(const struct put *put, struct hf_error *err)
     struct hf_store_base *base = put->lease->store->base;
     const struct hf_record_write *first = put->first.key != NULL ? &put->first : NULL;
 
-    if (put->forgettable && HF__SLOT(base->ops, record_put_forgettable) != NULL)
-        return base->ops->record_put_forgettable(base, first, &put->write, err);
+    if (put->forgettable && HF__SLOT(base->ops, put_forgettable) != NULL)
+        return base->ops->put_forgettable(base, first, &put->write, err);
     return first != NULL ? base->ops->record_put_both(base, first, &put->write, err)
                          : base->ops->record_put(base, &put->write, err);
 }

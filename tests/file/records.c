@@ -24,8 +24,7 @@ enum hf_status put_record(struct hf_store_base *base, const struct kit_hold *hol
     first.number--;
     first.keep_ms = 0;
     if (put.forgettable)
-        return base->ops->record_put_forgettable(base, put.first != NULL ? &first : NULL, &write,
-                                                 err);
+        return base->ops->put_forgettable(base, put.first != NULL ? &first : NULL, &write, err);
     if (put.first == NULL)
         return base->ops->record_put(base, &write, err);
     return base->ops->record_put_both(base, &first, &write, err);

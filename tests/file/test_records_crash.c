@@ -385,18 +385,15 @@ static int watch_rename(int from_dir, const char *from, int to_dir, const char *
 /* The content is safe before anybody sees it, its name with the next one. */
 static void expect_steps_forgettable(struct hf_store_base *base, const struct kit_hold *hold)
 {
+    struct put put = {.key = "k", .value = "y"};
     struct hf_error err = {0};
 
     for (uint64_t i = 5; i <= 7; i++) {
         memset(steps, 0, sizeof steps);
-        kit_expect(put_record(base, hold,
-                              (struct put){.key = "k",
-                                           .value = "y",
-                                           .number = 2 * i,
-                                           .first = i == 6 ? "s" : NULL,
-                                           .forgettable = i < 7},
-                              &err),
-                   HF_OK, &err);
+        put.number = 2 * i;
+        put.first = i == 6 ? "s" : NULL;
+        put.forgettable = i < 7;
+        kit_expect(put_record(base, hold, put, &err), HF_OK, &err);
         assert_string_equal(steps, i == 5 ? "FR" : i == 6 ? "FRR" : "FRD");
         expect_record(base, "job", "k", "y");
     }

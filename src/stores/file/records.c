@@ -163,10 +163,9 @@ enum hf_status hf__file_record_put_both(struct hf_store_base *base,
 }
 
 /* The folder is synced with the next record of the lock. */
-enum hf_status hf__file_record_put_forgettable(struct hf_store_base *base,
-                                               const struct hf_record_write *first,
-                                               const struct hf_record_write *write,
-                                               struct hf_error *err)
+enum hf_status hf__file_put_forgettable(struct hf_store_base *base,
+                                        const struct hf_record_write *first,
+                                        const struct hf_record_write *write, struct hf_error *err)
 {
     return put(hf__file_of(base), first, write, err);
 }
