@@ -225,7 +225,7 @@ struct hf_store_ops {
     int (*life_fd)(struct hf_store_base *store);
 
     /* Optional. The URL by which any other process opens this very store: defaults filled in,
-     * paths absolute, no password. Lives as long as the store. Without it: the URL given to open. */
+     * paths absolute, no password. Lives as long as the store. Without it, the one given. */
     const char *(*url)(struct hf_store_base *store);
 
     /* Optional. Make a damaged store usable again; tokens from now on are above `above` and above
@@ -403,9 +403,9 @@ struct hf_store_ops {
     enum hf_status (*last_break)(struct hf_store_base *store, const struct hf_query *query,
                                  struct hf_revocation *out, struct hf_error *err);
 
-    /* Optional, with HF_FEATURE_RECORDS, for stores where two records cost less in one step than one
-     * after the other, which is what libholdfast does without this slot. As record_put of write;
-     * and with HF_OK, first, of the same hold and with another key, is on record too, unless what
+    /* Optional, with HF_FEATURE_RECORDS, for stores where two records cost less in one step than
+     * one by one, which is what libholdfast does without this slot. As record_put of write; and
+     * with HF_OK, first, of the same hold and with another key, is on record too, unless what
      * was there is as new or newer. Otherwise it may be, but never if the hold was over before. */
     enum hf_status (*record_put_both)(struct hf_store_base *store,
                                       const struct hf_record_write *first,
