@@ -393,8 +393,7 @@ struct hf_store_ops {
     unsigned (*open_features)(struct hf_store_base *store);
 
     /* Optional. Who broke a hold of query->name last, as hf_last_break documents it. *out comes
-     * zeroed. Changes nothing, even for a store that was opened read-only. May block until
-     * query->deadline_ns. */
+     * zeroed. Changes nothing. May block until query->deadline_ns. */
     enum hf_status (*last_break)(struct hf_store_base *store, const struct hf_query *query,
                                  struct hf_revocation *out, struct hf_error *err);
 
