@@ -28,6 +28,7 @@
 #include <holdfast/record.h>
 #include <holdfast/several.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -65,15 +66,13 @@ struct Failure {
 };
 
 #if defined(__cpp_exceptions)
-class Error : public std::runtime_error {
-public:
-    explicit Error(const Failure &failure) : std::runtime_error(failure.text), failure_(failure) {}
-    hf_status status() const noexcept { return failure_.status; }
-    hf_loss reason() const noexcept { return failure_.reason; }
-    milliseconds retry_after() const noexcept { return failure_.retry_after; }
+struct Error : std::runtime_error {
+    explicit Error(const Failure &why) : std::runtime_error(why.text), failure(why) {}
+    hf_status status() const noexcept { return failure.status; }
+    hf_loss reason() const noexcept { return failure.reason; }
+    milliseconds retry_after() const noexcept { return failure.retry_after; }
 
-private:
-    Failure failure_;
+    Failure failure;
 };
 
 /* One type for each status. */
@@ -96,15 +95,13 @@ using NoMemory = ErrorOf<HF_NOMEM>;
 /* Throws the exception of a failure; HF_OK throws nothing. */
 inline void raise(const Failure &failure)
 {
-    switch (failure.status) {
-#define X(symbol, value, text)                                                                     \
-    case symbol:                                                                                   \
-        if (symbol != HF_OK)                                                                       \
-            throw ErrorOf<symbol>(failure);                                                        \
+    if (failure.status == HF_OK)
         return;
-        HF_STATUS_MAP(X)
+#define X(symbol, value, text)                                                                     \
+    if (failure.status == symbol)                                                                  \
+        throw ErrorOf<symbol>(failure);
+    HF_STATUS_MAP(X)
 #undef X
-    }
     throw Error(failure);
 }
 #endif
@@ -148,8 +145,8 @@ struct Text {
 };
 
 struct Options {
-    Options() = default;
-    Options(milliseconds ttl_, milliseconds wait_ = {}) : ttl(ttl_), wait(wait_) {}
+
+    Options(milliseconds ttl_ = {}, milliseconds wait_ = {}) : ttl(ttl_), wait(wait_) {}
 
     milliseconds ttl{0};  /* 0: 30s, or what the store grants */
     milliseconds wait{0}; /* 0: do not wait; forever: without limit */
@@ -170,9 +167,8 @@ struct ElectOptions : Options { /* wait is without limit, and there is a keeper 
 struct OnceOptions : Options {
     milliseconds per{0}; /* 0: once for ever */
     std::string at, tz;  /* "03:00", "Europe/Berlin"; "": midnight, UTC */
-    milliseconds slack{0}, start_by{0}, keep{0};
+    milliseconds slack{0}, start_by{0}, keep{0}, retry_after{0};
     std::uint32_t retries = 0;
-    milliseconds retry_after{0};
     bool hold_crashed = false;
 };
 
@@ -212,43 +208,23 @@ struct Leader {
 
 namespace detail {
 
-/* Why a lease was lost: the text ends with it. To ask before each release would cost a look at the
- * clock, and after it there is nobody to ask. */
-inline hf_loss reason_in(const std::string &text)
+/* What a call answered: the value, or why there is none. */
+template <class T = std::monostate>
+Result<T> result(hf_status status, const hf_error &err, hf_loss loss = HF_LOSS_NONE, T value = {})
 {
-    for (hf_loss loss :
-         {HF_LOSS_EXPIRED, HF_LOSS_TAKEN, HF_LOSS_UNREACHABLE, HF_LOSS_FORGOTTEN, HF_LOSS_CLOSED}) {
-        std::string end = hf_loss_text(loss);
-
-        if (text.size() > end.size() &&
-            text.compare(text.size() - end.size(), end.size(), end) == 0)
-            return loss;
-    }
-    return HF_LOSS_NONE;
-}
-
-inline Failure failure(hf_status status, const hf_error &err, bool broken = false)
-{
-    hf_loss lost = broken ? HF_LOSS_BROKEN : reason_in(err.text);
-    hf_loss reason = status == HF_LOST ? lost : HF_LOSS_NONE;
-
-    return {status, err.text, reason, milliseconds(err.retry_after_ms)};
-}
-
-inline Done done(hf_status status, const hf_error &err, bool broken = false)
-{
-    return status == HF_OK ? Done() : Done(failure(status, err, broken));
+    if (status != HF_OK)
+        return Failure{status, err.text, status == HF_LOST ? loss : HF_LOSS_NONE,
+                       milliseconds(err.retry_after_ms)};
+    return value;
 }
 
 /* What question(value, &err) fills in, if it answers HF_OK. */
-template <class T, class F> Result<T> ask(F &&question, T value = T())
+template <class T, class C = T, class F> Result<T> ask(F &&question, C value = C())
 {
     hf_error err;
     hf_status status = question(value, &err);
 
-    if (status != HF_OK)
-        return failure(status, err);
-    return value;
+    return result(status, err, HF_LOSS_NONE, T(std::move(value)));
 }
 
 inline std::uint32_t ttl_of(milliseconds ttl)
@@ -264,56 +240,127 @@ inline std::int64_t wait_of(milliseconds wait)
     return wait.count() < forever.count() ? 0 : wait.count();
 }
 
-/* Lives as long as the options do. */
-inline hf_acquire_options options_of(const Options &options)
-{
-    hf_acquire_options c{};
+#if defined(__cpp_lib_jthread)
+using Stop = std::stop_token;
 
-    c.size = sizeof c;
-    c.ttl_ms = ttl_of(options.ttl);
-    c.wait_ms = wait_of(options.wait);
-    c.label = options.label.empty() ? nullptr : options.label.c_str();
-    c.cancel_fd = options.cancel_fd;
-    c.no_keeper = !options.keeper;
-    c.spread = options.spread;
-    return c;
+/* A descriptor that becomes readable. */
+struct Event {
+    ~Event() { close(fd); }
+    void operator()() const noexcept { eventfd_write(fd, 1); }
+    int fd = eventfd(0, EFD_CLOEXEC);
+};
+
+/* One that does with the stop. */
+struct StopEvent : Event {
+    explicit StopEvent(const Stop &stop) : tell(stop, *this) {}
+    std::stop_callback<const Event &> tell;
+};
+
+/* The descriptor that ends a wait, as long as *keep is kept. */
+inline int fd_of(const Stop &stop, int cancel_fd, std::shared_ptr<void> &keep)
+{
+    if (!stop.stop_possible())
+        return cancel_fd;
+    keep = std::make_shared<StopEvent>(stop);
+    return std::static_pointer_cast<StopEvent>(keep)->fd;
 }
 
-/* Lives as long as the options do. */
-inline hf_once_options once_options_of(const OnceOptions &options)
-{
-    hf_acquire_options lock = options_of(options);
-    hf_once_options c{};
+/* Waits until one of these leases is lost, and then asks for a stop. */
+struct LossWatch {
+    template <class T> LossWatch(const T *leases, std::size_t count)
+    {
+        std::vector<pollfd> fds(1);
 
-    c.size = sizeof c;
-    c.per_ms = options.per.count();
-    c.at = options.at.empty() ? nullptr : options.at.c_str();
-    c.tz = options.tz.empty() ? nullptr : options.tz.c_str();
-    c.slack_ms = options.slack.count();
-    c.start_by_ms = options.start_by.count();
-    c.keep_ms = options.keep.count();
-    c.retries = options.retries;
-    c.retry_after_ms = options.retry_after.count();
-    c.hold_crashed = options.hold_crashed;
-    c.ttl_ms = lock.ttl_ms;
-    c.wait_ms = lock.wait_ms;
-    c.label = lock.label;
-    c.cancel_fd = lock.cancel_fd;
-    return c;
+        for (std::size_t i = 0; i < count; i++)
+            fds.push_back({leases[i].fd(), POLLIN, 0});
+        thread = std::jthread([fds, source = source](std::stop_token over) mutable {
+            StopEvent wake(over);
+
+            fds[0] = {wake.fd, POLLIN, 0};
+            while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR)
+                continue;
+            if (!over.stop_requested())
+                source.request_stop();
+        });
+    }
+    /* Waits for the thread; but it may be the one who was told that releases the lease. */
+    ~LossWatch()
+    {
+        if (thread.get_id() == std::this_thread::get_id())
+            thread.detach();
+    }
+    std::stop_source source;
+    std::jthread thread;
+};
+
+/* The stop token of a watch, which begins with the first call. */
+template <class T> Stop watched(std::shared_ptr<void> &watch, const T *leases, std::size_t count)
+{
+    if (!watch)
+        watch = std::make_shared<LossWatch>(leases, count);
+    return std::static_pointer_cast<LossWatch>(watch)->source.get_token();
 }
+#else
+struct Stop {};
+
+inline int fd_of(const Stop &, int cancel_fd, std::shared_ptr<void> &)
+{
+    return cancel_fd;
+}
+#endif
+
+inline const char *text_or_null(const std::string &text)
+{
+    return text.empty() ? nullptr : text.c_str();
+}
+
+/* Options as C has them. They live as long as those that they were made of. */
+template <class C> struct Given : C {
+    explicit Given(const Options &options, const Stop &stop = {}) : C{}
+    {
+        C::size = sizeof(C);
+        C::ttl_ms = ttl_of(options.ttl);
+        C::label = text_or_null(options.label);
+        C::cancel_fd = fd_of(stop, options.cancel_fd, event);
+    }
+    std::shared_ptr<void> event;
+};
+
+struct Acquire : Given<hf_acquire_options> {
+    Acquire(const Options &options, const Stop &stop) : Given(options, stop)
+    {
+        wait_ms = wait_of(options.wait);
+        no_keeper = !options.keeper;
+        spread = options.spread;
+    }
+};
+
+struct Job : Given<hf_once_options> {
+    Job(const OnceOptions &options, const Stop &stop) : Given(options, stop)
+    {
+        wait_ms = wait_of(options.wait);
+        per_ms = options.per.count();
+        at = text_or_null(options.at);
+        tz = text_or_null(options.tz);
+        slack_ms = options.slack.count();
+        start_by_ms = options.start_by.count();
+        keep_ms = options.keep.count();
+        retries = options.retries;
+        retry_after_ms = options.retry_after.count();
+        hold_crashed = options.hold_crashed;
+    }
+};
 
 inline Once once_of(const hf_once *c, bool ran, const hf_error &err)
 {
     const hf_once_record *record = hf_once_on_record(c);
-    Once once{hf_once_outcome(c), ran, hf_once_slot(c), "", hf_once_text(c), 0, 0, "", err.text};
 
-    if (record != nullptr) {
-        once.by = record->by;
-        once.token = record->token;
-        once.code = record->code;
-        once.output.assign(static_cast<const char *>(record->output), record->output_len);
-    }
-    return once;
+    if (record == nullptr)
+        return {hf_once_outcome(c), ran, hf_once_slot(c), "", hf_once_text(c), 0, 0, "", err.text};
+    std::string output(static_cast<const char *>(record->output), record->output_len);
+
+    return {hf_once_outcome(c), ran,          hf_once_slot(c), record->by, hf_once_text(c),
+            record->token,      record->code, output,          err.text};
 }
 
 /* Live as long as the names do. */
@@ -326,55 +373,33 @@ inline std::vector<const char *> texts_of(const Names &names)
     return texts;
 }
 
-/* A library older than this header may lack what it calls, or do it otherwise. HF_OK: it is not. */
-inline Failure misfit(const char *running)
-{
-    int major = 0, minor = 0, patch = 0;
-    std::string text = std::string("libholdfast ") + running +
-                       " was loaded, but this program was compiled for " HF_VERSION_STRING
-                       ": install that version of the library, or a later one";
-    bool fits = std::sscanf(running, "%d.%d.%d", &major, &minor, &patch) == 3 &&
-                major == HF_VERSION_MAJOR &&
-                std::pair(minor, patch) >= std::pair(HF_VERSION_MINOR, HF_VERSION_PATCH);
-
-    return {fits ? HF_OK : HF_UNSUPPORTED, text, {}, {}};
-}
-
 /* A function for C that calls a C++ one. What it throws must not pass through C: it is kept. */
-template <class T, class F> class Callback {
-public:
-    explicit Callback(F body) : body_(std::move(body)) {}
-    static bool call(T *what, void *data) noexcept
+template <class F> struct Callback {
+    explicit Callback(F body_) : body(std::move(body_)) {}
+    template <class R = bool, class T> static R call(T *what, void *data) noexcept
     {
         Callback *self = static_cast<Callback *>(data);
 #if defined(__cpp_exceptions)
         try {
-            return self->body_(what);
+            return static_cast<R>(self->body(what));
         } catch (...) {
-            self->thrown_ = std::current_exception();
-            return false;
+            self->thrown = std::current_exception();
+            return static_cast<R>(false);
         }
 #else
-        return self->body_(what);
+        return static_cast<R>(self->body(what));
 #endif
     }
     /* To be called with the answer of the C function. */
     hf_status over(hf_status status) const
     {
-        if (thrown_)
-            std::rethrow_exception(thrown_);
+        if (thrown)
+            std::rethrow_exception(thrown);
         return status;
     }
-
-private:
-    F body_;
-    std::exception_ptr thrown_;
+    F body;
+    std::exception_ptr thrown;
 };
-
-template <class T, class F> Callback<T, F> callback(F body)
-{
-    return Callback<T, F>(std::move(body));
-}
 
 inline Record record_of(const hf_record &c)
 {
@@ -392,133 +417,120 @@ inline LockInfo lock_of(const hf_lock_info &c)
     return {c.name, c.label, c.token, remaining, age, c.waiters, c.held, c.detached, c.foreign};
 }
 
-#if defined(__cpp_lib_jthread)
-/* A descriptor that becomes readable. */
-struct Event {
-    ~Event() { close(fd); }
-    int fd = eventfd(0, EFD_CLOEXEC);
-};
+inline Leader leader_of(const struct hf_leader &c)
+{
+    return {c.term, c.label, c.address, milliseconds(c.age_ms), milliseconds(c.remaining_ms)};
+}
 
-/* Waits until one of these leases is lost, and then asks for a stop. */
-class LossWatch {
-public:
-    explicit LossWatch(hf_lease *const *leases, std::size_t count)
-        : wake_(std::make_shared<Event>())
-    {
-        std::vector<pollfd> fds{{wake_->fd, POLLIN, 0}};
-
-        for (std::size_t i = 0; i < count; i++)
-            fds.push_back({hf_lease_fd(leases[i]), POLLIN, 0});
-        thread_ = std::thread([wake = wake_, fds, source = source_]() mutable {
-            while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR)
-                continue;
-            if (fds[0].revents == 0)
-                source.request_stop();
+/* What list(args...) hands to its callback: all of it in a vector, or the only one there can be. */
+template <template <class...> class Out = std::vector, class T, class C, class F, class... Args>
+Result<Out<T>> rows(T (*row_of)(const C &), F *list, Args... args)
+{
+    return ask<Out<T>>([&](Out<T> &out, hf_error *err) {
+        Callback add([&](const C *c) {
+            if constexpr (std::is_same_v<Out<T>, std::optional<T>>)
+                out = row_of(*c);
+            else
+                out.push_back(row_of(*c));
+            return true;
         });
-    }
-    ~LossWatch()
-    {
-        eventfd_write(wake_->fd, 1);
-        /* It may be the one who was told that releases the lease. */
-        if (thread_.get_id() == std::this_thread::get_id())
-            thread_.detach();
-        else
-            thread_.join();
-    }
-    std::stop_token token() const { return source_.get_token(); }
+        return add.over(list(args..., &decltype(add)::call, &add, err));
+    });
+}
 
-private:
-    std::shared_ptr<Event> wake_;
-    std::stop_source source_;
-    std::thread thread_;
+/* body(held), and then its release. */
+template <class T, class F> auto under(T held, F &body)
+{
+    if constexpr (std::is_void_v<std::invoke_result_t<F, T &>>) {
+        body(held);
+        held.release();
+    } else {
+        auto out = body(held);
+        held.release();
+        return out;
+    }
+}
+
+/* Who gives a lease back. */
+enum class Owner { CALLER, LEASES, LENDER };
+
+/* The end of a lease that nobody released. */
+struct Giver {
+    void operator()(hf_lease *lease) noexcept
+    {
+        watch.reset();
+        if (owner != Owner::LENDER)
+            (void)!hf_release(lease, nullptr);
+    }
+    Owner owner = Owner::CALLER;
+    std::shared_ptr<void> watch; /* a LossWatch; the layout is that of every standard */
 };
-#endif
 
 } // namespace detail
+
+/* std::stop_token, which ends a wait in place of Options::cancel_fd; nothing before C++20. */
+using detail::Stop;
 
 /* A held lock. Its scope gives it back. */
 class Lease {
 public:
-    explicit Lease(hf_lease *lease = nullptr, bool borrowed = false) noexcept
-        : lease_(lease), borrowed_(borrowed)
+    explicit Lease(hf_lease *lease = nullptr, detail::Owner owner = detail::Owner::CALLER) noexcept
+        : lease_(lease, {owner, nullptr})
     {}
-    Lease(Lease &&other) noexcept
-        : watch_(std::move(other.watch_)), lease_(std::exchange(other.lease_, nullptr)),
-          borrowed_(other.borrowed_)
-    {}
-    Lease &operator=(Lease other) noexcept
-    {
-        std::swap(watch_, other.watch_);
-        std::swap(lease_, other.lease_);
-        std::swap(borrowed_, other.borrowed_);
-        return *this;
-    }
-    ~Lease() { end(); }
 
     /* The fencing token, never 0: give it to what you write to. */
-    std::uint64_t token() const noexcept { return hf_lease_token(lease_); }
-    std::string name() const { return hf_lease_name(lease_); }
-    milliseconds ttl() const noexcept { return milliseconds(hf_lease_ttl_ms(lease_)); }
+    std::uint64_t token() const noexcept { return hf_lease_token(handle()); }
+    std::string name() const { return hf_lease_name(handle()); }
+    milliseconds ttl() const noexcept { return milliseconds(hf_lease_ttl_ms(handle())); }
     /* <= 0: do not write any more. */
-    milliseconds remaining() const noexcept { return milliseconds(hf_lease_remaining_ms(lease_)); }
-    bool held() const noexcept { return hf_lease_remaining_ms(lease_) > 0; }
-    hf_loss loss() const noexcept { return hf_lease_loss(lease_); }
-    /* Whether somebody broke it, although it may last for a while. */
-    bool broken() const noexcept
+    milliseconds remaining() const noexcept
     {
-        hf_revocation by;
-
-        return lease_ != nullptr && hf_lease_revocation(lease_, &by);
+        return milliseconds(hf_lease_remaining_ms(handle()));
     }
+    bool held() const noexcept { return hf_lease_remaining_ms(handle()) > 0; }
+    hf_loss loss() const noexcept { return hf_lease_loss(handle()); }
     /* Becomes readable once the lease is lost; -1: none to be had. */
-    int fd() const noexcept { return hf_lease_fd(lease_); }
+    int fd() const noexcept { return hf_lease_fd(handle()); }
     /* For the rest of holdfast.h. */
-    hf_lease *handle() const noexcept { return lease_; }
+    hf_lease *handle() const noexcept { return lease_.get(); }
 
-    /* Whether anything remains: the line to put before a write. */
-    Done try_check() const
-    {
-        hf_error err;
-
-        /* The library's own sentence: what is over is never renewed. */
-        return held() ? Done() : detail::done(hf_renew(lease_, 0, &err), err, broken());
-    }
+    /* Whether anything remains: the line to put before a write. The sentence is the library's own:
+     * what is over is never renewed. */
+    Done try_check() const { return held() ? Done() : try_renew(); }
     /* Extends it to ttl from now (0: the ttl it has). */
-    Done try_renew(milliseconds ttl = {})
+    Done try_renew(milliseconds ttl = {}) const
     {
         hf_error err;
+        hf_status status = hf_renew(handle(), detail::ttl_of(ttl), &err);
 
-        hf_status status = hf_renew(lease_, detail::ttl_of(ttl), &err);
-
-        return detail::done(status, err, broken());
+        return detail::result(status, err, loss());
     }
     /* Gives it back. The lease is over, whatever is returned. */
     Done try_release()
     {
+        if (lease_.get_deleter().owner != detail::Owner::CALLER)
+            return Failure{HF_INVALID, "whoever lent this lease gives it back"};
         hf_error err;
+        hf_loss loss;
 
-        if (borrowed_)
-            return Failure{HF_INVALID, "whoever lent this lease gives it back", {}, {}};
-        bool was_broken = broken();
+        lease_.get_deleter().watch.reset();
+        hf_status status = hf_release_why(lease_.release(), &loss, &err);
 
-        watch_.reset();
-        return detail::done(hf_release(std::exchange(lease_, nullptr), &err), err, was_broken);
+        return detail::result(status, err, loss);
     }
     /* Puts a record beside the lock; keep 0: for ever. Returns a warning worth showing, or "". */
     Result<std::string> try_put(Text key, const std::string &value, milliseconds keep = {})
     {
-        return detail::ask<std::string>([&](std::string &out, hf_error *err) {
-            hf_status status =
-                hf_record_put(lease_, key.c, value.data(), value.size(), keep.count(), err);
+        hf_error err;
+        hf_status status =
+            hf_record_put(handle(), key.c, value.data(), value.size(), keep.count(), &err);
 
-            out = err->text;
-            return status;
-        });
+        return detail::result(status, err, loss(), std::string(err.text));
     }
 
 #if defined(__cpp_exceptions)
     // clang-format off
-    void check() const { if (!held()) try_check().value(); }
+    void check() const { try_check().value(); }
     void renew(milliseconds ttl = {}) { try_renew(ttl).value(); }
     void release() { try_release().value(); }
     std::string put(Text key, const std::string &value, milliseconds keep = {}) { return try_put(key, value, keep).value(); }
@@ -527,35 +539,22 @@ public:
 #if defined(__cpp_lib_jthread)
     /* Asked to stop once the lease is lost. The first call starts a thread that waits for that, and
      * calls what was registered. No other thread may make the first call at the same time. */
-    std::stop_token stop_token()
-    {
-        if (!watch_)
-            watch_ = std::make_shared<detail::LossWatch>(&lease_, 1);
-        return std::static_pointer_cast<detail::LossWatch>(watch_)->token();
-    }
+    // clang-format off
+    std::stop_token stop_token() { return detail::watched(lease_.get_deleter().watch, this, 1); }
+    // clang-format on
 #endif
 
 private:
+    friend class Leases;
     friend class Store;
-    void end() noexcept
-    {
-        hf_error err;
-
-        watch_.reset();
-        if (!borrowed_ && hf_release(lease_, &err) != HF_OK) {
-            /* A destructor has nobody to tell. */
-        }
-    }
-
-    std::shared_ptr<void> watch_; /* a detail::LossWatch; the layout is that of every standard */
-    hf_lease *lease_;
-    bool borrowed_; /* of an election, or of Leases, which give it back */
+    std::unique_ptr<hf_lease, detail::Giver> lease_;
 };
 
 /* What once() lends to the work: the lock, while it is ours. */
 class Turn : public Lease {
 public:
-    explicit Turn(const hf_once *once) : Lease(hf_once_lease(once), true), slot(hf_once_slot(once))
+    explicit Turn(const hf_once *once)
+        : Lease(hf_once_lease(once), detail::Owner::LENDER), slot(hf_once_slot(once))
     {}
     const std::string slot; /* "2026-11-17": names what belongs to that night */
     std::string output;     /* to be kept on record: the end of it */
@@ -567,22 +566,10 @@ public:
  * loss of all. */
 class Leases {
 public:
-    explicit Leases(std::size_t count = 0) : handles_(count) {}
+    explicit Leases(std::size_t count = 0) : leases_(count) {}
     Leases(Leases &&other) noexcept = default;
-    Leases &operator=(Leases other) noexcept
-    {
-        std::swap(watch_, other.watch_);
-        std::swap(handles_, other.handles_);
-        std::swap(leases_, other.leases_);
-        return *this;
-    }
-    ~Leases()
-    {
-        watch_.reset();
-        if (hf_release_all(handles_.data(), handles_.size(), nullptr) != HF_OK) {
-            /* A destructor has nobody to tell. */
-        }
-    }
+    Leases &operator=(Leases &&other) noexcept = default;
+    ~Leases() { watch_.reset(); }
 
     std::size_t size() const noexcept { return leases_.size(); }
     /* Each can be looked at and renewed; they are released together. */
@@ -592,7 +579,11 @@ public:
     /* Of the one that ends first. */
     milliseconds remaining() const noexcept
     {
-        return milliseconds(hf_all_remaining_ms(handles_.data(), handles_.size()));
+        milliseconds least = milliseconds::max();
+
+        for (const Lease &lease : leases_)
+            least = std::min(least, lease.remaining());
+        return least;
     }
 
     Done try_check() const
@@ -605,40 +596,36 @@ public:
     /* Gives them back, in the reverse order of their names. All are over, whatever is returned. */
     Done try_release()
     {
-        hf_error err;
-        bool broken = false;
+        Done all;
 
-        for (const Lease &lease : leases_)
-            broken = broken || lease.broken();
         watch_.reset();
-        leases_.clear();
-        return detail::done(hf_release_all(handles_.data(), handles_.size(), &err), err, broken);
+        std::sort(leases_.begin(), leases_.end(),
+                  [](const Lease &a, const Lease &b) { return a.name() < b.name(); });
+        for (; !leases_.empty(); leases_.pop_back()) {
+            leases_.back().lease_.get_deleter().owner = detail::Owner::CALLER;
+            if (Done one = leases_.back().try_release();
+                !one && (all || all.failure().status != HF_LOST))
+                all = std::move(one);
+        }
+        return all;
     }
 
 #if defined(__cpp_exceptions)
-    void check() const
-    {
-        try_check().value();
-    }
-    void release()
-    {
-        try_release().value();
-    }
+    // clang-format off
+    void check() const { try_check().value(); }
+    void release() { try_release().value(); }
+    // clang-format on
 #endif
 #if defined(__cpp_lib_jthread)
     /* As Lease::stop_token: asked to stop once one of them is lost. */
-    std::stop_token stop_token()
-    {
-        if (!watch_)
-            watch_ = std::make_shared<detail::LossWatch>(handles_.data(), handles_.size());
-        return std::static_pointer_cast<detail::LossWatch>(watch_)->token();
-    }
+    // clang-format off
+    std::stop_token stop_token() { return detail::watched(watch_, leases_.data(), leases_.size()); }
+    // clang-format on
 #endif
 
 private:
     friend class Store;
-    std::shared_ptr<void> watch_;
-    std::vector<hf_lease *> handles_; /* released together; leases_ borrows them */
+    std::shared_ptr<void> watch_; /* given up first */
     std::vector<Lease> leases_;
 };
 
@@ -648,14 +635,7 @@ public:
     /* url: "file:DIR", "redis://...", ...; "": the embedded store in its default folder. */
     static Result<Store> try_open(Text url, milliseconds wait = {}, int cancel_fd = 0)
     {
-        hf_open_options c{};
-        Failure misfit = detail::misfit(hf_version());
-
-        if (misfit.status != HF_OK)
-            return misfit;
-        c.size = sizeof c;
-        c.wait_ms = detail::wait_of(wait);
-        c.cancel_fd = cancel_fd;
+        hf_open_options c{sizeof c, detail::wait_of(wait), cancel_fd, nullptr, nullptr};
         return opened([&](auto **out, auto *err) { return hf_open_waiting(url.c, &c, out, err); });
     }
     /* For looking only: makes and changes nothing. */
@@ -664,45 +644,47 @@ public:
         return opened([&](auto **out, auto *err) { return hf_open_readonly(url.c, out, err); });
     }
 
-    std::string url() const { return hf_store_url(store_.get()); }
-    unsigned features() const noexcept { return hf_store_features(store_.get()); }
+    std::string url() const { return hf_store_url(handle()); }
+    unsigned features() const noexcept { return hf_store_features(handle()); }
     /* What opening it had to say, worth showing; "": nothing. */
     const std::string &warning() const noexcept { return warning_; }
     /* For the rest of holdfast.h. */
     hf_store *handle() const noexcept { return store_.get(); }
 
-    Result<Lease> try_lock(Text name, const Options &options = {})
+    /* stop: ends the wait. */
+    Result<Lease> try_lock(Text name, const Options &options = {}, const Stop &stop = {})
     {
-        hf_acquire_options c = detail::options_of(options);
+        detail::Acquire c(options, stop);
 
-        return detail::ask<Lease>([&](Lease &out, hf_error *err) {
-            return hf_acquire(store_.get(), name.c, &c, &out.lease_, err);
+        return detail::ask<Lease, hf_lease *>([&](hf_lease *&out, hf_error *err) {
+            return hf_acquire(handle(), name.c, &c, &out, err);
         });
     }
     /* One of several locks, the first that is free: its name() says which. Waits for all of them at
      * once. */
-    Result<Lease> try_any(const Names &names, const Options &options = {})
+    Result<Lease> try_any(const Names &names, const Options &options = {}, const Stop &stop = {})
     {
-        hf_acquire_options c = detail::options_of(options);
+        detail::Acquire c(options, stop);
         auto texts = detail::texts_of(names);
         std::size_t which;
 
-        return detail::ask<Lease>([&](Lease &out, hf_error *err) {
-            return hf_acquire_any(store_.get(), texts.data(), texts.size(), &c, &out.lease_, &which,
-                                  err);
+        return detail::ask<Lease, hf_lease *>([&](hf_lease *&out, hf_error *err) {
+            return hf_acquire_any(handle(), texts.data(), texts.size(), &c, &out, &which, err);
         });
     }
     /* Several locks, all or nothing, in one order for everybody: no two callers wait for each other. */
-    Result<Leases> try_all(const Names &names, const Options &options = {})
+    Result<Leases> try_all(const Names &names, const Options &options = {}, const Stop &stop = {})
     {
-        hf_acquire_options c = detail::options_of(options);
+        detail::Acquire c(options, stop);
         auto texts = detail::texts_of(names);
-        auto question = [&](Leases &out, hf_error *err) {
-            hf_status status = hf_acquire_all(store_.get(), texts.data(), texts.size(), &c,
-                                              out.handles_.data(), err);
 
-            for (hf_lease *lease : out.handles_)
-                out.leases_.emplace_back(lease, true);
+        std::vector<hf_lease *> handles(names.size());
+        auto question = [&](Leases &out, hf_error *err) {
+            hf_status status =
+                hf_acquire_all(handle(), texts.data(), texts.size(), &c, handles.data(), err);
+
+            for (std::size_t i = 0; i < handles.size(); i++)
+                out.leases_[i] = Lease(handles[i], detail::Owner::LEASES);
             return status;
         };
         return detail::ask<Leases>(question, Leases(names.size()));
@@ -710,237 +692,146 @@ public:
     /* What is held or waited for. */
     Result<std::vector<LockInfo>> try_list(Text prefix = "")
     {
-        return detail::ask<std::vector<LockInfo>>([&](std::vector<LockInfo> &out, hf_error *err) {
-            auto add = detail::callback<const hf_lock_info>([&](const hf_lock_info *c) {
-                out.push_back(detail::lock_of(*c));
-                return true;
-            });
-            return add.over(hf_list(store_.get(), prefix.c, add.call, &add, err));
-        });
+        return detail::rows(detail::lock_of, hf_list, handle(), prefix.c);
     }
     /* One lock; none: it is free. */
     Result<std::optional<LockInfo>> try_inspect(Text name)
     {
-        return detail::ask<std::optional<LockInfo>>(
-            [&](std::optional<LockInfo> &out, hf_error *err) {
-                auto keep = detail::callback<const hf_lock_info>([&](const hf_lock_info *c) {
-                    out = detail::lock_of(*c);
-                    return false;
-                });
-                return keep.over(hf_inspect(store_.get(), name.c, keep.call, &keep, err));
-            });
+        return detail::rows<std::optional>(detail::lock_of, hf_inspect, handle(), name.c);
     }
     /* A record beside a lock; none: there is no such record. */
     Result<std::optional<Record>> try_get(Text name, Text key)
     {
-        return detail::ask<std::optional<Record>>([&](std::optional<Record> &out, hf_error *err) {
-            hf_record *c;
-            hf_status status = hf_record_get(store_.get(), name.c, key.c, &c, nullptr, err);
-            std::unique_ptr<hf_record, void (*)(hf_record *)> guard(c, hf_record_free);
+        hf_error err;
+        hf_record *c;
+        hf_status status = hf_record_get(handle(), name.c, key.c, &c, nullptr, &err);
+        std::unique_ptr<hf_record, void (*)(hf_record *)> guard(c, hf_record_free);
+        auto record = c != nullptr ? std::optional(detail::record_of(*c)) : std::nullopt;
 
-            if (c != nullptr)
-                out = detail::record_of(*c);
-            return status;
-        });
+        return detail::result(status, err, HF_LOSS_NONE, record);
     }
     Result<std::vector<Record>> try_records(Text name, Text prefix = "")
     {
-        return detail::ask<std::vector<Record>>([&](std::vector<Record> &out, hf_error *err) {
-            auto add = detail::callback<const hf_record>([&](const hf_record *c) {
-                out.push_back(detail::record_of(*c));
-                return true;
-            });
-            return add.over(hf_record_list(store_.get(), name.c, prefix.c, add.call, &add, err));
-        });
+        return detail::rows(detail::record_of, hf_record_list, handle(), name.c, prefix.c);
     }
     /* Revokes the hold with that token, as list and inspect tell it: its holder hears of that, and
      * has the time until its deadline to end its work. now: ends the hold at once. */
     Done try_break(Text name, std::uint64_t token, Text reason = "", bool now = false)
     {
-        hf_break_options c{};
+        hf_break_options c{sizeof c, nullptr, reason.c, now};
         hf_error err;
 
-        c.size = sizeof c;
-        c.reason = reason.c;
-        c.now = now;
-        return detail::done(hf_break(store_.get(), name.c, token, &c, nullptr, &err), err);
+        return detail::result(hf_break(handle(), name.c, token, &c, nullptr, &err), err);
     }
     /* Who leads; none: nobody does. */
     Result<std::optional<Leader>> try_leader(Text name)
     {
-        return detail::ask<std::optional<Leader>>([&](std::optional<Leader> &out, hf_error *err) {
-            auto keep = detail::callback<const struct hf_leader>([&](const struct hf_leader *c) {
-                milliseconds age(c->age_ms), remaining(c->remaining_ms);
-
-                out = Leader{c->term, c->label, c->address, age, remaining};
-                return true;
-            });
-            hf_leader_fn *fn = [](const struct hf_leader *c, void *data) {
-                decltype(keep)::call(c, data);
-            };
-            return keep.over(::hf_leader(store_.get(), name.c, fn, &keep, err));
-        });
+        return detail::rows<std::optional>(detail::leader_of, ::hf_leader, handle(), name.c);
     }
     /* Stands for election, and calls lead(Lease &) for each term: true stands again, false ends it.
      * What lead throws ends it, too. */
     template <class F> Done try_elect(Text name, const ElectOptions &options, F &&lead)
     {
-        auto body = detail::callback<hf_lease>([&](hf_lease *lease) {
-            Lease borrowed(lease, true);
+        hf_loss loss = HF_LOSS_NONE;
+        detail::Callback body([&](hf_lease *lease) {
+            Lease borrowed(lease, detail::Owner::LENDER);
+            bool again = lead(borrowed);
 
-            return static_cast<bool>(lead(borrowed));
+            loss = borrowed.loss();
+            return again;
         });
-        hf_elect_options c{};
+        detail::Given<hf_elect_options> c(options);
         hf_error err;
 
-        c.size = sizeof c;
-        c.ttl_ms = detail::ttl_of(options.ttl);
-        c.label = options.label.empty() ? nullptr : options.label.c_str();
-        c.address = options.address.empty() ? nullptr : options.address.c_str();
-        c.cancel_fd = options.cancel_fd;
-        c.on_elected = body.call;
+        c.address = detail::text_or_null(options.address);
+        c.on_elected = &decltype(body)::call;
         c.data = &body;
-        return detail::done(body.over(hf_elect(store_.get(), name.c, &c, &err)), err);
+        hf_status status = body.over(hf_elect(handle(), name.c, &c, &err));
+
+        return detail::result(status, err, loss);
     }
 
     /* Calls work(Turn &) if the slot is ours to do, and says what became of it, here or elsewhere.
      * Work that returns false, or throws, has failed: that is on record, and is tried again if there
      * are retries; what the last attempt throws is thrown. Work that returns nothing succeeds. */
-    template <class F> Result<Once> try_once(Text key, const OnceOptions &options, F &&work)
+    template <class F>
+    Result<Once> try_once(Text key, const OnceOptions &options, F &&work, const Stop &stop = {})
     {
-        hf_once_options c = detail::once_options_of(options);
+        detail::Job c(options, stop);
         hf_error err;
-        hf_once *handle;
-        hf_status status = hf_once_open(store_.get(), key.c, &c, &handle, &err);
-        std::unique_ptr<hf_once, void (*)(hf_once *)> once(handle, hf_once_close);
+        hf_loss loss = HF_LOSS_NONE;
+        hf_once *job;
+        hf_status status = hf_once_open(handle(), key.c, &c, &job, &err);
+        std::unique_ptr<hf_once, void (*)(hf_once *)> once(job, hf_once_close);
         bool ran = false;
 
-        while (status == HF_OK && !ran && (status = hf_once_begin(handle, &err)) == HF_OK &&
-               hf_once_outcome(handle) == HF_ONCE_RUN)
-            if (Done done = take_turn(handle, work, ran, err); !done)
-                return done.failure();
-        if (status != HF_OK)
-            return detail::failure(status, err);
-        return detail::once_of(handle, ran, err);
+        while (status == HF_OK && !ran && (status = hf_once_begin(job, &err)) == HF_OK &&
+               hf_once_outcome(job) == HF_ONCE_RUN) {
+            detail::Callback body([&](Turn *turn) {
+                if constexpr (std::is_void_v<std::invoke_result_t<F &, Turn &>>)
+                    return work(*turn), true;
+                else
+                    return static_cast<bool>(work(*turn));
+            });
+            Turn turn(job);
+            bool good = body.call(&turn, &body);
+
+            loss = turn.loss();
+            turn.lease_.reset(); /* nobody watches it any more */
+            status = hf_once_end(job, good ? HF_ONCE_END_SUCCESS : turn.unless_done, !good,
+                                 turn.output.data(), turn.output.size(), &err);
+            ran = status != HF_OK || hf_once_outcome(job) != HF_ONCE_OPEN;
+            status = ran ? body.over(status) : status; /* else it is tried again */
+        }
+        return detail::result(status, err, loss,
+                              status == HF_OK ? detail::once_of(job, ran, err) : Once{});
     }
 
 #if defined(__cpp_exceptions)
     /* Calls body(Lease &) under the lock. If it succeeded and the lock was lost, throws Lost. */
-    template <class F>
-    std::invoke_result_t<F, Lease &> with_lock(Text name, const Options &options, F &&body)
-    {
-        return under(lock(name, options), body);
-    }
-    /* The same with body(Leases &), under all of them. */
-    template <class F>
-    std::invoke_result_t<F, Leases &> with_all(const Names &names, const Options &options, F &&body)
-    {
-        return under(all(names, options), body);
-    }
     // clang-format off
+    template <class F> auto with_lock(Text name, const Options &options, F &&body) { return detail::under(lock(name, options), body); }
+    /* The same with body(Leases &), under all of them. */
+    template <class F> auto with_all(const Names &names, const Options &options, F &&body) { return detail::under(all(names, options), body); }
     explicit Store(Text url, milliseconds wait = {}) : Store(try_open(url, wait).value()) {}
     static Store open_readonly(Text url) { return try_open_readonly(url).value(); }
-    Lease lock(Text name, const Options &options = {}) { return try_lock(name, options).value(); }
-    Lease any(const Names &names, const Options &options = {}) { return try_any(names, options).value(); }
-    Leases all(const Names &names, const Options &options = {}) { return try_all(names, options).value(); }
+    Lease lock(Text name, const Options &options = {}, const Stop &stop = {}) { return try_lock(name, options, stop).value(); }
+    Lease any(const Names &names, const Options &options = {}, const Stop &stop = {}) { return try_any(names, options, stop).value(); }
+    Leases all(const Names &names, const Options &options = {}, const Stop &stop = {}) { return try_all(names, options, stop).value(); }
     std::vector<LockInfo> list(Text prefix = "") { return try_list(prefix).value(); }
     std::optional<LockInfo> inspect(Text name) { return try_inspect(name).value(); }
     std::optional<Record> get(Text name, Text key) { return try_get(name, key).value(); }
     std::vector<Record> records(Text name, Text prefix = "") { return try_records(name, prefix).value(); }
     void break_(Text name, std::uint64_t token, Text reason = "", bool now = false) { try_break(name, token, reason, now).value(); }
     std::optional<Leader> leader(Text name) { return try_leader(name).value(); }
-    template <class F> Once once(Text key, const OnceOptions &options, F &&work) { return try_once(key, options, work).value(); }
+    template <class F> Once once(Text key, const OnceOptions &options, F &&work, const Stop &stop = {}) { return try_once(key, options, work, stop).value(); }
     template <class F> void elect(Text name, const ElectOptions &options, F &&lead) { try_elect(name, options, lead).value(); }
     // clang-format on
 #endif
-#if defined(__cpp_lib_jthread)
-    /* The same, cancelled by a stop token instead of a descriptor. */
-    // clang-format off
-    Result<Lease> try_lock(Text name, const Options &options, std::stop_token stop) { return try_lock(name, Stoppable(options, stop)); }
-    Result<Lease> try_any(const Names &names, const Options &options, std::stop_token stop) { return try_any(names, Stoppable(options, stop)); }
-    Result<Leases> try_all(const Names &names, const Options &options, std::stop_token stop) { return try_all(names, Stoppable(options, stop)); }
-    template <class F> Result<Once> try_once(Text key, const OnceOptions &options, F &&work, std::stop_token stop) { return try_once(key, Stoppable(options, stop), work); }
-#if defined(__cpp_exceptions)
-    Lease lock(Text name, const Options &options, std::stop_token stop) { return try_lock(name, options, stop).value(); }
-    Lease any(const Names &names, const Options &options, std::stop_token stop) { return try_any(names, options, stop).value(); }
-    Leases all(const Names &names, const Options &options, std::stop_token stop) { return try_all(names, options, stop).value(); }
-    template <class F> Once once(Text key, const OnceOptions &options, F &&work, std::stop_token stop) { return try_once(key, options, work, stop).value(); }
-#endif
-    // clang-format on
-#endif
-
 private:
-    Store() = default;
+    Store(hf_store *store, const char *warning) : store_(store, hf_close), warning_(warning) {}
 
-#if defined(__cpp_exceptions)
-    template <class T, class F> static std::invoke_result_t<F, T &> under(T held, F &body)
-    {
-        if constexpr (std::is_void_v<std::invoke_result_t<F, T &>>) {
-            body(held);
-            held.release();
-        } else {
-            auto out = body(held);
-            held.release();
-            return out;
-        }
-    }
-#endif
-#if defined(__cpp_lib_jthread)
-    /* Options whose cancel_fd becomes readable with the stop. */
-    template <class T> struct Stoppable : T {
-        Stoppable(const T &options, std::stop_token stop)
-            : T(options), tell_(std::move(stop), Tell{&event_})
-        {
-            this->cancel_fd = event_.fd;
-        }
-
-        struct Tell {
-            detail::Event *event;
-            void operator()() const noexcept { eventfd_write(event->fd, 1); }
-        };
-        detail::Event event_;
-        std::stop_callback<Tell> tell_;
-    };
-#endif
-
-    /* Does the work once, and says what became of it. What it throws is thrown on, unless there is
-     * another attempt. */
-    template <class F> static Done take_turn(hf_once *once, F &work, bool &ran, hf_error &err)
-    {
-        auto body = detail::callback<Turn>([&](Turn *turn) {
-            if constexpr (std::is_void_v<std::invoke_result_t<F &, Turn &>>)
-                return work(*turn), true;
-            else
-                return static_cast<bool>(work(*turn));
-        });
-        auto turn = std::make_unique<Turn>(once);
-        bool good = body.call(turn.get(), &body);
-        std::string output = std::move(turn->output);
-        hf_once_ending ending = good ? HF_ONCE_END_SUCCESS : turn->unless_done;
-
-        bool broken = turn->broken();
-
-        turn.reset(); /* nobody watches the lease any more */
-        hf_status status = hf_once_end(once, ending, !good, output.data(), output.size(), &err);
-
-        ran = status != HF_OK || hf_once_outcome(once) != HF_ONCE_OPEN;
-        return detail::done(ran ? body.over(status) : status, err, broken);
-    }
-
+    /* A library older than this header may lack what it calls, or do it otherwise. */
     template <class F> static Result<Store> opened(F &&open)
     {
-        auto question = [&](Store &out, hf_error *err) {
-            hf_store *store;
-            hf_status status = open(&store, err);
+        int major = 0, minor = 0, patch = 0;
+        bool fits = std::sscanf(hf_version(), "%d.%d.%d", &major, &minor, &patch) == 3 &&
+                    major == HF_VERSION_MAJOR &&
+                    std::pair(minor, patch) >= std::pair(HF_VERSION_MINOR, HF_VERSION_PATCH);
 
-            out.store_.reset(store);
-            out.warning_ = err->text;
-            return status;
-        };
-        return detail::ask<Store>(question, Store());
+        if (!fits)
+            return Failure{HF_UNSUPPORTED,
+                           std::string("libholdfast ") + hf_version() +
+                               " was loaded, but this program was compiled for " HF_VERSION_STRING
+                               ": install that version of the library, or a later one"};
+        hf_error err;
+        hf_store *store;
+        hf_status status = open(&store, &err);
+
+        return detail::result(status, err, HF_LOSS_NONE, Store(store, err.text));
     }
 
-    std::unique_ptr<hf_store, void (*)(hf_store *)> store_{nullptr, hf_close};
+    std::unique_ptr<hf_store, void (*)(hf_store *)> store_;
     std::string warning_;
 };
 
