@@ -293,7 +293,8 @@ static void stopping_once(Store &store)
             std::this_thread::sleep_for(10ms);
         heard = stop.stop_requested();
     });
-    check(heard && lost.failure().status == HF_LOST, "once: the work hears of a loss by its stop token");
+    check(heard && lost.failure().status == HF_LOST && lost.failure().reason == HF_LOSS_BROKEN,
+          "once: the work hears of a loss by its stop token");
 
     std::stop_source source;
     Clock::time_point then;
@@ -329,6 +330,16 @@ static void breaking(Store &store)
     } catch (const holdfast::Lost &error) {
         check(error.reason() == HF_LOSS_BROKEN, "and why");
     }
+    auto both = store.all({"break b", "break a"}, {600ms});
+    store.break_("break b", both[0].token(), "a test");
+    fd.fd = both[0].fd();
+    check(poll(&fd, 1, 10000) == 1 && both[1].held() && throws<holdfast::Invalid>([&] { both[1].release(); }),
+          "one of several is broken; none is given back alone");
+    auto ended = both.try_release();
+    check(!ended && ended.failure().status == HF_LOST && ended.failure().reason == HF_LOSS_BROKEN &&
+              store.list("break").empty(),
+          "their release says why, and gives back all");
+    check(both.size() == 0 && both.try_release(), "and has nothing left to give back");
 }
 
 /* A program of another language takes the lock in between. */

@@ -48,6 +48,33 @@ compile c++17 "$dir/example2.cc" "$dir/example2" -fno-exceptions -fno-rtti
 ok $? 'the one without exceptions runs'
 "$hf" run nightly -- "$dir/example2"
 is "$?" 75 'and says busy'
+cat >"$dir/bare.cc" <<'END'
+#include <holdfast.hpp>
+#include <cstdio>
+
+int main()
+{
+    auto store = holdfast::Store::try_open("");
+    if (!store)
+        return 1;
+    bool fails = true;
+    holdfast::OnceOptions options;
+    options.retries = 1;
+    auto once = store->try_once("bare", options, [&](holdfast::Turn &turn) {
+        turn.output = turn.slot;
+        return turn.try_check() && !std::exchange(fails, false);
+    });
+    auto all = store->try_all({"bare 1", "bare 2"});
+    auto refused = store->try_elect("bare 3", {}, [](holdfast::Lease &lease) { return bool(lease.try_release()); });
+    std::printf("%d %s %d\n", once && once->ran, once ? once->output.c_str() : once.failure().text.c_str(),
+                all && all->try_release() && refused);
+}
+END
+for standard in 17 20; do
+    compile c++$standard "$dir/bare.cc" "$dir/bare$standard" -fno-exceptions -fno-rtti
+done
+is "$("$dir/bare17")" '1 ever 1' 'once, all and elect without exceptions'
+is "$("$dir/bare20")" '0 ever 1' 'and once is done'
 compile c++20 "$dir/example3.cc" "$dir/example3"
 "$dir/example3"
 ok $? 'the one with stop tokens runs'
