@@ -74,7 +74,7 @@ enum {
 #define HF_STATUS_MAP(X)                                                                           \
     X(HF_OK, 0, "ok")                                                                              \
     X(HF_BUSY, 1, "held by another")                                                               \
-    X(HF_LOST, 2, "was held, is not any more")                                                     \
+    X(HF_LOST, 2, "was held, no longer is")                                                        \
     X(HF_STALE, 3, "token refused by a fence")                                                     \
     X(HF_CANCELLED, 4, "cancelled")                                                                \
     X(HF_UNKNOWN, 5, "may have taken effect")                                                      \
@@ -119,7 +119,7 @@ struct hf_error {
 struct hf_store; /* an open store; thread-safe */
 struct hf_lease; /* a held lock; thread-safe */
 
-/* "held by another" for HF_BUSY, and so on. Never NULL, also for values that are no status. */
+/* "held by another" for HF_BUSY, and so on. Never NULL, even for values that are not a status. */
 HF_API const char *hf_status_text(enum hf_status status);
 /* "HF_BUSY" for HF_BUSY, and so on. Never NULL. */
 HF_API const char *hf_status_name(enum hf_status status);
@@ -138,7 +138,7 @@ HF_API const char *hf_version(void);
  *                 may have gone to anybody for instance
  * HF_INVALID      the url is malformed
  * HF_UNSUPPORTED  no plugin for the scheme, a network file system, another time namespace
- * HF_DENIED       directory, file or server refuse us, or are not safe to use
+ * HF_DENIED       the directory, file or server denies access, or is not safe to use
  * HF_UNREACHABLE  no server answers; directory cannot be created; disk full
  * HF_CORRUPT      the store's data is damaged; the text says how to repair it
  * HF_NOMEM */
@@ -158,7 +158,7 @@ struct hf_open_options {
     void *data; /* handed to it */
 };
 
-/* hf_open_waiting - open a store that may be down yet.
+/* hf_open_waiting - open a store that may still be down.
  *
  * As hf_open; but while the wait has time left, a store that answers HF_UNREACHABLE or
  * HF_QUARANTINE is tried again, by the rule of hf_acquire. HF_CANCELLED: cancel_fd became readable
@@ -248,7 +248,7 @@ struct hf_acquire_options {
     hf_renewed_fn *on_renewed;
     void *data; /* handed to all callbacks */
     hf_trouble_fn *on_trouble;
-    /* Of holdfast/several.h only: hf_acquire_any tries the names from one drawn by lot; */
+    /* Of holdfast/several.h only: hf_acquire_any tries the names from a random one on; */
     bool spread;
     const char *wait_above; /* hf_acquire_all waits for names above this only; NULL: for all */
 };
@@ -256,15 +256,15 @@ struct hf_acquire_options {
 /* hf_acquire - take a lock.
  *
  * name: 1 to HF_NAME_MAX bytes, no control characters. options: NULL means all defaults: no
- * waiting, ttl 30 s (or less, see hf_store_max_ttl_ms), kept by the keeper. Every attempt has a
+ * waiting, ttl 30s (or less, see hf_store_max_ttl_ms), kept by the keeper. Every attempt has a
  * fresh owner. Blocks for wait_ms and the time of a request (a few seconds when the store does not
  * answer). The caller owns *out and ends it with hf_release (or hf_leave).
  *
  * A wait outlives whatever may pass before it is over. If the store cannot be reached, does not
  * answer, or is in quarantine, what it may have granted is taken back, and after a pause (a tenth
- * of a second at first, two seconds at the most, cut short by cancel_fd) it is asked again with a
- * fresh owner, at the end of the queue. on_trouble hears of it. When the wait is over, the last
- * answer is returned. Without a wait the first answer is.
+ * of a second at first, at most 2s, cut short by cancel_fd) it is asked again with a fresh owner,
+ * at the end of the queue. on_trouble hears of it. When the wait is over, the last answer is
+ * returned. Without a wait the first answer is.
  *
  * HF_OK           held; the lease is valid until its deadline
  * HF_BUSY         another holds it, and did until the wait was over; the text says who
@@ -312,7 +312,7 @@ struct hf_revocation {
     int64_t at_ms;                  /* since 1970, for display; 0 if not known */
 };
 
-/* True: the lease was broken, and *out says by whom. Never blocks; also for on_lost. */
+/* True: the lease was broken, and *out says by whom. Never blocks; on_lost may call it. */
 HF_API bool hf_lease_revocation(const struct hf_lease *lease, struct hf_revocation *out);
 
 /* A descriptor that becomes and stays readable once the keeper knows the lease is lost. Made at the
@@ -320,7 +320,7 @@ HF_API bool hf_lease_revocation(const struct hf_lease *lease, struct hf_revocati
 HF_API int hf_lease_fd(struct hf_lease *lease);
 
 /* hf_keep - let the keeper renew a lease that was taken with no_keeper, from now on.
- * HF_OK, also if it is kept already; HF_LOST; HF_INVALID for detached leases; HF_NOMEM. */
+ * HF_OK, even if it is kept already; HF_LOST; HF_INVALID for detached leases; HF_NOMEM. */
 HF_API HF_MUST_CHECK enum hf_status hf_keep(struct hf_lease *lease, struct hf_error *err);
 
 /* hf_renew - extend a lease to ttl_ms from now (0: the ttl it has).
@@ -337,7 +337,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_renew(struct hf_lease *lease, uint32_t tt
                                              struct hf_error *err);
 
 /* hf_release - give the lock back and free the lease, whatever is returned; takes NULL (HF_OK).
- * Also what was lost is given back as far as it is still ours: a broken hold ends with it.
+ * What was lost is given back too, as far as it is still ours: a broken hold ends with it.
  *
  * Waits for a renewal or callback of this lease under way in the keeper, so on_lost is never
  * running or called after it returns (unless it is on_lost that called it).
@@ -379,7 +379,7 @@ typedef bool hf_list_fn(const struct hf_lock_info *info, void *data);
 
 /* hf_list - call fn for each lock that is held or waited for and whose name starts with prefix
  * (NULL or "": all), in no particular order. A snapshot per lock, not of the store. Must not call
- * back into the store from fn. HF_OK also if there are none, or if fn stopped it. */
+ * back into the store from fn. HF_OK even if there are none, or if fn stopped it. */
 HF_API HF_MUST_CHECK enum hf_status hf_list(struct hf_store *store, const char *prefix,
                                             hf_list_fn *fn, void *data, struct hf_error *err);
 
@@ -406,20 +406,20 @@ struct hf_broken {
 
 /* hf_break - revoke somebody's hold of a lock.
  *
- * token: that of the hold which is meant, as hf_inspect and hf_list tell it. The store compares it
- * and the recorded owner with the present holder's, in one step with the change. The hold is not
- * taken away: it is renewed no more. Its holder hears of that at its next renewal, which the keeper
- * sends every ten seconds at the least, as HF_LOSS_BROKEN, and has the time until its deadline to
- * end its work and release. Nobody else gets the lock before that, or before its time is over.
+ * token: that of the hold to break, as hf_inspect and hf_list report it. The store compares it and
+ * the recorded owner with the present holder's, in one step with the change. The hold is not taken
+ * away: it is no longer renewed. Its holder hears of that at its next renewal, which the keeper
+ * sends at least every 10s, as HF_LOSS_BROKEN, and has the time until its deadline to end its work
+ * and release. Nobody else gets the lock before that, or before its time is over.
  *
  * options->now ends the hold at once instead, and the next in the queue has the lock: two may be at
  * work until the old holder hears of it, and only a fence at the resource keeps the late one out.
- * Only so can a holder that is not holdfast be broken, which has no token: token 0 means whatever
- * foreign client holds the lock at that moment.
+ * This is the only way to break a holder that is not holdfast, which has no token: token 0 means
+ * whatever foreign client holds the lock at that moment.
  *
  * Blocks for a few seconds at most. out may be NULL.
  * HF_OK           revoked, or ended: *out is filled in
- * HF_LOST         it has ended meanwhile, or is just being handed over: nothing was changed
+ * HF_LOST         it has ended, or is just being handed over: nothing was changed
  * HF_UNKNOWN      no answer: it may be revoked. Breaking it again does no harm
  * HF_INVALID      no such name or token; a foreign holder, and not now
  * HF_UNSUPPORTED  the store cannot do it (see HF_FEATURE_BREAK)
@@ -428,8 +428,8 @@ HF_API HF_MUST_CHECK enum hf_status hf_break(struct hf_store *store, const char 
                                              uint64_t token, const struct hf_break_options *options,
                                              struct hf_broken *out, struct hf_error *err);
 
-/* hf_last_break - who broke this lock last, also if that hold is over, as far as the store still
- * knows. HF_OK; at_ms 0: nobody, or it was too long ago. HF_UNSUPPORTED: it keeps no such thing.
+/* hf_last_break - who last broke this lock, even if that hold is over, as far as the store still
+ * knows. HF_OK; at_ms 0: nobody, or it was too long ago. HF_UNSUPPORTED: it does not remember.
  * HF_UNREACHABLE, HF_DENIED, HF_INVALID, HF_NOMEM */
 HF_API HF_MUST_CHECK enum hf_status hf_last_break(struct hf_store *store, const char *name,
                                                   struct hf_revocation *out, struct hf_error *err);

@@ -155,7 +155,7 @@ struct Options {
     std::string label;    /* what others see; "": host/pid/program */
     int cancel_fd = 0;    /* 0: none; else stop waiting when it becomes readable */
     bool keeper = true;   /* false: the caller renews */
-    bool spread = false;  /* of any(): true: begins with a name drawn by lot */
+    bool spread = false;  /* of any(): true: begins with a random name */
 };
 
 /* Of any() and all(): up to HF_SEVERAL_MAX, none of them twice. */

@@ -42,7 +42,7 @@ type Options struct {
 	Label    string        // what people see; "": host/pid/program
 	NoKeeper bool          // nobody renews it but you
 	Address  string        // of Elect: where the leader is to be found
-	Spread   bool          // of Any: the names are tried from one drawn by lot
+	Spread   bool          // of Any: the names are tried from a random one on
 }
 
 func (o *Options) want(count int, all bool) C.struct_want {
@@ -324,7 +324,7 @@ func (s *Store) Get(name, key string) (*Record, error) {
 	return nil, err
 }
 
-// Break revokes the hold with that token: it is renewed no more, and its holder hears of it. now ends it at once, and
+// Break revokes the hold with that token: it is no longer renewed, and its holder hears of it. now ends it at once, and
 // only a fence keeps the late one out. It returns a Lost error if that hold is not the present one.
 func (s *Store) Break(name string, token uint64, reason string, now bool) error {
 	how := C.struct_hf_break_options{size: C.sizeof_struct_hf_break_options, reason: text(reason), now: C.bool(now)}

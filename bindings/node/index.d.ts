@@ -2,7 +2,7 @@
 export class HoldfastError extends Error {}
 /** Another holds the lock, and did until the wait was over; the text says who. */
 export class Busy extends HoldfastError {}
-/** The lock was held and is not any more. */
+/** The lock was held and no longer is. */
 export class Lost extends HoldfastError { reason?: Reason; }
 /** A fence has admitted a higher token. */
 export class Stale extends HoldfastError {}
@@ -93,7 +93,7 @@ export interface Store extends AsyncDisposable {
      * body failed, with that error. */
     with<T>(name: string, options: LockOptions, body: (lease: Lease) => Promise<T> | T): Promise<T>;
     /** Takes one of several locks, the first that is free: the lease's name says which. Waits for all of them at once.
-     * spread: begins with one drawn by lot. */
+     * spread: begins with a random one. */
     any(names: readonly string[], options?: LockOptions & { spread?: boolean }): Promise<Lease>;
     /** Takes several locks, all or nothing, in one order for everybody: no two callers wait for each other. */
     all(names: readonly string[], options?: LockOptions): Promise<Leases>;
@@ -104,7 +104,7 @@ export interface Store extends AsyncDisposable {
     leader(name: string): Promise<Leader | null>;
     get(name: string, key: string): Promise<LockRecord | null>;
     records(name: string, prefix?: string): Promise<LockRecord[]>;
-    /** Revokes the hold with that token: it is renewed no more, and its holder hears of it. now ends it at
+    /** Revokes the hold with that token: it is no longer renewed, and its holder hears of it. now ends it at
      * once, and only a fence keeps the late one out. Rejects with Lost if that hold is not the present one. */
     break(name: string, token: bigint, options?: { reason?: string; now?: boolean }): Promise<void>;
     /** Ends the waits in this store, releases what is held, closes it. */

@@ -1,9 +1,9 @@
 /* holdfast/begin.h - calls that one thread begins and another may end: for event loops.
  *
  * hf_acquire and hf_release wait for the store, which the thread of an event loop must not. But a
- * server near by has answered in less time than it takes to wake another thread. So that thread
- * begins the call, looks for the answer for a moment, and ends the call itself if it has come; if
- * not, it leaves the end to a thread that may wait:
+ * nearby server answers in less time than it takes to wake another thread. So that thread begins
+ * the call, looks for the answer for a moment, and ends the call itself if it has come; if not, it
+ * leaves the end to a thread that may wait:
  *
  *     struct hf_call *call = hf_begin_acquire(store, "nightly", &options);
  *
@@ -29,12 +29,12 @@ struct hf_call;
  * until the end, which also tells what is wrong with the arguments. NULL: out of memory. */
 HF_API HF_MUST_CHECK struct hf_call *hf_begin_acquire(struct hf_store *store, const char *name,
                                                       const struct hf_acquire_options *options);
-/* hf_begin_release - likewise. The lease is not to be used any more, unless this is NULL. */
+/* hf_begin_release - likewise. The lease must not be used any more, unless this returns NULL. */
 HF_API HF_MUST_CHECK struct hf_call *hf_begin_release(struct hf_lease *lease);
 
-/* hf_call_answered - look for the answer, for so many microseconds at the most. True: it is there,
- * and the end does not wait for anything. False may come sooner: nothing was sent, or looking did
- * not pay of late. */
+/* hf_call_answered - look for the answer, for at most that many microseconds. True: it is there,
+ * and the end does not wait for anything. False may come sooner: nothing was sent, or looking has
+ * not paid off lately. */
 HF_API bool hf_call_answered(struct hf_call *call, int64_t for_us);
 
 /* The ends: they block and answer as hf_acquire and hf_release do, and free the call. */

@@ -37,7 +37,7 @@ struct hf_elect_options {
     size_t size;               /* sizeof(struct hf_elect_options) */
     uint32_t ttl_ms;           /* as in hf_acquire_options */
     const char *label;         /* what people see; NULL: host/pid/program */
-    const char *address;       /* where the leader is to be found; NULL: that is not told */
+    const char *address;       /* where the leader can be found; NULL: not published */
     int cancel_fd;             /* 0: none; else stand no more when it becomes readable */
     hf_elected_fn *on_elected; /* required */
     hf_lost_fn *on_lost;       /* from the keeper, while on_elected runs: make it return. Must not
@@ -50,8 +50,8 @@ struct hf_elect_options {
  *
  * Waits in line for the lock name, publishes the address if there is one, calls on_elected, gives
  * the lock back when that returns, and begins again if it said so. After a term of less than a
- * minute it pauses first, outside the line: 1 to 2 s, and up to a minute if that goes on. A lock
- * that was lost is given up, never taken back silently: the next term has a term of its own.
+ * minute it pauses first, outside the line: 1s to 2s, and up to a minute if that keeps happening. A
+ * lock that was lost is given up, never taken back silently: the next term has a term of its own.
  * Blocks until one of these:
  *
  * HF_OK           on_elected returned false, and the lock was held to the end
@@ -72,7 +72,7 @@ struct hf_leader {
     size_t size;          /* of the struct as the library knows it */
     uint64_t term;        /* 0: not known (a holder that is not holdfast) */
     const char *label;    /* "" if not known */
-    const char *address;  /* "" if it is not told, or not on record yet */
+    const char *address;  /* "" if it is not published, or not on record yet */
     int64_t age_ms;       /* since the term began; < 0: not known */
     int64_t remaining_ms; /* until it ends unless renewed; < 0: not known */
 };
@@ -80,10 +80,10 @@ typedef void hf_leader_fn(const struct hf_leader *leader, void *data);
 
 /* hf_leader - call fn for whoever leads; not at all if nobody does.
  *
- * An address counts only if the present holder wrote it: one of an earlier term is never told.
- * What is told is a moment old: nobody learns from it that the leader still leads. Nothing is
- * taken, waited for or changed; a store that was opened read-only serves.
- * HF_OK, also if nobody leads. HF_UNREACHABLE, HF_UNKNOWN, HF_DENIED, HF_CORRUPT, HF_INVALID,
+ * An address counts only if the present holder wrote it: one of an earlier term is never reported.
+ * What is reported is a moment old: it does not show that the leader still leads. Nothing is taken,
+ * waited for or changed; a store that was opened read-only serves.
+ * HF_OK, even if nobody leads. HF_UNREACHABLE, HF_UNKNOWN, HF_DENIED, HF_CORRUPT, HF_INVALID,
  * HF_NOMEM. */
 HF_API HF_MUST_CHECK enum hf_status hf_leader(struct hf_store *store, const char *name,
                                               hf_leader_fn *fn, void *data, struct hf_error *err);

@@ -19,7 +19,7 @@
  * issued the token, as a short text: hf_store_identity, or the store's url without its password
  * (one that has it loses it). A mark that names a url takes on the identity when both come. A token
  * of another issuer is refused with HF_INVALID until someone decides, with hf_fence_reset and a
- * reason, that the old tokens are over. An issuer that is not said ("" or NULL) fits every mark.
+ * reason, that the old tokens are over. An issuer that is not given ("" or NULL) fits every mark.
  *
  * Every call may be used from several threads. None touches a lock or needs a lease. */
 #ifndef HOLDFAST_FENCE_H
@@ -53,7 +53,7 @@ struct hf_fence_mark {
 struct hf_fence_pass {
     size_t size;        /* sizeof(struct hf_fence_pass) */
     uint64_t token;     /* hf_lease_token, 1..HF_FENCE_TOKEN_MAX */
-    const char *issuer; /* hf_store_identity of the store that issued it; NULL or "": not said */
+    const char *issuer; /* hf_store_identity of the store that issued it; NULL or "": not given */
     int64_t wait_ms;    /* how long to wait for another writer; 0: HF_FENCE_WAIT_MS; < 0: not */
     const char *issuer_url; /* hf_store_url, beside an identity in issuer, or alone if that is not
                              * known: so that marks which name a URL are understood. May be NULL */
@@ -106,7 +106,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_fence_admit(const struct hf_fence_storage
 /* Files. The mark of DIR/NAME is in DIR/.NAME.fence, which is locked while anybody enters or
  * writes, raised and synced before the data changes, and never removed. NAME may be a symbolic link
  * to a name in DIR; a link that leads elsewhere is refused (HF_DENIED), and so are a NAME that is
- * no regular file and a sidecar that others may write.
+ * not a regular file and a sidecar that others may write.
  *
  * What the fence cannot do: stop a process that writes to the file without it, or that opened the
  * file earlier. Removing the sidecar forgets the mark.
@@ -127,7 +127,7 @@ HF_API HF_MUST_CHECK enum hf_status hf_fence_enter(const char *path,
                                                    const struct hf_fence_pass *pass,
                                                    struct hf_error *err);
 
-/* hf_fence_write - replace the file by len bytes of data: all of it or nothing, at every crash.
+/* hf_fence_write - replace the file with len bytes of data: all of it or nothing, at every crash.
  * The file keeps its mode, and its owner where that is allowed. */
 HF_API HF_MUST_CHECK enum hf_status hf_fence_write(const char *path,
                                                    const struct hf_fence_pass *pass,

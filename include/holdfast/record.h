@@ -14,7 +14,7 @@ extern "C" {
 
 enum {
     HF_RECORD_KEY_MAX = 64,     /* bytes in a key; at least 1, no control characters */
-    HF_RECORD_VALUE_MAX = 65536 /* bytes in a value: any bytes, also none at all */
+    HF_RECORD_VALUE_MAX = 65536 /* bytes in a value: any bytes, or none at all */
 };
 #define HF_RECORD_KEEP_MAX_MS (100LL * 365 * 86400 * 1000) /* whoever wants longer wants for ever */
 
@@ -37,15 +37,15 @@ typedef bool hf_record_fn(const struct hf_record *record, void *data);
  *
  * keep_ms: how long it is kept from now on; 0: for ever. The store writes only while the lock is
  * held there by this lease, and only what is newer than what it has: a copy of an earlier write
- * that comes late changes nothing. So a write that got no answer is sent again, and what became
- * of it is settled by reading, as long as the lease lasts and for its ttl at most. The keeper goes
- * on renewing meanwhile. Threads that put with one lease take turns.
+ * that comes late changes nothing. So a write that got no answer is sent again, and what became of
+ * it is settled by reading, as long as the lease lasts and for its ttl at most. The keeper keeps
+ * renewing meanwhile. Threads that put with one lease take turns.
  *
  * HF_OK           it is on record. If err has a text all the same, that is a warning: the store
  *                 may lose the record (a Redis without an append-only file, a replica that has not
- *                 confirmed it). Whoever rests on records shows it to the user
+ *                 confirmed it). A program that relies on records shows it to the user
  * HF_LOST         the lock is not held any more: nothing was written
- * HF_UNKNOWN      no answer to the end of the lease: it may be on record; hf_record_get tells
+ * HF_UNKNOWN      no answer to the end of the lease: it may be on record; hf_record_get finds out
  * HF_UNREACHABLE  no server answers: nothing was written
  * HF_INVALID      a bad key, a value that is too long, a keep_ms below 0 or above
  *                 HF_RECORD_KEEP_MAX_MS, a forked child
@@ -58,10 +58,10 @@ HF_API HF_MUST_CHECK enum hf_status hf_record_put(struct hf_lease *lease, const 
 /* hf_record_get - read the record of lock name with that key.
  *
  * *out becomes the record, which the caller ends with hf_record_free; NULL if there is none, or
- * none any more. now_ms, if it is not NULL, becomes the store's clock in ms since 1970 (etcd tells
- * whole seconds only), also if there is no record. Nothing is taken, waited for or changed; a store
- * that was opened read-only serves. HF_OK, HF_UNSUPPORTED, HF_UNREACHABLE, HF_UNKNOWN, HF_DENIED,
- * HF_CORRUPT: this record is damaged, HF_INVALID, HF_NOMEM. */
+ * none any more. now_ms, if it is not NULL, becomes the store's clock in ms since 1970 (in whole
+ * seconds only from etcd), even if there is no record. Nothing is taken, waited for or changed; a
+ * store that was opened read-only serves. HF_OK, HF_UNSUPPORTED, HF_UNREACHABLE, HF_UNKNOWN,
+ * HF_DENIED, HF_CORRUPT: this record is damaged, HF_INVALID, HF_NOMEM. */
 HF_API HF_MUST_CHECK enum hf_status hf_record_get(struct hf_store *store, const char *name,
                                                   const char *key, struct hf_record **out,
                                                   int64_t *now_ms, struct hf_error *err);

@@ -19,7 +19,7 @@ extern "C" {
 HF_API HF_MUST_CHECK enum hf_status hf_repair(const char *url, uint64_t above,
                                               struct hf_error *report);
 
-/* hf_quarantine - whether the store grants at this moment. HF_OK, also if it knows no quarantine;
+/* hf_quarantine - whether the store grants at this moment. HF_OK, even if it knows no quarantine;
  * HF_QUARANTINE: err->retry_after_ms says for how long it does not, the text why. Changes nothing.
  * HF_UNREACHABLE, HF_UNKNOWN, HF_INVALID. */
 HF_API HF_MUST_CHECK enum hf_status hf_quarantine(struct hf_store *store, struct hf_error *err);

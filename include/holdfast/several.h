@@ -30,7 +30,7 @@ enum { HF_SEVERAL_MAX = 64 }; /* names of one call */
 /* hf_acquire_any - take one of several locks.
  *
  * names: 1 to HF_SEVERAL_MAX names, none of them twice. Those that are free are tried first, in the
- * order of the names, or from one drawn by lot if options->spread is set, and from the first again
+ * order of the names, or from a random one if options->spread is set, and from the first again
  * after the last. If none is free, and there is time to wait, the caller stands in the queue of
  * each of them, with an owner for each. The first grant wins, and the other queues are left; a
  * second grant that comes at the same moment is passed on at once, and nobody ever sees it.
@@ -60,8 +60,8 @@ HF_API HF_MUST_CHECK enum hf_status hf_acquire_any(struct hf_store *store, const
  * names: 1 to HF_SEVERAL_MAX names, none of them twice. They are taken one after the other in the
  * order of their names' bytes, whatever the order they are given in: two callers who want the same
  * locks cannot wait for each other. The wait is one for all. While later ones are waited for, the
- * earlier ones are renewed, also those of options->no_keeper and options->detached; if one is lost
- * meanwhile, the wait ends, and what was taken is given back, the last one first.
+ * earlier ones are renewed, including those of options->no_keeper and options->detached; if one is
+ * lost meanwhile, the wait ends, and what was taken is given back, the last one first.
  *
  * options->wait_above: for somebody who holds another lock already. Names that are not above it, in
  * the order of their bytes, are tried and never waited for. NULL: all are waited for.

@@ -4,12 +4,12 @@
  * loads it when a URL of one of its schemes is opened: from the folders of $HOLDFAST_STORE_PATH
  * (absolute paths with a colon between two; others are passed over), then from the folder holdfast/
  * beside the file that the library was loaded from. The built-in file: store implements the same
- * table. The conformance suite runs over every store, also over yours: in the source tree of
+ * table. The conformance suite runs over every store, including yours: in the source tree of
  * holdfast, with HOLDFAST_STORE_PATH naming the folder of your plugin and a server to talk to,
  *
  *     make conform URL=yours://localhost
  *
- * tells which of the promises below it keeps (TAP; CONFORM_TTL_MS is the shortest ttl that means
+ * reports which of the promises below it keeps (TAP; CONFORM_TTL_MS is the shortest ttl that means
  * something in your store, 1000 if it is not set). It takes names of its own and leaves no lock.
  *
  * libholdfast does the rest: it checks names and ttls, draws owners, keeps deadlines, renews in
@@ -45,7 +45,7 @@ extern "C" {
  * struct hf_lock_info tell who broke a hold. */
 #define HF_STORE_ABI 2u
 
-#define HF_WAITERS_MAX 100 /* that hf_waiters tells of */
+#define HF_WAITERS_MAX 100 /* that hf_waiters reports */
 
 #define HF_NEVER INT64_MAX /* a point in time that does not come */
 
@@ -157,8 +157,8 @@ struct hf_revoke {
 /* What an audit is to find out. */
 struct hf_audit_query {
     enum hf_audit_scope scope;
-    uint32_t ttl_ms;     /* of the leases that it is about; never 0 */
-    int64_t deadline_ns; /* what is not known by then is told as not known */
+    uint32_t ttl_ms;     /* of the leases in question; never 0 */
+    int64_t deadline_ns; /* what is not known by then is reported as unknown */
 };
 
 /* Called by listen: the hold of owner may be gone; owner NULL: any hold of the store may be. */
@@ -189,11 +189,11 @@ struct hf_store_ops {
     /* Required. Take claim->name for claim->owner, waiting until claim->wait_until_ns. If that
      * owner holds it already: the same token again, or HF_BUSY, never a second token. HF_OK:
      * granted, *grant filled in. HF_BUSY: held by another to the end of the wait; the text says by
-     * whom if that is known. HF_CANCELLED: cancel_fd was readable; the queue is left.
-     * HF_QUARANTINE (with err->retry_after_ms), HF_UNREACHABLE, HF_UNKNOWN: as soon as it is known,
-     * also in the middle of a wait. While that has time left libholdfast asks again, with a fresh
-     * owner; a store needs no loop of its own for it. So what passes by itself (no connection to be
-     * had, a server that starts) is one of these three.
+     * whom if that is known. HF_CANCELLED: cancel_fd was readable; the queue is left. HF_QUARANTINE
+     * (with err->retry_after_ms), HF_UNREACHABLE, HF_UNKNOWN: as soon as it is known, even in the
+     * middle of a wait. While that has time left libholdfast asks again, with a fresh owner; a
+     * store needs no loop of its own for it. So what passes by itself (no connection to be had, a
+     * server that starts) is one of these three.
      * HF_DENIED, HF_INVALID, HF_UNSUPPORTED, HF_CORRUPT, HF_NOMEM: waiting would not help. */
     enum hf_status (*acquire)(struct hf_store_base *store, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err);
@@ -283,7 +283,7 @@ struct hf_store_ops {
     void (*listen)(struct hf_store_base *store, int wake_fd, hf_doubt_fn *doubt, void *data);
 
     /* Optional, for stores with a quarantine. Whether the store grants at this moment: HF_OK, or
-     * HF_QUARANTINE with err->retry_after_ms and the reason. Makes and changes nothing, also for a
+     * HF_QUARANTINE with err->retry_after_ms and the reason. Makes and changes nothing, even for a
      * store that was opened read-only. May block until deadline_ns. HF_UNKNOWN, HF_UNREACHABLE. */
     enum hf_status (*quarantine)(struct hf_store_base *store, int64_t deadline_ns,
                                  struct hf_error *err);
@@ -310,7 +310,7 @@ struct hf_store_ops {
 
     /* Call fn for the record called query->key, if it is there and has not expired by the engine's
      * clock. *now_ms, if now_ms is not NULL, becomes that clock. A record that cannot be read is
-     * HF_CORRUPT; the lock and its other records are none the worse. */
+     * HF_CORRUPT; the lock and its other records are unaffected. */
     enum hf_status (*record_get)(struct hf_store_base *store, const struct hf_record_query *query,
                                  hf_record_fn *fn, void *data, int64_t *now_ms,
                                  struct hf_error *err);
@@ -326,7 +326,7 @@ struct hf_store_ops {
      * it from here on; release, record_put, list and a look know it as held, by the same owner and
      * token; its end is neither later nor sooner than before; nobody else is granted the lock
      * until it was released or that end has come. The step leaves on record who, when and why,
-     * which renew and list tell as long as the hold is there. *out comes zeroed and says what was
+     * which renew and list report as long as the hold is there. *out comes zeroed and says what was
      * found. Revoking what is revoked is HF_OK with out->again: the first one stays on record.
      *
      * With now the hold is deleted by compare, revoked before or not, and the lock passed on as by
@@ -348,8 +348,8 @@ struct hf_store_ops {
      * store that open would refuse is looked at as far as it goes. Keys start with the store's kind
      * and a dot; the first is "store.incarnation" where there is one, before anything that takes
      * another round trip. A fact that our rights do not show, or that is not answered by
-     * deadline_ns, is told with the reason in `unknown`, and so is each fact that is there in other
-     * stores of the kind: silence must not be taken for health. May block until deadline_ns.
+     * deadline_ns, is reported with the reason in `unknown`, and so is each fact that other stores
+     * of the kind have: silence must not be taken for health. May block until deadline_ns.
      * HF_OK; HF_UNREACHABLE, HF_UNKNOWN, HF_DENIED: nothing (more) could be learned. HF_INVALID. */
     enum hf_status (*audit)(const struct hf_host *host, const char *url,
                             const struct hf_audit_query *query, hf_fact_fn *fn, void *data,
@@ -359,8 +359,8 @@ struct hf_store_ops {
      * only: no name and no owner is there twice, and all but the last two digits of the owners are
      * the same. As acquire for one of them, and then:
      *
-     *   - The first that is free in the order of the claims, and that no older waiter is to have,
-     *     is taken. Whether one is takes one round trip where the engine can do that, also if
+     * - The first that is free in the order of the claims, and that no older waiter is due, is
+     * taken. Whether one is takes one round trip where the engine can do that, also if
      *     claims[0].wait_until_ns is 0: then HF_BUSY if none is.
      *   - Else the caller stands in every queue, behind those who wait there already, until the
      *     first grant. It costs the engine one connection (one descriptor to sleep on, one session)
@@ -372,7 +372,7 @@ struct hf_store_ops {
      *
      * *which: the claim that was granted, and that *grant is about; without HF_OK the one that *err
      * is about. Statuses are those of acquire. HF_UNKNOWN: any of the owners may hold its lock, and
-     * was given back as well as can be; libholdfast begins anew with fresh owners for all.
+     * was given back as well as can be; libholdfast tries again with fresh owners for all.
      * HF_UNSUPPORTED: these names cannot be claimed together (they live on several servers), and
      * nothing was asked for: libholdfast claims them one by one, as for a store without this
      * slot. */
@@ -391,7 +391,7 @@ struct hf_store_ops {
 
     /* Optional, for stores that know who waits. Call fn for those who wait for query->name, the
      * next one first, with no mutex held, until it returns false; the first HF_WAITERS_MAX are
-     * enough. Changes nothing, also for a store that was opened read-only. */
+     * enough. Changes nothing, even for a store that was opened read-only. */
     enum hf_status (*waiters)(struct hf_store_base *store, const struct hf_query *query,
                               hf_waiter_fn *fn, void *data, struct hf_error *err);
 
@@ -401,7 +401,7 @@ struct hf_store_ops {
     unsigned (*open_features)(struct hf_store_base *store);
 
     /* Optional. Who broke a hold of query->name last, as hf_last_break documents it. *out comes
-     * zeroed. Changes nothing, also for a store that was opened read-only. May block until
+     * zeroed. Changes nothing, even for a store that was opened read-only. May block until
      * query->deadline_ns. */
     enum hf_status (*last_break)(struct hf_store_base *store, const struct hf_query *query,
                                  struct hf_revocation *out, struct hf_error *err);

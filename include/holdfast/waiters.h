@@ -20,7 +20,7 @@ typedef bool hf_waiter_fn(const struct hf_waiter *waiter, void *data);
 /* hf_waiters - call fn for those who wait for the lock called name, the next one first; at most a
  * hundred. Must not call back into the store from fn. A snapshot, for people to look at.
  *
- * HF_OK           also if nobody waits
+ * HF_OK           even if nobody waits
  * HF_UNSUPPORTED  the store does not know who they are; hf_inspect tells how many
  * HF_UNREACHABLE, HF_DENIED, HF_INVALID, HF_NOMEM */
 HF_API HF_MUST_CHECK enum hf_status hf_waiters(struct hf_store *store, const char *name,

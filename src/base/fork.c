@@ -1,7 +1,7 @@
 /* fork.c - noticing a fork without asking the kernel each time.
  *
- * A page that the kernel wipes in a forked child tells it from the parent with one read of memory.
- * Where the kernel cannot do that, getpid(2) tells. */
+ * A page that the kernel wipes in a forked child makes the difference visible with one read of
+ * memory. Where the kernel cannot do that, getpid(2) is asked. */
 #include "base/base.h"
 
 #include <sys/mman.h>

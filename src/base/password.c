@@ -1,4 +1,4 @@
-/* password.c - where a password comes from when the URL does not say it. */
+/* password.c - where a password comes from when it is not in the URL. */
 #include "base/base.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* patience.h - until when a blocking call may wait, and what ends its wait early.
  *
- * One order for everybody: who was cancelled hears that, even if there is something to read as
+ * One order for everybody: a cancelled caller hears that, even if there is something to read as
  * well; then readiness; then the deadline. */
 #ifndef HF_BASE_PATIENCE_H
 #define HF_BASE_PATIENCE_H
@@ -23,7 +23,7 @@ struct hf__patience hf__patience_for(int64_t budget_ns, int cancel_fd);
 struct hf__patience hf__patience_until(const struct hf__patience *patience, int64_t at_ns);
 bool hf__patience_cancelled(const struct hf__patience *patience);
 
-/* Waits until fd has one of the poll events, an error or a hang-up. A poll that fails for want of
+/* Waits until fd has one of the poll events, an error or a hang-up. A poll that fails for lack of
  * memory counts as ready: the read or write will tell. */
 enum hf__waited hf__patience_wait(const struct hf__patience *patience, int fd, short events);
 /* The same for count descriptors, HF__PATIENCE_FDS_MAX at the most. Fills in their revents, also

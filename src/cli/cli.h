@@ -17,7 +17,7 @@ enum {
     EXIT_HF_UNRECORDED = 74,  /* once: CMD succeeded, but that is not on record */
     EXIT_HF_BUSY = 75,
     EXIT_HF_DENIED = 77,
-    EXIT_HF_UNFIT = 78, /* --require: the store does not carry such a lock */
+    EXIT_HF_UNFIT = 78, /* --require: the store is not fit for such a lock */
     EXIT_HF_LOST = 123,
     EXIT_HF_MAX_RUNTIME = 124,
     EXIT_HF_INTERNAL = 125,

@@ -48,7 +48,7 @@ static int break_main(const struct cli_context *context, int argc, char **argv)
          .argument = "TOKEN",
          .target = &b.token,
          .given = &b.token_given,
-         .help = "the hold that is meant, as status shows it; needed where nobody can be asked"},
+         .help = "the hold to break, as status shows it; required where nobody can be asked"},
         {.name = "reason",
          .kind = CLI_TEXT,
          .argument = "TEXT",
@@ -74,7 +74,7 @@ static int break_main(const struct cli_context *context, int argc, char **argv)
     if (b.reason != NULL && strlen(b.reason) > HF_REASON_MAX)
         return cli_usage_error(command, "a --reason has at most %d bytes", HF_REASON_MAX);
     if (!b.token_given && !(isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1))
-        return cli_usage_error(command, "--token is needed where nobody can be asked; "
+        return cli_usage_error(command, "--token is required where nobody can be asked; "
                                         "\"holdfast status NAME\" shows it");
     store = cli_open(context, &exit_code);
     if (store == NULL)

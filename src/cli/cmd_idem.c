@@ -17,7 +17,7 @@ static int idem_sql(int argc, char **argv)
     struct hf__idem_sql what = {.keep_ms = HF__IDEM_KEEP_MS};
     struct cli_pack pack = {.schema_help = "where to put it (postgres); default: holdfast_idem",
                             .own = {0, "keep", CLI_DURATION, "DURATION",
-                                    "what purge keeps unless told; default: 1d", NULL,
+                                    "what purge keeps unless told otherwise; default: 1d", NULL,
                                     &what.keep_ms, NULL}};
     int over = cli_parse_pack(&sql_command, &pack, argc, argv);
     struct hf_error err;
@@ -26,7 +26,7 @@ static int idem_sql(int argc, char **argv)
     if (over != 0)
         return over - 1;
     if (what.keep_ms < 1)
-        return cli_usage_error(&sql_command, "--keep: what is finished is kept for a while");
+        return cli_usage_error(&sql_command, "--keep: must be more than 0");
     what.dialect = (enum hf__dialect)pack.dialect;
     what.schema = pack.schema;
     what.down = pack.down;
@@ -44,7 +44,7 @@ static void print_overview(void)
          "options:\n"
          "  -d, --dialect D            postgres, sqlite or mariadb\n"
          "      --schema S             where to put it (postgres); default: holdfast_idem\n"
-         "      --keep DURATION        what purge keeps unless told; default: 1d\n"
+         "      --keep DURATION        what purge keeps unless told otherwise; default: 1d\n"
          "      --down                 print the reverse\n"
          "      --no-transaction       without BEGIN and COMMIT: the tool has its own\n"
          "      --statements text|json json: a list of them, for migration tools\n"

@@ -32,7 +32,7 @@ static int list_main(const struct cli_context *context, int argc, char **argv)
         {.name = "flat",
          .kind = CLI_FLAG,
          .target = &flat,
-         .help = "a line for every slot, and not one for all of NAME#0, NAME#1, ..."},
+         .help = "a line for each slot, instead of one for all of NAME#0, NAME#1, ..."},
         {.name = "names",
          .kind = CLI_FLAG,
          .target = &names,
@@ -50,7 +50,7 @@ static int list_main(const struct cli_context *context, int argc, char **argv)
     if (parsed < 0)
         return cli_parse_exit(parsed);
     if (json && names)
-        return cli_usage_error(command, "--json and --names exclude each other");
+        return cli_usage_error(command, "--json and --names cannot be used together");
 
     store = cli_open_readonly(context, &exit_code);
     if (store == NULL)

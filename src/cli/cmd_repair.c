@@ -48,11 +48,11 @@ static int repair_main(const struct cli_context *context, int argc, char **argv)
                                cli_shown(&shown, operand));
 
     if (open && above_given)
-        return cli_usage_error(command, "--open and --above exclude each other");
+        return cli_usage_error(command, "--open and --above cannot be used together");
     if (open && (reason == NULL || reason[0] == '\0' || strlen(reason) > HF_LABEL_MAX))
         return cli_usage_error(command, "--open needs a --reason of 1 to %d bytes", HF_LABEL_MAX);
     if (reason != NULL && !open)
-        return cli_usage_error(command, "--reason goes with --open");
+        return cli_usage_error(command, "--reason needs --open");
     if (open)
         return end_quarantine(context, reason);
 

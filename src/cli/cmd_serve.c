@@ -1,5 +1,5 @@
-/* cmd_serve.c - holdfast serve: executes holdfast-serve, which lies among the plugins because it
- * brings libraries that holdfast does without. */
+/* cmd_serve.c - holdfast serve: executes holdfast-serve, which is installed among the plugins
+ * because it needs libraries that holdfast does without. */
 #include "cli/cli.h"
 
 #include "base/base.h"
@@ -14,7 +14,7 @@
 static int serve_main(const struct cli_context *context, int argc, char **argv);
 
 const struct cli_command command_serve = {
-    "serve", "[options]", "serve a store by HTTP, with a page and metrics", serve_main};
+    "serve", "[options]", "serve a store over HTTP, with a page and metrics", serve_main};
 
 /* The store in the environment, its password on a descriptor. False: no memory. */
 static bool hand_down(const char *url)

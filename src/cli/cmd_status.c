@@ -61,7 +61,7 @@ static int status_main(const struct cli_context *context, int argc, char **argv)
     if (name != NULL && !cli_check_name(command, name))
         return EXIT_HF_USAGE;
     if (held && free)
-        return cli_usage_error(command, "--held and --free exclude each other");
+        return cli_usage_error(command, "--held and --free cannot be used together");
     if ((held || free) && name == NULL)
         return cli_usage_error(command, "--held and --free need the name of a lock");
 

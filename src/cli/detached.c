@@ -55,7 +55,7 @@ static int adopt_all(struct cli_detached *detached, const struct owners *owners,
             detached->exit_code = failed;
     }
     if (!found)
-        cli_error("\"%s\" is none of the locks taken here (HOLDFAST_OWNERS)", name);
+        cli_error("\"%s\" is not one of the locks taken here (HOLDFAST_OWNERS)", name);
     if (detached->count > 0)
         return 0;
     return found ? detached->exit_code : EXIT_HF_USAGE;

@@ -1,4 +1,5 @@
-/* audit.c - facts about a store: what the store tells of itself, and what can be seen from here. */
+/* audit.c - facts about a store: what the store says about itself, and what can be seen from here.
+ * */
 #include "client/client.h"
 
 #include "base/fact.h"

@@ -44,7 +44,7 @@ enum hf_status hf_last_break(struct hf_store *store, const char *name, struct hf
         return hf__bad_name(err);
     if (HF__SLOT(store->base->ops, last_break) == NULL)
         return hf__fail_lock(err, HF_UNSUPPORTED, name, store->url,
-                             ": this kind of store does not tell of breaks that are over");
+                             ": this kind of store does not report past breaks");
     status = hf__store_begin(store, err);
     if (status != HF_OK)
         return status;
@@ -63,7 +63,7 @@ static enum hf_status check(const struct hf_store *store, const struct hf_revoke
         return hf__fail_lock(err, HF_INVALID, revoke->name, store->url, ": there is no such token");
     if (revoke->token == 0 && !revoke->now)
         return hf__fail_lock(err, HF_INVALID, revoke->name, store->url,
-                             ": a holder that is not holdfast can only be broken at once (now)");
+                             ": a hold that is not holdfast's can only be broken at once (now)");
     if (HF__SLOT(store->base->ops, revoke) == NULL)
         return hf__fail_lock(err, HF_UNSUPPORTED, revoke->name, store->url,
                              ": this kind of store cannot break a lock");

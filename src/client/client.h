@@ -1,4 +1,4 @@
-/* client.h - what the parts of libholdfast know of each other.
+/* client.h - what the parts of libholdfast know about each other.
  *
  * One mutex per store guards its leases, their cores and the keeper's heap. It is held for a few
  * instructions at a time: never across a call into the store, a callback, or a wait. A lease that
@@ -107,7 +107,7 @@ struct hf_store_base *hf__trace_wrap(struct hf_store_base *inner);
 
 /* waiting.c: the pauses of src/core/wait.h */
 
-/* A wait of so many milliseconds from now on, as the options of a call say it. */
+/* A wait of that many milliseconds from now on, as the options of a call give it. */
 struct hf__wait hf__wait_begin(int64_t wait_ms);
 /* And back: what is left of it, as options say it. */
 int64_t hf__wait_left_ms(int64_t until_ns);

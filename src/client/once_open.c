@@ -39,8 +39,7 @@ static enum hf_status flawed(const struct hf_once_options *o, enum hf__once_flaw
                         "at and tz are for periods of whole days; shorter ones "
                         "begin with the day in UTC");
     case HF__ONCE_AT:
-        return hf__fail(err, HF_INVALID, "at: \"%.40s\" is no time of the day such as 03:00",
-                        o->at);
+        return hf__fail(err, HF_INVALID, "at: \"%.40s\" is not a time of day such as 03:00", o->at);
     case HF__ONCE_SLACK_LONG:
         return hf__fail(err, HF_INVALID, "slack_ms: at most half a period");
     case HF__ONCE_START_BY_LONG:

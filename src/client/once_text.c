@@ -57,7 +57,7 @@ static void describe(char *out, size_t size, const struct hf__once_record *recor
     (void)hf__once_time(began, record->since_ms);
     switch (record->state) {
     case HF__ONCE_RUNNING:
-        (void)snprintf(out, size, "%s began to run it at %s, and has not ended it", by, began);
+        (void)snprintf(out, size, "%s started it at %s, and has not finished it", by, began);
         break;
     case HF__ONCE_DONE:
         (void)snprintf(out, size, "done by %s%s", by, when);
@@ -69,11 +69,11 @@ static void describe(char *out, size_t size, const struct hf__once_record *recor
         break;
     case HF__ONCE_TOO_LATE:
         (void)snprintf(out, size,
-                       "not run: at %s it was too late to start it (--start-by), says %s", began,
-                       by);
+                       "not run: at %s it was too late to start it (--start-by), according to %s",
+                       began, by);
         break;
     case HF__ONCE_HELD:
-        (void)snprintf(out, size, "held: %s began to run it at %s and never ended it", by, began);
+        (void)snprintf(out, size, "held: %s started it at %s and never finished it", by, began);
         break;
     case HF__ONCE_CLEARED:
         (void)snprintf(out, size, "cleared by %s, to be run again: %s", by, record->note);

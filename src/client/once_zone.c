@@ -65,7 +65,7 @@ static enum hf_status read_zone(const char *option, const char *path, struct hf_
     if (len >= 0 && hf__zone_read(zone, data, (size_t)len))
         return hf__ok(err);
     if (len >= 0)
-        return hf__fail(err, HF_INVALID, "%s: %s is no time zone that can be used", option, path);
+        return hf__fail(err, HF_INVALID, "%s: %s is not a usable time zone", option, path);
     return HF_INVALID;
 }
 
@@ -79,8 +79,8 @@ enum hf_status hf__once_zone(const char *option, const char *name, struct hf__zo
     if (strcmp(name, "UTC") == 0)
         return hf__ok(err);
     if (!is_name(name))
-        return hf__fail(err, HF_INVALID, "%s: \"%s\" is no time zone such as Europe/Berlin", option,
-                        name);
+        return hf__fail(err, HF_INVALID, "%s: \"%s\" is not a time zone such as Europe/Berlin",
+                        option, name);
     free(*data);
     *data = malloc(HF__ZONE_FILE_MAX);
     if (*data == NULL)

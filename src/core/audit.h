@@ -2,9 +2,9 @@
  *
  * Pure: facts come in, findings come out. The rules are tables, audit_client.c, audit_redis.c and
  * audit_servers.c: each line looks at one fact and says what was found, why it matters and what to
- * change. What could not be looked at is a finding too, never silence.
+ * change. What could not be examined is a finding too, never silence.
  *
- * What makes a set-up risky for correctness is what can break the order of tokens, or hand out one
+ * What makes a setup risky for correctness is what can break the order of tokens, or hand out one
  * token twice: then the fence, too, is blind. What only lets two holders work at once is what the
  * fence is there for. */
 #ifndef HF_CORE_AUDIT_H
@@ -71,7 +71,7 @@ enum hf__fitness {
 };
 enum hf__fitness hf__audit_fitness(const struct hf__finding *findings, size_t count,
                                    enum hf__purpose purpose);
-/* Whether this very finding keeps the set-up from being fit. */
+/* Whether this very finding keeps the setup from being fit. */
 bool hf__audit_counts(const struct hf__finding *finding, enum hf__purpose purpose);
 
 /* The sentences of a finding. */

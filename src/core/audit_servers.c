@@ -53,7 +53,7 @@ const struct hf__audit_rule hf__audit_etcd_rules[] = {
      "it is reached over a network without TLS", "whoever listens learns the password and owners",
      "tls=on or ca=FILE in the URL"},
     {"etcd.unverified", "etcd.verify", HF__AUDIT_ADVICE, false, hf__audit_is_off,
-     "its certificate is not checked", "whoever stands in between can be the server",
+     "its certificate is not checked", "whoever is in between can pose as the server",
      "ca=FILE in the URL instead of verify=off"},
     {"etcd.history", "etcd.compacted", HF__AUDIT_ADVICE, false, never_compacted,
      "nobody compacts its history", "every hold adds to it until the database is full",

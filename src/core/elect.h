@@ -1,6 +1,6 @@
 /* elect.h - what a candidate does when its term is over: whether it stands again, and when.
  *
- * Pure, as lease.h is: who asks has the clock and the dice. */
+ * Pure, as lease.h is: the caller has the clock and the dice. */
 #ifndef HF_CORE_ELECT_H
 #define HF_CORE_ELECT_H
 

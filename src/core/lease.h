@@ -56,7 +56,7 @@ bool hf__lease_tick(struct hf__lease_core *lease, int64_t now_ns);
 bool hf__lease_end(struct hf__lease_core *lease, int64_t now_ns);
 
 /* Whether the hold keeps others out at now_ns: it is held, or it was broken and its time is not
- * over. Who was told to end may use that time to put down what became of its work. */
+ * over. A job that was told to end may use that time to record what became of its work. */
 bool hf__lease_excludes(const struct hf__lease_core *lease, int64_t now_ns);
 
 /* From one renewal to the next: a third of the ttl, and at most 10 s, so that whoever breaks a lock

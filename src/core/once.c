@@ -275,7 +275,7 @@ enum hf__once_next hf__once_decide(const struct hf__once_case *now,
     case HF__ONCE_FAILED:
         return after_failure(now, rules, until_ms);
     case HF__ONCE_RUNNING:
-        /* Who wrote that does not have the lock any more, if we do. */
+        /* Whoever wrote that no longer has the lock, if we do. */
         if (now->holding && rules->hold_crashed && !now->not_started)
             return HF__ONCE_WRITE_HELD;
         return start(now, rules);

@@ -11,9 +11,8 @@
  *
  *     what CMD said
  *
- * Who reads it must expect anything: names it does not know are passed over, all else that is not
- * as it should be makes the record no record.
- */
+ * A reader must expect anything: names it does not know are passed over, and anything else that is
+ * not as it should be makes the record unreadable. */
 #ifndef HF_CORE_ONCE_H
 #define HF_CORE_ONCE_H
 

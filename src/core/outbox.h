@@ -1,6 +1,6 @@
 /* outbox.h - what the relay of an outbox decides: which message is sent next, what an answer means,
- * when one that failed is tried again, and what waits behind it. Pure: who asks has the clock, the
- * dice and the database. */
+ * when one that failed is tried again, and what waits behind it. Pure: the caller has the clock,
+ * the dice and the database. */
 #ifndef HF_CORE_OUTBOX_H
 #define HF_CORE_OUTBOX_H
 
@@ -19,7 +19,7 @@ enum {
 enum hf__outbox_verdict {
     HF__OUTBOX_DELIVERED,
     HF__OUTBOX_RETRY, /* again later, whatever it was: a 404 may be a deployment */
-    HF__OUTBOX_STALE  /* the receiver knows a later relay: this one has to end */
+    HF__OUTBOX_STALE  /* the receiver has seen a later relay: this one has to end */
 };
 enum hf__outbox_verdict hf__outbox_http_verdict(long code);
 

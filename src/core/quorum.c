@@ -204,7 +204,7 @@ static struct tally count_up(const struct hf__quorum *vote)
     bool raising = vote->phase == HF__PHASE_RAISE;
     unsigned granted = raising ? 0 : in_state(vote, HF__NODE_GRANTED);
     unsigned counted = raising ? 0 : size_of(agreed(vote));
-    /* Who took the guess counts for that, whatever the others' clocks. */
+    /* A node that took the guess counts for that, whatever the others' clocks. */
     unsigned took = raising ? 0 : applied(vote);
     struct tally tally = {.yes = counted > took ? counted : took};
 

@@ -1,15 +1,15 @@
 /* quorum.h - one lock over N independent nodes: who has enough votes, and which token follows.
  *
- * Pure: the caller sends the requests, tells what came back and when, and does what the answer
+ * Pure: the caller sends the requests, reports what came back and when, and does what the answer
  * says. The redlock store and the simulator drive the same functions. docs/redlock.md has the
  * proof.
  *
  * An acquire asks every node for GRANT(owner, ttl, guess). A node that grants answers its counter
  * before the grant (prev), its clock (clk), and whether it took the guess as its counter (applied).
  * Q = N/2 + 1 nodes that applied make the guess the token. Otherwise Q grants make a second round:
- * RAISE(owner, t) with a t above everything the grants told, and Q raises make t the token. In that
- * round clocks make tokens, so only nodes whose clocks are close to each other count: those of the
- * largest group of them. */
+ * RAISE(owner, t) with a t above everything that the grants reported, and Q raises make t the
+ * token. In that round clocks make tokens, so only nodes whose clocks are close to each other
+ * count: those of the largest group of them. */
 #ifndef HF_CORE_QUORUM_H
 #define HF_CORE_QUORUM_H
 

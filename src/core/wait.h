@@ -7,7 +7,7 @@
  *   - The library's loop begins a new attempt, with a fresh owner, after whatever a store could not
  *     wait out: hf__wait_answered. Opening a store is waited for by the same rule.
  *
- * Pure, as lease.h is: who asks has the clock and the dice. */
+ * Pure, as lease.h is: the caller has the clock and the dice. */
 #ifndef HF_CORE_WAIT_H
 #define HF_CORE_WAIT_H
 

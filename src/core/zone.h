@@ -1,7 +1,7 @@
 /* zone.h - a time zone: what the clocks on the wall show there, from the bytes of a TZif file.
  *
  * Not by localtime(3): it knows one zone for the whole process, and takes it from the environment.
- * Pure, as lease.h is: who asks has read the file. RFC 8536 describes the format.
+ * Pure, as lease.h is: the caller has read the file. RFC 8536 describes the format.
  */
 #ifndef HF_CORE_ZONE_H
 #define HF_CORE_ZONE_H

@@ -290,10 +290,10 @@ static enum hf_status check_sidecar(struct hf__fence_file *file, int fd, struct 
         return hf__fail(err, HF_UNREACHABLE, "cannot look at the fence of %s", file->path);
     if (!S_ISREG(st.st_mode) || (st.st_mode & S_IWOTH) != 0 || st.st_nlink > 1)
         return hf__fail(err, HF_DENIED,
-                        "the fence of %s is not safe: %s must be a regular file with one name "
-                        "that not everybody may write",
+                        "the fence of %s is not safe: %s must be a regular file with one name, not "
+                        "writable by everybody",
                         file->path, file->sidecar_name);
-    /* Who may write the directory may put any sidecar there, so it is as safe as that group is. */
+    /* Whoever may write the directory may put any sidecar there: it is as safe as that group. */
     if (st.st_uid != geteuid() && st.st_uid != 0 && st.st_uid != dir.st_uid &&
         ((dir.st_mode & S_IWGRP) == 0 || (dir.st_mode & S_IWOTH) != 0 || st.st_gid != dir.st_gid))
         return hf__fail(err, HF_DENIED,

@@ -104,8 +104,8 @@ void hf__outbox_put_uid(FILE *out, enum hf__dialect dialect, const char *uid)
         hf__outbox_put_text(out, dialect, uid);
 }
 
-/* Who is frozen in the middle of a transaction is ended by the server, as far as it can: all others
- * wait for him. No scan of the whole table, whatever statistics say. */
+/* A relay that is frozen in the middle of a transaction is ended by the server, as far as it can:
+ * all others wait for it. No scan of the whole table, whatever statistics say. */
 const char *const *hf__outbox_session(enum hf__dialect dialect)
 {
     static const char *const postgres[] = {"SET idle_in_transaction_session_timeout = '10s'",

@@ -1,4 +1,4 @@
-/* sender.c - finds the plugin that sends by HTTP. */
+/* sender.c - finds the plugin that sends over HTTP. */
 #include "senders/sender.h"
 #include "client/plugin.h"
 

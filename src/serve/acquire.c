@@ -1,5 +1,5 @@
 /* acquire.c - POST /v1/acquire: an owner is one attempt is one request, and a request that waits is
- * one place in the store's line.
+ * one place in the store's queue.
  *
  * The thread of the connection sits in the store's acquire. What ends its wait early is one epoll
  * descriptor: the client's socket, when the client goes or closes its sending side; the server's
@@ -188,7 +188,7 @@ static void attempt(struct exchange *x, const struct body *body, struct watch *w
     }
     if (status != HF_OK) {
         serve_refuse(x, 409, HF_UNKNOWN,
-                     "this owner was used before: an owner is one attempt is one request");
+                     "this owner was used before: every attempt has one of its own");
         return;
     }
     if (streamed)
@@ -204,7 +204,7 @@ static void attempt_waiting(struct exchange *x, const struct body *body)
     struct watch watch;
 
     if (x->serve->stopping) {
-        serve_refuse(x, 503, HF_CANCELLED, "the server is about to end");
+        serve_refuse(x, 503, HF_CANCELLED, "the server is shutting down");
         return;
     }
     if (!enter(x))

@@ -162,7 +162,7 @@ bool body_parse(const char *data, size_t len, struct body *out, const char **why
     bool good = false;
 
     *out = (struct body){0};
-    *why = "the body is no flat JSON object in UTF-8";
+    *why = "the body is not a flat JSON object in UTF-8";
     if (!is_flat(data, len))
         return false;
     object = cJSON_ParseWithLengthOpts(data, len, &end, false);

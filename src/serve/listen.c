@@ -115,7 +115,7 @@ static bool is_loopback(const struct sockaddr_storage *address)
 static enum hf_status not_loopback(struct hf_error *err, const char *shown)
 {
     return hf__fail(err, HF_INVALID,
-                    "%.80s is no loopback address: listen on tcp:127.0.0.1:%d, and put a proxy "
+                    "%.80s is not a loopback address: listen on tcp:127.0.0.1:%d, and put a proxy "
                     "with TLS in front",
                     shown, PORT_DEFAULT);
 }
@@ -183,9 +183,10 @@ enum hf_status listeners_add(struct listeners *out, const char *address, struct 
         return listen_unix(listener, address + 5, err);
     if (strncmp(address, "tcp:", 4) == 0)
         return listen_tcp(listener, address + 4, err);
-    return hf__fail(err, HF_INVALID,
-                    "\"%.80s\" is no address such as unix:/run/holdfast/sock or tcp:127.0.0.1:%d",
-                    address, PORT_DEFAULT);
+    return hf__fail(
+        err, HF_INVALID,
+        "\"%.80s\" is not an address such as unix:/run/holdfast/sock or tcp:127.0.0.1:%d", address,
+        PORT_DEFAULT);
 }
 
 enum hf_status listeners_default(struct listeners *out, struct hf_error *err)
@@ -215,7 +216,7 @@ static enum hf_status inherit(struct listener *out, int fd, struct hf_error *err
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
         fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &size) != 0)
-        return hf__fail(err, HF_INVALID, "LISTEN_FDS: descriptor %d is no socket", fd);
+        return hf__fail(err, HF_INVALID, "LISTEN_FDS: descriptor %d is not a socket", fd);
     out->fd = fd;
     out->local = address.any.ss_family == AF_UNIX;
     (void)snprintf(out->shown, sizeof out->shown, "%s that systemd opened",

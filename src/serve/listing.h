@@ -1,7 +1,7 @@
 /* listing.h - listings of the store, shared by all who look.
  *
  * One that is under way serves all who ask, an answer is good for a second, and the next one starts
- * no sooner than ten times what the last one took. Nobody looks, nothing is listed. */
+ * no sooner than ten times what the last one took. While nobody looks, nothing is listed. */
 #ifndef HF_SERVE_LISTING_H
 #define HF_SERVE_LISTING_H
 

@@ -63,8 +63,9 @@ static int parameters(struct exchange *x, struct http_parameter all[HTTP_PARAMET
     int count = http_parameters(x->request.query, all);
 
     if (count < 0)
-        serve_refuse(x, 400, HF_INVALID,
-                     "the query has a bad escape, a parameter twice, or what is not UTF-8");
+        serve_refuse(
+            x, 400, HF_INVALID,
+            "the query has a bad escape, a parameter twice, or something that is not UTF-8");
     return count;
 }
 
@@ -166,7 +167,7 @@ static bool choose(struct exchange *x, struct http_parameter all[HTTP_PARAMETERS
         serve_refuse(x, 400, HF_INVALID, "limit: a number, %d at the most", LIMIT_MAX);
         return false;
     }
-    /* Who asks for all of them gets those that he may see. */
+    /* A client that asks for all of them gets those that it may see. */
     return out->prefix[0] == '\0' || serve_may(x, RIGHT_LOOK, out->prefix);
 }
 

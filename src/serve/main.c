@@ -41,7 +41,7 @@ struct settings {
 };
 
 static const struct cli_command command = {
-    .name = "serve", .arguments = "[options]", .summary = "serve a store by HTTP"};
+    .name = "serve", .arguments = "[options]", .summary = "serve a store over HTTP"};
 
 static struct cli_option option(const char *name, enum cli_option_kind kind, const char *argument,
                                 void *target, const char *help)
@@ -61,9 +61,9 @@ static int parse(struct settings *s, int argc, char **argv)
         option("tokens", CLI_TEXT, "FILE", &o->tokens_file,
                "who may do what; tcp: needs it; read again on HUP"),
         option("new-token", CLI_TEXT, "NAME", &s->new_token,
-               "print a new secret and its line for that file, and end"),
+               "print a new secret and its line for that file, and exit"),
         option("host", CLI_LIST, "NAME", &s->host_list,
-               "a further name of this server in requests; may be repeated"),
+               "another name of this server in requests; may be repeated"),
         option("max-clients", CLI_NUMBER, "N", &o->max_clients,
                "connections at a time; default: 1024"),
         option("max-waiters", CLI_NUMBER, "N", &o->max_waiters,
@@ -73,7 +73,7 @@ static int parse(struct settings *s, int argc, char **argv)
         option("max-wait", CLI_DURATION, "DURATION", &o->max_wait_ms,
                "the longest wait; default: 1h"),
         option("watch", CLI_LIST, "NAME", &s->watch_list,
-               "a lock that the metrics tell of; up to 100 times"),
+               "a lock to report in the metrics; up to 100 times"),
         {.name = NULL}};
     const char *operand;
     int parsed = cli_parse_operand(&command, options, argc, argv, &operand);
@@ -253,8 +253,9 @@ static int open_store(struct serve *serve, const struct settings *s, const char 
     (void)snprintf(serve->scheme, sizeof serve->scheme, "%.*s",
                    (int)strcspn(hf_store_url(serve->store), ":"), hf_store_url(serve->store));
     if (!serve->detached)
-        cli_error("%s has no detached leases: it is served for looking, nothing can be acquired",
-                  hf_store_url(serve->store));
+        cli_error(
+            "%s has no detached leases: it is served for looking only, nothing can be acquired",
+            hf_store_url(serve->store));
     return 0;
 }
 

@@ -34,14 +34,14 @@ static bool take_right(char *word, struct credential *out, const char **why)
         *why = "a credential has at most 16 rights";
         if (out->right_count == TOKENS_RIGHTS_MAX)
             return false;
-        *why = "metrics are not of some locks: the right has no prefix";
+        *why = "metrics are of all locks: the right has no prefix";
         if (known[i].right == RIGHT_METRICS && prefix != NULL)
             return false;
         out->rights[out->right_count].right = known[i].right;
         out->rights[out->right_count++].prefix = prefix != NULL ? prefix : "";
         return true;
     }
-    *why = "a right is look, lock or metrics, with :PREFIX behind it if it is not for all locks";
+    *why = "a right is look, lock or metrics, followed by :PREFIX if it is not for all locks";
     return false;
 }
 

@@ -79,8 +79,8 @@ static char *read_file(const char *path, struct hf_error *err)
     if (fd < 0 || fstat(fd, &st) != 0) {
         (void)hf__fail(err, HF_INVALID, "the tokens file %.120s: %s", path, strerror(errno));
     } else if (!S_ISREG(st.st_mode) || st.st_size > TOKENS_FILE_MAX) {
-        (void)hf__fail(err, HF_INVALID, "the tokens file %.120s is no file of at most %d KiB", path,
-                       TOKENS_FILE_MAX / 1024);
+        (void)hf__fail(err, HF_INVALID, "the tokens file %.120s is not a file of at most %d KiB",
+                       path, TOKENS_FILE_MAX / 1024);
     } else if ((st.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) != 0) {
         (void)hf__fail(err, HF_DENIED,
                        "the tokens file %.120s can be read or written by others: chmod 0600 it",
@@ -89,7 +89,7 @@ static char *read_file(const char *path, struct hf_error *err)
         (void)hf__nomem(err);
     } else if ((len = read(fd, text, (size_t)st.st_size)) < 0 ||
                memchr(text, '\0', (size_t)len) != NULL) {
-        (void)hf__fail(err, HF_INVALID, "the tokens file %.120s is no text that can be read", path);
+        (void)hf__fail(err, HF_INVALID, "the tokens file %.120s is not readable text", path);
         free(text);
         text = NULL;
     } else {

@@ -3,7 +3,7 @@
  *     NAME SHA256HEX RIGHT[:PREFIX]...
  *
  * RIGHT is look, lock or metrics. A credential is the secret whose SHA-256 stands there; it goes
- * with a request as "Authorization: Bearer SECRET". A line that starts with # says nothing. */
+ * with a request as "Authorization: Bearer SECRET". A line that starts with # is a comment. */
 #ifndef HF_SERVE_TOKENS_H
 #define HF_SERVE_TOKENS_H
 

@@ -1,8 +1,8 @@
 /* watch.h - what a scrape asks the store: whether it answers, and about the locks of --watch.
  *
- * A thread asks, one lock after the other, when somebody scrapes and 5 s have passed since it began
- * last. A scrape gives it a moment and then takes what is there: a store that does not answer costs
- * a scrape nothing, and what is not known is left out. */
+ * A thread asks, one lock after the other, when somebody scrapes and 5s have passed since it last
+ * began. A scrape gives it a moment and then takes what is there: a store that does not answer
+ * costs a scrape nothing, and what is not known is left out. */
 #ifndef HF_SERVE_WATCH_H
 #define HF_SERVE_WATCH_H
 

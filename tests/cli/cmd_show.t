@@ -63,7 +63,7 @@ run holdfast list nothing
 is "$rc$out" 0 'a prefix that fits none'
 has "$err" "starts with \"nothing\"" 'it does not say that nothing is held'
 run holdfast list --names --json
-refused 64 'exclude each other' '--names with --json'
+refused 64 'cannot be used together' '--names with --json'
 
 run holdfast list
 is "$(printf '%s\n' "$out" | head -n 1 | tr -s ' ')" 'NAME TOKEN AGE REMAINING WAITERS LABEL' 'a heading'
@@ -103,7 +103,7 @@ is "$rc" 69 'nobody knows: 69, not 1'
 run holdfast status --held
 refused 64 'name' '--held without a name'
 run holdfast status --held --free a
-refused 64 'exclude each other' '--held with --free'
+refused 64 'cannot be used together' '--held with --free'
 
 # the store as a whole
 run holdfast status

@@ -52,7 +52,7 @@ refused 64 '0 to 255' 'an exit code out of range'
 run holdfast acquire -E -1 a
 refused 64 'not a whole number' 'an exit code below 0'
 run holdfast acquire -n -w 1s a
-refused 64 'exclude each other' '--no-wait with --wait'
+refused 64 'cannot be used together' '--no-wait with --wait'
 run holdfast status a --json
 json '.name == "a"' 'options may follow the operand'
 run holdfast status -- --json

@@ -204,7 +204,7 @@ done
 run holdfast run --require correctness job -- true
 refused 78 'no fence is named' 'correctness without a fence is refused'
 run holdfast run --fence "$dir/report" job -- true
-refused 64 'goes with --require' 'a fence without it is a mistake'
+refused 64 'needs --require' 'a fence without it is a mistake'
 for command in run once elect; do
     run holdfast "$command" --require correctness --fence "$dir/other" job2 -- touch "$dir/ran"
     refused 78 'has no mark' "$command --require: a fence that is not there"

@@ -28,10 +28,10 @@ within 20 held
 told 'job in URL: held
   held by    host/1/nightly
   since      TIME, SPAN ago
-  token      TOKEN, the clock at TIME
+  token      TOKEN, from the clock at TIME
   renewed    TIME, SPAN ago
   time left  SPAN of SPAN
-  seems      alive: it has renewed when it should
+  seems      alive: it has renewed on time
   broken     no
   waiting    0
   records    none
@@ -45,7 +45,7 @@ waiter=$!
 started="$started $waiter"
 within 20 waited
 run holdfast explain job
-like "$out" '^  waiting    1, first come, first served; who they are, this store does not tell$' 'somebody waits'
+like "$out" '^  waiting    1, first come, first served; this store does not tell who they are$' 'somebody waits'
 like "$out" 'the hold ends in .*, and the next in line has the lock[.]$' 'and is next'
 
 run holdfast break job --token "$token" --reason 'it is stuck' --yes

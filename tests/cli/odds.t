@@ -6,9 +6,9 @@ set -u
 known=(--ttl 10s --pause 1e-4 --rate 10000/s)
 run holdfast odds "${known[@]}"
 is "$rc" 0 'the well-known case'
-like "$out" '^  10s +1 each second +1 each second +0 +up to 10s$' \
-    'a lease of 10s, one in 10,000 paused beyond it, 10,000 each second: one violation each second'
-like "$out" '^  20s +one in 2[.]8s +one in 2[.][6-9]s? +0 +up to 20s$' 'twice the ttl, 2.8 times as rare'
+like "$out" '^  10s +1 per second +1 per second +0 +up to 10s$' \
+    'a lease of 10s, one in 10,000 paused beyond it, 10,000 per second: one violation per second'
+like "$out" '^  20s +one every 2[.]8s +one every 2[.][6-9]s? +0 +up to 20s$' 'twice the ttl, 2.8 times as rare'
 has "$out" '20s instead of 10s' 'and what that costs after a crash'
 has "$out" 'Pareto' 'the model is named'
 has "$out" 'seed 1.' 'and the seed'
@@ -74,7 +74,7 @@ refused 64 'unexpected word' 'a word too many'
 run holdfast odds --ttl 10s --pause 0 --rate 1/s
 has "$out" 'more than anybody can promise' 'no pauses at all: that is a wish'
 run holdfast odds --ttl 1d --pause 1e-300 --rate 1/d
-like "$out" '^  1d +one in .* years +none seen ' 'rarer than anything that can be seen'
+like "$out" '^  1d +one every .* years +none seen ' 'rarer than anything that can be seen'
 check 'and no ttl that no store grants' test "$(grep -c 'up to' <<<"$out")" = 1
 run holdfast odds --ttl 100ms --pause 1 --rate 1e9/s --tail 0.1 --json
 json '.rows[0].violations_per_s == 1e9' 'all of very many'

@@ -83,7 +83,7 @@ kill -KILL "$first"
 ended "$second"
 is "$rc" 0 'who stands in line takes over from one that was killed'
 is "$(effect)" 1 'and does it'
-like "$(cat "$dir/words.1")" 'began to run it at .*, and has not ended it; running it again' 'and says why'
+like "$(cat "$dir/words.1")" 'started it at .*, and has not finished it; running it again' 'and says why'
 like "$("$hf" once --show --json crash | jq -r '.attempts')" '^2$' 'both attempts are counted'
 
 # Nested: whoever is above is at this very job.

@@ -128,7 +128,7 @@ kill -KILL "$pid"
 ended "$pid"
 run "$hf" once --on-crash hold --per 1d charge -- touch "$dir/twice"
 is "$rc" 70 'a run that began and never ended is held: 70'
-like "$err" 'held: [^ ]*/sh began to run it at .* and never ended it; .*holdfast once --clear --reason TEXT charge' \
+like "$err" 'held: [^ ]*/sh started it at .* and never finished it; .*holdfast once --clear --reason TEXT charge' \
     'and what to do about it is said'
 run "$hf" once --per 1d charge -- touch "$dir/twice"
 is "$rc" 70 'for everybody, and for good'

@@ -14,10 +14,10 @@ usage 'name of the lock is missing' 'no key'
 usage 'put "--" and the command after it' 'no command' key
 usage '"--" is missing before "./job"' 'a command without dashes' key ./job --with options
 usage 'no time zone "Europe/Nowhere"' 'an unknown zone' --per 1d --tz Europe/Nowhere key -- true
-usage 'is no time zone such as' 'a path for a zone' --per 1d --tz ../../etc/passwd key -- true
-usage 'is no time zone' 'an absolute path' --per 1d --tz /usr/share/zoneinfo/UTC key -- true
+usage 'is not a time zone such as' 'a path for a zone' --per 1d --tz ../../etc/passwd key -- true
+usage 'is not a time zone' 'an absolute path' --per 1d --tz /usr/share/zoneinfo/UTC key -- true
 usage 'there is no time zone "Europe"' 'a folder for a zone' --per 1d --tz Europe key -- true
-usage 'no time zone that can be used' 'a file that is no zone' --per 1d --tz leapseconds key -- true
+usage 'not a usable time zone' 'a file that is no zone' --per 1d --tz leapseconds key -- true
 for per in 0 5h 25h 7s 50m 36h 400d 500ms; do
     run "$hf" once --per "$per" key -- true
     is "$rc" 64 "--per $per is no period"
@@ -30,10 +30,10 @@ usage 'need --per' '--at without --per' --at 03:00 key -- true
 usage 'periods of whole days' '--at with hours' --per 1h --at 03:00 key -- true
 usage 'at most half a period' 'a slack of a period' --per 1h --slack 31m key -- true
 usage 'slot could run twice; .* --start-by and --slack together, here 1d and 15m' 'too short a --keep' --per 1d --keep 86401s key -- true
-usage 'exclude each other' 'two questions' --show --history key
+usage 'cannot be used together' 'two questions' --show --history key
 usage 'needs --per' '--check without --per' --check key
 usage 'are for --show' '--json for a run' --json key -- true
-usage '--slot goes with' '--slot for a history' --history --slot 2026-11-17 key
+usage '--slot is for' '--slot for a history' --history --slot 2026-11-17 key
 usage 'exit code is 0 to 255' 'a --done-exit of 256' --done-exit 256 key -- true
 usage 'did you mean "--retries"' 'a slip' --retrys 1 key -- true
 

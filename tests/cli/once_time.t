@@ -67,7 +67,7 @@ is "$out" JST 'the zone of the command is left alone'
 
 # A schedule on the edge.
 at '2026-11-17 03:45:01' "$hf" once --per 1h edge -- true
-like "$err" 'warning: "edge" is started where one slot ends to be meant and the next begins, 15m before' \
+like "$err" 'warning: "edge" was started close to the moment from which the next slot is meant, 15m before' \
     'a schedule that sits on the edge is warned about'
 at '2026-11-17 05:30:00' "$hf" once --per 1h edge -- true
 is "$err" '' 'one in the middle is not'

@@ -22,7 +22,7 @@ usage 'command is missing' 'an empty command' job -- ''
 usage 'is empty' 'an empty name' '' -- touch "$dir/ran"
 usage '201 bytes' 'a name that is too long' "$(printf '%0201d' 0)" -- touch "$dir/ran"
 usage 'control character' 'a control character in the name' "$(printf 'a\001b')" -- touch "$dir/ran"
-usage 'exclude each other' '-n and -w' -n -w 1s job -- touch "$dir/ran"
+usage 'cannot be used together' '-n and -w' -n -w 1s job -- touch "$dir/ran"
 usage 'exit code' 'an exit code that is none' -E 256 job -- touch "$dir/ran"
 usage 'too short' 'a ttl of 0' --ttl 0 job -- touch "$dir/ran"
 usage 'too short' 'a ttl below 100ms' --ttl 99ms job -- touch "$dir/ran"

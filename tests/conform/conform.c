@@ -277,5 +277,6 @@ int main(int argc, char **argv)
     add_waiter_tests(&suite);
     add_twice_tests(&suite);
     add_halves_tests(&suite);
+    add_once_tests(&suite);
     return suite_run(&suite) > 0;
 }

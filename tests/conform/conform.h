@@ -92,5 +92,6 @@ void add_forget_tests(struct suite *suite);
 void add_waiter_tests(struct suite *suite);
 void add_twice_tests(struct suite *suite);
 void add_halves_tests(struct suite *suite);
+void add_once_tests(struct suite *suite);
 
 #endif /* HF_TESTS_CONFORM_H */

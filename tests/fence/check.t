@@ -331,7 +331,7 @@ found problem covered 'hard link' 'a second way to the file'
 rm second
 chmod o+w kept
 out=$("$hf" fence check kept) rc=$?
-found problem roles 'everybody may write' 'a file for everybody'
+found problem roles 'everybody may write to' 'a file for everybody'
 chmod o-w kept
 printf 'damaged' >.kept.fence
 out=$("$hf" fence check kept --json) rc=$?

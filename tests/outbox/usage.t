@@ -38,7 +38,7 @@ refuses 'no time for an answer' 'timeout' relay --db sqlite:x --timeout 0 -- cat
 refuses 'an empty name' 'name' relay --db sqlite:x --name '' -- cat
 refuses 'a name that is too long' 'name' relay --db sqlite:x --name "$(printf 'x%.0s' {1..194})" -- cat
 refuses 'no UID' 'which message' drop --db sqlite:x --reason r
-refuses 'a UID that is none' 'no UID' retry --db sqlite:x --reason r XYZ
+refuses 'a UID that is none' 'not a UID' retry --db sqlite:x --reason r XYZ
 refuses 'no reason' 'reason is required' drop --db sqlite:x 00
 refuses 'a list of something' 'x' list --db sqlite:x x
 run "$hf" outbox list --db "sqlite:$dir/none.db"

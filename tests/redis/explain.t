@@ -34,7 +34,7 @@ is "$(story stuck)" 'stuck in URL: held
   token      none
   renewed    this store does not tell
   time left  for ever: its key has no ttl
-  seems      not to be told: nothing shows whether the holder is alive
+  seems      unknown: nothing shows whether the holder is alive
   broken     no
   waiting    0
   records    none

@@ -151,16 +151,16 @@ like "$answer" 'ok *' 'and keeps nobody else out'
 # what is said of it, and what a person may do about it
 redis_start fresh
 answer=$("$hf" --store "$(url fresh '?max_ttl=50s')" status x 2>&1)
-like "$answer" 'x: free*quarantine for another [45][0-9]s: *most often it is new*' 'status tells of it'
+like "$answer" 'x: free*quarantine for another [45][0-9]s: *it is probably new*' 'status tells of it'
 is "$(rcli fresh dbsize)" 0 'and leaves no trace'
 client f "$(url fresh '?max_ttl=50s')"
 ask f acquire 1 x 2000 0
-like "$answer" 'HF_QUARANTINE*is empty and has been up for *most often it is new*grants in [45][0-9]s*max_ttl=2s*repair --open*' 'a new server is told from one that restarted'
+like "$answer" 'HF_QUARANTINE*is empty and has been up for *it is probably new*grants in [45][0-9]s*max_ttl=2s*repair --open*' 'a new server is told from one that restarted'
 client f2 "$(url fresh '?max_ttl=50s')"
 ask f2 acquire 1 x 2000 0
-like "$answer" 'HF_QUARANTINE*most often it is new*' 'also by the second who comes'
+like "$answer" 'HF_QUARANTINE*it is probably new*' 'also by the second who comes'
 answer=$("$hf" --store "$(url fresh '?max_ttl=2s')" status --json 2>&1)
-like "$answer" '*"quarantine": {"remaining_ms": [45][0-9][0-9][0-9][0-9], "reason": "*most often it is new*' 'who only looks goes by the max_ttl on record'
+like "$answer" '*"quarantine": {"remaining_ms": [45][0-9][0-9][0-9][0-9], "reason": "*it is probably new*' 'who only looks goes by the max_ttl on record'
 tell f2 acquire 1 x 20000 60000
 start=$(now_ms)
 ask f end nobody-was-here

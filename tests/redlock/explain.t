@@ -13,8 +13,8 @@ story() { "$hf" explain "$1" | golden; }
 seen() { "$hf" explain "$1" --json >"$dir/out" && jq -e "$2" "$dir/out" >"$dir/jq"; }
 
 is "$(story job)" 'job in URL: free
-  earlier    whether a hold was broken, this store does not tell
-  waiting    cannot be seen: nobody queues here, who waits asks again and again
+  earlier    this store does not tell whether a hold was broken
+  waiting    cannot be seen: there is no queue here, waiters ask again and again
   records    this store does not tell
   next       Whoever asks first has the lock.' 'a free lock'
 
@@ -28,13 +28,13 @@ eventually 20 says_it_waits
 is "$(story job)" 'job in URL: held
   held by    first
   since      TIME, SPAN ago
-  token      TOKEN, the clock at TIME
+  token      TOKEN, from the clock at TIME
   renewed    TIME, SPAN ago
   time left  SPAN of SPAN
-  seems      alive: it has renewed when it should
+  seems      alive: it has renewed on time
   broken     no
-  earlier    whether a hold was broken, this store does not tell
-  waiting    cannot be seen: nobody queues here, who waits asks again and again
+  earlier    this store does not tell whether a hold was broken
+  waiting    cannot be seen: there is no queue here, waiters ask again and again
   records    this store does not tell
   next       The holder renews within SPAN. If it does not, the hold ends in SPAN, and the lock is free.' 'a lock that is held'
 seen job '.holder.ttl_ms == 9000 and .waiters == null and .queue == null and .next.what == "renewal"'

@@ -310,7 +310,7 @@ def gone(browser, server):
     http.server.HTTPServer.allow_reuse_address = True
     proxy = http.server.HTTPServer(('127.0.0.1', PORT), Proxy)
     threading.Thread(target=proxy.serve_forever, daemon=True).start()
-    ok(browser.eventually(text('stale') + ".includes('something else than holdfast answered, with 502')", 10),
+    ok(browser.eventually(text('stale') + ".includes('something other than holdfast answered, with 502')", 10),
        "a proxy's word is not the server's", browser.run(text('stale')))
     proxy.shutdown()
     proxy.server_close()

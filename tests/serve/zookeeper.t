@@ -10,7 +10,7 @@ command -v jq >/dev/null || skip_all 'jq is not installed'
 zk_start z
 store=zookeeper://$(hosts z)
 serve_start --store "$store" --watch job
-like "$(cat "$dir/serve.err")" '*no detached leases: it is served for looking, nothing can be acquired*' 'the start says what cannot be done'
+like "$(cat "$dir/serve.err")" '*no detached leases: it is served for looking only, nothing can be acquired*' 'the start says what cannot be done'
 "$hf" --store "$store" run --ttl 20s job -- sleep 1000 &
 server_pid[holder]=$!
 held() { [ "$(get 'v1/lock?name=job' | jq -c '.locks[0].held')" = true ]; }

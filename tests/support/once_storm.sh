@@ -7,6 +7,8 @@
 #   once_waits DESCRIPTION URL BACK              five start while the store is down; BACK, a function, brings it
 #                                                back; one runs
 #
+# $once_program, if set, is started in place of $hf by once_storm.
+#
 # The ratios of skew, slack and period are those of 10 minutes, 15 minutes and a day: 12s, 83ms, 125ms.
 # HOLDFAST_LONG=1: more slots.
 # shellcheck shell=bash disable=SC2154 # build, dir, hf and root are of stage.sh
@@ -17,7 +19,7 @@ once_storm() {
     local what=$1 url=$2 pid faults=0 odds
     shift 2
     storm_number=$((storm_number + 1))
-    perl "$root/tests/support/once_storm.pl" "$hf" "$url" dir="$dir/once$storm_number" "$@" \
+    perl "$root/tests/support/once_storm.pl" "${once_program:-$hf}" "$url" dir="$dir/once$storm_number" "$@" \
         ${HOLDFAST_LONG:+slots=40} >"$dir/once" 2>"$dir/once.err" &
     pid=$!
     while [ -n "${storm_fault-}" ] && kill -0 "$pid" 2>/dev/null; do

@@ -409,7 +409,7 @@ class Store:
     def any(self, names: Iterable[str], *, ttl: float | None = None, wait: float = 0, label: str | None = None,
             keep: bool = True, spread: bool = False) -> Lock[Lease]:
         """One of several locks, the first that is free: the lease's name says which. It waits for all of them at
-        once. spread: it begins with one drawn by lot."""
+        once. spread: it begins with a random one."""
         return Lock(self, lib.hf_acquire_any, [*names], _options(ttl, wait, label, keep, spread))
 
     def all(self, names: Iterable[str], *, ttl: float | None = None, wait: float = 0, label: str | None = None,
@@ -438,7 +438,7 @@ class Store:
         return [*self._each(lib.hf_record_list, RECORD_FN, _record, *names)]
 
     def break_(self, name: str, token: int, *, reason: str | None = None, now: bool = False) -> None:
-        """Revokes the hold with that token: it is renewed no more, and its holder hears of it. now ends it at
+        """Revokes the hold with that token: it is no longer renewed, and its holder hears of it. now ends it at
         once, and only a fence keeps the late one out. Raises Lost if it is not the present one."""
         options = BreakOptions(ctypes.sizeof(BreakOptions), None, reason and _bytes(reason, 'a reason'), now)
         self._handle._ask(lib.hf_break, _bytes(name, 'a lock name'), token, options, None)

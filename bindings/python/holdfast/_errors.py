@@ -16,7 +16,7 @@ class Busy(HoldfastError):
 
 
 class Lost(HoldfastError):
-    """The lock was held and is not any more; reason is one of REASONS, or None if only the release
+    """The lock was held and no longer is; reason is one of REASONS, or None if only the release
     found out."""
 
     reason: str | None = None

@@ -39,7 +39,7 @@ struct audit_fences {
      "fence",                                                                                      \
      CLI_WORDS,                                                                                    \
      "RESOURCE",                                                                                   \
-     "what the job writes to: a FILE, URL#KEY, or a TABLE of --db; may be given again",            \
+     "what the job writes to: a FILE, URL#KEY, or a TABLE of --db; may be repeated",               \
      NULL,                                                                                         \
      &(fences)->named,                                                                             \
      NULL},                                                                                        \
@@ -70,7 +70,7 @@ extern const char *const audit_require_words[];
      "require",                                                                                    \
      CLI_CHOICE,                                                                                   \
      "WHAT",                                                                                       \
-     "refuse unless the store and the fences carry it: correctness, or nothing (default)",         \
+     "refuse unless store and fences are fit for it: correctness, or nothing (default)",           \
      audit_require_words,                                                                          \
      &(require)->what,                                                                             \
      NULL},                                                                                        \

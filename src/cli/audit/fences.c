@@ -44,7 +44,7 @@ int audit_fences_check(const struct cli_command *command, const struct audit_fen
                                    cli_shown(&shown, word));
     }
     if (fences->has_db && tables == 0)
-        return cli_usage_error(command, "--db goes with --fence TABLE");
+        return cli_usage_error(command, "--db needs --fence TABLE");
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* require.c - --require: refuse to take a lock that the set-up does not carry. */
+/* require.c - --require: refuse to take a lock that the setup is not fit for. */
 #include "cli/audit/audit.h"
 
 #include "base/base.h"
@@ -14,7 +14,7 @@ int audit_require_check(const struct cli_command *command, const struct audit_re
     if (bad)
         return bad;
     if (require->what == 0 && require->fences.named.count > 0)
-        return cli_usage_error(command, "--fence goes with --require correctness");
+        return cli_usage_error(command, "--fence needs --require correctness");
     if (require->what == 0 || require->fences.named.count > 0)
         return 0;
     cli_error("--require correctness: no fence is named; without one a lock keeps nothing correct: "

@@ -40,19 +40,19 @@ static int doctor_main(const struct cli_context *context, int argc, char **argv)
 }
 
 const struct cli_command command_doctor = {
-    "doctor", "[options]", "tell which kind of lock this store can carry", doctor_main};
+    "doctor", "[options]", "tell which kind of lock this store is fit for", doctor_main};
 
 static int read_options(struct doctor *doctor, int argc, char **argv, bool *go_on)
 {
     static const char *const purposes[] = {"efficiency", "correctness", NULL};
     const struct cli_option options[] = {
-        {0, "for", CLI_CHOICE, "WHAT", "what the lock is to keep: efficiency or correctness",
-         purposes, &doctor->purpose, NULL},
+        {0, "for", CLI_CHOICE, "WHAT", "what the lock is for: efficiency or correctness", purposes,
+         &doctor->purpose, NULL},
         AUDIT_FENCE_OPTIONS(&doctor->fences),
-        {0, "ttl", CLI_DURATION, "DURATION", "of the leases that it is about; default: 30s", NULL,
+        {0, "ttl", CLI_DURATION, "DURATION", "ttl of the leases in question; default: 30s", NULL,
          &doctor->ttl_ms, &doctor->ttl_given},
         {0, "grace", CLI_DURATION, "DURATION",
-         "of the jobs; default: 5s, at most a third of the ttl", NULL, &doctor->grace_ms,
+         "grace of the jobs; default: 5s, at most a third of the ttl", NULL, &doctor->grace_ms,
          &doctor->grace_given},
         {0, "json", CLI_FLAG, NULL, "print JSON, with facts and verdicts apart", NULL,
          &doctor->json, NULL},

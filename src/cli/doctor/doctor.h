@@ -1,4 +1,4 @@
-/* doctor.h - `holdfast doctor`: which kind of lock a live set-up can carry. */
+/* doctor.h - `holdfast doctor`: which kind of lock a live setup is fit for. */
 #ifndef HF_CLI_DOCTOR_DOCTOR_H
 #define HF_CLI_DOCTOR_DOCTOR_H
 

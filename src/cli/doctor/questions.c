@@ -28,16 +28,15 @@ static int ask(const char *question)
 
 bool doctor_ask(struct doctor *doctor)
 {
-    int harmless =
-        ask("Now and then the job may run twice at once. Is that harmless, apart from the "
-            "time it costs?");
+    int harmless = ask("If the job ran twice at once now and then, would that be harmless, apart "
+                       "from the time it costs?");
     int idempotent = -1;
     int refuses = -1;
 
     doctor->purpose = DOCTOR_EFFICIENCY;
     if (harmless == 0)
-        idempotent = ask("Can it be made so that doing the same again changes nothing: an id that "
-                         "is recorded with the result, a unique constraint?");
+        idempotent = ask("Can a second run be made to change nothing: with an id that is recorded "
+                         "with the result, or a unique constraint?");
     if (idempotent == 0)
         refuses = ask("Can what it writes to refuse a writer that comes late: a database table, a "
                       "file, a Redis key, or something that you can change?");
@@ -112,10 +111,10 @@ void doctor_tell_advice(const struct doctor *doctor)
         puts("run NAME -- CMD");
         break;
     case DOCTOR_IDEMPOTENCY:
-        puts("\nYou need no lock: a unique constraint refuses the second one, and needs nobody's "
+        puts("\nYou need no lock: a unique constraint refuses the second one, and depends on no "
              "clock:");
-        puts("    holdfast idem sql --dialect postgres | psql\n\nA job that is to be done once per "
-             "day, and costs something, is saved by");
+        puts("    holdfast idem sql --dialect postgres | psql\n\nFor a job that should run once "
+             "per day, and costs something:");
         print_start(doctor);
         puts("once --per 1d KEY -- CMD");
         break;

@@ -55,6 +55,6 @@ void doctor_tell(const struct doctor *doctor)
     printf("  for correctness  %s\n", fitness_text(doctor, HF__FOR_CORRECTNESS));
     for (size_t i = 0; i < doctor->findings.count; i++)
         print_finding(&doctor->findings.items[i], doctor_purpose(doctor));
-    printf("\n%zu facts were looked at; --json lists them.\n", doctor->facts.count);
+    printf("\n%zu facts were examined; --json lists them.\n", doctor->facts.count);
     (void)fflush(stdout);
 }

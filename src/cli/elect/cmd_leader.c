@@ -140,7 +140,7 @@ static int watch(const struct request *request)
         if (status != HF_OK && !hf__wait_may_pass(status))
             return cli_fail(&err);
         if (status != HF_OK && trouble != status)
-            cli_error("%s; watching on", cli_text_of(&err));
+            cli_error("%s; still watching", cli_text_of(&err));
         trouble = status;
         if (status == HF_OK && (!told || !same(&now, &last))) {
             print(request, &now);

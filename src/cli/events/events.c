@@ -65,7 +65,7 @@ struct events *events_open(const struct events_options *given, const char *lock,
         return NULL;
     events = calloc(1, sizeof *events);
     if (events == NULL) {
-        cli_stderr_say(writer, "out of memory for events; going on without");
+        cli_stderr_say(writer, "out of memory for events; continuing without them");
         return NULL;
     }
     events->writer = writer;
@@ -77,7 +77,7 @@ struct events *events_open(const struct events_options *given, const char *lock,
     events->running = cli_thread_start(&events->thread, writer_main, events);
     if (events->running)
         return events;
-    cli_stderr_say(writer, "no thread for events can be started; going on without");
+    cli_stderr_say(writer, "no thread for events can be started; continuing without them");
     cli_condition_clear(&events->condition);
     free(events);
     return NULL;

@@ -2,8 +2,8 @@
  *
  * The collector may read at any moment, so the file is replaced by rename(2). Several runs of a job
  * on one machine have one file, so whoever replaces it holds its directory's flock(2), for a moment
- * only. Who does not get it in half a second goes without: a stranger has it, and a figure is not
- * worth a longer wait. */
+ * only. A run that does not get it within half a second does without: somebody else has it, and a
+ * figure is not worth a longer wait. */
 #include "cli/events/metrics.h"
 
 #include "base/base.h"
@@ -138,13 +138,13 @@ static void fill_figures(struct figure figures[FIGURES], const struct metrics *m
 {
     static const struct figure empty[FIGURES] = {
         [LAST_START] = {"holdfast_last_start_timestamp_seconds", "gauge",
-                        "When the command was started last."},
+                        "When the command was last started."},
         [LAST_SUCCESS] = {"holdfast_last_success_timestamp_seconds", "gauge",
                           "When a run last ended with exit code 0; 0: never."},
         [LAST_DURATION] = {"holdfast_last_duration_seconds", "gauge",
-                           "How long the command ran the last time."},
+                           "How long the last run of the command took."},
         [LAST_EXIT_CODE] = {"holdfast_last_exit_code", "gauge",
-                            "The exit code of holdfast when the command had run last."},
+                            "The exit code of holdfast after the last run of the command."},
         [LAST_WAIT] = {"holdfast_last_wait_seconds", "gauge", "The last wait for the lock."},
         [STARTS] = {"holdfast_starts_total", "counter", "Starts of the command.", true},
         [WAITED] = {"holdfast_waited_seconds_total", "counter", "Waits for the lock.", true},

@@ -108,7 +108,7 @@ static int watch(const struct cli_context *context, const struct request *reques
         if (status != HF_OK && !hf__wait_may_pass(status))
             return cli_fail(&err);
         if (status != HF_OK && trouble != status)
-            cli_error("%s; watching on", cli_text_of(&err));
+            cli_error("%s; still watching", cli_text_of(&err));
         trouble = status;
         if (status == HF_OK && (request->live || !told || !same_gist(&gist, &last))) {
             tell(request, &story);
@@ -133,7 +133,7 @@ static int explain_main(const struct cli_context *context, int argc, char **argv
         {.name = "watch",
          .kind = CLI_FLAG,
          .target = &watching,
-         .help = "go on, each time something changes"},
+         .help = "keep going, and tell it again each time something changes"},
         {.name = "json", .kind = CLI_FLAG, .target = &request.json, .help = "print a JSON object"},
         {.name = NULL}};
     const struct cli_command *command = &command_explain;

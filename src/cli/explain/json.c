@@ -1,5 +1,5 @@
-/* json.c - the story of a lock as one JSON object; docs/explain.schema.json describes it. What is
- * not to be seen is null. */
+/* json.c - the story of a lock as one JSON object; docs/explain.schema.json describes it. What
+ * cannot be seen is null. */
 #include "cli/explain/explain.h"
 
 #include "cli/cli.h"

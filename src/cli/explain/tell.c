@@ -42,10 +42,10 @@ static void print_holder(FILE *out, const struct explain_story *story)
     if (info->token == 0)
         fputs("  token      none\n", out);
     else if (explain_token_ms(story) > 0)
-        fprintf(out, "  token      %" PRIu64 ", the clock at %s\n", info->token,
+        fprintf(out, "  token      %" PRIu64 ", from the clock at %s\n", info->token,
                 explain_time(time, explain_token_ms(story)));
     else
-        fprintf(out, "  token      %" PRIu64 ", which is no time\n", info->token);
+        fprintf(out, "  token      %" PRIu64 ", which is not a time\n", info->token);
 }
 
 static void print_times(FILE *out, const struct explain_story *story)
@@ -78,13 +78,13 @@ static void print_seems(FILE *out, const struct explain_story *story)
     case HF__SEEMS_NOBODY:
         return;
     case HF__SEEMS_ALIVE:
-        words = "alive: it has renewed when it should";
+        words = "alive: it has renewed on time";
         break;
     case HF__SEEMS_LATE:
         words = "frozen, cut off or gone: it should have renewed by now (or renews by hand)";
         break;
     case HF__SEEMS_UNKNOWN:
-        words = "not to be told: nothing shows whether the holder is alive";
+        words = "unknown: nothing shows whether the holder is alive";
         break;
     case HF__SEEMS_DETACHED:
         words = "detached: it belongs to no process";
@@ -116,7 +116,7 @@ static void print_break(FILE *out, const struct explain_story *story, bool held)
     if (story->last_break.at_ms > 0)
         print_revocation(out, "  earlier    broken ", &story->last_break);
     else if (!story->break_known)
-        fputs("  earlier    whether a hold was broken, " UNSEEN "\n", out);
+        fputs("  earlier    " UNSEEN " whether a hold was broken\n", out);
 }
 
 static void print_queue(FILE *out, const struct explain_story *story)
@@ -125,12 +125,13 @@ static void print_queue(FILE *out, const struct explain_story *story)
     char text[DURATION_SIZE];
 
     if (!story->queues) {
-        fputs("  waiting    cannot be seen: nobody queues here, who waits asks again and again\n",
+        fputs("  waiting    cannot be seen: there is no queue here, waiters ask again and again\n",
               out);
         return;
     }
     fprintf(out, "  waiting    %" PRIu64 "%s\n", waiters,
-            waiters > 0 && !story->queue_known ? ", first come, first served; who they are, " UNSEEN
+            waiters > 0 && !story->queue_known ? ", first come, first served; " UNSEEN
+                                                 " who they are"
                                                : "");
     for (size_t i = 0; i < story->queue_count; i++) {
         const struct explain_waiter *waiter = &story->queue[i];
@@ -206,7 +207,7 @@ static void print_held_next(FILE *out, const struct explain_story *story)
     case HF__NEXT_GRANT:
     case HF__NEXT_WAITER:
     case HF__NEXT_QUARANTINE:
-        fputs("When this ends is not to be seen here", out);
+        fputs("This store does not show when it ends", out);
         break;
     }
 }

@@ -61,7 +61,7 @@ static void check_mark(const struct hf_fence_mark *mark, const struct fence_word
     char remedy[TEXT_SIZE];
 
     if (mark->token == 0 && mark->issuer[0] == '\0') {
-        (void)snprintf(text, sizeof text, "%s has no mark: nothing was admitted yet", what);
+        (void)snprintf(text, sizeof text, "%s has no mark: nothing has been admitted yet", what);
         fence_found(report, FENCE_PROBLEM, "installed", text,
                     "write it through the fence: holdfast fence write, set or enter");
         return;
@@ -110,7 +110,7 @@ static int inspect_file(const char *file, const struct fence_words *issuer,
                     "the file has another hard link, by which it is written past the fence",
                     "remove the other link");
     if ((about.st_mode & S_IWOTH) != 0)
-        fence_found(report, FENCE_PROBLEM, "roles", "everybody may write the file, fence or not",
+        fence_found(report, FENCE_PROBLEM, "roles", "everybody may write to the file, fence or not",
                     "chmod o-w");
     return 0;
 }
@@ -152,9 +152,10 @@ static int misused(const struct cli_command *command, const struct options *opti
     if (options->has_db && words->count > 0)
         return cli_one_too_many(command, words->operands[0]);
     if (!options->has_db && words->count == 0)
-        return cli_usage_error(command, "what? --db URL --table T, a file, or URL and KEY");
+        return cli_usage_error(command,
+                               "say what to check: --db URL --table T, a file, or URL and KEY");
     if (!options->has_db && options->schema != NULL)
-        return cli_usage_error(command, "--schema goes with --db");
+        return cli_usage_error(command, "--schema needs --db");
     return 0;
 }
 
@@ -168,8 +169,8 @@ static int learn_issuer(const struct cli_context *context, struct fence_words *w
         return 0;
     if (context->store_url == NULL || context->store_url[0] == '\0') {
         fence_found(report, FENCE_NOTE, "issuer",
-                    "the store of the locks was not named, so that marks were not compared with it",
-                    "say --store, or set HOLDFAST_STORE");
+                    "the store of the locks was not named, so marks were not compared with it",
+                    "give --store, or set HOLDFAST_STORE");
         return 0;
     }
     return fence_find_issuer(context->store_url, words, &err) == HF_OK ? 0 : cli_fail(&err);

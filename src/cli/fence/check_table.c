@@ -147,7 +147,7 @@ static int not_answered(const struct look *look, const struct hf__db_error *err,
 {
     if (err->said.code == HF_DENIED)
         fence_found(report, FENCE_PROBLEM, "installed", err->message,
-                    "this could not be looked at: check as the owner of the fence");
+                    "this could not be examined: run the check as the owner of the fence");
     else if (err->said.code == HF_INVALID)
         fence_found(report, FENCE_PROBLEM, "version", err->message, look->again);
     else

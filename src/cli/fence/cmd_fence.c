@@ -169,9 +169,9 @@ static bool find_token(const struct cli_command *command, struct fence_words *wo
         (void)cli_usage_error(command,
                               "no token: give --token, or run this inside \"holdfast run\"");
     else if (!one)
-        (void)cli_usage_error(command, "lock \"%s\" is none of those held here", words->lock);
+        (void)cli_usage_error(command, "lock \"%s\" is not one of those held here", words->lock);
     else if (count > 1)
-        (void)cli_usage_error(command, "%zu locks are held here: say which one by --lock NAME",
+        (void)cli_usage_error(command, "%zu locks are held here: say which one with --lock NAME",
                               count);
     else if (!hf__parse_u64(token, &words->token))
         (void)cli_usage_error(command, "HOLDFAST_TOKEN: \"%s\" is not a token", token);
@@ -186,7 +186,7 @@ bool fence_defaults(const struct cli_command *command, const struct cli_context 
     if (!words->token_given && !find_token(command, words))
         return false;
     if (words->token_given && words->lock != NULL) {
-        (void)cli_usage_error(command, "--token and --lock exclude each other");
+        (void)cli_usage_error(command, "--token and --lock cannot be used together");
         return false;
     }
     /* A store that cannot be asked now is known by its url only. */
@@ -214,7 +214,7 @@ char *fence_read_stdin(size_t max, size_t *len, int *exit_code)
         }
         *len += got > 0 ? (size_t)got : 0;
         if (*len > max) {
-            cli_error("standard input has more than %zu MiB", max / (1024 * 1024));
+            cli_error("standard input is larger than %zu MiB", max / (1024 * 1024));
             *exit_code = EXIT_HF_USAGE;
             break;
         }

@@ -1,4 +1,4 @@
-/* key.c - `holdfast fence set` and its like: fenced keys of a store that holds data. */
+/* key.c - `holdfast fence set` and its relatives: fenced keys of a store that holds data. */
 #include "cli/fence/fence.h"
 
 #include <stdlib.h>

@@ -42,7 +42,7 @@ int fence_sql(const struct cli_context *context, int argc, char **argv)
     if (!dialect_given || what.table == NULL)
         return cli_usage_error(command, "--dialect and --table are required");
     if (what.last && !what.down)
-        return cli_usage_error(command, "--last goes with --down");
+        return cli_usage_error(command, "--last needs --down");
     what.dialect = (enum hf_fence_dialect)dialect;
     what.no_transaction = how.no_transaction || how.statements == CLI_STATEMENTS_JSON;
     if (hf_fence_sql(&what, &text, &err) != HF_OK)

@@ -64,8 +64,8 @@ static int read_request(struct keeping *keeping, int argc, char **argv, bool *an
 {
     struct run_options *options = &keeping->options;
     const struct cli_option table[] = {{'p', "pid", CLI_NUMBER, "PID",
-                                        "the script for which the lock is kept: $$", NULL,
-                                        &keeping->pid, NULL},
+                                        "the script to keep the lock for: $$", NULL, &keeping->pid,
+                                        NULL},
                                        TAKE_OPTIONS(&options->take),
                                        RUN_ENDING_OPTIONS(options),
                                        {.name = NULL}};
@@ -86,7 +86,7 @@ static int check_request(struct keeping *keeping)
     if (bad)
         return bad;
     if (keeping->pid == 0)
-        return cli_usage_error(&command_keep, "whose lock is it? In a script write: "
+        return cli_usage_error(&command_keep, "--pid is missing; in a script, write: "
                                               "eval \"$(holdfast keep --pid $$ NAME)\" || exit");
     if (keeping->pid == 1 || keeping->pid > INT32_MAX)
         return cli_usage_error(&command_keep, "--pid: there is no process with that number");

@@ -1,6 +1,6 @@
 /* watch.c - the script is watched, and told when its lock is about to be lost.
  *
- * When TERM and KILL are due, the page says (end.c). A signal goes to the script before
+ * The page says when TERM and KILL are due (end.c). A signal goes to the script before
  * anything is said: stderr may block. */
 #include "cli/keep/keep.h"
 

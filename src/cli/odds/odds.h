@@ -23,7 +23,7 @@ bool odds_parse_tail(const char *text, double *out);
 
 /* words.c: all of them return out. */
 enum { ODDS_WORDS = 64 };
-/* "1 each second", "one in 2.8s", "one in 4.1 years", "never". */
+/* "1 per second", "one every 2.8s", "one every 4.1 years", "never". */
 const char *odds_frequency(char out[ODDS_WORDS], double per_s);
 /* "2.8s", "4.1 years". */
 const char *odds_duration(char out[ODDS_WORDS], double seconds);

@@ -95,7 +95,7 @@ void odds_print(FILE *out, const struct odds_question *question, const struct hf
     print_table(out, story);
     fprintf(out,
             "\nA violation is a write that comes after its lease is over, when the lock may be "
-            "another's.\nBy arithmetic: operations each second, times the share that is paused for "
+            "another's.\nBy arithmetic: operations per second, times the share that is paused for "
             "longer than the ttl.\nThe model: the share of pauses longer than t is %g x (%s / "
             "t)^%g, a Pareto tail.\n",
             odds->pause, ttl, odds->tail);

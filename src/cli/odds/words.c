@@ -58,9 +58,9 @@ const char *odds_frequency(char out[ODDS_WORDS], double per_s)
     if (per_s <= 0)
         (void)snprintf(out, ODDS_WORDS, "never");
     else if (per_s >= 0.95)
-        (void)snprintf(out, ODDS_WORDS, "%.40s each second", number(text, per_s));
+        (void)snprintf(out, ODDS_WORDS, "%.40s per second", number(text, per_s));
     else
-        (void)snprintf(out, ODDS_WORDS, "one in %.50s", odds_duration(text, 1 / per_s));
+        (void)snprintf(out, ODDS_WORDS, "one every %.50s", odds_duration(text, 1 / per_s));
     return out;
 }
 

@@ -1,5 +1,5 @@
 /* clear.c - holdfast once --clear: a person says that a slot may be run again, or that a key has
- * other settings from now on. With the lock in hand, so that nobody is at it. */
+ * other settings from now on. With the lock in hand, so that nobody is running it. */
 #include "cli/once/once.h"
 
 #include "base/base.h"

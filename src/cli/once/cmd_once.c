@@ -1,5 +1,5 @@
-/* cmd_once.c - holdfast once: a command that is to succeed once, or once per period, on however
- * many machines. once.h shows the parts. */
+/* cmd_once.c - holdfast once: a command that should succeed once, or once per period, on any number
+ * of machines. once.h shows the parts. */
 #include "cli/once/once.h"
 
 #include "base/base.h"
@@ -86,14 +86,14 @@ static int read_request(struct once *once, int argc, char **argv, bool *go_on)
     static const char *const on_crash[] = {"rerun", "hold", NULL};
     struct once_request *ask = &once->ask;
     const struct cli_option table[] = {
-        {0, "per", CLI_DURATION, "PERIOD", "once in each: 1h, 1d, 7d, ...; default: once for ever",
+        {0, "per", CLI_DURATION, "PERIOD", "once in each: 1h, 1d, 7d, ...; default: only once",
          NULL, &ask->per_ms, &ask->per_given},
         {0, "at", CLI_TEXT, "HH:MM", "when a period of whole days begins; default: 00:00", NULL,
          &ask->at, NULL},
         {0, "tz", CLI_TEXT, "ZONE", "the time zone of --at; default: UTC", NULL, &ask->tz, NULL},
         {0, "slack", CLI_DURATION, "DURATION",
-         "from this long before a period on, it is the one meant; default: a quarter of it, at "
-         "most 15m",
+         "from this long before a period it is the one meant; default: a quarter of it, at most "
+         "15m",
          NULL, &ask->slack_ms, &ask->slack_given},
         {0, "start-by", CLI_DURATION, "DURATION",
          "do not start later than this after the period began; default: one period", NULL,
@@ -105,7 +105,7 @@ static int read_request(struct once *once, int argc, char **argv, bool *go_on)
         {0, "on-crash", CLI_CHOICE, "WHAT",
          "if a run began and never ended: rerun (default) or hold", on_crash, &ask->on_crash, NULL},
         {0, "keep", CLI_DURATION, "DURATION",
-         "keep the outcome this long; default: 30 periods or 30d, without --per for ever", NULL,
+         "keep the outcome this long; default: 30 periods or 30d; without --per, for ever", NULL,
          &ask->keep_ms, &ask->keep_given},
         {0, "output", CLI_FLAG, NULL, "keep the last 32 KiB that CMD writes with the outcome", NULL,
          &ask->output, NULL},
@@ -118,7 +118,7 @@ static int read_request(struct once *once, int argc, char **argv, bool *go_on)
         {0, "check", CLI_FLAG, NULL, "exit 0 if the last slot that is due is done, else 1", NULL,
          &ask->check, NULL},
         {0, "late", CLI_DURATION, "DURATION",
-         "with --check: how long after it began a slot has to be done; default: one period", NULL,
+         "with --check: a slot has to be done this long after it began; default: one period", NULL,
          &ask->late_ms, &ask->late_given},
         {0, "clear", CLI_FLAG, NULL, "let a slot that is held, or --slot, be run again", NULL,
          &ask->clear, NULL},
@@ -150,15 +150,15 @@ static int check_question(const struct once_request *ask)
 
     if (ask->show + ask->history + ask->check + ask->clear > 1)
         return cli_usage_error(command,
-                               "--show, --history, --check and --clear exclude each other");
+                               "--show, --history, --check and --clear cannot be used together");
     if (ask->check && !ask->per_given)
         return cli_usage_error(command, "--check needs --per");
     if (ask->clear && (ask->reason == NULL || ask->reason[0] == '\0'))
         return cli_usage_error(command, "--clear needs --reason TEXT: it is kept on record");
     if (ask->slot != NULL && (ask->history || ask->check))
-        return cli_usage_error(command, "--slot goes with --show and --clear");
+        return cli_usage_error(command, "--slot is for --show and --clear");
     if (ask->slot != NULL && (ask->slot[0] == '\0' || strlen(ask->slot) > HF__ONCE_SLOT_MAX))
-        return cli_usage_error(command, "--slot: \"%s\" is no slot; --history shows them",
+        return cli_usage_error(command, "--slot: \"%s\" is not a slot; --history shows them",
                                ask->slot);
     return 0;
 }

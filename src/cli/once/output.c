@@ -55,7 +55,7 @@ struct once_output *once_output_begin(struct cli_stderr *writer, int output[2])
         output[1] = pipes[1][1];
         return o;
     }
-    cli_stderr_say(writer, "what is written cannot be kept (--output): %s", strerror(errno));
+    cli_stderr_say(writer, "the output cannot be kept (--output): %s", strerror(errno));
     for (int i = 0; i < 6; i++) {
         if (pipes[i / 2][i % 2] >= 0)
             (void)close(pipes[i / 2][i % 2]);

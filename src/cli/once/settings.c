@@ -23,7 +23,7 @@ static int flawed(const struct once *once, enum hf__once_flaw flaw)
         return cli_usage_error(command, "--at and --tz are for periods of whole days; shorter ones "
                                         "begin with the day in UTC");
     case HF__ONCE_AT:
-        return cli_usage_error(command, "--at: \"%s\" is no time of the day such as 03:00",
+        return cli_usage_error(command, "--at: \"%s\" is not a time of day such as 03:00",
                                once->ask.at);
     case HF__ONCE_SLACK_LONG:
         return cli_usage_error(command, "--slack: at most half a period");

@@ -18,8 +18,9 @@ const struct cli_command outbox_commands[] = {
     [OUTBOX_LIST] = {"outbox list", "--db URL [options]", "show what failed, and what is dead",
                      outbox_list},
     [OUTBOX_RETRY] = {"outbox retry", "--db URL --reason TEXT UID",
-                      "send a message that failed, or is dead, again", outbox_retry},
-    [OUTBOX_DROP] = {"outbox drop", "--db URL --reason TEXT UID", "give a message up", outbox_drop},
+                      "retry a message that failed, or is dead", outbox_retry},
+    [OUTBOX_DROP] = {"outbox drop", "--db URL --reason TEXT UID", "give up on a message",
+                     outbox_drop},
     {NULL, NULL, NULL, NULL}};
 
 static int outbox_sql(const struct cli_context *context, int argc, char **argv)
@@ -56,10 +57,10 @@ static void print_overview(void)
          "      --name NAME            relay: its lock is outbox/NAME; default: main\n"
          "      --http URL             relay: POST messages there, instead of CMD\n"
          "      --parallel N           relay: keys at once; default: 8\n"
-         "      --batch N              relay: messages of one fetch; default: 500\n"
-         "      --poll DURATION        relay: look for new messages so often; default: 200ms\n"
-         "      --timeout DURATION     relay: for one answer; default: 30s\n"
-         "      --attempts N           relay: after so many a message is dead; default: 20\n"
+         "      --batch N              relay: messages per fetch; default: 500\n"
+         "      --poll DURATION        relay: how often to look for new messages; default: 200ms\n"
+         "      --timeout DURATION     relay: how long to wait for an answer; default: 30s\n"
+         "      --attempts N           relay: after this many a message is dead; default: 20\n"
          "  -n, --no-wait              relay: fail at once if another holds the lock\n"
          "  -w, --wait DURATION        relay: wait for it at most this long\n"
          "  -E, --busy-exit CODE       relay: exit code if another holds it; default: 75\n"
@@ -71,7 +72,7 @@ static void print_overview(void)
          "      --reason TEXT          retry, drop: why; required, and kept\n"
          "  -h, --help                 show this help\n\n"
          "Try: holdfast outbox sql --dialect sqlite | sqlite3 -bail app.db\n"
-         "See 'man holdfast-outbox'.");
+         "See \"man holdfast-outbox\" for more.");
 }
 
 static int outbox_main(const struct cli_context *context, int argc, char **argv)
@@ -83,7 +84,8 @@ static int outbox_main(const struct cli_context *context, int argc, char **argv)
         return 0;
     }
     if (argc < 2)
-        return cli_usage_error(&command_outbox, "which one? sql, relay, list, retry or drop");
+        return cli_usage_error(&command_outbox,
+                               "the subcommand is missing: sql, relay, list, retry or drop");
     for (const struct cli_command *c = outbox_commands; c->name != NULL; c++)
         if (strcmp(argv[1], c->name + strlen("outbox ")) == 0)
             return c->main(context, argc - 1, argv + 1);

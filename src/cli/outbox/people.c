@@ -187,7 +187,7 @@ static int decide_main(int which, const char *word, int argc, char **argv)
     if (what.uid == NULL)
         return cli_usage_error(command, "which message? \"holdfast outbox list\" shows the UIDs");
     if (!hf__outbox_uid_valid(what.uid))
-        return cli_usage_error(command, "that is no UID; \"holdfast outbox list\" shows them");
+        return cli_usage_error(command, "that is not a UID; \"holdfast outbox list\" shows them");
     if (what.reason == NULL || what.reason[0] == '\0')
         return cli_usage_error(command, "--reason is required, and kept with the decision");
     hf__copy_printable(reason, sizeof reason, what.reason);

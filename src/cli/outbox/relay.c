@@ -153,7 +153,7 @@ static enum hf_status take_answers(struct relay *relay, struct hf_error *err)
         relay->batch.under_way--;
         if (answer.verdict == HF__OUTBOX_STALE) {
             relay->batch.items[place].step = HF__OUTBOX_WAITING;
-            return hf__fail(err, HF_STALE, "the receiver knows a later relay: %s", answer.why);
+            return hf__fail(err, HF_STALE, "the receiver has seen a later relay: %s", answer.why);
         }
         relay->batch.answered++;
         if (answer.verdict == HF__OUTBOX_DELIVERED) {

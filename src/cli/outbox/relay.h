@@ -6,7 +6,7 @@
  *     settle.c      what is written to the database, behind the fence
  *     figures.c     what --events and --metrics are told
  *     command.c     delivery to a command; line.c is how a message looks to it, child.c its process
- *     src/senders   delivery by HTTP, a plugin
+ *     src/senders   delivery over HTTP, a plugin
  *
  * Fetch, delivery and settling are three steps. No transaction is open during a delivery. What was
  * answered is kept here until the database has it. src/core/outbox.c decides; src/outbox has the

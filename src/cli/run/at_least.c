@@ -1,6 +1,6 @@
 /* at_least.c - run --at-least: not again for a while after a start.
  *
- * Who holds the lock and is about to start CMD leaves a record: not before this time, by the
+ * A holder that is about to start CMD leaves a record: not before this time, by the
  * store's clock. Whoever finds it in the future gives the lock back, as if it were busy. A long ttl
  * would be simpler, but stores cap those. */
 #include "cli/run/at_least.h"

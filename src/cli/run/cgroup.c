@@ -1,9 +1,9 @@
 /* cgroup.c - a cgroup of CMD's own, where we may make one.
  *
  * Whatever CMD starts is born in the cgroup, and one write to its cgroup.kill ends them all at
- * once: also those who fork faster than one can look, and those who belong to another user by now.
- * It needs no /proc. But a process may move to another cgroup if it has the right to, so the tree
- * is walked as well.
+ * once: even those that fork faster than one can look, and those that belong to another user by
+ * now. It needs no /proc. But a process may move to another cgroup if it has the right to, so the
+ * tree is walked as well.
  *
  * It is made below the cgroup that we are in, so it has the same limits, and whoever looks after
  * ours (systemd, say) finds it there. Where we have no right to, we do without.
@@ -284,7 +284,7 @@ static bool is_listed(int dir, pid_t pid)
     return false;
 }
 
-/* A number may have been given to a stranger since it was listed. So the process is pinned by a
+/* A pid may have been given to another process since it was listed. So the process is pinned by a
  * descriptor, and then must still be listed. */
 static void signal_members(int dir, unsigned depth, int number)
 {

@@ -1,7 +1,7 @@
 /* children.c - our own children, where /proc does not tell.
  *
- * waitid(2) says of any number whether it is a child of ours, and a child keeps its number until we
- * reap it: no stranger can be meant. Whoever is deeper in the tree becomes our child when those
+ * waitid(2) says of any pid whether it is a child of ours, and a child keeps its pid until we reap
+ * it: no other process can be meant. Whoever is deeper in the tree becomes our child when those
  * above it are gone, because we are a subreaper. So it takes a round per generation. */
 #include "cli/run/run.h"
 

@@ -31,14 +31,15 @@ const struct cli_command command_run = {"run", "[options] NAME... -- CMD [ARG...
 static int read_options(struct run_options *options, struct at_least *at_least, int argc,
                         char **argv, bool *go_on)
 {
-    const struct cli_option table[] = {
-        TAKE_NAMES_OPTIONS(&options->names),
-        RUN_OPTIONS(options),
-        {0, "no-reenter", CLI_FLAG, NULL, "refuse if a process above this one holds the lock", NULL,
-         &options->no_reenter, NULL},
-        {0, "at-least", CLI_DURATION, "DURATION", "not again for so long after a start", NULL,
-         &at_least->every_ms, &at_least->given},
-        {.name = NULL}};
+    const struct cli_option table[] = {TAKE_NAMES_OPTIONS(&options->names),
+                                       RUN_OPTIONS(options),
+                                       {0, "no-reenter", CLI_FLAG, NULL,
+                                        "refuse if a process above this one holds the lock", NULL,
+                                        &options->no_reenter, NULL},
+                                       {0, "at-least", CLI_DURATION, "DURATION",
+                                        "do not start again within this time after a start", NULL,
+                                        &at_least->every_ms, &at_least->given},
+                                       {.name = NULL}};
     bool dashes = false;
     int first = cli_parse(&command_run, table, argc, argv, &dashes);
     int bad;

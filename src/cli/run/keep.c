@@ -1,4 +1,4 @@
-/* keep.c - keeping what is held while CMD runs, and hearing that it is lost: the leases that we
+/* keep.c - keeping what is held while CMD runs, and noticing that it is lost: the leases that we
  * took, and the holds above us that we rely on. The loss of one is the loss of all. */
 #include "cli/run/supervise.h"
 

@@ -341,7 +341,7 @@ static void hang_up(struct state *s)
 }
 
 /* It is the watchdog that forwards, because only who reaps can know that the number of CMD, or
- * of its group, has not been given to a stranger. */
+ * of its group, has not been given to another process. */
 static void signal_command(struct state *s, int number)
 {
     if (s->watchdog->group == 0)

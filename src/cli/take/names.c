@@ -31,9 +31,9 @@ static const char *find_twice(const struct take_names *names)
 static int check(const struct cli_command *command, const struct take_names *names, size_t count)
 {
     if (names->all && names->any)
-        return cli_usage_error(command, "--all and --any exclude each other");
+        return cli_usage_error(command, "--all and --any cannot be used together");
     if (names->slots_given && (names->all || names->any))
-        return cli_usage_error(command, "--slots goes with neither --all nor --any");
+        return cli_usage_error(command, "--slots cannot be used with --all or --any");
     if (names->slot_given && !names->slots_given)
         return cli_usage_error(command, "--slot needs --slots");
     if (count == 0)
@@ -78,7 +78,7 @@ static int make_slots(const struct cli_command *command, struct take_names *name
     if (names->slots < 1 || names->slots > HF_SEVERAL_MAX)
         return cli_usage_error(command, "--slots: 1 to %d", HF_SEVERAL_MAX);
     if (names->slot_given && names->slot >= names->slots)
-        return cli_usage_error(command, "--slot: 0 to %" PRIu64 ", for there are %" PRIu64 " slots",
+        return cli_usage_error(command, "--slot: 0 to %" PRIu64 ": there are %" PRIu64 " slots",
                                names->slots - 1, names->slots);
     names->count = names->slot_given ? 1 : (size_t)names->slots;
     names->kind = names->count == 1 ? TAKE_ONE : TAKE_ANY;

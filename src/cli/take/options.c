@@ -13,7 +13,7 @@ int take_check(const struct cli_command *command, const char *name, struct take_
     if (given->busy_exit > EXIT_CODE_MAX)
         return cli_usage_error(command, "--busy-exit: an exit code is 0 to %d", EXIT_CODE_MAX);
     if (given->no_wait && given->wait_given)
-        return cli_usage_error(command, "--no-wait and --wait exclude each other");
+        return cli_usage_error(command, "--no-wait and --wait cannot be used together");
     if (given->no_wait)
         given->wait_ms = 0;
     return 0;

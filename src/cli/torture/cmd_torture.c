@@ -44,7 +44,7 @@ static int check_words(struct words *words)
     bool any = false;
 
     if (words->for_ms < FOR_MIN_MS)
-        return cli_usage_error(command, "--for: it takes 1s at least");
+        return cli_usage_error(command, "--for: at least 1s");
     if (words->workers < WORKERS_MIN || words->workers > TORTURE_WORKERS_MAX)
         return cli_usage_error(command, "--workers: from %d to %d", WORKERS_MIN,
                                TORTURE_WORKERS_MAX);
@@ -77,6 +77,7 @@ static int meet_store(const struct cli_context *context, const struct words *wor
 {
     int exit_code = 0;
     struct hf_store *store = cli_open(context, &exit_code);
+    char longest[32];
     struct hf_error err;
 
     if (store == NULL)
@@ -84,9 +85,9 @@ static int meet_store(const struct cli_context *context, const struct words *wor
     if (hf_quarantine(store, &err) != HF_OK)
         exit_code = cli_fail(&err);
     else if (words->ttl_given && words->ttl_ms > hf_store_max_ttl_ms(store))
-        exit_code =
-            cli_usage_error(&command_torture, "--ttl: this store grants %" PRIu32 "ms at most",
-                            hf_store_max_ttl_ms(store));
+        exit_code = cli_usage_error(
+            &command_torture, "--ttl: this store grants at most %s",
+            hf__format_duration(longest, sizeof longest, hf_store_max_ttl_ms(store)));
     plan->ttl_ms = hf_store_max_ttl_ms(store) < words->ttl_ms ? hf_store_max_ttl_ms(store)
                                                               : (uint32_t)words->ttl_ms;
     set_faults(words, hf_store_features(store), plan);
@@ -206,7 +207,7 @@ static int torture_main(const struct cli_context *context, int argc, char **argv
          NULL, &words.ttl_ms, &words.ttl_given},
         {0, "workers", CLI_NUMBER, "NUMBER", "from 2 to 32; default: 8", NULL, &words.workers,
          NULL},
-        {0, "seed", CLI_NUMBER, "NUMBER", "of what happens to whom; default: by chance", NULL,
+        {0, "seed", CLI_NUMBER, "NUMBER", "of what happens to whom; default: random", NULL,
          &words.seed, &words.seed_given},
         {0, "svg", CLI_TEXT, "FILE", "also draw what happened", NULL, &words.svg, NULL},
         {0, "json", CLI_FLAG, NULL, "print one JSON object", NULL, &words.json, NULL},

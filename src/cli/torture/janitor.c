@@ -1,4 +1,4 @@
-/* janitor.c - removes what the torture leaves in the store, also when that was killed: a process in
+/* janitor.c - removes what the torture leaves in the store, even when that was killed: a process in
  * a session of its own, which sleeps until the torture is over. */
 #include "cli/torture/command.h"
 

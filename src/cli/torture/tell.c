@@ -21,14 +21,14 @@ static const char *duration(char out[DURATION_SIZE], int64_t ns)
     return out;
 }
 
-/* "; the next holder came after 4ms (median), 31ms at most" */
+/* ", 2 of them while holding; the next holder came after 4ms (median), 31ms at most" */
 static void print_takeovers(FILE *out, struct torture_takeovers *takeovers)
 {
     char median[DURATION_SIZE], longest[DURATION_SIZE];
 
     if (torture_takeover_ns(takeovers, 1000) < 0)
         return;
-    fprintf(out, "; of holders %u, and the next one came after %s (median), %s at most",
+    fprintf(out, ", %u of them while holding; the next holder came after %s (median), %s at most",
             atomic_load(&takeovers->count), duration(median, torture_takeover_ns(takeovers, 500)),
             duration(longest, torture_takeover_ns(takeovers, 1000)));
 }
@@ -51,7 +51,7 @@ static void print_faults(FILE *out, const struct torture_report *report)
     if (plan->every_ms[TORTURE_CUT] > 0)
         fprintf(out, "  cut off       %lu; %lu connections%s\n", story->faults[TORTURE_CUT],
                 report->sum.cut_connections,
-                report->sum.cut_connections == 0 ? ": this store has none that could be cut" : "");
+                report->sum.cut_connections == 0 ? ": this store has none to cut" : "");
 }
 
 static void print_answers(FILE *out, const struct torture_referee *referee)
@@ -87,10 +87,9 @@ static void print_verdict(FILE *out, const struct torture_report *report)
         fprintf(out, "Without the fence %" PRIu64 " of %" PRIu64 " updates were lost.\n",
                 report->sum.plain_lost, report->sum.plain_writes);
     else
-        fputs(
-            "The counter without a fence happened to lose nothing this time. That is luck, and no "
-            "promise:\ntry --freeze, for longer.\n",
-            out);
+        fputs("The counter without a fence happened to lose nothing this time. That is luck, not a "
+              "promise:\ntry --freeze, for longer.\n",
+              out);
 }
 
 static void print_cleaning(FILE *out, const struct torture_report *report)

@@ -128,7 +128,7 @@ static void draw_frame(const struct pen *pen)
     for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++) {
         int64_t ms = pen->run->at_ms[timed[i]];
 
-        (void)snprintf(text, sizeof text, "%" PRId64 ".%03d s", ms / 1000, (int)(ms % 1000));
+        (void)snprintf(text, sizeof text, "%" PRId64 ".%03ds", ms / 1000, (int)(ms % 1000));
         cli_svg_text(pen->out, step_x(timed[i]), pen->top + PANEL - 28, "time", text);
     }
 }

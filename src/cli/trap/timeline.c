@@ -31,7 +31,7 @@ __attribute__((format(printf, 5, 6))) static void line(const struct teller *tell
     int64_t ms = teller->run->at_ms[step];
     va_list args;
 
-    fprintf(teller->out, "  %s%3" PRId64 ".%03d s%s  %s%-9s%s ", paint(teller, DIM), ms / 1000,
+    fprintf(teller->out, "  %s%3" PRId64 ".%03ds%s  %s%-9s%s ", paint(teller, DIM), ms / 1000,
             (int)(ms % 1000), paint(teller, PLAIN), paint(teller, escape), who,
             paint(teller, PLAIN));
     va_start(args, format);
@@ -94,7 +94,7 @@ void trap_print(FILE *out, const struct trap_run *run, bool colour)
     line(&t, TRAP_READS_2, "worker 2", GREEN, "%sreads %ld, will add %d",
          run->fenced ? "enters the fence, " : "", run->read_2, TRAP_DEPOSIT_2);
     line(&t, TRAP_WRITES_2, "worker 2", GREEN, "writes %ld", run->read_2 + TRAP_DEPOSIT_2);
-    line(&t, TRAP_THAWS, "worker 1", YELLOW, "thaws, and goes on where it was (SIGCONT)");
+    line(&t, TRAP_THAWS, "worker 1", YELLOW, "thaws, and carries on where it was (SIGCONT)");
     last_line(&t);
     verdict(&t);
 }

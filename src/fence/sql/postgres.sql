@@ -13,7 +13,7 @@
 -- transaction is inside and does not end.
 --
 -- Run this as the owner of the table, with psql -v ON_ERROR_STOP=1. Run it again after an upgrade of
--- holdfast, and when the table has got new children. Roles that may write the table now may enter; one
+-- holdfast, and when the table has new children. Roles that may write the table now may enter; one
 -- that comes later, or writes through a view or a function, needs
 --
 --     GRANT USAGE ON SCHEMA holdfast_fence TO role;

@@ -1,5 +1,5 @@
 -- @section up
--- holdfast idempotency keys for MariaDB: a request that comes twice has one effect, and the second hears
+-- holdfast idempotency keys for MariaDB: a request that comes twice has one effect, and the second gets
 -- the answer of the first.
 --
 --     START TRANSACTION;

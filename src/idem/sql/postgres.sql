@@ -1,6 +1,6 @@
 -- @section up
 -- holdfast idempotency keys for PostgreSQL: a request that comes twice has one effect, and the second
--- hears the answer of the first.
+-- gets the answer of the first.
 --
 --     BEGIN;
 --     SELECT * FROM holdfast_idem.claim(scope, key, fingerprint);   -- state, status, answer
@@ -12,7 +12,7 @@
 -- waits for another claim. Claimed but not finished cannot commit: 23503, claimed_but_not_finished.
 -- Errors: ZHF11 not claimed here, or not the current attempt; ZHF15 bad argument.
 --
--- Run this as the role that is to own the keys. The application needs only
+-- Run this as the role that will own the keys. The application needs only
 --
 --     GRANT USAGE ON SCHEMA holdfast_idem TO application;
 --

@@ -1,5 +1,5 @@
 -- @section up
--- holdfast idempotency keys for SQLite: a request that comes twice has one effect, and the second hears
+-- holdfast idempotency keys for SQLite: a request that comes twice has one effect, and the second gets
 -- the answer of the first.
 --
 --     PRAGMA foreign_keys = ON;                               -- once per connection
@@ -10,7 +10,7 @@
 --     INSERT INTO holdfast_finish (scope, key, status, answer) VALUES (...);
 --     COMMIT;
 --
--- The SELECT tells what the last call said, so it belongs in the transaction of the INSERT, of start too.
+-- The SELECT shows the verdict of the last call, so it belongs in the transaction of the INSERT, of start too.
 -- The state is 'new', 'done' (with the stored status and answer), 'running' or 'mismatch'. Claimed but
 -- not finished cannot commit: SQLITE_CONSTRAINT_FOREIGNKEY, and the transaction stays open.
 -- Errors (SQLITE_CONSTRAINT_TRIGGER) start with "holdfast not claimed" or "holdfast invalid".

@@ -10,7 +10,7 @@
 -- sent one after the other, in the order of id. Do not write to the other columns, and give id no cache: ids that
 -- sessions draw in advance are in no order.
 --
--- Run this as the role that is to own the outbox. The application, and the role of the relay, need only
+-- Run this as the role that will own the outbox. The application, and the role of the relay, need only
 --
 --     GRANT USAGE ON SCHEMA holdfast_outbox TO application, relay;
 --     GRANT INSERT (topic, key, payload, headers) ON holdfast_outbox.message TO application;

@@ -1,4 +1,4 @@
-/* http.c - delivery by HTTP, through libcurl: a POST for each message.
+/* http.c - delivery over HTTP, through libcurl: a POST for each message.
  *
  * 2xx is delivered, 412 means that a later relay is known there, everything else is tried again:
  * decided by src/core/outbox.c. Redirects are not followed: they would lead a token and a payload

@@ -1,7 +1,7 @@
 /* acquire.c - taking a lock, or one of several.
  *
  * One transaction: if the queue of the lock is empty, put our key; its create revision is the
- * token. Otherwise the answer tells who is there. A request that was not answered is settled by
+ * token. Otherwise the answer shows who is there. A request that was not answered is settled by
  * reading. */
 #include "base/base.h"
 #include "stores/etcd/etcd.h"

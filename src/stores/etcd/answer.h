@@ -34,7 +34,7 @@ struct ec_item {
     size_t value_len;
     uint64_t mod_revision;
 };
-/* Key i of the list `kvs` in object, whoever wrote it. *nomem: false for want of memory. */
+/* Key i of the list `kvs` in object, whoever wrote it. *nomem: false for lack of memory. */
 bool ec_answer_item(const cJSON *object, size_t i, struct ec_item *out, bool *nomem);
 void ec_item_release(struct ec_item *item);
 /* The answer to operation i of a transaction: its response_range, response_delete_range,

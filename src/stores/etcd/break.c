@@ -184,7 +184,7 @@ enum hf_status ec_revoke(struct hf_store_base *base, const struct hf_revoke *rev
         return status;
     if (!w.done)
         return ec_fail(revoke->name, store->url.common.shown, HF_UNREACHABLE,
-                       "its key changes all the time; try again", err);
+                       "its key keeps changing; try again", err);
     describe(&w, out);
     return hf__ok(err);
 }

@@ -1,4 +1,4 @@
-/* date.c - etcd's clock, which it tells only in the Date of its answers: whole seconds, of the
+/* date.c - etcd's clock, which it shows only in the Date of its answers: whole seconds, of the
  * server that answered. */
 #include "base/base.h"
 #include "stores/etcd/etcd.h"

@@ -168,6 +168,6 @@ enum hf_status ec_fence(struct hf_store_base *base, const struct hf_fence_reques
         status = try(&w, mark);
     free(w.buffer);
     if (status == HF_OK && !w.done)
-        return fail(&w, HF_UNREACHABLE, "others raise its mark all the time; try again");
+        return fail(&w, HF_UNREACHABLE, "others keep raising its mark; try again");
     return status == HF_OK ? hf__ok(err) : status;
 }

@@ -248,8 +248,8 @@ enum hf_status ec_renew(struct hf_store_base *base, const struct hf_claim *claim
     }
     if (status != HF_OK || done)
         return status;
-    return ec_fail(claim->name, w.store->url.common.shown, HF_UNKNOWN,
-                   "its key changes all the time", err);
+    return ec_fail(claim->name, w.store->url.common.shown, HF_UNKNOWN, "its key keeps changing",
+                   err);
 }
 
 static enum hf_status look(struct work *w)

@@ -1,11 +1,11 @@
 /* layout.h - how a lock looks in etcd.
  *
- * Who takes a free lock puts the key PREFIX NAME 0x1f; who has to wait for it, PREFIX NAME 0x1f
- * OWNER. All are attached to leases. The keys of one lock are its queue: the one with the lowest
- * create revision holds it or is about to. 0x1f is below every byte of a name, so a queue is one
- * stretch of keys that no other lock's keys are in. (Until its history is compacted, etcd walks
- * over deleted keys too. So the key of the common case is always the same one.) The value says who
- * it is:
+ * A client that takes a free lock puts the key PREFIX NAME 0x1f; one that has to wait for it,
+ * PREFIX NAME 0x1f OWNER. All are attached to leases. The keys of one lock are its queue: the one
+ * with the lowest create revision holds it or is about to. 0x1f is below every byte of a name, so a
+ * queue is one stretch of keys that no other lock's keys are in. (Until its history is compacted,
+ * etcd walks over deleted keys too. So the key of the common case is always the same one.) The
+ * value says who it is:
  *
  *   OWNER 1 KIND TTL_MS WALL_US LABEL
  *
@@ -15,7 +15,7 @@
  *
  *   OWNER 2 KIND TTL_MS WALL_US REVOKED_MS LABEL LF BY LF REASON
  *
- * A break leaves a notice besides, for those who watch, and for a holder whose key was deleted: the
+ * A break also leaves a notice, for those who watch, and for a holder whose key was deleted: the
  * key PREFIX 0x1c NAME 0x1f TOKEN, with TOKEN in 16 hex digits and the value REVOKED_MS SPACE BY LF
  * REASON. It is on the lease that the hold was on, and ends with it. No lock's name begins with a
  * control character: it is in nobody's queue. */

@@ -5,7 +5,7 @@
  * transaction that puts its key on the lease of its ttl, if it is still there and the first. Only
  * that makes it the holder. Every few seconds it reads the queue, in case a watch says nothing.
  *
- * Who waits for one of several does the same in all queues at once, on one lease and with one
+ * A waiter for one of several does the same in all queues at once, on one lease and with one
  * watch. The confirmation in one queue deletes the keys in the others: so there is never a second
  * grant, and those behind it hear of it at once. */
 #include "base/base.h"

@@ -1,6 +1,6 @@
 /* queue.h - one who waits, as the files that carry it out see it: enter.c, party.c and queue.c.
  *
- * Who waits for one of several locks has a key in each of their queues. They are put, moved to
+ * A waiter for one of several locks has a key in each of their queues. They are put, moved to
  * another lease and deleted together, each time by one transaction: so all have the same revisions
  * and the same lease. */
 #ifndef HF_STORES_ETCD_QUEUE_H

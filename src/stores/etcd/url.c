@@ -70,7 +70,7 @@ enum hf_status ec_url_parse(const char *text, struct ec_url *out, struct hf_erro
         return ec_fail(NULL, shown, HF_INVALID, "cert= and key= go together", err);
     if (out->plain && files)
         return ec_fail(NULL, shown, HF_INVALID,
-                       "tls=off does not go with ca=, cert= and key=", err);
+                       "tls=off cannot be used with ca=, cert= or key=", err);
     out->tls = out->tls || files;
     if (make_endpoints(out))
         return hf__ok(err);

@@ -3,7 +3,7 @@
  *   etcd://[user[:password]@]host[:port][,host...][?options]
  *
  * Options: prefix, tls=on|off, ca, cert, key, verify=on|off, password_file. TLS is on if one of ca,
- * cert and key is given; tls=off does not go with them. */
+ * cert and key is given; tls=off cannot be used with them. */
 #ifndef HF_STORES_ETCD_URL_H
 #define HF_STORES_ETCD_URL_H
 

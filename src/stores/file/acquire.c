@@ -256,7 +256,7 @@ static enum hf_status try_once(struct file_attempt *attempt, struct hf_grant *gr
     return status;
 }
 
-/* Until when a try may take to lock the page. Who is queued comes back and so tries only for a
+/* Until when a try may take to lock the page. A queued waiter comes back and so tries only for a
  * moment, unless the lock was handed over or the wait is about to end. */
 static int64_t try_until_ns(const struct file_attempt *attempt)
 {

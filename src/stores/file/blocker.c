@@ -2,7 +2,7 @@
  *
  * The kernel does not tell the owner of an open file description's lock to fcntl(F_OFD_GETLK), but
  * /proc/PID/fdinfo lists each lock under the descriptors that share it. Only read to explain a
- * failure, and given up after so much work: where thousands wait, all may want to
+ * failure, and given up after a bounded amount of work: where thousands wait, all may want to
  * explain the same. */
 #include "stores/file/blocker.h"
 #include "base/base.h"

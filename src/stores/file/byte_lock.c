@@ -54,7 +54,7 @@ static int try_lock(struct file_store *store, uint64_t byte)
 {
     if (pthread_mutex_trylock(stripe_of(store, byte)) != 0)
         return 1;
-    /* Who only reads has the file open for reading. */
+    /* A client that only reads has the file open for reading. */
     if (set_lock(store, byte, store->readonly ? F_RDLCK : F_WRLCK) == 0)
         return 0;
     pthread_mutex_unlock(stripe_of(store, byte));

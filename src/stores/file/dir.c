@@ -128,10 +128,11 @@ static enum hf_status check_owner(struct file_store *store, struct hf_error *err
                              "below it, such as file:%s/holdfast",
                              hf__shown_path(store));
     if (!store->shared && st.st_uid != geteuid() && !root_reads(store))
-        return hf__fail_lock(err, HF_DENIED, NULL, store->shown,
-                             " belongs to user %ld, and we are %ld: use a directory of "
-                             "your own, or ?shared=group",
-                             (long)st.st_uid, (long)geteuid());
+        return hf__fail_lock(
+            err, HF_DENIED, NULL, store->shown,
+            " belongs to user %ld, and this process is user %ld: use a directory of "
+            "your own, or ?shared=group",
+            (long)st.st_uid, (long)geteuid());
     if ((st.st_mode & S_IWOTH) != 0 || (!store->shared && (st.st_mode & S_IWGRP) != 0))
         return hf__fail_lock(err, HF_DENIED, NULL, store->shown,
                              " can be written by others: chmod %s %s",

@@ -2,8 +2,8 @@
  *
  * File systems are slow at making and removing many files (ext4 looks through all that were removed
  * lately before it makes one), so a client that waited once keeps its FIFO and renames it to its
- * next ticket. Only after a release, though: who leaves the queue early closes its FIFO, because
- * the next in the queue watches it. */
+ * next ticket. Only after a release, though: a client that leaves the queue early closes its FIFO,
+ * because the next in the queue watches it. */
 #include "stores/file/fifo.h"
 #include "base/base.h"
 #include "stores/file/dir.h"

@@ -143,7 +143,7 @@ static enum hf_status release_here(struct file_store *store, const struct bucket
 
     if (status != HF_OK)
         return status;
-    /* Who never heard its token gives back whatever it holds. */
+    /* A client that never heard its token gives back whatever it holds. */
     if (token == 0 && view != NULL)
         token = view->token;
     *loss = hf__slot_why_not_renewed(view, quick->owner, token, now_ns);

@@ -1,8 +1,8 @@
 /* layout.c - sums, and sense: could these numbers have been written by us?
  *
- * A checksum tells accidents, not intent: whoever can write the file can write one that fits. What
- * changes without the page's lock has none. Every number that is used as a place, a count or a time
- * is checked when it is read, so that the rest of the store can rely on it. What is found is
+ * A checksum detects accidents, not intent: whoever can write the file can write one that fits.
+ * What changes without the page's lock has none. Every number that is used as a place, a count or a
+ * time is checked when it is read, so that the rest of the store can rely on it. What is found is
  * damage, never a crash. */
 #include "stores/file/layout.h"
 #include "base/base.h"

@@ -14,9 +14,9 @@
  * Pages are never given back; slots are reused.
  *
  * All that decides about a lock is in the first 16 bytes of its slot, its word (word.h), which is
- * only ever changed by compare-and-swap. The rest of a slot, and heads, are written by who has the
- * page locked. Whoever holds the lock, and since when, is in the details that the word names: those
- * in the slot itself, or one of fifteen in a client page, which only that client writes.
+ * only ever changed by compare-and-swap. The rest of a slot, and heads, are written by whoever has
+ * the page locked. Whoever holds the lock, and since when, is in the details that the word names:
+ * those in the slot itself, or one of fifteen in a client page, which only that client writes.
  *
  * All-zero heads and slots are valid and empty. Numbers are in the machine's own order: the file
  * never leaves the machine, nor outlives its boot. */

@@ -1,9 +1,9 @@
 /* life.c - FIFOs as signs of life.
  *
  * Every client that takes a lock keeps a FIFO alive/CLIENT open for reading and writing. The kernel
- * closes it with the last process that has it, however that process ends. Who wants to know opens
- * it for reading and reads once: end of file means nobody is left, EAGAIN means somebody is. (poll
- * alone does not report a writer that left before the reader came.)
+ * closes it with the last process that has it, however that process ends. A process that wants to
+ * know opens it for reading and reads once: end of file means nobody is left, EAGAIN means somebody
+ * is. (poll alone does not report a writer that left before the reader came.)
  *
  * Who unlinks: a client its own FIFO when it closes; whoever finds a client dead, that client's;
  * and now and then the sweep, all that are dead. */

@@ -1,9 +1,9 @@
 /* quick.h - what needs no lock of a page: taking a free lock, renewing, releasing what nobody waits
  * for. One swap each.
  *
- * Only who has looked by name, with the page locked, may say that a lock is held by another, or
- * that a hold is lost: here the slot may have moved, and been given to another name. So all that is
- * not plain to see is HF_STALE, without a text: go the long way. */
+ * Only a caller that has looked by name, with the page locked, may say that a lock is held by
+ * another, or that a hold is lost: here the slot may have moved, and been given to another name. So
+ * whatever is not plain to see is HF_STALE, without a text: go the long way. */
 #ifndef HF_STORES_FILE_QUICK_H
 #define HF_STORES_FILE_QUICK_H
 

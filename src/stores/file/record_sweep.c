@@ -1,8 +1,7 @@
 /* record_sweep.c - removing records that have expired.
  *
- * Nobody has this for a task: the writes that pass by do it, each a bounded part. Which files they
- * look at is drawn by lot, so that those at the front of a folder do not hide the others.
- */
+ * This is nobody's job in particular: each write does a bounded part of it. The files it looks at
+ * are chosen at random, so that those at the front of a folder do not hide the others. */
 #include "stores/file/record_sweep.h"
 #include "base/base.h"
 #include "stores/file/dir.h"

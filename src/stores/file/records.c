@@ -169,7 +169,7 @@ static bool show(const struct record_copy *copy, hf_record_fn *fn, void *data)
 
 static enum hf_status check_place(struct file_store *store, struct hf_error *err)
 {
-    /* Who only reads may do so before the first lock of this boot is taken. */
+    /* A reader may come before the first lock of this boot is taken. */
     return store->slots_fd >= 0 ? hf__location_check(store, err) : HF_OK;
 }
 

@@ -60,7 +60,7 @@ static enum hf_status see_hold(struct file_store *store, struct view *out, struc
     memset(&out->details, 0, sizeof out->details);
     if (held)
         status = hf__details_read(store, out->at, hf__word_details(out->word), &out->details, err);
-    /* Who was killed between the two steps of a break has broken nothing. */
+    /* A process killed between the two steps of a break has broken nothing. */
     if (held && out->broken == out->token && !hf__word_is(out->word, WORD_BROKEN))
         out->broken = 0;
     return status;

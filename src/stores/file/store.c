@@ -22,8 +22,8 @@ static enum hf_status open_store(struct file_store *store, const char *url, int6
     status = hf__url_dir(url, &store->path, &store->shared, err);
     if (status == HF_OK)
         status = hf__dir_open(store, err);
-    /* Who only reads keeps nobody from repairing the store, or from discarding what is of another
-     * boot. */
+    /* A client that only reads keeps nobody from repairing the store, or from discarding what is of
+     * another boot. */
     if (status == HF_OK && !store->readonly)
         status = hf__dir_lock(store, LOCK_SH, deadline_ns, err);
     if (status == HF_OK && store->dir_fd >= 0)

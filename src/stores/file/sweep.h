@@ -6,7 +6,7 @@
 
 /* Removes FIFOs of the dead, and what their pages of details say. */
 void hf__sweep(struct file_store *store);
-/* The same, now and then: one client in so many does it, once. */
+/* The same, now and then: one client in a number of them does it, once. */
 void hf__sweep_sometimes(struct file_store *store);
 
 #endif /* HF_STORES_FILE_SWEEP_H */

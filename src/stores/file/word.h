@@ -3,10 +3,10 @@
  *   low     the token: the last one given, never falling
  *   high    expiry in ms of CLOCK_BOOTTIME, rounded up (40 bits), number of the details (20), flags
  *
- * Free is a high half of 0. A word is never stored to, only compared and swapped, whole, also by
- * who has the page locked. The token never falls, and rises with each grant and whenever the slot
- * is given to another name: so a value never comes back with another meaning, however long somebody
- * was stopped who has read it.
+ * Free is a high half of 0. A word is never stored to, only compared and swapped, whole, even by
+ * whoever has the page locked. The token never falls, and rises with each grant and whenever the
+ * slot is given to another name: so a value never comes back with another meaning, however long a
+ * process that has read it was stopped.
  *
  * Where the file can be mapped, that is an instruction. Elsewhere the words are guarded: a byte
  * lock of their own, pread, compare, pwrite. The header of the file says which; nothing else

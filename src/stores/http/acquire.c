@@ -82,7 +82,7 @@ static enum hf_status break_off(const struct attempt *a, const struct stream *st
         return hf__fail_lock(err, HF_CANCELLED, a->claim.name, shown, ": cancelled while waiting");
     if (stream->http->sends > 0)
         return hf__fail_lock(err, HF_UNKNOWN, a->claim.name, shown,
-                             ": the wait broke off, and how it ended is not known");
+                             ": the wait was cut short, and how it ended is not known");
     status = hf__http_explain(stream->http, shown, why, sizeof why);
     return hf__fail_lock(err, status, a->claim.name, shown, ": %.120s", why);
 }
@@ -222,8 +222,8 @@ static void take_back(const struct attempt *a, enum hf_status status)
 {
     struct hf__patience patience = {.deadline_ns = HF_NEVER, .cancel_fd = a->claim.cancel_fd};
 
-    /* Who goes away closes the connection, and the server leaves the queue; this is for what it was
-     * granted in the same moment. */
+    /* A client that goes away closes the connection, and the server leaves the queue; this is for
+     * what it was granted in the same moment. */
     if (release_owner(a) == HF_OK || status == HF_CANCELLED)
         return;
     (void)hf__patience_pause(&patience, a->store->base.host->now_ns() + AGAIN_NS);

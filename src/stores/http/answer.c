@@ -152,7 +152,7 @@ enum hf_status ht_problem(const cJSON *object, enum hf_status status, const char
 
     /* It was not the caller who gave up: the server ends, and another may be there soon. */
     if (status == HF_CANCELLED)
-        return hf__fail_lock(err, HF_UNREACHABLE, lock, shown, ": the server is about to end");
+        return hf__fail_lock(err, HF_UNREACHABLE, lock, shown, ": the server is shutting down");
     hf__copy_printable(detail, sizeof detail, ht_text(object, "detail", ""));
     if (detail[0] != '\0')
         (void)hf__fail(err, status, "%s", detail);

@@ -25,7 +25,7 @@ cJSON *ht_body(struct ht_store *store, const struct hf_claim *claim, struct hf_e
 
     if (!hf__utf8_valid(claim->name)) {
         (void)hf__fail_lock(err, HF_INVALID, claim->name, store->url.common.shown,
-                            ": a name that goes by HTTP is UTF-8");
+                            ": a name sent over HTTP has to be UTF-8");
         return NULL;
     }
     body = cJSON_CreateObject();
@@ -48,10 +48,10 @@ struct hf__http_request ht_request(const struct ht_store *store, const char *pat
 enum hf_status ht_stranger(const struct ht_store *store, const struct ht_call *call,
                            long http_status, struct hf_error *err)
 {
-    return hf__fail_lock(err, call->body != NULL ? HF_UNKNOWN : HF_UNREACHABLE, call->lock,
-                         store->url.common.shown,
-                         ": who answered (%ld) is not holdfast serve, but a proxy perhaps%s",
-                         http_status, call->body != NULL ? "; it may have taken effect" : "");
+    return hf__fail_lock(
+        err, call->body != NULL ? HF_UNKNOWN : HF_UNREACHABLE, call->lock, store->url.common.shown,
+        ": the answer (%ld) is not from holdfast serve, but perhaps from a proxy%s", http_status,
+        call->body != NULL ? "; it may have taken effect" : "");
 }
 
 /* An answer came: whose? */

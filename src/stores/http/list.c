@@ -44,7 +44,7 @@ static enum hf_status make_path(const struct ht_store *store, const struct hf_qu
 
     if (!hf__utf8_valid(query->name) || !hf__url_encode(encoded, sizeof encoded, query->name))
         return hf__fail_lock(err, HF_INVALID, query->name, store->url.common.shown,
-                             ": a name that goes by HTTP is UTF-8");
+                             ": a name sent over HTTP has to be UTF-8");
     if (query->exact)
         (void)snprintf(path, PATH_BYTES, "/v1/lock?name=%s", encoded);
     else
@@ -76,7 +76,7 @@ enum hf_status ht_list(struct hf_store_base *base, const struct hf_query *query,
     cJSON_Delete(answer);
     if (lock == NULL && more > 0)
         return hf__fail_lock(err, HF_UNSUPPORTED, NULL, store->url.common.shown,
-                             ": %lld locks more than the server lists; ask for a prefix",
+                             ": %lld more locks than the server lists; ask for a prefix",
                              (long long)more);
     return hf__ok(err);
 }

@@ -96,9 +96,10 @@ enum hf_status ht_url_parse(const char *text, struct ht_url *out, struct hf_erro
     if (status != HF_OK)
         return status;
     if (out->common.user[0] != '\0' || out->common.has_password)
-        return hf__fail_lock(err, HF_INVALID, NULL, out->common.shown,
-                             ": a URL of this kind has no user: put the token into a file, and its "
-                             "path into " HT_TOKEN_VARIABLE);
+        return hf__fail_lock(
+            err, HF_INVALID, NULL, out->common.shown,
+            ": a URL of this kind takes no user: put the token into a file, and its "
+            "path into " HT_TOKEN_VARIABLE);
     if (!make_endpoint(out, scheme->local))
         return hf__fail_lock(err, HF_INVALID, NULL, out->common.shown, ": write %s", scheme->usage);
     if ((out->cert[0] == '\0') != (out->key[0] == '\0'))
@@ -114,14 +115,14 @@ static enum hf_status take_token(struct ht_url *url, const char *token, struct h
         if (*c <= ' ' || *c > '~')
             return hf__fail_lock(err, HF_INVALID, NULL, url->common.shown,
                                  ": the token of " HT_TOKEN_VARIABLE
-                                 " has a character in it that a token does not have");
+                                 " contains a character that a token cannot have");
     if (snprintf(url->auth, sizeof url->auth, "Bearer %s", token) >= (int)sizeof url->auth)
         return hf__fail_lock(err, HF_INVALID, NULL, url->common.shown,
                              ": the token of " HT_TOKEN_VARIABLE " is too long");
     if (!url->tls && url->socket[0] == '\0' && !hf__address_is_local(&url->common.hosts[0]))
         return hf__fail(err, HF_OK,
-                        "store %.120s: the token is sent without TLS, for everybody on the way to "
-                        "read; use https://",
+                        "store %.120s: the token is sent without TLS, and anybody on the way can "
+                        "read it; use https://",
                         url->common.shown);
     return hf__ok(err);
 }

@@ -75,7 +75,7 @@ static const char *its_name(const struct attempt *a)
     return a->claim[a->which].name;
 }
 
-/* Who asks for others cannot know that nobody sends a request of theirs a second time. */
+/* A relay cannot know that nobody sends a client's request a second time. */
 static int32_t draw_number(const struct attempt *a)
 {
     uint32_t dice;

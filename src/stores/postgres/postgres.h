@@ -12,7 +12,7 @@
  *   audit.c        what can be learned about the server without a change
  *   call.c         one request and its answer
  *   pool.c         connections
- *   hosts.c        to which address
+ *   hosts.c        which address
  *   conn.c         one connection
  *   execute.c      one statement on it; array.c its parameters that are arrays
  *   row.c          what the rows of an answer say

@@ -148,7 +148,7 @@ static bool show(struct reading *r, const PGresult *rows, int row)
     return false;
 }
 
-/* Who only reads may find a database without the functions: there are no records then. */
+/* A reader may find a database without the functions: there are no records then. */
 static enum hf_status get_row(struct reading *r, struct pg_answer *answer, struct hf_error *err)
 {
     struct pg_params params = {0};

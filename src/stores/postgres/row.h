@@ -1,6 +1,6 @@
 /* row.h - what the server's answers say. Pure: nothing here asks or waits, and nothing that a
- * server may send breaks it. Each pg_row_ function returns false for an answer that
- * makes no sense. */
+ * server may send breaks it. Each pg_row_ function returns false for an answer that makes no sense.
+ * */
 #ifndef HF_STORES_POSTGRES_ROW_H
 #define HF_STORES_POSTGRES_ROW_H
 

@@ -1,4 +1,4 @@
-/* postgres.c - the PostgreSQL store: its table of operations, opening and closing. */
+/* store.c - the PostgreSQL store: its table of operations, opening and closing. */
 #include "stores/postgres/postgres.h"
 #include "base/base.h"
 #include "stores/postgres/schema.h"

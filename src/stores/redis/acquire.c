@@ -28,7 +28,7 @@ static uint32_t dice_of(const struct rd_attempt *a)
     return dice;
 }
 
-/* Who asks for others cannot know that nobody sends a request of theirs a second time. */
+/* A relay cannot know that nobody sends a client's request a second time. */
 static void name_attempt(struct rd_attempt *a)
 {
     if (a->claims->detached)

@@ -58,7 +58,7 @@ bool rd_keys_make(struct rd_keys *out, const char *prefix, const char *name, con
         return refuse(why, "a key that starts with \"" SPACE "{\" or \"" SPACE
                            "inc\" is holdfast's own");
     if (!find_tag(out->lock, &tag, &tag_len) && strchr(out->lock, '}') != NULL)
-        return refuse(why, "a '}' without a hash tag would part the lock from its queue in a "
+        return refuse(why, "a '}' without a hash tag would separate the lock from its queue in a "
                            "cluster");
     make_side(out->record, tag, tag_len, out->lock, 't');
     make_side(out->queue, tag, tag_len, out->lock, 'q');

@@ -16,8 +16,8 @@ enum hf_status rd_quarantine_fail(const struct rd_node *node, const struct rd_re
         const char *then, *end;
     } reasons[] = {
         {"new", "this Redis is empty and has been up for ", true,
-         ": most often it is new, but it may have forgotten a lock; it grants in ",
-         " (to try things: ?max_ttl=2s; if nobody holds a lock: holdfast repair --open)"},
+         ": it is probably new, but may have forgotten a lock; it grants in ",
+         " (to try things out: ?max_ttl=2s; if nobody holds a lock: holdfast repair --open)"},
         {"promoted",
          "this Redis was a replica and may not have heard of a lock that its master "
          "granted",

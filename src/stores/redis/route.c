@@ -1,4 +1,5 @@
-/* route.c - which server has a key: a fixed one, one of a cluster, or whom the sentinels name. */
+/* route.c - which server has a key: a fixed one, one of a cluster, or the one that the sentinels
+ * name. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
 #include "stores/redis/errors.h"

@@ -4,10 +4,10 @@
  * A hold is an owner with a token. The bare commands of newer servers compare the owner only, which
  * is enough for a pair from here: an owner is drawn anew for every attempt, so if the key names
  * this owner now, it is by the very grant that this token came from. Any other pair goes by a
- * script, which compares both; and so does a detached one, whose claim may have been sent again
- * by whoever handed it on to us, and have been granted again after its end. A renewal with another
- * ttl goes by a script, too, which puts it on record: when a hold was renewed last is told by what
- * is gone of its ttl. */
+ * script, which compares both; and so does a detached one, whose claim may have been sent again by
+ * whoever handed it on to us, and have been granted again after its end. A renewal with another ttl
+ * goes by a script, too, which puts it on record: the time of the last renewal follows from what is
+ * gone of its ttl. */
 #include "stores/redis/redis.h"
 #include "base/base.h"
 

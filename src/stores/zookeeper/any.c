@@ -207,7 +207,7 @@ int zk_try_free(struct zk_several *s)
     return rc;
 }
 
-/* The first lock was ours a moment ago, and is free as a rule. Who waits in the line for it has
+/* The first lock was ours a moment ago, and is free as a rule. Whoever waits in the line for it has
  * tried to take it when we released it, and that leaves a gap in the numbers: without one nobody
  * does, or not for longer than a moment. */
 static int take_again(struct zk_several *s)

@@ -176,8 +176,7 @@ enum hf_status zk_revoke(struct hf_store_base *base, const struct hf_revoke *rev
         return status;
     if (!w.done)
         return hf__fail_lock(err, w.sent ? HF_UNKNOWN : HF_UNREACHABLE, revoke->name,
-                             w.store->url.common.shown,
-                             ": its node changes all the time; try again");
+                             w.store->url.common.shown, ": its node keeps changing; try again");
     describe(&w, out);
     return hf__ok(err);
 }

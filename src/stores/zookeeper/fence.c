@@ -65,13 +65,13 @@ static enum hf_status prepare(struct work *w)
         return fail(w, HF_INVALID, "a key is the path of a node below the chroot: /app/state");
     if (strncmp(key, own, sizeof own - 1) == 0 &&
         (key[sizeof own - 1] == '\0' || key[sizeof own - 1] == '/'))
-        return fail(w, HF_INVALID, "the locks are there");
+        return fail(w, HF_INVALID, "the locks live there");
     if (len >= sizeof mark_end && strcmp(key + len - (sizeof mark_end - 1), mark_end) == 0)
-        return fail(w, HF_INVALID, "that is the mark of another");
+        return fail(w, HF_INVALID, "that is another key's mark");
     if (w->asked->ttl_ms != 0)
-        return fail(w, HF_UNSUPPORTED, "a node of ZooKeeper does not expire");
+        return fail(w, HF_UNSUPPORTED, "a ZooKeeper node does not expire");
     if (w->asked->value_len > DATA_MAX)
-        return fail(w, HF_INVALID, "a node of ZooKeeper holds 1,000,000 bytes at the most");
+        return fail(w, HF_INVALID, "a ZooKeeper node holds at most 1,000,000 bytes");
     (void)snprintf(w->path, sizeof w->path, "%.*s%s", (int)chroot_len, w->store->url.root, key);
     (void)snprintf(w->mark_path, sizeof w->mark_path, "%s%s", w->path, mark_end);
     return HF_OK;
@@ -218,6 +218,6 @@ enum hf_status zk_fence(struct hf_store_base *base, const struct hf_fence_reques
         status = try(&w, mark);
     zk_session_unref(w.session);
     if (status == HF_OK && !w.done)
-        return fail(&w, HF_UNREACHABLE, "others raise its mark all the time; try again");
+        return fail(&w, HF_UNREACHABLE, "others keep raising its mark; try again");
     return status == HF_OK ? hf__ok(err) : status;
 }

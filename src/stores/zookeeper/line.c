@@ -1,13 +1,14 @@
 /* line.c - waiting for one of the slots NAME#0, NAME#1 and so on, in one common line.
  *
- * Who comes to the line's head takes the first slot that is free, in one transaction with leaving
- * the line, and watches those who hold them until one is. Nobody has a child in a slot's queue but
- * who takes it, or was overtaken on the way to it by somebody who did not come through the line. So
- * one that dies in the line, which is noticed when its session is over, blocks no slot: those
- * behind it, as many as there are slots, look at them every second, whoever is before them.
+ * A client at the head of the line takes the first slot that is free, in one transaction with
+ * leaving the line, and watches those who hold them until one is. The only child in a slot's queue
+ * is that of a client that takes it, or that was overtaken on the way to it by one that did not
+ * come through the line. So one that dies in the line, which is noticed when its session is over,
+ * blocks no slot: those behind it, as many as there are slots, look at them every second, whoever
+ * is before them.
  *
- * Who waits for a certain slot passes through the line first, if there is one: it waits for those
- * who came before it, and then stands in the slot's own queue. */
+ * A client that waits for a particular slot passes through the line first, if there is one: it
+ * waits for those who came before it, and then stands in the slot's own queue. */
 #include "stores/zookeeper/several.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
 /* margin.h - how long a lease may rely on a session. Pure.
  *
- * The leader ends a session when it has not heard of it for the session's timeout. A follower tells
- * it every half tick whom it has heard of, and one that dies in between never does. The client says
- * something in every session at least ZK_TOUCHES times in its timeout. So at any moment the leader
- * may have last heard of a session half a tick and one such interval ago; a quarter of a tick more
- * is for a leader that is late. What is left of the timeout then is sure. */
+ * The leader ends a session when it has not heard of it for the session's timeout. A follower
+ * reports every half tick which sessions it has heard from, and one that dies in between never
+ * does. The client says something in every session at least ZK_TOUCHES times in its timeout. So at
+ * any moment the leader may have last heard of a session half a tick and one such interval ago; a
+ * quarter of a tick more is for a leader that is late. What is left of the timeout then is sure. */
 #ifndef HF_ZOOKEEPER_MARGIN_H
 #define HF_ZOOKEEPER_MARGIN_H
 

@@ -1,4 +1,4 @@
-/* probe.c - why there is no connection. The library knows, and does not tell. */
+/* probe.c - why there is no connection. The library knows, but does not say. */
 #include "stores/zookeeper/probe.h"
 #include "base/base.h"
 #include "stores/zookeeper/cut.h"

@@ -1,8 +1,8 @@
-/* pulse.c - being heard of, and noticing a server that does not answer.
+/* pulse.c - staying known, and noticing a server that does not answer.
  *
  * A small read in every session, often: so that the leader knows of the session (margin.h), and so
  * that a server which answers nothing is noticed. A frozen server, or a connection whose state a
- * firewall has lost, found like any other to the library for two thirds of the session's timeout:
+ * firewall has lost, looks like any other to the library for two thirds of the session's timeout:
  * no lease would outlive that. After a fraction of it the connection is ended, and the library
  * takes the session to the next host. When none of them answers they may only be slow: the patience
  * doubles with every round of the hosts, until an answer comes. */

@@ -88,7 +88,7 @@ enum hf_status zk_url_parse(const char *text, struct zk_url *out, struct hf_erro
         return status;
     if (out->tls)
         return hf__fail_lock(err, HF_UNSUPPORTED, NULL, out->common.shown,
-                             ": the ZooKeeper client library here is built without TLS; lead the "
+                             ": the ZooKeeper client library here is built without TLS; run the "
                              "connection through a tunnel, for example stunnel");
     fault = strstr(text, "://@") != NULL ? "the user is missing" : find_fault(out);
     if (fault == NULL)

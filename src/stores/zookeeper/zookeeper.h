@@ -5,10 +5,10 @@
  * front of it. The token is the child's czxid. A renewal is a write to the own child, so that only
  * a quorum can answer it.
  *
- * Who wants one of several locks has a child in each of their queues, all in one session. But a
- * session that died is noticed late, and numbered slots (NAME#0, NAME#1 and so on) would wait for
- * it all together. So they are waited for in one common line: the queue of a lock that cannot be,
- * because its name, 0x01 NAME, has a control character in it. See line.c.
+ * A client that wants one of several locks has a child in each of their queues, all in one session.
+ * But a session that died is noticed late, and numbered slots (NAME#0, NAME#1 and so on) would wait
+ * for it all together. So they are waited for in one common line: the queue of a lock that cannot
+ * be, because its name, 0x01 NAME, has a control character in it. See line.c.
  *
  * A child lives as long as its session, and the library keeps a session alive as long as the
  * process runs, renewed or not. So the store ends holds itself when their lease is over (reaper.c);

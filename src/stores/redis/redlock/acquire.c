@@ -320,7 +320,7 @@ static void draw_owner(struct attempt *a, struct hf_grant *grant)
     a->owner = grant->owner;
 }
 
-/* Who asks for others cannot know that nobody sends a request of theirs a second time. */
+/* A relay cannot know that nobody sends a client's request a second time. */
 static void name_attempt(struct attempt *a)
 {
     uint32_t dice;

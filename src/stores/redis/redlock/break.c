@@ -1,9 +1,9 @@
 /* break.c - breaking a hold at a majority of the nodes.
  *
- * Who has the lock is asked first: some nodes hold the owner's key without knowing its token, and
- * they too have to refuse its renewal. Then every node is told, compares by itself, and only those
- * that answer *revoked* count. With a majority of them no renewal finds a majority any more. With
- * fewer it may, so that is unknown: whoever asks again breaks the rest. */
+ * The first question is who has the lock: some nodes hold the owner's key without knowing its
+ * token, and they too have to refuse its renewal. Then every node is told, compares by itself, and
+ * only those that answer *revoked* count. With a majority of them no renewal finds a majority any
+ * more. With fewer it may, so that is unknown: whoever asks again breaks the rest. */
 #include "base/base.h"
 #include "stores/redis/redlock/redlock.h"
 

@@ -4,8 +4,8 @@
  * Every node keeps the redlock's name. What a majority says is the name. The first one is made from
  * all nodes' own random texts, by whoever finds none: all of them have to answer for that, so that
  * everybody makes the same. From then on a node's name is changed only to the one that a majority
- * was seen to have: two majorities share a node, so there are never two. A node that came later
- * is told the name. If a majority of the nodes lose their data, the name is lost with it, and the
+ * was seen to have: two majorities share a node, so there are never two. A node that came later is
+ * given the name. If a majority of the nodes lose their data, the name is lost with it, and the
  * next one is another's. A node belongs to one redlock. */
 #include "base/base.h"
 #include "stores/redis/redlock/redlock.h"

@@ -1,9 +1,9 @@
 /* pool.c - the links to one node that wait for the next caller.
  *
  * A link that owes answers may be used: a node that is slower than the majority owes most of the
- * time. One that has not said a word for as long as a round waits may be dead without anybody
- * having been told. It is set aside: nothing is sent on it until it speaks again, and a new one is
- * begun meanwhile. */
+ * time. One that has been silent for as long as a round waits may be dead without anybody knowing.
+ * It is set aside: nothing is sent on it until something arrives again, and a new one is begun
+ * meanwhile. */
 #include "stores/redis/redlock/redlock.h"
 #include "base/base.h"
 

@@ -90,7 +90,7 @@ void rl_node_unload(struct rl_store *store, unsigned index);
 void rl_node_reached(struct rl_store *store, unsigned index, bool reached);
 /* The owner may have the lock there: it is to be released as soon as the node can be reached. */
 void rl_node_owe(struct rl_store *store, unsigned index, const struct rl_debt *debt);
-/* Adds one; the oldest is dropped for want of room: its ttl ends first, more or less. */
+/* Adds one; the oldest is dropped for lack of room: its ttl ends first, more or less. */
 void rl_debts_add(struct rl_debts *debts, const struct rl_debt *debt);
 /* Hands over what is owed; the node forgets it. */
 void rl_node_take_debts(struct rl_store *store, unsigned index, struct rl_debts *out);

@@ -1,4 +1,4 @@
-/* auth.c - what a new connection says first. */
+/* auth.c - what a new connection sends first. */
 #include "base/base.h"
 #include "stores/redis/errors.h"
 #include "stores/redis/wire/pool.h"
