@@ -64,8 +64,8 @@ static char *text(_GoString_ from, char *to, size_t size)
 
 /* names: a line each, so that a line end in one is left over, and refused. taken: room for one, or
  * for all. */
-static enum hf_status take(uintptr_t at, _GoString_ names, _GoString_ label,
-                           struct want want, struct taken *taken, struct hf_error *err)
+static enum hf_status take(uintptr_t at, _GoString_ names, _GoString_ label, struct want want,
+                           struct taken *taken, struct hf_error *err)
 {
     struct hf_store *store = (struct hf_store *)at;
     char lines[(HF_SEVERAL_MAX + 1) * (HF_NAME_MAX + 2)], labelled[HF_LABEL_MAX + 4];
