@@ -79,8 +79,7 @@ struct hf_store_base {
 /* Who renews a hold. */
 enum hf_kept {
     HF_KEPT_NOW, /* the keeper, together with others */
-    /* The caller, who may hand it over to the keeper (hf_keep) at any time: from then on claims say
-     * HF_KEPT_NOW. */
+    /* The caller, until it hands it over to the keeper (hf_keep): from then on HF_KEPT_NOW. */
     HF_KEPT_LATER,
     HF_KEPT_NEVER /* whoever knows its owner: it is detached */
 };
@@ -374,8 +373,7 @@ struct hf_store_ops {
      * is about. Statuses are those of acquire. HF_UNKNOWN: any of the owners may hold its lock, and
      * was given back as well as can be; libholdfast tries again with fresh owners for all.
      * HF_UNSUPPORTED: these names cannot be claimed together (they live on several servers), and
-     * nothing was asked for: libholdfast claims them one by one, as for a store without this
-     * slot. */
+     * nothing was asked for: libholdfast claims them one by one, as without this slot. */
     enum hf_status (*acquire_any)(struct hf_store_base *store, const struct hf_claim *claims,
                                   size_t count, size_t *which, struct hf_grant *grant,
                                   struct hf_error *err);
@@ -396,8 +394,8 @@ struct hf_store_ops {
                               hf_waiter_fn *fn, void *data, struct hf_error *err);
 
     /* Optional, for stores that differ in what they can do, those behind a server for instance:
-     * HF_FEATURE_ bits of this one, the same from open to close. Never blocks. Without this slot it
-     * is what the table says. */
+     * HF_FEATURE_ bits of this one, the same from open to close. Never blocks. Without it: what
+     * the table says. */
     unsigned (*open_features)(struct hf_store_base *store);
 
     /* Optional. Who broke a hold of query->name last, as hf_last_break documents it. *out comes
@@ -429,6 +427,12 @@ struct hf_store_ops {
      * and statuses are theirs; grant is NULL for a release. */
     enum hf_status (*end)(struct hf_store_base *store, struct hf_begun *begun,
                           struct hf_grant *grant, struct hf_error *err);
+
+    /* Optional. As acquire, whatever wait_until_ns says, of a lock that is seen to be free without
+     * a request to anybody; never waits for others. HF_UNSUPPORTED: it is not, nothing changed, and
+     * libholdfast goes on with the same claim. Never HF_BUSY. */
+    enum hf_status (*acquire_free)(struct hf_store_base *store, const struct hf_claim *claim,
+                                   struct hf_grant *grant, struct hf_error *err);
 };
 
 struct hf_store_plugin {

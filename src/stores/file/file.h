@@ -133,6 +133,8 @@ enum hf_status hf__file_acquire(struct hf_store_base *base, const struct hf_clai
 enum hf_status hf__file_acquire_any(struct hf_store_base *base, const struct hf_claim *claims,
                                     size_t count, size_t *which, struct hf_grant *grant,
                                     struct hf_error *err);
+enum hf_status hf__file_acquire_free(struct hf_store_base *base, const struct hf_claim *claim,
+                                     struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_renew(struct hf_store_base *base, const struct hf_claim *claim,
                               struct hf_grant *grant, struct hf_error *err);
 enum hf_status hf__file_release(struct hf_store_base *base, const struct hf_claim *claim,

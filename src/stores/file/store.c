@@ -109,6 +109,7 @@ const struct hf_store_ops hf__file_ops = {
     .revoke = hf__file_revoke,
     .audit = hf__file_audit,
     .acquire_any = hf__file_acquire_any,
+    .acquire_free = hf__file_acquire_free,
     .last_break = hf__file_last_break,
     .begin = hf__file_begin,
     .answered = hf__file_answered,
